@@ -1,0 +1,1 @@
+"""lbtrace shows how a compiled program runs, call by call."""

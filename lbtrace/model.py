@@ -1,0 +1,371 @@
+"""The nouns of lbtrace: plain data that flows from the plan to the sinks.
+
+Nothing here holds a handle or touches the kernel. Everything that belongs to
+a `Plan` can be written to a capture and read back by a later version, so
+fields are only ever added, with defaults.
+"""
+
+from __future__ import annotations
+
+from typing import Literal, TypeAlias
+
+from msgspec import Struct, field
+
+# --------------------------------------------------------------- value types
+
+
+class Integer(Struct, frozen=True, tag="integer"):
+    """An integer of ``size`` bytes."""
+
+    name: str
+    size: int
+    signed: bool
+
+
+class Character(Struct, frozen=True, tag="character"):
+    """A character of ``size`` bytes, shown as the source writes it: ``'a'``."""
+
+    name: str
+    size: int
+    signed: bool
+
+
+class Boolean(Struct, frozen=True, tag="boolean"):
+    """A truth value of ``size`` bytes."""
+
+    name: str
+    size: int
+
+
+class Pointer(Struct, frozen=True, tag="pointer"):
+    """An address, shown in hexadecimal. ``name`` is the whole type: ``char *``."""
+
+    name: str
+    size: int = 8
+
+
+class Void(Struct, frozen=True, tag="void"):
+    """The result of a function that returns nothing."""
+
+
+class Opaque(Struct, frozen=True, tag="opaque"):
+    """A type lbtrace knows by name but cannot show yet; its value is ``?``."""
+
+    name: str
+
+
+Type: TypeAlias = Integer | Character | Boolean | Pointer | Void | Opaque
+"""The type of a value, as a tagged union: a new kind of type is a new struct."""
+
+LONG = Integer("long", 8, True)
+"""What is assumed where no debug information tells the type."""
+
+
+# ------------------------------------------------------------ where values lie
+
+
+class Fetch(Struct, frozen=True):
+    """How the kernel program gets one value at a probe.
+
+    The value starts as the content of ``register`` (``base="register"``),
+    the address of a slot relative to the stack pointer at function entry
+    (``base="stack"``) or zero (``base="constant"``). ``offset`` is added.
+    Then, for each member of ``derefs``, the eight bytes at that address are
+    loaded and the member is added. Last, ``read`` says what the result is:
+    the ``value`` itself, an ``integer`` of ``size`` bytes in memory there, a
+    NUL-terminated ``string`` there, or ``bytes`` there, ``length_from`` being
+    the slot that holds their number. Strings and bytes are cut at ``limit``.
+    """
+
+    base: Literal["register", "stack", "constant"] = "register"
+    register: str = ""
+    offset: int = 0
+    derefs: tuple[int, ...] = ()
+    read: Literal["value", "integer", "string", "bytes"] = "value"
+    size: int = 8
+    signed: bool = False
+    limit: int = 0
+    length_from: int = -1
+
+
+class Condition(Struct, frozen=True):
+    """A comparison the kernel makes before it sends an event.
+
+    ``slot`` is the fetched value compared with ``operand``. Conditions of the
+    same ``group`` are alternatives; every group needs one that holds.
+    """
+
+    slot: int
+    operator: Literal["==", "!=", "<", "<=", ">", ">="]
+    operand: int
+    signed: bool = True
+    group: int = 0
+
+
+class Value(Struct, frozen=True):
+    """A parameter or a result: its name, its type, and its slot in an event.
+
+    ``slot`` indexes `Event.values`; -1 says that the value cannot be read,
+    and ``reason`` why (``float in xmm0``).
+    """
+
+    name: str
+    type: Type
+    slot: int = -1
+    reason: str = ""
+
+
+# ------------------------------------------------------------------- the plan
+
+
+class Function(Struct, frozen=True):
+    """A function of a binary.
+
+    ``address`` is its virtual address in the file, ``size`` its length in
+    bytes (0 where the symbol table does not say), ``offset`` the position of
+    its first byte in the file. ``aliases`` are the other names of the same
+    address. ``parameters`` and ``result`` are what is traced of it, ``typed``
+    says whether they come from debug information.
+    """
+
+    name: str
+    address: int
+    size: int
+    offset: int
+    aliases: tuple[str, ...] = ()
+    parameters: tuple[Value, ...] = ()
+    result: Value | None = None
+    typed: bool = False
+
+
+class Site(Struct, frozen=True):
+    """A place in a function's code at which a probe stands.
+
+    ``offset`` is its position in the file, ``address`` its virtual address.
+    ``sp_delta`` is how far, in bytes, the stack pointer lies below its value
+    at function entry when the probe fires. ``displaced`` is the instruction
+    under the breakpoint, ``emulated`` whether the kernel emulates it (cheap)
+    or single-steps it (dear), ``reason`` why this place was chosen.
+    """
+
+    address: int
+    offset: int
+    sp_delta: int = 0
+    displaced: str = ""
+    emulated: bool = False
+    reason: str = ""
+
+
+ProbeKind: TypeAlias = Literal["call", "entry", "return"]
+"""``call`` sends an event at entry and one at return, the others just one."""
+
+
+class Probe(Struct, frozen=True):
+    """A site to attach to, and what to send from there.
+
+    Its position in `Plan.probes` is the number its events carry.
+    """
+
+    function: int
+    kind: ProbeKind
+    site: Site
+    fetches: tuple[Fetch, ...] = ()
+    result_fetches: tuple[Fetch, ...] = ()
+    conditions: tuple[Condition, ...] = ()
+
+
+class Binary(Struct, frozen=True):
+    """The ELF file that is traced. ``build_id`` is hexadecimal, or empty."""
+
+    path: str
+    build_id: str = ""
+    machine: Literal["x86_64", "aarch64"] = "x86_64"
+
+
+class Plan(Struct, frozen=True):
+    """All that can be decided without the kernel.
+
+    ``notes`` are remarks to the user: what was left out, and why.
+    """
+
+    binary: Binary
+    functions: tuple[Function, ...]
+    probes: tuple[Probe, ...]
+    notes: tuple[str, ...] = ()
+    version: int = 1
+
+
+# ------------------------------------------------------------------ the target
+
+
+class Target(Struct, frozen=True):
+    """Which processes are traced: one (``pid``), one that is started
+    (``command``) with the children it forks, or all that run the binary."""
+
+    pid: int = 0
+    command: tuple[str, ...] = ()
+
+
+# ------------------------------------------------------------------- the events
+
+ENTRY, RETURN = 1, 2
+"""Values of `Event.kind`."""
+
+
+class Event(Struct, gc=False):
+    """One hit of a probe, as the kernel program sends it (``bpf_src/lbtrace.h``).
+
+    ``time`` is CLOCK_MONOTONIC in ns. ``frame`` is the stack pointer at the
+    function's entry and so names the call. ``goroutine`` is 0 outside Go.
+    ``kind`` is `ENTRY` or `RETURN`; bit *n* of ``faults`` says that value *n*
+    could not be read. ``lost`` counts the events this thread lost just before
+    this one. ``blob`` is the length of the bytes that accompany the event.
+    The values are raw registers or memory, zero-extended to 64 bits.
+    """
+
+    time: int
+    frame: int
+    goroutine: int
+    probe: int
+    pid: int
+    tid: int
+    kind: int
+    faults: int
+    lost: int
+    blob: int
+    value0: int
+    value1: int
+    value2: int
+    value3: int
+    value4: int
+    value5: int
+
+
+class Thread(Struct, frozen=True):
+    """The name (comm) of a thread, from ``time`` on."""
+
+    pid: int
+    tid: int
+    name: str
+    time: int = 0
+
+
+class Batch(Struct):
+    """Events in the order the ring buffer held them, undecoded.
+
+    ``events`` holds fixed-size records, ``blobs`` the bytes that accompany
+    them, one behind the other, ``threads`` the names first seen or changed.
+    """
+
+    events: bytes | memoryview
+    blobs: bytes | memoryview = b""
+    threads: tuple[Thread, ...] = ()
+
+
+class Losses(Struct):
+    """What was not seen, by cause.
+
+    The first three are events that never arrived. ``return_depth`` are
+    returns the kernel does not deliver because 64 traced calls were already
+    open in the thread. ``string_fault`` and ``blob_too_long`` are values, not
+    events: their calls are shown, without them.
+    """
+
+    ring_full_entry: int = 0
+    ring_full_return: int = 0
+    nested_miss: int = 0
+    return_depth: int = 0
+    string_fault: int = 0
+    blob_too_long: int = 0
+
+    @property
+    def events(self) -> int:
+        """Events that never arrived."""
+        return self.ring_full_entry + self.ring_full_return + self.nested_miss + self.return_depth
+
+    @property
+    def total(self) -> int:
+        """All that is missing, events and values."""
+        return self.events + self.string_fault + self.blob_too_long
+
+
+# -------------------------------------------------------------------- the calls
+
+End: TypeAlias = Literal["returned", "unwound", "tail", "open"]
+"""How a call ended: it returned; its frame was left by an exception, longjmp
+or the like; it jumped into another traced function; no end was seen."""
+
+
+class Address(int):
+    """The value of a pointer."""
+
+    __slots__ = ()
+
+
+class Char(str):
+    """The value of a character."""
+
+    __slots__ = ()
+
+
+class Unreadable(Struct, frozen=True):
+    """Stands for a value that could not be read. ``reason`` may be empty."""
+
+    reason: str = ""
+
+
+Datum: TypeAlias = bool | int | str | Unreadable | None
+"""A decoded value: ``int``, ``bool``, `Address`, `Char`, `Unreadable`; None is
+the result of a function without one."""
+
+
+class Argument(Struct, frozen=True):
+    """An argument of a call, by name."""
+
+    name: str
+    value: Datum
+
+
+class Call(Struct):
+    """One call of a traced function.
+
+    ``depth`` is 0 at the outermost traced call of its thread. ``start`` is
+    CLOCK_MONOTONIC in ns, ``duration`` in ns; it is None unless ``end`` is
+    ``returned``. ``result`` is None until then. ``lost`` counts the events
+    its thread lost just before the call began.
+    """
+
+    name: str
+    pid: int
+    tid: int
+    depth: int
+    start: int
+    frame: int
+    probe: int
+    args: tuple[Argument, ...] = ()
+    result: Datum = None
+    duration: int | None = None
+    end: End = "open"
+    lost: int = 0
+    goroutine: int = 0
+
+
+class Loss(Struct, frozen=True):
+    """``count`` events of a thread are missing at this place in its calls."""
+
+    pid: int
+    tid: int
+    depth: int
+    time: int
+    count: int
+
+
+class Summary(Struct):
+    """What a finished trace amounts to. ``interrupted`` says that the capture
+    it was made from breaks off."""
+
+    calls: int = 0
+    losses: Losses = field(default_factory=Losses)
+    processes: int = 0
+    threads: int = 0
+    interrupted: bool = False
