@@ -1,0 +1,128 @@
+"""Generates the C of the extension module: the part of libbpf that lbtrace uses."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from cffi import FFI
+
+ROOT = Path(__file__).resolve().parent.parent
+
+LIBBPF = """
+struct bpf_object;
+struct bpf_program;
+struct bpf_map;
+struct bpf_link;
+struct btf;
+
+enum bpf_attach_type {
+    BPF_TRACE_UPROBE_MULTI, BPF_TRACE_UPROBE_SESSION, BPF_PERF_EVENT, ...
+};
+
+struct bpf_object_open_opts { size_t sz; const char *object_name; ...; };
+struct bpf_object *bpf_object__open_mem(
+    const void *buffer, size_t size, const struct bpf_object_open_opts *options);
+int bpf_object__load(struct bpf_object *object);
+void bpf_object__close(struct bpf_object *object);
+
+struct bpf_map *bpf_object__find_map_by_name(const struct bpf_object *object, const char *name);
+int bpf_map__fd(const struct bpf_map *map);
+int bpf_map__set_max_entries(struct bpf_map *map, uint32_t entries);
+uint32_t bpf_map__value_size(const struct bpf_map *map);
+void *bpf_map__initial_value(const struct bpf_map *map, size_t *size);
+int bpf_map__lookup_elem(const struct bpf_map *map, const void *key, size_t key_size,
+                         void *value, size_t value_size, uint64_t flags);
+int bpf_map__update_elem(const struct bpf_map *map, const void *key, size_t key_size,
+                         const void *value, size_t value_size, uint64_t flags);
+
+struct bpf_program *bpf_object__find_program_by_name(
+    const struct bpf_object *object, const char *name);
+int bpf_program__fd(const struct bpf_program *program);
+int bpf_program__set_autoload(struct bpf_program *program, bool autoload);
+int bpf_program__set_expected_attach_type(
+    struct bpf_program *program, enum bpf_attach_type type);
+
+struct bpf_uprobe_opts { size_t sz; uint64_t bpf_cookie; bool retprobe; ...; };
+struct bpf_link *bpf_program__attach_uprobe_opts(
+    const struct bpf_program *program, int pid, const char *path, size_t offset,
+    const struct bpf_uprobe_opts *options);
+struct bpf_uprobe_multi_opts {
+    size_t sz; const char **syms; const unsigned long *offsets; const unsigned long long *cookies;
+    size_t cnt; bool retprobe; bool session; ...;
+};
+struct bpf_link *bpf_program__attach_uprobe_multi(
+    const struct bpf_program *program, int pid, const char *path, const char *pattern,
+    const struct bpf_uprobe_multi_opts *options);
+struct bpf_link *bpf_program__attach(const struct bpf_program *program);
+int bpf_link__destroy(struct bpf_link *link);
+
+struct btf *btf__load_vmlinux_btf(void);
+struct btf *bpf_object__btf(const struct bpf_object *object);
+int btf__find_by_name(const struct btf *btf, const char *name);
+long btf__resolve_size(const struct btf *btf, uint32_t id);
+void btf__free(struct btf *btf);
+
+const char *libbpf_version_string(void);
+int libbpf_num_possible_cpus(void);
+"""
+
+READER = """
+struct lbt_thread { uint64_t time; uint32_t pid; uint32_t tid; char comm[16]; };
+struct lbt_reader {
+    char *events; size_t count; char *blobs; size_t blob_size;
+    struct lbt_thread *threads; size_t thread_count; ...;
+};
+struct lbt_reader *lbt_reader_new(int ring_fd, size_t capacity);
+void lbt_reader_free(struct lbt_reader *reader);
+int lbt_reader_fd(struct lbt_reader *reader);
+int lbt_reader_drain(struct lbt_reader *reader);
+void lbt_log_start(void);
+const char *lbt_log_text(void);
+long long lbt_program_misses(int fd);
+int lbt_probe_multi(enum bpf_attach_type type);
+"""
+
+
+C_TYPES = {
+    "__u8": "unsigned char",
+    "__u16": "unsigned short",
+    "__s32": "int",
+    "__u32": "unsigned int",
+    "__s64": "long long",
+    "__u64": "unsigned long long",
+}
+"""linux/types.h."""
+
+
+def generate(into: Path) -> None:
+    """Write the C source of the extension module."""
+    ffi = FFI()
+    ffi.cdef(LIBBPF)
+    ffi.cdef(_abi())
+    ffi.cdef(READER)
+    ffi.set_source(
+        "lbtrace.bpf._libbpf",
+        '#include "reader.h"',
+        py_limited_api=True,
+    )
+    ffi.emit_c_code(str(into))
+
+
+def _abi() -> str:
+    """The declarations of bpf_src/lbtrace.h, as cffi's parser takes them."""
+    text = (ROOT / "bpf_src/lbtrace.h").read_text()
+    text = re.sub(r"/\*.*?\*/", "", text, flags=re.S)
+    constants = dict(re.findall(r"^#define (LBT_\w+) (\d+)\s*$", text, re.M))
+    text = "\n".join(line for line in text.splitlines() if not line.startswith("#"))
+    for name, value in constants.items():
+        text = re.sub(rf"\b{name}\b", value, text)
+    for short, long in C_TYPES.items():
+        text = re.sub(rf"\b{short}\b", long, text)
+    return "".join(f"#define {name} ...\n" for name in constants) + text
+
+
+if __name__ == "__main__":
+    import sys
+
+    generate(Path(sys.argv[1]))

@@ -1,0 +1,160 @@
+"""Builds the machine code of the wheel: the BPF objects and the extension module.
+
+    python build/native.py [x86_64|aarch64]
+
+The compiler is clang, zig's by default (it comes from the Python package
+index, cross-compiles, and links against an old glibc, which is what makes the
+wheel run everywhere). ``CLANG=clang`` compiles the BPF objects with another
+clang, from 14 on.
+"""
+
+from __future__ import annotations
+
+import os
+import platform
+import shlex
+import subprocess
+import sys
+import sysconfig
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+import bindings
+import sources
+
+ROOT = Path(__file__).resolve().parent.parent
+OUT = ROOT / "build/out"
+OBJECTS = ROOT / "lbtrace/bpf/objects"
+GLIBC = "2.17"
+"""The oldest glibc the extension runs with: manylinux2014's."""
+
+BPF_TARGET = {"x86_64": "x86", "aarch64": "arm64"}
+"""The kernel's name of each machine, as bpf_tracing.h wants it."""
+
+
+def build(machine: str) -> None:
+    """Everything the wheel for ``machine`` needs, into lbtrace/bpf/."""
+    objects()
+    extension(machine)
+
+
+def objects() -> None:
+    """Compile every ``bpf_src/*.bpf.c`` for every machine into lbtrace/bpf/objects/."""
+    sources.fetch(OUT / "src")
+    libbpf = OUT / "src" / sources.LIBBPF.directory
+    headers = OUT / "include/bpf"
+    headers.mkdir(parents=True, exist_ok=True)
+    for name in ("bpf_helpers.h", "bpf_helper_defs.h", "bpf_tracing.h", "bpf_core_read.h"):
+        link = headers / name
+        if not link.is_file():
+            link.write_bytes((libbpf / "src" / name).read_bytes())
+    OBJECTS.mkdir(parents=True, exist_ok=True)
+    clang = shlex.split(os.environ.get("CLANG", f"{shlex.quote(sys.executable)} -m ziglang clang"))
+    jobs = []
+    for source in sorted((ROOT / "bpf_src").glob("*.bpf.c")):
+        for machine, target in BPF_TARGET.items():
+            made = OBJECTS / f"{source.name.removesuffix('.bpf.c')}.{machine}.bpf.o"
+            jobs.append(
+                [*clang, "--target=bpf", "-mcpu=v3", "-g", "-O2", "-Wall", "-Werror"]
+                + [f"-D__TARGET_ARCH_{target}", "-Wno-unused-command-line-argument"]
+                + [f"-fdebug-prefix-map={ROOT}=.", f"-I{ROOT / 'bpf_src'}"]
+                + [f"-I{OUT / 'include'}", "-c", str(source), "-o", str(made)]
+            )
+    _run_all(jobs)
+
+
+def extension(machine: str) -> None:
+    """Compile and link ``lbtrace/bpf/_libbpf.abi3.so``."""
+    sources.fetch(OUT / "src")
+    work = OUT / machine
+    work.mkdir(parents=True, exist_ok=True)
+    generated = work / "_libbpf.c"
+    bindings.generate(generated)
+    cc = [sys.executable, "-m", "ziglang", "cc", "-target", f"{machine}-linux-gnu.{GLIBC}"]
+    cc += ["-O2", "-fPIC", "-fvisibility=hidden", "-fno-sanitize=undefined", "-DNDEBUG"]
+    libraries = [_library(cc, work, name) for name in ("libbpf", "libelf", "libz")]
+    libbpf = OUT / "src" / sources.LIBBPF.directory
+    includes = [f"-I{libbpf / 'include/uapi'}", f"-I{libbpf / 'include'}", f"-I{work / 'include'}"]
+    includes += [f"-I{ROOT / 'bpf_src'}", f"-I{ROOT / 'build'}"]
+    includes += [f"-I{sysconfig.get_paths()['include']}", "-idirafter", "/usr/include"]
+    headers = work / "include/bpf"
+    headers.mkdir(parents=True, exist_ok=True)
+    for header in (libbpf / "src").glob("*.h"):
+        (headers / header.name).write_bytes(header.read_bytes())
+    module = ROOT / "lbtrace/bpf/_libbpf.abi3.so"
+    # A new inode: a process that has the old module mapped keeps it whole.
+    module.unlink(missing_ok=True)
+    # zig's cross targets take no Python headers of their own: the limited API's
+    # are the same on every 64-bit machine, Debian's wrapper aside.
+    machine_macros = ["-D__x86_64__"] if machine == "aarch64" and platform.machine() == "x86_64" else []
+    _run(
+        [*cc, *includes, "-DPy_LIMITED_API=0x030a0000", *machine_macros]
+        + ["-shared", "-Wl,--gc-sections", "-s", str(generated), *map(str, libraries)]
+        + ["-o", str(module)]
+    )
+
+
+def _library(cc: list[str], work: Path, name: str) -> Path:
+    """A static, position-independent library; kept from an earlier build."""
+    archive = work / f"{name}.a"
+    if archive.is_file():
+        return archive
+    src = OUT / "src"
+    bpf, elf, zlib = (src / s.directory for s in (sources.LIBBPF, sources.ELFUTILS, sources.ZLIB))
+    if name == "libbpf":
+        files = (bpf / "src").glob("*.c")
+        flags = [f"-I{bpf / 'src'}", f"-I{bpf / 'include'}", f"-I{bpf / 'include/uapi'}"]
+        flags += [f"-I{elf / 'libelf'}", f"-I{zlib}"]
+        flags += ["-D_LARGEFILE64_SOURCE", "-D_FILE_OFFSET_BITS=64", "-std=gnu89", "-w"]
+    elif name == "libelf":
+        (work / "config").mkdir(exist_ok=True)
+        (work / "config/config.h").write_text(ELFUTILS_CONFIG)
+        files = [*(elf / "libelf").glob("*.c"), elf / "lib/crc32.c", elf / "lib/next_prime.c"]
+        flags = [f"-I{work / 'config'}", f"-I{elf / 'libelf'}", f"-I{elf / 'lib'}", f"-I{zlib}"]
+        flags += ["-DHAVE_CONFIG_H", "-D_GNU_SOURCE", "-std=gnu99", "-w"]
+    else:
+        files = zlib.glob("*.c")
+        flags = ["-DHAVE_UNISTD_H", "-D_LARGEFILE64_SOURCE=1", "-w"]
+    objects = work / name
+    objects.mkdir(exist_ok=True)
+    made = {file: objects / f"{file.stem}.o" for file in sorted(files)}
+    _run_all(
+        [[*cc, "-ffunction-sections", "-c", *flags, str(f), "-o", str(o)] for f, o in made.items()]
+    )
+    _run([sys.executable, "-m", "ziglang", "ar", "rcs", str(archive), *map(str, made.values())])
+    return archive
+
+
+ELFUTILS_CONFIG = """\
+#define PACKAGE_NAME "elfutils"
+#define PACKAGE_VERSION "0.188"
+#define HAVE_DECL_POWEROF2 0
+#define HAVE_DECL_MEMPCPY 1
+#define HAVE_DECL_RAWMEMCHR 1
+#define HAVE_DECL_REALLOCARRAY 0
+#define HAVE_DECL_MEMRCHR 1
+#define HAVE_GCC_STRUCT 0
+#define HAVE_VISIBILITY 1
+#define HAVE_FALLTHROUGH 1
+#define HAVE_ERROR_H 1
+#define HAVE_ERR_H 1
+#include <eu-config.h>
+"""
+"""What elfutils' configure would find with glibc, as far as libelf asks."""
+
+
+def _run_all(commands: list[list[str]]) -> None:
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        list(pool.map(_run, commands))
+
+
+def _run(command: list[str]) -> None:
+    done = subprocess.run(command, text=True, capture_output=True, check=False)
+    if done.returncode:
+        raise SystemExit(f"{shlex.join(command)}\n{done.stdout}{done.stderr}")
+
+
+if __name__ == "__main__":
+    build(sys.argv[1] if len(sys.argv) > 1 else platform.machine())

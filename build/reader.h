@@ -1,0 +1,212 @@
+/*
+ * The reader of the ring buffer: gathers events, the bytes behind them and the
+ * names of threads into three arrays, so that Python handles batches.
+ *
+ * Compiled into the extension module by build/bindings.py.
+ */
+#include <bpf/bpf.h>
+#include <bpf/btf.h>
+#include <bpf/libbpf.h>
+#include <errno.h>
+#include <stddef.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "lbtrace.h"
+
+#define LBT_RECORD offsetof(struct lbt_event, comm)
+#define LBT_NAME_CACHE 4096
+
+struct lbt_thread {
+	__u64 time;
+	__u32 pid;
+	__u32 tid;
+	char comm[LBT_COMM];
+};
+
+struct lbt_reader {
+	struct ring_buffer *rings;
+	char *events;
+	size_t capacity; /* in events */
+	size_t count;
+	char *blobs;
+	size_t blob_size;
+	size_t blob_capacity;
+	struct lbt_thread *threads;
+	size_t thread_count;
+	size_t thread_capacity;
+	/* the last name seen of a thread, by tid; a collision tells it again */
+	struct lbt_thread known[LBT_NAME_CACHE];
+};
+
+static int lbt_reserve(char **array, size_t *capacity, size_t wanted, size_t unit)
+{
+	size_t larger = *capacity ? *capacity : 4096;
+	char *moved;
+
+	if (wanted <= *capacity)
+		return 0;
+	while (larger < wanted)
+		larger *= 2;
+	moved = realloc(*array, larger * unit);
+	if (!moved)
+		return -ENOMEM;
+	*array = moved;
+	*capacity = larger;
+	return 0;
+}
+
+static int lbt_name(struct lbt_reader *reader, const struct lbt_event *e)
+{
+	struct lbt_thread *known = &reader->known[e->tid % LBT_NAME_CACHE];
+
+	if (known->tid == e->tid && known->pid == e->pid && !memcmp(known->comm, e->comm, LBT_COMM))
+		return 0;
+	known->time = e->time;
+	known->pid = e->pid;
+	known->tid = e->tid;
+	memcpy(known->comm, e->comm, LBT_COMM);
+	if (lbt_reserve((char **)&reader->threads, &reader->thread_capacity,
+			reader->thread_count + 1, sizeof(*known)))
+		return -ENOMEM;
+	reader->threads[reader->thread_count++] = *known;
+	return 0;
+}
+
+static int lbt_gather(void *context, void *data, size_t size)
+{
+	struct lbt_reader *reader = context;
+	const struct lbt_event *e = data;
+
+	memcpy(reader->events + reader->count * LBT_RECORD, e, LBT_RECORD);
+	reader->count++;
+	if (e->blob) {
+		if (lbt_reserve(&reader->blobs, &reader->blob_capacity,
+				reader->blob_size + e->blob, 1))
+			return -ENOMEM;
+		memcpy(reader->blobs + reader->blob_size, e + 1, e->blob);
+		reader->blob_size += e->blob;
+	}
+	return lbt_name(reader, e);
+}
+
+static void lbt_reader_free(struct lbt_reader *reader)
+{
+	if (!reader)
+		return;
+	ring_buffer__free(reader->rings);
+	free(reader->events);
+	free(reader->blobs);
+	free(reader->threads);
+	free(reader);
+}
+
+/* NULL with errno where it cannot be had. */
+static struct lbt_reader *lbt_reader_new(int ring_fd, size_t capacity)
+{
+	struct lbt_reader *reader = calloc(1, sizeof(*reader));
+
+	if (!reader)
+		return NULL;
+	reader->capacity = capacity;
+	reader->events = malloc(capacity * LBT_RECORD);
+	reader->rings = ring_buffer__new(ring_fd, lbt_gather, reader, NULL);
+	if (!reader->events || !reader->rings) {
+		int saved = errno;
+
+		lbt_reader_free(reader);
+		errno = saved;
+		return NULL;
+	}
+	return reader;
+}
+
+/* Readable when the ring has something to say. */
+static int lbt_reader_fd(struct lbt_reader *reader)
+{
+	return ring_buffer__epoll_fd(reader->rings);
+}
+
+/* Replace what the last call gathered by what the ring holds, up to the capacity. */
+static int lbt_reader_drain(struct lbt_reader *reader)
+{
+	int n;
+
+	reader->count = reader->blob_size = reader->thread_count = 0;
+	n = ring_buffer__consume_n(reader->rings, reader->capacity);
+	return n < 0 ? n : 0;
+}
+
+/* What libbpf says, the verifier's log among it, kept until it is taken. */
+static char *lbt_log;
+static size_t lbt_log_size, lbt_log_capacity;
+
+static int lbt_print(enum libbpf_print_level level, const char *format, va_list arguments)
+{
+	va_list again;
+	int length;
+
+	if (level == LIBBPF_DEBUG)
+		return 0;
+	va_copy(again, arguments);
+	length = vsnprintf(NULL, 0, format, again);
+	va_end(again);
+	if (length < 0 || lbt_reserve(&lbt_log, &lbt_log_capacity, lbt_log_size + length + 1, 1))
+		return 0;
+	vsnprintf(lbt_log + lbt_log_size, length + 1, format, arguments);
+	lbt_log_size += length;
+	return length;
+}
+
+static void lbt_log_start(void)
+{
+	libbpf_set_print(lbt_print);
+	lbt_log_size = 0;
+}
+
+static const char *lbt_log_text(void)
+{
+	return lbt_log_size ? lbt_log : "";
+}
+
+/* How often the kernel skipped a program because it was running already. */
+static long long lbt_program_misses(int fd)
+{
+	struct bpf_prog_info info = {};
+	__u32 size = sizeof(info);
+	int error = bpf_prog_get_info_by_fd(fd, &info, &size);
+
+	return error ? error : (long long)info.recursion_misses;
+}
+
+/*
+ * Whether the kernel knows an attach type of uprobe_multi: a link to a path
+ * that is no file gives EBADF only past that check (as libbpf's features.c
+ * asks it). 1, 0, or a negative error.
+ */
+static int lbt_probe_multi(enum bpf_attach_type type)
+{
+	LIBBPF_OPTS(bpf_prog_load_opts, load, .expected_attach_type = type);
+	LIBBPF_OPTS(bpf_link_create_opts, create);
+	struct bpf_insn code[] = {
+		{ .code = BPF_ALU64 | BPF_MOV | BPF_K, .dst_reg = BPF_REG_0 },
+		{ .code = BPF_JMP | BPF_EXIT },
+	};
+	const unsigned long offset = 0;
+	int program, link;
+
+	program = bpf_prog_load(BPF_PROG_TYPE_KPROBE, NULL, "GPL", code, 2, &load);
+	if (program < 0)
+		return program == -EPERM ? -EPERM : 0;
+	create.uprobe_multi.path = "/";
+	create.uprobe_multi.offsets = &offset;
+	create.uprobe_multi.cnt = 1;
+	link = bpf_link_create(program, -1, type, &create);
+	close(program);
+	if (link >= 0)
+		close(link);
+	return link == -EBADF;
+}

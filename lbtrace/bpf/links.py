@@ -1,0 +1,122 @@
+"""Attaching programs to the sites of a plan.
+
+Three ways, by what the kernel has: ``session``, one link whose program runs at
+entry and at return (6.13); ``multi``, a link for all entries and one for all
+returns (6.6); ``plain``, two links a probe, everywhere. A plain link takes
+0.1 s to detach, as the kernel waits for an RCU grace period each time.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal, TypeAlias
+
+from lbtrace.bpf._libbpf import ffi, lib
+from lbtrace.bpf.features import Features
+from lbtrace.bpf.gate import check_pointer
+from lbtrace.bpf.objects import TraceObject
+from lbtrace.model import Plan
+
+Mode: TypeAlias = Literal["session", "multi", "plain"]
+
+
+def best_mode(features: Features) -> Mode:
+    """The cheapest way of attaching the kernel has."""
+    if features.session:
+        return "session"
+    return "multi" if features.multi else "plain"
+
+
+def programs(mode: Mode, plan: Plan) -> dict[str, int | None]:
+    """The programs a mode needs for a plan, and the attach types they load with."""
+    kinds = {probe.kind for probe in plan.probes}
+    multi = lib.BPF_TRACE_UPROBE_MULTI if mode != "plain" else None
+    needed: dict[str, int | None] = {}
+    if mode == "session" and "call" in kinds:
+        needed["session"] = lib.BPF_TRACE_UPROBE_SESSION
+        kinds.discard("call")
+    if kinds & {"call", "entry"}:
+        needed["entered"] = multi
+    if kinds & {"call", "return"}:
+        needed["returned"] = multi
+    return needed
+
+
+class Links:
+    """What is attached; `close` detaches it."""
+
+    def __init__(self) -> None:
+        self._links: list[Any] = []
+
+    def close(self) -> None:
+        """Detach everything. No program runs any more when it returns."""
+        while self._links:
+            lib.bpf_link__destroy(self._links.pop())
+
+    def attach(
+        self, loaded: TraceObject, plan: Plan, cookies: list[int], mode: Mode, pid: int
+    ) -> None:
+        """Attach all probes of a plan; ``pid`` 0 is every process.
+
+        Raises `KernelError`; what was attached until then stays for `close`.
+        """
+        for program, kinds, returns in (
+            ("session", ("call",) if mode == "session" else (), False),
+            # Returns first: who enters between two links is seen whole or not at all.
+            ("returned", ("call",) if mode != "session" else (), True),
+            ("entered", ("entry",) if mode == "session" else ("call", "entry"), False),
+            ("returned", ("return",), False),
+        ):
+            chosen = [
+                (probe.site.offset, cookie)
+                for probe, cookie in zip(plan.probes, cookies)
+                if probe.kind in kinds
+            ]
+            if not chosen:
+                continue
+            handle = loaded.program(program)
+            if mode == "plain":
+                for offset, cookie in chosen:
+                    self._plain(handle, plan, offset, cookie, returns, pid)
+            else:
+                self._multi(handle, plan, chosen, returns, program == "session", pid)
+
+    def attach_tracepoint(self, loaded: TraceObject, program: str) -> None:
+        """Attach a program to the tracepoint its section names."""
+        link = lib.bpf_program__attach(loaded.program(program))
+        self._links.append(check_pointer(link, f"attach {program}"))
+
+    def _plain(
+        self, program: Any, plan: Plan, offset: int, cookie: int, returns: bool, pid: int
+    ) -> None:
+        options = ffi.new("struct bpf_uprobe_opts *")
+        options.sz = ffi.sizeof("struct bpf_uprobe_opts")
+        options.bpf_cookie = cookie
+        options.retprobe = returns
+        link = lib.bpf_program__attach_uprobe_opts(
+            program, pid or -1, plan.binary.path.encode(), offset, options
+        )
+        self._links.append(check_pointer(link, f"attach to {plan.binary.path}+{offset:#x}"))
+
+    def _multi(
+        self,
+        program: Any,
+        plan: Plan,
+        chosen: list[tuple[int, int]],
+        returns: bool,
+        session: bool,
+        pid: int,
+    ) -> None:
+        offsets = ffi.new("unsigned long[]", [offset for offset, _ in chosen])
+        cookies = ffi.new("unsigned long long[]", [cookie for _, cookie in chosen])
+        options = ffi.new("struct bpf_uprobe_multi_opts *")
+        options.sz = ffi.sizeof("struct bpf_uprobe_multi_opts")
+        options.offsets = offsets
+        options.cookies = cookies
+        options.cnt = len(chosen)
+        options.retprobe = returns
+        options.session = session
+        link = lib.bpf_program__attach_uprobe_multi(
+            program, pid or -1, plan.binary.path.encode(), ffi.NULL, options
+        )
+        action = f"attach to {len(chosen)} places of {plan.binary.path}"
+        self._links.append(check_pointer(link, action))

@@ -1,0 +1,26 @@
+"""What the kernel demands of a process that loads BPF programs and probes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+CAPABILITIES = {"CAP_BPF": 39, "CAP_PERFMON": 38, "CAP_SYS_ADMIN": 21, "CAP_SYS_PTRACE": 19}
+"""Bit numbers: include/uapi/linux/capability.h."""
+
+NEEDED = ("CAP_BPF", "CAP_PERFMON")
+"""What tracing needs from 5.8 on; CAP_SYS_ADMIN stands for both."""
+
+
+def held() -> frozenset[str]:
+    """The effective capabilities of this process, of those in `CAPABILITIES`."""
+    for line in Path("/proc/self/status").read_text().splitlines():
+        if line.startswith("CapEff:"):
+            bits = int(line.split()[1], 16)
+            return frozenset(name for name, bit in CAPABILITIES.items() if bits >> bit & 1)
+    return frozenset()
+
+
+def missing() -> tuple[str, ...]:
+    """The capabilities that tracing needs and this process lacks."""
+    have = held()
+    return () if "CAP_SYS_ADMIN" in have else tuple(name for name in NEEDED if name not in have)

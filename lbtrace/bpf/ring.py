@@ -1,0 +1,41 @@
+"""The reading end of the ring buffer."""
+
+from __future__ import annotations
+
+from lbtrace.bpf._libbpf import ffi, lib
+from lbtrace.bpf.gate import check, check_pointer
+from lbtrace.model import Batch, Thread
+from lbtrace.wire import EVENT_SIZE
+
+
+class Reader:
+    """Takes events out of a ring buffer, ``capacity`` at a time."""
+
+    def __init__(self, ring_fd: int, capacity: int) -> None:
+        reader = check_pointer(lib.lbt_reader_new(ring_fd, capacity), "map the ring buffer")
+        self._reader = ffi.gc(reader, lib.lbt_reader_free)
+
+    def fileno(self) -> int:
+        """Readable when the ring is filling: see ``wakeup_bytes``."""
+        return int(lib.lbt_reader_fd(self._reader))
+
+    def drain(self) -> Batch | None:
+        """The next events, or None where there are none."""
+        reader = self._reader
+        check(lib.lbt_reader_drain(reader), "read the ring buffer")
+        if not reader.count:
+            return None
+        return Batch(
+            events=ffi.buffer(reader.events, reader.count * EVENT_SIZE)[:],
+            blobs=ffi.buffer(reader.blobs, reader.blob_size)[:] if reader.blob_size else b"",
+            threads=tuple(
+                Thread(t.pid, t.tid, ffi.string(t.comm).decode(errors="replace"), t.time)
+                for t in reader.threads[0 : reader.thread_count]
+            )
+            if reader.thread_count
+            else (),
+        )
+
+    def close(self) -> None:
+        """Unmap the ring."""
+        ffi.release(self._reader)
