@@ -1,0 +1,114 @@
+"""Where a program or library lies that is given by its name alone.
+
+A program is found through PATH, a library as ld.so(8) finds it: in
+LD_LIBRARY_PATH, in the cache that ldconfig(8) writes, in the standard
+directories. The cache's layout is that of glibc's ``elf/dl-cache.h``.
+"""
+
+from __future__ import annotations
+
+import os
+import platform
+import re
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from struct import Struct as Layout
+
+from lbtrace.errors import BinaryError
+
+CACHE = Path("/etc/ld.so.cache")
+CACHE_MAGIC = b"glibc-ld.so.cache1.1"
+CACHE_HEADER = Layout("<20sII20x")
+CACHE_ENTRY = Layout("<iIIIQ")
+CACHE_FLAGS = {"x86_64": 0x0303, "aarch64": 0x0A03}
+
+LIBRARY = re.compile(r"lib.*|ld-.*|.*\.so(\.[0-9.]+)?")
+
+
+def find(name: str) -> str:
+    """The path of the file that ``name`` means.
+
+    A name with a slash is the path itself. Raises `BinaryError` if a bare
+    name is neither a program, a library nor a file of the current directory.
+    """
+    if "/" in name:
+        return name
+    program = shutil.which(name) if name else None
+    if program:
+        return program
+    if LIBRARY.fullmatch(name) and (library := _library(name)):
+        return library
+    if name and Path(name).exists():
+        return name
+    raise BinaryError(
+        f"{name!r}: no such program in PATH, no such library", "give its path: ./name or /dir/name"
+    )
+
+
+def _library(name: str) -> str:
+    """A library by soname, or without its version; of several the newest."""
+    for found in (_from_directories(_search_path(), name), _from_cache(name)):
+        if found:
+            return found
+    return _from_directories(_standard_directories(), name)
+
+
+def _from_cache(name: str) -> str:
+    entries = dict(_cache_entries())
+    best = _best(entries, name)
+    return entries[best] if best else ""
+
+
+def _from_directories(directories: list[str], name: str) -> str:
+    for directory in directories:
+        try:
+            best = _best(os.listdir(directory), name)
+        except OSError:
+            continue
+        if best:
+            return f"{directory}/{best}"
+    return ""
+
+
+def _best(names: object, name: str) -> str:
+    candidates: list[str] = [n for n in names if n == name or n.startswith(name + ".so")]  # type: ignore[attr-defined]
+    return max(candidates, key=lambda n: (n == name, n == name + ".so", _version(n)), default="")
+
+
+def _version(name: str) -> tuple[int, ...]:
+    return tuple(int(n) for n in re.findall(r"\d+", name.partition(".so")[2]))
+
+
+def _search_path() -> list[str]:
+    return [d for d in os.environ.get("LD_LIBRARY_PATH", "").split(":") if d]
+
+
+def _standard_directories() -> list[str]:
+    triplet = f"{platform.machine()}-linux-gnu"
+    roots = ("/lib", "/usr/lib", "/usr/local/lib")
+    return [f"{r}/{triplet}" for r in roots] + ["/lib64", "/usr/lib64", *roots]
+
+
+def _cache_entries() -> Iterator[tuple[str, str]]:
+    """Names and paths of the cache, for this machine; variants for newer processors left out."""
+    try:
+        data = CACHE.read_bytes()
+    except OSError:
+        return
+    start = data.find(CACHE_MAGIC)
+    if start < 0 or start + CACHE_HEADER.size > len(data):
+        return
+    data = data[start:]
+    count = CACHE_HEADER.unpack_from(data)[1]
+    end = CACHE_HEADER.size + count * CACHE_ENTRY.size
+    if end > len(data):
+        return
+    wanted = CACHE_FLAGS.get(platform.machine())
+    for flags, key, value, _, hwcap in CACHE_ENTRY.iter_unpack(data[CACHE_HEADER.size : end]):
+        if flags == wanted and not hwcap:
+            yield _text(data, key), _text(data, value)
+
+
+def _text(data: bytes, offset: int) -> str:
+    return data[offset : data.find(b"\0", offset)].decode("utf-8", "replace")
