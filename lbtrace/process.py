@@ -1,0 +1,129 @@
+"""The traced process: one that lbtrace starts, or one that runs already."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Sequence
+
+from lbtrace.errors import TargetError
+
+_RESET = (signal.SIGPIPE, signal.SIGXFSZ)
+"""Signals Python ignores, and a command expects at their default."""
+
+
+class Child:
+    """A command, started but held before it executes anything.
+
+    ``pid`` is known from the start, so probes can be in place before the
+    command's first instruction. Raises `TargetError` where it cannot run.
+    """
+
+    def __init__(self, command: Sequence[str]) -> None:
+        self._command = list(command)
+        self.status: int | None = None
+        self._released = False
+        gate, self._gate = os.pipe()
+        self._report, report = os.pipe()
+        self.pid = os.fork()
+        if self.pid == 0:
+            self._become(gate, report)
+        os.close(gate)
+        os.close(report)
+
+    def _become(self, gate: int, report: int) -> None:
+        try:
+            os.close(self._gate)
+            if not os.read(gate, 1):  # lbtrace has gone
+                os._exit(127)
+            for number in _RESET:
+                signal.signal(number, signal.SIG_DFL)
+            os.execvp(self._command[0], self._command)
+        except OSError as error:
+            os.write(report, error.errno.to_bytes(4, "little"))
+        finally:
+            os._exit(127)
+
+    def release(self) -> None:
+        """Let the command run. Raises `TargetError` where it cannot be executed."""
+        self._released = True
+        os.write(self._gate, b"\n")
+        os.close(self._gate)
+        error = os.read(self._report, 4)  # closed by a successful exec
+        os.close(self._report)
+        if error:
+            os.waitpid(self.pid, 0)
+            self.status = 127
+            raise TargetError(
+                f"cannot run {self._command[0]}: {os.strerror(int.from_bytes(error, 'little'))}",
+                "give the path of a program that you can execute",
+            )
+
+    def send(self, number: int) -> None:
+        """Pass a signal on to the command."""
+        if self.poll() is None:
+            os.kill(self.pid, number)
+
+    def poll(self) -> int | None:
+        """Its exit status as a shell tells it (128 + n for signal n), None while it runs."""
+        if self.status is None:
+            pid, status = os.waitpid(self.pid, os.WNOHANG)
+            if pid:
+                self._ended(status)
+        return self.status
+
+    def wait(self) -> int:
+        """Wait for its end, and tell its exit status."""
+        if self.status is None:
+            self._ended(os.waitpid(self.pid, 0)[1])
+        assert self.status is not None
+        return self.status
+
+    def abandon(self) -> None:
+        """Give up a command that was not released: it never runs."""
+        if not self._released:
+            self._released = True
+            os.close(self._gate)
+            os.close(self._report)
+            self.wait()
+
+    def _ended(self, status: int) -> None:
+        code = os.waitstatus_to_exitcode(status)
+        self.status = code if code >= 0 else 128 - code
+
+
+def open_pid(pid: int) -> int:
+    """A pidfd, readable when the process has ended. Raises `TargetError` (Linux 5.3)."""
+    try:
+        return os.pidfd_open(pid)
+    except ProcessLookupError:
+        raise TargetError(f"no process has the pid {pid}", "list processes with: ps -e") from None
+    except (OSError, OverflowError) as error:
+        # EINVAL: the number is a thread's, or no pid at all.
+        raise TargetError(
+            f"cannot watch process {pid}: {getattr(error, 'strerror', None) or error}",
+            "give the pid of a process, not of a thread",
+        ) from None
+
+
+def executable(pid: int) -> str:
+    """A path that opens the program a process runs.
+
+    Its own name where that is the same file here, ``/proc/PID/exe`` where the
+    file has been replaced or lies in a container. Raises `TargetError`.
+    """
+    link = f"/proc/{pid}/exe"
+    try:
+        name = os.readlink(link)
+        try:
+            same = os.path.samefile(name, link)
+        except OSError:
+            same = False
+        return name if same else link
+    except FileNotFoundError:
+        raise TargetError(f"no process has the pid {pid}", "list processes with: ps -e") from None
+    except PermissionError:
+        raise TargetError(
+            f"cannot see which program process {pid} runs",
+            "run lbtrace as root or as the process's user, or name the file with --binary",
+        ) from None

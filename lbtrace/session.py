@@ -1,0 +1,187 @@
+"""A plan at work: attaches its probes, and yields what they send in batches."""
+
+from __future__ import annotations
+
+import mmap
+import os
+import resource
+import select
+import time
+from collections import deque
+from collections.abc import Iterator
+from contextlib import ExitStack
+from types import TracebackType
+from typing import TYPE_CHECKING
+
+from msgspec import Struct
+
+from lbtrace.errors import UsageError
+from lbtrace.model import Batch, Losses, Plan, Target
+from lbtrace.process import Child, open_pid
+from lbtrace.wire import EVENT_SIZE
+
+if TYPE_CHECKING:
+    from lbtrace.bpf.links import Mode
+
+POLL_MS = 20
+"""How long an event may wait in a ring that does not fill."""
+
+BATCH_EVENTS = 4096
+"""Small enough that the ring is read again before it fills."""
+
+BACKLOG_BYTES = 256 << 20
+"""Bound of what waits in memory while a slow sink writes; then the ring fills."""
+
+
+class Options(Struct, frozen=True):
+    """How a session runs. ``ring_size`` is in bytes, a power of two;
+    ``duration`` in seconds; ``mode`` None takes the best the kernel has."""
+
+    ring_size: int = 8 << 20
+    duration: float | None = None
+    max_events: int | None = None
+    mode: Mode | None = None
+
+
+class Session:
+    """Owns every kernel resource of a trace, from entering to leaving it.
+
+    Entering starts the target's command (held), loads the programs and
+    attaches the probes. `batches` lets the command run and yields what
+    arrives. Leaving detaches; a command that still runs then goes on. Raises
+    `LbtraceError`; nothing stays attached, whatever happens.
+    """
+
+    def __init__(self, plan: Plan, target: Target, options: Options | None = None) -> None:
+        self.plan = plan
+        self.target = target
+        self.options = options or Options()
+        self.child: Child | None = None
+        self.mode: Mode | None = None
+        self._stopping = False
+        self._resources = ExitStack()
+        ring = self.options.ring_size
+        if ring & (ring - 1) or ring < mmap.PAGESIZE:
+            raise UsageError(
+                f"a ring of {ring} bytes is not possible", "give a power of two from 4K on"
+            )
+
+    def __enter__(self) -> Session:
+        # Imported here: whoever only reads captures has no use for libbpf.
+        from lbtrace.bpf import features, links  # noqa: PLC0415
+        from lbtrace.bpf.objects import TraceObject  # noqa: PLC0415
+        from lbtrace.bpf.ring import Reader  # noqa: PLC0415
+        from lbtrace.bpf.specs import Specs  # noqa: PLC0415
+
+        with ExitStack() as held:
+            self._waiter = held.enter_context(select.epoll())
+            if self.target.command:
+                self.child = Child(self.target.command)
+                held.callback(self.child.abandon)
+            root = self.child.pid if self.child else self.target.pid
+            if root:
+                self._watch_end(root, held)
+            self.mode = self.options.mode or links.best_mode(features.probe())
+            if self.mode == "plain":
+                _raise_open_files()
+            specs = Specs(self.plan)
+            follow = ("forked", "exited") if self.child else ()
+            self._object = TraceObject(
+                specs,
+                links.programs(self.mode, self.plan) | dict.fromkeys(follow),
+                ring_size=self.options.ring_size,
+                root=root,
+                follow=bool(follow),
+            )
+            held.callback(self._object.close)
+            ring = self._object.ring_fd()
+            self._reader = Reader(ring, BATCH_EVENTS)
+            held.callback(self._reader.close)
+            # Edge-triggered: data in the ring does not wake, only the program does.
+            self._waiter.register(ring, select.EPOLLIN | select.EPOLLET)
+            self._links = links.Links()
+            held.callback(self._links.close)
+            for program in follow:
+                self._links.attach_tracepoint(self._object, program)
+            # The children of a command are traced too, so its probes are in every
+            # process and the program looks whose hit it is.
+            self._links.attach(self._object, self.plan, specs.cookies, self.mode, self.target.pid)
+            self._resources = held.pop_all()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._resources.close()
+
+    def stop(self) -> None:
+        """End `batches` soon, with all that happened until now. Safe in a signal handler."""
+        self._stopping = True
+
+    def batches(self) -> Iterator[Batch]:
+        """What the probes send, until `stop`, the process's end, or an option's bound.
+
+        The ring is emptied before each batch that is yielded, so a slow reader
+        fills memory (to a bound) rather than the ring. Raises `TargetError`
+        where the command cannot be executed.
+        """
+        duration, budget = self.options.duration, self.options.max_events
+        end = time.monotonic() + duration if duration is not None else None
+        if self.child:
+            self.child.release()
+        backlog: deque[Batch] = deque()
+        waiting = 0
+        ended = False
+        while budget is None or budget > 0:
+            while waiting < BACKLOG_BYTES and (batch := self._reader.drain()):
+                backlog.append(batch)
+                waiting += len(batch.events) + len(batch.blobs)
+            if backlog:
+                batch = backlog.popleft()
+                waiting -= len(batch.events) + len(batch.blobs)
+                if budget is not None:
+                    batch = _cut(batch, budget)
+                    budget -= len(batch.events) // EVENT_SIZE
+                yield batch
+            elif ended:
+                break
+            elif self._stopping or self._wait(end):
+                # What was sent until the last probe is gone is still in the ring.
+                self._links.close()
+                ended = True
+        self._links.close()
+
+    def losses(self) -> Losses:
+        """What the kernel side has lost until now."""
+        return self._object.losses()
+
+    def _wait(self, end: float | None) -> bool:
+        """Wait for the ring to fill or a moment to pass; true when the trace is over."""
+        timeout = POLL_MS / 1000
+        if end is not None:
+            timeout = min(timeout, end - time.monotonic())
+            if timeout <= 0:
+                return True
+        woken = self._waiter.poll(timeout)
+        return any(descriptor == self._pidfd for descriptor, _ in woken)
+
+    _pidfd = -1
+
+    def _watch_end(self, pid: int, held: ExitStack) -> None:
+        self._pidfd = open_pid(pid)
+        held.callback(os.close, self._pidfd)
+        self._waiter.register(self._pidfd, select.EPOLLIN)
+
+
+def _cut(batch: Batch, events: int) -> Batch:
+    """At most ``events`` of a batch; bytes that accompany later ones are harmless."""
+    return Batch(batch.events[: events * EVENT_SIZE], batch.blobs, batch.threads)
+
+
+def _raise_open_files() -> None:
+    """Plain links take two descriptors a probe."""
+    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
