@@ -63,6 +63,13 @@ int btf__find_by_name(const struct btf *btf, const char *name);
 long btf__resolve_size(const struct btf *btf, uint32_t id);
 void btf__free(struct btf *btf);
 
+enum bpf_prog_type { BPF_PROG_TYPE_KPROBE, BPF_PROG_TYPE_TRACING, ... };
+enum bpf_map_type { BPF_MAP_TYPE_RINGBUF, ... };
+enum bpf_func_id { BPF_FUNC_get_attach_cookie, ... };
+int libbpf_probe_bpf_map_type(enum bpf_map_type type, const void *options);
+int libbpf_probe_bpf_helper(
+    enum bpf_prog_type program, enum bpf_func_id helper, const void *options);
+
 const char *libbpf_version_string(void);
 int libbpf_num_possible_cpus(void);
 """
@@ -70,7 +77,7 @@ int libbpf_num_possible_cpus(void);
 READER = """
 struct lbt_thread { uint64_t time; uint32_t pid; uint32_t tid; char comm[16]; };
 struct lbt_reader {
-    char *events; size_t count; char *blobs; size_t blob_size;
+    char *events; size_t count; size_t entries; char *blobs; size_t blob_size;
     struct lbt_thread *threads; size_t thread_count; ...;
 };
 struct lbt_reader *lbt_reader_new(int ring_fd, size_t capacity);

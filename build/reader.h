@@ -32,6 +32,7 @@ struct lbt_reader {
 	char *events;
 	size_t capacity; /* in events */
 	size_t count;
+	size_t entries; /* calls that began, of count */
 	char *blobs;
 	size_t blob_size;
 	size_t blob_capacity;
@@ -83,6 +84,7 @@ static int lbt_gather(void *context, void *data, size_t size)
 
 	memcpy(reader->events + reader->count * LBT_RECORD, e, LBT_RECORD);
 	reader->count++;
+	reader->entries += e->kind == LBT_ENTRY;
 	if (e->blob) {
 		if (lbt_reserve(&reader->blobs, &reader->blob_capacity,
 				reader->blob_size + e->blob, 1))
@@ -135,7 +137,7 @@ static int lbt_reader_drain(struct lbt_reader *reader)
 {
 	int n;
 
-	reader->count = reader->blob_size = reader->thread_count = 0;
+	reader->count = reader->entries = reader->blob_size = reader->thread_count = 0;
 	n = ring_buffer__consume_n(reader->rings, reader->capacity);
 	return n < 0 ? n : 0;
 }

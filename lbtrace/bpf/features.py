@@ -6,10 +6,11 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from lbtrace.bpf._libbpf import lib
+from lbtrace.bpf._libbpf import ffi, lib
 from lbtrace.bpf.gate import check
 
 BTF = Path("/sys/kernel/btf/vmlinux")
+UPROBE_PMU = Path("/sys/bus/event_source/devices/uprobe/type")
 
 
 class Features(Struct, frozen=True):
@@ -20,13 +21,40 @@ class Features(Struct, frozen=True):
     session: bool
 
 
+class Feature(Struct, frozen=True):
+    """An answer for a person: what it is, whether it works, since when kernels
+    have it, and what it is good for."""
+
+    name: str
+    works: bool
+    since: str
+    purpose: str
+
+
 def probe() -> Features:
-    """Ask the kernel; takes about a millisecond.
+    """Ask for what decides how to attach; takes less than a millisecond.
 
     Raises `PrivilegeError` where nothing may be loaded.
     """
     multi = _multi(lib.BPF_TRACE_UPROBE_MULTI)
     return Features(multi=multi, session=multi and _multi(lib.BPF_TRACE_UPROBE_SESSION))
+
+
+def survey() -> tuple[Feature, ...]:
+    """Everything lbtrace asks of a kernel. Raises `PrivilegeError`."""
+    known = probe()
+    ring = lib.libbpf_probe_bpf_map_type(lib.BPF_MAP_TYPE_RINGBUF, ffi.NULL)
+    cookie = lib.libbpf_probe_bpf_helper(
+        lib.BPF_PROG_TYPE_KPROBE, lib.BPF_FUNC_get_attach_cookie, ffi.NULL
+    )
+    return (
+        Feature("btf", has_btf(), "5.5", "the kernel's types, for objects built elsewhere"),
+        Feature("ring buffer", ring == 1, "5.8", "events in order, shared by all CPUs"),
+        Feature("uprobe", UPROBE_PMU.exists(), "4.17", "probes in user programs"),
+        Feature("cookie", cookie == 1, "5.15", "tells probes apart that share a program"),
+        Feature("multi", known.multi, "6.6", "thousands of probes attached at once"),
+        Feature("session", known.session, "6.13", "one program for entry and return"),
+    )
 
 
 def _multi(attach_type: int) -> bool:

@@ -52,7 +52,9 @@ def failure(number: int, action: str) -> KernelError:
         EINVAL: "see what this kernel can do with: lbtrace doctor",
         ENOMEM: "free memory, or raise the memlock limit (ulimit -l) on kernels before 5.11",
     }
-    hint = hints.get(number, "the lines above tell what the kernel said" if detail else hints[EINVAL])
+    hint = hints.get(
+        number, "the lines above tell what the kernel said" if detail else hints[EINVAL]
+    )
     return KernelError(f"cannot {action}: {reason}", hint, detail=detail, errno=number)
 
 

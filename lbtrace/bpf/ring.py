@@ -34,6 +34,7 @@ class Reader:
             )
             if reader.thread_count
             else (),
+            entries=reader.entries,
         )
 
     def close(self) -> None:

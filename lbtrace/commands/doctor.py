@@ -1,0 +1,95 @@
+"""``lbtrace doctor``: what this machine can do, what is missing, what is dangerous."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import re
+import resource
+import sys
+
+import msgspec
+
+from lbtrace.bpf import features, privileges
+from lbtrace.errors import KernelError
+
+
+class Check(msgspec.Struct, frozen=True):
+    """One line of the report. ``state`` is ``ok``, ``missing``, ``slower`` (works
+    without it) or ``warning``."""
+
+    name: str
+    state: str
+    text: str
+
+
+ESSENTIAL = ("btf", "ring buffer", "uprobe", "cookie")
+"""Without these there is no trace at all; the others make it cheaper."""
+
+URETPROBE_KILLS = (((6, 11, 0), (6, 12, 14)), ((6, 13, 0), (6, 13, 3)))
+"""Kernels whose uretprobes kill seccomp-confined programs: CVE-2025-21834."""
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    """The options of the command."""
+    parser.add_argument("--json", action="store_true", help="the report for programs")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Print the report; 0 when functions can be traced here, else 1."""
+    checks = [*_privileges(), *_features(), *_limits(), *_hazards()]
+    if args.json:
+        sys.stdout.buffer.write(msgspec.json.format(msgspec.json.encode(checks)) + b"\n")
+    else:
+        for check in checks:
+            print(f"{check.name:<12} {check.state:<8} {check.text}")
+    good = all(check.state != "missing" for check in checks)
+    if not args.json:
+        print("functions can be traced here" if good else "functions cannot be traced here")
+    return 0 if good else 1
+
+
+def _privileges() -> list[Check]:
+    missing = privileges.missing()
+    if missing:
+        text = f"{' and '.join(missing)} missing: run as root, or grant them with setcap"
+        return [Check("privileges", "missing", text)]
+    return [Check("privileges", "ok", ", ".join(sorted(privileges.held())))]
+
+
+def _features() -> list[Check]:
+    try:
+        survey = features.survey()
+    except KernelError as error:
+        return [Check("features", "missing", f"cannot be probed: {error.message}")]
+    return [
+        Check(
+            feature.name,
+            "ok" if feature.works else "missing" if feature.name in ESSENTIAL else "slower",
+            f"{feature.purpose} (since {feature.since})",
+        )
+        for feature in survey
+    ]
+
+
+def _limits() -> list[Check]:
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    few = hard < 4096
+    return [
+        Check("kernel", "ok", f"{os.uname().release} {os.uname().machine}"),
+        Check(
+            "open files",
+            "warning" if few else "ok",
+            f"{soft} of at most {hard}; without multi each traced function takes two",
+        ),
+    ]
+
+
+def _hazards() -> list[Check]:
+    release = re.match(r"(\d+)\.(\d+)(?:\.(\d+))?", os.uname().release)
+    assert release
+    version = tuple(int(part or 0) for part in release.groups())
+    if any(first <= version < fixed for first, fixed in URETPROBE_KILLS):
+        text = "returns may kill programs confined by seccomp (CVE-2025-21834)"
+        return [Check("uretprobe", "warning", text)]
+    return []
