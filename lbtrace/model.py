@@ -115,6 +115,47 @@ class Value(Struct, frozen=True):
     reason: str = ""
 
 
+# -------------------------------------------------------- between elf and arch
+
+
+class Scalar(Struct, frozen=True):
+    """A number inside a value: ``size`` bytes at ``offset``.
+
+    ``kind`` is how it computes: in integer registers, in vector registers,
+    or on the x87 stack (``long double``).
+    """
+
+    offset: int
+    size: int
+    kind: Literal["integer", "float", "x87"]
+
+
+class Formal(Struct, frozen=True):
+    """A parameter or result as debug information declares it.
+
+    ``size`` is in bytes. ``scalars`` are the numbers it is made of, in order;
+    None says that how it is passed cannot be told. ``reference`` says that a
+    pointer to it is passed instead. ``register`` is the DWARF number of the
+    register that holds it at function entry, -1 where that is not recorded.
+    ``lost`` is why the compiler passes nothing for it, or ``""``.
+    """
+
+    name: str
+    type: Type
+    size: int = 8
+    scalars: tuple[Scalar, ...] | None = ()
+    reference: bool = False
+    register: int = -1
+    lost: str = ""
+
+
+class Prototype(Struct, frozen=True):
+    """A function's parameters and result (None: nothing), from debug information."""
+
+    parameters: tuple[Formal, ...]
+    result: Formal | None = None
+
+
 # ------------------------------------------------------------------- the plan
 
 
@@ -254,12 +295,14 @@ class Batch(Struct):
     """Events in the order the ring buffer held them, undecoded.
 
     ``events`` holds fixed-size records, ``blobs`` the bytes that accompany
-    them, one behind the other, ``threads`` the names first seen or changed.
+    them, one behind the other, ``threads`` the names first seen or changed,
+    ``entries`` says how many of the events begin a call.
     """
 
     events: bytes | memoryview
     blobs: bytes | memoryview = b""
     threads: tuple[Thread, ...] = ()
+    entries: int = 0
 
 
 class Losses(Struct):

@@ -172,22 +172,28 @@ def _inside(image: Image, symbols: list[_Symbol]) -> list[_Symbol]:
 
 def _fold(image: Image, symbols: list[_Symbol]) -> list[Function]:
     """One `Function` an address: the best name, the others as aliases, the largest size."""
-    ranked: dict[int, list[tuple[bool, bool, int, int, str]]] = {}
-    sizes: dict[int, int] = {}
-    for address, size, _, local, name in symbols:
-        bare = name.lstrip("_")
-        rank = (local, "@" in name, len(name) - len(bare), len(name), name)
-        ranked.setdefault(address, []).append(rank)
-        if size > sizes.get(address, -1):
-            sizes[address] = size
-    addresses = sorted(ranked)
+    groups: dict[int, list[_Symbol]] = {}
+    for symbol in symbols:
+        groups.setdefault(symbol.address, []).append(symbol)
+    addresses = sorted(groups)
     functions: list[Function] = []
     for address in addresses:
-        ranks = ranked[address]
-        names = list(dict.fromkeys(rank[4] for rank in sorted(ranks)))
-        size = sizes[address] or _inferred_size(image, address, addresses)
-        functions.append(Function(names[0], address, size, image.offset(address), tuple(names[1:])))
+        group = groups[address]
+        name, size = group[0].name, group[0].size
+        aliases: tuple[str, ...] = ()
+        if len(group) > 1:
+            name, *others = dict.fromkeys(s.name for s in sorted(group, key=_rank))
+            size, aliases = max(s.size for s in group), tuple(others)
+        size = size or _inferred_size(image, address, addresses)
+        functions.append(Function(name, address, size, image.offset(address), aliases))
     return functions
+
+
+def _rank(symbol: _Symbol) -> tuple[bool, bool, int, int, str]:
+    """Global before local, default version before others, then the plainest name."""
+    name = symbol.name
+    underscores = len(name) - len(name.lstrip("_"))
+    return symbol.local, "@" in name, underscores, len(name), name
 
 
 def _inferred_size(image: Image, address: int, addresses: list[int]) -> int:

@@ -1,0 +1,76 @@
+"""Processors: where a probe may stand and what it costs, where arguments and results lie.
+
+`amd64` and `arm64` offer the same functions; `of` picks one by machine name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import Protocol
+
+from msgspec import Struct
+
+from lbtrace.model import Fetch, Prototype, Site, Value
+
+
+class Passing(Struct, frozen=True):
+    """How a function's values travel: what an event shows, and how to fetch it.
+
+    ``fetches`` belong to the entry, in the order of the parameters' slots,
+    ``result_fetches`` to the return. ``cut`` counts parameters that could be
+    read but have no slot left.
+    """
+
+    parameters: tuple[Value, ...] = ()
+    result: Value | None = None
+    fetches: tuple[Fetch, ...] = ()
+    result_fetches: tuple[Fetch, ...] = ()
+    cut: int = 0
+
+
+class Code(Struct, frozen=True):
+    """The code of a function: ``code`` begins at ``address`` (``offset`` in the file).
+
+    ``limit`` is the address behind which no probe of it may stand: its end
+    or the next symbol.
+    """
+
+    code: bytes
+    address: int
+    offset: int
+    limit: int
+
+
+class Planner(Protocol):
+    """Chooses the places of probes. One object serves any number of functions."""
+
+    def choose(self, code: Code, keep: Collection[str], *, returns: bool) -> Site | None:
+        """The cheapest place at which the registers ``keep`` hold what they held at entry.
+
+        With ``returns`` the stack pointer points at the return address there.
+        None if the kernel refuses a probe at every place that would do.
+        """
+
+
+class Architecture(Protocol):
+    """What `amd64` and `arm64` both offer."""
+
+    def passing(self, prototype: Prototype, limit: int) -> Passing:
+        """How the values of ``prototype`` travel, at most ``limit`` parameters with a slot."""
+
+    def untyped(self, count: int, *, result: bool) -> Passing:
+        """The first ``count`` integer arguments, and the result, as `lbtrace.model.LONG`."""
+
+    def planner(self) -> Planner:
+        """A chooser of places."""
+
+
+def of(machine: str) -> Architecture:
+    """The architecture of an ELF machine: ``x86_64`` or ``aarch64``."""
+    if machine == "aarch64":
+        from lbtrace.arch import arm64  # noqa: PLC0415
+
+        return arm64
+    from lbtrace.arch import amd64  # noqa: PLC0415
+
+    return amd64
