@@ -1,0 +1,128 @@
+"""Booting a guest in QEMU, with a time limit, its serial console in a file."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import tarfile
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+RESULTS_SIZE = 64 << 20
+"""Bytes of the disk on which the guest hands back an archive; a sparse file."""
+
+TRIAL_SECONDS = 30
+
+# -cx16: QEMU 7.2's emulation of cmpxchg16b makes kernels from 6.12 on fault while booting.
+# pauth-impdef: QEMU's emulation of the standard pointer authentication is very slow.
+EMULATED = {
+    "amd64": ("qemu-system-x86_64", "-M", "q35", "-cpu", "max,-cx16"),
+    "arm64": ("qemu-system-aarch64", "-M", "virt,gic-version=3", "-cpu", "max,pauth-impdef=on"),
+}
+VIRTUALISED = {
+    "amd64": ("qemu-system-x86_64", "-M", "q35", "-cpu", "host"),
+    "arm64": ("qemu-system-aarch64", "-M", "virt,gic-version=host", "-cpu", "host"),
+}
+CONSOLE = {"amd64": "ttyS0", "arm64": "ttyAMA0"}
+
+
+@dataclass(frozen=True)
+class Machine:
+    """A guest to boot: its architecture as Debian names it, its kernel and initrd."""
+
+    architecture: str
+    kernel: Path
+    initrd: Path
+    memory: int = 1536
+    """In MiB."""
+    processors: int = 2
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How a run ended.
+
+    ``status`` is the exit status the guest said, None if it said none.
+    """
+
+    status: int | None
+    seconds: float
+    accelerated: bool
+
+
+def run(machine: Machine, root: Path, payload: Path, results: Path, limit: float) -> Outcome:
+    """Boot ``machine`` with its two disks and unpack what it hands back into ``results``.
+
+    The console goes to ``serial.log`` there. After ``limit`` seconds the
+    machine is switched off.
+    """
+    serial = results / "serial.log"
+    accelerated = _kvm_works(machine)
+    start = time.monotonic()
+    with TemporaryDirectory(dir=results) as directory:
+        disk = Path(directory) / "results.img"
+        with disk.open("wb") as file:
+            file.truncate(RESULTS_SIZE)
+        disks = [*_disk("root", root, True), *_disk("payload", payload, True)]
+        disks += _disk("results", disk, False)
+        _boot(machine, disks, serial, limit, kvm=accelerated)
+        seconds = time.monotonic() - start
+        said = re.search(rb"^lbtrace-vm: exit status (\d+)", serial.read_bytes(), re.MULTILINE)
+        # QEMU ends with 0 after a panic as well: only the guest's own word counts.
+        if said:
+            with tarfile.open(disk) as archive:
+                archive.extractall(results, filter="data")
+    return Outcome(int(said[1]) if said else None, seconds, accelerated)
+
+
+def _kvm_works(machine: Machine) -> bool:
+    """Whether a trial boot under KVM ends as it should: that the device opens proves nothing."""
+    native = {"x86_64": "amd64", "aarch64": "arm64"}.get(os.uname().machine)
+    if machine.architecture != native or not os.access("/dev/kvm", os.R_OK | os.W_OK):
+        return False
+    with TemporaryDirectory() as directory:
+        serial = Path(directory) / "serial.log"
+        _boot(machine, [], serial, TRIAL_SECONDS, kvm=True, parameters="lbtrace.trial")
+        return serial.exists() and b"lbtrace-vm: trial boot works" in serial.read_bytes()
+
+
+def _boot(
+    machine: Machine,
+    disks: list[str],
+    serial: Path,
+    limit: float,
+    *,
+    kvm: bool,
+    parameters: str = "",
+) -> None:
+    cpu = (VIRTUALISED if kvm else EMULATED)[machine.architecture]
+    console = CONSOLE[machine.architecture]
+    command = [
+        *cpu,
+        *("-accel", "kvm" if kvm else "tcg,thread=multi"),
+        *("-m", str(machine.memory), "-smp", str(machine.processors)),
+        *("-kernel", str(machine.kernel), "-initrd", str(machine.initrd)),
+        *("-append", f"console={console} quiet panic=-1 oops=panic {parameters}"),
+        *("-nodefaults", "-display", "none", "-no-reboot", "-serial", f"file:{serial}"),
+        *("-device", "virtio-rng-pci"),
+        *disks,
+    ]
+    # What QEMU itself says, for the case that it cannot start at all.
+    with serial.with_name("qemu.log").open("wb") as log:
+        process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
+        try:
+            process.wait(timeout=limit)
+        except subprocess.TimeoutExpired:
+            pass
+        finally:
+            process.kill()
+            process.wait()
+
+
+def _disk(name: str, file: Path, read_only: bool) -> list[str]:
+    # The guest tells its disks apart by their serial numbers, not by their order.
+    drive = f"if=none,id={name},format=raw,file={file},readonly={'on' if read_only else 'off'}"
+    return ["-drive", drive, "-device", f"virtio-blk-pci,drive={name},serial={name}"]
