@@ -1,18 +1,17 @@
 """The kernels of the matrix: where each comes from, and what it is known to have.
 
-The features are facts about the kernels (the version that brought each stands
-beside it), not what lbtrace's probes answered: the two are compared in the
-guest, and a difference either way is a failure.
+The features are facts about the kernels, not what lbtrace's probes answered:
+the two are compared in the guest, and a difference either way is a failure.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-BASE = frozenset({"btf", "ringbuf", "uprobe", "uretprobe", "kprobe", "tp_btf"})
-V5_15 = BASE | {"bpf_cookie", "task_storage"}
-V6_12 = V5_15 | {"uprobe_multi"}
-V6_13 = V6_12 | {"uprobe_session"}
+OLDEST = frozenset({"btf", "ring buffer", "uprobe"})
+SINCE_5_15 = OLDEST | {"cookie"}
+SINCE_6_6 = SINCE_5_15 | {"multi"}
+SINCE_6_13 = SINCE_6_6 | {"session"}
 
 
 @dataclass(frozen=True)
@@ -44,10 +43,10 @@ class Kernel:
 KERNELS = {
     kernel.name: kernel
     for kernel in (
-        Kernel("5.10", "bullseye", "amd64", BASE | {"fentry"}),
-        Kernel("6.1", "bookworm", "amd64", V5_15 | {"fentry"}),
-        Kernel("6.12", "trixie", "amd64", V6_12 | {"fentry"}),
-        Kernel("newest", "sid", "amd64", V6_13 | {"fentry"}),
-        Kernel("arm64-6.12", "trixie", "arm64", V6_12 | {"fentry"}),
+        Kernel("5.10", "bullseye", "amd64", OLDEST),
+        Kernel("6.1", "bookworm", "amd64", SINCE_5_15),
+        Kernel("6.12", "trixie", "amd64", SINCE_6_6),
+        Kernel("newest", "sid", "amd64", SINCE_6_13),
+        Kernel("arm64-6.12", "trixie", "arm64", SINCE_6_6),
     )
 }

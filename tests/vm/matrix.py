@@ -88,7 +88,7 @@ def _environment(kernel: Kernel, release: str, options: argparse.Namespace) -> d
         "LBTRACE_REQUIRE": os.environ.get("LBTRACE_REQUIRE", "kernel"),
         "LBTRACE_VM_RELEASE": release,
         "LBTRACE_VM_MACHINE": kernel.machine,
-        "LBTRACE_VM_FEATURES": " ".join(sorted(kernel.features)),
+        "LBTRACE_VM_FEATURES": ",".join(sorted(kernel.features)),
         "LBTRACE_VM_TESTS": options.select,
     }
 
