@@ -58,9 +58,6 @@ class Architecture(Protocol):
     def passing(self, prototype: Prototype, limit: int) -> Passing:
         """How the values of ``prototype`` travel, at most ``limit`` parameters with a slot."""
 
-    def untyped(self, count: int, *, result: bool) -> Passing:
-        """The first ``count`` integer arguments, and the result, as `lbtrace.model.LONG`."""
-
     def planner(self) -> Planner:
         """A chooser of places."""
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from lbtrace.arch import Passing, Planner
-from lbtrace.model import LONG, Fetch, Formal, Opaque, Prototype, Scalar, Value, Void
+from lbtrace.model import Fetch, Formal, Opaque, Prototype, Scalar, Value, Void
 
 ARGUMENTS = ("di", "si", "dx", "cx", "r8", "r9")
 """Integer arguments, in order."""
@@ -32,13 +32,6 @@ def planner() -> Planner:
     from lbtrace.arch.amd64_sites import Amd64Planner  # noqa: PLC0415  (imports iced-x86)
 
     return Amd64Planner()
-
-
-def untyped(count: int, *, result: bool) -> Passing:
-    """The first ``count`` integer arguments, and the result, as `lbtrace.model.LONG`."""
-    formals = tuple(Formal(f"arg{n}", LONG, 8, (Scalar(0, 8, "integer"),)) for n in range(count))
-    outcome = Formal("", LONG, 8, (Scalar(0, 8, "integer"),)) if result else None
-    return passing(Prototype(formals, outcome), count)
 
 
 def passing(prototype: Prototype, limit: int) -> Passing:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection
 
 from lbtrace.arch import Code, Passing, Planner
-from lbtrace.model import LONG, Fetch, Opaque, Prototype, Site, Value, Void
+from lbtrace.model import Fetch, Opaque, Prototype, Site, Value, Void
 
 ARGUMENTS = tuple(f"x{n}" for n in range(8))
 RESULT = "x0"
@@ -31,22 +31,6 @@ class Arm64Planner:
 def planner() -> Planner:
     """A chooser of probe places in arm64 code."""
     return Arm64Planner()
-
-
-def untyped(count: int, *, result: bool) -> Passing:
-    """The first ``count`` integer arguments, and the result, as `lbtrace.model.LONG`."""
-    values = tuple(
-        Value(f"arg{n}", LONG, n)
-        if n < len(ARGUMENTS)
-        else Value(f"arg{n}", LONG, -1, "on the stack")
-        for n in range(count)
-    )
-    return Passing(
-        values,
-        Value("", LONG, 0) if result else None,
-        tuple(Fetch(register=r) for r in ARGUMENTS[:count]),
-        (Fetch(register=RESULT),) if result else (),
-    )
 
 
 def passing(prototype: Prototype, limit: int) -> Passing:

@@ -145,6 +145,11 @@ class Image:
                 return descriptor.hex()
         return ""
 
+    @cached_property
+    def has_debug_info(self) -> bool:
+        """Whether the file itself holds DWARF, compressed or not."""
+        return any(s.name in (".debug_info", ".zdebug_info") and s.size for s in self.sections)
+
     def offset(self, address: int) -> int:
         """The position in the file of the code at virtual ``address``.
 

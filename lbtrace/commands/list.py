@@ -1,0 +1,113 @@
+"""``lbtrace list``: the functions of a binary, their signatures, their probe places."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Iterable, Iterator
+
+import msgspec
+from msgspec import Struct
+
+from lbtrace import arch, patterns
+from lbtrace.elf import symbols
+from lbtrace.elf.image import Image
+from lbtrace.model import Function, Site, Type, Value, Void
+from lbtrace.plan import Placer, Traced, describe, is_entry_only
+
+HELP = "functions of a binary, with their signatures"
+
+TYPED_LIMIT = 2_000
+"""Functions whose types are read without being asked for by --func."""
+
+
+class Listed(Struct, omit_defaults=True):
+    """A line of ``--json``. ``site`` is null where the kernel refuses a probe."""
+
+    name: str
+    address: int
+    offset: int
+    size: int
+    aliases: tuple[str, ...] = ()
+    typed: bool = False
+    parameters: tuple[Value, ...] = ()
+    result: Value | None = None
+    site: Site | msgspec.UnsetType | None = msgspec.UNSET
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    """Adds the options of this command."""
+    parser.add_argument("--binary", required=True, metavar="PATH", help="program or library")
+    parser.add_argument(
+        "--func",
+        action="append",
+        default=[],
+        metavar="PATTERN",
+        help="only functions of this name, glob or /regex/ (repeatable)",
+    )
+    parser.add_argument("--sites", action="store_true", help="show where probes would stand")
+    parser.add_argument("--json", action="store_true", help="one JSON array, for programs")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Prints the list. Raises `BinaryError` or `UsageError`."""
+    image = Image.open(args.binary, any_machine=True)
+    table = symbols.read(image)
+    chosen = table.functions
+    if args.func:
+        chosen = patterns.select(table, args.func, image.path)
+    architecture = arch.of(image.machine)
+    if args.func or len(chosen) <= TYPED_LIMIT:
+        traced, _ = describe(image, architecture, chosen, None)
+    else:
+        plain = arch.Passing()
+        traced = [Traced(function, plain) for function in chosen]
+    sites: Iterable[Site | msgspec.UnsetType | None] = [msgspec.UNSET] * len(traced)
+    if args.sites:
+        placer = Placer(image, table, architecture)
+        sites = [
+            placer.place(f, passing, returns=not is_entry_only(image, f)) for f, passing in traced
+        ]
+    rows = zip((t.function for t in traced), sites, strict=True)
+    if args.json:
+        sys.stdout.write(_json(rows))
+    else:
+        sys.stdout.writelines(f"{line}\n" for f, site in rows for line in _lines(f, site))
+    return 0
+
+
+def _json(rows: Iterable[tuple[Function, Site | msgspec.UnsetType | None]]) -> str:
+    listed = [
+        Listed(f.name, f.address, f.offset, f.size, f.aliases, f.typed, site=site)
+        if not f.typed
+        else Listed(
+            f.name, f.address, f.offset, f.size, f.aliases, True, f.parameters, f.result, site
+        )
+        for f, site in rows
+    ]
+    return "[" + ",\n".join(msgspec.json.encode(row).decode() for row in listed) + "]\n"
+
+
+def _lines(function: Function, site: Site | msgspec.UnsetType | None) -> Iterator[str]:
+    also = f"  = {', '.join(function.aliases)}" if function.aliases else ""
+    yield f"{function.address:#10x} {function.size:>6}  {_signature(function)}{also}"
+    if isinstance(site, Site):
+        cost = "emulated" if site.emulated else "single-stepped"
+        why = "" if site.reason == cost else f": {site.reason}"
+        place = f"+{site.address - function.address}"
+        yield f"{'':17}  {place} {site.displaced}, {cost}{why}"
+    elif site is None:
+        yield f"{'':17}  no probe: the kernel refuses its first instructions"
+
+
+def _signature(function: Function) -> str:
+    if not function.typed:
+        return function.name
+    inside = ", ".join(_declared(p.type, p.name) for p in function.parameters)
+    result = function.result.type if function.result else Void()
+    return f"{_declared(result, function.name)}({inside})"
+
+
+def _declared(type: Type, name: str) -> str:
+    written = "void" if isinstance(type, Void) else type.name
+    return written + name if written.endswith("*") or not name else f"{written} {name}"

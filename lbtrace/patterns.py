@@ -1,0 +1,101 @@
+"""Which functions the user means: exact names, globs and ``/regular expressions/``."""
+
+from __future__ import annotations
+
+import difflib
+import fnmatch
+import re
+from collections.abc import Callable, Iterable, Sequence
+
+from msgspec.structs import replace
+
+from lbtrace.elf.symbols import Symbols
+from lbtrace.errors import NoMatchError, UsageError
+from lbtrace.model import Function
+
+COMPARED = 20_000
+"""Names compared, at most, to find the nearest ones: a fraction of a second."""
+
+
+def select(symbols: Symbols, patterns: Sequence[str], path: str) -> list[Function]:
+    """The functions that match any of ``patterns``, in the order of their addresses.
+
+    A function is called by the name that matched. ``path`` is the binary's,
+    for messages. Raises `UsageError` for a pattern that is no regular
+    expression, `NoMatchError` for one that matches nothing.
+    """
+    chosen: dict[int, Function] = {}
+    for pattern in patterns:
+        matched = _exact(symbols, pattern)
+        if not matched and (matches := _matcher(pattern)):
+            matched = [f for f in (_named(f, matches) for f in symbols.functions) if f]
+        if not matched:
+            raise _no_match(symbols, pattern, path)
+        for function in matched:
+            chosen.setdefault(function.address, function)
+    return [chosen[address] for address in sorted(chosen)]
+
+
+def matching(names: Iterable[str], patterns: Iterable[str]) -> list[str]:
+    """Those of ``names`` that any of ``patterns`` means."""
+    matchers = [_matcher(p) or p.__eq__ for p in patterns]
+    return [name for name in names if any(matches(name) for matches in matchers)]
+
+
+def _exact(symbols: Symbols, pattern: str) -> list[Function]:
+    name, _, version = pattern.partition("@@")
+    if version and symbols.versions.get(name) != version:
+        return []
+    return [_renamed(f, name) for f in symbols.functions if f.name == name or name in f.aliases]
+
+
+def _matcher(pattern: str) -> Callable[[str], object] | None:
+    """Tells whether a name matches; None for a pattern that is a plain name."""
+    if len(pattern) > 1 and pattern.startswith("/") and pattern.endswith("/"):
+        try:
+            return re.compile(pattern[1:-1]).search
+        except re.error as error:
+            raise UsageError(
+                f"--func {pattern}: {error}", "write a Python regular expression between slashes"
+            ) from None
+    if any(c in pattern for c in "*?["):
+        return re.compile(fnmatch.translate(pattern)).match
+    return None
+
+
+def _named(function: Function, matches: Callable[[str], object]) -> Function | None:
+    if matches(function.name):
+        return function
+    return next((_renamed(function, a) for a in function.aliases if matches(a)), None)
+
+
+def _renamed(function: Function, name: str) -> Function:
+    if name == function.name:
+        return function
+    others = (function.name, *(a for a in function.aliases if a != name))
+    return replace(function, name=name, aliases=others)
+
+
+def _no_match(symbols: Symbols, pattern: str, path: str) -> NoMatchError:
+    if indirect := matching(symbols.ifuncs, [pattern]):
+        return NoMatchError(
+            f"{indirect[0]}: is an indirect function of {path}, its code is chosen at run time",
+            f"trace one of its implementations: --func '*{indirect[0]}_*', if they are named",
+        )
+    near = nearest(symbols.functions, pattern)
+    return NoMatchError(
+        f"{pattern}: matches no function of {path}",
+        f"nearest names: {', '.join(near)}" if near else "lbtrace list shows its functions",
+    )
+
+
+def nearest(functions: Sequence[Function], pattern: str) -> list[str]:
+    """At most three names like ``pattern``, the most alike first."""
+    wanted = pattern.strip("/*?[]^$")
+    names = [f.name for f in functions]
+    folded = wanted.casefold()
+    holding = [n for n in names if folded and folded in n.casefold()] if len(folded) > 2 else []
+    if len(names) > COMPARED:
+        names = sorted(names, key=lambda n: abs(len(n) - len(wanted)))[:COMPARED]
+    alike = difflib.get_close_matches(wanted, names, n=3, cutoff=0.6)
+    return list(dict.fromkeys([*alike, *sorted(holding, key=len)]))[:3]
