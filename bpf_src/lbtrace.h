@@ -21,7 +21,10 @@ enum lbt_kind {
 	LBT_RETURN = 2,
 };
 
-/* One hit of a probe. comm stays last: the gather function cuts it off. */
+/*
+ * One hit of a probe. comm stays last: the gather function cuts it off. Only
+ * entries have it.
+ */
 struct lbt_event {
 	__u64 time;	  /* CLOCK_MONOTONIC, ns */
 	__u64 frame;	  /* stack pointer at function entry */
@@ -122,6 +125,7 @@ struct lbt_config {
 	__u32 wakeup_bytes;  /* data at which the ring wakes its reader */
 	__u32 generic;	     /* some spec is not plain */
 	__u32 blobs;	     /* some spec fetches strings or bytes */
+	__u32 typed_task;    /* bpf_get_current_task_btf works (5.11) */
 };
 
 enum lbt_counter {

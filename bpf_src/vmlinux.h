@@ -75,6 +75,7 @@ struct task_struct {
 	int pid;
 	int tgid;
 	struct signal_struct *signal;
+	char comm[16];
 };
 
 #pragma clang attribute pop

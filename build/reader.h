@@ -92,7 +92,7 @@ static int lbt_gather(void *context, void *data, size_t size)
 		memcpy(reader->blobs + reader->blob_size, e + 1, e->blob);
 		reader->blob_size += e->blob;
 	}
-	return lbt_name(reader, e);
+	return e->kind == LBT_ENTRY ? lbt_name(reader, e) : 0;
 }
 
 static void lbt_reader_free(struct lbt_reader *reader)

@@ -29,8 +29,12 @@ POLL_MS = 20
 BATCH_EVENTS = 4096
 """Small enough that the ring is read again before it fills."""
 
-BACKLOG_BYTES = 256 << 20
-"""Bound of what waits in memory while a slow sink writes; then the ring fills."""
+BACKLOG_BATCHES = 640
+"""Bound of what waits in memory while a slow sink writes, 240 MB of events;
+then the ring fills."""
+
+_TIME_IS_UP = -2
+"""Stands beside the descriptors that `Session._wait` tells."""
 
 
 class Options(Struct, frozen=True):
@@ -59,6 +63,7 @@ class Session:
         self.child: Child | None = None
         self.mode: Mode | None = None
         self._stopping = False
+        self._pidfd = -1
         self._resources = ExitStack()
         ring = self.options.ring_size
         if ring & (ring - 1) or ring < mmap.PAGESIZE:
@@ -94,11 +99,11 @@ class Session:
                 follow=bool(follow),
             )
             held.callback(self._object.close)
-            ring = self._object.ring_fd()
-            self._reader = Reader(ring, BATCH_EVENTS)
+            self._ring = self._object.ring_fd()
+            self._reader = Reader(self._ring, BATCH_EVENTS)
             held.callback(self._reader.close)
             # Edge-triggered: data in the ring does not wake, only the program does.
-            self._waiter.register(ring, select.EPOLLIN | select.EPOLLET)
+            self._waiter.register(self._ring, select.EPOLLIN | select.EPOLLET)
             self._links = links.Links()
             held.callback(self._links.close)
             for program in follow:
@@ -129,46 +134,54 @@ class Session:
         where the command cannot be executed.
         """
         duration, budget = self.options.duration, self.options.max_events
-        end = time.monotonic() + duration if duration is not None else None
+        end = None if duration is None else time.monotonic() + duration
         if self.child:
             self.child.release()
         backlog: deque[Batch] = deque()
-        waiting = 0
         ended = False
         while budget is None or budget > 0:
-            while waiting < BACKLOG_BYTES and (batch := self._reader.drain()):
-                backlog.append(batch)
-                waiting += len(batch.events) + len(batch.blobs)
+            woken = self._wait(end, idle=not (backlog or ended))
+            if not ended and (self._stopping or woken & {_TIME_IS_UP, self._pidfd}):
+                # What was sent until the last probe is gone is still in the ring.
+                self._links.close()
+                ended = True
+            if ended or not backlog or self._ring in woken:
+                self._collect(backlog)
             if backlog:
                 batch = backlog.popleft()
-                waiting -= len(batch.events) + len(batch.blobs)
                 if budget is not None:
                     batch = _cut(batch, budget)
                     budget -= len(batch.events) // EVENT_SIZE
                 yield batch
             elif ended:
                 break
-            elif self._stopping or self._wait(end):
-                # What was sent until the last probe is gone is still in the ring.
-                self._links.close()
-                ended = True
         self._links.close()
 
     def losses(self) -> Losses:
         """What the kernel side has lost until now."""
         return self._object.losses()
 
-    def _wait(self, end: float | None) -> bool:
-        """Wait for the ring to fill or a moment to pass; true when the trace is over."""
-        timeout = POLL_MS / 1000
+    def _wait(self, end: float | None, *, idle: bool) -> set[int]:
+        """Wait a moment, if ``idle``, for the ring to fill or the process to end;
+        tells what happened by descriptors."""
+        timeout = POLL_MS / 1000 if idle else 0.0
         if end is not None:
-            timeout = min(timeout, end - time.monotonic())
-            if timeout <= 0:
-                return True
-        woken = self._waiter.poll(timeout)
-        return any(descriptor == self._pidfd for descriptor, _ in woken)
+            left = end - time.monotonic()
+            if left <= 0:
+                return {_TIME_IS_UP}
+            timeout = min(timeout, left)
+        return {descriptor for descriptor, _ in self._waiter.poll(timeout)}
 
-    _pidfd = -1
+    def _collect(self, backlog: deque[Batch]) -> None:
+        """Move what the ring holds to the backlog, as far as its bound allows.
+
+        A short batch says that the ring is empty. To ask again at once would
+        take events one by one as they come, at the traced program's expense.
+        """
+        while len(backlog) < BACKLOG_BATCHES and (batch := self._reader.drain()):
+            backlog.append(batch)
+            if len(batch.events) < BATCH_EVENTS * EVENT_SIZE:
+                break
 
     def _watch_end(self, pid: int, held: ExitStack) -> None:
         self._pidfd = open_pid(pid)

@@ -61,6 +61,12 @@ def _multi(attach_type: int) -> bool:
     return bool(check(lib.lbt_probe_multi(attach_type), "load a BPF program"))
 
 
+def typed_task() -> bool:
+    """Whether probes can read the current task directly (5.11)."""
+    helper = lib.BPF_FUNC_get_current_task_btf
+    return lib.libbpf_probe_bpf_helper(lib.BPF_PROG_TYPE_KPROBE, helper, ffi.NULL) == 1
+
+
 def has_btf() -> bool:
     """Whether the kernel tells its types, which CO-RE objects need."""
     return BTF.exists()

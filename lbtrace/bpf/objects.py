@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from lbtrace.bpf._libbpf import ffi, lib
-from lbtrace.bpf.features import has_btf
+from lbtrace.bpf.features import has_btf, typed_task
 from lbtrace.bpf.gate import check, check_pointer, start_log
 from lbtrace.bpf.specs import Specs
 from lbtrace.errors import KernelError
@@ -116,6 +116,7 @@ class TraceObject:
         config.wakeup_bytes = ring_size // 4
         config.generic = specs.generic
         config.blobs = specs.blobs
+        config.typed_task = typed_task()
         check(lib.bpf_map__set_max_entries(self._map("ring"), ring_size), "size the ring buffer")
         check(lib.bpf_map__set_max_entries(self._map("specs"), len(specs)), "size the specs")
 
