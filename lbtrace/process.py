@@ -97,7 +97,7 @@ def open_pid(pid: int) -> int:
     try:
         return os.pidfd_open(pid)
     except ProcessLookupError:
-        raise TargetError(f"no process has the pid {pid}", "list processes with: ps -e") from None
+        raise _gone(pid) from None
     except (OSError, OverflowError) as error:
         # EINVAL: the number is a thread's, or no pid at all.
         raise TargetError(
@@ -115,15 +115,49 @@ def executable(pid: int) -> str:
     link = f"/proc/{pid}/exe"
     try:
         name = os.readlink(link)
-        try:
-            same = os.path.samefile(name, link)
-        except OSError:
-            same = False
-        return name if same else link
+        return name if _same_file(name, link) else link
     except FileNotFoundError:
-        raise TargetError(f"no process has the pid {pid}", "list processes with: ps -e") from None
+        raise _gone(pid) from None
     except PermissionError:
         raise TargetError(
             f"cannot see which program process {pid} runs",
             "run lbtrace as root or as the process's user, or name the file with --binary",
         ) from None
+
+
+def mapped_file(pid: int, name: str) -> str:
+    """A path that opens the file a process has mapped under ``name``.
+
+    ``name`` is a path as the process sees it or a bare file name, such as
+    ``libc.so.6``. Where the process maps no such file (yet), it is ``name``
+    itself. Raises `TargetError`.
+    """
+    try:
+        with open(f"/proc/{pid}/maps", encoding="utf-8", errors="surrogateescape") as maps:
+            # address perms offset device inode path (proc_pid_maps(5))
+            paths = dict.fromkeys(
+                line.rstrip("\n").split(maxsplit=5)[5] for line in maps if "/" in line
+            )
+    except FileNotFoundError:
+        raise _gone(pid) from None
+    except OSError as error:
+        raise TargetError(
+            f"cannot see what process {pid} has mapped: {error.strerror}",
+            "run lbtrace as root or as the process's user",
+        ) from None
+    for path in paths:
+        if name in (path, os.path.basename(path)):
+            inside = f"/proc/{pid}/root{path}"
+            return path if _same_file(path, inside) else inside
+    return name
+
+
+def _same_file(path: str, other: str) -> bool:
+    try:
+        return os.path.samefile(path, other)
+    except OSError:
+        return False
+
+
+def _gone(pid: int) -> TargetError:
+    return TargetError(f"no process has the pid {pid}", "list processes with: ps -e")

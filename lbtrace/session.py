@@ -86,7 +86,7 @@ class Session:
             root = self.child.pid if self.child else self.target.pid
             if root:
                 self._watch_end(root, held)
-            self.mode = self.options.mode or links.best_mode(features.probe())
+            self.mode = self.options.mode or links.best_mode(features.probe(), self.plan)
             if self.mode == "plain":
                 _raise_open_files()
             specs = Specs(self.plan)

@@ -1,0 +1,178 @@
+"""``lbtrace attach``: trace calls, live or into a file."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import ExitStack
+from typing import IO, Any
+
+from lbtrace.commands.control import signals
+from lbtrace.commands.options import count, natural, seconds, size
+from lbtrace.commands.output import describe, open_output, render
+from lbtrace.commands.progress import Progress
+from lbtrace.errors import UsageError
+from lbtrace.model import Batch, Plan, Summary, Target
+from lbtrace.plan import Selection, make_plan
+from lbtrace.process import executable, mapped_file
+from lbtrace.session import BATCH_EVENTS, Options, Session
+from lbtrace.sinks import FORMATS, Format, format_for
+from lbtrace.wire import EVENT_SIZE
+
+COMMAND = True
+"""A command may follow ``--``."""
+
+LOST = 3
+"""Exit status: something was lost, and ``--strict`` was given."""
+
+EPILOG = """\
+examples:
+  lbtrace attach --binary ./fib --func fib          every process that runs ./fib
+  lbtrace attach --func fib -- ./fib 4              start ./fib 4, trace it, exit with its status
+  lbtrace attach --pid 4711 --func 'parse_*'        a running process
+  lbtrace attach --func '*' -o run.lbt -- ./fib 4   a capture, for lbtrace export
+"""
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    """The options of the command."""
+    parser.usage = "lbtrace attach --func PATTERN [OPTION ...] [-- COMMAND [ARG ...]]"
+    what = parser.add_argument_group("what")
+    what.add_argument("--binary", metavar="PATH", help="program or library; a bare name is looked up")
+    what.add_argument("--pid", metavar="PID", type=natural, help="only this process")
+    which = parser.add_argument_group("which functions")
+    which.add_argument(
+        "--func",
+        metavar="PATTERN",
+        action="append",
+        required=True,
+        help="a name, a glob or /regex/ (repeatable)",
+    )
+    which.add_argument("--args", metavar="N", type=count, help="arguments to show: N, none or auto")
+    shape = parser.add_argument_group("shape and end")
+    shape.add_argument("--max-depth", metavar="N", type=natural, help="show calls less than N deep")
+    shape.add_argument("--duration", metavar="TIME", type=seconds, help="end after 10s, 500ms, 2m")
+    shape.add_argument("--max-events", metavar="N", type=natural, help="end after N entries and returns")
+    output = parser.add_argument_group("output")
+    output.add_argument(
+        "--format", metavar="NAME", help=f"{', '.join(FORMATS)} (default: by the suffix, or tree)"
+    )
+    output.add_argument("-o", "--output", metavar="FILE", help="write here, not to stdout")
+    output.add_argument("--force", action="store_true", help="replace FILE; allow 50,000 functions")
+    output.add_argument("--quiet", action="store_true", help="no notes and no summary on stderr")
+    output.add_argument("--strict", action="store_true", help=f"exit with {LOST} if anything was lost")
+    output.add_argument("--dry-run", action="store_true", help="show the plan, attach nothing")
+    how = parser.add_argument_group("how")
+    how.add_argument(
+        "--ring-size", metavar="SIZE", type=size, default="8M", help="of the ring buffer (default 8M)"
+    )
+    how.add_argument(
+        "--mode",
+        choices=("session", "multi", "plain"),
+        help="how probes are attached (default: the cheapest the kernel has)",
+    )
+    parser.set_defaults(command=[])
+
+
+def run(args: argparse.Namespace) -> int:
+    """Trace, and return the command's status, 0, or `LOST` under ``--strict``."""
+    target, path = _target(args)
+    chosen = format_for(args.format, args.output)
+    plan = make_plan(path, Selection(tuple(args.func), args.args, force=args.force))
+    if not args.quiet:
+        _say(plan.notes)
+    if args.dry_run:
+        from lbtrace.commands.show import plan_lines  # noqa: PLC0415
+
+        print("\n".join(plan_lines(plan)))
+        return 0
+    options = Options(args.ring_size, args.duration, args.max_events, args.mode)
+    with ExitStack() as stack:
+        binary = chosen.is_capture or chosen.load().binary
+        stream = stack.enter_context(open_output(args.output, binary=binary, force=args.force))
+        if chosen.is_capture and stream.isatty():
+            raise UsageError("a capture is not for a terminal", "name a file with -o, or redirect")
+        session = stack.enter_context(Session(plan, target, options))
+        stack.enter_context(signals(session))
+        if session.child is None and not args.quiet:
+            _say([_waiting(plan, target)])
+        trace = _capture if chosen.is_capture else _trace
+        summary = trace(session, stream, chosen, args)
+        status = 0
+        if session.child is not None:
+            status = session.child.wait()
+    if not args.quiet:
+        _say(describe(summary))
+    return status or (LOST if args.strict and summary.losses.total else 0)
+
+
+def _target(args: argparse.Namespace) -> tuple[Target, str]:
+    """Which processes, and the path of the file to trace."""
+    if args.pid and args.command:
+        raise UsageError("--pid and a command exclude each other", "give one of them")
+    if args.command:
+        return Target(command=tuple(args.command)), args.binary or args.command[0]
+    if args.pid:
+        path = mapped_file(args.pid, args.binary) if args.binary else executable(args.pid)
+        return Target(pid=args.pid), path
+    if args.binary:
+        return Target(), args.binary
+    raise UsageError(
+        "nothing to trace is named", "give --binary PATH, --pid PID, or a command after --"
+    )
+
+
+def _trace(session: Session, stream: IO[Any], chosen: Format, args: argparse.Namespace) -> Summary:
+    color = stream.isatty() and "NO_COLOR" not in os.environ
+    sink = chosen.load()(stream, session.plan, color=color)
+    progress = Progress(bool(args.output))
+
+    def live() -> Iterator[Batch]:
+        for batch in session.batches():
+            yield batch
+            # A full batch is followed by more at once.
+            if not args.output and len(batch.events) < BATCH_EVENTS * EVENT_SIZE:
+                sink.flush()
+                stream.flush()
+
+    with progress:
+        return render(
+            session.plan,
+            live(),
+            sink,
+            lambda: (session.losses(), False),
+            max_depth=args.max_depth,
+            after_batch=lambda matcher: progress.show(matcher.calls),
+        )
+
+
+def _capture(session: Session, stream: IO[Any], _: Format, args: argparse.Namespace) -> Summary:
+    from lbtrace.capture import CaptureWriter  # noqa: PLC0415
+
+    writer = CaptureWriter(stream, session.plan)
+    summary = Summary()
+    threads = set()
+    with Progress(bool(args.output)) as progress:
+        for batch in session.batches():
+            writer.write(batch)
+            summary.calls += batch.entries
+            threads.update((thread.pid, thread.tid) for thread in batch.threads)
+            progress.show(summary.calls)
+        summary.losses = session.losses()
+        writer.finish(summary.losses)
+    summary.threads = len(threads)
+    summary.processes = len({pid for pid, _ in threads})
+    return summary
+
+
+def _waiting(plan: Plan, target: Target) -> str:
+    functions = f"{len(plan.functions):,} function{'s' * (len(plan.functions) != 1)}"
+    where = f"process {target.pid}" if target.pid else "every process that runs it"
+    return f"tracing {functions} of {plan.binary.path} in {where}; Ctrl-C ends"
+
+
+def _say(lines: tuple[str, ...] | list[str]) -> None:
+    for line in lines:
+        print(line if line.startswith(" ") else f"lbtrace: {line}", file=sys.stderr)

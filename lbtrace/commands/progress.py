@@ -1,0 +1,46 @@
+"""A line on the terminal that tells how far a trace or an export has come."""
+
+from __future__ import annotations
+
+import sys
+from time import monotonic
+from types import TracebackType
+
+INTERVAL = 0.2
+"""Seconds between two showings."""
+
+
+class Progress:
+    """Rewrites one line of stderr, where that is a terminal and ``wanted`` holds."""
+
+    def __init__(self, wanted: bool) -> None:
+        self._wanted = wanted and sys.stderr.isatty()
+        self._started = self._next = monotonic()
+
+    def __enter__(self) -> Progress:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if self._wanted:
+            print("\r\x1b[K", end="", file=sys.stderr, flush=True)
+
+    def show(self, calls: int, share: float | None = None, lost: int = 0) -> None:
+        """Tell the number of calls and their rate, how much of the whole is done
+        (0 to 1) where that is known, and what was lost."""
+        now = monotonic()
+        if not self._wanted or now < self._next:
+            return
+        self._next = now + INTERVAL
+        rate = calls / max(now - self._started, INTERVAL)
+        line = f"{calls:,} calls, {rate:,.0f}/s"
+        if share is not None:
+            done = int(share * 20)
+            line = f"[{'█' * done}{'░' * (20 - done)}] {share:4.0%}  {line}"
+        if lost:
+            line += f", {lost:,} lost"
+        print(f"\r\x1b[K{line}", end="", file=sys.stderr, flush=True)
