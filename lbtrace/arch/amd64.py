@@ -142,6 +142,8 @@ def classify(size: int, scalars: tuple[Scalar, ...] | None) -> list[str] | None:
         return []
     if size > 16 or any(s.kind == "x87" or s.offset % s.size for s in scalars):
         return ["memory"]
+    if any(s.offset < 0 or s.offset + s.size > size for s in scalars):
+        return None
     words = [""] * -(-size // 8)
     for scalar in scalars:
         for word in range(scalar.offset // 8, -(-(scalar.offset + scalar.size) // 8)):

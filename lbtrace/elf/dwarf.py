@@ -7,6 +7,7 @@ Whatever is damaged or not understood counts as missing.
 
 from __future__ import annotations
 
+import re
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -38,6 +39,10 @@ REFERENCES = ("DW_AT_abstract_origin", "DW_AT_specification")
 DW_OP_REG0, DW_OP_REG31 = 0x50, 0x6F
 
 
+CLONE = re.compile(r"\.(isra|constprop|part)\b")
+"""Names of copies for which gcc changed what is passed; LLVM does so without renaming."""
+
+
 class Prototypes(Struct):
     """The prototypes found, by address of the function. ``skipped`` counts the
     functions whose units were left unread to stay within `BUDGET`."""
@@ -54,7 +59,7 @@ def prototypes(image: Image, functions: Sequence[Function]) -> Prototypes:
     result = Prototypes({})
     if not image.has_debug_info:
         return result
-    wanted = {f.address for f in functions}
+    wanted = {f.address: bool(CLONE.search(f.name)) for f in functions}
     try:
         stream: Any = image.data
         dwarf: Any = ELFFile(stream).get_dwarf_info(
@@ -70,7 +75,7 @@ def prototypes(image: Image, functions: Sequence[Function]) -> Prototypes:
             if budget < 0 and result.found:
                 result.skipped += len(addresses)
                 continue
-            _read_unit(unit, set(addresses), result.found)
+            _read_unit(unit, {a: wanted[a] for a in addresses}, result.found)
         except Exception:  # as above: this unit is damaged, the next may not be
             continue
     return result
@@ -143,7 +148,8 @@ def _entry(die: Any) -> int | None:
     return next(_ranges(die), (None,))[0]
 
 
-def _read_unit(unit: Any, wanted: set[int], found: dict[int, Prototype]) -> None:
+def _read_unit(unit: Any, wanted: dict[int, bool], found: dict[int, Prototype]) -> None:
+    """Adds the prototypes of ``wanted``, which says of each address whether a clone lies there."""
     top = unit.get_top_DIE()
     language = language_of(top)
     types = Types(language)
@@ -152,9 +158,9 @@ def _read_unit(unit: Any, wanted: set[int], found: dict[int, Prototype]) -> None
             address = _entry(die)
             if address not in wanted:
                 continue
-            wanted.discard(address)
+            cloned = wanted.pop(address)
             try:
-                found[address] = _prototype(die, address, types)
+                found[address] = _prototype(die, address, types, cloned=cloned)
             except Exception:  # damaged: this function falls back to the convention
                 continue
         if not wanted:
@@ -166,21 +172,27 @@ def _subprograms(unit: Any, top: Any, containers: frozenset[str]) -> Iterator[An
     pending = [(top, 0)]
     while pending:
         parent, depth = pending.pop()
+        last = parent.offset
         for die in unit.iter_DIE_children(parent):
+            if die.offset <= last:
+                break  # damaged: entries refer back to earlier ones as their siblings
+            last = die.offset
             if die.tag == "DW_TAG_subprogram":
                 yield die
             if die.tag in containers and depth < DEPTH:
                 pending.append((die, depth + 1))
 
 
-def _prototype(die: Any, address: int, types: Types) -> Prototype:
+def _prototype(die: Any, address: int, types: Types, *, cloned: bool) -> Prototype:
     chain = _chain(die)
-    external = any("DW_AT_external" in d.attributes for d in chain)
+    external = not cloned and any("DW_AT_external" in d.attributes for d in chain)
     concrete = {_origin_offset(d): d for d in _formals(die)}
-    # An inlined function's own copy may leave out or reorder parameters: its
-    # abstract origin has them all, in order.
-    declared = _formals(chain[1]) if "DW_AT_abstract_origin" in die.attributes else []
-    formals = [(d, concrete.get(d.offset)) for d in declared] or [(d, d) for d in concrete.values()]
+    formals = [(d, d) for d in concrete.values()]
+    if "DW_AT_abstract_origin" in die.attributes:
+        # A function's own copy may leave out or reorder parameters: the
+        # abstract origin has them all, in order.
+        declared = [(d, concrete.get(d.offset)) for d in _formals(chain[1])]
+        formals = [(d, own) for d, own in declared if not _is_unpassed(d, own)]
     parameters = tuple(_formal(d, own, address, external, types) for d, own in formals)
     result = next((d for d in chain if "DW_AT_type" in d.attributes), None)
     return Prototype(
@@ -190,6 +202,14 @@ def _prototype(die: Any, address: int, types: Types) -> Prototype:
 
 def _formals(die: Any) -> list[Any]:
     return [d for d in die.iter_children() if d.tag == "DW_TAG_formal_parameter"]
+
+
+def _is_unpassed(die: Any, own: Any) -> bool:
+    """Whether ``die`` is one of the parameters that gcc adds to its model of a
+    constructor, but passes to none of its copies, or not to this one."""
+    name = attribute_text(die, "DW_AT_name")
+    located = own is not None and "DW_AT_location" in own.attributes
+    return name == "__in_chrg" or (name == "__vtt_parm" and not located)
 
 
 def _origin_offset(die: Any) -> int:
