@@ -1,0 +1,301 @@
+"""Events to calls: entries and returns matched per thread, by frame.
+
+A frame is the stack pointer at a function's entry. Stacks grow down, so a
+nested call has a lower frame than its caller; a function reached by a tail
+call has the same one. From this follows which calls are over:
+
+* A return ends the innermost open call of its function and frame. Calls
+  inside it that did not return were left by an exception, longjmp or the
+  like: they are *unwound*.
+* An entry ends the calls whose frames lie below its own. A call of the same
+  frame stays open, for this may be a tail call, whose return the kernel
+  delivers right after the other one's; it is over when it is the same
+  function (a function that tail calls itself is a loop, and enters once) or
+  when a call of that frame has returned before this entry.
+* Where the thread lost events after a call began, its return may be among
+  them; such a call ends *open*, not unwound.
+* A return whose entry is not known is counted and not shown. Its entry was
+  lost (which the losses tell), lies before the trace, or was made by the
+  parent of a forked process, whose stack the child continues.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from operator import attrgetter
+from typing import Protocol
+
+from lbtrace import wire
+from lbtrace.errors import CaptureError
+from lbtrace.model import (
+    ENTRY,
+    RETURN,
+    Argument,
+    Batch,
+    Call,
+    Datum,
+    End,
+    Event,
+    Function,
+    Loss,
+    Plan,
+    Probe,
+    Thread,
+    Unreadable,
+    Value,
+    Void,
+)
+from lbtrace.values import decoder
+
+MAX_RETURN_DEPTH = 64
+"""Nested uretprobes of a task the kernel keeps: MAX_URETPROBE_DEPTH in
+``include/linux/uprobes.h``."""
+
+FAULT = Unreadable("fault")
+"""A value whose memory the kernel program could not read."""
+
+
+class Visitor(Protocol):
+    """What a `CallMatcher` drives: a sink, or anything that wants calls."""
+
+    def thread(self, thread: Thread) -> None:
+        """A thread got its name."""
+
+    def entry(self, call: Call) -> None:
+        """A call began."""
+
+    def exit(self, call: Call) -> None:
+        """The same call ended, as its ``end`` says; innermost calls first."""
+
+    def loss(self, loss: Loss) -> None:
+        """Events of a thread are missing here."""
+
+
+class CallMatcher:
+    """Drives a visitor with the calls that batches of events amount to.
+
+    Calls ``max_depth`` deep and deeper are matched and counted, but not
+    shown. ``calls`` counts the calls seen, ``threads`` and ``processes``
+    those they were made in. ``returns_without_entry`` and ``return_depth``
+    (calls whose return the kernel could not deliver) count what the module's
+    text says of them.
+    """
+
+    def __init__(self, plan: Plan, visitor: Visitor, *, max_depth: int | None = None) -> None:
+        self.calls = 0
+        self.returns_without_entry = 0
+        self.return_depth = 0
+        self._visitor = visitor
+        self._max_depth = max_depth if max_depth is not None else 1 << 62
+        returning = {probe.function for probe in plan.probes if probe.kind != "entry"}
+        self._probes = {
+            number: _Decoding(plan.functions[probe.function], probe, probe.function in returning)
+            for number, probe in enumerate(plan.probes)
+        }
+        self._stacks: dict[int | tuple[int, int], _Stack] = {}
+        self._threads: set[tuple[int, int]] = set()
+
+    @property
+    def threads(self) -> int:
+        """Threads in which events occurred."""
+        return len(self._threads)
+
+    @property
+    def processes(self) -> int:
+        """Processes in which events occurred."""
+        return len({pid for pid, _ in self._threads})
+
+    def feed(self, batch: Batch) -> None:
+        """Match the events of a batch.
+
+        Raises `CaptureError` for an event of a probe the plan does not have.
+        """
+        for thread in batch.threads:
+            self._visitor.thread(thread)
+        stacks, probes = self._stacks, self._probes
+        enter, leave = self._enter, self._leave
+        for event in wire.decode(batch):
+            stack = stacks.get(event.tid if not event.goroutine else (event.pid, event.goroutine))
+            if stack is None or stack.pid != event.pid:
+                stack = self._new_stack(event)
+            decoding = probes.get(event.probe)
+            if decoding is None:
+                raise CaptureError(
+                    f"an event names probe {event.probe}, but the plan has {len(probes)}",
+                    "the capture is damaged, or was written by a faulty program",
+                )
+            if event.lost:
+                self._lose(stack, event)
+            if event.kind == ENTRY:
+                enter(stack, decoding, event)
+            elif event.kind == RETURN:
+                leave(stack, decoding, event)
+
+    def finish(self) -> None:
+        """End all calls that are still open."""
+        for stack in self._stacks.values():
+            self._abandon(stack)
+        self._stacks.clear()
+
+    def _new_stack(self, event: Event) -> _Stack:
+        key = event.tid if not event.goroutine else (event.pid, event.goroutine)
+        former = self._stacks.get(key)
+        if former is not None:  # the number was given to a thread of another process
+            self._abandon(former)
+        self._threads.add((event.pid, event.tid))
+        stack = self._stacks[key] = _Stack(event.pid)
+        return stack
+
+    def _enter(self, stack: _Stack, decoding: _Decoding, event: Event) -> None:
+        calls, frame = stack.calls, event.frame
+        # A call of the frame that just returned would have returned with it.
+        over = frame if frame > stack.returned else stack.returned + 1
+        if calls and calls[-1].frame <= over:
+            self._close_below(stack, over)
+            if calls and calls[-1].frame == frame and self._probes[calls[-1].probe].same(decoding):
+                self._close(stack)
+        stack.returned = 0
+        depth = len(calls)
+        call = Call(
+            decoding.name,
+            event.pid,
+            event.tid,
+            depth,
+            event.time,
+            frame,
+            event.probe,
+            decoding.arguments(event),
+            lost=event.lost,
+            goroutine=event.goroutine,
+        )
+        calls.append(call)
+        self.calls += 1
+        if depth >= MAX_RETURN_DEPTH and decoding.by_uretprobe:
+            self.return_depth += 1
+        if depth < self._max_depth:
+            self._visitor.entry(call)
+
+    def _leave(self, stack: _Stack, decoding: _Decoding, event: Event) -> None:
+        calls, frame = stack.calls, event.frame
+        if not calls or calls[-1].frame != frame or calls[-1].probe != event.probe:
+            self._close_below(stack, frame)
+            if not self._close_above(stack, decoding, frame):
+                self.returns_without_entry += 1
+                return
+        stack.returned = frame
+        call = calls.pop()
+        call.result = decoding.result(event)
+        call.duration = event.time - call.start
+        call.end = "returned"
+        if call.depth < self._max_depth:
+            self._visitor.exit(call)
+
+    def _close_below(self, stack: _Stack, frame: int) -> None:
+        """Close the calls whose frames lie below ``frame``."""
+        calls = stack.calls
+        while calls and calls[-1].frame < frame:
+            self._close(stack)
+
+    def _close_above(self, stack: _Stack, decoding: _Decoding, frame: int) -> bool:
+        """Close the calls above the innermost one of this frame and function,
+        if there is such a call."""
+        calls = stack.calls
+        for index in range(len(calls) - 1, -1, -1):
+            call = calls[index]
+            if call.frame != frame:
+                return False
+            if self._probes[call.probe].same(decoding):
+                while len(calls) > index + 1:
+                    self._close(stack)
+                return True
+        return False
+
+    def _close(self, stack: _Stack) -> None:
+        """Close the innermost call, which did not return."""
+        call = stack.calls[-1]
+        decoding = self._probes[call.probe]
+        # Calls made before the loss may have returned in what was lost.
+        if call.start < stack.lost_at or not decoding.returns:
+            end: End = "open"
+        elif call.depth >= MAX_RETURN_DEPTH and decoding.by_uretprobe:
+            end = "open"
+        else:
+            end = "unwound"
+        self._end(stack, end)
+
+    def _abandon(self, stack: _Stack) -> None:
+        while stack.calls:
+            self._end(stack, "open")
+
+    def _end(self, stack: _Stack, end: End) -> None:
+        call = stack.calls.pop()
+        call.end = end
+        if call.depth < self._max_depth:
+            self._visitor.exit(call)
+
+    def _lose(self, stack: _Stack, event: Event) -> None:
+        stack.lost_at = event.time
+        stack.returned = 0
+        self._visitor.loss(Loss(event.pid, event.tid, len(stack.calls), event.time, event.lost))
+
+
+class _Stack:
+    """The open calls of a thread. ``returned`` is the frame of the return
+    that was the last event, ``lost_at`` the time of the last loss."""
+
+    __slots__ = ("calls", "lost_at", "pid", "returned")
+
+    def __init__(self, pid: int) -> None:
+        self.pid = pid
+        self.calls: list[Call] = []
+        self.returned = 0
+        self.lost_at = -1
+
+
+class _Decoding:
+    """What the events of a probe mean."""
+
+    __slots__ = ("_index", "arguments", "by_uretprobe", "name", "result", "returns")
+
+    def __init__(self, function: Function, probe: Probe, returns: bool) -> None:
+        self._index = probe.function
+        self.name = function.name
+        self.by_uretprobe = probe.kind == "call"
+        self.returns = returns
+        self.arguments = _arguments(function.parameters)
+        self.result = _reader(function.result) if function.result else _nothing
+
+    def same(self, other: _Decoding) -> bool:
+        """Whether both are probes of the same function."""
+        return self._index == other._index
+
+
+def _nothing(_: Event) -> None:
+    return None
+
+
+def _arguments(parameters: tuple[Value, ...]) -> Callable[[Event], tuple[Argument, ...]]:
+    """What makes the arguments of a call from its entry.
+
+    Functions with none and with one are given their own, for speed.
+    """
+    readers = [(parameter.name, _reader(parameter)) for parameter in parameters]
+    if not readers:
+        return lambda event: ()
+    if len(readers) == 1:
+        ((name, read),) = readers
+        return lambda event: (Argument(name, read(event)),)
+    return lambda event: tuple([Argument(name, read(event)) for name, read in readers])
+
+
+def _reader(value: Value) -> Callable[[Event], Datum]:
+    """What gets a value out of an event."""
+    if type(value.type) is Void:
+        return _nothing
+    if value.slot < 0:
+        unreadable = Unreadable(value.reason)
+        return lambda event: unreadable
+    fault = 1 << value.slot
+    slot = attrgetter(f"value{value.slot}")
+    decode = decoder(value.type)
+    return lambda event: FAULT if event.faults & fault else decode(slot(event))

@@ -1,0 +1,194 @@
+"""Scripted traces: a fake stack whose frames go down, written as events.
+
+What a script means is said by the script; expected values in the tests are
+derived from it by hand.
+"""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import pytest
+
+from lbtrace.calls import CallMatcher
+from lbtrace.model import (
+    ENTRY,
+    RETURN,
+    Batch,
+    Binary,
+    Call,
+    Function,
+    Integer,
+    Loss,
+    Losses,
+    Plan,
+    Probe,
+    Site,
+    Summary,
+    Thread,
+    Type,
+    Value,
+)
+from lbtrace.sinks import FORMATS
+from lbtrace.wire import EVENT
+
+INT = Integer("int", 4, True)
+TOP = 0x7FFF_0000_0000
+
+
+def plan_of(*functions: tuple[str, tuple[Type, ...], Type | None]) -> Plan:
+    """A plan for functions given as name, parameter types, result type."""
+    made = tuple(
+        Function(
+            name,
+            0x1000 + 64 * number,
+            64,
+            0x1000 + 64 * number,
+            parameters=tuple(Value("nmklij"[i], type_, i) for i, type_ in enumerate(parameters)),
+            result=None if result is None else Value("", result, 0),
+            typed=True,
+        )
+        for number, (name, parameters, result) in enumerate(functions)
+    )
+    probes = tuple(
+        Probe(number, "call", Site(f.address, f.offset)) for number, f in enumerate(made)
+    )
+    return Plan(Binary("./sample", "abcd"), made, probes)
+
+
+@dataclass
+class Script:
+    """Events of a program, written down step by step.
+
+    `call` and `ret` move the fake stack of a thread down and up; every step
+    takes 100 ns. `enter` and `leave` send an event without moving anything.
+    """
+
+    time: int = 1000
+    stacks: dict[int, list[int]] = field(default_factory=dict)
+    records: list[bytes] = field(default_factory=list)
+    pids: dict[int, int] = field(default_factory=dict)
+
+    def enter(self, probe: int, frame: int, *values: int, tid: int = 7, **more: int) -> None:
+        self._event(ENTRY, probe, frame, values, tid, **more)
+
+    def leave(self, probe: int, frame: int, *values: int, tid: int = 7, **more: int) -> None:
+        self._event(RETURN, probe, frame, values, tid, **more)
+
+    def call(self, probe: int, *values: int, tid: int = 7, **more: int) -> None:
+        stack = self.stacks.setdefault(tid, [])
+        stack.append(TOP - 48 * (len(stack) + 1))
+        self.enter(probe, stack[-1], *values, tid=tid, **more)
+
+    def ret(self, probe: int, *values: int, tid: int = 7, **more: int) -> None:
+        self.leave(probe, self.stacks[tid].pop(), *values, tid=tid, **more)
+
+    def fib(self, n: int, tid: int = 7) -> int:
+        """fib as it runs: this is the program."""
+        self.call(0, n, tid=tid)
+        result = n if n < 2 else self.fib(n - 1, tid) + self.fib(n - 2, tid)
+        self.ret(0, result, tid=tid)
+        return result
+
+    def batch(self, threads: tuple[Thread, ...] = ()) -> Batch:
+        batch = Batch(b"".join(self.records), b"", threads)
+        self.records = []
+        return batch
+
+    def _event(
+        self,
+        kind: int,
+        probe: int,
+        frame: int,
+        values: tuple[int, ...],
+        tid: int,
+        lost: int = 0,
+        faults: int = 0,
+        goroutine: int = 0,
+    ) -> None:
+        self.time += 100
+        slots = [value & (1 << 64) - 1 for value in values] + [0] * (6 - len(values))
+        pid = self.pids.get(tid, 5)
+        self.records.append(
+            EVENT.pack(self.time, frame, goroutine, probe, pid, tid, kind, faults, lost, 0, *slots)
+        )
+
+
+@dataclass
+class Seen:
+    """A visitor that writes down what it is shown."""
+
+    steps: list[str] = field(default_factory=list)
+    calls: list[Call] = field(default_factory=list)
+
+    def thread(self, thread: Thread) -> None:
+        self.steps.append(f"thread {thread.tid} {thread.name}")
+
+    def entry(self, call: Call) -> None:
+        self.calls.append(call)
+        args = " ".join(str(argument.value) for argument in call.args)
+        self.steps.append(f"{call.depth} > {call.name} {args}".rstrip())
+
+    def exit(self, call: Call) -> None:
+        end = f"= {call.result}" if call.end == "returned" else call.end
+        self.steps.append(f"{call.depth} < {call.name} {end}")
+
+    def loss(self, loss: Loss) -> None:
+        self.steps.append(f"{loss.depth} lost {loss.count}")
+
+
+@pytest.fixture
+def script() -> Script:
+    return Script()
+
+
+@pytest.fixture
+def fib_plan() -> Plan:
+    return plan_of(("fib", (INT,), INT))
+
+
+@pytest.fixture
+def make_plan() -> Callable[..., Plan]:
+    return plan_of
+
+
+@pytest.fixture
+def watch() -> Callable[..., tuple[list[str], CallMatcher]]:
+    """Match batches to their end; what was shown, and the matcher."""
+
+    def run(
+        plan: Plan, *batches: Batch, max_depth: int | None = None
+    ) -> tuple[list[str], CallMatcher]:
+        seen = Seen()
+        matcher = CallMatcher(plan, seen, max_depth=max_depth)
+        for batch in batches:
+            matcher.feed(batch)
+        matcher.finish()
+        return seen.steps, matcher
+
+    return run
+
+
+@pytest.fixture
+def render() -> Callable[..., str]:
+    """What a sink writes for batches."""
+
+    def run(
+        name: str,
+        plan: Plan,
+        *batches: Batch,
+        losses: Losses | None = None,
+        color: bool = False,
+    ) -> str:
+        stream = io.StringIO()
+        sink = FORMATS[name].load()(stream, plan, color=color)
+        matcher = CallMatcher(plan, sink)
+        for batch in batches:
+            matcher.feed(batch)
+        matcher.finish()
+        sink.end(Summary(calls=matcher.calls, losses=losses or Losses()))
+        return stream.getvalue()
+
+    return run

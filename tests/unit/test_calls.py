@@ -1,0 +1,188 @@
+from __future__ import annotations
+
+import pytest
+
+from lbtrace.errors import CaptureError
+from lbtrace.model import Integer
+
+INT = Integer("int", 4, True)
+A, B, C = 0, 1, 2  # functions a, b, c
+HIGH, MIDDLE, LOW = 0x3000, 0x2000, 0x1000  # frames: outer to inner
+
+
+@pytest.fixture
+def plan(make_plan):
+    return make_plan(("a", (), INT), ("b", (), INT), ("c", (), INT))
+
+
+def test_recursion_is_a_tree(script, fib_plan, watch):
+    script.fib(2)
+    steps, matcher = watch(fib_plan, script.batch())
+    assert steps == ["0 > fib 2", "1 > fib 1", "1 < fib = 1", "1 > fib 0", "1 < fib = 0",
+                     "0 < fib = 1"]  # fmt: skip
+    assert (matcher.calls, matcher.threads, matcher.processes) == (3, 1, 1)
+
+
+def test_a_trace_may_be_cut_into_batches_anywhere(script, fib_plan, watch):
+    script.fib(5)
+    batch = script.batch()
+    whole, _ = watch(fib_plan, batch)
+    size = len(script.records[0]) if script.records else 96
+    pieces = [type(batch)(batch.events[i : i + size]) for i in range(0, len(batch.events), size)]
+    assert watch(fib_plan, *pieces)[0] == whole
+
+
+def test_threads_do_not_mix(script, plan, watch):
+    script.call(A, tid=1)
+    script.call(B, tid=2)
+    script.ret(A, 1, tid=1)
+    script.ret(B, 2, tid=2)
+    steps, matcher = watch(plan, script.batch())
+    assert steps == ["0 > a", "0 > b", "0 < a = 1", "0 < b = 2"]
+    assert matcher.threads == 2
+
+
+def test_a_goroutine_keeps_its_calls_when_it_changes_threads(script, plan, watch):
+    script.enter(A, HIGH, tid=1, goroutine=9)
+    script.enter(B, MIDDLE, tid=2, goroutine=9)
+    script.leave(B, MIDDLE, 2, tid=1, goroutine=9)
+    script.leave(A, HIGH, 1, tid=2, goroutine=9)
+    assert watch(plan, script.batch())[0] == ["0 > a", "1 > b", "1 < b = 2", "0 < a = 1"]
+
+
+def test_an_exception_through_frames_unwinds_them(script, plan, watch):
+    script.enter(A, HIGH)
+    script.enter(B, MIDDLE)
+    script.enter(C, LOW)
+    script.leave(A, HIGH, 1)
+    assert watch(plan, script.batch())[0] == [
+        "0 > a", "1 > b", "2 > c", "2 < c unwound", "1 < b unwound", "0 < a = 1"
+    ]  # fmt: skip
+
+
+def test_an_entry_above_a_frame_shows_it_was_left(script, plan, watch):
+    script.enter(A, HIGH)
+    script.enter(B, LOW)
+    script.enter(C, MIDDLE)
+    assert watch(plan, script.batch())[0][:4] == ["0 > a", "1 > b", "1 < b unwound", "1 > c"]
+
+
+def test_a_tail_call_returns_with_the_call_it_replaced(script, plan, watch):
+    script.enter(A, HIGH)
+    script.enter(B, HIGH)
+    script.leave(B, HIGH, 3)
+    script.leave(A, HIGH, 3)
+    assert watch(plan, script.batch())[0] == ["0 > a", "1 > b", "1 < b = 3", "0 < a = 3"]
+
+
+def test_mutual_tail_calls_return_innermost_first(script, plan, watch):
+    for probe in (A, B, A):
+        script.enter(probe, HIGH)
+    for probe in (A, B, A):
+        script.leave(probe, HIGH, 3)
+    assert watch(plan, script.batch())[0] == [
+        "0 > a", "1 > b", "2 > a", "2 < a = 3", "1 < b = 3", "0 < a = 3"
+    ]  # fmt: skip
+
+
+def test_a_call_that_throws_in_a_loop_does_not_pile_up(script, plan, watch):
+    script.enter(A, HIGH)
+    for _ in range(3):
+        script.enter(B, LOW)
+    script.leave(A, HIGH, 1)
+    assert watch(plan, script.batch())[0] == [
+        "0 > a", *["1 > b", "1 < b unwound"] * 3, "0 < a = 1"
+    ]  # fmt: skip
+
+
+def test_a_stale_call_is_not_taken_for_a_tail_caller_twice(script, plan, watch):
+    """b is left by longjmp; c is called at the same frame, returns, is called again."""
+    script.enter(A, HIGH)
+    script.enter(B, LOW)
+    script.enter(C, LOW)
+    script.leave(C, LOW, 1)
+    script.enter(C, LOW)
+    script.leave(C, LOW, 2)
+    script.leave(A, HIGH, 3)
+    assert watch(plan, script.batch())[0] == [
+        "0 > a", "1 > b", "2 > c", "2 < c = 1", "1 < b unwound", "1 > c", "1 < c = 2", "0 < a = 3"
+    ]  # fmt: skip
+
+
+def test_a_loss_leaves_the_end_of_earlier_calls_open(script, plan, watch):
+    script.enter(A, HIGH)
+    script.enter(B, MIDDLE)
+    script.enter(C, LOW, lost=3)
+    script.leave(A, HIGH, 1)
+    assert watch(plan, script.batch())[0] == [
+        "0 > a", "1 > b", "2 lost 3", "2 > c", "2 < c unwound", "1 < b open", "0 < a = 1"
+    ]  # fmt: skip
+
+
+def test_a_return_without_entry_is_counted_and_not_shown(script, plan, watch):
+    script.leave(B, MIDDLE, 5)
+    script.enter(A, HIGH)
+    script.leave(B, HIGH, 5)
+    script.leave(A, HIGH, 1)
+    steps, matcher = watch(plan, script.batch())
+    assert steps == ["0 > a", "0 < a = 1"]
+    assert (matcher.calls, matcher.returns_without_entry) == (1, 2)
+
+
+def test_a_forked_child_returns_from_its_parents_calls(script, plan, watch):
+    script.pids = {7: 7, 8: 8}
+    script.enter(A, HIGH, tid=7)
+    script.enter(B, MIDDLE, tid=8)
+    script.leave(B, MIDDLE, 2, tid=8)
+    script.leave(A, HIGH, 0, tid=8)
+    script.leave(A, HIGH, 1, tid=7)
+    steps, matcher = watch(plan, script.batch())
+    assert steps == ["0 > a", "0 > b", "0 < b = 2", "0 < a = 1"]
+    assert (matcher.returns_without_entry, matcher.processes) == (1, 2)
+
+
+def test_calls_still_open_end_open(script, plan, watch):
+    script.enter(A, HIGH)
+    script.enter(B, LOW)
+    assert watch(plan, script.batch())[0][2:] == ["1 < b open", "0 < a open"]
+
+
+def test_a_reused_thread_number_begins_anew(script, plan, watch):
+    script.enter(A, HIGH, tid=7)
+    script.pids[7] = 99
+    script.enter(B, LOW, tid=7)
+    script.leave(B, LOW, 1, tid=7)
+    assert watch(plan, script.batch())[0] == ["0 > a", "0 < a open", "0 > b", "0 < b = 1"]
+
+
+def test_the_kernel_delivers_64_nested_returns(script, fib_plan, watch):
+    for n in range(70):
+        script.call(0, n)
+    undelivered = 6
+    script.stacks[7] = script.stacks[7][:-undelivered]
+    for n in reversed(range(64)):
+        script.ret(0, n)
+    steps, matcher = watch(fib_plan, script.batch())
+    ends = [step.split(" ", 3)[3] for step in steps if "<" in step]
+    assert ends == ["open"] * undelivered + [f"= {n}" for n in reversed(range(64))]
+    assert matcher.return_depth == undelivered
+
+
+def test_max_depth_hides_and_still_matches(script, fib_plan, watch):
+    script.fib(4)
+    steps, matcher = watch(fib_plan, script.batch(), max_depth=2)
+    assert steps == [
+        "0 > fib 4", "1 > fib 3", "1 < fib = 2", "1 > fib 2", "1 < fib = 1", "0 < fib = 3"
+    ]  # fmt: skip
+    assert matcher.calls == 9
+
+
+def test_a_fault_is_no_number(script, fib_plan, watch):
+    script.call(0, 77, faults=1)
+    assert "77" not in watch(fib_plan, script.batch())[0][0]
+
+
+def test_an_unknown_probe_is_an_error(script, fib_plan, watch):
+    script.enter(3, HIGH)
+    with pytest.raises(CaptureError, match="probe 3"):
+        watch(fib_plan, script.batch())

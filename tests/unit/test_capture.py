@@ -1,0 +1,182 @@
+from __future__ import annotations
+
+import io
+import struct
+import zlib
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from lbtrace.calls import CallMatcher
+from lbtrace.capture import CaptureWriter, read_capture
+from lbtrace.errors import CaptureError, LbtraceError, OutputError
+from lbtrace.model import Batch, Losses, Thread
+from lbtrace.sinks import FORMATS
+
+
+@pytest.fixture
+def batches(script):
+    made = []
+    for n in (3, 4, 5):
+        script.fib(n)
+        made.append(script.batch((Thread(5, 7, "fib"),)))
+    return made
+
+
+@pytest.fixture
+def capture_bytes(fib_plan, batches):
+    stream = io.BytesIO()
+    writer = CaptureWriter(stream, fib_plan)
+    ends = []
+    for batch in batches:
+        writer.write(batch)
+        ends.append(stream.tell())
+    writer.finish(Losses(ring_full_entry=3))
+    return stream.getvalue(), ends
+
+
+@pytest.fixture
+def capture_file(tmp_path):
+    def write(data):
+        path = tmp_path / "x.lbt"
+        path.write_bytes(data)
+        return str(path)
+
+    return write
+
+
+def plain(batch):
+    return bytes(batch.events), bytes(batch.blobs), batch.threads
+
+
+def test_what_is_written_is_read(capture_bytes, capture_file, fib_plan, batches):
+    with read_capture(capture_file(capture_bytes[0])) as capture:
+        assert capture.plan == fib_plan
+        assert [plain(b) for b in capture.batches()] == [plain(b) for b in batches]
+        assert capture.complete
+        assert capture.losses == Losses(ring_full_entry=3)
+        assert capture.position == capture.size
+
+
+def test_blobs_and_memoryviews(capture_file, fib_plan):
+    stream = io.BytesIO()
+    CaptureWriter(stream, fib_plan).write(Batch(memoryview(bytes(192)), memoryview(b"text")))
+    with read_capture(capture_file(stream.getvalue())) as capture:
+        assert [plain(b) for b in capture.batches()] == [(bytes(192), b"text", ())]
+        assert not capture.complete
+
+
+def test_cut_anywhere_it_is_readable_to_the_last_whole_batch(capture_bytes, capture_file):
+    data, ends = capture_bytes
+    plan_end = 12 + 12 + struct.unpack_from("<I", data, 16)[0]
+    for length in range(len(data)):
+        path = capture_file(data[:length])
+        if length < plan_end:
+            with pytest.raises(CaptureError):
+                read_capture(path)
+            continue
+        with read_capture(path) as capture:
+            assert len(list(capture.batches())) == sum(end <= length for end in ends)
+            assert not capture.complete
+
+
+def test_a_torn_batch_ends_it(capture_bytes, capture_file):
+    data, ends = capture_bytes
+    torn = bytearray(data)
+    torn[ends[1] - 5] ^= 1
+    with read_capture(capture_file(bytes(torn))) as capture:
+        assert len(list(capture.batches())) == 1
+        assert not capture.complete
+
+
+def test_unknown_chunks_are_passed_over(capture_bytes, capture_file):
+    data, ends = capture_bytes
+    later = struct.pack("<4sII", b"LATR", 3, zlib.crc32(b"abc")) + b"abc"
+    with read_capture(capture_file(data[: ends[0]] + later + data[ends[0] :])) as capture:
+        assert len(list(capture.batches())) == 3
+        assert capture.complete
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda d: b"", "not a capture"),
+        (lambda d: b"\x7fELF" + d, "not a capture"),
+        (lambda d: d.replace(b"\r\n", b"\n", 1), "not a capture"),
+        (lambda d: d[:8] + struct.pack("<I", 2) + d[12:], "version 2"),
+        (lambda d: d[:40] + b"?" + d[41:], "plan"),
+    ],
+)
+def test_what_is_no_capture_is_refused(capture_bytes, capture_file, change, message):
+    with pytest.raises(CaptureError, match=message) as raised:
+        read_capture(capture_file(change(capture_bytes[0])))
+    assert raised.value.hint
+
+
+def test_files_that_cannot_be_opened(tmp_path):
+    for path in (tmp_path / "missing.lbt", tmp_path, "/dev/null"):
+        with pytest.raises(CaptureError):
+            read_capture(str(path))
+
+
+def test_a_full_disk_is_an_output_error(fib_plan, batches):
+    with open("/dev/full", "wb", buffering=0) as full, pytest.raises(OutputError, match="space"):
+        CaptureWriter(full, fib_plan)
+
+
+def test_partial_writes_are_continued(capture_bytes, fib_plan, batches):
+    class Slow(io.BytesIO):
+        def write(self, data):
+            return super().write(bytes(data[:7]))
+
+    stream = Slow()
+    writer = CaptureWriter(stream, fib_plan)
+    for batch in batches:
+        writer.write(batch)
+    writer.finish(Losses(ring_full_entry=3))
+    assert stream.getvalue() == capture_bytes[0]
+
+
+def read_all(path):
+    """Read, match and export; only errors made for the user may come out."""
+    try:
+        with read_capture(path) as capture:
+            sink = FORMATS["chrome"].load()(io.StringIO(), capture.plan)
+            matcher = CallMatcher(capture.plan, sink)
+            for batch in capture.batches():
+                matcher.feed(batch)
+            matcher.finish()
+    except LbtraceError as error:
+        assert error.hint
+
+
+@settings(max_examples=150, deadline=None)
+@given(data=st.data())
+def test_a_mutated_capture_is_read_or_refused(tmp_path_factory, data):
+    """Also with its checksums made right again, so that the content is what is tested."""
+    from lbtrace.model import Binary, Function, Integer, Plan, Probe, Site, Value  # noqa: PLC0415
+
+    kind = Integer("int", 4, True)
+    function = Function("f", 1, 1, 1, parameters=(Value("n", kind, 0),), result=Value("", kind, 0))
+    plan = Plan(Binary("./f"), (function,), (Probe(0, "call", Site(1, 1)),))
+    stream = io.BytesIO()
+    writer = CaptureWriter(stream, plan)
+    writer.write(Batch(bytes(range(96)) * 2, b"blob", (Thread(1, 1, "f"),)))
+    writer.finish(Losses())
+    mutated = bytearray(stream.getvalue())
+    for _ in range(data.draw(st.integers(1, 4))):
+        place = data.draw(st.integers(0, len(mutated) - 1))
+        mutated[place] = data.draw(st.integers(0, 255))
+    if data.draw(st.booleans()):
+        place = 12
+        while place + 12 <= len(mutated):
+            length = struct.unpack_from("<I", mutated, place + 4)[0]
+            payload = mutated[place + 12 : place + 12 + length]
+            struct.pack_into("<I", mutated, place + 8, zlib.crc32(payload))
+            place += 12 + length
+    path = tmp_path_factory.getbasetemp() / "mutated.lbt"
+    path.write_bytes(mutated[: data.draw(st.integers(0, len(mutated)))])
+    read_all(str(path))
+    path.write_bytes(mutated)
+    read_all(str(path))

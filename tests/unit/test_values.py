@@ -1,0 +1,67 @@
+from __future__ import annotations
+
+import ctypes
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lbtrace.model import (
+    Address,
+    Boolean,
+    Char,
+    Character,
+    Integer,
+    Opaque,
+    Pointer,
+    Unreadable,
+    Void,
+)
+from lbtrace.values import decoder, text
+
+SLOTS = st.integers(0, (1 << 64) - 1)
+
+
+@pytest.mark.parametrize("size", [1, 2, 4, 8])
+@pytest.mark.parametrize("signed", [True, False])
+@given(raw=SLOTS)
+def test_integers_are_what_c_makes_of_the_bits(raw, size, signed):
+    kind = getattr(ctypes, f"c_{'' if signed else 'u'}int{8 * size}")
+    assert decoder(Integer("t", size, signed))(raw) == kind(raw).value
+
+
+def test_the_rest_by_type():
+    assert decoder(Boolean("bool", 1))(0xFF00) is False
+    assert decoder(Boolean("bool", 1))(0xFF01) is True
+    assert decoder(Character("char", 1, True))(0x4161) == Char("a")
+    assert type(decoder(Pointer("char *"))(0x7FFC_0000_1234)) is Address
+    assert decoder(Void())(5) is None
+    assert isinstance(decoder(Opaque("struct s"))(5), Unreadable)
+    assert isinstance(decoder(Character("char32_t", 4, False))(0xFFFF_FFFF), Unreadable)
+
+
+@pytest.mark.parametrize(
+    ("datum", "words"),
+    [
+        (-7, "-7"),
+        (True, "true"),
+        (False, "false"),
+        (Char("a"), "'a'"),
+        (Char("\n"), r"'\n'"),
+        (Char("'"), r"'\''"),
+        (Char("\x1b"), r"'\x1b'"),
+        (Char("\u202e"), r"'\u202e'"),
+        (Address(0x7FFC00001234), "0x7ffc00001234"),
+        (Address(0), "0x0"),
+        (Unreadable(), "?"),
+        (Unreadable("float in xmm0"), "<float in xmm0>"),
+        (None, "void"),
+    ],
+)
+def test_text(datum, words):
+    assert text(datum) == words
+
+
+@given(code=st.integers(0, 0x10FFFF))
+def test_a_character_cannot_steer_the_terminal(code):
+    assert text(Char(chr(code))).isprintable()
