@@ -39,9 +39,11 @@ def open_output(path: str | None, *, binary: bool, force: bool) -> Iterator[IO[A
     name = "standard output" if path is None or path == "-" else path
     descriptor = 1 if path is None or path == "-" else _create(path, force)
     if binary:
-        stream: IO[Any] = open(descriptor, "wb", buffering=0, closefd=not to_stdout)
+        stream: IO[Any] = open(  # noqa: SIM115 - closed below, with its errors kept apart
+            descriptor, "wb", buffering=0, closefd=not to_stdout
+        )
     else:
-        stream = open(
+        stream = open(  # noqa: SIM115
             descriptor,
             "w",
             buffering=1 << 17,

@@ -10,7 +10,7 @@ A line is a duration, a thread and a piece of the tree::
 
 A call inside which nothing else was traced is one line. The others have an
 opening line and, straight below it, a closing one. Guides stop at a depth of
-ten; deeper calls show their depth as a number, so nesting never leaves the
+eight; deeper calls show their depth as a number, so nesting never leaves the
 screen. A call that did not return says so in the place of its result.
 """
 
@@ -23,7 +23,7 @@ from lbtrace.model import Call, Loss, Plan, Summary, Thread
 from lbtrace.sinks.base import Sink, lane
 from lbtrace.values import text
 
-GUIDES = 10
+GUIDES = 8
 """Depth from which on the depth is a number."""
 
 _ENDS = {"unwound": "unwound", "tail": "tail call", "open": "did not return"}
@@ -43,6 +43,7 @@ class Tree(Sink):
         super().__init__(stream, plan, color=color)
         self._pending: dict[tuple[int, int], Call] = {}
         self._names: dict[int, str] = {}
+        self._typed = [plan.functions[probe.function].typed for probe in plan.probes]
         self._heading = _HEADING
 
     def thread(self, thread: Thread) -> None:
@@ -106,7 +107,10 @@ class Tree(Sink):
             self._stream.write(f"{time}  {thread:>7}  {rest}\n")
 
     def _head(self, call: Call) -> str:
-        args = ", ".join([f"{arg.name}={text(arg.value)}" for arg in call.args])
+        if self._typed[call.probe]:
+            args = ", ".join([f"{arg.name}={text(arg.value)}" for arg in call.args])
+        else:  # the names would be invented
+            args = ", ".join([text(arg.value) for arg in call.args])
         return f"{self._indent(call.depth)}{self._name(call)}({args})"
 
     def _name(self, call: Call) -> str:

@@ -1,0 +1,101 @@
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from lbtrace.model import Integer, Pointer, Thread
+
+
+def events(output, *phases):
+    return [e for e in json.loads(output)["traceEvents"] if e["ph"] in phases]
+
+
+def slices(output):
+    """What a viewer makes of B and E: name, thread, begin, end, arguments."""
+    stacks, done = {}, []
+    last = {}
+    for event in events(output, "B", "E"):
+        key = event["pid"], event["tid"]
+        assert event["ts"] >= last.get(key, 0), "events of a thread are in order"
+        last[key] = event["ts"]
+        stack = stacks.setdefault(key, [])
+        if event["ph"] == "B":
+            stack.append(event)
+        else:
+            begun = stack.pop()
+            args = {**begun["args"], **event.get("args", {})}
+            done.append((begun["name"], begun["tid"], begun["ts"], event["ts"], args))
+    unfinished = [e["name"] for stack in stacks.values() for e in stack]
+    return done, unfinished
+
+
+def test_calls_are_slices_with_arguments_and_result(script, fib_plan, render):
+    script.fib(2)
+    assert slices(render("chrome", fib_plan, script.batch())) == (
+        [
+            ("fib", 7, 1.2, 1.3, {"n": 1, "result": 1}),
+            ("fib", 7, 1.4, 1.5, {"n": 0, "result": 0}),
+            ("fib", 7, 1.1, 1.6, {"n": 2, "result": 1}),
+        ],
+        [],
+    )
+
+
+def test_times_keep_their_nanoseconds(script, fib_plan, render):
+    script.time = 10**15 + 23
+    script.fib(1)
+    assert '"ts":1000000000000.123,' in render("chrome", fib_plan, script.batch())
+
+
+def test_unwound_calls_end_where_their_thread_is_seen_again(script, fib_plan, render):
+    script.enter(0, 0x3000, 1)
+    script.enter(0, 0x2000, 2)
+    script.enter(0, 0x1000, 3)
+    script.enter(0, 0x2800, 4)
+    script.leave(0, 0x2800, 9)
+    script.leave(0, 0x3000, 9)
+    done, unfinished = slices(render("chrome", fib_plan, script.batch()))
+    assert [(args["n"], begin, end, args.get("end")) for _, _, begin, end, args in done] == [
+        (3, 1.3, 1.4, "unwound"), (2, 1.2, 1.4, "unwound"), (4, 1.4, 1.5, None), (1, 1.1, 1.6, None)
+    ]  # fmt: skip
+    assert not unfinished
+
+
+def test_open_calls_do_not_finish(script, fib_plan, render):
+    script.call(0, 1)
+    assert slices(render("chrome", fib_plan, script.batch())) == ([], ["fib"])
+
+
+def test_processes_and_threads_have_names(script, fib_plan, render):
+    script.call(0, 1)
+    threads = (Thread(5, 7, 'w"ork'), Thread(6, 6, "other"))
+    named = events(render("chrome", fib_plan, script.batch(threads)), "M")
+    assert {(e["name"], e["pid"], e["args"]["name"]) for e in named} == {
+        ("thread_name", 5, 'w"ork'),
+        ("thread_name", 6, "other"),
+        ("process_name", 6, "other"),
+        ("process_name", 5, "sample"),
+    }
+
+
+def test_losses_are_instants(script, fib_plan, render):
+    script.call(0, 1, lost=4)
+    (loss,) = events(render("chrome", fib_plan, script.batch()), "i")
+    assert (loss["tid"], loss["ts"], loss["s"], loss["args"]) == (7, 1.1, "t", {"count": 4})
+
+
+def test_values_a_double_cannot_hold_are_text(script, make_plan, render):
+    plan = make_plan(("f", (Integer("long", 8, True), Pointer("int *")), None))
+    script.call(0, -(1 << 62), 0x7FFF12345678)
+    (begin,) = events(render("chrome", plan, script.batch()), "B")
+    assert begin["args"] == {"n": str(-(1 << 62)), "m": "0x7fff12345678"}
+
+
+@pytest.mark.parametrize("count", [0, 1, 600])
+def test_it_is_json_whatever_the_number_of_calls(script, fib_plan, render, count):
+    for _ in range(count):
+        script.fib(1)
+    trace = json.loads(render("chrome", fib_plan, script.batch()))
+    assert trace["otherData"]["calls"] == count
+    assert len([e for e in trace["traceEvents"] if e["ph"] == "B"]) == count

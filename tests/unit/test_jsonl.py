@@ -1,0 +1,78 @@
+from __future__ import annotations
+
+import json
+
+from lbtrace.model import (
+    Boolean,
+    Character,
+    Function,
+    Integer,
+    Losses,
+    Opaque,
+    Plan,
+    Pointer,
+    Value,
+    Void,
+)
+
+INT = Integer("int", 4, True)
+
+
+def lines(output):
+    return [json.loads(line) for line in output.splitlines()]
+
+
+def test_a_call_and_the_end(script, fib_plan, render):
+    script.fib(2)
+    records = lines(render("jsonl", fib_plan, script.batch(), losses=Losses(nested_miss=2)))
+    assert records[2] == {
+        "type": "call", "name": "fib", "args": [{"name": "n", "value": 2}], "result": 1,
+        "start": 1100, "duration": 500, "pid": 5, "tid": 7, "depth": 0, "end": "returned",
+    }  # fmt: skip
+    assert [(r["args"][0]["value"], r["depth"]) for r in records[:3]] == [(1, 1), (0, 1), (2, 0)]
+    assert len(records) == 4
+    assert records[3]["type"] == "summary"
+    assert records[3]["calls"] == 3
+    assert records[3]["lost"] == {
+        "ring_full_entry": 0, "ring_full_return": 0, "nested_miss": 2, "return_depth": 0,
+        "string_fault": 0, "blob_too_long": 0,
+    }  # fmt: skip
+
+
+def test_values_of_every_kind(script, make_plan, render):
+    types = (INT, Boolean("bool", 1), Character("char", 1, True), Pointer("void *"), Opaque("s"))
+    plan = make_plan(('f"\\é', types, Void()))
+    script.call(0, -7, 1, ord("\n"), 0x7FFC12345678, 3)
+    script.ret(0, 99)
+    record = lines(render("jsonl", plan, script.batch()))[0]
+    assert record["name"] == 'f"\\é'
+    assert [arg["value"] for arg in record["args"]] == [-7, True, "\n", "0x7ffc12345678", None]
+    assert "unreadable" in record["args"][4]
+    assert record["result"] is None
+    assert "unreadable" not in record
+
+
+def test_an_unreadable_value_says_why(script, fib_plan, render):
+    function = Function(
+        "f", 1, 1, 1, parameters=(Value("x", Opaque("double"), -1, "float in xmm0"),)
+    )
+    plan = Plan(fib_plan.binary, (function,), fib_plan.probes)
+    script.call(0)
+    record = lines(render("jsonl", plan, script.batch()))[0]
+    assert record["args"] == [{"name": "x", "value": None, "unreadable": "float in xmm0"}]
+
+
+def test_ends_losses_and_goroutines(script, fib_plan, render):
+    script.enter(0, 0x3000, 1, goroutine=4)
+    script.enter(0, 0x2000, 2, goroutine=4, lost=5)
+    script.leave(0, 0x3000, 3, goroutine=4)
+    loss, inner, outer, summary = lines(render("jsonl", fib_plan, script.batch()))
+    assert loss == {"type": "loss", "pid": 5, "tid": 7, "depth": 1, "time": 1200, "count": 5}
+    assert (inner["end"], inner["duration"], inner["result"]) == ("unwound", None, None)
+    assert (outer["end"], outer["duration"], outer["result"]) == ("returned", 200, 3)
+    assert inner["goroutine"] == 4
+    assert summary["calls"] == 2
+
+
+def test_no_calls(script, fib_plan, render):
+    assert len(lines(render("jsonl", fib_plan))) == 1

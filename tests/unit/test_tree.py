@@ -1,0 +1,109 @@
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from lbtrace.model import Integer, Plan, Void
+from lbtrace.sinks.tree import duration
+
+INT = Integer("int", 4, True)
+
+
+def test_the_tree(script, fib_plan, render):
+    script.fib(2)
+    assert render("tree", fib_plan, script.batch()).splitlines() == [
+        " DURATION      TID  CALL",
+        "                 7  fib(n=2)",
+        "   100 ns        7  │ fib(n=1) = 1",
+        "   100 ns        7  │ fib(n=0) = 0",
+        "   500 ns        7  └ fib = 1",
+    ]
+
+
+def test_what_is_unusual_is_told_in_its_place(script, make_plan, render):
+    plan = make_plan(("f", (INT,), INT), ("g", (), Void()))
+    script.enter(0, 0x3000, 1)
+    script.enter(0, 0x2000, 2)
+    script.enter(0, 0x2800, 3)
+    script.enter(1, 0x2000, lost=1)
+    script.leave(1, 0x2000)
+    lines = render("tree", plan, script.batch()).splitlines()
+    assert [line[20:] for line in lines[1:]] == [
+        "f(n=1)",
+        "│ f(n=2) ✗ unwound",
+        "│ f(n=3)",
+        "│ │ ✗ 1 event lost here",
+        "│ │ g()",
+        "│ └ f ✗ did not return",
+        "└ f ✗ did not return",
+    ]
+
+
+def test_no_depth_leaves_80_columns(script, fib_plan, render):
+    for n in range(5000):
+        script.call(0, n)
+    for n in range(5000):
+        script.ret(0, -n)
+    output = render("tree", fib_plan, script.batch())
+    assert max(map(len, output.splitlines())) <= 80
+    assert "[4999] fib(n=4999) = 0" in output
+
+
+def test_threads_stay_apart(script, fib_plan, render):
+    script.call(0, 1, tid=1)
+    script.call(0, 2, tid=2)
+    script.call(0, 3, tid=1)
+    script.ret(0, 9, tid=2)
+    script.ret(0, 3, tid=1)
+    script.ret(0, 1, tid=1)
+    lines = render("tree", fib_plan, script.batch()).splitlines()[1:]
+    assert [line[9:] for line in lines] == [
+        "        1  fib(n=1)",
+        "        2  fib(n=2) = 9",
+        "        1  │ fib(n=3) = 3",
+        "        1  └ fib = 1",
+    ]
+
+
+def test_untyped_arguments_have_no_names(script, fib_plan, render):
+    plain = Plan(
+        fib_plan.binary,
+        tuple(type(f)(f.name, 1, 1, 1, parameters=f.parameters) for f in fib_plan.functions),
+        fib_plan.probes,
+    )
+    script.call(0, 3)
+    assert "fib(3)" in render("tree", plain, script.batch())
+
+
+def test_colour_changes_no_word(script, fib_plan, render):
+    script.fib(3)
+    batch = script.batch()
+    colored = render("tree", fib_plan, batch, color=True)
+    assert "\x1b[" in colored
+    assert re.sub(r"\x1b\[\d+m", "", colored) == render("tree", fib_plan, batch)
+
+
+def test_a_name_cannot_steer_the_terminal(script, make_plan, render):
+    script.call(0)
+    assert "\x1b" not in render("tree", make_plan(("f\x1b[2J", (), None)), script.batch())
+
+
+@pytest.mark.parametrize(
+    ("nanoseconds", "words"),
+    [
+        (0, "0 ns"),
+        (999, "999 ns"),
+        (1000, "1.00 µs"),
+        (9_994, "9.99 µs"),
+        (9_996, "10.0 µs"),
+        (99_960, "100 µs"),
+        (999_400, "999 µs"),
+        (999_600, "1.00 ms"),
+        (123_456_789, "123 ms"),
+        (5_000_000_000, "5.00 s"),
+        (86_400_000_000_000, "86400 s"),
+    ],
+)
+def test_durations_have_three_digits(nanoseconds, words):
+    assert duration(nanoseconds) == words
