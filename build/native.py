@@ -88,7 +88,9 @@ def extension(machine: str) -> None:
     module.unlink(missing_ok=True)
     # zig's cross targets take no Python headers of their own: the limited API's
     # are the same on every 64-bit machine, Debian's wrapper aside.
-    machine_macros = ["-D__x86_64__"] if machine == "aarch64" and platform.machine() == "x86_64" else []
+    machine_macros = (
+        ["-D__x86_64__"] if machine == "aarch64" and platform.machine() == "x86_64" else []
+    )
     _run(
         [*cc, *includes, "-DPy_LIMITED_API=0x030a0000", *machine_macros]
         + ["-shared", "-Wl,--gc-sections", "-s", str(generated), *map(str, libraries)]

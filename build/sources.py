@@ -120,7 +120,9 @@ def _private_apt(home: Path) -> Path:
 def _debian_mirror() -> tuple[str, str]:
     """URI and keyring of the machine's main Debian archive."""
     release = dict(
-        line.split("=", 1) for line in Path("/etc/os-release").read_text().splitlines() if "=" in line
+        line.split("=", 1)
+        for line in Path("/etc/os-release").read_text().splitlines()
+        if "=" in line
     )
     codename = release.get("VERSION_CODENAME", "").strip('"')
     etc = Path("/etc/apt")

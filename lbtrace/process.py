@@ -40,7 +40,7 @@ class Child:
                 signal.signal(number, signal.SIG_DFL)
             os.execvp(self._command[0], self._command)
         except OSError as error:
-            os.write(report, error.errno.to_bytes(4, "little"))
+            os.write(report, (error.errno or 0).to_bytes(4, "little"))
         finally:
             os._exit(127)
 

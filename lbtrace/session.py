@@ -73,10 +73,10 @@ class Session:
 
     def __enter__(self) -> Session:
         # Imported here: whoever only reads captures has no use for libbpf.
-        from lbtrace.bpf import features, links  # noqa: PLC0415
-        from lbtrace.bpf.objects import TraceObject  # noqa: PLC0415
-        from lbtrace.bpf.ring import Reader  # noqa: PLC0415
-        from lbtrace.bpf.specs import Specs  # noqa: PLC0415
+        from lbtrace.bpf import features, links
+        from lbtrace.bpf.objects import TraceObject
+        from lbtrace.bpf.ring import Reader
+        from lbtrace.bpf.specs import Specs
 
         with ExitStack() as held:
             self._waiter = held.enter_context(select.epoll())

@@ -64,7 +64,7 @@ def _multi(attach_type: int) -> bool:
 def typed_task() -> bool:
     """Whether probes can read the current task directly (5.11)."""
     helper = lib.BPF_FUNC_get_current_task_btf
-    return lib.libbpf_probe_bpf_helper(lib.BPF_PROG_TYPE_KPROBE, helper, ffi.NULL) == 1
+    return bool(lib.libbpf_probe_bpf_helper(lib.BPF_PROG_TYPE_KPROBE, helper, ffi.NULL) == 1)
 
 
 def has_btf() -> bool:

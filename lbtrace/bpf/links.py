@@ -72,7 +72,7 @@ class Links:
         ):
             chosen = [
                 (probe.site.offset, cookie)
-                for probe, cookie in zip(plan.probes, cookies)
+                for probe, cookie in zip(plan.probes, cookies, strict=True)
                 if probe.kind in kinds
             ]
             if not chosen:

@@ -91,9 +91,9 @@ class Specs:
         spec.fetches = len(fetches)
         spec.conditions = len(conditions)
         spec.large = sum(f.limit for f in fetches) > SMALL_BLOB
-        for slot, fetch in zip(spec.fetch, fetches):
+        for slot, fetch in zip(spec.fetch, fetches, strict=False):
             _fill(slot, fetch, REGISTERS[self._machine])
-        for slot, condition in zip(spec.condition, conditions):
+        for slot, condition in zip(spec.condition, conditions, strict=False):
             slot.slot = condition.slot
             slot.op = OPERATORS.index(condition.operator)
             slot.is_signed = condition.signed

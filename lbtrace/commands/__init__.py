@@ -46,7 +46,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _run(words: list[str]) -> int:
     if words and words[0] in COMMANDS:
-        import argparse  # noqa: PLC0415
+        import argparse
 
         module = import_module(f"lbtrace.commands.{words[0]}")
         parser = argparse.ArgumentParser(
@@ -68,7 +68,7 @@ def _run(words: list[str]) -> int:
         status: int = module.run(parsed)
         return status
     if words and words[0] in ("--version", "-V"):
-        from importlib.metadata import version  # noqa: PLC0415
+        from importlib.metadata import version
 
         print(f"lbtrace {version('lbtrace')}")
         return 0

@@ -7,7 +7,7 @@ import os
 import sys
 from collections.abc import Iterator
 from contextlib import ExitStack
-from typing import IO, Any
+from typing import IO, Any, BinaryIO, cast
 
 from lbtrace.commands.control import signals
 from lbtrace.commands.options import count, natural, seconds, size
@@ -40,7 +40,9 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     """The options of the command."""
     parser.usage = "lbtrace attach --func PATTERN [OPTION ...] [-- COMMAND [ARG ...]]"
     what = parser.add_argument_group("what")
-    what.add_argument("--binary", metavar="PATH", help="program or library; a bare name is looked up")
+    what.add_argument(
+        "--binary", metavar="PATH", help="program or library; a bare name is looked up"
+    )
     what.add_argument("--pid", metavar="PID", type=natural, help="only this process")
     which = parser.add_argument_group("which functions")
     which.add_argument(
@@ -54,7 +56,9 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     shape = parser.add_argument_group("shape and end")
     shape.add_argument("--max-depth", metavar="N", type=natural, help="show calls less than N deep")
     shape.add_argument("--duration", metavar="TIME", type=seconds, help="end after 10s, 500ms, 2m")
-    shape.add_argument("--max-events", metavar="N", type=natural, help="end after N entries and returns")
+    shape.add_argument(
+        "--max-events", metavar="N", type=natural, help="end after N entries and returns"
+    )
     output = parser.add_argument_group("output")
     output.add_argument(
         "--format", metavar="NAME", help=f"{', '.join(FORMATS)} (default: by the suffix, or tree)"
@@ -62,11 +66,17 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     output.add_argument("-o", "--output", metavar="FILE", help="write here, not to stdout")
     output.add_argument("--force", action="store_true", help="replace FILE; allow 50,000 functions")
     output.add_argument("--quiet", action="store_true", help="no notes and no summary on stderr")
-    output.add_argument("--strict", action="store_true", help=f"exit with {LOST} if anything was lost")
+    output.add_argument(
+        "--strict", action="store_true", help=f"exit with {LOST} if anything was lost"
+    )
     output.add_argument("--dry-run", action="store_true", help="show the plan, attach nothing")
     how = parser.add_argument_group("how")
     how.add_argument(
-        "--ring-size", metavar="SIZE", type=size, default="8M", help="of the ring buffer (default 8M)"
+        "--ring-size",
+        metavar="SIZE",
+        type=size,
+        default="8M",
+        help="of the ring buffer (default 8M)",
     )
     how.add_argument(
         "--mode",
@@ -84,7 +94,7 @@ def run(args: argparse.Namespace) -> int:
     if not args.quiet:
         _say(plan.notes)
     if args.dry_run:
-        from lbtrace.commands.show import plan_lines  # noqa: PLC0415
+        from lbtrace.commands.show import plan_lines
 
         print("\n".join(plan_lines(plan)))
         return 0
@@ -149,11 +159,11 @@ def _trace(session: Session, stream: IO[Any], chosen: Format, args: argparse.Nam
 
 
 def _capture(session: Session, stream: IO[Any], _: Format, args: argparse.Namespace) -> Summary:
-    from lbtrace.capture import CaptureWriter  # noqa: PLC0415
+    from lbtrace.capture import CaptureWriter
 
-    writer = CaptureWriter(stream, session.plan)
+    writer = CaptureWriter(cast(BinaryIO, stream), session.plan)
     summary = Summary()
-    threads = set()
+    threads: set[tuple[int, int]] = set()
     with Progress(bool(args.output)) as progress:
         for batch in session.batches():
             writer.write(batch)

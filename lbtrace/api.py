@@ -1,0 +1,126 @@
+"""Tracing from Python: what the commands do, for programs.
+
+with lbtrace.trace(command=["./fib", "4"], functions=["fib"]) as session:
+    for call in session.calls():
+        print(call.name, call.args, call.result)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from types import TracebackType
+
+from lbtrace.calls import CallMatcher
+from lbtrace.errors import UsageError
+from lbtrace.model import Call, Loss, Losses, Plan, Target, Thread
+from lbtrace.plan import Selection, make_plan
+from lbtrace.process import executable, mapped_file
+from lbtrace.session import Options, Session
+
+
+def trace(
+    *,
+    functions: Sequence[str],
+    binary: str | None = None,
+    pid: int | None = None,
+    command: Sequence[str] = (),
+    args: int | None = None,
+    max_depth: int | None = None,
+    options: Options | None = None,
+) -> Trace:
+    """A trace of ``functions`` (names, globs or ``/regular expressions/``).
+
+    The target is a ``command`` that is started (with the processes it forks),
+    a running process ``pid``, or every process that runs ``binary``. With a
+    command or a pid, ``binary`` narrows to that file, a library say.
+    ``args`` is how many arguments to read, None those of the prototype (one
+    without debug information). ``max_depth`` leaves deeper calls out.
+
+    Nothing happens before the result is entered as a context manager. Raises
+    `LbtraceError`: of the binary and the pattern here, of the kernel and the
+    target on entering. Needs CAP_BPF and CAP_PERFMON, and Linux 5.15.
+    """
+    if bool(pid) and bool(command):
+        raise UsageError("a pid and a command exclude each other", "give one of them")
+    if pid:
+        path = mapped_file(pid, binary) if binary else executable(pid)
+    elif binary or command:
+        path = binary or command[0]
+    else:
+        raise UsageError("nothing to trace is named", "give binary, pid or command")
+    plan = make_plan(path, Selection(tuple(functions), args))
+    target = Target(pid=pid or 0, command=tuple(command))
+    return Trace(Session(plan, target, options), max_depth)
+
+
+class Trace:
+    """A running trace, from entering it as a context manager to leaving it."""
+
+    def __init__(self, session: Session, max_depth: int | None = None) -> None:
+        self._session = session
+        self._max_depth = max_depth
+
+    @property
+    def plan(self) -> Plan:
+        """What is traced, and how."""
+        return self._session.plan
+
+    def __enter__(self) -> Trace:
+        self._session.__enter__()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._session.__exit__(kind, error, trace)
+
+    def calls(self) -> Iterator[Call]:
+        """The calls, each when it has ended; innermost calls first.
+
+        A command starts to run with the first. The iteration ends when the
+        command or process ends, after `stop`, or at a bound of the options;
+        calls that are still open then come last, with ``end`` ``open``.
+        """
+        finished = _Finished()
+        matcher = CallMatcher(self.plan, finished, max_depth=self._max_depth)
+        for batch in self._session.batches():
+            matcher.feed(batch)
+            yield from finished.take()
+        matcher.finish()
+        yield from finished.take()
+
+    def stop(self) -> None:
+        """End `calls` soon, with all that happened until now."""
+        self._session.stop()
+
+    def losses(self) -> Losses:
+        """What was lost until now, by cause."""
+        return self._session.losses()
+
+    def wait(self) -> int | None:
+        """Wait for the command's end: its exit status, 128 + n for signal n.
+        None where no command was given."""
+        return self._session.child.wait() if self._session.child else None
+
+
+class _Finished:
+    """Collects the calls that have ended."""
+
+    def __init__(self) -> None:
+        self._calls: list[Call] = []
+
+    def take(self) -> list[Call]:
+        calls, self._calls = self._calls, []
+        return calls
+
+    def thread(self, thread: Thread) -> None: ...
+
+    def entry(self, call: Call) -> None: ...
+
+    def exit(self, call: Call) -> None:
+        self._calls.append(call)
+
+    def loss(self, loss: Loss) -> None: ...
