@@ -23,7 +23,7 @@ from lbtrace.sinks.base import Sink, lane
 from lbtrace.values import text
 
 _HELD = 1024
-"""Events held back until they are written together."""
+"""How many events are written together, about: entries look whether it is time."""
 
 
 class Chrome(Sink):
@@ -53,11 +53,13 @@ class Chrome(Sink):
             self._seen[call.pid] = False
         quoted = self._quoted
         args = ",".join([quoted[a.name] + ":" + _value(a.value) for a in call.args])
-        start = call.start
-        self._put(
+        start, held = call.start, self._held
+        held.append(
             f'{{"ph":"B","name":{quoted[call.name]},"ts":{start // 1000}.{start % 1000:03d}'
             f',"pid":{call.pid},"tid":{call.goroutine or call.tid},"args":{{{args}}}}}'
         )
+        if len(held) >= _HELD:
+            self.flush()
 
     def exit(self, call: Call) -> None:
         tid = call.goroutine or call.tid
@@ -69,12 +71,12 @@ class Chrome(Sink):
         if self._unended:
             self._end_left(call.pid, tid, end)
         result = "" if call.result is None else f',"args":{{"result":{_value(call.result)}}}'
-        self._put(
+        self._held.append(
             f'{{"ph":"E","ts":{end // 1000}.{end % 1000:03d},"pid":{call.pid},"tid":{tid}{result}}}'
         )
 
     def loss(self, loss: Loss) -> None:
-        self._put(
+        self._held.append(
             f'{{"ph":"i","s":"t","name":"events lost","ts":{_micro(loss.time)}'
             f',"pid":{loss.pid},"tid":{loss.tid},"args":{{"count":{loss.count}}}}}'
         )
@@ -101,21 +103,15 @@ class Chrome(Sink):
         self._stream.write(f'{start}\n],"displayTimeUnit":"ns","otherData":{dumps(other)}}}\n')
 
     def _name(self, kind: str, pid: int, tid: int, name: str) -> None:
-        self._put(
+        self._held.append(
             f'{{"ph":"M","name":"{kind}","pid":{pid},"tid":{tid},"args":{{"name":{dumps(name)}}}}}'
         )
 
     def _end_left(self, pid: int, tid: int, time: int) -> None:
         for end in self._unended.pop((pid, tid), ()):
-            self._put(
+            self._held.append(
                 f'{{"ph":"E","ts":{_micro(time)},"pid":{pid},"tid":{tid},"args":{{"end":"{end}"}}}}'
             )
-
-    def _put(self, event: str) -> None:
-        held = self._held
-        held.append(event)
-        if len(held) >= _HELD:
-            self.flush()
 
 
 class _Quoted(dict[str, str]):
