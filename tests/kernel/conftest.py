@@ -1,0 +1,126 @@
+"""What the kernel tests share: the programs, lbtrace itself, and the ways to attach.
+
+LBTRACE_PROGRAMS names a directory of programs compiled elsewhere. On machines
+that cannot trace, the tests skip, unless LBTRACE_REQUIRE holds ``kernel``.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+LBTRACE = [sys.executable, "-m", "lbtrace"]
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    mine = [item for item in items if Path(__file__).parent in Path(item.path).parents]
+    if not mine or "kernel" in os.environ.get("LBTRACE_REQUIRE", "").split(","):
+        return
+    done = subprocess.run([*LBTRACE, "doctor"], capture_output=True, text=True, check=False)
+    if done.returncode:
+        reason = next((s for s in done.stdout.splitlines() if "missing" in s), "cannot trace here")
+        for item in mine:
+            item.add_marker(pytest.mark.skip(reason=reason))
+
+
+@pytest.fixture(scope="session")
+def programs() -> Path:
+    """The directory of the compiled programs of tests/programs."""
+    if given := os.environ.get("LBTRACE_PROGRAMS"):
+        return Path(given)
+    into = ROOT / "build/out/programs"
+    subprocess.run([sys.executable, ROOT / "tests/programs/build.py", into], check=True)
+    return into
+
+
+@pytest.fixture(scope="session")
+def modes() -> list[str]:
+    """The ways of attaching that this kernel has."""
+    from lbtrace.bpf import features
+
+    found = features.probe()
+    return ["plain", *["multi"] * found.multi, *["session"] * found.session]
+
+
+@pytest.fixture(params=["plain", "multi", "session"])
+def mode(request: pytest.FixtureRequest, modes: list[str]) -> str:
+    """Each way of attaching in turn; the matrix of kernels runs every one somewhere."""
+    if request.param not in modes:
+        pytest.skip(f"this kernel has no {request.param}")
+    return str(request.param)
+
+
+@pytest.fixture
+def lbtrace() -> Callable[..., subprocess.CompletedProcess[str]]:
+    """Runs a command of lbtrace to its end."""
+
+    def run(*words: object, **options: Any) -> subprocess.CompletedProcess[str]:
+        options = {"capture_output": True, "text": True, "check": False, "timeout": 300} | options
+        return subprocess.run([*LBTRACE, *map(str, words)], **options)
+
+    return run
+
+
+class Started:
+    """A process under test, its output collected until `finish`."""
+
+    def __init__(self, *words: object, **options: Any) -> None:
+        options = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True} | options
+        self.process = subprocess.Popen(list(map(str, words)), **options)
+        self.pid = self.process.pid
+
+    def wait_for(self, text: str, stream: str = "stderr") -> str:
+        """Read until a line that holds ``text``."""
+        lines = getattr(self.process, stream)
+        for line in lines:
+            if text in line:
+                return str(line)
+        raise AssertionError(f"{self.process.args} ended without saying {text!r}")
+
+    def finish(self, timeout: float = 120) -> tuple[int, str, str]:
+        """Its status and what it printed and nobody has read."""
+        out, error = self.process.communicate(timeout=timeout)
+        return self.process.returncode, out, error
+
+
+@pytest.fixture
+def start() -> Iterator[Callable[..., Started]]:
+    """Starts processes, and leaves none behind."""
+    running: list[Started] = []
+
+    def begin(*words: object, **options: Any) -> Started:
+        running.append(Started(*words, **options))
+        return running[-1]
+
+    yield begin
+    for started in running:
+        if started.process.poll() is None:
+            started.process.kill()
+        started.process.communicate()
+
+
+@pytest.fixture
+def start_lbtrace(start: Callable[..., Started]) -> Callable[..., Started]:
+    """Starts lbtrace, which goes on while the test does something else."""
+    return lambda *words, **options: start(*LBTRACE, *words, **options)
+
+
+def calls(text: str) -> list[dict[str, Any]]:
+    """The calls of a jsonl output."""
+    objects = [json.loads(line) for line in text.splitlines()]
+    return [record for record in objects if record["type"] == "call"]
+
+
+def summary(text: str) -> dict[str, Any]:
+    """The last object of a jsonl output."""
+    last: dict[str, Any] = json.loads(text.splitlines()[-1])
+    assert last["type"] == "summary"
+    return last

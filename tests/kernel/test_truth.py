@@ -1,0 +1,130 @@
+"""Every call, argument and result agrees with what the traced program logged itself."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from collections import defaultdict
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+Run = Callable[..., subprocess.CompletedProcess[str]]
+
+
+def logged(path: Path) -> dict[tuple[int, int], list[list[str]]]:
+    """What the program says, by process and thread, in the order of returns."""
+    told: dict[tuple[int, int], list[list[str]]] = defaultdict(list)
+    for line in path.read_text().splitlines():
+        pid, tid, *call = line.split()
+        told[int(pid), int(tid)].append(call)
+    return told
+
+
+def traced(text: str) -> dict[tuple[int, int], list[list[str]]]:
+    """What the trace says, in the same form."""
+    seen: dict[tuple[int, int], list[list[str]]] = defaultdict(list)
+    for line in text.splitlines():
+        record = json.loads(line)
+        if record["type"] != "call":
+            continue
+        assert record["end"] == "returned", record
+        name = record["name"]
+        values = [argument["value"] for argument in record["args"]]
+        if name == "traced_kinds":
+            values[2] = "(nil)" if values[2] == "0x0" else values[2]
+        result = "void" if name == "traced_nothing" else word(record["result"])
+        # traced_seven notes six, which is what an event carries.
+        words = [word(value) for value in values[:6]]
+        seen[record["pid"], record["tid"]].append([name, result, *words])
+    return seen
+
+
+def word(value: Any) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+@pytest.mark.parametrize("program", ["truth", "truth-O0", "truth-O2"])
+def test_one_thread(
+    lbtrace: Run, programs: Path, tmp_path: Path, mode: str, program: str
+) -> None:
+    log = tmp_path / "log"
+    command = [programs / program, log, "alone", 1, 500]
+    done = lbtrace(
+        *("attach", "--mode", mode, "--func", "traced_*", "--format", "jsonl", "--strict", "--"),
+        *command,
+    )
+    assert done.returncode == 0, done.stderr
+    assert traced(done.stdout) == logged(log)
+
+
+def test_eight_threads(lbtrace: Run, programs: Path, tmp_path: Path, mode: str) -> None:
+    log = tmp_path / "log"
+    done = lbtrace(
+        *("attach", "--mode", mode, "--func", "/^traced_/", "--format", "jsonl", "--strict", "--"),
+        *(programs / "truth", log, "threads", 8, 500),
+    )
+    assert done.returncode == 0, done.stderr
+    told = logged(log)
+    assert len(told) == 8
+    assert traced(done.stdout) == told
+
+
+def test_fork_without_exec(lbtrace: Run, programs: Path, tmp_path: Path, mode: str) -> None:
+    log = tmp_path / "log"
+    done = lbtrace(
+        *("attach", "--mode", mode, "--func", "traced_*", "--format", "jsonl", "--strict", "--"),
+        *(programs / "truth", log, "fork", 4, 300),
+    )
+    assert done.returncode == 0, done.stderr
+    told = logged(log)
+    assert len(told) == 4
+    assert traced(done.stdout) == told
+
+
+def test_200_000_calls(lbtrace: Run, programs: Path, tmp_path: Path) -> None:
+    log, capture = tmp_path / "log", tmp_path / "run.lbt"
+    rounds = 27_000
+    done = lbtrace(
+        *("attach", "--func", "traced_*", "-o", capture, "--strict", "--"),
+        *(programs / "truth-O2", log, "alone", 1, rounds),
+    )
+    assert done.returncode == 0, done.stderr
+    exported = lbtrace("export", capture, "--format", "jsonl")
+    told = logged(log)
+    assert sum(map(len, told.values())) > 200_000
+    assert traced(exported.stdout) == told
+
+
+def test_live_output_loses_nothing(lbtrace: Run, programs: Path, tmp_path: Path) -> None:
+    """A sink slower than the program makes memory fill, not the ring."""
+    log = tmp_path / "log"
+    done = lbtrace(
+        *("attach", "--func", "traced_*", "--format", "jsonl", "--strict", "--"),
+        *(programs / "truth-O2", log, "alone", 1, 27_000),
+    )
+    assert done.returncode == 0, done.stderr
+    assert traced(done.stdout) == logged(log)
+
+
+def test_any_process_that_runs_the_binary(
+    start_lbtrace: Callable[..., Any], programs: Path, tmp_path: Path, mode: str
+) -> None:
+    log = tmp_path / "log"
+    tracer = start_lbtrace(
+        *("attach", "--mode", mode, "--binary", programs / "truth", "--func", "traced_*"),
+        *("--format", "jsonl", "--strict"),
+    )
+    tracer.wait_for("Ctrl-C ends")
+    for _ in range(3):
+        subprocess.run([programs / "truth", log, "alone", "1", "50"], check=True)
+    tracer.process.send_signal(2)
+    status, out, error = tracer.finish()
+    assert status == 0, error
+    told = logged(log)
+    assert len(told) == 3
+    assert traced(out) == told
+    total = sum(map(len, told.values()))
+    assert f"{total:,} calls in 3 threads of 3 processes, nothing lost" in error
