@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import fnmatch
 import re
 from collections.abc import Callable, Iterable, Sequence
@@ -91,6 +90,8 @@ def _no_match(symbols: Symbols, pattern: str, path: str) -> NoMatchError:
 
 def nearest(functions: Sequence[Function], pattern: str) -> list[str]:
     """At most three names like ``pattern``, the most alike first."""
+    import difflib  # late: only a mistyped name needs it
+
     wanted = pattern.strip("/*?[]^$")
     names = [f.name for f in functions]
     folded = wanted.casefold()

@@ -134,7 +134,7 @@ def describe(
     found: dict[int, Prototype] = {}
     notes: list[str] = []
     if image.has_debug_info:
-        from lbtrace.elf import dwarf  # noqa: PLC0415  (imports pyelftools)
+        from lbtrace.elf import dwarf  # late: imports pyelftools
 
         prototypes = dwarf.prototypes(image, functions)
         found = prototypes.found

@@ -65,9 +65,9 @@ class Architecture(Protocol):
 def of(machine: str) -> Architecture:
     """The architecture of an ELF machine: ``x86_64`` or ``aarch64``."""
     if machine == "aarch64":
-        from lbtrace.arch import arm64  # noqa: PLC0415
+        from lbtrace.arch import arm64
 
         return arm64
-    from lbtrace.arch import amd64  # noqa: PLC0415
+    from lbtrace.arch import amd64
 
     return amd64

@@ -29,7 +29,7 @@ UNKNOWN = "how it is passed is unknown"
 
 def planner() -> Planner:
     """A chooser of probe places in x86-64 code."""
-    from lbtrace.arch.amd64_sites import Amd64Planner  # noqa: PLC0415  (imports iced-x86)
+    from lbtrace.arch.amd64_sites import Amd64Planner  # late: imports iced-x86
 
     return Amd64Planner()
 

@@ -9,11 +9,9 @@ from __future__ import annotations
 
 import mmap
 import os
-import platform
 import stat
 from collections.abc import Iterator
 from functools import cached_property
-from pathlib import Path
 from struct import Struct as Layout
 from typing import Literal, TypeAlias
 
@@ -117,7 +115,7 @@ class Image:
         """
         found = find(path)
         try:
-            with Path(found).open("rb") as file:
+            with open(found, "rb", opener=_without_waiting) as file:
                 status = os.fstat(file.fileno())
                 if not stat.S_ISREG(status.st_mode):
                     raise BinaryError(f"{found}: not a regular file", "name a program or library")
@@ -230,6 +228,11 @@ class Image:
                 position = start + -(-size // 4) * 4
 
 
+def _without_waiting(path: str, flags: int) -> int:
+    """Opens a named pipe at once, to find out that it is none of our business."""
+    return os.open(path, flags | os.O_NONBLOCK)
+
+
 def string(table: bytes, offset: int) -> str:
     """The NUL-terminated string at ``offset`` of a string table, ``""`` outside it."""
     end = table.find(b"\0", offset)
@@ -264,7 +267,7 @@ def _check_identity(path: str, data: mmap.mmap) -> None:
 
 
 def _check_machine(path: str, code: int, any_machine: bool) -> Machine:
-    here = platform.machine()
+    here = os.uname().machine
     machine = MACHINES.get(code)
     if machine is None or (machine != here and not any_machine):
         built = machine or f"an architecture lbtrace does not know (ELF machine {code})"

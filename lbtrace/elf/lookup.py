@@ -8,16 +8,13 @@ directories. The cache's layout is that of glibc's ``elf/dl-cache.h``.
 from __future__ import annotations
 
 import os
-import platform
 import re
-import shutil
-from collections.abc import Iterator
-from pathlib import Path
+from collections.abc import Iterable, Iterator
 from struct import Struct as Layout
 
 from lbtrace.errors import BinaryError
 
-CACHE = Path("/etc/ld.so.cache")
+CACHE = "/etc/ld.so.cache"
 CACHE_MAGIC = b"glibc-ld.so.cache1.1"
 CACHE_HEADER = Layout("<20sII20x")
 CACHE_ENTRY = Layout("<iIIIQ")
@@ -34,16 +31,25 @@ def find(name: str) -> str:
     """
     if "/" in name:
         return name
-    program = shutil.which(name) if name else None
+    program = _program(name) if name else ""
     if program:
         return program
     if LIBRARY.fullmatch(name) and (library := _library(name)):
         return library
-    if name and Path(name).exists():
+    if name and os.path.exists(name):
         return name
     raise BinaryError(
         f"{name!r}: no such program in PATH, no such library", "give its path: ./name or /dir/name"
     )
+
+
+def _program(name: str) -> str:
+    """The first executable file of that name in PATH."""
+    for directory in os.get_exec_path():
+        path = f"{directory or '.'}/{name}"
+        if os.path.isfile(path) and os.access(path, os.X_OK):
+            return path
+    return ""
 
 
 def _library(name: str) -> str:
@@ -71,8 +77,8 @@ def _from_directories(directories: list[str], name: str) -> str:
     return ""
 
 
-def _best(names: object, name: str) -> str:
-    candidates: list[str] = [n for n in names if n == name or n.startswith(name + ".so")]  # type: ignore[attr-defined]
+def _best(names: Iterable[str], name: str) -> str:
+    candidates = (n for n in names if n == name or n.startswith(name + ".so"))
     return max(candidates, key=lambda n: (n == name, n == name + ".so", _version(n)), default="")
 
 
@@ -85,7 +91,7 @@ def _search_path() -> list[str]:
 
 
 def _standard_directories() -> list[str]:
-    triplet = f"{platform.machine()}-linux-gnu"
+    triplet = f"{os.uname().machine}-linux-gnu"
     roots = ("/lib", "/usr/lib", "/usr/local/lib")
     return [f"{r}/{triplet}" for r in roots] + ["/lib64", "/usr/lib64", *roots]
 
@@ -93,7 +99,8 @@ def _standard_directories() -> list[str]:
 def _cache_entries() -> Iterator[tuple[str, str]]:
     """Names and paths of the cache, for this machine; variants for newer processors left out."""
     try:
-        data = CACHE.read_bytes()
+        with open(CACHE, "rb") as file:
+            data = file.read()
     except OSError:
         return
     start = data.find(CACHE_MAGIC)
@@ -104,7 +111,7 @@ def _cache_entries() -> Iterator[tuple[str, str]]:
     end = CACHE_HEADER.size + count * CACHE_ENTRY.size
     if end > len(data):
         return
-    wanted = CACHE_FLAGS.get(platform.machine())
+    wanted = CACHE_FLAGS.get(os.uname().machine)
     for flags, key, value, _, hwcap in CACHE_ENTRY.iter_unpack(data[CACHE_HEADER.size : end]):
         if flags == wanted and not hwcap:
             yield _text(data, key), _text(data, value)

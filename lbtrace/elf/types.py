@@ -54,6 +54,7 @@ SMALL_INTEGERS = frozenset({"signed char", "unsigned char"})
 """Characters by their encoding, but numbers to their users (``uint8_t``)."""
 
 DW_CC_PASS_BY_REFERENCE, DW_CC_PASS_BY_VALUE = 4, 5
+DW_OP_PLUS_UCONST = 0x23
 LARGEST_IN_REGISTERS = 16
 
 
@@ -162,10 +163,10 @@ class Types:
             if "DW_AT_bit_size" in member.attributes:
                 bits = _number(member, "DW_AT_data_bit_offset", -1)
                 if bits < 0:
-                    bits = 8 * (int(at.value) if at else 0)
+                    bits = 8 * _member_offset(at)
                 scalars.append(Scalar(offset + bits // 8, 1, "integer"))
                 continue
-            into = int(at.value) if at else 0
+            into = _member_offset(at)
             if not self._flatten(_type_of(member), offset + into, scalars, depth - 1):
                 return False
         return True
@@ -242,11 +243,38 @@ def _number(die: Any, name: str, default: int) -> int:
 
 
 def _is_plain(attribute: Any) -> bool:
-    return attribute is None or isinstance(attribute.value, int)
+    """Whether a member lies at a constant offset; a virtual base does not."""
+    return (
+        attribute is None
+        or isinstance(attribute.value, int)
+        or attribute.value[:1] == [DW_OP_PLUS_UCONST]
+    )
+
+
+def _member_offset(attribute: Any) -> int:
+    if attribute is None:
+        return 0
+    if isinstance(attribute.value, int):
+        return attribute.value
+    # DWARF 2 writes the offset as an expression: DW_OP_plus_uconst and a ULEB128.
+    return sum((byte & 0x7F) << 7 * n for n, byte in enumerate(attribute.value[1:]))
 
 
 def _type_of(die: Any) -> Any:
-    return die.get_DIE_from_attribute("DW_AT_type") if "DW_AT_type" in die.attributes else None
+    attribute = die.attributes.get("DW_AT_type")
+    if attribute is None:
+        return None
+    if attribute.form == "DW_FORM_ref_sig8" and die.cu["version"] >= 5:
+        return _type_unit(die.dwarfinfo, attribute.raw_value)
+    return die.get_DIE_from_attribute("DW_AT_type")
+
+
+def _type_unit(dwarf: Any, signature: int) -> Any:
+    """The type of a type unit, which DWARF 5 keeps among the others (section 7.5.1.3)."""
+    for unit in dwarf.iter_CUs():
+        if unit.header.get("unit_type") == "DW_UT_type" and unit["type_signature"] == signature:
+            return unit.get_DIE_from_refaddr(unit.cu_offset + unit["type_offset"])
+    raise KeyError(signature)
 
 
 def _bare(die: Any) -> Any:

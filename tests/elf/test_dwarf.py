@@ -1,0 +1,220 @@
+"""Prototypes against the sources they were compiled from."""
+
+from __future__ import annotations
+
+import pytest
+
+from lbtrace.elf.image import Image
+from lbtrace.model import Boolean, Character, Integer, Opaque, Pointer
+from lbtrace.plan import Selection, make_plan
+
+FLAVOURS = [
+    (compiler, level, version)
+    for compiler in ("gcc", "clang")
+    for level in ("-O0", "-O2")
+    for version in ("-gdwarf-2", "-gdwarf-3", "-gdwarf-4", "-gdwarf-5")
+] + [
+    ("gcc", "-O2", "-gz=zlib"),
+    ("clang", "-O1", "-gdwarf-aranges"),
+    ("gcc", "-O1", "-fdebug-types-section"),
+    ("clang", "-O1", "-fdebug-types-section"),
+]
+
+
+def planned(path, *names, args=None):
+    """Functions and their probes by name."""
+    plan = make_plan(path, Selection(names, args=args))
+    return {f.name: (f, p) for f, p in zip(plan.functions, plan.probes, strict=True)}
+
+
+def places(function, probe):
+    """Each parameter's name and its register, stack offset, or None."""
+    where = {}
+    for value in function.parameters:
+        fetch = probe.fetches[value.slot] if value.slot >= 0 else None
+        where[value.name] = fetch and (fetch.register or fetch.offset)
+    return where
+
+
+@pytest.fixture(params=FLAVOURS, ids=" ".join)
+def program(build, request):
+    compiler, level, debug = request.param
+    flags = [level, debug] if debug.startswith("-gdwarf-") else [level, "-g", debug]
+    if debug == "-gdwarf-aranges":
+        flags = [level, "-g", "-gdwarf-aranges"]
+    return build(*flags, compiler=compiler)
+
+
+def test_types_have_the_names_and_kinds_of_the_source(program):
+    function, probe = planned(program, "integers")["integers"]
+    long, short, unsigned = function.parameters[0], function.parameters[2], function.parameters[3]
+    assert function.typed
+    assert long.type == Integer("int8_t", 1, True)
+    assert function.parameters[1].type == Integer("uint8_t", 1, False)
+    assert isinstance(short.type, Integer)
+    assert (short.type.size, short.type.signed) == (2, True)
+    assert isinstance(unsigned.type, Integer)
+    assert (unsigned.type.size, unsigned.type.signed) == (4, False)
+    assert function.parameters[4].type == Pointer("const char *")
+    assert function.parameters[5].type == Boolean("_Bool", 1)
+    assert function.parameters[6].type == Character("char", 1, True)
+    assert function.parameters[7].type == Integer("uint32_t", 4, False)
+    assert function.result is not None
+    assert function.result.type == Integer("int64_t", 8, True)
+    assert places(function, probe) == dict(
+        zip("abcdefgh", ["di", "si", "dx", "cx", "r8", "r9", None, None], strict=True)
+    )
+    assert probe.result_fetches[0].register == "ax"
+
+
+def test_pointers_are_declared_as_in_the_source(program):
+    function, probe = planned(program, "pointers")["pointers"]
+    types = [p.type.name for p in function.parameters if isinstance(p.type, Pointer)]
+    assert types == ["callback", "int (*)[3]", "char *const *", "volatile int *"]
+    assert function.result is None
+    assert places(function, probe)["tail"] == "r8"
+
+
+def test_structs_and_floats_take_what_the_convention_gives_them(program):
+    found = planned(program, "floats", "hidden", "by_memory", "halves", "wide", "complexes", "main")
+    assert places(*found["floats"]) == {"x": None, "y": "di", "z": None, "w": "si"}
+    assert [p.reason for p in found["floats"][0].parameters if p.reason] == [
+        "float in xmm0",
+        "float in xmm1",
+    ]
+    assert found["floats"][0].result.reason == "float in xmm0"
+    assert places(*found["hidden"]) == {"x": "si", "p": None, "y": "cx"}
+    assert isinstance(found["hidden"][0].result.type, Opaque)
+    assert places(*found["by_memory"]) == {"b": None, "z": "di"}
+    assert places(*found["halves"]) == {"q": None, "k": "si", "c": None, "after": "cx"}
+    assert places(*found["wide"]) == {"q": None, "z": "dx"}
+    assert places(*found["complexes"]) == {"c": None, "z": "di"}
+    assert places(*found["main"]) == {"argc": "di", "argv": "si"}
+
+
+def test_a_changed_convention_is_never_taken_for_the_declared_one(program):
+    (function, probe), *_ = planned(program, "partly*").values()
+    where = places(function, probe)
+    # As declared x is in si; both compilers drop parameters of static functions
+    # at -O2, and x is then in di, which the debug information says.
+    assert where["x"] in ("di", "si", None)
+    if "." in function.name:
+        assert where["x"] != "si"
+
+
+def test_clang_passes_what_is_left_of_a_static_function_from_the_first_register(build):
+    found = planned(build("-O2", "-g", compiler="clang"), "partly")
+    where = places(*found["partly"])
+    assert where == {"unused": None, "x": "di", "y": None}
+    assert found["partly"][0].parameters[0].reason == "optimised out"
+
+
+def test_what_the_registers_do_not_hold_lies_on_the_stack(build):
+    source = """
+    struct three { long v[3]; };
+    __attribute__((noinline)) long f(double d, long a, long b, struct three s,
+                                     long g, long double l,
+                                     char i) { return a + i; }
+    int main(int n) { return 0; }
+    """
+    function, probe = planned(build("-g", source=source), "f")["f"]
+    assert places(function, probe) == dict(
+        zip("dabsgli", [None, "di", "si", None, "dx", None, "cx"], strict=True)
+    )
+    source = """
+    __attribute__((noinline)) int f(float a, float b, __int128 c, __int128 d,
+                                    __int128 e, __int128 g,
+                                    int h) { return h; }
+    int main(int n) { return 0; }
+    """
+    function, probe = planned(build("-g", source=source), "f")["f"]
+    assert places(function, probe)["h"] == 24
+
+
+CXX = """
+#include <string>
+struct Pod { int a; float b; };
+struct Copied { Copied(const Copied &); Copied() {} int v; };
+__attribute__((noinline)) Copied::Copied(const Copied &o) : v(o.v) {}
+struct Empty {};
+namespace space {
+class Thing {
+public:
+    int method(int z, const std::string &s) const;
+    static long both(unsigned char q);
+    int f;
+};
+int Thing::method(int z, const std::string &s) const { return z + s.size() + f; }
+long Thing::both(unsigned char q) { return q * 2; }
+}
+struct Base { virtual ~Base(); int b; };
+Base::~Base() {}
+struct Derived : virtual Base { Derived(int n); ~Derived(); int d; };
+Derived::Derived(int n) : d(n) {}
+Derived::~Derived() {}
+__attribute__((noinline)) int pod(Pod p, int z) { return p.a + z; }
+__attribute__((noinline)) int copied(Copied c, int z) { return c.v + z; }
+__attribute__((noinline)) int text(std::string s, int z) { return s.size() + z; }
+__attribute__((noinline)) int empty(Empty, int z) { return z; }
+__attribute__((noinline)) int refs(int &r, std::string &&s, bool b, wchar_t w) { return r; }
+namespace { __attribute__((noinline, used)) int hidden(int q, int w) { return q - w; } }
+int main(int argc, char **argv)
+{
+    Copied c;
+    Derived d(argc);
+    space::Thing t{3};
+    return t.method(1, "x") + space::Thing::both(2) + pod({1, 2}, 3) + copied(c, 1) +
+           text("x", 2) + empty({}, 3) + refs(argc, "x", true, L'x') + hidden(argc, 1);
+}
+"""
+
+
+@pytest.mark.parametrize("level", ["-O0", "-O1"])
+@pytest.mark.parametrize("compiler", ["g++", "clang++"])
+def test_cxx(build, compiler, level):
+    found = planned(build("-g", level, source=CXX, compiler=compiler), "/^_Z/")
+
+    def where(name):
+        return places(*found[name])
+
+    method = next(n for n in found if "6method" in n)
+    assert where(method) == {"this": "di", "z": "si", "s": "dx"}
+    assert found[method][0].parameters[2].type == Pointer("const string &")
+    assert where("_ZN5space5Thing4bothEh") == {"q": "di"}
+    assert where("_Z3pod3Podi")["z"] == "si"
+    # A class with a copy constructor travels as a pointer: di. One may say so,
+    # or not know, but si would be right and di wrong for what follows.
+    assert where("_Z6copied6Copiedi")["z"] in ("si", None)
+    assert where(next(n for n in found if n.startswith("_Z4text")))["z"] in ("si", None)
+    assert where("_Z5empty5Emptyi")["z"] == "di"
+    refs, probe = found[next(n for n in found if n.startswith("_Z4refs"))]
+    assert [p.type.name for p in refs.parameters] == ["int &", "string &&", "bool", "wchar_t"]
+    assert list(places(refs, probe).values()) == ["di", "si", "dx", "cx"]
+    if level == "-O0":
+        assert where(next(n for n in found if "6hidden" in n)) == {"q": "di", "w": "si"}
+        assert where("_ZN7DerivedC1Ei") == {"this": "di", "n": "si"}
+        assert where("_ZN7DerivedC2Ei")["n"] == "dx"  # behind the table of virtual bases
+
+
+def test_without_debug_information_one_long_is_assumed(build):
+    function, probe = planned(build("-O1"), "fib")["fib"]
+    assert not function.typed
+    assert [(p.name, p.type) for p in function.parameters] == [("arg0", Integer("long", 8, True))]
+    assert places(function, probe) == {"arg0": "di"}
+    assert function.result is not None
+    assert not Image.open(build("-O1")).has_debug_info
+
+
+def test_damaged_debug_information_falls_back_to_the_convention(build, tool, tmp_path):
+    path = build("-g")
+    image = Image.open(path)
+    section = image.section(".debug_info")
+    assert section is not None
+    with open(path, "rb") as file:
+        content = bytearray(file.read())
+    content[section.offset : section.offset + section.size] = b"\xff" * section.size
+    damaged = tmp_path / "damaged"
+    damaged.write_bytes(content)
+    function, _ = planned(str(damaged), "fib")["fib"]
+    assert not function.typed
+    assert [p.name for p in function.parameters] == ["arg0"]

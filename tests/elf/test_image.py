@@ -1,0 +1,154 @@
+"""Images against readelf, and against damage."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import struct
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from lbtrace.elf.image import Image
+from lbtrace.errors import BinaryError, LbtraceError
+from lbtrace.plan import Selection, make_plan
+
+LAYOUTS = [
+    (),
+    ("-static",),
+    ("-static-pie",),
+    ("-no-pie",),
+    ("-Wl,-z,noseparate-code",),
+    ("-Wl,-z,separate-code", "-fcf-protection"),
+    ("-fuse-ld=gold",),
+    ("-shared", "-fPIC"),
+]
+
+
+@pytest.mark.parametrize("flags", LAYOUTS, ids=" ".join)
+def test_offsets_and_code_are_what_objdump_shows(build, tool, flags):
+    path = build(*flags)
+    image = Image.open(path)
+    symbol = re.search(r"^([0-9a-f]+) T fib$", tool("nm", path), re.M)
+    assert symbol
+    address = int(symbol[1], 16)
+    listing = tool("objdump", "-d", f"--start-address={address:#x}", path)
+    first = re.search(rf"^\s+{address:x}:\t((?:[0-9a-f]{{2}} )+)", listing, re.M)
+    assert first
+    expected = bytes.fromhex(first[1])
+    assert image.code(address, len(expected)) == expected
+    offset = image.offset(address)
+    assert Path(path).read_bytes()[offset : offset + len(expected)] == expected
+
+
+def test_build_id_is_what_readelf_shows(build, tool):
+    path = build("-Wl,--build-id")
+    wanted = re.search(r"Build ID: ([0-9a-f]+)", tool("readelf", "-n", path))
+    assert wanted
+    assert Image.open(path).build_id == wanted[1]
+    assert Image.open(build("-Wl,--build-id=none")).build_id == ""
+
+
+def test_addresses_outside_code_have_no_offset(build, tool):
+    path = build()
+    image = Image.open(path)
+    data = re.search(r"^([0-9a-f]+) D ", tool("nm", path), re.M)
+    assert data
+    assert image.offset(int(data[1], 16)) == -1
+    assert image.offset(1 << 60) == -1
+    assert image.code(1 << 60, 4) == b""
+
+
+def test_names_are_looked_up_as_shell_and_loader_do(build, libc, monkeypatch, tmp_path):
+    assert os.path.samefile(Image.open("libc.so.6").path, libc)
+    assert os.path.samefile(Image.open("libc").path, libc)
+    shutil.copy(build(), tmp_path / "some-program")
+    shutil.copy(build("-shared", "-fPIC"), tmp_path / "libsomething.so.2")
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
+    assert Image.open("some-program").path == str(tmp_path / "some-program")
+    monkeypatch.setenv("LD_LIBRARY_PATH", str(tmp_path))
+    assert Image.open("libsomething").path == str(tmp_path / "libsomething.so.2")
+
+
+def refused(path: str) -> BinaryError:
+    with pytest.raises(BinaryError) as caught:
+        Image.open(path)
+    assert "\n" not in caught.value.message
+    assert caught.value.hint
+    return caught.value
+
+
+def test_what_cannot_be_traced_is_told_as_such(build, tmp_path):
+    program = Path(build()).read_bytes()
+
+    def file(content: bytes) -> str:
+        path = tmp_path / "file"
+        path.write_bytes(content)
+        return str(path)
+
+    assert "No such file" in refused(str(tmp_path / "missing")).message
+    assert "no such program" in refused("lbtrace-has-no-such-program").message
+    assert "directory" in refused(str(tmp_path)).message
+    assert "empty" in refused(file(b"")).message
+    assert "not an ELF" in refused(file(b"just some text, long enough to be read")).message
+    script = refused(file(b"#!/usr/bin/perl -w\nprint 1;\n"))
+    assert "script" in script.message
+    assert "/usr/bin/perl" in script.hint
+    assert "32-bit" in refused(file(program[:4] + b"\1" + program[5:])).message
+    assert "big-endian" in refused(file(program[:5] + b"\2" + program[6:])).message
+    other = program[:18] + struct.pack("<H", 183) + program[20:]
+    assert "aarch64" in refused(file(other)).message
+    assert Image.open(file(other), any_machine=True).machine == "aarch64"
+    assert "ELF machine 243" in refused(file(program[:18] + b"\xf3\0" + program[20:])).message
+    assert "core dump" in refused(file(program[:16] + b"\4\0" + program[18:])).hint
+    for size in (4, 10, 30, 63, 100, 1000, len(program) - 1):
+        assert "truncated" in refused(file(program[:size])).message
+    os.mkfifo(tmp_path / "pipe")
+    assert "regular file" in refused(str(tmp_path / "pipe")).message
+
+
+def test_objects_and_debug_files_are_refused(build, tool, tmp_path):
+    obj = build("-c")
+    assert "neither an executable nor a shared library" in refused(obj).message
+    debug = str(tmp_path / "only.debug")
+    tool("objcopy", "--only-keep-debug", build("-g"), debug)
+    with pytest.raises(BinaryError):
+        make_plan(debug, Selection(("fib",)))
+
+
+@pytest.fixture(scope="module")
+def small(build):
+    return Path(build("-g", "-O1")).read_bytes()
+
+
+@settings(
+    max_examples=400, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+@given(data=st.data())
+def test_damaged_files_give_an_error_or_a_plan(small, tmp_path, data):
+    content = bytearray(small)
+    if data.draw(st.booleans()):
+        del content[data.draw(st.integers(0, len(content))) :]
+    region = data.draw(st.sampled_from([64, 900, len(content)]))
+    for _ in range(data.draw(st.integers(0, 30))):
+        if content:
+            at = data.draw(st.integers(0, min(region, len(content)) - 1))
+            content[at] = data.draw(st.integers(0, 255))
+    path = tmp_path / "damaged"
+    path.write_bytes(content)
+    with suppress(LbtraceError):
+        make_plan(str(path), Selection(("*",)))
+
+
+def test_damaged_headers_and_tables_are_survived(small, tmp_path):
+    # Every single byte of the ELF header, at values that overflow something.
+    path = tmp_path / "damaged"
+    for at in range(16, 64):
+        for value in (0, 1, 0x7F, 0xFF):
+            path.write_bytes(small[:at] + bytes([value]) + small[at + 1 :])
+            with suppress(LbtraceError):
+                make_plan(str(path), Selection(("fib",)))

@@ -1,0 +1,104 @@
+"""Plans of real programs."""
+
+from __future__ import annotations
+
+import re
+
+import msgspec
+import pytest
+
+from lbtrace import model, plan
+from lbtrace.elf.image import Image
+from lbtrace.errors import NoMatchError, UsageError
+from lbtrace.plan import Selection, make_plan
+
+
+def names(path, *patterns):
+    return {f.name for f in make_plan(path, Selection(patterns)).functions}
+
+
+def test_patterns_select_by_name_glob_and_expression(build):
+    path = build("-O1")
+    assert names(path, "fib") == {"fib"}
+    assert names(path, "renamed") == {"renamed"}
+    assert {"floats", "fib"} <= names(path, "f*")
+    assert names(path, "/^(fib|wide)$/") == {"fib", "wide"}
+    assert names(path, "wide", "fib", "f[i]b") == {"fib", "wide"}
+
+
+def test_no_match_names_the_nearest(build):
+    with pytest.raises(NoMatchError) as caught:
+        make_plan(build("-O1"), Selection(("fob",)))
+    assert "fib" in caught.value.hint
+    assert caught.value.status == 2
+    with pytest.raises(NoMatchError):
+        make_plan(build("-O1"), Selection(("fib", "nothing_like_it")))
+    with pytest.raises(NoMatchError):
+        make_plan(build("-O1"), Selection(("FIB",)))
+
+
+def test_wrong_requests(build, monkeypatch):
+    with pytest.raises(UsageError, match="/\\(/"):
+        make_plan(build("-O1"), Selection(("/(/",)))
+    with pytest.raises(UsageError, match="negative"):
+        make_plan(build("-O1"), Selection(("fib",), args=-1))
+    monkeypatch.setattr(plan, "LIMIT", 3)
+    with pytest.raises(UsageError) as caught:
+        make_plan(build("-O1"), Selection(("*",)))
+    assert "--force" in caught.value.hint
+    assert make_plan(build("-O1"), Selection(("*",), force=True)).functions
+
+
+def test_indirect_functions_are_told(libc):
+    with pytest.raises(NoMatchError, match="indirect"):
+        make_plan(libc, Selection(("memcpy",)))
+    assert any("ifunc" in note for note in make_plan(libc, Selection(("*cpy",))).notes)
+
+
+@pytest.mark.parametrize("debug", ["-g", "-g0"])
+def test_args_overrides_the_number(build, debug):
+    path = build("-O1", debug)
+    for count in (0, 1, 3):
+        made = make_plan(path, Selection(("integers",), args=count))
+        assert len(made.functions[0].parameters) == count
+        assert [f.register for f in made.probes[0].fetches] == ["di", "si", "dx"][:count]
+    fib = make_plan(path, Selection(("fib",), args=2)).functions[0]
+    assert [p.name for p in fib.parameters] == (
+        ["n", "arg1"] if debug == "-g" else ["arg0", "arg1"]
+    )
+
+
+def test_at_most_six_values(build):
+    made = make_plan(build("-g"), Selection(("integers",)))
+    assert len(made.probes[0].fetches) == 6
+    assert any("6 arguments" in note for note in made.notes)
+
+
+def test_returns_can_be_left_out(build):
+    made = make_plan(build("-O1"), Selection(("fib",), returns="none"))
+    assert made.probes[0].kind == "entry"
+    assert not made.probes[0].result_fetches
+    assert make_plan(build("-O1"), Selection(("fib",))).probes[0].kind == "call"
+
+
+def test_what_is_not_called_gets_no_return_probe(build, libc):
+    made = make_plan(build("-static"), Selection(("*",)))
+    kinds = {made.functions[p.function].name: p.kind for p in made.probes}
+    assert kinds["_start"] == "entry"
+    assert kinds["main"] == "call"
+    assert kinds["_setjmp"] == "entry"
+    assert any("_start" in note for note in made.notes)
+
+
+def test_everything_of_a_large_binary(tool):
+    path = "/usr/bin/python3.11"
+    made = make_plan(path, Selection(("*",)))
+    listed = re.findall(r"^[0-9a-f]+ [TWti] ", tool("nm", "-D", "--defined-only", path), re.M)
+    assert len(made.functions) >= 0.99 * len(listed)
+    assert len({p.site.offset for p in made.probes}) == len(made.probes)
+    assert all(made.functions[p.function].offset <= p.site.offset for p in made.probes)
+
+
+def test_a_plan_is_plain_data(build):
+    made = make_plan(Image.open(build("-g", "-O2")), Selection(("*",)))
+    assert msgspec.json.decode(msgspec.json.encode(made), type=model.Plan) == made

@@ -1,0 +1,161 @@
+"""Rules for places, on hand-assembled code."""
+
+from __future__ import annotations
+
+import pytest
+
+from lbtrace.arch import Code
+from lbtrace.arch.amd64_sites import Amd64Planner, is_emulated_branch, is_emulated_push, is_refused
+
+BASE = 0x401000
+
+
+def place(code: str, *, keep=("di",), returns=True, limit: int | None = None):
+    """The offset chosen in hexadecimal ``code``, or None."""
+    raw = bytes.fromhex(code)
+    end = BASE + len(raw) if limit is None else BASE + limit
+    site = Amd64Planner().choose(Code(raw, BASE, 0x1000, end), keep, returns=returns)
+    if site is None:
+        return None
+    assert site.offset == site.address - BASE + 0x1000
+    return site.address - BASE, site.emulated
+
+
+ENDBR = "f30f1efa"
+
+
+def test_the_first_emulated_instruction_wins():
+    assert place("55 c3") == (0, True)
+    assert place(ENDBR + "55 c3") == (4, True)
+    assert place(ENDBR + "4157 c3") == (4, True)
+    assert place(ENDBR + "31c0 90 c3") == (6, True)
+
+
+def test_without_one_the_entry_is_taken():
+    assert place("c3") == (0, False)
+    assert place(ENDBR + "8d4701 c3") == (0, False)
+
+
+def test_arguments_must_be_untouched():
+    assert place("89f7 55 c3", keep=("di",)) == (0, False)  # mov edi, esi
+    assert place("89f7 55 c3", keep=("si",)) == (2, True)
+    assert place("89f7 55 c3", keep=()) == (2, True)
+    assert place("4087fe 55 c3", keep=("si",)) == (0, False)  # xchg sil, dil
+    assert place("99 55 c3", keep=("dx",)) == (0, False)  # cdq writes edx unseen
+    assert place("48f7e7 55 c3", keep=("dx",)) == (0, False)  # mul rdi
+
+
+def test_memory_must_be_untouched():
+    assert place("48897c2408 55 c3") == (0, False)  # mov [rsp+8], rdi
+    assert place("488b442408 55 c3") == (5, True)  # mov rax, [rsp+8]
+
+
+def test_the_stack_pointer_moves_only_without_a_return_probe():
+    assert place("4883ec18 55 c3") == (0, False)  # sub rsp, 24
+    raw = bytes.fromhex("4883ec18 55 c3")
+    site = Amd64Planner().choose(Code(raw, BASE, 0, BASE + len(raw)), (), returns=False)
+    assert site is not None
+    assert (site.address - BASE, site.sp_delta) == (4, 24)
+
+
+def test_only_code_that_falls_through_is_passed():
+    assert place("e800000000 55 c3") == (0, True)  # a call is a place of its own
+    assert place("ffd0 55 c3") == (0, False)  # call rax
+    assert place("c3 55") == (0, False)
+    assert place("0f05 55 c3") == (0, False)  # syscall
+
+
+def test_jumps_back_to_the_start_forbid_moving():
+    # endbr64; xor eax, eax; L: push rbx; ...; jne L
+    assert place(ENDBR + "31c0 53 5b 75fc c3") == (0, False)
+    assert place(ENDBR + "31c0 53 5b 75f6 c3") == (6, True)  # to the entry: fires either way
+    assert place(ENDBR + "31c0 53 5b 75fd c3") == (6, True)  # behind the place
+    assert place(ENDBR + "31c0 53 5b 0f85f8ffffff c3") == (0, False)
+    assert place(ENDBR + "31c0 53 5b e2fc c3") == (0, False)  # loop
+
+
+def test_jumps_that_cannot_be_followed_allow_a_push_only():
+    assert place(ENDBR + "53 5b ffe0") == (4, True)  # jmp rax
+    assert place(ENDBR + "85ff 7402 ffe0 c3") == (0, False)  # je
+    assert place(ENDBR + "85ff 7404 7f30 c3 90 c3") == (0, False)  # jg out of the function
+    assert place(ENDBR + "85ff 7402 31c0 c3") == (6, True)
+
+
+def test_another_symbol_bounds_the_search():
+    assert place(ENDBR + "55 c3", limit=4) == (0, False)
+    assert place(ENDBR + "55 c3", limit=5) == (4, True)
+
+
+def test_a_refused_entry_is_passed_over():
+    assert place("f0ff0f 55 c3") is None  # lock dec [rdi] writes memory
+    assert place("2e8b07 55 c3") == (3, True)  # a CS prefix
+    assert place("c5f877 55 c3") == (3, True)  # vzeroupper
+
+
+def test_long_nops_come_after_what_every_kernel_emulates():
+    assert place("0f1f440000 c3") == (0, True)
+    assert place("0f1f440000 55 c3") == (5, True)
+
+
+def test_damaged_code_is_not_followed():
+    assert place("06 55 c3") is None
+    assert place("") is None
+    assert place(ENDBR[:6]) is None
+
+
+@pytest.mark.parametrize(
+    ("code", "push"), [("50", True), ("57", True), ("4154", True), ("4850", False), ("ff30", False)]
+)
+def test_pushes(code, push):
+    assert is_emulated_push(bytes.fromhex(code)) == push
+
+
+@pytest.mark.parametrize(
+    ("code", "emulated"),
+    [
+        ("90", True),
+        ("eb00", True),
+        ("e900000000", True),
+        ("e800000000", True),
+        ("7400", True),
+        ("0f8400000000", True),
+        ("f2e900000000", True),  # bnd jmp
+        ("662e0f1f840000000000", False),
+        ("6690", False),
+        ("4190", False),  # xchg r8d, eax
+        ("2e7400", False),
+        ("66e90000", False),
+        ("e300", False),  # jrcxz
+        ("c3", False),
+        ("c5f877", False),  # vzeroupper: 77 is no ja
+    ],
+)
+def test_branches(code, emulated):
+    assert is_emulated_branch(bytes.fromhex(code)) == emulated
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "f0ff0f",
+        "cc",
+        "f4",
+        "fa",
+        "3e55",
+        "6690",
+        "4990",
+        "c5f877",
+        "c5f1efc9",
+        "c5fe6f07",
+        "66e90000",
+    ],
+)
+def test_refusals(code):
+    assert is_refused(bytes.fromhex(code))
+
+
+@pytest.mark.parametrize(
+    "code", ["f30f1efa", "4883ec08", "c3", "0f05", "c5f828c1", "64488b04252800"]
+)
+def test_acceptances(code):
+    assert not is_refused(bytes.fromhex(code))

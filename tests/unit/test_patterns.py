@@ -1,0 +1,83 @@
+"""Selecting functions by pattern, on tables made by hand."""
+
+from __future__ import annotations
+
+import pytest
+
+from lbtrace.elf.symbols import Symbols
+from lbtrace.errors import NoMatchError, UsageError
+from lbtrace.model import Function
+from lbtrace.patterns import COMPARED, matching, nearest, select
+
+
+def table(*names: str, ifuncs: tuple[str, ...] = ()) -> Symbols:
+    """Functions called ``name`` or ``name=alias=…``, one behind the other."""
+    functions = []
+    for n, written in enumerate(names):
+        name, *aliases = written.split("=")
+        functions.append(Function(name, 16 * (n + 1), 16, 0, tuple(aliases)))
+    return Symbols(functions, [f.address for f in functions], ifuncs, {"new": "V2"})
+
+
+def chosen(symbols: Symbols, *patterns: str) -> list[str]:
+    return [f.name for f in select(symbols, patterns, "program")]
+
+
+def test_the_name_asked_for_becomes_the_name():
+    found = select(table("read=__read=__libc_read"), ["__read"], "program")[0]
+    assert found.name == "__read"
+    assert found.aliases == ("read", "__libc_read")
+    assert chosen(table("read=__read"), "__*") == ["__read"]
+
+
+def test_all_functions_of_a_name_are_meant():
+    assert len(select(table("init", "other", "init"), ["init"], "program")) == 2
+
+
+def test_results_are_in_order_and_single():
+    assert chosen(table("a", "b", "c"), "c", "a", "*") == ["a", "b", "c"]
+
+
+def test_globs_respect_case_and_the_whole_name():
+    symbols = table("fib", "FIB", "fibre", "prefib")
+    assert chosen(symbols, "fib*") == ["fib", "fibre"]
+    assert chosen(symbols, "?IB") == ["FIB"]
+    assert chosen(symbols, "/ib$/") == ["fib", "prefib"]
+    assert chosen(symbols, "/(?i)^fib$/") == ["fib", "FIB"]
+
+
+def test_a_name_with_a_bracket_is_first_a_name():
+    assert chosen(table("operator[]", "operato"), "operator[]") == ["operator[]"]
+
+
+def test_versions():
+    symbols = table("new", "new@V1")
+    assert chosen(symbols, "new@@V2") == ["new"]
+    assert chosen(symbols, "new@V1") == ["new@V1"]
+    with pytest.raises(NoMatchError):
+        chosen(symbols, "new@@V3")
+
+
+def test_no_match_shows_at_most_three_near_names():
+    with pytest.raises(NoMatchError) as caught:
+        chosen(table("compute", "computed", "commute", "dispute", "zebra"), "comput")
+    assert caught.value.hint == "nearest names: compute, computed, commute"
+    with pytest.raises(NoMatchError) as caught:
+        chosen(table("zebra"), "xylophone")
+    assert "lbtrace list" in caught.value.hint
+
+
+def test_indirect_functions_have_an_error_of_their_own():
+    with pytest.raises(NoMatchError, match="indirect function"):
+        chosen(table("a", ifuncs=("memcpy",)), "memcpy")
+    assert matching(("memcpy", "strlen"), ["mem*", "x"]) == ["memcpy"]
+
+
+def test_a_broken_expression_is_told():
+    with pytest.raises(UsageError, match=r"/\[/"):
+        chosen(table("a"), "/[/")
+
+
+def test_the_search_for_near_names_is_bounded():
+    names = [Function(f"some_function_{n}", n, 1, n) for n in range(2 * COMPARED)]
+    assert nearest(names, "some_functoin_77")
