@@ -4,25 +4,34 @@ from __future__ import annotations
 
 import gzip
 import stat
+from collections.abc import Sequence
 from pathlib import Path
 
 from cache import OUT, digest, made, recipe
+from interpreter import USERLAND
 from kernel_package import Files, load_order, module_content
 from kernels import Kernel
 from packages import Suite, unpack
 
-WANTED = ["virtio_pci", "virtio_blk", "ext4", "overlay"]
+DISKS = ["virtio_pci", "virtio_blk", "ext4", "overlay"]
 OPTIONAL = ["crc32c_generic", "crc32c_cryptoapi"]
 """ext4 asks the crypto layer for crc32c by name; where that is a module, nothing depends on it."""
+
 
 INIT = Path(__file__).parent / "guest" / "init"
 
 
-def build(kernel: Kernel, files: Files, userland: str) -> Path:
-    """The initrd that boots ``kernel``, with busybox from the suite ``userland``."""
-    suite = Suite(userland, kernel.architecture)
+def build(kernel: Kernel, files: Files, init: Path = INIT, modules: Sequence[str] = ()) -> Path:
+    """The initrd that boots ``kernel`` with the script ``init``, loading ``modules`` as well."""
+    suite = Suite(USERLAND, kernel.architecture)
     (busybox,) = (p for p in suite.closure(["busybox-static"]) if p.name == "busybox-static")
-    key = digest(recipe("initrd.py", "guest/init"), files.modules.parent.parent.name, busybox.file)
+    key = digest(
+        recipe("initrd.py"),
+        init.read_bytes(),
+        *modules,
+        files.modules.parent.parent.name,
+        busybox.file,
+    )
 
     def make(path: Path) -> None:
         tree = path.parent / "busybox"
@@ -32,9 +41,9 @@ def build(kernel: Kernel, files: Files, userland: str) -> Path:
             archive.add(name, stat.S_IFDIR | 0o755)
         (binary,) = (*tree.glob("bin/busybox"), *tree.glob("usr/bin/busybox"))
         archive.add("bin/busybox", stat.S_IFREG | 0o755, binary.read_bytes())
-        archive.add("init", stat.S_IFREG | 0o755, INIT.read_bytes())
+        archive.add("init", stat.S_IFREG | 0o755, init.read_bytes())
         # The numbers keep the order in which they must be loaded.
-        for number, module in enumerate(load_order(files, WANTED, OPTIONAL)):
+        for number, module in enumerate(load_order(files, [*DISKS, *modules], OPTIONAL)):
             name = f"modules/{number:02}-{module.name.split('.ko')[0]}.ko"
             archive.add(name, stat.S_IFREG | 0o644, module_content(module))
         path.write_bytes(gzip.compress(archive.content(), compresslevel=1))

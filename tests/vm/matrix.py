@@ -20,8 +20,9 @@ import kernel_package
 import payload
 import qemu
 import rootfs
+import wheels
 from cache import OUT, REPOSITORY
-from interpreter import USERLAND, Interpreter
+from interpreter import Interpreter
 from kernels import KERNELS, Kernel
 from packages import PackageError
 
@@ -45,21 +46,19 @@ def _run(kernel: Kernel, interpreter: Interpreter, options: argparse.Namespace) 
     start = time.monotonic()
     try:
         files = kernel_package.fetch(kernel)
-        machine = qemu.Machine(
-            kernel.architecture, files.image, initrd.build(kernel, files, USERLAND)
-        )
+        machine = qemu.Machine(kernel.architecture, files.image, initrd.build(kernel, files))
         root = rootfs.build(kernel.architecture, interpreter)
         image = results / "payload.ext4"
         payload.build(
             image,
             kernel,
             interpreter,
-            wheel=payload.choose_wheel(options.wheel, kernel.machine),
+            wheel=wheels.choose(options.wheel, kernel.machine),
             tests=options.tests,
             programs=_programs(options.programs, kernel),
             environment=_environment(kernel, files.release, options),
         )
-    except (PackageError, payload.WheelError) as error:
+    except (PackageError, wheels.WheelError) as error:
         print(f"{kernel.name}: {error}", flush=True)
         return False
     print(

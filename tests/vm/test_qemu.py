@@ -10,7 +10,7 @@ import pytest
 import qemu
 import rootfs
 from image import make_image
-from interpreter import USERLAND, Interpreter
+from interpreter import Interpreter
 from kernels import KERNELS
 
 
@@ -18,7 +18,7 @@ from kernels import KERNELS
 def machine(qemu_installed: None) -> qemu.Machine:
     kernel = KERNELS["6.12"]
     files = kernel_package.fetch(kernel)
-    return qemu.Machine(kernel.architecture, files.image, initrd.build(kernel, files, USERLAND))
+    return qemu.Machine(kernel.architecture, files.image, initrd.build(kernel, files))
 
 
 @pytest.fixture(scope="module")
