@@ -47,9 +47,7 @@ def word(value: Any) -> str:
 
 
 @pytest.mark.parametrize("program", ["truth", "truth-O0", "truth-O2"])
-def test_one_thread(
-    lbtrace: Run, programs: Path, tmp_path: Path, mode: str, program: str
-) -> None:
+def test_one_thread(lbtrace: Run, programs: Path, tmp_path: Path, mode: str, program: str) -> None:
     log = tmp_path / "log"
     command = [programs / program, log, "alone", 1, 500]
     done = lbtrace(

@@ -1,0 +1,229 @@
+"""How a trace ends: signals, statuses, bounds, full disks, gone readers."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+Run = Callable[..., subprocess.CompletedProcess[str]]
+Start = Callable[..., Any]
+
+
+def breakpoints(pid: int, program: Path, function: str) -> bool:
+    """Whether the code of a running process differs from the file: a probe stands there."""
+    symbols = subprocess.run(["nm", "-S", program], capture_output=True, text=True, check=True)
+    line = next(s.split() for s in symbols.stdout.splitlines() if s.endswith(f" {function}"))
+    address, size = int(line[0], 16), int(line[1], 16)
+    maps = Path(f"/proc/{pid}/maps").read_text().splitlines()
+    base = next(int(m.split("-")[0], 16) for m in maps if str(program) in m)
+    with open(f"/proc/{pid}/mem", "rb") as memory, open(program, "rb") as file:
+        memory.seek(base + address)
+        file.seek(address)  # the text of these small programs lies at its own address
+        return memory.read(size) != file.read(size)
+
+
+def eventually(holds: Callable[[], bool], seconds: float = 20) -> bool:
+    end = time.monotonic() + seconds
+    while not holds():
+        if time.monotonic() > end:
+            return False
+        time.sleep(0.05)
+    return True
+
+
+@pytest.fixture
+def loop(start: Start, programs: Path) -> Any:
+    started = start(programs / "loop", 500)
+    started.wait_for("ready", "stdout")
+    return started
+
+
+def test_status_of_the_command_is_passed_on(lbtrace: Run, programs: Path) -> None:
+    assert lbtrace("attach", "--func", "tick", "--", programs / "loop", 0, 3).returncode == 0
+    shell = ["sh", "-c", f"{programs}/loop 0 3 >&2; exit 9"]
+    done = lbtrace("attach", "--binary", programs / "loop", "--func", "tick", "--", *shell)
+    assert done.returncode == 9
+    assert "3 calls" in done.stderr
+    assert "ticks 3" in done.stderr
+
+
+def test_status_of_a_killed_command(lbtrace: Run, programs: Path) -> None:
+    shell = ["sh", "-c", "kill -SEGV $$"]
+    done = lbtrace("attach", "--binary", programs / "loop", "--func", "tick", "--", *shell)
+    assert done.returncode == 128 + signal.SIGSEGV
+
+
+def test_output_of_the_command_is_left_alone(lbtrace: Run, programs: Path, tmp_path: Path) -> None:
+    out = tmp_path / "trace.jsonl"
+    done = lbtrace("attach", "--func", "fib", "-o", out, "--quiet", "--", programs / "fib", 6)
+    assert (done.stdout, done.stderr) == ("fib(6) = 8\n", "")
+    assert json.loads(out.read_text().splitlines()[-1])["calls"] == 25
+
+
+def test_input_of_the_command_is_left_alone(lbtrace: Run, programs: Path) -> None:
+    done = lbtrace(
+        *("attach", "--binary", programs / "fib", "--func", "fib", "--format", "jsonl", "--"),
+        *("sh", "-c", f"read n; {programs}/fib $n >/dev/null"),
+        input="2\n",
+    )
+    assert done.returncode == 0
+    assert len(done.stdout.splitlines()) == 4
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_signals_reach_the_command(
+    start_lbtrace: Start, programs: Path, number: signal.Signals
+) -> None:
+    tracer = start_lbtrace("attach", "--func", "tick", "-o", "/dev/null", "--", programs / "loop")
+    tracer.wait_for("ready", "stdout")
+    tracer.process.send_signal(signal.SIGUSR1)
+    time.sleep(0.2)
+    tracer.process.send_signal(number)
+    status, out, error = tracer.finish()
+    assert status == 7  # what the command makes of the signal
+    assert "signals 1" in out
+    assert "nothing lost" in error
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
+@pytest.mark.parametrize("form", ["chrome", "jsonl", "lbt"])
+def test_signals_close_the_output(
+    start_lbtrace: Start, lbtrace: Run, loop: Any, tmp_path: Path, number: int, form: str
+) -> None:
+    out = tmp_path / f"trace.{form}"
+    tracer = start_lbtrace(
+        "attach", "--pid", loop.pid, "--func", "tick", "--format", form, "-o", out
+    )
+    tracer.wait_for("Ctrl-C ends")
+    time.sleep(0.3)
+    tracer.process.send_signal(number)
+    status, _, error = tracer.finish()
+    assert status == 0, error
+    assert "nothing lost" in error
+    if form == "chrome":
+        assert len(json.loads(out.read_text())["traceEvents"]) > 10
+    elif form == "jsonl":
+        assert json.loads(out.read_text().splitlines()[-1])["type"] == "summary"
+    else:
+        exported = lbtrace("export", out, "--strict", "--format", "jsonl")
+        assert exported.returncode == 0, exported.stderr
+    assert not breakpoints(loop.pid, Path(loop.process.args[0]), "tick")
+    assert loop.process.poll() is None
+
+
+def test_kill_leaves_no_probe_and_a_readable_capture(
+    start_lbtrace: Start, lbtrace: Run, loop: Any, tmp_path: Path, mode: str
+) -> None:
+    out, program = tmp_path / "trace.lbt", Path(loop.process.args[0])
+    tracer = start_lbtrace("attach", "--mode", mode, "--pid", loop.pid, "--func", "tick", "-o", out)
+    tracer.wait_for("Ctrl-C ends")
+    assert eventually(lambda: breakpoints(loop.pid, program, "tick"))
+    time.sleep(0.5)
+    tracer.process.kill()
+    tracer.process.wait()
+    assert eventually(lambda: not breakpoints(loop.pid, program, "tick"))
+    exported = lbtrace("export", out, "--format", "jsonl")
+    last = json.loads(exported.stdout.splitlines()[-1])
+    assert last["interrupted"]
+    assert last["calls"] > 50
+    assert "interrupted" in exported.stderr
+    loop.process.terminate()
+    assert loop.process.wait() == 7
+
+
+def test_ends_with_the_process(start_lbtrace: Start, loop: Any) -> None:
+    tracer = start_lbtrace("attach", "--pid", loop.pid, "--func", "tick", "-o", "/dev/null")
+    tracer.wait_for("Ctrl-C ends")
+    time.sleep(0.3)
+    loop.process.terminate()
+    status, _, error = tracer.finish()
+    assert status == 0
+    assert "in 1 thread of 1 process, nothing lost" in error
+
+
+def test_only_the_process_asked_for(start_lbtrace: Start, start: Start, programs: Path) -> None:
+    first, second = (start(programs / "loop", 1000) for _ in range(2))
+    for started in (first, second):
+        started.wait_for("ready", "stdout")
+    tracer = start_lbtrace(
+        *("attach", "--pid", first.pid, "--func", "tick", "--format", "jsonl"),
+        *("--duration", "500ms"),
+    )
+    status, out, _ = tracer.finish()
+    assert status == 0
+    pids = {record["pid"] for record in map(json.loads, out.splitlines()) if "pid" in record}
+    assert pids == {first.pid}
+
+
+def test_max_events(lbtrace: Run, programs: Path) -> None:
+    words = ("attach", "--func", "fib", "--format", "jsonl", "--max-events", 5, "--")
+    done = lbtrace(*words, programs / "fib", 10)
+    assert done.returncode == 0
+    records = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
+    ends = [record["end"] for record in records if record["type"] == "call"]
+    # fib(10) goes down to fib(1) before anything returns: five entries.
+    assert ends == ["open"] * 5
+
+
+def test_max_depth(lbtrace: Run, programs: Path) -> None:
+    words = ("attach", "--func", "fib", "--format", "racket", "--max-depth", 2, "--quiet")
+    done = lbtrace(*words, "-o", "/dev/stderr", "--", programs / "fib", 4)
+    assert done.returncode == 0
+    assert done.stderr == ">(fib 4)\n> (fib 3)\n< 2\n> (fib 2)\n< 1\n<3\n"
+
+
+def test_reader_of_the_pipe_gone(programs: Path, tmp_path: Path) -> None:
+    error = tmp_path / "error"
+    shell = (
+        f"{sys.executable} -m lbtrace attach --func fib --quiet -- {programs}/fib 18"
+        f" 2>{error} | head -n 2"
+    )
+    done = subprocess.run(["sh", "-c", shell], capture_output=True, text=True, check=True)
+    assert len(done.stdout.splitlines()) == 2
+    assert error.read_text() == ""
+
+
+def test_full_disk(lbtrace: Run, programs: Path, tmp_path: Path) -> None:
+    small = tmp_path / "small"
+    small.mkdir()
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=256k", "none", small], check=True)
+    try:
+        out = small / "run.lbt"
+        done = lbtrace("attach", "--func", "fib", "-o", out, "--", programs / "fib", 22)
+        assert done.returncode == 1
+        assert "No space left on device" in done.stderr
+        assert "make room" in done.stderr
+        assert "Traceback" not in done.stderr
+        done = lbtrace("export", out, "--format", "jsonl")
+        assert json.loads(done.stdout.splitlines()[-1])["interrupted"]
+        done = lbtrace("attach", "--func", "fib", "-o", small / "t.txt", "--", programs / "fib", 22)
+        assert done.returncode == 1
+        assert "No space left on device" in done.stderr
+    finally:
+        subprocess.run(["umount", small], check=True)
+
+
+def test_full_ring_is_counted(lbtrace: Run, programs: Path) -> None:
+    words = ("--func", "tick", "--format", "jsonl", "--ring-size", "4K")
+    done = lbtrace("attach", *words, "--strict", "--", programs / "loop", 0, 100_000)
+    assert done.returncode == 3
+    assert "the ring was full" in done.stderr
+    records = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
+    lost = records[-1]["lost"]
+    shown = [record for record in records if record["type"] == "call"]
+    losses = [record for record in records if record["type"] == "loss"]
+    assert len(shown) + lost["ring_full_entry"] == 100_000
+    returned = sum(record["end"] == "returned" for record in shown)
+    # A return whose entry was lost is no call that is shown.
+    assert returned + lost["ring_full_return"] <= 100_000
+    told = sum(record["count"] for record in losses)
+    assert 0 < told <= lost["ring_full_entry"] + lost["ring_full_return"]
+    assert lbtrace("attach", *words, "--", programs / "loop", 0, 100_000).returncode == 0
