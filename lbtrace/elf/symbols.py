@@ -172,17 +172,20 @@ def _inside(image: Image, symbols: list[_Symbol]) -> list[_Symbol]:
 
 def _fold(image: Image, symbols: list[_Symbol]) -> list[Function]:
     """One `Function` an address: the best name, the others as aliases, the largest size."""
-    groups: dict[int, list[_Symbol]] = {}
+    firsts: dict[int, _Symbol] = {}
+    shared: dict[int, list[_Symbol]] = {}
     for symbol in symbols:
-        groups.setdefault(symbol.address, []).append(symbol)
-    addresses = sorted(groups)
+        first = firsts.setdefault(symbol.address, symbol)
+        if first is not symbol:
+            shared.setdefault(symbol.address, [first]).append(symbol)
+    addresses = sorted(firsts)
     functions: list[Function] = []
     for address in addresses:
-        group = groups[address]
-        name, size = group[0].name, group[0].size
+        _, size, _, _, name = firsts[address]
         aliases: tuple[str, ...] = ()
-        if len(group) > 1:
-            name, *others = dict.fromkeys(s.name for s in sorted(group, key=_rank))
+        if address in shared:
+            group = sorted(shared[address], key=_rank)
+            name, *others = dict.fromkeys(s.name for s in group)
             size, aliases = max(s.size for s in group), tuple(others)
         size = size or _inferred_size(image, address, addresses)
         functions.append(Function(name, address, size, image.offset(address), aliases))
