@@ -28,7 +28,7 @@ REFUSED_OPCODES = frozenset(
     b"\x06\x07\x0e\x16\x17\x1e\x1f\x27\x2f\x37\x3f\x60\x61\x62\x6c\x6d\x6e\x6f"
     b"\x82\x9a\xcc\xcd\xce\xcf\xd4\xd5\xd6\xe4\xe5\xe6\xe7\xea\xec\xed\xee\xef\xf1\xf4\xfa\xfb"
 )
-"""Zeros of ``good_insns_64``. The byte behind a VEX or EVEX prefix counts as well."""
+"""Zeros of ``good_insns_64``."""
 
 LONG_NOPS = frozenset(
     bytes.fromhex(code)
@@ -192,16 +192,17 @@ def is_refused(raw: bytes) -> bool:
 
     Refused is what ``uprobe_init_insn`` refuses, and word-sized branches
     (``66 90`` until Linux 6.2). Taken for something else are ``xchg`` of the
-    form REX 90 (for a nop), and vector instructions whose opcode byte behind
-    the VEX prefix is that of a branch.
+    form REX 90 (for a nop), and VEX and EVEX instructions by their opcode
+    byte: Linux 6.18 skips ``vpcmpeqb`` (74) as if it were a ``je``.
     """
     prefixes, vector, opcode = split_prefixes(raw)
     return (
-        not opcode
+        vector
+        or not opcode
         or opcode[0] in REFUSED_OPCODES
         or not REFUSED_PREFIXES.isdisjoint(prefixes)
         or (opcode[0] == 0x90 and raw not in (b"\x90", b"\xf3\x90"))
-        or (_is_branch(opcode) and (vector or 0x66 in prefixes))
+        or (_is_branch(opcode) and 0x66 in prefixes)
     )
 
 
