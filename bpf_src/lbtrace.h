@@ -111,6 +111,11 @@ struct lbt_spec {
 #define LBT_COOKIE_ENTRY(cookie) ((__u32)((cookie) >> 32) & 0xffff)
 #define LBT_COOKIE_RETURN(cookie) ((__u32)((cookie) >> 48))
 
+enum lbt_go {
+	LBT_GO_REGISTER = 1,
+	LBT_GO_THREAD = 2,   /* below the thread pointer */
+};
+
 /*
  * Constants of a load: the whole of .rodata. The verifier removes what they
  * switch off.
@@ -126,6 +131,9 @@ struct lbt_config {
 	__u32 generic;	     /* some spec is not plain */
 	__u32 blobs;	     /* some spec fetches strings or bytes */
 	__u32 typed_task;    /* bpf_get_current_task_btf works (5.11) */
+	__u32 go_g;	     /* where Go keeps g: enum lbt_go, 0: no Go program */
+	__u32 go_goid;	     /* offset of g.goid */
+	__u32 go_stack_high; /* offset of g.stack.hi */
 };
 
 enum lbt_counter {

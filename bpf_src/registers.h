@@ -20,6 +20,12 @@
 #define RESULT0(r) ((r)->ax)
 #define RESULT1(r) ((r)->dx)
 #define STACK_POINTER(r) ((r)->sp)
+#define GO_REGISTER(r) ((r)->r14)
+
+static __always_inline __u64 thread_pointer(void)
+{
+	return BPF_CORE_READ((struct task_struct *)bpf_get_current_task(), thread.fsbase);
+}
 
 static __always_inline __u64 read_register(const struct pt_regs *r, __u32 number)
 {
@@ -58,6 +64,12 @@ static __always_inline __u64 read_register(const struct pt_regs *r, __u32 number
 #define RESULT0(r) ((r)->user_regs.regs[0])
 #define RESULT1(r) ((r)->user_regs.regs[1])
 #define STACK_POINTER(r) ((r)->user_regs.sp)
+#define GO_REGISTER(r) ((r)->user_regs.regs[28])
+
+static __always_inline __u64 thread_pointer(void)
+{
+	return 0; /* Go on arm64 has always kept g in its register */
+}
 
 #define R(n) case n: return r->user_regs.regs[n]
 static __always_inline __u64 read_register(const struct pt_regs *r, __u32 number)

@@ -57,9 +57,15 @@ struct {
 	__uint(max_entries, 16384);
 } followed SEC(".maps");
 
-struct identity {
+/* Where and when a probe was hit. */
+struct place {
+	__u64 time;
+	__u64 frame;
+	__u64 goroutine;
+	__u32 probe;
 	__u32 pid;
 	__u32 tid;
+	__u16 kind;
 };
 
 static __always_inline void count(__u32 counter)
@@ -82,6 +88,11 @@ static __noinline void note_loss(__u32 counter, __u32 tid)
 	__sync_fetch_and_add(&any_lost, 1);
 }
 
+static __always_inline void ring_full(const struct place *at)
+{
+	note_loss(at->kind == LBT_ENTRY ? LBT_RING_FULL_ENTRY : LBT_RING_FULL_RETURN, at->tid);
+}
+
 static __noinline __u32 take_losses(__u32 tid)
 {
 	__u32 *lost = bpf_map_lookup_elem(&pending_losses, &tid), n;
@@ -94,7 +105,7 @@ static __noinline __u32 take_losses(__u32 tid)
 }
 
 /* False for a process that is not traced. */
-static __always_inline bool identify(struct identity *who)
+static __always_inline bool identify(struct place *who)
 {
 	__u32 tgid;
 
@@ -134,20 +145,19 @@ static __always_inline void name(struct lbt_event *e)
 		bpf_get_current_comm(e->comm, sizeof(e->comm));
 }
 
-static __always_inline void head(struct lbt_event *e, const struct identity *who, __u64 time,
-				 __u64 frame, __u32 probe, __u16 kind)
+static __always_inline void head(struct lbt_event *e, const struct place *at)
 {
-	e->time = time;
-	e->frame = frame;
-	e->goroutine = 0;
-	e->probe = probe;
-	e->pid = who->pid;
-	e->tid = who->tid;
-	e->kind = kind;
+	e->time = at->time;
+	e->frame = at->frame;
+	e->goroutine = at->goroutine;
+	e->probe = at->probe;
+	e->pid = at->pid;
+	e->tid = at->tid;
+	e->kind = at->kind;
 	e->faults = 0;
-	e->lost = any_lost ? take_losses(who->tid) : 0;
+	e->lost = any_lost ? take_losses(at->tid) : 0;
 	e->blob = 0;
-	if (kind == LBT_ENTRY)
+	if (at->kind == LBT_ENTRY)
 		name(e);
 }
 
@@ -162,17 +172,16 @@ static __always_inline void submit(struct lbt_event *e)
 	bpf_ringbuf_submit(e, ahead < 1024 ? BPF_RB_FORCE_WAKEUP : BPF_RB_NO_WAKEUP);
 }
 
-static __always_inline void send_plain(struct pt_regs *ctx, const struct identity *who, __u64 time,
-				       __u64 frame, __u32 probe, __u16 kind)
+static __always_inline void send_plain(struct pt_regs *ctx, const struct place *at)
 {
 	struct lbt_event *e = bpf_ringbuf_reserve(&ring, sizeof(*e), 0);
 
 	if (!e) {
-		note_loss(kind == LBT_ENTRY ? LBT_RING_FULL_ENTRY : LBT_RING_FULL_RETURN, who->tid);
+		ring_full(at);
 		return;
 	}
-	head(e, who, time, frame, probe, kind);
-	if (kind == LBT_ENTRY) {
+	head(e, at);
+	if (at->kind == LBT_ENTRY) {
 		e->values[0] = ARGUMENT0(ctx);
 		e->values[1] = ARGUMENT1(ctx);
 		e->values[2] = ARGUMENT2(ctx);
@@ -342,7 +351,7 @@ static __always_inline __u32 append(char *blob, const __u32 room, const struct l
 		struct lbt_event *e = bpf_ringbuf_reserve(&ring, sizeof(*e) + (room), 0);          \
 		if (!e)                                                                            \
 			goto full;                                                                 \
-		head(e, who, time, frame, probe, kind);                                            \
+		head(e, at);                                                                       \
 		e->blob = append((char *)(e + 1), (room), spec, &g);                               \
 		e->faults = g.faults;                                                              \
 		__builtin_memcpy(e->values, g.values, sizeof(g.values));                           \
@@ -350,8 +359,8 @@ static __always_inline __u32 append(char *blob, const __u32 room, const struct l
 	} while (0)
 
 /* False where the conditions do not hold. */
-static __always_inline bool send(struct pt_regs *ctx, const struct identity *who, __u64 time,
-				 __u64 frame, __u32 probe, __u16 kind, const struct lbt_spec *spec)
+static __always_inline bool send(struct pt_regs *ctx, const struct place *at,
+				 const struct lbt_spec *spec)
 {
 	struct gathered g = {};
 	bool strings = false;
@@ -362,7 +371,7 @@ static __always_inline bool send(struct pt_regs *ctx, const struct identity *who
 
 		if (i >= spec->fetches)
 			break;
-		error = walk(f, ctx, frame, &g.values[i]);
+		error = walk(f, ctx, at->frame, &g.values[i]);
 		if (!error && f->read == LBT_INTEGER)
 			error = read_integer(&g.values[i], f->size, f->is_signed, g.values[i]);
 		if (error)
@@ -381,14 +390,14 @@ static __always_inline bool send(struct pt_regs *ctx, const struct identity *who
 
 		if (!e)
 			goto full;
-		head(e, who, time, frame, probe, kind);
+		head(e, at);
 		e->faults = g.faults;
 		__builtin_memcpy(e->values, g.values, sizeof(g.values));
 		submit(e);
 	}
 	return true;
 full:
-	note_loss(kind == LBT_ENTRY ? LBT_RING_FULL_ENTRY : LBT_RING_FULL_RETURN, who->tid);
+	ring_full(at);
 	return true;
 }
 
@@ -397,38 +406,75 @@ static __always_inline __u64 cookie_of(void *ctx)
 	return config.use_only_cookie ? config.only_cookie : bpf_get_attach_cookie(ctx);
 }
 
-/* False where the call is not traced. */
-static __always_inline bool hit(struct pt_regs *ctx, __u16 kind)
+/*
+ * The goroutine that runs, and the frame as its distance from the top of the
+ * goroutine's stack: Go moves stacks. The distance is negative, so that a
+ * nested call has the lower frame as everywhere. False where g is unreadable.
+ */
+static __always_inline bool in_goroutine(struct pt_regs *ctx, struct place *at)
 {
-	__u64 time = bpf_ktime_get_ns(), cookie = cookie_of(ctx), frame = STACK_POINTER(ctx);
-	__u32 key = kind == LBT_ENTRY ? LBT_COOKIE_ENTRY(cookie) : LBT_COOKIE_RETURN(cookie);
-	__u32 probe = LBT_COOKIE_PROBE(cookie);
-	const struct lbt_spec *spec;
-	struct identity who;
+	__u64 g = 0, high;
 
-	if (!identify(&who))
+	if (config.go_g == LBT_GO_REGISTER)
+		g = GO_REGISTER(ctx);
+	else if (bpf_probe_read_user(&g, sizeof(g), (void *)(thread_pointer() - sizeof(g))))
+		return false;
+	if (bpf_probe_read_user(&at->goroutine, sizeof(__u64), (void *)(g + config.go_goid)) ||
+	    bpf_probe_read_user(&high, sizeof(high), (void *)(g + config.go_stack_high)))
+		return false;
+	at->frame -= high;
+	return true;
+}
+
+/*
+ * False where the call is not traced. A uretprobe's return has popped the
+ * return address already; a probe on a function's ret has not.
+ */
+static __always_inline bool hit(struct pt_regs *ctx, __u16 kind, bool popped)
+{
+	__u64 cookie = cookie_of(ctx);
+	__u32 key = kind == LBT_ENTRY ? LBT_COOKIE_ENTRY(cookie) : LBT_COOKIE_RETURN(cookie);
+	const struct lbt_spec *spec;
+	struct place at = {
+		.time = bpf_ktime_get_ns(),
+		.frame = STACK_POINTER(ctx),
+		.probe = LBT_COOKIE_PROBE(cookie),
+		.kind = kind,
+	};
+
+	if (!identify(&at))
 		return false;
 	spec = bpf_map_lookup_elem(&specs, &key);
 	if (!spec)
 		return false;
-	frame += kind == LBT_ENTRY ? spec->sp_delta : -LBT_RETURN_SLOT;
+	at.frame += popped ? -LBT_RETURN_SLOT : spec->sp_delta;
+	if (config.go_g && !in_goroutine(ctx, &at))
+		at.goroutine = 0;
 	if (config.generic && !spec->plain)
-		return send(ctx, &who, time, frame, probe, kind, spec);
-	send_plain(ctx, &who, time, frame, probe, kind);
+		return send(ctx, &at, spec);
+	send_plain(ctx, &at);
 	return true;
 }
 
 SEC("uprobe")
 int entered(struct pt_regs *ctx)
 {
-	hit(ctx, LBT_ENTRY);
+	hit(ctx, LBT_ENTRY, false);
 	return 0;
 }
 
 SEC("uretprobe")
 int returned(struct pt_regs *ctx)
 {
-	hit(ctx, LBT_RETURN);
+	hit(ctx, LBT_RETURN, true);
+	return 0;
+}
+
+/* Stands on the instruction that returns. */
+SEC("uprobe")
+int left(struct pt_regs *ctx)
+{
+	hit(ctx, LBT_RETURN, false);
 	return 0;
 }
 
@@ -438,10 +484,10 @@ SEC("uprobe")
 int session(struct pt_regs *ctx)
 {
 	if (bpf_session_is_return()) {
-		hit(ctx, LBT_RETURN);
+		hit(ctx, LBT_RETURN, true);
 		return 0;
 	}
-	return !hit(ctx, LBT_ENTRY); /* 1: no return is wanted */
+	return !hit(ctx, LBT_ENTRY, false); /* 1: no return is wanted */
 }
 
 /* A followed process forks: its child is followed before it runs. */
@@ -450,7 +496,7 @@ int forked(__u64 *args)
 {
 	struct task_struct *child = (struct task_struct *)args[1];
 	__u32 pid = BPF_CORE_READ(child, pid), tgid = BPF_CORE_READ(child, tgid);
-	struct identity parent;
+	struct place parent;
 	__u8 yes = 1;
 
 	if (pid == tgid && identify(&parent))

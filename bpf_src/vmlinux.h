@@ -71,7 +71,12 @@ struct signal_struct {
 	atomic_t live;
 };
 
+struct thread_struct {
+	unsigned long fsbase; /* x86 */
+};
+
 struct task_struct {
+	struct thread_struct thread;
 	int pid;
 	int tgid;
 	struct signal_struct *signal;

@@ -223,10 +223,26 @@ class Binary(Struct, frozen=True):
     machine: Literal["x86_64", "aarch64"] = "x86_64"
 
 
+class GoLayout(Struct, frozen=True):
+    """Where a Go program keeps what identifies a goroutine.
+
+    ``g`` says where the pointer to the running goroutine's ``runtime.g`` is:
+    in its ``register`` (r14 from Go 1.17 on, x28 on arm64) or in the word
+    below the ``thread`` pointer (amd64, every version). ``goid`` and
+    ``stack_high`` are the offsets of ``g.goid`` and ``g.stack.hi``.
+    """
+
+    g: Literal["register", "thread"]
+    goid: int
+    stack_high: int = 8
+
+
 class Plan(Struct, frozen=True):
     """All that can be decided without the kernel.
 
-    ``notes`` are remarks to the user: what was left out, and why.
+    ``notes`` are remarks to the user: what was left out, and why. With ``go``
+    events carry the goroutine, and their frames are distances from the top of
+    its stack, negative and modulo 2**64.
     """
 
     binary: Binary
@@ -234,6 +250,7 @@ class Plan(Struct, frozen=True):
     probes: tuple[Probe, ...]
     notes: tuple[str, ...] = ()
     version: int = 1
+    go: GoLayout | None = None
 
 
 # ------------------------------------------------------------------ the target

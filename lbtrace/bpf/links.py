@@ -40,8 +40,10 @@ def programs(mode: Mode, plan: Plan) -> dict[str, int | None]:
         kinds.discard("call")
     if kinds & {"call", "entry"}:
         needed["entered"] = multi
-    if kinds & {"call", "return"}:
+    if "call" in kinds:
         needed["returned"] = multi
+    if "return" in kinds:
+        needed["left"] = multi
     return needed
 
 
@@ -68,7 +70,7 @@ class Links:
             # Returns first: who enters between two links is seen whole or not at all.
             ("returned", ("call",) if mode != "session" else (), True),
             ("entered", ("entry",) if mode == "session" else ("call", "entry"), False),
-            ("returned", ("return",), False),
+            ("left", ("return",), False),
         ):
             chosen = [
                 (probe.site.offset, cookie)

@@ -13,7 +13,10 @@ from lbtrace.bpf.features import has_btf, typed_task
 from lbtrace.bpf.gate import check, check_pointer, start_log
 from lbtrace.bpf.specs import Specs
 from lbtrace.errors import KernelError
-from lbtrace.model import Losses
+from lbtrace.model import GoLayout, Losses
+
+PROGRAMS = ("entered", "returned", "left", "session", "forked", "exited")
+"""All that trace.bpf.c has."""
 
 INITIAL_PIDNS = "pid:[4026531836]"
 """PROC_PID_INIT_INO in the kernel's include/linux/proc_ns.h."""
@@ -23,7 +26,8 @@ class TraceObject:
     """``trace.bpf.o``, loaded: its programs and maps.
 
     ``programs`` are those to load; the others cost nothing. ``root`` narrows
-    tracing to a process, ``follow`` adds those it forks. Raises `KernelError`.
+    tracing to a process, ``follow`` adds those it forks; ``go`` tells events
+    apart by goroutine. Raises `KernelError`.
     """
 
     def __init__(
@@ -34,6 +38,7 @@ class TraceObject:
         ring_size: int,
         root: int = 0,
         follow: bool = False,
+        go: GoLayout | None = None,
     ) -> None:
         start_log()
         if not has_btf():
@@ -43,7 +48,13 @@ class TraceObject:
             )
         self._object = self._open()
         try:
-            self._configure(specs, ring_size, root, follow)
+            config = self._configure(specs, ring_size)
+            config.root = root
+            config.follow = follow
+            if go:
+                config.go_g = lib.LBT_GO_REGISTER if go.g == "register" else lib.LBT_GO_THREAD
+                config.go_goid = go.goid
+                config.go_stack_high = go.stack_high
             self._choose(programs)
             check(lib.bpf_object__load(self._object), "load the BPF programs")
             self._fill(specs)
@@ -103,7 +114,7 @@ class TraceObject:
         found = lib.bpf_object__find_map_by_name(self._object, name.encode())
         return check_pointer(found, f"find the BPF map {name}")
 
-    def _configure(self, specs: Specs, ring_size: int, root: int, follow: bool) -> None:
+    def _configure(self, specs: Specs, ring_size: int) -> Any:
         size = ffi.new("size_t *")
         memory = lib.bpf_map__initial_value(self._map(".rodata"), size)
         config = ffi.cast("struct lbt_config *", check_pointer(memory, "configure"))
@@ -111,18 +122,17 @@ class TraceObject:
             namespace = Path("/proc/self/ns/pid").stat()
             config.pidns_device = namespace.st_dev
             config.pidns_inode = namespace.st_ino
-        config.root = root
-        config.follow = follow
         config.wakeup_bytes = ring_size // 4
         config.generic = specs.generic
         config.blobs = specs.blobs
         config.typed_task = typed_task()
         check(lib.bpf_map__set_max_entries(self._map("ring"), ring_size), "size the ring buffer")
         check(lib.bpf_map__set_max_entries(self._map("specs"), len(specs)), "size the specs")
+        return config
 
     def _choose(self, programs: dict[str, int | None]) -> None:
         self._loaded = tuple(programs)
-        for name in ("entered", "returned", "session", "forked", "exited"):
+        for name in PROGRAMS:
             program = self.program(name)
             check(lib.bpf_program__set_autoload(program, name in programs), "choose programs")
             attach_type = programs.get(name)

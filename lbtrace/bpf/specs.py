@@ -55,7 +55,8 @@ class Specs:
     def _cookie(self, number: int, probe: Probe) -> int:
         delta = probe.site.sp_delta
         entry = self._add(probe.fetches, probe.conditions, delta, ARGUMENTS[self._machine])
-        after = self._add(probe.result_fetches, (), 0, RESULTS[self._machine])
+        moved = delta if probe.kind == "return" else 0
+        after = self._add(probe.result_fetches, (), moved, RESULTS[self._machine])
         return number | entry << 32 | after << 48
 
     def _add(
