@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 
 import msgspec
 from msgspec import Struct
 
 from lbtrace import arch, patterns
+from lbtrace.commands.show import function_lines
 from lbtrace.elf import symbols
 from lbtrace.elf.image import Image
-from lbtrace.model import Function, Site, Type, Value, Void
+from lbtrace.model import Function, Site, Value
 from lbtrace.plan import Placer, Traced, describe, is_entry_only
 
 HELP = "functions of a binary, with their signatures"
@@ -72,7 +73,7 @@ def run(args: argparse.Namespace) -> int:
     if args.json:
         sys.stdout.write(_json(rows))
     else:
-        sys.stdout.writelines(f"{line}\n" for f, site in rows for line in _lines(f, site))
+        sys.stdout.writelines(f"{line}\n" for f, site in rows for line in function_lines(f, site))
     return 0
 
 
@@ -86,28 +87,3 @@ def _json(rows: Iterable[tuple[Function, Site | msgspec.UnsetType | None]]) -> s
         for f, site in rows
     ]
     return "[" + ",\n".join(msgspec.json.encode(row).decode() for row in listed) + "]\n"
-
-
-def _lines(function: Function, site: Site | msgspec.UnsetType | None) -> Iterator[str]:
-    also = f"  = {', '.join(function.aliases)}" if function.aliases else ""
-    yield f"{function.address:#10x} {function.size:>6}  {_signature(function)}{also}"
-    if isinstance(site, Site):
-        cost = "emulated" if site.emulated else "single-stepped"
-        why = "" if site.reason == cost else f": {site.reason}"
-        place = f"+{site.address - function.address}"
-        yield f"{'':17}  {place} {site.displaced}, {cost}{why}"
-    elif site is None:
-        yield f"{'':17}  no probe: the kernel refuses its first instructions"
-
-
-def _signature(function: Function) -> str:
-    if not function.typed:
-        return function.name
-    inside = ", ".join(_declared(p.type, p.name) for p in function.parameters)
-    result = function.result.type if function.result else Void()
-    return f"{_declared(result, function.name)}({inside})"
-
-
-def _declared(type: Type, name: str) -> str:
-    written = "void" if isinstance(type, Void) else type.name
-    return written + name if written.endswith("*") or not name else f"{written} {name}"

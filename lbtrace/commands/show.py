@@ -1,0 +1,45 @@
+"""Functions, sites and plans as lines of text."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import msgspec
+
+from lbtrace.model import Function, Plan, Site, Type, Void
+
+
+def plan_lines(plan: Plan) -> Iterator[str]:
+    """What ``attach --dry-run`` shows."""
+    build = f", build-id {plan.binary.build_id}" if plan.binary.build_id else ""
+    yield f"{plan.binary.path} ({plan.binary.machine}{build})"
+    for probe in plan.probes:
+        yield from function_lines(plan.functions[probe.function], probe.site)
+
+
+def function_lines(function: Function, site: Site | msgspec.UnsetType | None) -> Iterator[str]:
+    """A function as ``list`` shows it, and below it the place of its probe, if asked
+    for: None where there is none, UNSET where nobody asked."""
+    also = f"  = {', '.join(function.aliases)}" if function.aliases else ""
+    yield f"{function.address:#10x} {function.size:>6}  {signature(function)}{also}"
+    if isinstance(site, Site):
+        cost = "emulated" if site.emulated else "single-stepped"
+        why = "" if site.reason == cost else f": {site.reason}"
+        place = f"+{site.address - function.address}"
+        yield f"{'':17}  {place} {site.displaced}, {cost}{why}"
+    elif site is None:
+        yield f"{'':17}  no probe: the kernel refuses its first instructions"
+
+
+def signature(function: Function) -> str:
+    """A function as its source declares it, as far as that is known."""
+    if not function.typed:
+        return function.name
+    inside = ", ".join(_declared(p.type, p.name) for p in function.parameters)
+    result = function.result.type if function.result else Void()
+    return f"{_declared(result, function.name)}({inside})"
+
+
+def _declared(type: Type, name: str) -> str:
+    written = "void" if isinstance(type, Void) else type.name
+    return written + name if written.endswith("*") or not name else f"{written} {name}"
