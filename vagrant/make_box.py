@@ -28,7 +28,7 @@ from packages import KEYRING, mirror  # noqa: E402
 from stage import stage_kernel  # noqa: E402
 
 PACKAGES = [
-    *("dbus", "iproute2", "openssh-server", "procps", "python3-venv", "rsync", "sudo"),
+    *("binutils", "dbus", "iproute2", "openssh-server", "procps", "python3-venv", "rsync", "sudo"),
     *("systemd-sysv", "udev", "libstdc++6"),
 ]
 FREE = 2 << 30

@@ -13,6 +13,8 @@ import os
 import shutil
 import sys
 import time
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
 from pathlib import Path
 
 import initrd
@@ -29,57 +31,85 @@ from packages import PackageError
 RESULTS = OUT / "results"
 
 
+@dataclass(frozen=True)
+class Job:
+    """A machine made ready: what `qemu.run` needs."""
+
+    kernel: Kernel
+    machine: qemu.Machine
+    root: Path
+    payload: Path
+    results: Path
+
+
 def main() -> int:
     """The command line; returns the exit status."""
     options = _parse()
     interpreter = Interpreter()
-    failed = [name for name in options.kernels if not _run(KERNELS[name], interpreter, options)]
+    runs: dict[str, Future[bool]] = {}
+    failed = []
+    # While one machine runs, the next is made ready.
+    with ThreadPoolExecutor(options.jobs) as pool:
+        for name in options.kernels:
+            try:
+                job = _prepare(KERNELS[name], interpreter, options)
+            except (PackageError, wheels.WheelError) as error:
+                _say(f"{name}: {error}")
+                failed.append(name)
+            else:
+                runs[name] = pool.submit(_run, job, options.limit)
+    failed += [name for name, run in runs.items() if not run.result()]
     if failed:
-        print(f"failed: {' '.join(failed)}")
+        _say(f"failed: {' '.join(failed)}")
     return 1 if failed else 0
 
 
-def _run(kernel: Kernel, interpreter: Interpreter, options: argparse.Namespace) -> bool:
+def _prepare(kernel: Kernel, interpreter: Interpreter, options: argparse.Namespace) -> Job:
+    start = time.monotonic()
     results = RESULTS / kernel.name
     shutil.rmtree(results, ignore_errors=True)
     results.mkdir(parents=True)
-    start = time.monotonic()
-    try:
-        files = kernel_package.fetch(kernel)
-        machine = qemu.Machine(kernel.architecture, files.image, initrd.build(kernel, files))
-        root = rootfs.build(kernel.architecture, interpreter)
-        image = results / "payload.ext4"
-        payload.build(
-            image,
-            kernel,
-            interpreter,
-            wheel=wheels.choose(options.wheel, kernel.machine),
-            tests=options.tests,
-            programs=_programs(options.programs, kernel),
-            environment=_environment(kernel, files.release, options),
-        )
-    except (PackageError, wheels.WheelError) as error:
-        print(f"{kernel.name}: {error}", flush=True)
-        return False
-    print(
-        f"{kernel.name}: {files.release} made ready in {time.monotonic() - start:.0f} s", flush=True
+    files = kernel_package.fetch(kernel)
+    job = Job(
+        kernel,
+        qemu.Machine(kernel.architecture, files.image, initrd.build(kernel, files)),
+        rootfs.build(kernel.architecture, interpreter),
+        results / "payload.ext4",
+        results,
     )
-    outcome = qemu.run(machine, root, image, results, options.limit)
-    image.unlink()
-    return _report(kernel, outcome, results)
+    payload.build(
+        job.payload,
+        kernel,
+        interpreter,
+        wheel=wheels.choose(options.wheel, kernel.machine),
+        tests=options.tests,
+        programs=_programs(options.programs, kernel),
+        environment=_environment(kernel, files.release, options),
+    )
+    _say(f"{kernel.name}: {files.release} made ready in {time.monotonic() - start:.0f} s")
+    return job
+
+
+def _run(job: Job, limit: float) -> bool:
+    outcome = qemu.run(job.machine, job.root, job.payload, job.results, limit)
+    job.payload.unlink()
+    return _report(job.kernel, outcome, job.results)
 
 
 def _report(kernel: Kernel, outcome: qemu.Outcome, results: Path) -> bool:
     how = "KVM" if outcome.accelerated else "emulated"
     took = f"{outcome.seconds:.0f} s, {how}"
     if outcome.status == 0 and (results / "junit.xml").exists():
-        print(f"{kernel.name}: passed ({took})", flush=True)
+        _say(f"{kernel.name}: passed ({took})")
         return True
     console = (results / "serial.log").read_text(errors="replace").splitlines()
-    print("\n".join(console[-60:]))
     end = "no exit status" if outcome.status is None else f"exit status {outcome.status}"
-    print(f"{kernel.name}: FAILED, {end} ({took}); see {results}", flush=True)
+    _say("\n".join([*console[-60:], f"{kernel.name}: FAILED, {end} ({took}); see {results}"]))
     return False
+
+
+def _say(text: str) -> None:
+    print(text, flush=True)
 
 
 def _environment(kernel: Kernel, release: str, options: argparse.Namespace) -> dict[str, str]:
@@ -122,6 +152,7 @@ def _parse() -> argparse.Namespace:
         "--programs", type=Path, help="programs compiled for the tests; may hold one per machine"
     )
     parser.add_argument("--limit", type=float, default=600, help="seconds a machine may run")
+    parser.add_argument("--jobs", type=int, default=1, help="machines that run at once")
     options = parser.parse_args()
     if unknown := set(options.kernels) - set(KERNELS):
         parser.error(f"no such kernel: {' '.join(sorted(unknown))} (there are {' '.join(KERNELS)})")

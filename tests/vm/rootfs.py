@@ -15,8 +15,19 @@ from interpreter import USERLAND, Interpreter
 from packages import Suite, unpack
 
 PACKAGES = [
-    *("base-files", "base-passwd", "bash", "busybox-static", "coreutils", "dash", "findutils"),
-    *("grep", "libc-bin", "libstdc++6", "mount", "procps", "python3", "sed", "tar", "util-linux"),
+    *("base-files", "base-passwd", "bash", "binutils", "busybox-static", "coreutils", "dash"),
+    *(
+        "findutils",
+        "grep",
+        "libc-bin",
+        "libstdc++6",
+        "mount",
+        "procps",
+        "python3",
+        "sed",
+        "tar",
+        "util-linux",
+    ),
 ]
 
 UNNEEDED = ["usr/share/doc", "usr/share/locale", "usr/share/man", "usr/share/info"]
