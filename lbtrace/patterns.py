@@ -81,6 +81,11 @@ def _no_match(symbols: Symbols, pattern: str, path: str) -> NoMatchError:
             f"{indirect[0]}: is an indirect function of {path}, its code is chosen at run time",
             f"trace one of its implementations: --func '*{indirect[0]}_*', if they are named",
         )
+    if inlined := matching(symbols.inlined, [pattern]):
+        return NoMatchError(
+            f"{inlined[0]}: is inlined everywhere in {path}, there is no call to trace",
+            "rebuild with -gcflags=-l, or mark the function //go:noinline",
+        )
     near = nearest(symbols.functions, pattern)
     return NoMatchError(
         f"{pattern}: matches no function of {path}",

@@ -1,4 +1,4 @@
-"""The functions of an image, from ``.symtab`` and ``.dynsym``.
+"""The functions of an image, from ``.symtab`` and ``.dynsym``, of Go from its own table.
 
 Tables are unpacked whole and filtered in comprehensions: a hundred thousand
 symbols take a fraction of a second. Layouts: gabi chapter 4 (symbols) and
@@ -10,11 +10,14 @@ from __future__ import annotations
 import re
 from bisect import bisect_left, bisect_right
 from itertools import repeat
+from operator import attrgetter
 from struct import Struct as Layout
 from typing import NamedTuple
 
 from msgspec import Struct
 
+from lbtrace.elf import gopclntab
+from lbtrace.elf.gopclntab import GoTable
 from lbtrace.elf.image import Image, Section, string
 from lbtrace.errors import BinaryError
 from lbtrace.model import Function
@@ -43,13 +46,20 @@ class Symbols(Struct):
     ``starts`` are the addresses, in order, of all symbols in code, labels
     and cold parts included. ``ifuncs`` names the functions whose code the
     loader chooses at run time (STT_GNU_IFUNC): their symbol is the chooser,
-    not the function. ``versions`` gives the default version of a name.
+    not the function. ``versions`` gives the default version of a name. ``go``
+    is the table of the Go functions among them.
     """
 
     functions: list[Function]
     starts: list[int]
     ifuncs: tuple[str, ...] = ()
     versions: dict[str, str] = {}
+    go: GoTable | None = None
+
+    @property
+    def inlined(self) -> tuple[str, ...]:
+        """Functions that have no code of their own, as far as the file names them."""
+        return self.go.inlined if self.go else ()
 
     def following(self, address: int) -> int:
         """The lowest start behind ``address``, or 2**64 if there is none."""
@@ -80,6 +90,9 @@ def read(image: Image) -> Symbols:
         symbols += _table(image, table, versions)
     inside = _inside(image, symbols)
     functions = _fold(image, [s for s in inside if s.kind == STT_FUNC and not COLD.search(s.name)])
+    go = gopclntab.read(image)
+    if go:
+        functions = _with_go(functions, go)
     if not functions:
         raise BinaryError(
             f"{image.path}: has no symbol table that names functions",
@@ -87,10 +100,38 @@ def read(image: Image) -> Symbols:
         )
     return Symbols(
         functions=functions,
-        starts=sorted({s.address for s in inside}),
+        starts=sorted({s.address for s in inside}.union(go.starts if go else ())),
         ifuncs=tuple(sorted({s.name for s in inside if s.kind == STT_IFUNC})),
         versions=versions,
+        go=go,
     )
+
+
+def _with_go(functions: list[Function], go: GoTable) -> list[Function]:
+    """The functions of Go by its own table, the others by the symbol tables.
+
+    Go's table names instances of generic functions alike, ``F[...]``: there
+    the symbol, if there is one, says more.
+    """
+    merged = [f for f in functions if not go.start <= f.address < go.end]
+    symbols = {f.address: (f.name, *f.aliases) for f in functions}
+    for function in go.functions:
+        others = symbols.get(function.address)
+        if others is None or others == (function.name,):
+            merged.append(function)
+            continue
+        name = others[0] if "[...]" in function.name else function.name
+        names = dict.fromkeys((function.name, *others))
+        merged.append(
+            Function(
+                name,
+                function.address,
+                function.size,
+                function.offset,
+                tuple(n for n in names if n != name),
+            )
+        )
+    return sorted(merged, key=attrgetter("address"))
 
 
 def _table(image: Image, table: Section, versions: dict[str, str]) -> list[_Symbol]:

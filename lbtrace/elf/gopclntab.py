@@ -1,0 +1,183 @@
+"""The functions of a Go program, from the table its own runtime unwinds stacks with.
+
+The table (``.gopclntab``) survives stripping. Formats 1.2, 1.16, 1.18 and
+1.20 are told apart by their magic number; from 1.26 on the header no longer
+says where the code starts. Sources: Go's ``runtime/symtab.go`` (``pcHeader``,
+``moduledata``), ``runtime/runtime2.go`` (``_func``), ``debug/gosym/pclntab.go``.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import cached_property
+from struct import Struct as Layout
+from struct import error as unpack_error
+
+from lbtrace.elf import gobuild
+from lbtrace.elf.image import Image, Section
+from lbtrace.elf.memory import Memory
+from lbtrace.errors import BinaryError
+from lbtrace.model import Function
+
+GO12, GO116, GO118, GO120 = 0xFFFFFFFB, 0xFFFFFFFA, 0xFFFFFFF0, 0xFFFFFFF1
+HEADER = Layout("<IBBBBQ")
+FIXED, FIXED_STARTLINE = Layout("<iiIIIIIIBBBB"), Layout("<iiIIIIIIiBBBB")
+"""``_func`` behind its entry: nameoff, args, deferreturn, pcsp, pcfile, pcln,
+npcdata, cuOffset, (startLine from 1.20 on,) funcID, flag, padding, nfuncdata.
+Used from format 1.18 on; format 1.2 has no cuOffset, and no flag."""
+
+LOOSE_NAME = re.compile(rb"(?<=\0)[A-Za-z_][\w/.-]*\.(?!(?:go|s)\0)[\w.()*\[\]-]+(?=\0)")
+
+FLAG_ASM = 4
+"""``FuncFlagAsm``: assembly, whose arguments lie on the stack (ABI0)."""
+
+MODULEDATA_MINPC, MODULEDATA_TEXT = 20, 22
+"""Words of ``moduledata`` from format 1.16 on."""
+
+UNNAMED = frozenset({"", "go.buildid", "go:buildid"})
+"""Entries that are no functions."""
+
+
+class GoTable:
+    """The function table of one image.
+
+    ``functions`` are in the order of their addresses, and cover ``start`` to
+    ``end``. Raises `BinaryError` where the table is damaged.
+    """
+
+    def __init__(self, image: Image, section: Section) -> None:
+        self._image = image
+        try:
+            self._read(section)
+        except (unpack_error, IndexError, ValueError, OverflowError):
+            raise _damaged(image) from None
+
+    def _read(self, section: Section) -> None:
+        memory = Memory(self._image)
+        data = self._image.content(section)
+        magic, pad1, pad2, _, pointer, count = HEADER.unpack_from(data)
+        if magic not in (GO12, GO116, GO118, GO120) or pad1 or pad2 or pointer != 8:
+            raise _damaged(self._image)
+        if magic in (GO12, GO116) and self._image.section(gobuild.TABLES[1]):
+            data = memory.relocated(section.address, section.size)
+        self._magic = magic
+        if magic == GO12:
+            self._names = self._records = data
+            table, entry = 16, "Q"
+        else:
+            words = Layout("<7Q" if magic == GO116 else "<8Q").unpack_from(data, 8)
+            if magic == GO116:
+                # Without the start of the text, which 1.18 put third.
+                words = (*words[:2], 0, *words[2:])
+            names, units, pcln = words[3], words[4], words[7]
+            self._names, self._records = data[names:units], data[pcln:]
+            table, entry = pcln, "Q" if magic == GO116 else "I"
+        rows = Layout(f"<{2 * count + 1}{entry}").unpack_from(data, table)
+        first = rows[0] if rows else 0
+        text = self._text_start(memory, section, first) if magic in (GO118, GO120) else 0
+        self.starts = [text + at for at in rows[:-1:2]]
+        self.start, self.end = text + first, text + rows[-1]
+        self._positions = rows[1::2]
+        self._text = text
+
+    @cached_property
+    def names(self) -> list[str]:
+        """The name of each function."""
+        # The entry is an address in formats 1.2 and 1.16, an offset in later ones.
+        behind = 8 if self._magic in (GO12, GO116) else 4
+        word, records, names = Layout("<i"), self._records, self._names
+        offsets = [word.unpack_from(records, at + behind)[0] for at in self._positions]
+        ends = [names.index(b"\0", at) for at in offsets]
+        return [
+            names[at:end].decode("utf-8", "backslashreplace")
+            for at, end in zip(offsets, ends, strict=True)
+        ]
+
+    @cached_property
+    def functions(self) -> list[Function]:
+        """All that have code; a function's size counts its padding.
+
+        The compiler wraps functions that are called by another convention than
+        their own (ABI0, ABIInternal). Such a wrapper bears the name of what it
+        calls and is left out.
+        """
+        ends = [*self.starts[1:], self.end]
+        shift = self._image.offset(self.start) - self.start
+        wrappers = self._wrappers()
+        return [
+            Function(name, at, end - at, at + shift)
+            for name, at, end in zip(self.names, self.starts, ends, strict=True)
+            if name not in UNNAMED and end > at and at not in wrappers
+        ]
+
+    @cached_property
+    def inlined(self) -> tuple[str, ...]:
+        """Functions without code of their own: every call of them is inlined.
+
+        The name table holds the names of the inlined as well as of the others.
+        In format 1.2 names lie among other things; what looks like one is taken.
+        """
+        if self._magic == GO12:
+            every = [name.decode() for name in LOOSE_NAME.findall(self._names)]
+        else:
+            every = self._names.decode("utf-8", "backslashreplace").split("\0")
+        return tuple(sorted(set(every) - set(self.names) - UNNAMED))
+
+    @cached_property
+    def assembly(self) -> frozenset[int]:
+        """The addresses of functions written in assembly (told from format 1.18 on)."""
+        flags = self._tail(-3) if self._magic in (GO118, GO120) else []
+        return frozenset(
+            at for at, flag in zip(self.starts, flags, strict=False) if flag & FLAG_ASM
+        )
+
+    def _wrappers(self) -> set[int]:
+        """The addresses of functions that wrap another one of their name."""
+        names = self.names
+        if len(set(names)) == len(names) or self._magic not in (GO118, GO120):
+            return set()
+        kinds = self._tail(-4)
+        wrapper = max(kinds)  # FuncIDWrapper has always been the last
+        own = {name for name, kind in zip(names, kinds, strict=True) if kind != wrapper}
+        return {
+            at
+            for at, name, kind in zip(self.starts, names, kinds, strict=True)
+            if kind == wrapper and name in own
+        }
+
+    def _tail(self, back: int) -> list[int]:
+        """The byte ``back`` from the end of each function's record."""
+        records = self._records
+        into = 4 + (FIXED_STARTLINE if self._magic == GO120 else FIXED).size + back
+        return [records[at + into] for at in self._positions]
+
+    def _text_start(self, memory: Memory, section: Section, first: int) -> int:
+        """The address that the entries count from: ``moduledata.text``.
+
+        That is runtime.text, which lies behind the C start-up code of ``.text``
+        where the system's linker was used.
+        """
+        for place in memory.pointers_to(section.address):
+            text = memory.word(place + 8 * MODULEDATA_TEXT)
+            if text and memory.word(place + 8 * MODULEDATA_MINPC) == text + first:
+                return text
+        raise BinaryError(
+            f"{self._image.path}: its Go function table does not say where the code begins",
+            "trace a build by an official Go toolchain",
+        )
+
+
+def read(image: Image) -> GoTable | None:
+    """The table of ``image``; None where it has none. Raises `BinaryError` where it is damaged."""
+    for name in gobuild.TABLES:
+        section = image.section(name)
+        if section is not None and section.size:
+            return GoTable(image, section)
+    return None
+
+
+def _damaged(image: Image) -> BinaryError:
+    return BinaryError(
+        f"{image.path}: its Go function table is damaged, or of an unknown format",
+        "rebuild or reinstall the file",
+    )

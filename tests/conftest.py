@@ -1,0 +1,52 @@
+"""What the tiers share: programs compiled by Go, and Go's real programs."""
+
+from __future__ import annotations
+
+import importlib.util
+from collections.abc import Callable
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+HERE = Path(__file__).parent
+
+KINDS: dict[str, tuple[tuple[str, ...], dict[str, str]]] = {
+    "plain": ((), {}),
+    "stripped": (("-ldflags=-s -w",), {}),
+    "pie": (("-buildmode=pie",), {}),
+    "pie-stripped": (("-buildmode=pie", "-ldflags=-s -w"), {}),
+    "cgo": (("-ldflags=-linkmode=external",), {"CGO_ENABLED": "1"}),
+    "cgo-stripped": (("-ldflags=-linkmode=external -s -w",), {"CGO_ENABLED": "1"}),
+    "static-pie": (
+        ("-buildmode=pie", "-ldflags=-linkmode=external -extldflags=-static-pie"),
+        {"CGO_ENABLED": "1"},
+    ),
+    "noinline": (("-gcflags=-l",), {}),
+    "arm64": ((), {"GOARCH": "arm64"}),
+}
+"""Ways to build: flags of ``go build``, and variables of its environment."""
+
+
+@pytest.fixture(scope="session")
+def go() -> ModuleType:
+    """tests/go_toolchains.py."""
+    spec = importlib.util.spec_from_file_location("go_toolchains", HERE / "go_toolchains.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.fixture(scope="session")
+def go_program(go: ModuleType) -> Callable[..., Path]:
+    """Compiles a program of tests/programs/go: its name, a version of Go, a kind of `KINDS`."""
+
+    def compile(name: str, version: str, kind: str = "plain") -> Path:
+        flags, variables = KINDS[kind]
+        source = HERE / "programs/go" / f"{name}.go"
+        into = go.OUT / "made" / f"{name}-{version}-{kind}"
+        return Path(go.build(version, source, into, flags, **variables))
+
+    return compile
