@@ -21,19 +21,15 @@ call has the same one. From this follows which calls are over:
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from operator import attrgetter
 from typing import Protocol
 
-from lbtrace import wire
+from lbtrace import decode, wire
 from lbtrace.errors import CaptureError
 from lbtrace.model import (
     ENTRY,
     RETURN,
-    Argument,
     Batch,
     Call,
-    Datum,
     End,
     Event,
     Function,
@@ -41,18 +37,11 @@ from lbtrace.model import (
     Plan,
     Probe,
     Thread,
-    Unreadable,
-    Value,
-    Void,
 )
-from lbtrace.values import decoder
 
 MAX_RETURN_DEPTH = 64
 """Nested uretprobes of a task the kernel keeps: MAX_URETPROBE_DEPTH in
 ``include/linux/uprobes.h``."""
-
-FAULT = Unreadable("fault")
-"""A value whose memory the kernel program could not read."""
 
 
 class Visitor(Protocol):
@@ -114,7 +103,12 @@ class CallMatcher:
             self._visitor.thread(thread)
         stacks, probes = self._stacks, self._probes
         enter, leave = self._enter, self._leave
+        blobs, position = batch.blobs, 0
+        blob: bytes | memoryview = b""
         for event in wire.decode(batch):
+            if event.blob:
+                blob = blobs[position : position + event.blob]
+                position += event.blob
             stack = stacks.get(event.tid if not event.goroutine else (event.pid, event.goroutine))
             if stack is None or stack.pid != event.pid:
                 stack = self._new_stack(event)
@@ -127,9 +121,9 @@ class CallMatcher:
             if event.lost:
                 self._lose(stack, event)
             if event.kind == ENTRY:
-                enter(stack, decoding, event)
+                enter(stack, decoding, event, blob)
             elif event.kind == RETURN:
-                leave(stack, decoding, event)
+                leave(stack, decoding, event, blob)
 
     def finish(self) -> None:
         """End all calls that are still open."""
@@ -146,7 +140,9 @@ class CallMatcher:
         stack = self._stacks[key] = _Stack(event.pid)
         return stack
 
-    def _enter(self, stack: _Stack, decoding: _Decoding, event: Event) -> None:
+    def _enter(
+        self, stack: _Stack, decoding: _Decoding, event: Event, blob: bytes | memoryview
+    ) -> None:
         calls, frame = stack.calls, event.frame
         # A call of the frame that just returned would have returned with it.
         over = frame if frame > stack.returned else stack.returned + 1
@@ -164,7 +160,7 @@ class CallMatcher:
             event.time,
             frame,
             event.probe,
-            decoding.arguments(event),
+            decoding.arguments(event, blob),
             lost=event.lost,
             goroutine=event.goroutine,
         )
@@ -175,7 +171,9 @@ class CallMatcher:
         if depth < self._max_depth:
             self._visitor.entry(call)
 
-    def _leave(self, stack: _Stack, decoding: _Decoding, event: Event) -> None:
+    def _leave(
+        self, stack: _Stack, decoding: _Decoding, event: Event, blob: bytes | memoryview
+    ) -> None:
         calls, frame = stack.calls, event.frame
         if not calls or calls[-1].frame != frame or calls[-1].probe != event.probe:
             self._close_below(stack, frame)
@@ -184,7 +182,7 @@ class CallMatcher:
                 return
         stack.returned = frame
         call = calls.pop()
-        call.result = decoding.result(event)
+        call.result = decoding.result(event, blob)
         call.duration = event.time - call.start
         call.end = "returned"
         if call.depth < self._max_depth:
@@ -262,40 +260,9 @@ class _Decoding:
         self.name = function.name
         self.by_uretprobe = probe.kind == "call"
         self.returns = returns
-        self.arguments = _arguments(function.parameters)
-        self.result = _reader(function.result) if function.result else _nothing
+        self.arguments = decode.arguments(function.parameters, probe.fetches)
+        self.result = decode.result(function.result, probe.result_fetches)
 
     def same(self, other: _Decoding) -> bool:
         """Whether both are probes of the same function."""
         return self._index == other._index
-
-
-def _nothing(_: Event) -> None:
-    return None
-
-
-def _arguments(parameters: tuple[Value, ...]) -> Callable[[Event], tuple[Argument, ...]]:
-    """What makes the arguments of a call from its entry.
-
-    Functions with none and with one are given their own, for speed.
-    """
-    readers = [(parameter.name, _reader(parameter)) for parameter in parameters]
-    if not readers:
-        return lambda event: ()
-    if len(readers) == 1:
-        ((name, read),) = readers
-        return lambda event: (Argument(name, read(event)),)
-    return lambda event: tuple([Argument(name, read(event)) for name, read in readers])
-
-
-def _reader(value: Value) -> Callable[[Event], Datum]:
-    """What gets a value out of an event."""
-    if type(value.type) is Void:
-        return _nothing
-    if value.slot < 0:
-        unreadable = Unreadable(value.reason)
-        return lambda event: unreadable
-    fault = 1 << value.slot
-    slot = attrgetter(f"value{value.slot}")
-    decode = decoder(value.type)
-    return lambda event: FAULT if event.faults & fault else decode(slot(event))

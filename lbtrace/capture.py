@@ -24,8 +24,20 @@ from zlib import crc32
 
 import msgspec
 
+from lbtrace.decode import FIXED
 from lbtrace.errors import CaptureError, OutputError
-from lbtrace.model import Batch, Losses, Plan, Thread
+from lbtrace.model import (
+    Array,
+    Batch,
+    Float,
+    Losses,
+    Plan,
+    Pointer,
+    Record,
+    String,
+    Thread,
+    Value,
+)
 from lbtrace.wire import EVENT_SIZE
 
 MAGIC = b"\x89LBT\r\n\x1a\n"
@@ -34,6 +46,9 @@ ends, or stops at an end-of-file mark, spoils it."""
 
 VERSION = 1
 """Raised when an older reader could not make sense of a newer file."""
+
+DEPTH = 32
+"""Members within members that a value may have."""
 
 _HEADER = Struct("<8sI")
 _CHUNK = Struct("<4sII")
@@ -243,11 +258,31 @@ def _fault(plan: Plan) -> str:
     for probe in plan.probes:
         if not 0 <= probe.function < len(plan.functions):
             return f"a probe names function {probe.function} of {len(plan.functions)}"
-    for function in plan.functions:
-        results = () if function.result is None else (function.result,)
-        for value in (*function.parameters, *results):
-            if not -1 <= value.slot <= 5:
-                return f"{function.name} has a value in slot {value.slot}"
-            if not 1 <= getattr(value.type, "size", 1) <= 8:
-                return f"{function.name} has a value of an impossible size"
+        function = plan.functions[probe.function]
+        for values, fetches in (
+            (function.parameters, probe.fetches),
+            ((function.result,) if function.result else (), probe.result_fetches),
+        ):
+            for value in values:
+                if fault := _value_fault(value, max(FIXED, len(fetches)), DEPTH):
+                    return f"{function.name} has a value {fault}"
+    return ""
+
+
+def _value_fault(value: Value, slots: int, depth: int) -> str:
+    """What is wrong with a value that has ``slots`` slots to choose from; empty if nothing."""
+    if depth < 0:
+        return "that is nested too deeply"
+    for member in value.members:
+        if fault := _value_fault(member, slots, depth - 1):
+            return fault
+    composed = isinstance(value.type, Record | Array | Pointer)
+    if not -1 <= value.slot < slots:
+        return f"in slot {value.slot}"
+    sizes = (2, 4, 8) if isinstance(value.type, Float) else range(1, 9)
+    scalar = not isinstance(value.type, Record | Array | String)
+    if (value.members and not composed) or (scalar and getattr(value.type, "size", 1) not in sizes):
+        return "of an impossible size"
+    if value.offset not in range(1 << 20) or not 0 <= value.bit_offset + value.bit_size <= 64:
+        return "at an impossible place"
     return ""

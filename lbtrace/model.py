@@ -38,10 +38,71 @@ class Boolean(Struct, frozen=True, tag="boolean"):
 
 
 class Pointer(Struct, frozen=True, tag="pointer"):
-    """An address, shown in hexadecimal. ``name`` is the whole type: ``char *``."""
+    """An address, shown in hexadecimal. ``name`` is the whole type: ``char *``.
+
+    ``target`` is the type of what lies there, as far as it was looked into.
+    """
 
     name: str
     size: int = 8
+    target: Type | None = None
+
+
+class Float(Struct, frozen=True, tag="float"):
+    """A floating-point number of ``size`` bytes: IEEE 754 binary16, 32 or 64."""
+
+    name: str
+    size: int
+
+
+class Enumeration(Struct, frozen=True, tag="enumeration"):
+    """An integer whose ``values`` have names."""
+
+    name: str
+    size: int
+    signed: bool
+    values: tuple[tuple[int, str], ...] = ()
+
+
+class Member(Struct, frozen=True):
+    """A member of a record: ``offset`` in bytes from its start.
+
+    A bit field has a ``bit_size``; it begins ``bit_offset`` bits above the
+    lowest bit of the byte at ``offset``.
+    """
+
+    name: str
+    type: Type
+    offset: int
+    bit_offset: int = 0
+    bit_size: int = 0
+
+
+class Record(Struct, frozen=True, tag="record"):
+    """A struct, union or class. ``members`` may be empty where nobody looked."""
+
+    name: str
+    size: int
+    members: tuple[Member, ...] = ()
+
+
+class Array(Struct, frozen=True, tag="array"):
+    """``count`` elements, one behind the other."""
+
+    name: str
+    size: int
+    element: Type
+    count: int
+
+
+class String(Struct, frozen=True, tag="string"):
+    """Text, however it is kept. Where ``pointer`` and ``length`` are not
+    negative it is a record with those two words, at these offsets."""
+
+    name: str
+    size: int = 8
+    pointer: int = -1
+    length: int = -1
 
 
 class Void(Struct, frozen=True, tag="void"):
@@ -54,7 +115,19 @@ class Opaque(Struct, frozen=True, tag="opaque"):
     name: str
 
 
-Type: TypeAlias = Integer | Character | Boolean | Pointer | Void | Opaque
+Type: TypeAlias = (
+    Integer
+    | Character
+    | Boolean
+    | Pointer
+    | Float
+    | Enumeration
+    | Record
+    | Array
+    | String
+    | Void
+    | Opaque
+)
 """The type of a value, as a tagged union: a new kind of type is a new struct."""
 
 LONG = Integer("long", 8, True)
@@ -105,14 +178,21 @@ class Condition(Struct, frozen=True):
 class Value(Struct, frozen=True):
     """A parameter or a result: its name, its type, and its slot in an event.
 
-    ``slot`` indexes `Event.values`; -1 says that the value cannot be read,
-    and ``reason`` why (``float in xmm0``).
+    ``slot`` is the number of a fetch of the probe; -1 says that the value
+    cannot be read, and ``reason`` why (``float in xmm0``). The value begins
+    ``offset`` bytes into what was fetched; of a bit field, ``bit_size`` bits
+    from ``bit_offset`` on. The ``members`` of a record, the elements of an
+    array and what a pointer leads to are values of their own.
     """
 
     name: str
     type: Type
     slot: int = -1
     reason: str = ""
+    offset: int = 0
+    bit_offset: int = 0
+    bit_size: int = 0
+    members: tuple[Value, ...] = ()
 
 
 # -------------------------------------------------------- between elf and arch
@@ -277,8 +357,11 @@ class Event(Struct, gc=False):
     function's entry and so names the call. ``goroutine`` is 0 outside Go.
     ``kind`` is `ENTRY` or `RETURN`; bit *n* of ``faults`` says that value *n*
     could not be read. ``lost`` counts the events this thread lost just before
-    this one. ``blob`` is the length of the bytes that accompany the event.
-    The values are raw registers or memory, zero-extended to 64 bits.
+    this one. ``blob`` is the length of the bytes that accompany the event:
+    the values behind the sixth, eight bytes each, then the strings and bytes,
+    in the order of their fetches. The values are raw registers or memory,
+    zero-extended to 64 bits; of a string the number of its bytes in the blob
+    in the low half, its true length (2**32 - 1: unknown) in the high half.
     """
 
     time: int
@@ -368,19 +451,62 @@ class Char(str):
     __slots__ = ()
 
 
+class Constant(str):
+    """The value of an enumeration, by name."""
+
+    __slots__ = ()
+
+
+class Text(Struct, frozen=True):
+    """The value of a string: its bytes, as far as they were read, and its true
+    length in bytes; None where it goes on and nobody knows how far."""
+
+    data: bytes
+    length: int | None
+
+    @property
+    def cut(self) -> bool:
+        """Whether there is more of it."""
+        return self.length != len(self.data)
+
+
+class Fields(Struct, frozen=True):
+    """The value of a record."""
+
+    type: str
+    fields: tuple[Argument, ...]
+
+
+class Elements(Struct, frozen=True):
+    """The value of an array: its first elements, and how many follow."""
+
+    elements: tuple[Datum, ...]
+    more: int = 0
+
+
+class Referent(Struct, frozen=True):
+    """The value of a pointer that was followed: where it leads, and what is there."""
+
+    address: Address
+    value: Datum
+
+
 class Unreadable(Struct, frozen=True):
     """Stands for a value that could not be read. ``reason`` may be empty."""
 
     reason: str = ""
 
 
-Datum: TypeAlias = bool | int | str | Unreadable | None
-"""A decoded value: ``int``, ``bool``, `Address`, `Char`, `Unreadable`; None is
-the result of a function without one."""
+Datum: TypeAlias = (
+    bool | int | float | str | Text | Fields | Elements | Referent | Unreadable | None
+)
+"""A decoded value: ``int``, ``float``, ``bool``, `Address`, `Char`, `Constant`,
+`Text`, `Fields`, `Elements`, `Referent`, `Unreadable`; None is the result of a
+function without one."""
 
 
 class Argument(Struct, frozen=True):
-    """An argument of a call, by name."""
+    """An argument of a call, or a member of a record, by name."""
 
     name: str
     value: Datum

@@ -9,10 +9,21 @@ is a new row in `_DECODERS`.
 from __future__ import annotations
 
 from collections.abc import Callable
+from struct import Struct
 from typing import Any, TypeAlias
 
 from lbtrace import model
-from lbtrace.model import Address, Char, Datum, Unreadable
+from lbtrace.model import (
+    Address,
+    Char,
+    Constant,
+    Datum,
+    Elements,
+    Fields,
+    Referent,
+    Text,
+    Unreadable,
+)
 
 Decoder: TypeAlias = Callable[[int], Datum]
 """A raw, zero-extended 64-bit slot to the value it holds."""
@@ -30,9 +41,11 @@ def decoder(type_: model.Type) -> Decoder:
 def text(datum: Datum) -> str:
     """A value as the source would write it.
 
-    Integers are decimal, truth values ``true`` and ``false``, characters
-    quoted and escaped as in C, addresses hexadecimal; a value that could not
-    be read is ``?``, or its reason in angle brackets; no value is ``void``.
+    Integers are decimal, truth values ``true`` and ``false``, characters and
+    strings quoted and escaped as in C, addresses hexadecimal, records in
+    braces, arrays in brackets; a value that could not be read is ``?``, or
+    its reason in angle brackets; no value is ``void``. A string that goes on
+    ends with ``…`` and, where it is known, its true length.
     """
     if type(datum) is int:
         return str(datum)
@@ -68,6 +81,28 @@ def _pointer(type_: model.Pointer) -> Decoder:
     return lambda raw: Address(raw & mask)
 
 
+def _float(type_: model.Float) -> Decoder:
+    layout = _FLOATS[type_.size]
+    mask = (1 << 8 * type_.size) - 1
+
+    def decode(raw: int) -> Datum:
+        number: float = layout.unpack((raw & mask).to_bytes(type_.size, "little"))[0]
+        return number
+
+    return decode
+
+
+def _enumeration(type_: model.Enumeration) -> Decoder:
+    integer = _integer(model.Integer(type_.name, type_.size, type_.signed))
+    names: dict[Datum, Datum] = {n: Constant(name) for n, name in reversed(type_.values)}
+
+    def decode(raw: int) -> Datum:
+        number = integer(raw)
+        return names.get(number, number)
+
+    return decode
+
+
 def _void(_: model.Void) -> Decoder:
     return lambda raw: None
 
@@ -77,11 +112,15 @@ def _opaque(_: model.Opaque) -> Decoder:
     return lambda raw: unknown
 
 
+_FLOATS = {2: Struct("<e"), 4: Struct("<f"), 8: Struct("<d")}
+
 _DECODERS: dict[type, Callable[[Any], Decoder]] = {
     model.Integer: _integer,
     model.Character: _character,
     model.Boolean: _boolean,
     model.Pointer: _pointer,
+    model.Float: _float,
+    model.Enumeration: _enumeration,
     model.Void: _void,
     model.Opaque: _opaque,
 }
@@ -96,27 +135,72 @@ _ESCAPES = {
     "\v": r"\v",
     "\f": r"\f",
     "\r": r"\r",
-    "'": r"\'",
     "\\": r"\\",
 }
 
 
-def _char_text(char: str) -> str:
+def escaped(char: str, quote: str) -> str:
+    """A character as C writes it between ``quote`` marks."""
     if char in _ESCAPES:
-        return f"'{_ESCAPES[char]}'"
+        return _ESCAPES[char]
+    if char == quote:
+        return "\\" + char
     if char.isprintable():
-        return f"'{char}'"
+        return char
     code = ord(char)
+    if 0xDC80 <= code <= 0xDCFF:
+        return f"\\x{code - 0xDC00:02x}"  # a byte that is not UTF-8
     if code < 0x100:
-        return f"'\\x{code:02x}'"
-    return f"'\\u{code:04x}'" if code < 0x10000 else f"'\\U{code:08x}'"
+        return f"\\x{code:02x}"
+    return f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
+
+
+def characters(string: Text) -> str:
+    """The characters of a string; bytes that are not UTF-8 become the lone
+    surrogates U+DC80 to U+DCFF. Of a character that was cut nothing is left."""
+    data = string.data
+    if string.cut:
+        for back in range(1, min(4, len(data)) + 1):
+            if data[-back] >= 0xC0:  # the first byte of a longer character
+                needed = 2 if data[-back] < 0xE0 else 3 if data[-back] < 0xF0 else 4
+                data = data[:-back] if needed > back else data
+                break
+            if data[-back] < 0x80:
+                break
+    return data.decode("utf-8", "surrogateescape")
+
+
+def _text_text(string: Text) -> str:
+    inside = characters(string)
+    if not inside.isascii() or not inside.isprintable() or '"' in inside or "\\" in inside:
+        inside = "".join([escaped(c, '"') for c in inside])
+    if not string.cut:
+        return f'"{inside}"'
+    known = "" if string.length is None else f" ({string.length:,} bytes)"
+    return f'"{inside}"…{known}'
+
+
+def _fields_text(value: Fields) -> str:
+    members = [f"{f.name}={text(f.value)}" if f.name else text(f.value) for f in value.fields]
+    return f"{{{', '.join(members)}}}"
+
+
+def _elements_text(value: Elements) -> str:
+    shown = [text(e) for e in value.elements]
+    return f"[{', '.join([*shown, '…'] if value.more else shown)}]"
 
 
 _TEXTS: dict[type, Callable[[Any], str]] = {
     int: str,
     bool: lambda value: "true" if value else "false",
     Address: lambda value: f"{value:#x}",
-    Char: _char_text,
+    float: repr,
+    Char: lambda value: f"'{escaped(value, chr(39))}'",
+    Constant: str,
+    Text: _text_text,
+    Fields: _fields_text,
+    Elements: _elements_text,
+    Referent: lambda value: f"&{text(value.value)}",
     str: ascii,
     Unreadable: lambda value: f"<{value.reason}>" if value.reason else "?",
     type(None): lambda value: "void",

@@ -1,0 +1,255 @@
+"""Events to values: what was fetched, put together as the plan says.
+
+A probe's values are worked out once, into functions that take an event and
+the bytes that accompany it. Registers and integers are in the event itself
+(`Event`), or lead its bytes from the seventh on; strings and pieces of memory
+follow, one behind the other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from operator import attrgetter
+from struct import Struct
+from typing import TypeAlias
+
+from lbtrace.model import (
+    Address,
+    Argument,
+    Array,
+    Datum,
+    Elements,
+    Event,
+    Fetch,
+    Fields,
+    Pointer,
+    Record,
+    Referent,
+    String,
+    Text,
+    Unreadable,
+    Value,
+    Void,
+)
+from lbtrace.values import decoder
+
+FIXED = 6
+"""Values in the fixed part of an event: ``LBT_VALUES`` in bpf_src/lbtrace.h."""
+
+UNKNOWN_LENGTH = 0xFFFF_FFFF
+
+FAULT = Unreadable("fault")
+"""A value whose memory the kernel program could not read."""
+
+NOT_READ = Unreadable("not read")
+"""A part of a value that lies behind what was fetched."""
+
+Arguments: TypeAlias = Callable[[Event, "bytes | memoryview"], tuple[Argument, ...]]
+Result: TypeAlias = Callable[[Event, "bytes | memoryview"], Datum]
+
+
+class _Fetched:
+    """What an event brought, by slot: words, and for those that are in memory their bytes."""
+
+    __slots__ = ("faults", "pieces", "words")
+
+    def __init__(
+        self, words: Sequence[int], pieces: dict[int, bytes | memoryview], faults: int
+    ) -> None:
+        self.words = words
+        self.pieces = pieces
+        self.faults = faults
+
+
+_Reader: TypeAlias = Callable[[_Fetched], Datum]
+_FIXED_WORDS = attrgetter(*[f"value{n}" for n in range(FIXED)])
+
+
+def arguments(parameters: tuple[Value, ...], fetches: tuple[Fetch, ...]) -> Arguments:
+    """What makes the arguments of a call from its entry.
+
+    ``fetches`` are those of the probe; for a slot without one the event's
+    word is taken as it is. Functions with none and with one simple argument
+    are given their own, for speed.
+    """
+    if not parameters:
+        return lambda event, blob: ()
+    if _is_plain(parameters, fetches):
+        readers = [(value.name, _plain_reader(value)) for value in parameters]
+        if len(readers) == 1:
+            ((only, read),) = readers
+            return lambda event, blob: (Argument(only, read(event)),)
+        return lambda event, blob: tuple([Argument(name, read(event)) for name, read in readers])
+    gather = _gatherer(fetches)
+    made = [(value.name, _reader(value, fetches)) for value in parameters]
+
+    def all_of(event: Event, blob: bytes | memoryview) -> tuple[Argument, ...]:
+        fetched = gather(event, blob)
+        return tuple([Argument(name, read(fetched)) for name, read in made])
+
+    return all_of
+
+
+def result(value: Value | None, fetches: tuple[Fetch, ...]) -> Result:
+    """What makes the result of a call from its return."""
+    if value is None or type(value.type) is Void:
+        return lambda event, blob: None
+    if _is_plain((value,), fetches):
+        plain = _plain_reader(value)
+        return lambda event, blob: plain(event)
+    gather, read = _gatherer(fetches), _reader(value, fetches)
+    return lambda event, blob: read(gather(event, blob))
+
+
+def _is_plain(values: tuple[Value, ...], fetches: tuple[Fetch, ...]) -> bool:
+    """Whether every value is a word in the fixed part of an event."""
+    return all(
+        value.slot < FIXED
+        and not (value.members or value.offset or value.bit_size)
+        and not _in_memory(value.slot, fetches)
+        for value in values
+    )
+
+
+def _in_memory(slot: int, fetches: tuple[Fetch, ...]) -> bool:
+    return 0 <= slot < len(fetches) and fetches[slot].read in ("string", "bytes")
+
+
+def _plain_reader(value: Value) -> Callable[[Event], Datum]:
+    if value.slot < 0:
+        unreadable = Unreadable(value.reason)
+        return lambda event: unreadable
+    fault = 1 << value.slot
+    word = attrgetter(f"value{value.slot}")
+    decode = decoder(value.type)
+    return lambda event: FAULT if event.faults & fault else decode(word(event))
+
+
+def _gatherer(fetches: tuple[Fetch, ...]) -> Callable[[Event, bytes | memoryview], _Fetched]:
+    beyond = Struct(f"<{max(0, len(fetches) - FIXED)}Q")
+    in_memory = [slot for slot in range(len(fetches)) if _in_memory(slot, fetches)]
+
+    def gather(event: Event, blob: bytes | memoryview) -> _Fetched:
+        words = _FIXED_WORDS(event)
+        position = beyond.size
+        faults = event.faults
+        if position > len(blob):  # damaged
+            return _Fetched(words, {}, (1 << len(fetches)) - 1)
+        if position:
+            words += beyond.unpack_from(blob)
+        pieces: dict[int, bytes | memoryview] = {}
+        for slot in in_memory:
+            if not faults >> slot & 1:
+                size = words[slot] & 0xFFFF_FFFF
+                pieces[slot] = blob[position : position + size]
+                position += size
+        return _Fetched(words, pieces, faults)
+
+    return gather
+
+
+def _reader(value: Value, fetches: tuple[Fetch, ...]) -> _Reader:
+    """What gets a value out of what was fetched."""
+    if value.members:
+        return _COMPOSERS[type(value.type)](value, fetches)
+    if value.slot < 0:
+        unreadable = Unreadable(value.reason)
+        return lambda fetched: unreadable
+    if isinstance(value.type, String):
+        return _string_reader(value.slot)
+    return _scalar_reader(value, _in_memory(value.slot, fetches))
+
+
+def _string_reader(slot: int) -> _Reader:
+    fault = 1 << slot
+
+    def read(fetched: _Fetched) -> Datum:
+        word = fetched.words[slot]
+        if fetched.faults & fault:
+            # The word is then the address. No string is at the null pointer.
+            return FAULT if word else Address(0)
+        length = word >> 32
+        known = None if length == UNKNOWN_LENGTH else length
+        return Text(bytes(fetched.pieces.get(slot, b"")), known)
+
+    return read
+
+
+def _scalar_reader(value: Value, in_memory: bool) -> _Reader:
+    slot, fault, offset = value.slot, 1 << value.slot, value.offset
+    size = getattr(value.type, "size", 8)
+    decode = decoder(value.type)
+    low, mask = 0, 0
+    sign = 0
+    if value.bit_size:
+        low, mask = value.bit_offset, (1 << value.bit_size) - 1
+        size = -(-(low + value.bit_size) // 8)
+        sign = 1 << value.bit_size - 1 if getattr(value.type, "signed", False) else 0
+
+    def read(fetched: _Fetched) -> Datum:
+        if fetched.faults & fault:
+            return FAULT
+        if in_memory:
+            piece = fetched.pieces.get(slot, b"")[offset : offset + size]
+            if len(piece) < size:
+                return NOT_READ
+            raw = int.from_bytes(piece, "little")
+        else:
+            raw = fetched.words[slot] >> 8 * offset
+        if mask:
+            raw = raw >> low & mask
+            raw = (raw ^ sign) - sign & (1 << 64) - 1
+        return decode(raw)
+
+    return read
+
+
+def _record_reader(value: Value, fetches: tuple[Fetch, ...]) -> _Reader:
+    readers = [(member.name, _reader(member, fetches)) for member in value.members]
+    name = value.type.name if isinstance(value.type, Record) else ""
+
+    def read(fetched: _Fetched) -> Datum:
+        fields = tuple([Argument(name, read(fetched)) for name, read in readers])
+        return _whole(Fields(name, fields), [field.value for field in fields])
+
+    return read
+
+
+def _array_reader(value: Value, fetches: tuple[Fetch, ...]) -> _Reader:
+    readers = [_reader(member, fetches) for member in value.members]
+    count = value.type.count if isinstance(value.type, Array) else len(readers)
+
+    def read(fetched: _Fetched) -> Datum:
+        elements = tuple([read(fetched) for read in readers])
+        return _whole(Elements(elements, count - len(elements)), elements)
+
+    return read
+
+
+def _pointer_reader(value: Value, fetches: tuple[Fetch, ...]) -> _Reader:
+    """A pointer that leads nowhere is still an address."""
+    address = _scalar_reader(value, _in_memory(value.slot, fetches))
+    target = _reader(value.members[0], fetches)
+
+    def read(fetched: _Fetched) -> Datum:
+        where, what = address(fetched), target(fetched)
+        if isinstance(where, Address) and not isinstance(what, Unreadable):
+            return Referent(where, what)
+        return where
+
+    return read
+
+
+def _whole(composed: Datum, parts: Sequence[Datum]) -> Datum:
+    """``composed``, or why none of its ``parts`` could be read."""
+    first = parts[0]
+    if isinstance(first, Unreadable) and all(part == first for part in parts):
+        return first
+    return composed
+
+
+_COMPOSERS: dict[type, Callable[[Value, tuple[Fetch, ...]], _Reader]] = {
+    Record: _record_reader,
+    Array: _array_reader,
+    Pointer: _pointer_reader,
+}
