@@ -5,8 +5,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
-from typing import Protocol
+from collections.abc import Callable, Collection, Sequence
+from typing import Literal, Protocol, TypeAlias
 
 from msgspec import Struct
 
@@ -41,6 +41,30 @@ class Code(Struct, frozen=True):
     limit: int
 
 
+ExitKind: TypeAlias = Literal["return", "tail"]
+"""A return to the caller, or a jump to another function that returns in its place."""
+
+
+class Exit(Struct, frozen=True):
+    """An instruction by which a function is left.
+
+    The stack pointer is there what it was at entry.
+    """
+
+    kind: ExitKind
+    site: Site
+
+
+class Exits(Struct, frozen=True):
+    """How a function is left: ``exits``, in the order of their addresses.
+
+    ``hidden`` tells the further ways out that no probe can watch.
+    """
+
+    exits: tuple[Exit, ...]
+    hidden: tuple[str, ...] = ()
+
+
 class Planner(Protocol):
     """Chooses the places of probes. One object serves any number of functions."""
 
@@ -52,6 +76,17 @@ class Planner(Protocol):
         """
 
 
+class ExitFinder(Protocol):
+    """Finds where functions are left. One object serves any number of them."""
+
+    def exits(self, parts: Sequence[Code], more: Callable[[int], Code | None]) -> Exits:
+        """Where the function with the code ``parts`` is left; it begins with the first.
+
+        ``more`` is asked for the code at an address outside of them that the
+        function jumps to: None says that another function begins there.
+        """
+
+
 class Architecture(Protocol):
     """What `amd64` and `arm64` both offer."""
 
@@ -60,6 +95,9 @@ class Architecture(Protocol):
 
     def planner(self) -> Planner:
         """A chooser of places."""
+
+    def exit_finder(self) -> ExitFinder:
+        """A finder of the places at which functions are left."""
 
 
 def of(machine: str) -> Architecture:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from lbtrace.arch import Passing, Planner
+from lbtrace.arch import ExitFinder, Passing, Planner
 from lbtrace.model import Fetch, Formal, Opaque, Prototype, Scalar, Value, Void
 
 ARGUMENTS = ("di", "si", "dx", "cx", "r8", "r9")
@@ -32,6 +32,13 @@ def planner() -> Planner:
     from lbtrace.arch.amd64_sites import Amd64Planner  # late: imports iced-x86
 
     return Amd64Planner()
+
+
+def exit_finder() -> ExitFinder:
+    """A finder of the places at which x86-64 functions are left."""
+    from lbtrace.arch.amd64_returns import Amd64ExitFinder  # late: imports iced-x86
+
+    return Amd64ExitFinder()
 
 
 def passing(prototype: Prototype, limit: int) -> Passing:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from lbtrace.arch import Code, Passing, Planner
+from lbtrace.arch import Code, ExitFinder, Passing, Planner
 from lbtrace.model import Fetch, Opaque, Prototype, Site, Value, Void
 
 ARGUMENTS = tuple(f"x{n}" for n in range(8))
@@ -31,6 +31,13 @@ class Arm64Planner:
 def planner() -> Planner:
     """A chooser of probe places in arm64 code."""
     return Arm64Planner()
+
+
+def exit_finder() -> ExitFinder:
+    """A finder of the places at which arm64 functions are left."""
+    from lbtrace.arch.arm64_returns import Arm64ExitFinder
+
+    return Arm64ExitFinder()
 
 
 def passing(prototype: Prototype, limit: int) -> Passing:

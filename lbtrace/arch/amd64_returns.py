@@ -1,0 +1,253 @@
+"""Where an x86-64 function is left: its ``ret`` instructions and the jumps to other functions.
+
+The function's code is followed from its first instruction along every direct
+jump, into the parts that compilers split off. What is not reached that way
+(targets of jump tables, landing pads of exceptions) is entered at the first
+byte nothing reached, as a linear disassembler would; bytes that make no
+sense there, or run into the midst of known instructions, are data.
+
+The distance of the stack pointer from its value at entry is tracked, since a
+tail call happens where it is zero again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+import iced_x86
+from iced_x86 import Decoder, FlowControl, Instruction, Mnemonic, OpKind, Register
+
+from lbtrace.arch import Code, Exit, ExitKind, Exits
+from lbtrace.arch.amd64_sites import is_emulated_branch, is_refused
+from lbtrace.arch.amd64_stack import ENTRY, UNKNOWN, Stack
+from lbtrace.model import Site
+
+PARTS = 64
+"""Parts of one function that are followed, at most."""
+
+LINEAR = "reached through a jump table or an exception, or not at all"
+"""The reason of a site that only linear decoding found."""
+
+_GOES_ON = frozenset(
+    {FlowControl.NEXT, FlowControl.CALL, FlowControl.INDIRECT_CALL, FlowControl.INTERRUPT}
+)
+_BRANCHES_OFF = frozenset({FlowControl.CONDITIONAL_BRANCH, FlowControl.XBEGIN_XABORT_XEND})
+_JUMPS = _BRANCHES_OFF | {FlowControl.UNCONDITIONAL_BRANCH}
+_TRANSACTIONS = frozenset({Mnemonic.XABORT, Mnemonic.XEND})
+_PADDING = frozenset({Mnemonic.NOP, Mnemonic.INT3})
+_HISTORY = 8
+
+
+class _Way(NamedTuple):
+    """An instruction to go on from."""
+
+    address: int
+    stack: Stack
+
+
+class Amd64ExitFinder:
+    """Finds the exits of functions; keeps the formatter between them."""
+
+    def __init__(self) -> None:
+        self._formatter = iced_x86.FastFormatter()
+
+    def exits(self, parts: Sequence[Code], more: Callable[[int], Code | None]) -> Exits:
+        """See `lbtrace.arch.ExitFinder.exits`."""
+        body = _Body(parts, more)
+        body.follow(_Way(parts[0].address, ENTRY))
+        direct = len(body.found)
+        body.enter_gaps()
+        for jump in body.doubtful:
+            if body.unreached:
+                body.hidden.append(f"the jump at {jump.ip:#x} may leave the function or not")
+            else:  # nothing is left in the function that it could lead to
+                body.found.append((jump, "tail"))
+        found: list[Exit] = []
+        for number, (instruction, kind) in enumerate(body.found):
+            raw, offset = body.raw(instruction)
+            if is_refused(raw):
+                body.hidden.append(f"the kernel refuses a probe at {instruction.ip:#x}")
+                continue
+            reason = "" if number < direct or kind == "tail" else LINEAR
+            shown, cheap = self._formatter.format(instruction), is_emulated_branch(raw)
+            found.append(Exit(kind, Site(instruction.ip, offset, 0, shown, cheap, reason)))
+        found.sort(key=lambda exit: exit.site.address)
+        return Exits(tuple(found), tuple(dict.fromkeys(body.hidden)))
+
+
+class _Body:
+    """The code of a function as far as it is known.
+
+    ``found`` are the exits, ``doubtful`` the indirect jumps that may be
+    exits, ``hidden`` tells ways out that no probe can watch. ``unreached``
+    says that there is code that no direct jump leads to.
+    """
+
+    def __init__(self, parts: Sequence[Code], more: Callable[[int], Code | None]) -> None:
+        self.found: list[tuple[Instruction, ExitKind]] = []
+        self.doubtful: list[Instruction] = []
+        self.hidden: list[str] = []
+        self.unreached = False
+        self._more = more
+        self._whole = list(parts)
+        self._parts: list[Code] = []
+        self._decoders: list[Decoder] = []
+        self._seen: dict[int, int] = {}
+        self._current: Code | None = None
+        for part in parts:
+            self._add(part)
+
+    def part(self, address: int) -> Code | None:
+        """The part that holds ``address``."""
+        for part in self._parts:
+            if part.address <= address < part.address + len(part.code):
+                return part
+        return None
+
+    def raw(self, instruction: Instruction) -> tuple[bytes, int]:
+        """The bytes of an instruction, and their position in the file."""
+        part = self.part(instruction.ip)
+        assert part is not None
+        into = instruction.ip - part.address
+        return part.code[into : into + instruction.len], part.offset + into
+
+    def follow(self, way: _Way) -> bool:
+        """Follow the code from ``way`` on; false where it turns out not to be code."""
+        ways = [way]
+        sense = True
+        while ways:
+            way = ways.pop()
+            if way.address not in self._seen:
+                sense &= self._run(way, ways)
+        return sense
+
+    def enter_gaps(self) -> None:
+        """Follow what was not reached, from its first byte on."""
+        for part in self._whole:
+            address, end = part.address, part.address + len(part.code)
+            while address < end:
+                if address in self._seen:
+                    address = self._seen[address]
+                    continue
+                known = len(self.found), len(self.doubtful), len(self.hidden)
+                if self._is_code(part, address) and self.follow(_Way(address, UNKNOWN)):
+                    continue
+                del self.found[known[0] :], self.doubtful[known[1] :], self.hidden[known[2] :]
+                address = self._next_known(address, end)
+
+    def _is_code(self, part: Code, address: int) -> bool:
+        """Whether straight decoding from ``address`` meets only whole instructions
+        and does not run into the midst of a known one."""
+        for instruction in self._decoder(part, address):
+            ip = instruction.ip
+            if ip in self._seen:
+                break
+            inside = range(ip + 1, ip + instruction.len)
+            if instruction.is_invalid or not self._seen.keys().isdisjoint(inside):
+                return False
+            self.unreached |= instruction.mnemonic not in _PADDING
+            if instruction.flow_control not in _GOES_ON:
+                break
+        return True
+
+    def _next_known(self, address: int, end: int) -> int:
+        while address < end and address not in self._seen:
+            address += 1
+        return address
+
+    def _add(self, part: Code) -> None:
+        self._parts.append(part)
+        self._decoders.append(Decoder(64, part.code, ip=part.address))
+
+    def _decoder(self, part: Code, address: int) -> Decoder:
+        decoder = self._decoders[self._parts.index(part)]
+        decoder.position = address - part.address
+        decoder.ip = address
+        return decoder
+
+    def _run(self, way: _Way, ways: list[_Way]) -> bool:
+        """Follow one straight line to its end, and note where it branches."""
+        part = self.part(way.address)
+        if part is None:
+            return True
+        seen, stack = self._seen, way.stack
+        history: list[Instruction] = []
+        for instruction in self._decoder(part, way.address):
+            ip = instruction.ip
+            if ip in seen:
+                return True
+            if instruction.is_invalid:
+                return False
+            seen[ip] = instruction.next_ip
+            flow = instruction.flow_control
+            if flow == FlowControl.NEXT:
+                stack = stack.behind(instruction)
+                history.append(instruction)
+            elif flow not in _GOES_ON:
+                self._branch(instruction, stack, history, ways)
+                if flow not in _BRANCHES_OFF:
+                    return True
+        return True
+
+    def _branch(
+        self, instruction: Instruction, stack: Stack, history: list[Instruction], ways: list[_Way]
+    ) -> None:
+        flow = instruction.flow_control
+        if flow == FlowControl.RETURN:
+            if instruction.mnemonic == Mnemonic.RET:
+                self.found.append((instruction, "return"))
+            else:
+                self.hidden.append(f"the return at {instruction.ip:#x} is no near return")
+        elif flow == FlowControl.INDIRECT_BRANCH:
+            self._indirect(instruction, stack, history[-_HISTORY:])
+        elif flow in _JUMPS and instruction.mnemonic not in _TRANSACTIONS:
+            self._jump(instruction, stack, ways)
+
+    def _jump(self, instruction: Instruction, stack: Stack, ways: list[_Way]) -> None:
+        if instruction.op0_kind != OpKind.NEAR_BRANCH64:
+            self.hidden.append(f"the jump at {instruction.ip:#x} is a far jump")
+            return
+        target = instruction.near_branch_target
+        if self.part(target) is None:
+            part = self._more(target) if len(self._parts) < PARTS else None
+            if part is None:
+                self._leave(instruction, target)
+                return
+            self._add(part)
+        ways.append(_Way(target, stack))
+
+    def _leave(self, instruction: Instruction, target: int) -> None:
+        if instruction.flow_control == FlowControl.UNCONDITIONAL_BRANCH:
+            self.found.append((instruction, "tail"))
+        else:  # a probe there would fire whether it jumps or not
+            self.hidden.append(
+                f"the conditional jump at {instruction.ip:#x} leaves for {target:#x}"
+            )
+
+    def _indirect(
+        self, instruction: Instruction, stack: Stack, history: Sequence[Instruction]
+    ) -> None:
+        if stack.pointer or _is_switch(instruction, history):
+            return
+        if stack.pointer is None:
+            self.hidden.append(f"the jump at {instruction.ip:#x} may leave the function")
+        else:
+            self.doubtful.append(instruction)
+
+
+def _is_switch(jump: Instruction, history: Sequence[Instruction]) -> bool:
+    """Whether an indirect jump is that of a ``switch``.
+
+    ``notrack`` is only for those (gcc's -fcf-protection); else the target is
+    the sum of a table's address and its entry.
+    """
+    if jump.segment_prefix == Register.DS:
+        return True
+    for instruction in reversed(history):
+        if (
+            instruction.op0_kind == OpKind.REGISTER
+            and instruction.op0_register == jump.op0_register
+        ):
+            return bool(instruction.mnemonic == Mnemonic.ADD)
+    return False

@@ -1,0 +1,153 @@
+"""Where functions are left, judged by objdump and by what the compiler was told to write."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from bisect import bisect_left
+from pathlib import Path
+
+import pytest
+
+from lbtrace import arch
+from lbtrace.arch import Code
+from lbtrace.elf import symbols
+from lbtrace.elf.image import Image
+
+RETURN = re.compile(r"^\s*([0-9a-f]+):\t(?:[0-9a-f]{2} )+\s*\t(?:(?:bnd|repz|rep) )*ret\b")
+
+FORMS = r"""
+    .text
+    .globl plain, repeated, popping, tailing, through, switched, held, with_data, after
+    .type plain, @function
+plain:
+    ret
+    .size plain, .-plain
+    .type repeated, @function
+repeated:
+    test %edi, %edi
+    je 1f
+    repz ret
+1:  bnd ret
+    .size repeated, .-repeated
+    .type popping, @function
+popping:
+    ret $8
+    .size popping, .-popping
+    .type tailing, @function
+tailing:
+    push %rbx
+    test %edi, %edi
+    pop %rbx
+    jne 1f
+    jmp elsewhere@PLT
+1:  ret
+    .size tailing, .-tailing
+    .type through, @function
+through:
+    sub $24, %rsp
+    mov (%rdi), %rax
+    add $24, %rsp
+    jmp *16(%rax)
+    .size through, .-through
+    .type switched, @function
+switched:
+    lea table(%rip), %rdx
+    movslq (%rdx,%rdi,4), %rax
+    add %rdx, %rax
+    jmp *%rax
+2:  mov $1, %eax
+    ret
+3:  mov $2, %eax
+    ret
+    .size switched, .-switched
+    .type held, @function
+held:
+    push %rbp
+    mov %rsp, %rbp
+    and $-32, %rsp
+    sub $64, %rsp
+    call plain
+    leave
+    jmp *%rdx
+    .size held, .-held
+    .type with_data, @function
+with_data:
+    jmp 1f
+    .byte 0xe8, 0xc3, 0xc3
+1:  xor %eax, %eax
+    ret
+    .size with_data, .-with_data
+    .type after, @function
+after:
+    test %edi, %edi
+    jne elsewhere@PLT
+    ret
+    .size after, .-after
+    .section .rodata
+table:
+    .long 2b - table, 3b - table
+"""
+
+
+@pytest.fixture(scope="module")
+def forms(tmp_path_factory: pytest.TempPathFactory) -> Image:
+    where = tmp_path_factory.mktemp("forms")
+    (where / "forms.s").write_text(FORMS)
+    library = where / "libforms.so"
+    subprocess.run(["gcc", "-shared", "-o", library, where / "forms.s"], check=True)
+    return Image.open(str(library))
+
+
+def left(image: Image, name: str) -> tuple[list[tuple[str, int]], tuple[str, ...]]:
+    """The exits of a function, as kind and distance from its beginning, and the hidden ones."""
+    function = next(f for f in symbols.read(image).functions if f.name == name)
+    code = image.code(function.address, function.size)
+    body = Code(code, function.address, function.offset, function.address + function.size)
+    exits = arch.of(image.machine).exit_finder().exits([body], lambda _: None)
+    assert all(image.data[e.site.offset] == code[e.site.address - function.address]
+               for e in exits.exits)  # fmt: skip
+    return [(e.kind, e.site.address - function.address) for e in exits.exits], exits.hidden
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("plain", [("return", 0)]),
+        ("repeated", [("return", 4), ("return", 6)]),
+        ("popping", [("return", 0)]),
+        ("tailing", [("tail", 6), ("return", 11)]),
+        ("through", [("tail", 11)]),
+        ("switched", [("return", 21), ("return", 27)]),
+        ("held", [("tail", 18)]),
+        ("with_data", [("return", 7)]),
+        ("after", [("return", 8)]),
+    ],
+)
+def test_forms(forms: Image, name: str, expected: list[tuple[str, int]]) -> None:
+    found, hidden = left(forms, name)
+    assert found == expected
+    assert bool(hidden) == (name == "after")
+
+
+@pytest.mark.parametrize("library", ["libc.so.6", "/usr/bin/python3", "libstdc++.so.6"])
+def test_returns_are_those_of_objdump(library: str) -> None:
+    """A tenth of the functions; tests/bench/returns.py compares them all."""
+    image = Image.open(library)
+    table = symbols.read(image)
+    text = subprocess.run(
+        ["objdump", "-d", "-w", str(Path(image.path))], capture_output=True, text=True, check=True
+    ).stdout
+    everything = sorted(int(m[1], 16) for m in map(RETURN.match, text.splitlines()) if m)
+    finder = arch.of(image.machine).exit_finder()
+    compared = 0
+    for function in table.functions[::10]:
+        end = function.address + function.size
+        body = Code(
+            image.code(function.address, function.size), function.address, function.offset, end
+        )
+        found = finder.exits([body], lambda _: None).exits
+        low, high = bisect_left(everything, function.address), bisect_left(everything, end)
+        assert [e.site.address for e in found if e.kind == "return"] == everything[low:high]
+        compared += 1
+    assert compared > 100
