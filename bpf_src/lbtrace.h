@@ -23,7 +23,9 @@ enum lbt_kind {
 
 /*
  * One hit of a probe. comm stays last: the gather function cuts it off. Only
- * entries have it.
+ * entries have it. The gather function also packs the texts behind the event,
+ * in the order of their slots; kind then is the kind alone, and blob their
+ * length in all.
  */
 struct lbt_event {
 	__u64 time;	  /* CLOCK_MONOTONIC, ns */
@@ -32,10 +34,10 @@ struct lbt_event {
 	__u32 probe;	  /* position in the plan */
 	__u32 pid;
 	__u32 tid;
-	__u16 kind;	  /* enum lbt_kind */
+	__u16 kind;	  /* enum lbt_kind; high byte: the slots whose text follows */
 	__u16 faults;	  /* bit n: value n could not be read */
 	__u32 lost;	  /* events this thread lost since its last one */
-	__u32 blob;	  /* bytes behind the event */
+	__u32 blob;	  /* size of the chunks behind the event */
 	__u64 values[LBT_VALUES];
 	char comm[LBT_COMM];
 };
@@ -54,39 +56,52 @@ enum lbt_read {
 };
 
 /*
- * How to get one value: lbtrace.model.Fetch. The bytes of a string go behind
- * the event; its value is their number in the low half and, in the high half,
- * the true length, or 0xffffffff where the string goes on.
+ * Strings and bytes lie behind the event in chunks, one each: small ones where
+ * all fit, else large ones. How many chunks of which size:
+ */
+#define LBT_SMALL_CHUNK 128
+#define LBT_LARGE_CHUNK 4096
+
+enum lbt_texts {
+	LBT_SMALL_1 = 1,
+	LBT_SMALL_2 = 2,
+	LBT_SMALL_6 = 3,
+	LBT_LARGE_1 = 4,
+	LBT_LARGE_6 = 5,
+};
+
+/*
+ * How to get one value: lbtrace.model.Fetch. The value of a string or bytes is,
+ * in the low half, how many bytes are in its chunk and, in the high half, the
+ * true length, or 0xffffffff where a string goes on. One byte of a chunk stays
+ * free.
  */
 struct lbt_fetch {
 	__u8 base;	  /* enum lbt_base */
-	__u8 reg;	  /* position in the machine's list of registers */
+	__u8 reg;	  /* position in the kernel's struct pt_regs, in words */
 	__u8 read;	  /* enum lbt_read */
 	__u8 size;	  /* of an integer in memory: 1, 2, 4, 8 */
 	__u8 is_signed;
 	__u8 derefs;
-	__u8 length_from;
-	__u8 pad;
+	__u8 length_from; /* its value is read before this one's bytes */
+	__u8 chunk;	  /* of a string or bytes: which */
 	__u32 limit;	  /* of strings and bytes */
 	__s32 deref[LBT_DEREFS];
 	__u32 pad2;
 	__s64 offset;
 };
 
-enum lbt_operator {
-	LBT_EQ,
-	LBT_NE,
-	LBT_LT,
-	LBT_LE,
-	LBT_GT,
-	LBT_GE,
+enum lbt_relation {
+	LBT_LESS = 1,
+	LBT_EQUAL = 2,
+	LBT_GREATER = 4,
 };
 
 struct lbt_condition {
 	__u8 slot;
-	__u8 op;	  /* enum lbt_operator */
+	__u8 relations;	  /* of the value to the operand: those that hold */
 	__u8 is_signed;
-	__u8 group;	  /* alternatives share a group; groups are ordered */
+	__u8 group;	  /* below 32; alternatives share one, all groups must hold */
 	__u32 pad;
 	__u64 operand;
 };
@@ -100,8 +115,10 @@ struct lbt_spec {
 	__u8 plain;
 	__u8 fetches;
 	__u8 conditions;
-	__u8 large;	  /* blob room: 0 small, 1 large */
+	__u8 texts;	  /* enum lbt_texts; 0: none */
 	__s32 sp_delta;	  /* stack pointer at entry less the one at the probe */
+	__u32 text_slots; /* bit n: value n is a string or bytes */
+	__u32 nothing;	  /* 0; the verifier must not know */
 	struct lbt_fetch fetch[LBT_VALUES];
 	struct lbt_condition condition[LBT_CONDITIONS];
 };
@@ -129,7 +146,8 @@ struct lbt_config {
 	__u32 follow;	     /* and the processes it forks */
 	__u32 wakeup_bytes;  /* data at which the ring wakes its reader */
 	__u32 generic;	     /* some spec is not plain */
-	__u32 blobs;	     /* some spec fetches strings or bytes */
+	__u32 texts;	     /* bits of enum lbt_texts that specs have */
+	__u32 may_fault;     /* programs are sleepable: reading may wait for a page (6.1) */
 	__u32 typed_task;    /* bpf_get_current_task_btf works (5.11) */
 	__u32 go_g;	     /* where Go keeps g: enum lbt_go, 0: no Go program */
 	__u32 go_goid;	     /* offset of g.goid */
@@ -140,7 +158,6 @@ enum lbt_counter {
 	LBT_RING_FULL_ENTRY,
 	LBT_RING_FULL_RETURN,
 	LBT_STRING_FAULT,
-	LBT_BLOB_TOO_LONG,
 	LBT_COUNTERS,
 };
 

@@ -14,11 +14,11 @@
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";
 
-#define SMALL_ROOM 256	/* of a blob */
-#define LARGE_ROOM 8192
-#define LONG_TRUE 0xffffffff00000000ULL
 
 const volatile struct lbt_config config = {};
+
+/* Puts the layout of an event into the object's types, for whoever checks it. */
+const struct lbt_event *event_layout = 0;
 
 __u64 any_lost = 0; /* nothing has been lost while this is 0 */
 
@@ -76,7 +76,7 @@ static __always_inline void count(__u32 counter)
 		__sync_fetch_and_add(slot, 1);
 }
 
-static __noinline void note_loss(__u32 counter, __u32 tid)
+static __always_inline void note_loss(__u32 counter, __u32 tid)
 {
 	__u32 one = 1, *lost = bpf_map_lookup_elem(&pending_losses, &tid);
 
@@ -93,7 +93,7 @@ static __always_inline void ring_full(const struct place *at)
 	note_loss(at->kind == LBT_ENTRY ? LBT_RING_FULL_ENTRY : LBT_RING_FULL_RETURN, at->tid);
 }
 
-static __noinline __u32 take_losses(__u32 tid)
+static __always_inline __u32 take_losses(__u32 tid)
 {
 	__u32 *lost = bpf_map_lookup_elem(&pending_losses, &tid), n;
 
@@ -199,162 +199,158 @@ static __always_inline void send_plain(struct pt_regs *ctx, const struct place *
 	submit(e);
 }
 
-static __always_inline long read_integer(__u64 *value, __u8 size, bool is_signed, __u64 address)
+/*
+ * What follows is written for the verifier too. It walks every path through
+ * the loops that differs from one walked before in anything it knows: so a
+ * branch that can be arithmetic is, what begins as zero does so unknown to it,
+ * and a text's place behind the event does not depend on the texts before it.
+ */
+
+/* Reads memory of the process; a page that is not there yet only if it may wait. */
+static __always_inline long read_user(void *to, __u32 size, __u64 from)
 {
-	const void *from = (const void *)address;
+	long error = bpf_probe_read_user(to, size, (const void *)from);
+
+	if (error && config.may_fault)
+		error = bpf_copy_from_user(to, size, (const void *)from);
+	return error;
+}
+
+static __always_inline long read_integer(const struct lbt_fetch *f, __u64 *value)
+{
+	__u32 size = f->size, unused;
 	__u64 v = 0;
 	long error;
 
-	switch (size) {
-	case 1: error = bpf_probe_read_user(&v, 1, from); break;
-	case 2: error = bpf_probe_read_user(&v, 2, from); break;
-	case 4: error = bpf_probe_read_user(&v, 4, from); break;
-	default: error = bpf_probe_read_user(&v, 8, from);
-	}
-	if (is_signed) {
-		switch (size) {
-		case 1: v = (__s64)(__s8)v; break;
-		case 2: v = (__s64)(__s16)v; break;
-		case 4: v = (__s64)(__s32)v; break;
-		}
-	}
-	*value = v;
+	if (size > sizeof(v))
+		size = sizeof(v);
+	error = read_user(&v, size, *value);
+	unused = 64 - 8 * size;
+	v <<= unused & 63;
+	*value = f->is_signed ? (__u64)((__s64)v >> (unused & 63)) : v >> (unused & 63);
 	return error;
 }
 
 /* The address or value a fetch leads to, before its last step. */
 static __always_inline long walk(const struct lbt_fetch *f, struct pt_regs *ctx, __u64 frame,
-				 __u64 *value)
+				 __u64 nothing, __u64 *value)
 {
-	__u64 v = 0;
-	long error = 0;
+	__u64 v = nothing;
+	long error = nothing;
 
 	if (f->base == LBT_REGISTER)
-		v = read_register(ctx, f->reg);
+		bpf_probe_read_kernel(&v, sizeof(v), (__u64 *)ctx + (f->reg & 63));
 	else if (f->base == LBT_STACK)
 		v = frame;
 	v += f->offset;
 	for (int i = 0; i < LBT_DEREFS; i++) {
-		if (i >= f->derefs || error)
+		if (i >= f->derefs)
 			break;
-		error = bpf_probe_read_user(&v, sizeof(v), (const void *)v);
+		error |= read_user(&v, sizeof(v), v);
 		v += f->deref[i];
 	}
 	*value = v;
 	return error;
 }
 
-static __always_inline bool holds(const struct lbt_condition *c, __u64 v)
-{
-	__s64 s = v, operand = c->operand;
-
-	switch (c->op) {
-	case LBT_EQ: return v == c->operand;
-	case LBT_NE: return v != c->operand;
-	case LBT_LT: return c->is_signed ? s < operand : v < c->operand;
-	case LBT_LE: return c->is_signed ? s <= operand : v <= c->operand;
-	case LBT_GT: return c->is_signed ? s > operand : v > c->operand;
-	default: return c->is_signed ? s >= operand : v >= c->operand;
-	}
-}
-
 /* Every group needs one comparison that holds. */
-static __always_inline bool passes(const struct lbt_spec *spec, const __u64 *values, __u16 faults)
+static __always_inline bool passes(const struct lbt_spec *spec, const __u64 *values, __u32 faults)
 {
-	__u8 group = 0;
-	bool good = true;
+	__u32 failing = spec->nothing, holding = spec->nothing;
 
 	for (int i = 0; i < LBT_CONDITIONS; i++) {
 		const struct lbt_condition *c = &spec->condition[i];
-		__u32 slot = c->slot;
+		__u64 v = spec->nothing, operand = c->operand;
+		__u32 relation, group;
 
 		if (i >= spec->conditions)
 			break;
-		if (i == 0 || c->group != group) {
-			if (!good)
-				return false;
-			good = false;
-			group = c->group;
-		}
-		if (slot < LBT_VALUES && !(faults >> slot & 1) && holds(c, values[slot]))
-			good = true;
+		for (int slot = 0; slot < LBT_VALUES; slot++)
+			v |= c->slot == slot ? values[slot] : 0;
+		/* turns a signed comparison into an unsigned one */
+		v ^= (__u64)c->is_signed << 63;
+		operand ^= (__u64)c->is_signed << 63;
+		relation = v == operand ? LBT_EQUAL : v < operand ? LBT_LESS : LBT_GREATER;
+		group = 1 << (c->group & 31);
+		if (c->relations & relation && !(faults >> (c->slot & 15) & 1))
+			holding |= group;
+		else
+			failing |= group;
 	}
-	return good;
+	return !(failing & ~holding);
 }
 
-struct gathered {
-	__u64 values[LBT_VALUES];
-	__u16 faults;
-};
-
-/*
- * Appends the strings and bytes of a spec to a record. Each begins in the
- * first half of the room and takes at most the other half, which is how the
- * verifier knows that it fits.
- */
-static __always_inline __u32 append(char *blob, const __u32 room, const struct lbt_spec *spec,
-				    struct gathered *g)
+/* Copies a string or bytes to its chunk; tells how many, and the true length. */
+static __always_inline long copy_text(const struct lbt_fetch *f, struct lbt_event *e, char *to,
+				      const __u32 chunk, __u64 *value)
 {
-	__u32 used = 0;
+	__u64 from = *value;
+	__u32 size = f->limit, slot = f->length_from;
+	__u64 length;
+	long got;
+
+	if (size > chunk - 1)
+		size = chunk - 1;
+	if (f->read == LBT_STRING) {
+		/* one more for the NUL, to tell a full string from a cut one */
+		got = bpf_probe_read_user_str(to, size + 1, (const void *)from) - 1;
+		if (got < 0 && config.may_fault) {
+			/* its pages may not be there yet: it lies on two at the most */
+			bpf_copy_from_user(to, 1, (const void *)from);
+			bpf_copy_from_user(to, 1, (const void *)(from + size));
+			got = bpf_probe_read_user_str(to, size + 1, (const void *)from) - 1;
+		}
+		length = got == size ? 0xffffffff : (__u64)got;
+	} else {
+		length = slot < LBT_VALUES ? e->values[slot] : size;
+		if (length < size)
+			size = length;
+		got = read_user(to, size, from) ? -1 : (long)size;
+		if (length > 0xffffffff)
+			length = 0xffffffff;
+	}
+	if (got < 0)
+		return got;
+	*value = length << 32 | (__u32)got;
+	return 0;
+}
+
+static __always_inline void copy_texts(struct lbt_event *e, const __u32 chunk, const __u32 chunks,
+				       const struct lbt_spec *spec)
+{
+	char *blob = (char *)(e + 1);
 
 	for (int i = 0; i < LBT_VALUES; i++) {
 		const struct lbt_fetch *f = &spec->fetch[i];
-		const void *from = (const void *)g->values[i];
-		__u32 size = f->limit, slot = f->length_from;
-		__u64 length = 0;
-		long got;
+		__u32 place = f->chunk;
+		__u64 value = e->values[i];
 
 		if (i >= spec->fetches)
 			break;
-		if (f->read < LBT_STRING || g->faults >> i & 1)
+		if (f->read < LBT_STRING || place >= chunks)
 			continue;
-		if (used >= room / 2) {
-			g->values[i] = LONG_TRUE;
-			g->faults |= 1 << i;
-			count(LBT_BLOB_TOO_LONG);
-			continue;
-		}
-		if (size > room / 2)
-			size = room / 2;
-		if (f->read == LBT_STRING) {
-			/* room for the NUL, to tell a full string from a cut one */
-			if (size >= room / 2)
-				size = room / 2 - 1;
-			got = bpf_probe_read_user_str(blob + used, size + 1, from);
-			if (got > 0)
-				got--;
-			length = got == size ? 0xffffffff : (__u64)got;
-		} else {
-			length = slot < LBT_VALUES ? g->values[slot] : size;
-			if (length < size)
-				size = length;
-			got = size && bpf_probe_read_user(blob + used, size, from) ? -1 : (long)size;
-		}
-		if (got < 0) {
-			g->values[i] = 0;
-			g->faults |= 1 << i;
+		if (e->faults >> i & 1) {
+			value = 0;
+		} else if (copy_text(f, e, blob + place * chunk, chunk, &value)) {
+			value = 0;
+			e->faults |= 1 << i;
 			count(LBT_STRING_FAULT);
-			continue;
 		}
-		if (length > 0xffffffff)
-			length = 0xffffffff;
-		g->values[i] = length << 32 | (__u32)got;
-		used += (__u32)got;
-		if (used > room)
-			used = room;
+		e->values[i] = value;
 	}
-	return used;
+	e->blob = chunk;
+	e->kind |= spec->text_slots << 8;
 }
 
-#define SEND_BLOB(room)                                                                            \
+#define SEND_TEXTS(chunk, chunks)                                                                  \
 	do {                                                                                       \
-		struct lbt_event *e = bpf_ringbuf_reserve(&ring, sizeof(*e) + (room), 0);          \
+		struct lbt_event *e = bpf_ringbuf_reserve(&ring, sizeof(*e) + (chunk) * (chunks), 0); \
 		if (!e)                                                                            \
 			goto full;                                                                 \
 		head(e, at);                                                                       \
-		e->blob = append((char *)(e + 1), (room), spec, &g);                               \
-		e->faults = g.faults;                                                              \
-		__builtin_memcpy(e->values, g.values, sizeof(g.values));                           \
+		e->faults = faults;                                                                \
+		__builtin_memcpy(e->values, values, sizeof(values));                               \
+		copy_texts(e, (chunk), (chunks), spec);                                            \
 		submit(e);                                                                         \
 	} while (0)
 
@@ -362,37 +358,44 @@ static __always_inline __u32 append(char *blob, const __u32 room, const struct l
 static __always_inline bool send(struct pt_regs *ctx, const struct place *at,
 				 const struct lbt_spec *spec)
 {
-	struct gathered g = {};
-	bool strings = false;
+	__u64 values[LBT_VALUES];
+	__u32 faults = spec->nothing;
 
+	for (int i = 0; i < LBT_VALUES; i++)
+		values[i] = spec->nothing;
 	for (int i = 0; i < LBT_VALUES; i++) {
 		const struct lbt_fetch *f = &spec->fetch[i];
 		long error;
 
 		if (i >= spec->fetches)
 			break;
-		error = walk(f, ctx, at->frame, &g.values[i]);
-		if (!error && f->read == LBT_INTEGER)
-			error = read_integer(&g.values[i], f->size, f->is_signed, g.values[i]);
-		if (error)
-			g.faults |= 1 << i;
-		strings |= f->read >= LBT_STRING;
+		error = walk(f, ctx, at->frame, spec->nothing, &values[i]);
+		if (f->read == LBT_INTEGER)
+			error |= read_integer(f, &values[i]);
+		faults |= (error != 0) << i;
 	}
-	if (!passes(spec, g.values, g.faults))
+	if (!passes(spec, values, faults))
 		return false;
-	if (config.blobs && strings) {
-		if (spec->large)
-			SEND_BLOB(LARGE_ROOM);
-		else
-			SEND_BLOB(SMALL_ROOM);
+	if (config.texts && spec->texts) {
+		/* only the cases that some spec needs are there for the verifier */
+		if (config.texts & 1 << LBT_SMALL_1 && spec->texts == LBT_SMALL_1)
+			SEND_TEXTS(LBT_SMALL_CHUNK, 1);
+		else if (config.texts & 1 << LBT_SMALL_2 && spec->texts == LBT_SMALL_2)
+			SEND_TEXTS(LBT_SMALL_CHUNK, 2);
+		else if (config.texts & 1 << LBT_SMALL_6 && spec->texts == LBT_SMALL_6)
+			SEND_TEXTS(LBT_SMALL_CHUNK, 6);
+		else if (config.texts & 1 << LBT_LARGE_1 && spec->texts == LBT_LARGE_1)
+			SEND_TEXTS(LBT_LARGE_CHUNK, 1);
+		else if (config.texts & 1 << LBT_LARGE_6)
+			SEND_TEXTS(LBT_LARGE_CHUNK, 6);
 	} else {
 		struct lbt_event *e = bpf_ringbuf_reserve(&ring, sizeof(*e), 0);
 
 		if (!e)
 			goto full;
 		head(e, at);
-		e->faults = g.faults;
-		__builtin_memcpy(e->values, g.values, sizeof(g.values));
+		e->faults = faults;
+		__builtin_memcpy(e->values, values, sizeof(values));
 		submit(e);
 	}
 	return true;

@@ -40,6 +40,8 @@ struct bpf_program *bpf_object__find_program_by_name(
     const struct bpf_object *object, const char *name);
 int bpf_program__fd(const struct bpf_program *program);
 int bpf_program__set_autoload(struct bpf_program *program, bool autoload);
+#define BPF_F_SLEEPABLE ...
+int bpf_program__set_flags(struct bpf_program *program, uint32_t flags);
 int bpf_program__set_expected_attach_type(
     struct bpf_program *program, enum bpf_attach_type type);
 
@@ -88,6 +90,7 @@ void lbt_log_start(void);
 const char *lbt_log_text(void);
 long long lbt_program_misses(int fd);
 int lbt_probe_multi(enum bpf_attach_type type);
+int lbt_probe_sleepable(void);
 """
 
 

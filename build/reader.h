@@ -77,22 +77,46 @@ static int lbt_name(struct lbt_reader *reader, const struct lbt_event *e)
 	return 0;
 }
 
+/* Packs the texts of an event: chunks of e->blob bytes, one a slot. */
+static int lbt_texts(struct lbt_reader *reader, struct lbt_event *copy, const char *chunk)
+{
+	const __u32 slots = copy->kind >> 8, size = copy->blob;
+
+	copy->kind &= 0xff;
+	copy->blob = 0;
+	if (lbt_reserve(&reader->blobs, &reader->blob_capacity,
+			reader->blob_size + LBT_VALUES * size, 1))
+		return -ENOMEM;
+	for (int slot = 0; slot < LBT_VALUES; slot++) {
+		__u32 length = (__u32)copy->values[slot];
+
+		if (!(slots >> slot & 1))
+			continue;
+		memcpy(reader->blobs + reader->blob_size, chunk, length);
+		reader->blob_size += length;
+		copy->blob += length;
+		chunk += size;
+	}
+	return 0;
+}
+
 static int lbt_gather(void *context, void *data, size_t size)
 {
 	struct lbt_reader *reader = context;
 	const struct lbt_event *e = data;
+	struct lbt_event *copy =
+		(struct lbt_event *)(reader->events + reader->count * LBT_RECORD);
+	int error = 0;
 
-	memcpy(reader->events + reader->count * LBT_RECORD, e, LBT_RECORD);
+	memcpy(copy, e, LBT_RECORD);
 	reader->count++;
-	reader->entries += e->kind == LBT_ENTRY;
-	if (e->blob) {
-		if (lbt_reserve(&reader->blobs, &reader->blob_capacity,
-				reader->blob_size + e->blob, 1))
-			return -ENOMEM;
-		memcpy(reader->blobs + reader->blob_size, e + 1, e->blob);
-		reader->blob_size += e->blob;
+	if (e->blob)
+		error = lbt_texts(reader, copy, (const char *)(e + 1));
+	if (!error && copy->kind == LBT_ENTRY) {
+		reader->entries++;
+		error = lbt_name(reader, e);
 	}
-	return e->kind == LBT_ENTRY ? lbt_name(reader, e) : 0;
+	return error;
 }
 
 static void lbt_reader_free(struct lbt_reader *reader)
@@ -184,6 +208,22 @@ static long long lbt_program_misses(int fd)
 	return error ? error : (long long)info.recursion_misses;
 }
 
+static const struct bpf_insn lbt_nothing[] = {
+	{ .code = BPF_ALU64 | BPF_MOV | BPF_K, .dst_reg = BPF_REG_0 },
+	{ .code = BPF_JMP | BPF_EXIT },
+};
+
+/* Whether programs of uprobes may sleep. */
+static int lbt_probe_sleepable(void)
+{
+	LIBBPF_OPTS(bpf_prog_load_opts, load, .prog_flags = BPF_F_SLEEPABLE);
+	int program = bpf_prog_load(BPF_PROG_TYPE_KPROBE, NULL, "GPL", lbt_nothing, 2, &load);
+
+	if (program >= 0)
+		close(program);
+	return program >= 0;
+}
+
 /*
  * Whether the kernel knows an attach type of uprobe_multi: a link to a path
  * that is no file gives EBADF only past that check (as libbpf's features.c
@@ -193,14 +233,10 @@ static int lbt_probe_multi(enum bpf_attach_type type)
 {
 	LIBBPF_OPTS(bpf_prog_load_opts, load, .expected_attach_type = type);
 	LIBBPF_OPTS(bpf_link_create_opts, create);
-	struct bpf_insn code[] = {
-		{ .code = BPF_ALU64 | BPF_MOV | BPF_K, .dst_reg = BPF_REG_0 },
-		{ .code = BPF_JMP | BPF_EXIT },
-	};
 	const unsigned long offset = 0;
 	int program, link;
 
-	program = bpf_prog_load(BPF_PROG_TYPE_KPROBE, NULL, "GPL", code, 2, &load);
+	program = bpf_prog_load(BPF_PROG_TYPE_KPROBE, NULL, "GPL", lbt_nothing, 2, &load);
 	if (program < 0)
 		return program == -EPERM ? -EPERM : 0;
 	create.uprobe_multi.path = "/";

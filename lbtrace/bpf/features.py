@@ -52,6 +52,7 @@ def survey() -> tuple[Feature, ...]:
         Feature("ring buffer", ring == 1, "5.8", "events in order, shared by all CPUs"),
         Feature("uprobe", UPROBE_PMU.exists(), "4.17", "probes in user programs"),
         Feature("cookie", cookie == 1, "5.15", "tells probes apart that share a program"),
+        Feature("sleepable", may_sleep(), "6.1", "reads memory whose page is not there yet"),
         Feature("multi", known.multi, "6.6", "thousands of probes attached at once"),
         Feature("session", known.session, "6.13", "one program for entry and return"),
     )
@@ -59,6 +60,11 @@ def survey() -> tuple[Feature, ...]:
 
 def _multi(attach_type: int) -> bool:
     return bool(check(lib.lbt_probe_multi(attach_type), "load a BPF program"))
+
+
+def may_sleep() -> bool:
+    """Whether the program of a probe can wait for a page of memory (6.1)."""
+    return bool(lib.lbt_probe_sleepable())
 
 
 def typed_task() -> bool:

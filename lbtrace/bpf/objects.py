@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from lbtrace.bpf._libbpf import ffi, lib
-from lbtrace.bpf.features import has_btf, typed_task
+from lbtrace.bpf.features import has_btf, may_sleep, typed_task
 from lbtrace.bpf.gate import check, check_pointer, start_log
 from lbtrace.bpf.specs import Specs
 from lbtrace.errors import KernelError
@@ -17,6 +17,9 @@ from lbtrace.model import GoLayout, Losses
 
 PROGRAMS = ("entered", "returned", "left", "session", "forked", "exited")
 """All that trace.bpf.c has."""
+
+SLEEPERS = {"entered", "returned", "left", "session"}
+"""Those that read the memory of a process."""
 
 INITIAL_PIDNS = "pid:[4026531836]"
 """PROC_PID_INIT_INO in the kernel's include/linux/proc_ns.h."""
@@ -46,7 +49,7 @@ class TraceObject:
                 "this kernel does not tell its types: /sys/kernel/btf/vmlinux is missing",
                 "use a kernel built with CONFIG_DEBUG_INFO_BTF=y, as distributions' are",
             )
-        self._object = self._open()
+        self._object = open_object()
         try:
             config = self._configure(specs, ring_size)
             config.root = root
@@ -56,6 +59,11 @@ class TraceObject:
                 config.go_goid = go.goid
                 config.go_stack_high = go.stack_high
             self._choose(programs)
+            if specs.memory and may_sleep():
+                config.may_fault = True
+                for name in set(programs) & SLEEPERS:
+                    code = lib.bpf_program__set_flags(self.program(name), lib.BPF_F_SLEEPABLE)
+                    check(code, "let programs sleep")
             check(lib.bpf_object__load(self._object), "load the BPF programs")
             self._fill(specs)
         except BaseException:
@@ -93,22 +101,11 @@ class TraceObject:
             ring_full_entry=totals[lib.LBT_RING_FULL_ENTRY],
             ring_full_return=totals[lib.LBT_RING_FULL_RETURN],
             string_fault=totals[lib.LBT_STRING_FAULT],
-            blob_too_long=totals[lib.LBT_BLOB_TOO_LONG],
             nested_miss=sum(
                 max(0, lib.lbt_program_misses(lib.bpf_program__fd(self.program(name))))
                 for name in self._loaded
             ),
         )
-
-    def _open(self) -> Any:
-        name = f"trace.{platform.machine()}.bpf.o"
-        data = (resources.files("lbtrace.bpf") / "objects" / name).read_bytes()
-        options = ffi.new("struct bpf_object_open_opts *")
-        options.sz = ffi.sizeof("struct bpf_object_open_opts")
-        title = ffi.new("char[]", b"lbtrace")
-        options.object_name = title
-        opened = lib.bpf_object__open_mem(data, len(data), options)
-        return check_pointer(opened, f"open {name}")
 
     def _map(self, name: str) -> Any:
         found = lib.bpf_object__find_map_by_name(self._object, name.encode())
@@ -124,7 +121,7 @@ class TraceObject:
             config.pidns_inode = namespace.st_ino
         config.wakeup_bytes = ring_size // 4
         config.generic = specs.generic
-        config.blobs = specs.blobs
+        config.texts = specs.texts
         config.typed_task = typed_task()
         check(lib.bpf_map__set_max_entries(self._map("ring"), ring_size), "size the ring buffer")
         check(lib.bpf_map__set_max_entries(self._map("specs"), len(specs)), "size the specs")
@@ -146,3 +143,15 @@ class TraceObject:
         for key[0], spec in enumerate(specs):
             size = ffi.sizeof("struct lbt_spec")
             check(lib.bpf_map__update_elem(target, key, 4, spec, size, 0), "write a probe's spec")
+
+
+def open_object() -> Any:
+    """The object of this machine, opened but not loaded. Raises `KernelError`."""
+    name = f"trace.{platform.machine()}.bpf.o"
+    data = (resources.files("lbtrace.bpf") / "objects" / name).read_bytes()
+    options = ffi.new("struct bpf_object_open_opts *")
+    options.sz = ffi.sizeof("struct bpf_object_open_opts")
+    title = ffi.new("char[]", b"lbtrace")
+    options.object_name = title
+    opened = lib.bpf_object__open_mem(data, len(data), options)
+    return check_pointer(opened, f"open {name}")

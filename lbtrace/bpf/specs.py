@@ -13,36 +13,46 @@ from lbtrace.model import Condition, Fetch, Plan, Probe
 
 REGISTERS = {
     "x86_64": (
-        *("di", "si", "dx", "cx", "r8", "r9", "ax", "bx", "bp", "sp"),
-        *("r10", "r11", "r12", "r13", "r14", "r15", "ip"),
+        *("r15", "r14", "r13", "r12", "bp", "bx", "r11", "r10", "r9", "r8"),
+        *("ax", "cx", "dx", "si", "di", "orig_ax", "ip", "cs", "flags", "sp"),
     ),
     "aarch64": (*(f"x{n}" for n in range(31)), "sp", "pc"),
 }
-"""The numbers of the registers: ``bpf_src/registers.h``."""
+"""The words of ``struct pt_regs``: arch/x86/include/asm/ptrace.h, and
+arch/arm64/include/uapi/asm/ptrace.h."""
 
 ARGUMENTS = {
-    "x86_64": REGISTERS["x86_64"][:6],
-    "aarch64": REGISTERS["aarch64"][:6],
+    "x86_64": ("di", "si", "dx", "cx", "r8", "r9"),
+    "aarch64": tuple(f"x{n}" for n in range(6)),
 }
 RESULTS = {"x86_64": ("ax", "dx"), "aarch64": ("x0", "x1")}
 """What an event holds where its spec is plain: ``send_plain`` in trace.bpf.c."""
 
-OPERATORS = ("==", "!=", "<", "<=", ">", ">=")
-"""``enum lbt_operator``."""
-
-SMALL_BLOB = 128
-"""Up to this many bytes of strings a record needs only its small room."""
+RELATIONS = {
+    "==": lib.LBT_EQUAL,
+    "!=": lib.LBT_LESS | lib.LBT_GREATER,
+    "<": lib.LBT_LESS,
+    "<=": lib.LBT_LESS | lib.LBT_EQUAL,
+    ">": lib.LBT_GREATER,
+    ">=": lib.LBT_GREATER | lib.LBT_EQUAL,
+}
+"""The relations of value and operand in which a comparison holds."""
 
 
 class Specs:
-    """The distinct specs of a plan, and the cookies of its probes."""
+    """The distinct specs of a plan, and the cookies of its probes.
+
+    What they need of the programs: ``generic``, some are not plain; ``memory``,
+    some read the process's memory; ``texts``, the bits of ``enum lbt_texts``.
+    """
 
     def __init__(self, plan: Plan) -> None:
         self._machine = plan.binary.machine
         self._numbers: dict[object, int] = {}
         self._specs: list[Any] = []
         self.generic = False
-        self.blobs = False
+        self.texts = 0
+        self.memory = False
         self.cookies = [self._cookie(number, probe) for number, probe in enumerate(plan.probes)]
 
     def __len__(self) -> int:
@@ -91,18 +101,31 @@ class Specs:
         spec.sp_delta = delta
         spec.fetches = len(fetches)
         spec.conditions = len(conditions)
-        spec.large = sum(f.limit for f in fetches) > SMALL_BLOB
-        for slot, fetch in zip(spec.fetch, fetches, strict=False):
+        texts = [fetch for fetch in fetches if fetch.read in ("string", "bytes")]
+        if texts:
+            spec.texts = _texts(texts)
+            self.texts |= 1 << spec.texts
+        for number, (slot, fetch) in enumerate(zip(spec.fetch, fetches, strict=False)):
             _fill(slot, fetch, REGISTERS[self._machine])
+            if fetch.read in ("string", "bytes"):
+                slot.chunk = spec.text_slots.bit_count()
+                spec.text_slots |= 1 << number
         for slot, condition in zip(spec.condition, conditions, strict=False):
             slot.slot = condition.slot
-            slot.op = OPERATORS.index(condition.operator)
+            slot.relations = RELATIONS[condition.operator]
             slot.is_signed = condition.signed
             slot.group = condition.group
             slot.operand = condition.operand & (1 << 64) - 1
         self.generic |= not plain
-        self.blobs |= any(f.read in ("string", "bytes") for f in fetches)
+        self.memory |= any(fetch.derefs or fetch.read != "value" for fetch in fetches)
         return spec
+
+
+def _texts(fetches: list[Fetch]) -> int:
+    """The smallest ``enum lbt_texts`` that holds these strings and bytes."""
+    if any(fetch.limit >= lib.LBT_SMALL_CHUNK for fetch in fetches):
+        return int(lib.LBT_LARGE_1 if len(fetches) == 1 else lib.LBT_LARGE_6)
+    return int({1: lib.LBT_SMALL_1, 2: lib.LBT_SMALL_2}.get(len(fetches), lib.LBT_SMALL_6))
 
 
 def _register(name: str) -> Fetch:

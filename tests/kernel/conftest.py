@@ -63,8 +63,8 @@ def lbtrace() -> Callable[..., subprocess.CompletedProcess[str]]:
     """Runs a command of lbtrace to its end."""
 
     def run(*words: object, **options: Any) -> subprocess.CompletedProcess[str]:
-        options = {"capture_output": True, "text": True, "check": False, "timeout": 300} | options
-        return subprocess.run([*LBTRACE, *map(str, words)], **options)
+        options = {"capture_output": True, "text": True, "timeout": 300} | options
+        return subprocess.run([*LBTRACE, *map(str, words)], check=False, **options)
 
     return run
 

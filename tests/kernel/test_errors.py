@@ -1,0 +1,186 @@
+"""Bad input: one line of what is wrong, one of what to do, the right status, no traceback."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+Run = Callable[..., subprocess.CompletedProcess[str]]
+
+
+def explains(done: Any, status: int, *words: str) -> None:
+    """Two lines, holding ``words``."""
+    assert done.returncode == status, done.stderr
+    lines = done.stderr.splitlines()
+    assert len(lines) == 2, done.stderr
+    assert lines[0].startswith("lbtrace: ")
+    assert lines[1].startswith("  ")
+    for word in words:
+        assert word in done.stderr
+
+
+@pytest.fixture
+def attach(lbtrace: Run) -> Run:
+    return lambda binary, *words, **options: lbtrace(
+        "attach", "--func", "fib", "--binary", binary, *words, **options
+    )
+
+
+def test_file_is_missing(attach: Run, tmp_path: Path) -> None:
+    explains(attach(tmp_path / "nothing"), 1, "No such file", "check the path")
+
+
+def test_file_is_text(attach: Run, tmp_path: Path) -> None:
+    path = tmp_path / "text"
+    path.write_text("fib\n" * 100)
+    explains(attach(path), 1, "not an ELF file")
+
+
+def test_file_is_a_script(attach: Run, tmp_path: Path) -> None:
+    path = tmp_path / "script"
+    path.write_text("#!/bin/sh\nexit 0\n")
+    explains(attach(path), 1, "script", "/bin/sh")
+
+
+@pytest.mark.parametrize("length", [1, 16, 63, 64, 500, 4000])
+def test_file_is_truncated(attach: Run, programs: Path, tmp_path: Path, length: int) -> None:
+    path = tmp_path / "cut"
+    path.write_bytes((programs / "fib").read_bytes()[:length])
+    explains(attach(path), 1)
+
+
+def test_file_is_for_another_machine(attach: Run, programs: Path, tmp_path: Path) -> None:
+    path = tmp_path / "foreign"
+    data = bytearray((programs / "fib").read_bytes())
+    data[18:20] = (243).to_bytes(2, "little")  # EM_RISCV
+    path.write_bytes(data)
+    explains(attach(path), 1, "ELF machine 243")
+
+
+def test_file_is_32_bit(attach: Run, programs: Path, tmp_path: Path) -> None:
+    path = tmp_path / "narrow"
+    data = bytearray((programs / "fib").read_bytes())
+    data[4] = 1  # ELFCLASS32
+    path.write_bytes(data)
+    explains(attach(path), 1, "32-bit")
+
+
+def test_no_symbol_tables(attach: Run, programs: Path, tmp_path: Path) -> None:
+    path = tmp_path / "stripped"
+    subprocess.run(["strip", "-o", path, programs / "fib-static"], check=True)
+    explains(attach(path), 1, "no symbol")
+
+
+def test_no_function_matches(attach: Run, programs: Path) -> None:
+    done = attach(programs / "truth", "--func", "traced_smal")
+    explains(done, 2, "fib: matches no function")
+    done = attach(programs / "fib", "--func", "fob")
+    explains(done, 2, "fob", "nearest names: fib")
+
+
+def test_pattern_is_no_expression(attach: Run, programs: Path) -> None:
+    explains(attach(programs / "fib", "--func", "/fib(/"), 2, "/fib(/")
+
+
+def test_pid_is_gone(lbtrace: Run, programs: Path) -> None:
+    gone = subprocess.Popen(["true"])
+    gone.wait()
+    explains(lbtrace("attach", "--func", "fib", "--pid", gone.pid), 1, "no process has the pid")
+    done = lbtrace("attach", "--func", "fib", "--pid", gone.pid, "--binary", programs / "fib")
+    explains(done, 1, "no process has the pid")
+
+
+def test_nothing_to_trace(lbtrace: Run) -> None:
+    explains(lbtrace("attach", "--func", "fib"), 2, "nothing to trace is named")
+
+
+def test_pid_and_command(lbtrace: Run, programs: Path) -> None:
+    done = lbtrace("attach", "--func", "fib", "--pid", 1, "--", programs / "fib")
+    explains(done, 2, "exclude each other")
+
+
+def test_command_cannot_be_run(lbtrace: Run, programs: Path, tmp_path: Path) -> None:
+    words = ("attach", "--func", "fib", "--binary", programs / "fib", "--")
+    explains(lbtrace(*words, tmp_path / "nothing"), 1, "cannot run", "No such file")
+    plain = tmp_path / "plain"
+    plain.write_text("")
+    explains(lbtrace(*words, plain), 1, "cannot run", "Permission denied")
+
+
+def test_output_exists(attach: Run, programs: Path, tmp_path: Path) -> None:
+    path = tmp_path / "out.jsonl"
+    path.write_text("mine")
+    explains(attach(programs / "fib", "-o", path), 1, "exists already", "--force")
+    assert path.read_text() == "mine"
+
+
+def test_output_cannot_be_created(attach: Run, programs: Path, tmp_path: Path) -> None:
+    explains(attach(programs / "fib", "-o", tmp_path / "no/out.txt"), 1, "cannot be created")
+    explains(attach(programs / "fib", "-o", tmp_path / "out.what"), 2, "does not tell the format")
+    explains(attach(programs / "fib", "--format", "what"), 2, "no format is called")
+
+
+def test_standard_output_is_full(programs: Path) -> None:
+    words = ["attach", "--func", "fib", "--quiet", "--", programs / "fib", "20"]
+    with open("/dev/full", "w") as full:
+        done = subprocess.run(
+            [sys.executable, "-m", "lbtrace", *words],
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+            check=False,
+        )
+    explains(done, 1, "No space left on device")
+
+
+def test_not_root(programs: Path) -> None:
+    """As another user, without any capability; and with one of the two."""
+    words = [sys.executable, "-m", "lbtrace", "attach", "--func", "fib", "--", programs / "fib"]
+    drop = ["setpriv", "--bounding-set=-all", "--inh-caps=-all"]
+    done = subprocess.run([*drop, *words], capture_output=True, text=True, check=False)
+    explains(done, 1, "CAP_BPF and CAP_PERFMON missing", "run it as root")
+    drop = ["setpriv", "--bounding-set=-all,+bpf", "--inh-caps=-all"]
+    done = subprocess.run([*drop, *words], capture_output=True, text=True, check=False)
+    explains(done, 1, "CAP_PERFMON missing")
+
+
+def test_just_the_capabilities_that_are_needed(programs: Path) -> None:
+    words = [sys.executable, "-m", "lbtrace", "attach", "--func", "fib", "--", programs / "fib"]
+    drop = ["setpriv", "--bounding-set=-all,+bpf,+perfmon", "--inh-caps=-all"]
+    done = subprocess.run([*drop, *words], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert "9 calls" in done.stderr
+
+
+def test_kernel_without_btf(programs: Path) -> None:
+    shell = f"mount -t tmpfs none /sys/kernel/btf && exec {sys.executable} -m lbtrace attach"
+    shell += f" --func fib -- {programs}/fib"
+    done = subprocess.run(
+        ["unshare", "--mount", "sh", "-c", shell], capture_output=True, text=True, check=False
+    )
+    explains(done, 1, "/sys/kernel/btf/vmlinux", "CONFIG_DEBUG_INFO_BTF")
+
+
+def test_capture_for_a_terminal(attach: Run, programs: Path) -> None:
+    main, terminal = os.openpty()
+    done = attach(
+        programs / "fib",
+        "--format",
+        "lbt",
+        capture_output=False,
+        stdout=terminal,
+        stderr=subprocess.PIPE,
+    )
+    os.close(main)
+    os.close(terminal)
+    explains(done, 2, "not for a terminal")
+
+
+def test_ring_of_an_odd_size(attach: Run, programs: Path) -> None:
+    explains(attach(programs / "fib", "--ring-size", "5000"), 2, "power of two")

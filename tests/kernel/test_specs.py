@@ -1,0 +1,196 @@
+"""What the kernel program fetches and compares, driven by hand-made plans."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from msgspec.structs import replace
+
+from lbtrace.model import ENTRY, Batch, Condition, Event, Fetch, Losses, Plan, Target
+from lbtrace.plan import Selection, make_plan
+from lbtrace.session import Options, Session
+from lbtrace.wire import decode
+
+LENGTHS = [4, 0, 4, 10000, 4, *range(-5, 5)]
+"""What values.c passes to take_string as its second argument."""
+
+
+@pytest.fixture(params=["x86_64"])
+def registers(programs: Path) -> tuple[str, str]:
+    """The registers of the first two arguments."""
+    machine = make_plan(str(programs / "values"), Selection(("take_string",))).binary.machine
+    return ("di", "si") if machine == "x86_64" else ("x0", "x1")
+
+
+def plan(program: Path, function: str, *fetches: Fetch, where: tuple[Condition, ...] = ()) -> Plan:
+    made = make_plan(str(program), Selection((function,)))
+    (probe,) = made.probes
+    return replace(made, probes=(replace(probe, fetches=fetches, conditions=where),))
+
+
+def run(made: Plan, program: Path, mode: str) -> tuple[list[tuple[Event, bytes]], Losses]:
+    """The events, each with the bytes that accompany it."""
+    target = Target(command=(str(program),))
+    with Session(made, target, Options(mode=mode)) as session:  # type: ignore[arg-type]
+        events = [pair for batch in session.batches() for pair in split(batch)]
+        return events, session.losses()
+
+
+def split(batch: Batch) -> Iterator[tuple[Event, bytes]]:
+    position = 0
+    for event in decode(batch):
+        yield event, bytes(batch.blobs[position : position + event.blob])
+        position += event.blob
+
+
+def signed(value: int) -> int:
+    return value - (1 << 64) if value >> 63 else value
+
+
+def test_strings(programs: Path, mode: str, registers: tuple[str, str]) -> None:
+    program = programs / "values"
+    text = Fetch(register=registers[0], read="string", limit=64)
+    made = plan(program, "take_string", text, Fetch(register=registers[1]))
+    events, losses = run(made, program, mode)
+    entries = [(event, blob) for event, blob in events if event.kind == ENTRY]
+    assert [signed(event.value1) for event, _ in entries] == LENGTHS
+    assert [blob for _, blob in entries[:5]] == [b"octi", b"", b"fest and more", b"x" * 64, b""]
+    lengths = [(event.value0 & 0xFFFFFFFF, event.value0 >> 32) for event, _ in entries[:4]]
+    assert lengths == [(4, 4), (0, 0), (13, 13), (64, 0xFFFFFFFF)]
+    assert [event.faults for event, _ in entries] == [0, 0, 0, 0, 1, *[0] * 10]
+    assert losses.string_fault == 1
+    assert losses.events == 0
+
+
+def test_bytes_with_a_length(programs: Path, mode: str, registers: tuple[str, str]) -> None:
+    program = programs / "values"
+    made = plan(
+        program,
+        "take_string",
+        Fetch(register=registers[0], read="bytes", limit=3000, length_from=1),
+        Fetch(register=registers[1]),
+    )
+    events, _ = run(made, program, mode)
+    entries = [(event, blob) for event, blob in events if event.kind == ENTRY][:4]
+    assert [blob for _, blob in entries] == [b"octi", b"", b"fest", b"x" * 3000]
+    assert [event.value0 >> 32 for event, _ in entries] == [4, 0, 4, 10000]
+
+
+def test_dereferences(programs: Path, mode: str, registers: tuple[str, str]) -> None:
+    program, first = programs / "values", registers[0]
+    made = plan(
+        program,
+        "take_node",
+        Fetch(register=first, read="integer", size=8),
+        Fetch(register=first, offset=8, derefs=(0,), read="integer", size=8),
+        Fetch(register=first, offset=8, derefs=(16,), read="string", limit=16),
+        Fetch(register=first, offset=16, read="string", limit=16),
+        Fetch(base="constant", offset=-7),
+    )
+    events, _ = run(made, program, mode)
+    entries = [(event, blob) for event, blob in events if event.kind == ENTRY]
+    assert [(e.value0, e.value1, signed(e.value4)) for e, _ in entries] == [
+        (11, 22, -7),
+        (22, 0, -7),
+        (0, 0, -7),
+    ]
+    # The second node has no next one, the third call passes no node.
+    assert [event.faults for event, _ in entries] == [0b00000, 0b00110, 0b01111]
+    assert [blob for _, blob in entries] == [b"secondfirst", b"second", b""]
+
+
+def test_narrow_integers_in_memory(programs: Path, mode: str, registers: tuple[str, str]) -> None:
+    program, first = programs / "values", registers[0]
+    fetches = [
+        Fetch(register=first, offset=16, read="integer", size=size, signed=True)
+        for size in (1, 2, 4, 8)
+    ]
+    events, _ = run(plan(program, "take_node", *fetches), program, mode)
+    entry = next(event for event, _ in events if event.kind == ENTRY)
+    seen = [entry.value0, entry.value1, entry.value2, entry.value3]
+    name = b"first\0\0\0"
+    assert seen == [int.from_bytes(name[:size], "little") for size in (1, 2, 4, 8)]
+
+
+@pytest.mark.parametrize(
+    ("conditions", "passing"),
+    [
+        ([("==", 4, 0)], lambda n: n == 4),
+        ([("!=", 4, 0)], lambda n: n != 4),
+        ([("<", -2, 0)], lambda n: n < -2),
+        ([(">=", 0, 0), ("<=", 3, 1)], lambda n: 0 <= n <= 3),
+        ([("==", 4, 0), (">", 100, 0)], lambda n: n == 4 or n > 100),
+        ([("<", 0, 0), (">", 3, 0), ("!=", -1, 1), ("!=", 4, 2)], None),
+    ],
+)
+def test_conditions(
+    programs: Path,
+    mode: str,
+    registers: tuple[str, str],
+    conditions: list[tuple[str, int, int]],
+    passing: object,
+) -> None:
+    program = programs / "values"
+    where = tuple(Condition(0, op, operand, group=group) for op, operand, group in conditions)  # type: ignore[arg-type]
+    made = plan(program, "take_string", Fetch(register=registers[1]), where=where)
+    events, _ = run(made, program, mode)
+    holds = passing or (lambda n: (n < 0 or n > 3) and n not in (-1, 4))
+    seen = [signed(event.value0) for event, _ in events if event.kind == ENTRY]
+    assert seen == [length for length in LENGTHS if holds(length)]  # type: ignore[operator]
+    if mode == "session":  # a call that is not sent has no return to pay for
+        assert len(events) == 2 * len(seen)
+
+
+def test_unsigned_comparison(programs: Path, mode: str, registers: tuple[str, str]) -> None:
+    program = programs / "values"
+    where = (Condition(0, ">", 1 << 63, signed=False),)
+    made = plan(program, "take_string", Fetch(register=registers[1]), where=where)
+    events, _ = run(made, program, mode)
+    assert [signed(e.value0) for e, _ in events if e.kind == ENTRY] == [-5, -4, -3, -2, -1]
+
+
+def test_layout_of_events_is_that_of_the_objects() -> None:
+    """lbtrace/wire.py against the structs that the objects were compiled with."""
+    from lbtrace.bpf._libbpf import ffi, lib
+
+    from lbtrace.bpf.objects import open_object
+    from lbtrace.wire import EVENT, EVENT_SIZE
+
+    assert ffi.offsetof("struct lbt_event", "comm") == EVENT_SIZE
+    fields = dict(ffi.typeof("struct lbt_event").fields)
+    order = sorted(fields, key=lambda name: fields[name].offset)
+    assert order[:-2] == list(Event.__struct_fields__[:10])
+    formats = {8: "Q", 4: "I", 2: "H"}
+    expected = "".join(formats[ffi.sizeof(fields[name].type)] for name in order[:-2]) + "6Q"
+    compact = EVENT.format.lstrip("<")
+    assert expanded(compact) == expanded(expected)
+    loaded = open_object()
+    try:
+        btf = lib.bpf_object__btf(loaded)
+        for struct in ("lbt_event", "lbt_spec", "lbt_fetch", "lbt_condition", "lbt_config"):
+            number = lib.btf__find_by_name(btf, struct.encode())
+            if struct == "lbt_event":
+                assert number > 0
+            if number > 0:
+                assert lib.btf__resolve_size(btf, number) == ffi.sizeof(f"struct {struct}")
+    finally:
+        lib.bpf_object__close(loaded)
+
+
+def expanded(layout: str) -> str:
+    out, count = "", ""
+    for character in layout:
+        if character.isdigit():
+            count += character
+        else:
+            out += character * int(count or 1)
+            count = ""
+    return out
+
+
+def test_programs_are_there(programs: Path) -> None:
+    printed = subprocess.run([programs / "fib", "5"], capture_output=True, text=True, check=True)
+    assert printed.stdout == "fib(5) = 5\n"

@@ -1,0 +1,106 @@
+"""Installs a wheel into clean virtual environments, and traces with it.
+
+    python tests/wheel/check.py WHEEL
+
+One environment for each Python from 3.10 on that the machine has; with
+LBTRACE_REQUIRE holding ``pythons``, fewer than two are a failure.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import zipfile
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+WHEEL_LIMIT = 1 << 20
+INSTALLED_LIMIT = 25 << 20
+"""Bytes: what the wheel, and it with all it depends on, may take."""
+
+RACKET = (ROOT / "tests/kernel/racket/fib-4.txt").read_text()
+
+
+def main(wheel: Path) -> int:
+    assert wheel.stat().st_size < WHEEL_LIMIT, f"{wheel} is too large"
+    names = zipfile.ZipFile(wheel).namelist()
+    for needed in ("_libbpf.abi3.so", "trace.x86_64.bpf.o", "trace.aarch64.bpf.o", "py.typed"):
+        assert any(name.endswith(needed) for name in names), f"{needed} is not in {wheel}"
+    found = pythons()
+    if len(found) < 2 and "pythons" in os.environ.get("LBTRACE_REQUIRE", "").split(","):
+        print(f"only {len(found)} Python from 3.10 on was found", file=sys.stderr)
+        return 1
+    for version, interpreter in found.items():
+        with tempfile.TemporaryDirectory() as directory:
+            size = check(wheel, interpreter, Path(directory))
+        print(f"Python {version}: installs, imports, traces; {size / 1e6:.1f} MB installed")
+    print(f"{wheel.name}: {wheel.stat().st_size / 1e3:.0f} kB")
+    print(f"{len(found)} passed, 0 failed")
+    return 0
+
+
+def pythons() -> dict[str, str]:
+    """The interpreters in PATH and below pyenv, by version; one of each."""
+    candidates = [shutil.which(f"python3.{minor}") for minor in range(10, 20)]
+    candidates += ["/usr/bin/python3", sys.executable]
+    candidates += map(str, Path.home().glob(".pyenv/versions/3.*/bin/python3"))
+    found: dict[str, str] = {}
+    for candidate in filter(None, candidates):
+        told = subprocess.run(
+            [candidate, "-c", "import ensurepip, sys; print('%d.%d' % sys.version_info[:2])"],
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        version = told.stdout.strip()
+        if told.returncode == 0 and tuple(map(int, version.split("."))) >= (3, 10):
+            found.setdefault(version, candidate)
+    return dict(sorted(found.items(), key=lambda item: tuple(map(int, item[0].split(".")))))
+
+
+def check(wheel: Path, interpreter: str, directory: Path) -> int:
+    """Install, trace fib; bytes that the installation takes."""
+    run(interpreter, "-m", "venv", directory)
+    before = occupied(directory)
+    # Byte code is made when it is first used; it is no part of what is installed.
+    run(directory / "bin/pip", "install", "--quiet", "--no-compile", wheel)
+    size = occupied(directory) - before
+    assert size < INSTALLED_LIMIT, f"{size} bytes installed"
+    program = directory / "fib"
+    run("gcc", "-O1", "-g", ROOT / "tests/programs/fib.c", "-o", program)
+    lbtrace = directory / "bin/lbtrace"
+    assert "0.1.0" in run(lbtrace, "--version")
+    if subprocess.run([lbtrace, "doctor"], capture_output=True, check=False).returncode == 0:
+        printed = run(
+            *(lbtrace, "attach", "--func", "fib", "--format", "racket", "--quiet"),
+            *("-o", directory / "out", "--", program, "4"),
+        )
+        assert printed == "fib(4) = 3\n", printed
+        assert (directory / "out").read_text() == RACKET
+    elif "kernel" in os.environ.get("LBTRACE_REQUIRE", "").split(","):
+        raise SystemExit("this machine cannot trace")
+    return size
+
+
+def occupied(directory: Path) -> int:
+    return sum(
+        p.stat().st_size
+        for p in directory.rglob("*")
+        if p.is_file() and not p.is_symlink() and "__pycache__" not in p.parts
+    )
+
+
+def run(*words: object) -> str:
+    done = subprocess.run(
+        [str(word) for word in words], capture_output=True, text=True, check=False, cwd="/"
+    )
+    if done.returncode:
+        raise SystemExit(f"{words} ended with {done.returncode}\n{done.stdout}{done.stderr}")
+    return done.stdout
+
+
+if __name__ == "__main__":
+    sys.exit(main(Path(sys.argv[1]).resolve()))
