@@ -217,7 +217,8 @@ class Formal(Struct, frozen=True):
     None says that how it is passed cannot be told. ``reference`` says that a
     pointer to it is passed instead. ``register`` is the DWARF number of the
     register that holds it at function entry, -1 where that is not recorded.
-    ``lost`` is why the compiler passes nothing for it, or ``""``.
+    ``lost`` is why the compiler passes nothing for it, or ``""``. In Go,
+    ``scalars`` None says that it holds an array of several elements.
     """
 
     name: str
@@ -227,13 +228,18 @@ class Formal(Struct, frozen=True):
     reference: bool = False
     register: int = -1
     lost: str = ""
+    alignment: int = 8
 
 
 class Prototype(Struct, frozen=True):
-    """A function's parameters and result (None: nothing), from debug information."""
+    """A function's parameters and result (None: nothing), from debug information.
+
+    ``results`` are those of a Go function, which may have several.
+    """
 
     parameters: tuple[Formal, ...]
     result: Formal | None = None
+    results: tuple[Formal, ...] = ()
 
 
 # ------------------------------------------------------------------- the plan
@@ -246,7 +252,9 @@ class Function(Struct, frozen=True):
     bytes (0 where the symbol table does not say), ``offset`` the position of
     its first byte in the file. ``aliases`` are the other names of the same
     address. ``parameters`` and ``result`` are what is traced of it, ``typed``
-    says whether they come from debug information.
+    says whether they come from debug information. ``returns`` says how its
+    returns are seen (``uretprobe``, ``sites`` or ``none``) and, behind a
+    colon, why. With ``exits_hidden`` it can be left in ways no probe watches.
     """
 
     name: str
@@ -257,6 +265,8 @@ class Function(Struct, frozen=True):
     parameters: tuple[Value, ...] = ()
     result: Value | None = None
     typed: bool = False
+    returns: str = ""
+    exits_hidden: bool = False
 
 
 class Site(Struct, frozen=True):
@@ -277,8 +287,10 @@ class Site(Struct, frozen=True):
     reason: str = ""
 
 
-ProbeKind: TypeAlias = Literal["call", "entry", "return"]
-"""``call`` sends an event at entry and one at return, the others just one."""
+ProbeKind: TypeAlias = Literal["call", "entry", "return", "tail"]
+"""``call`` sends an event at entry and one at return, the others just one:
+``return`` and ``tail`` stand where a function is left, by a return or by a
+jump to another function that returns in its place."""
 
 
 class Probe(Struct, frozen=True):

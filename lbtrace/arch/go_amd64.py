@@ -1,0 +1,124 @@
+"""Where probes stand in x86-64 functions compiled by Go.
+
+Most Go functions begin with a look at the end of the stack. If too little is
+left they call ``runtime.morestack``, which moves the stack and begins the
+function anew. So a probe that is to fire once a call stands behind the look,
+which is known by its conditional jump to a block that calls morestack
+(``cmd/internal/obj/x86``, ``stacksplit``).
+
+A return address on a Go stack must never be replaced, as the runtime reads
+and copies stacks: returns are taken at each ``ret``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+
+import iced_x86
+from iced_x86 import Decoder, FlowControl, Mnemonic
+
+from lbtrace.arch import Code
+from lbtrace.arch.amd64_sites import Amd64Planner, is_emulated_branch, is_refused
+from lbtrace.model import Site
+
+CHECK_LIMIT = 12
+"""Instructions within which the look at the stack ends: three at most, twice
+for large frames, and room for race and coverage builds."""
+
+SPILL_LIMIT = 40
+"""Instructions before the call of morestack: each argument register is saved."""
+
+_JUMPS = frozenset({FlowControl.CONDITIONAL_BRANCH, FlowControl.UNCONDITIONAL_BRANCH})
+
+
+class GoPlanner:
+    """Chooses places. ``morestack`` are the addresses of ``runtime.morestack*``."""
+
+    def __init__(self, morestack: Collection[int]) -> None:
+        self._morestack = frozenset(morestack)
+        self._planner = Amd64Planner()
+        self._formatter = iced_x86.FastFormatter()
+
+    def entry(self, code: Code, keep: Collection[str]) -> Site | None:
+        """Where a probe fires once a call, with the registers ``keep`` as at entry.
+
+        None where there is no such place: the kernel refuses it, or a loop
+        leads back to it.
+        """
+        checked = self.behind_check(code)
+        into = checked - code.address
+        body = Code(code.code[into:], checked, code.offset + into, code.limit)
+        site = self._planner.choose(body, keep, returns=False)
+        if site is None or (site.address == checked and _is_target(code, checked)):
+            return None
+        return site
+
+    def behind_check(self, code: Code) -> int:
+        """The address behind the look at the stack, or the function's own where it has none."""
+        behind = code.address
+        decoder = Decoder(64, code.code, ip=code.address)
+        for _, instruction in zip(range(CHECK_LIMIT), decoder, strict=False):
+            flow = instruction.flow_control
+            if flow == FlowControl.CONDITIONAL_BRANCH:
+                if not self._grows(code, instruction.near_branch_target):
+                    break
+                behind = instruction.next_ip
+            elif flow != FlowControl.NEXT:
+                break
+        return int(behind)
+
+    def returns(self, code: Code) -> list[Site]:
+        """Each ``ret`` that the kernel lets probe, in order."""
+        found: list[Site] = []
+        for instruction in Decoder(64, code.code, ip=code.address):
+            if instruction.flow_control != FlowControl.RETURN:
+                continue
+            into = instruction.ip - code.address
+            raw = code.code[into : into + instruction.len]
+            if not is_refused(raw):
+                shown = self._formatter.format(instruction)
+                found.append(
+                    Site(instruction.ip, code.offset + into, 0, shown, is_emulated_branch(raw))
+                )
+        return found
+
+    def _grows(self, code: Code, target: int) -> bool:
+        """Whether the block at ``target`` calls morestack."""
+        into = target - code.address
+        if not 0 <= into < len(code.code):
+            return False
+        block = Decoder(64, code.code[into : into + SPILL_LIMIT * 15], ip=target)
+        for _, instruction in zip(range(SPILL_LIMIT), block, strict=False):
+            flow = instruction.flow_control
+            if flow == FlowControl.CALL:
+                return instruction.near_branch_target in self._morestack
+            if flow != FlowControl.NEXT:
+                return False
+        return False
+
+
+def writes(code: Code, register: str) -> bool:
+    """Whether the function changes ``register`` (``r14``) itself."""
+    info = iced_x86.InstructionInfoFactory()
+    wanted = getattr(iced_x86.Register, register.upper())
+    for instruction in Decoder(64, code.code, ip=code.address):
+        for used in info.info(instruction).used_registers():
+            if iced_x86.RegisterExt.full_register(used.register) == wanted and used.access in (
+                iced_x86.OpAccess.WRITE,
+                iced_x86.OpAccess.READ_WRITE,
+                iced_x86.OpAccess.COND_WRITE,
+                iced_x86.OpAccess.READ_COND_WRITE,
+            ):
+                return True
+    return False
+
+
+def _is_target(code: Code, address: int) -> bool:
+    """Whether a jump within the function leads to ``address``."""
+    return any(target == address for target in _targets(code))
+
+
+def _targets(code: Code) -> Iterator[int]:
+    for instruction in Decoder(64, code.code, ip=code.address):
+        if instruction.flow_control in _JUMPS and instruction.mnemonic != Mnemonic.JMPE:
+            yield instruction.near_branch_target
