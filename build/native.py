@@ -51,18 +51,24 @@ def objects() -> None:
         if not link.is_file():
             link.write_bytes((libbpf / "src" / name).read_bytes())
     OBJECTS.mkdir(parents=True, exist_ok=True)
+    _run_all(
+        [
+            bpf_compile(source, machine, OBJECTS / f"{source.name.split('.')[0]}.{machine}.bpf.o")
+            for source in sorted((ROOT / "bpf_src").glob("*.bpf.c"))
+            for machine in BPF_TARGET
+        ]
+    )
+
+
+def bpf_compile(source: Path, machine: str, made: Path) -> list[str]:
+    """The command that compiles a BPF program for a machine."""
     clang = shlex.split(os.environ.get("CLANG", f"{shlex.quote(sys.executable)} -m ziglang clang"))
-    jobs = []
-    for source in sorted((ROOT / "bpf_src").glob("*.bpf.c")):
-        for machine, target in BPF_TARGET.items():
-            made = OBJECTS / f"{source.name.removesuffix('.bpf.c')}.{machine}.bpf.o"
-            jobs.append(
-                [*clang, "--target=bpf", "-mcpu=v3", "-g", "-O2", "-Wall", "-Werror"]
-                + [f"-D__TARGET_ARCH_{target}", "-Wno-unused-command-line-argument"]
-                + [f"-fdebug-prefix-map={ROOT}=.", f"-I{ROOT / 'bpf_src'}"]
-                + [f"-I{OUT / 'include'}", "-c", str(source), "-o", str(made)]
-            )
-    _run_all(jobs)
+    return (
+        [*clang, "--target=bpf", "-mcpu=v3", "-g", "-O2", "-Wall", "-Werror"]
+        + [f"-D__TARGET_ARCH_{BPF_TARGET[machine]}", "-Wno-unused-command-line-argument"]
+        + [f"-fdebug-prefix-map={ROOT}=.", f"-I{ROOT / 'bpf_src'}", f"-I{OUT / 'include'}"]
+        + ["-c", str(source), "-o", str(made)]
+    )
 
 
 def extension(machine: str) -> None:

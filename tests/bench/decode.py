@@ -127,4 +127,5 @@ def write(path: Path) -> None:
         writer.finish(Losses())
 
 
-main()
+if __name__ == "__main__":
+    main()

@@ -25,6 +25,7 @@ PROGRAMS = {
     "truth": "truth.c -O1 -g -pthread",
     "truth-O0": "truth.c -O0 -g -pthread",
     "truth-O2": "truth.c -O2 -g -pthread -fcf-protection",
+    "hot": "hot.c -O2 -g -fcf-protection",
     "loop": "loop.c -O2 -g",
     "values": "values.c -O1 -g",
 }

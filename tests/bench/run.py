@@ -1,0 +1,183 @@
+"""Measures lbtrace beside empty probes and bpftrace, in one run: make bench.
+
+Only the ratios mean something beyond this machine. Each figure is the median
+of several runs that alternate with those it is compared with.
+"""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from statistics import median
+
+import decode
+import empty
+
+from lbtrace.bpf.features import probe
+from lbtrace.capture import read_capture
+from lbtrace.plan import Selection, make_plan
+
+ROOT = Path(__file__).resolve().parents[2]
+PROGRAMS = ROOT / "build/out/programs"
+LBTRACE = [sys.executable, "-m", "lbtrace"]
+ROUNDS = 5
+
+
+def main() -> None:
+    subprocess.run([sys.executable, ROOT / "tests/programs/build.py", PROGRAMS], check=True)
+    empty.compile_object()
+    with tempfile.TemporaryDirectory() as directory:
+        here = Path(directory)
+        if shutil.which("bpftrace"):
+            print(run_quietly(["bpftrace", "--version"]).stdout.strip())
+        call("push", 200_000, here, limit=0.1, empty_limit=1.4)
+        call("step", 50_000, here, limit=0.75, empty_limit=None)
+        start_to_exit(here)
+        until_attached()
+        many_functions(here)
+    for wheel in (ROOT / "dist").glob("*.whl"):
+        print(f"{wheel.name}: {wheel.stat().st_size / 1e6:.2f} MB (at most 1)")
+    decode.main()
+
+
+def call(function: str, calls: int, here: Path, *, limit: float, empty_limit: float | None) -> None:
+    """What a traced call costs the program, in ns."""
+    hot = PROGRAMS / "hot"
+    command = [hot, function, str(calls)]
+    capture = here / f"{function}.lbt"
+    plan = make_plan(str(hot), Selection((function,)))
+    modes = ["plain", *["multi"] * probe().multi, *["session"] * probe().session]
+
+    def ours() -> float:
+        words = ["attach", "--func", function, "-o", capture, "--force", "--strict", "--"]
+        return nanoseconds([*LBTRACE, *words, *command])
+
+    def bare(mode: str) -> Callable[[], float]:
+        def run() -> float:
+            with empty.attached(mode, plan):  # type: ignore[arg-type]
+                return nanoseconds(command)
+
+        return run
+
+    def theirs() -> float:
+        script = f'uprobe:{hot}:{function} {{ printf("{function}(%d)\\n", arg0); }}'
+        script += f' uretprobe:{hot}:{function} {{ printf("= %d\\n", retval); }}'
+        run = f"{hot} {function} {calls}"
+        return nanoseconds(["bpftrace", "-o", here / "bpftrace.out", "-e", script, "-c", run])
+
+    rivals = {"lbtrace": ours} | {f"empty {mode}": bare(mode) for mode in modes}
+    if shutil.which("bpftrace"):
+        rivals["bpftrace"] = theirs
+    costs = alternate(rivals)
+    with read_capture(str(capture)) as written:
+        events = sum(len(batch.events) for batch in written.batches()) // 96
+        assert events == 2 * calls, f"{events} events of {calls} calls"
+        assert not written.losses.total
+    site = plan.probes[0].site
+    print(f"a traced call of {function}() (probe on {site.displaced}), ns:")
+    print("  " + ", ".join(f"{name} {cost:,.0f}" for name, cost in costs.items()))
+    least = min(cost for name, cost in costs.items() if name.startswith("empty"))
+    ratio("lbtrace / cheapest empty pair", costs["lbtrace"] / least, empty_limit)
+    if "bpftrace" in costs:
+        ratio("lbtrace / bpftrace", costs["lbtrace"] / costs["bpftrace"], limit)
+
+
+def start_to_exit(here: Path) -> None:
+    """A whole trace of a program that ends at once, in s."""
+    fib = PROGRAMS / "fib"
+    words = ["attach", "--func", "fib", "--format", "racket", "-o", here / "t", "--force", "--"]
+    script = f'uprobe:{fib}:fib {{ printf("fib(%d)\\n", arg0); }}'
+    script += f' uretprobe:{fib}:fib {{ printf("= %d\\n", retval); }}'
+    rivals = {"lbtrace": lambda: seconds([*LBTRACE, *words, fib, "4"])}
+    if shutil.which("bpftrace"):
+        rivals["bpftrace"] = lambda: seconds(["bpftrace", "-e", script, "-c", f"{fib} 4"])
+    times = alternate(rivals)
+    print("from start to exit, fib 4 in racket format, s:")
+    print("  " + ", ".join(f"{name} {time:.3f}" for name, time in times.items()))
+    if "bpftrace" in times:
+        ratio("lbtrace / bpftrace", times["lbtrace"] / times["bpftrace"], 0.5)
+
+
+def until_attached() -> None:
+    """From the start of Python to attached probes, in ms."""
+
+    def run() -> float:
+        words = [*LBTRACE, "attach", "--func", "fib", "--binary", PROGRAMS / "fib"]
+        start = time.perf_counter()
+        process = subprocess.Popen(words, stderr=subprocess.PIPE)
+        assert process.stderr
+        assert b"Ctrl-C ends" in process.stderr.readline()
+        spent = time.perf_counter() - start
+        process.send_signal(2)
+        process.communicate()
+        return spent
+
+    print(f"from start to attached: {alternate({'': run})[''] * 1000:.0f} ms (at most 150)")
+
+
+def many_functions(here: Path) -> None:
+    """Attaching to and detaching from ten thousand functions, in s."""
+    source, program = here / "many.c", here / "many"
+    names = [f"f{n}" for n in range(10_000)]
+    source.write_text(
+        "".join(f"__attribute__((noinline)) int {n}(int a) {{ return a + 1; }}\n" for n in names)
+        + "int main(void) { return 0; }\n"
+    )
+    subprocess.run(["gcc", "-O1", source, "-o", program], check=True)
+    process = subprocess.Popen(
+        [*LBTRACE, "attach", "--binary", program, "--func", "f*"], stderr=subprocess.PIPE
+    )
+    start = time.perf_counter()
+    assert process.stderr
+    line = b""
+    while b"Ctrl-C ends" not in line:
+        line = process.stderr.readline()
+    attached = time.perf_counter() - start
+    start = time.perf_counter()
+    process.send_signal(2)
+    process.communicate()
+    detached = time.perf_counter() - start
+    print(f"10,000 functions: {attached:.2f} s to attach, {detached:.2f} s to detach (at most 2)")
+
+
+def alternate(rivals: dict[str, Callable[[], float]]) -> dict[str, float]:
+    """The median of each, measured in turns."""
+    figures: dict[str, list[float]] = {name: [] for name in rivals}
+    for _ in range(ROUNDS):
+        for name, run in rivals.items():
+            figures[name].append(run())
+    return {name: median(values) for name, values in figures.items()}
+
+
+def nanoseconds(command: list[object]) -> float:
+    """What the program says a call took."""
+    done = run_quietly(command)
+    for line in done.stderr.splitlines():
+        if line.replace(".", "", 1).isdigit():
+            return float(line)
+    raise SystemExit(f"{command}: {done.stdout}{done.stderr}")
+
+
+def seconds(command: list[object]) -> float:
+    start = time.perf_counter()
+    run_quietly(command)
+    return time.perf_counter() - start
+
+
+def run_quietly(command: list[object]) -> subprocess.CompletedProcess[str]:
+    words = [str(word) for word in command]
+    return subprocess.run(words, capture_output=True, text=True, check=False)
+
+
+def ratio(name: str, value: float, limit: float | None) -> None:
+    bound = f" (at most {limit})" if limit else ""
+    print(f"  {name}: {value:.3f}{bound}", flush=True)
+
+
+if __name__ == "__main__":
+    main()

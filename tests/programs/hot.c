@@ -1,0 +1,45 @@
+/*
+ * Prints the nanoseconds that a call takes:
+ *
+ *     hot push|step CALLS
+ *
+ * push() begins with a push, which kernels emulate; step() has no such place.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+__attribute__((noinline)) long leaf(long n)
+{
+	__asm__ volatile("" ::: "memory");
+	return n + 1;
+}
+
+__attribute__((noinline)) long push(long n)
+{
+	long first = leaf(n);
+
+	return leaf(first) + first * n;
+}
+
+__attribute__((noinline)) long step(long n)
+{
+	__asm__ volatile("" ::: "memory");
+	return n * 3 + 1;
+}
+
+int main(int argc, char **argv)
+{
+	long calls = argc > 2 ? atol(argv[2]) : 1, sum = 0;
+	int pushing = argc > 1 && !strcmp(argv[1], "push");
+	struct timespec from, to;
+
+	clock_gettime(CLOCK_MONOTONIC, &from);
+	for (long i = 0; i < calls; i++)
+		sum += pushing ? push(i) : step(i);
+	clock_gettime(CLOCK_MONOTONIC, &to);
+	fprintf(stderr, "%.1f\n",
+		((to.tv_sec - from.tv_sec) * 1e9 + to.tv_nsec - from.tv_nsec) / calls);
+	return sum == 42;
+}
