@@ -218,7 +218,8 @@ class Formal(Struct, frozen=True):
     pointer to it is passed instead. ``register`` is the DWARF number of the
     register that holds it at function entry, -1 where that is not recorded.
     ``lost`` is why the compiler passes nothing for it, or ``""``. In Go,
-    ``scalars`` None says that it holds an array of several elements.
+    ``scalars`` None says that it holds an array of several elements. ``split``
+    says that its words travel apart, like parameters of their own.
     """
 
     name: str
@@ -229,17 +230,22 @@ class Formal(Struct, frozen=True):
     register: int = -1
     lost: str = ""
     alignment: int = 8
+    split: bool = False
 
 
 class Prototype(Struct, frozen=True):
     """A function's parameters and result (None: nothing), from debug information.
 
-    ``results`` are those of a Go function, which may have several.
+    ``results`` are those of a Go function, which may have several. ``located``
+    says of each parameter where debug information puts it at function entry:
+    the DWARF numbers of its registers, its offset from the canonical frame
+    address (CFA), or None.
     """
 
     parameters: tuple[Formal, ...]
     result: Formal | None = None
     results: tuple[Formal, ...] = ()
+    located: tuple[tuple[int, ...] | int | None, ...] = ()
 
 
 # ------------------------------------------------------------------- the plan
@@ -287,10 +293,12 @@ class Site(Struct, frozen=True):
     reason: str = ""
 
 
-ProbeKind: TypeAlias = Literal["call", "entry", "return", "tail"]
+ProbeKind: TypeAlias = Literal["call", "entry", "return", "tail", "stack", "signal stack"]
 """``call`` sends an event at entry and one at return, the others just one:
 ``return`` and ``tail`` stand where a function is left, by a return or by a
-jump to another function that returns in its place."""
+jump to another function that returns in its place; ``stack`` and ``signal
+stack`` where the program sets up a stack, whose address and size the event's
+first values are."""
 
 
 class Probe(Struct, frozen=True):

@@ -10,15 +10,16 @@ from typing import Literal, Protocol, TypeAlias
 
 from msgspec import Struct
 
-from lbtrace.model import Fetch, Prototype, Site, Value
+from lbtrace.arch.fetching import Detail, Fetcher, Place
+from lbtrace.model import Fetch, Prototype, Site, Value, Void
 
 
 class Passing(Struct, frozen=True):
     """How a function's values travel: what an event shows, and how to fetch it.
 
-    ``fetches`` belong to the entry, in the order of the parameters' slots,
-    ``result_fetches`` to the return. ``cut`` counts parameters that could be
-    read but have no slot left.
+    ``fetches`` belong to the entry, ``result_fetches`` to the return; slots
+    index them. ``cut`` counts parameters that could be read but have no slot
+    left.
     """
 
     parameters: tuple[Value, ...] = ()
@@ -26,6 +27,29 @@ class Passing(Struct, frozen=True):
     fetches: tuple[Fetch, ...] = ()
     result_fetches: tuple[Fetch, ...] = ()
     cut: int = 0
+
+
+class Places(Struct, frozen=True):
+    """Where each parameter lies at entry, and the result at return."""
+
+    parameters: tuple[Place, ...]
+    result: Place
+
+
+SHALLOW = Detail()
+
+
+def fetched(prototype: Prototype, places: Places, limit: int, detail: Detail) -> Passing:
+    """What to fetch of a function whose values lie at ``places``."""
+    entry, after = Fetcher(limit, detail), Fetcher(limit, detail)
+    parameters = tuple(
+        entry.value(formal.name, formal.type, place)
+        for formal, place in zip(prototype.parameters, places.parameters, strict=True)
+    )
+    result = None
+    if prototype.result is not None and not isinstance(prototype.result.type, Void):
+        result = after.value("", prototype.result.type, places.result)
+    return Passing(parameters, result, entry.fetches, after.fetches, entry.cut)
 
 
 class Code(Struct, frozen=True):
@@ -90,8 +114,12 @@ class ExitFinder(Protocol):
 class Architecture(Protocol):
     """What `amd64` and `arm64` both offer."""
 
-    def passing(self, prototype: Prototype, limit: int) -> Passing:
-        """How the values of ``prototype`` travel, at most ``limit`` parameters with a slot."""
+    def passing(self, prototype: Prototype, limit: int, detail: Detail = SHALLOW) -> Passing:
+        """How the values of ``prototype`` travel: at most ``limit`` fetches at
+        entry and as many at return."""
+
+    def places(self, prototype: Prototype) -> Places:
+        """Where the parameters and the result of ``prototype`` lie."""
 
     def planner(self) -> Planner:
         """A chooser of places."""

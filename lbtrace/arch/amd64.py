@@ -6,15 +6,20 @@ Supplement, sections 3.2.3 (parameter passing) and 3.6.2 (DWARF registers).
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from typing import cast
 
-from lbtrace.arch import ExitFinder, Passing, Planner
-from lbtrace.model import Fetch, Formal, Opaque, Prototype, Scalar, Value, Void
+from msgspec.structs import replace
+
+from lbtrace.arch import SHALLOW, ExitFinder, Passing, Places, Planner, fetched
+from lbtrace.arch.fetching import Detail, Place, dereferenced
+from lbtrace.model import Fetch, Formal, Prototype, Scalar, Void
 
 ARGUMENTS = ("di", "si", "dx", "cx", "r8", "r9")
 """Integer arguments, in order."""
 
-RESULT = "ax"
+RESULTS = ("ax", "dx")
+"""Integer results, in order."""
+
 VECTORS = 8
 """Arguments that vector registers take: xmm0 to xmm7."""
 
@@ -41,101 +46,106 @@ def exit_finder() -> ExitFinder:
     return Amd64ExitFinder()
 
 
-def passing(prototype: Prototype, limit: int) -> Passing:
-    """How the values of ``prototype`` travel, at most ``limit`` parameters with a slot.
+def passing(prototype: Prototype, limit: int, detail: Detail = SHALLOW) -> Passing:
+    """How the values of ``prototype`` travel; ``limit`` and ``detail`` bound what is fetched."""
+    return fetched(prototype, places(prototype), limit, detail)
+
+
+def places(prototype: Prototype) -> Places:
+    """Where the values of ``prototype`` lie.
 
     A parameter whose place cannot be told makes the places of those behind
     it unknown as well, unless debug information names their registers.
     """
-    result, result_fetches, hidden = _result(prototype.result)
-    places = _Places(hidden)
-    parameters: list[Value] = []
-    fetches: list[Fetch] = []
-    cut = 0
-    for formal in prototype.parameters:
-        fetch, reason = places.take(formal)
-        if fetch and isinstance(formal.type, Opaque):
-            fetch, reason = None, ""
-        if fetch and len(fetches) >= limit:
-            fetch, reason, cut = None, f"only {limit} values fit an event", cut + 1
-        slot = len(fetches) if fetch else -1
-        if fetch:
-            fetches.append(fetch)
-        parameters.append(Value(formal.name, formal.type, slot, reason))
-    return Passing(tuple(parameters), result, tuple(fetches), result_fetches, cut)
+    result, hidden = _result(prototype.result)
+    taken = _Taken(hidden)
+    return Places(tuple(taken.take(formal) for formal in prototype.parameters), result)
 
 
-def _result(formal: Formal | None) -> tuple[Value | None, tuple[Fetch, ...], bool | None]:
-    """The result, its fetches, and whether a hidden pointer to it takes the first register.
+def _result(formal: Formal | None) -> tuple[Place, bool | None]:
+    """Where the result lies, and whether a hidden pointer to it takes the first register.
 
     The last is None where that cannot be told.
     """
     if formal is None or isinstance(formal.type, Void):
-        return None, (), False
-    words = ["memory"] if formal.reference else classify(formal.size, formal.scalars)
-    if not isinstance(formal.type, Opaque):
-        return Value(formal.name, formal.type, 0), (Fetch(register=RESULT),), False
-    reason = ""
-    if words == ["float"]:
-        reason = "float in xmm0"
-    elif formal.scalars and formal.scalars[0].kind == "x87":
-        reason = "float in st0"
+        return Place(), False
     # A lone long double, simple or complex, comes back on the x87 stack, not in memory.
-    hidden = words == ["memory"] and not (
-        formal.scalars and all(s.kind == "x87" for s in formal.scalars)
-    )
-    return Value(formal.name, formal.type, -1, reason), (), None if words is None else hidden
+    if not formal.reference and formal.scalars and all(s.kind == "x87" for s in formal.scalars):
+        return Place(reason="float in st0"), False
+    classes = ["memory"] if formal.reference else classify(formal.size, formal.scalars)
+    if classes is None:
+        return Place(reason=UNKNOWN), None
+    if classes == ["memory"]:
+        return Place(memory=Fetch(register=RESULTS[0])), True
+    integers, vectors = list(RESULTS), ["xmm0", "xmm1"]
+    return _words(classes, integers, vectors), False
 
 
-class _Places:
-    """The registers and stack slots not yet taken by earlier parameters."""
+def _words(classes: list[str], integers: list[str], vectors: list[str]) -> Place:
+    """A value in registers: it takes the next of each kind."""
+    words: list[Fetch | str] = []
+    for kind in classes:
+        if kind == "integer":
+            words.append(Fetch(register=integers.pop(0)))
+        else:
+            words.append(f"float in {vectors.pop(0)}")
+    return Place(words=tuple(words))
+
+
+def _word(place: Place) -> Fetch | str:
+    if place.memory is not None:
+        return replace(place.memory, read="integer", size=8)
+    return place.words[0]
+
+
+class _Taken:
+    """The registers and stack slots that earlier parameters left."""
 
     def __init__(self, hidden: bool | None) -> None:
-        self.integers = 1 if hidden else 0
-        self.vectors = 0
-        self.stack = 8  # behind the return address
-        self.lost = UNKNOWN if hidden is None else ""
+        self._integers = list(ARGUMENTS[1 if hidden else 0 :])
+        self._vectors = [f"xmm{n}" for n in range(VECTORS)]
+        self._stack = 8  # behind the return address
+        self._lost = UNKNOWN if hidden is None else ""
 
-    def take(self, formal: Formal) -> tuple[Fetch | None, str]:
-        """Where ``formal`` lies, or why it cannot be read."""
-        words = ["integer"] if formal.reference else classify(formal.size, formal.scalars)
-        if words is None and not self.lost:
-            self.lost = f"{UNKNOWN} after {formal.name or 'an unnamed parameter'}"
-            return None, UNKNOWN
+    def take(self, formal: Formal) -> Place:
+        """Where ``formal`` lies."""
+        classes = ["integer"] if formal.reference else classify(formal.size, formal.scalars)
+        if classes is None and not self._lost:
+            self._lost = f"{UNKNOWN} after {formal.name or 'an unnamed parameter'}"
+            return Place(reason=formal.lost or UNKNOWN)
         if formal.lost:
-            return None, formal.lost
-        place, reason = self._assign(words or [], formal.scalars or ())
-        if words == ["integer"] and 0 <= formal.register < len(DWARF_REGISTERS):
-            return Fetch(register=DWARF_REGISTERS[formal.register]), ""
-        if self.lost:
-            return None, self.lost
-        return place, reason
+            return Place(reason=formal.lost)
+        if formal.split and classes == ["integer", "integer"]:
+            apart = [self._assign([c], (Scalar(0, 8, "integer"),)) for c in classes]
+            place = Place(words=tuple(_word(part) for part in apart))
+        else:
+            place = self._assign(classes or [], formal.scalars or ())
+        if classes == ["integer"] and 0 <= formal.register < len(DWARF_REGISTERS):
+            place = Place(words=(Fetch(register=DWARF_REGISTERS[formal.register]),))
+        elif self._lost:
+            return Place(reason=self._lost)
+        if formal.reference and place.words:
+            return Place(memory=cast(Fetch, place.words[0]))
+        if formal.reference and place.memory:
+            return Place(memory=dereferenced(place.memory))
+        return place
 
-    def _assign(self, words: list[str], scalars: Iterable[Scalar]) -> tuple[Fetch | None, str]:
-        integers, vectors = words.count("integer"), words.count("float")
+    def _assign(self, classes: list[str], scalars: tuple[Scalar, ...]) -> Place:
         if (
-            "memory" in words
-            or self.integers + integers > len(ARGUMENTS)
-            or self.vectors + vectors > VECTORS
+            "memory" in classes
+            or classes.count("integer") > len(self._integers)
+            or classes.count("float") > len(self._vectors)
         ):
             return self._push(scalars)
-        place, reason = None, ""
-        if words == ["integer"]:
-            place = Fetch(register=ARGUMENTS[self.integers])
-        elif words == ["float"]:
-            reason = f"float in xmm{self.vectors}"
-        self.integers += integers
-        self.vectors += vectors
-        return place, reason
+        return _words(classes, self._integers, self._vectors)
 
-    def _push(self, scalars: Iterable[Scalar]) -> tuple[Fetch | None, str]:
-        scalars = tuple(scalars)
+    def _push(self, scalars: tuple[Scalar, ...]) -> Place:
         if any(s.size == 16 for s in scalars):
-            self.stack = -(-(self.stack - 8) // 16) * 16 + 8
-        place = Fetch(base="stack", offset=self.stack, read="integer", size=8)
+            self._stack = -(-(self._stack - 8) // 16) * 16 + 8
+        place = Place(memory=Fetch(base="stack", offset=self._stack))
         size = max((s.offset + s.size for s in scalars), default=8)
-        self.stack += -(-size // 8) * 8
-        return place, ""
+        self._stack += -(-size // 8) * 8
+        return place
 
 
 def classify(size: int, scalars: tuple[Scalar, ...] | None) -> list[str] | None:

@@ -7,12 +7,15 @@ section 6.8.2.
 from __future__ import annotations
 
 from collections.abc import Collection
+from typing import cast
 
-from lbtrace.arch import Code, ExitFinder, Passing, Planner
-from lbtrace.model import Fetch, Opaque, Prototype, Site, Value, Void
+from lbtrace.arch import SHALLOW, Code, ExitFinder, Passing, Places, Planner, fetched
+from lbtrace.arch.fetching import Detail, Place
+from lbtrace.model import Fetch, Formal, Prototype, Site
 
 ARGUMENTS = tuple(f"x{n}" for n in range(8))
 RESULT = "x0"
+VECTORS = 8
 
 
 class Arm64Planner:
@@ -40,31 +43,43 @@ def exit_finder() -> ExitFinder:
     return Arm64ExitFinder()
 
 
-def passing(prototype: Prototype, limit: int) -> Passing:
-    """Integers, pointers and the like in x0 to x7.
+def passing(prototype: Prototype, limit: int, detail: Detail = SHALLOW) -> Passing:
+    """How the values of ``prototype`` travel; ``limit`` and ``detail`` bound what is fetched."""
+    return fetched(prototype, places(prototype), limit, detail)
 
-    Behind the first parameter of another kind nothing is read: it may or may
-    not take integer registers.
+
+def places(prototype: Prototype) -> Places:
+    """Integers, pointers and the like in x0 to x7, floats in v0 to v7.
+
+    Behind the first parameter of another kind, or on the stack, nothing is
+    read: it may or may not take registers.
     """
-    result = None
-    result_fetches: tuple[Fetch, ...] = ()
-    if prototype.result and not isinstance(prototype.result.type, Void):
-        simple = not isinstance(prototype.result.type, Opaque)
-        result = Value("", prototype.result.type, 0 if simple else -1)
-        result_fetches = (Fetch(register=RESULT),) if simple else ()
-    # A result in memory is passed in x8 and takes no argument register.
-    values: list[Value] = []
-    fetches: list[Fetch] = []
-    cut = 0
-    reason = ""
+    integers = [Place(words=(Fetch(register=name),)) for name in ARGUMENTS]
+    vectors = [Place(words=(f"float in v{n}",)) for n in range(VECTORS)]
+    found: list[Place] = []
+    lost = ""
     for formal in prototype.parameters:
-        if isinstance(formal.type, Opaque) or formal.lost:
-            values.append(Value(formal.name, formal.type, -1, formal.lost))
-            reason = reason or f"how it is passed after {formal.name} is unknown"
-        elif reason or len(fetches) == min(limit, len(ARGUMENTS)):
-            cut += not reason
-            values.append(Value(formal.name, formal.type, -1, reason or "no slot left"))
-        else:
-            values.append(Value(formal.name, formal.type, len(fetches)))
-            fetches.append(Fetch(register=ARGUMENTS[len(fetches)]))
-    return Passing(tuple(values), result, tuple(fetches), result_fetches, cut)
+        free = integers if formal.reference else _registers(formal, integers, vectors)
+        if not free and not lost:
+            lost = f"how it is passed after {formal.name} is unknown"
+            found.append(Place(reason=formal.lost or "how it is passed is unknown"))
+            continue
+        place = free.pop(0) if free else Place()
+        if lost or formal.lost:
+            place = Place(reason=formal.lost or lost)
+        elif formal.reference:
+            place = Place(memory=cast(Fetch, place.words[0]))
+        found.append(place)
+    # A result in memory is passed in x8, which is not kept.
+    result = Place(reason="how it is returned is unknown")
+    if prototype.result is not None:
+        kind = _registers(prototype.result, [Place(words=(Fetch(register=RESULT),))], vectors)
+        result = kind[0] if kind and not prototype.result.reference else result
+    return Places(tuple(found), result)
+
+
+def _registers(formal: Formal, integers: list[Place], vectors: list[Place]) -> list[Place]:
+    """The registers that a simple value takes one of; none for others."""
+    if formal.scalars is None or len(formal.scalars) != 1 or formal.scalars[0].size > 8:
+        return []
+    return integers if formal.scalars[0].kind == "integer" else vectors

@@ -15,8 +15,9 @@ from typing import Any
 from elftools.elf.elffile import ELFFile
 from msgspec import Struct
 
+from lbtrace.elf import dies
 from lbtrace.elf.image import Image
-from lbtrace.elf.types import DEPTH, Types, attribute_text, language_of
+from lbtrace.elf.types import Types, language_of
 from lbtrace.model import Formal, Function, Prototype, Void
 
 BUDGET = 16 << 20
@@ -51,8 +52,10 @@ class Prototypes(Struct):
     skipped: int = 0
 
 
-def prototypes(image: Image, functions: Sequence[Function]) -> Prototypes:
+def prototypes(image: Image, functions: Sequence[Function], depth: int = 0) -> Prototypes:
     """The prototypes of ``functions``, as far as debug information has them.
+
+    What pointers lead to is looked into ``depth`` pointers deep.
 
     Raises nothing: a function that damaged debug information hides is missing.
     """
@@ -75,7 +78,7 @@ def prototypes(image: Image, functions: Sequence[Function]) -> Prototypes:
             if budget < 0 and result.found:
                 result.skipped += len(addresses)
                 continue
-            _read_unit(unit, {a: wanted[a] for a in addresses}, result.found)
+            _read_unit(unit, {a: wanted[a] for a in addresses}, result.found, depth)
         except Exception:  # as above: this unit is damaged, the next may not be
             continue
     return result
@@ -148,11 +151,11 @@ def _entry(die: Any) -> int | None:
     return next(_ranges(die), (None,))[0]
 
 
-def _read_unit(unit: Any, wanted: dict[int, bool], found: dict[int, Prototype]) -> None:
+def _read_unit(unit: Any, wanted: dict[int, bool], found: dict[int, Prototype], depth: int) -> None:
     """Adds the prototypes of ``wanted``, which says of each address whether a clone lies there."""
     top = unit.get_top_DIE()
     language = language_of(top)
-    types = Types(language)
+    types = Types(language, depth)
     for containers in (CONTAINERS, CONTAINERS | INNER_CONTAINERS):
         for die in _subprograms(unit, top, containers):
             address = _entry(die)
@@ -179,7 +182,7 @@ def _subprograms(unit: Any, top: Any, containers: frozenset[str]) -> Iterator[An
             last = die.offset
             if die.tag == "DW_TAG_subprogram":
                 yield die
-            if die.tag in containers and depth < DEPTH:
+            if die.tag in containers and depth < dies.DEPTH:
                 pending.append((die, depth + 1))
 
 
@@ -207,7 +210,7 @@ def _formals(die: Any) -> list[Any]:
 def _is_unpassed(die: Any, own: Any) -> bool:
     """Whether ``die`` is one of the parameters that gcc adds to its model of a
     constructor, but passes to none of its copies, or not to this one."""
-    name = attribute_text(die, "DW_AT_name")
+    name = dies.text(die, "DW_AT_name")
     located = own is not None and "DW_AT_location" in own.attributes
     return name == "__in_chrg" or (name == "__vtt_parm" and not located)
 
@@ -221,7 +224,7 @@ def _origin_offset(die: Any) -> int:
 def _chain(die: Any) -> list[Any]:
     """``die`` and what it refers to as its origin or its declaration, in order."""
     chain = [die]
-    while len(chain) < DEPTH:
+    while len(chain) < dies.DEPTH:
         reference = next((r for r in REFERENCES if r in chain[-1].attributes), None)
         if reference is None:
             break
@@ -233,7 +236,7 @@ def _formal(die: Any, own: Any, address: int, external: bool, types: Types) -> F
     """A parameter: ``die`` declares it, ``own`` (or None) says where this copy keeps it."""
     chain = _chain(die)
     typed = next((d for d in chain if "DW_AT_type" in d.attributes), None)
-    name = next((n for d in chain if (n := attribute_text(d, "DW_AT_name"))), "")
+    name = next((n for d in chain if (n := dies.text(d, "DW_AT_name"))), "")
     formal = types.formal(name, typed)
     located = own is not None and "DW_AT_location" in own.attributes
     register = _register(own, address) if located else -1
@@ -248,6 +251,7 @@ def _formal(die: Any, own: Any, address: int, external: bool, types: Types) -> F
         formal.reference,
         register,
         lost,
+        split=formal.split,
     )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from lbtrace.elf.image import Image
-from lbtrace.model import Boolean, Character, Integer, Opaque, Pointer
+from lbtrace.model import Boolean, Character, Integer, Pointer, Record, String
 from lbtrace.plan import Selection, make_plan
 
 FLAVOURS = [
@@ -55,7 +55,7 @@ def test_types_have_the_names_and_kinds_of_the_source(program):
     assert (short.type.size, short.type.signed) == (2, True)
     assert isinstance(unsigned.type, Integer)
     assert (unsigned.type.size, unsigned.type.signed) == (4, False)
-    assert function.parameters[4].type == Pointer("const char *")
+    assert function.parameters[4].type == String("const char *")
     assert function.parameters[5].type == Boolean("_Bool", 1)
     assert function.parameters[6].type == Character("char", 1, True)
     assert function.parameters[7].type == Integer("uint32_t", 4, False)
@@ -83,10 +83,14 @@ def test_structs_and_floats_take_what_the_convention_gives_them(program):
         "float in xmm1",
     ]
     assert found["floats"][0].result.reason == "float in xmm0"
-    assert places(*found["hidden"]) == {"x": "si", "p": None, "y": "cx"}
-    assert isinstance(found["hidden"][0].result.type, Opaque)
-    assert places(*found["by_memory"]) == {"b": None, "z": "di"}
-    assert places(*found["halves"]) == {"q": None, "k": "si", "c": None, "after": "cx"}
+    assert places(*found["hidden"]) == {"x": "si", "p": "dx", "y": "cx"}
+    result = found["hidden"][0].result
+    assert isinstance(result.type, Record)
+    assert found["hidden"][1].result_fetches[result.slot].register == "ax"
+    assert places(*found["by_memory"]) == {"b": 8, "z": "di"}
+    assert places(*found["halves"]) == {"q": "di", "k": "si", "c": "dx", "after": "cx"}
+    halves = found["halves"][0].parameters[0]
+    assert [m.reason for m in halves.members] == ["float in xmm0", ""]
     assert places(*found["wide"]) == {"q": None, "z": "dx"}
     assert places(*found["complexes"]) == {"c": None, "z": "di"}
     assert places(*found["main"]) == {"argc": "di", "argv": "si"}
@@ -119,7 +123,7 @@ def test_what_the_registers_do_not_hold_lies_on_the_stack(build):
     """
     function, probe = planned(build("-g", source=source), "f")["f"]
     assert places(function, probe) == dict(
-        zip("dabsgli", [None, "di", "si", None, "dx", None, "cx"], strict=True)
+        zip("dabsgli", [None, "di", "si", 8, "dx", None, "cx"], strict=True)
     )
     source = """
     __attribute__((noinline)) int f(float a, float b, __int128 c, __int128 d,

@@ -16,13 +16,25 @@ def test_integers_take_x0_to_x7():
     assert [f.register for f in made.fetches] == [f"x{n}" for n in range(8)]
     assert [v.slot for v in made.parameters[8:]] == [-1, -1]
     assert made.result_fetches[0].register == "x0"
-    assert made.cut == 2
+    assert all("unknown" in v.reason for v in made.parameters[8:])
+
+
+def test_floats_take_registers_of_their_own():
+    made = ARM.passing(Prototype((INT, DOUBLE, INT), Formal("", Void(), 0)), 6)
+    assert [
+        made.fetches[v.slot].register if v.slot >= 0 else v.reason for v in made.parameters
+    ] == [
+        "x0",
+        "float in v0",
+        "x1",
+    ]
+    assert made.result is None
 
 
 def test_behind_another_kind_nothing_is_read():
-    made = ARM.passing(Prototype((INT, DOUBLE, INT), Formal("", Void(), 0)), 6)
+    pair = Formal("p", Opaque("pair"), 16, (Scalar(0, 8, "integer"), Scalar(8, 8, "integer")))
+    made = ARM.passing(Prototype((INT, pair, INT), INT), 6)
     assert [v.slot for v in made.parameters] == [0, -1, -1]
-    assert made.result is None
 
 
 def test_probes_stand_on_the_first_instruction():
