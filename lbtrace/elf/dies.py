@@ -44,12 +44,18 @@ def number(die: Any, name: str, default: int) -> int:
 
 def type_of(die: Any) -> Any:
     """The entry that ``DW_AT_type`` refers to; None for void."""
-    attribute = die.attributes.get("DW_AT_type")
-    if attribute is None:
+    if "DW_AT_type" not in die.attributes:
         return None
+    target = _referred(die, "DW_AT_type")
+    # A declaration may say which type unit has the whole type.
+    return _referred(target, "DW_AT_signature") if "DW_AT_signature" in target.attributes else target
+
+
+def _referred(die: Any, name: str) -> Any:
+    attribute = die.attributes[name]
     if attribute.form == "DW_FORM_ref_sig8" and die.cu["version"] >= 5:
         return _type_unit(die.dwarfinfo, attribute.raw_value)
-    return die.get_DIE_from_attribute("DW_AT_type")
+    return die.get_DIE_from_attribute(name)
 
 
 def _type_unit(dwarf: Any, signature: int) -> Any:
