@@ -48,7 +48,8 @@ def type_of(die: Any) -> Any:
         return None
     target = _referred(die, "DW_AT_type")
     # A declaration may say which type unit has the whole type.
-    return _referred(target, "DW_AT_signature") if "DW_AT_signature" in target.attributes else target
+    whole = "DW_AT_signature" not in target.attributes
+    return target if whole else _referred(target, "DW_AT_signature")
 
 
 def _referred(die: Any, name: str) -> Any:
