@@ -119,6 +119,8 @@ def _environment(kernel: Kernel, release: str, options: argparse.Namespace) -> d
         "LBTRACE_VM_MACHINE": kernel.machine,
         "LBTRACE_VM_FEATURES": ",".join(sorted(kernel.features)),
         "LBTRACE_VM_TESTS": options.select,
+        # Ends in time to hand back what there is by then.
+        "LBTRACE_VM_SECONDS": str(round(options.limit * 0.9)),
     }
 
 

@@ -33,8 +33,8 @@ def choose(wheels: Iterable[Path], machine: str) -> Path:
 
 
 def download(wheel: Path, machine: str, python: str) -> Path:
-    """A directory of wheels: pytest and what ``wheel`` requires, for that machine and Python."""
-    requirements = ["pytest", *_requirements(wheel, machine)]
+    """A directory of wheels: pytest, and what ``wheel`` requires on that machine and Python."""
+    requirements = ["pytest", "pytest-timeout", *_requirements(wheel, machine)]
     key = digest("\n".join(sorted(requirements)), machine, python)
     target = _target_options(machine, python)
     return made(
