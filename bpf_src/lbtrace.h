@@ -22,10 +22,16 @@ enum lbt_kind {
 };
 
 /*
- * One hit of a probe. comm stays last: the gather function cuts it off. Only
- * entries have it. The gather function also packs the texts behind the event,
- * in the order of their slots; kind then is the kind alone, and blob their
- * length in all.
+ * One hit of a probe, as the gather function leaves it. In the ring there are,
+ * by size, shorter forms: most calls have few values, and what is written to
+ * the ring is what a hit costs most.
+ *
+ *     LBT_SHORT_RETURN  two values
+ *     LBT_SHORT_ENTRY   two values, comm
+ *     otherwise         six values, comm (of entries), chunks of texts
+ *
+ * The gather function packs the texts, in the order of their slots; kind then
+ * is the kind alone, and blob their length in all.
  */
 struct lbt_event {
 	__u64 time;	  /* CLOCK_MONOTONIC, ns */
@@ -39,8 +45,12 @@ struct lbt_event {
 	__u32 lost;	  /* events this thread lost since its last one */
 	__u32 blob;	  /* size of the chunks behind the event */
 	__u64 values[LBT_VALUES];
-	char comm[LBT_COMM];
 };
+
+#define LBT_SHORT_VALUES 2
+#define LBT_SHORT_RETURN (sizeof(struct lbt_event) - 8 * (LBT_VALUES - LBT_SHORT_VALUES))
+#define LBT_SHORT_ENTRY (LBT_SHORT_RETURN + LBT_COMM)
+#define LBT_WHOLE (sizeof(struct lbt_event) + LBT_COMM)
 
 enum lbt_base {
 	LBT_REGISTER = 0,
@@ -113,7 +123,7 @@ struct lbt_condition {
  */
 struct lbt_spec {
 	__u8 plain;
-	__u8 fetches;
+	__u8 fetches;	  /* values, also of a plain spec */
 	__u8 conditions;
 	__u8 texts;	  /* enum lbt_texts; 0: none */
 	__s32 sp_delta;	  /* stack pointer at entry less the one at the probe */

@@ -60,6 +60,7 @@ struct {
 /* Where and when a probe was hit. */
 struct place {
 	__u64 time;
+	__u64 stack;	/* pointer at function entry */
 	__u64 frame;
 	__u64 goroutine;
 	__u32 probe;
@@ -137,12 +138,12 @@ static __always_inline bool identify(struct place *who)
 }
 
 /* Reading the task costs a tenth of asking a helper. */
-static __always_inline void name(struct lbt_event *e)
+static __always_inline void name(char *comm)
 {
 	if (config.typed_task)
-		__builtin_memcpy(e->comm, bpf_get_current_task_btf()->comm, sizeof(e->comm));
+		__builtin_memcpy(comm, bpf_get_current_task_btf()->comm, LBT_COMM);
 	else
-		bpf_get_current_comm(e->comm, sizeof(e->comm));
+		bpf_get_current_comm(comm, LBT_COMM);
 }
 
 static __always_inline void head(struct lbt_event *e, const struct place *at)
@@ -157,8 +158,6 @@ static __always_inline void head(struct lbt_event *e, const struct place *at)
 	e->faults = 0;
 	e->lost = any_lost ? take_losses(at->tid) : 0;
 	e->blob = 0;
-	if (at->kind == LBT_ENTRY)
-		name(e);
 }
 
 /*
@@ -172,30 +171,55 @@ static __always_inline void submit(struct lbt_event *e)
 	bpf_ringbuf_submit(e, ahead < 1024 ? BPF_RB_FORCE_WAKEUP : BPF_RB_NO_WAKEUP);
 }
 
+/*
+ * Keeps the compiler from merging what differs in the registers read only: the
+ * verifier takes no computed offset into the context.
+ */
+#define APART(ctx, number) asm volatile("" : "+r"(ctx) : "i"(number))
+
+static __always_inline void send_short(struct pt_regs *ctx, const struct place *at)
+{
+	struct lbt_event *e;
+
+	if (at->kind == LBT_ENTRY) {
+		e = bpf_ringbuf_reserve(&ring, LBT_SHORT_ENTRY, 0);
+		if (!e)
+			goto full;
+		APART(ctx, 1);
+		e->values[0] = ARGUMENT0(ctx);
+		e->values[1] = ARGUMENT1(ctx);
+		name((char *)&e->values[LBT_SHORT_VALUES]);
+	} else {
+		e = bpf_ringbuf_reserve(&ring, LBT_SHORT_RETURN, 0);
+		if (!e)
+			goto full;
+		APART(ctx, 2);
+		e->values[0] = RESULT0(ctx);
+		e->values[1] = RESULT1(ctx);
+	}
+	head(e, at);
+	submit(e);
+	return;
+full:
+	ring_full(at);
+}
+
 static __always_inline void send_plain(struct pt_regs *ctx, const struct place *at)
 {
-	struct lbt_event *e = bpf_ringbuf_reserve(&ring, sizeof(*e), 0);
+	struct lbt_event *e = bpf_ringbuf_reserve(&ring, LBT_WHOLE, 0);
 
 	if (!e) {
 		ring_full(at);
 		return;
 	}
 	head(e, at);
-	if (at->kind == LBT_ENTRY) {
-		e->values[0] = ARGUMENT0(ctx);
-		e->values[1] = ARGUMENT1(ctx);
-		e->values[2] = ARGUMENT2(ctx);
-		e->values[3] = ARGUMENT3(ctx);
-		e->values[4] = ARGUMENT4(ctx);
-		e->values[5] = ARGUMENT5(ctx);
-	} else {
-		e->values[0] = RESULT0(ctx);
-		e->values[1] = RESULT1(ctx);
-		e->values[2] = 0;
-		e->values[3] = 0;
-		e->values[4] = 0;
-		e->values[5] = 0;
-	}
+	e->values[0] = ARGUMENT0(ctx);
+	e->values[1] = ARGUMENT1(ctx);
+	e->values[2] = ARGUMENT2(ctx);
+	e->values[3] = ARGUMENT3(ctx);
+	e->values[4] = ARGUMENT4(ctx);
+	e->values[5] = ARGUMENT5(ctx);
+	name((char *)(e + 1));
 	submit(e);
 }
 
@@ -305,6 +329,8 @@ static __always_inline long copy_text(const struct lbt_fetch *f, struct lbt_even
 		length = slot < LBT_VALUES ? e->values[slot] : size;
 		if (length < size)
 			size = length;
+		barrier_var(size); /* or some compilers take the bound for known */
+		size &= chunk - 1;
 		got = read_user(to, size, from) ? -1 : (long)size;
 		if (length > 0xffffffff)
 			length = 0xffffffff;
@@ -318,7 +344,7 @@ static __always_inline long copy_text(const struct lbt_fetch *f, struct lbt_even
 static __always_inline void copy_texts(struct lbt_event *e, const __u32 chunk, const __u32 chunks,
 				       const struct lbt_spec *spec)
 {
-	char *blob = (char *)(e + 1);
+	char *blob = (char *)e + LBT_WHOLE;
 
 	for (int i = 0; i < LBT_VALUES; i++) {
 		const struct lbt_fetch *f = &spec->fetch[i];
@@ -344,10 +370,11 @@ static __always_inline void copy_texts(struct lbt_event *e, const __u32 chunk, c
 
 #define SEND_TEXTS(chunk, chunks)                                                                  \
 	do {                                                                                       \
-		struct lbt_event *e = bpf_ringbuf_reserve(&ring, sizeof(*e) + (chunk) * (chunks), 0); \
+		struct lbt_event *e = bpf_ringbuf_reserve(&ring, LBT_WHOLE + (chunk) * (chunks), 0); \
 		if (!e)                                                                            \
 			goto full;                                                                 \
 		head(e, at);                                                                       \
+		name((char *)(e + 1));                                                             \
 		e->faults = faults;                                                                \
 		__builtin_memcpy(e->values, values, sizeof(values));                               \
 		copy_texts(e, (chunk), (chunks), spec);                                            \
@@ -369,7 +396,7 @@ static __always_inline bool send(struct pt_regs *ctx, const struct place *at,
 
 		if (i >= spec->fetches)
 			break;
-		error = walk(f, ctx, at->frame, spec->nothing, &values[i]);
+		error = walk(f, ctx, at->stack, spec->nothing, &values[i]);
 		if (f->read == LBT_INTEGER)
 			error |= read_integer(f, &values[i]);
 		faults |= (error != 0) << i;
@@ -389,11 +416,12 @@ static __always_inline bool send(struct pt_regs *ctx, const struct place *at,
 		else if (config.texts & 1 << LBT_LARGE_6)
 			SEND_TEXTS(LBT_LARGE_CHUNK, 6);
 	} else {
-		struct lbt_event *e = bpf_ringbuf_reserve(&ring, sizeof(*e), 0);
+		struct lbt_event *e = bpf_ringbuf_reserve(&ring, LBT_WHOLE, 0);
 
 		if (!e)
 			goto full;
 		head(e, at);
+		name((char *)(e + 1));
 		e->faults = faults;
 		__builtin_memcpy(e->values, values, sizeof(values));
 		submit(e);
@@ -451,11 +479,15 @@ static __always_inline bool hit(struct pt_regs *ctx, __u16 kind, bool popped)
 	if (!spec)
 		return false;
 	at.frame += popped ? -LBT_RETURN_SLOT : spec->sp_delta;
+	at.stack = at.frame;
 	if (config.go_g && !in_goroutine(ctx, &at))
 		at.goroutine = 0;
 	if (config.generic && !spec->plain)
 		return send(ctx, &at, spec);
-	send_plain(ctx, &at);
+	if (kind == LBT_RETURN || spec->fetches <= LBT_SHORT_VALUES)
+		send_short(ctx, &at);
+	else
+		send_plain(ctx, &at);
 	return true;
 }
 

@@ -17,7 +17,7 @@
 
 #include "lbtrace.h"
 
-#define LBT_RECORD offsetof(struct lbt_event, comm)
+#define LBT_RECORD sizeof(struct lbt_event)
 #define LBT_NAME_CACHE 4096
 
 struct lbt_thread {
@@ -60,16 +60,16 @@ static int lbt_reserve(char **array, size_t *capacity, size_t wanted, size_t uni
 	return 0;
 }
 
-static int lbt_name(struct lbt_reader *reader, const struct lbt_event *e)
+static int lbt_name(struct lbt_reader *reader, const struct lbt_event *e, const char *comm)
 {
 	struct lbt_thread *known = &reader->known[e->tid % LBT_NAME_CACHE];
 
-	if (known->tid == e->tid && known->pid == e->pid && !memcmp(known->comm, e->comm, LBT_COMM))
+	if (known->tid == e->tid && known->pid == e->pid && !memcmp(known->comm, comm, LBT_COMM))
 		return 0;
 	known->time = e->time;
 	known->pid = e->pid;
 	known->tid = e->tid;
-	memcpy(known->comm, e->comm, LBT_COMM);
+	memcpy(known->comm, comm, LBT_COMM);
 	if (lbt_reserve((char **)&reader->threads, &reader->thread_capacity,
 			reader->thread_count + 1, sizeof(*known)))
 		return -ENOMEM;
@@ -78,23 +78,23 @@ static int lbt_name(struct lbt_reader *reader, const struct lbt_event *e)
 }
 
 /* Packs the texts of an event: chunks of e->blob bytes, one a slot. */
-static int lbt_texts(struct lbt_reader *reader, struct lbt_event *copy, const char *chunk)
+static int lbt_texts(struct lbt_reader *reader, struct lbt_event *e, const char *chunk)
 {
-	const __u32 slots = copy->kind >> 8, size = copy->blob;
+	const __u32 slots = e->kind >> 8, size = e->blob;
 
-	copy->kind &= 0xff;
-	copy->blob = 0;
+	e->kind &= 0xff;
+	e->blob = 0;
 	if (lbt_reserve(&reader->blobs, &reader->blob_capacity,
 			reader->blob_size + LBT_VALUES * size, 1))
 		return -ENOMEM;
 	for (int slot = 0; slot < LBT_VALUES; slot++) {
-		__u32 length = (__u32)copy->values[slot];
+		__u32 length = (__u32)e->values[slot];
 
 		if (!(slots >> slot & 1))
 			continue;
 		memcpy(reader->blobs + reader->blob_size, chunk, length);
 		reader->blob_size += length;
-		copy->blob += length;
+		e->blob += length;
 		chunk += size;
 	}
 	return 0;
@@ -103,18 +103,18 @@ static int lbt_texts(struct lbt_reader *reader, struct lbt_event *copy, const ch
 static int lbt_gather(void *context, void *data, size_t size)
 {
 	struct lbt_reader *reader = context;
-	const struct lbt_event *e = data;
-	struct lbt_event *copy =
-		(struct lbt_event *)(reader->events + reader->count * LBT_RECORD);
+	struct lbt_event *e = (struct lbt_event *)(reader->events + reader->count * LBT_RECORD);
+	const size_t copied = size < LBT_WHOLE ? LBT_SHORT_RETURN : LBT_RECORD;
 	int error = 0;
 
-	memcpy(copy, e, LBT_RECORD);
+	memcpy(e, data, copied);
+	memset((char *)e + copied, 0, LBT_RECORD - copied);
 	reader->count++;
 	if (e->blob)
-		error = lbt_texts(reader, copy, (const char *)(e + 1));
-	if (!error && copy->kind == LBT_ENTRY) {
+		error = lbt_texts(reader, e, (const char *)data + LBT_WHOLE);
+	if (!error && e->kind == LBT_ENTRY) {
 		reader->entries++;
-		error = lbt_name(reader, e);
+		error = lbt_name(reader, e, (const char *)data + copied);
 	}
 	return error;
 }

@@ -77,11 +77,11 @@ class Specs:
         registers: tuple[str, ...],
     ) -> int:
         plain = not conditions and fetches == tuple(map(_register, registers[: len(fetches)]))
-        key = delta if plain else (delta, fetches, conditions)
+        key = (delta, len(fetches)) if plain else (delta, fetches, conditions)
         place = (registers, key)
         if place not in self._numbers:
             self._numbers[place] = len(self._specs)
-            self._specs.append(self._make(() if plain else fetches, conditions, delta, plain))
+            self._specs.append(self._make(fetches, conditions, delta, plain))
             if len(self._specs) > 0xFFFF:
                 raise UsageError(
                     "the traced functions need more than 65,535 different kinds of probe",
