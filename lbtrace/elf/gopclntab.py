@@ -9,6 +9,7 @@ says where the code starts. Sources: Go's ``runtime/symtab.go`` (``pcHeader``,
 from __future__ import annotations
 
 import re
+from bisect import bisect_right
 from functools import cached_property
 from struct import Struct as Layout
 from struct import error as unpack_error
@@ -28,13 +29,15 @@ Used from format 1.18 on; format 1.2 has no cuOffset, and no flag."""
 
 LOOSE_NAME = re.compile(rb"(?<=\0)[A-Za-z_][\w/.-]*\.(?!(?:go|s)\0)[\w.()*\[\]-]+(?=\0)")
 
+INT = Layout("<i")
+
 FLAG_ASM = 4
 """``FuncFlagAsm``: assembly, whose arguments lie on the stack (ABI0)."""
 
 MODULEDATA_MINPC, MODULEDATA_TEXT = 20, 22
 """Words of ``moduledata`` from format 1.16 on."""
 
-UNNAMED = frozenset({"", "go.buildid", "go:buildid"})
+UNNAMED = frozenset({"", "go.buildid", "go:buildid", "go:textfipsstart", "go:textfipsend"})
 """Entries that are no functions."""
 
 
@@ -85,8 +88,8 @@ class GoTable:
         """The name of each function."""
         # The entry is an address in formats 1.2 and 1.16, an offset in later ones.
         behind = 8 if self._magic in (GO12, GO116) else 4
-        word, records, names = Layout("<i"), self._records, self._names
-        offsets = [word.unpack_from(records, at + behind)[0] for at in self._positions]
+        records, names = self._records, self._names
+        offsets = [INT.unpack_from(records, at + behind)[0] for at in self._positions]
         ends = [names.index(b"\0", at) for at in offsets]
         return [
             names[at:end].decode("utf-8", "backslashreplace")
@@ -130,6 +133,12 @@ class GoTable:
         return frozenset(
             at for at, flag in zip(self.starts, flags, strict=False) if flag & FLAG_ASM
         )
+
+    def argument_bytes(self, address: int) -> int:
+        """Bytes that arguments and results take on the stack; negative where that is unknown."""
+        record = self._positions[bisect_right(self.starts, address) - 1]
+        into = 12 if self._magic in (GO12, GO116) else 8
+        return int(INT.unpack_from(self._records, record + into)[0])
 
     def _wrappers(self) -> set[int]:
         """The addresses of functions that wrap another one of their name."""

@@ -68,7 +68,7 @@ func named(n int) (sum int, ok bool) { sum = n + 1; ok = n > 0; return }
 func blank(_ int, b int, _ string) int { return b }
 
 //go:noinline
-func face(v any, e error) int {
+func face(v interface{}, e error) int {
 	if e != nil {
 		return 1
 	}

@@ -1,0 +1,261 @@
+"""The calling conventions of Go: registers from 1.17 on, the stack before and in assembly.
+
+Source: Go's ``src/cmd/compile/abi-internal.md`` and, where it is silent (values
+of no size, blank fields), ``cmd/compile/internal/abi/abiutils.go``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from lbtrace.arch import SHALLOW, Passing
+from lbtrace.arch.fetching import NO_SLOT, Detail, Fetcher, Place, bare
+from lbtrace.model import (
+    Array,
+    Fetch,
+    Formal,
+    Pointer,
+    Prototype,
+    Record,
+    Scalar,
+    String,
+    Type,
+    Value,
+)
+
+WORD = 8
+
+
+class Convention(Struct, frozen=True):
+    """``integers`` are the registers of integers, in order of assignment,
+    ``floats`` those of floats. ``stack`` is where stack-assigned values begin,
+    and ``cfa`` where the canonical frame address of DWARF is, both relative to
+    the stack pointer at entry. ``dwarf`` gives registers by their
+    number in DWARF; here and in `Assigned` those of floats are marked by ``!``.
+    """
+
+    integers: tuple[str, ...]
+    floats: tuple[str, ...]
+    stack: int
+    cfa: int
+    dwarf: dict[int, str]
+
+
+_AMD64_DWARF = (
+    *("ax", "dx", "cx", "bx", "si", "di", "bp", "sp"),
+    *(f"r{n}" for n in range(8, 16)),
+    "",
+    *(f"xmm{n}!" for n in range(16)),
+)
+CONVENTIONS = {
+    "x86_64": Convention(
+        ("ax", "bx", "cx", "di", "si", "r8", "r9", "r10", "r11"),
+        tuple(f"xmm{n}!" for n in range(15)),
+        8,
+        8,
+        dict(enumerate(_AMD64_DWARF)),
+    ),
+    "aarch64": Convention(
+        tuple(f"x{n}" for n in range(16)),
+        tuple(f"v{n}!" for n in range(16)),
+        8,
+        0,
+        {n: f"x{n}" for n in range(31)} | {64 + n: f"v{n}!" for n in range(32)},
+    ),
+}
+"""ABIInternal. Values on the stack lie behind the return address (amd64), or
+behind the word into which the callee saves it (arm64)."""
+
+
+def stack_only(machine: str) -> Convention:
+    """ABI0: everything on the stack."""
+    internal = CONVENTIONS[machine]
+    return Convention((), (), internal.stack, internal.cfa, internal.dwarf)
+
+
+class Assigned(NamedTuple):
+    """Where a value lies: each of its scalars in a register (those of floats
+    are marked by ``!``), or ``offset`` bytes above the stack pointer at entry."""
+
+    registers: tuple[str, ...]
+    offset: int
+
+
+def assign(
+    parameters: Sequence[Formal], results: Sequence[Formal], convention: Convention
+) -> tuple[list[Assigned], list[Assigned]]:
+    """Where parameters (the receiver first) and results lie.
+
+    A formal whose ``scalars`` are None holds an array of several elements and
+    is never put into registers.
+    """
+    stack = _Stack(convention.stack)
+    taken = _assign(parameters, convention, stack)
+    stack.align(WORD)
+    return taken, _assign(results, convention, stack)
+
+
+class _Stack:
+    """The next free place among stack-assigned values."""
+
+    def __init__(self, base: int) -> None:
+        self._base, self._used = base, 0
+
+    def align(self, to: int) -> None:
+        self._used = -(-self._used // to) * to
+
+    def take(self, size: int, alignment: int) -> int:
+        self.align(alignment)
+        at = self._used
+        self._used += size
+        return self._base + at
+
+
+def _assign(formals: Sequence[Formal], convention: Convention, stack: _Stack) -> list[Assigned]:
+    integers, floats = 0, 0
+    places: list[Assigned] = []
+    for formal in formals:
+        needed = _needed(formal.scalars)
+        if (
+            formal.size == 0
+            or needed is None
+            or integers + needed.count("integer") > len(convention.integers)
+            or floats + needed.count("float") > len(convention.floats)
+        ):
+            places.append(Assigned((), stack.take(formal.size, max(formal.alignment, 1))))
+            continue
+        registers: list[str] = []
+        for kind in needed:
+            if kind == "integer":
+                registers.append(convention.integers[integers])
+                integers += 1
+            else:
+                registers.append(convention.floats[floats])
+                floats += 1
+        places.append(Assigned(tuple(registers), 0))
+    return places
+
+
+def _needed(scalars: tuple[Scalar, ...] | None) -> list[str] | None:
+    return None if scalars is None else [s.kind for s in scalars]
+
+
+def passing(
+    prototype: Prototype,
+    convention: Convention,
+    limit: int,
+    detail: Detail = SHALLOW,
+    *,
+    shown: int | None = None,
+) -> Passing:
+    """How these values travel; at most ``limit`` slots an event.
+
+    Of the parameters the first ``shown`` are shown. Several results become a
+    record without a name.
+    """
+    parameters, results = prototype.parameters, prototype.results
+    given, returned = assign(parameters, results, convention)
+    given = _corrected(prototype, given, convention)
+    entry, leaving = Fetcher(limit, detail), Fetcher(limit, detail)
+    values = tuple(
+        _value(entry, f, p) for f, p in list(zip(parameters, given, strict=True))[:shown]
+    )
+    outcomes = tuple(_value(leaving, f, p) for f, p in zip(results, returned, strict=True))
+    result: Value | None = None
+    if len(outcomes) == 1:
+        result = replace(outcomes[0], name="")
+    elif outcomes:
+        result = composed("", Record("", 0), outcomes)
+    return Passing(values, result, entry.fetches, leaving.fetches, entry.cut)
+
+
+def _corrected(
+    prototype: Prototype, places: list[Assigned], convention: Convention
+) -> list[Assigned]:
+    """``places`` with what debug information knows better.
+
+    Old compilers tell nothing of parameters without a name, which shifts
+    those behind them.
+    """
+    corrected = list(places)
+    for n, (formal, located) in enumerate(
+        zip(prototype.parameters, prototype.located, strict=False)
+    ):
+        if isinstance(located, tuple) and len(located) == len(formal.scalars or ()):
+            names = [convention.dwarf.get(number, "") for number in located]
+            if all(names):
+                corrected[n] = Assigned(tuple(names), 0)
+        elif isinstance(located, int) and not places[n].registers:
+            corrected[n] = Assigned((), convention.cfa + located)
+    return corrected
+
+
+def composed(name: str, type: Type, members: Sequence[Value]) -> Value:
+    """The value made of ``members``; it can be read where one of them can."""
+    slot = next((m.slot for m in members if m.slot >= 0), -1)
+    reasons = {m.reason for m in members}
+    reason = reasons.pop() if slot < 0 and len(reasons) == 1 else ""
+    return Value(name, bare(type), slot, reason, members=tuple(members) if slot >= 0 else ())
+
+
+def _value(fetcher: Fetcher, formal: Formal, place: Assigned) -> Value:
+    if formal.lost:
+        return Value(formal.name, bare(formal.type), -1, formal.lost)
+    if not place.registers:
+        if is_counted(formal.type):
+            word = Fetch(base="stack", offset=place.offset, derefs=(0,))
+            return _counted(fetcher, formal.name, formal.type, word)
+        memory = Fetch(base="stack", offset=place.offset)
+        return fetcher.value(formal.name, formal.type, Place(memory=memory))
+    scalars = formal.scalars or ()
+    words = {
+        scalar.offset: _word(register)
+        for scalar, register in zip(scalars, place.registers, strict=True)
+    }
+    return _in_registers(fetcher, formal.name, formal.type, 0, words)
+
+
+def _in_registers(
+    fetcher: Fetcher, name: str, type: Type, offset: int, words: dict[int, Fetch | str]
+) -> Value:
+    """A value each of whose scalars has a register of its own, however small it is."""
+    if isinstance(type, Record) and type.members:
+        members = [
+            _in_registers(fetcher, m.name, m.type, offset + m.offset, words) for m in type.members
+        ]
+        return composed(name, type, members)
+    if isinstance(type, Array) and type.count == 1:
+        return composed(name, type, [_in_registers(fetcher, "", type.element, offset, words)])
+    if is_counted(type):
+        return _counted(fetcher, name, type, words[offset])
+    span = 2 if isinstance(type, String) else 1
+    own = tuple(words[at] for at in (offset, offset + WORD)[:span] if at in words)
+    return fetcher.value(name, type, Place(words=own))
+
+
+def is_counted(type: Type) -> bool:
+    """Whether this is a map or channel, which is shown by its number of elements."""
+    return isinstance(type, Pointer) and type.name.startswith(("map[", "chan ", "<-chan "))
+
+
+def _counted(fetcher: Fetcher, name: str, type: Type, word: Fetch | str) -> Value:
+    assert isinstance(type, Pointer)
+    if isinstance(word, str):
+        return Value(name, bare(type), -1, word)
+    if not isinstance(type.target, Record):
+        return fetcher.value(name, type, Place(words=(word,)))
+    (member,) = type.target.members
+    header, count = fetcher.slot(word), fetcher.slot(replace(word, read="integer"))
+    if count < 0:
+        return Value(name, bare(type), header, "" if header >= 0 else NO_SLOT)
+    length = Value(member.name, member.type, count)
+    inside = Value("", bare(type.target), count, members=(length,))
+    return Value(name, bare(type), header, members=(inside,))
+
+
+def _word(register: str) -> Fetch | str:
+    return f"float in {register[:-1]}" if register.endswith("!") else Fetch(register=register)

@@ -1,0 +1,95 @@
+"""Where probes stand in arm64 functions compiled by Go; see `lbtrace.arch.go_amd64`.
+
+Encodings: Arm Architecture Reference Manual, C4.1.66 (branches).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+
+from lbtrace.arch import Code
+from lbtrace.model import Site
+
+CHECK_LIMIT = 16
+"""Instructions within which the look at the stack ends."""
+
+SPILL_LIMIT = 48
+"""Instructions before the call of morestack."""
+
+RET = 0xD65F03C0
+"""``ret`` through x30, the only one Go writes."""
+
+
+class GoPlanner:
+    """Chooses places. ``morestack`` are the addresses of ``runtime.morestack*``."""
+
+    def __init__(self, morestack: Collection[int]) -> None:
+        self._morestack = frozenset(morestack)
+
+    def entry(self, code: Code, keep: Collection[str]) -> Site | None:
+        """Where a probe fires once a call; argument registers are as at entry there."""
+        at = self.behind_check(code)
+        if any(target == at for _, target in _jumps(code)):
+            return None
+        return _site(code, at)
+
+    def behind_check(self, code: Code) -> int:
+        """The address behind the look at the stack, or the function's own where it has none."""
+        behind = code.address
+        for address, word in _words(code, code.address, CHECK_LIMIT):
+            if word & 0xFF000010 == 0x54000000:  # b.cond
+                target = address + _distance(word >> 5, 19)
+                if not self._grows(code, target):
+                    break
+                behind = address + 4
+            elif word & 0x7C000000 == 0x14000000 or word & 0xFE000000 == 0xD6000000:
+                break
+        return behind
+
+    def returns(self, code: Code) -> list[Site]:
+        """Each ``ret``, in order."""
+        end = len(code.code) // 4
+        return [
+            _site(code, address) for address, word in _words(code, code.address, end) if word == RET
+        ]
+
+    def _grows(self, code: Code, target: int) -> bool:
+        """Whether the block at ``target`` calls morestack."""
+        for address, word in _words(code, target, SPILL_LIMIT):
+            if word & 0xFC000000 == 0x94000000:  # bl
+                return address + _distance(word, 26) in self._morestack
+            if word & 0xFC000000 == 0x14000000 or word == RET:
+                return False
+        return False
+
+
+def _words(code: Code, start: int, count: int) -> Iterator[tuple[int, int]]:
+    """Addresses and instructions from ``start`` on, at most ``count``."""
+    into = start - code.address
+    if into < 0 or into % 4:
+        return
+    for at in range(into, min(into + 4 * count, len(code.code) - 3), 4):
+        yield code.address + at, int.from_bytes(code.code[at : at + 4], "little")
+
+
+def _jumps(code: Code) -> Iterator[tuple[int, int]]:
+    """The direct jumps within the function and their targets."""
+    for address, word in _words(code, code.address, len(code.code) // 4):
+        if word & 0xFC000000 == 0x14000000:  # b
+            yield address, address + _distance(word, 26)
+        elif word & 0xFF000010 == 0x54000000 or word & 0x7E000000 == 0x34000000:
+            yield address, address + _distance(word >> 5, 19)  # b.cond, cbz, cbnz
+        elif word & 0x7E000000 == 0x36000000:
+            yield address, address + _distance(word >> 5, 14)  # tbz, tbnz
+
+
+def _distance(field: int, bits: int) -> int:
+    """A signed number of instructions in the low ``bits``, in bytes."""
+    field &= (1 << bits) - 1
+    return 4 * (field - (field >> bits - 1 << bits))
+
+
+def _site(code: Code, address: int) -> Site:
+    into = address - code.address
+    word = int.from_bytes(code.code[into : into + 4], "little")
+    return Site(address, code.offset + into, 0, f"{word:08x}")

@@ -1,0 +1,179 @@
+"""Parameters, results and types of Go functions, from the DWARF the Go compiler writes.
+
+Each package is one compilation unit, named after it, and holds names in
+place. So a function is found by searching the bytes of its package's unit for
+its name, and only what it refers to is parsed. Attributes of Go's own:
+``cmd/internal/dwarf`` (``DW_AT_go_kind`` and the rest).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
+
+from elftools.dwarf.dwarf_expr import DWARFExprParser
+from elftools.elf.elffile import ELFFile
+
+from lbtrace.elf.dies import text
+from lbtrace.elf.go_types import GoTypes
+from lbtrace.elf.image import Image
+from lbtrace.model import Formal, Function, Prototype
+
+LANG_GO = 0x16
+LISTED = ("DW_FORM_sec_offset", "DW_FORM_data4", "DW_FORM_loclistx")
+"""Forms of a location that is a list."""
+
+DW_OP_REG0, DW_OP_REG31, DW_OP_REGX = 0x50, 0x6F, 0x90
+DW_OP_FBREG, DW_OP_PIECE, DW_OP_CALL_FRAME_CFA = 0x91, 0x93, 0x9C
+
+Located = tuple[int, ...] | int | None
+
+
+class _Unit(NamedTuple):
+    start: int
+    end: int
+    unit: Any
+
+
+def prototypes(image: Image, functions: Sequence[Function]) -> dict[int, Prototype]:
+    """The prototypes of ``functions``, by address, as far as debug information has them.
+
+    Raises nothing: a function that damaged debug information hides is missing.
+    """
+    found: dict[int, Prototype] = {}
+    if not image.has_debug_info:
+        return found
+    try:
+        reader = _Reader(image)
+    except Exception:  # damaged DWARF raises nearly anything inside pyelftools
+        return found
+    for function in functions:
+        for name in (function.name, *function.aliases):
+            try:
+                prototype = reader.prototype(name, function.address)
+            except Exception:  # as above: the next function may be in order
+                continue
+            if prototype is not None:
+                found[function.address] = prototype
+                break
+    return found
+
+
+class _Reader:
+    """The debug information of one image."""
+
+    def __init__(self, image: Image) -> None:
+        stream: Any = image.data
+        dwarf: Any = ELFFile(stream).get_dwarf_info(
+            relocate_dwarf_sections=False, follow_links=False
+        )
+        self._dwarf = dwarf
+        self._info: bytes = dwarf.debug_info_sec.stream.getvalue()
+        self._types = GoTypes()
+        # A package with assembly has a unit for that as well.
+        self._units: dict[str, list[_Unit]] = {}
+        for unit in dwarf.iter_CUs():
+            top = unit.get_top_DIE()
+            language = top.attributes.get("DW_AT_language")
+            if language is not None and language.value == LANG_GO:
+                start = unit.cu_offset
+                end = start + unit["unit_length"] + unit.structs.initial_length_field_size()
+                units = self._units.setdefault(text(top, "DW_AT_name"), [])
+                units.append(_Unit(start, end, unit))
+
+    def prototype(self, name: str, address: int) -> Prototype | None:
+        """What is declared of the function ``name`` at ``address``."""
+        for die in self._named(name.removesuffix(".abi0")):
+            low = die.attributes.get("DW_AT_low_pc")
+            if low is not None and low.value != address:
+                continue
+            formals = [d for d in die.iter_children() if d.tag == "DW_TAG_formal_parameter"]
+            given = [d for d in formals if not _is_result(d)]
+            return Prototype(
+                tuple(self._formal(d) for d in given),
+                None,
+                tuple(self._formal(d) for d in formals if _is_result(d)),
+                tuple(self._located(d, address) for d in given),
+            )
+        return None
+
+    def _named(self, name: str) -> Iterator[Any]:
+        """The functions of this name: one, and where it was also inlined its origin."""
+        wanted = name.encode() + b"\0"
+        # What the runtime provides for other packages bears their names.
+        for unit in (*self._units.get(_package(name), ()), *self._units.get("runtime", ())):
+            at = self._info.find(wanted, unit.start, unit.end)
+            while at >= 0:
+                die = _die(unit.unit, at - 1)
+                if die is not None and die.tag == "DW_TAG_subprogram":
+                    yield die
+                at = self._info.find(wanted, at + 1, unit.end)
+
+    def _formal(self, die: Any) -> Formal:
+        known = self._types.of(die.get_DIE_from_attribute("DW_AT_type"))
+        name = text(die, "DW_AT_name")
+        # The compiler's own names of results that have none: ~r0.
+        return Formal(
+            "" if name.startswith("~") else name,
+            known.type,
+            known.size,
+            known.scalars,
+            alignment=known.alignment,
+        )
+
+    def _located(self, die: Any, address: int) -> Located:
+        """Where a parameter is at function entry: registers, or an offset from the CFA."""
+        attribute = die.attributes.get("DW_AT_location")
+        if attribute is None or not attribute.value:
+            return None
+        expression: Sequence[int] | None = None
+        if attribute.form in LISTED:
+            for entry in self._dwarf.location_lists().get_location_list_at_offset(
+                attribute.value, die
+            ):
+                if hasattr(entry, "loc_expr"):
+                    expression = entry.loc_expr  # the first holds at entry
+                    break
+        else:
+            expression = attribute.value
+        return _place(die.cu.structs, expression) if expression else None
+
+
+def _place(structs: Any, expression: Sequence[int]) -> Located:
+    registers: list[int] = []
+    operations = DWARFExprParser(structs).parse_expr(list(expression))
+    for operation in operations:
+        if DW_OP_REG0 <= operation.op <= DW_OP_REG31:
+            registers.append(operation.op - DW_OP_REG0)
+        elif operation.op == DW_OP_REGX:
+            registers.append(operation.args[0])
+        elif operation.op == DW_OP_FBREG and len(operations) == 1:
+            return int(operation.args[0])
+        elif operation.op == DW_OP_CALL_FRAME_CFA and len(operations) == 1:
+            return 0
+        elif operation.op != DW_OP_PIECE:
+            return None
+    return tuple(registers) or None
+
+
+def _is_result(die: Any) -> bool:
+    attribute = die.attributes.get("DW_AT_variable_parameter")
+    return attribute is not None and bool(attribute.value)
+
+
+def _package(name: str) -> str:
+    """The import path in a symbol: what is before the first dot behind the last slash.
+
+    Slashes inside type arguments do not count.
+    """
+    plain = name.partition("[")[0]
+    slash = plain.rfind("/") + 1
+    return plain[: plain.find(".", slash)]
+
+
+def _die(unit: Any, offset: int) -> Any:
+    """The entry at ``offset``, or None where there is none."""
+    try:
+        return unit.get_DIE_from_refaddr(offset)
+    except Exception:  # no entry begins here
+        return None

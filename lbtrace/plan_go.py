@@ -1,0 +1,166 @@
+"""The part of a plan that is particular to Go: conventions, places, goroutines."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from lbtrace.arch import SHALLOW, Code, Passing, go_abi
+from lbtrace.arch.fetching import Detail
+from lbtrace.elf import gobuild
+from lbtrace.elf.gopclntab import GoTable
+from lbtrace.elf.image import Image
+from lbtrace.model import LONG, Formal, Function, GoLayout, Probe, Prototype, Scalar, Site
+
+REGISTERS_SINCE = (1, 17)
+"""The version from which on amd64 has the register convention (arm64: 1.18)."""
+
+GOID = 152
+GOID_BY_VERSION = {(1, 23): 160, (1, 24): 160}
+"""Offset of ``runtime.g.goid`` on 64-bit machines, from the DWARF of each
+version from 1.9 to 1.27. ``g.stack.hi`` has always been the second word."""
+
+TYPED_LIMIT = 5_000
+"""Functions whose types are read: some seconds of work."""
+
+WHY_NO_URETPROBE = (
+    "is Go: a uretprobe replaces return addresses, and Go crashes when it finds one replaced"
+)
+
+
+class Described(NamedTuple):
+    """How a function's values travel, and whether debug information told."""
+
+    passing: Passing
+    typed: bool
+
+
+class GoPlan:
+    """Plans for the functions of Go in one image."""
+
+    def __init__(self, image: Image, table: GoTable) -> None:
+        self._image = image
+        self._table = table
+        version = gobuild.version(image)
+        since = (1, 18) if image.machine == "aarch64" else REGISTERS_SINCE
+        # An unknown version is that of a development build.
+        self._registers: bool = version >= since or version == (0, 0)
+        self._version = version
+        morestack = [
+            at
+            for at, name in zip(table.starts, table.names, strict=True)
+            if name.startswith("runtime.morestack")
+        ]
+        if image.machine == "aarch64":
+            from lbtrace.arch import go_arm64
+
+            self._planner: go_arm64.GoPlanner | go_amd64.GoPlanner = go_arm64.GoPlanner(morestack)
+        else:
+            from lbtrace.arch import go_amd64  # late: imports iced-x86
+
+            self._planner = go_amd64.GoPlanner(morestack)
+
+    def holds(self, function: Function) -> bool:
+        """Whether ``function`` is one of Go, not of C linked to it."""
+        return bool(self._table.start <= function.address < self._table.end)
+
+    @property
+    def layout(self) -> GoLayout:
+        """How the running goroutine is found."""
+        by_register = self._registers or self._image.machine == "aarch64"
+        goid = GOID_BY_VERSION.get(self._version, GOID)
+        return GoLayout("register" if by_register else "thread", goid)
+
+    def describe(
+        self,
+        functions: Sequence[Function],
+        args: int | None,
+        limit: int,
+        detail: Detail = SHALLOW,
+    ) -> dict[int, Described]:
+        """The values of each of ``functions``, by address.
+
+        ``args`` is the number of arguments shown; None means those declared,
+        or one where nothing is.
+        """
+        found: dict[int, Prototype] = {}
+        if self._image.has_debug_info:
+            from lbtrace.elf import go_dwarf  # late: imports pyelftools
+
+            found = go_dwarf.prototypes(self._image, functions[:TYPED_LIMIT])
+        described: dict[int, Described] = {}
+        for function in functions:
+            convention = self._convention(function)
+            prototype, shown = found.get(function.address), args
+            if prototype is None:
+                prototype, shown = self._assumed(function, args, convention)
+            passing = go_abi.passing(prototype, convention, limit, detail, shown=shown)
+            described[function.address] = Described(passing, function.address in found)
+        return described
+
+    def probes(
+        self, number: int, function: Function, passing: Passing, *, returns: bool
+    ) -> Iterator[Probe]:
+        """The probes of ``function``, the ``number``-th of the plan; none where none can stand."""
+        code = self._code(function)
+        keep = {f.register for f in passing.fetches if f.base == "register"}
+        entry = self._planner.entry(code, keep)
+        if entry is None:
+            return
+        yield Probe(number, "entry", entry, passing.fetches)
+        for site in self.exits(function) if returns else ():
+            yield Probe(number, "return", site, result_fetches=passing.result_fetches)
+
+    def entry(self, function: Function, passing: Passing) -> Site | None:
+        """Where the probe of ``function`` stands."""
+        keep = {f.register for f in passing.fetches if f.base == "register"}
+        return self._planner.entry(self._code(function), keep)
+
+    def exits(self, function: Function) -> list[Site]:
+        """Where ``function`` returns.
+
+        Assembly may use the register of g for itself: its returns could not
+        be told apart by goroutine.
+        """
+        code = self._code(function)
+        if self._image.machine == "x86_64" and function.address in self._table.assembly:
+            from lbtrace.arch.go_amd64 import writes
+
+            if writes(code, "r14"):
+                return []
+        return self._planner.returns(code)
+
+    def _convention(self, function: Function) -> go_abi.Convention:
+        if self._registers and function.address not in self._table.assembly:
+            return go_abi.CONVENTIONS[self._image.machine]
+        return go_abi.stack_only(self._image.machine)
+
+    def _assumed(
+        self, function: Function, args: int | None, convention: go_abi.Convention
+    ) -> tuple[Prototype, int]:
+        """Integers, and how many of them to show.
+
+        On the stack the last word is the result, if it is none of the arguments.
+        """
+        count = 1 if args is None else args
+        words = max(0, self._table.argument_bytes(function.address) // 8)
+        passed, results = count, [_long("")]
+        if not convention.integers:
+            count = min(count, words) if args is None else count
+            passed = max(count, words - 1)
+            results = results if passed < words else []
+        return Prototype(
+            tuple(_long(f"arg{n}") for n in range(passed)), None, tuple(results)
+        ), count
+
+    def _code(self, function: Function) -> Code:
+        return Code(
+            self._image.code(function.address, function.size),
+            function.address,
+            function.offset,
+            function.address + function.size,
+        )
+
+
+def _long(name: str) -> Formal:
+    return Formal(name, LONG, LONG.size, (Scalar(0, LONG.size, "integer"),))
