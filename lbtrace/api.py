@@ -15,6 +15,7 @@ from lbtrace.errors import UsageError
 from lbtrace.model import Call, Loss, Losses, Plan, Target, Thread
 from lbtrace.plan import Selection, make_plan
 from lbtrace.process import executable, mapped_file
+from lbtrace.returns import Returns
 from lbtrace.session import Options, Session
 
 
@@ -25,6 +26,7 @@ def trace(
     pid: int | None = None,
     command: Sequence[str] = (),
     args: int | None = None,
+    returns: Returns = "auto",
     max_depth: int | None = None,
     options: Options | None = None,
 ) -> Trace:
@@ -34,7 +36,8 @@ def trace(
     a running process ``pid``, or every process that runs ``binary``. With a
     command or a pid, ``binary`` narrows to that file, a library say.
     ``args`` is how many arguments to read, None those of the prototype (one
-    without debug information). ``max_depth`` leaves deeper calls out.
+    without debug information), ``returns`` how returns are seen (see
+    `lbtrace.returns`). ``max_depth`` leaves deeper calls out.
 
     Nothing happens before the result is entered as a context manager. Raises
     `LbtraceError`: of the binary and the pattern here, of the kernel and the
@@ -48,7 +51,7 @@ def trace(
         path = binary or command[0]
     else:
         raise UsageError("nothing to trace is named", "give binary, pid or command")
-    plan = make_plan(path, Selection(tuple(functions), args))
+    plan = make_plan(path, Selection(tuple(functions), args, returns))
     target = Target(pid=pid or 0, command=tuple(command))
     return Trace(Session(plan, target, options), max_depth)
 

@@ -14,6 +14,12 @@ call has the same one. From this follows which calls are over:
   when a call of that frame has returned before this entry.
 * Where the thread lost events after a call began, its return may be among
   them; such a call ends *open*, not unwound.
+* A function whose exits are watched (sites) tells when it is left by a jump
+  to another one: its call ends as a *tail* call at once. A call of the same
+  frame that did not tell so did not jump.
+* Calls on a stack that the program made itself are matched by that stack,
+  whichever thread runs on it. A stack for signals counts as the lower end of
+  the stack that the signal interrupts.
 * A return whose entry is not known is counted and not shown. Its entry was
   lost (which the losses tell), lies before the trace, or was made by the
   parent of a forked process, whose stack the child continues.
@@ -38,10 +44,17 @@ from lbtrace.model import (
     Probe,
     Thread,
 )
+from lbtrace.stacks import Region, Regions, StackKind
 
 MAX_RETURN_DEPTH = 64
 """Nested uretprobes of a task the kernel keeps: MAX_URETPROBE_DEPTH in
 ``include/linux/uprobes.h``."""
+
+NEVER = -1 << 65
+"""No frame: lower than any."""
+
+BELOW_ALL = 1 << 64
+"""What puts a frame of a signal's stack below all others."""
 
 
 class Visitor(Protocol):
@@ -76,11 +89,9 @@ class CallMatcher:
         self.return_depth = 0
         self._visitor = visitor
         self._max_depth = max_depth if max_depth is not None else 1 << 62
-        returning = {probe.function for probe in plan.probes if probe.kind != "entry"}
-        self._probes = {
-            number: _Decoding(plan.functions[probe.function], probe, probe.function in returning)
-            for number, probe in enumerate(plan.probes)
-        }
+        self._probes = _decodings(plan)
+        self._regions = Regions() if any(d.region for d in self._probes.values()) else None
+        self._running: dict[int, int] = {}
         self._stacks: dict[int | tuple[int, int], _Stack] = {}
         self._threads: set[tuple[int, int]] = set()
 
@@ -102,6 +113,7 @@ class CallMatcher:
         for thread in batch.threads:
             self._visitor.thread(thread)
         stacks, probes = self._stacks, self._probes
+        regions = self._regions
         enter, leave = self._enter, self._leave
         blobs, position = batch.blobs, 0
         blob: bytes | memoryview = b""
@@ -109,21 +121,38 @@ class CallMatcher:
             if event.blob:
                 blob = blobs[position : position + event.blob]
                 position += event.blob
-            stack = stacks.get(event.tid if not event.goroutine else (event.pid, event.goroutine))
-            if stack is None or stack.pid != event.pid:
-                stack = self._new_stack(event)
             decoding = probes.get(event.probe)
             if decoding is None:
                 raise CaptureError(
                     f"an event names probe {event.probe}, but the plan has {len(probes)}",
                     "the capture is damaged, or was written by a faulty program",
                 )
+            if regions is not None and not self._on_stack(regions, decoding, event):
+                continue
+            stack = stacks.get(event.tid if not event.goroutine else (event.pid, event.goroutine))
+            if stack is None or stack.pid != event.pid:
+                stack = self._new_stack(event)
             if event.lost:
                 self._lose(stack, event)
             if event.kind == ENTRY:
                 enter(stack, decoding, event, blob)
             elif event.kind == RETURN:
                 leave(stack, decoding, event, blob)
+
+    def _on_stack(self, regions: Regions, decoding: _Decoding, event: Event) -> bool:
+        """Make an event's stack part of it; false if all it says is that there is a new one."""
+        if decoding.region:
+            if not event.faults:
+                end = event.value0 + event.value1
+                regions.learn(event.pid, Region(event.value0, end, decoding.region))
+            return False
+        region = regions.find(event.pid, event.frame)
+        if region and region.kind == "signal stack":
+            event.frame -= BELOW_ALL
+            event.goroutine = self._running.get(event.tid, 0)
+        else:
+            event.goroutine = self._running[event.tid] = region.start if region else 0
+        return True
 
     def finish(self) -> None:
         """End all calls that are still open."""
@@ -148,9 +177,11 @@ class CallMatcher:
         over = frame if frame > stack.returned else stack.returned + 1
         if calls and calls[-1].frame <= over:
             self._close_below(stack, over)
-            if calls and calls[-1].frame == frame and self._probes[calls[-1].probe].same(decoding):
-                self._close(stack)
-        stack.returned = 0
+            if calls and calls[-1].frame == frame:
+                before = self._probes[calls[-1].probe]
+                if before.same(decoding) or before.by_sites:
+                    self._close(stack)
+        stack.returned = NEVER
         depth = len(calls)
         call = Call(
             decoding.name,
@@ -166,8 +197,9 @@ class CallMatcher:
         )
         calls.append(call)
         self.calls += 1
-        if depth >= MAX_RETURN_DEPTH and decoding.by_uretprobe:
-            self.return_depth += 1
+        if decoding.by_uretprobe:
+            stack.hooked += 1
+            self.return_depth += stack.hooked > MAX_RETURN_DEPTH
         if depth < self._max_depth:
             self._visitor.entry(call)
 
@@ -175,13 +207,18 @@ class CallMatcher:
         self, stack: _Stack, decoding: _Decoding, event: Event, blob: bytes | memoryview
     ) -> None:
         calls, frame = stack.calls, event.frame
-        if not calls or calls[-1].frame != frame or calls[-1].probe != event.probe:
+        if not calls or calls[-1].frame != frame or calls[-1].probe != decoding.entry:
             self._close_below(stack, frame)
             if not self._close_above(stack, decoding, frame):
                 self.returns_without_entry += 1
                 return
+        if decoding.is_tail:
+            stack.returned = NEVER
+            self._end(stack, "tail")
+            return
         stack.returned = frame
         call = calls.pop()
+        stack.hooked -= decoding.by_uretprobe
         call.result = decoding.result(event, blob)
         call.duration = event.time - call.start
         call.end = "returned"
@@ -215,7 +252,7 @@ class CallMatcher:
         # Calls made before the loss may have returned in what was lost.
         if call.start < stack.lost_at or not decoding.returns:
             end: End = "open"
-        elif call.depth >= MAX_RETURN_DEPTH and decoding.by_uretprobe:
+        elif decoding.by_uretprobe and stack.hooked > MAX_RETURN_DEPTH:
             end = "open"
         else:
             end = "unwound"
@@ -227,41 +264,72 @@ class CallMatcher:
 
     def _end(self, stack: _Stack, end: End) -> None:
         call = stack.calls.pop()
+        stack.hooked -= self._probes[call.probe].by_uretprobe
         call.end = end
         if call.depth < self._max_depth:
             self._visitor.exit(call)
 
     def _lose(self, stack: _Stack, event: Event) -> None:
         stack.lost_at = event.time
-        stack.returned = 0
+        stack.returned = NEVER
         self._visitor.loss(Loss(event.pid, event.tid, len(stack.calls), event.time, event.lost))
 
 
 class _Stack:
-    """The open calls of a thread. ``returned`` is the frame of the return
-    that was the last event, ``lost_at`` the time of the last loss."""
+    """The open calls of a stack, ``hooked`` of them by a uretprobe. ``returned``
+    is the frame of the return that was the last event, ``lost_at`` the time of
+    the last loss."""
 
-    __slots__ = ("calls", "lost_at", "pid", "returned")
+    __slots__ = ("calls", "hooked", "lost_at", "pid", "returned")
 
     def __init__(self, pid: int) -> None:
         self.pid = pid
         self.calls: list[Call] = []
-        self.returned = 0
+        self.hooked = 0
+        self.returned = NEVER
         self.lost_at = -1
 
 
+def _decodings(plan: Plan) -> dict[int, _Decoding]:
+    entries = {p.function: n for n, p in enumerate(plan.probes) if p.kind in ("call", "entry")}
+    returning = {p.function for p in plan.probes if p.kind in ("call", "return", "tail")}
+    returning |= {n for n, f in enumerate(plan.functions) if f.returns.startswith("sites")}
+    decodings: dict[int, _Decoding] = {}
+    for number, probe in enumerate(plan.probes):
+        decoding = decodings[number] = _Decoding(plan.functions[probe.function], probe)
+        decoding.entry = entries.get(probe.function, number)
+        decoding.by_sites = probe.function in returning and not decoding.by_uretprobe
+        decoding.returns &= probe.function in returning
+    return decodings
+
+
 class _Decoding:
-    """What the events of a probe mean."""
+    """What the events of a probe mean.
 
-    __slots__ = ("_index", "arguments", "by_uretprobe", "name", "result", "returns")
+    ``entry`` is the probe at the entry of its function. ``returns`` says that
+    its calls are seen to end, however they return.
+    """
 
-    def __init__(self, function: Function, probe: Probe, returns: bool) -> None:
+    __slots__ = (
+        *("_index", "arguments", "by_sites", "by_uretprobe", "entry", "is_tail"),
+        *("name", "region", "result", "returns"),
+    )
+
+    def __init__(self, function: Function, probe: Probe) -> None:
         self._index = probe.function
         self.name = function.name
+        self.entry = 0
         self.by_uretprobe = probe.kind == "call"
-        self.returns = returns
-        self.arguments = decode.arguments(function.parameters, probe.fetches)
-        self.result = decode.result(function.result, probe.result_fetches)
+        self.by_sites = False
+        self.returns = not function.exits_hidden
+        self.is_tail = probe.kind == "tail"
+        self.region: StackKind | None = None
+        if probe.kind in ("stack", "signal stack"):
+            self.region = probe.kind
+        entry = probe.kind in ("call", "entry")
+        self.arguments = decode.arguments(function.parameters if entry else (), probe.fetches)
+        result = function.result if probe.kind in ("call", "return") else None
+        self.result = decode.result(result, probe.result_fetches)
 
     def same(self, other: _Decoding) -> bool:
         """Whether both are probes of the same function."""

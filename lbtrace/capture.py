@@ -259,9 +259,10 @@ def _fault(plan: Plan) -> str:
         if not 0 <= probe.function < len(plan.functions):
             return f"a probe names function {probe.function} of {len(plan.functions)}"
         function = plan.functions[probe.function]
+        result = (function.result,) if function.result else ()
         for values, fetches in (
-            (function.parameters, probe.fetches),
-            ((function.result,) if function.result else (), probe.result_fetches),
+            (function.parameters if probe.kind in ("call", "entry") else (), probe.fetches),
+            (result if probe.kind in ("call", "return") else (), probe.result_fetches),
         ):
             for value in values:
                 if fault := _value_fault(value, max(FIXED, len(fetches)), DEPTH):

@@ -298,7 +298,7 @@ ProbeKind: TypeAlias = Literal["call", "entry", "return", "tail", "stack", "sign
 ``return`` and ``tail`` stand where a function is left, by a return or by a
 jump to another function that returns in its place; ``stack`` and ``signal
 stack`` where the program sets up a stack, whose address and size the event's
-first values are."""
+first values are (and belong to none of the functions)."""
 
 
 class Probe(Struct, frozen=True):

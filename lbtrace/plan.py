@@ -5,14 +5,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Literal, NamedTuple
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
 
 from msgspec import Struct
+from msgspec.structs import replace
 
-from lbtrace import arch, patterns
-from lbtrace.arch import Architecture, Code, Passing
-from lbtrace.elf import symbols
+from lbtrace import arch, patterns, switching
+from lbtrace.arch import Architecture, Code, Exits, Passing
+from lbtrace.elf import plt, symbols
 from lbtrace.elf.image import Image
 from lbtrace.elf.symbols import Symbols
 from lbtrace.errors import BinaryError, UsageError
@@ -27,6 +28,7 @@ from lbtrace.model import (
     Scalar,
     Site,
 )
+from lbtrace.returns import Chooser, ExitPlaces, Returns, Way
 
 LIMIT = 50_000
 """Functions a plan may hold without ``force``."""
@@ -37,33 +39,22 @@ VALUES = 6
 LONGEST_INSTRUCTION = 15
 """Bytes of code looked at where a function's size is unknown (Intel SDM 2.3.11)."""
 
-ENTRY_ONLY = frozenset(
-    {
-        *("setjmp", "_setjmp", "__setjmp", "sigsetjmp", "__sigsetjmp", "vfork", "__vfork"),
-        *("getcontext", "swapcontext", "__getcontext", "__swapcontext", "__start_context"),
-        *("_start", "_dl_start_user", "__restore_rt", "__restore"),
-        *("_dl_runtime_resolve", "_dl_runtime_resolve_fxsave", "_dl_runtime_resolve_xsave"),
-        *("_dl_runtime_resolve_xsavec", "_dl_runtime_profile_sse", "_dl_runtime_profile_avx"),
-    }
-)
-"""Functions whose return must not be probed the uretprobe way, which
-replaces the return address: they keep that address for later, or are reached
-otherwise than by a call, so that something else lies where it would be."""
-
 
 class Selection(Struct, frozen=True):
     """What to trace of a binary.
 
     ``patterns`` are exact names, globs or ``/regular expressions/``. ``args``
     is the number of arguments shown; None means those of the prototype, or
-    one without debug information. ``returns`` says whether returns are
-    traced. ``force`` allows more than `LIMIT` functions.
+    one without debug information. ``returns`` says how returns are seen
+    (`lbtrace.returns`), ``hazard`` why no uretprobe may be used in the
+    target, if so. ``force`` allows more than `LIMIT` functions.
     """
 
     patterns: tuple[str, ...]
     args: int | None = None
-    returns: Literal["auto", "none"] = "auto"
+    returns: Returns = "auto"
     force: bool = False
+    hazard: str = ""
 
 
 def make_plan(binary: str | Image, selection: Selection) -> Plan:
@@ -88,33 +79,46 @@ def make_plan(binary: str | Image, selection: Selection) -> Plan:
     functions: list[Function] = []
     probes: list[Probe] = []
     refused: list[str] = []
-    entry_only: list[str] = []
     placer = Placer(image, table, architecture)
+    stubs = plt.stubs(image)
+    chooser = Chooser(image, table, stubs, selection.returns, selection.hazard)
+    chooser.look_at(chosen)
+    places = ExitPlaces(image, table, architecture)
     for function, passing in traced:
-        kind: Literal["call", "entry"] = "call" if selection.returns == "auto" else "entry"
-        if kind == "call" and is_entry_only(image, function):
-            kind = "entry"
-            entry_only.append(function.name)
-        site = placer.place(function, passing, returns=kind == "call")
+        way = chooser.way(function)
+        site = placer.place(function, passing, returns=way.kind == "uretprobe")
         if site is None:
             refused.append(function.name)
             continue
-        result_fetches = passing.result_fetches if kind == "call" else ()
-        probes.append(Probe(len(functions), kind, site, passing.fetches, result_fetches))
-        functions.append(function)
+        exits = places.exits(function) if way.kind == "sites" else Exits(())
+        probes += _probes(len(functions), way, passing, site, exits)
+        functions.append(replace(function, returns=str(way), exits_hidden=bool(exits.hidden)))
     if not probes:
         raise BinaryError(
             f"{image.path}: the kernel refuses probes on {_some(refused)}",
             "choose functions that begin with other instructions (lbtrace list --sites)",
         )
+    probes += switching.probes(image, table, stubs)
     notes += _told(refused, "left out, the kernel refuses probes on their first instructions")
-    notes += _told(entry_only, "traced without their return, which cannot be probed safely")
+    notes += _ways(functions, selection.returns)
     return Plan(
         Binary(image.path, image.build_id, image.machine),
         tuple(functions),
         tuple(probes),
         tuple(notes),
     )
+
+
+def _probes(
+    function: int, way: Way, passing: Passing, entry: Site, exits: Exits
+) -> Iterator[Probe]:
+    if way.kind == "uretprobe":
+        yield Probe(function, "call", entry, passing.fetches, passing.result_fetches)
+        return
+    yield Probe(function, "entry", entry, passing.fetches)
+    for exit in exits.exits:
+        results = passing.result_fetches if exit.kind == "return" else ()
+        yield Probe(function, exit.kind, exit.site, result_fetches=results)
 
 
 class Traced(NamedTuple):
@@ -189,13 +193,6 @@ class Placer:
         return self._planner.choose(code, keep, returns=returns)
 
 
-def is_entry_only(image: Image, function: Function) -> bool:
-    """Whether a return probe on ``function`` would harm the program."""
-    return function.address == image.entry or not ENTRY_ONLY.isdisjoint(
-        (function.name, *function.aliases)
-    )
-
-
 def _long(name: str) -> Formal:
     return Formal(name, LONG, LONG.size, (Scalar(0, LONG.size, "integer"),))
 
@@ -211,6 +208,16 @@ def _sized(prototype: Prototype, count: int | None) -> Prototype:
 def _indirect(table: Symbols, selection: Selection) -> list[str]:
     names = patterns.matching(table.ifuncs, selection.patterns)
     return _told(names, "left out, their code is chosen at run time (ifunc)")
+
+
+def _ways(functions: Sequence[Function], wish: Returns) -> list[str]:
+    """Remarks about returns that are seen otherwise than the user would expect."""
+    groups: dict[str, list[str]] = {}
+    usual = {"uretprobe", str(Way("none", "--returns none")), str(Way("sites", "--returns sites"))}
+    for function in functions:
+        if function.returns not in usual and (wish == "auto" or "none" in function.returns):
+            groups.setdefault(function.returns, []).append(function.name)
+    return [f"{_some(names)}: returns by {way}" for way, names in groups.items()]
 
 
 def _told(names: list[str], what: str) -> list[str]:

@@ -209,8 +209,15 @@ class _Body:
             self.hidden.append(f"the jump at {instruction.ip:#x} is a far jump")
             return
         target = instruction.near_branch_target
+        if target == self._whole[0].address:  # the probe at entry fires again
+            self._leave(instruction, target)
+            return
         if self.part(target) is None:
-            part = self._more(target) if len(self._parts) < PARTS else None
+            part = None
+            # With nothing on the stack it is a tail call, whatever lies there.
+            always = instruction.flow_control == FlowControl.UNCONDITIONAL_BRANCH
+            if not (always and stack.pointer == 0) and len(self._parts) < PARTS:
+                part = self._more(target)
             if part is None:
                 self._leave(instruction, target)
                 return

@@ -42,7 +42,7 @@ def programs(mode: Mode, plan: Plan) -> dict[str, int | None]:
         needed["entered"] = multi
     if "call" in kinds:
         needed["returned"] = multi
-    if "return" in kinds:
+    if kinds & {"return", "tail", "stack", "signal stack"}:
         needed["left"] = multi
     return needed
 
@@ -69,8 +69,8 @@ class Links:
             ("session", ("call",) if mode == "session" else (), False),
             # Returns first: who enters between two links is seen whole or not at all.
             ("returned", ("call",) if mode != "session" else (), True),
+            ("left", ("return", "tail", "stack", "signal stack"), False),
             ("entered", ("entry",) if mode == "session" else ("call", "entry"), False),
-            ("left", ("return",), False),
         ):
             chosen = [
                 (probe.site.offset, cookie)

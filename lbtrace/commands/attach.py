@@ -7,7 +7,7 @@ import os
 import sys
 from collections.abc import Iterator
 from contextlib import ExitStack
-from typing import IO, Any, BinaryIO, cast
+from typing import IO, Any, BinaryIO, cast, get_args
 
 from lbtrace.commands.control import signals
 from lbtrace.commands.options import count, natural, seconds, size
@@ -17,6 +17,7 @@ from lbtrace.errors import UsageError
 from lbtrace.model import Batch, Plan, Summary, Target
 from lbtrace.plan import Selection, make_plan
 from lbtrace.process import executable, mapped_file
+from lbtrace.returns import Returns
 from lbtrace.session import BATCH_EVENTS, Options, Session
 from lbtrace.sinks import FORMATS, Format, format_for
 from lbtrace.wire import EVENT_SIZE
@@ -53,6 +54,12 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         help="a name, a glob or /regex/ (repeatable)",
     )
     which.add_argument("--args", metavar="N", type=count, help="arguments to show: N, none or auto")
+    which.add_argument(
+        "--returns",
+        choices=get_args(Returns),
+        default="auto",
+        help="how returns are seen (default: auto)",
+    )
     shape = parser.add_argument_group("shape and end")
     shape.add_argument("--max-depth", metavar="N", type=natural, help="show calls less than N deep")
     shape.add_argument("--duration", metavar="TIME", type=seconds, help="end after 10s, 500ms, 2m")
@@ -90,7 +97,8 @@ def run(args: argparse.Namespace) -> int:
     """Trace, and return the command's status, 0, or `LOST` under ``--strict``."""
     target, path = _target(args)
     chosen = format_for(args.format, args.output)
-    plan = make_plan(path, Selection(tuple(args.func), args.args, force=args.force))
+    selection = Selection(tuple(args.func), args.args, args.returns, force=args.force)
+    plan = make_plan(path, selection)
     if not args.quiet:
         _say(plan.notes)
     if args.dry_run:

@@ -14,7 +14,8 @@ from lbtrace.commands.show import function_lines
 from lbtrace.elf import symbols
 from lbtrace.elf.image import Image
 from lbtrace.model import Function, Site, Value
-from lbtrace.plan import Placer, Traced, describe, is_entry_only
+from lbtrace.plan import Placer, Traced, describe
+from lbtrace.returns import keeps_address
 
 HELP = "functions of a binary, with their signatures"
 
@@ -67,7 +68,7 @@ def run(args: argparse.Namespace) -> int:
     if args.sites:
         placer = Placer(image, table, architecture)
         sites = [
-            placer.place(f, passing, returns=not is_entry_only(image, f)) for f, passing in traced
+            placer.place(f, passing, returns=not keeps_address(image, f)) for f, passing in traced
         ]
     rows = zip((t.function for t in traced), sites, strict=True)
     if args.json:

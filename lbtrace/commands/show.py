@@ -14,7 +14,14 @@ def plan_lines(plan: Plan) -> Iterator[str]:
     build = f", build-id {plan.binary.build_id}" if plan.binary.build_id else ""
     yield f"{plan.binary.path} ({plan.binary.machine}{build})"
     for probe in plan.probes:
-        yield from function_lines(plan.functions[probe.function], probe.site)
+        function = plan.functions[probe.function]
+        if probe.kind in ("call", "entry"):
+            yield from function_lines(function, probe.site)
+            yield f"{'':17}  returns by {function.returns}"
+        elif probe.kind in ("return", "tail"):
+            yield _site_line(function, probe.site)
+        else:
+            yield f"{probe.site.address:#10x}         {probe.site.reason}"
 
 
 def function_lines(function: Function, site: Site | msgspec.UnsetType | None) -> Iterator[str]:
@@ -23,12 +30,15 @@ def function_lines(function: Function, site: Site | msgspec.UnsetType | None) ->
     also = f"  = {', '.join(function.aliases)}" if function.aliases else ""
     yield f"{function.address:#10x} {function.size:>6}  {signature(function)}{also}"
     if isinstance(site, Site):
-        cost = "emulated" if site.emulated else "single-stepped"
-        why = "" if site.reason == cost else f": {site.reason}"
-        place = f"+{site.address - function.address}"
-        yield f"{'':17}  {place} {site.displaced}, {cost}{why}"
+        yield _site_line(function, site)
     elif site is None:
         yield f"{'':17}  no probe: the kernel refuses its first instructions"
+
+
+def _site_line(function: Function, site: Site) -> str:
+    cost = "emulated" if site.emulated else "single-stepped"
+    why = "" if site.reason in (cost, "") else f": {site.reason}"
+    return f"{'':17}  {site.address - function.address:+} {site.displaced}, {cost}{why}"
 
 
 def signature(function: Function) -> str:

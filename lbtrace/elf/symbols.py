@@ -46,14 +46,15 @@ class Symbols(Struct):
     ``starts`` are the addresses, in order, of all symbols in code, labels
     and cold parts included. ``ifuncs`` names the functions whose code the
     loader chooses at run time (STT_GNU_IFUNC): their symbol is the chooser,
-    not the function. ``versions`` gives the default version of a name. ``go``
-    is the table of the Go functions among them.
+    not the function. ``versions`` gives the default version of a name. ``cold``
+    are the parts split off functions. ``go`` is the table of the Go functions.
     """
 
     functions: list[Function]
     starts: list[int]
     ifuncs: tuple[str, ...] = ()
     versions: dict[str, str] = {}
+    cold: list[Function] = []
     go: GoTable | None = None
 
     @property
@@ -103,6 +104,7 @@ def read(image: Image) -> Symbols:
         starts=sorted({s.address for s in inside}.union(go.starts if go else ())),
         ifuncs=tuple(sorted({s.name for s in inside if s.kind == STT_IFUNC})),
         versions=versions,
+        cold=_fold(image, [s for s in inside if COLD.search(s.name)]),
         go=go,
     )
 

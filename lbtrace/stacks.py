@@ -1,0 +1,53 @@
+"""The stacks of a process beside those of its threads.
+
+A program that switches stacks by itself (``makecontext``), or lets signals
+have one of their own (``sigaltstack``), says so when it sets them up: probes
+there tell where each lies. Without that, frames on different stacks would
+seem to lie above or below each other.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from typing import Literal, NamedTuple, TypeAlias
+
+StackKind: TypeAlias = Literal["stack", "signal stack"]
+
+
+class Region(NamedTuple):
+    """Memory that serves as a stack."""
+
+    start: int
+    end: int
+    kind: StackKind
+
+
+class Regions:
+    """The known stacks of all processes."""
+
+    def __init__(self) -> None:
+        self._regions: dict[int, list[Region]] = {}
+
+    def learn(self, pid: int, region: Region) -> None:
+        """A process has set up a stack, in the place of any that overlaps."""
+        if region.start >= region.end:
+            return
+        known = self._regions.get(pid, [])
+        kept = [r for r in known if r.end <= region.start or r.start >= region.end]
+        self._regions[pid] = sorted([*kept, region])
+
+    def forked(self, parent: int, child: int) -> None:
+        """A process begins with the stacks of the one that forked it."""
+        if parent in self._regions:
+            self._regions[child] = list(self._regions[parent])
+
+    def find(self, pid: int, address: int) -> Region | None:
+        """The stack that holds ``address``, None for that of a thread."""
+        regions = self._regions.get(pid)
+        if not regions:
+            return None
+        # A frame lies below the end of its stack, and may be its end where nothing is on it.
+        index = bisect_right(regions, address, key=lambda r: r.start)
+        if index and address <= regions[index - 1].end:
+            return regions[index - 1]
+        return None

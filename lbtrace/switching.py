@@ -1,0 +1,56 @@
+"""Programs that run on other stacks than those of their threads.
+
+Layouts: ``ucontext_t`` in glibc's ``sysdeps/unix/sysv/linux/x86/sys/ucontext.h``
+(and aarch64's, alike), ``stack_t`` in the kernel's ``asm-generic/signal.h``.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+
+from lbtrace.elf.image import Image
+from lbtrace.elf.plt import Stub
+from lbtrace.elf.symbols import Symbols
+from lbtrace.model import Fetch, Probe, ProbeKind, Site
+
+SWITCHES = ("makecontext", "swapcontext", "setcontext")
+COROUTINE = re.compile(r"\.(actor|resume)$|\[clone \.(actor|resume)\]$")
+"""The parts of a C++ coroutine, as gcc and clang name them."""
+
+SETTERS: dict[str, tuple[ProbeKind, int, int]] = {
+    "makecontext": ("stack", 16, 32),
+    "sigaltstack": ("signal stack", 0, 16),
+}
+"""Who sets up a stack, and where behind the first argument its address and
+its size are: ``uc_stack.ss_sp``, ``uc_stack.ss_size``; ``ss_sp``, ``ss_size``."""
+
+FIRST_ARGUMENT = {"x86_64": "di", "aarch64": "x0"}
+
+
+def reason(table: Symbols, stubs: Mapping[int, Stub]) -> str:
+    """Why the return addresses on this program's stacks should stay as they are, or ``""``."""
+    names = {stub.name for stub in stubs.values()}
+    for function in table.functions:
+        if function.name in SWITCHES and function.name not in table.versions:
+            names.add(function.name)  # linked statically, not what a library offers
+        elif "." in function.name and COROUTINE.search(function.name):
+            return f"the program has coroutines ({function.name})"
+    switch = next((name for name in SWITCHES if name in names), "")
+    return f"the program switches stacks ({switch})" if switch else ""
+
+
+def probes(image: Image, table: Symbols, stubs: Mapping[int, Stub]) -> Iterator[Probe]:
+    """Probes that tell where the program sets up stacks, by calling through
+    ``stubs`` or functions of its own. The function they name means nothing."""
+    places = {at: stub.name for at, stub in stubs.items() if stub.name in SETTERS}
+    places |= {f.address: name for f in table.functions for name in (f.name, *f.aliases)
+               if name in SETTERS}  # fmt: skip
+    register = FIRST_ARGUMENT[image.machine]
+    for address, name in places.items():
+        kind, start, size = SETTERS[name]
+        fetches = tuple(
+            Fetch(register=register, offset=offset, read="integer") for offset in (start, size)
+        )
+        site = Site(address, image.offset(address), reason=f"tells the stacks of {name}")
+        yield Probe(0, kind, site, result_fetches=fetches)
