@@ -179,18 +179,23 @@ def _corrected(
     """``places`` with what debug information knows better.
 
     Old compilers tell nothing of parameters without a name, which shifts
-    those behind them.
+    those behind them. Of a value of several parts they may tell where only
+    one is, so on the stack the simple ones are believed.
     """
-    corrected = list(places)
-    for n, (formal, located) in enumerate(
-        zip(prototype.parameters, prototype.located, strict=False)
-    ):
-        if isinstance(located, tuple) and len(located) == len(formal.scalars or ()):
-            names = [convention.dwarf.get(number, "") for number in located]
-            if all(names):
-                corrected[n] = Assigned(tuple(names), 0)
-        elif isinstance(located, int) and not places[n].registers:
-            corrected[n] = Assigned((), convention.cfa + located)
+    corrected: list[Assigned] = []
+    shift = 0
+    located = [*prototype.located, *[None] * len(places)]
+    for formal, place, known in zip(prototype.parameters, places, located, strict=False):
+        parts = len(formal.scalars or ())
+        if isinstance(known, tuple) and len(known) == parts:
+            names = tuple([convention.dwarf.get(number, "") for number in known])
+            corrected.append(Assigned(names, 0) if all(names) else place)
+        elif place.registers:
+            corrected.append(place)
+        else:
+            if isinstance(known, int) and parts == 1:
+                shift = convention.cfa + known - place.offset
+            corrected.append(Assigned((), place.offset + shift))
     return corrected
 
 
