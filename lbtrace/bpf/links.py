@@ -8,6 +8,7 @@ returns (6.6); ``plain``, two links a probe, everywhere. A plain link takes
 
 from __future__ import annotations
 
+from threading import Thread
 from typing import Any, Literal, TypeAlias
 
 from lbtrace.bpf._libbpf import ffi, lib
@@ -15,6 +16,12 @@ from lbtrace.bpf.features import Features
 from lbtrace.bpf.gate import check_pointer
 from lbtrace.bpf.objects import TraceObject
 from lbtrace.model import Plan
+
+LEAVING = ("return", "tail", "stack", "signal stack", "goroutine end")
+"""Kinds of probe that the program ``left`` serves."""
+
+CLOSERS = 8
+"""Links that are detached at the same time."""
 
 Mode: TypeAlias = Literal["session", "multi", "plain"]
 
@@ -42,7 +49,7 @@ def programs(mode: Mode, plan: Plan) -> dict[str, int | None]:
         needed["entered"] = multi
     if "call" in kinds:
         needed["returned"] = multi
-    if kinds & {"return", "tail", "stack", "signal stack"}:
+    if kinds & set(LEAVING):
         needed["left"] = multi
     return needed
 
@@ -55,8 +62,20 @@ class Links:
 
     def close(self) -> None:
         """Detach everything. No program runs any more when it returns."""
+        # Each waits for the kernel; those that wait together wait once.
+        closers = [Thread(target=self._close_some) for _ in self._links[:CLOSERS]]
+        for closer in closers:
+            closer.start()
+        for closer in closers:
+            closer.join()
+
+    def _close_some(self) -> None:
         while self._links:
-            lib.bpf_link__destroy(self._links.pop())
+            try:
+                link = self._links.pop()
+            except IndexError:  # another thread took the last one
+                return
+            lib.bpf_link__destroy(link)
 
     def attach(
         self, loaded: TraceObject, plan: Plan, cookies: list[int], mode: Mode, pid: int
@@ -69,7 +88,7 @@ class Links:
             ("session", ("call",) if mode == "session" else (), False),
             # Returns first: who enters between two links is seen whole or not at all.
             ("returned", ("call",) if mode != "session" else (), True),
-            ("left", ("return", "tail", "stack", "signal stack"), False),
+            ("left", LEAVING, False),
             ("entered", ("entry",) if mode == "session" else ("call", "entry"), False),
         ):
             chosen = [

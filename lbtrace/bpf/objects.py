@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import platform
-from importlib import resources
 from pathlib import Path
 from typing import Any
 
@@ -148,7 +147,7 @@ class TraceObject:
 def open_object() -> Any:
     """The object of this machine, opened but not loaded. Raises `KernelError`."""
     name = f"trace.{platform.machine()}.bpf.o"
-    data = (resources.files("lbtrace.bpf") / "objects" / name).read_bytes()
+    data = (Path(__file__).parent / "objects" / name).read_bytes()
     options = ffi.new("struct bpf_object_open_opts *")
     options.sz = ffi.sizeof("struct bpf_object_open_opts")
     title = ffi.new("char[]", b"lbtrace")
