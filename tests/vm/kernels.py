@@ -9,8 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 OLDEST = frozenset({"btf", "ring buffer", "uprobe"})
-SINCE_5_15 = OLDEST | {"cookie"}
-SINCE_6_6 = SINCE_5_15 | {"multi"}
+SINCE_6_0 = OLDEST | {"cookie", "sleepable"}
+SINCE_6_6 = SINCE_6_0 | {"multi"}
 SINCE_6_13 = SINCE_6_6 | {"session"}
 
 
@@ -44,7 +44,7 @@ KERNELS = {
     kernel.name: kernel
     for kernel in (
         Kernel("5.10", "bullseye", "amd64", OLDEST),
-        Kernel("6.1", "bookworm", "amd64", SINCE_5_15),
+        Kernel("6.1", "bookworm", "amd64", SINCE_6_0),
         Kernel("6.12", "trixie", "amd64", SINCE_6_6),
         Kernel("newest", "sid", "amd64", SINCE_6_13),
         Kernel("arm64-6.12", "trixie", "arm64", SINCE_6_6),
