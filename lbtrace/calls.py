@@ -18,7 +18,8 @@ call has the same one. From this follows which calls are over:
   to another one: its call ends as a *tail* call at once. A call of the same
   frame that did not tell so did not jump.
 * Calls on a stack that the program made itself are matched by that stack,
-  whichever thread runs on it. A stack for signals counts as the lower end of
+  whichever thread runs on it, those of a goroutine by the goroutine, and all
+  are over when it ends. A stack for signals counts as the lower end of
   the stack that the signal interrupts.
 * A return whose entry is not known is counted and not shown. Its entry was
   lost (which the losses tell), lies before the trace, or was made by the
@@ -208,6 +209,9 @@ class CallMatcher:
     ) -> None:
         calls, frame = stack.calls, event.frame
         if not calls or calls[-1].frame != frame or calls[-1].probe != decoding.entry:
+            if decoding.ends_goroutine:
+                self._forget(stack, event)
+                return
             self._close_below(stack, frame)
             if not self._close_above(stack, decoding, frame):
                 self.returns_without_entry += 1
@@ -224,6 +228,12 @@ class CallMatcher:
         call.end = "returned"
         if call.depth < self._max_depth:
             self._visitor.exit(call)
+
+    def _forget(self, stack: _Stack, event: Event) -> None:
+        """A goroutine is gone: calls that are still open were left by runtime.Goexit."""
+        while stack.calls:
+            self._close(stack)
+        self._stacks.pop((event.pid, event.goroutine), None)
 
     def _close_below(self, stack: _Stack, frame: int) -> None:
         """Close the calls whose frames lie below ``frame``."""
@@ -297,7 +307,7 @@ def _decodings(plan: Plan) -> dict[int, _Decoding]:
     decodings: dict[int, _Decoding] = {}
     for number, probe in enumerate(plan.probes):
         decoding = decodings[number] = _Decoding(plan.functions[probe.function], probe)
-        decoding.entry = entries.get(probe.function, number)
+        decoding.entry = -1 if decoding.ends_goroutine else entries.get(probe.function, number)
         decoding.by_sites = probe.function in returning and not decoding.by_uretprobe
         decoding.returns &= probe.function in returning
     return decodings
@@ -311,7 +321,7 @@ class _Decoding:
     """
 
     __slots__ = (
-        *("_index", "arguments", "by_sites", "by_uretprobe", "entry", "is_tail"),
+        *("_index", "arguments", "by_sites", "by_uretprobe", "ends_goroutine", "entry", "is_tail"),
         *("name", "region", "result", "returns"),
     )
 
@@ -323,6 +333,7 @@ class _Decoding:
         self.by_sites = False
         self.returns = not function.exits_hidden
         self.is_tail = probe.kind == "tail"
+        self.ends_goroutine = probe.kind == "goroutine end"
         self.region: StackKind | None = None
         if probe.kind in ("stack", "signal stack"):
             self.region = probe.kind

@@ -293,12 +293,15 @@ class Site(Struct, frozen=True):
     reason: str = ""
 
 
-ProbeKind: TypeAlias = Literal["call", "entry", "return", "tail", "stack", "signal stack"]
+ProbeKind: TypeAlias = Literal[
+    "call", "entry", "return", "tail", "stack", "signal stack", "goroutine end"
+]
 """``call`` sends an event at entry and one at return, the others just one:
 ``return`` and ``tail`` stand where a function is left, by a return or by a
 jump to another function that returns in its place; ``stack`` and ``signal
 stack`` where the program sets up a stack, whose address and size the event's
-first values are (and belong to none of the functions)."""
+first values are; ``goroutine end`` where a goroutine ends, with all its calls.
+The last three belong to none of the functions."""
 
 
 class Probe(Struct, frozen=True):

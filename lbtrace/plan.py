@@ -28,7 +28,8 @@ from lbtrace.model import (
     Scalar,
     Site,
 )
-from lbtrace.returns import Chooser, ExitPlaces, Returns, Way
+from lbtrace.plan_go import GoPlan
+from lbtrace.returns import GO_STACKS, Chooser, ExitPlaces, Returns, Way
 
 LIMIT = 50_000
 """Functions a plan may hold without ``force``."""
@@ -74,12 +75,13 @@ def make_plan(binary: str | Image, selection: Selection) -> Plan:
     if selection.args is not None and selection.args < 0:
         raise UsageError(f"--args {selection.args}: is negative", "give 0 for no arguments")
     architecture = arch.of(image.machine)
-    traced, notes = describe(image, architecture, chosen, selection.args)
+    go = GoPlan(image, table.go) if table.go else None
+    traced, notes = describe(image, architecture, chosen, selection.args, go)
     notes += _indirect(table, selection)
     functions: list[Function] = []
     probes: list[Probe] = []
     refused: list[str] = []
-    placer = Placer(image, table, architecture)
+    placer = Placer(image, table, architecture, go)
     stubs = plt.stubs(image)
     chooser = Chooser(image, table, stubs, selection.returns, selection.hazard)
     chooser.look_at(chosen)
@@ -90,7 +92,9 @@ def make_plan(binary: str | Image, selection: Selection) -> Plan:
         if site is None:
             refused.append(function.name)
             continue
-        exits = places.exits(function) if way.kind == "sites" else Exits(())
+        exits = Exits(())
+        if way.kind == "sites":
+            exits = go.exits(function) if go and go.holds(function) else places.exits(function)
         probes += _probes(len(functions), way, passing, site, exits)
         functions.append(replace(function, returns=str(way), exits_hidden=bool(exits.hidden)))
     if not probes:
@@ -98,7 +102,7 @@ def make_plan(binary: str | Image, selection: Selection) -> Plan:
             f"{image.path}: the kernel refuses probes on {_some(refused)}",
             "choose functions that begin with other instructions (lbtrace list --sites)",
         )
-    probes += switching.probes(image, table, stubs)
+    probes += go.ends() if go else switching.probes(image, table, stubs)
     notes += _told(refused, "left out, the kernel refuses probes on their first instructions")
     notes += _ways(functions, selection.returns)
     return Plan(
@@ -106,6 +110,7 @@ def make_plan(binary: str | Image, selection: Selection) -> Plan:
         tuple(functions),
         tuple(probes),
         tuple(notes),
+        go=go.layout if go else None,
     )
 
 
@@ -129,18 +134,24 @@ class Traced(NamedTuple):
 
 
 def describe(
-    image: Image, architecture: Architecture, functions: Sequence[Function], args: int | None
+    image: Image,
+    architecture: Architecture,
+    functions: Sequence[Function],
+    args: int | None,
+    go: GoPlan | None = None,
 ) -> tuple[list[Traced], list[str]]:
     """The values of each of ``functions``, and remarks about them.
 
-    ``args`` is that of `Selection`.
+    ``args`` is that of `Selection`; ``go`` knows the functions of Go.
     """
     found: dict[int, Prototype] = {}
     notes: list[str] = []
-    if image.has_debug_info:
+    passed = go.describe(functions, args, VALUES) if go else {}
+    others = [f for f in functions if f.address not in passed]
+    if image.has_debug_info and others:
         from lbtrace.elf import dwarf  # late: imports pyelftools
 
-        prototypes = dwarf.prototypes(image, functions)
+        prototypes = dwarf.prototypes(image, others)
         found = prototypes.found
         if prototypes.skipped:
             notes.append(
@@ -152,7 +163,7 @@ def describe(
     traced: list[Traced] = []
     for function in functions:
         prototype = found.get(function.address)
-        passing = plain
+        passing, typed = passed.get(function.address, (plain, prototype is not None))
         if prototype is not None:
             passing = architecture.passing(_sized(prototype, args), VALUES)
         described = Function(
@@ -163,7 +174,7 @@ def describe(
             function.aliases,
             passing.parameters,
             passing.result,
-            prototype is not None,
+            typed,
         )
         traced.append(Traced(described, passing))
     cut = [t.function.name for t in traced if t.passing.cut]
@@ -174,13 +185,18 @@ def describe(
 class Placer:
     """Finds the places of probes in one image."""
 
-    def __init__(self, image: Image, table: Symbols, architecture: Architecture) -> None:
+    def __init__(
+        self, image: Image, table: Symbols, architecture: Architecture, go: GoPlan | None = None
+    ) -> None:
         self._image = image
         self._table = table
         self._planner = architecture.planner()
+        self._go = go
 
     def place(self, function: Function, passing: Passing, *, returns: bool) -> Site | None:
         """Where the probe of ``function`` stands; None where the kernel allows none."""
+        if self._go and self._go.holds(function):
+            return self._go.entry(function, passing)
         size = function.size or LONGEST_INSTRUCTION
         limit = function.address + (function.size or 1)
         code = Code(
@@ -214,6 +230,7 @@ def _ways(functions: Sequence[Function], wish: Returns) -> list[str]:
     """Remarks about returns that are seen otherwise than the user would expect."""
     groups: dict[str, list[str]] = {}
     usual = {"uretprobe", str(Way("none", "--returns none")), str(Way("sites", "--returns sites"))}
+    usual.add(str(GO_STACKS))
     for function in functions:
         if function.returns not in usual and (wish == "auto" or "none" in function.returns):
             groups.setdefault(function.returns, []).append(function.name)

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from lbtrace.arch import SHALLOW, Code, Passing, go_abi
+from msgspec.structs import replace
+
+from lbtrace.arch import SHALLOW, Code, Exits, Passing, go_abi
 from lbtrace.arch.fetching import Detail
 from lbtrace.elf import gobuild
 from lbtrace.elf.gopclntab import GoTable
@@ -22,10 +24,6 @@ version from 1.9 to 1.27. ``g.stack.hi`` has always been the second word."""
 
 TYPED_LIMIT = 5_000
 """Functions whose types are read: some seconds of work."""
-
-WHY_NO_URETPROBE = (
-    "is Go: a uretprobe replaces return addresses, and Go crashes when it finds one replaced"
-)
 
 
 class Described(NamedTuple):
@@ -78,11 +76,12 @@ class GoPlan:
         limit: int,
         detail: Detail = SHALLOW,
     ) -> dict[int, Described]:
-        """The values of each of ``functions``, by address.
+        """The values of those of ``functions`` that are Go's, by address.
 
         ``args`` is the number of arguments shown; None means those declared,
         or one where nothing is.
         """
+        functions = [f for f in functions if self.holds(f)]
         found: dict[int, Prototype] = {}
         if self._image.has_debug_info:
             from lbtrace.elf import go_dwarf  # late: imports pyelftools
@@ -98,37 +97,33 @@ class GoPlan:
             described[function.address] = Described(passing, function.address in found)
         return described
 
-    def probes(
-        self, number: int, function: Function, passing: Passing, *, returns: bool
-    ) -> Iterator[Probe]:
-        """The probes of ``function``, the ``number``-th of the plan; none where none can stand."""
-        code = self._code(function)
-        keep = {f.register for f in passing.fetches if f.base == "register"}
-        entry = self._planner.entry(code, keep)
-        if entry is None:
-            return
-        yield Probe(number, "entry", entry, passing.fetches)
-        for site in self.exits(function) if returns else ():
-            yield Probe(number, "return", site, result_fetches=passing.result_fetches)
-
     def entry(self, function: Function, passing: Passing) -> Site | None:
-        """Where the probe of ``function`` stands."""
+        """Where the probe of ``function`` stands; None where it would not fire once a call."""
         keep = {f.register for f in passing.fetches if f.base == "register"}
         return self._planner.entry(self._code(function), keep)
 
-    def exits(self, function: Function) -> list[Site]:
-        """Where ``function`` returns.
+    def exits(self, function: Function) -> Exits:
+        """Where ``function`` is left.
 
-        Assembly may use the register of g for itself: its returns could not
-        be told apart by goroutine.
+        Assembly may use the register of g for itself: its exits could not be
+        told apart by goroutine.
         """
         code = self._code(function)
         if self._image.machine == "x86_64" and function.address in self._table.assembly:
             from lbtrace.arch.go_amd64 import writes
 
             if writes(code, "r14"):
-                return []
-        return self._planner.returns(code)
+                return Exits((), ("assembly that uses the register of g",))
+        return self._planner.exits(code)
+
+    def ends(self) -> Iterator[Probe]:
+        """The probe that tells when a goroutine ends. The function it names means nothing."""
+        for function in self._table.functions:
+            if function.name == "runtime.goexit1":
+                site = self._planner.entry(self._code(function), ())
+                if site is not None:
+                    reason = "tells when goroutines end"
+                    yield Probe(0, "goroutine end", replace(site, reason=reason))
 
     def _convention(self, function: Function) -> go_abi.Convention:
         if self._registers and function.address not in self._table.assembly:

@@ -48,6 +48,10 @@ class Way(NamedTuple):
         return f"{self.kind}: {self.reason}" if self.reason else self.kind
 
 
+GO_STACKS = Way("sites", "Go moves its stacks")
+"""The way of all functions of Go."""
+
+
 class Chooser:
     """Tells the way of each function. ``hazard`` is what forbids uretprobes
     in the whole target, or ``""``."""
@@ -92,7 +96,7 @@ class Chooser:
                     f"{function.name}: a uretprobe crashes Go programs, which move their stacks",
                     "leave --returns out, or use --returns sites",
                 )
-            return Way("sites", "Go moves its stacks")
+            return GO_STACKS
         if keeps_address(self._image, function):
             kind: Kind = "none" if self._wish == "uretprobe" else "sites"
             return Way(kind, "its return address must stay as it is")

@@ -17,7 +17,7 @@ from collections.abc import Collection, Iterator
 import iced_x86
 from iced_x86 import Decoder, FlowControl, Mnemonic
 
-from lbtrace.arch import Code
+from lbtrace.arch import Code, Exit, ExitKind, Exits
 from lbtrace.arch.amd64_sites import Amd64Planner, is_emulated_branch, is_refused
 from lbtrace.model import Site
 
@@ -67,20 +67,34 @@ class GoPlanner:
                 break
         return int(behind)
 
-    def returns(self, code: Code) -> list[Site]:
-        """Each ``ret`` that the kernel lets probe, in order."""
-        found: list[Site] = []
+    def exits(self, code: Code) -> Exits:
+        """Each ``ret``, and each jump to another function, in order.
+
+        Go puts nothing but code into a function, and compiles ``switch`` to
+        jumps through tables that stay inside.
+        """
+        found: list[Exit] = []
+        hidden: list[str] = []
+        end = code.address + len(code.code)
         for instruction in Decoder(64, code.code, ip=code.address):
-            if instruction.flow_control != FlowControl.RETURN:
+            flow = instruction.flow_control
+            kind: ExitKind = "return"
+            if flow in _JUMPS:
+                target = instruction.near_branch_target
+                if code.address <= target < end:
+                    continue
+                kind = "tail"
+            elif flow != FlowControl.RETURN:
                 continue
             into = instruction.ip - code.address
             raw = code.code[into : into + instruction.len]
-            if not is_refused(raw):
-                shown = self._formatter.format(instruction)
-                found.append(
-                    Site(instruction.ip, code.offset + into, 0, shown, is_emulated_branch(raw))
-                )
-        return found
+            if is_refused(raw) or flow == FlowControl.CONDITIONAL_BRANCH:
+                hidden.append(f"the exit at {instruction.ip:#x} cannot be probed")
+                continue
+            shown = self._formatter.format(instruction)
+            site = Site(instruction.ip, code.offset + into, 0, shown, is_emulated_branch(raw))
+            found.append(Exit(kind, site))
+        return Exits(tuple(found), tuple(hidden))
 
     def _grows(self, code: Code, target: int) -> bool:
         """Whether the block at ``target`` calls morestack."""

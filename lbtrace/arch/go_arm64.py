@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator
 
-from lbtrace.arch import Code
+from lbtrace.arch import Code, Exit, Exits
 from lbtrace.model import Site
 
 CHECK_LIMIT = 16
@@ -46,12 +46,18 @@ class GoPlanner:
                 break
         return behind
 
-    def returns(self, code: Code) -> list[Site]:
-        """Each ``ret``, in order."""
-        end = len(code.code) // 4
-        return [
-            _site(code, address) for address, word in _words(code, code.address, end) if word == RET
-        ]
+    def exits(self, code: Code) -> Exits:
+        """Each ``ret``, and each jump to another function, in order."""
+        found: list[Exit] = []
+        end = code.address + len(code.code)
+        for address, word in _words(code, code.address, len(code.code) // 4):
+            if word == RET:
+                found.append(Exit("return", _site(code, address)))
+            elif word & 0xFC000000 == 0x14000000:  # b
+                target = address + _distance(word, 26)
+                if not code.address <= target < end:
+                    found.append(Exit("tail", _site(code, address)))
+        return Exits(tuple(found))
 
     def _grows(self, code: Code, target: int) -> bool:
         """Whether the block at ``target`` calls morestack."""

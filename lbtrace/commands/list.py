@@ -15,6 +15,7 @@ from lbtrace.elf import symbols
 from lbtrace.elf.image import Image
 from lbtrace.model import Function, Site, Value
 from lbtrace.plan import Placer, Traced, describe
+from lbtrace.plan_go import GoPlan
 from lbtrace.returns import keeps_address
 
 HELP = "functions of a binary, with their signatures"
@@ -59,14 +60,15 @@ def run(args: argparse.Namespace) -> int:
     if args.func:
         chosen = patterns.select(table, args.func, image.path)
     architecture = arch.of(image.machine)
+    go = GoPlan(image, table.go) if table.go else None
     if args.func or len(chosen) <= TYPED_LIMIT:
-        traced, _ = describe(image, architecture, chosen, None)
+        traced, _ = describe(image, architecture, chosen, None, go)
     else:
         plain = arch.Passing()
         traced = [Traced(function, plain) for function in chosen]
     sites: Iterable[Site | msgspec.UnsetType | None] = [msgspec.UNSET] * len(traced)
     if args.sites:
-        placer = Placer(image, table, architecture)
+        placer = Placer(image, table, architecture, go)
         sites = [
             placer.place(f, passing, returns=not keeps_address(image, f)) for f, passing in traced
         ]

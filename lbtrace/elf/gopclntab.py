@@ -78,8 +78,9 @@ class GoTable:
         rows = Layout(f"<{2 * count + 1}{entry}").unpack_from(data, table)
         first = rows[0] if rows else 0
         text = self._text_start(memory, section, first) if magic in (GO118, GO120) else 0
-        self.starts = [text + at for at in rows[:-1:2]]
-        self.start, self.end = text + first, text + rows[-1]
+        self.starts: list[int] = [text + at for at in rows[:-1:2]]
+        self.start: int = text + first
+        self.end: int = text + rows[-1]
         self._positions = rows[1::2]
         self._text = text
 
