@@ -1,0 +1,146 @@
+"""Go programs of several compilers, compared with what they themselves print."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from collections import Counter, defaultdict
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+Compile = Callable[..., Path]
+Lbtrace = Callable[..., "subprocess.CompletedProcess[str]"]
+
+EVERYDAY = ["1.15", "1.27.3"]
+OTHERS = ["1.19", "1.21.13", "1.24.11", "1.25.5", "1.26.6"]
+VERSIONS = [*EVERYDAY, *(pytest.param(v, marks=pytest.mark.slow) for v in OTHERS)]
+KINDS = ["plain", "stripped", "pie", "cgo", "cgo-stripped"]
+KINDS_SLOW = ["pie-stripped", "static-pie"]
+
+RACKET = """\
+>(main.fib 4)
+> (main.fib 3)
+> >(main.fib 2)
+> > (main.fib 1)
+< < 1
+> > (main.fib 0)
+< < 0
+< <1
+> >(main.fib 1)
+< <1
+< 2
+> (main.fib 2)
+> >(main.fib 1)
+< <1
+> >(main.fib 0)
+< <0
+< 1
+<3
+"""
+"""What Racket prints for (fib 4)."""
+
+
+def traced(
+    lbtrace: Lbtrace, program: Path, patterns: str, *words: object, options: tuple[object, ...] = ()
+) -> tuple[list[dict[str, Any]], list[str]]:
+    """The calls, and the lines that the program itself printed."""
+    functions = [w for pattern in patterns.split() for w in ("--func", pattern)]
+    output = program.parent / f"{program.name}.{hash((patterns, words)) & 0xFFFF}.jsonl"
+    done = lbtrace(
+        *("attach", *functions, *options, "--quiet", "--strict", "--force"),
+        *("--ring-size", "64M", "-o", output, "--", program, *words),
+    )
+    assert done.returncode == 0, done.stderr
+    with open(output, encoding="utf-8") as file:
+        records = [json.loads(line) for line in file]
+    output.unlink()
+    return [r for r in records if r["type"] == "call"], done.stdout.splitlines()
+
+
+def fibonacci(n: int) -> int:
+    a, b = 0, 1
+    for _ in range(n):
+        a, b = b, a + b
+    return a
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize(
+    "kind", [*KINDS, *(pytest.param(k, marks=pytest.mark.slow) for k in KINDS_SLOW)]
+)
+def test_fib_of_4_is_nine_calls(
+    go_program: Compile, lbtrace: Lbtrace, version: str, kind: str
+) -> None:
+    program = go_program("fib", version, kind)
+    words = ("attach", "--func", "main.fib", "--quiet")
+    racket = lbtrace(*words, "--format", "racket", "--", program, 4)
+    own = "3 8\n"
+    assert racket.returncode == 0, racket.stderr
+    assert own in racket.stdout
+    assert racket.stdout.replace(own, "") == RACKET
+    tree = lbtrace(*words, "--", program, 4).stdout
+    assert len([line for line in tree.splitlines() if "main.fib(" in line]) == 9
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_goroutines_whose_stacks_move(go_program: Compile, lbtrace: Lbtrace, version: str) -> None:
+    check_goroutines(go_program("many", version), lbtrace, 100, 11)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("version", ["1.15", "1.27.3"])
+def test_goroutines_that_recurse_much(go_program: Compile, lbtrace: Lbtrace, version: str) -> None:
+    check_goroutines(go_program("many", version), lbtrace, 100, 17)
+
+
+def check_goroutines(program: Path, lbtrace: Lbtrace, goroutines: int, n: int) -> None:
+    calls, printed = traced(lbtrace, program, "main.fib", goroutines, n)
+    own = {int(i): (int(count), int(result)) for i, count, result in map(str.split, printed)}
+    assert len(own) == goroutines
+    seen: dict[int, int] = defaultdict(int)
+    numbers: dict[int, set[int]] = defaultdict(set)
+    for call in calls:
+        worker, argument = (a["value"] for a in call["args"])
+        seen[worker] += 1
+        numbers[worker].add(call["goroutine"])
+        assert call["end"] == "returned"
+        assert call["result"] == fibonacci(argument)
+        assert call["depth"] <= n - argument
+    assert seen == {worker: count for worker, (count, _) in own.items()}
+    assert all(len(found) == 1 for found in numbers.values())
+    assert len(set.union(*numbers.values())) == goroutines
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_every_way_to_leave_a_function(go_program: Compile, lbtrace: Lbtrace, version: str) -> None:
+    functions = "plain sink cleanup through catch again leave grow"
+    patterns = " ".join(f"main.{name}" for name in functions.split())
+    calls, printed = traced(lbtrace, go_program("ends", version), patterns)
+    began: Counter[tuple[str, int]] = Counter()
+    returned: Counter[tuple[str, int]] = Counter()
+    for line in printed:
+        sign, name, number = line.split()
+        (began if sign == "+" else returned)[name, int(number)] += 1
+    key = [(call["name"], call["args"][0]["value"]) for call in calls]
+    assert Counter(key) == began
+    ends = {call["end"] for call in calls}
+    assert ends == {"returned", "unwound"}
+    returns = Counter(k for k, call in zip(key, calls, strict=True) if call["end"] == "returned")
+    assert returns == returned
+    for name, call in zip(key, calls, strict=True):
+        if call["end"] == "returned" and name[0] == "main.plain":
+            assert call["result"] == name[1]
+        if call["end"] == "returned" and name[0] == "main.catch" and name[1] % 10 == 0:
+            assert call["result"] == -name[1]
+
+
+@pytest.mark.parametrize("wish", ["uretprobe"])
+def test_a_uretprobe_is_refused(go_program: Compile, lbtrace: Lbtrace, wish: str) -> None:
+    program = go_program("fib", "1.27.3")
+    done = lbtrace("attach", "--func", "main.fib", "--returns", wish, "--", program, 4)
+    assert done.returncode == 2
+    assert "a uretprobe crashes Go programs" in done.stderr
+    assert "Traceback" not in done.stderr
