@@ -5,7 +5,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 OUT := build/out
-TOOLS := cffi hatchling hypothesis iced-x86 msgspec mypy pyelftools pytest pytest-timeout ruff ziglang
+TOOLS := cffi hatchling hypothesis iced-x86 msgspec mypy pyelftools pytest pytest-timeout rich ruff ziglang
 PYTEST := PYTHONPATH=. $(BIN)/pytest
 
 .PHONY: demo test test-everyday lint wheel check-wheel bench build clean
@@ -71,3 +71,7 @@ $(VENV)/ready: Makefile | $(OUT)/bootstrap-build
 
 clean:
 	rm -rf $(OUT) $(VENV) dist lbtrace/bpf/objects lbtrace/bpf/_libbpf.abi3.so
+
+# docs/fib.svg, from what lbtrace prints on a terminal.
+picture: build
+	$(BIN)/python docs/picture.py

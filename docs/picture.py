@@ -1,0 +1,38 @@
+"""Draws docs/fib.svg from what lbtrace prints on a terminal: make picture."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+from rich.console import Console
+from rich.text import Text
+
+ROOT = Path(__file__).resolve().parent.parent
+
+
+def main() -> None:
+    here = ROOT / "build/out/programs"
+    words = [sys.executable, "-m", "lbtrace", "attach", "--func", "fib", "--", "./fib", "4"]
+    leader, follower = os.openpty()
+    environment = os.environ | {"PYTHONPATH": str(ROOT), "TERM": "xterm-256color"}
+    process = subprocess.Popen(words, cwd=here, stdout=follower, stderr=follower, env=environment)
+    os.close(follower)
+    printed = b""
+    while True:
+        try:
+            chunk = os.read(leader, 65536)
+        except OSError:  # EIO: the last writer has closed the terminal
+            break
+        if not chunk:
+            break
+        printed += chunk
+    process.wait()
+    console = Console(record=True, width=72, file=open(os.devnull, "w"))
+    console.print(Text("$ lbtrace attach --func fib -- ./fib 4", style="bold"))
+    console.print(Text.from_ansi(printed.decode().replace("\r\n", "\n")))
+    console.save_svg(str(ROOT / "docs/fib.svg"), title="lbtrace")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,91 @@
+"""The examples of the documentation: they run, and print what it says."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+BLOCK = re.compile(r"^```(\w+)\n(.*?)^```", re.M | re.S)
+
+VARIES = (
+    (re.compile(r" *\d+(\.\d+)? (ns|µs|ms|s)(?= )"), " TIME"),
+    (re.compile(r"^( +|.*TIME +)\d+(?=  )", re.M), " THREAD"),
+    (re.compile(r"0x[0-9a-f]+ +\d+"), "ADDRESS SIZE"),
+    (re.compile(r"build-id [0-9a-f]+"), "build-id"),
+)
+"""What differs from run to run and from compiler to compiler."""
+
+
+def settled(text: str) -> str:
+    for pattern, words in VARIES:
+        text = pattern.sub(words, text)
+    return "\n".join(" ".join(line.split()) for line in sorted(text.splitlines()))
+
+
+@pytest.fixture
+def here(programs: Path, tmp_path: Path) -> Path:
+    """A directory with the sample, where lbtrace is in PATH."""
+    shutil.copy(programs / "fib", tmp_path / "fib")
+    (tmp_path / "bin").mkdir()
+    script = tmp_path / "bin/lbtrace"
+    script.write_text(f'#!/bin/sh\nPYTHONPATH={ROOT} exec {sys.executable} -m lbtrace "$@"\n')
+    script.chmod(0o755)
+    return tmp_path
+
+
+def environment(here: Path) -> dict[str, str]:
+    return {"PATH": f"{here}/bin:/usr/bin:/bin", "PYTHONPATH": str(ROOT)}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_consoles(page: Path, here: Path) -> None:
+    for kind, block in BLOCK.findall(page.read_text()):
+        if kind != "console":
+            continue
+        for example in re.split(r"^\$ ", block, flags=re.M)[1:]:
+            command, _, expected = example.partition("\n")
+            done = subprocess.run(
+                ["sh", "-c", command],
+                cwd=here,
+                env=environment(here),
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                text=True,
+                check=False,
+            )
+            # A program's own output may come before or after the trace's.
+            assert settled(done.stdout) == settled(expected), command
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_python(page: Path, here: Path) -> None:
+    subprocess.run(
+        ["bin/lbtrace", "attach", "--func", "fib", "-o", "fib.lbt", "--", "./fib", "5"],
+        cwd=here,
+        capture_output=True,
+        check=True,
+    )
+    blocks = BLOCK.findall(page.read_text())
+    for number, (kind, block) in enumerate(blocks):
+        if kind != "python":
+            continue
+        following, expected = blocks[number + 1] if number + 1 < len(blocks) else ("", "")
+        done = subprocess.run(
+            [sys.executable, "-c", block],
+            cwd=here,
+            env=environment(here),
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert done.returncode == 0, done.stderr
+        if following == "text":
+            # The traced program prints a line of its own, before or between.
+            assert set(expected.splitlines()) <= set(done.stdout.splitlines())

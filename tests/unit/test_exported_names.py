@@ -1,0 +1,23 @@
+"""The public names, and that each can be had."""
+
+import lbtrace
+
+
+def test_names() -> None:
+    assert sorted(lbtrace.__all__) == [
+        "Address",
+        "Argument",
+        "Call",
+        "Capture",
+        "Char",
+        "LbtraceError",
+        "Losses",
+        "Options",
+        "Plan",
+        "Trace",
+        "Unreadable",
+        "read_capture",
+        "trace",
+    ]
+    for name in lbtrace.__all__:
+        assert getattr(lbtrace, name).__doc__
