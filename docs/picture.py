@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+from io import StringIO
 from pathlib import Path
 
 from rich.console import Console
@@ -28,7 +29,7 @@ def main() -> None:
             break
         printed += chunk
     process.wait()
-    console = Console(record=True, width=72, file=open(os.devnull, "w"))
+    console = Console(record=True, width=72, file=StringIO())
     console.print(Text("$ lbtrace attach --func fib -- ./fib 4", style="bold"))
     console.print(Text.from_ansi(printed.decode().replace("\r\n", "\n")))
     console.save_svg(str(ROOT / "docs/fib.svg"), title="lbtrace")
