@@ -27,8 +27,8 @@ enum lbt_kind {
  * the ring is what a hit costs most.
  *
  *     LBT_SHORT_RETURN  two values
- *     LBT_SHORT_ENTRY   two values, comm
- *     otherwise         six values, comm (of entries), chunks of texts
+ *     LBT_SHORT_ENTRY   two values, runner
+ *     otherwise         six values, runner (of entries), chunks of texts
  *
  * The gather function packs the texts, in the order of their slots; kind then
  * is the kind alone, and blob their length in all.
@@ -47,10 +47,16 @@ struct lbt_event {
 	__u64 values[LBT_VALUES];
 };
 
+/* Who made a call. */
+struct lbt_runner {
+	char comm[LBT_COMM];
+	__u64 life;	  /* another where the tid is reused, or the process executes a file */
+};
+
 #define LBT_SHORT_VALUES 2
 #define LBT_SHORT_RETURN (sizeof(struct lbt_event) - 8 * (LBT_VALUES - LBT_SHORT_VALUES))
-#define LBT_SHORT_ENTRY (LBT_SHORT_RETURN + LBT_COMM)
-#define LBT_WHOLE (sizeof(struct lbt_event) + LBT_COMM)
+#define LBT_SHORT_ENTRY (LBT_SHORT_RETURN + sizeof(struct lbt_runner))
+#define LBT_WHOLE (sizeof(struct lbt_event) + sizeof(struct lbt_runner))
 
 enum lbt_base {
 	LBT_REGISTER = 0,

@@ -138,12 +138,19 @@ static __always_inline bool identify(struct place *who)
 }
 
 /* Reading the task costs a tenth of asking a helper. */
-static __always_inline void name(char *comm)
+static __always_inline void tell(struct lbt_runner *who)
 {
-	if (config.typed_task)
-		__builtin_memcpy(comm, bpf_get_current_task_btf()->comm, LBT_COMM);
-	else
-		bpf_get_current_comm(comm, LBT_COMM);
+	if (config.typed_task) {
+		struct task_struct *task = bpf_get_current_task_btf();
+
+		__builtin_memcpy(who->comm, task->comm, LBT_COMM);
+		who->life = task->start_boottime + task->self_exec_id;
+	} else {
+		struct task_struct *task = (struct task_struct *)bpf_get_current_task();
+
+		bpf_get_current_comm(who->comm, LBT_COMM);
+		who->life = BPF_CORE_READ(task, start_boottime) + BPF_CORE_READ(task, self_exec_id);
+	}
 }
 
 static __always_inline void head(struct lbt_event *e, const struct place *at)
@@ -188,7 +195,7 @@ static __always_inline void send_short(struct pt_regs *ctx, const struct place *
 		APART(ctx, 1);
 		e->values[0] = ARGUMENT0(ctx);
 		e->values[1] = ARGUMENT1(ctx);
-		name((char *)&e->values[LBT_SHORT_VALUES]);
+		tell((struct lbt_runner *)&e->values[LBT_SHORT_VALUES]);
 	} else {
 		e = bpf_ringbuf_reserve(&ring, LBT_SHORT_RETURN, 0);
 		if (!e)
@@ -219,7 +226,7 @@ static __always_inline void send_plain(struct pt_regs *ctx, const struct place *
 	e->values[3] = ARGUMENT3(ctx);
 	e->values[4] = ARGUMENT4(ctx);
 	e->values[5] = ARGUMENT5(ctx);
-	name((char *)(e + 1));
+	tell((struct lbt_runner *)(e + 1));
 	submit(e);
 }
 
@@ -374,7 +381,7 @@ static __always_inline void copy_texts(struct lbt_event *e, const __u32 chunk, c
 		if (!e)                                                                            \
 			goto full;                                                                 \
 		head(e, at);                                                                       \
-		name((char *)(e + 1));                                                             \
+		tell((struct lbt_runner *)(e + 1));                                                \
 		e->faults = faults;                                                                \
 		__builtin_memcpy(e->values, values, sizeof(values));                               \
 		copy_texts(e, (chunk), (chunks), spec);                                            \
@@ -421,7 +428,7 @@ static __always_inline bool send(struct pt_regs *ctx, const struct place *at,
 		if (!e)
 			goto full;
 		head(e, at);
-		name((char *)(e + 1));
+		tell((struct lbt_runner *)(e + 1));
 		e->faults = faults;
 		__builtin_memcpy(e->values, values, sizeof(values));
 		submit(e);
@@ -513,12 +520,20 @@ int left(struct pt_regs *ctx)
 	return 0;
 }
 
+/* From 7.0 on it takes the context; libbpf resolves the one that fits. */
 extern bool bpf_session_is_return(void) __ksym __weak;
+extern bool bpf_session_is_return___with_context(void *ctx) __ksym __weak;
 
 SEC("uprobe")
 int session(struct pt_regs *ctx)
 {
-	if (bpf_session_is_return()) {
+	bool returns;
+
+	if (bpf_ksym_exists(bpf_session_is_return___with_context))
+		returns = bpf_session_is_return___with_context(ctx);
+	else
+		returns = bpf_session_is_return();
+	if (returns) {
 		hit(ctx, LBT_RETURN, true);
 		return 0;
 	}

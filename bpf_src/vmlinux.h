@@ -79,6 +79,8 @@ struct task_struct {
 	struct thread_struct thread;
 	int pid;
 	int tgid;
+	__u64 start_boottime;
+	__u64 self_exec_id;
 	struct signal_struct *signal;
 	char comm[16];
 };

@@ -77,7 +77,7 @@ int libbpf_num_possible_cpus(void);
 """
 
 READER = """
-struct lbt_thread { uint64_t time; uint32_t pid; uint32_t tid; char comm[16]; };
+struct lbt_thread { uint64_t time; uint32_t pid; uint32_t tid; struct lbt_runner runner; };
 struct lbt_reader {
     char *events; size_t count; size_t entries; char *blobs; size_t blob_size;
     struct lbt_thread *threads; size_t thread_count; ...;

@@ -24,7 +24,7 @@ struct lbt_thread {
 	__u64 time;
 	__u32 pid;
 	__u32 tid;
-	char comm[LBT_COMM];
+	struct lbt_runner runner;
 };
 
 struct lbt_reader {
@@ -60,16 +60,17 @@ static int lbt_reserve(char **array, size_t *capacity, size_t wanted, size_t uni
 	return 0;
 }
 
-static int lbt_name(struct lbt_reader *reader, const struct lbt_event *e, const char *comm)
+static int lbt_name(struct lbt_reader *reader, const struct lbt_event *e, const void *runner)
 {
 	struct lbt_thread *known = &reader->known[e->tid % LBT_NAME_CACHE];
 
-	if (known->tid == e->tid && known->pid == e->pid && !memcmp(known->comm, comm, LBT_COMM))
+	if (known->tid == e->tid && known->pid == e->pid &&
+	    !memcmp(&known->runner, runner, sizeof(known->runner)))
 		return 0;
 	known->time = e->time;
 	known->pid = e->pid;
 	known->tid = e->tid;
-	memcpy(known->comm, comm, LBT_COMM);
+	memcpy(&known->runner, runner, sizeof(known->runner));
 	if (lbt_reserve((char **)&reader->threads, &reader->thread_capacity,
 			reader->thread_count + 1, sizeof(*known)))
 		return -ENOMEM;

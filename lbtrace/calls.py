@@ -54,6 +54,9 @@ MAX_RETURN_DEPTH = 64
 NEVER = -1 << 65
 """No frame: lower than any."""
 
+NEVER_AGAIN = 1 << 64
+"""A time that does not come."""
+
 BELOW_ALL = 1 << 64
 """What puts a frame of a signal's stack below all others."""
 
@@ -93,6 +96,8 @@ class CallMatcher:
         self._probes = _decodings(plan)
         self._regions = Regions() if any(d.region for d in self._probes.values()) else None
         self._running: dict[int, int] = {}
+        self._lives: dict[int, Thread] = {}
+        self._renewed: dict[int, int] = {}
         self._stacks: dict[int | tuple[int, int], _Stack] = {}
         self._threads: set[tuple[int, int]] = set()
 
@@ -113,8 +118,9 @@ class CallMatcher:
         """
         for thread in batch.threads:
             self._visitor.thread(thread)
+            self._note_life(thread)
         stacks, probes = self._stacks, self._probes
-        regions = self._regions
+        regions, renewed = self._regions, self._renewed
         enter, leave = self._enter, self._leave
         blobs, position = batch.blobs, 0
         blob: bytes | memoryview = b""
@@ -128,6 +134,8 @@ class CallMatcher:
                     f"an event names probe {event.probe}, but the plan has {len(probes)}",
                     "the capture is damaged, or was written by a faulty program",
                 )
+            if renewed and event.time >= renewed.get(event.tid, NEVER_AGAIN):
+                self._renew(event)
             if regions is not None and not self._on_stack(regions, decoding, event):
                 continue
             stack = stacks.get(event.tid if not event.goroutine else (event.pid, event.goroutine))
@@ -139,6 +147,23 @@ class CallMatcher:
                 enter(stack, decoding, event, blob)
             elif event.kind == RETURN:
                 leave(stack, decoding, event, blob)
+
+    def _note_life(self, thread: Thread) -> None:
+        former = self._lives.get(thread.tid)
+        if thread.life and former and (former.pid, former.life) != (thread.pid, thread.life):
+            self._renewed[thread.tid] = thread.time
+        self._lives[thread.tid] = thread
+
+    def _renew(self, event: Event) -> None:
+        """A thread begins anew: its number was reused, or its process executes a program,
+        which ends all its threads."""
+        del self._renewed[event.tid]
+        for key, stack in list(self._stacks.items()):
+            if key == event.tid or (event.pid == event.tid and stack.pid == event.pid):
+                self._abandon(stack)
+                del self._stacks[key]
+        if self._regions is not None and event.pid == event.tid:
+            self._regions.forget(event.pid)
 
     def _on_stack(self, regions: Regions, decoding: _Decoding, event: Event) -> bool:
         """Make an event's stack part of it; false if all it says is that there is a new one."""

@@ -406,12 +406,17 @@ class Event(Struct, gc=False):
 
 
 class Thread(Struct, frozen=True):
-    """The name (comm) of a thread, from ``time`` on."""
+    """The name (comm) of a thread, from ``time`` on.
+
+    ``life`` is another number where the kernel gave the same ``tid`` to a new
+    thread, and where the process executed another program; 0 if not known.
+    """
 
     pid: int
     tid: int
     name: str
     time: int = 0
+    life: int = 0
 
 
 class Batch(Struct):

@@ -36,10 +36,9 @@ class Regions:
         kept = [r for r in known if r.end <= region.start or r.start >= region.end]
         self._regions[pid] = sorted([*kept, region])
 
-    def forked(self, parent: int, child: int) -> None:
-        """A process begins with the stacks of the one that forked it."""
-        if parent in self._regions:
-            self._regions[child] = list(self._regions[parent])
+    def forget(self, pid: int) -> None:
+        """A process has ended, or executes another program."""
+        self._regions.pop(pid, None)
 
     def find(self, pid: int, address: int) -> Region | None:
         """The stack that holds ``address``, None for that of a thread."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from lbtrace.bpf._libbpf import ffi, lib
 from lbtrace.bpf.gate import check, check_pointer
 from lbtrace.model import Batch, Thread
@@ -28,10 +30,7 @@ class Reader:
         return Batch(
             events=ffi.buffer(reader.events, reader.count * EVENT_SIZE)[:],
             blobs=ffi.buffer(reader.blobs, reader.blob_size)[:] if reader.blob_size else b"",
-            threads=tuple(
-                Thread(t.pid, t.tid, ffi.string(t.comm).decode(errors="replace"), t.time)
-                for t in reader.threads[0 : reader.thread_count]
-            )
+            threads=tuple(map(_thread, reader.threads[0 : reader.thread_count]))
             if reader.thread_count
             else (),
             entries=reader.entries,
@@ -40,3 +39,8 @@ class Reader:
     def close(self) -> None:
         """Unmap the ring."""
         ffi.release(self._reader)
+
+
+def _thread(told: Any) -> Thread:
+    name = ffi.string(told.runner.comm).decode(errors="replace")
+    return Thread(told.pid, told.tid, name, told.time, told.runner.life)

@@ -2,7 +2,8 @@
 
 A call: ``{"type": "call", "name", "args": [{"name", "value"}…], "result",
 "start", "duration", "pid", "tid", "depth", "end"}``, times in ns, in the
-order in which calls end; ``goroutine`` where there is one. ``duration`` is
+order in which calls end; ``goroutine`` where there is one, or ``stack``, the
+address of a stack the program made itself. ``duration`` is
 null unless ``end`` is ``returned``. Integers are numbers (up to 64 bits: a
 reader that turns them into doubles loses digits), truth values true and
 false, characters strings, addresses strings in hexadecimal. A value that
@@ -33,6 +34,7 @@ class JsonLines(Sink):
     def __init__(self, stream: Any, plan: Plan, *, color: bool = False) -> None:
         super().__init__(stream, plan, color=color)
         self._names = _Names()
+        self._lane = "goroutine" if plan.go else "stack"
 
     def entry(self, call: Call) -> None:
         """A call is written when it has ended."""
@@ -46,12 +48,12 @@ class JsonLines(Sink):
             ]
         )
         duration = "null" if call.duration is None else call.duration
-        goroutine = f',"goroutine":{call.goroutine}' if call.goroutine else ""
+        lane = f',"{self._lane}":{call.goroutine}' if call.goroutine else ""
         self._stream.write(
             f'{{"type":"call","name":{names[call.name]},"args":[{args}]'
             f',"result":{json_value(call.result)},"start":{call.start},"duration":{duration}'
             f',"pid":{call.pid},"tid":{call.tid},"depth":{call.depth}'
-            f',"end":"{call.end}"{goroutine}}}\n'
+            f',"end":"{call.end}"{lane}}}\n'
         )
 
     def loss(self, loss: Loss) -> None:

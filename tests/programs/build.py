@@ -27,6 +27,17 @@ PROGRAMS = {
     "truth-O2": "truth.c -O2 -g -pthread -fcf-protection",
     "hot": "hot.c -O2 -g -fcf-protection",
     "loop": "loop.c -O2 -g",
+    "exact-O0": "exact.c -O0 -g -pthread",
+    "exact-O1": "exact.c -O1 -g -pthread",
+    "exact-O2": "exact.c -O2 -g -pthread",
+    "exact-O3": "exact.c -O3 -g -pthread",
+    "exact-Os": "exact.c -Os -g -pthread",
+    "exact-cet": "exact.c -O2 -g -pthread -fcf-protection",
+    "exact-frame": "exact.c -O2 -g -pthread -fno-omit-frame-pointer",
+    "exact-lto": "exact.c -O2 -g -pthread -flto",
+    "exact-static": "exact.c -O2 -g -pthread -static",
+    "exact-static-pie": "exact.c -O2 -g -pthread -static-pie",
+    "exact-stripped": "exact.c -O2 -pthread -rdynamic -s",
     "values": "values.c -O1 -g",
 }
 """What each is compiled from, and how."""
@@ -38,7 +49,8 @@ def build(into: Path, compiler: str = "gcc") -> None:
     for name, words in PROGRAMS.items():
         source, *flags = words.split()
         made = into / name
-        newest = max((HERE / source).stat().st_mtime, Path(__file__).stat().st_mtime)
+        needed = [HERE / source, *HERE.glob("*.h"), Path(__file__)]
+        newest = max(file.stat().st_mtime for file in needed)
         if made.is_file() and made.stat().st_mtime > newest:
             continue
         command = [*shlex.split(compiler), *flags, str(HERE / source), "-o", str(made)]

@@ -1,0 +1,154 @@
+"""Call trees of programs that make it hard, compared with the programs' own account."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from collections import defaultdict
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+Run = Callable[..., subprocess.CompletedProcess[str]]
+
+Lanes = dict[tuple[int, int], list[list[str]]]
+
+
+def told(path: Path) -> list[list[list[str]]]:
+    """What the program says: for each of its stacks, its calls in the order of their ends."""
+    lanes: Lanes = defaultdict(list)
+    for line in path.read_text().splitlines():
+        pid, lane, *call = line.split()
+        lanes[int(pid), int(lane)].append(call)
+    return sorted(lanes.values())
+
+
+def seen(text: str) -> list[list[list[str]]]:
+    """What the trace says, in the same form."""
+    lanes: Lanes = defaultdict(list)
+    for line in text.splitlines():
+        record = json.loads(line)
+        if record["type"] != "call":
+            continue
+        assert (record["duration"] is not None) == (record["end"] == "returned")
+        result = str(record["result"]) if record["end"] == "returned" else "-"
+        argument = str(record["args"][0]["value"])
+        lanes[record["pid"], record.get("stack", record["tid"])].append(
+            [record["name"], argument, result, record["end"], str(record["depth"])]
+        )
+    return sorted(lanes.values())
+
+
+@pytest.fixture
+def agrees(
+    lbtrace: Run, programs: Path, tmp_path: Path
+) -> Callable[..., subprocess.CompletedProcess[str]]:
+    """Traces a program, and compares its account with the trace."""
+
+    def run(
+        program: str, *words: object, options: tuple[str, ...] = (), status: int = 0
+    ) -> subprocess.CompletedProcess[str]:
+        log = tmp_path / "log"
+        log.unlink(missing_ok=True)
+        subprocess.run(
+            [programs / program, log, *map(str, words)], capture_output=True, check=False
+        )
+        plain = log.read_text()
+        log.unlink()
+        done = lbtrace(
+            *("attach", "--func", "traced_*", "--format", "jsonl", "--strict", "--args", "1"),
+            *(*options, "--", programs / program, log, *words),
+        )
+        assert done.returncode == status, done.stderr
+        expected = told(log)
+        assert [c[2:] for c in map(str.split, log.read_text().splitlines())] == [
+            c[2:] for c in map(str.split, plain.splitlines())
+        ] or "threads" in words, "tracing changed what the program does"
+        assert seen(done.stdout) == expected
+        return done
+
+    return run
+
+
+MODES = [
+    ("deep", 300),
+    ("mutual", 301),
+    ("ackermann", 6),
+    ("shapes", 300),
+    ("longjmp", 20),
+    ("signal", 1),
+    ("altsignal", 1),
+    ("fork", 3),
+]
+
+SHORT = [("shapes", 300), ("longjmp", 5), ("signal", 1), ("contexts", 50)]
+
+BUILDS = [
+    *("exact-O0", "exact-O1", "exact-O2", "exact-O3", "exact-Os", "exact-cet", "exact-frame"),
+    *("exact-lto", "exact-static", "exact-static-pie", "exact-stripped"),
+]
+
+
+@pytest.mark.parametrize("words", MODES, ids=lambda words: words[0])
+@pytest.mark.parametrize("mode", ["multi", "session"])
+def test_ways_of_attaching(
+    agrees: Run, modes: list[str], mode: str, words: tuple[str, int]
+) -> None:
+    if mode not in modes:
+        pytest.skip(f"this kernel has no {mode}")
+    agrees("exact-O2", *words, options=("--mode", mode))
+
+
+@pytest.mark.parametrize("words", [("signal", 1), ("longjmp", 3)], ids=lambda words: words[0])
+def test_plain_probes(agrees: Run, words: tuple[str, int]) -> None:
+    agrees("exact-O2", *words, options=("--mode", "plain"))
+
+
+@pytest.mark.parametrize("build", BUILDS)
+@pytest.mark.parametrize("words", SHORT, ids=lambda words: words[0])
+def test_builds(agrees: Run, build: str, words: tuple[str, int]) -> None:
+    agrees(build, *words)
+    agrees(build, *words, options=("--returns", "sites"))
+
+
+@pytest.mark.parametrize("build", ["exact-O2", "exact-cet", "exact-stripped"])
+def test_tail_calls(agrees: Run, build: str) -> None:
+    agrees(build, "tail", 50, options=("--returns", "sites"))
+
+
+def test_recursion_10_000_deep(agrees: Run) -> None:
+    done = agrees("exact-O2", "deep", 10_000)
+    assert "returns by sites" in done.stderr
+
+
+def test_uretprobes_say_what_they_cannot_see(lbtrace: Run, programs: Path, tmp_path: Path) -> None:
+    done = lbtrace(
+        *("attach", "--func", "traced_deep", "--returns", "uretprobe", "--strict", "--format"),
+        *("jsonl", "--", programs / "exact-O2", tmp_path / "log", "deep", 99),
+    )
+    assert done.returncode == 3
+    calls = [json.loads(line) for line in done.stdout.splitlines()]
+    ends = [call["end"] for call in calls if call["type"] == "call"]
+    assert sorted(ends) == ["open"] * 36 + ["returned"] * 64
+    assert calls[-1]["lost"]["return_depth"] == 36
+
+
+def test_200_threads(agrees: Run) -> None:
+    agrees("exact-O2", "threads", 200)
+
+
+def test_two_stacks_switched_10_000_times(agrees: Run) -> None:
+    agrees("exact-O2", "contexts", 10_000)
+
+
+@pytest.mark.parametrize(
+    ("how", "status"), [(1, 134), (2, 0), (3, 3)], ids=["abort", "exec", "exit"]
+)
+@pytest.mark.parametrize("returns", ["auto", "sites", "uretprobe"])
+def test_ends_inside_a_call(agrees: Run, how: int, status: int, returns: str) -> None:
+    agrees("exact-O2", "ending", how, status=status, options=("--returns", returns))
+
+
+def test_a_thread_ends_inside_a_call(agrees: Run) -> None:
+    agrees("exact-O2", "ending-thread")

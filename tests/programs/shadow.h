@@ -1,0 +1,107 @@
+/*
+ * A program's own account of its calls: a shadow stack for each thread or
+ * stack of its own, and a log of how each call ended.
+ *
+ * A line of the log: pid, lane, name, argument, result, end, depth. What is
+ * not there is written -. Calls that are open when the log is written come
+ * last, innermost first.
+ */
+#ifndef SHADOW_H
+#define SHADOW_H
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#define TRACED __attribute__((noipa, noinline))
+#define SHADOW_LINES (1 << 17)
+
+struct shadow_call {
+	const char *name;
+	long argument;
+};
+
+struct shadow {
+	long lane;
+	int depth;
+	struct shadow_call calls[20000];
+	int lines;
+	char *log;
+	size_t used, room;
+};
+
+static __thread struct shadow *shadow;
+static const char *shadow_path;
+
+static void shadow_new(long lane)
+{
+	shadow = (struct shadow *)calloc(1, sizeof(*shadow));
+	shadow->lane = lane;
+}
+
+static void shadow_line(const struct shadow_call *call, const char *result, const char *end)
+{
+	if (shadow->room - shadow->used < 256) {
+		shadow->room = shadow->room ? shadow->room * 2 : 1 << 16;
+		shadow->log = (char *)realloc(shadow->log, shadow->room);
+	}
+	shadow->used += (size_t)sprintf(shadow->log + shadow->used, "%d %ld %s %ld %s %s %d\n",
+					getpid(), shadow->lane, call->name, call->argument, result,
+					end, shadow->depth);
+}
+
+static void shadow_write(void)
+{
+	int file = open(shadow_path, O_WRONLY | O_CREAT | O_APPEND, 0644);
+	while (shadow->depth)
+		shadow_line(&shadow->calls[--shadow->depth], "-", "open");
+	if (write(file, shadow->log, shadow->used) != (ssize_t)shadow->used)
+		abort();
+	close(file);
+	shadow->used = 0;
+}
+
+static void shadow_start(const char *path)
+{
+	shadow_path = path;
+	shadow_new(syscall(SYS_gettid));
+}
+
+static void shadow_enter(const char *name, long argument)
+{
+	struct shadow_call *call = &shadow->calls[shadow->depth++];
+	call->name = name;
+	call->argument = argument;
+}
+
+static void shadow_leave(long result)
+{
+	char text[32];
+	sprintf(text, "%ld", result);
+	shadow_line(&shadow->calls[--shadow->depth], text, "returned");
+}
+
+static void shadow_end(const char *end)
+{
+	shadow_line(&shadow->calls[--shadow->depth], "-", end);
+}
+
+/* All calls above depth were left. */
+static void shadow_unwound(int depth)
+{
+	while (shadow->depth > depth)
+		shadow_end("unwound");
+}
+
+#define ENTER(argument) shadow_enter(__func__, (long)(argument))
+#define RETURN(result)                                                                             \
+	do {                                                                                       \
+		long shadow_result = (result);                                                     \
+		shadow_leave(shadow_result);                                                       \
+		return shadow_result;                                                              \
+	} while (0)
+
+#endif
