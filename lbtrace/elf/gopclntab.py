@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
+from collections.abc import Iterator
 from functools import cached_property
 from struct import Struct as Layout
 from struct import error as unpack_error
@@ -37,6 +38,9 @@ FLAG_ASM = 4
 MODULEDATA_MINPC, MODULEDATA_TEXT = 20, 22
 """Words of ``moduledata`` from format 1.16 on."""
 
+MERGED = ".data.rel.ro"
+"""The section that takes up the table of position-independent files."""
+
 UNNAMED = frozenset({"", "go.buildid", "go:buildid", "go:textfipsstart", "go:textfipsend"})
 """Entries that are no functions."""
 
@@ -61,7 +65,7 @@ class GoTable:
         magic, pad1, pad2, _, pointer, count = HEADER.unpack_from(data)
         if magic not in (GO12, GO116, GO118, GO120) or pad1 or pad2 or pointer != 8:
             raise _damaged(self._image)
-        if magic in (GO12, GO116) and self._image.section(gobuild.TABLES[1]):
+        if magic in (GO12, GO116) and memory.relocations:
             data = memory.relocated(section.address, section.size)
         self._magic = magic
         if magic == GO12:
@@ -183,7 +187,34 @@ def read(image: Image) -> GoTable | None:
         section = image.section(name)
         if section is not None and section.size:
             return GoTable(image, section)
+    if gobuild.is_go(image):
+        for section in _merged(image):
+            return GoTable(image, section)
     return None
+
+
+def _merged(image: Image) -> Iterator[Section]:
+    """The table where the system's linker has put it among other data.
+
+    It begins with its magic number, and ``moduledata`` points to it.
+    """
+    memory = Memory(image)
+    within = image.section(MERGED)
+    if within is None:
+        return
+    data = image.content(within)
+    for magic in (GO12, GO116, GO118, GO120):
+        for quantum in (1, 4):
+            start = HEADER.pack(magic, 0, 0, quantum, 8, 0)[:8]
+            at = data.find(start)
+            while at >= 0:
+                address = within.address + at
+                if any(memory.pointers_to(address)):
+                    yield Section(
+                        *(within.name, within.type, within.flags, address, within.offset + at),
+                        *(within.size - at, 0, 0),
+                    )
+                at = data.find(start, at + 1)
 
 
 def _damaged(image: Image) -> BinaryError:

@@ -43,8 +43,9 @@ def test_names_and_addresses_are_those_of_nm(go_program: Compile, version: str, 
     named = nm(path)
     for function in table.functions:
         # nm tells conventions and type arguments, the table does not.
-        names = {n.removesuffix(".abi0") for n in named[function.address]}
-        assert function.name in names or "[...]" in function.name, function
+        names = {n.removesuffix(".abi0").replace("·", ".") for n in named[function.address]}
+        name = function.name.replace("·", ".")
+        assert name in names or "[...]" in function.name, function
     listed = {f.address: f for f in symbols.read(image).functions}
     labels = {"runtime.text", "runtime.etext", "_start", *gopclntab.UNNAMED}
     missing = [n for a, n in named.items() if table.start <= a < table.end and a not in listed]
