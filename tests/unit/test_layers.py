@@ -14,7 +14,7 @@ LAYERS = (
     {"model"},
     {"wire", "values"},
     {"decode", "elf", "arch", "bpf"},
-    {"patterns", "callgraph", "switching", "capture"},
+    {"patterns", "callgraph", "switching", "stacks", "capture"},
     {"returns", "calls"},
     {"plan", "process"},
     {"session"},
