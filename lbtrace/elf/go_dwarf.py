@@ -87,7 +87,7 @@ class _Reader:
             low = die.attributes.get("DW_AT_low_pc")
             if low is not None and low.value != address:
                 continue
-            formals = [d for d in die.iter_children() if d.tag == "DW_TAG_formal_parameter"]
+            formals = _formals(die)
             given = [d for d in formals if not _is_result(d)]
             return Prototype(
                 tuple(self._formal(d) for d in given),
@@ -154,6 +154,21 @@ def _place(structs: Any, expression: Sequence[int]) -> Located:
         elif operation.op != DW_OP_PIECE:
             return None
     return tuple(registers) or None
+
+
+def _formals(die: Any) -> list[Any]:
+    """Parameters and results. Some compilers list the results of functions that
+    defer twice; only blank ones may share a name."""
+    formals: list[Any] = []
+    names: set[str] = set()
+    for child in die.iter_children():
+        if child.tag == "DW_TAG_formal_parameter":
+            name = text(child, "DW_AT_name")
+            if name not in names:
+                formals.append(child)
+            names.add(name)
+            names -= {"", "_"}
+    return formals
 
 
 def _is_result(die: Any) -> bool:
