@@ -27,7 +27,11 @@ int bpf_object__load(struct bpf_object *object);
 void bpf_object__close(struct bpf_object *object);
 
 struct bpf_map *bpf_object__find_map_by_name(const struct bpf_object *object, const char *name);
+struct bpf_map *bpf_object__next_map(
+    const struct bpf_object *object, const struct bpf_map *before);
+const char *bpf_map__name(const struct bpf_map *map);
 int bpf_map__fd(const struct bpf_map *map);
+int bpf_map__reuse_fd(struct bpf_map *map, int fd);
 int bpf_map__set_max_entries(struct bpf_map *map, uint32_t entries);
 uint32_t bpf_map__value_size(const struct bpf_map *map);
 void *bpf_map__initial_value(const struct bpf_map *map, size_t *size);

@@ -86,14 +86,17 @@ class Session:
             root = self.child.pid if self.child else self.target.pid
             if root:
                 self._watch_end(root, held)
-            self.mode = self.options.mode or links.best_mode(features.probe(), self.plan)
+            kernel = features.probe()
+            self.mode = self.options.mode or links.best_mode(kernel, self.plan)
             if self.mode == "plain":
                 _raise_open_files()
             specs = Specs(self.plan)
             follow = ("forked", "exited") if self.child else ()
+            shared = links.programs(self.mode, self.plan.probes) if kernel.cookie else {}
             self._object = TraceObject(
                 specs,
-                links.programs(self.mode, self.plan) | dict.fromkeys(follow),
+                shared | dict.fromkeys(follow),
+                copies=None if kernel.cookie else links.copies(self.plan, specs.cookies),
                 ring_size=self.options.ring_size,
                 root=root,
                 follow=bool(follow),

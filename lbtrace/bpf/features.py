@@ -14,9 +14,11 @@ UPROBE_PMU = Path("/sys/bus/event_source/devices/uprobe/type")
 
 
 class Features(Struct, frozen=True):
-    """``multi``: one link for thousands of uprobes (6.6). ``session``: one
-    program for entry and return (6.13)."""
+    """``cookie``: a program learns which probe was hit (5.15). ``multi``: one
+    link for thousands of uprobes (6.6). ``session``: one program for entry and
+    return (6.13)."""
 
+    cookie: bool
     multi: bool
     session: bool
 
@@ -37,21 +39,22 @@ def probe() -> Features:
     Raises `PrivilegeError` where nothing may be loaded.
     """
     multi = _multi(lib.BPF_TRACE_UPROBE_MULTI)
-    return Features(multi=multi, session=multi and _multi(lib.BPF_TRACE_UPROBE_SESSION))
+    return Features(
+        cookie=multi or _helper(lib.BPF_FUNC_get_attach_cookie),
+        multi=multi,
+        session=multi and _multi(lib.BPF_TRACE_UPROBE_SESSION),
+    )
 
 
 def survey() -> tuple[Feature, ...]:
     """Everything lbtrace asks of a kernel. Raises `PrivilegeError`."""
     known = probe()
     ring = lib.libbpf_probe_bpf_map_type(lib.BPF_MAP_TYPE_RINGBUF, ffi.NULL)
-    cookie = lib.libbpf_probe_bpf_helper(
-        lib.BPF_PROG_TYPE_KPROBE, lib.BPF_FUNC_get_attach_cookie, ffi.NULL
-    )
     return (
         Feature("btf", has_btf(), "5.5", "the kernel's types, for objects built elsewhere"),
         Feature("ring buffer", ring == 1, "5.8", "events in order, shared by all CPUs"),
         Feature("uprobe", UPROBE_PMU.exists(), "4.17", "probes in user programs"),
-        Feature("cookie", cookie == 1, "5.15", "tells probes apart that share a program"),
+        Feature("cookie", known.cookie, "5.15", "lets all probes share a program"),
         Feature("sleepable", may_sleep(), "6.1", "reads memory whose page is not there yet"),
         Feature("multi", known.multi, "6.6", "thousands of probes attached at once"),
         Feature("session", known.session, "6.13", "one program for entry and return"),
@@ -69,8 +72,12 @@ def may_sleep() -> bool:
 
 def typed_task() -> bool:
     """Whether probes can read the current task directly (5.11)."""
-    helper = lib.BPF_FUNC_get_current_task_btf
-    return bool(lib.libbpf_probe_bpf_helper(lib.BPF_PROG_TYPE_KPROBE, helper, ffi.NULL) == 1)
+    return _helper(lib.BPF_FUNC_get_current_task_btf)
+
+
+def _helper(number: int) -> bool:
+    found = lib.libbpf_probe_bpf_helper(lib.BPF_PROG_TYPE_KPROBE, number, ffi.NULL)
+    return bool(found == 1)
 
 
 def has_btf() -> bool:

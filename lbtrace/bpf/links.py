@@ -8,17 +8,22 @@ returns (6.6); ``plain``, two links a probe, everywhere. A plain link takes
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from threading import Thread
 from typing import Any, Literal, TypeAlias
 
 from lbtrace.bpf._libbpf import ffi, lib
 from lbtrace.bpf.features import Features
 from lbtrace.bpf.gate import check_pointer
-from lbtrace.bpf.objects import TraceObject
-from lbtrace.model import Plan
+from lbtrace.bpf.objects import Programs, TraceObject
+from lbtrace.errors import UsageError
+from lbtrace.model import Plan, Probe
 
 LEAVING = ("return", "tail", "stack", "signal stack", "goroutine end")
 """Kinds of probe that the program ``left`` serves."""
+
+COPIES = 500
+"""Probes that may have programs of their own: each load takes tens of milliseconds."""
 
 CLOSERS = 8
 """Links that are detached at the same time."""
@@ -37,11 +42,11 @@ def best_mode(features: Features, plan: Plan) -> Mode:
     return "multi" if features.multi else "plain"
 
 
-def programs(mode: Mode, plan: Plan) -> dict[str, int | None]:
-    """The programs a mode needs for a plan, and the attach types they load with."""
-    kinds = {probe.kind for probe in plan.probes}
+def programs(mode: Mode, probes: Sequence[Probe]) -> Programs:
+    """The programs a mode needs for probes, and the attach types they load with."""
+    kinds = {probe.kind for probe in probes}
     multi = lib.BPF_TRACE_UPROBE_MULTI if mode != "plain" else None
-    needed: dict[str, int | None] = {}
+    needed: Programs = {}
     if mode == "session" and "call" in kinds:
         needed["session"] = lib.BPF_TRACE_UPROBE_SESSION
         kinds.discard("call")
@@ -52,6 +57,21 @@ def programs(mode: Mode, plan: Plan) -> dict[str, int | None]:
     if kinds & set(LEAVING):
         needed["left"] = multi
     return needed
+
+
+def copies(plan: Plan, cookies: Sequence[int]) -> dict[int, Programs]:
+    """Programs of its own for each probe, by its cookie: what a kernel needs
+    whose programs cannot ask which probe was hit. Raises `UsageError`."""
+    if len(cookies) > COPIES:
+        raise UsageError(
+            f"{len(cookies):,} probes are too many: this kernel has no cookies (before 5.15),"
+            " so each takes programs of its own",
+            f"choose fewer functions: at most {COPIES} probes",
+        )
+    return {
+        cookie: programs("plain", (probe,))
+        for probe, cookie in zip(plan.probes, cookies, strict=True)
+    }
 
 
 class Links:
@@ -98,11 +118,12 @@ class Links:
             ]
             if not chosen:
                 continue
-            handle = loaded.program(program)
             if mode == "plain":
                 for offset, cookie in chosen:
-                    self._plain(handle, plan, offset, cookie, returns, pid)
+                    own = loaded.program(program, cookie)
+                    self._plain(own, plan, offset, cookie, returns, pid)
             else:
+                handle = loaded.program(program)
                 self._multi(handle, plan, chosen, returns, program == "session", pid)
 
     def attach_tracepoint(self, loaded: TraceObject, program: str) -> None:

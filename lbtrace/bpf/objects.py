@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 import platform
+from contextlib import ExitStack
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 from lbtrace.bpf._libbpf import ffi, lib
 from lbtrace.bpf.features import has_btf, may_sleep, typed_task
@@ -13,6 +14,9 @@ from lbtrace.bpf.gate import check, check_pointer, start_log
 from lbtrace.bpf.specs import Specs
 from lbtrace.errors import KernelError
 from lbtrace.model import GoLayout, Losses
+
+Programs: TypeAlias = dict[str, int | None]
+"""Names of programs, with the attach types they load with."""
 
 PROGRAMS = ("entered", "returned", "left", "session", "forked", "exited")
 """All that trace.bpf.c has."""
@@ -27,17 +31,20 @@ INITIAL_PIDNS = "pid:[4026531836]"
 class TraceObject:
     """``trace.bpf.o``, loaded: its programs and maps.
 
-    ``programs`` are those to load; the others cost nothing. ``root`` narrows
-    tracing to a process, ``follow`` adds those it forks; ``go`` tells events
-    apart by goroutine. Raises `KernelError`.
+    ``programs`` are those to load; the others cost nothing. ``copies`` are
+    further ones, by the cookie of the one probe each set of them serves: for
+    kernels whose programs cannot ask for the cookie. ``root`` narrows tracing
+    to a process, ``follow`` adds those it forks; ``go`` tells events apart by
+    goroutine. Raises `KernelError`.
     """
 
     def __init__(
         self,
         specs: Specs,
-        programs: dict[str, int | None],
+        programs: Programs,
         *,
         ring_size: int,
+        copies: dict[int, Programs] | None = None,
         root: int = 0,
         follow: bool = False,
         go: GoLayout | None = None,
@@ -48,37 +55,51 @@ class TraceObject:
                 "this kernel does not tell its types: /sys/kernel/btf/vmlinux is missing",
                 "use a kernel built with CONFIG_DEBUG_INFO_BTF=y, as distributions' are",
             )
-        self._object = open_object()
-        try:
-            config = self._configure(specs, ring_size)
+        self._typed_task = typed_task()
+        self._may_fault = specs.memory and may_sleep()
+        self._loaded: list[Any] = []
+        self._copies: dict[int, Any] = {}
+
+        def opened() -> tuple[Any, Any]:
+            handle = open_object()
+            held.callback(lib.bpf_object__close, handle)
+            config = self._config(handle)
+            config.wakeup_bytes = ring_size // 4
+            config.generic = specs.generic
+            config.texts = specs.texts
             config.root = root
             config.follow = follow
             if go:
                 config.go_g = lib.LBT_GO_REGISTER if go.g == "register" else lib.LBT_GO_THREAD
                 config.go_goid = go.goid
                 config.go_stack_high = go.stack_high
-            self._choose(programs)
-            if specs.memory and may_sleep():
-                config.may_fault = True
-                for name in set(programs) & SLEEPERS:
-                    code = lib.bpf_program__set_flags(self.program(name), lib.BPF_F_SLEEPABLE)
-                    check(code, "let programs sleep")
-            check(lib.bpf_object__load(self._object), "load the BPF programs")
+            return handle, config
+
+        with ExitStack() as held:
+            self._object, _ = opened()
+            sizes = {"ring": ring_size, "specs": len(specs)}
+            for name, entries in sizes.items():
+                code = lib.bpf_map__set_max_entries(self._map(name), entries)
+                check(code, f"size the map {name}")
+            self._load(self._object, programs)
             self._fill(specs)
-        except BaseException:
-            self.close()
-            raise
+            for cookie, own in (copies or {}).items():
+                copy, config = opened()
+                config.use_only_cookie = True
+                config.only_cookie = cookie
+                _share_maps(self._object, copy)
+                self._load(copy, own)
+                self._copies[cookie] = copy
+            self._resources = held.pop_all()
 
     def close(self) -> None:
         """Free programs and maps; links hold on to what they need."""
-        if self._object != ffi.NULL:
-            lib.bpf_object__close(self._object)
-            self._object = ffi.NULL
+        self._resources.close()
 
-    def program(self, name: str) -> Any:
-        """The libbpf handle of a program."""
-        program = lib.bpf_object__find_program_by_name(self._object, name.encode())
-        return check_pointer(program, f"find the BPF program {name}")
+    def program(self, name: str, cookie: int | None = None) -> Any:
+        """The libbpf handle of a program; of the copy for ``cookie``, where there is one."""
+        handle = self._object if cookie is None else self._copies.get(cookie, self._object)
+        return _program(handle, name)
 
     def ring_fd(self) -> int:
         """The file descriptor of the ring buffer."""
@@ -101,40 +122,41 @@ class TraceObject:
             ring_full_return=totals[lib.LBT_RING_FULL_RETURN],
             string_fault=totals[lib.LBT_STRING_FAULT],
             nested_miss=sum(
-                max(0, lib.lbt_program_misses(lib.bpf_program__fd(self.program(name))))
-                for name in self._loaded
+                max(0, lib.lbt_program_misses(lib.bpf_program__fd(program)))
+                for program in self._loaded
             ),
         )
 
     def _map(self, name: str) -> Any:
-        found = lib.bpf_object__find_map_by_name(self._object, name.encode())
-        return check_pointer(found, f"find the BPF map {name}")
+        return _map(self._object, name)
 
-    def _configure(self, specs: Specs, ring_size: int) -> Any:
+    def _config(self, handle: Any) -> Any:
+        """The configuration of an object, as far as the machine decides it."""
         size = ffi.new("size_t *")
-        memory = lib.bpf_map__initial_value(self._map(".rodata"), size)
+        memory = lib.bpf_map__initial_value(_map(handle, ".rodata"), size)
         config = ffi.cast("struct lbt_config *", check_pointer(memory, "configure"))
         if os.readlink("/proc/self/ns/pid") != INITIAL_PIDNS:
             namespace = Path("/proc/self/ns/pid").stat()
             config.pidns_device = namespace.st_dev
             config.pidns_inode = namespace.st_ino
-        config.wakeup_bytes = ring_size // 4
-        config.generic = specs.generic
-        config.texts = specs.texts
-        config.typed_task = typed_task()
-        check(lib.bpf_map__set_max_entries(self._map("ring"), ring_size), "size the ring buffer")
-        check(lib.bpf_map__set_max_entries(self._map("specs"), len(specs)), "size the specs")
+        config.typed_task = self._typed_task
+        config.may_fault = self._may_fault
         return config
 
-    def _choose(self, programs: dict[str, int | None]) -> None:
-        self._loaded = tuple(programs)
+    def _load(self, handle: Any, programs: Programs) -> None:
         for name in PROGRAMS:
-            program = self.program(name)
+            program = _program(handle, name)
             check(lib.bpf_program__set_autoload(program, name in programs), "choose programs")
-            attach_type = programs.get(name)
+        for name, attach_type in programs.items():
+            program = _program(handle, name)
             if attach_type is not None:
                 code = lib.bpf_program__set_expected_attach_type(program, attach_type)
                 check(code, "set an attach type")
+            if self._may_fault and name in SLEEPERS:
+                code = lib.bpf_program__set_flags(program, lib.BPF_F_SLEEPABLE)
+                check(code, "let programs sleep")
+            self._loaded.append(program)
+        check(lib.bpf_object__load(handle), "load the BPF programs")
 
     def _fill(self, specs: Specs) -> None:
         target = self._map("specs")
@@ -154,3 +176,24 @@ def open_object() -> Any:
     options.object_name = title
     opened = lib.bpf_object__open_mem(data, len(data), options)
     return check_pointer(opened, f"open {name}")
+
+
+def _program(handle: Any, name: str) -> Any:
+    program = lib.bpf_object__find_program_by_name(handle, name.encode())
+    return check_pointer(program, f"find the BPF program {name}")
+
+
+def _map(handle: Any, name: str) -> Any:
+    found = lib.bpf_object__find_map_by_name(handle, name.encode())
+    return check_pointer(found, f"find the BPF map {name}")
+
+
+def _share_maps(loaded: Any, copy: Any) -> None:
+    """Let ``copy`` use the maps of ``loaded``; its constants stay its own."""
+    shared = lib.bpf_object__next_map(loaded, ffi.NULL)
+    while shared != ffi.NULL:
+        name = ffi.string(lib.bpf_map__name(shared)).decode()
+        if not name.endswith(".rodata"):
+            code = lib.bpf_map__reuse_fd(_map(copy, name), lib.bpf_map__fd(shared))
+            check(code, f"share the map {name}")
+        shared = lib.bpf_object__next_map(loaded, shared)

@@ -23,7 +23,7 @@ class Check(msgspec.Struct, frozen=True):
     text: str
 
 
-ESSENTIAL = ("btf", "ring buffer", "uprobe", "cookie")
+ESSENTIAL = ("btf", "ring buffer", "uprobe")
 """Without these there is no trace at all; the others make it cheaper."""
 
 URETPROBE_KILLS = (((6, 11, 0), (6, 12, 14)), ((6, 13, 0), (6, 13, 3)))
