@@ -104,7 +104,7 @@ def make_plan(binary: str | Image, selection: Selection) -> Plan:
         )
     probes += go.ends() if go else switching.probes(image, table, stubs)
     notes += _told(refused, "left out, the kernel refuses probes on their first instructions")
-    notes += _ways(functions, selection.returns)
+    notes += _ways(functions, selection.returns) + [chooser.warning] * bool(chooser.warning)
     return Plan(
         Binary(image.path, image.build_id, image.machine),
         tuple(functions),

@@ -16,6 +16,7 @@ from lbtrace.arch import Architecture, Code, Exits
 from lbtrace.elf.image import Image
 from lbtrace.elf.plt import Stub
 from lbtrace.elf.symbols import SHF_EXECINSTR, Symbols
+from lbtrace.elf.unwind import Unwind
 from lbtrace.errors import UsageError
 from lbtrace.model import Function
 
@@ -54,7 +55,7 @@ GO_STACKS = Way("sites", "Go moves its stacks")
 
 class Chooser:
     """Tells the way of each function. ``hazard`` is what forbids uretprobes
-    in the whole target, or ``""``."""
+    in the whole target, or ``""``; ``warning`` what the user should know."""
 
     def __init__(
         self,
@@ -70,8 +71,11 @@ class Chooser:
         self._stubs = stubs
         self._hazard = hazard
         self._recursive: dict[int, str] = {}
-        if wish == "auto" and not hazard:
+        self.warning = ""
+        if wish in ("auto", "uretprobe") and not hazard:
             self._hazard = switching.reason(table, stubs)
+        if wish == "uretprobe" and self._hazard:
+            self.warning = f"uretprobes may end the program: {self._hazard}"
 
     def look_at(self, functions: Sequence[Function]) -> None:
         """Find out which of ``functions`` call each other in a cycle."""
@@ -119,6 +123,7 @@ class ExitPlaces:
         self._image = image
         self._table = table
         self._finder = architecture.exit_finder()
+        self._unwind = Unwind(image)
         self._cold: dict[str, list[Function]] = {}
         for part in table.cold:
             self._cold.setdefault(part.name.partition(".cold")[0], []).append(part)
@@ -128,7 +133,8 @@ class ExitPlaces:
         parts = [self._code(function.address, function.size or self._room(function.address))]
         for name in (function.name, *function.aliases):
             parts += [self._code(cold.address, cold.size) for cold in self._cold.get(name, ())]
-        return self._finder.exits(parts, self._unnamed)
+        pads = [pad for part in parts for pad in self._unwind.landing_pads(part.address)]
+        return self._finder.exits(parts, self._unnamed, pads)
 
     def _code(self, address: int, size: int) -> Code:
         code = self._image.code(address, size)

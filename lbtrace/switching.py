@@ -14,6 +14,12 @@ from lbtrace.elf.plt import Stub
 from lbtrace.elf.symbols import Symbols
 from lbtrace.model import Fetch, Probe, ProbeKind, Site
 
+EXCEPTIONS = (
+    *("__cxa_throw", "__cxa_begin_catch", "__cxa_rethrow"),
+    *("_Unwind_Resume", "_Unwind_RaiseException", "rust_eh_personality"),
+)
+"""Functions of a program through which exceptions, or Rust's panics, may pass."""
+
 SWITCHES = ("makecontext", "swapcontext", "setcontext")
 COROUTINE = re.compile(r"\.(actor|resume)$|\[clone \.(actor|resume)\]$")
 """The parts of a C++ coroutine, as gcc and clang name them."""
@@ -31,13 +37,22 @@ FIRST_ARGUMENT = {"x86_64": "di", "aarch64": "x0"}
 def reason(table: Symbols, stubs: Mapping[int, Stub]) -> str:
     """Why the return addresses on this program's stacks should stay as they are, or ``""``."""
     names = {stub.name for stub in stubs.values()}
+    coroutine = ""
     for function in table.functions:
-        if function.name in SWITCHES and function.name not in table.versions:
-            names.add(function.name)  # linked statically, not what a library offers
-        elif "." in function.name and COROUTINE.search(function.name):
-            return f"the program has coroutines ({function.name})"
+        name = function.name
+        # Linked statically is what every C program has of one, what a library offers of the other.
+        offered = name in table.versions
+        if name in EXCEPTIONS and (offered or not name.startswith("_Unwind")):
+            names.add(name)
+        elif name in SWITCHES and not offered:
+            names.add(name)
+        elif "." in name and not coroutine and COROUTINE.search(name):
+            coroutine = f"the program has coroutines ({name})"
+    thrower = next((name for name in EXCEPTIONS if name in names), "")
+    if thrower:
+        return f"exceptions follow return addresses ({thrower})"
     switch = next((name for name in SWITCHES if name in names), "")
-    return f"the program switches stacks ({switch})" if switch else ""
+    return coroutine or (f"the program switches stacks ({switch})" if switch else "")
 
 
 def probes(image: Image, table: Symbols, stubs: Mapping[int, Stub]) -> Iterator[Probe]:

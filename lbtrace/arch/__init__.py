@@ -103,11 +103,14 @@ class Planner(Protocol):
 class ExitFinder(Protocol):
     """Finds where functions are left. One object serves any number of them."""
 
-    def exits(self, parts: Sequence[Code], more: Callable[[int], Code | None]) -> Exits:
+    def exits(
+        self, parts: Sequence[Code], more: Callable[[int], Code | None], pads: Sequence[int] = ()
+    ) -> Exits:
         """Where the function with the code ``parts`` is left; it begins with the first.
 
         ``more`` is asked for the code at an address outside of them that the
-        function jumps to: None says that another function begins there.
+        function jumps to: None says that another function begins there. At
+        ``pads`` it goes on after exceptions.
         """
 
 

@@ -52,10 +52,15 @@ class Amd64ExitFinder:
     def __init__(self) -> None:
         self._formatter = iced_x86.FastFormatter()
 
-    def exits(self, parts: Sequence[Code], more: Callable[[int], Code | None]) -> Exits:
+    def exits(
+        self, parts: Sequence[Code], more: Callable[[int], Code | None], pads: Sequence[int] = ()
+    ) -> Exits:
         """See `lbtrace.arch.ExitFinder.exits`."""
         body = _Body(parts, more)
         body.follow(_Way(parts[0].address, ENTRY))
+        for pad in pads:
+            if body.knows(pad):
+                body.follow(_Way(pad, UNKNOWN))
         direct = len(body.found)
         body.enter_gaps()
         for jump in body.doubtful:
@@ -104,6 +109,14 @@ class _Body:
             if part.address <= address < part.address + len(part.code):
                 return part
         return None
+
+    def knows(self, address: int) -> bool:
+        """Whether ``address`` is in this function's code; looks for more of it, if need be."""
+        if self.part(address) is None and len(self._parts) < PARTS:
+            part = self._more(address)
+            if part is not None:
+                self._add(part)
+        return self.part(address) is not None
 
     def raw(self, instruction: Instruction) -> tuple[bytes, int]:
         """The bytes of an instruction, and their position in the file."""
@@ -212,17 +225,12 @@ class _Body:
         if target == self._whole[0].address:  # the probe at entry fires again
             self._leave(instruction, target)
             return
-        if self.part(target) is None:
-            part = None
-            # With nothing on the stack it is a tail call, whatever lies there.
-            always = instruction.flow_control == FlowControl.UNCONDITIONAL_BRANCH
-            if not (always and stack.pointer == 0) and len(self._parts) < PARTS:
-                part = self._more(target)
-            if part is None:
-                self._leave(instruction, target)
-                return
-            self._add(part)
-        ways.append(_Way(target, stack))
+        # With nothing on the stack it is a tail call, whatever lies there.
+        always = instruction.flow_control == FlowControl.UNCONDITIONAL_BRANCH
+        if self.part(target) or (not (always and stack.pointer == 0) and self.knows(target)):
+            ways.append(_Way(target, stack))
+        else:
+            self._leave(instruction, target)
 
     def _leave(self, instruction: Instruction, target: int) -> None:
         if instruction.flow_control == FlowControl.UNCONDITIONAL_BRANCH:

@@ -18,9 +18,14 @@ RETURNS = frozenset({0xD65F0BFF, 0xD65F0FFF})
 class Arm64ExitFinder:
     """Finds the exits of functions."""
 
-    def exits(self, parts: Sequence[Code], more: Callable[[int], Code | None]) -> Exits:
+    def exits(
+        self, parts: Sequence[Code], more: Callable[[int], Code | None], pads: Sequence[int] = ()
+    ) -> Exits:
         """See `lbtrace.arch.ExitFinder.exits`."""
         known, found, hidden = list(parts), [], []
+        for pad in pads:
+            if not _holds(known, pad) and (new := more(pad)) is not None:
+                known.append(new)
         for part in known:  # grows meanwhile
             for into in range(0, len(part.code) - 3, 4):
                 address = part.address + into

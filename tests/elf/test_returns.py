@@ -13,6 +13,7 @@ from lbtrace import arch
 from lbtrace.arch import Code
 from lbtrace.elf import symbols
 from lbtrace.elf.image import Image
+from lbtrace.elf.unwind import Unwind
 
 RETURN = re.compile(r"^\s*([0-9a-f]+):\t(?:[0-9a-f]{2} )+\s*\t(?:(?:bnd|repz|rep) )*ret\b")
 
@@ -151,3 +152,17 @@ def test_returns_are_those_of_objdump(library: str) -> None:
         assert [e.site.address for e in found if e.kind == "return"] == everything[low:high]
         compared += 1
     assert compared > 100
+
+
+def test_landing_pads_are_instructions() -> None:
+    """Where an instruction begins, and not at the beginning of the function."""
+    image = Image.open("libstdc++.so.6")
+    text = subprocess.run(
+        ["objdump", "-d", "-w", image.path], capture_output=True, text=True, check=True
+    ).stdout
+    begins = {int(m[1], 16) for m in re.finditer(r"^\s*([0-9a-f]+):\t", text, re.M)}
+    unwind = Unwind(image)
+    functions = symbols.read(image).functions
+    pads = {f.address: unwind.landing_pads(f.address) for f in functions}
+    assert sum(map(bool, pads.values())) > 100
+    assert all(pad in begins and pad != address for address in pads for pad in pads[address])

@@ -84,6 +84,8 @@ MODES = [
 
 SHORT = [("shapes", 300), ("longjmp", 5), ("signal", 1), ("contexts", 50)]
 
+CXX_BUILDS = ["exact++-O0", "exact++-O2", "exact++-cet", "exact++-static", "exact++-stripped"]
+
 BUILDS = [
     *("exact-O0", "exact-O1", "exact-O2", "exact-O3", "exact-Os", "exact-cet", "exact-frame"),
     *("exact-lto", "exact-static", "exact-static-pie", "exact-stripped"),
@@ -115,6 +117,46 @@ def test_builds(agrees: Run, build: str, words: tuple[str, int]) -> None:
 @pytest.mark.parametrize("build", ["exact-O2", "exact-cet", "exact-stripped"])
 def test_tail_calls(agrees: Run, build: str) -> None:
     agrees(build, "tail", 50, options=("--returns", "sites"))
+
+
+@pytest.mark.parametrize("build", CXX_BUILDS)
+@pytest.mark.parametrize("returns", ["auto", "sites"])
+def test_exceptions_through_traced_frames(agrees: Run, build: str, returns: str) -> None:
+    agrees(build, "throw", 13, options=("--returns", returns))
+
+
+def test_uretprobes_and_exceptions_are_warned_of(lbtrace: Run, programs: Path) -> None:
+    """A changed return address is where the unwinder stops, and the program with it."""
+    program = programs / "exact++-O2"
+    options = ("attach", "--dry-run", "--returns", "uretprobe", "--func", "traced_frame")
+    done = lbtrace(*options, "--", program)
+    assert "exceptions follow return addresses" in done.stderr
+
+
+def test_an_exception_nobody_catches(agrees: Run) -> None:
+    agrees("exact++-O2", "terminate", 3, status=134)
+
+
+@pytest.mark.parametrize("build", CXX_BUILDS)
+@pytest.mark.parametrize("words", [("generate", 50), ("play", 100)], ids=lambda words: words[0])
+def test_coroutines(agrees: Run, build: str, words: tuple[str, int]) -> None:
+    agrees(build, *words)
+
+
+@pytest.mark.parametrize("mode", ["generate", "play", "throw"])
+def test_all_functions_of_a_program_with_coroutines(
+    lbtrace: Run, programs: Path, tmp_path: Path, mode: str
+) -> None:
+    """The program does what it does without being traced."""
+    log = tmp_path / "log"
+    program = programs / "exact++-O2"
+    subprocess.run([program, log, mode, "9"], check=True)
+    plain = [line.split()[2:] for line in log.read_text().splitlines()]
+    log.unlink()
+    done = lbtrace("attach", "--func", "*", "--strict", "--", program, log, mode, 9)
+    assert done.returncode == 0, done.stderr
+    assert "returns by sites" in done.stderr
+    assert [line.split()[2:] for line in log.read_text().splitlines()] == plain
 
 
 def test_recursion_10_000_deep(agrees: Run) -> None:

@@ -38,22 +38,33 @@ PROGRAMS = {
     "exact-static": "exact.c -O2 -g -pthread -static",
     "exact-static-pie": "exact.c -O2 -g -pthread -static-pie",
     "exact-stripped": "exact.c -O2 -pthread -rdynamic -s",
+    "exact++-O0": "exact.cc -std=c++20 -O0 -g",
+    "exact++-O2": "exact.cc -std=c++20 -O2 -g",
+    "exact++-cet": "exact.cc -std=c++20 -O2 -g -fcf-protection",
+    "exact++-static": "exact.cc -std=c++20 -O2 -g -static",
+    "exact++-stripped": "exact.cc -std=c++20 -O2 -rdynamic -s",
     "values": "values.c -O1 -g",
 }
 """What each is compiled from, and how."""
+
+CXX = {"gcc": "g++", "clang": "clang++", "cc": "c++"}
+"""The C++ compiler beside a C compiler."""
 
 
 def build(into: Path, compiler: str = "gcc") -> None:
     """Compile all programs into ``into``, those whose source is newer than they are."""
     into.mkdir(parents=True, exist_ok=True)
-    for name, words in PROGRAMS.items():
-        source, *flags = words.split()
+    for name, recipe in PROGRAMS.items():
+        source, *flags = recipe.split()
         made = into / name
         needed = [HERE / source, *HERE.glob("*.h"), Path(__file__)]
         newest = max(file.stat().st_mtime for file in needed)
         if made.is_file() and made.stat().st_mtime > newest:
             continue
-        command = [*shlex.split(compiler), *flags, str(HERE / source), "-o", str(made)]
+        words = shlex.split(compiler)
+        if source.endswith(".cc"):
+            words[-1] = CXX.get(words[-1], words[-1])
+        command = [*words, *flags, str(HERE / source), "-o", str(made)]
         subprocess.run(command, check=True)
 
 

@@ -70,13 +70,14 @@ def test_ends_losses_and_goroutines(script, fib_plan, render):
     script.enter(0, 0x3000, 1, goroutine=4)
     script.enter(0, 0x2000, 2, goroutine=4, lost=5)
     script.leave(0, 0x3000, 3, goroutine=4)
-    loss, inner, outer, summary = lines(render("jsonl", go_plan, script.batch()))
+    batch = script.batch()
+    loss, inner, outer, summary = lines(render("jsonl", go_plan, batch))
     assert loss == {"type": "loss", "pid": 5, "tid": 7, "depth": 1, "time": 1200, "count": 5}
     assert (inner["end"], inner["duration"], inner["result"]) == ("unwound", None, None)
     assert (outer["end"], outer["duration"], outer["result"]) == ("returned", 200, 3)
     assert inner["goroutine"] == 4
     assert summary["calls"] == 2
-    assert lines(render("jsonl", fib_plan, script.batch()))[1]["stack"] == 4
+    assert lines(render("jsonl", fib_plan, batch))[1]["stack"] == 4
 
 
 def test_no_calls(script, fib_plan, render):
