@@ -27,7 +27,9 @@ class NativeBuild(BuildHookInterface):  # type: ignore[type-arg]
         if self.target_name != "wheel":
             return
         machine = os.environ.get("LBTRACE_MACHINE", platform.machine())
-        native.build(machine)
+        native.objects()
+        module = native.extension(machine)
+        build_data["force_include"][str(module)] = f"lbtrace/bpf/{native.MODULE}"
         glibc = native.GLIBC.replace(".", "_")
         build_data["pure_python"] = False
         build_data["tag"] = f"cp310-abi3-manylinux_{glibc}_{machine}.manylinux2014_{machine}"

@@ -1,6 +1,6 @@
 """Builds the machine code of the wheel: the BPF objects and the extension module.
 
-    python build/native.py [x86_64|aarch64]
+    python build/native.py
 
 The compiler is clang, zig's by default (it comes from the Python package
 index, cross-compiles, and links against an old glibc, which is what makes the
@@ -13,6 +13,7 @@ from __future__ import annotations
 import os
 import platform
 import shlex
+import shutil
 import subprocess
 import sys
 import sysconfig
@@ -27,6 +28,7 @@ import sources
 ROOT = Path(__file__).resolve().parent.parent
 OUT = ROOT / "build/out"
 OBJECTS = ROOT / "lbtrace/bpf/objects"
+MODULE = "_libbpf.abi3.so"
 GLIBC = "2.17"
 """The oldest glibc the extension runs with: manylinux2014's."""
 
@@ -34,10 +36,13 @@ BPF_TARGET = {"x86_64": "x86", "aarch64": "arm64"}
 """The kernel's name of each machine, as bpf_tracing.h wants it."""
 
 
-def build(machine: str) -> None:
-    """Everything the wheel for ``machine`` needs, into lbtrace/bpf/."""
+def install() -> None:
+    """Everything this machine needs, into lbtrace/bpf/."""
     objects()
-    extension(machine)
+    module = ROOT / "lbtrace/bpf" / MODULE
+    # A new inode: a process that has the old module mapped keeps it whole.
+    module.unlink(missing_ok=True)
+    shutil.copy(extension(platform.machine()), module)
 
 
 def objects() -> None:
@@ -71,8 +76,8 @@ def bpf_compile(source: Path, machine: str, made: Path) -> list[str]:
     )
 
 
-def extension(machine: str) -> None:
-    """Compile and link ``lbtrace/bpf/_libbpf.abi3.so``."""
+def extension(machine: str) -> Path:
+    """Compile and link the extension module for ``machine``, this one or another."""
     sources.fetch(OUT / "src")
     work = OUT / machine
     work.mkdir(parents=True, exist_ok=True)
@@ -89,9 +94,7 @@ def extension(machine: str) -> None:
     headers.mkdir(parents=True, exist_ok=True)
     for header in (libbpf / "src").glob("*.h"):
         (headers / header.name).write_bytes(header.read_bytes())
-    module = ROOT / "lbtrace/bpf/_libbpf.abi3.so"
-    # A new inode: a process that has the old module mapped keeps it whole.
-    module.unlink(missing_ok=True)
+    module = work / MODULE
     # zig's cross targets take no Python headers of their own: the limited API's
     # are the same on every 64-bit machine, Debian's wrapper aside.
     machine_macros = (
@@ -102,6 +105,7 @@ def extension(machine: str) -> None:
         + ["-shared", "-Wl,--gc-sections", "-s", str(generated), *map(str, libraries)]
         + ["-o", str(module)]
     )
+    return module
 
 
 def _library(cc: list[str], work: Path, name: str) -> Path:
@@ -165,4 +169,4 @@ def _run(command: list[str]) -> None:
 
 
 if __name__ == "__main__":
-    build(sys.argv[1] if len(sys.argv) > 1 else platform.machine())
+    install()
