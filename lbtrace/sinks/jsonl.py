@@ -6,8 +6,10 @@ order in which calls end; ``goroutine`` where there is one, or ``stack``, the
 address of a stack the program made itself. ``duration`` is
 null unless ``end`` is ``returned``. Integers are numbers (up to 64 bits: a
 reader that turns them into doubles loses digits), truth values true and
-false, characters strings, addresses strings in hexadecimal. A value that
-could not be read is null, with its reason beside it in ``unreadable``.
+false, characters and text strings (bytes that are not UTF-8 lone surrogates
+from U+DC80 on), addresses strings in hexadecimal, records objects, arrays
+arrays. A value that could not be read is null, with its reason beside it in
+``unreadable``.
 
 A loss: ``{"type": "loss", "pid", "tid", "depth", "time", "count"}``.
 
@@ -17,13 +19,28 @@ The end: ``{"type": "summary", "calls", "lost": {cause: count…},
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from json import dumps
+from math import isfinite
 from typing import Any
 
 import msgspec
 
-from lbtrace.model import Address, Call, Datum, Loss, Plan, Summary, Unreadable
+from lbtrace.model import (
+    Address,
+    Call,
+    Datum,
+    Elements,
+    Fields,
+    Loss,
+    Plan,
+    Referent,
+    Summary,
+    Text,
+    Unreadable,
+)
 from lbtrace.sinks.base import Sink
+from lbtrace.values import characters
 
 
 class JsonLines(Sink):
@@ -92,4 +109,28 @@ def json_value(datum: Datum) -> str:
         return f'"{datum:#x}"'
     if isinstance(datum, Unreadable):
         return f'null,"unreadable":{dumps(datum.reason)}'
-    return dumps(datum)
+    return dumps(_plain(datum))
+
+
+def _plain(datum: Datum) -> Any:
+    """What JSON has for a value: records are objects, or arrays where nothing in
+    them has a name; a pointer that was followed is what it leads to."""
+    convert = _PLAIN.get(type(datum))
+    return convert(datum) if convert else datum
+
+
+def _fields(datum: Fields) -> Any:
+    if any(field.name for field in datum.fields):
+        return {field.name: _plain(field.value) for field in datum.fields}
+    return [_plain(field.value) for field in datum.fields]
+
+
+_PLAIN: dict[type, Callable[[Any], Any]] = {
+    Text: characters,
+    Fields: _fields,
+    Elements: lambda datum: [_plain(element) for element in datum.elements],
+    Referent: lambda datum: _plain(datum.value),
+    Address: lambda datum: f"{datum:#x}",
+    Unreadable: lambda datum: None,
+    float: lambda datum: datum if isfinite(datum) else repr(datum),  # JSON has no such numbers
+}

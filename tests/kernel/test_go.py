@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 from collections import Counter, defaultdict
 from collections.abc import Callable
@@ -144,3 +145,49 @@ def test_a_uretprobe_is_refused(go_program: Compile, lbtrace: Lbtrace, wish: str
     assert done.returncode == 2
     assert "a uretprobe crashes Go programs" in done.stderr
     assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_nothing_disturbs_a_program_that_churns(
+    go_program: Compile, lbtrace: Lbtrace, tmp_path: Path, version: str
+) -> None:
+    churn(go_program("churn", version), lbtrace, tmp_path, 2)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("version", ["1.15", "1.27.3"])
+def test_nothing_disturbs_it_for_long(
+    go_program: Compile, lbtrace: Lbtrace, tmp_path: Path, version: str
+) -> None:
+    """LBTRACE_SOAK gives the seconds."""
+    churn(
+        go_program("churn", version), lbtrace, tmp_path, int(os.environ.get("LBTRACE_SOAK", "20"))
+    )
+
+
+def churn(program: Path, lbtrace: Lbtrace, tmp_path: Path, seconds: int) -> None:
+    """All functions of the program are traced; how often they were called is what
+    it says, if no event was lost."""
+    capture = tmp_path / "churn.lbt"
+    done = lbtrace(
+        *("attach", "--func", "main.*", "--ring-size", "64M", "-o", capture, "--"),
+        *(program, seconds),
+        timeout=seconds + 120,
+    )
+    assert done.returncode == 0, done.stderr
+    own = Counter({name: int(count) for name, count in map(str.split, done.stdout.splitlines())})
+    exported = lbtrace("export", capture, "--format", "jsonl", timeout=20 * seconds + 120)
+    assert exported.returncode == 0, exported.stderr
+    seen: Counter[str] = Counter()
+    wrong = 0
+    for line in exported.stdout.splitlines():
+        record = json.loads(line)
+        if record["type"] == "call" and record["name"] in own:
+            seen[record["name"]] += 1
+            if record["name"] == "main.fault" and record["end"] == "returned":
+                wrong += record["result"] not in ("oops!", "")
+        if record["type"] == "summary" and any(record["lost"].values()):
+            assert seen.keys() == own.keys()
+            return
+    assert not wrong
+    assert seen == own

@@ -5,8 +5,12 @@ import json
 import msgspec
 
 from lbtrace.model import (
+    Address,
+    Argument,
     Boolean,
     Character,
+    Elements,
+    Fields,
     Function,
     GoLayout,
     Integer,
@@ -14,9 +18,13 @@ from lbtrace.model import (
     Opaque,
     Plan,
     Pointer,
+    Referent,
+    Text,
+    Unreadable,
     Value,
     Void,
 )
+from lbtrace.sinks.jsonl import json_value
 
 INT = Integer("int", 4, True)
 
@@ -82,3 +90,21 @@ def test_ends_losses_and_goroutines(script, fib_plan, render):
 
 def test_no_calls(script, fib_plan, render):
     assert len(lines(render("jsonl", fib_plan))) == 1
+
+
+def test_structured_values_become_json():
+    fields = Fields(
+        "T",
+        (
+            Argument("s", Text(b'h\xc3\xa9 "x"\xff', 8)),
+            Argument("p", Referent(Address(16), Fields("", (Argument("", 1), Argument("", True))))),
+            Argument("v", Elements((1.5, float("inf"), Unreadable("float in xmm0")), 2)),
+            Argument("a", Address(255)),
+        ),
+    )
+    assert json.loads(json_value(fields)) == {
+        "s": 'hé "x"\udcff',
+        "p": [1, True],
+        "v": [1.5, "inf", None],
+        "a": "0xff",
+    }

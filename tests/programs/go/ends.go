@@ -126,5 +126,8 @@ func main() {
 		<-done
 	}
 	grow(50)
+	for runtime.NumGoroutine() > 1 {
+		runtime.Gosched() // their last defer has run, but they may not be gone
+	}
 	fmt.Print(log.String())
 }
