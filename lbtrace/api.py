@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from types import TracebackType
 
+from lbtrace import process_seccomp
 from lbtrace.calls import CallMatcher
 from lbtrace.errors import UsageError
 from lbtrace.model import Call, Loss, Losses, Plan, Target, Thread
@@ -51,8 +52,9 @@ def trace(
         path = binary or command[0]
     else:
         raise UsageError("nothing to trace is named", "give binary, pid or command")
-    plan = make_plan(path, Selection(tuple(functions), args, returns))
     target = Target(pid=pid or 0, command=tuple(command))
+    hazard = process_seccomp.hazard(target)
+    plan = make_plan(path, Selection(tuple(functions), args, returns, hazard=hazard))
     return Trace(Session(plan, target, options), max_depth)
 
 

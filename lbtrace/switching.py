@@ -40,11 +40,7 @@ def reason(table: Symbols, stubs: Mapping[int, Stub]) -> str:
     coroutine = ""
     for function in table.functions:
         name = function.name
-        # Linked statically is what every C program has of one, what a library offers of the other.
-        offered = name in table.versions
-        if name in EXCEPTIONS and (offered or not name.startswith("_Unwind")):
-            names.add(name)
-        elif name in SWITCHES and not offered:
+        if _matters(name, offered=name in table.versions):
             names.add(name)
         elif "." in name and not coroutine and COROUTINE.search(name):
             coroutine = f"the program has coroutines ({name})"
@@ -53,6 +49,14 @@ def reason(table: Symbols, stubs: Mapping[int, Stub]) -> str:
         return f"exceptions follow return addresses ({thrower})"
     switch = next((name for name in SWITCHES if name in names), "")
     return coroutine or (f"the program switches stacks ({switch})" if switch else "")
+
+
+def _matters(name: str, *, offered: bool) -> bool:
+    """Whether a definition of ``name`` says something about the binary, which may be a
+    library that offers it to others. Every static program has the unwinder."""
+    if name in SWITCHES:
+        return not offered
+    return name in EXCEPTIONS and (offered or not name.startswith("_Unwind"))
 
 
 def probes(image: Image, table: Symbols, stubs: Mapping[int, Stub]) -> Iterator[Probe]:

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack
 from typing import IO, Any, BinaryIO, cast, get_args
 
+from lbtrace import process_seccomp
 from lbtrace.commands.control import signals
 from lbtrace.commands.options import count, natural, seconds, size
 from lbtrace.commands.output import describe, open_output, render
@@ -97,7 +98,8 @@ def run(args: argparse.Namespace) -> int:
     """Trace, and return the command's status, 0, or `LOST` under ``--strict``."""
     target, path = _target(args)
     chosen = format_for(args.format, args.output)
-    selection = Selection(tuple(args.func), args.args, args.returns, force=args.force)
+    hazard = process_seccomp.hazard(target)
+    selection = Selection(tuple(args.func), args.args, args.returns, args.force, hazard)
     plan = make_plan(path, selection)
     if not args.quiet:
         _say(plan.notes)

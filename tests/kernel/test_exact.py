@@ -155,13 +155,15 @@ def test_all_functions_of_a_program_with_coroutines(
     log.unlink()
     done = lbtrace("attach", "--func", "*", "--strict", "--", program, log, mode, 9)
     assert done.returncode == 0, done.stderr
-    assert "returns by sites" in done.stderr
+    planned = lbtrace("attach", "--func", "*", "--dry-run", "--", program)
+    assert "returns by sites" in planned.stdout
     assert [line.split()[2:] for line in log.read_text().splitlines()] == plain
 
 
-def test_recursion_10_000_deep(agrees: Run) -> None:
-    done = agrees("exact-O2", "deep", 10_000)
-    assert "returns by sites" in done.stderr
+def test_recursion_10_000_deep(agrees: Run, lbtrace: Run, programs: Path) -> None:
+    agrees("exact-O2", "deep", 10_000)
+    planned = lbtrace("attach", "--func", "traced_deep", "--dry-run", "--", programs / "exact-O2")
+    assert "returns by sites: calls itself" in planned.stdout
 
 
 def test_uretprobes_say_what_they_cannot_see(lbtrace: Run, programs: Path, tmp_path: Path) -> None:
@@ -178,6 +180,11 @@ def test_uretprobes_say_what_they_cannot_see(lbtrace: Run, programs: Path, tmp_p
 
 def test_200_threads(agrees: Run) -> None:
     agrees("exact-O2", "threads", 200)
+
+
+@pytest.mark.parametrize("returns", ["auto", "sites"])
+def test_confined_by_seccomp(agrees: Run, returns: str) -> None:
+    agrees("exact-O2", "confined", 97, options=("--returns", returns, "--func", "traced_returns"))
 
 
 def test_two_stacks_switched_10_000_times(agrees: Run) -> None:

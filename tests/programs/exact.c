@@ -6,6 +6,8 @@
 #include <pthread.h>
 #include <setjmp.h>
 #include <signal.h>
+#include <linux/seccomp.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <ucontext.h>
 
@@ -339,6 +341,14 @@ static void threads(long count, void *(*work)(void *), int same)
 		pthread_join(all[i], NULL);
 }
 
+/* Strict confinement allows to write and to end the thread. */
+static void shadow_confined(void)
+{
+	if (write(shadow_file, shadow->log, shadow->used) != (ssize_t)shadow->used)
+		abort();
+	syscall(SYS_exit, 0);
+}
+
 int main(int argc, char **argv)
 {
 	const char *mode = argv[2];
@@ -346,6 +356,8 @@ int main(int argc, char **argv)
 
 	self = argv[0];
 	shadow_start(argv[1]);
+	if (!strcmp(mode, "confined"))
+		shadow_reserve();
 	if (!strcmp(mode, "deep"))
 		sink += traced_deep(n);
 	else if (!strcmp(mode, "mutual"))
@@ -372,7 +384,11 @@ int main(int argc, char **argv)
 		threads(1, ending_thread, 4);
 	else if (!strcmp(mode, "fork"))
 		sink += traced_forking(n);
-	else if (!strcmp(mode, "threads"))
+	else if (!strcmp(mode, "confined")) {
+		prctl(PR_SET_SECCOMP, SECCOMP_MODE_STRICT);
+		sink += traced_returns(n);
+		shadow_confined();
+	} else if (!strcmp(mode, "threads"))
 		threads(n, working_thread, 0);
 	else
 		return 2;

@@ -17,7 +17,6 @@
 #include <unistd.h>
 
 #define TRACED __attribute__((noipa, noinline))
-#define SHADOW_LINES (1 << 17)
 
 struct shadow_call {
 	const char *name;
@@ -42,6 +41,17 @@ static void shadow_new(long lane)
 	shadow->lane = lane;
 }
 
+static int shadow_file, shadow_pid;
+
+/* What the log will need, before the system refuses it. */
+static inline void shadow_reserve(void)
+{
+	shadow->room = 1 << 16;
+	shadow->log = (char *)malloc(shadow->room);
+	shadow_file = open(shadow_path, O_WRONLY | O_CREAT | O_APPEND, 0644);
+	shadow_pid = getpid();
+}
+
 static void shadow_line(const struct shadow_call *call, const char *result, const char *end)
 {
 	if (shadow->room - shadow->used < 256) {
@@ -49,7 +59,7 @@ static void shadow_line(const struct shadow_call *call, const char *result, cons
 		shadow->log = (char *)realloc(shadow->log, shadow->room);
 	}
 	shadow->used += (size_t)sprintf(shadow->log + shadow->used, "%d %ld %s %ld %s %s %d\n",
-					getpid(), shadow->lane, call->name, call->argument, result,
+					shadow_pid ? shadow_pid : getpid(), shadow->lane, call->name, call->argument, result,
 					end, shadow->depth);
 }
 
