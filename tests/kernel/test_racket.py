@@ -16,7 +16,12 @@ GOLDEN = Path(__file__).parent / "racket"
 
 @pytest.mark.parametrize(
     ("expected", "program", "function", "argument"),
-    [("fib-4", "fib", "fib", 4), ("fib-4", "fib-bare", "fib", 4), ("deep-14", "deep", "deep", 14)],
+    [
+        ("fib-4", "fib", "fib", 4),
+        ("fib-4", "fib-bare", "fib", 4),
+        ("deep-14", "deep", "deep", 14),
+        ("deep-1000", "deep", "deep", 1000),
+    ],
 )
 def test_equals_racket(
     lbtrace: Run,
