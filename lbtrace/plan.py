@@ -29,7 +29,7 @@ from lbtrace.model import (
     Site,
 )
 from lbtrace.plan_go import GoPlan
-from lbtrace.returns import GO_STACKS, Chooser, ExitPlaces, Returns, Way
+from lbtrace.returns import Chooser, ExitPlaces, Returns, Way
 
 LIMIT = 50_000
 """Functions a plan may hold without ``force``."""
@@ -104,7 +104,7 @@ def make_plan(binary: str | Image, selection: Selection) -> Plan:
         )
     probes += go.ends() if go else switching.probes(image, table, stubs)
     notes += _told(refused, "left out, the kernel refuses probes on their first instructions")
-    notes += _ways(functions, selection.returns) + [chooser.warning] * bool(chooser.warning)
+    notes += _unseen(functions, selection.returns) + [chooser.warning] * bool(chooser.warning)
     return Plan(
         Binary(image.path, image.build_id, image.machine),
         tuple(functions),
@@ -226,13 +226,11 @@ def _indirect(table: Symbols, selection: Selection) -> list[str]:
     return _told(names, "left out, their code is chosen at run time (ifunc)")
 
 
-def _ways(functions: Sequence[Function], wish: Returns) -> list[str]:
-    """Remarks about returns that are seen otherwise than the user would expect."""
+def _unseen(functions: Sequence[Function], wish: Returns) -> list[str]:
+    """Remarks about returns that are not seen although the user wants them."""
     groups: dict[str, list[str]] = {}
-    usual = {"uretprobe", str(Way("none", "--returns none")), str(Way("sites", "--returns sites"))}
-    usual.add(str(GO_STACKS))
     for function in functions:
-        if function.returns not in usual and (wish == "auto" or "none" in function.returns):
+        if wish != "none" and function.returns.startswith("none"):
             groups.setdefault(function.returns, []).append(function.name)
     return [f"{_some(names)}: returns by {way}" for way, names in groups.items()]
 
