@@ -1,0 +1,205 @@
+"""Arguments and results of Go functions, compared with what the program passes."""
+
+from __future__ import annotations
+
+import json
+import random
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+from types import ModuleType
+from typing import Any, NamedTuple
+
+import pytest
+
+Compile = Callable[..., Path]
+Lbtrace = Callable[..., "subprocess.CompletedProcess[str]"]
+
+EVERYDAY = ["1.15", "1.27.3"]
+OTHERS = ["1.19", "1.21.13", "1.24.11", "1.25.5", "1.26.6"]
+VERSIONS = [*EVERYDAY, *(pytest.param(v, marks=pytest.mark.slow) for v in OTHERS)]
+
+INTEGERS = {
+    **{f"int{bits}": (-(1 << bits - 1), (1 << bits - 1) - 1) for bits in (8, 16, 32, 64)},
+    **{f"uint{bits}": (0, (1 << bits) - 1) for bits in (8, 16, 32, 64)},
+    "int": (-(1 << 63), (1 << 63) - 1),
+    "uint": (0, (1 << 64) - 1),
+}
+
+UNREADABLE = object()
+
+
+class Made(NamedTuple):
+    """A value: its type, the Go expression for it, and what lbtrace should show."""
+
+    type: str
+    expression: str
+    shown: Any
+
+
+class Generator:
+    """Writes a program that calls functions of random signatures."""
+
+    def __init__(self, seed: int) -> None:
+        self._random = random.Random(seed)
+        self._types: list[str] = []
+        self.source = ""
+        self.calls: dict[str, tuple[list[Made], list[Made]]] = {}
+
+    def write(self, functions: int) -> None:
+        """Make the program's text, and ``calls``: arguments and results by name."""
+        declared: list[str] = []
+        body: list[str] = []
+        for number in range(functions):
+            name = f"f{number}"
+            arguments = [self._value(2) for _ in range(self._random.randint(0, 6))]
+            chosen = [n for n in range(len(arguments)) if self._random.random() < 0.5]
+            results = [arguments[n] for n in chosen]
+            parameters = ", ".join(f"p{n} {a.type}" for n, a in enumerate(arguments))
+            types = ", ".join(r.type for r in results)
+            returned = ", ".join(f"p{n}" for n in chosen)
+            declared.append(
+                f"//go:noinline\nfunc {name}({parameters}) ({types}) {{ return {returned} }}\n"
+            )
+            body.append(f"\t{name}({', '.join(a.expression for a in arguments)})\n")
+            self.calls[f"main.{name}"] = (arguments, results)
+        self.source = "".join(
+            ["package main\n\n", *self._types, *declared, "\nfunc main() {\n", *body, "}\n"]
+        )
+
+    def _value(self, depth: int) -> Made:
+        kind = self._random.choice(
+            ["integer"] * 4
+            + ["bool", "string", "string", "float"]
+            + ["struct", "array"] * (depth > 0)
+        )
+        made: Made = getattr(self, f"_{kind}")(depth)
+        return made
+
+    def _integer(self, _: int) -> Made:
+        name = self._random.choice(list(INTEGERS))
+        low, high = INTEGERS[name]
+        value = self._random.choice([low, high, 0, 1, self._random.randint(low, high)])
+        return Made(name, str(value), value)
+
+    def _bool(self, _: int) -> Made:
+        value = self._random.random() < 0.5
+        return Made("bool", str(value).lower(), value)
+
+    def _string(self, _: int) -> Made:
+        value = "".join(self._random.choices("abcé 0", k=self._random.randint(0, 12)))
+        return Made("string", json.dumps(value, ensure_ascii=False), value)
+
+    def _float(self, _: int) -> Made:
+        name = self._random.choice(["float32", "float64"])
+        value = self._random.randint(-99, 99) / 4
+        return Made(name, str(value), (UNREADABLE, value))
+
+    def _struct(self, depth: int) -> Made:
+        name = f"T{len(self._types)}"
+        self._types.append("")
+        place = len(self._types) - 1
+        fields = [self._value(depth - 1) for _ in range(self._random.randint(1, 4))]
+        inside = "; ".join(f"F{n} {f.type}" for n, f in enumerate(fields))
+        self._types[place] = f"type {name} struct {{ {inside} }}\n"
+        expression = f"{name}{{{', '.join(f.expression for f in fields)}}}"
+        return Made(name, expression, {f"F{n}": f.shown for n, f in enumerate(fields)})
+
+    def _array(self, depth: int) -> Made:
+        element = self._value(depth - 1)
+        count = self._random.choice([1, 2])
+        name = f"[{count}]{element.type}"
+        expression = f"{name}{{{', '.join([element.expression] * count)}}}"
+        return Made(name, expression, [element.shown] * count)
+
+
+def agree(shown: Any, expected: Any) -> bool:
+    """Whether a value is as expected, or is (in part) said not to be readable."""
+    if shown is None:
+        return True
+    if isinstance(expected, tuple):
+        return bool(shown == expected[1])  # a float in memory
+    if isinstance(expected, dict):
+        return shown.keys() == expected.keys() and all(
+            agree(shown[name], expected[name]) for name in expected
+        )
+    if isinstance(expected, list):
+        return len(shown) == len(expected) and all(map(agree, shown, expected))
+    return bool(shown == expected and type(shown) is type(expected))
+
+
+def traced(lbtrace: Lbtrace, program: Path, pattern: str, output: Path) -> list[dict[str, Any]]:
+    done = lbtrace(
+        *("attach", "--func", pattern, "--strict", "--quiet", "-o", output, "--", program)
+    )
+    assert done.returncode == 0, done.stderr
+    records = [json.loads(line) for line in output.read_text().splitlines()]
+    return [r for r in records if r["type"] == "call"]
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize("seed", [1, pytest.param(2, marks=pytest.mark.slow)])
+def test_random_signatures(
+    go: ModuleType, lbtrace: Lbtrace, tmp_path: Path, version: str, seed: int
+) -> None:
+    generator = Generator(seed)
+    generator.write(200)
+    source = tmp_path / "signatures.go"
+    source.write_text(generator.source)
+    program = go.build(version, source, tmp_path / "signatures")
+    calls = traced(lbtrace, program, "main.f*", tmp_path / "out.jsonl")
+    assert {call["name"] for call in calls} == set(generator.calls)
+    readable = whole = 0
+    for call in calls:
+        arguments, results = generator.calls[call["name"]]
+        assert [a["name"] for a in call["args"]] == [f"p{n}" for n in range(len(arguments))]
+        for shown, made in zip(call["args"], arguments, strict=True):
+            assert agree(shown["value"], made.shown), (call, made)
+            readable += shown["value"] is not None
+            whole += 1
+            if shown["value"] is None and made.shown is not None:
+                reasons = ("no slot left", "float in", "not read", "")
+                assert shown["unreadable"].startswith(reasons), (call, made)
+        if len(results) == 1:
+            assert agree(call["result"], results[0].shown), (call, results)
+        elif results and call["result"] is not None:
+            expected = [r.shown for r in results]
+            assert agree(call["result"], expected), (call, results)
+    assert readable > 0.6 * whole
+
+
+EXPECTED: dict[str, list[tuple[list[Any], Any]]] = {
+    "main.small": [([-1, 255, -300, 65535, -70000, 4000000000], 3999995489)],
+    "main.truth": [([True, False], True)],
+    "main.text": [(["héllo", 7], "héllo7")],
+    "main.point": [([{"X": -3, "Y": 4}, -5], {"X": 4, "Y": -8})],
+    "main.big": [([{"W": [1, 2, 3, 4]}, 99], [{"W": [99, 2, 3, 4]}, 4])],
+    "main.maps": [([{"len": 2}, {"len": 1}], 21)],
+    "main.named": [([3], {"sum": 4, "ok": True})],
+    "main.Point.Sum": [([{"X": 4, "Y": 6}, 5], 15)],
+}
+"""Arguments and results of calls in types.go."""
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_kinds_of_values(
+    go_program: Compile, lbtrace: Lbtrace, tmp_path: Path, version: str
+) -> None:
+    program = go_program("types", version)
+    calls = traced(lbtrace, program, "main.*", tmp_path / "out.jsonl")
+    for name, expected in EXPECTED.items():
+        found = [([a["value"] for a in c["args"]], c["result"]) for c in calls if c["name"] == name]
+        assert found == expected
+    (blank,) = (c for c in calls if c["name"] == "main.blank")
+    assert [a["value"] for a in blank["args"] if a["name"] == "b"] == [2]
+    (move,) = (c for c in calls if c["name"] == "main.(*Point).Move")
+    assert [a["value"] for a in move["args"][1:]] == [3, 4]
+    assert move["result"] == 10
+    (floats,) = (c for c in calls if c["name"] == "main.floats")
+    assert [a["value"] for a in floats["args"]][1::2] == [-4, 9]
+    if version == "1.15":  # all in memory
+        assert [a["value"] for a in floats["args"]][::2] == [1.5, 2.5]
+        assert floats["result"] == 9
+    else:
+        assert floats["args"][0]["unreadable"] == "float in xmm0"
+        assert floats["unreadable"] == "float in xmm0"
