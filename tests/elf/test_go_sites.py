@@ -1,0 +1,112 @@
+"""Places of probes in Go functions, against Go's own disassembler, and plans for them."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+from lbtrace.elf import symbols
+from lbtrace.elf.image import Image
+from lbtrace.errors import UsageError
+from lbtrace.model import GoLayout
+from lbtrace.plan import Selection, make_plan
+from lbtrace.plan_go import GoPlan
+
+Compile = Callable[..., Path]
+EVERYDAY = [("1.15", "plain"), ("1.27.3", "plain"), ("1.27.3", "arm64")]
+OTHERS = [
+    *((v, "plain") for v in ("1.19", "1.21.13", "1.24.11", "1.25.5", "1.26.6")),
+    *((v, "arm64") for v in ("1.15", "1.19", "1.25.5")),
+]
+BUILDS = [*EVERYDAY, *(pytest.param(*b, marks=pytest.mark.slow) for b in OTHERS)]
+
+LINE = re.compile(r"^\s*\S+:-?\d+\s+0x([0-9a-f]+)\s+[0-9a-f]+\s+(.*\S)\s*$")
+CONDITIONAL = re.compile(r"J(?!MP)[A-Z]+ |B[A-Z]{2} |B\.[A-Z]+ |CBN?Z ")
+TARGET = re.compile(r"(?:0x([0-9a-f]+)|(-?\d+)\(PC\))$")
+
+
+def disassembled(go: ModuleType, version: str, program: Path) -> dict[str, list[tuple[int, str]]]:
+    """The instructions of the functions of package main, as Go writes them."""
+    tool = go.goroot(version) / "bin/go"
+    done = subprocess.run(
+        [tool, "tool", "objdump", "-s", r"^main\.", program],
+        env=go.environment(version),
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    functions: dict[str, list[tuple[int, str]]] = {}
+    current: list[tuple[int, str]] = []
+    for line in done.stdout.splitlines():
+        if line.startswith("TEXT "):
+            current = functions.setdefault(line.split()[1].partition("(SB)")[0], [])
+        elif found := LINE.match(line):
+            current.append((int(found[1], 16), found[2]))
+    return functions
+
+
+def target(address: int, text: str) -> int:
+    found = TARGET.search(text)
+    if not found:
+        return -1
+    return int(found[1], 16) if found[1] else address + 4 * int(found[2])
+
+
+@pytest.mark.parametrize(("version", "kind"), BUILDS)
+@pytest.mark.parametrize("name", ["fib", "many", "ends", "types"])
+def test_behind_the_stack_check_and_at_each_return(
+    go: ModuleType, go_program: Compile, version: str, kind: str, name: str
+) -> None:
+    program = go_program(name, version, kind)
+    image = Image.open(str(program), any_machine=True)
+    table = symbols.read(image)
+    assert table.go is not None
+    plan = GoPlan(image, table.go)
+    functions = {f.name: f for f in table.functions if f.name.startswith("main.")}
+    truth = disassembled(go, version, program)
+    assert functions.keys() == truth.keys()
+    passings = plan.describe(list(functions.values()), None, 6)
+    checked = 0
+    for function_name, code in truth.items():
+        function = functions[function_name]
+        site = plan.entry(function, passings[function.address].passing)
+        assert site is not None
+        returns = [e.site.address for e in plan.exits(function).exits if e.kind == "return"]
+        assert returns == [a for a, text in code if text.split()[0] == "RET"]
+        calls = [a for a, text in code if "runtime.morestack" in text]
+        if not calls:
+            continue
+        checked += 1
+        addresses = [a for a, _ in code]
+        before = addresses[: addresses.index(site.address)]
+        # The last instruction before the place that can jump does so to where
+        # morestack is called, past nothing but moves of arguments.
+        jumps = [(a, text) for a, text in code if a in before and CONDITIONAL.match(text)]
+        assert jumps, (function_name, code[:8])
+        to = target(*jumps[-1])
+        block = [text for a, text in code if to <= a <= calls[-1]]
+        assert block
+        assert all(t.startswith(("MOV", "CALL", "ST", "NOP", "FMOV")) for t in block), block
+        # Nothing after that is a jump back to the place.
+        later = [target(a, text) for a, text in code if a >= site.address and text[0] in "JBCT"]
+        assert site.address not in later
+    assert checked
+
+
+def test_a_plan_for_go_tells_where_goroutines_are(go_program: Compile) -> None:
+    for version, layout in (
+        ("1.15", GoLayout("thread", 152, 8)),
+        ("1.27.3", GoLayout("register", 152, 8)),
+    ):
+        program = str(go_program("fib", version))
+        plan = make_plan(program, Selection(("main.fib",)))
+        assert plan.go == layout
+        kinds = [probe.kind for probe in plan.probes]
+        assert kinds == ["entry", "return", "return", "goroutine end"]
+        with pytest.raises(UsageError, match="uretprobe crashes Go"):
+            make_plan(program, Selection(("main.fib",), returns="uretprobe"))
