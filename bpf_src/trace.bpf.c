@@ -311,6 +311,18 @@ static __always_inline bool passes(const struct lbt_spec *spec, const __u64 *val
 	return !(failing & ~holding);
 }
 
+/*
+ * The length of the string copied, or an error. The copy takes one byte more,
+ * the NUL, to tell a full string from a cut one. Some kernels (6.1) say 0,
+ * not 1, of an empty string.
+ */
+static __always_inline long read_string(char *to, __u32 size, __u64 from)
+{
+	long got = bpf_probe_read_user_str(to, size + 1, (const void *)from);
+
+	return got > 0 ? got - 1 : got;
+}
+
 /* Copies a string or bytes to its chunk; tells how many, and the true length. */
 static __always_inline long copy_text(const struct lbt_fetch *f, struct lbt_event *e, char *to,
 				      const __u32 chunk, __u64 *value)
@@ -323,13 +335,12 @@ static __always_inline long copy_text(const struct lbt_fetch *f, struct lbt_even
 	if (size > chunk - 1)
 		size = chunk - 1;
 	if (f->read == LBT_STRING) {
-		/* one more for the NUL, to tell a full string from a cut one */
-		got = bpf_probe_read_user_str(to, size + 1, (const void *)from) - 1;
+		got = read_string(to, size, from);
 		if (got < 0 && config.may_fault) {
 			/* its pages may not be there yet: it lies on two at the most */
 			bpf_copy_from_user(to, 1, (const void *)from);
 			bpf_copy_from_user(to, 1, (const void *)(from + size));
-			got = bpf_probe_read_user_str(to, size + 1, (const void *)from) - 1;
+			got = read_string(to, size, from);
 		}
 		length = got == size ? 0xffffffff : (__u64)got;
 	} else {
