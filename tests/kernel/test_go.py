@@ -191,3 +191,23 @@ def churn(program: Path, lbtrace: Lbtrace, tmp_path: Path, seconds: int) -> None
             return
     assert not wrong
     assert seen == own
+
+
+@pytest.mark.parametrize("version", ["1.27.3", pytest.param("1.15", marks=pytest.mark.slow)])
+def test_a_web_server_under_load(go_program: Compile, lbtrace: Lbtrace, version: str) -> None:
+    program = go_program("server", version)
+    functions = "main.(*app).ServeHTTP net/http.(*Client).Get main.ask fmt.Fprintln"
+    calls, printed = traced(lbtrace, program, functions, 4000, 2000)
+    assert len(printed) == 4000
+    assert not [line for line in printed if line.startswith("!")]
+    named = Counter(call["name"] for call in calls)
+    assert named["main.(*app).ServeHTTP"] == len(printed) + 1
+    assert all(call["end"] == "returned" for call in calls)
+    (got,) = (call for call in calls if call["name"] == "net/http.(*Client).Get")
+    url = {a["name"]: a["value"] for a in got["args"]}["url"]
+    assert url.startswith("http://127.0.0.1:")
+    assert url.endswith("/first")
+    asked = [call["result"][0] for call in calls if call["name"] == "main.ask"]
+    assert Counter(asked) == Counter(printed)
+    lengths = {c["args"][1]["value"]["len"] for c in calls if c["name"] == "fmt.Fprintln"}
+    assert lengths == {1, 2}
