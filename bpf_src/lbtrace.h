@@ -19,6 +19,7 @@
 enum lbt_kind {
 	LBT_ENTRY = 1,
 	LBT_RETURN = 2,
+	LBT_LOSS = 3,	  /* made by user space: what was lost last of all */
 };
 
 /*
@@ -42,9 +43,16 @@ struct lbt_event {
 	__u32 tid;
 	__u16 kind;	  /* enum lbt_kind; high byte: the slots whose text follows */
 	__u16 faults;	  /* bit n: value n could not be read */
-	__u32 lost;	  /* events this thread lost since its last one */
+	__u32 lost;	  /* of this thread since its last event: entries << 16 | returns */
 	__u32 blob;	  /* size of the chunks behind the event */
 	__u64 values[LBT_VALUES];
+};
+
+/* What a thread has lost and not told yet. */
+struct lbt_loss {
+	__u32 entries;
+	__u32 returns;
+	__u32 pid;
 };
 
 /* Who made a call. */
@@ -90,7 +98,7 @@ enum lbt_texts {
  * How to get one value: lbtrace.model.Fetch. The value of a string or bytes is,
  * in the low half, how many bytes are in its chunk and, in the high half, the
  * true length, or 0xffffffff where a string goes on. One byte of a chunk stays
- * free.
+ * free. Where it faults, the value is the address that was to be read.
  */
 struct lbt_fetch {
 	__u8 base;	  /* enum lbt_base */

@@ -45,7 +45,7 @@ struct {
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__type(key, __u32);
-	__type(value, __u32);
+	__type(value, struct lbt_loss);
 	__uint(max_entries, 16384);
 } pending_losses SEC(".maps");
 
@@ -77,32 +77,39 @@ static __always_inline void count(__u32 counter)
 		__sync_fetch_and_add(slot, 1);
 }
 
-static __always_inline void note_loss(__u32 counter, __u32 tid)
+static __always_inline void ring_full(const struct place *at)
 {
-	__u32 one = 1, *lost = bpf_map_lookup_elem(&pending_losses, &tid);
+	const bool entry = at->kind == LBT_ENTRY;
+	struct lbt_loss first = { .entries = entry, .returns = !entry, .pid = at->pid };
+	__u32 tid = at->tid;
+	struct lbt_loss *lost = bpf_map_lookup_elem(&pending_losses, &tid);
 
-	count(counter);
-	if (lost)
-		__sync_fetch_and_add(lost, 1);
-	else
-		bpf_map_update_elem(&pending_losses, &tid, &one, BPF_NOEXIST);
+	count(entry ? LBT_RING_FULL_ENTRY : LBT_RING_FULL_RETURN);
+	if (lost) {
+		/* only its own thread changes them */
+		lost->entries += entry;
+		lost->returns += !entry;
+	} else {
+		bpf_map_update_elem(&pending_losses, &tid, &first, BPF_NOEXIST);
+	}
 	__sync_fetch_and_add(&any_lost, 1);
 }
 
-static __always_inline void ring_full(const struct place *at)
-{
-	note_loss(at->kind == LBT_ENTRY ? LBT_RING_FULL_ENTRY : LBT_RING_FULL_RETURN, at->tid);
-}
-
+/* What an event can carry of them; the next one carries the rest. */
 static __always_inline __u32 take_losses(__u32 tid)
 {
-	__u32 *lost = bpf_map_lookup_elem(&pending_losses, &tid), n;
+	struct lbt_loss *lost = bpf_map_lookup_elem(&pending_losses, &tid);
+	__u32 entries, returns;
 
 	if (!lost)
 		return 0;
-	n = *lost;
-	bpf_map_delete_elem(&pending_losses, &tid);
-	return n;
+	entries = lost->entries < 0xffff ? lost->entries : 0xffff;
+	returns = lost->returns < 0xffff ? lost->returns : 0xffff;
+	lost->entries -= entries;
+	lost->returns -= returns;
+	if (!lost->entries && !lost->returns)
+		bpf_map_delete_elem(&pending_losses, &tid);
+	return entries << 16 | returns;
 }
 
 /* False for a process that is not traced. */
@@ -374,11 +381,11 @@ static __always_inline void copy_texts(struct lbt_event *e, const __u32 chunk, c
 		if (f->read < LBT_STRING || place >= chunks)
 			continue;
 		if (e->faults >> i & 1) {
-			value = 0;
+			value = ~0ULL; /* there is no address */
 		} else if (copy_text(f, e, blob + place * chunk, chunk, &value)) {
-			value = 0;
 			e->faults |= 1 << i;
-			count(LBT_STRING_FAULT);
+			if (value)
+				count(LBT_STRING_FAULT);
 		}
 		e->values[i] = value;
 	}

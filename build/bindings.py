@@ -35,6 +35,7 @@ int bpf_map__reuse_fd(struct bpf_map *map, int fd);
 int bpf_map__set_max_entries(struct bpf_map *map, uint32_t entries);
 uint32_t bpf_map__value_size(const struct bpf_map *map);
 void *bpf_map__initial_value(const struct bpf_map *map, size_t *size);
+int bpf_map__get_next_key(const struct bpf_map *map, const void *key, void *next, size_t key_size);
 int bpf_map__lookup_elem(const struct bpf_map *map, const void *key, size_t key_size,
                          void *value, size_t value_size, uint64_t flags);
 int bpf_map__update_elem(const struct bpf_map *map, const void *key, size_t key_size,

@@ -13,7 +13,8 @@ call has the same one. From this follows which calls are over:
   function (a function that tail calls itself is a loop, and enters once) or
   when a call of that frame has returned before this entry.
 * Where the thread lost events after a call began, its return may be among
-  them; such a call ends *open*, not unwound.
+  them; such a call ends *open*, not unwound. Where entries and returns were
+  lost, a return may be that of a later call, and ends the earlier one *open*.
 * A function whose exits are watched (sites) tells when it is left by a jump
   to another one: its call ends as a *tail* call at once. A call of the same
   frame that did not tell so did not jump.
@@ -218,7 +219,7 @@ class CallMatcher:
             frame,
             event.probe,
             decoding.arguments(event, blob),
-            lost=event.lost,
+            lost=(event.lost >> 16) + (event.lost & 0xFFFF),
             goroutine=event.goroutine,
         )
         calls.append(call)
@@ -246,6 +247,9 @@ class CallMatcher:
             self._end(stack, "tail")
             return
         stack.returned = frame
+        if calls[-1].start < stack.entry_lost_at and calls[-1].start < stack.return_lost_at:
+            self._end(stack, "open")  # the return may be that of a later call, wholly unseen
+            return
         call = calls.pop()
         stack.hooked -= decoding.by_uretprobe
         call.result = decoding.result(event, blob)
@@ -307,22 +311,31 @@ class CallMatcher:
     def _lose(self, stack: _Stack, event: Event) -> None:
         stack.lost_at = event.time
         stack.returned = NEVER
-        self._visitor.loss(Loss(event.pid, event.tid, len(stack.calls), event.time, event.lost))
+        entries, returns = event.lost >> 16, event.lost & 0xFFFF
+        if entries:
+            stack.entry_lost_at = event.time
+        if returns:
+            stack.return_lost_at = event.time
+        depth, count = len(stack.calls), entries + returns
+        self._visitor.loss(Loss(event.pid, event.tid, depth, event.time, count, entries))
 
 
 class _Stack:
     """The open calls of a stack, ``hooked`` of them by a uretprobe. ``returned``
     is the frame of the return that was the last event, ``lost_at`` the time of
-    the last loss."""
+    the last loss, ``entry_lost_at`` and ``return_lost_at`` of the last of each."""
 
-    __slots__ = ("calls", "hooked", "lost_at", "pid", "returned")
+    __slots__ = (
+        *("calls", "entry_lost_at", "hooked", "lost_at"),
+        *("pid", "return_lost_at", "returned"),
+    )
 
     def __init__(self, pid: int) -> None:
         self.pid = pid
         self.calls: list[Call] = []
         self.hooked = 0
         self.returned = NEVER
-        self.lost_at = -1
+        self.lost_at = self.entry_lost_at = self.return_lost_at = -1
 
 
 def _decodings(plan: Plan) -> dict[int, _Decoding]:

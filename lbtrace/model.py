@@ -369,7 +369,7 @@ class Target(Struct, frozen=True):
 
 # ------------------------------------------------------------------- the events
 
-ENTRY, RETURN = 1, 2
+ENTRY, RETURN, LOSS = 1, 2, 3
 """Values of `Event.kind`."""
 
 
@@ -378,10 +378,11 @@ class Event(Struct, gc=False):
 
     ``time`` is CLOCK_MONOTONIC in ns. ``frame`` is the stack pointer at the
     function's entry and so names the call. ``goroutine`` is 0 outside Go.
-    ``kind`` is `ENTRY` or `RETURN`; bit *n* of ``faults`` says that value *n*
+    ``kind`` is `ENTRY`, `RETURN` or `LOSS`; bit *n* of ``faults`` says that value *n*
     could not be read. ``lost`` counts the events this thread lost just before
-    this one. ``blob`` is the length of the bytes that accompany the event:
-    the values behind the sixth, eight bytes each, then the strings and bytes,
+    this one, entries in the high half, returns in the low one; an event of
+    kind `LOSS` does nothing else, at the end of a trace. ``blob`` is the
+    length of the bytes that accompany the event: the values behind the sixth, eight bytes each, then the strings and bytes,
     in the order of their fetches. The values are raw registers or memory,
     zero-extended to 64 bits; of a string the number of its bytes in the blob
     in the low half, its true length (2**32 - 1: unknown) in the high half.
@@ -565,13 +566,15 @@ class Call(Struct):
 
 
 class Loss(Struct, frozen=True):
-    """``count`` events of a thread are missing at this place in its calls."""
+    """``count`` events of a thread are missing at this place in its calls,
+    ``entries`` of them beginnings of calls, the others returns."""
 
     pid: int
     tid: int
     depth: int
     time: int
     count: int
+    entries: int = 0
 
 
 class Summary(Struct):

@@ -18,7 +18,7 @@ from msgspec import Struct
 from lbtrace.errors import UsageError
 from lbtrace.model import Batch, Losses, Plan, Target
 from lbtrace.process import Child, open_pid
-from lbtrace.wire import EVENT_SIZE
+from lbtrace.wire import EVENT_SIZE, losses
 
 if TYPE_CHECKING:
     from lbtrace.bpf.links import Mode
@@ -158,12 +158,21 @@ class Session:
                     budget -= len(batch.events) // EVENT_SIZE
                 yield batch
             elif ended:
+                last = self._untold()
+                if last.events:
+                    yield last
                 break
         self._links.close()
 
     def losses(self) -> Losses:
         """What the kernel side has lost until now."""
         return self._object.losses()
+
+    def _untold(self) -> Batch:
+        """The losses that no event of their threads came to tell."""
+        now = time.monotonic_ns()
+        pending = self._object.pending_losses()
+        return Batch(b"".join(losses(now, *loss) for loss in pending))
 
     def _wait(self, end: float | None, *, idle: bool) -> set[int]:
         """Wait a moment, if ``idle``, for the ring to fill or the process to end;

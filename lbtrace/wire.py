@@ -10,12 +10,27 @@ from collections.abc import Iterator
 from itertools import starmap
 from struct import Struct
 
-from lbtrace.model import Batch, Event
+from lbtrace.model import LOSS, Batch, Event
 
 EVENT = Struct("<QQQIIIHHII6Q")
 """A record as it leaves the gather function: the kernel's, less the thread name."""
 
 EVENT_SIZE = EVENT.size
+
+
+MOST_LOST = 0xFFFF
+"""Entries, and returns, that one event can tell the loss of."""
+
+
+def losses(time: int, pid: int, tid: int, entries: int, returns: int) -> bytes:
+    """Records that tell what a thread lost last of all."""
+    records = []
+    while entries or returns:
+        first, second = min(entries, MOST_LOST), min(returns, MOST_LOST)
+        told = first << 16 | second
+        records.append(EVENT.pack(time, 0, 0, 0, pid, tid, LOSS, 0, told, *[0] * 7))
+        entries, returns = entries - first, returns - second
+    return b"".join(records)
 
 
 def decode(batch: Batch) -> Iterator[Event]:

@@ -127,6 +127,19 @@ class TraceObject:
             ),
         )
 
+    def pending_losses(self) -> list[tuple[int, int, int, int]]:
+        """What no later event told: pid, tid, and how many entries and returns."""
+        found: list[tuple[int, int, int, int]] = []
+        key, following = ffi.new("uint32_t *"), ffi.new("uint32_t *")
+        loss = ffi.new("struct lbt_loss *")
+        pending, before = self._map("pending_losses"), ffi.NULL
+        while lib.bpf_map__get_next_key(pending, before, following, 4) == 0:
+            key[0], before = following[0], key
+            if lib.bpf_map__lookup_elem(pending, key, 4, loss, ffi.sizeof("struct lbt_loss"), 0):
+                continue
+            found.append((loss.pid, key[0], loss.entries, loss.returns))
+        return found
+
     def _map(self, name: str) -> Any:
         return _map(self._object, name)
 

@@ -332,6 +332,14 @@ static void *working_thread(void *argument)
 	return NULL;
 }
 
+static void *busy_thread(void *argument)
+{
+	shadow_new(syscall(SYS_gettid));
+	shapes((long)argument);
+	shadow_write();
+	return NULL;
+}
+
 static void threads(long count, void *(*work)(void *), int same)
 {
 	pthread_t all[256];
@@ -382,6 +390,8 @@ int main(int argc, char **argv)
 		traced_outer(n);
 	else if (!strcmp(mode, "ending-thread"))
 		threads(1, ending_thread, 4);
+	else if (!strcmp(mode, "busy"))
+		threads(4, busy_thread, n);
 	else if (!strcmp(mode, "fork"))
 		sink += traced_forking(n);
 	else if (!strcmp(mode, "confined")) {
