@@ -125,7 +125,7 @@ def run(args: argparse.Namespace) -> int:
             status = session.child.wait()
     if not args.quiet:
         _say(describe(summary))
-    return status or (LOST if args.strict and summary.losses.total else 0)
+    return status or (LOST if args.strict and summary.losses.events else 0)
 
 
 def _target(args: argparse.Namespace) -> tuple[Target, str]:

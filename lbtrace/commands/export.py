@@ -46,7 +46,7 @@ def run(args: argparse.Namespace) -> int:
             _refuse_same(args.capture, args.output)
         summary = _export(capture, chosen, args)
     print("\n".join(describe(summary)), file=sys.stderr)
-    missing = summary.losses.total or summary.interrupted
+    missing = summary.losses.events or summary.interrupted
     return LOST if args.strict and missing else 0
 
 

@@ -127,11 +127,11 @@ def describe(summary: Summary) -> list[str]:
         _count(summary.processes, "process", "processes"),
     )
     losses = summary.losses
-    lost = f"{losses.total:,} lost" if losses.total else "nothing lost"
+    lost = f"{losses.events:,} events lost" if losses.events else "nothing lost"
     lines = [f"{counts[0]} in {counts[1]} of {counts[2]}, {lost}"]
     for cause, words in CAUSES.items():
         if number := getattr(losses, cause):
-            lines.append(f"  lost {number:,}: {words}")
+            lines.append(f"  {words}: {number:,}")
     if summary.interrupted:
         lines.append("  the capture was interrupted: what followed its last batch is missing")
     return lines

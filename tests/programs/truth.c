@@ -84,8 +84,8 @@ TRACED bool traced_kinds(bool yes, char letter, const char *text)
 {
 	bool result = !yes;
 
-	note("traced_kinds %s %s %c %p\n", result ? "true" : "false", yes ? "true" : "false", letter,
-	     text);
+	note("traced_kinds %s %s %c %s\n", result ? "true" : "false", yes ? "true" : "false", letter,
+	     text ? text : "(nil)");
 	return result;
 }
 

@@ -84,7 +84,7 @@ def test_errors_are_two_lines(capture, words, status, capfd):
 def test_losses_are_told_and_strict_fails(capture, capfd):
     path = capture(Losses(ring_full_entry=1200))
     assert main(["export", path]) == 0
-    assert "1,200 lost" in capfd.readouterr().err
+    assert "1,200 events lost" in capfd.readouterr().err
     assert main(["export", path, "--strict"]) == 3
 
 
