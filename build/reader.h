@@ -89,7 +89,7 @@ static int lbt_texts(struct lbt_reader *reader, struct lbt_event *e, const char 
 			reader->blob_size + LBT_VALUES * size, 1))
 		return -ENOMEM;
 	for (int slot = 0; slot < LBT_VALUES; slot++) {
-		__u32 length = (__u32)e->values[slot];
+		__u32 length = e->faults >> slot & 1 ? 0 : (__u32)e->values[slot];
 
 		if (!(slots >> slot & 1))
 			continue;
