@@ -12,8 +12,12 @@
 #endif
 
 #define LBT_VALUES 6	 /* values in the fixed part of an event */
+#define LBT_FETCHES 16	 /* values of a probe */
 #define LBT_DEREFS 4	 /* loads on the way to a value */
-#define LBT_CONDITIONS 8 /* comparisons of a probe */
+#define LBT_CONDITIONS 16 /* comparisons of a probe */
+#define LBT_TEXTS 4	 /* texts that strings are compared with */
+#define LBT_TEXT_WORDS 8 /* of a text, zeros behind it */
+#define LBT_TEXT_LIMIT 62
 #define LBT_COMM 16	 /* TASK_COMM_LEN, include/linux/sched.h */
 
 enum lbt_kind {
@@ -29,10 +33,12 @@ enum lbt_kind {
  *
  *     LBT_SHORT_RETURN  two values
  *     LBT_SHORT_ENTRY   two values, runner
- *     otherwise         six values, runner (of entries), chunks of texts
+ *     LBT_WHOLE         six values, runner, chunks of texts
+ *     LBT_WIDE          six values, ten more, runner, chunks of texts
  *
- * The gather function packs the texts, in the order of their slots; kind then
- * is the kind alone, and blob their length in all.
+ * The gather function packs the further values that there are and the texts,
+ * in the order of their slots; kind then is the kind alone, and blob the
+ * length of all that.
  */
 struct lbt_event {
 	__u64 time;	  /* CLOCK_MONOTONIC, ns */
@@ -41,10 +47,10 @@ struct lbt_event {
 	__u32 probe;	  /* position in the plan */
 	__u32 pid;
 	__u32 tid;
-	__u16 kind;	  /* enum lbt_kind; high byte: the slots whose text follows */
+	__u16 kind;	  /* enum lbt_kind; high byte: the number of further values */
 	__u16 faults;	  /* bit n: value n could not be read */
 	__u32 lost;	  /* of this thread since its last event: entries << 16 | returns */
-	__u32 blob;	  /* size of the chunks behind the event */
+	__u32 blob;	  /* size of the chunks; high half: the slots whose text follows */
 	__u64 values[LBT_VALUES];
 };
 
@@ -65,6 +71,8 @@ struct lbt_runner {
 #define LBT_SHORT_RETURN (sizeof(struct lbt_event) - 8 * (LBT_VALUES - LBT_SHORT_VALUES))
 #define LBT_SHORT_ENTRY (LBT_SHORT_RETURN + sizeof(struct lbt_runner))
 #define LBT_WHOLE (sizeof(struct lbt_event) + sizeof(struct lbt_runner))
+#define LBT_MORE (8 * (LBT_FETCHES - LBT_VALUES))
+#define LBT_WIDE (LBT_WHOLE + LBT_MORE)
 
 enum lbt_base {
 	LBT_REGISTER = 0,
@@ -89,9 +97,9 @@ enum lbt_read {
 enum lbt_texts {
 	LBT_SMALL_1 = 1,
 	LBT_SMALL_2 = 2,
-	LBT_SMALL_6 = 3,
+	LBT_SMALL_8 = 3,
 	LBT_LARGE_1 = 4,
-	LBT_LARGE_6 = 5,
+	LBT_LARGE_8 = 5,
 };
 
 /*
@@ -99,19 +107,24 @@ enum lbt_texts {
  * in the low half, how many bytes are in its chunk and, in the high half, the
  * true length, or 0xffffffff where a string goes on. One byte of a chunk stays
  * free. Where it faults, the value is the address that was to be read.
+ *
+ * Of a value or an integer some bits count: it is shifted left, so that the
+ * highest of them is bit 63, then right.
  */
 struct lbt_fetch {
 	__u8 base;	  /* enum lbt_base */
 	__u8 reg;	  /* position in the kernel's struct pt_regs, in words */
 	__u8 read;	  /* enum lbt_read */
-	__u8 size;	  /* of an integer in memory: 1, 2, 4, 8 */
+	__u8 size;	  /* of an integer in memory: 1 to 8 */
 	__u8 is_signed;
 	__u8 derefs;
 	__u8 length_from; /* its value is read before this one's bytes */
 	__u8 chunk;	  /* of a string or bytes: which */
 	__u32 limit;	  /* of strings and bytes */
 	__s32 deref[LBT_DEREFS];
-	__u32 pad2;
+	__u8 left;	  /* shifts */
+	__u8 right;
+	__u16 pad;
 	__s64 offset;
 };
 
@@ -121,13 +134,29 @@ enum lbt_relation {
 	LBT_GREATER = 4,
 };
 
+/* What conditions compare beside the values of a probe, by slot. */
+#define LBT_SLOT_PID 16
+#define LBT_SLOT_TID 17
+#define LBT_SLOT_DURATION 18 /* of a call that returns, ns */
+#define LBT_SLOTS 19
+#define LBT_SLOT_COMM 19
+
+/* A text counts as 0 where it is the one wanted, else as 1. */
 struct lbt_condition {
 	__u8 slot;
 	__u8 relations;	  /* of the value to the operand: those that hold */
 	__u8 is_signed;
 	__u8 group;	  /* below 32; alternatives share one, all groups must hold */
-	__u32 pad;
+	__u8 text;	  /* which is wanted, from 1 on; 0: a number is compared */
+	__u8 length;	  /* of the text */
+	__u8 prefix;	  /* it may go on */
+	__u8 pad;
 	__u64 operand;
+};
+
+struct lbt_text {
+	__u64 words[LBT_TEXT_WORDS];
+	__u64 masks[LBT_TEXT_WORDS]; /* what of them counts */
 };
 
 /*
@@ -143,8 +172,28 @@ struct lbt_spec {
 	__s32 sp_delta;	  /* stack pointer at entry less the one at the probe */
 	__u32 text_slots; /* bit n: value n is a string or bytes */
 	__u32 nothing;	  /* 0; the verifier must not know */
-	struct lbt_fetch fetch[LBT_VALUES];
+	__u8 more;	  /* fetches beyond LBT_VALUES */
+	__u8 filtered;	  /* returns are sent only of calls whose entry passed */
+	__u8 deferred;	  /* and the entry only then */
+	__u8 pad;
+	__u32 pad2;
+	struct lbt_fetch fetch[LBT_FETCHES];
 	struct lbt_condition condition[LBT_CONDITIONS];
+	struct lbt_text text[LBT_TEXTS];
+};
+
+/* A call that has been entered: by frame and thread or goroutine. */
+struct lbt_call_key {
+	__u64 frame;
+	__u64 thread;
+};
+
+struct lbt_open_call {
+	__u64 time;
+	__u32 spec;	  /* of the entry */
+	__u32 probe;
+	__u64 faults;
+	__u64 values[LBT_FETCHES]; /* where the entry is deferred */
 };
 
 /* A probe's cookie: its position in the plan, and its specs'. */
@@ -171,6 +220,10 @@ struct lbt_config {
 	__u32 wakeup_bytes;  /* data at which the ring wakes its reader */
 	__u32 generic;	     /* some spec is not plain */
 	__u32 texts;	     /* bits of enum lbt_texts that specs have */
+	__u32 wide;	     /* some spec has more than six values */
+	__u32 compared_texts; /* some condition is of a text */
+	__u32 filtered;	     /* some spec has conditions */
+	__u32 deferred;	     /* some of them are of returns */
 	__u32 may_fault;     /* programs are sleepable: reading may wait for a page (6.1) */
 	__u32 typed_task;    /* bpf_get_current_task_btf works (5.11) */
 	__u32 go_g;	     /* where Go keeps g: enum lbt_go, 0: no Go program */

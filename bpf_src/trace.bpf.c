@@ -15,6 +15,8 @@
 char LICENSE[] SEC("license") = "Dual BSD/GPL";
 
 
+#define LBT_NO_PREALLOC 1 /* BPF_F_NO_PREALLOC, include/uapi/linux/bpf.h */
+
 const volatile struct lbt_config config = {};
 
 /* Puts the layout of an event into the object's types, for whoever checks it. */
@@ -57,6 +59,15 @@ struct {
 	__uint(max_entries, 16384);
 } followed SEC(".maps");
 
+/* The calls whose return is filtered: entered, and not yet returned. */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__type(key, struct lbt_call_key);
+	__type(value, struct lbt_open_call);
+	__uint(max_entries, 65536);
+	__uint(map_flags, LBT_NO_PREALLOC);
+} open_calls SEC(".maps");
+
 /* Where and when a probe was hit. */
 struct place {
 	__u64 time;
@@ -66,6 +77,7 @@ struct place {
 	__u32 probe;
 	__u32 pid;
 	__u32 tid;
+	__u32 spec;
 	__u16 kind;
 };
 
@@ -254,20 +266,8 @@ static __always_inline long read_user(void *to, __u32 size, __u64 from)
 	return error;
 }
 
-static __always_inline long read_integer(const struct lbt_fetch *f, __u64 *value)
-{
-	__u32 size = f->size, unused;
-	__u64 v = 0;
-	long error;
-
-	if (size > sizeof(v))
-		size = sizeof(v);
-	error = read_user(&v, size, *value);
-	unused = 64 - 8 * size;
-	v <<= unused & 63;
-	*value = f->is_signed ? (__u64)((__s64)v >> (unused & 63)) : v >> (unused & 63);
-	return error;
-}
+/* The values of a probe that there is room for, in a load: the verifier knows their number. */
+#define MANY (config.wide ? LBT_FETCHES : LBT_VALUES)
 
 /* The address or value a fetch leads to, before its last step. */
 static __always_inline long walk(const struct lbt_fetch *f, struct pt_regs *ctx, __u64 frame,
@@ -291,26 +291,105 @@ static __always_inline long walk(const struct lbt_fetch *f, struct pt_regs *ctx,
 	return error;
 }
 
+static __always_inline long fetch(const struct lbt_fetch *f, struct pt_regs *ctx, __u64 frame,
+				  __u64 nothing, __u64 *value)
+{
+	long error = walk(f, ctx, frame, nothing, value);
+
+	if (f->read == LBT_INTEGER) {
+		__u32 size = f->size;
+		__u64 v = 0;
+
+		if (size > sizeof(v))
+			size = sizeof(v);
+		error |= read_user(&v, size, *value);
+		*value = v;
+	}
+	*value <<= f->left & 63;
+	*value = f->is_signed ? (__u64)((__s64)*value >> (f->right & 63)) : *value >> (f->right & 63);
+	return error;
+}
+
+/*
+ * A value by its slot. The stack is read at known places only, and without a
+ * branch, from which the verifier would learn the slot.
+ */
+static __noinline __u64 select(const __u64 *values, __u32 wanted)
+{
+	__u64 v = 0;
+
+	for (int slot = 0; slot < LBT_SLOTS; slot++) {
+		__u64 distance = wanted ^ slot;
+
+		asm volatile("" : "+r"(distance));
+		v |= values[slot] & (__u64)((__s64)(distance - 1) >> 63);
+	}
+	return v;
+}
+
+/* Whether the text a condition is about is, or begins with, the one it names. */
+static __noinline bool same_text(const struct lbt_condition *c, const struct lbt_spec *spec,
+				 const __u64 *values)
+{
+	const struct lbt_text *wanted = &spec->text[(c->text - 1) & (LBT_TEXTS - 1)];
+	const struct lbt_fetch *f = &spec->fetch[c->slot & (LBT_FETCHES - 1)];
+	__u64 have[LBT_TEXT_WORDS + 1] = {}, different = spec->nothing;
+	__u32 length = c->length;
+	long error = spec->nothing;
+
+	if (length > LBT_TEXT_LIMIT)
+		length = LBT_TEXT_LIMIT;
+	if (c->slot == LBT_SLOT_COMM) {
+		bpf_get_current_comm((char *)have, LBT_COMM);
+	} else {
+		__u64 from = select(values, c->slot);
+
+		if (f->read == LBT_STRING) {
+			/* one more than is wanted, and the NUL */
+			error = bpf_probe_read_user_str(have, length + 2, (const void *)from);
+			if (error < 0 && config.may_fault) {
+				bpf_copy_from_user(have, 1, (const void *)from);
+				error = bpf_probe_read_user_str(have, length + 2, (const void *)from);
+			}
+			error = error < 0;
+		} else {
+			__u64 true_length = f->limit;
+
+			if (f->length_from < LBT_FETCHES)
+				true_length = select(values, f->length_from);
+			if (true_length < length || (true_length > length && !c->prefix))
+				return false;
+			if (length)
+				error = read_user(have, length, from);
+		}
+	}
+	for (int i = 0; i < LBT_TEXT_WORDS; i++)
+		different |= (have[i] ^ wanted->words[i]) & wanted->masks[i];
+	return !(error | different);
+}
+
 /* Every group needs one comparison that holds. */
-static __always_inline bool passes(const struct lbt_spec *spec, const __u64 *values, __u32 faults)
+static __noinline bool passes(const struct lbt_spec *spec, const __u64 *values, __u32 faults)
 {
 	__u32 failing = spec->nothing, holding = spec->nothing;
 
 	for (int i = 0; i < LBT_CONDITIONS; i++) {
 		const struct lbt_condition *c = &spec->condition[i];
-		__u64 v = spec->nothing, operand = c->operand;
+		__u64 v, operand = c->operand;
 		__u32 relation, group;
 
 		if (i >= spec->conditions)
 			break;
-		for (int slot = 0; slot < LBT_VALUES; slot++)
-			v |= c->slot == slot ? values[slot] : 0;
+		if (config.compared_texts && c->text)
+			v = !same_text(c, spec, values);
+		else
+			v = select(values, c->slot);
 		/* turns a signed comparison into an unsigned one */
 		v ^= (__u64)c->is_signed << 63;
 		operand ^= (__u64)c->is_signed << 63;
 		relation = v == operand ? LBT_EQUAL : v < operand ? LBT_LESS : LBT_GREATER;
 		group = 1 << (c->group & 31);
-		if (c->relations & relation && !(faults >> (c->slot & 15) & 1))
+		if (c->relations & relation && !(faults >> (c->slot & 31) & 1))
 			holding |= group;
 		else
 			failing |= group;
@@ -331,10 +410,11 @@ static __always_inline long read_string(char *to, __u32 size, __u64 from)
 }
 
 /* Copies a string or bytes to its chunk; tells how many, and the true length. */
-static __always_inline long copy_text(const struct lbt_fetch *f, struct lbt_event *e, char *to,
-				      const __u32 chunk, __u64 *value)
+static __always_inline long copy_text(const struct lbt_fetch *f, const __u64 *values,
+				      char *to, const __u32 chunk, __u64 *value)
 {
 	__u64 from = *value;
+	const __u32 many = MANY;
 	__u32 size = f->limit, slot = f->length_from;
 	__u64 length;
 	long got;
@@ -351,11 +431,9 @@ static __always_inline long copy_text(const struct lbt_fetch *f, struct lbt_even
 		}
 		length = got == size ? 0xffffffff : (__u64)got;
 	} else {
-		length = slot < LBT_VALUES ? e->values[slot] : size;
+		length = slot < many ? values[slot] : size;
 		if (length < size)
 			size = length;
-		barrier_var(size); /* or some compilers take the bound for known */
-		size &= chunk - 1;
 		got = read_user(to, size, from) ? -1 : (long)size;
 		if (length > 0xffffffff)
 			length = 0xffffffff;
@@ -366,15 +444,17 @@ static __always_inline long copy_text(const struct lbt_fetch *f, struct lbt_even
 	return 0;
 }
 
-static __always_inline void copy_texts(struct lbt_event *e, const __u32 chunk, const __u32 chunks,
+static __always_inline void copy_texts(struct lbt_event *e, __u64 *values, 
+				       const __u32 chunk, const __u32 chunks,
 				       const struct lbt_spec *spec)
 {
-	char *blob = (char *)e + LBT_WHOLE;
+	const __u32 many = MANY;
+	char *blob = (char *)(values + many) + sizeof(struct lbt_runner);
 
-	for (int i = 0; i < LBT_VALUES; i++) {
+	for (int i = 0; i < LBT_FETCHES && i < many; i++) {
 		const struct lbt_fetch *f = &spec->fetch[i];
 		__u32 place = f->chunk;
-		__u64 value = e->values[i];
+		__u64 value = values[i];
 
 		if (i >= spec->fetches)
 			break;
@@ -382,78 +462,123 @@ static __always_inline void copy_texts(struct lbt_event *e, const __u32 chunk, c
 			continue;
 		if (e->faults >> i & 1) {
 			value = ~0ULL; /* there is no address */
-		} else if (copy_text(f, e, blob + place * chunk, chunk, &value)) {
+		} else if (copy_text(f, values, blob + place * chunk, chunk, &value)) {
 			e->faults |= 1 << i;
-			if (value)
+			if (value >= 4096) /* not the null pointer, or a member of nothing */
 				count(LBT_STRING_FAULT);
 		}
-		e->values[i] = value;
+		values[i] = value;
 	}
-	e->blob = chunk;
-	e->kind |= spec->text_slots << 8;
+	e->blob = chunk | spec->text_slots << 16;
 }
 
-#define SEND_TEXTS(chunk, chunks)                                                                  \
+#define SEND(chunk, chunks)                                                                        \
 	do {                                                                                       \
-		struct lbt_event *e = bpf_ringbuf_reserve(&ring, LBT_WHOLE + (chunk) * (chunks), 0); \
+		struct lbt_event *e = bpf_ringbuf_reserve(                                         \
+			&ring, LBT_WHOLE + 8 * (many - LBT_VALUES) + (chunk) * (chunks), 0);       \
+		__u64 *to;                                                                         \
 		if (!e)                                                                            \
 			goto full;                                                                 \
 		head(e, at);                                                                       \
-		tell((struct lbt_runner *)(e + 1));                                                \
+		to = (__u64 *)(e + 1) - LBT_VALUES;                                                \
 		e->faults = faults;                                                                \
-		__builtin_memcpy(e->values, values, sizeof(values));                               \
-		copy_texts(e, (chunk), (chunks), spec);                                            \
+		for (int i = 0; i < LBT_FETCHES && i < many; i++)                             \
+			to[i] = values[i];                                                         \
+		tell((struct lbt_runner *)(to + many));                                            \
+		if (many > LBT_VALUES)                                                             \
+			e->kind |= (0x80 | spec->more) << 8;                                       \
+		if (chunks)                                                                        \
+			copy_texts(e, to, (chunk), (chunks), spec);                          \
 		submit(e);                                                                         \
 	} while (0)
 
-/* False where the conditions do not hold. */
-static __always_inline bool send(struct pt_regs *ctx, const struct place *at,
-				 const struct lbt_spec *spec)
+static __noinline void send(const struct place *at, const struct lbt_spec *spec,
+				 const __u64 *values, __u32 faults)
 {
-	__u64 values[LBT_VALUES];
+	const __u32 many = MANY;
+
+	/* only the cases that some spec needs are there for the verifier */
+	if (!config.texts || !spec->texts)
+		SEND(0, 0);
+	else if (config.texts & 1 << LBT_SMALL_1 && spec->texts == LBT_SMALL_1)
+		SEND(LBT_SMALL_CHUNK, 1);
+	else if (config.texts & 1 << LBT_SMALL_2 && spec->texts == LBT_SMALL_2)
+		SEND(LBT_SMALL_CHUNK, 2);
+	else if (config.texts & 1 << LBT_SMALL_8 && spec->texts == LBT_SMALL_8)
+		SEND(LBT_SMALL_CHUNK, 8);
+	else if (config.texts & 1 << LBT_LARGE_1 && spec->texts == LBT_LARGE_1)
+		SEND(LBT_LARGE_CHUNK, 1);
+	else if (config.texts & 1 << LBT_LARGE_8)
+		SEND(LBT_LARGE_CHUNK, 8);
+	return;
+full:
+	ring_full(at);
+}
+
+/* Remembers a call whose return is filtered, and its values if it was not sent. */
+static __noinline void remember(const struct place *at, const struct lbt_spec *spec,
+				     const __u64 *values, __u32 faults)
+{
+	struct lbt_call_key key = { at->frame, at->goroutine ? at->goroutine : at->tid };
+	struct lbt_open_call call = { .time = at->time, .spec = at->spec, .probe = at->probe };
+
+	if (config.deferred) {
+		call.faults = faults;
+		__builtin_memcpy(call.values, values, sizeof(call.values));
+	}
+	if (bpf_map_update_elem(&open_calls, &key, &call, 0))
+		ring_full(at);
+}
+
+/* False where the call is not wanted: its return need not be seen. */
+static __always_inline bool generic(struct pt_regs *ctx, const struct place *at,
+				    const struct lbt_spec *spec)
+{
+	struct lbt_call_key key = { at->frame, at->goroutine ? at->goroutine : at->tid };
+	const __u32 many = MANY;
+	__u64 values[LBT_SLOTS];
+	struct lbt_open_call *call = NULL;
 	__u32 faults = spec->nothing;
 
-	for (int i = 0; i < LBT_VALUES; i++)
+	if (config.filtered && at->kind != LBT_ENTRY && spec->filtered) {
+		call = bpf_map_lookup_elem(&open_calls, &key);
+		if (!call)
+			return false;
+	}
+	for (int i = 0; i < LBT_FETCHES; i++)
 		values[i] = spec->nothing;
-	for (int i = 0; i < LBT_VALUES; i++) {
+	values[LBT_SLOT_PID] = at->pid;
+	values[LBT_SLOT_TID] = at->tid;
+	values[LBT_SLOT_DURATION] = call ? at->time - call->time : 0;
+	for (int i = 0; i < LBT_FETCHES && i < many; i++) {
 		const struct lbt_fetch *f = &spec->fetch[i];
-		long error;
 
 		if (i >= spec->fetches)
 			break;
-		error = walk(f, ctx, at->stack, spec->nothing, &values[i]);
-		if (f->read == LBT_INTEGER)
-			error |= read_integer(f, &values[i]);
-		faults |= (error != 0) << i;
+		faults |= (fetch(f, ctx, at->stack, spec->nothing, &values[i]) != 0) << i;
 	}
-	if (!passes(spec, values, faults))
+	if (config.filtered && spec->conditions && !passes(spec, values, faults)) {
+		if (call)
+			bpf_map_delete_elem(&open_calls, &key);
 		return false;
-	if (config.texts && spec->texts) {
-		/* only the cases that some spec needs are there for the verifier */
-		if (config.texts & 1 << LBT_SMALL_1 && spec->texts == LBT_SMALL_1)
-			SEND_TEXTS(LBT_SMALL_CHUNK, 1);
-		else if (config.texts & 1 << LBT_SMALL_2 && spec->texts == LBT_SMALL_2)
-			SEND_TEXTS(LBT_SMALL_CHUNK, 2);
-		else if (config.texts & 1 << LBT_SMALL_6 && spec->texts == LBT_SMALL_6)
-			SEND_TEXTS(LBT_SMALL_CHUNK, 6);
-		else if (config.texts & 1 << LBT_LARGE_1 && spec->texts == LBT_LARGE_1)
-			SEND_TEXTS(LBT_LARGE_CHUNK, 1);
-		else if (config.texts & 1 << LBT_LARGE_6)
-			SEND_TEXTS(LBT_LARGE_CHUNK, 6);
-	} else {
-		struct lbt_event *e = bpf_ringbuf_reserve(&ring, LBT_WHOLE, 0);
-
-		if (!e)
-			goto full;
-		head(e, at);
-		tell((struct lbt_runner *)(e + 1));
-		e->faults = faults;
-		__builtin_memcpy(e->values, values, sizeof(values));
-		submit(e);
 	}
-	return true;
-full:
-	ring_full(at);
+	if (config.filtered && at->kind == LBT_ENTRY && spec->filtered)
+		remember(at, spec, values, faults);
+	if (config.deferred && at->kind == LBT_ENTRY && spec->deferred)
+		return true;
+	if (config.deferred && call) {
+		const struct lbt_spec *entry = bpf_map_lookup_elem(&specs, &call->spec);
+		struct place then = *at;
+
+		then.time = call->time;
+		then.probe = call->probe;
+		then.kind = LBT_ENTRY;
+		if (entry && entry->deferred)
+			send(&then, entry, call->values, call->faults);
+	}
+	if (call)
+		bpf_map_delete_elem(&open_calls, &key);
+	send(at, spec, values, faults);
 	return true;
 }
 
@@ -495,6 +620,7 @@ static __always_inline bool hit(struct pt_regs *ctx, __u16 kind, bool popped)
 		.time = bpf_ktime_get_ns(),
 		.frame = STACK_POINTER(ctx),
 		.probe = LBT_COOKIE_PROBE(cookie),
+		.spec = key,
 		.kind = kind,
 	};
 
@@ -508,7 +634,7 @@ static __always_inline bool hit(struct pt_regs *ctx, __u16 kind, bool popped)
 	if (config.go_g && !in_goroutine(ctx, &at))
 		at.goroutine = 0;
 	if (config.generic && !spec->plain)
-		return send(ctx, &at, spec);
+		return generic(ctx, &at, spec);
 	if (kind == LBT_RETURN || spec->fetches <= LBT_SHORT_VALUES)
 		send_short(ctx, &at);
 	else

@@ -79,25 +79,32 @@ static int lbt_name(struct lbt_reader *reader, const struct lbt_event *e, const 
 }
 
 /* Packs the texts of an event: chunks of e->blob bytes, one a slot. */
-static int lbt_texts(struct lbt_reader *reader, struct lbt_event *e, const char *chunk)
+static int lbt_pack(struct lbt_reader *reader, struct lbt_event *e, const __u64 *values,
+		    const char *chunk)
 {
-	const __u32 slots = e->kind >> 8, size = e->blob;
+	const __u32 slots = e->blob >> 16, size = e->blob & 0xffff, more = e->kind >> 8 & 0x7f;
+	char *to;
 
 	e->kind &= 0xff;
-	e->blob = 0;
 	if (lbt_reserve(&reader->blobs, &reader->blob_capacity,
-			reader->blob_size + LBT_VALUES * size, 1))
+			reader->blob_size + LBT_MORE + LBT_FETCHES * size, 1))
 		return -ENOMEM;
-	for (int slot = 0; slot < LBT_VALUES; slot++) {
-		__u32 length = e->faults >> slot & 1 ? 0 : (__u32)e->values[slot];
+	to = reader->blobs + reader->blob_size;
+	memcpy(to, values + LBT_VALUES, 8 * more);
+	to += 8 * more;
+	for (int slot = 0; slot < LBT_FETCHES; slot++) {
+		__u32 length = (__u32)values[slot];
 
 		if (!(slots >> slot & 1))
 			continue;
-		memcpy(reader->blobs + reader->blob_size, chunk, length);
-		reader->blob_size += length;
-		e->blob += length;
+		if (!(e->faults >> slot & 1)) {
+			memcpy(to, chunk, length);
+			to += length;
+		}
 		chunk += size;
 	}
+	e->blob = to - (reader->blobs + reader->blob_size);
+	reader->blob_size += e->blob;
 	return 0;
 }
 
@@ -106,16 +113,19 @@ static int lbt_gather(void *context, void *data, size_t size)
 	struct lbt_reader *reader = context;
 	struct lbt_event *e = (struct lbt_event *)(reader->events + reader->count * LBT_RECORD);
 	const size_t copied = size < LBT_WHOLE ? LBT_SHORT_RETURN : LBT_RECORD;
+	const char *runner;
 	int error = 0;
 
 	memcpy(e, data, copied);
 	memset((char *)e + copied, 0, LBT_RECORD - copied);
 	reader->count++;
-	if (e->blob)
-		error = lbt_texts(reader, e, (const char *)data + LBT_WHOLE);
+	runner = (const char *)data + copied + (e->kind >> 8 ? LBT_MORE : 0);
+	if (e->blob || e->kind >> 8)
+		error = lbt_pack(reader, e, ((const struct lbt_event *)data)->values,
+				 runner + sizeof(struct lbt_runner));
 	if (!error && e->kind == LBT_ENTRY) {
 		reader->entries++;
-		error = lbt_name(reader, e, (const char *)data + copied);
+		error = lbt_name(reader, e, runner);
 	}
 	return error;
 }

@@ -157,6 +157,8 @@ def _reader(value: Value, fetches: tuple[Fetch, ...]) -> _Reader:
         return lambda fetched: unreadable
     if isinstance(value.type, String):
         return _string_reader(value.slot)
+    if isinstance(value.type, Array):
+        return _characters_reader(value, value.type.size, _in_memory(value.slot, fetches))
     return _scalar_reader(value, _in_memory(value.slot, fetches))
 
 
@@ -171,6 +173,23 @@ def _string_reader(slot: int) -> _Reader:
         length = word >> 32
         known = None if length == UNKNOWN_LENGTH else length
         return Text(bytes(fetched.pieces.get(slot, b"")), known)
+
+    return read
+
+
+def _characters_reader(value: Value, size: int, in_memory: bool) -> _Reader:
+    """The text in an array of characters: up to a NUL, or to its end."""
+    slot, fault, start = value.slot, 1 << value.slot, value.offset
+
+    def read(fetched: _Fetched) -> Datum:
+        if fetched.faults & fault:
+            return FAULT
+        if in_memory:
+            data = bytes(fetched.pieces.get(slot, b"")[start : start + size])
+        else:
+            data = fetched.words[slot].to_bytes(8, "little")[start : start + size]
+        text, nul, _ = data.partition(b"\0")
+        return Text(text, len(text) if nul or len(data) == size else None)
 
     return read
 

@@ -148,6 +148,8 @@ class Fetch(Struct, frozen=True):
     the ``value`` itself, an ``integer`` of ``size`` bytes in memory there, a
     NUL-terminated ``string`` there, or ``bytes`` there, ``length_from`` being
     the slot that holds their number. Strings and bytes are cut at ``limit``.
+    Of a value or an integer only ``bit_size`` bits from ``bit_offset`` on
+    count, if given; they are extended by their sign where ``signed``.
     """
 
     base: Literal["register", "stack", "constant"] = "register"
@@ -159,20 +161,28 @@ class Fetch(Struct, frozen=True):
     signed: bool = False
     limit: int = 0
     length_from: int = -1
+    bit_offset: int = 0
+    bit_size: int = 0
 
 
 class Condition(Struct, frozen=True):
     """A comparison the kernel makes before it sends an event.
 
-    ``slot`` is the fetched value compared with ``operand``. Conditions of the
-    same ``group`` are alternatives; every group needs one that holds.
+    ``subject`` is compared with ``operand``: the fetched ``value`` in
+    ``slot``, a number the kernel knows of every event, or, of a return, the
+    ``duration`` of the call in ns. A string in ``slot``, or ``comm``, is
+    compared with ``text``, for which there are ``startswith`` and its
+    contrary ``lacks``. What cannot be read fulfils no comparison. Conditions
+    of the same ``group`` are alternatives; every group needs one that holds.
     """
 
     slot: int
-    operator: Literal["==", "!=", "<", "<=", ">", ">="]
+    operator: Literal["==", "!=", "<", "<=", ">", ">=", "startswith", "lacks"]
     operand: int
     signed: bool = True
     group: int = 0
+    subject: Literal["value", "pid", "tid", "duration", "text", "comm"] = "value"
+    text: bytes = b""
 
 
 class Value(Struct, frozen=True):
@@ -307,7 +317,8 @@ The last three belong to none of the functions."""
 class Probe(Struct, frozen=True):
     """A site to attach to, and what to send from there.
 
-    Its position in `Plan.probes` is the number its events carry.
+    Under ``result_conditions`` the entry is sent only when the call has
+    returned and they hold. Its position in `Plan.probes` is the number its events carry.
     """
 
     function: int
@@ -316,6 +327,7 @@ class Probe(Struct, frozen=True):
     fetches: tuple[Fetch, ...] = ()
     result_fetches: tuple[Fetch, ...] = ()
     conditions: tuple[Condition, ...] = ()
+    result_conditions: tuple[Condition, ...] = ()
 
 
 class Binary(Struct, frozen=True):
@@ -382,8 +394,9 @@ class Event(Struct, gc=False):
     could not be read. ``lost`` counts the events this thread lost just before
     this one, entries in the high half, returns in the low one; an event of
     kind `LOSS` does nothing else, at the end of a trace. ``blob`` is the
-    length of the bytes that accompany the event: the values behind the sixth, eight bytes each, then the strings and bytes,
-    in the order of their fetches. The values are raw registers or memory,
+    length of the bytes that accompany the event: the values behind the sixth,
+    eight bytes each, then the strings and bytes, in the order of their
+    fetches. The values are raw registers or memory,
     zero-extended to 64 bits; of a string the number of its bytes in the blob
     in the low half, its true length (2**32 - 1: unknown) in the high half.
     """

@@ -6,36 +6,35 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from lbtrace import arch, patterns, switching
-from lbtrace.arch import Architecture, Code, Exits, Passing
+from lbtrace.arch import SHALLOW, Architecture, Code, Exits, Passing
+from lbtrace.arch.fetching import Detail
 from lbtrace.elf import plt, symbols
 from lbtrace.elf.image import Image
 from lbtrace.elf.symbols import Symbols
 from lbtrace.errors import BinaryError, UsageError
 from lbtrace.model import (
-    LONG,
     Binary,
-    Formal,
     Function,
     Plan,
     Probe,
     Prototype,
-    Scalar,
     Site,
 )
 from lbtrace.plan_go import GoPlan
 from lbtrace.returns import Chooser, ExitPlaces, Returns, Way
+from lbtrace.showing import VALUES, Showing, depth, passing
+
+if TYPE_CHECKING:
+    from lbtrace.expressions.tree import Request
 
 LIMIT = 50_000
 """Functions a plan may hold without ``force``."""
-
-VALUES = 6
-"""Values an event carries (``Event.value0`` to ``value5``)."""
 
 LONGEST_INSTRUCTION = 15
 """Bytes of code looked at where a function's size is unknown (Intel SDM 2.3.11)."""
@@ -48,7 +47,8 @@ class Selection(Struct, frozen=True):
     is the number of arguments shown; None means those of the prototype, or
     one without debug information. ``returns`` says how returns are seen
     (`lbtrace.returns`), ``hazard`` why no uretprobe may be used in the
-    target, if so. ``force`` allows more than `LIMIT` functions.
+    target, if so. ``force`` allows more than `LIMIT` functions. ``detail``
+    and ``request`` are those of `lbtrace.showing.Showing`.
     """
 
     patterns: tuple[str, ...]
@@ -56,6 +56,13 @@ class Selection(Struct, frozen=True):
     returns: Returns = "auto"
     force: bool = False
     hazard: str = ""
+    detail: Detail = SHALLOW
+    request: Request | None = None
+
+    @property
+    def showing(self) -> Showing:
+        """Which values are shown."""
+        return Showing(self.args, self.detail, self.request)
 
 
 def make_plan(binary: str | Image, selection: Selection) -> Plan:
@@ -76,7 +83,7 @@ def make_plan(binary: str | Image, selection: Selection) -> Plan:
         raise UsageError(f"--args {selection.args}: is negative", "give 0 for no arguments")
     architecture = arch.of(image.machine)
     go = GoPlan(image, table.go) if table.go else None
-    traced, notes = describe(image, architecture, chosen, selection.args, go)
+    traced, notes = describe(image, architecture, chosen, selection.showing, go)
     notes += _indirect(table, selection)
     functions: list[Function] = []
     probes: list[Probe] = []
@@ -86,16 +93,16 @@ def make_plan(binary: str | Image, selection: Selection) -> Plan:
     chooser = Chooser(image, table, stubs, selection.returns, selection.hazard)
     chooser.look_at(chosen)
     places = ExitPlaces(image, table, architecture)
-    for function, passing in traced:
+    for function, values in traced:
         way = chooser.way(function)
-        site = placer.place(function, passing, returns=way.kind == "uretprobe")
+        site = placer.place(function, values, returns=way.kind == "uretprobe")
         if site is None:
             refused.append(function.name)
             continue
         exits = Exits(())
         if way.kind == "sites":
             exits = go.exits(function) if go and go.holds(function) else places.exits(function)
-        probes += _probes(len(functions), way, passing, site, exits)
+        probes += _probes(len(functions), way, values, site, exits)
         functions.append(replace(function, returns=str(way), exits_hidden=bool(exits.hidden)))
     if not probes:
         raise BinaryError(
@@ -118,12 +125,30 @@ def _probes(
     function: int, way: Way, passing: Passing, entry: Site, exits: Exits
 ) -> Iterator[Probe]:
     if way.kind == "uretprobe":
-        yield Probe(function, "call", entry, passing.fetches, passing.result_fetches)
+        yield Probe(
+            function,
+            "call",
+            entry,
+            passing.fetches,
+            passing.result_fetches,
+            passing.conditions,
+            passing.result_conditions,
+        )
         return
-    yield Probe(function, "entry", entry, passing.fetches)
+    yield Probe(
+        function,
+        "entry",
+        entry,
+        passing.fetches,
+        conditions=passing.conditions,
+        result_conditions=passing.result_conditions,
+    )
     for exit in exits.exits:
-        results = passing.result_fetches if exit.kind == "return" else ()
-        yield Probe(function, exit.kind, exit.site, result_fetches=results)
+        if exit.kind == "return":
+            fetches, conditions = passing.result_fetches, passing.result_conditions
+            yield Probe(function, "return", exit.site, (), fetches, result_conditions=conditions)
+        else:
+            yield Probe(function, exit.kind, exit.site)
 
 
 class Traced(NamedTuple):
@@ -137,48 +162,53 @@ def describe(
     image: Image,
     architecture: Architecture,
     functions: Sequence[Function],
-    args: int | None,
+    wish: Showing,
     go: GoPlan | None = None,
 ) -> tuple[list[Traced], list[str]]:
     """The values of each of ``functions``, and remarks about them.
 
-    ``args`` is that of `Selection`; ``go`` knows the functions of Go.
+    ``go`` knows the functions of Go. Raises `UsageError` where an expression
+    of ``wish`` does not fit one of the functions.
     """
     found: dict[int, Prototype] = {}
     notes: list[str] = []
-    passed = go.describe(functions, args, VALUES) if go else {}
+    passed = go.describe(functions, wish.args, VALUES, wish.detail) if go else {}
     others = [f for f in functions if f.address not in passed]
     if image.has_debug_info and others:
         from lbtrace.elf import dwarf  # late: imports pyelftools
 
-        prototypes = dwarf.prototypes(image, others)
+        prototypes = dwarf.prototypes(image, others, depth(wish))
         found = prototypes.found
         if prototypes.skipped:
             notes.append(
                 f"{prototypes.skipped:,} functions are shown without types:"
                 " there is too much debug information to read for all"
             )
-    untyped = _sized(Prototype((), _long("")), 1 if args is None else args)
-    plain = architecture.passing(untyped, VALUES)
+    if passed and wish.request is not None:
+        raise UsageError(
+            "--arg and --where do not know the functions of Go yet", "leave them out for Go"
+        )
+    plain = passing(architecture, None, wish) if len(found) < len(others) else Passing()
+    asked = wish.request is not None and bool(wish.request.wanted)
     traced: list[Traced] = []
     for function in functions:
         prototype = found.get(function.address)
-        passing, typed = passed.get(function.address, (plain, prototype is not None))
+        values, typed = passed.get(function.address, (plain, prototype is not None or asked))
         if prototype is not None:
-            passing = architecture.passing(_sized(prototype, args), VALUES)
+            values = passing(architecture, prototype, wish)
         described = Function(
             function.name,
             function.address,
             function.size,
             function.offset,
             function.aliases,
-            passing.parameters,
-            passing.result,
+            values.parameters,
+            values.result,
             typed,
         )
-        traced.append(Traced(described, passing))
+        traced.append(Traced(described, values))
     cut = [t.function.name for t in traced if t.passing.cut]
-    notes += _told(cut, f"shown with {VALUES} arguments, the most an event carries")
+    notes += _told(cut, f"not shown with all arguments: an event carries {VALUES} values")
     return traced, notes
 
 
@@ -207,18 +237,6 @@ class Placer:
         )
         keep = {f.register for f in passing.fetches if f.base == "register"}
         return self._planner.choose(code, keep, returns=returns)
-
-
-def _long(name: str) -> Formal:
-    return Formal(name, LONG, LONG.size, (Scalar(0, LONG.size, "integer"),))
-
-
-def _sized(prototype: Prototype, count: int | None) -> Prototype:
-    """``prototype`` with ``count`` parameters; those it does not declare are integers."""
-    if count is None:
-        return prototype
-    extra = tuple(_long(f"arg{n}") for n in range(len(prototype.parameters), count))
-    return Prototype((*prototype.parameters[:count], *extra), prototype.result)
 
 
 def _indirect(table: Symbols, selection: Selection) -> list[str]:

@@ -11,7 +11,7 @@ from typing import Literal, Protocol, TypeAlias
 from msgspec import Struct
 
 from lbtrace.arch.fetching import Detail, Fetcher, Place
-from lbtrace.model import Fetch, Prototype, Site, Value, Void
+from lbtrace.model import Condition, Fetch, Prototype, Site, Value, Void
 
 
 class Passing(Struct, frozen=True):
@@ -27,6 +27,8 @@ class Passing(Struct, frozen=True):
     fetches: tuple[Fetch, ...] = ()
     result_fetches: tuple[Fetch, ...] = ()
     cut: int = 0
+    conditions: tuple[Condition, ...] = ()
+    result_conditions: tuple[Condition, ...] = ()
 
 
 class Places(Struct, frozen=True):
@@ -116,6 +118,10 @@ class ExitFinder(Protocol):
 
 class Architecture(Protocol):
     """What `amd64` and `arm64` both offer."""
+
+    @property
+    def REGISTERS(self) -> tuple[str, ...]:
+        """The names of the registers that can be read."""
 
     def passing(self, prototype: Prototype, limit: int, detail: Detail = SHALLOW) -> Passing:
         """How the values of ``prototype`` travel: at most ``limit`` fetches at

@@ -29,6 +29,9 @@ DWARF_REGISTERS = (
 )
 """Integer registers by their DWARF number (figure 3.36)."""
 
+REGISTERS = (*DWARF_REGISTERS, "ip", "flags")
+"""Registers that can be read."""
+
 UNKNOWN = "how it is passed is unknown"
 
 

@@ -16,6 +16,7 @@ from lbtrace.model import Fetch, Formal, Prototype, Site
 ARGUMENTS = tuple(f"x{n}" for n in range(8))
 RESULT = "x0"
 VECTORS = 8
+REGISTERS = (*(f"x{n}" for n in range(31)), "sp", "pc")
 
 
 class Arm64Planner:

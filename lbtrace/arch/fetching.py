@@ -33,6 +33,9 @@ ELEMENTS = 8
 MEMBERS = 16
 """Members of a record that are shown."""
 
+TEXTS = 8
+"""Strings and pieces of memory that one event carries: LBT_SMALL_8 there."""
+
 PIECE = 120
 """Bytes of a record that are fetched."""
 
@@ -49,12 +52,13 @@ class Detail(Struct, frozen=True):
 
 class Place(Struct, frozen=True):
     """Where a value lies: in ``words``, eight bytes each, in order, a word
-    being what fetches it or why nothing can; or in ``memory``, at the address
-    that this fetches; or nowhere, for a ``reason``."""
+    being what fetches it or why nothing can, ``offset`` bytes into them; or in
+    ``memory``, at the address that this fetches; or nowhere, for a ``reason``."""
 
     words: tuple[Fetch | str, ...] = ()
     memory: Fetch | None = None
     reason: str = ""
+    offset: int = 0
 
 
 class Fetcher:
@@ -65,6 +69,7 @@ class Fetcher:
 
     def __init__(self, limit: int, detail: Detail) -> None:
         self.cut = 0
+        self._texts = 0
         self._limit = limit
         self._detail = detail
         self._fetches: list[Fetch] = []
@@ -74,6 +79,18 @@ class Fetcher:
         """All that is to be fetched, by slot."""
         return tuple(self._fetches)
 
+    def text(self, name: str, type: Type, start: Fetch, length: Fetch | int | None) -> Value:
+        """Text at an address: up to a NUL, or as many bytes as ``length`` says."""
+        if length is None:
+            return self._take(name, type, self.string(start))
+        if isinstance(length, int):
+            return self._take(name, type, replace(start, read="bytes", limit=length))
+        return self._counted(name, type, start, length)
+
+    def string(self, start: Fetch) -> Fetch:
+        """What fetches the C string at an address."""
+        return replace(start, read="string", limit=self._detail.limit)
+
     def value(self, name: str, type: Type, place: Place) -> Value:
         """The value ``name`` of ``type`` that lies in ``place``."""
         if place.memory is None and not place.words:
@@ -81,7 +98,7 @@ class Fetcher:
         if place.memory is not None:
             made = self._in_memory(name, type, place.memory, self._detail.depth)
         else:
-            made = self._in_words(name, type, place.words, 0, self._detail.depth)
+            made = self._in_words(name, type, place.words, place.offset, self._detail.depth)
         self.cut += made.slot < 0 and made.reason == NO_SLOT
         return made
 
@@ -91,6 +108,10 @@ class Fetcher:
             return self._fetches.index(fetch)
         if len(self._fetches) >= self._limit:
             return -1
+        if fetch.read in ("string", "bytes"):
+            if self._texts == TEXTS:
+                return -1
+            self._texts += 1
         self._fetches.append(fetch)
         return len(self._fetches) - 1
 
@@ -109,6 +130,11 @@ class Fetcher:
                 for m in type.members[:MEMBERS]
             ]
             return _composed(name, type, members)
+        if isinstance(type, Array) and is_char(type.element):
+            word = words[offset // WORD] if offset // WORD < len(words) else ""
+            if isinstance(word, str) or offset % WORD + type.size > WORD:
+                return Value(name, bare(type), -1, word if isinstance(word, str) else "")
+            return self._take(name, bare(type), word, offset % WORD)
         if isinstance(type, Array):
             step = type.size // type.count if type.count else 0
             elements = [
@@ -123,7 +149,7 @@ class Fetcher:
             )
             if isinstance(start, str) or isinstance(length, str):
                 return Value(name, type, -1, "")
-            return self._string(name, type, start, length)
+            return self._counted(name, type, start, length)
         word = words[offset // WORD] if offset // WORD < len(words) else ""
         if isinstance(word, str):
             return Value(name, bare(type), -1, word)
@@ -153,7 +179,7 @@ class Fetcher:
                 return Value(name, bare(type), -1, NO_SLOT)
             return self._in_piece(name, type, address, piece, 0, depth)
         if isinstance(type, String):
-            return self._string(
+            return self._counted(
                 name,
                 type,
                 dereferenced(address, type.pointer),
@@ -177,6 +203,8 @@ class Fetcher:
                 for m in type.members[:MEMBERS]
             ]
             return _composed(name, type, members)
+        if isinstance(type, Array) and is_char(type.element):
+            return Value(name, bare(type), piece, offset=offset)
         if isinstance(type, Array):
             step = type.size // type.count if type.count else 0
             elements = [
@@ -200,8 +228,10 @@ class Fetcher:
             return Value(name, bare(type), -1, "behind too many pointers")
         assert isinstance(type, Pointer)
         if is_text(type):
-            text = replace(address, read="string", limit=self._detail.limit)
-            return self._take(name, String(type.name), text)
+            return self._take(name, String(type.name), self.string(address))
+        if isinstance(type.target, String) and type.name.endswith("&"):
+            text = replace(type.target, name=type.name)
+            return self._in_memory(name, text, address, depth)
         made = self._take(name, type, address)
         if made.slot < 0 or not _leads_on(type, depth):
             return made
@@ -209,7 +239,7 @@ class Fetcher:
         target = self._in_memory("", type.target, address, depth - 1)
         return replace(made, members=(target,)) if target.slot >= 0 or target.members else made
 
-    def _string(self, name: str, type: String, start: Fetch, length: Fetch) -> Value:
+    def _counted(self, name: str, type: Type, start: Fetch, length: Fetch) -> Value:
         if max(len(start.derefs), len(length.derefs)) > DEREFS:
             return Value(name, type, -1, "behind too many pointers")
         counted = self.slot(length)
@@ -230,14 +260,19 @@ def bare(type: Type) -> Type:
         return replace(type, target=None)
     if isinstance(type, Record):
         return replace(type, members=())
+    if isinstance(type, Array):
+        return replace(type, element=Opaque(""))
     return type
 
 
 def is_text(type: Type) -> bool:
     """Whether this is a pointer to characters of one byte: a C string."""
-    return (
-        isinstance(type, Pointer) and isinstance(type.target, Character) and type.target.size == 1
-    )
+    return isinstance(type, Pointer) and is_char(type.target)
+
+
+def is_char(type: Type | None) -> bool:
+    """Whether this is a character of one byte."""
+    return isinstance(type, Character) and type.size == 1
 
 
 def moved(address: Fetch, offset: int) -> Fetch:
@@ -274,5 +309,4 @@ def _composed(name: str, type: Type, members: list[Value]) -> Value:
     slot = next((m.slot for m in members if m.slot >= 0), -1)
     reasons = {m.reason for m in members}
     reason = reasons.pop() if slot < 0 and len(reasons) == 1 else ""
-    shown = replace(type, element=Opaque("")) if isinstance(type, Array) else bare(type)
-    return Value(name, shown, slot, reason, members=tuple(members) if slot >= 0 else ())
+    return Value(name, bare(type), slot, reason, members=tuple(members) if slot >= 0 else ())

@@ -67,6 +67,10 @@ class TraceObject:
             config.wakeup_bytes = ring_size // 4
             config.generic = specs.generic
             config.texts = specs.texts
+            config.wide = specs.wide
+            config.filtered = specs.filtered
+            config.deferred = specs.deferred
+            config.compared_texts = specs.compared_texts
             config.root = root
             config.follow = follow
             if go:

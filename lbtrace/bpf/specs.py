@@ -35,8 +35,20 @@ RELATIONS = {
     "<=": lib.LBT_LESS | lib.LBT_EQUAL,
     ">": lib.LBT_GREATER,
     ">=": lib.LBT_GREATER | lib.LBT_EQUAL,
+    "startswith": lib.LBT_EQUAL,
+    "lacks": lib.LBT_LESS | lib.LBT_GREATER,
 }
 """The relations of value and operand in which a comparison holds."""
+
+SLOTS = {
+    "pid": lib.LBT_SLOT_PID,
+    "tid": lib.LBT_SLOT_TID,
+    "duration": lib.LBT_SLOT_DURATION,
+    "comm": lib.LBT_SLOT_COMM,
+}
+"""What conditions compare beside fetched values."""
+
+TEXT_SUBJECTS = ("text", "comm")
 
 
 class Specs:
@@ -53,6 +65,16 @@ class Specs:
         self.generic = False
         self.texts = 0
         self.memory = False
+        self.wide = any(
+            max(len(p.fetches), len(p.result_fetches)) > lib.LBT_VALUES for p in plan.probes
+        )
+        self.filtered = any(p.conditions or p.result_conditions for p in plan.probes)
+        self.deferred = any(p.result_conditions for p in plan.probes)
+        self.compared_texts = any(
+            c.subject in ("text", "comm")
+            for p in plan.probes
+            for c in (*p.conditions, *p.result_conditions)
+        )
         self.cookies = [self._cookie(number, probe) for number, probe in enumerate(plan.probes)]
 
     def __len__(self) -> int:
@@ -64,9 +86,13 @@ class Specs:
 
     def _cookie(self, number: int, probe: Probe) -> int:
         delta = probe.site.sp_delta
-        entry = self._add(probe.fetches, probe.conditions, delta, ARGUMENTS[self._machine])
+        deferred = bool(probe.result_conditions)
+        entry = self._add(
+            probe.fetches, probe.conditions, delta, ARGUMENTS[self._machine], deferred
+        )
         moved = delta if probe.kind == "return" else 0
-        after = self._add(probe.result_fetches, (), moved, RESULTS[self._machine])
+        conditions = probe.result_conditions if probe.kind != "entry" else ()
+        after = self._add(probe.result_fetches, conditions, moved, RESULTS[self._machine])
         return number | entry << 32 | after << 48
 
     def _add(
@@ -75,13 +101,14 @@ class Specs:
         conditions: tuple[Condition, ...],
         delta: int,
         registers: tuple[str, ...],
+        deferred: bool = False,
     ) -> int:
-        plain = not conditions and fetches == tuple(map(_register, registers[: len(fetches)]))
-        key = (delta, len(fetches)) if plain else (delta, fetches, conditions)
+        plain = not self.filtered and fetches == tuple(map(_register, registers[: len(fetches)]))
+        key = (delta, len(fetches)) if plain else (delta, fetches, conditions, deferred)
         place = (registers, key)
         if place not in self._numbers:
             self._numbers[place] = len(self._specs)
-            self._specs.append(self._make(fetches, conditions, delta, plain))
+            self._specs.append(self._make(fetches, conditions, delta, plain, deferred))
             if len(self._specs) > 0xFFFF:
                 raise UsageError(
                     "the traced functions need more than 65,535 different kinds of probe",
@@ -95,12 +122,15 @@ class Specs:
         conditions: tuple[Condition, ...],
         delta: int,
         plain: bool,
+        deferred: bool,
     ) -> Any:
         spec = ffi.new("struct lbt_spec *")
         spec.plain = plain
         spec.sp_delta = delta
         spec.fetches = len(fetches)
-        spec.conditions = len(conditions)
+        spec.more = max(0, len(fetches) - lib.LBT_VALUES)
+        spec.filtered = self.filtered
+        spec.deferred = deferred
         texts = [fetch for fetch in fetches if fetch.read in ("string", "bytes")]
         if texts:
             spec.texts = _texts(texts)
@@ -110,12 +140,34 @@ class Specs:
             if fetch.read in ("string", "bytes"):
                 slot.chunk = spec.text_slots.bit_count()
                 spec.text_slots |= 1 << number
+        spec.conditions = len(conditions)
+        compared = list(
+            dict.fromkeys(
+                (c.text, c.operator in ("startswith", "lacks"))
+                for c in conditions
+                if c.subject in TEXT_SUBJECTS
+            )
+        )
+        if len(compared) > lib.LBT_TEXTS or len(conditions) > lib.LBT_CONDITIONS:
+            raise UsageError(
+                f"the filter compares with more than {lib.LBT_TEXTS} texts"
+                f" or more than {lib.LBT_CONDITIONS} times",
+                "use a simpler --where",
+            )
+        for (text, prefix), slot in zip(compared, spec.text, strict=False):
+            ffi.buffer(slot.words)[: len(text)] = text
+            counting = len(text) if prefix else ffi.sizeof(slot.masks)
+            ffi.buffer(slot.masks)[:counting] = b"\xff" * counting
         for slot, condition in zip(spec.condition, conditions, strict=False):
-            slot.slot = condition.slot
+            slot.slot = SLOTS.get(condition.subject, condition.slot)
             slot.relations = RELATIONS[condition.operator]
             slot.is_signed = condition.signed
             slot.group = condition.group
             slot.operand = condition.operand & (1 << 64) - 1
+            if condition.subject in TEXT_SUBJECTS:
+                slot.prefix = condition.operator in ("startswith", "lacks")
+                slot.text = compared.index((condition.text, bool(slot.prefix))) + 1
+                slot.length = len(condition.text)
         self.generic |= not plain
         self.memory |= any(fetch.derefs or fetch.read != "value" for fetch in fetches)
         return spec
@@ -124,8 +176,8 @@ class Specs:
 def _texts(fetches: list[Fetch]) -> int:
     """The smallest ``enum lbt_texts`` that holds these strings and bytes."""
     if any(fetch.limit >= lib.LBT_SMALL_CHUNK for fetch in fetches):
-        return int(lib.LBT_LARGE_1 if len(fetches) == 1 else lib.LBT_LARGE_6)
-    return int({1: lib.LBT_SMALL_1, 2: lib.LBT_SMALL_2}.get(len(fetches), lib.LBT_SMALL_6))
+        return int(lib.LBT_LARGE_1 if len(fetches) == 1 else lib.LBT_LARGE_8)
+    return int({1: lib.LBT_SMALL_1, 2: lib.LBT_SMALL_2}.get(len(fetches), lib.LBT_SMALL_8))
 
 
 def _register(name: str) -> Fetch:
@@ -147,6 +199,10 @@ def _fill(slot: Any, fetch: Fetch, registers: tuple[str, ...]) -> None:
     slot.reg = registers.index(fetch.register) if fetch.base == "register" else 0
     slot.size = fetch.size
     slot.is_signed = fetch.signed
+    if fetch.read in ("value", "integer"):
+        bits = fetch.bit_size or 8 * (fetch.size if fetch.read == "integer" else 8)
+        slot.left = 64 - bits - fetch.bit_offset
+        slot.right = 64 - bits
     slot.derefs = len(fetch.derefs)
     for number, offset in enumerate(fetch.derefs):
         slot.deref[number] = offset

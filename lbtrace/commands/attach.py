@@ -10,8 +10,9 @@ from contextlib import ExitStack
 from typing import IO, Any, BinaryIO, cast, get_args
 
 from lbtrace import process_seccomp
+from lbtrace.arch.fetching import Detail
 from lbtrace.commands.control import signals
-from lbtrace.commands.options import count, natural, seconds, size
+from lbtrace.commands.options import count, natural, seconds, size, whole
 from lbtrace.commands.output import describe, open_output, render
 from lbtrace.commands.progress import Progress
 from lbtrace.errors import UsageError
@@ -20,6 +21,7 @@ from lbtrace.plan import Selection, make_plan
 from lbtrace.process import executable, mapped_file
 from lbtrace.returns import Returns
 from lbtrace.session import BATCH_EVENTS, Options, Session
+from lbtrace.showing import parse
 from lbtrace.sinks import FORMATS, Format, format_for
 from lbtrace.wire import EVENT_SIZE
 
@@ -61,6 +63,27 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         default="auto",
         help="how returns are seen (default: auto)",
     )
+    values = parser.add_argument_group("values")
+    values.add_argument(
+        "--arg",
+        metavar="EXPR",
+        action="append",
+        default=[],
+        help="show this instead: str(arg0), key=node->key, retval (repeatable)",
+    )
+    values.add_argument(
+        "--where", metavar="EXPR", help="only calls for which this holds: arg0 > 5 and retval != 0"
+    )
+    values.add_argument(
+        "--depth", metavar="N", type=whole, default=0, help="follow pointers N deep (default 0)"
+    )
+    values.add_argument(
+        "--strings",
+        metavar="N",
+        type=natural,
+        default=64,
+        help="bytes of a string to show (default 64)",
+    )
     shape = parser.add_argument_group("shape and end")
     shape.add_argument("--max-depth", metavar="N", type=natural, help="show calls less than N deep")
     shape.add_argument("--duration", metavar="TIME", type=seconds, help="end after 10s, 500ms, 2m")
@@ -99,7 +122,15 @@ def run(args: argparse.Namespace) -> int:
     target, path = _target(args)
     chosen = format_for(args.format, args.output)
     hazard = process_seccomp.hazard(target)
-    selection = Selection(tuple(args.func), args.args, args.returns, args.force, hazard)
+    selection = Selection(
+        tuple(args.func),
+        args.args,
+        args.returns,
+        args.force,
+        hazard,
+        detail=Detail(args.depth, args.strings),
+        request=parse(args.arg, args.where or ""),
+    )
     plan = make_plan(path, selection)
     if not args.quiet:
         _say(plan.notes)

@@ -17,6 +17,7 @@ from lbtrace.model import Function, Site, Value
 from lbtrace.plan import Placer, Traced, describe
 from lbtrace.plan_go import GoPlan
 from lbtrace.returns import keeps_address
+from lbtrace.showing import Showing
 
 HELP = "functions of a binary, with their signatures"
 
@@ -62,7 +63,7 @@ def run(args: argparse.Namespace) -> int:
     architecture = arch.of(image.machine)
     go = GoPlan(image, table.go) if table.go else None
     if args.func or len(chosen) <= TYPED_LIMIT:
-        traced, _ = describe(image, architecture, chosen, None, go)
+        traced, _ = describe(image, architecture, chosen, Showing(), go)
     else:
         plain = arch.Passing()
         traced = [Traced(function, plain) for function in chosen]

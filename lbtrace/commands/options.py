@@ -16,6 +16,13 @@ def natural(text: str) -> int:
     return int(text)
 
 
+def whole(text: str) -> int:
+    """A whole number from 0 on."""
+    if not text.isascii() or not text.isdigit():
+        raise ArgumentTypeError(f"{text!r} is not a whole number")
+    return int(text)
+
+
 def count(text: str) -> int | None:
     """``none`` (0), ``auto`` (None) or a whole number."""
     if text in ("none", "auto"):

@@ -18,9 +18,9 @@ from typing import Any
 
 import msgspec
 
-from lbtrace.model import Address, Call, Datum, Loss, Plan, Summary, Thread
+from lbtrace.model import Address, Call, Datum, Loss, Plan, Summary, Text, Thread
 from lbtrace.sinks.base import Sink, lane
-from lbtrace.values import text
+from lbtrace.values import characters, text
 
 _HELD = 1024
 """How many events are written together, about: entries look whether it is time."""
@@ -135,4 +135,6 @@ def _value(datum: Datum) -> str:
         return "true" if datum else "false"
     if isinstance(datum, Address):
         return f'"{datum:#x}"'
+    if isinstance(datum, Text) and not datum.cut:
+        return dumps(characters(datum))
     return dumps(text(datum))

@@ -9,7 +9,8 @@ reader that turns them into doubles loses digits), truth values true and
 false, characters and text strings (bytes that are not UTF-8 lone surrogates
 from U+DC80 on), addresses strings in hexadecimal, records objects, arrays
 arrays. A value that could not be read is null, with its reason beside it in
-``unreadable``.
+``unreadable``. Text that was cut has its true length in bytes beside it, in
+``length``; null where nobody knows it.
 
 A loss: ``{"type": "loss", "pid", "tid", "depth", "time", "count"}``.
 
@@ -109,6 +110,8 @@ def json_value(datum: Datum) -> str:
         return f'"{datum:#x}"'
     if isinstance(datum, Unreadable):
         return f'null,"unreadable":{dumps(datum.reason)}'
+    if isinstance(datum, Text) and datum.cut:
+        return f'{dumps(_plain(datum))},"length":{dumps(datum.length)}'
     return dumps(_plain(datum))
 
 

@@ -12,11 +12,24 @@ from __future__ import annotations
 
 import re
 from functools import lru_cache
+from math import isfinite, isnan
 from typing import Any
 
-from lbtrace.model import Call, Char, Datum, Loss, Plan, Summary
+from lbtrace.model import (
+    Call,
+    Char,
+    Constant,
+    Datum,
+    Elements,
+    Fields,
+    Loss,
+    Plan,
+    Referent,
+    Summary,
+    Text,
+)
 from lbtrace.sinks.base import Sink, lane
-from lbtrace.values import text
+from lbtrace.values import characters, text
 
 COLUMNS = 79
 """The default of ``pretty-print-columns``."""
@@ -98,9 +111,63 @@ _NAMED_CHARS = {
 }
 
 
-def _write(datum: Datum) -> str:
+# The escapes of strings that both the reader and `print` know.
+_ESCAPES = {
+    **{"\a": "\\a", "\b": "\\b", "\t": "\\t", "\n": "\\n", "\v": "\\v", "\f": "\\f"},
+    **{"\r": "\\r", "\x1b": "\\e", '"': '\\"', "\\": "\\\\"},
+}
+
+
+def _string(datum: Text) -> str:
+    """A string; a byte string where it is not UTF-8; ``…`` behind one that was cut."""
+    text = characters(datum)
+    mark = "…" if datum.cut else ""
+    if any(0xDC80 <= ord(c) <= 0xDCFF for c in text):
+        inside = "".join(
+            _ESCAPES.get(chr(b)) or (chr(b) if 32 <= b < 127 else f"\\{b:03o}") for b in datum.data
+        )
+        return f'#"{inside}"{mark}'
+    return '"' + "".join(_ESCAPES.get(c) or _char_in_string(c) for c in text) + f'"{mark}'
+
+
+def _char_in_string(char: str) -> str:
+    if char.isprintable():
+        return char
+    return f"\\u{ord(char):04X}" if ord(char) < 0x10000 else f"\\U{ord(char):08X}"
+
+
+# Python pads exponents to two digits.
+_EXPONENT = re.compile(r"e([+-])0?(\d+)")
+
+
+def _float(number: float) -> str:
+    if isfinite(number):
+        return _EXPONENT.sub(r"e\1\2", repr(number))
+    return "+nan.0" if isnan(number) else "+inf.0" if number > 0 else "-inf.0"
+
+
+def _composed(datum: Fields | Elements | Referent) -> str:
+    """A transparent structure, a vector, or what a pointer leads to in a box."""
+    if isinstance(datum, Fields):
+        fields = " ".join(_write(field.value) for field in datum.fields)
+        return f"({_symbol(datum.type or 'struct')} {fields})"
+    if isinstance(datum, Referent):
+        return _write(datum.value)
+    elements = [_write(e) for e in datum.elements] + ["…"] * (datum.more > 0)
+    return f"(vector {' '.join(elements)})"
+
+
+def _write(datum: Datum) -> str:  # noqa: PLR0911
     if type(datum) is int:
         return str(datum)
+    if isinstance(datum, Text):
+        return _string(datum)
+    if isinstance(datum, Constant):
+        return "'" + _symbol(datum)
+    if isinstance(datum, float):
+        return _float(datum)
+    if isinstance(datum, Fields | Elements | Referent):
+        return _composed(datum)
     if datum is None:
         return "#<void>"
     if isinstance(datum, bool):

@@ -108,7 +108,12 @@ class Tree(Sink):
 
     def _head(self, call: Call) -> str:
         if self._typed[call.probe]:
-            args = ", ".join([f"{arg.name}={text(arg.value)}" for arg in call.args])
+            args = ", ".join(
+                [
+                    f"{arg.name}={text(arg.value)}" if arg.name.isidentifier() else text(arg.value)
+                    for arg in call.args
+                ]
+            )
         else:  # the names would be invented
             args = ", ".join([text(arg.value) for arg in call.args])
         return f"{self._indent(call.depth)}{self._name(call)}({args})"

@@ -68,10 +68,10 @@ def test_args_overrides_the_number(build, debug):
     )
 
 
-def test_at_most_six_values(build):
-    made = make_plan(build("-g"), Selection(("integers",)))
-    assert len(made.probes[0].fetches) == 6
-    assert any("6 arguments" in note for note in made.notes)
+def test_at_most_sixteen_values(build):
+    made = make_plan(build("-g"), Selection(("integers",), args=20))
+    assert len(made.probes[0].fetches) == 16
+    assert any("16 values" in note for note in made.notes)
 
 
 def test_returns_can_be_left_out(build):

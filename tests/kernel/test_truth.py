@@ -36,8 +36,7 @@ def traced(text: str) -> dict[tuple[int, int], list[list[str]]]:
         if name == "traced_kinds":
             values[2] = "(nil)" if values[2] == "0x0" else values[2]
         result = "void" if name == "traced_nothing" else word(record["result"])
-        # traced_seven notes six, which is what an event carries.
-        words = [word(value) for value in values[:6]]
+        words = [word(value) for value in values]
         seen[record["pid"], record["tid"]].append([name, result, *words])
     return seen
 

@@ -106,7 +106,7 @@ TRACED long traced_seven(long a, long b, long c, long d, long e, long f, long g)
 {
 	long result = a + b + c + d + e + f + g;
 
-	note("traced_seven %ld %ld %ld %ld %ld %ld %ld\n", result, a, b, c, d, e, f);
+	note("traced_seven %ld %ld %ld %ld %ld %ld %ld %ld\n", result, a, b, c, d, e, f, g);
 	return result;
 }
 

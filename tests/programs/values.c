@@ -32,7 +32,7 @@ int main(void)
 	take_string("", 0);
 	take_string("fest and more", 4);
 	take_string(long_text, 10000);
-	take_string((const char *)16, 4);
+	take_string((const char *)0x8000, 4);
 	take_node(&first, 1);
 	take_node(&second, 2);
 	take_node(NULL, 3);

@@ -1,0 +1,380 @@
+"""The language of ``--arg`` and ``--where``: text to a tree.
+
+::
+
+    argument   = [NAME "="] sum
+    condition  = conjunction {"or" conjunction}
+    conjunction = negation {"and" negation}
+    negation   = "not" negation | "(" condition ")" | comparison
+    comparison = sum [("==" | "!=" | "<" | "<=" | ">" | ">=" | "startswith") sum]
+    sum        = unary {("+" | "-") unary}
+    unary      = ("*" | "-") unary | "(" type ")" unary | postfix
+    postfix    = primary {"->" NAME | "." NAME | "[" NUMBER "]"}
+    primary    = NUMBER [unit] | STRING | CHARACTER | NAME | "(" sum ")"
+               | "reg" "(" STRING ")" | "str" "(" sum ["," sum] ")"
+               | "buf" "(" sum "," sum ")"
+    type       = words of a C type {"*"}
+
+``&&``, ``||`` and ``!`` are other spellings of ``and``, ``or`` and ``not``.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Literal, TypeAlias, TypeVar, cast
+
+from msgspec import Struct
+
+from lbtrace.expressions.tree import (
+    Cast,
+    Comparison,
+    Dereference,
+    Field,
+    Junction,
+    Name,
+    Negation,
+    Negative,
+    Node,
+    Number,
+    Operator,
+    Quoted,
+    Register,
+    Sum,
+    Test,
+    TextOf,
+    Unclear,
+    Wanted,
+)
+from lbtrace.model import Boolean, Character, Float, Integer, Pointer, Type
+
+DEPTH = 50
+"""Parentheses, operators and the like that may stand inside each other."""
+
+
+Kind: TypeAlias = Literal["number", "name", "string", "character", "sign", "end"]
+
+_TOKEN = re.compile(
+    r"""\s*(?:
+        (?P<number>0[xX][0-9a-fA-F]+|\d+(?:\.\d+)?)(?P<unit>ns|us|ms|s)?(?![\w.])
+      | (?P<name>[A-Za-z_]\w*)
+      | (?P<string>"(?:[^"\\]|\\.)*")
+      | (?P<character>'(?:[^'\\]|\\.[0-9a-fA-F]{0,2})')
+      | (?P<sign>->|==|!=|<=|>=|&&|\|\||[-+*.,()\[\]<>=!])
+      )""",
+    re.VERBOSE,
+)
+_KINDS: tuple[Kind, ...] = ("number", "name", "string", "character", "sign")
+_RESERVED = frozenset({"and", "or", "not", "startswith"})
+_UNITS = {"ns": 1, "us": 1000, "ms": 1_000_000, "s": 1_000_000_000}
+_OPERATORS = ("==", "!=", "<=", ">=", "<", ">", "startswith")
+_WORDS = {"&&": "and", "||": "or", "!": "not"}
+_ESCAPES = {
+    **{"n": "\n", "t": "\t", "r": "\r", "0": "\0", "a": "\a", "b": "\b", "f": "\f", "v": "\v"},
+    "e": "\x1b",
+}
+
+_FIXED: dict[str, Type] = {
+    **{f"int{8 * n}_t": Integer(f"int{8 * n}_t", n, True) for n in (1, 2, 4, 8)},
+    **{f"uint{8 * n}_t": Integer(f"uint{8 * n}_t", n, False) for n in (1, 2, 4, 8)},
+    "size_t": Integer("size_t", 8, False),
+    "ssize_t": Integer("ssize_t", 8, True),
+    "uintptr_t": Integer("uintptr_t", 8, False),
+    "intptr_t": Integer("intptr_t", 8, True),
+    "bool": Boolean("bool", 1),
+    "_Bool": Boolean("_Bool", 1),
+    "float": Float("float", 4),
+    "double": Float("double", 8),
+}
+_INTEGER_WORDS = frozenset({"signed", "unsigned", "char", "short", "int", "long"})
+_QUALIFIERS = frozenset({"const", "volatile"})
+_TYPE_WORDS = _INTEGER_WORDS | _QUALIFIERS | {"void", *_FIXED}
+
+
+def argument(source: str) -> Wanted:
+    """An ``--arg``. Raises `UsageError` that points at the character."""
+    return _whole("--arg", source, _Parser.wanted)
+
+
+def condition(source: str) -> Test:
+    """A ``--where``. Raises `UsageError` that points at the character."""
+    return _whole("--where", source, _Parser.test)
+
+
+_Parsed = TypeVar("_Parsed")
+
+
+def _whole(option: str, source: str, parse: Callable[[_Parser], _Parsed]) -> _Parsed:
+    try:
+        parser = _Parser(source)
+        parsed = parse(parser)
+        parser.end()
+        return parsed
+    except Unclear as error:
+        raise error.error(option, source) from None
+
+
+class _Token(Struct, frozen=True):
+    at: int
+    kind: Kind
+    text: str
+    unit: str = ""
+
+
+def _tokens(source: str) -> list[_Token]:
+    found: list[_Token] = []
+    position, end = 0, len(source.rstrip())
+    while position < end:
+        match = _TOKEN.match(source, position)
+        if match is None:
+            at = end - len(source[position:end].lstrip())
+            what = (
+                "a string without end" if source[at] in "\"'" else f"{source[at]!r} means nothing"
+            )
+            raise Unclear(at, f"{what} here")
+        kind = next(k for k in _KINDS if match[k] is not None)
+        word = match[kind]
+        at, position = match.start(kind), match.end()
+        if word in _WORDS:
+            kind, word = "name", _WORDS[word]
+        found.append(_Token(at, kind, word, match["unit"] or ""))
+    found.append(_Token(end, "end", ""))
+    return found
+
+
+class _Parser:
+    """Recursive descent: a method a rule of the grammar above."""
+
+    def __init__(self, source: str) -> None:
+        self._source = source
+        self._tokens = _tokens(source)
+        self._next = 0
+        self._depth = 0
+
+    # ------------------------------------------------------------------ rules
+
+    def wanted(self) -> Wanted:
+        name = ""
+        if self._token.kind == "name" and self._tokens[self._next + 1].text == "=":
+            name = self._take().text
+            self._take()
+        start = self._token.at
+        node = self.sum()
+        return Wanted(self._source, name or self._source[start : self._token.at].strip(), node)
+
+    def test(self) -> Test:
+        return self._joined("or", lambda: self._joined("and", self._negation))
+
+    def _joined(self, word: Literal["and", "or"], part: Callable[[], Test]) -> Test:
+        parts = [part()]
+        while self._accept(word):
+            parts.append(part())
+        return parts[0] if len(parts) == 1 else Junction(word, tuple(parts))
+
+    def _negation(self) -> Test:
+        with self._deeper():
+            if self._accept("not"):
+                return Negation(self._negation())
+            if self._token.text == "(" and (grouped := self._grouped()) is not None:
+                return grouped
+            return self._comparison()
+
+    def _grouped(self) -> Test | None:
+        """A condition in parentheses; None where they belong to a value."""
+        start = self._next
+        self._take()
+        try:
+            inner = self.test()
+            self._expect(")")
+        except Unclear:
+            self._next = start
+            return None
+        if self._token.kind == "end" or self._token.text in ("and", "or", ")"):
+            return inner
+        self._next = start
+        return None
+
+    def _comparison(self) -> Test:
+        at, left = self._token.at, self.sum()
+        if self._token.text not in _OPERATORS or self._token.kind == "string":
+            return Comparison(at, "!=", left, Number(at, 0))
+        operator = self._take()
+        return Comparison(operator.at, cast(Operator, operator.text), left, self.sum())
+
+    def sum(self) -> Node:
+        with self._deeper():
+            node = self._unary()
+            while self._token.kind == "sign" and self._token.text in "+-":
+                sign = self._take()
+                right = self._unary()
+                node = Sum(sign.at, node, right if sign.text == "+" else Negative(sign.at, right))
+            return node
+
+    def _unary(self) -> Node:
+        with self._deeper():
+            token = self._token
+            if self._accept("*"):
+                return Dereference(token.at, self._unary())
+            if self._accept("-"):
+                return Negative(token.at, self._unary())
+            if token.text == "(" and self._tokens[self._next + 1].text in _TYPE_WORDS:
+                self._take()
+                type = self._type()
+                self._expect(")")
+                return Cast(token.at, type, self._unary())
+            return self._postfix()
+
+    def _postfix(self) -> Node:
+        node = self._primary()
+        while self._token.kind == "sign":
+            token = self._token
+            if self._accept("->"):
+                node = Field(self._token.at, Dereference(token.at, node), self._word())
+            elif self._accept("."):
+                node = Field(self._token.at, node, self._word())
+            elif self._accept("["):
+                node = Dereference(token.at, node, self._index())
+                self._expect("]")
+            else:
+                break
+        return node
+
+    def _primary(self) -> Node:
+        token = self._take()
+        if token.kind == "number":
+            return Number(token.at, self._number(token))
+        if token.kind == "string":
+            return Quoted(token.at, self._unescaped(token))
+        if token.kind == "character":
+            return Number(token.at, self._unescaped(token)[0])
+        if token.text == "(":
+            node = self.sum()
+            self._expect(")")
+            return node
+        if token.kind == "name" and self._token.text == "(":
+            return self._function(token)
+        if token.kind == "name" and token.text not in _RESERVED:
+            return Name(token.at, token.text)
+        found = repr(token.text) if token.kind != "end" else "nothing"
+        raise Unclear(token.at, f"a value is expected, not {found}")
+
+    def _function(self, token: _Token) -> Node:
+        self._take()
+        if token.text == "reg":
+            name = self._take()
+            if name.kind != "string":
+                raise Unclear(name.at, "reg() wants a register's name", 'write reg("ax")')
+            self._expect(")")
+            return Register(name.at, self._unescaped(name).decode(errors="replace"))
+        if token.text not in ("str", "buf"):
+            raise Unclear(token.at, f"{token.text}() is not known", "there are str, buf and reg")
+        start = self.sum()
+        length = self.sum() if self._accept(",") else None
+        if length is None and token.text == "buf":
+            raise Unclear(self._token.at, "buf() wants a length", "write buf(arg0, 16)")
+        self._expect(")")
+        return TextOf(token.at, start, length)
+
+    def _type(self) -> Type:
+        """The type named next, behind whose name stars may follow."""
+        at, words = self._token.at, []
+        while self._token.text in _TYPE_WORDS:
+            words.append(self._take().text)
+        words = [word for word in words if word not in _QUALIFIERS]
+        type: Type | None = _FIXED.get(words[0]) if len(words) == 1 else None
+        if type is None and words and set(words) <= _INTEGER_WORDS:
+            type = _integer(words)
+        if type is None and words != ["void"]:
+            raise Unclear(at, f"{' '.join(words)} is no type that is known here")
+        while self._accept("*"):
+            space = "" if type is not None and type.name.endswith("*") else " "  # type: ignore[union-attr]
+            name = f"{type.name if type else 'void'}{space}*"  # type: ignore[union-attr]
+            type = Pointer(name, 8, type)
+        if type is None:
+            raise Unclear(at, "void has no values", "write (void *)")
+        return type
+
+    # ----------------------------------------------------------------- tokens
+
+    @property
+    def _token(self) -> _Token:
+        return self._tokens[self._next]
+
+    def _take(self) -> _Token:
+        token = self._token
+        if token.kind != "end":
+            self._next += 1
+        return token
+
+    def _accept(self, text: str) -> bool:
+        if self._token.text == text and self._token.kind in ("sign", "name"):
+            self._next += 1
+            return True
+        return False
+
+    def _expect(self, text: str) -> None:
+        if not self._accept(text):
+            found = f", not {self._token.text!r}" if self._token.text else ""
+            raise Unclear(self._token.at, f"{text!r} is expected here{found}")
+
+    def end(self) -> None:
+        if self._token.kind != "end":
+            raise Unclear(self._token.at, f"{self._token.text!r} is not expected here")
+
+    def _word(self) -> str:
+        token = self._take()
+        if token.kind != "name":
+            raise Unclear(token.at, "the name of a member is expected here")
+        return token.text
+
+    def _index(self) -> int:
+        negative = self._accept("-")
+        token = self._take()
+        if token.kind != "number":
+            raise Unclear(token.at, "only a number can be an index")
+        return -self._number(token) if negative else self._number(token)
+
+    def _number(self, token: _Token) -> int:
+        if "." in token.text or token.unit:
+            if not token.unit:
+                raise Unclear(
+                    token.at, "only times have decimals", "write 1.5ms, or a whole number"
+                )
+            return round(float(token.text) * _UNITS[token.unit])
+        return int(token.text, 0) if token.text[:2] in ("0x", "0X") else int(token.text)
+
+    def _unescaped(self, token: _Token) -> bytes:
+        def replaced(match: re.Match[str]) -> str:
+            if match[1]:
+                return chr(int(match[1], 16) | (0xDC00 if int(match[1], 16) > 0x7F else 0))
+            return _ESCAPES.get(match[2], match[2])
+
+        text = re.sub(r"\\(?:x([0-9a-fA-F]{2})|(.))", replaced, token.text[1:-1])
+        raw = text.encode("utf-8", "surrogateescape")
+        if token.kind == "character" and len(raw) != 1:
+            raise Unclear(token.at, "a character is one byte", "compare longer text with strings")
+        return raw
+
+    @contextmanager
+    def _deeper(self) -> Iterator[None]:
+        self._depth += 1
+        if self._depth > DEPTH:
+            raise Unclear(self._token.at, "too deeply nested")
+        try:
+            yield
+        finally:
+            self._depth -= 1
+
+
+def _integer(words: list[str]) -> Type | None:
+    """The integer that words such as ``unsigned long`` name."""
+    signed = "unsigned" not in words
+    rest = [word for word in words if word not in ("signed", "unsigned", "int")]
+    size = {"": 4, "char": 1, "short": 2, "long": 8, "long long": 8}.get(" ".join(rest))
+    if size is None:
+        return None
+    name = " ".join(words)
+    if rest == ["char"] and len(words) == 1:
+        return Character(name, 1, True)
+    return Integer(name, size, signed)

@@ -1,0 +1,94 @@
+"""Which values of a function are shown, and what its probe fetches for them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from msgspec import Struct
+
+from lbtrace.arch import SHALLOW, Architecture, Passing
+from lbtrace.arch.fetching import Detail
+from lbtrace.model import LONG, Formal, Prototype, Scalar
+
+if TYPE_CHECKING:
+    from lbtrace.expressions.tree import Request
+
+VALUES = 16
+"""Values a probe fetches: ``LBT_FETCHES`` in bpf_src/lbtrace.h."""
+
+REGISTER_ARGUMENTS = 6
+"""Arguments that expressions may name where debug information declares fewer."""
+
+
+class Showing(Struct, frozen=True):
+    """What the user wants to see.
+
+    ``args`` is the number of arguments shown; None means those of the
+    prototype, or one without debug information. ``detail`` says how much is
+    read of a value. A ``request`` has values to show instead, or a filter.
+    """
+
+    args: int | None = None
+    detail: Detail = SHALLOW
+    request: Request | None = None
+
+
+def parse(arguments: Sequence[str], where: str) -> Request | None:
+    """What ``--arg`` and ``--where`` ask for; None where they ask for nothing.
+
+    Raises `UsageError` that points at the character that is wrong.
+    """
+    if not arguments and not where:
+        return None
+    from lbtrace.expressions import syntax  # late: most traces need none
+    from lbtrace.expressions.tree import Request
+
+    wanted = tuple(syntax.argument(source) for source in arguments)
+    return Request(wanted, syntax.condition(where) if where else None, where)
+
+
+def passing(architecture: Architecture, prototype: Prototype | None, wish: Showing) -> Passing:
+    """How the values of a function travel, as far as they are wanted.
+
+    Raises `UsageError` where an expression names what the function does not have.
+    """
+    if prototype is None:
+        prototype = sized(Prototype((), long("")), 1 if wish.args is None else wish.args)
+    prototype = sized(prototype, wish.args)
+    if wish.request is None:
+        return architecture.passing(prototype, VALUES, wish.detail)
+    from lbtrace.expressions import binding  # late: most traces need none
+
+    shown = len(prototype.parameters)
+    wider = sized(prototype, max(shown, REGISTER_ARGUMENTS))
+    return binding.bind(
+        wish.request,
+        wider,
+        architecture.places(wider),
+        shown,
+        architecture.REGISTERS,
+        binding.Bounds(VALUES, wish.detail),
+    )
+
+
+def depth(wish: Showing) -> int:
+    """How many pointers are followed, at most."""
+    if wish.request is None:
+        return wish.detail.depth
+    from lbtrace.expressions import binding
+
+    return max(wish.detail.depth, binding.depth(wish.request))
+
+
+def long(name: str) -> Formal:
+    """What is assumed where nothing is declared."""
+    return Formal(name, LONG, LONG.size, (Scalar(0, LONG.size, "integer"),))
+
+
+def sized(prototype: Prototype, count: int | None) -> Prototype:
+    """``prototype`` with ``count`` parameters; those it does not declare are integers."""
+    if count is None:
+        return prototype
+    extra = tuple(long(f"arg{n}") for n in range(len(prototype.parameters), count))
+    return Prototype((*prototype.parameters[:count], *extra), prototype.result)
