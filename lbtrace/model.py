@@ -105,6 +105,25 @@ class String(Struct, frozen=True, tag="string"):
     length: int = -1
 
 
+class Slice(Struct, frozen=True, tag="slice"):
+    """A slice of Go: where its elements are, their number, and how many have room."""
+
+    name: str
+    element: Type
+    size: int = 24
+
+
+class Interface(Struct, frozen=True, tag="interface"):
+    """An interface value of Go: what tells its dynamic type, and the value.
+
+    ``static`` says that there is no method table in between (``any``).
+    """
+
+    name: str
+    static: bool
+    size: int = 16
+
+
 class Void(Struct, frozen=True, tag="void"):
     """The result of a function that returns nothing."""
 
@@ -125,6 +144,8 @@ Type: TypeAlias = (
     | Record
     | Array
     | String
+    | Slice
+    | Interface
     | Void
     | Opaque
 )
@@ -147,9 +168,15 @@ class Fetch(Struct, frozen=True):
     loaded and the member is added. Last, ``read`` says what the result is:
     the ``value`` itself, an ``integer`` of ``size`` bytes in memory there, a
     NUL-terminated ``string`` there, or ``bytes`` there, ``length_from`` being
+<<<<<<< theirs
+    the slot that holds their number, or that of units of ``scale`` bytes.
+    Strings and bytes are cut at ``limit``. If they are ``optional``, it is no
+    loss that they cannot be read.
+=======
     the slot that holds their number. Strings and bytes are cut at ``limit``.
     Of a value or an integer only ``bit_size`` bits from ``bit_offset`` on
     count, if given; they are extended by their sign where ``signed``.
+>>>>>>> values
     """
 
     base: Literal["register", "stack", "constant"] = "register"
@@ -161,8 +188,13 @@ class Fetch(Struct, frozen=True):
     signed: bool = False
     limit: int = 0
     length_from: int = -1
+<<<<<<< theirs
+    scale: int = 1
+    optional: bool = False
+=======
     bit_offset: int = 0
     bit_size: int = 0
+>>>>>>> values
 
 
 class Condition(Struct, frozen=True):
@@ -344,12 +376,14 @@ class GoLayout(Struct, frozen=True):
     ``g`` says where the pointer to the running goroutine's ``runtime.g`` is:
     in its ``register`` (r14 from Go 1.17 on, x28 on arm64) or in the word
     below the ``thread`` pointer (amd64, every version). ``goid`` and
-    ``stack_high`` are the offsets of ``g.goid`` and ``g.stack.hi``.
+    ``stack_high`` are the offsets of ``g.goid`` and ``g.stack.hi``. ``types``
+    are the names of the program's types by their hash, in two tuples alike.
     """
 
     g: Literal["register", "thread"]
     goid: int
     stack_high: int = 8
+    types: tuple[tuple[int, ...], tuple[str, ...]] = ((), ())
 
 
 class Plan(Struct, frozen=True):

@@ -207,5 +207,7 @@ def _fill(slot: Any, fetch: Fetch, registers: tuple[str, ...]) -> None:
     for number, offset in enumerate(fetch.derefs):
         slot.deref[number] = offset
     slot.length_from = fetch.length_from if fetch.length_from >= 0 else 0xFF
+    slot.scale = fetch.scale
+    slot.optional = fetch.optional
     slot.limit = fetch.limit
     slot.offset = fetch.offset
