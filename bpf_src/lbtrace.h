@@ -122,15 +122,11 @@ struct lbt_fetch {
 	__u8 chunk;	  /* of a string or bytes: which */
 	__u32 limit;	  /* of strings and bytes */
 	__s32 deref[LBT_DEREFS];
-<<<<<<< theirs
-	__u16 scale;	  /* bytes that each unit of length_from's value stands for */
-	__u8 optional;	  /* a fault is no loss */
-	__u8 pad;
-=======
 	__u8 left;	  /* shifts */
 	__u8 right;
-	__u16 pad;
->>>>>>> values
+	__u16 scale;	  /* bytes that each unit of length_from's value stands for */
+	__u8 optional;	  /* a fault is no loss */
+	__u8 pad[7];
 	__s64 offset;
 };
 

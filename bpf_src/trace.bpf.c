@@ -431,11 +431,7 @@ static __always_inline long copy_text(const struct lbt_fetch *f, const __u64 *va
 		}
 		length = got == size ? 0xffffffff : (__u64)got;
 	} else {
-<<<<<<< theirs
-		length = slot < LBT_VALUES ? e->values[slot] * f->scale : size;
-=======
-		length = slot < many ? values[slot] : size;
->>>>>>> values
+		length = slot < many ? values[slot] * f->scale : size;
 		if (length < size)
 			size = length;
 		got = read_user(to, size, from) ? -1 : (long)size;
@@ -468,11 +464,7 @@ static __always_inline void copy_texts(struct lbt_event *e, __u64 *values,
 			value = ~0ULL; /* there is no address */
 		} else if (copy_text(f, values, blob + place * chunk, chunk, &value)) {
 			e->faults |= 1 << i;
-<<<<<<< theirs
-			if (value && !f->optional)
-=======
-			if (value >= 4096) /* not the null pointer, or a member of nothing */
->>>>>>> values
+			if (value >= 4096 && !f->optional) /* not a member of nothing */
 				count(LBT_STRING_FAULT);
 		}
 		values[i] = value;

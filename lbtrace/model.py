@@ -168,15 +168,11 @@ class Fetch(Struct, frozen=True):
     loaded and the member is added. Last, ``read`` says what the result is:
     the ``value`` itself, an ``integer`` of ``size`` bytes in memory there, a
     NUL-terminated ``string`` there, or ``bytes`` there, ``length_from`` being
-<<<<<<< theirs
     the slot that holds their number, or that of units of ``scale`` bytes.
     Strings and bytes are cut at ``limit``. If they are ``optional``, it is no
-    loss that they cannot be read.
-=======
-    the slot that holds their number. Strings and bytes are cut at ``limit``.
-    Of a value or an integer only ``bit_size`` bits from ``bit_offset`` on
-    count, if given; they are extended by their sign where ``signed``.
->>>>>>> values
+    loss that they cannot be read. Of a value or an integer only ``bit_size``
+    bits from ``bit_offset`` on count, if given; they are extended by their
+    sign where ``signed``.
     """
 
     base: Literal["register", "stack", "constant"] = "register"
@@ -188,13 +184,10 @@ class Fetch(Struct, frozen=True):
     signed: bool = False
     limit: int = 0
     length_from: int = -1
-<<<<<<< theirs
-    scale: int = 1
-    optional: bool = False
-=======
     bit_offset: int = 0
     bit_size: int = 0
->>>>>>> values
+    scale: int = 1
+    optional: bool = False
 
 
 class Condition(Struct, frozen=True):
