@@ -105,4 +105,5 @@ def run(name: str) -> bool:
 
 
 if __name__ == "__main__":
-    sys.exit(not all([run(name) for name in sys.argv[1:] or SUITES]))
+    outcomes = [run(name) for name in sys.argv[1:] or SUITES]
+    sys.exit(not all(outcomes))
