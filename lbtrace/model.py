@@ -400,10 +400,12 @@ class Plan(Struct, frozen=True):
 
 class Target(Struct, frozen=True):
     """Which processes are traced: one (``pid``), one that is started
-    (``command``) with the children it forks, or all that run the binary."""
+    (``command``) with the children it forks, or all that run the binary.
+    With ``follow`` those that ``pid`` forks are traced too."""
 
     pid: int = 0
     command: tuple[str, ...] = ()
+    follow: bool = False
 
 
 # ------------------------------------------------------------------- the events
@@ -451,6 +453,7 @@ class Thread(Struct, frozen=True):
 
     ``life`` is another number where the kernel gave the same ``tid`` to a new
     thread, and where the process executed another program; 0 if not known.
+    ``inside`` is its number in a pid namespace of its own, 0 if it has none.
     """
 
     pid: int
@@ -458,6 +461,7 @@ class Thread(Struct, frozen=True):
     name: str
     time: int = 0
     life: int = 0
+    inside: int = 0
 
 
 class Batch(Struct):

@@ -14,10 +14,11 @@ from types import TracebackType
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from lbtrace.errors import UsageError
-from lbtrace.model import Batch, Losses, Plan, Target
-from lbtrace.process import Child, open_pid
+from lbtrace.model import Batch, Losses, Plan, Target, Thread
+from lbtrace.process import Child, number_inside, open_pid
 from lbtrace.wire import EVENT_SIZE, losses
 
 if TYPE_CHECKING:
@@ -91,7 +92,7 @@ class Session:
             if self.mode == "plain":
                 _raise_open_files()
             specs = Specs(self.plan)
-            follow = ("forked", "exited") if self.child else ()
+            follow = ("forked", "exited") if self.child or self.target.follow else ()
             shared = links.programs(self.mode, self.plan.probes) if kernel.cookie else {}
             self._object = TraceObject(
                 specs,
@@ -112,9 +113,10 @@ class Session:
             held.callback(self._links.close)
             for program in follow:
                 self._links.attach_tracepoint(self._object, program)
-            # The children of a command are traced too, so its probes are in every
-            # process and the program looks whose hit it is.
-            self._links.attach(self._object, self.plan, specs.cookies, self.mode, self.target.pid)
+            # Where children are traced too, the probes are in every process and the
+            # program looks whose hit it is.
+            pid = 0 if follow else self.target.pid
+            self._links.attach(self._object, self.plan, specs.cookies, self.mode, pid)
             self._resources = held.pop_all()
         return self
 
@@ -192,6 +194,8 @@ class Session:
         take events one by one as they come, at the traced program's expense.
         """
         while len(backlog) < BACKLOG_BATCHES and (batch := self._reader.drain()):
+            if batch.threads:
+                batch.threads = tuple(map(_with_inside, batch.threads))
             backlog.append(batch)
             if len(batch.events) < BATCH_EVENTS * EVENT_SIZE:
                 break
@@ -205,6 +209,11 @@ class Session:
 def _cut(batch: Batch, events: int) -> Batch:
     """At most ``events`` of a batch; bytes that accompany later ones are harmless."""
     return Batch(batch.events[: events * EVENT_SIZE], batch.blobs, batch.threads)
+
+
+def _with_inside(thread: Thread) -> Thread:
+    inside = number_inside(thread.pid, thread.tid)
+    return replace(thread, inside=inside) if inside else thread
 
 
 def _raise_open_files() -> None:

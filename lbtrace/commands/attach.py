@@ -48,6 +48,9 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         "--binary", metavar="PATH", help="program or library; a bare name is looked up"
     )
     what.add_argument("--pid", metavar="PID", type=natural, help="only this process")
+    what.add_argument(
+        "--follow", action="store_true", help="with --pid: also the processes it forks"
+    )
     which = parser.add_argument_group("which functions")
     which.add_argument(
         "--func",
@@ -167,7 +170,7 @@ def _target(args: argparse.Namespace) -> tuple[Target, str]:
         return Target(command=tuple(args.command)), args.binary or args.command[0]
     if args.pid:
         path = mapped_file(args.pid, args.binary) if args.binary else executable(args.pid)
-        return Target(pid=args.pid), path
+        return Target(pid=args.pid, follow=args.follow), path
     if args.binary:
         return Target(), args.binary
     raise UsageError(

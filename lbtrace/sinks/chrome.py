@@ -41,10 +41,11 @@ class Chrome(Sink):
         self._separator = '{"traceEvents":[\n'
 
     def thread(self, thread: Thread) -> None:
-        self._name("thread_name", thread.pid, thread.tid, thread.name)
+        name = f"{thread.name} ({thread.inside} inside)" if thread.inside else thread.name
+        self._name("thread_name", thread.pid, thread.tid, name)
         if thread.pid == thread.tid:
             self._seen[thread.pid] = True
-            self._name("process_name", thread.pid, thread.tid, thread.name)
+            self._name("process_name", thread.pid, thread.tid, name)
 
     def entry(self, call: Call) -> None:
         if self._unended:

@@ -50,6 +50,8 @@ class Tree(Sink):
         if self._names.get(thread.tid) != thread.name:
             self._names[thread.tid] = thread.name
             of = "" if thread.pid == thread.tid else f", a thread of {thread.pid}"
+            if thread.inside:
+                of += f", {thread.inside} inside its container"
             self._line("", thread.tid, self._paint(_DIM, f"── {_printable(thread.name)}{of}"))
 
     def entry(self, call: Call) -> None:
