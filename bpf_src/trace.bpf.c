@@ -81,12 +81,18 @@ struct place {
 	__u16 kind;
 };
 
+/*
+ * Relaxed: otherwise newer clangs write an instruction that also fetches, which
+ * kernels before 5.12 refuse.
+ */
+#define ADD(target, number) __atomic_fetch_add(target, number, __ATOMIC_RELAXED)
+
 static __always_inline void count(__u32 counter)
 {
 	__u64 *slot = bpf_map_lookup_elem(&counters, &counter);
 
 	if (slot)
-		__sync_fetch_and_add(slot, 1);
+		ADD(slot, 1);
 }
 
 static __always_inline void ring_full(const struct place *at)
@@ -104,7 +110,7 @@ static __always_inline void ring_full(const struct place *at)
 	} else {
 		bpf_map_update_elem(&pending_losses, &tid, &first, BPF_NOEXIST);
 	}
-	__sync_fetch_and_add(&any_lost, 1);
+	ADD(&any_lost, 1);
 }
 
 /* What an event can carry of them; the next one carries the rest. */
