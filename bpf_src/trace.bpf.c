@@ -333,9 +333,9 @@ static __noinline __u64 select(const __u64 *values, __u32 wanted)
 	return v;
 }
 
-/* Whether the text a condition is about is, or begins with, the one it names. */
-static __noinline bool same_text(const struct lbt_condition *c, const struct lbt_spec *spec,
-				 const __u64 *values)
+/* Whether the text a condition is about is (0) or is not (1) the one it names; 2: unreadable. */
+static __noinline __u32 compare_text(const struct lbt_condition *c, const struct lbt_spec *spec,
+				    const __u64 *values)
 {
 	const struct lbt_text *wanted = &spec->text[(c->text - 1) & (LBT_TEXTS - 1)];
 	const struct lbt_fetch *f = &spec->fetch[c->slot & (LBT_FETCHES - 1)];
@@ -364,14 +364,14 @@ static __noinline bool same_text(const struct lbt_condition *c, const struct lbt
 			if (f->length_from < LBT_FETCHES)
 				true_length = select(values, f->length_from);
 			if (true_length < length || (true_length > length && !c->prefix))
-				return false;
+				return 1;
 			if (length)
 				error = read_user(have, length, from);
 		}
 	}
 	for (int i = 0; i < LBT_TEXT_WORDS; i++)
 		different |= (have[i] ^ wanted->words[i]) & wanted->masks[i];
-	return !(error | different);
+	return error ? 2 : different != 0;
 }
 
 /* Every group needs one comparison that holds. */
@@ -387,13 +387,15 @@ static __noinline bool passes(const struct lbt_spec *spec, const __u64 *values, 
 		if (i >= spec->conditions)
 			break;
 		if (config.compared_texts && c->text)
-			v = !same_text(c, spec, values);
+			v = compare_text(c, spec, values);
 		else
 			v = select(values, c->slot);
 		/* turns a signed comparison into an unsigned one */
 		v ^= (__u64)c->is_signed << 63;
 		operand ^= (__u64)c->is_signed << 63;
 		relation = v == operand ? LBT_EQUAL : v < operand ? LBT_LESS : LBT_GREATER;
+		if (c->text && v == 2)
+			relation = 0;
 		group = 1 << (c->group & 31);
 		if (c->relations & relation && !(faults >> (c->slot & 31) & 1))
 			holding |= group;
@@ -450,7 +452,7 @@ static __always_inline long copy_text(const struct lbt_fetch *f, const __u64 *va
 	return 0;
 }
 
-static __always_inline void copy_texts(struct lbt_event *e, __u64 *values, 
+static __always_inline void copy_texts(struct lbt_event *e, __u64 *values,
 				       const __u32 chunk, const __u32 chunks,
 				       const struct lbt_spec *spec)
 {

@@ -1,0 +1,238 @@
+"""Expressions: what they parse to, where their parts lie, what the kernel is asked."""
+
+from __future__ import annotations
+
+import pytest
+
+from lbtrace.arch.amd64 import REGISTERS, places
+from lbtrace.arch.fetching import Detail
+from lbtrace.errors import UsageError
+from lbtrace.expressions import binding, syntax
+from lbtrace.expressions.tree import Request
+from lbtrace.model import (
+    LONG,
+    Array,
+    Boolean,
+    Character,
+    Enumeration,
+    Fetch,
+    Formal,
+    Integer,
+    Member,
+    Opaque,
+    Pointer,
+    Prototype,
+    Record,
+    Scalar,
+    Type,
+)
+
+INT = Integer("int", 4, True)
+CHAR = Character("char", 1, True)
+COLOR = Enumeration("enum color", 4, False, ((0, "RED"), (5, "BLUE")))
+INNER = Record("struct inner", 8, (Member("low", INT, 0), Member("high", INT, 4)))
+NODE = Record(
+    "struct node",
+    48,
+    (
+        Member("key", LONG, 0),
+        Member(
+            "next",
+            Pointer("struct node *", 8, Record("struct node", 48, (Member("key", LONG, 0),))),
+            8,
+        ),
+        Member("name", Array("char[16]", 16, CHAR, 16), 16),
+        Member("inner", INNER, 32),
+        Member("flag", Integer("unsigned", 4, False), 40, 3, 2),
+    ),
+)
+
+
+def formal(name: str, type: Type, size: int = 8) -> Formal:
+    return Formal(name, type, size, (Scalar(0, size, "integer"),))
+
+
+PROTOTYPE = Prototype(
+    (
+        formal("node", Pointer("struct node *", 8, NODE)),
+        formal("n", INT, 4),
+        formal("text", Pointer("const char *", 8, CHAR)),
+        formal("color", COLOR, 4),
+        formal("yes", Boolean("bool", 1), 1),
+        Formal("ratio", Opaque("double"), 8, (Scalar(0, 8, "float"),)),
+        formal("size", Integer("size_t", 8, False)),
+    ),
+    formal("", INT, 4),
+)
+
+
+def bound(*arguments: str, where: str = ""):
+    request = Request(
+        tuple(map(syntax.argument, arguments)), syntax.condition(where) if where else None, where
+    )
+    return binding.bind(
+        request,
+        PROTOTYPE,
+        places(PROTOTYPE),
+        len(PROTOTYPE.parameters),
+        REGISTERS,
+        binding.Bounds(16, Detail(0, 64)),
+    )
+
+
+def fetched(expression: str) -> Fetch:
+    made = bound(expression)
+    (value,) = made.parameters
+    return made.fetches[value.slot]
+
+
+@pytest.mark.parametrize(
+    ("expression", "fetch"),
+    [
+        ("arg1", Fetch(register="si")),
+        ("n", Fetch(register="si")),
+        ('reg("ax")', Fetch(register="ax")),
+        ("str(arg2)", Fetch(register="dx", read="string", limit=64)),
+        ("text", Fetch(register="dx", read="string", limit=64)),
+        ("buf(text, 16)", Fetch(register="dx", read="bytes", limit=16)),
+        ("str(text, size)", Fetch(register="dx", read="bytes", limit=64, length_from=0)),
+        ("node->key", Fetch(register="di", read="integer", size=8, signed=True)),
+        ("*node", Fetch(register="di", read="bytes", limit=48)),
+        ("node->inner.high", Fetch(register="di", offset=36, read="integer", size=4, signed=True)),
+        (
+            "node->next->key",
+            Fetch(register="di", offset=8, derefs=(0,), read="integer", size=8, signed=True),
+        ),
+        (
+            "*(int*)(arg0+8)",
+            Fetch(register="di", offset=8 * 48, read="integer", size=4, signed=True),
+        ),
+        (
+            "*(int *)((long)arg0 + 8)",
+            Fetch(register="di", offset=8, read="integer", size=4, signed=True),
+        ),
+        ("((unsigned char *)text)[3]", Fetch(register="dx", offset=3, read="integer", size=1)),
+        ("str(node->name)", Fetch(register="di", offset=16, read="string", limit=64)),
+        ("node->name[2]", Fetch(register="di", offset=18, read="integer", size=1, signed=True)),
+    ],
+)
+def test_what_an_expression_fetches(expression, fetch):
+    assert fetched(expression) == fetch
+
+
+def test_results_are_fetched_at_the_return():
+    made = bound("n", "retval")
+    assert [v.name for v in made.parameters] == ["n"]
+    assert made.result_fetches == (Fetch(register="ax"),)
+    assert made.result.type == INT
+
+
+def test_names_and_bit_fields():
+    made = bound("key=node->key", "node->flag")
+    assert [v.name for v in made.parameters] == ["key", "node->flag"]
+    assert (made.parameters[1].bit_offset, made.parameters[1].bit_size) == (3, 2)
+
+
+@pytest.mark.parametrize(
+    ("where", "conditions"),
+    [
+        ("n > 5", [("value", ">", 5, True, 0)]),
+        ("5 < n", [("value", ">", 5, True, 0)]),
+        ("n > 5 and n < 9", [("value", ">", 5, True, 0), ("value", "<", 9, True, 1)]),
+        ("n > 5 or n < -9", [("value", ">", 5, True, 0), ("value", "<", -9, True, 0)]),
+        ("not (n == 1 or n == 2)", [("value", "!=", 1, True, 0), ("value", "!=", 2, True, 1)]),
+        ("!(n == 1 && n == 2)", [("value", "!=", 1, True, 0), ("value", "!=", 2, True, 0)]),
+        ("size >= 0x10", [("value", ">=", 16, False, 0)]),
+        ("color == BLUE", [("value", "==", 5, False, 0)]),
+        ("yes", [("value", "!=", 0, False, 0)]),
+        ("not yes", [("value", "==", 0, False, 0)]),
+        ("text == NULL", [("value", "==", 0, False, 0)]),
+        ("pid == 7 or tid == 8", [("pid", "==", 7, False, 0), ("tid", "==", 8, False, 0)]),
+        ("node->inner.low == 'a'", [("value", "==", 97, True, 0)]),
+    ],
+)
+def test_comparisons(where, conditions):
+    made = bound(where=where).conditions
+    assert [(c.subject, c.operator, c.operand, c.signed, c.group) for c in made] == conditions
+
+
+def test_narrow_values_are_compared_in_their_width():
+    made = bound(where="n < 0 and yes and node->flag == 2")
+    assert made.fetches[:3] == (
+        Fetch(register="si", signed=True, bit_size=32),
+        Fetch(register="r8", bit_size=8),
+        Fetch(register="di", offset=40, read="integer", size=4, bit_offset=3, bit_size=2),
+    )
+
+
+def test_text_is_compared():
+    made = bound(where=r'text == "a\"b\n" and comm startswith "re" and not text startswith "x"')
+    assert [(c.subject, c.operator, c.text) for c in made.conditions] == [
+        ("text", "==", b'a"b\n'),
+        ("comm", "startswith", b"re"),
+        ("text", "lacks", b"x"),
+    ]
+
+
+def test_results_and_durations_are_compared_at_the_return():
+    made = bound(where="n > 1 and (retval < 0 or duration >= 1.5ms)")
+    assert [c.operand for c in made.conditions] == [1]
+    assert [(c.subject, c.operator, c.operand) for c in made.result_conditions] == [
+        ("value", "<", 0),
+        ("duration", ">=", 1_500_000),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("expression", "at", "part"),
+    [
+        ("", 0, "a value is expected"),
+        ("arg0 +", 6, "a value is expected"),
+        ("arg0 @ 3", 5, "'@' means nothing"),
+        ('str("', 4, "a string without end"),
+        ("strlen(arg0)", 0, "strlen() is not known"),
+        ("buf(arg0)", 8, "a length"),
+        ("arg9", 0, "no argument 9"),
+        ("m", 0, "m is not known"),
+        ("node->kay", 6, "no member kay"),
+        ("n.x", 2, "no members"),
+        ("*n", 0, "no pointer"),
+        ("n + node", 2, "only a number can be added"),
+        ("ratio", None, ""),
+        ('reg("zz")', 4, "no register zz"),
+        ("(unsigned float)n", 1, "is no type"),
+        ("n)", 1, "is not expected"),
+        ("(" * 99 + "n", None, "too deeply nested"),
+        ("str(node, n", 11, "')' is expected"),
+    ],
+)
+def test_errors_point_at_the_character(expression, at, part):
+    if not part:
+        assert bound(expression).parameters[0].slot == -1
+        return
+    with pytest.raises(UsageError) as caught:
+        bound(expression)
+    assert part in caught.value.message
+    if at is not None:
+        source, mark = caught.value.detail.splitlines()
+        assert source == "  " + expression
+        assert mark.index("^") == at + 2
+
+
+@pytest.mark.parametrize(
+    "where",
+    [
+        "n == 1 or retval == 2",
+        'text > 5 and text < "x"',
+        "comm == 5",
+        'n == "x"',
+        "n == n",
+        "ratio > 1",
+        'text == "' + "x" * 70 + '"',
+        " and ".join(f"(n == {i} or n == {i + 1})" for i in range(20)),
+    ],
+)
+def test_what_the_kernel_cannot_compare_is_refused(where):
+    with pytest.raises(UsageError) as caught:
+        bound(where=where)
+    assert "^" in caught.value.detail
