@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from lbtrace import arch, patterns, switching
 from lbtrace.arch import SHALLOW, Architecture, Code, Exits, Passing
 from lbtrace.arch.fetching import Detail
-from lbtrace.elf import plt, symbols
+from lbtrace.elf import debugfile, plt, symbols
 from lbtrace.elf.image import Image
 from lbtrace.elf.symbols import Symbols
 from lbtrace.errors import BinaryError, UsageError
@@ -174,7 +174,7 @@ def describe(
     notes: list[str] = []
     passed = go.describe(functions, wish.args, VALUES, wish.detail) if go else {}
     others = [f for f in functions if f.address not in passed]
-    if image.has_debug_info and others:
+    if others and debugfile.data(image) is not None:
         from lbtrace.elf import dwarf  # late: imports pyelftools
 
         prototypes = dwarf.prototypes(image, others, depth(wish))

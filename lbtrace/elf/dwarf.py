@@ -15,7 +15,7 @@ from typing import Any
 from elftools.elf.elffile import ELFFile
 from msgspec import Struct
 
-from lbtrace.elf import dies
+from lbtrace.elf import debugfile, dies
 from lbtrace.elf.image import Image
 from lbtrace.elf.types import Types, language_of
 from lbtrace.model import Formal, Function, Prototype, Void
@@ -60,11 +60,11 @@ def prototypes(image: Image, functions: Sequence[Function], depth: int = 0) -> P
     Raises nothing: a function that damaged debug information hides is missing.
     """
     result = Prototypes({})
-    if not image.has_debug_info:
+    stream: Any = debugfile.data(image)
+    if stream is None:
         return result
-    wanted = {f.address: bool(CLONE.search(f.name)) for f in functions}
+    wanted = {f.address: any(map(CLONE.search, (f.name, *f.aliases))) for f in functions}
     try:
-        stream: Any = image.data
         dwarf: Any = ELFFile(stream).get_dwarf_info(
             relocate_dwarf_sections=False, follow_links=False
         )
