@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import importlib.util
+import os
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
@@ -28,6 +30,12 @@ KINDS: dict[str, tuple[tuple[str, ...], dict[str, str]]] = {
 """Ways to build: flags of ``go build``, and variables of its environment."""
 
 
+EVERYDAY = ("1.15", "1.27.3")
+"""The versions of Go whose programs machines without a compiler get ready-made."""
+
+EVERYDAY_KINDS = ("plain", "stripped", "pie", "cgo", "cgo-stripped")
+
+
 @pytest.fixture(scope="session")
 def go() -> ModuleType:
     """tests/go_toolchains.py."""
@@ -40,10 +48,26 @@ def go() -> ModuleType:
 
 
 @pytest.fixture(scope="session")
-def go_program(go: ModuleType) -> Callable[..., Path]:
+def go_made(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path | None]:
+    """A copy of a Go program that LBTRACE_PROGRAMS brought along; None where one compiles."""
+
+    def find(name: str) -> Path | None:
+        given = os.environ.get("LBTRACE_PROGRAMS")
+        if not given:
+            return None
+        copy = tmp_path_factory.getbasetemp() / name
+        return copy if copy.exists() else Path(shutil.copy(Path(given) / "go" / name, copy))
+
+    return find
+
+
+@pytest.fixture(scope="session")
+def go_program(go: ModuleType, go_made: Callable[[str], Path | None]) -> Callable[..., Path]:
     """Compiles a program of tests/programs/go: its name, a version of Go, a kind of `KINDS`."""
 
     def compile(name: str, version: str, kind: str = "plain") -> Path:
+        if (made := go_made(f"{name}-{version}-{kind}")) is not None:
+            return made
         flags, variables = KINDS[kind]
         source = HERE / "programs/go" / f"{name}.go"
         into = go.OUT / "made" / f"{name}-{version}-{kind}"

@@ -140,13 +140,20 @@ def traced(lbtrace: Lbtrace, program: Path, pattern: str, output: Path) -> list[
 @pytest.mark.parametrize("version", VERSIONS)
 @pytest.mark.parametrize("seed", [1, pytest.param(2, marks=pytest.mark.slow)])
 def test_random_signatures(
-    go: ModuleType, lbtrace: Lbtrace, tmp_path: Path, version: str, seed: int
+    go: ModuleType,
+    go_made: Callable[[str], Path | None],
+    lbtrace: Lbtrace,
+    tmp_path: Path,
+    version: str,
+    seed: int,
 ) -> None:
     generator = Generator(seed)
     generator.write(200)
-    source = tmp_path / "signatures.go"
-    source.write_text(generator.source)
-    program = go.build(version, source, tmp_path / "signatures")
+    program = go_made(f"signatures-{version}-{seed}")
+    if program is None:
+        source = tmp_path / "signatures.go"
+        source.write_text(generator.source)
+        program = go.build(version, source, tmp_path / "signatures")
     calls = traced(lbtrace, program, "main.f*", tmp_path / "out.jsonl")
     assert {call["name"] for call in calls} == set(generator.calls)
     readable = whole = 0

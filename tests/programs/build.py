@@ -3,7 +3,8 @@
     python tests/programs/build.py DIRECTORY [COMPILER]
 
 A machine that has no compiler gets them ready-made: the tests take them from
-the directory that LBTRACE_PROGRAMS names.
+the directory that LBTRACE_PROGRAMS names. COMPILER may be one for another
+machine (aarch64-linux-gnu-gcc).
 """
 
 from __future__ import annotations
@@ -51,11 +52,18 @@ CXX = {"gcc": "g++", "clang": "clang++", "cc": "c++"}
 """The C++ compiler beside a C compiler."""
 
 
+PROTECTION = {"aarch64": "-mbranch-protection=standard"}
+"""What ``-fcf-protection`` is on other machines: landing pads, and signed return addresses."""
+
+
 def build(into: Path, compiler: str = "gcc") -> None:
     """Compile all programs into ``into``, those whose source is newer than they are."""
     into.mkdir(parents=True, exist_ok=True)
+    asked = [*shlex.split(compiler), "-dumpmachine"]
+    told = subprocess.run(asked, check=True, capture_output=True, text=True).stdout
+    protection = PROTECTION.get(told.partition("-")[0], "-fcf-protection")
     for name, recipe in PROGRAMS.items():
-        source, *flags = recipe.split()
+        source, *flags = recipe.replace("-fcf-protection", protection).split()
         made = into / name
         needed = [HERE / source, *HERE.glob("*.h"), Path(__file__)]
         newest = max(file.stat().st_mtime for file in needed)
@@ -63,7 +71,8 @@ def build(into: Path, compiler: str = "gcc") -> None:
             continue
         words = shlex.split(compiler)
         if source.endswith(".cc"):
-            words[-1] = CXX.get(words[-1], words[-1])
+            prefix, dash, tool = words[-1].rpartition("-")
+            words[-1] = prefix + dash + CXX.get(tool, tool)
         command = [*words, *flags, str(HERE / source), "-o", str(made)]
         subprocess.run(command, check=True)
 

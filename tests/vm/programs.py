@@ -1,0 +1,81 @@
+"""Compiles what the tests trace, for the machines of the matrix: guests have no compiler.
+
+python tests/vm/programs.py build/out/programs-vm x86_64 aarch64
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from types import ModuleType
+
+TESTS = Path(__file__).resolve().parents[1]
+
+COMPILERS = {"x86_64": "x86_64-linux-gnu-gcc", "aarch64": "aarch64-linux-gnu-gcc"}
+SEED, FUNCTIONS = 1, 200
+"""Of the program of random signatures, as test_go_values.py asks for it every day."""
+
+GO_MACHINES = {"x86_64": "amd64", "aarch64": "arm64"}
+
+
+def build(into: Path, machine: str) -> None:
+    """Compile the programs of tests/programs for ``machine`` into ``into``, Go's below ``go``."""
+    compiler = COMPILERS[machine]
+    load(TESTS / "programs/build.py").build(into, compiler)
+    load(TESTS / "programs/many.py").build(into / "many", compiler)
+    go, conftest = load(TESTS / "go_toolchains.py"), load(TESTS / "conftest.py")
+    variables = {"GOARCH": GO_MACHINES[machine], "CC": compiler}
+    wanted = [
+        (source, version, kind)
+        for source in sorted((TESTS / "programs/go").glob("*.go"))
+        for version in conftest.EVERYDAY
+        for kind in (conftest.EVERYDAY_KINDS if source.stem == "fib" else ["plain"])
+    ]
+    for version in conftest.EVERYDAY:
+        go.goroot(version)  # fetched once, not by each of the threads
+
+    def compile_go(wish: tuple[Path, str, str]) -> None:
+        source, version, kind = wish
+        flags, more = conftest.KINDS[kind]
+        # Older versions link such programs with the C compiler.
+        needs_c = {"CGO_ENABLED": "1"} if "-buildmode=pie" in flags else {}
+        made = into / "go" / f"{source.stem}-{version}-{kind}"
+        go.build(version, source, made, flags, **(variables | needs_c | more))
+
+    generator = load(TESTS / "kernel/test_go_values.py").Generator(SEED)
+    generator.write(FUNCTIONS)
+    source = into / "signatures.go"
+    source.write_text(generator.source)
+    for version in conftest.EVERYDAY:
+        go.build(version, source, into / "go" / f"signatures-{version}-{SEED}", **variables)
+
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        list(pool.map(compile_go, wanted))
+
+
+def load(path: Path) -> ModuleType:
+    """The module in a file of the tests, which are no package."""
+    spec = importlib.util.spec_from_file_location(path.stem, path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[path.stem] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+def main() -> int:
+    """The command line; returns the exit status."""
+    if len(sys.argv) < 3 or not set(sys.argv[2:]) <= set(COMPILERS):
+        print((__doc__ or "").strip(), file=sys.stderr)
+        return 2
+    for machine in sys.argv[2:]:
+        build(Path(sys.argv[1], machine), machine)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
