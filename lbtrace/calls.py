@@ -342,9 +342,10 @@ def _decodings(plan: Plan) -> dict[int, _Decoding]:
     entries = {p.function: n for n, p in enumerate(plan.probes) if p.kind in ("call", "entry")}
     returning = {p.function for p in plan.probes if p.kind in ("call", "return", "tail")}
     returning |= {n for n, f in enumerate(plan.functions) if f.returns.startswith("sites")}
+    names = dict(zip(*plan.go.types, strict=True)) if plan.go else {}
     decodings: dict[int, _Decoding] = {}
     for number, probe in enumerate(plan.probes):
-        decoding = decodings[number] = _Decoding(plan.functions[probe.function], probe)
+        decoding = decodings[number] = _Decoding(plan.functions[probe.function], probe, names)
         decoding.entry = -1 if decoding.ends_goroutine else entries.get(probe.function, number)
         decoding.by_sites = probe.function in returning and not decoding.by_uretprobe
         decoding.returns &= probe.function in returning
@@ -363,7 +364,7 @@ class _Decoding:
         *("name", "region", "result", "returns"),
     )
 
-    def __init__(self, function: Function, probe: Probe) -> None:
+    def __init__(self, function: Function, probe: Probe, names: decode.Names) -> None:
         self._index = probe.function
         self.name = function.name
         self.entry = 0
@@ -376,9 +377,11 @@ class _Decoding:
         if probe.kind in ("stack", "signal stack"):
             self.region = probe.kind
         entry = probe.kind in ("call", "entry")
-        self.arguments = decode.arguments(function.parameters if entry else (), probe.fetches)
+        self.arguments = decode.arguments(
+            function.parameters if entry else (), probe.fetches, names
+        )
         result = function.result if probe.kind in ("call", "return") else None
-        self.result = decode.result(result, probe.result_fetches)
+        self.result = decode.result(result, probe.result_fetches, names)
 
     def same(self, other: _Decoding) -> bool:
         """Whether both are probes of the same function."""

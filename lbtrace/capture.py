@@ -30,10 +30,12 @@ from lbtrace.model import (
     Array,
     Batch,
     Float,
+    Interface,
     Losses,
     Plan,
     Pointer,
     Record,
+    Slice,
     String,
     Thread,
     Value,
@@ -277,12 +279,14 @@ def _value_fault(value: Value, slots: int, depth: int) -> str:
     for member in value.members:
         if fault := _value_fault(member, slots, depth - 1):
             return fault
-    composed = isinstance(value.type, Record | Array | Pointer)
+    composed = isinstance(value.type, Record | Array | Pointer | Slice | Interface)
+    lacking = isinstance(value.type, Slice | Interface) and len(value.members) < 2
     if not -1 <= value.slot < slots:
         return f"in slot {value.slot}"
     sizes = (2, 4, 8) if isinstance(value.type, Float) else range(1, 9)
-    scalar = not isinstance(value.type, Record | Array | String)
-    if (value.members and not composed) or (scalar and getattr(value.type, "size", 1) not in sizes):
+    scalar = not isinstance(value.type, Record | Array | String | Slice | Interface)
+    unfit = lacking or (value.members and not composed)
+    if unfit or (scalar and getattr(value.type, "size", 1) not in sizes):
         return "of an impossible size"
     if value.offset not in range(1 << 20) or not 0 <= value.bit_offset + value.bit_size <= 64:
         return "at an impossible place"

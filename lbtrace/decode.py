@@ -8,7 +8,7 @@ follow, one behind the other.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from operator import attrgetter
 from struct import Struct
 from typing import TypeAlias
@@ -17,14 +17,17 @@ from lbtrace.model import (
     Address,
     Argument,
     Array,
+    Constant,
     Datum,
     Elements,
     Event,
     Fetch,
     Fields,
+    Interface,
     Pointer,
     Record,
     Referent,
+    Slice,
     String,
     Text,
     Unreadable,
@@ -43,6 +46,9 @@ FAULT = Unreadable("fault")
 
 NOT_READ = Unreadable("not read")
 """A part of a value that lies behind what was fetched."""
+
+Names: TypeAlias = Mapping[int, str]
+NO_NAMES: Names = {}
 
 Arguments: TypeAlias = Callable[[Event, "bytes | memoryview"], tuple[Argument, ...]]
 Result: TypeAlias = Callable[[Event, "bytes | memoryview"], Datum]
@@ -65,12 +71,15 @@ _Reader: TypeAlias = Callable[[_Fetched], Datum]
 _FIXED_WORDS = attrgetter(*[f"value{n}" for n in range(FIXED)])
 
 
-def arguments(parameters: tuple[Value, ...], fetches: tuple[Fetch, ...]) -> Arguments:
+def arguments(
+    parameters: tuple[Value, ...], fetches: tuple[Fetch, ...], names: Names = NO_NAMES
+) -> Arguments:
     """What makes the arguments of a call from its entry.
 
     ``fetches`` are those of the probe; for a slot without one the event's
-    word is taken as it is. Functions with none and with one simple argument
-    are given their own, for speed.
+    word is taken as it is. ``names`` are those of Go's types, by hash.
+    Functions with none and with one simple argument are given their own, for
+    speed.
     """
     if not parameters:
         return lambda event, blob: ()
@@ -81,7 +90,7 @@ def arguments(parameters: tuple[Value, ...], fetches: tuple[Fetch, ...]) -> Argu
             return lambda event, blob: (Argument(only, read(event)),)
         return lambda event, blob: tuple([Argument(name, read(event)) for name, read in readers])
     gather = _gatherer(fetches)
-    made = [(value.name, _reader(value, fetches)) for value in parameters]
+    made = [(value.name, _reader(value, fetches, names)) for value in parameters]
 
     def all_of(event: Event, blob: bytes | memoryview) -> tuple[Argument, ...]:
         fetched = gather(event, blob)
@@ -90,14 +99,14 @@ def arguments(parameters: tuple[Value, ...], fetches: tuple[Fetch, ...]) -> Argu
     return all_of
 
 
-def result(value: Value | None, fetches: tuple[Fetch, ...]) -> Result:
+def result(value: Value | None, fetches: tuple[Fetch, ...], names: Names = NO_NAMES) -> Result:
     """What makes the result of a call from its return."""
     if value is None or type(value.type) is Void:
         return lambda event, blob: None
     if _is_plain((value,), fetches):
         plain = _plain_reader(value)
         return lambda event, blob: plain(event)
-    gather, read = _gatherer(fetches), _reader(value, fetches)
+    gather, read = _gatherer(fetches), _reader(value, fetches, names)
     return lambda event, blob: read(gather(event, blob))
 
 
@@ -148,10 +157,10 @@ def _gatherer(fetches: tuple[Fetch, ...]) -> Callable[[Event, bytes | memoryview
     return gather
 
 
-def _reader(value: Value, fetches: tuple[Fetch, ...]) -> _Reader:
+def _reader(value: Value, fetches: tuple[Fetch, ...], names: Names) -> _Reader:
     """What gets a value out of what was fetched."""
     if value.members:
-        return _COMPOSERS[type(value.type)](value, fetches)
+        return _COMPOSERS[type(value.type)](value, fetches, names)
     if value.slot < 0:
         unreadable = Unreadable(value.reason)
         return lambda fetched: unreadable
@@ -223,8 +232,8 @@ def _scalar_reader(value: Value, in_memory: bool) -> _Reader:
     return read
 
 
-def _record_reader(value: Value, fetches: tuple[Fetch, ...]) -> _Reader:
-    readers = [(member.name, _reader(member, fetches)) for member in value.members]
+def _record_reader(value: Value, fetches: tuple[Fetch, ...], names: Names) -> _Reader:
+    readers = [(member.name, _reader(member, fetches, names)) for member in value.members]
     name = value.type.name if isinstance(value.type, Record) else ""
 
     def read(fetched: _Fetched) -> Datum:
@@ -234,8 +243,8 @@ def _record_reader(value: Value, fetches: tuple[Fetch, ...]) -> _Reader:
     return read
 
 
-def _array_reader(value: Value, fetches: tuple[Fetch, ...]) -> _Reader:
-    readers = [_reader(member, fetches) for member in value.members]
+def _array_reader(value: Value, fetches: tuple[Fetch, ...], names: Names) -> _Reader:
+    readers = [_reader(member, fetches, names) for member in value.members]
     count = value.type.count if isinstance(value.type, Array) else len(readers)
 
     def read(fetched: _Fetched) -> Datum:
@@ -245,10 +254,10 @@ def _array_reader(value: Value, fetches: tuple[Fetch, ...]) -> _Reader:
     return read
 
 
-def _pointer_reader(value: Value, fetches: tuple[Fetch, ...]) -> _Reader:
+def _pointer_reader(value: Value, fetches: tuple[Fetch, ...], names: Names) -> _Reader:
     """A pointer that leads nowhere is still an address."""
     address = _scalar_reader(value, _in_memory(value.slot, fetches))
-    target = _reader(value.members[0], fetches)
+    target = _reader(value.members[0], fetches, names)
 
     def read(fetched: _Fetched) -> Datum:
         where, what = address(fetched), target(fetched)
@@ -267,8 +276,59 @@ def _whole(composed: Datum, parts: Sequence[Datum]) -> Datum:
     return composed
 
 
-_COMPOSERS: dict[type, Callable[[Value, tuple[Fetch, ...]], _Reader]] = {
+def _slice_reader(value: Value, fetches: tuple[Fetch, ...], names: Names) -> _Reader:
+    """A slice of Go: its length and capacity, and of the elements that were
+    fetched those it has."""
+    counts, name_of_type = value.members[:2], getattr(value.type, "name", "")
+    readers = [(member.name, _reader(member, fetches, names)) for member in counts]
+    elements = [_reader(member, fetches, names) for member in value.members[2:]]
+    text = len(elements) == 1 and isinstance(value.members[2].type, String)
+
+    def read(fetched: _Fetched) -> Datum:
+        fields = [Argument(name, read(fetched)) for name, read in readers]
+        length = fields[0].value
+        if text:
+            fields.append(Argument("", elements[0](fetched)))
+        elif elements and isinstance(length, int):
+            shown = tuple([read(fetched) for read in elements[:length]])
+            fields.append(Argument("", Elements(shown, max(0, length - len(shown)))))
+        return _whole(Fields(name_of_type, tuple(fields)), [f.value for f in fields])
+
+    return read
+
+
+MESSAGE_FIRST = frozenset({"*errors.errorString", "*fmt.wrapError", "*fmt.wrapErrors"})
+"""Types of errors that begin with their message."""
+
+
+def _interface_reader(value: Value, fetches: tuple[Fetch, ...], names: Names) -> _Reader:
+    """An interface of Go: the name of its dynamic type, and what is known of its value.
+
+    The hash of the type lies behind a pointer that is nil where the interface is.
+    """
+    slot, fault = value.slot, 1 << value.slot
+    name_of_type = getattr(value.type, "name", "")
+    rest = value.members[1:]
+    readers = [(member.name, _reader(member, fetches, names)) for member in rest]
+
+    def read(fetched: _Fetched) -> Datum:
+        if fetched.faults & fault:
+            return Constant("nil")
+        number = fetched.words[slot] & 0xFFFF_FFFF
+        kind = names.get(number, "")
+        fields = [Argument("type", Constant(kind) if kind else Unreadable("an unknown type"))]
+        for name, read in readers:
+            if name != "message" or kind in MESSAGE_FIRST:
+                fields.append(Argument(name, read(fetched)))
+        return Fields(name_of_type, tuple(fields))
+
+    return read
+
+
+_COMPOSERS: dict[type, Callable[[Value, tuple[Fetch, ...], Names], _Reader]] = {
     Record: _record_reader,
     Array: _array_reader,
     Pointer: _pointer_reader,
+    Slice: _slice_reader,
+    Interface: _interface_reader,
 }

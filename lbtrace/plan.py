@@ -172,7 +172,7 @@ def describe(
     """
     found: dict[int, Prototype] = {}
     notes: list[str] = []
-    passed = go.describe(functions, wish.args, VALUES, wish.detail) if go else {}
+    passed = go.describe(functions, wish) if go else {}
     others = [f for f in functions if f.address not in passed]
     if others and debugfile.data(image) is not None:
         from lbtrace.elf import dwarf  # late: imports pyelftools
@@ -184,10 +184,6 @@ def describe(
                 f"{prototypes.skipped:,} functions are shown without types:"
                 " there is too much debug information to read for all"
             )
-    if passed and wish.request is not None:
-        raise UsageError(
-            "--arg and --where do not know the functions of Go yet", "leave them out for Go"
-        )
     plain = passing(architecture, None, wish) if len(found) < len(others) else Passing()
     asked = wish.request is not None and bool(wish.request.wanted)
     traced: list[Traced] = []

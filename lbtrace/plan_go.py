@@ -7,12 +7,12 @@ from typing import NamedTuple
 
 from msgspec.structs import replace
 
-from lbtrace.arch import SHALLOW, Code, Exits, Passing, go_abi
-from lbtrace.arch.fetching import Detail
+from lbtrace.arch import Code, Exits, Passing, Places, go_abi
 from lbtrace.elf import gobuild
 from lbtrace.elf.gopclntab import GoTable
 from lbtrace.elf.image import Image
-from lbtrace.model import LONG, Formal, Function, GoLayout, Probe, Prototype, Scalar, Site
+from lbtrace.model import Function, GoLayout, Interface, Probe, Prototype, Site, Value
+from lbtrace.showing import VALUES, Showing, long
 
 REGISTERS_SINCE = (1, 17)
 """The version from which on amd64 has the register convention (arm64: 1.18)."""
@@ -44,6 +44,7 @@ class GoPlan:
         # An unknown version is that of a development build.
         self._registers: bool = version >= since or version == (0, 0)
         self._version = version
+        self._dynamic = False
         morestack = [
             at
             for at, name in zip(table.starts, table.names, strict=True)
@@ -64,22 +65,21 @@ class GoPlan:
 
     @property
     def layout(self) -> GoLayout:
-        """How the running goroutine is found."""
+        """How the running goroutine is found, and the types' names if `describe` needs them."""
         by_register = self._registers or self._image.machine == "aarch64"
         goid = GOID_BY_VERSION.get(self._version, GOID)
-        return GoLayout("register" if by_register else "thread", goid)
+        types: dict[int, str] = {}
+        if self._dynamic:
+            from lbtrace.elf import go_type_names  # late: seldom needed
 
-    def describe(
-        self,
-        functions: Sequence[Function],
-        args: int | None,
-        limit: int,
-        detail: Detail = SHALLOW,
-    ) -> dict[int, Described]:
+            types = go_type_names.names(self._image, self._table, self._version)
+        names = (tuple(types), tuple(types.values()))
+        return GoLayout("register" if by_register else "thread", goid, types=names)
+
+    def describe(self, functions: Sequence[Function], wish: Showing) -> dict[int, Described]:
         """The values of those of ``functions`` that are Go's, by address.
 
-        ``args`` is the number of arguments shown; None means those declared,
-        or one where nothing is.
+        Raises `UsageError` where an expression of ``wish`` does not fit one.
         """
         functions = [f for f in functions if self.holds(f)]
         found: dict[int, Prototype] = {}
@@ -90,12 +90,36 @@ class GoPlan:
         described: dict[int, Described] = {}
         for function in functions:
             convention = self._convention(function)
-            prototype, shown = found.get(function.address), args
+            prototype, shown = found.get(function.address), wish.args
             if prototype is None:
-                prototype, shown = self._assumed(function, args, convention)
-            passing = go_abi.passing(prototype, convention, limit, detail, shown=shown)
+                prototype, shown = self._assumed(function, wish.args, convention)
+            passing = self._passing(prototype, convention, wish, shown)
             described[function.address] = Described(passing, function.address in found)
+            values = (*passing.parameters, *([passing.result] if passing.result else []))
+            self._dynamic |= any(_is_dynamic(value) for value in values)
         return described
+
+    def _passing(
+        self,
+        prototype: Prototype,
+        convention: go_abi.Convention,
+        wish: Showing,
+        shown: int | None,
+    ) -> Passing:
+        if wish.request is None:
+            return go_abi.passing(prototype, convention, VALUES, wish.detail, shown=shown)
+        from lbtrace import arch  # late: most traces need none
+        from lbtrace.expressions import binding
+
+        parameters, result, place = go_abi.places(prototype, convention)
+        return binding.bind(
+            wish.request,
+            Prototype(prototype.parameters, result),
+            Places(parameters, place),
+            len(parameters) if shown is None else min(shown, len(parameters)),
+            arch.of(self._image.machine).REGISTERS,
+            binding.Bounds(VALUES, wish.detail),
+        )
 
     def entry(self, function: Function, passing: Passing) -> Site | None:
         """Where the probe of ``function`` stands; None where it would not fire once a call."""
@@ -139,14 +163,12 @@ class GoPlan:
         """
         count = 1 if args is None else args
         words = max(0, self._table.argument_bytes(function.address) // 8)
-        passed, results = count, [_long("")]
+        passed, results = count, [long("")]
         if not convention.integers:
             count = min(count, words) if args is None else count
             passed = max(count, words - 1)
             results = results if passed < words else []
-        return Prototype(
-            tuple(_long(f"arg{n}") for n in range(passed)), None, tuple(results)
-        ), count
+        return Prototype(tuple(long(f"arg{n}") for n in range(passed)), None, tuple(results)), count
 
     def _code(self, function: Function) -> Code:
         return Code(
@@ -157,5 +179,6 @@ class GoPlan:
         )
 
 
-def _long(name: str) -> Formal:
-    return Formal(name, LONG, LONG.size, (Scalar(0, LONG.size, "integer"),))
+def _is_dynamic(value: Value) -> bool:
+    """Whether an interface is shown, in whole or in part."""
+    return isinstance(value.type, Interface) or any(map(_is_dynamic, value.members))

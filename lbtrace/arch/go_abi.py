@@ -12,13 +12,14 @@ from typing import NamedTuple
 from msgspec import Struct
 from msgspec.structs import replace
 
-from lbtrace.arch import SHALLOW, Passing
-from lbtrace.arch.fetching import NO_SLOT, Detail, Fetcher, Place, bare
+from lbtrace.arch import SHALLOW, Passing, go_values
+from lbtrace.arch.fetching import Detail, Fetcher, Place, bare, dereferenced, integer, moved
 from lbtrace.model import (
+    LONG,
     Array,
     Fetch,
     Formal,
-    Pointer,
+    Member,
     Prototype,
     Record,
     Scalar,
@@ -207,15 +208,53 @@ def composed(name: str, type: Type, members: Sequence[Value]) -> Value:
     return Value(name, bare(type), slot, reason, members=tuple(members) if slot >= 0 else ())
 
 
+def places(
+    prototype: Prototype, convention: Convention
+) -> tuple[tuple[Place, ...], Formal | None, Place]:
+    """The places of parameters, and of the result, for expressions.
+
+    Several results become a record of ``r0``, ``r1`` and so on, unless they
+    have names.
+    """
+    given, returned = assign(prototype.parameters, prototype.results, convention)
+    given = _corrected(prototype, given, convention)
+    parameters = tuple(_place(f, p) for f, p in zip(prototype.parameters, given, strict=True))
+    found = [(f, _place(f, p)) for f, p in zip(prototype.results, returned, strict=True)]
+    if len(found) == 1:
+        return parameters, *found[0]
+    members: list[Member] = []
+    words: list[Fetch | str] = []
+    for number, (formal, place) in enumerate(found):
+        members.append(Member(formal.name or f"r{number}", formal.type, WORD * len(words)))
+        count = max(1, -(-formal.size // WORD))
+        if place.memory is not None:
+            words += [integer(moved(place.memory, WORD * n), LONG) for n in range(count)]
+        else:
+            words += place.words or (place.reason,) * count
+    if not members:
+        return parameters, None, Place()
+    record = Record("", WORD * len(words), tuple(members))
+    return parameters, Formal("", record, record.size), Place(words=tuple(words))
+
+
+def _place(formal: Formal, assigned: Assigned) -> Place:
+    if not assigned.registers:
+        return Place(memory=Fetch(base="stack", offset=assigned.offset))
+    scalars = formal.scalars or ()
+    if any(s.offset % WORD for s in scalars):
+        return Place(reason="its parts are spread over registers")
+    words: list[Fetch | str] = [""] * -(-formal.size // WORD)
+    for scalar, register in zip(scalars, assigned.registers, strict=True):
+        words[scalar.offset // WORD] = _word(register)
+    return Place(words=tuple(words))
+
+
 def _value(fetcher: Fetcher, formal: Formal, place: Assigned) -> Value:
     if formal.lost:
         return Value(formal.name, bare(formal.type), -1, formal.lost)
     if not place.registers:
-        if is_counted(formal.type):
-            word = Fetch(base="stack", offset=place.offset, derefs=(0,))
-            return _counted(fetcher, formal.name, formal.type, word)
         memory = Fetch(base="stack", offset=place.offset)
-        return fetcher.value(formal.name, formal.type, Place(memory=memory))
+        return _in_memory(fetcher, formal.name, formal.type, memory)
     scalars = formal.scalars or ()
     words = {
         scalar.offset: _word(register)
@@ -224,10 +263,34 @@ def _value(fetcher: Fetcher, formal: Formal, place: Assigned) -> Value:
     return _in_registers(fetcher, formal.name, formal.type, 0, words)
 
 
+def _in_memory(fetcher: Fetcher, name: str, type: Type, memory: Fetch) -> Value:
+    if go_values.is_counted(type):
+        return go_values.counted(fetcher, name, type, dereferenced(memory))
+    if go_values.is_slice(type):
+        counts = [integer(moved(memory, at), LONG) for at in (WORD, 2 * WORD)]
+        return go_values.sliced(fetcher, name, type, (dereferenced(memory), *counts))
+    if go_values.is_interface(type):
+        words = (dereferenced(memory), dereferenced(memory, WORD))
+        return go_values.interface(fetcher, name, type, words)
+    if isinstance(type, Record) and type.members and not go_values.is_flat(type):
+        members = [
+            _in_memory(fetcher, m.name, m.type, moved(memory, m.offset)) for m in type.members
+        ]
+        return composed(name, type, members)
+    return fetcher.value(name, type, Place(memory=memory))
+
+
 def _in_registers(
     fetcher: Fetcher, name: str, type: Type, offset: int, words: dict[int, Fetch | str]
 ) -> Value:
     """A value each of whose scalars has a register of its own, however small it is."""
+    if go_values.is_counted(type) or go_values.is_slice(type) or go_values.is_interface(type):
+        size = getattr(type, "size", WORD)
+        own = tuple(w for at in range(0, size, WORD) if isinstance(w := words[offset + at], Fetch))
+        if go_values.is_counted(type):
+            return go_values.counted(fetcher, name, type, own[0])
+        made = go_values.sliced if go_values.is_slice(type) else go_values.interface
+        return made(fetcher, name, type, own)
     if isinstance(type, Record) and type.members:
         members = [
             _in_registers(fetcher, m.name, m.type, offset + m.offset, words) for m in type.members
@@ -235,31 +298,9 @@ def _in_registers(
         return composed(name, type, members)
     if isinstance(type, Array) and type.count == 1:
         return composed(name, type, [_in_registers(fetcher, "", type.element, offset, words)])
-    if is_counted(type):
-        return _counted(fetcher, name, type, words[offset])
     span = 2 if isinstance(type, String) else 1
-    own = tuple(words[at] for at in (offset, offset + WORD)[:span] if at in words)
-    return fetcher.value(name, type, Place(words=own))
-
-
-def is_counted(type: Type) -> bool:
-    """Whether this is a map or channel, which is shown by its number of elements."""
-    return isinstance(type, Pointer) and type.name.startswith(("map[", "chan ", "<-chan "))
-
-
-def _counted(fetcher: Fetcher, name: str, type: Type, word: Fetch | str) -> Value:
-    assert isinstance(type, Pointer)
-    if isinstance(word, str):
-        return Value(name, bare(type), -1, word)
-    if not isinstance(type.target, Record):
-        return fetcher.value(name, type, Place(words=(word,)))
-    (member,) = type.target.members
-    header, count = fetcher.slot(word), fetcher.slot(replace(word, read="integer"))
-    if count < 0:
-        return Value(name, bare(type), header, "" if header >= 0 else NO_SLOT)
-    length = Value(member.name, member.type, count)
-    inside = Value("", bare(type.target), count, members=(length,))
-    return Value(name, bare(type), header, members=(inside,))
+    held = tuple(words[at] for at in (offset, offset + WORD)[:span] if at in words)
+    return fetcher.value(name, type, Place(words=held))
 
 
 def _word(register: str) -> Fetch | str:

@@ -77,7 +77,7 @@ class GoTypes:
         if kind == SLICE:
             return Known(self._slice(die, name, depth, nesting), 24, 8, _words(3))
         if kind == INTERFACE:
-            return Known(_interface(name), 16, 8, _words(2))
+            return Known(_interface(die, name), 16, 8, _words(2))
         if kind in (MAP, CHAN):
             return Known(_counted(name), 8, 8, _words(1))
         if kind == STRUCT or (kind == 0 and die.tag == "DW_TAG_structure_type"):
@@ -145,13 +145,15 @@ def _base(die: Any, name: str, kind: int) -> Known:
     return Known(Integer(name, size, INT <= kind <= INT64), size, alignment, whole)
 
 
-def _interface(name: str) -> Record:
-    """``runtime.iface`` and ``eface``: what tells the dynamic type, and the value."""
-    return Record(
-        name,
-        16,
-        (Member("type", Pointer("*type"), 0), Member("data", Pointer("unsafe.Pointer"), 8)),
-    )
+def _interface(die: Any, name: str) -> Record:
+    """``runtime.iface`` or ``eface``: what tells the dynamic type, and the value."""
+    for _ in range(DEPTH):
+        if "DW_AT_type" not in die.attributes:
+            break
+        die = _target(die)
+    kind = "*runtime._type" if text(die, "DW_AT_name") == "runtime.eface" else "*runtime.itab"
+    members = (Member("type", Pointer(kind), 0), Member("data", Pointer("unsafe.Pointer"), 8))
+    return Record(name, 16, members)
 
 
 def _counted(name: str) -> Pointer:

@@ -35,8 +35,10 @@ INT = Layout("<i")
 FLAG_ASM = 4
 """``FuncFlagAsm``: assembly, whose arguments lie on the stack (ABI0)."""
 
-MODULEDATA_MINPC, MODULEDATA_TEXT = 20, 22
-"""Words of ``moduledata`` from format 1.16 on."""
+MINPC = {GO12: 10, GO116: 20, GO118: 20, GO120: 20}
+"""The word of ``moduledata`` that holds the first function's address; the
+second behind it holds what entries count from. That is runtime.text, which
+lies behind the C start-up code of ``.text`` where the system's linker was used."""
 
 MERGED = ".data.rel.ro"
 """The section that takes up the table of position-independent files."""
@@ -49,7 +51,8 @@ class GoTable:
     """The function table of one image.
 
     ``functions`` are in the order of their addresses, and cover ``start`` to
-    ``end``. Raises `BinaryError` where the table is damaged.
+    ``end``. ``moduledata`` is where the runtime's record of all this lies, 0
+    where that was not found. Raises `BinaryError` where the table is damaged.
     """
 
     def __init__(self, image: Image, section: Section) -> None:
@@ -81,7 +84,20 @@ class GoTable:
             table, entry = pcln, "Q" if magic == GO116 else "I"
         rows = Layout(f"<{2 * count + 1}{entry}").unpack_from(data, table)
         first = rows[0] if rows else 0
-        text = self._text_start(memory, section, first) if magic in (GO118, GO120) else 0
+        relative = magic in (GO118, GO120)
+        minpc = MINPC[magic]
+        text = 0
+        self.moduledata = 0
+        for place in memory.pointers_to(section.address):
+            text = memory.word(place + 8 * (minpc + 2)) if relative else 0
+            if memory.word(place + 8 * minpc) == text + first:
+                self.moduledata = place
+                break
+        if relative and not self.moduledata:
+            raise BinaryError(
+                f"{self._image.path}: its Go function table does not say where the code begins",
+                "trace a build by an official Go toolchain",
+            )
         self.starts: list[int] = [text + at for at in rows[:-1:2]]
         self.start: int = text + first
         self.end: int = text + rows[-1]
@@ -164,21 +180,6 @@ class GoTable:
         records = self._records
         into = 4 + (FIXED_STARTLINE if self._magic == GO120 else FIXED).size + back
         return [records[at + into] for at in self._positions]
-
-    def _text_start(self, memory: Memory, section: Section, first: int) -> int:
-        """The address that the entries count from: ``moduledata.text``.
-
-        That is runtime.text, which lies behind the C start-up code of ``.text``
-        where the system's linker was used.
-        """
-        for place in memory.pointers_to(section.address):
-            text = memory.word(place + 8 * MODULEDATA_TEXT)
-            if text and memory.word(place + 8 * MODULEDATA_MINPC) == text + first:
-                return text
-        raise BinaryError(
-            f"{self._image.path}: its Go function table does not say where the code begins",
-            "trace a build by an official Go toolchain",
-        )
 
 
 def read(image: Image) -> GoTable | None:

@@ -16,6 +16,7 @@ from lbtrace.errors import UsageError
 from lbtrace.model import GoLayout
 from lbtrace.plan import Selection, make_plan
 from lbtrace.plan_go import GoPlan
+from lbtrace.showing import Showing
 
 Compile = Callable[..., Path]
 EVERYDAY = [("1.15", "plain"), ("1.27.3", "plain"), ("1.27.3", "arm64")]
@@ -70,7 +71,7 @@ def test_behind_the_stack_check_and_at_each_return(
     functions = {f.name: f for f in table.functions if f.name.startswith("main.")}
     truth = disassembled(go, version, program)
     assert functions.keys() == truth.keys()
-    passings = plan.describe(list(functions.values()), None, 6)
+    passings = plan.describe(list(functions.values()), Showing())
     checked = 0
     for function_name, code in truth.items():
         function = functions[function_name]

@@ -196,6 +196,14 @@ def churn(program: Path, lbtrace: Lbtrace, tmp_path: Path, seconds: int) -> None
 @pytest.mark.parametrize("version", ["1.27.3", pytest.param("1.15", marks=pytest.mark.slow)])
 def test_a_web_server_under_load(go_program: Compile, lbtrace: Lbtrace, version: str) -> None:
     program = go_program("server", version)
+    output = program.parent / f"{program.name}.served.jsonl"
+    options = ("--arg", "r->Method", "--arg", "r->URL->Path", "--quiet", "--strict", "--force")
+    words = ("attach", "--func", "main.(*app).ServeHTTP", *options, "-o", output, "--")
+    done = lbtrace(*words, program, 4000, 2000)
+    assert done.returncode == 0, done.stderr
+    records = [json.loads(line) for line in output.read_text().splitlines()]
+    served = [" ".join(a["value"] for a in r["args"]) for r in records if r["type"] == "call"]
+    assert Counter(served) == Counter([*done.stdout.splitlines(), "GET /first"])
     functions = "main.(*app).ServeHTTP net/http.(*Client).Get main.ask fmt.Fprintln"
     calls, printed = traced(lbtrace, program, functions, 4000, 2000)
     assert len(printed) == 4000
