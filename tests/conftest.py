@@ -24,6 +24,8 @@ KINDS: dict[str, tuple[tuple[str, ...], dict[str, str]]] = {
         ("-buildmode=pie", "-ldflags=-linkmode=external -extldflags=-static-pie"),
         {"CGO_ENABLED": "1"},
     ),
+    "shared": (("-buildmode=c-shared",), {"CGO_ENABLED": "1"}),
+    "shared-stripped": (("-buildmode=c-shared", "-ldflags=-s -w"), {"CGO_ENABLED": "1"}),
     "noinline": (("-gcflags=-l",), {}),
     "arm64": ((), {"GOARCH": "arm64"}),
 }

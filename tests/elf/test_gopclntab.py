@@ -85,6 +85,21 @@ def test_an_inlined_function_is_named_as_such(go_program: Compile, version: str)
             select(table, ["main.double"], "fib")
 
 
+@pytest.mark.parametrize("version", ["1.27.3", pytest.param("1.15", marks=pytest.mark.slow)])
+def test_libraries_for_c(go_program: Compile, version: str) -> None:
+    library = go_program("library", version, "shared")
+    named = nm(library)
+    for kind in ("shared", "shared-stripped"):
+        table = symbols.read(Image.open(str(go_program("library", version, kind))))
+        functions = {f.name: f for f in table.functions}
+        assert "Twice" in functions
+        if kind == "shared":
+            assert "main.helper" in named[functions["main.helper"].address]
+            assert "Twice" in named[functions["Twice"].address]
+        assert table.go is not None
+        assert {"main.helper", "runtime.main"} <= {f.name for f in table.go.functions}
+
+
 def test_other_programs_are_not_go() -> None:
     image = Image.open("bash")
     assert not gobuild.is_go(image)

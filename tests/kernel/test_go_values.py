@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+import re
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
@@ -249,3 +250,24 @@ def test_expressions_and_filters(
     assert done.returncode == 0, done.stderr
     (call,) = (r for r in map(json.loads, output.read_text().splitlines()) if r["type"] == "call")
     assert [a["value"] for a in call["args"]] == ["abc", 42, -7]
+
+
+@pytest.mark.parametrize("version", ["1.27.3", pytest.param("1.19", marks=pytest.mark.slow)])
+def test_generic_functions_closures_and_methods(
+    go_program: Compile, lbtrace: Lbtrace, tmp_path: Path, version: str
+) -> None:
+    calls = traced(lbtrace, go_program("generic", version), "main.*", tmp_path / "out.jsonl")
+    shown: dict[str, list[tuple[dict[str, Any], Any]]] = {}
+    for call in calls:
+        # The shapes of type arguments are numbered in some versions.
+        name = re.sub(r"\[.*\]", "[...]", call["name"])
+        named = {a["name"]: a["value"] for a in call["args"] if a["name"]}
+        shown.setdefault(name, []).append((named, call["result"]))
+    assert shown["main.main.func1"] == [({"x": n}, str(n + 3)) for n in (1, 2, 3)]
+    assert [result for _, result in shown["main.main.func2"]] == [1, 2]
+    maps = shown["main.Map[...]"]
+    assert [given["v"][""] for given, _ in maps] == [[1, 2, 3], [1.0, 2.0]]
+    assert [(result["len"], result.get("")) for _, result in maps] == [(3, None), (2, [1, 2])]
+    pushes = shown["main.(*Stack[...]).Push"]
+    assert [(given["x"], result) for given, result in pushes] == [("a", 1), ("b", 2)]
+    assert shown["main.Sq.Area"] == [({"s": {"a": 4}, "scale": 2}, 32)]
