@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import fnmatch
 import re
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 
 from msgspec.structs import replace
 
+from lbtrace.elf import demangle
+from lbtrace.elf.demangle import is_mangled
 from lbtrace.elf.symbols import Symbols
 from lbtrace.errors import NoMatchError, UsageError
 from lbtrace.model import Function
+
+_WHITESPACE = re.compile(r"\s+")
 
 COMPARED = 20_000
 """Names compared, at most, to find the nearest ones: a fraction of a second."""
@@ -29,10 +34,27 @@ def select(symbols: Symbols, patterns: Sequence[str], path: str) -> list[Functio
         if not matched and (matches := _matcher(pattern)):
             matched = [f for f in (_named(f, matches) for f in symbols.functions) if f]
         if not matched:
+            matched = _demangled(symbols, pattern)
+        if not matched:
             raise _no_match(symbols, pattern, path)
         for function in matched:
             chosen.setdefault(function.address, function)
-    return [chosen[address] for address in sorted(chosen)]
+    return readable([chosen[address] for address in sorted(chosen)])
+
+
+def readable(functions: Sequence[Function]) -> list[Function]:
+    """``functions`` under their names in the source; mangled names become aliases.
+
+    Names are given without parameter list, unless several have the same.
+    """
+    if not any(is_mangled(f.name) for f in functions):
+        return list(functions)
+    names = [demangle.short(f.name) for f in functions]
+    often = Counter(names)
+    return [
+        _renamed(f, name if often[name] == 1 else demangle.demangled(f.name))
+        for f, name in zip(functions, names, strict=True)
+    ]
 
 
 def matching(names: Iterable[str], patterns: Iterable[str]) -> list[str]:
@@ -46,6 +68,27 @@ def _exact(symbols: Symbols, pattern: str) -> list[Function]:
     if version and symbols.versions.get(name) != version:
         return []
     return [_renamed(f, name) for f in symbols.functions if f.name == name or name in f.aliases]
+
+
+def _demangled(symbols: Symbols, pattern: str) -> list[Function]:
+    """The functions with this name in the source, with or without parameter list."""
+    if not re.search(r"\w", pattern):
+        return []
+    # Mangling keeps identifiers: few names need to be demangled.
+    plain = re.sub(r"\(anonymous namespace\)|<[^<>]*>|\boperator\b.*", " ", pattern)
+    identifiers = re.findall(r"\w+", plain.split("(")[0]) or [""]
+    likely = [f for f in symbols.functions if is_mangled(f.name) and identifiers[-1] in f.name]
+    wanted = _unspaced(pattern)
+    return [f for f in likely if wanted in map(_unspaced, _sources(f.name))]
+
+
+def _sources(name: str) -> tuple[str, str]:
+    """What a mangled name is in the source, without and with parameter list."""
+    return demangle.short(name), demangle.demangled(name)
+
+
+def _unspaced(name: str) -> str:
+    return _WHITESPACE.sub("", name)
 
 
 def _matcher(pattern: str) -> Callable[[str], object] | None:
@@ -65,7 +108,12 @@ def _matcher(pattern: str) -> Callable[[str], object] | None:
 def _named(function: Function, matches: Callable[[str], object]) -> Function | None:
     if matches(function.name):
         return function
-    return next((_renamed(function, a) for a in function.aliases if matches(a)), None)
+    for alias in function.aliases:
+        if matches(alias):
+            return _renamed(function, alias)
+    if is_mangled(function.name):
+        return function if any(map(matches, _sources(function.name))) else None
+    return None
 
 
 def _renamed(function: Function, name: str) -> Function:

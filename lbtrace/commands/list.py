@@ -57,7 +57,7 @@ def run(args: argparse.Namespace) -> int:
     """Prints the list. Raises `BinaryError` or `UsageError`."""
     image = Image.open(args.binary, any_machine=True)
     table = symbols.read(image)
-    chosen = table.functions
+    chosen = patterns.readable(table.functions) if not args.func else []
     if args.func:
         chosen = patterns.select(table, args.func, image.path)
     architecture = arch.of(image.machine)

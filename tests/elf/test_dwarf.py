@@ -25,7 +25,11 @@ def planned(path, *names, args=None):
     """Functions and their probes by name."""
     plan = make_plan(path, Selection(names, args=args))
     entries = {p.function: p for p in plan.probes if p.kind in ("call", "entry")}
-    return {f.name: (f, entries[number]) for number, f in enumerate(plan.functions)}
+    return {
+        name: (f, entries[number])
+        for number, f in enumerate(plan.functions)
+        for name in (f.name, *f.aliases)
+    }
 
 
 def places(function, probe):
