@@ -26,12 +26,14 @@ from lbtrace.model import (
     Prototype,
     Site,
 )
-from lbtrace.plan_go import GoPlan
 from lbtrace.returns import Chooser, ExitPlaces, Returns, Way
 from lbtrace.showing import VALUES, Showing, depth, passing
 
 if TYPE_CHECKING:
     from lbtrace.expressions.tree import Request
+
+if TYPE_CHECKING:
+    from lbtrace.plan_go import GoPlan
 
 LIMIT = 50_000
 """Functions a plan may hold without ``force``."""
@@ -82,7 +84,7 @@ def make_plan(binary: str | Image, selection: Selection) -> Plan:
     if selection.args is not None and selection.args < 0:
         raise UsageError(f"--args {selection.args}: is negative", "give 0 for no arguments")
     architecture = arch.of(image.machine)
-    go = GoPlan(image, table.go) if table.go else None
+    go = go_plan(image, table)
     traced, notes = describe(image, architecture, chosen, selection.showing, go)
     notes += _indirect(table, selection)
     functions: list[Function] = []
@@ -149,6 +151,15 @@ def _probes(
             yield Probe(function, "return", exit.site, (), fetches, result_conditions=conditions)
         else:
             yield Probe(function, exit.kind, exit.site)
+
+
+def go_plan(image: Image, table: Symbols) -> GoPlan | None:
+    """What knows the functions of Go in ``image``, if there are any."""
+    if table.go is None:
+        return None
+    from lbtrace.plan_go import GoPlan  # late: most programs are not Go
+
+    return GoPlan(image, table.go)
 
 
 class Traced(NamedTuple):

@@ -14,8 +14,7 @@ from lbtrace.commands.show import function_lines
 from lbtrace.elf import symbols
 from lbtrace.elf.image import Image
 from lbtrace.model import Function, Site, Value
-from lbtrace.plan import Placer, Traced, describe
-from lbtrace.plan_go import GoPlan
+from lbtrace.plan import Placer, Traced, describe, go_plan
 from lbtrace.returns import keeps_address
 from lbtrace.showing import Showing
 
@@ -61,7 +60,7 @@ def run(args: argparse.Namespace) -> int:
     if args.func:
         chosen = patterns.select(table, args.func, image.path)
     architecture = arch.of(image.machine)
-    go = GoPlan(image, table.go) if table.go else None
+    go = go_plan(image, table)
     if args.func or len(chosen) <= TYPED_LIMIT:
         traced, _ = describe(image, architecture, chosen, Showing(), go)
     else:

@@ -12,15 +12,17 @@ from bisect import bisect_left, bisect_right
 from itertools import repeat
 from operator import attrgetter
 from struct import Struct as Layout
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from msgspec import Struct
 
-from lbtrace.elf import gopclntab
-from lbtrace.elf.gopclntab import GoTable
+from lbtrace.elf import gobuild
 from lbtrace.elf.image import Image, Section, string
 from lbtrace.errors import BinaryError
 from lbtrace.model import Function
+
+if TYPE_CHECKING:
+    from lbtrace.elf.gopclntab import GoTable
 
 SYMBOL = Layout("<IBBHQQ")
 SHT_SYMTAB, SHT_DYNSYM = 2, 11
@@ -91,7 +93,7 @@ def read(image: Image) -> Symbols:
         symbols += _table(image, table, versions)
     inside = _inside(image, symbols)
     functions = _fold(image, [s for s in inside if s.kind == STT_FUNC and not COLD.search(s.name)])
-    go = gopclntab.read(image)
+    go = _go_table(image)
     if go:
         functions = _with_go(functions, go)
     if not functions:
@@ -107,6 +109,14 @@ def read(image: Image) -> Symbols:
         cold=_fold(image, [s for s in inside if COLD.search(s.name)]),
         go=go,
     )
+
+
+def _go_table(image: Image) -> GoTable | None:
+    if not gobuild.is_go(image):
+        return None
+    from lbtrace.elf import gopclntab  # late: most programs are not Go
+
+    return gopclntab.read(image)
 
 
 def _with_go(functions: list[Function], go: GoTable) -> list[Function]:
