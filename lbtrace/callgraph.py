@@ -9,7 +9,7 @@ from lbtrace.elf.image import Image
 from lbtrace.elf.plt import Stub
 from lbtrace.model import Function
 
-CALL = re.compile(rb"[\xe8\xe9](?=(....))", re.DOTALL)
+CALL = re.compile(rb"[\xe8\xe9](?=(.{4}))|\xeb(?=(.))", re.DOTALL)
 """Whatever may be a ``call`` or ``jmp`` of x86-64 to a relative address."""
 
 Graph = dict[int, set[int]]
@@ -28,12 +28,13 @@ def build(image: Image, stubs: Mapping[int, Stub], functions: Sequence[Function]
     targets |= {at: stub.address for at, stub in stubs.items() if stub.address in targets}
     graph: Graph = {}
     for function in functions:
-        behind = function.address + 5
         called = graph.setdefault(function.address, set())
         for match in CALL.finditer(image.code(function.address, function.size)):
-            target = behind + match.start() + int.from_bytes(match[1], "little", signed=True)
-            if target in targets:
-                called.add(targets[target])
+            distance = match[1] or match[2]
+            behind = function.address + match.end() + len(distance)
+            target = targets.get(behind + int.from_bytes(distance, "little", signed=True))
+            if target is not None:
+                called.add(target)
     return graph
 
 

@@ -75,14 +75,14 @@ class Chooser:
         if wish in ("auto", "uretprobe") and not hazard:
             self._hazard = switching.reason(table, stubs)
         if wish == "uretprobe" and self._hazard:
-            self.warning = f"uretprobes may end the program: {self._hazard}"
+            self.warning = f"uretprobes may harm the program or mislead: {self._hazard}"
 
     def look_at(self, functions: Sequence[Function]) -> None:
         """Find out which of ``functions`` call each other in a cycle."""
         if self._wish == "auto" and not self._hazard:
-            found = callgraph.cycles(callgraph.build(self._image, self._stubs, functions))
+            graph = callgraph.build(self._image, self._stubs, functions)
             names = {f.address: f.name for f in functions}
-            for cycle in found:
+            for cycle in callgraph.cycles(graph):
                 for address in cycle:
                     self._recursive[address] = _recursion(cycle, address, names)
 

@@ -20,6 +20,10 @@ EXCEPTIONS = (
 )
 """Functions of a program through which exceptions, or Rust's panics, may pass."""
 
+JUMPS = ("longjmp", "_longjmp", "siglongjmp", "__longjmp_chk")
+"""Functions that leave calls behind. Of a call in the place of one that was left,
+uretprobes cannot tell whether it was made by it."""
+
 SWITCHES = ("makecontext", "swapcontext", "setcontext")
 COROUTINE = re.compile(r"\.(actor|resume)$|\[clone \.(actor|resume)\]$")
 """The parts of a C++ coroutine, as gcc and clang name them."""
@@ -48,13 +52,16 @@ def reason(table: Symbols, stubs: Mapping[int, Stub]) -> str:
     if thrower:
         return f"exceptions follow return addresses ({thrower})"
     switch = next((name for name in SWITCHES if name in names), "")
-    return coroutine or (f"the program switches stacks ({switch})" if switch else "")
+    if coroutine or switch:
+        return coroutine or f"the program switches stacks ({switch})"
+    jump = next((name for name in JUMPS if name in names), "")
+    return f"calls may be left by {jump}" if jump else ""
 
 
 def _matters(name: str, *, offered: bool) -> bool:
     """Whether a definition of ``name`` says something about the binary, which may be a
     library that offers it to others. Every static program has the unwinder."""
-    if name in SWITCHES:
+    if name in SWITCHES or name in JUMPS:
         return not offered
     return name in EXCEPTIONS and (offered or not name.startswith("_Unwind"))
 

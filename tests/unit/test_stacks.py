@@ -1,0 +1,41 @@
+from __future__ import annotations
+
+from lbtrace.stacks import Region, Regions
+
+LOW, HIGH = Region(0x1000, 0x2000, "stack"), Region(0x2000, 0x3000, "stack")
+
+
+def test_an_address_belongs_to_the_stack_that_holds_it():
+    regions = Regions()
+    regions.learn(1, HIGH)
+    regions.learn(1, LOW)
+    assert regions.find(1, 0x1800) == LOW
+    assert regions.find(1, 0x2FF8) == HIGH
+    assert regions.find(1, 0xFF8) is None
+    assert regions.find(1, 0x3008) is None
+    assert regions.find(2, 0x1800) is None
+
+
+def test_memory_that_is_used_again():
+    regions = Regions()
+    regions.learn(1, LOW)
+    regions.learn(1, HIGH)
+    signals = Region(0x1800, 0x2800, "signal stack")
+    regions.learn(1, signals)
+    assert regions.find(1, 0x2000) == signals
+    assert regions.find(1, 0x1000) is None
+
+
+def test_a_process_that_executes_another_program_has_none():
+    regions = Regions()
+    regions.learn(1, LOW)
+    regions.learn(2, LOW)
+    regions.forget(1)
+    assert regions.find(1, 0x1800) is None
+    assert regions.find(2, 0x1800) == LOW
+
+
+def test_an_empty_stack_is_none():
+    regions = Regions()
+    regions.learn(1, Region(0x1000, 0x1000, "signal stack"))
+    assert regions.find(1, 0x1000) is None
