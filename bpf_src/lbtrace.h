@@ -178,7 +178,7 @@ struct lbt_spec {
 	__u8 filtered;	  /* returns are sent only of calls whose entry passed */
 	__u8 deferred;	  /* and the entry only then */
 	__u8 pad;
-	__u32 pad2;
+	__u32 unless;	  /* processor flags with which a hit does not count */
 	struct lbt_fetch fetch[LBT_FETCHES];
 	struct lbt_condition condition[LBT_CONDITIONS];
 	struct lbt_text text[LBT_TEXTS];

@@ -19,6 +19,7 @@
 #define RESULT0(r) ((r)->ax)
 #define RESULT1(r) ((r)->dx)
 #define STACK_POINTER(r) ((r)->sp)
+#define FLAGS(r) ((r)->flags)
 #define GO_REGISTER(r) ((r)->r14)
 
 static __always_inline __u64 thread_pointer(void)
@@ -39,6 +40,7 @@ static __always_inline __u64 thread_pointer(void)
 #define RESULT0(r) ((r)->user_regs.regs[0])
 #define RESULT1(r) ((r)->user_regs.regs[1])
 #define STACK_POINTER(r) ((r)->user_regs.sp)
+#define FLAGS(r) ((r)->user_regs.pstate)
 #define GO_REGISTER(r) ((r)->user_regs.regs[28])
 
 static __always_inline __u64 thread_pointer(void)

@@ -637,6 +637,8 @@ static __always_inline bool hit(struct pt_regs *ctx, __u16 kind, bool popped)
 	spec = bpf_map_lookup_elem(&specs, &key);
 	if (!spec)
 		return false;
+	if (spec->unless & FLAGS(ctx))
+		return false;
 	at.frame += popped ? -LBT_RETURN_SLOT : spec->sp_delta;
 	at.stack = at.frame;
 	if (config.go_g && !in_goroutine(ctx, &at))

@@ -317,7 +317,8 @@ class Site(Struct, frozen=True):
     ``sp_delta`` is how far, in bytes, the stack pointer lies below its value
     at function entry when the probe fires. ``displaced`` is the instruction
     under the breakpoint, ``emulated`` whether the kernel emulates it (cheap)
-    or single-steps it (dear), ``reason`` why this place was chosen.
+    or single-steps it (dear), ``reason`` why this place was chosen. A hit does
+    not count if one of the processor's flags ``unless`` is set (EFLAGS bits).
     """
 
     address: int
@@ -326,6 +327,7 @@ class Site(Struct, frozen=True):
     displaced: str = ""
     emulated: bool = False
     reason: str = ""
+    unless: int = 0
 
 
 ProbeKind: TypeAlias = Literal[

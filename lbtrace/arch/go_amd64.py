@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 
 import iced_x86
-from iced_x86 import Decoder, FlowControl, Mnemonic
+from iced_x86 import Decoder, FlowControl, Instruction, Mnemonic
 
 from lbtrace.arch import Code, Exit, ExitKind, Exits
 from lbtrace.arch.amd64_sites import Amd64Planner, is_emulated_branch, is_refused
@@ -27,6 +27,9 @@ for large frames, and room for race and coverage builds."""
 
 SPILL_LIMIT = 40
 """Instructions before the call of morestack: each argument register is saved."""
+
+FLAGS = {Mnemonic.JBE: 0x41, Mnemonic.JB: 0x01}
+"""Flags of EFLAGS with which the jumps to morestack are taken: CF (1), ZF (64)."""
 
 _JUMPS = frozenset({FlowControl.CONDITIONAL_BRANCH, FlowControl.UNCONDITIONAL_BRANCH})
 
@@ -45,27 +48,37 @@ class GoPlanner:
         None where there is no such place: the kernel refuses it, or a loop
         leads back to it.
         """
-        checked = self.behind_check(code)
+        checked, jump = self._check(code)
         into = checked - code.address
         body = Code(code.code[into:], checked, code.offset + into, code.limit)
         site = self._planner.choose(body, keep, returns=False)
+        if (site is None or not site.emulated) and jump is not None and jump.mnemonic in FLAGS:
+            # The kernel emulates the jump itself, which is hit again after the
+            # stack has grown, then without jumping.
+            at = jump.ip - code.address
+            if is_emulated_branch(code.code[at : at + jump.len]):
+                shown = self._formatter.format(jump)
+                why = "counts where it does not jump"
+                unless = FLAGS[jump.mnemonic]
+                return Site(jump.ip, code.offset + at, 0, shown, True, why, unless)
         if site is None or (site.address == checked and _is_target(code, checked)):
             return None
         return site
 
-    def behind_check(self, code: Code) -> int:
-        """The address behind the look at the stack, or the function's own where it has none."""
-        behind = code.address
+    def _check(self, code: Code) -> tuple[int, Instruction | None]:
+        """The address behind the look at the stack, and the jump before it; the
+        function's own where it has none."""
+        behind, jump = code.address, None
         decoder = Decoder(64, code.code, ip=code.address)
         for _, instruction in zip(range(CHECK_LIMIT), decoder, strict=False):
             flow = instruction.flow_control
             if flow == FlowControl.CONDITIONAL_BRANCH:
                 if not self._grows(code, instruction.near_branch_target):
                     break
-                behind = instruction.next_ip
+                behind, jump = instruction.next_ip, instruction
             elif flow != FlowControl.NEXT:
                 break
-        return int(behind)
+        return int(behind), jump
 
     def exits(self, code: Code) -> Exits:
         """Each ``ret``, and each jump to another function, in order.

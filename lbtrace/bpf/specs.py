@@ -88,7 +88,12 @@ class Specs:
         delta = probe.site.sp_delta
         deferred = bool(probe.result_conditions)
         entry = self._add(
-            probe.fetches, probe.conditions, delta, ARGUMENTS[self._machine], deferred
+            probe.fetches,
+            probe.conditions,
+            delta,
+            ARGUMENTS[self._machine],
+            deferred,
+            probe.site.unless,
         )
         moved = delta if probe.kind == "return" else 0
         conditions = probe.result_conditions if probe.kind != "entry" else ()
@@ -102,13 +107,15 @@ class Specs:
         delta: int,
         registers: tuple[str, ...],
         deferred: bool = False,
+        unless: int = 0,
     ) -> int:
         plain = not self.filtered and fetches == tuple(map(_register, registers[: len(fetches)]))
         key = (delta, len(fetches)) if plain else (delta, fetches, conditions, deferred)
-        place = (registers, key)
+        place = (registers, unless, key)
         if place not in self._numbers:
             self._numbers[place] = len(self._specs)
             self._specs.append(self._make(fetches, conditions, delta, plain, deferred))
+            self._specs[-1].unless = unless
             if len(self._specs) > 0xFFFF:
                 raise UsageError(
                     "the traced functions need more than 65,535 different kinds of probe",
