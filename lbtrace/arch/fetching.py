@@ -307,6 +307,5 @@ def _leads_on(type: Type, depth: int) -> bool:
 
 def _composed(name: str, type: Type, members: list[Value]) -> Value:
     slot = next((m.slot for m in members if m.slot >= 0), -1)
-    reasons = {m.reason for m in members}
-    reason = reasons.pop() if slot < 0 and len(reasons) == 1 else ""
+    reason = "" if slot >= 0 else ", ".join(dict.fromkeys(m.reason for m in members if m.reason))
     return Value(name, bare(type), slot, reason, members=tuple(members) if slot >= 0 else ())

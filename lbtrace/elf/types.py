@@ -16,6 +16,7 @@ from lbtrace.elf.shapes import (
     RUST_SLICE,
     Shaper,
 )
+from lbtrace.elf.triviality import is_trivial
 from lbtrace.model import Formal, Pointer, Scalar, Void
 
 C = frozenset({0x01, 0x02, 0x0C, 0x1D, 0x2C})
@@ -76,8 +77,12 @@ class Types:
         type, size = shaper.shape(die), dies.size_of(bare)
         if isinstance(type, Pointer):
             return Formal("", type, 8, (Scalar(0, 8, "integer"),))
-        if bare.tag in dies.RECORDS and self._by_reference(bare, size):
-            return Formal("", type, size, None, reference=True)
+        if bare.tag in dies.RECORDS:
+            by_reference = self._by_reference(bare, size)
+            if by_reference is None:
+                return Formal("", type, size, None)
+            if by_reference:
+                return Formal("", type, size, None, reference=True)
         scalars: list[Scalar] = []
         flatten = self._flatten_rust if rust and bare.tag in dies.RECORDS else self._flatten
         certain = flatten(bare, 0, scalars, dies.DEPTH)
@@ -110,10 +115,7 @@ class Types:
         return False
 
     def _flatten_record(self, die: Any, offset: int, scalars: list[Scalar], depth: int) -> bool:
-        settled = dies.number(die, "DW_AT_calling_convention", 0) == DW_CC_PASS_BY_VALUE
         for member in die.iter_children():
-            if member.tag == "DW_TAG_subprogram" and not settled:
-                return False  # perhaps a copy constructor, with which it travels as a pointer
             if member.tag not in ("DW_TAG_member", "DW_TAG_inheritance"):
                 continue
             if "DW_AT_external" in member.attributes or "DW_AT_declaration" in member.attributes:
@@ -158,15 +160,19 @@ class Types:
         scalars += [Scalar(offset + at, 8, "integer") for at in sorted(members.values())]
         return True
 
-    def _by_reference(self, die: Any, size: int) -> bool:
+    def _by_reference(self, die: Any, size: int) -> bool | None:
         """Whether a record travels as a pointer to it: the compiler says so of
-        C++ classes, and rustc does so with all that two registers do not hold."""
+        C++ classes, or their members tell; rustc does so with all that two
+        registers do not hold. None where nothing is certain."""
         if self._language == RUST:
             return size > LARGEST_IN_REGISTERS
-        return (
-            self._language in CPP
-            and dies.number(die, "DW_AT_calling_convention", 0) == DW_CC_PASS_BY_REFERENCE
-        )
+        if self._language not in CPP:
+            return False
+        told = dies.number(die, "DW_AT_calling_convention", 0)
+        if told in (DW_CC_PASS_BY_REFERENCE, DW_CC_PASS_BY_VALUE):
+            return told == DW_CC_PASS_BY_REFERENCE
+        trivial = is_trivial(die)
+        return None if trivial is None else not trivial
 
     def _name(self, die: Any, inner: str, depth: int) -> str:  # noqa: PLR0911
         """The C declaration of ``die`` around the declarator ``inner``."""

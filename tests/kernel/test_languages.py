@@ -1,0 +1,78 @@
+"""Values of C++ and Rust programs are shown as their sources write them."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+Run = Callable[..., subprocess.CompletedProcess[str]]
+
+PROGRAMS = Path(__file__).resolve().parents[1] / "programs"
+
+
+def traced(lbtrace: Run, program: Path, out: Path) -> dict[str, list[dict[str, Any]]]:
+    """The calls by their function's bare name."""
+    done = lbtrace(
+        *("attach", "--func", "*traced_*", "--depth", "1", "--format", "jsonl", "-o", out),
+        *("--", program),
+    )
+    assert done.returncode == 0, done.stderr
+    seen: dict[str, list[dict[str, Any]]] = {}
+    for line in out.read_text().splitlines()[:-1]:
+        call = json.loads(line)
+        name = call["name"].split("::")[-1].split("[")[0]
+        seen.setdefault(name, []).append(call)
+    return seen
+
+
+def arguments(call: dict[str, Any]) -> list[Any]:
+    return [argument["value"] for argument in call["args"]]
+
+
+@pytest.mark.parametrize("compiler", ["g++", "clang++"])
+def test_cpp(lbtrace: Run, tmp_path: Path, compiler: str) -> None:
+    if shutil.which(compiler) is None:
+        pytest.skip(f"no {compiler} is installed")
+    text, program = PROGRAMS / "languages.cc", tmp_path / "t"
+    subprocess.run([compiler, "-std=c++17", "-g", "-O0", text, "-o", program], check=True)
+    seen = traced(lbtrace, program, tmp_path / "out.jsonl")
+    assert [arguments(c) for c in seen["traced_string"]] == [
+        ["short"],
+        ["a string that does not fit inside"],
+    ]
+    assert arguments(seen["traced_ref"][0]) == ["reference", 5]
+    assert arguments(seen["traced_view"][0]) == ["view", "on"]
+    assert [c["result"] for c in seen["traced_make"]] == ["zzz", "z" * 40]
+    by_value, by_reference = arguments(seen["traced_point"][0])
+    assert by_value == {"x": 1, "y": None}  # a float in a register
+    assert by_reference == {"x": 3, "y": 4.5}
+    assert [c["result"] for c in seen["traced_mode"]] == ["on"]
+
+
+@pytest.mark.parametrize("level", ["0", "2"])
+def test_rust(lbtrace: Run, tmp_path: Path, level: str) -> None:
+    if shutil.which("rustc") is None:
+        pytest.skip("no rustc is installed")
+    text, program = PROGRAMS / "languages.rs", tmp_path / "t"
+    command = ["rustc", "-g", "-C", f"opt-level={level}", text, "-o", program]
+    subprocess.run(command, check=True, capture_output=True)
+    seen = traced(lbtrace, program, tmp_path / "out.jsonl")
+    assert [arguments(c) for c in seen["traced_str"]] == [["octi", 3], ["", -1]]
+    assert arguments(seen["traced_string"][0]) == ["owned text", "é"]
+    assert arguments(seen["traced_bytes"][0]) == ["by\0\udcff", "Blue", True]
+    assert arguments(seen["traced_point"][0]) == [
+        {"x": -7, "y": 8, "z": 9},
+        {"x": 1, "y": 2, "z": 3},
+    ]
+    assert seen["traced_give"][0]["result"] == "qqqqq"
+    assert arguments(seen["traced_slice"][0])[0]["length"] == 3
+    assert all(value is None for value in arguments(seen["traced_opt"][0]))
+    if level == "0":
+        assert arguments(seen["traced_method"][0])[1] == 41
+        assert seen["traced_method"][0]["result"] == 42

@@ -1,0 +1,171 @@
+"""Functions of random signatures: each value is what the program says it was
+called with, or is shown as unreadable where it truly is."""
+
+from __future__ import annotations
+
+import json
+import random
+import shutil
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+Run = Callable[..., subprocess.CompletedProcess[str]]
+
+HEADER = r"""
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+enum color { RED, GREEN = 7, BLUE = -2 };
+typedef enum color shade;
+struct pair { int x, y; };
+struct mixed { double d; long l; };
+struct reals { double a, b; };
+struct small { char c; short s; };
+struct large { long v[2]; int w; };
+struct bits { unsigned a : 3, b : 7; int c : 5; };
+struct named { const char *name; int age; };
+union either { int i; unsigned char bytes[4]; };
+struct nested { struct small s; union either u; };
+#define BEGIN(name) printf("{\"name\": \"%s\", \"args\": [", name)
+"""
+
+PRINTERS = {
+    "signed char": '"%d", x',
+    "unsigned char": '"%u", x',
+    "short": '"%d", x',
+    "unsigned short": '"%u", x',
+    "int": '"%d", x',
+    "unsigned": '"%u", x',
+    "long": '"%ld", x',
+    "uint64_t": '"%lu", x',
+    "bool": '"%s", x ? "true" : "false"',
+    "char": '"\\"%c\\"", x',
+    "float": '"%.9g", x',
+    "double": '"%.17g", x',
+    "shade": '"\\"%s\\"", x == RED ? "RED" : x == GREEN ? "GREEN" : "BLUE"',
+    "const char *": '"\\"%s\\"", x',
+    "int *": '"\\"%p\\"", (void *)x',
+    "struct pair": r'"{\"x\": %d, \"y\": %d}", x.x, x.y',
+    "struct mixed": r'"{\"d\": %.17g, \"l\": %ld}", x.d, x.l',
+    "struct reals": r'"{\"a\": %.17g, \"b\": %.17g}", x.a, x.b',
+    "struct small": r'"{\"c\": \"%c\", \"s\": %d}", x.c, x.s',
+    "struct large": r'"{\"v\": [%ld, %ld], \"w\": %d}", x.v[0], x.v[1], x.w',
+    "struct bits": r'"{\"a\": %u, \"b\": %u, \"c\": %d}", x.a, x.b, x.c',
+    "struct named": r'"{\"name\": \"%s\", \"age\": %d}", x.name, x.age',
+    "struct nested": (
+        r'"{\"s\": {\"c\": \"%c\", \"s\": %d}, \"u\": {\"i\": %d, \"bytes\": [%u, %u, %u, %u]}}", '
+        "x.s.c, x.s.s, x.u.i, x.u.bytes[0], x.u.bytes[1], x.u.bytes[2], x.u.bytes[3]"
+    ),
+}
+"""How the program prints a value ``x`` of each type, as JSON."""
+
+
+def literal(type: str, dice: random.Random) -> str:
+    """A value of ``type`` in C."""
+    word = "".join(dice.choices("abcdefghij klm", k=dice.randrange(12)))
+    number = dice.choice([0, 1, -1, dice.randrange(-(1 << 31), 1 << 31)])
+    real = dice.choice([0.0, -1.5, dice.uniform(-1e6, 1e6)])
+    wide = f"{dice.randrange(-(1 << 62), 1 << 62)}L"
+    return {
+        "bool": str(abs(number) % 2),
+        "char": "'" + dice.choice("abcXYZ019") + "'",
+        "float": f"{real!r}f",
+        "double": repr(real),
+        "shade": dice.choice(["RED", "GREEN", "BLUE"]),
+        "const char *": f'"{word}"',
+        "int *": f"(int *){abs(number) + 4096}L",
+        "long": wide,
+        "uint64_t": f"(uint64_t){wide}",
+        "struct pair": f"(struct pair){{{number}, {dice.randrange(99)}}}",
+        "struct mixed": f"(struct mixed){{{real!r}, {wide}}}",
+        "struct reals": f"(struct reals){{{real!r}, 2.5}}",
+        "struct small": f"(struct small){{'q', {number % 1000}}}",
+        "struct large": f"(struct large){{{{{wide}, 5}}, {number}}}",
+        "struct bits": f"(struct bits){{{number & 7}, {number & 127}, {number % 16 - 8}}}",
+        "struct named": f'(struct named){{"{word}", {number}}}',
+        "struct nested": f"(struct nested){{{{'n', -3}}, {{{number}}}}}",
+    }.get(type, f"({type}){number}")
+
+
+def source(seed: int, many: int) -> str:
+    """A program that calls ``many`` functions, each of which prints its values."""
+    dice = random.Random(seed)
+    lines = [HEADER]
+    for n, (type, printer) in enumerate(PRINTERS.items()):
+        lines.append(f"static void print_{n}({type} x) {{ printf({printer}); }}")
+    numbers = {type: n for n, type in enumerate(PRINTERS)}
+    calls = []
+    for n in range(many):
+        types = dice.choices(list(PRINTERS), k=dice.randrange(1, 10))
+        result = dice.choice(list(PRINTERS))
+        formals = ", ".join(f"{type} p{i}" for i, type in enumerate(types))
+        prints = '\n    printf(", ");\n'.join(
+            f"    print_{numbers[type]}(p{i});" for i, type in enumerate(types)
+        )
+        lines.append(
+            f"__attribute__((noinline)) {result} traced_{n}({formals})\n{{\n"
+            f'    {result} r = {literal(result, dice)};\n    BEGIN("traced_{n}");\n{prints}\n'
+            f'    printf("], \\"result\\": ");\n    print_{numbers[result]}(r);\n'
+            f'    printf("}}\\n");\n    return r;\n}}'
+        )
+        calls.append(f"    traced_{n}({', '.join(literal(type, dice) for type in types)});")
+    return "\n".join([*lines, "int main(void)\n{", *calls, "    return 0;\n}"])
+
+
+def agree(shown: Any, told: Any, path: str) -> int:
+    """How many numbers and texts agree; those that are unreadable count for nothing."""
+    if shown is None:
+        return 0
+    if isinstance(told, dict):
+        assert isinstance(shown, dict), path
+        assert list(shown) == list(told), path
+        return sum(agree(shown[key], told[key], f"{path}.{key}") for key in told)
+    if isinstance(told, list):
+        assert len(shown) == len(told), path
+        return sum(agree(a, b, f"{path}[]") for a, b in zip(shown, told, strict=True))
+    if isinstance(told, float):
+        assert shown == pytest.approx(told, rel=1e-6), path
+    else:
+        assert shown == told, path
+    return 1
+
+
+@pytest.mark.parametrize("compiler", ["gcc", "clang"])
+@pytest.mark.parametrize("level", ["-O0", "-O2"])
+def test_random_signatures(lbtrace: Run, tmp_path: Path, compiler: str, level: str) -> None:
+    if shutil.which(compiler) is None:
+        pytest.skip(f"no {compiler} is installed")
+    text, program = tmp_path / "source.c", tmp_path / "program"
+    text.write_text(source(sum(map(ord, compiler + level)), 100))
+    subprocess.run([compiler, "-g", level, "-w", text, "-o", program], check=True)
+    done = lbtrace(
+        "attach",
+        "--func",
+        "traced_*",
+        "--format",
+        "jsonl",
+        "-o",
+        tmp_path / "out.jsonl",
+        "--",
+        program,
+    )
+    assert done.returncode == 0, done.stderr
+    told = [json.loads(line) for line in done.stdout.splitlines()]
+    seen = [json.loads(line) for line in (tmp_path / "out.jsonl").read_text().splitlines()[:-1]]
+    assert [call["name"] for call in seen] == [call["name"] for call in told]
+    agreed = hidden = 0
+    for call, truth in zip(seen, told, strict=True):
+        assert len(call["args"]) == len(truth["args"])
+        for argument, value in zip(call["args"], truth["args"], strict=True):
+            agreed += agree(argument["value"], value, f"{call['name']}.{argument['name']}")
+            if argument["value"] is None:
+                hidden += 1
+                reason = argument["unreadable"]
+                assert reason.startswith(("float in xmm", "no slot", "optimised")), (call, reason)
+        agreed += agree(call["result"], truth["result"], f"{call['name']} result")
+    assert agreed > 400
+    assert hidden < 150
