@@ -51,7 +51,12 @@ class GoTable:
     """The function table of one image.
 
     ``functions`` are in the order of their addresses, and cover ``start`` to
-    ``end``. ``moduledata`` is where the runtime's record of all this lies, 0
+    ``end``; a function's size counts its padding. The compiler wraps functions
+    that are called by another convention than their own (ABI0, ABIInternal);
+    such a wrapper bears the name of what it calls and is left out, but is
+    among ``starts`` and ``names``, which belong together. ``assembly`` has the
+    addresses of functions written in assembly (told from format 1.18 on).
+    ``moduledata`` is where the runtime's record of all this lies, 0
     where that was not found. Raises `BinaryError` where the table is damaged.
     """
 
@@ -102,11 +107,13 @@ class GoTable:
         self.start: int = text + first
         self.end: int = text + rows[-1]
         self._positions = rows[1::2]
-        self._text = text
+        if self._image.offset(self.start) < 0:
+            raise _damaged(self._image)
+        self.names = self._read_names()
+        self.assembly = self._find_assembly()
+        self.functions = self._list()
 
-    @cached_property
-    def names(self) -> list[str]:
-        """The name of each function."""
+    def _read_names(self) -> list[str]:
         # The entry is an address in formats 1.2 and 1.16, an offset in later ones.
         behind = 8 if self._magic in (GO12, GO116) else 4
         records, names = self._records, self._names
@@ -117,14 +124,7 @@ class GoTable:
             for at, end in zip(offsets, ends, strict=True)
         ]
 
-    @cached_property
-    def functions(self) -> list[Function]:
-        """All that have code; a function's size counts its padding.
-
-        The compiler wraps functions that are called by another convention than
-        their own (ABI0, ABIInternal). Such a wrapper bears the name of what it
-        calls and is left out.
-        """
+    def _list(self) -> list[Function]:
         ends = [*self.starts[1:], self.end]
         shift = self._image.offset(self.start) - self.start
         wrappers = self._wrappers()
@@ -147,9 +147,7 @@ class GoTable:
             every = self._names.decode("utf-8", "backslashreplace").split("\0")
         return tuple(sorted(set(every) - set(self.names) - UNNAMED))
 
-    @cached_property
-    def assembly(self) -> frozenset[int]:
-        """The addresses of functions written in assembly (told from format 1.18 on)."""
+    def _find_assembly(self) -> frozenset[int]:
         flags = self._tail(-3) if self._magic in (GO118, GO120) else []
         return frozenset(
             at for at, flag in zip(self.starts, flags, strict=False) if flag & FLAG_ASM
@@ -159,7 +157,8 @@ class GoTable:
         """Bytes that arguments and results take on the stack; negative where that is unknown."""
         record = self._positions[bisect_right(self.starts, address) - 1]
         into = 12 if self._magic in (GO12, GO116) else 8
-        return int(INT.unpack_from(self._records, record + into)[0])
+        data = self._records[record + into : record + into + INT.size]
+        return int(INT.unpack(data)[0]) if len(data) == INT.size else -1
 
     def _wrappers(self) -> set[int]:
         """The addresses of functions that wrap another one of their name."""
