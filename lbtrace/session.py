@@ -8,7 +8,7 @@ import resource
 import select
 import time
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from types import TracebackType
 from typing import TYPE_CHECKING
@@ -54,7 +54,8 @@ class Session:
     Entering starts the target's command (held), loads the programs and
     attaches the probes. `batches` lets the command run and yields what
     arrives. Leaving detaches; a command that still runs then goes on. Raises
-    `LbtraceError`; nothing stays attached, whatever happens.
+    `LbtraceError`; nothing stays attached, whatever happens. ``on_detaching``
+    is called with how many links of how many are detached, as that goes on.
     """
 
     def __init__(self, plan: Plan, target: Target, options: Options | None = None) -> None:
@@ -63,7 +64,9 @@ class Session:
         self.options = options or Options()
         self.child: Child | None = None
         self.mode: Mode | None = None
+        self.on_detaching: Callable[[int, int], None] = lambda done, total: None
         self._stopping = False
+        self._detaching = False
         self._pidfd = -1
         self._resources = ExitStack()
         ring = self.options.ring_size
@@ -128,6 +131,22 @@ class Session:
     ) -> None:
         self._resources.close()
 
+    @property
+    def detach_seconds(self) -> float:
+        """About how long detaching takes; 0 where that is a moment."""
+        from lbtrace.bpf import links
+
+        return len(self._links) * links.GRACE if self.mode == "plain" else 0.0
+
+    def abandon(self) -> bool:
+        """Leave to the kernel what is not detached yet. Safe in a signal handler.
+
+        False, and nothing happens, while nothing is being detached.
+        """
+        if self._detaching:
+            self._links.abandon()
+        return self._detaching
+
     def stop(self) -> None:
         """End `batches` soon, with all that happened until now. Safe in a signal handler."""
         self._stopping = True
@@ -148,8 +167,8 @@ class Session:
         while budget is None or budget > 0:
             woken = self._wait(end, idle=not (backlog or ended))
             if not ended and (self._stopping or woken & {_TIME_IS_UP, self._pidfd}):
-                # What was sent until the last probe is gone is still in the ring.
-                self._links.close()
+                # What is sent until the last probe is gone belongs to the trace.
+                self._detach(lambda: self._collect(backlog))
                 ended = True
             if ended or not backlog or self._ring in woken:
                 self._collect(backlog)
@@ -164,11 +183,22 @@ class Session:
                 if last.events:
                     yield last
                 break
-        self._links.close()
+        self._detach()
 
     def losses(self) -> Losses:
         """What the kernel side has lost until now."""
         return self._object.losses()
+
+    def _detach(self, collect: Callable[[], None] = lambda: None) -> None:
+        total = len(self._links)
+        self._detaching = True
+
+        def tick(left: int) -> None:
+            collect()
+            self.on_detaching(total - left, total)
+
+        self._links.close(tick)
+        self._detaching = False
 
     def _untold(self) -> Batch:
         """The losses that no event of their threads came to tell."""

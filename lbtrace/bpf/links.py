@@ -8,7 +8,8 @@ returns (6.6); ``plain``, two links a probe, everywhere. A plain link takes
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import os
+from collections.abc import Callable, Sequence
 from threading import Thread
 from typing import Any, Literal, TypeAlias
 
@@ -27,6 +28,12 @@ COPIES = 500
 
 CLOSERS = 8
 """Links that are detached at the same time."""
+
+GRACE = 0.15
+"""Seconds that detaching a plain link takes, where there are very many: 0.1 to 0.25."""
+
+TICK = 0.02
+"""Seconds between two looks at how far detaching has come."""
 
 Mode: TypeAlias = Literal["session", "multi", "plain"]
 
@@ -79,23 +86,61 @@ class Links:
 
     def __init__(self) -> None:
         self._links: list[Any] = []
+        self._abandoned = False
 
-    def close(self) -> None:
-        """Detach everything. No program runs any more when it returns."""
+    def __len__(self) -> int:
+        return len(self._links)
+
+    def close(self, tick: Callable[[int], None] = lambda left: None) -> None:
+        """Detach everything. No program runs any more when it returns, but for `abandon`.
+
+        ``tick`` is called now and then with the number of links that are left.
+        """
         # Each waits for the kernel; those that wait together wait once.
         closers = [Thread(target=self._close_some) for _ in self._links[:CLOSERS]]
         for closer in closers:
             closer.start()
         for closer in closers:
-            closer.join()
+            while closer.is_alive():
+                closer.join(TICK)
+                tick(len(self._links))
+        if self._links:
+            self._hand_over()
+
+    def abandon(self) -> None:
+        """Let `close` return soon: the kernel detaches what is left, in its own time.
+
+        Safe in a signal handler.
+        """
+        self._abandoned = True
 
     def _close_some(self) -> None:
-        while self._links:
+        while self._links and not self._abandoned:
             try:
                 link = self._links.pop()
             except IndexError:  # another thread took the last one
                 return
             lib.bpf_link__destroy(link)
+
+    def _hand_over(self) -> None:
+        """Close our ends of the links, while another process still holds them.
+
+        Who closes the last end of a plain link waits for the kernel. It is the
+        end of that process which does, when we have closed all of ours.
+        """
+        ours, its = os.pipe()
+        if os.fork() == 0:
+            os.close(its)
+            os.setsid()
+            for stream in range(3):
+                os.close(stream)
+            os.read(ours, 1)  # returns when the other end is closed
+            os._exit(0)
+        os.close(ours)
+        for link in self._links:
+            lib.bpf_link__destroy(link)
+        self._links.clear()
+        os.close(its)
 
     def attach(
         self, loaded: TraceObject, plan: Plan, cookies: list[int], mode: Mode, pid: int

@@ -14,7 +14,7 @@ from lbtrace.arch.fetching import Detail
 from lbtrace.commands.control import signals
 from lbtrace.commands.options import count, natural, seconds, size, whole
 from lbtrace.commands.output import describe, open_output, render
-from lbtrace.commands.progress import Progress
+from lbtrace.commands.progress import Detaching, Progress
 from lbtrace.errors import UsageError
 from lbtrace.model import Batch, Plan, Summary, Target
 from lbtrace.plan import Selection, make_plan
@@ -27,6 +27,9 @@ from lbtrace.wire import EVENT_SIZE
 
 COMMAND = True
 """A command may follow ``--``."""
+
+LONG = 5.0
+"""Seconds of detaching that are told in advance."""
 
 LOST = 3
 """Exit status: something was lost, and ``--strict`` was given."""
@@ -152,6 +155,11 @@ def run(args: argparse.Namespace) -> int:
         stack.enter_context(signals(session))
         if session.child is None and not args.quiet:
             _say([_waiting(plan, target)])
+        if session.detach_seconds > LONG and not args.quiet:
+            _say([_slow(session.detach_seconds)])
+        detaching = Detaching()
+        session.on_detaching = detaching.show
+        stack.callback(detaching.end)
         trace = _capture if chosen.is_capture else _trace
         summary = trace(session, stream, chosen, args)
         status = 0
@@ -219,6 +227,13 @@ def _capture(session: Session, stream: IO[Any], _: Format, args: argparse.Namesp
     summary.threads = len(threads)
     summary.processes = len({pid for pid, _ in threads})
     return summary
+
+
+def _slow(seconds: float) -> str:
+    return (
+        f"detaching will take about {seconds:.0f} s: the kernel detaches plain probes one"
+        " by one (from 6.6 on it has better ones)"
+    )
 
 
 def _waiting(plan: Plan, target: Target) -> str:

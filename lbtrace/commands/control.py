@@ -20,12 +20,15 @@ def signals(session: Session) -> Iterator[None]:
 
     Without a command they end the trace. A command gets them passed on and
     ends the trace by its own end; what the terminal sends, it has got already.
-    The second Ctrl-C ends the trace whatever the command does.
+    The second Ctrl-C ends the trace whatever the command does. While probes
+    are being detached, one leaves that to the kernel.
     """
     interrupts = 0
 
     def end(number: int, frame: FrameType | None) -> None:
         nonlocal interrupts
+        if session.abandon():
+            return
         interrupts += number == signal.SIGINT
         if session.child is None or interrupts > 1:
             session.stop()

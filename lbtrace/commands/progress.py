@@ -9,6 +9,12 @@ from types import TracebackType
 INTERVAL = 0.2
 """Seconds between two showings."""
 
+PATIENCE = 1.0
+"""Seconds that detaching may take without a word."""
+
+SELDOM = 20.0
+"""Seconds between two lines in a log."""
+
 
 class Progress:
     """Rewrites one line of stderr, where that is a terminal and ``wanted`` holds."""
@@ -44,3 +50,31 @@ class Progress:
         if lost:
             line += f", {lost:,} lost"
         print(f"\r\x1b[K{line}", end="", file=sys.stderr, flush=True)
+
+
+class Detaching:
+    """Tells on stderr how far detaching has come, once it has taken a moment."""
+
+    def __init__(self) -> None:
+        self._started: float | None = None
+        self._next = 0.0
+
+    def show(self, done: int, total: int) -> None:
+        """``done`` links of ``total`` are detached."""
+        now = monotonic()
+        if self._started is None:
+            self._started, self._next = now, now + PATIENCE
+        if now < self._next:
+            return
+        line = f"detached {done:,} of {total:,} probes; Ctrl-C leaves the rest to the kernel"
+        if sys.stderr.isatty():
+            self._next = now + INTERVAL
+            print(f"\r\x1b[K{line}", end="", file=sys.stderr, flush=True)
+        else:
+            self._next = now + SELDOM
+            print(f"lbtrace: {line}", file=sys.stderr, flush=True)
+
+    def end(self) -> None:
+        """Take the line away, where there is one."""
+        if self._started is not None and sys.stderr.isatty():
+            print("\r\x1b[K", end="", file=sys.stderr, flush=True)

@@ -1,0 +1,36 @@
+"""Detaching where it takes long: it is announced, shows how far it is, and can be left to the kernel."""
+
+from __future__ import annotations
+
+import json
+import re
+import signal
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+PROBES = re.compile(r"detaching will take about (\d+) s")
+
+
+def test_many_plain_probes(
+    start_lbtrace: Callable[..., Any], programs: Path, tmp_path: Path
+) -> None:
+    output = tmp_path / "out.jsonl"
+    tracer = start_lbtrace(
+        *("attach", "--mode", "plain", "--func", "/^many_\\d\\d?$/", "--format", "jsonl"),
+        *("-o", output, "--", programs / "many"),
+    )
+    announced = PROBES.search(tracer.wait_for("detaching will take"))
+    assert announced
+    assert int(announced[1]) >= 10
+    tracer.wait_for("Ctrl-C leaves the rest to the kernel")
+    tracer.process.send_signal(signal.SIGINT)
+    status, _, error = tracer.finish(timeout=20)
+    assert status == 0
+    assert "34 calls" in error
+    records = [json.loads(line) for line in output.read_text().splitlines()]
+    assert [r["name"] for r in records if r["type"] == "call"] == [
+        f"many_{n}" for n in range(0, 100, 3)
+    ]
+    assert records[-1]["type"] == "summary"
