@@ -96,6 +96,8 @@ const char *lbt_log_text(void);
 long long lbt_program_misses(int fd);
 int lbt_probe_multi(enum bpf_attach_type type);
 int lbt_probe_sleepable(void);
+int lbt_probe_kprobe(unsigned int pmu);
+int lbt_probe_fentry(void);
 """
 
 

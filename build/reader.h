@@ -8,11 +8,14 @@
 #include <bpf/btf.h>
 #include <bpf/libbpf.h>
 #include <errno.h>
+#include <linux/perf_event.h>
 #include <stddef.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "lbtrace.h"
@@ -258,4 +261,50 @@ static int lbt_probe_multi(enum bpf_attach_type type)
 	if (link >= 0)
 		close(link);
 	return link == -EBADF;
+}
+
+/* A function of the kernel's that is there to be probed, and called by test runs alone. */
+#define LBT_KERNEL_FUNCTION "bpf_fentry_test1"
+
+/* Whether programs can be attached to kernel functions by kprobes of the PMU of that type. */
+static int lbt_probe_kprobe(unsigned int pmu)
+{
+	struct perf_event_attr attr = {
+		.size = sizeof(attr),
+		.type = pmu,
+		.kprobe_func = (__u64)(unsigned long)LBT_KERNEL_FUNCTION,
+	};
+	int program, event, works;
+
+	program = bpf_prog_load(BPF_PROG_TYPE_KPROBE, NULL, "GPL", lbt_nothing, 2, NULL);
+	if (program < 0)
+		return 0;
+	event = syscall(SYS_perf_event_open, &attr, -1, 0, -1, PERF_FLAG_FD_CLOEXEC);
+	works = event >= 0 && !ioctl(event, PERF_EVENT_IOC_SET_BPF, program);
+	if (event >= 0)
+		close(event);
+	close(program);
+	return works;
+}
+
+/* Whether programs can be attached to kernel functions by trampolines, and run there. */
+static int lbt_probe_fentry(void)
+{
+	LIBBPF_OPTS(bpf_prog_load_opts, load, .expected_attach_type = BPF_TRACE_FENTRY);
+	LIBBPF_OPTS(bpf_test_run_opts, run);
+	int program, link, works, id;
+
+	id = libbpf_find_vmlinux_btf_id(LBT_KERNEL_FUNCTION, BPF_TRACE_FENTRY);
+	if (id < 0)
+		return 0;
+	load.attach_btf_id = id;
+	program = bpf_prog_load(BPF_PROG_TYPE_TRACING, NULL, "GPL", lbt_nothing, 2, &load);
+	if (program < 0)
+		return 0;
+	link = bpf_raw_tracepoint_open(NULL, program);
+	works = link >= 0 && !bpf_prog_test_run_opts(program, &run);
+	if (link >= 0)
+		close(link);
+	close(program);
+	return works;
 }

@@ -11,6 +11,7 @@ from lbtrace.bpf.gate import check
 
 BTF = Path("/sys/kernel/btf/vmlinux")
 UPROBE_PMU = Path("/sys/bus/event_source/devices/uprobe/type")
+KPROBE_PMU = UPROBE_PMU.parents[1] / "kprobe/type"
 
 
 class Features(Struct, frozen=True):
@@ -58,7 +59,13 @@ def survey() -> tuple[Feature, ...]:
         Feature("sleepable", may_sleep(), "6.1", "reads memory whose page is not there yet"),
         Feature("multi", known.multi, "6.6", "thousands of probes attached at once"),
         Feature("session", known.session, "6.13", "one program for entry and return"),
+        Feature("kprobe", _kprobe(), "4.17", "probes in the kernel's functions"),
+        Feature("fentry", bool(lib.lbt_probe_fentry()), "5.5", "cheaper ones, through trampolines"),
     )
+
+
+def _kprobe() -> bool:
+    return KPROBE_PMU.exists() and bool(lib.lbt_probe_kprobe(int(KPROBE_PMU.read_text())))
 
 
 def _multi(attach_type: int) -> bool:

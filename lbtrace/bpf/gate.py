@@ -48,6 +48,12 @@ def failure(number: int, action: str) -> KernelError:
                 "run it as root, or grant the capabilities to the interpreter with setcap",
                 errno=number,
             )
+        if privileges.perf_forbidden():
+            return PrivilegeError(
+                f"cannot {action}: kernel.perf_event_paranoid demands CAP_SYS_ADMIN",
+                "run it as root, or allow it: sysctl kernel.perf_event_paranoid=2",
+                errno=number,
+            )
     hints = {
         EINVAL: "see what this kernel can do with: lbtrace doctor",
         ENOMEM: "free memory, or raise the memlock limit (ulimit -l) on kernels before 5.11",

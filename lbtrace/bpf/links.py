@@ -23,8 +23,8 @@ from lbtrace.model import Plan, Probe
 LEAVING = ("return", "tail", "stack", "signal stack", "goroutine end")
 """Kinds of probe that the program ``left`` serves."""
 
-COPIES = 500
-"""Probes that may have programs of their own: each load takes tens of milliseconds."""
+COPIES = 4_000
+"""Probes that may have programs of their own: each load takes some 10 ms."""
 
 CLOSERS = 8
 """Links that are detached at the same time."""

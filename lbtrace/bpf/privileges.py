@@ -10,6 +10,8 @@ CAPABILITIES = {"CAP_BPF": 39, "CAP_PERFMON": 38, "CAP_SYS_ADMIN": 21, "CAP_SYS_
 NEEDED = ("CAP_BPF", "CAP_PERFMON")
 """What tracing needs from 5.8 on; CAP_SYS_ADMIN stands for both."""
 
+PARANOID = Path("/proc/sys/kernel/perf_event_paranoid")
+
 
 def held() -> frozenset[str]:
     """The effective capabilities of this process, of those in `CAPABILITIES`."""
@@ -24,3 +26,16 @@ def missing() -> tuple[str, ...]:
     """The capabilities that tracing needs and this process lacks."""
     have = held()
     return () if "CAP_SYS_ADMIN" in have else tuple(name for name in NEEDED if name not in have)
+
+
+def perf_forbidden() -> bool:
+    """Whether perf events, which plain probes are, need CAP_SYS_ADMIN here.
+
+    ``kernel.perf_event_paranoid`` knows -1 to 2 (Documentation/admin-guide/sysctl/kernel.rst);
+    Debian's kernels know 3 and use it.
+    """
+    try:
+        paranoid = int(PARANOID.read_text())
+    except OSError:
+        return False
+    return paranoid > 2 and "CAP_SYS_ADMIN" not in held()

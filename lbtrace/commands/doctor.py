@@ -62,7 +62,7 @@ def _features() -> list[Check]:
         survey = features.survey()
     except KernelError as error:
         return [Check("features", "missing", f"cannot be probed: {error.message}")]
-    return [
+    return _perf_events(survey) + [
         Check(
             feature.name,
             "ok" if feature.works else "missing" if feature.name in ESSENTIAL else "slower",
@@ -70,6 +70,14 @@ def _features() -> list[Check]:
         )
         for feature in survey
     ]
+
+
+def _perf_events(survey: tuple[features.Feature, ...]) -> list[Check]:
+    if not privileges.perf_forbidden():
+        return []
+    multi = any(feature.name == "multi" and feature.works for feature in survey)
+    text = "kernel.perf_event_paranoid demands CAP_SYS_ADMIN for plain probes: set it to 2"
+    return [Check("perf events", "warning" if multi else "missing", text)]
 
 
 def _limits() -> list[Check]:

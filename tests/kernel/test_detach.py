@@ -1,11 +1,10 @@
-"""Detaching where it takes long: it is announced, shows how far it is, and can be left to the kernel."""
+"""Detaching where it takes long: it is announced, shown, and can be left to the kernel."""
 
 from __future__ import annotations
 
 import json
 import re
 import signal
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -13,13 +12,11 @@ from typing import Any
 PROBES = re.compile(r"detaching will take about (\d+) s")
 
 
-def test_many_plain_probes(
-    start_lbtrace: Callable[..., Any], programs: Path, tmp_path: Path
-) -> None:
+def test_many_plain_probes(start_lbtrace: Callable[..., Any], many: Path, tmp_path: Path) -> None:
     output = tmp_path / "out.jsonl"
     tracer = start_lbtrace(
         *("attach", "--mode", "plain", "--func", "/^many_\\d\\d?$/", "--format", "jsonl"),
-        *("-o", output, "--", programs / "many"),
+        *("-o", output, "--", many),
     )
     announced = PROBES.search(tracer.wait_for("detaching will take"))
     assert announced

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -14,16 +12,6 @@ import pytest
 Run = Callable[..., subprocess.CompletedProcess[str]]
 
 FUNCTIONS = 10_000
-
-
-@pytest.fixture(scope="session")
-def many(programs: Path) -> Path:
-    """The program of tests/programs/many.py."""
-    made = programs / "many"
-    if not os.environ.get("LBTRACE_PROGRAMS"):
-        script = Path(__file__).resolve().parents[1] / "programs/many.py"
-        subprocess.run([sys.executable, script, made], check=True)
-    return made
 
 
 def test_ten_thousand(lbtrace: Run, many: Path, modes: list[str]) -> None:
