@@ -177,7 +177,7 @@ struct lbt_spec {
 	__u8 more;	  /* fetches beyond LBT_VALUES */
 	__u8 filtered;	  /* returns are sent only of calls whose entry passed */
 	__u8 deferred;	  /* and the entry only then */
-	__u8 pad;
+	__u8 foreign;	  /* C in a Go program: belongs to a thread */
 	__u32 unless;	  /* processor flags with which a hit does not count */
 	struct lbt_fetch fetch[LBT_FETCHES];
 	struct lbt_condition condition[LBT_CONDITIONS];
@@ -226,6 +226,7 @@ struct lbt_config {
 	__u32 compared_texts; /* some condition is of a text */
 	__u32 filtered;	     /* some spec has conditions */
 	__u32 deferred;	     /* some of them are of returns */
+	__u32 never;	     /* 0 */
 	__u32 may_fault;     /* programs are sleepable: reading may wait for a page (6.1) */
 	__u32 typed_task;    /* bpf_get_current_task_btf works (5.11) */
 	__u32 go_g;	     /* where Go keeps g: enum lbt_go, 0: no Go program */

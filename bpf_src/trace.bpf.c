@@ -616,6 +616,20 @@ static __always_inline bool in_goroutine(struct pt_regs *ctx, struct place *at)
 }
 
 /*
+ * From 6.13 on the JIT gives such programs a stack per CPU, as if nothing could
+ * run them while they run. But a program of a uprobe is preempted, and sleeps,
+ * and another task then runs it on the same stack: records were never
+ * submitted, or with another's values. Programs that contain a tail call keep
+ * the kernel's stack (check_max_stack_depth() in kernel/bpf/verifier.c); this
+ * one is never reached, and the verifier removes it.
+ */
+#define KEEP_TASK_STACK()                                                                          \
+	do {                                                                                       \
+		if (config.never)                                                                  \
+			asm volatile("call 12" ::: "r0", "r1", "r2", "r3", "r4", "r5", "memory");  \
+	} while (0)
+
+/*
  * False where the call is not traced. A uretprobe's return has popped the
  * return address already; a probe on a function's ret has not.
  */
@@ -632,6 +646,7 @@ static __always_inline bool hit(struct pt_regs *ctx, __u16 kind, bool popped)
 		.kind = kind,
 	};
 
+	KEEP_TASK_STACK();
 	if (!identify(&at))
 		return false;
 	spec = bpf_map_lookup_elem(&specs, &key);
@@ -641,7 +656,7 @@ static __always_inline bool hit(struct pt_regs *ctx, __u16 kind, bool popped)
 		return false;
 	at.frame += popped ? -LBT_RETURN_SLOT : spec->sp_delta;
 	at.stack = at.frame;
-	if (config.go_g && !in_goroutine(ctx, &at))
+	if (config.go_g && !spec->foreign && !in_goroutine(ctx, &at))
 		at.goroutine = 0;
 	if (config.generic && !spec->plain)
 		return generic(ctx, &at, spec);

@@ -345,7 +345,9 @@ class Probe(Struct, frozen=True):
     """A site to attach to, and what to send from there.
 
     Under ``result_conditions`` the entry is sent only when the call has
-    returned and they hold. Its position in `Plan.probes` is the number its events carry.
+    returned and they hold. A ``foreign`` probe is in code of another language in
+    a program of Go, whose calls belong to threads. Its position in `Plan.probes`
+    is the number its events carry.
     """
 
     function: int
@@ -355,6 +357,7 @@ class Probe(Struct, frozen=True):
     result_fetches: tuple[Fetch, ...] = ()
     conditions: tuple[Condition, ...] = ()
     result_conditions: tuple[Condition, ...] = ()
+    foreign: bool = False
 
 
 class Binary(Struct, frozen=True):

@@ -104,7 +104,9 @@ def make_plan(binary: str | Image, selection: Selection) -> Plan:
         exits = Exits(())
         if way.kind == "sites":
             exits = go.exits(function) if go and go.holds(function) else places.exits(function)
-        probes += _probes(len(functions), way, values, site, exits)
+        made = _probes(len(functions), way, values, site, exits)
+        foreign = go is not None and not go.holds(function)
+        probes += (replace(probe, foreign=True) for probe in made) if foreign else made
         functions.append(replace(function, returns=str(way), exits_hidden=bool(exits.hidden)))
     if not probes:
         raise BinaryError(

@@ -94,10 +94,12 @@ class Specs:
             ARGUMENTS[self._machine],
             deferred,
             probe.site.unless,
+            probe.foreign,
         )
         moved = delta if probe.kind == "return" else 0
         conditions = probe.result_conditions if probe.kind != "entry" else ()
-        after = self._add(probe.result_fetches, conditions, moved, RESULTS[self._machine])
+        results = RESULTS[self._machine]
+        after = self._add(probe.result_fetches, conditions, moved, results, foreign=probe.foreign)
         return number | entry << 32 | after << 48
 
     def _add(
@@ -108,14 +110,16 @@ class Specs:
         registers: tuple[str, ...],
         deferred: bool = False,
         unless: int = 0,
+        foreign: bool = False,
     ) -> int:
         plain = not self.filtered and fetches == tuple(map(_register, registers[: len(fetches)]))
         key = (delta, len(fetches)) if plain else (delta, fetches, conditions, deferred)
-        place = (registers, unless, key)
+        place = (registers, unless, foreign, key)
         if place not in self._numbers:
             self._numbers[place] = len(self._specs)
             self._specs.append(self._make(fetches, conditions, delta, plain, deferred))
             self._specs[-1].unless = unless
+            self._specs[-1].foreign = foreign
             if len(self._specs) > 0xFFFF:
                 raise UsageError(
                     "the traced functions need more than 65,535 different kinds of probe",

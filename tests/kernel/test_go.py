@@ -219,3 +219,19 @@ def test_a_web_server_under_load(go_program: Compile, lbtrace: Lbtrace, version:
     assert Counter(asked) == Counter(printed)
     lengths = {c["args"][1]["value"]["len"] for c in calls if c["name"] == "fmt.Fprintln"}
     assert lengths == {1, 2}
+
+
+@pytest.mark.parametrize("version", ["1.27.3", pytest.param("1.15", marks=pytest.mark.slow)])
+def test_go_calls_c(go_program: Compile, lbtrace: Lbtrace, version: str) -> None:
+    """C runs on a stack of its thread, so its calls nest by thread, Go's by goroutine."""
+    calls, printed = traced(lbtrace, go_program("ccalls", version, "cgo"), "main.ask down depth")
+    named = Counter(call["name"] for call in calls)
+    assert named["main.ask"] == named["depth"] == 1000
+    assert named["down"] == 50 * sum(n + 1 for n in range(1, 21))
+    assert printed == [str(50 * sum(range(1, 21)))]
+    for call in calls:
+        assert call["end"] == "returned"
+        assert call["result"] == call["args"][0]["value"]
+        assert ("goroutine" in call) == (call["name"] == "main.ask")
+        if call["name"] == "depth":
+            assert call["depth"] == 0
