@@ -8,7 +8,17 @@ OUT := build/out
 TOOLS := cffi hatchling hypothesis iced-x86 msgspec mypy pyelftools pytest pytest-timeout rich ruff ziglang
 PYTEST := PYTHONPATH=. $(BIN)/pytest
 
-.PHONY: demo test test-everyday lint wheel check-wheel bench build clean
+# The kernels of `make vm-matrix` (tests/vm/kernels.py), and the one of `make vm-up`.
+KERNELS ?= 5.10 6.1 6.12 newest arm64-6.12
+VM_KERNEL ?= 6.12
+VM := $(OUT)/vm
+PROGRAMS := $(OUT)/programs-vm
+MACHINES := x86_64 aarch64
+BOX := $(VM)/lbtrace-$(VM_KERNEL).box
+VAGRANT := cd vagrant && LBTRACE_BOX=$(abspath $(BOX)) vagrant
+
+.PHONY: demo test test-everyday lint wheel wheels check-wheel bench build clean
+.PHONY: vm-programs vm-matrix kernels-table vm-validate vm-stage vm-up vm-test vm-destroy ci-vm
 
 demo: $(OUT)/bootstrap-build $(OUT)/demo/bin/lbtrace $(OUT)/demo/fib
 	@echo; echo '$$ lbtrace attach --func fib -- ./fib 4'
@@ -24,15 +34,15 @@ $(OUT)/demo/bin/lbtrace: $(OUT)/wheel
 	@$(PYTHON) -m venv --clear $(OUT)/demo
 	@$(OUT)/demo/bin/pip install -q dist/lbtrace-*$$(uname -m).whl
 
-# Everything the tests need; every tier, but the kernel matrix (make vm-matrix).
+# Everything the tests need; every tier, but the kernel matrix (make vm-matrix, make ci-vm).
 test: $(OUT)/bootstrap-test lint check-wheel test-everyday
 
 test-everyday: build
 	$(PYTEST) tests -m "not slow"
 
 lint: $(VENV)/ready
-	$(BIN)/ruff check lbtrace build tests
-	$(BIN)/ruff format --check lbtrace build tests
+	$(BIN)/ruff check lbtrace build tests vagrant
+	$(BIN)/ruff format --check lbtrace build tests vagrant
 	$(BIN)/mypy
 
 # The BPF objects and the extension module, into lbtrace/bpf/.
@@ -51,9 +61,58 @@ $(OUT)/wheel: $(SOURCES) | $(VENV)/ready
 	@$(BIN)/pip wheel -q --no-deps --no-build-isolation -w dist .
 	@touch $@
 
+# One for each machine; zig compiles across.
+wheels: $(MACHINES:%=$(OUT)/wheel-%)
+
+$(OUT)/wheel-%: $(SOURCES) | $(VENV)/ready
+	@echo 'building the wheel for $*'
+	@LBTRACE_MACHINE=$* $(BIN)/pip wheel -q --no-deps --no-build-isolation -w dist .
+	@touch $@
+
 # In clean virtual environments, one for each Python there is.
 check-wheel: $(OUT)/wheel
 	$(BIN)/python tests/wheel/check.py dist/lbtrace-*$$(uname -m).whl
+
+# What the guests trace: they have no compiler.
+vm-programs: $(OUT)/bootstrap-vm | $(VENV)/ready
+	$(BIN)/python tests/vm/programs.py $(PROGRAMS) $(MACHINES)
+
+# tests/kernel in a virtual machine for each of KERNELS; results in build/out/vm/results.
+vm-matrix: wheels vm-programs
+	$(BIN)/python tests/vm/matrix.py --jobs 2 --kernels "$(KERNELS)" \
+	    $(foreach machine,$(MACHINES),--wheel dist/lbtrace-*_$(machine).whl) --programs $(PROGRAMS)
+
+# docs/kernels.md, from the results.
+kernels-table:
+	$(BIN)/python tests/vm/table.py $(VM)/results >docs/kernels.md
+
+$(BOX): $(OUT)/bootstrap-vagrant vagrant/make_box.py | $(VENV)/ready
+	$(BIN)/python vagrant/make_box.py --kernel $(VM_KERNEL) $@
+
+# A Vagrant machine with the wheel installed; LBTRACE_DRIVER=qemu where KVM does not work.
+vm-up: vm-stage $(BOX)
+	vagrant/libvirt
+	$(VAGRANT) up --provider=libvirt
+
+vm-stage: wheels vm-programs
+	$(BIN)/python vagrant/stage.py --wheel dist/lbtrace-*_x86_64.whl --programs $(PROGRAMS)/x86_64 \
+	    --kernel $(VM_KERNEL)
+
+vm-test: vm-stage
+	$(VAGRANT) rsync
+	$(VAGRANT) provision --provision-with install,test
+
+vm-destroy:
+	$(VAGRANT) destroy -f
+
+vm-validate: $(OUT)/bootstrap-vagrant
+	$(VAGRANT) validate
+
+# All of it, as CI runs it.
+ci-vm: vm-matrix vm-validate
+	export LBTRACE_DRIVER=qemu; status=0; \
+	$(MAKE) vm-up && $(VAGRANT) provision --provision-with test || status=1; \
+	$(MAKE) vm-destroy; exit $$status
 
 bench: $(OUT)/bootstrap-bench build
 	PYTHONPATH=. $(BIN)/python tests/bench/run.py

@@ -8,6 +8,7 @@ The Vagrantfile looks for it in build/out/vm/vagrant.
 from __future__ import annotations
 
 import argparse
+import shlex
 import shutil
 import sys
 from pathlib import Path
@@ -33,7 +34,9 @@ def stage_kernel(kernel: Kernel, directory: Path) -> None:
     shutil.copy(initrd.build(kernel, files, HERE / "init", ["virtio_net"]), directory / "initrd")
 
 
-def stage_tests(wheel: Path, machine: str, tests: Path, programs: Path | None) -> None:
+def stage_tests(
+    wheel: Path, machine: str, tests: Path, programs: Path | None, kernel: Kernel | None
+) -> None:
     """Lay out the directory that the guest sees as ``/lbtrace``."""
     stage = STAGE / "stage"
     shutil.rmtree(stage, ignore_errors=True)
@@ -42,6 +45,8 @@ def stage_tests(wheel: Path, machine: str, tests: Path, programs: Path | None) -
     shutil.copy(wheel, stage / "wheels")
     shutil.copytree(tests, stage / "tests", ignore=shutil.ignore_patterns("__pycache__"))
     shutil.copy(REPOSITORY / "pyproject.toml", stage)
+    known = ",".join(sorted(kernel.features)) if kernel else ""
+    (stage / "environment").write_text(f"export LBTRACE_VM_FEATURES={shlex.quote(known)}\n")
     for script in ("install", "test"):
         shutil.copy(HERE / script, stage)
     if programs:
@@ -57,9 +62,11 @@ def main() -> int:
     parser.add_argument("--programs", type=Path, help="programs compiled for the tests")
     options = parser.parse_args()
     machine = KERNELS[options.kernel].machine if options.kernel else "x86_64"
-    stage_tests(wheels.choose(options.wheel, machine), machine, options.tests, options.programs)
-    if options.kernel:
-        stage_kernel(KERNELS[options.kernel], STAGE / "kernels" / options.kernel)
+    kernel = KERNELS[options.kernel] if options.kernel else None
+    wheel = wheels.choose(options.wheel, machine)
+    stage_tests(wheel, machine, options.tests, options.programs, kernel)
+    if kernel:
+        stage_kernel(kernel, STAGE / "kernels" / kernel.name)
     return 0
 
 

@@ -61,6 +61,12 @@ def read(junit: Path) -> Run:
     return Run(suite.attrib["name"], properties, results)
 
 
+def skipped(junit: Path) -> list[str]:
+    """Why tests were skipped on one kernel."""
+    found = ElementTree.parse(junit).getroot().iterfind("testsuite/testcase/skipped")
+    return [skip.attrib.get("message", "") for skip in found]
+
+
 def render(runs: Sequence[Run]) -> str:
     """The document for ``runs``, a column a kernel in the order given."""
     kernels = [run.kernel for run in runs]
