@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from typing import Any
 
 from elftools.elf.elffile import ELFFile
@@ -162,12 +163,10 @@ def _read_unit(unit: Any, wanted: dict[int, bool], found: dict[int, Prototype], 
             if address not in wanted:
                 continue
             cloned = wanted.pop(address)
-            try:
+            with suppress(Exception):  # damaged: this function falls back to the convention
                 found[address] = _prototype(die, address, types, cloned=cloned)
-            except Exception:  # damaged: this function falls back to the convention
-                continue
-        if not wanted:
-            return
+            if not wanted:
+                return
 
 
 def _subprograms(unit: Any, top: Any, containers: frozenset[str]) -> Iterator[Any]:

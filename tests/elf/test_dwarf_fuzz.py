@@ -45,8 +45,8 @@ def test_damaged_bytes(sample, tmp_path, damage):
     for section, where, replacement in damage:
         offset, size = places[section % len(places)]
         at = offset + int(where * size)
-        replacement = replacement[: offset + size - at]
-        mutated[at : at + len(replacement)] = replacement
+        fitting = replacement[: offset + size - at]
+        mutated[at : at + len(fitting)] = fitting
     path = tmp_path / "damaged"
     path.write_bytes(mutated)
     start = time.monotonic()
