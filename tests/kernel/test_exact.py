@@ -57,7 +57,16 @@ def agrees(
         plain = log.read_text()
         log.unlink()
         done = lbtrace(
-            *("attach", "--func", r"/^traced_\w+$/", "--format", "jsonl", "--strict", "--args", "1"),
+            *(
+                "attach",
+                "--func",
+                r"/^traced_\w+$/",
+                "--format",
+                "jsonl",
+                "--strict",
+                "--args",
+                "1",
+            ),
             *(*options, "--", programs / program, log, *words),
         )
         assert done.returncode == status, done.stderr
