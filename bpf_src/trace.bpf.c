@@ -523,19 +523,30 @@ full:
 	ring_full(at);
 }
 
+const struct lbt_open_call no_call = {};
+
 /* Remembers a call whose return is filtered, and its values if it was not sent. */
 static __noinline void remember(const struct place *at, const struct lbt_spec *spec,
 				     const __u64 *values, __u32 faults)
 {
 	struct lbt_call_key key = { at->frame, at->goroutine ? at->goroutine : at->tid };
-	struct lbt_open_call call = { .time = at->time, .spec = at->spec, .probe = at->probe };
+	struct lbt_open_call *call;
 
-	if (config.deferred) {
-		call.faults = faults;
-		__builtin_memcpy(call.values, values, sizeof(call.values));
-	}
-	if (bpf_map_update_elem(&open_calls, &key, &call, 0))
+	/* filled in place: the stack has no room for it */
+	if (bpf_map_update_elem(&open_calls, &key, &no_call, 0)) {
 		ring_full(at);
+		return;
+	}
+	call = bpf_map_lookup_elem(&open_calls, &key);
+	if (!call)
+		return;
+	call->time = at->time;
+	call->spec = at->spec;
+	call->probe = at->probe;
+	if (config.deferred) {
+		call->faults = faults;
+		__builtin_memcpy(call->values, values, sizeof(call->values));
+	}
 }
 
 /* False where the call is not wanted: its return need not be seen. */
