@@ -28,7 +28,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     0 is fine, 1 failed, 2 wrong usage, 3 events were lost and ``--strict`` was
     given; ``attach`` returns the traced command's own.
     """
-    words = list(sys.argv[1:] if arguments is None else arguments)
+    # Not list(): importing the module of that command gives the name to it, here.
+    words = [*(sys.argv[1:] if arguments is None else arguments)]
     try:
         status = _run(words)
         sys.stdout.flush()
