@@ -5,7 +5,8 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 OUT := build/out
-TOOLS := cffi hatchling hypothesis iced-x86 msgspec mypy pyelftools pytest pytest-timeout rich ruff ziglang
+TOOLS := cffi cxxfilt hatchling hypothesis iced-x86 msgspec mypy pyelftools pytest pytest-timeout \
+	rich ruff rust-demangler ziglang
 PYTEST := PYTHONPATH=. $(BIN)/pytest
 
 # The kernels of `make vm-matrix` (tests/vm/kernels.py), and the one of `make vm-up`.
