@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from struct import Struct
 
 from lbtrace.elf.image import Image
 from lbtrace.elf.plt import Stub
@@ -12,6 +13,9 @@ from lbtrace.model import Function
 CALL = re.compile(rb"[\xe8\xe9](?=(.{4}))|\xeb(?=(.))", re.DOTALL)
 """Whatever may be a ``call`` or ``jmp`` of x86-64 to a relative address."""
 
+WORD = Struct("<I")
+"""An instruction of arm64: Arm Architecture Reference Manual, C4.1.66."""
+
 Graph = dict[int, set[int]]
 """The addresses of functions, and of those that they call."""
 
@@ -19,23 +23,35 @@ Graph = dict[int, set[int]]
 def build(image: Image, stubs: Mapping[int, Stub], functions: Sequence[Function]) -> Graph:
     """Who of ``functions`` calls, or jumps to, whom of them.
 
-    Instructions are not decoded: what looks like a call of the first byte of
+    Instructions are hardly decoded: what looks like a call of the first byte of
     one of ``functions`` is taken for one. Calls through ``stubs`` count.
     """
-    if image.machine != "x86_64":
-        return {f.address: set() for f in functions}
+    reached = _reached_arm64 if image.machine == "aarch64" else _reached_amd64
     targets = {f.address: f.address for f in functions}
     targets |= {at: stub.address for at, stub in stubs.items() if stub.address in targets}
     graph: Graph = {}
     for function in functions:
         called = graph.setdefault(function.address, set())
-        for match in CALL.finditer(image.code(function.address, function.size)):
-            distance = match[1] or match[2]
-            behind = function.address + match.end() + len(distance)
-            target = targets.get(behind + int.from_bytes(distance, "little", signed=True))
-            if target is not None:
-                called.add(target)
+        code = image.code(function.address, function.size)
+        found = map(targets.get, reached(code, function.address))
+        called.update(target for target in found if target is not None)
     return graph
+
+
+def _reached_amd64(code: bytes, start: int) -> Iterator[int]:
+    """The addresses to which code at ``start`` may jump, or which it may call."""
+    for match in CALL.finditer(code):
+        distance = match[1] or match[2]
+        behind = start + match.end() + len(distance)
+        yield behind + int.from_bytes(distance, "little", signed=True)
+
+
+def _reached_arm64(code: bytes, start: int) -> Iterator[int]:
+    """The same; ``b`` and ``bl`` have six bits of code and a number of words."""
+    for at, (word,) in enumerate(WORD.iter_unpack(code[: len(code) // 4 * 4])):
+        if word & 0x7C000000 == 0x14000000:
+            distance = word & 0x3FFFFFF
+            yield start + 4 * (at + distance - (distance >> 25 << 26))
 
 
 def cycles(graph: Graph) -> list[list[int]]:
