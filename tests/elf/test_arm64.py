@@ -23,7 +23,9 @@ LINE = re.compile(r"^\s*([0-9a-f]+):\t([0-9a-f]{8}) \t(.*)$", re.M)
 STUB = re.compile(r"^([0-9a-f]+) <([^@>]+)(?:@[^>]*)?@plt>:", re.M)
 TARGET = re.compile(r"^(?:b|b\.\w+|cbn?z|tbn?z)\s(?:.*, )?([0-9a-f]+) <")
 SIMULATED = re.compile(r"^(b|b\.\w+|bl|cbn?z|tbn?z|br|blr|ret|adrp?)\b")
-USES_STACK_OR_LINK = re.compile(r"\bsp\b|\b[xw]30\b|^(pac|aut|xpac)|^b|^cb|^tb|^ret")
+USES_STACK_OR_LINK = re.compile(
+    r"\bsp\b|\b[xw]30\b|^(pac|aut|xpac)|^(b|bl|br|blr|b\.\w+|cbn?z|tbn?z|ret)\b"
+)
 
 FORMS = """
     .text
