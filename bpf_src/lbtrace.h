@@ -209,7 +209,7 @@ enum lbt_go {
 };
 
 /*
- * Constants of a load: the whole of .rodata. The verifier removes what they
+ * Constants of a load: the whole of .rodata.config. The verifier removes what they
  * switch off.
  */
 struct lbt_config {

@@ -17,7 +17,7 @@ char LICENSE[] SEC("license") = "Dual BSD/GPL";
 
 #define LBT_NO_PREALLOC 1 /* BPF_F_NO_PREALLOC, include/uapi/linux/bpf.h */
 
-const volatile struct lbt_config config = {};
+const volatile struct lbt_config config SEC(".rodata.config") = {};
 
 /* Puts the layout of an event into the object's types, for whoever checks it. */
 const struct lbt_event *event_layout = 0;

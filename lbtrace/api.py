@@ -10,13 +10,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from types import TracebackType
 
-from lbtrace import process_seccomp
+from lbtrace import seccomp
 from lbtrace.calls import CallMatcher
 from lbtrace.errors import UsageError
 from lbtrace.model import Call, Loss, Losses, Plan, Target, Thread
 from lbtrace.plan import Selection, make_plan
+from lbtrace.plan.returns import Returns
 from lbtrace.process import executable, mapped_file
-from lbtrace.returns import Returns
 from lbtrace.session import Options, Session
 
 
@@ -53,7 +53,7 @@ def trace(
     else:
         raise UsageError("nothing to trace is named", "give binary, pid or command")
     target = Target(pid=pid or 0, command=tuple(command))
-    hazard = process_seccomp.hazard(target)
+    hazard = seccomp.hazard(target)
     plan = make_plan(path, Selection(tuple(functions), args, returns, hazard=hazard))
     return Trace(Session(plan, target, options), max_depth)
 

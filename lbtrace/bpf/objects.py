@@ -150,7 +150,7 @@ class TraceObject:
     def _config(self, handle: Any) -> Any:
         """The configuration of an object, as far as the machine decides it."""
         size = ffi.new("size_t *")
-        memory = lib.bpf_map__initial_value(_map(handle, ".rodata"), size)
+        memory = lib.bpf_map__initial_value(_map(handle, ".rodata.config"), size)
         config = ffi.cast("struct lbt_config *", check_pointer(memory, "configure"))
         if os.readlink("/proc/self/ns/pid") != INITIAL_PIDNS:
             namespace = Path("/proc/self/ns/pid").stat()
@@ -210,7 +210,7 @@ def _share_maps(loaded: Any, copy: Any) -> None:
     shared = lib.bpf_object__next_map(loaded, ffi.NULL)
     while shared != ffi.NULL:
         name = ffi.string(lib.bpf_map__name(shared)).decode()
-        if not name.endswith(".rodata"):
+        if not name.endswith(".config"):
             code = lib.bpf_map__reuse_fd(_map(copy, name), lib.bpf_map__fd(shared))
             check(code, f"share the map {name}")
         shared = lib.bpf_object__next_map(loaded, shared)

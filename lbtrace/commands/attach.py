@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack
 from typing import IO, Any, BinaryIO, cast, get_args
 
-from lbtrace import process_seccomp
+from lbtrace import seccomp
 from lbtrace.arch.fetching import Detail
 from lbtrace.commands.control import signals
 from lbtrace.commands.options import count, natural, seconds, size, whole
@@ -18,10 +18,10 @@ from lbtrace.commands.progress import Detaching, Progress
 from lbtrace.errors import UsageError
 from lbtrace.model import Batch, Plan, Summary, Target
 from lbtrace.plan import Selection, make_plan
+from lbtrace.plan.returns import Returns
+from lbtrace.plan.showing import parse
 from lbtrace.process import executable, mapped_file
-from lbtrace.returns import Returns
 from lbtrace.session import BATCH_EVENTS, Options, Session
-from lbtrace.showing import parse
 from lbtrace.sinks import FORMATS, Format, format_for
 from lbtrace.wire import EVENT_SIZE
 
@@ -127,7 +127,7 @@ def run(args: argparse.Namespace) -> int:
     """Trace, and return the command's status, 0, or `LOST` under ``--strict``."""
     target, path = _target(args)
     chosen = format_for(args.format, args.output)
-    hazard = process_seccomp.hazard(target)
+    hazard = seccomp.hazard(target)
     selection = Selection(
         tuple(args.func),
         args.args,

@@ -9,14 +9,14 @@ from collections.abc import Iterable
 import msgspec
 from msgspec import Struct
 
-from lbtrace import arch, patterns
+from lbtrace import arch
 from lbtrace.commands.show import function_lines
 from lbtrace.elf import symbols
 from lbtrace.elf.image import Image
 from lbtrace.model import Function, Site, Value
-from lbtrace.plan import Placer, Traced, describe, go_plan
-from lbtrace.returns import keeps_address
-from lbtrace.showing import Showing
+from lbtrace.plan import Placer, Traced, describe, go_plan, patterns
+from lbtrace.plan.returns import keeps_address
+from lbtrace.plan.showing import Showing
 
 HELP = "functions of a binary, with their signatures"
 

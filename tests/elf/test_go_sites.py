@@ -15,8 +15,8 @@ from lbtrace.elf.image import Image
 from lbtrace.errors import UsageError
 from lbtrace.model import GoLayout
 from lbtrace.plan import Selection, make_plan
-from lbtrace.plan_go import GoPlan
-from lbtrace.showing import Showing
+from lbtrace.plan.go import GoPlan
+from lbtrace.plan.showing import Showing
 
 Compile = Callable[..., Path]
 EVERYDAY = [("1.15", "plain"), ("1.27.3", "plain"), ("1.27.3", "arm64")]

@@ -13,7 +13,7 @@ import pytest
 from lbtrace.elf import gobuild, gopclntab, symbols
 from lbtrace.elf.image import Image
 from lbtrace.errors import BinaryError, NoMatchError
-from lbtrace.patterns import select
+from lbtrace.plan.patterns import select
 
 EVERYDAY = ("1.19", "1.27.3")
 OTHERS = ("1.15", "1.21.13", "1.24.11", "1.25.5", "1.26.6")

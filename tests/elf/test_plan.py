@@ -7,10 +7,10 @@ import re
 import msgspec
 import pytest
 
-from lbtrace import model, plan
+from lbtrace import model
 from lbtrace.elf.image import Image
 from lbtrace.errors import NoMatchError, UsageError
-from lbtrace.plan import Selection, make_plan
+from lbtrace.plan import Selection, make, make_plan
 
 
 def names(path, *patterns):
@@ -42,7 +42,7 @@ def test_wrong_requests(build, monkeypatch):
         make_plan(build("-O1"), Selection(("/(/",)))
     with pytest.raises(UsageError, match="negative"):
         make_plan(build("-O1"), Selection(("fib",), args=-1))
-    monkeypatch.setattr(plan, "LIMIT", 3)
+    monkeypatch.setattr(make, "LIMIT", 3)
     with pytest.raises(UsageError) as caught:
         make_plan(build("-O1"), Selection(("*",)))
     assert "--force" in caught.value.hint

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from lbtrace.callgraph import cycles
+from lbtrace.plan.callgraph import cycles
 
 
 def test_who_calls_itself_and_who_calls_in_a_circle():

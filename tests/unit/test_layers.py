@@ -13,10 +13,9 @@ LAYERS = (
     {"errors"},
     {"model"},
     {"wire", "values"},
-    {"decode", "elf", "arch", "bpf"},
-    {"patterns", "callgraph", "switching", "stacks", "capture"},
-    {"returns", "calls", "expressions"},
-    {"showing"},
+    {"elf", "arch", "bpf"},
+    {"calls", "expressions", "seccomp"},
+    {"capture"},
     {"plan", "process"},
     {"session"},
     {"sinks"},
@@ -42,13 +41,13 @@ def imported(path: Path) -> set[str]:
 
 
 def part(path: Path) -> str:
-    """The part a file belongs to: a package, or a module and those named after it."""
+    """The part a file belongs to: a package or a module."""
     return path.relative_to(ROOT).parts[0].removesuffix(".py")
 
 
 def level(name: str) -> int:
     for number, layer in enumerate(LAYERS):
-        if name in layer or any(name.startswith(f"{known}_") for known in layer):
+        if name in layer:
             return number
     raise AssertionError(f"lbtrace.{name} has no place in LAYERS")
 

@@ -7,7 +7,7 @@ import pytest
 from lbtrace.elf.symbols import Symbols
 from lbtrace.errors import NoMatchError, UsageError
 from lbtrace.model import Function
-from lbtrace.patterns import COMPARED, matching, nearest, select
+from lbtrace.plan.patterns import COMPARED, matching, nearest, select
 
 
 def table(*names: str, ifuncs: tuple[str, ...] = ()) -> Symbols:

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from lbtrace.stacks import Region, Regions
+from lbtrace.calls.stacks import Region, Regions
 
 LOW, HIGH = Region(0x1000, 0x2000, "stack"), Region(0x2000, 0x3000, "stack")
 

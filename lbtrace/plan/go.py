@@ -12,7 +12,7 @@ from lbtrace.elf import gobuild
 from lbtrace.elf.gopclntab import GoTable
 from lbtrace.elf.image import Image
 from lbtrace.model import Function, GoLayout, Interface, Probe, Prototype, Site, Value
-from lbtrace.showing import VALUES, Showing, long
+from lbtrace.plan.showing import VALUES, Showing, long
 
 REGISTERS_SINCE = (1, 17)
 """The version from which on amd64 has the register convention (arm64: 1.18)."""

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from msgspec import Struct
 from msgspec.structs import replace
 
-from lbtrace import arch, patterns, switching
+from lbtrace import arch
 from lbtrace.arch import SHALLOW, Architecture, Code, Exits, Passing
 from lbtrace.arch.fetching import Detail
 from lbtrace.elf import debugfile, plt, symbols
@@ -26,14 +26,15 @@ from lbtrace.model import (
     Prototype,
     Site,
 )
-from lbtrace.returns import Chooser, ExitPlaces, Returns, Way
-from lbtrace.showing import VALUES, Showing, depth, passing
+from lbtrace.plan import patterns, switching
+from lbtrace.plan.returns import Chooser, ExitPlaces, Returns, Way
+from lbtrace.plan.showing import VALUES, Showing, depth, passing
 
 if TYPE_CHECKING:
     from lbtrace.expressions.tree import Request
 
 if TYPE_CHECKING:
-    from lbtrace.plan_go import GoPlan
+    from lbtrace.plan.go import GoPlan
 
 LIMIT = 50_000
 """Functions a plan may hold without ``force``."""
@@ -159,7 +160,7 @@ def go_plan(image: Image, table: Symbols) -> GoPlan | None:
     """What knows the functions of Go in ``image``, if there are any."""
     if table.go is None:
         return None
-    from lbtrace.plan_go import GoPlan  # late: most programs are not Go
+    from lbtrace.plan.go import GoPlan  # late: most programs are not Go
 
     return GoPlan(image, table.go)
 

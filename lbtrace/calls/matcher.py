@@ -31,7 +31,9 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from lbtrace import decode, wire
+from lbtrace import wire
+from lbtrace.calls import decode
+from lbtrace.calls.stacks import Region, Regions, StackKind
 from lbtrace.errors import CaptureError
 from lbtrace.model import (
     ENTRY,
@@ -46,7 +48,6 @@ from lbtrace.model import (
     Probe,
     Thread,
 )
-from lbtrace.stacks import Region, Regions, StackKind
 
 MAX_RETURN_DEPTH = 64
 """Nested uretprobes of a task the kernel keeps: MAX_URETPROBE_DEPTH in

@@ -11,7 +11,6 @@ from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from typing import Literal, NamedTuple, TypeAlias
 
-from lbtrace import callgraph, switching
 from lbtrace.arch import Architecture, Code, Exits
 from lbtrace.elf.image import Image
 from lbtrace.elf.plt import Stub
@@ -19,6 +18,7 @@ from lbtrace.elf.symbols import SHF_EXECINSTR, Symbols
 from lbtrace.elf.unwind import Unwind
 from lbtrace.errors import UsageError
 from lbtrace.model import Function
+from lbtrace.plan import callgraph, switching
 
 Returns: TypeAlias = Literal["auto", "uretprobe", "sites", "none"]
 """What the user may ask for."""

@@ -1,0 +1,148 @@
+"""The types of values."""
+
+from __future__ import annotations
+
+from typing import TypeAlias
+
+from msgspec import Struct
+
+
+class Integer(Struct, frozen=True, tag="integer"):
+    """An integer of ``size`` bytes."""
+
+    name: str
+    size: int
+    signed: bool
+
+
+class Character(Struct, frozen=True, tag="character"):
+    """A character of ``size`` bytes, shown as the source writes it: ``'a'``."""
+
+    name: str
+    size: int
+    signed: bool
+
+
+class Boolean(Struct, frozen=True, tag="boolean"):
+    """A truth value of ``size`` bytes."""
+
+    name: str
+    size: int
+
+
+class Pointer(Struct, frozen=True, tag="pointer"):
+    """An address, shown in hexadecimal. ``name`` is the whole type: ``char *``.
+
+    ``target`` is the type of what lies there, as far as it was looked into.
+    """
+
+    name: str
+    size: int = 8
+    target: Type | None = None
+
+
+class Float(Struct, frozen=True, tag="float"):
+    """A floating-point number of ``size`` bytes: IEEE 754 binary16, 32 or 64."""
+
+    name: str
+    size: int
+
+
+class Enumeration(Struct, frozen=True, tag="enumeration"):
+    """An integer whose ``values`` have names."""
+
+    name: str
+    size: int
+    signed: bool
+    values: tuple[tuple[int, str], ...] = ()
+
+
+class Member(Struct, frozen=True):
+    """A member of a record: ``offset`` in bytes from its start.
+
+    A bit field has a ``bit_size``; it begins ``bit_offset`` bits above the
+    lowest bit of the byte at ``offset``.
+    """
+
+    name: str
+    type: Type
+    offset: int
+    bit_offset: int = 0
+    bit_size: int = 0
+
+
+class Record(Struct, frozen=True, tag="record"):
+    """A struct, union or class. ``members`` may be empty where nobody looked."""
+
+    name: str
+    size: int
+    members: tuple[Member, ...] = ()
+
+
+class Array(Struct, frozen=True, tag="array"):
+    """``count`` elements, one behind the other."""
+
+    name: str
+    size: int
+    element: Type
+    count: int
+
+
+class String(Struct, frozen=True, tag="string"):
+    """Text, however it is kept. Where ``pointer`` and ``length`` are not
+    negative it is a record with those two words, at these offsets."""
+
+    name: str
+    size: int = 8
+    pointer: int = -1
+    length: int = -1
+
+
+class Slice(Struct, frozen=True, tag="slice"):
+    """A slice of Go: where its elements are, their number, and how many have room."""
+
+    name: str
+    element: Type
+    size: int = 24
+
+
+class Interface(Struct, frozen=True, tag="interface"):
+    """An interface value of Go: what tells its dynamic type, and the value.
+
+    ``static`` says that there is no method table in between (``any``).
+    """
+
+    name: str
+    static: bool
+    size: int = 16
+
+
+class Void(Struct, frozen=True, tag="void"):
+    """The result of a function that returns nothing."""
+
+
+class Opaque(Struct, frozen=True, tag="opaque"):
+    """A type lbtrace knows by name but cannot show yet; its value is ``?``."""
+
+    name: str
+
+
+Type: TypeAlias = (
+    Integer
+    | Character
+    | Boolean
+    | Pointer
+    | Float
+    | Enumeration
+    | Record
+    | Array
+    | String
+    | Slice
+    | Interface
+    | Void
+    | Opaque
+)
+"""The type of a value, as a tagged union: a new kind of type is a new struct."""
+
+LONG = Integer("long", 8, True)
+"""What is assumed where no debug information tells the type."""
