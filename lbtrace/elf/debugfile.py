@@ -11,7 +11,6 @@ from __future__ import annotations
 import mmap
 import os
 import re
-import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from zlib import crc32
@@ -92,7 +91,8 @@ def _downloaded(build_id: str) -> str | None:
 
 def _fetched(url: str, into: Path) -> bool:
     """Whether ``url`` could be copied to ``into``, which appears only when it is whole."""
-    from urllib.request import urlopen  # late: slow to import, seldom needed
+    import tempfile  # late, as is urlopen: slow to import, seldom needed
+    from urllib.request import urlopen
 
     if not url.startswith(("http://", "https://")):
         return False
