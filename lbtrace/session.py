@@ -155,15 +155,16 @@ class Session:
         """What the probes send, until `stop`, the process's end, or an option's bound.
 
         The ring is emptied before each batch that is yielded, so a slow reader
-        fills memory (to a bound) rather than the ring. Raises `TargetError`
-        where the command cannot be executed.
+        fills memory (to a bound) rather than the ring. A batch without events
+        says that for a moment there were none. Raises `TargetError` where the
+        command cannot be executed.
         """
         duration, budget = self.options.duration, self.options.max_events
         end = None if duration is None else time.monotonic() + duration
         if self.child:
             self.child.release()
         backlog: deque[Batch] = deque()
-        ended = False
+        ended = told = False
         while budget is None or budget > 0:
             woken = self._wait(end, idle=not (backlog or ended))
             if not ended and (self._stopping or woken & {_TIME_IS_UP, self._pidfd}):
@@ -177,12 +178,16 @@ class Session:
                 if budget is not None:
                     batch = _cut(batch, budget)
                     budget -= len(batch.events) // EVENT_SIZE
+                told = True
                 yield batch
             elif ended:
                 last = self._untold()
                 if last.events:
                     yield last
                 break
+            elif told:
+                told = False
+                yield Batch(b"")
         self._detach()
 
     def losses(self) -> Losses:

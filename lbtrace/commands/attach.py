@@ -21,9 +21,8 @@ from lbtrace.plan import Selection, make_plan
 from lbtrace.plan.returns import Returns
 from lbtrace.plan.showing import parse
 from lbtrace.process import executable, mapped_file
-from lbtrace.session import BATCH_EVENTS, Options, Session
+from lbtrace.session import Options, Session
 from lbtrace.sinks import FORMATS, Format, format_for
-from lbtrace.wire import EVENT_SIZE
 
 COMMAND = True
 """A command may follow ``--``."""
@@ -194,8 +193,7 @@ def _trace(session: Session, stream: IO[Any], chosen: Format, args: argparse.Nam
     def live() -> Iterator[Batch]:
         for batch in session.batches():
             yield batch
-            # A full batch is followed by more at once.
-            if not args.output and len(batch.events) < BATCH_EVENTS * EVENT_SIZE:
+            if not batch.events and not args.output:
                 sink.flush()
                 stream.flush()
 
@@ -218,7 +216,8 @@ def _capture(session: Session, stream: IO[Any], _: Format, args: argparse.Namesp
     threads: set[tuple[int, int]] = set()
     with Progress(bool(args.output)) as progress:
         for batch in session.batches():
-            writer.write(batch)
+            if batch.events:
+                writer.write(batch)
             summary.calls += batch.entries
             threads.update((thread.pid, thread.tid) for thread in batch.threads)
             progress.show(summary.calls)
