@@ -442,6 +442,10 @@ static __always_inline long copy_text(const struct lbt_fetch *f, const __u64 *va
 		length = slot < many ? values[slot] * f->scale : size;
 		if (length < size)
 			size = length;
+		/* verifiers of kernels to 5.10 lose the bound in the comparison, and
+		 * compilers leave out what they see no need for */
+		barrier_var(size);
+		size &= chunk - 1;
 		got = read_user(to, size, from) ? -1 : (long)size;
 		if (length > 0xffffffff)
 			length = 0xffffffff;

@@ -166,7 +166,8 @@ class Links:
             if mode == "plain":
                 for offset, cookie in chosen:
                     own = loaded.program(program, cookie)
-                    self._plain(own, plan, offset, cookie, returns, pid)
+                    told = 0 if cookie in loaded.copies else cookie
+                    self._plain(own, plan, offset, told, returns, pid)
             else:
                 handle = loaded.program(program)
                 self._multi(handle, plan, chosen, returns, program == "session", pid)

@@ -58,7 +58,7 @@ class TraceObject:
         self._typed_task = typed_task()
         self._may_fault = specs.memory and may_sleep()
         self._loaded: list[Any] = []
-        self._copies: dict[int, Any] = {}
+        self.copies: dict[int, Any] = {}
 
         def opened() -> tuple[Any, Any]:
             handle = open_object()
@@ -93,7 +93,7 @@ class TraceObject:
                 config.only_cookie = cookie
                 _share_maps(self._object, copy)
                 self._load(copy, own)
-                self._copies[cookie] = copy
+                self.copies[cookie] = copy
             self._resources = held.pop_all()
 
     def close(self) -> None:
@@ -102,7 +102,7 @@ class TraceObject:
 
     def program(self, name: str, cookie: int | None = None) -> Any:
         """The libbpf handle of a program; of the copy for ``cookie``, where there is one."""
-        handle = self._object if cookie is None else self._copies.get(cookie, self._object)
+        handle = self._object if cookie is None else self.copies.get(cookie, self._object)
         return _program(handle, name)
 
     def ring_fd(self) -> int:
