@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
+from lbtrace.bpf.features import may_sleep
 from lbtrace.model import ENTRY, Batch, Condition, Event, Fetch, Losses, Plan, Target
 from lbtrace.plan import Selection, make_plan
 from lbtrace.session import Options, Session
@@ -63,6 +64,20 @@ def test_strings(programs: Path, mode: str, registers: tuple[str, str]) -> None:
     assert [event.faults for event, _ in entries] == [0, 0, 0, 0, 1, *[0] * 10]
     assert losses.string_fault == 1
     assert losses.events == 0
+
+
+def test_a_page_that_is_not_there_yet(
+    programs: Path, mode: str, registers: tuple[str, str]
+) -> None:
+    """Kernels whose programs may sleep fetch it; others say that they could not read it."""
+    program = programs / "values"
+    made = plan(program, "take_cold", Fetch(register=registers[0], read="string", limit=3))
+    events, losses = run(made, program, mode)
+    event, blob = events[0]
+    if may_sleep():
+        assert (blob, event.faults, losses.string_fault) == (b"ELF", 0, 0)
+    else:
+        assert (blob, event.faults, losses.string_fault) == (b"", 1, 1)
 
 
 def test_bytes_with_a_length(programs: Path, mode: str, registers: tuple[str, str]) -> None:

@@ -28,11 +28,12 @@ def build(into: Path, machine: str) -> None:
     load(TESTS / "programs/many.py").build(into / "many", compiler)
     go, conftest = load(TESTS / "go_toolchains.py"), load(TESTS / "conftest.py")
     variables = {"GOARCH": GO_MACHINES[machine], "CC": compiler}
+    kinds = {"fib": conftest.EVERYDAY_KINDS, "ccalls": ("cgo",)}
     wanted = [
         (source, version, kind)
         for source in sorted((TESTS / "programs/go").glob("*.go"))
         for version in conftest.EVERYDAY
-        for kind in (conftest.EVERYDAY_KINDS if source.stem == "fib" else ["plain"])
+        for kind in kinds.get(source.stem, ("plain",))
     ]
     for version in conftest.EVERYDAY:
         go.goroot(version)  # fetched once, not by each of the threads
