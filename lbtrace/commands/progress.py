@@ -15,6 +15,9 @@ PATIENCE = 1.0
 SELDOM = 20.0
 """Seconds between two lines in a log."""
 
+FEW = 16
+"""Links that are detached soon enough, also on a busy machine."""
+
 
 class Progress:
     """Rewrites one line of stderr, where that is a terminal and ``wanted`` holds."""
@@ -64,7 +67,7 @@ class Detaching:
         now = monotonic()
         if self._started is None:
             self._started, self._next = now, now + PATIENCE
-        if now < self._next:
+        if now < self._next or total < FEW:
             return
         line = f"detached {done:,} of {total:,} probes; Ctrl-C leaves the rest to the kernel"
         if sys.stderr.isatty():
