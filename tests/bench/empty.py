@@ -23,11 +23,13 @@ OBJECT = ROOT / "build/out/empty.bpf.o"
 class Empty:
     """Stands where `Links` expects a loaded object."""
 
+    copies: tuple[int, ...] = ()
+
     def __init__(self, mode: Mode, plan: Plan) -> None:
         data = OBJECT.read_bytes()
         opened = lib.bpf_object__open_mem(data, len(data), ffi.NULL)
         self.object = check_pointer(opened, "open the empty programs")
-        needed = programs(mode, plan)
+        needed = programs(mode, plan.probes)
         for name in ("entered", "returned", "session"):
             check(lib.bpf_program__set_autoload(self.program(name), name in needed), "choose")
             if needed.get(name) is not None:
@@ -36,7 +38,7 @@ class Empty:
                 check(code, "set the attach type")
         check(lib.bpf_object__load(self.object), "load the empty programs")
 
-    def program(self, name: str) -> Any:
+    def program(self, name: str, cookie: int = 0) -> Any:
         return lib.bpf_object__find_program_by_name(self.object, name.encode())
 
 

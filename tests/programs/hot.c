@@ -10,20 +10,20 @@
 #include <string.h>
 #include <time.h>
 
-__attribute__((noinline)) long leaf(long n)
+__attribute__((noipa)) long leaf(long n)
 {
 	__asm__ volatile("" ::: "memory");
 	return n + 1;
 }
 
-__attribute__((noinline)) long push(long n)
+__attribute__((noipa)) long push(long n)
 {
 	long first = leaf(n);
 
 	return leaf(first) + first * n;
 }
 
-__attribute__((noinline)) long step(long n)
+__attribute__((noipa)) long step(long n)
 {
 	__asm__ volatile("" ::: "memory");
 	return n * 3 + 1;
