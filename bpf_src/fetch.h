@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: (GPL-2.0-only OR Apache-2.0) */
+/* Getting values out of registers and memory. */
+#ifndef FETCH_H
+#define FETCH_H
+
+#include "state.h"
+
+/*
+ * What follows is written for the verifier too. It walks every path through
+ * the loops that differs from one walked before in anything it knows: so a
+ * branch that can be arithmetic is, what begins as zero does so unknown to it,
+ * and a text's place behind the event does not depend on the texts before it.
+ */
+
+/* Reads memory of the process; a page that is not there yet only if it may wait. */
+static __always_inline long read_user(void *to, __u32 size, __u64 from)
+{
+	long error = bpf_probe_read_user(to, size, (const void *)from);
+
+	if (error && config.may_fault)
+		error = bpf_copy_from_user(to, size, (const void *)from);
+	return error;
+}
+
+/* The values of a probe that there is room for, in a load: the verifier knows their number. */
+#define MANY (config.wide ? LBT_FETCHES : LBT_VALUES)
+
+/* The address or value a fetch leads to, before its last step. */
+static __always_inline long walk(const struct lbt_fetch *f, struct pt_regs *ctx, __u64 frame,
+				 __u64 nothing, __u64 *value)
+{
+	__u64 v = nothing;
+	long error = nothing;
+
+	if (f->base == LBT_REGISTER)
+		bpf_probe_read_kernel(&v, sizeof(v), (__u64 *)ctx + (f->reg & 63));
+	else if (f->base == LBT_STACK)
+		v = frame;
+	v += f->offset;
+	for (int i = 0; i < LBT_DEREFS; i++) {
+		if (i >= f->derefs)
+			break;
+		error |= read_user(&v, sizeof(v), v);
+		v += f->deref[i];
+	}
+	*value = v;
+	return error;
+}
+
+static __always_inline long fetch(const struct lbt_fetch *f, struct pt_regs *ctx, __u64 frame,
+				  __u64 nothing, __u64 *value)
+{
+	long error = walk(f, ctx, frame, nothing, value);
+
+	if (f->read == LBT_INTEGER) {
+		__u32 size = f->size;
+		__u64 v = 0;
+
+		if (size > sizeof(v))
+			size = sizeof(v);
+		error |= read_user(&v, size, *value);
+		*value = v;
+	}
+	*value <<= f->left & 63;
+	*value = f->is_signed ? (__u64)((__s64)*value >> (f->right & 63)) : *value >> (f->right & 63);
+	return error;
+}
+
+#endif

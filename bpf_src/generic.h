@@ -1,0 +1,209 @@
+/* SPDX-License-Identifier: (GPL-2.0-only OR Apache-2.0) */
+/* Events whose values are fetched as their spec says. */
+#ifndef GENERIC_H
+#define GENERIC_H
+
+#include "condition.h"
+#include "event.h"
+
+/*
+ * The length of the string copied, or an error. The copy takes one byte more,
+ * the NUL, to tell a full string from a cut one. Some kernels (6.1) say 0,
+ * not 1, of an empty string.
+ */
+static __always_inline long read_string(char *to, __u32 size, __u64 from)
+{
+	long got = bpf_probe_read_user_str(to, size + 1, (const void *)from);
+
+	return got > 0 ? got - 1 : got;
+}
+
+/* Copies a string or bytes to its chunk; tells how many, and the true length. */
+static __always_inline long copy_text(const struct lbt_fetch *f, const __u64 *values,
+				      char *to, const __u32 chunk, __u64 *value)
+{
+	__u64 from = *value;
+	const __u32 many = MANY;
+	__u32 size = f->limit, slot = f->length_from;
+	__u64 length;
+	long got;
+
+	if (size > chunk - 1)
+		size = chunk - 1;
+	if (f->read == LBT_STRING) {
+		got = read_string(to, size, from);
+		if (got < 0 && config.may_fault) {
+			/* its pages may not be there yet: it lies on two at the most */
+			bpf_copy_from_user(to, 1, (const void *)from);
+			bpf_copy_from_user(to, 1, (const void *)(from + size));
+			got = read_string(to, size, from);
+		}
+		length = got == size ? 0xffffffff : (__u64)got;
+	} else {
+		length = slot < many ? values[slot] * f->scale : size;
+		if (length < size)
+			size = length;
+		/* verifiers of kernels to 5.10 lose the bound in the comparison, and
+		 * compilers leave out what they see no need for */
+		barrier_var(size);
+		size &= chunk - 1;
+		got = read_user(to, size, from) ? -1 : (long)size;
+		if (length > 0xffffffff)
+			length = 0xffffffff;
+	}
+	if (got < 0)
+		return got;
+	*value = length << 32 | (__u32)got;
+	return 0;
+}
+
+static __always_inline void copy_texts(struct lbt_event *e, __u64 *values,
+				       const __u32 chunk, const __u32 chunks,
+				       const struct lbt_spec *spec)
+{
+	const __u32 many = MANY;
+	char *blob = (char *)(values + many) + sizeof(struct lbt_runner);
+
+	for (int i = 0; i < LBT_FETCHES && i < many; i++) {
+		const struct lbt_fetch *f = &spec->fetch[i];
+		__u32 place = f->chunk;
+		__u64 value = values[i];
+
+		if (i >= spec->fetches)
+			break;
+		if (f->read < LBT_STRING || place >= chunks)
+			continue;
+		if (e->faults >> i & 1) {
+			value = ~0ULL; /* there is no address */
+		} else if (copy_text(f, values, blob + place * chunk, chunk, &value)) {
+			e->faults |= 1 << i;
+			if (value >= 4096 && !f->optional) /* not a member of nothing */
+				count(LBT_STRING_FAULT);
+		}
+		values[i] = value;
+	}
+	e->blob = chunk | spec->text_slots << 16;
+}
+
+#define SEND(chunk, chunks)                                                                        \
+	do {                                                                                       \
+		struct lbt_event *e = bpf_ringbuf_reserve(                                         \
+			&ring, LBT_WHOLE + 8 * (many - LBT_VALUES) + (chunk) * (chunks), 0);       \
+		__u64 *to;                                                                         \
+		if (!e)                                                                            \
+			goto full;                                                                 \
+		head(e, at);                                                                       \
+		to = (__u64 *)(e + 1) - LBT_VALUES;                                                \
+		e->faults = faults;                                                                \
+		for (int i = 0; i < LBT_FETCHES && i < many; i++)                             \
+			to[i] = values[i];                                                         \
+		tell((struct lbt_runner *)(to + many));                                            \
+		if (many > LBT_VALUES)                                                             \
+			e->kind |= (0x80 | spec->more) << 8;                                       \
+		if (chunks)                                                                        \
+			copy_texts(e, to, (chunk), (chunks), spec);                          \
+		submit(e);                                                                         \
+	} while (0)
+
+static __noinline void send(const struct place *at, const struct lbt_spec *spec,
+				 const __u64 *values, __u32 faults)
+{
+	const __u32 many = MANY;
+
+	/* only the cases that some spec needs are there for the verifier */
+	if (!config.texts || !spec->texts)
+		SEND(0, 0);
+	else if (config.texts & 1 << LBT_SMALL_1 && spec->texts == LBT_SMALL_1)
+		SEND(LBT_SMALL_CHUNK, 1);
+	else if (config.texts & 1 << LBT_SMALL_2 && spec->texts == LBT_SMALL_2)
+		SEND(LBT_SMALL_CHUNK, 2);
+	else if (config.texts & 1 << LBT_SMALL_8 && spec->texts == LBT_SMALL_8)
+		SEND(LBT_SMALL_CHUNK, 8);
+	else if (config.texts & 1 << LBT_LARGE_1 && spec->texts == LBT_LARGE_1)
+		SEND(LBT_LARGE_CHUNK, 1);
+	else if (config.texts & 1 << LBT_LARGE_8)
+		SEND(LBT_LARGE_CHUNK, 8);
+	return;
+full:
+	ring_full(at);
+}
+
+const struct lbt_open_call no_call = {};
+
+/* Remembers a call whose return is filtered, and its values if it was not sent. */
+static __noinline void remember(const struct place *at, const struct lbt_spec *spec,
+				     const __u64 *values, __u32 faults)
+{
+	struct lbt_call_key key = { at->frame, at->goroutine ? at->goroutine : at->tid };
+	struct lbt_open_call *call;
+
+	/* filled in place: the stack has no room for it */
+	if (bpf_map_update_elem(&open_calls, &key, &no_call, 0)) {
+		ring_full(at);
+		return;
+	}
+	call = bpf_map_lookup_elem(&open_calls, &key);
+	if (!call)
+		return;
+	call->time = at->time;
+	call->spec = at->spec;
+	call->probe = at->probe;
+	if (config.deferred) {
+		call->faults = faults;
+		__builtin_memcpy(call->values, values, sizeof(call->values));
+	}
+}
+
+/* False where the call is not wanted: its return need not be seen. */
+static __always_inline bool generic(struct pt_regs *ctx, const struct place *at,
+				    const struct lbt_spec *spec)
+{
+	struct lbt_call_key key = { at->frame, at->goroutine ? at->goroutine : at->tid };
+	const __u32 many = MANY;
+	__u64 values[LBT_SLOTS];
+	struct lbt_open_call *call = NULL;
+	__u32 faults = spec->nothing;
+
+	if (config.filtered && at->kind != LBT_ENTRY && spec->filtered) {
+		call = bpf_map_lookup_elem(&open_calls, &key);
+		if (!call)
+			return false;
+	}
+	for (int i = 0; i < LBT_FETCHES; i++)
+		values[i] = spec->nothing;
+	values[LBT_SLOT_PID] = at->pid;
+	values[LBT_SLOT_TID] = at->tid;
+	values[LBT_SLOT_DURATION] = call ? at->time - call->time : 0;
+	for (int i = 0; i < LBT_FETCHES && i < many; i++) {
+		const struct lbt_fetch *f = &spec->fetch[i];
+
+		if (i >= spec->fetches)
+			break;
+		faults |= (fetch(f, ctx, at->stack, spec->nothing, &values[i]) != 0) << i;
+	}
+	if (config.filtered && spec->conditions && !passes(spec, values, faults)) {
+		if (call)
+			bpf_map_delete_elem(&open_calls, &key);
+		return false;
+	}
+	if (config.filtered && at->kind == LBT_ENTRY && spec->filtered)
+		remember(at, spec, values, faults);
+	if (config.deferred && at->kind == LBT_ENTRY && spec->deferred)
+		return true;
+	if (config.deferred && call) {
+		const struct lbt_spec *entry = bpf_map_lookup_elem(&specs, &call->spec);
+		struct place then = *at;
+
+		then.time = call->time;
+		then.probe = call->probe;
+		then.kind = LBT_ENTRY;
+		if (entry && entry->deferred)
+			send(&then, entry, call->values, call->faults);
+	}
+	if (call)
+		bpf_map_delete_elem(&open_calls, &key);
+	send(at, spec, values, faults);
+	return true;
+}
+
+#endif
