@@ -18,7 +18,7 @@ MACHINES := x86_64 aarch64
 BOX := $(VM)/lbtrace-$(VM_KERNEL).box
 VAGRANT := cd vagrant && LBTRACE_BOX=$(abspath $(BOX)) vagrant
 
-.PHONY: demo test test-everyday lint wheel wheels check-wheel bench build clean
+.PHONY: demo test test-everyday test-slow lint wheel wheels check-wheel bench build clean
 .PHONY: vm-programs vm-matrix kernels-table vm-validate vm-stage vm-up vm-test vm-destroy ci-vm
 
 demo: $(OUT)/bootstrap-build $(OUT)/demo/bin/lbtrace $(OUT)/demo/fib
@@ -40,6 +40,10 @@ test: $(OUT)/bootstrap-test lint check-wheel test-everyday
 
 test-everyday: build
 	$(PYTEST) tests -m "not slow"
+
+# The long matrices: all versions of Go, in all its forms.
+test-slow: $(OUT)/bootstrap-test build
+	$(PYTEST) tests -m slow
 
 lint: $(VENV)/ready
 	$(BIN)/ruff check lbtrace build tests vagrant
