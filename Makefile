@@ -56,7 +56,7 @@ build: $(VENV)/ready
 
 wheel: $(OUT)/bootstrap-build
 	@rm -f $(OUT)/wheel
-	@$(MAKE) --no-print-directory $(OUT)/wheel
+	@$(MAKE) --no-print-directory check-wheel
 
 SOURCES := $(shell find lbtrace bpf_src build -name out -prune -o -name '__pycache__' -prune -o \
 	-name objects -prune -o -type f ! -name '*.so' -print) pyproject.toml README.md
