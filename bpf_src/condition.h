@@ -22,41 +22,38 @@ static __noinline __u64 select(const __u64 *values, __u32 wanted)
 	return v;
 }
 
-/* Whether the text a condition is about is (0) or is not (1) the one it names; 2: unreadable. */
+/*
+ * Whether the text a condition is about, at from and true_length long, is (0) or
+ * is not (1) the one it names; 2: unreadable. It calls nothing, as the stack is
+ * shared by all who wait for it.
+ */
 static __noinline __u32 compare_text(const struct lbt_condition *c, const struct lbt_spec *spec,
-				    const __u64 *values)
+				     __u64 from, __u64 true_length)
 {
 	const struct lbt_text *wanted = &spec->text[(c->text - 1) & (LBT_TEXTS - 1)];
 	const struct lbt_fetch *f = &spec->fetch[c->slot & (LBT_FETCHES - 1)];
 	__u64 have[LBT_TEXT_WORDS + 1] = {}, different = spec->nothing;
-	__u32 length = c->length;
+	__u64 length = c->length;
 	long error = spec->nothing;
 
+	barrier_var(length); /* or the bound is found in a copy, and lost by 5.10 */
 	if (length > LBT_TEXT_LIMIT)
 		length = LBT_TEXT_LIMIT;
 	if (c->slot == LBT_SLOT_COMM) {
 		bpf_get_current_comm((char *)have, LBT_COMM);
-	} else {
-		__u64 from = select(values, c->slot);
-
-		if (f->read == LBT_STRING) {
-			/* one more than is wanted, and the NUL */
+	} else if (f->read == LBT_STRING) {
+		/* one more than is wanted, and the NUL */
+		error = bpf_probe_read_user_str(have, length + 2, (const void *)from);
+		if (error < 0 && config.may_fault) {
+			bpf_copy_from_user(have, 1, (const void *)from);
 			error = bpf_probe_read_user_str(have, length + 2, (const void *)from);
-			if (error < 0 && config.may_fault) {
-				bpf_copy_from_user(have, 1, (const void *)from);
-				error = bpf_probe_read_user_str(have, length + 2, (const void *)from);
-			}
-			error = error < 0;
-		} else {
-			__u64 true_length = f->limit;
-
-			if (f->length_from < LBT_FETCHES)
-				true_length = select(values, f->length_from);
-			if (true_length < length || (true_length > length && !c->prefix))
-				return 1;
-			if (length)
-				error = read_user(have, length, from);
 		}
+		error = error < 0;
+	} else {
+		if (true_length < length || (true_length > length && !c->prefix))
+			return 1;
+		if (length)
+			error = read_user(have, length, from);
 	}
 	for (int i = 0; i < LBT_TEXT_WORDS; i++)
 		different |= (have[i] ^ wanted->words[i]) & wanted->masks[i];
@@ -75,10 +72,15 @@ static __noinline bool passes(const struct lbt_spec *spec, const __u64 *values, 
 
 		if (i >= spec->conditions)
 			break;
-		if (config.compared_texts && c->text)
-			v = compare_text(c, spec, values);
-		else
-			v = select(values, c->slot);
+		v = select(values, c->slot);
+		if (config.compared_texts && c->text) {
+			const struct lbt_fetch *f = &spec->fetch[c->slot & (LBT_FETCHES - 1)];
+			__u64 length = f->limit;
+
+			if (f->length_from < LBT_FETCHES)
+				length = select(values, f->length_from);
+			v = compare_text(c, spec, v, length);
+		}
 		/* turns a signed comparison into an unsigned one */
 		v ^= (__u64)c->is_signed << 63;
 		operand ^= (__u64)c->is_signed << 63;

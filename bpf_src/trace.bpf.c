@@ -61,20 +61,19 @@ static __always_inline bool in_goroutine(struct pt_regs *ctx, struct place *at)
 static __always_inline bool hit(struct pt_regs *ctx, __u16 kind, bool popped)
 {
 	__u64 cookie = cookie_of(ctx);
-	__u32 key = kind == LBT_ENTRY ? LBT_COOKIE_ENTRY(cookie) : LBT_COOKIE_RETURN(cookie);
 	const struct lbt_spec *spec;
 	struct place at = {
 		.time = bpf_ktime_get_ns(),
 		.frame = STACK_POINTER(ctx),
 		.probe = LBT_COOKIE_PROBE(cookie),
-		.spec = key,
+		.spec = kind == LBT_ENTRY ? LBT_COOKIE_ENTRY(cookie) : LBT_COOKIE_RETURN(cookie),
 		.kind = kind,
 	};
 
 	KEEP_TASK_STACK();
 	if (!identify(&at))
 		return false;
-	spec = bpf_map_lookup_elem(&specs, &key);
+	spec = bpf_map_lookup_elem(&specs, &at.spec);
 	if (!spec)
 		return false;
 	if (spec->unless & FLAGS(ctx))

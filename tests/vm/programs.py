@@ -44,7 +44,11 @@ def build(into: Path, machine: str) -> None:
         # Older versions link such programs with the C compiler.
         needs_c = {"CGO_ENABLED": "1"} if "-buildmode=pie" in flags else {}
         made = into / "go" / f"{source.stem}-{version}-{kind}"
-        go.build(version, source, made, flags, **(variables | needs_c | more))
+        try:
+            go.build(version, source, made, flags, **(variables | needs_c | more))
+        except AssertionError as error:
+            # Not every version compiles every program; a test that wants it misses it.
+            print(f"left out: {made.name}: {str(error).splitlines()[-1]}", file=sys.stderr)
 
     generator = load(TESTS / "kernel/test_go_values.py").Generator(SEED)
     generator.write(FUNCTIONS)
