@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -39,6 +40,23 @@ def programs() -> Path:
     into = ROOT / "build/out/programs"
     subprocess.run([sys.executable, ROOT / "tests/programs/build.py", into], check=True)
     return into
+
+
+@pytest.fixture
+def compiled(tmp_path: Path) -> Callable[[str, list[str], str], Path]:
+    """Compiles a text with a command; LBTRACE_PROGRAMS brings the result by its name."""
+
+    def compile(name: str, command: list[str], text: str) -> Path:
+        if given := os.environ.get("LBTRACE_PROGRAMS"):
+            return Path(given) / name
+        if shutil.which(command[0]) is None:
+            pytest.skip(f"no {command[0]} is installed")
+        source = tmp_path / ("source.cc" if "++" in command[0] else "source.c")
+        source.write_text(text)
+        subprocess.run([*command, source, "-o", tmp_path / name], check=True)
+        return tmp_path / name
+
+    return compile
 
 
 @pytest.fixture(scope="session")

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 Run = Callable[..., subprocess.CompletedProcess[str]]
+Compile = Callable[[str, list[str], str], Path]
 
 PROGRAMS = Path(__file__).resolve().parents[1] / "programs"
 
@@ -36,11 +37,9 @@ def arguments(call: dict[str, Any]) -> list[Any]:
 
 
 @pytest.mark.parametrize("compiler", ["g++", "clang++"])
-def test_cpp(lbtrace: Run, tmp_path: Path, compiler: str) -> None:
-    if shutil.which(compiler) is None:
-        pytest.skip(f"no {compiler} is installed")
-    text, program = PROGRAMS / "languages.cc", tmp_path / "t"
-    subprocess.run([compiler, "-std=c++17", "-g", "-O0", text, "-o", program], check=True)
+def test_cpp(lbtrace: Run, compiled: Compile, tmp_path: Path, compiler: str) -> None:
+    text = (PROGRAMS / "languages.cc").read_text()
+    program = compiled(f"languages-{compiler}", [compiler, "-std=c++17", "-g", "-O0"], text)
     seen = traced(lbtrace, program, tmp_path / "out.jsonl")
     assert [arguments(c) for c in seen["traced_string"]] == [
         ["short"],

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import json
 import random
-import shutil
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
@@ -14,6 +13,7 @@ from typing import Any
 import pytest
 
 Run = Callable[..., subprocess.CompletedProcess[str]]
+Compile = Callable[[str, list[str], str], Path]
 
 HEADER = r"""
 #include <stdbool.h>
@@ -136,12 +136,11 @@ def agree(shown: Any, told: Any, path: str) -> int:
 
 @pytest.mark.parametrize("compiler", ["gcc", "clang"])
 @pytest.mark.parametrize("level", ["-O0", "-O2"])
-def test_random_signatures(lbtrace: Run, tmp_path: Path, compiler: str, level: str) -> None:
-    if shutil.which(compiler) is None:
-        pytest.skip(f"no {compiler} is installed")
-    text, program = tmp_path / "source.c", tmp_path / "program"
-    text.write_text(source(sum(map(ord, compiler + level)), 100))
-    subprocess.run([compiler, "-g", level, "-w", text, "-o", program], check=True)
+def test_random_signatures(
+    lbtrace: Run, compiled: Compile, tmp_path: Path, compiler: str, level: str
+) -> None:
+    text = source(sum(map(ord, compiler + level)), 100)
+    program = compiled(f"signatures-{compiler}{level}", [compiler, "-g", level, "-w"], text)
     done = lbtrace(
         "attach",
         "--func",
@@ -165,7 +164,7 @@ def test_random_signatures(lbtrace: Run, tmp_path: Path, compiler: str, level: s
             if argument["value"] is None:
                 hidden += 1
                 reason = argument["unreadable"]
-                assert reason.startswith(("float in xmm", "no slot", "optimised")), (call, reason)
+                assert reason.startswith(("float in ", "no slot", "optimised")), (call, reason)
         agreed += agree(call["result"], truth["result"], f"{call['name']} result")
     assert agreed > 400
     assert hidden < 150

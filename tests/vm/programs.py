@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import importlib.util
 import os
+import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -26,6 +27,7 @@ def build(into: Path, machine: str) -> None:
     compiler = COMPILERS[machine]
     load(TESTS / "programs/build.py").build(into, compiler)
     load(TESTS / "programs/many.py").build(into / "many", compiler)
+    _generated(into, compiler)
     go, conftest = load(TESTS / "go_toolchains.py"), load(TESTS / "conftest.py")
     variables = {"GOARCH": GO_MACHINES[machine], "CC": compiler}
     kinds = {"fib": conftest.EVERYDAY_KINDS, "ccalls": ("cgo",)}
@@ -59,6 +61,19 @@ def build(into: Path, machine: str) -> None:
 
     with ThreadPoolExecutor(os.cpu_count()) as pool:
         list(pool.map(compile_go, wanted))
+
+
+def _generated(into: Path, compiler: str) -> None:
+    """What the tests would compile from texts of their own, with gcc."""
+    signatures = load(TESTS / "kernel/test_signatures.py")
+    for level in ("-O0", "-O2"):
+        text = signatures.source(sum(map(ord, f"gcc{level}")), 100)
+        command = [compiler, "-g", level, "-w", "-x", "c", "-", "-o"]
+        made = into / f"signatures-gcc{level}"
+        subprocess.run([*command, made], input=text, text=True, check=True)
+    command = [compiler.replace("gcc", "g++"), "-std=c++17", "-g", "-O0"]
+    source, made = TESTS / "programs/languages.cc", into / "languages-g++"
+    subprocess.run([*command, source, "-o", made], check=True)
 
 
 def load(path: Path) -> ModuleType:
