@@ -5,11 +5,23 @@ from __future__ import annotations
 import json
 import re
 import signal
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 PROBES = re.compile(r"detaching will take about (\d+) s")
+
+
+@pytest.fixture(autouse=True)
+def _patient_kernel() -> Iterator[None]:
+    """Grace periods take what they take by default: the tests' machines may hurry them."""
+    hurry = Path("/sys/kernel/rcu_expedited")
+    former = hurry.read_text()
+    hurry.write_text("0")
+    yield
+    hurry.write_text(former)
 
 
 def test_many_plain_probes(start_lbtrace: Callable[..., Any], many: Path, tmp_path: Path) -> None:

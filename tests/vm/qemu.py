@@ -105,7 +105,7 @@ def _boot(
         *("-accel", "kvm" if kvm else "tcg,thread=multi"),
         *("-m", str(machine.memory), "-smp", str(machine.processors)),
         *("-kernel", str(machine.kernel), "-initrd", str(machine.initrd)),
-        *("-append", f"console={console} quiet panic=-1 oops=panic {parameters}"),
+        *("-append", f"console={console} quiet panic=-1 oops=panic mitigations=off {parameters}"),
         *("-nodefaults", "-display", "none", "-no-reboot", "-serial", f"file:{serial}"),
         *("-device", "virtio-rng-pci"),
         *disks,
