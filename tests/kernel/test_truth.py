@@ -99,7 +99,9 @@ def test_live_output_loses_nothing(lbtrace: Run, programs: Path, tmp_path: Path)
     """A sink slower than the program makes memory fill, not the ring."""
     log = tmp_path / "log"
     done = lbtrace(
-        *("attach", "--func", "traced_*", "--format", "jsonl", "--strict", "--"),
+        # Room for the moments in which a busy machine lets the reader wait.
+        *("attach", "--func", "traced_*", "--format", "jsonl", "--strict", "--ring-size", "64M"),
+        "--",
         *(programs / "truth-O2", log, "alone", 1, 27_000),
     )
     assert done.returncode == 0, done.stderr
