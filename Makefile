@@ -5,7 +5,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 OUT := build/out
-TOOLS := cffi cxxfilt hatchling hypothesis iced-x86 msgspec mypy pyelftools pytest pytest-timeout \
+TOOLS := cffi hatchling hypothesis iced-x86 msgspec mypy pyelftools pytest pytest-timeout \
 	rich ruff rust-demangler ziglang
 PYTEST := PYTHONPATH=. $(BIN)/pytest
 
@@ -50,7 +50,7 @@ lint: $(VENV)/ready
 	$(BIN)/ruff format --check lbtrace build tests vagrant
 	$(BIN)/mypy
 
-# The BPF objects and the extension module, into lbtrace/bpf/.
+# The BPF objects and the extension modules, into lbtrace/.
 build: $(VENV)/ready
 	@$(BIN)/python build/native.py
 
@@ -134,7 +134,7 @@ $(VENV)/ready: Makefile | $(OUT)/bootstrap-build
 	@touch $@
 
 clean:
-	rm -rf $(OUT) $(VENV) dist lbtrace/bpf/objects lbtrace/bpf/_libbpf.abi3.so
+	rm -rf $(OUT) $(VENV) dist lbtrace/bpf/objects lbtrace/*/_*.abi3.so
 
 # docs/fib.svg, from what lbtrace prints on a terminal.
 picture: build

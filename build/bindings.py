@@ -1,4 +1,5 @@
-"""Generates the C of the extension module: the part of libbpf that lbtrace uses."""
+"""Generates the C of the extension modules: the part of libbpf that lbtrace uses, and LLVM's
+demangler of C++ names."""
 
 from __future__ import annotations
 
@@ -112,8 +113,27 @@ C_TYPES = {
 """linux/types.h."""
 
 
+DEMANGLER = "char *__cxa_demangle(const char *name, char *into, size_t *size, int *status);"
+
+DEMANGLER_SOURCE = """
+#include <stdlib.h>
+char *__cxa_demangle(const char *name, char *into, size_t *size, int *status);
+/* What it asks of a C++ library. */
+void _ZSt9terminatev(void) { abort(); }
+void _ZdlPvm(void *memory, size_t size) { (void)size; free(memory); }
+"""
+
+
+def generate_demangler(into: Path) -> None:
+    """Write the C source of the module of LLVM's ``__cxa_demangle`` (Itanium C++ ABI, 3.3.2)."""
+    ffi = FFI()
+    ffi.cdef(DEMANGLER + "void free(void *memory);")
+    ffi.set_source("lbtrace.elf._demangle", DEMANGLER_SOURCE, py_limited_api=True)
+    ffi.emit_c_code(str(into))
+
+
 def generate(into: Path) -> None:
-    """Write the C source of the extension module."""
+    """Write the C source of the module of libbpf."""
     ffi = FFI()
     ffi.cdef(LIBBPF)
     ffi.cdef(_abi())

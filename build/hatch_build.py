@@ -28,8 +28,8 @@ class NativeBuild(BuildHookInterface):  # type: ignore[type-arg]
             return
         machine = os.environ.get("LBTRACE_MACHINE", platform.machine())
         native.objects()
-        module = native.extension(machine)
-        build_data["force_include"][str(module)] = f"lbtrace/bpf/{native.MODULE}"
+        for place, made in native.modules(machine).items():
+            build_data["force_include"][str(made)] = place
         glibc = native.GLIBC.replace(".", "_")
         build_data["pure_python"] = False
         build_data["tag"] = f"cp310-abi3-manylinux_{glibc}_{machine}.manylinux2014_{machine}"

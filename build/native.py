@@ -1,4 +1,4 @@
-"""Builds the machine code of the wheel: the BPF objects and the extension module.
+"""Builds the machine code of the wheel: the BPF objects and the extension modules.
 
     python build/native.py
 
@@ -10,6 +10,7 @@ clang, from 14 on.
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import platform
 import shlex
@@ -28,21 +29,21 @@ import sources
 ROOT = Path(__file__).resolve().parent.parent
 OUT = ROOT / "build/out"
 OBJECTS = ROOT / "lbtrace/bpf/objects"
-MODULE = "_libbpf.abi3.so"
+LIBBPF, DEMANGLE = "lbtrace/bpf/_libbpf.abi3.so", "lbtrace/elf/_demangle.abi3.so"
 GLIBC = "2.17"
-"""The oldest glibc the extension runs with: manylinux2014's."""
+"""The oldest glibc the extensions run with: manylinux2014's."""
 
 BPF_TARGET = {"x86_64": "x86", "aarch64": "arm64"}
 """The kernel's name of each machine, as bpf_tracing.h wants it."""
 
 
 def install() -> None:
-    """Everything this machine needs, into lbtrace/bpf/."""
+    """Everything this machine needs, into the source tree."""
     objects()
-    module = ROOT / "lbtrace/bpf" / MODULE
-    # A new inode: a process that has the old module mapped keeps it whole.
-    module.unlink(missing_ok=True)
-    shutil.copy(extension(platform.machine()), module)
+    for place, made in modules(platform.machine()).items():
+        # A new inode: a process that has the old module mapped keeps it whole.
+        (ROOT / place).unlink(missing_ok=True)
+        shutil.copy(made, ROOT / place)
 
 
 def objects() -> None:
@@ -76,36 +77,59 @@ def bpf_compile(source: Path, machine: str, made: Path) -> list[str]:
     )
 
 
-def extension(machine: str) -> Path:
-    """Compile and link the extension module for ``machine``, this one or another."""
-    sources.fetch(OUT / "src")
+def modules(machine: str) -> dict[str, Path]:
+    """Compile and link the extension modules for ``machine``, this one or another.
+
+    Returns where each belongs in the source tree, and where it was made.
+    """
     work = OUT / machine
     work.mkdir(parents=True, exist_ok=True)
+    # zig's cross targets take no Python headers of their own: the limited API's
+    # are the same on every 64-bit machine, Debian's wrapper aside.
+    wrapper = ["-D__x86_64__"] if machine == "aarch64" and platform.machine() == "x86_64" else []
+    python = [f"-I{sysconfig.get_paths()['include']}", "-idirafter", "/usr/include", *wrapper]
+    link = ["-DPy_LIMITED_API=0x030a0000", "-shared", "-Wl,--gc-sections", "-s"]
+    made = {LIBBPF: _libbpf(machine, work), DEMANGLE: _demangler(machine, work)}
+    for place, inputs in made.items():
+        _run([*_cc(machine), *python, *link, *inputs, "-o", str(work / Path(place).name)])
+    return {place: work / Path(place).name for place in made}
+
+
+def _cc(machine: str, command: str = "cc") -> list[str]:
+    cc = [sys.executable, "-m", "ziglang", command, "-target", f"{machine}-linux-gnu.{GLIBC}"]
+    return [*cc, "-O2", "-fPIC", "-fvisibility=hidden", "-fno-sanitize=undefined", "-DNDEBUG"]
+
+
+def _libbpf(machine: str, work: Path) -> list[str]:
+    """What the module of libbpf is linked from."""
+    sources.fetch(OUT / "src")
     generated = work / "_libbpf.c"
     bindings.generate(generated)
-    cc = [sys.executable, "-m", "ziglang", "cc", "-target", f"{machine}-linux-gnu.{GLIBC}"]
-    cc += ["-O2", "-fPIC", "-fvisibility=hidden", "-fno-sanitize=undefined", "-DNDEBUG"]
+    cc = _cc(machine)
     libraries = [_library(cc, work, name) for name in ("libbpf", "libelf", "libz")]
     libbpf = OUT / "src" / sources.LIBBPF.directory
     includes = [f"-I{libbpf / 'include/uapi'}", f"-I{libbpf / 'include'}", f"-I{work / 'include'}"]
     includes += [f"-I{ROOT / 'bpf_src'}", f"-I{ROOT / 'build'}"]
-    includes += [f"-I{sysconfig.get_paths()['include']}", "-idirafter", "/usr/include"]
     headers = work / "include/bpf"
     headers.mkdir(parents=True, exist_ok=True)
     for header in (libbpf / "src").glob("*.h"):
         (headers / header.name).write_bytes(header.read_bytes())
-    module = work / MODULE
-    # zig's cross targets take no Python headers of their own: the limited API's
-    # are the same on every 64-bit machine, Debian's wrapper aside.
-    machine_macros = (
-        ["-D__x86_64__"] if machine == "aarch64" and platform.machine() == "x86_64" else []
-    )
-    _run(
-        [*cc, *includes, "-DPy_LIMITED_API=0x030a0000", *machine_macros]
-        + ["-shared", "-Wl,--gc-sections", "-s", str(generated), *map(str, libraries)]
-        + ["-o", str(module)]
-    )
-    return module
+    return [*includes, str(generated), *map(str, libraries)]
+
+
+def _demangler(machine: str, work: Path) -> list[str]:
+    """What the module of the demangler is linked from: LLVM's, as it comes with zig."""
+    generated, compiled = work / "_demangle.c", work / "cxa_demangle.o"
+    bindings.generate_demangler(generated)
+    if not compiled.is_file():
+        (package,) = importlib.util.find_spec("ziglang").submodule_search_locations
+        abi = Path(package) / "lib/libcxxabi"
+        _run(
+            [*_cc(machine, "c++"), "-std=c++23", "-fno-exceptions", "-fno-rtti"]
+            + ["-ffunction-sections", "-D_LIBCXXABI_BUILDING_LIBRARY", f"-I{abi / 'include'}"]
+            + ["-c", str(abi / "src/cxa_demangle.cpp"), "-o", str(compiled)]
+        )
+    return [str(generated), str(compiled)]
 
 
 def _library(cc: list[str], work: Path, name: str) -> Path:

@@ -1,8 +1,8 @@
 """Names as the source writes them: C++ (Itanium ABI) and Rust (legacy and v0).
 
-C++ is left to ``__cxa_demangle`` of the system's C++ library, by way of
-cxxfilt; Rust to rust_demangler. Neither is imported before a mangled name
-has to be read.
+C++ is left to LLVM's ``__cxa_demangle``, linked into an extension module;
+Rust to rust_demangler. Neither is imported before a mangled name has to be
+read.
 """
 
 from __future__ import annotations
@@ -54,12 +54,15 @@ def short(name: str) -> str:
 
 
 def _cpp(name: str) -> str:
-    import cxxfilt
+    from lbtrace.elf._demangle import ffi, lib
 
-    try:
-        return str(cxxfilt.demangle(name))
-    except (cxxfilt.Error, OSError, UnicodeError):  # no such name, or no C++ library here
+    text = lib.__cxa_demangle(name.encode(errors="replace"), ffi.NULL, ffi.NULL, ffi.NULL)
+    if text == ffi.NULL:
         return ""
+    try:
+        return bytes(ffi.string(text)).decode(errors="replace")
+    finally:
+        lib.free(text)
 
 
 def _rust(name: str) -> str:

@@ -82,10 +82,11 @@ def test_a_large_library_as_the_system_demangles_it(tool):
     done = subprocess.run(
         ["c++filt"], input="\n".join(mangled), check=True, capture_output=True, text=True
     )
-    # c++filt writes the abbreviated standard strings and streams out.
-    shortened = ("basic_string", "basic_i", "basic_o", "allocator")
+    # c++filt writes the abbreviated standard strings and streams out, spaces closing brackets
+    # as before C++11, and knows clones for transactional memory.
+    shortened = ("transaction clone", "basic_string", "basic_i", "basic_o", "allocator")
     compared = [
-        (demangled(name), filtered)
+        (demangled(name), filtered.replace("> >", ">>").replace("> >", ">>"))
         for name, filtered in zip(mangled, done.stdout.splitlines(), strict=True)
         if not any(word in filtered for word in shortened)
     ]

@@ -27,7 +27,7 @@ RACKET = (ROOT / "tests/kernel/racket/fib-4.txt").read_text()
 def main(wheel: Path) -> int:
     assert wheel.stat().st_size < WHEEL_LIMIT, f"{wheel} is too large"
     names = zipfile.ZipFile(wheel).namelist()
-    for needed in ("_libbpf.abi3.so", "trace.x86_64.bpf.o", "trace.aarch64.bpf.o", "py.typed"):
+    for needed in ("_libbpf.abi3.so", "_demangle.abi3.so", "trace.x86_64.bpf.o", "trace.aarch64.bpf.o", "py.typed"):
         assert any(name.endswith(needed) for name in names), f"{needed} is not in {wheel}"
     found = pythons()
     if len(found) < 2 and "pythons" in os.environ.get("LBTRACE_REQUIRE", "").split(","):
