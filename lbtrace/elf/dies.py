@@ -46,25 +46,10 @@ def type_of(die: Any) -> Any:
     """The entry that ``DW_AT_type`` refers to; None for void."""
     if "DW_AT_type" not in die.attributes:
         return None
-    target = _referred(die, "DW_AT_type")
+    target = die.get_DIE_from_attribute("DW_AT_type")
     # A declaration may say which type unit has the whole type.
     whole = "DW_AT_signature" not in target.attributes
-    return target if whole else _referred(target, "DW_AT_signature")
-
-
-def _referred(die: Any, name: str) -> Any:
-    attribute = die.attributes[name]
-    if attribute.form == "DW_FORM_ref_sig8" and die.cu["version"] >= 5:
-        return _type_unit(die.dwarfinfo, attribute.raw_value)
-    return die.get_DIE_from_attribute(name)
-
-
-def _type_unit(dwarf: Any, signature: int) -> Any:
-    """The type of a type unit, which DWARF 5 keeps among the others (section 7.5.1.3)."""
-    for unit in dwarf.iter_CUs():
-        if unit.header.get("unit_type") == "DW_UT_type" and unit["type_signature"] == signature:
-            return unit.get_DIE_from_refaddr(unit.cu_offset + unit["type_offset"])
-    raise KeyError(signature)
+    return target if whole else target.get_DIE_from_attribute("DW_AT_signature")
 
 
 def bare(die: Any) -> Any:

@@ -1,45 +1,36 @@
 """Parameters and results of functions, from DWARF 2 to 5.
 
-Only the compilation units that hold a wanted function are parsed, each at
-most once, and within a unit only the entries on the way to the functions.
+Only the compilation units that hold a wanted function are read, each once, and
+in a unit only the entries on the way to the functions and what these refer to.
 Whatever is damaged or not understood counts as missing.
 """
 
 from __future__ import annotations
 
 import re
-from bisect import bisect_right
-from collections.abc import Iterator, Sequence
-from contextlib import suppress
+from collections.abc import Sequence
 from typing import Any
 
-from elftools.elf.elffile import ELFFile
 from msgspec import Struct
 
 from lbtrace.elf import debugfile, dies
+from lbtrace.elf.debuginfo import lists
+from lbtrace.elf.debuginfo.bounds import Budget, Exhausted
+from lbtrace.elf.debuginfo.entries import Unit
+from lbtrace.elf.debuginfo.files import File
+from lbtrace.elf.debuginfo.index import index
+from lbtrace.elf.debuginfo.sections import Sections
 from lbtrace.elf.image import Image
 from lbtrace.elf.types import Types, language_of
 from lbtrace.model import Formal, Function, Prototype, Void
 
-BUDGET = 16 << 20
-"""Bytes of debug information read for one selection: some seconds of work."""
+EFFORT = 20_000_000
+"""Microseconds, roughly, that go into one selection."""
 
-CONTAINERS = frozenset({"DW_TAG_namespace", "DW_TAG_module"})
-INNER_CONTAINERS = frozenset(
-    {
-        "DW_TAG_structure_type",
-        "DW_TAG_class_type",
-        "DW_TAG_union_type",
-        "DW_TAG_enumeration_type",
-        "DW_TAG_lexical_block",
-        "DW_TAG_subprogram",
-    }
-)
-"""What nested functions, methods and closures stand in."""
+OPENED = frozenset({"DW_TAG_namespace", "DW_TAG_module"})
+"""What functions stand in, but for nested ones, methods and closures."""
 
 REFERENCES = ("DW_AT_abstract_origin", "DW_AT_specification")
-DW_OP_REG0, DW_OP_REG31 = 0x50, 0x6F
-
 
 CLONE = re.compile(r"\.(isra|constprop|part)\b")
 """Names of copies for which gcc changed what is passed; LLVM does so without renaming."""
@@ -61,128 +52,51 @@ def prototypes(image: Image, functions: Sequence[Function], depth: int = 0) -> P
     Raises nothing: a function that damaged debug information hides is missing.
     """
     result = Prototypes({})
-    stream: Any = debugfile.data(image)
-    if stream is None:
+    data = debugfile.data(image)
+    if data is None:
         return result
     wanted = {f.address: any(map(CLONE.search, (f.name, *f.aliases))) for f in functions}
+    budget = Budget(EFFORT)
+    held: dict[int, list[int]] = {}
     try:
-        dwarf: Any = ELFFile(stream).get_dwarf_info(
-            relocate_dwarf_sections=False, follow_links=False
-        )
-        units = _units(dwarf, sorted(wanted))
-    except Exception:  # damaged DWARF raises nearly anything inside pyelftools
+        file = File(Sections(data), budget)
+        units = index(file)
+        for address in sorted(wanted):
+            holder = units.unit_of(address)
+            if holder is not None:
+                held.setdefault(holder, []).append(address)
+    except Exception:  # damaged DWARF raises nearly anything
         return result
-    budget = BUDGET
-    for unit, addresses in units:
+    for offset, addresses in held.items():
         try:
-            budget -= unit["unit_length"]
-            if budget < 0 and result.found:
-                result.skipped += len(addresses)
-                continue
+            unit = file.unit_at(offset)
             _read_unit(unit, {a: wanted[a] for a in addresses}, result.found, depth)
+        except Exhausted:
+            result.skipped += len([a for a in addresses if a not in result.found])
         except Exception:  # as above: this unit is damaged, the next may not be
             continue
     return result
 
 
-def _units(dwarf: Any, addresses: list[int]) -> list[tuple[Any, list[int]]]:
-    """The units that hold ``addresses``, each with those it holds."""
-    held: dict[int, list[int]] = {}
-    units: dict[int, Any] = {}
-    missing: list[int] = []
-    try:
-        index = dwarf.get_aranges()
-    except Exception:  # a damaged index is no index
-        index = None
-    for address in addresses:
-        offset = index.cu_offset_at_addr(address) if index else None
-        if offset is None:
-            missing.append(address)
-            continue
-        if offset not in units:
-            units[offset] = dwarf.get_CU_at(offset)
-        held.setdefault(offset, []).append(address)
-    if missing:
-        for unit in dwarf.iter_CUs():
-            inside = [
-                a for low, high in _ranges(unit.get_top_DIE()) for a in _between(missing, low, high)
-            ]
-            if inside:
-                units[unit.cu_offset] = unit
-                held.setdefault(unit.cu_offset, []).extend(inside)
-    return [(units[offset], held[offset]) for offset in sorted(held)]
-
-
-def _between(addresses: list[int], low: int, high: int) -> list[int]:
-    return addresses[bisect_right(addresses, low - 1) : bisect_right(addresses, high - 1)]
-
-
-def _ranges(die: Any) -> Iterator[tuple[int, int]]:
-    """The addresses of the code of a unit or function; the first range holds its entry."""
-    low = _low(die)
-    if "DW_AT_ranges" not in die.attributes:
-        if low is not None:
-            yield low, _high(die, low)
-        return
-    base = _low(die.cu.get_top_DIE()) or 0
-    offset = die.attributes["DW_AT_ranges"].value
-    for entry in die.dwarfinfo.range_lists().get_range_list_at_offset(offset, cu=die.cu):
-        if hasattr(entry, "base_address"):
-            base = entry.base_address
-        else:
-            shift = 0 if entry.is_absolute else base
-            yield entry.begin_offset + shift, entry.end_offset + shift
-
-
-def _low(die: Any) -> int | None:
-    attribute = die.attributes.get("DW_AT_low_pc")
-    return None if attribute is None else int(attribute.value)
-
-
-def _high(die: Any, low: int) -> int:
-    attribute = die.attributes.get("DW_AT_high_pc")
-    if attribute is None:
-        return low + 1
-    value = int(attribute.value)
-    return value if attribute.form == "DW_FORM_addr" else low + value
-
-
-def _entry(die: Any) -> int | None:
-    """The address of a function's first instruction."""
-    return next(_ranges(die), (None,))[0]
-
-
-def _read_unit(unit: Any, wanted: dict[int, bool], found: dict[int, Prototype], depth: int) -> None:
+def _read_unit(
+    unit: Unit, wanted: dict[int, bool], found: dict[int, Prototype], depth: int
+) -> None:
     """Adds the prototypes of ``wanted``, which says of each address whether a clone lies there."""
-    top = unit.get_top_DIE()
-    language = language_of(top)
-    types = Types(language, depth)
-    for containers in (CONTAINERS, CONTAINERS | INNER_CONTAINERS):
-        for die in _subprograms(unit, top, containers):
-            address = _entry(die)
+    types = Types(language_of(unit.root), depth)
+    for opened in (OPENED, None):
+        for die in unit.functions(opened):
+            address = lists.entry_address(die)
             if address not in wanted:
                 continue
             cloned = wanted.pop(address)
-            with suppress(Exception):  # damaged: this function falls back to the convention
+            try:
                 found[address] = _prototype(die, address, types, cloned=cloned)
+            except Exhausted:
+                raise
+            except Exception:  # damaged: this function falls back to the convention
+                continue
             if not wanted:
                 return
-
-
-def _subprograms(unit: Any, top: Any, containers: frozenset[str]) -> Iterator[Any]:
-    """The functions below ``top``, looked for inside ``containers`` only."""
-    pending = [(top, 0)]
-    while pending:
-        parent, depth = pending.pop()
-        last = parent.offset
-        for die in unit.iter_DIE_children(parent):
-            if die.offset <= last:
-                break  # damaged: entries refer back to earlier ones as their siblings
-            last = die.offset
-            if die.tag == "DW_TAG_subprogram":
-                yield die
-            if die.tag in containers and depth < dies.DEPTH:
-                pending.append((die, depth + 1))
 
 
 def _prototype(die: Any, address: int, types: Types, *, cloned: bool) -> Prototype:
@@ -238,7 +152,7 @@ def _formal(die: Any, own: Any, address: int, external: bool, types: Types) -> F
     name = next((n for d in chain if (n := dies.text(d, "DW_AT_name"))), "")
     formal = types.formal(name, typed)
     located = own is not None and "DW_AT_location" in own.attributes
-    register = _register(own, address) if located else -1
+    register = lists.register(lists.expression(own, address)) if located else -1
     # The callers of a function that is not exported are all known: the
     # compiler may pass it something else than it declares.
     lost = "" if located or external else "optimised out"
@@ -252,26 +166,3 @@ def _formal(die: Any, own: Any, address: int, external: bool, types: Types) -> F
         lost,
         split=formal.split,
     )
-
-
-def _register(die: Any, address: int) -> int:
-    """The DWARF number of the register that holds a parameter at function entry, or -1."""
-    attribute = die.attributes["DW_AT_location"]
-    if attribute.form.startswith(("DW_FORM_exprloc", "DW_FORM_block")):
-        return _register_of(attribute.value)
-    base = _low(die.cu.get_top_DIE()) or 0
-    lists = die.dwarfinfo.location_lists()
-    for entry in lists.get_location_list_at_offset(attribute.value, die):
-        if hasattr(entry, "base_address"):
-            base = entry.base_address
-        elif hasattr(entry, "loc_expr"):
-            shift = 0 if entry.is_absolute else base
-            if entry.begin_offset + shift <= address < entry.end_offset + shift:
-                return _register_of(entry.loc_expr)
-    return -1
-
-
-def _register_of(expression: Sequence[int]) -> int:
-    if len(expression) == 1 and DW_OP_REG0 <= expression[0] <= DW_OP_REG31:
-        return expression[0] - DW_OP_REG0
-    return -1

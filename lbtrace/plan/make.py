@@ -189,7 +189,7 @@ def describe(
     passed = go.describe(functions, wish) if go else {}
     others = [f for f in functions if f.address not in passed]
     if others and debugfile.data(image) is not None:
-        from lbtrace.elf import dwarf  # late: imports pyelftools
+        from lbtrace.elf import dwarf  # late: only where there is debug information
 
         prototypes = dwarf.prototypes(image, others, depth(wish))
         found = prototypes.found

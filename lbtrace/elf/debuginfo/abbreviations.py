@@ -1,0 +1,202 @@
+"""Abbreviation tables: which attributes entries have, in which forms (DWARF 5, section 7.5.3).
+
+Tables are read as far as they are asked for. With each abbreviation comes how
+its entries are stepped over without being read, which is what finding one
+function among a million entries consists of.
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from typing import NamedTuple, TypeAlias
+
+from lbtrace.elf.debuginfo.bounds import Budget, DwarfError
+from lbtrace.elf.debuginfo.forms import (
+    ADDRESS,
+    FORMS,
+    IMPLICIT_CONST,
+    INDIRECT,
+    OFFSET,
+    Form,
+    sleb,
+    uleb,
+)
+from lbtrace.elf.debuginfo.names import ATTRIBUTES, TAGS
+from lbtrace.elf.debuginfo.sections import Section
+
+CHUNK = 4096
+"""Bytes of a table that are taken at first."""
+
+ULEB, TEXT, BLOCK1, BLOCK2, BLOCK4, BLOCK, OTHER = range(-1, -8, -1)
+"""Steps over values that tell their own size; others are their size."""
+
+SELF_TOLD = {
+    **{0x03: BLOCK2, 0x04: BLOCK4, 0x08: TEXT, 0x09: BLOCK, 0x0A: BLOCK1, 0x18: BLOCK},
+    **dict.fromkeys((0x0D, 0x0F, 0x15, 0x1A, 0x1B, 0x22, 0x23, 0x1F01, 0x1F02), ULEB),
+    INDIRECT: OTHER,
+}
+REF_ADDR = 0x10
+
+Steps: TypeAlias = "tuple[int, ...]"
+
+
+class Declared(NamedTuple):
+    """An attribute of an abbreviation: the value is that of an implicit
+    constant, ``step`` leads over the value in the entry."""
+
+    name: str
+    form: Form
+    value: int
+    step: int
+
+
+class Sizes(NamedTuple):
+    """What the size of a value depends on."""
+
+    address: int
+    offset: int
+    version: int
+
+    def of(self, code: int, form: Form) -> int:
+        """The step over a value of ``form``."""
+        if code == REF_ADDR:
+            return self.address if self.version == 2 else self.offset
+        if form.size == ADDRESS:
+            return self.address
+        if form.size == OFFSET:
+            return self.offset
+        return form.size if form.size >= 0 else SELF_TOLD[code]
+
+
+class Abbreviation:
+    """What the entries of one code have in common.
+
+    ``steps`` lead over an entry; ``size`` is their sum, or -1 if that varies.
+    ``sibling`` leads to the reference to the next entry, where there is one.
+    """
+
+    __slots__ = ("attributes", "children", "names", "sibling", "size", "steps", "tag")
+
+    def __init__(self, tag: str, children: bool, read: list[tuple[str, int, int]], sizes: Sizes):
+        self.tag = tag
+        self.children = children
+        self.attributes = tuple(_declared(*each, sizes) for each in read)
+        self.names = frozenset(d.name for d in self.attributes)
+        each = [d.step for d in self.attributes]
+        self.steps = _joined(each)
+        self.size = -1 if any(s < 0 for s in self.steps) else sum(self.steps)
+        names = [name for name, _, _ in read]
+        at = names.index("DW_AT_sibling") if "DW_AT_sibling" in names else -1
+        near = at >= 0 and children and read[at][1] == 0x13  # DW_FORM_ref4, as all write it
+        self.sibling: Steps | None = _joined(each[:at]) if near else None
+
+
+def _joined(steps: list[int]) -> Steps:
+    """Neighbouring fixed steps as one."""
+    found: list[int] = []
+    for step in steps:
+        if step >= 0 and found and found[-1] >= 0:
+            found[-1] += step
+        else:
+            found.append(step)
+    return tuple(found)
+
+
+def _declared(name: str, code: int, value: int, sizes: Sizes) -> Declared:
+    if code == IMPLICIT_CONST:
+        return Declared(name, IMPLICIT, value, 0)
+    form = FORMS.get(code)
+    if form is None:
+        raise DwarfError(f"form {code:#x} is not known")
+    return Declared(name, form, 0, sizes.of(code, form))
+
+
+IMPLICIT = Form("DW_FORM_implicit_const", 0, lambda unit, raw, at: (0, at))
+
+
+def stepped(raw: bytes, at: int, steps: Steps) -> int:
+    """The position behind ``steps``."""
+    for step in steps:
+        if step >= 0:
+            at += step
+        elif step == ULEB:
+            while raw[at] >= 0x80:
+                at += 1
+            at += 1
+        elif step == BLOCK:
+            size, at = uleb(raw, at)
+            at += size
+        elif step == TEXT:
+            end = raw.find(b"\0", at)
+            if end < 0:
+                raise DwarfError("a string without end")
+            at = end + 1
+        elif step == OTHER:
+            code, at = uleb(raw, at)
+            raise DwarfError(f"a form ({code:#x}) given in the entry itself")
+        else:
+            wide = {BLOCK1: 1, BLOCK2: 2, BLOCK4: 4}[step]
+            at += wide + int.from_bytes(raw[at : at + wide], "little")
+    return at
+
+
+class Table:
+    """The table of abbreviations that begins at ``start`` of ``section``."""
+
+    def __init__(self, section: Section, start: int, sizes: Sizes, budget: Budget) -> None:
+        self._section = section
+        self._start = start
+        self._raw = section.cut(start, start + CHUNK)
+        self._at = 0
+        self._sizes = sizes
+        self._budget = budget
+        self._ended = False
+        self._known: dict[int, Abbreviation] = {}
+
+    def get(self, code: int) -> Abbreviation:
+        """The abbreviation ``code``. Raises `DwarfError` where there is none."""
+        while code not in self._known:
+            if self._ended:
+                raise DwarfError(f"abbreviation {code} is not known")
+            self._read_on()
+        return self._known[code]
+
+    def read_all(self) -> dict[int, Abbreviation]:
+        """All abbreviations of the table, by code."""
+        while not self._ended:
+            self._read_on()
+        return self._known
+
+    def _read_on(self) -> None:
+        """Reads another abbreviation, or more of the table to find it in."""
+        try:
+            self._read_one()
+        except IndexError:
+            have = len(self._raw)
+            self._raw = self._section.cut(self._start, self._start + 4 * have)
+            self._ended = len(self._raw) == have  # cut off
+
+    def _read_one(self) -> None:
+        raw = self._raw
+        code, at = uleb(raw, self._at)
+        if not code:
+            self._ended = True
+            return
+        tag, at = uleb(raw, at)
+        children, at = raw[at], at + 1
+        read: list[tuple[str, int, int]] = []
+        while True:
+            name, at = uleb(raw, at)
+            form, at = uleb(raw, at)
+            value = 0
+            if form == IMPLICIT_CONST:
+                value, at = sleb(raw, at)
+            if not name and not form:
+                break
+            read.append((ATTRIBUTES.get(name) or f"DW_AT_{name:#x}", form, value))
+        self._budget.spend(4 + 2 * len(read))
+        self._at = at
+        tag_name = TAGS.get(tag) or f"DW_TAG_{tag:#x}"
+        with suppress(DwarfError):  # of a form that is not known: so are its entries
+            abbreviation = Abbreviation(tag_name, bool(children), read, self._sizes)
+            self._known.setdefault(code, abbreviation)

@@ -1,0 +1,238 @@
+"""Ranges of addresses, and locations that depend on the address.
+
+Sources: DWARF 5, sections 2.6.2, 2.17.3, 7.25, 7.28 and 7.29; DWARF 4, sections
+2.6.2 and 2.17.3; for split units before DWARF 5 GNU's "DebugFission" proposal.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from lbtrace.elf.debuginfo.bounds import DwarfError
+from lbtrace.elf.debuginfo.entries import Attribute, Entry, Unit
+from lbtrace.elf.debuginfo.forms import uleb
+from lbtrace.elf.debuginfo.sections import Section
+
+CHUNK = 4096
+"""Bytes of a list that are taken at once; longer than any of its parts."""
+
+EXPRESSIONS = frozenset(
+    {
+        *("DW_FORM_exprloc", "DW_FORM_block", "DW_FORM_block1", "DW_FORM_block2"),
+        "DW_FORM_block4",
+    }
+)
+
+
+class Located(NamedTuple):
+    """What holds for the addresses from ``low`` to before ``high``."""
+
+    low: int
+    high: int
+    expression: bytes
+
+
+def low(entry: Entry) -> int | None:
+    """The lowest address of an entry's code, if it tells one."""
+    return int(entry.get("DW_AT_low_pc").value) if entry.has("DW_AT_low_pc") else None
+
+
+def entry_address(entry: Entry) -> int | None:
+    """The address of a function's first instruction."""
+    if not entry.has("DW_AT_ranges"):
+        return low(entry)
+    return next(ranges(entry), (None, 0))[0]
+
+
+def ranges(entry: Entry) -> Iterator[tuple[int, int]]:
+    """The addresses of an entry's code; those of a function begin with its first instruction."""
+    if not entry.has("DW_AT_ranges"):
+        start = low(entry)
+        if start is None:
+            return
+        end = start + 1
+        if entry.has("DW_AT_high_pc"):
+            told, form = entry.get("DW_AT_high_pc")
+            end = told if form.startswith(("DW_FORM_addr", "DW_FORM_GNU_addr")) else start + told
+        yield start, end
+        return
+    unit = entry.unit
+    if unit.version >= 5:
+        told = entry.get("DW_AT_ranges")
+        section, at = _place(unit, told, ".debug_rnglists", "DW_AT_rnglists_base", "rnglistx")
+        for start, end, _ in _entries(unit, section, at, located=False):
+            yield start, end
+    else:
+        yield from _ranges_of_old(unit, int(entry.get("DW_AT_ranges").value))
+
+
+def expression(entry: Entry, address: int) -> bytes:
+    """The location of ``entry`` when the program is at ``address``; empty where it has none."""
+    told = entry.get("DW_AT_location")
+    if told.form in EXPRESSIONS:
+        return bytes(told.value)
+    return next((e.expression for e in locations(entry) if e.low <= address < e.high), b"")
+
+
+def locations(entry: Entry) -> Iterator[Located]:
+    """The list of locations of ``entry``."""
+    told, unit = entry.get("DW_AT_location"), entry.unit
+    if unit.version >= 5:
+        section, at = _place(unit, told, ".debug_loclists", "DW_AT_loclists_base", "loclistx")
+        yield from _entries(unit, section, at, located=True)
+    elif unit.skeleton is not None:
+        yield from _split_locations(unit, int(told.value))
+    else:
+        yield from _old_locations(unit, int(told.value))
+
+
+def _start(unit: Unit) -> int:
+    """What the addresses in lists are relative to."""
+    return low((unit.skeleton or unit).root) or 0
+
+
+def _place(unit: Unit, told: Attribute, name: str, base: str, indexed: str) -> tuple[Section, int]:
+    """Where a list begins: told itself, or by an index into a table of offsets."""
+    section = unit.file.section(name)
+    if not told.form.endswith(indexed):
+        return section, int(told.value) + unit.file.start(name, unit)
+    table, size = unit.base(base), unit.offset_size
+    return section, table + section.number(table + told.value * size, size)
+
+
+class _Reader:
+    """Reads on from a position in a section."""
+
+    def __init__(self, unit: Unit, section: Section, at: int) -> None:
+        self._unit = unit
+        self._section = section
+        self._origin = at
+        self._raw = section.cut(at, at + CHUNK)
+        self._at = 0
+
+    def advance(self) -> None:
+        """Makes room for another part of the list."""
+        self._unit.file.budget.spend(2)
+        if self._at > CHUNK // 2:
+            self._origin += self._at
+            self._raw = self._section.cut(self._origin, self._origin + CHUNK)
+            self._at = 0
+
+    def number(self, size: int) -> int:
+        self._at += size
+        if self._at > len(self._raw):
+            raise DwarfError("a list reaches out of its section")
+        return int.from_bytes(self._raw[self._at - size : self._at], "little")
+
+    def uleb(self) -> int:
+        value, self._at = uleb(self._raw, self._at)
+        return value
+
+    def address(self) -> int:
+        return self.number(self._unit.address_size)
+
+    def indexed(self) -> int:
+        return self._unit.indexed_address(self.uleb())
+
+    def block(self, size: int) -> bytes:
+        start = self._origin + self._at
+        self._at += size
+        return self._section.cut(start, start + size)
+
+
+END, BASEX, STARTX_ENDX, STARTX_LENGTH, OFFSETS, BASE, START_END, START_LENGTH = range(8)
+"""DW_RLE_*: the parts of a list of ranges. In a list of locations one comes between:"""
+
+DEFAULT, VIEWS = -1, -2
+LOCATED = (*range(BASE), DEFAULT, BASE, START_END, START_LENGTH, VIEWS)
+"""What DW_LLE_* mean; the last is GNU's DW_LLE_view_pair."""
+
+
+def _entries(unit: Unit, section: Section, at: int, *, located: bool) -> Iterator[Located]:
+    """The parts of a list of DWARF 5."""
+    reader, base = _Reader(unit, section, at), _start(unit)
+    while True:
+        reader.advance()
+        kind = reader.number(1)
+        if located and kind < len(LOCATED):
+            kind = LOCATED[kind]
+        if kind == END:
+            return
+        if kind == BASEX:
+            base = reader.indexed()
+        elif kind == BASE:
+            base = reader.address()
+        elif kind == VIEWS:
+            reader.uleb()
+            reader.uleb()
+        else:
+            start, end = _bounds(reader, kind, base)
+            yield Located(start, end, reader.block(reader.uleb()) if located else b"")
+
+
+def _bounds(reader: _Reader, kind: int, base: int) -> tuple[int, int]:
+    if kind == OFFSETS:
+        return base + reader.uleb(), base + reader.uleb()
+    if kind == DEFAULT:
+        return 0, 1 << 64
+    if kind == STARTX_ENDX:
+        return reader.indexed(), reader.indexed()
+    if kind == START_END:
+        return reader.address(), reader.address()
+    if kind in (STARTX_LENGTH, START_LENGTH):
+        start = reader.indexed() if kind == STARTX_LENGTH else reader.address()
+        return start, start + reader.uleb()
+    raise DwarfError(f"a list holds a part of kind {kind}")
+
+
+def _ranges_of_old(unit: Unit, offset: int) -> Iterator[tuple[int, int]]:
+    file = (unit.skeleton or unit).file
+    if unit.skeleton is not None:
+        offset += unit.skeleton.base("DW_AT_GNU_ranges_base")
+    for start, end, _ in _old(unit, file.section(".debug_ranges"), offset, located=False):
+        yield start, end
+
+
+def _old_locations(unit: Unit, offset: int) -> Iterator[Located]:
+    return _old(unit, unit.file.section(".debug_loc"), offset, located=True)
+
+
+def _old(unit: Unit, section: Section, at: int, *, located: bool) -> Iterator[Located]:
+    reader, base = _Reader(unit, section, at), _start(unit)
+    marker = (1 << 8 * unit.address_size) - 1
+    while True:
+        reader.advance()
+        start, end = reader.address(), reader.address()
+        if start == marker:
+            base = end
+            continue
+        if not start and not end:
+            return
+        held = reader.block(reader.number(2)) if located else b""
+        yield Located(base + start, base + end, held)
+
+
+def _split_locations(unit: Unit, offset: int) -> Iterator[Located]:
+    start = unit.file.start(".debug_loc", unit)
+    reader = _Reader(unit, unit.file.section(".debug_loc"), start + offset)
+    while True:
+        reader.advance()
+        kind = reader.number(1)
+        if kind == 0:
+            return
+        if kind == 1:  # base_address_selection: those of the others are absolute
+            reader.uleb()
+            continue
+        low = reader.indexed()
+        high = reader.indexed() if kind == 2 else low + reader.number(4)
+        if kind not in (2, 3):
+            raise DwarfError(f"a list holds a part of kind {kind}")
+        yield Located(low, high, reader.block(reader.number(2)))
+
+
+def register(expression: bytes) -> int:
+    """The number of the register that ``expression`` names, -1 if it is something else."""
+    if len(expression) == 1 and 0x50 <= expression[0] <= 0x6F:  # DW_OP_reg0 … DW_OP_reg31
+        return expression[0] - 0x50
+    return -1

@@ -1,0 +1,181 @@
+"""The sections of a file that hold debug information, each unpacked when it is first used.
+
+Layouts: System V ABI (gabi), chapter 4, with ``Elf64_Chdr`` for compressed
+sections; ``.zdebug_`` sections are those of older GNU tools: "ZLIB" and the
+size in eight big-endian bytes.
+"""
+
+from __future__ import annotations
+
+import mmap
+import zlib
+from typing import NamedTuple, TypeAlias
+
+from lbtrace.elf.debuginfo.bounds import DwarfError
+from lbtrace.elf.image import EHDR, SHDR, SHT_NOBITS, string
+
+SHF_COMPRESSED = 0x800
+CHDR_SIZE = 24
+COMPRESS_ZLIB, COMPRESS_ZSTD = 1, 2
+
+LARGEST = 4 << 30
+"""Bytes of a section that are unpacked, and"""
+
+SMALL, RATIO = 64 << 20, 50
+"""… those above the first must not exceed the packed ones by this factor."""
+
+LONGEST = 1 << 16
+"""Bytes of a string that are read."""
+
+Buffer: TypeAlias = "bytes | mmap.mmap"
+
+
+class Section:
+    """A part of a file, or its unpacked content. Positions count from its start."""
+
+    __slots__ = ("_data", "_start", "size")
+
+    def __init__(self, data: Buffer, start: int = 0, size: int | None = None) -> None:
+        self._data = data
+        self._start = start
+        self.size = len(data) if size is None else size
+
+    def cut(self, start: int, end: int) -> bytes:
+        """The bytes from ``start`` to ``end``, as far as they exist."""
+        if not 0 <= start <= self.size:
+            raise DwarfError(f"offset {start:#x} is outside of its section")
+        return self._data[self._start + start : self._start + min(end, self.size)]
+
+    def string(self, offset: int) -> bytes:
+        """The string at ``offset``."""
+        if not 0 <= offset < self.size:
+            raise DwarfError(f"string at {offset:#x} is outside of its section")
+        at = self._start + offset
+        limit = self._start + min(self.size, offset + LONGEST)
+        end = self._data.find(b"\0", at, limit)
+        return self._data[at : limit if end < 0 else end]
+
+    def number(self, offset: int, size: int) -> int:
+        """The little-endian number of ``size`` bytes at ``offset``."""
+        raw = self.cut(offset, offset + size)
+        if len(raw) < size:
+            raise DwarfError(f"number at {offset:#x} is outside of its section")
+        return int.from_bytes(raw, "little")
+
+    def part(self, start: int, size: int) -> Section:
+        """A section of its own: ``size`` bytes from ``start``."""
+        if start < 0 or start + size > self.size:
+            raise DwarfError("a part reaches out of its section")
+        return Section(self._data, self._start + start, size)
+
+
+EMPTY = Section(b"")
+
+
+class _Header(NamedTuple):
+    compressed: bool
+    offset: int
+    size: int
+
+
+class Sections:
+    """The sections of one file, by name."""
+
+    def __init__(self, data: Buffer) -> None:
+        """Raises `DwarfError` if ``data`` is no ELF file."""
+        self._data = data
+        self._headers = _headers(data)
+        self._opened: dict[str, Section] = {}
+
+    def __contains__(self, name: str) -> bool:
+        return name in self._headers or _packed_name(name) in self._headers
+
+    def get(self, name: str) -> Section:
+        """The content of the section, unpacked; empty where there is none.
+
+        Raises `DwarfError` if it is damaged.
+        """
+        if name not in self._opened:
+            self._opened[name] = self._open(name)
+        return self._opened[name]
+
+    def _open(self, name: str) -> Section:
+        header = self._headers.get(name)
+        if header is not None and not header.compressed:
+            return Section(self._data, header.offset, header.size)
+        old = self._headers.get(_packed_name(name))
+        if header is not None:
+            raw = self._data[header.offset : header.offset + header.size]
+            kind, size = int.from_bytes(raw[:4], "little"), int.from_bytes(raw[8:16], "little")
+            return Section(_unpacked(raw[CHDR_SIZE:], kind, size))
+        if old is not None:
+            raw = self._data[old.offset : old.offset + old.size]
+            if raw[:4] != b"ZLIB":
+                return Section(raw)
+            return Section(_unpacked(raw[12:], COMPRESS_ZLIB, int.from_bytes(raw[4:12], "big")))
+        return EMPTY
+
+
+def _packed_name(name: str) -> str:
+    return name.replace(".debug_", ".zdebug_", 1)
+
+
+def _headers(data: Buffer) -> dict[str, _Header]:
+    if len(data) < EHDR.size or data[:6] != b"\x7fELF\x02\x01":
+        raise DwarfError("no 64-bit little-endian ELF file")
+    header = EHDR.unpack_from(data)
+    offset, entry_size, count, names_at = header[5], header[10], header[11], header[12]
+    if not offset or entry_size != SHDR.size or offset + SHDR.size > len(data):
+        return {}
+    # gabi: more than 0xff00 sections keep their numbers in the first header.
+    first = SHDR.unpack_from(data, offset)
+    count = count or first[5]
+    names_at = first[6] if names_at == 0xFFFF else names_at
+    count = min(count, (len(data) - offset) // SHDR.size)
+    if names_at >= count:
+        return {}
+    rows = list(SHDR.iter_unpack(data[offset : offset + count * SHDR.size]))
+    names = data[rows[names_at][4] : rows[names_at][4] + rows[names_at][5]]
+    found: dict[str, _Header] = {}
+    for name, type, flags, _, position, size, *_ in rows:
+        if type != SHT_NOBITS and position + size <= len(data):
+            found.setdefault(
+                string(names, name), _Header(bool(flags & SHF_COMPRESSED), position, size)
+            )
+    return found
+
+
+def _unpacked(raw: bytes, kind: int, size: int) -> bytes:
+    if size > min(LARGEST, max(SMALL, RATIO * len(raw))):
+        raise DwarfError(f"{len(raw):,} bytes claim to hold {size:,}")
+    if kind == COMPRESS_ZSTD:
+        return _unpacked_zstd(raw, size)
+    if kind != COMPRESS_ZLIB:
+        raise DwarfError(f"packed in a way that is not known ({kind})")
+    try:
+        content = zlib.decompressobj().decompress(raw, size)
+    except zlib.error as error:
+        raise DwarfError(str(error)) from None
+    if len(content) != size:
+        raise DwarfError("a packed section ends too soon")
+    return content
+
+
+def _unpacked_zstd(raw: bytes, size: int) -> bytes:
+    """As Python's own library has zstd only since 3.14: by libzstd, which systems
+    whose tools pack with it have."""
+    import ctypes  # late: slow to import, seldom needed
+
+    try:
+        library = ctypes.CDLL("libzstd.so.1")
+    except OSError:
+        raise DwarfError("packed with zstd, and there is no libzstd.so.1") from None
+    library.ZSTD_decompress.restype = ctypes.c_size_t
+    library.ZSTD_decompress.argtypes = [
+        *(ctypes.c_void_p, ctypes.c_size_t, ctypes.c_char_p, ctypes.c_size_t)
+    ]
+    content = ctypes.create_string_buffer(size or 1)
+    # An error is a count beyond any size.
+    if library.ZSTD_decompress(content, size, raw, len(raw)) != size:
+        raise DwarfError("a packed section is damaged")
+    return content.raw[:size]
