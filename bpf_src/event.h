@@ -63,7 +63,7 @@ static __always_inline void head(struct lbt_event *e, const struct place *at)
 	e->tid = at->tid;
 	e->kind = at->kind;
 	e->faults = 0;
-	e->lost = any_lost ? take_losses(at->tid) : 0;
+	e->lost = any_lost ? take_losses(at) : 0;
 	e->blob = 0;
 }
 

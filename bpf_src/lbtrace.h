@@ -49,16 +49,23 @@ struct lbt_event {
 	__u32 tid;
 	__u16 kind;	  /* enum lbt_kind; high byte: the number of further values */
 	__u16 faults;	  /* bit n: value n could not be read */
-	__u32 lost;	  /* of this thread since its last event: entries << 16 | returns */
+	__u32 lost;	  /* of this lane since its last event: entries << 16 | returns */
 	__u32 blob;	  /* size of the chunks; high half: the slots whose text follows */
 	__u64 values[LBT_VALUES];
 };
 
-/* What a thread has lost and not told yet. */
+/*
+ * What calls nest by, a lane: a thread, by its tid, or a goroutine, by its
+ * process and, in the lower bits, its number (from 1 on).
+ */
+#define LBT_LANE_BITS 42
+
+/* What a lane has lost and not told yet; tid is where it ran when it began to. */
 struct lbt_loss {
 	__u32 entries;
 	__u32 returns;
 	__u32 pid;
+	__u32 tid;
 };
 
 /* Who made a call. */

@@ -31,10 +31,10 @@ struct {
 	__uint(max_entries, LBT_COUNTERS);
 } counters SEC(".maps");
 
-/* Events lost since the thread's last one, by tid. */
+/* Events lost since the lane's last one, by lane. */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
-	__type(key, __u32);
+	__type(key, __u64);
 	__type(value, struct lbt_loss);
 	__uint(max_entries, 16384);
 } pending_losses SEC(".maps");
@@ -83,28 +83,36 @@ static __always_inline void count(__u32 counter)
 		ADD(slot, 1);
 }
 
+static __always_inline __u64 lane_of(const struct place *at)
+{
+	return at->goroutine ? (__u64)at->pid << LBT_LANE_BITS | at->goroutine : at->tid;
+}
+
 static __always_inline void ring_full(const struct place *at)
 {
 	const bool entry = at->kind == LBT_ENTRY;
-	struct lbt_loss first = { .entries = entry, .returns = !entry, .pid = at->pid };
-	__u32 tid = at->tid;
-	struct lbt_loss *lost = bpf_map_lookup_elem(&pending_losses, &tid);
+	struct lbt_loss first = {
+		.entries = entry, .returns = !entry, .pid = at->pid, .tid = at->tid,
+	};
+	__u64 lane = lane_of(at);
+	struct lbt_loss *lost = bpf_map_lookup_elem(&pending_losses, &lane);
 
 	count(entry ? LBT_RING_FULL_ENTRY : LBT_RING_FULL_RETURN);
 	if (lost) {
-		/* only its own thread changes them */
+		/* only its own lane changes them */
 		lost->entries += entry;
 		lost->returns += !entry;
 	} else {
-		bpf_map_update_elem(&pending_losses, &tid, &first, BPF_NOEXIST);
+		bpf_map_update_elem(&pending_losses, &lane, &first, BPF_NOEXIST);
 	}
 	ADD(&any_lost, 1);
 }
 
 /* What an event can carry of them; the next one carries the rest. */
-static __always_inline __u32 take_losses(__u32 tid)
+static __always_inline __u32 take_losses(const struct place *at)
 {
-	struct lbt_loss *lost = bpf_map_lookup_elem(&pending_losses, &tid);
+	__u64 lane = lane_of(at);
+	struct lbt_loss *lost = bpf_map_lookup_elem(&pending_losses, &lane);
 	__u32 entries, returns;
 
 	if (!lost)
@@ -114,7 +122,7 @@ static __always_inline __u32 take_losses(__u32 tid)
 	lost->entries -= entries;
 	lost->returns -= returns;
 	if (!lost->entries && !lost->returns)
-		bpf_map_delete_elem(&pending_losses, &tid);
+		bpf_map_delete_elem(&pending_losses, &lane);
 	return entries << 16 | returns;
 }
 

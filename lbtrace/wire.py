@@ -22,13 +22,13 @@ MOST_LOST = 0xFFFF
 """Entries, and returns, that one event can tell the loss of."""
 
 
-def losses(time: int, pid: int, tid: int, entries: int, returns: int) -> bytes:
-    """Records that tell what a thread lost last of all."""
+def losses(time: int, pid: int, tid: int, goroutine: int, entries: int, returns: int) -> bytes:
+    """Records that tell what a thread or goroutine lost last of all."""
     records = []
     while entries or returns:
         first, second = min(entries, MOST_LOST), min(returns, MOST_LOST)
         told = first << 16 | second
-        records.append(EVENT.pack(time, 0, 0, 0, pid, tid, LOSS, 0, told, *[0] * 7))
+        records.append(EVENT.pack(time, 0, goroutine, 0, pid, tid, LOSS, 0, told, *[0] * 7))
         entries, returns = entries - first, returns - second
     return b"".join(records)
 

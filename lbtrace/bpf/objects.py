@@ -131,17 +131,18 @@ class TraceObject:
             ),
         )
 
-    def pending_losses(self) -> list[tuple[int, int, int, int]]:
-        """What no later event told: pid, tid, and how many entries and returns."""
-        found: list[tuple[int, int, int, int]] = []
-        key, following = ffi.new("uint32_t *"), ffi.new("uint32_t *")
+    def pending_losses(self) -> list[tuple[int, int, int, int, int]]:
+        """What no later event told: pid, tid, goroutine, and how many entries and returns."""
+        found: list[tuple[int, int, int, int, int]] = []
+        key, following = ffi.new("uint64_t *"), ffi.new("uint64_t *")
         loss = ffi.new("struct lbt_loss *")
         pending, before = self._map("pending_losses"), ffi.NULL
-        while lib.bpf_map__get_next_key(pending, before, following, 4) == 0:
+        while lib.bpf_map__get_next_key(pending, before, following, 8) == 0:
             key[0], before = following[0], key
-            if lib.bpf_map__lookup_elem(pending, key, 4, loss, ffi.sizeof("struct lbt_loss"), 0):
+            if lib.bpf_map__lookup_elem(pending, key, 8, loss, ffi.sizeof("struct lbt_loss"), 0):
                 continue
-            found.append((loss.pid, key[0], loss.entries, loss.returns))
+            goroutine = key[0] % (1 << lib.LBT_LANE_BITS) if key[0] >> lib.LBT_LANE_BITS else 0
+            found.append((loss.pid, loss.tid, goroutine, loss.entries, loss.returns))
         return found
 
     def _map(self, name: str) -> Any:

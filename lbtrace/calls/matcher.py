@@ -12,7 +12,7 @@ call has the same one. From this follows which calls are over:
   delivers right after the other one's; it is over when it is the same
   function (a function that tail calls itself is a loop, and enters once) or
   when a call of that frame has returned before this entry.
-* Where the thread lost events after a call began, its return may be among
+* Where the thread (or goroutine) lost events after a call began, its return may be among
   them; such a call ends *open*, not unwound. Where entries and returns were
   lost, a return may be that of a later call, and ends the earlier one *open*.
 * A function whose exits are watched (sites) tells when it is left by a jump
@@ -318,7 +318,9 @@ class CallMatcher:
         if returns:
             stack.return_lost_at = event.time
         depth, count = len(stack.calls), entries + returns
-        self._visitor.loss(Loss(event.pid, event.tid, depth, event.time, count, entries))
+        self._visitor.loss(
+            Loss(event.pid, event.tid, depth, event.time, count, entries, event.goroutine)
+        )
 
 
 class _Stack:

@@ -111,7 +111,7 @@ class Call(Struct):
 
 
 class Loss(Struct, frozen=True):
-    """``count`` events of a thread are missing at this place in its calls,
+    """``count`` events of a thread or goroutine are missing at this place in its calls,
     ``entries`` of them beginnings of calls, the others returns."""
 
     pid: int
@@ -120,6 +120,7 @@ class Loss(Struct, frozen=True):
     time: int
     count: int
     entries: int = 0
+    goroutine: int = 0
 
 
 class Summary(Struct):

@@ -50,6 +50,6 @@ class Sink(ABC):
         """The trace is over; all calls have ended."""
 
 
-def lane(call: Call) -> int:
+def lane(call: Call | Loss) -> int:
     """What call trees are drawn per: the goroutine, else the thread."""
     return call.goroutine or call.tid

@@ -79,7 +79,7 @@ class Chrome(Sink):
     def loss(self, loss: Loss) -> None:
         self._held.append(
             f'{{"ph":"i","s":"t","name":"events lost","ts":{_micro(loss.time)}'
-            f',"pid":{loss.pid},"tid":{loss.tid},"args":{{"count":{loss.count}}}}}'
+            f',"pid":{loss.pid},"tid":{lane(loss)},"args":{{"count":{loss.count}}}}}'
         )
 
     def flush(self) -> None:

@@ -12,7 +12,8 @@ arrays. A value that could not be read is null, with its reason beside it in
 ``unreadable``. Text that was cut has its true length in bytes beside it, in
 ``length``; null where nobody knows it.
 
-A loss: ``{"type": "loss", "pid", "tid", "depth", "time", "count"}``.
+A loss: ``{"type": "loss", "pid", "tid", "depth", "time", "count", "entries", "goroutine"}``:
+``count`` events are missing here, of which ``entries`` began calls.
 
 The end: ``{"type": "summary", "calls", "lost": {cause: count…},
 "processes", "threads", "interrupted"}``.

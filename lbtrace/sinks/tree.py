@@ -76,7 +76,7 @@ class Tree(Sink):
             self._open(self._pending.pop(key))
         events = "event" if loss.count == 1 else "events"
         mark = self._paint(_RED, f"✗ {loss.count} {events} lost here")
-        self._line("", loss.tid, self._indent(loss.depth) + mark)
+        self._line("", lane(loss), self._indent(loss.depth) + mark)
 
     def flush(self) -> None:
         for call in self._pending.values():

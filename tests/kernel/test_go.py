@@ -97,6 +97,25 @@ def test_goroutines_that_recurse_much(go_program: Compile, lbtrace: Lbtrace, ver
     check_goroutines(go_program("many", version), lbtrace, 100, 17)
 
 
+def test_what_is_lost_belongs_to_a_goroutine(
+    go_program: Compile, lbtrace: Lbtrace, tmp_path: Path
+) -> None:
+    """With a ring that is too small calls are missing, but none is taken for another."""
+    output, goroutines, n = tmp_path / "out.jsonl", 100, 13
+    words = ("attach", "--func", "main.fib", "--ring-size", "64K", "-o", output, "--")
+    done = lbtrace(*words, go_program("many", "1.27.3"), goroutines, n)
+    assert done.returncode == 0, done.stderr
+    records = [json.loads(line) for line in output.read_text().splitlines()]
+    calls, lost = [r for r in records if r["type"] == "call"], records[-1]["lost"]
+    for call in calls:
+        assert call["end"] in ("returned", "open")
+        if call["end"] == "returned":
+            assert call["result"] == fibonacci(call["args"][1]["value"])
+    assert len(calls) + lost["ring_full_entry"] == goroutines * (2 * fibonacci(n + 1) - 1)
+    told = [r for r in records if r["type"] == "loss"]
+    assert sum(r["count"] for r in told) == lost["ring_full_entry"] + lost["ring_full_return"]
+
+
 def check_goroutines(program: Path, lbtrace: Lbtrace, goroutines: int, n: int) -> None:
     calls, printed = traced(lbtrace, program, "main.fib", goroutines, n)
     own = {int(i): (int(count), int(result)) for i, count, result in map(str.split, printed)}

@@ -81,7 +81,7 @@ def test_ends_losses_and_goroutines(script, fib_plan, render):
     batch = script.batch()
     loss, inner, outer, summary = lines(render("jsonl", go_plan, batch))
     assert loss == {"type": "loss", "pid": 5, "tid": 7, "depth": 1, "time": 1200, "count": 5,
-                    "entries": 0}  # fmt: skip
+                    "entries": 0, "goroutine": 4}  # fmt: skip
     assert (inner["end"], inner["duration"], inner["result"]) == ("unwound", None, None)
     assert (outer["end"], outer["duration"], outer["result"]) == ("returned", 200, 3)
     assert inner["goroutine"] == 4
