@@ -30,6 +30,9 @@ from lbtrace.model import (
 
 WORD = 8
 
+DICTIONARY = ".dict"
+"""The parameter by which a generic function is told its type arguments."""
+
 
 class Convention(Struct, frozen=True):
     """``integers`` are the registers of integers, in order of assignment,
@@ -162,15 +165,14 @@ def passing(
     given, returned = assign(parameters, results, convention)
     given = _corrected(prototype, given, convention)
     entry, leaving = Fetcher(limit, detail), Fetcher(limit, detail)
-    values = tuple(
-        _value(entry, f, p) for f, p in list(zip(parameters, given, strict=True))[:shown]
-    )
+    declared = [(f, p) for f, p in zip(parameters, given, strict=True) if f.name != DICTIONARY]
+    values = tuple(_value(entry, f, p) for f, p in declared[:shown])
     outcomes = tuple(_value(leaving, f, p) for f, p in zip(results, returned, strict=True))
     result: Value | None = None
     if len(outcomes) == 1:
         result = replace(outcomes[0], name="")
     elif outcomes:
-        result = composed("", Record("", 0), outcomes)
+        result = replace(composed("", Record("", 0), outcomes), members=outcomes)
     return Passing(values, result, entry.fetches, leaving.fetches, entry.cut)
 
 

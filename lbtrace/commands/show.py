@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 import msgspec
 
+from lbtrace.commands import show_go
 from lbtrace.model import Function, Plan, Site, Type, Void
 
 
@@ -27,8 +28,11 @@ def plan_lines(plan: Plan) -> Iterator[str]:
 def function_lines(function: Function, site: Site | msgspec.UnsetType | None) -> Iterator[str]:
     """A function as ``list`` shows it, and below it the place of its probe, if asked
     for: None where there is none, UNSET where nobody asked."""
-    also = f"  = {', '.join(function.aliases)}" if function.aliases else ""
-    yield f"{function.address:#10x} {function.size:>6}  {signature(function)}{also}"
+    written, names = signature(function), function.aliases
+    if function.name not in written:  # as of Go's methods
+        names = (function.name, *names)
+    also = f"  = {', '.join(names)}" if names else ""
+    yield f"{function.address:#10x} {function.size:>6}  {written}{also}"
     if isinstance(site, Site):
         yield _site_line(function, site)
     elif site is None:
@@ -45,6 +49,8 @@ def signature(function: Function) -> str:
     """A function as its source declares it, as far as that is known."""
     if not function.typed:
         return function.name
+    if function.language == "go":
+        return show_go.signature(function)
     inside = ", ".join(_declared(p.type, p.name) for p in function.parameters)
     result = function.result.type if function.result else Void()
     return f"{_declared(result, function.name)}({inside})"

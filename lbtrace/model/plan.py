@@ -19,6 +19,7 @@ class Function(Struct, frozen=True):
     says whether they come from debug information. ``returns`` says how its
     returns are seen (``uretprobe``, ``sites`` or ``none``) and, behind a
     colon, why. With ``exits_hidden`` it can be left in ways no probe watches.
+    ``language`` says whose names, values and habits of writing them they are.
     """
 
     name: str
@@ -31,6 +32,7 @@ class Function(Struct, frozen=True):
     typed: bool = False
     returns: str = ""
     exits_hidden: bool = False
+    language: Literal["", "go"] = ""
 
 
 class Site(Struct, frozen=True):

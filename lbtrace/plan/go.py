@@ -112,11 +112,12 @@ class GoPlan:
         from lbtrace.expressions import binding
 
         parameters, result, place = go_abi.places(prototype, convention)
+        told = [n for n, f in enumerate(prototype.parameters) if f.name != go_abi.DICTIONARY]
         return binding.bind(
             wish.request,
-            Prototype(prototype.parameters, result),
-            Places(parameters, place),
-            len(parameters) if shown is None else min(shown, len(parameters)),
+            Prototype(tuple(prototype.parameters[n] for n in told), result),
+            Places(tuple(parameters[n] for n in told), place),
+            len(told) if shown is None else min(shown, len(told)),
             arch.of(self._image.machine).REGISTERS,
             binding.Bounds(VALUES, wish.detail),
         )

@@ -215,6 +215,7 @@ def describe(
             values.parameters,
             values.result,
             typed,
+            language="go" if go and go.holds(function) else "",
         )
         traced.append(Traced(described, values))
     cut = [t.function.name for t in traced if t.passing.cut]

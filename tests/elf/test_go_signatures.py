@@ -1,0 +1,66 @@
+"""Signatures of Go functions, as their sources in tests/programs/go have them."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+Compile = Callable[..., Path]
+OTHERS = ("1.19", "1.24.11")
+VERSIONS = ["1.15", "1.27.3", *(pytest.param(v, marks=pytest.mark.slow) for v in OTHERS)]
+
+TYPES = """\
+func main.small(a int8, b uint8, c int16, d uint16, e int32, f uint32) int64
+func main.text(s string, n int) string
+func main.floats(x float64, n int, y float32, m uint8) float64
+func main.point(p main.Point, n main.Named) main.Point
+func main.big(b main.Big, n int) (main.Big, int)
+func main.slice(v []int, w []string) int
+func main.maps(m map[string]int, c chan int) int
+func main.several(n int) (int, string, error)
+func main.named(n int) (sum int, ok bool)
+func main.face(v interface {}, e error) int
+func (p *main.Point) Move(dx int32, dy int32) int32  = main.(*Point).Move
+func (p main.Point) Sum(n int) int  = main.Point.Sum
+func main.main()
+"""
+
+SERVER = """\
+func (a *main.app) ServeHTTP(w http.ResponseWriter, r *http.Request)  = main.(*app).ServeHTTP
+func (c *http.Client) Get(url string) (resp *http.Response, err error)  = net/http.(*Client).Get
+func fmt.Fprintln(w io.Writer, a []interface {}) (n int, err error)
+"""
+
+
+def listed(program: Path, *patterns: str) -> list[str]:
+    functions = [word for pattern in patterns for word in ("--func", pattern)]
+    command = [sys.executable, "-m", "lbtrace", "list", "--binary", program, *functions]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    return [line.split(maxsplit=2)[2] for line in done.stdout.splitlines()]
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_functions_and_methods(go_program: Compile, version: str) -> None:
+    assert set(TYPES.splitlines()) <= set(listed(go_program("types", version), "main.*"))
+    names = ("main.(*app).ServeHTTP", "net/http.(*Client).Get", "fmt.Fprintln")
+    assert sorted(listed(go_program("server", version), *names)) == sorted(SERVER.splitlines())
+
+
+def test_instances_of_generic_functions(go_program: Compile) -> None:
+    """Their dictionary is the compiler's own parameter."""
+    found = listed(go_program("generic", "1.27.3"), "main.*")
+    assert (
+        "func (s *main.Stack[go.shape.string]) Push(x go.shape.string) int"
+        "  = main.(*Stack[go.shape.string]).Push"
+    ) in found
+    assert "func main.main.func1(x int) string" in found
+    assert not [line for line in found if ".dict" in line]
+
+
+@pytest.mark.parametrize("kind", ["stripped", "pie-stripped"])
+def test_without_types_the_name_remains(go_program: Compile, kind: str) -> None:
+    assert "main.fib" in listed(go_program("fib", "1.27.3", kind), "main.*")
