@@ -21,13 +21,19 @@ WHEEL_LIMIT = 1 << 20
 INSTALLED_LIMIT = 25 << 20
 """Bytes: what the wheel, and it with all it depends on, may take."""
 
+NEEDED = (
+    *("_libbpf.abi3.so", "_demangle.abi3.so", "py.typed"),
+    *("trace.x86_64.bpf.o", "trace.aarch64.bpf.o"),
+)
+"""Files that a wheel without them would miss only when it runs."""
+
 RACKET = (ROOT / "tests/kernel/racket/fib-4.txt").read_text()
 
 
 def main(wheel: Path) -> int:
     assert wheel.stat().st_size < WHEEL_LIMIT, f"{wheel} is too large"
     names = zipfile.ZipFile(wheel).namelist()
-    for needed in ("_libbpf.abi3.so", "_demangle.abi3.so", "trace.x86_64.bpf.o", "trace.aarch64.bpf.o", "py.typed"):
+    for needed in NEEDED:
         assert any(name.endswith(needed) for name in names), f"{needed} is not in {wheel}"
     found = pythons()
     if len(found) < 2 and "pythons" in os.environ.get("LBTRACE_REQUIRE", "").split(","):
