@@ -50,8 +50,8 @@ def failure(number: int, action: str) -> KernelError:
             )
         if privileges.perf_forbidden():
             return PrivilegeError(
-                f"cannot {action}: kernel.perf_event_paranoid demands CAP_SYS_ADMIN",
-                "run it as root, or allow it: sysctl kernel.perf_event_paranoid=2",
+                f"cannot {action}: CAP_SYS_ADMIN missing, which plain probes demand",
+                "run it as root (kernels from 6.6 on need less, as `lbtrace doctor` tells)",
                 errno=number,
             )
     hints = {

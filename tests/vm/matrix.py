@@ -166,7 +166,7 @@ def _parse() -> argparse.Namespace:
     parser.add_argument(
         "--programs", type=Path, help="programs compiled for the tests; may hold one per machine"
     )
-    parser.add_argument("--limit", type=float, default=600, help="seconds a machine may run")
+    parser.add_argument("--limit", type=float, default=900, help="seconds a machine may run")
     parser.add_argument("--jobs", type=int, default=1, help="machines that run at once")
     options = parser.parse_args()
     if unknown := set(options.kernels) - set(KERNELS):
