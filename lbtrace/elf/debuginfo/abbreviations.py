@@ -7,7 +7,7 @@ function among a million entries consists of.
 
 from __future__ import annotations
 
-from contextlib import suppress
+import re
 from typing import NamedTuple, TypeAlias
 
 from lbtrace.elf.debuginfo.bounds import Budget, DwarfError
@@ -27,6 +27,17 @@ from lbtrace.elf.debuginfo.sections import Section
 CHUNK = 4096
 """Bytes of a table that are taken at first."""
 
+DEFINITION = re.compile(
+    rb"""([\x80-\xff]{0,9}[\x01-\x7f])           # code, not zero
+    ([\x80-\xff]{0,9}[\x00-\x7f][\x00\x01]      # tag, children
+    (?:[\x80-\xff]{0,9}[\x01-\x7f]             # name, not zero
+       (?:\x21[\x80-\xff]{0,9}[\x00-\x7f]      # an implicit constant with its value
+         |[\x01-\x20\x22-\x7f]|[\x80-\xff]{1,9}[\x00-\x7f]))*
+    \x00\x00)""",
+    re.VERBOSE | re.DOTALL,
+)
+"""An abbreviation; the zero bytes end it."""
+
 ULEB, TEXT, BLOCK1, BLOCK2, BLOCK4, BLOCK, OTHER = range(-1, -8, -1)
 """Steps over values that tell their own size; others are their size."""
 
@@ -36,6 +47,8 @@ SELF_TOLD = {
     INDIRECT: OTHER,
 }
 REF_ADDR = 0x10
+
+CODE = ("DW_AT_low_pc", "DW_AT_ranges")
 
 Steps: TypeAlias = "tuple[int, ...]"
 
@@ -73,9 +86,12 @@ class Abbreviation:
 
     ``steps`` lead over an entry; ``size`` is their sum, or -1 if that varies.
     ``sibling`` leads to the reference to the next entry, where there is one.
+    ``is_function`` is set for functions that have code.
     """
 
-    __slots__ = ("attributes", "children", "names", "sibling", "size", "steps", "tag")
+    __slots__ = (
+        *("attributes", "children", "is_function", "names", "sibling", "size", "steps", "tag"),
+    )
 
     def __init__(self, tag: str, children: bool, read: list[tuple[str, int, int]], sizes: Sizes):
         self.tag = tag
@@ -85,6 +101,7 @@ class Abbreviation:
         each = [d.step for d in self.attributes]
         self.steps = _joined(each)
         self.size = -1 if any(s < 0 for s in self.steps) else sum(self.steps)
+        self.is_function = tag == "DW_TAG_subprogram" and not self.names.isdisjoint(CODE)
         names = [name for name, _, _ in read]
         at = names.index("DW_AT_sibling") if "DW_AT_sibling" in names else -1
         near = at >= 0 and children and read[at][1] == 0x13  # DW_FORM_ref4, as all write it
@@ -141,62 +158,68 @@ def stepped(raw: bytes, at: int, steps: Steps) -> int:
 
 
 class Table:
-    """The table of abbreviations that begins at ``start`` of ``section``."""
+    """The table of abbreviations that begins at ``start`` of ``section``.
 
-    def __init__(self, section: Section, start: int, sizes: Sizes, budget: Budget) -> None:
+    Most tables have the same abbreviations under other codes; ``made`` holds
+    those that are known from any of them, by what defines them.
+    """
+
+    def __init__(
+        self,
+        section: Section,
+        start: int,
+        sizes: Sizes,
+        budget: Budget,
+        made: dict[tuple[Sizes, bytes], Abbreviation],
+    ) -> None:
         self._section = section
         self._start = start
         self._raw = section.cut(start, start + CHUNK)
         self._at = 0
         self._sizes = sizes
         self._budget = budget
-        self._ended = False
-        self._known: dict[int, Abbreviation] = {}
+        self._made = made
+        self._defined: dict[int, bytes] = {}
+        self.known: dict[int, Abbreviation] = {}
+        """The abbreviations that were asked for, by code."""
 
     def get(self, code: int) -> Abbreviation:
         """The abbreviation ``code``. Raises `DwarfError` where there is none."""
-        while code not in self._known:
-            if self._ended:
-                raise DwarfError(f"abbreviation {code} is not known")
-            self._read_on()
-        return self._known[code]
-
-    def read_all(self) -> dict[int, Abbreviation]:
-        """All abbreviations of the table, by code."""
-        while not self._ended:
-            self._read_on()
-        return self._known
+        if code not in self.known:
+            while code not in self._defined:
+                self._read_on()
+            key = (self._sizes, self._defined[code])
+            if key not in self._made:
+                self._made[key] = _made(*reversed(key))
+            self.known[code] = self._made[key]
+        return self.known[code]
 
     def _read_on(self) -> None:
-        """Reads another abbreviation, or more of the table to find it in."""
-        try:
-            self._read_one()
-        except IndexError:
-            have = len(self._raw)
-            self._raw = self._section.cut(self._start, self._start + 4 * have)
-            self._ended = len(self._raw) == have  # cut off
-
-    def _read_one(self) -> None:
-        raw = self._raw
-        code, at = uleb(raw, self._at)
-        if not code:
-            self._ended = True
+        self._budget.spend()
+        found = DEFINITION.match(self._raw, self._at)
+        if found is not None:
+            code, _ = uleb(found[1], 0)
+            self._defined.setdefault(code, found[2])
+            self._at = found.end()
             return
-        tag, at = uleb(raw, at)
-        children, at = raw[at], at + 1
-        read: list[tuple[str, int, int]] = []
-        while True:
-            name, at = uleb(raw, at)
-            form, at = uleb(raw, at)
-            value = 0
-            if form == IMPLICIT_CONST:
-                value, at = sleb(raw, at)
-            if not name and not form:
-                break
-            read.append((ATTRIBUTES.get(name) or f"DW_AT_{name:#x}", form, value))
-        self._budget.spend(4 + 2 * len(read))
-        self._at = at
-        tag_name = TAGS.get(tag) or f"DW_TAG_{tag:#x}"
-        with suppress(DwarfError):  # of a form that is not known: so are its entries
-            abbreviation = Abbreviation(tag_name, bool(children), read, self._sizes)
-            self._known.setdefault(code, abbreviation)
+        have = len(self._raw)
+        if self._raw[self._at : self._at + 1] != b"\0":  # perhaps only cut off
+            self._raw = self._section.cut(self._start, self._start + 4 * have)
+        if len(self._raw) == have:
+            raise DwarfError("an abbreviation is not known")
+
+
+def _made(raw: bytes, sizes: Sizes) -> Abbreviation:
+    tag, at = uleb(raw, 0)
+    children, at = raw[at], at + 1
+    read: list[tuple[str, int, int]] = []
+    while True:
+        name, at = uleb(raw, at)
+        form, at = uleb(raw, at)
+        if not name:
+            break
+        value = 0
+        if form == IMPLICIT_CONST:
+            value, at = sleb(raw, at)
+        read.append((ATTRIBUTES.get(name) or f"DW_AT_{name:#x}", form, value))
+    return Abbreviation(TAGS.get(tag) or f"DW_TAG_{tag:#x}", bool(children), read, sizes)

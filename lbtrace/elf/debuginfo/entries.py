@@ -17,8 +17,6 @@ if TYPE_CHECKING:
 ROOT = 4096
 """Bytes that hold a unit's own entry, if it has no long strings in place."""
 
-CODE = frozenset({"DW_AT_low_pc", "DW_AT_ranges"})
-
 
 class Attribute(NamedTuple):
     """The value of an attribute, and the name of its form."""
@@ -111,38 +109,25 @@ class Unit:
     def functions(self, opened: frozenset[str] | None) -> Iterator[Entry]:
         """The subprograms that have code, in order. Only entries of the tags
         ``opened`` are looked into where that spares work; None looks into all."""
-        raw, end, budget = self.raw, len(self.raw), self.file.budget
-        known = self._table.read_all()
-        wanted = {
-            code
-            for code, each in known.items()
-            if each.tag == "DW_TAG_subprogram" and each.names & CODE
-        }
-        jumps = {
-            code
-            for code, each in known.items()
-            if each.sibling is not None and opened is not None and each.tag not in opened
-        }
-        root = self.root
-        at = stepped(raw, root.start, root.abbreviation.steps) if wanted else end
+        raw, end, table = self.raw, len(self.raw), self._table
+        known, root = table.known, self.root
+        at = stepped(raw, root.start, root.abbreviation.steps)
         count = 0
         while at < end:
             count += 1
             if not count & 0xFFF:
-                budget.spend(0x1000)
+                self.file.budget.spend(0x1000)
             start, code = at, raw[at]
             at += 1
             if not code:
                 continue
             if code >= 0x80:
                 code, at = uleb(raw, start)
-            each = known.get(code)
-            if each is None:
-                raise DwarfError(f"abbreviation {code} is not known")
-            if code in wanted:
+            each = known.get(code) or table.get(code)
+            if each.is_function:
                 yield Entry(self, start, each, at)
-            if code in jumps and (sibling := self._sibling(each, at)):
-                at = sibling
+            if each.sibling is not None and opened is not None and each.tag not in opened:
+                at = self._sibling(each, at) or stepped(raw, at, each.steps)
             else:
                 at = at + each.size if each.size >= 0 else stepped(raw, at, each.steps)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Callable
 
-from lbtrace.elf.debuginfo.abbreviations import Sizes, Table
+from lbtrace.elf.debuginfo.abbreviations import Abbreviation, Sizes, Table
 from lbtrace.elf.debuginfo.bounds import Budget, DwarfError
 from lbtrace.elf.debuginfo.entries import Entry, Unit
 from lbtrace.elf.debuginfo.headers import Header, headers
@@ -33,6 +33,7 @@ class File:
         self._number = number
         self._partner = partner
         self._supplementary: File | None = None
+        self._abbreviations: dict[tuple[Sizes, bytes], Abbreviation] = {}
         self._tables: dict[tuple[int, Sizes], Table] = {}
         self._units: dict[tuple[str, int], Unit] = {}
         self._headers: dict[str, list[Header]] = {}
@@ -81,7 +82,9 @@ class File:
         key = (header.abbreviations, sizes)
         if key not in self._tables:
             section = self.section(".debug_abbrev")
-            self._tables[key] = Table(section, header.abbreviations, sizes, self.budget)
+            self._tables[key] = Table(
+                section, header.abbreviations, sizes, self.budget, self._abbreviations
+            )
         return self._tables[key]
 
     def headers(self, section: str = INFO) -> list[Header]:

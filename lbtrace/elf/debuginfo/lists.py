@@ -61,8 +61,7 @@ def ranges(entry: Entry) -> Iterator[tuple[int, int]]:
     if unit.version >= 5:
         told = entry.get("DW_AT_ranges")
         section, at = _place(unit, told, ".debug_rnglists", "DW_AT_rnglists_base", "rnglistx")
-        for start, end, _ in _entries(unit, section, at, located=False):
-            yield start, end
+        yield from _ranges(unit, section, at)
     else:
         yield from _ranges_of_old(unit, int(entry.get("DW_AT_ranges").value))
 
@@ -80,7 +79,7 @@ def locations(entry: Entry) -> Iterator[Located]:
     told, unit = entry.get("DW_AT_location"), entry.unit
     if unit.version >= 5:
         section, at = _place(unit, told, ".debug_loclists", "DW_AT_loclists_base", "loclistx")
-        yield from _entries(unit, section, at, located=True)
+        yield from _locations(unit, section, at)
     elif unit.skeleton is not None:
         yield from _split_locations(unit, int(told.value))
     else:
@@ -119,6 +118,11 @@ class _Reader:
             self._raw = self._section.cut(self._origin, self._origin + CHUNK)
             self._at = 0
 
+    def kind(self) -> int:
+        """The kind of the next part."""
+        self.advance()
+        return self.number(1)
+
     def number(self, size: int) -> int:
         self._at += size
         if self._at > len(self._raw):
@@ -149,26 +153,41 @@ LOCATED = (*range(BASE), DEFAULT, BASE, START_END, START_LENGTH, VIEWS)
 """What DW_LLE_* mean; the last is GNU's DW_LLE_view_pair."""
 
 
-def _entries(unit: Unit, section: Section, at: int, *, located: bool) -> Iterator[Located]:
-    """The parts of a list of DWARF 5."""
+def _ranges(unit: Unit, section: Section, at: int) -> Iterator[tuple[int, int]]:
+    """A list of ranges of DWARF 5."""
     reader, base = _Reader(unit, section, at), _start(unit)
     while True:
-        reader.advance()
-        kind = reader.number(1)
-        if located and kind < len(LOCATED):
-            kind = LOCATED[kind]
-        if kind == END:
+        kind = reader.kind()
+        if kind == OFFSETS:  # nearly all are of this kind
+            yield base + reader.uleb(), base + reader.uleb()
+        elif kind == END:
             return
-        if kind == BASEX:
-            base = reader.indexed()
         elif kind == BASE:
             base = reader.address()
+        elif kind == BASEX:
+            base = reader.indexed()
+        else:
+            yield _bounds(reader, kind, base)
+
+
+def _locations(unit: Unit, section: Section, at: int) -> Iterator[Located]:
+    """A list of locations of DWARF 5."""
+    reader, base = _Reader(unit, section, at), _start(unit)
+    while True:
+        told = reader.kind()
+        kind = LOCATED[told] if told < len(LOCATED) else told
+        if kind == END:
+            return
+        if kind == BASE:
+            base = reader.address()
+        elif kind == BASEX:
+            base = reader.indexed()
         elif kind == VIEWS:
             reader.uleb()
             reader.uleb()
         else:
-            start, end = _bounds(reader, kind, base)
-            yield Located(start, end, reader.block(reader.uleb()) if located else b"")
+            low, high = _bounds(reader, kind, base)
+            yield Located(low, high, reader.block(reader.uleb()))
 
 
 def _bounds(reader: _Reader, kind: int, base: int) -> tuple[int, int]:
