@@ -13,6 +13,7 @@ import os
 import re
 from collections.abc import Iterator
 from pathlib import Path
+from typing import NamedTuple
 from zlib import crc32
 
 from lbtrace.elf.image import Image
@@ -27,21 +28,29 @@ LARGEST = 4 << 30
 BUILD_ID = re.compile(r"[0-9a-f]{8,}")
 
 
-def data(image: Image) -> mmap.mmap | None:
-    """The mapped file that holds the DWARF of ``image``; None where there is none.
+class Found(NamedTuple):
+    """A file with debug information, mapped."""
+
+    path: str
+    data: mmap.mmap
+
+
+def find(image: Image) -> Found | None:
+    """The file that holds the DWARF of ``image``; None where there is none.
 
     Raises nothing: what cannot be read or does not belong to the image counts
     as missing.
     """
     if image.has_debug_info:
-        return image.data
+        return Found(image.path, image.data)
     for path, checksum in _candidates(image):
         found = _mapped(path)
         if found is not None and (checksum is None or crc32(found) == checksum):
-            return found
+            return Found(path, found)
     if os.environ.get("DEBUGINFOD_URLS") and BUILD_ID.fullmatch(image.build_id):
         kept = _downloaded(image.build_id)
-        return None if kept is None else _mapped(kept)
+        found = None if kept is None else _mapped(kept)
+        return Found(kept, found) if kept and found else None
     return None
 
 

@@ -13,7 +13,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from lbtrace.elf import debugfile, dies
+from lbtrace.elf import cache, debugfile, dies
 from lbtrace.elf.debuginfo import lists
 from lbtrace.elf.debuginfo.bounds import Budget, Exhausted
 from lbtrace.elf.debuginfo.entries import Unit
@@ -44,22 +44,28 @@ class Prototypes(Struct):
     skipped: int = 0
 
 
-def prototypes(image: Image, functions: Sequence[Function], depth: int = 0) -> Prototypes:
+def prototypes(
+    image: Image,
+    functions: Sequence[Function],
+    depth: int = 0,
+    debug: debugfile.Found | None = None,
+) -> Prototypes:
     """The prototypes of ``functions``, as far as debug information has them.
 
-    What pointers lead to is looked into ``depth`` pointers deep.
+    What pointers lead to is looked into ``depth`` pointers deep. ``debug`` is
+    what `debugfile.find` found, if that was asked before.
 
     Raises nothing: a function that damaged debug information hides is missing.
     """
     result = Prototypes({})
-    data = debugfile.data(image)
-    if data is None:
+    debug = debug or debugfile.find(image)
+    if debug is None:
         return result
     wanted = {f.address: any(map(CLONE.search, (f.name, *f.aliases))) for f in functions}
     budget = Budget(EFFORT)
     held: dict[int, list[int]] = {}
     try:
-        file = File(Sections(data), budget)
+        file = File(Sections(debug.data, cache.of(debug.path, image.build_id)), budget)
         units = index(file)
         for address in sorted(wanted):
             holder = units.unit_of(address)

@@ -188,10 +188,11 @@ def describe(
     notes: list[str] = []
     passed = go.describe(functions, wish) if go else {}
     others = [f for f in functions if f.address not in passed]
-    if others and debugfile.data(image) is not None:
+    debug = debugfile.find(image) if others else None
+    if debug is not None:
         from lbtrace.elf import dwarf  # late: only where there is debug information
 
-        prototypes = dwarf.prototypes(image, others, depth(wish))
+        prototypes = dwarf.prototypes(image, others, depth(wish), debug)
         found = prototypes.found
         if prototypes.skipped:
             notes.append(

@@ -34,7 +34,7 @@ def typed(program: Path) -> bool:
 def test_nothing_to_find(split):
     program, debug = split
     debug.unlink()
-    assert debugfile.data(Image.open(str(program))) is None
+    assert debugfile.find(Image.open(str(program))) is None
     assert not typed(program)
 
 

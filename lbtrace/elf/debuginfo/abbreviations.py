@@ -190,7 +190,7 @@ class Table:
                 self._read_on()
             key = (self._sizes, self._defined[code])
             if key not in self._made:
-                self._made[key] = _made(*reversed(key))
+                self._made[key] = _made(self._defined[code], self._sizes)
             self.known[code] = self._made[key]
         return self.known[code]
 

@@ -15,6 +15,9 @@ from lbtrace.elf.debuginfo.entries import Unit
 from lbtrace.elf.debuginfo.files import File
 from lbtrace.elf.debuginfo.lists import ranges
 
+WORTHWHILE = 8 << 20
+"""Bytes of debug information, perhaps packed, that are not indexed anew each time."""
+
 
 class Index:
     """Ranges of addresses in order, each with the offset of its unit."""
@@ -29,12 +32,34 @@ class Index:
         at = bisect_right(self.lows, address) - 1
         return self.units[at] if at >= 0 and address < self.highs[at] else None
 
+    def packed(self) -> bytes:
+        """As it is kept in a cache."""
+        return b"".join(column.tobytes() for column in (self.lows, self.highs, self.units))
+
+    @classmethod
+    def unpacked(cls, raw: bytes) -> Index:
+        """What `packed` made."""
+        size = len(raw) // 3
+        columns = [array("Q", raw[start : start + size]) for start in (0, size, 2 * size)]
+        return cls(*columns)
+
 
 def index(file: File) -> Index:
     """The index of all units of ``file``. Units that are damaged are left out.
 
     Raises `Exhausted` where there are too many.
     """
+    cache = file.sections.cache
+    if cache is None or file.sections.size(".debug_info") < WORTHWHILE:
+        return _made(file)
+    if (kept := cache.load(".index")) is not None:
+        return Index.unpacked(kept.data[kept.start :])
+    made = _made(file)
+    cache.store(".index", made.packed())
+    return made
+
+
+def _made(file: File) -> Index:
     rows: list[tuple[int, int, int]] = []
     for header in file.headers():
         if header.is_type:

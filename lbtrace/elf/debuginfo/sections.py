@@ -11,6 +11,7 @@ import mmap
 import zlib
 from typing import NamedTuple, TypeAlias
 
+from lbtrace.elf.cache import Cache
 from lbtrace.elf.debuginfo.bounds import DwarfError
 from lbtrace.elf.image import EHDR, SHDR, SHT_NOBITS, string
 
@@ -23,6 +24,9 @@ LARGEST = 4 << 30
 
 SMALL, RATIO = 64 << 20, 50
 """… those above the first must not exceed the packed ones by this factor."""
+
+WORTHWHILE = 4 << 20
+"""Packed bytes that are not unpacked again each time: this many take 50 ms."""
 
 LONGEST = 1 << 16
 """Bytes of a string that are read."""
@@ -81,14 +85,23 @@ class _Header(NamedTuple):
 class Sections:
     """The sections of one file, by name."""
 
-    def __init__(self, data: Buffer) -> None:
-        """Raises `DwarfError` if ``data`` is no ELF file."""
+    def __init__(self, data: Buffer, cache: Cache | None = None) -> None:
+        """What takes long to unpack is kept in ``cache``.
+
+        Raises `DwarfError` if ``data`` is no ELF file.
+        """
         self._data = data
+        self.cache = cache
         self._headers = _headers(data)
         self._opened: dict[str, Section] = {}
 
     def __contains__(self, name: str) -> bool:
         return name in self._headers or _packed_name(name) in self._headers
+
+    def size(self, name: str) -> int:
+        """The bytes that a section takes in the file."""
+        header = self._headers.get(name) or self._headers.get(_packed_name(name))
+        return 0 if header is None else header.size
 
     def get(self, name: str) -> Section:
         """The content of the section, unpacked; empty where there is none.
@@ -103,17 +116,19 @@ class Sections:
         header = self._headers.get(name)
         if header is not None and not header.compressed:
             return Section(self._data, header.offset, header.size)
-        old = self._headers.get(_packed_name(name))
-        if header is not None:
-            raw = self._data[header.offset : header.offset + header.size]
-            kind, size = int.from_bytes(raw[:4], "little"), int.from_bytes(raw[8:16], "little")
-            return Section(_unpacked(raw[CHDR_SIZE:], kind, size))
-        if old is not None:
-            raw = self._data[old.offset : old.offset + old.size]
-            if raw[:4] != b"ZLIB":
-                return Section(raw)
-            return Section(_unpacked(raw[12:], COMPRESS_ZLIB, int.from_bytes(raw[4:12], "big")))
-        return EMPTY
+        header = header or self._headers.get(_packed_name(name))
+        if header is None:
+            return EMPTY
+        raw = self._data[header.offset : header.offset + header.size]
+        if not header.compressed and raw[:4] != b"ZLIB":
+            return Section(raw)
+        if self.cache is None or header.size < WORTHWHILE:
+            return Section(_unpacked(raw, compressed=header.compressed))
+        if (kept := self.cache.load(name)) is not None:
+            return Section(kept.data, kept.start, len(kept.data) - kept.start)
+        content = _unpacked(raw, compressed=header.compressed)
+        self.cache.store(name, content)
+        return Section(content)
 
 
 def _packed_name(name: str) -> str:
@@ -145,7 +160,14 @@ def _headers(data: Buffer) -> dict[str, _Header]:
     return found
 
 
-def _unpacked(raw: bytes, kind: int, size: int) -> bytes:
+def _unpacked(raw: bytes, *, compressed: bool) -> bytes:
+    """The content of a section of the standard's kind, or of the older one."""
+    if compressed:
+        kind, size = int.from_bytes(raw[:4], "little"), int.from_bytes(raw[8:16], "little")
+        raw = raw[CHDR_SIZE:]
+    else:
+        kind, size = COMPRESS_ZLIB, int.from_bytes(raw[4:12], "big")
+        raw = raw[12:]
     if size > min(LARGEST, max(SMALL, RATIO * len(raw))):
         raise DwarfError(f"{len(raw):,} bytes claim to hold {size:,}")
     if kind == COMPRESS_ZSTD:
