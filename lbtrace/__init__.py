@@ -16,7 +16,20 @@ if TYPE_CHECKING:
     from lbtrace.api import Trace, trace
     from lbtrace.capture import Capture, read_capture
     from lbtrace.errors import LbtraceError
-    from lbtrace.model import Address, Argument, Call, Char, Losses, Plan, Unreadable
+    from lbtrace.model import (
+        Address,
+        Argument,
+        Call,
+        Char,
+        Constant,
+        Elements,
+        Fields,
+        Losses,
+        Plan,
+        Referent,
+        Text,
+        Unreadable,
+    )
     from lbtrace.session import Options
 
 __all__ = [
@@ -25,10 +38,15 @@ __all__ = [
     "Call",
     "Capture",
     "Char",
+    "Constant",
+    "Elements",
+    "Fields",
     "LbtraceError",
     "Losses",
     "Options",
     "Plan",
+    "Referent",
+    "Text",
     "Trace",
     "Unreadable",
     "read_capture",

@@ -11,11 +11,14 @@ from collections.abc import Iterator, Sequence
 from types import TracebackType
 
 from lbtrace import seccomp
+from lbtrace.arch import SHALLOW
+from lbtrace.arch.fetching import Detail
 from lbtrace.calls import CallMatcher
 from lbtrace.errors import UsageError
 from lbtrace.model import Call, Loss, Losses, Plan, Target, Thread
 from lbtrace.plan import Selection, make_plan
 from lbtrace.plan.returns import Returns
+from lbtrace.plan.showing import parse
 from lbtrace.process import executable, mapped_file
 from lbtrace.session import Options, Session
 
@@ -27,23 +30,41 @@ def trace(
     pid: int | None = None,
     command: Sequence[str] = (),
     args: int | None = None,
+    arg: Sequence[str] = (),
+    where: str = "",
+    depth: int = 0,
+    strings: int = SHALLOW.limit,
     returns: Returns = "auto",
     max_depth: int | None = None,
+    follow: bool = False,
     options: Options | None = None,
 ) -> Trace:
     """A trace of ``functions`` (names, globs or ``/regular expressions/``).
 
     The target is a ``command`` that is started (with the processes it forks),
-    a running process ``pid``, or every process that runs ``binary``. With a
-    command or a pid, ``binary`` narrows to that file, a library say.
+    a running process ``pid`` (with ``follow`` also those it forks), or every
+    process that runs ``binary``. With a command or a pid, ``binary`` narrows
+    to that file, a library say.
+
     ``args`` is how many arguments to read, None those of the prototype (one
-    without debug information), ``returns`` how returns are seen (see
-    `lbtrace.returns`). ``max_depth`` leaves deeper calls out.
+    without debug information). Each ``arg`` is an expression to show instead
+    (``"key=str(arg0)"``), ``where`` one that a call must fulfil (``"arg0 > 5
+    and retval != 0"``), compared in the kernel. ``depth`` pointers are
+    followed, of a string ``strings`` bytes are read.
+
+    ``returns`` says how returns are seen (see `lbtrace.plan.returns`).
+    ``max_depth`` leaves deeper calls out.
 
     Nothing happens before the result is entered as a context manager. Raises
-    `LbtraceError`: of the binary and the pattern here, of the kernel and the
-    target on entering. Needs CAP_BPF and CAP_PERFMON, and Linux 5.15.
+    `LbtraceError`: of the binary, the pattern and the expressions here, of the
+    kernel and the target on entering. Needs CAP_BPF and CAP_PERFMON, and Linux
+    5.15.
     """
+    if depth < 0 or strings < 1:
+        raise UsageError(
+            f"depth={depth}, strings={strings}: is too small",
+            "give a depth from 0 and strings from 1 on",
+        )
     if bool(pid) and bool(command):
         raise UsageError("a pid and a command exclude each other", "give one of them")
     if pid:
@@ -52,9 +73,16 @@ def trace(
         path = binary or command[0]
     else:
         raise UsageError("nothing to trace is named", "give binary, pid or command")
-    target = Target(pid=pid or 0, command=tuple(command))
-    hazard = seccomp.hazard(target)
-    plan = make_plan(path, Selection(tuple(functions), args, returns, hazard=hazard))
+    target = Target(pid=pid or 0, command=tuple(command), follow=follow)
+    selection = Selection(
+        tuple(functions),
+        args,
+        returns,
+        hazard=seccomp.hazard(target),
+        detail=Detail(depth, strings),
+        request=parse(arg, where),
+    )
+    plan = make_plan(path, selection)
     return Trace(Session(plan, target, options), max_depth)
 
 

@@ -69,9 +69,38 @@ def test_never_entered_or_never_iterated(programs: Path) -> None:
     lbtrace.trace(command=command, binary=str(programs / "fib"), functions=["fib"])
 
 
+def test_values_and_filter(programs: Path) -> None:
+    """What the command takes with --arg, --where, --args, --depth and --strings."""
+    values = str(programs / "values")
+    with lbtrace.trace(
+        command=[values],
+        functions=["take_string"],
+        arg=["who=str(arg0, arg1)", "length"],
+        where='length == 4 and text startswith "fest"',
+        strings=3,
+    ) as session:
+        calls = list(session.calls())
+        assert session.wait() == 0
+    seen = [[(a.name, a.value) for a in call.args] for call in calls]
+    assert seen == [[("who", lbtrace.Text(b"fes", 4)), ("length", 4)]]
+    with lbtrace.trace(command=[values], functions=["take_node"], depth=1) as session:
+        node, which = next(iter(session.calls())).args
+    assert isinstance(node.value, lbtrace.Referent)
+    assert isinstance(node.value.value, lbtrace.Fields)
+    assert node.value.value.fields[0] == lbtrace.Argument("key", 11)
+    assert which.value == 1
+    with lbtrace.trace(command=[values], functions=["take_node"], args=0) as session:
+        assert {call.args for call in session.calls()} == {()}
+
+
 def test_errors(programs: Path) -> None:
     with pytest.raises(lbtrace.LbtraceError, match="matches no function") as raised:
         lbtrace.trace(binary=str(programs / "fib"), functions=["fibber"])
     assert "fib" in raised.value.hint
+    with pytest.raises(lbtrace.LbtraceError, match="no argument 9") as raised:
+        lbtrace.trace(binary=str(programs / "fib"), functions=["fib"], where="n > 2 and arg9 == 1")
+    assert raised.value.detail.splitlines() == ["  n > 2 and arg9 == 1", " " * 12 + "^"]
+    with pytest.raises(lbtrace.LbtraceError, match="too small"):
+        lbtrace.trace(binary=str(programs / "fib"), functions=["fib"], strings=0)
     with pytest.raises(lbtrace.LbtraceError, match="nothing to trace"):
         lbtrace.trace(functions=["fib"])
