@@ -6,36 +6,29 @@
 #include "fetch.h"
 
 /*
- * A value by its slot. The stack is read at known places only, and without a
- * branch, from which the verifier would learn the slot.
+ * Whether the text that a condition of a spec is about, at from and true_length
+ * long, is (0) or is not (1) the one it names; 2: unreadable. A function that is
+ * not static is verified once, not again for each condition; it may take numbers
+ * only. It calls nothing, as the stack is shared by all who wait for it.
  */
-static __noinline __u64 select(const __u64 *values, __u32 wanted)
+__noinline __u64 compare_text(__u32 number, __u32 position, __u64 from, __u64 true_length)
 {
-	__u64 v = 0;
+	__u64 have[LBT_TEXT_WORDS + 1] = {}, different = 0, length;
+	const struct lbt_spec *spec;
+	const struct lbt_condition *c;
+	const struct lbt_text *wanted;
+	const struct lbt_fetch *f;
+	long error = 0;
 
-	for (int slot = 0; slot < LBT_SLOTS; slot++) {
-		__u64 distance = wanted ^ slot;
-
-		asm volatile("" : "+r"(distance));
-		v |= values[slot] & (__u64)((__s64)(distance - 1) >> 63);
-	}
-	return v;
-}
-
-/*
- * Whether the text a condition is about, at from and true_length long, is (0) or
- * is not (1) the one it names; 2: unreadable. It calls nothing, as the stack is
- * shared by all who wait for it.
- */
-static __noinline __u32 compare_text(const struct lbt_condition *c, const struct lbt_spec *spec,
-				     __u64 from, __u64 true_length)
-{
-	const struct lbt_text *wanted = &spec->text[(c->text - 1) & (LBT_TEXTS - 1)];
-	const struct lbt_fetch *f = &spec->fetch[c->slot & (LBT_FETCHES - 1)];
-	__u64 have[LBT_TEXT_WORDS + 1] = {}, different = spec->nothing;
-	__u64 length = c->length;
-	long error = spec->nothing;
-
+	if (!config.compared_texts)
+		return 2;
+	spec = bpf_map_lookup_elem(&specs, &number);
+	if (!spec)
+		return 2;
+	c = &spec->condition[position & (LBT_CONDITIONS - 1)];
+	wanted = &spec->text[(c->text - 1) & (LBT_TEXTS - 1)];
+	f = &spec->fetch[c->slot & (LBT_FETCHES - 1)];
+	length = c->length;
 	barrier_var(length); /* or the bound is found in a copy, and lost by 5.10 */
 	if (length > LBT_TEXT_LIMIT)
 		length = LBT_TEXT_LIMIT;
@@ -60,38 +53,71 @@ static __noinline __u32 compare_text(const struct lbt_condition *c, const struct
 	return error ? 2 : different != 0;
 }
 
-/* Every group needs one comparison that holds. */
-static __noinline bool passes(const struct lbt_spec *spec, const __u64 *values, __u32 faults)
+/*
+ * What compare_text says of the conditions of a spec: two bits each. It is worked
+ * out apart from the rest, as the stack does not suffice for calls within calls.
+ * Those of texts come first.
+ */
+static __always_inline __u32 compare_texts(__u32 number, const struct lbt_spec *spec,
+					   const __u64 *values)
 {
-	__u32 failing = spec->nothing, holding = spec->nothing;
+	__u32 results = spec->nothing;
 
 	for (int i = 0; i < LBT_CONDITIONS; i++) {
 		const struct lbt_condition *c = &spec->condition[i];
-		__u64 v, operand = c->operand;
-		__u32 relation, group;
+		const struct lbt_fetch *f = &spec->fetch[c->slot & (LBT_FETCHES - 1)];
+		__u64 length, limit = f->limit;
+
+		if (i >= spec->conditions || !c->text)
+			break;
+		/* one of the two is 0 */
+		limit &= -(__u64)(f->length_from >> 7);
+		length = select(values, f->length_from) | limit;
+		results |= compare_text(number, i, select(values, c->slot), length) << 2 * i;
+	}
+	return results;
+}
+
+/*
+ * Every group needs one comparison that holds. There are few branches, as the
+ * verifier goes both ways at each, in every round.
+ */
+static __noinline bool passes(const struct lbt_spec *spec, const __u64 *values, __u32 faults,
+			      __u32 texts)
+{
+	__u64 failing = spec->nothing, holding = spec->nothing;
+
+	for (int i = 0; i < LBT_CONDITIONS; i++) {
+		const struct lbt_condition *c = &spec->condition[i];
+		__u64 v, operand = c->operand, less, equal, holds;
+		__u64 unreadable = faults >> (c->slot & 31), group;
 
 		if (i >= spec->conditions)
 			break;
 		v = select(values, c->slot);
 		if (config.compared_texts && c->text) {
-			const struct lbt_fetch *f = &spec->fetch[c->slot & (LBT_FETCHES - 1)];
-			__u64 length = f->limit;
-
-			if (f->length_from < LBT_FETCHES)
-				length = select(values, f->length_from);
-			v = compare_text(c, spec, v, length);
+			v = texts >> 2 * i & 3;
+			unreadable |= v >> 1;
+		}
+		if (config.related && c->other) {
+			operand = select(values, c->other - 1);
+			unreadable |= faults >> ((c->other - 1) & 31);
 		}
 		/* turns a signed comparison into an unsigned one */
 		v ^= (__u64)c->is_signed << 63;
 		operand ^= (__u64)c->is_signed << 63;
-		relation = v == operand ? LBT_EQUAL : v < operand ? LBT_LESS : LBT_GREATER;
-		if (c->text && v == 2)
-			relation = 0;
-		group = 1 << (c->group & 31);
-		if (c->relations & relation && !(faults >> (c->slot & 31) & 1))
-			holding |= group;
-		else
-			failing |= group;
+		barrier_var(v);
+		barrier_var(operand);
+		less = ((~v & operand) | ((~v | operand) & (v - operand))) >> 63;
+		v ^= operand;
+		equal = (~v & (v - 1)) >> 63;
+		holds = c->relations;
+		barrier_var(holds);
+		holds &= less * LBT_LESS | equal * LBT_EQUAL | (1 ^ less ^ equal) * LBT_GREATER;
+		holds = -holds >> 63 & ~unreadable & 1;
+		group = 1ULL << (c->group & 31);
+		holding |= group * holds;
+		failing |= group * (1 ^ holds);
 	}
 	return !(failing & ~holding);
 }

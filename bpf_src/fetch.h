@@ -25,9 +25,26 @@ static __always_inline long read_user(void *to, __u32 size, __u64 from)
 /* The values of a probe that there is room for, in a load: the verifier knows their number. */
 #define MANY (config.wide ? LBT_FETCHES : LBT_VALUES)
 
+/*
+ * A value by its slot. The stack is read at known places only, and without a
+ * branch, from which the verifier would learn the slot.
+ */
+static __noinline __u64 select(const __u64 *values, __u32 wanted)
+{
+	__u64 v = 0;
+
+	for (int slot = 0; slot < LBT_SLOTS; slot++) {
+		__u64 distance = wanted ^ slot;
+
+		asm volatile("" : "+r"(distance));
+		v |= values[slot] & (__u64)((__s64)(distance - 1) >> 63);
+	}
+	return v;
+}
+
 /* The address or value a fetch leads to, before its last step. */
 static __always_inline long walk(const struct lbt_fetch *f, struct pt_regs *ctx, __u64 frame,
-				 __u64 nothing, __u64 *value)
+				 __u64 nothing, const __u64 *values, __u32 faults, __u64 *value)
 {
 	__u64 v = nothing;
 	long error = nothing;
@@ -36,6 +53,16 @@ static __always_inline long walk(const struct lbt_fetch *f, struct pt_regs *ctx,
 		bpf_probe_read_kernel(&v, sizeof(v), (__u64 *)ctx + (f->reg & 63));
 	else if (f->base == LBT_STACK)
 		v = frame;
+	if (config.related) {
+		if (f->base == LBT_SLOT) {
+			v = select(values, f->reg);
+			error |= faults >> (f->reg & 31) & 1;
+		}
+		if (f->plus) {
+			v += select(values, f->plus - 1) * f->factor;
+			error |= faults >> ((f->plus - 1) & 31) & 1;
+		}
+	}
 	v += f->offset;
 	for (int i = 0; i < LBT_DEREFS; i++) {
 		if (i >= f->derefs)
@@ -48,9 +75,9 @@ static __always_inline long walk(const struct lbt_fetch *f, struct pt_regs *ctx,
 }
 
 static __always_inline long fetch(const struct lbt_fetch *f, struct pt_regs *ctx, __u64 frame,
-				  __u64 nothing, __u64 *value)
+				  __u64 nothing, const __u64 *values, __u32 faults, __u64 *value)
 {
-	long error = walk(f, ctx, frame, nothing, value);
+	long error = walk(f, ctx, frame, nothing, values, faults, value);
 
 	if (f->read == LBT_INTEGER) {
 		__u32 size = f->size;

@@ -18,6 +18,41 @@ static __always_inline long read_string(char *to, __u32 size, __u64 from)
 	return got > 0 ? got - 1 : got;
 }
 
+/*
+ * How much of a string follows, from an address on, or ~0 where nobody can tell:
+ * some of it is not there, or there is too much. A function that is not static
+ * is verified once, not again for each text. What is read is of no interest, so
+ * that all may read into the same place.
+ */
+__noinline __u64 rest_of_string(__u64 from)
+{
+	__u32 first = 0;
+	__u64 total = 0;
+	char *to;
+	long got;
+
+	if (!config.texts)
+		return 0;
+	to = bpf_map_lookup_elem(&scratch, &first);
+	if (!to)
+		return ~0ULL;
+	for (int i = 0; i < LBT_PIECES; i++) {
+		got = bpf_probe_read_user_str(to, LBT_PIECE, (const void *)(from + total));
+		if (got < 0 && config.may_fault) {
+			/* fetches the pages, as far as there are any */
+			bpf_copy_from_user(to, LBT_PIECE, (const void *)(from + total));
+			got = bpf_probe_read_user_str(to, LBT_PIECE, (const void *)(from + total));
+		}
+		if (got < 0)
+			return ~0ULL;
+		/* some kernels (6.1) say 0, not 1, of an empty string */
+		total += got > 0 ? got - 1 : 0;
+		if (got < LBT_PIECE)
+			return total;
+	}
+	return ~0ULL;
+}
+
 /* Copies a string or bytes to its chunk; tells how many, and the true length. */
 static __always_inline long copy_text(const struct lbt_fetch *f, const __u64 *values,
 				      char *to, const __u32 chunk, __u64 *value)
@@ -38,7 +73,11 @@ static __always_inline long copy_text(const struct lbt_fetch *f, const __u64 *va
 			bpf_copy_from_user(to, 1, (const void *)(from + size));
 			got = read_string(to, size, from);
 		}
-		length = got == size ? 0xffffffff : (__u64)got;
+		length = got;
+		if (got == size) {
+			length = rest_of_string(from + size);
+			length = length > 0xffffffff ? length : length + size;
+		}
 	} else {
 		length = slot < many ? values[slot] * f->scale : size;
 		if (length < size)
@@ -48,11 +87,11 @@ static __always_inline long copy_text(const struct lbt_fetch *f, const __u64 *va
 		barrier_var(size);
 		size &= chunk - 1;
 		got = read_user(to, size, from) ? -1 : (long)size;
-		if (length > 0xffffffff)
-			length = 0xffffffff;
 	}
 	if (got < 0)
 		return got;
+	if (length > 0xffffffff)
+		length = 0xffffffff;
 	*value = length << 32 | (__u32)got;
 	return 0;
 }
@@ -64,23 +103,23 @@ static __always_inline void copy_texts(struct lbt_event *e, __u64 *values,
 	const __u32 many = MANY;
 	char *blob = (char *)(values + many) + sizeof(struct lbt_runner);
 
-	for (int i = 0; i < LBT_FETCHES && i < many; i++) {
-		const struct lbt_fetch *f = &spec->fetch[i];
-		__u32 place = f->chunk;
-		__u64 value = values[i];
+	for (int i = 0; i < chunks; i++) {
+		__u32 slot = spec->text_slot[i];
+		const struct lbt_fetch *f;
+		__u64 value;
 
-		if (i >= spec->fetches)
+		if (slot >= many)
 			break;
-		if (f->read < LBT_STRING || place >= chunks)
-			continue;
-		if (e->faults >> i & 1) {
+		f = &spec->fetch[slot];
+		value = values[slot];
+		if (e->faults >> slot & 1) {
 			value = ~0ULL; /* there is no address */
-		} else if (copy_text(f, values, blob + place * chunk, chunk, &value)) {
-			e->faults |= 1 << i;
+		} else if (copy_text(f, values, blob + i * chunk, chunk, &value)) {
+			e->faults |= 1 << slot;
 			if (value >= 4096 && !f->optional) /* not a member of nothing */
 				count(LBT_STRING_FAULT);
 		}
-		values[i] = value;
+		values[slot] = value;
 	}
 	e->blob = chunk | spec->text_slots << 16;
 }
@@ -162,7 +201,7 @@ static __always_inline bool generic(struct pt_regs *ctx, const struct place *at,
 	const __u32 many = MANY;
 	__u64 values[LBT_SLOTS];
 	struct lbt_open_call *call = NULL;
-	__u32 faults = spec->nothing;
+	__u32 faults = spec->nothing, texts = 0;
 
 	if (config.filtered && at->kind != LBT_ENTRY && spec->filtered) {
 		call = bpf_map_lookup_elem(&open_calls, &key);
@@ -179,9 +218,12 @@ static __always_inline bool generic(struct pt_regs *ctx, const struct place *at,
 
 		if (i >= spec->fetches)
 			break;
-		faults |= (fetch(f, ctx, at->stack, spec->nothing, &values[i]) != 0) << i;
+		faults |= (fetch(f, ctx, at->stack, spec->nothing, values, faults, &values[i]) != 0)
+			  << i;
 	}
-	if (config.filtered && spec->conditions && !passes(spec, values, faults)) {
+	if (config.compared_texts && spec->conditions)
+		texts = compare_texts(at->spec, spec, values);
+	if (config.filtered && spec->conditions && !passes(spec, values, faults, texts)) {
 		if (call)
 			bpf_map_delete_elem(&open_calls, &key);
 		return false;

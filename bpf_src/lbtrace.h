@@ -85,6 +85,7 @@ enum lbt_base {
 	LBT_REGISTER = 0,
 	LBT_STACK = 1,	  /* relative to the stack pointer at function entry */
 	LBT_CONSTANT = 2,
+	LBT_SLOT = 3,	  /* the value of an earlier fetch; reg is its slot */
 };
 
 enum lbt_read {
@@ -100,6 +101,7 @@ enum lbt_read {
  */
 #define LBT_SMALL_CHUNK 128
 #define LBT_LARGE_CHUNK 4096
+#define LBT_CHUNKS 8
 
 enum lbt_texts {
 	LBT_SMALL_1 = 1,
@@ -110,10 +112,19 @@ enum lbt_texts {
 };
 
 /*
+ * Of strings that go on the length is counted: at most so many pieces, of as
+ * many bytes, less one each.
+ */
+#define LBT_PIECES 128
+#define LBT_PIECE 16384
+
+/*
  * How to get one value: lbtrace.model.Fetch. The value of a string or bytes is,
  * in the low half, how many bytes are in its chunk and, in the high half, the
- * true length, or 0xffffffff where a string goes on. One byte of a chunk stays
+ * true length, or 0xffffffff where nobody could tell. One byte of a chunk stays
  * free. Where it faults, the value is the address that was to be read.
+ *
+ * With plus, the value of the earlier slot plus - 1 is added, factor times.
  *
  * Of a value or an integer some bits count: it is shifted left, so that the
  * highest of them is bit 63, then right.
@@ -125,15 +136,16 @@ struct lbt_fetch {
 	__u8 size;	  /* of an integer in memory: 1 to 8 */
 	__u8 is_signed;
 	__u8 derefs;
-	__u8 length_from; /* its value is read before this one's bytes */
-	__u8 chunk;	  /* of a string or bytes: which */
+	__u8 length_from; /* its value is read before this one's bytes; 0xff: none */
+	__u8 plus;
 	__u32 limit;	  /* of strings and bytes */
 	__s32 deref[LBT_DEREFS];
 	__u8 left;	  /* shifts */
 	__u8 right;
 	__u16 scale;	  /* bytes that each unit of length_from's value stands for */
 	__u8 optional;	  /* a fault is no loss */
-	__u8 pad[7];
+	__u8 pad[3];
+	__s32 factor;
 	__s64 offset;
 };
 
@@ -150,7 +162,7 @@ enum lbt_relation {
 #define LBT_SLOTS 19
 #define LBT_SLOT_COMM 19
 
-/* A text counts as 0 where it is the one wanted, else as 1. */
+/* A text counts as 0 where it is the one wanted, else as 1. Those of texts come first. */
 struct lbt_condition {
 	__u8 slot;
 	__u8 relations;	  /* of the value to the operand: those that hold */
@@ -159,7 +171,7 @@ struct lbt_condition {
 	__u8 text;	  /* which is wanted, from 1 on; 0: a number is compared */
 	__u8 length;	  /* of the text */
 	__u8 prefix;	  /* it may go on */
-	__u8 pad;
+	__u8 other;	  /* the operand is that of slot other - 1, if not 0 */
 	__u64 operand;
 };
 
@@ -185,6 +197,7 @@ struct lbt_spec {
 	__u8 filtered;	  /* returns are sent only of calls whose entry passed */
 	__u8 deferred;	  /* and the entry only then */
 	__u8 foreign;	  /* C in a Go program: belongs to a thread */
+	__u8 text_slot[LBT_CHUNKS]; /* which text is in which chunk; behind the last: 0xff */
 	__u32 unless;	  /* processor flags with which a hit does not count */
 	struct lbt_fetch fetch[LBT_FETCHES];
 	struct lbt_condition condition[LBT_CONDITIONS];
@@ -231,6 +244,7 @@ struct lbt_config {
 	__u32 texts;	     /* bits of enum lbt_texts that specs have */
 	__u32 wide;	     /* some spec has more than six values */
 	__u32 compared_texts; /* some condition is of a text */
+	__u32 related;	     /* some fetch or condition refers to another slot */
 	__u32 filtered;	     /* some spec has conditions */
 	__u32 deferred;	     /* some of them are of returns */
 	__u32 never;	     /* 0 */

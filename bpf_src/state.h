@@ -56,6 +56,14 @@ struct {
 	__uint(map_flags, LBT_NO_PREALLOC);
 } open_calls SEC(".maps");
 
+/* Room to read what is not kept. */
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__type(key, __u32);
+	__type(value, char[LBT_PIECE]);
+	__uint(max_entries, 1);
+} scratch SEC(".maps");
+
 /* Where and when a probe was hit. */
 struct place {
 	__u64 time;

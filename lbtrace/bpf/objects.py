@@ -71,6 +71,7 @@ class TraceObject:
             config.filtered = specs.filtered
             config.deferred = specs.deferred
             config.compared_texts = specs.compared_texts
+            config.related = specs.related
             config.root = root
             config.follow = follow
             if go:

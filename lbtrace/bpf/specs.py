@@ -70,6 +70,11 @@ class Specs:
         )
         self.filtered = any(p.conditions or p.result_conditions for p in plan.probes)
         self.deferred = any(p.result_conditions for p in plan.probes)
+        self.related = any(
+            fetch.base == "slot" or fetch.plus >= 0
+            for p in plan.probes
+            for fetch in (*p.fetches, *p.result_fetches)
+        ) or any(c.other >= 0 for p in plan.probes for c in (*p.conditions, *p.result_conditions))
         self.compared_texts = any(
             c.subject in ("text", "comm")
             for p in plan.probes
@@ -146,12 +151,13 @@ class Specs:
         if texts:
             spec.texts = _texts(texts)
             self.texts |= 1 << spec.texts
-        for number, (slot, fetch) in enumerate(zip(spec.fetch, fetches, strict=False)):
+        for slot, fetch in zip(spec.fetch, fetches, strict=False):
             _fill(slot, fetch, REGISTERS[self._machine])
-            if fetch.read in ("string", "bytes"):
-                slot.chunk = spec.text_slots.bit_count()
-                spec.text_slots |= 1 << number
+        slots = [n for n, f in enumerate(fetches) if f.read in ("string", "bytes")]
+        ffi.buffer(spec.text_slot)[:] = bytes(slots).ljust(lib.LBT_CHUNKS, b"\xff")
+        spec.text_slots = sum(1 << n for n in slots)
         spec.conditions = len(conditions)
+        conditions = tuple(sorted(conditions, key=lambda c: c.subject not in TEXT_SUBJECTS))
         compared = list(
             dict.fromkeys(
                 (c.text, c.operator in ("startswith", "lacks"))
@@ -175,6 +181,7 @@ class Specs:
             slot.is_signed = condition.signed
             slot.group = condition.group
             slot.operand = condition.operand & (1 << 64) - 1
+            slot.other = condition.other + 1
             if condition.subject in TEXT_SUBJECTS:
                 slot.prefix = condition.operator in ("startswith", "lacks")
                 slot.text = compared.index((condition.text, bool(slot.prefix))) + 1
@@ -199,6 +206,7 @@ def _fill(slot: Any, fetch: Fetch, registers: tuple[str, ...]) -> None:
     slot.base = {
         "register": lib.LBT_REGISTER,
         "stack": lib.LBT_STACK,
+        "slot": lib.LBT_SLOT,
         "constant": lib.LBT_CONSTANT,
     }[fetch.base]
     slot.read = {
@@ -208,6 +216,10 @@ def _fill(slot: Any, fetch: Fetch, registers: tuple[str, ...]) -> None:
         "bytes": lib.LBT_BYTES,
     }[fetch.read]
     slot.reg = registers.index(fetch.register) if fetch.base == "register" else 0
+    if fetch.base == "slot":
+        slot.reg = fetch.earlier
+    slot.plus = fetch.plus + 1
+    slot.factor = fetch.factor
     slot.size = fetch.size
     slot.is_signed = fetch.signed
     if fetch.read in ("value", "integer"):

@@ -20,6 +20,7 @@ from lbtrace.expressions.places import (
     is_string,
     locate,
     number_in,
+    together,
 )
 from lbtrace.expressions.tree import (
     Cast,
@@ -28,9 +29,9 @@ from lbtrace.expressions.tree import (
     Field,
     Junction,
     Negation,
-    Negative,
     Node,
     Operator,
+    Product,
     Request,
     Sum,
     Test,
@@ -38,7 +39,7 @@ from lbtrace.expressions.tree import (
     Unclear,
     Wanted,
 )
-from lbtrace.model import Condition, Prototype, Record, String, Value, Void
+from lbtrace.model import Condition, Fetch, Prototype, Record, String, Value, Void
 
 CONDITIONS = 16
 """Comparisons of a probe: ``LBT_CONDITIONS`` in bpf_src/lbtrace.h."""
@@ -81,6 +82,7 @@ def bind(
     Raises `UsageError` that points at what the function does not have.
     """
     result = prototype.result
+    entry, after = (Fetcher(bounds.limit, bounds.detail) for _ in range(2))
     scope = Scope(
         tuple(
             (formal.name, formal.type, place)
@@ -88,8 +90,9 @@ def bind(
         ),
         (result.type, places.result) if result else (String(""), places.result),
         registers,
+        lambda moment, fetch: (after if moment == "return" else entry).slot(fetch),
     )
-    binder = _Binder(scope, bounds)
+    binder = _Binder(scope, entry, after)
     if request.test is not None:
         try:
             binder.conditions(request.test)
@@ -116,10 +119,10 @@ def bind(
 class _Binder:
     """Collects what one probe fetches and compares."""
 
-    def __init__(self, scope: Scope, bounds: Bounds) -> None:
+    def __init__(self, scope: Scope, entry: Fetcher, after: Fetcher) -> None:
         self._scope = scope
-        self._entry = Fetcher(bounds.limit, bounds.detail)
-        self._after = Fetcher(bounds.limit, bounds.detail)
+        self._entry = entry
+        self._after = after
         self._conditions: list[Condition] = []
         self._result_conditions: list[Condition] = []
 
@@ -186,8 +189,12 @@ class _Binder:
         left, right = (locate(n, self._scope) for n in (comparison.left, comparison.right))
         if isinstance(left, Constant) and not isinstance(right, Constant):
             left, right, operator = right, left, SWAPPED.get(operator, operator)
-        if isinstance(left, Constant) or not isinstance(right, Constant):
-            right = self._enumerator(left, comparison.right)
+        if isinstance(left, Constant):
+            raise Unclear(right.at, "a value of the function is compared with a number or text")
+        if isinstance(right, Operand):
+            return self._relation(comparison.at, operator, left, right, group)
+        if isinstance(right, Pseudo):
+            raise Unclear(right.at, "a value is compared with a number, a name or text")
         if isinstance(right.value, bytes):
             return self._text_condition(comparison.at, operator, left, right, group)
         if operator in ("startswith", "lacks"):
@@ -199,16 +206,25 @@ class _Binder:
             return moment, Condition(0, operator, right.value, False, group, subject=left.name)
         assert isinstance(left, Operand)
         fetch = address_in(left) if is_string(left) else number_in(left)
-        slot = self._slot(left, fetch)
+        slot = self._slot(left, fetch, left.moment)
         signed = bool(getattr(left.type, "signed", False))
         return left.moment, Condition(slot, operator, right.value, signed, group)
 
-    def _enumerator(self, left: Located, node: Node) -> Constant:
-        """The named constant of the enumeration that ``left`` is of."""
-        right = locate(node, self._scope)
-        if isinstance(left, Operand) and isinstance(right, Constant):
-            return right
-        raise Unclear(right.at, "a value is compared with a number, a name or text")
+    def _relation(
+        self, at: int, operator: Operator, left: Located, right: Operand, group: int
+    ) -> tuple[Moment, Condition]:
+        """The comparison of two values."""
+        if not isinstance(left, Operand):
+            raise Unclear(left.at, "a value is compared with a number, a name or text")
+        if operator == "startswith" or is_string(left) or is_string(right):
+            raise Unclear(at, "text is compared with text between quotation marks")
+        moment = together(at, left, right)
+        slots = [self._slot(operand, number_in(operand), moment) for operand in (left, right)]
+        signed = all(
+            getattr(o.type, "signed", False) or getattr(o.type, "size", 8) < 8
+            for o in (left, right)
+        )
+        return moment, Condition(slots[0], operator, 0, signed, group, other=slots[1])
 
     def _text_condition(
         self, at: int, operator: Operator, left: Located, right: Constant, group: int
@@ -236,9 +252,8 @@ class _Binder:
             raise Unclear(left.at, f"{left.name} is a number")
         return moment, Condition(slot, operator, 0, False, group, subject=subject, text=right.value)
 
-    def _slot(self, operand: Operand, fetch: object) -> int:
-        fetcher = self._after if operand.moment == "return" else self._entry
-        slot = fetcher.slot(fetch)  # type: ignore[arg-type]
+    def _slot(self, operand: Operand, fetch: Fetch, moment: Moment) -> int:
+        slot = self._scope.slot(moment, fetch)
         if slot < 0:
             raise Unclear(operand.at, "too many values for one probe")
         return slot
@@ -287,9 +302,9 @@ def _followed(node: Node) -> int:
     match node:
         case Dereference() | Field():
             return _followed(node.inner) + 1
-        case Cast() | Negative():
+        case Cast():
             return _followed(node.inner)
-        case Sum():
+        case Sum() | Product():
             return max(_followed(node.left), _followed(node.right))
         case TextOf():
             lengths = _followed(node.length) if node.length is not None else 0

@@ -1,11 +1,13 @@
 """Where the parts of an expression lie, in a given function.
 
-Every node becomes an `Operand`: a typed value with a place. What the kernel
-program cannot compute (the sum of two arguments, say) is refused here.
+Every node becomes an `Operand`: a typed value with a place. The sum of two
+values is one that starts from the slots in which they are fetched. What the
+kernel program cannot compute (the product of two arguments, say) is refused.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Literal, TypeAlias
 
 from msgspec import Struct
@@ -17,9 +19,9 @@ from lbtrace.expressions.tree import (
     Dereference,
     Field,
     Name,
-    Negative,
     Node,
     Number,
+    Product,
     Quoted,
     Register,
     Sum,
@@ -84,12 +86,14 @@ class Scope(Struct, frozen=True):
 
     ``arguments`` are its parameters, each with its name, its type and its
     place; further ones are those that the convention would have.
-    ``registers`` are the names that ``reg`` knows.
+    ``registers`` are the names that ``reg`` knows. ``slot`` finds a slot for
+    what is fetched at a moment; -1 where none is left.
     """
 
     arguments: tuple[tuple[str, Type, Place], ...]
     result: tuple[Type, Place]
     registers: tuple[str, ...]
+    slot: Callable[[Moment, Fetch], int]
 
 
 Located: TypeAlias = Operand | Constant | Pseudo
@@ -118,12 +122,9 @@ def locate(node: Node, scope: Scope) -> Located:  # noqa: PLR0911
         case Field():
             return _field(node, _operand(node.inner, scope))
         case Sum():
-            return _sum(node, locate(node.left, scope), locate(node.right, scope))
-        case Negative():
-            inner = locate(node.inner, scope)
-            if isinstance(inner, Constant) and isinstance(inner.value, int):
-                return Constant(node.at, -inner.value)
-            raise Unclear(node.at, "only a number can be negated or subtracted")
+            return _sum(node, scope)
+        case Product():
+            return _product(node, locate(node.left, scope), locate(node.right, scope), scope)
 
 
 def _name(node: Name, scope: Scope) -> Located:
@@ -194,7 +195,7 @@ def _text(node: TextOf, scope: Scope) -> Operand:
                 raise Unclear(counted.at, "a length from 1 to 4000 is expected")
             length = counted.value
         elif isinstance(counted, Operand):
-            _together(node.at, inner, counted)
+            together(node.at, inner, counted)
             length = number_in(counted)
         else:
             raise Unclear(counted.at, "a length is expected here")
@@ -294,26 +295,80 @@ def _part(at: int, whole: Operand, type: Type, offset: int) -> Operand:
     return Operand(at, type, place, whole.moment)
 
 
-def _sum(node: Sum, left: Located, right: Located) -> Located:
+def _sum(node: Sum, scope: Scope) -> Located:
+    left, right = locate(node.left, scope), locate(node.right, scope)
     if isinstance(left, Constant):
         left, right = right, left
-    if not isinstance(right, Constant) or isinstance(left, Pseudo):
-        raise Unclear(node.at, "only a number can be added to a value")
-    number = left.value if isinstance(left, Constant) else 0
-    if isinstance(right.value, bytes) or isinstance(number, bytes):
-        raise Unclear(node.at, "text cannot be added")
-    if isinstance(left, Constant):
-        return Constant(node.at, number + right.value)
+    if isinstance(left, Constant) and isinstance(right, Constant):
+        return Constant(node.at, _number(left) + _number(right))
+    if isinstance(right, Operand) and isinstance(right.type, Pointer):
+        left, right = right, left
+    if not isinstance(left, Operand):
+        raise Unclear(left.at, f"{left.name} can be compared, not added")  # type: ignore[union-attr]
     step = 1
     if isinstance(left.type, Pointer) and left.type.target is not None:
         step = getattr(left.type.target, "size", 1)
-    at = moved(address_in(left), right.value * step)
-    return Operand(node.at, left.type, Place(words=(at,)), left.moment)
+    if isinstance(right, Constant):
+        if isinstance(left.type, Pointer) or getattr(left.type, "size", 0) == WORD:
+            at = moved(address_in(left), _number(right) * step)
+        else:
+            at = replace(_from_slot(left, scope), offset=_number(right))
+        return Operand(node.at, _wide(left.type), Place(words=(at,)), left.moment)
+    if isinstance(right, Pseudo):
+        raise Unclear(right.at, f"{right.name} can be compared, not added")
+    moment = together(node.at, left, right)
+    base = _from_slot(left, scope)
+    if isinstance(right.type, Pointer):
+        raise Unclear(node.at, "two addresses cannot be added", "cast one: (long)arg1")
+    at = replace(base, plus=_slot(right, scope), factor=step)
+    return Operand(node.at, _wide(left.type, right.type), Place(words=(at,)), moment)
 
 
-def _together(at: int, one: Operand, other: Operand) -> None:
+def _product(node: Product, left: Located, right: Located, scope: Scope) -> Located:
+    if isinstance(left, Constant):
+        left, right = right, left
+    if isinstance(left, Constant) and isinstance(right, Constant):
+        return Constant(node.at, _number(left) * _number(right))
+    if not isinstance(left, Operand) or not isinstance(right, Constant):
+        raise Unclear(node.at, "a value can be multiplied by a number only")
+    factor = _number(right)
+    if not -(1 << 31) <= factor < 1 << 31:
+        raise Unclear(right.at, "this is too large to multiply with")
+    at = Fetch(base="constant", plus=_slot(left, scope), factor=factor)
+    return Operand(node.at, _wide(left.type), Place(words=(at,)), left.moment)
+
+
+def _number(constant: Constant) -> int:
+    if isinstance(constant.value, bytes):
+        raise Unclear(constant.at, "text is no number")
+    return constant.value
+
+
+def _slot(operand: Operand, scope: Scope) -> int:
+    """The slot in which the number ``operand`` is fetched."""
+    slot = scope.slot(operand.moment, number_in(operand))
+    if slot < 0:
+        raise Unclear(operand.at, "too many values for one probe")
+    return slot
+
+
+def _from_slot(operand: Operand, scope: Scope) -> Fetch:
+    return Fetch(base="slot", earlier=_slot(operand, scope))
+
+
+def _wide(*types: Type) -> Type:
+    """The type in which numbers are added: as in C, but always of 64 bits."""
+    if isinstance(types[0], Pointer):
+        return types[0]
+    unsigned = any(not getattr(t, "signed", False) and getattr(t, "size", 0) == WORD for t in types)
+    return Integer("unsigned long", WORD, False) if unsigned else LONG
+
+
+def together(at: int, one: Operand, other: Operand) -> Moment:
+    """When both are there."""
     if {one.moment, other.moment} == {"entry", "return"}:
         raise Unclear(at, "an argument and the result are not there at the same time")
+    return other.moment if one.moment == "any" else one.moment
 
 
 def is_string(operand: Operand) -> bool:

@@ -7,7 +7,8 @@
     conjunction = negation {"and" negation}
     negation   = "not" negation | "(" condition ")" | comparison
     comparison = sum [("==" | "!=" | "<" | "<=" | ">" | ">=" | "startswith") sum]
-    sum        = unary {("+" | "-") unary}
+    sum        = product {("+" | "-") product}
+    product    = unary {"*" unary}
     unary      = ("*" | "-") unary | "(" type ")" unary | postfix
     postfix    = primary {"->" NAME | "." NAME | "[" NUMBER "]"}
     primary    = NUMBER [unit] | STRING | CHARACTER | NAME | "(" sum ")"
@@ -35,10 +36,10 @@ from lbtrace.expressions.tree import (
     Junction,
     Name,
     Negation,
-    Negative,
     Node,
     Number,
     Operator,
+    Product,
     Quoted,
     Register,
     Sum,
@@ -204,12 +205,19 @@ class _Parser:
 
     def sum(self) -> Node:
         with self._deeper():
-            node = self._unary()
+            node = self._product()
             while self._token.kind == "sign" and self._token.text in "+-":
                 sign = self._take()
-                right = self._unary()
-                node = Sum(sign.at, node, right if sign.text == "+" else Negative(sign.at, right))
+                right = self._product()
+                node = Sum(sign.at, node, right if sign.text == "+" else _negative(sign.at, right))
             return node
+
+    def _product(self) -> Node:
+        node = self._unary()
+        while self._token.kind == "sign" and self._token.text == "*":
+            sign = self._take()
+            node = Product(sign.at, node, self._unary())
+        return node
 
     def _unary(self) -> Node:
         with self._deeper():
@@ -217,7 +225,7 @@ class _Parser:
             if self._accept("*"):
                 return Dereference(token.at, self._unary())
             if self._accept("-"):
-                return Negative(token.at, self._unary())
+                return _negative(token.at, self._unary())
             if token.text == "(" and self._tokens[self._next + 1].text in _TYPE_WORDS:
                 self._take()
                 type = self._type()
@@ -365,6 +373,10 @@ class _Parser:
             yield
         finally:
             self._depth -= 1
+
+
+def _negative(at: int, node: Node) -> Node:
+    return Product(at, node, Number(at, -1))
 
 
 def _integer(words: list[str]) -> Type | None:

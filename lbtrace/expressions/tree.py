@@ -78,15 +78,16 @@ class Sum(Struct, frozen=True):
     right: Node
 
 
-class Negative(Struct, frozen=True):
-    """A value with its sign changed."""
+class Product(Struct, frozen=True):
+    """Two values multiplied."""
 
     at: int
-    inner: Node
+    left: Node
+    right: Node
 
 
 Node: TypeAlias = (
-    Number | Quoted | Name | Register | TextOf | Cast | Dereference | Field | Sum | Negative
+    Number | Quoted | Name | Register | TextOf | Cast | Dereference | Field | Sum | Product
 )
 
 Operator: TypeAlias = Literal["==", "!=", "<", "<=", ">", ">=", "startswith", "lacks"]

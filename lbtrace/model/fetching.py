@@ -14,7 +14,9 @@ class Fetch(Struct, frozen=True):
 
     The value starts as the content of ``register`` (``base="register"``),
     the address of a slot relative to the stack pointer at function entry
-    (``base="stack"``) or zero (``base="constant"``). ``offset`` is added.
+    (``base="stack"``), the value of the earlier fetch ``earlier``
+    (``base="slot"``) or zero (``base="constant"``). ``offset`` is added, and
+    ``factor`` times the value of the earlier fetch ``plus``, if that is not -1.
     Then, for each member of ``derefs``, the eight bytes at that address are
     loaded and the member is added. Last, ``read`` says what the result is:
     the ``value`` itself, an ``integer`` of ``size`` bytes in memory there, a
@@ -26,7 +28,7 @@ class Fetch(Struct, frozen=True):
     sign where ``signed``.
     """
 
-    base: Literal["register", "stack", "constant"] = "register"
+    base: Literal["register", "stack", "slot", "constant"] = "register"
     register: str = ""
     offset: int = 0
     derefs: tuple[int, ...] = ()
@@ -39,6 +41,9 @@ class Fetch(Struct, frozen=True):
     bit_size: int = 0
     scale: int = 1
     optional: bool = False
+    earlier: int = -1
+    plus: int = -1
+    factor: int = 1
 
 
 class Condition(Struct, frozen=True):
@@ -46,7 +51,8 @@ class Condition(Struct, frozen=True):
 
     ``subject`` is compared with ``operand``: the fetched ``value`` in
     ``slot``, a number the kernel knows of every event, or, of a return, the
-    ``duration`` of the call in ns. A string in ``slot``, or ``comm``, is
+    ``duration`` of the call in ns; if ``other`` is not -1, with the value in that
+    slot instead of ``operand``. A string in ``slot``, or ``comm``, is
     compared with ``text``, for which there are ``startswith`` and its
     contrary ``lacks``. What cannot be read fulfils no comparison. Conditions
     of the same ``group`` are alternatives; every group needs one that holds.
@@ -59,6 +65,7 @@ class Condition(Struct, frozen=True):
     group: int = 0
     subject: Literal["value", "pid", "tid", "duration", "text", "comm"] = "value"
     text: bytes = b""
+    other: int = -1
 
 
 class Value(Struct, frozen=True):

@@ -49,6 +49,28 @@ def test_arguments_chosen(lbtrace: Run, programs: Path) -> None:
     assert seen[4]["args"][0]["unreadable"] == "fault"
 
 
+@pytest.mark.parametrize(
+    ("expression", "of"),
+    [
+        ("length + length", lambda text, n: 2 * n),
+        ("length * 3 - 1", lambda text, n: 3 * n - 1),
+        ("-length", lambda text, n: -n),
+        ("(int)length - 1", lambda text, n: n - 1),
+        ("str(text + 1)", lambda text, n: (text or "")[1:] if text else None),
+        (
+            "*(text + length - 1)",
+            lambda text, n: text[n - 1] if text and 0 < n <= len(text) else None,
+        ),
+    ],
+)
+def test_sums(lbtrace: Run, programs: Path, expression: str, of: Callable[..., Any]) -> None:
+    seen = traced(lbtrace, programs, "take_string", f"--arg={expression}", "--strings", "63")
+    for record, text, n in zip(seen, TEXTS, LENGTHS, strict=True):
+        expected = of(text, n)
+        if expected is not None:
+            assert record["args"][0]["value"] == expected
+
+
 def test_pointers_followed(lbtrace: Run, programs: Path) -> None:
     seen = traced(
         *(lbtrace, programs, "take_node", "--depth", "1", "--arg", "node", "--arg", "which"),
@@ -69,6 +91,9 @@ def test_pointers_followed(lbtrace: Run, programs: Path) -> None:
         ("arg1 == 4", lambda text, n: n == 4),
         ("length < 0 or length > 4", lambda text, n: n < 0 or n > 4),
         ("not (length < 0 or length > 4)", lambda text, n: 0 <= n <= 4),
+        ("length + length == 8", lambda text, n: n == 4),
+        ("length * 2 < length", lambda text, n: n < 0),
+        ("retval + 5 == 0", lambda text, n: n == -5),
         ('text == "octi"', lambda text, n: text == "octi"),
         ('text != "n"', lambda text, n: text is not None and text != "n"),
         ('text startswith "fest"', lambda text, n: (text or "").startswith("fest")),

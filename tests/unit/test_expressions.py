@@ -120,6 +120,31 @@ def test_what_an_expression_fetches(expression, fetch):
     assert fetched(expression) == fetch
 
 
+def test_sums_start_from_slots():
+    made = bound("n + size * 2", "*(int *)(arg0 + 1)", "text + n - 1", "n + n")
+    assert made.fetches == (
+        Fetch(register="r9"),
+        Fetch(register="si", signed=True, bit_size=32),
+        Fetch(base="constant", plus=0, factor=2),
+        Fetch(base="slot", earlier=1, plus=2),
+        Fetch(register="di", offset=48, read="integer", size=4, signed=True),
+        Fetch(register="dx"),
+        Fetch(base="slot", earlier=5, plus=1, offset=-1, read="string", limit=64),
+        Fetch(base="slot", earlier=1, plus=1),
+    )
+    assert [value.slot for value in made.parameters] == [3, 4, 6, 7]
+    assert made.parameters[0].type == Integer("unsigned long", 8, False)
+    assert made.parameters[3].type == LONG
+
+
+def test_two_values_are_compared():
+    made = bound(where="n < size and retval != 0 and node->key > n")
+    assert [(c.slot, c.operator, c.other, c.signed) for c in made.conditions] == [
+        (0, "<", 1, False),
+        (2, ">", 0, True),
+    ]
+
+
 def test_results_are_fetched_at_the_return():
     made = bound("n", "retval")
     assert [v.name for v in made.parameters] == ["n"]
@@ -197,7 +222,11 @@ def test_results_and_durations_are_compared_at_the_return():
         ("node->kay", 6, "no member kay"),
         ("n.x", 2, "no members"),
         ("*n", 0, "no pointer"),
-        ("n + node", 2, "only a number can be added"),
+        ("node + node", 5, "two addresses"),
+        ("n + retval", 2, "not there at the same time"),
+        ("n * n", 2, "by a number only"),
+        ("n + pid", 4, "not added"),
+        ('n + "x"', 4, "text is no number"),
         ("ratio", None, ""),
         ('reg("zz")', 4, "no register zz"),
         ("(unsigned float)n", 1, "is no type"),
@@ -226,7 +255,9 @@ def test_errors_point_at_the_character(expression, at, part):
         'text > 5 and text < "x"',
         "comm == 5",
         'n == "x"',
-        "n == n",
+        "n == retval",
+        "text == text",
+        "pid == tid",
         "ratio > 1",
         'text == "' + "x" * 70 + '"',
         " and ".join(f"(n == {i} or n == {i + 1})" for i in range(20)),
