@@ -1,8 +1,8 @@
-"""The Trace Event Format of Chrome, which Perfetto's UI opens as well.
+"""The Trace Event Format of Chrome, which Perfetto's UI and speedscope open as well.
 
 "Trace Event Format", JSON object format: duration events (``B``, ``E``) in
-the order they occurred, so that results join the arguments of their call in
-both viewers; metadata events name processes and threads; a loss is an
+the order they occurred, so that results join the arguments of their call;
+ends are named as well, for speedscope matches them by name; metadata events name processes and threads; a loss is an
 instant event of its thread. Times are µs of CLOCK_MONOTONIC, with decimals.
 
 A call that was left without returning ends where its thread is next seen. A
@@ -35,7 +35,7 @@ class Chrome(Sink):
     def __init__(self, stream: Any, plan: Plan, *, color: bool = False) -> None:
         super().__init__(stream, plan, color=color)
         self._held: list[str] = []
-        self._unended: dict[tuple[int, int], list[str]] = {}
+        self._unended: dict[tuple[int, int], list[tuple[str, str]]] = {}
         self._seen: dict[int, bool] = {}
         self._quoted = _Quoted()
         self._separator = '{"traceEvents":[\n'
@@ -66,14 +66,15 @@ class Chrome(Sink):
         tid = call.goroutine or call.tid
         if call.duration is None:
             # Its place in time is not known before the thread is seen again.
-            self._unended.setdefault((call.pid, tid), []).append(call.end)
+            self._unended.setdefault((call.pid, tid), []).append((call.name, call.end))
             return
         end = call.start + call.duration
         if self._unended:
             self._end_left(call.pid, tid, end)
         result = "" if call.result is None else f',"args":{{"result":{_value(call.result)}}}'
         self._held.append(
-            f'{{"ph":"E","ts":{end // 1000}.{end % 1000:03d},"pid":{call.pid},"tid":{tid}{result}}}'
+            f'{{"ph":"E","name":{self._quoted[call.name]},"ts":{end // 1000}.{end % 1000:03d}'
+            f',"pid":{call.pid},"tid":{tid}{result}}}'
         )
 
     def loss(self, loss: Loss) -> None:
@@ -109,9 +110,10 @@ class Chrome(Sink):
         )
 
     def _end_left(self, pid: int, tid: int, time: int) -> None:
-        for end in self._unended.pop((pid, tid), ()):
+        for name, end in self._unended.pop((pid, tid), ()):
             self._held.append(
-                f'{{"ph":"E","ts":{_micro(time)},"pid":{pid},"tid":{tid},"args":{{"end":"{end}"}}}}'
+                f'{{"ph":"E","name":{self._quoted[name]},"ts":{_micro(time)},"pid":{pid}'
+                f',"tid":{tid},"args":{{"end":"{end}"}}}}'
             )
 
 

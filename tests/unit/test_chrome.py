@@ -24,6 +24,7 @@ def slices(output):
             stack.append(event)
         else:
             begun = stack.pop()
+            assert event["name"] == begun["name"], "speedscope pairs them by name"
             args = {**begun["args"], **event.get("args", {})}
             done.append((begun["name"], begun["tid"], begun["ts"], event["ts"], args))
     unfinished = [e["name"] for stack in stacks.values() for e in stack]
