@@ -2,8 +2,9 @@
 
 "Trace Event Format", JSON object format: duration events (``B``, ``E``) in
 the order they occurred, so that results join the arguments of their call;
-ends are named as well, for speedscope matches them by name; metadata events name processes and threads; a loss is an
-instant event of its thread. Times are µs of CLOCK_MONOTONIC, with decimals.
+ends are named as well, for speedscope matches them by name; metadata events
+name processes and threads; a loss is an instant event of its thread. Times are
+µs of CLOCK_MONOTONIC, with decimals.
 
 A call that was left without returning ends where its thread is next seen. A
 call of which no end was seen has no ``E``: the viewers draw it to the end of
