@@ -169,11 +169,21 @@ full:
 
 const struct lbt_open_call no_call = {};
 
+static __always_inline struct lbt_call_key key_of(const struct place *at,
+						  const struct lbt_spec *spec)
+{
+	return (struct lbt_call_key){
+		.frame = at->frame,
+		.thread = at->goroutine ? at->goroutine : at->tid,
+		.probe = spec->hooked ? at->probe + 1 : 0,
+	};
+}
+
 /* Remembers a call whose return is filtered, and its values if it was not sent. */
 static __noinline void remember(const struct place *at, const struct lbt_spec *spec,
 				     const __u64 *values, __u32 faults)
 {
-	struct lbt_call_key key = { at->frame, at->goroutine ? at->goroutine : at->tid };
+	struct lbt_call_key key = key_of(at, spec);
 	struct lbt_open_call *call;
 
 	/* filled in place: the stack has no room for it */
@@ -197,7 +207,7 @@ static __noinline void remember(const struct place *at, const struct lbt_spec *s
 static __always_inline bool generic(struct pt_regs *ctx, const struct place *at,
 				    const struct lbt_spec *spec)
 {
-	struct lbt_call_key key = { at->frame, at->goroutine ? at->goroutine : at->tid };
+	struct lbt_call_key key = key_of(at, spec);
 	const __u32 many = MANY;
 	__u64 values[LBT_SLOTS];
 	struct lbt_open_call *call = NULL;

@@ -19,6 +19,7 @@
 #define LBT_TEXT_WORDS 8 /* of a text, zeros behind it */
 #define LBT_TEXT_LIMIT 62
 #define LBT_COMM 16	 /* TASK_COMM_LEN, include/linux/sched.h */
+#define LBT_RANGES 4	 /* of addresses to which a jump may lead and stay */
 
 enum lbt_kind {
 	LBT_ENTRY = 1,
@@ -180,6 +181,29 @@ struct lbt_text {
 	__u64 masks[LBT_TEXT_WORDS]; /* what of them counts */
 };
 
+#define LBT_NO_REGISTER 255
+
+/* Beside the processor's flags, bits that it does not use: */
+#define LBT_FLAG_LESS 0x1000000	   /* sign and overflow differ */
+#define LBT_FLAG_NO_CARRY 0x2000000 /* on arm64 */
+
+/*
+ * Where a jump under a probe leads, if that is computed: to base + index << shift +
+ * offset, or to what memory there holds. It stays in the function where its distance
+ * from the instruction is in one of the ranges.
+ */
+struct lbt_jump {
+	__u8 computed;
+	__u8 base;	  /* registers, as in struct lbt_fetch */
+	__u8 index;
+	__u8 shift;
+	__u8 loads;
+	__u8 pad[3];
+	__s32 low[LBT_RANGES];
+	__s32 high[LBT_RANGES]; /* not in the range */
+	__s64 offset;
+};
+
 /*
  * What to send from a probe. Probes alike share a spec. With plain set the
  * values are the first six argument registers (entry) or the two result
@@ -197,17 +221,24 @@ struct lbt_spec {
 	__u8 filtered;	  /* returns are sent only of calls whose entry passed */
 	__u8 deferred;	  /* and the entry only then */
 	__u8 foreign;	  /* C in a Go program: belongs to a thread */
+	__u8 hooked;	  /* of a uretprobe */
 	__u8 text_slot[LBT_CHUNKS]; /* which text is in which chunk; behind the last: 0xff */
-	__u32 unless;	  /* processor flags with which a hit does not count */
+	__u32 unless;	  /* processor flags with any of which a hit does not count, */
+	__u32 only;	  /* and with any of which it does; 0: in any case */
+	struct lbt_jump jump;
 	struct lbt_fetch fetch[LBT_FETCHES];
 	struct lbt_condition condition[LBT_CONDITIONS];
 	struct lbt_text text[LBT_TEXTS];
 };
 
-/* A call that has been entered: by frame and thread or goroutine. */
+/*
+ * A call that has been entered: by frame and thread or goroutine. Of uretprobes the
+ * probe counts too, as several calls of one frame return, one behind the other.
+ */
 struct lbt_call_key {
 	__u64 frame;
 	__u64 thread;
+	__u64 probe;	  /* 1 more than its number, 0 where the exits are probed */
 };
 
 struct lbt_open_call {
@@ -247,6 +278,7 @@ struct lbt_config {
 	__u32 related;	     /* some fetch or condition refers to another slot */
 	__u32 filtered;	     /* some spec has conditions */
 	__u32 deferred;	     /* some of them are of returns */
+	__u32 jumps;	     /* some jump is computed */
 	__u32 never;	     /* 0 */
 	__u32 may_fault;     /* programs are sleepable: reading may wait for a page (6.1) */
 	__u32 typed_task;    /* bpf_get_current_task_btf works (5.11) */

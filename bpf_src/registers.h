@@ -19,7 +19,10 @@
 #define RESULT0(r) ((r)->ax)
 #define RESULT1(r) ((r)->dx)
 #define STACK_POINTER(r) ((r)->sp)
-#define FLAGS(r) ((r)->flags)
+#define INSTRUCTION_POINTER(r) ((r)->ip)
+
+/* sign is bit 7, overflow bit 11: arch/x86/include/uapi/asm/processor-flags.h */
+#define FLAGS(r) ((r)->flags | (((r)->flags >> 7 ^ (r)->flags >> 11) & 1 ? LBT_FLAG_LESS : 0))
 #define GO_REGISTER(r) ((r)->r14)
 
 static __always_inline __u64 thread_pointer(void)
@@ -40,7 +43,13 @@ static __always_inline __u64 thread_pointer(void)
 #define RESULT0(r) ((r)->user_regs.regs[0])
 #define RESULT1(r) ((r)->user_regs.regs[1])
 #define STACK_POINTER(r) ((r)->user_regs.sp)
-#define FLAGS(r) ((r)->user_regs.pstate)
+#define INSTRUCTION_POINTER(r) ((r)->user_regs.pc)
+
+/* N, Z, C, V are bits 31 to 28: arch/arm64/include/uapi/asm/ptrace.h */
+#define FLAGS(r)                                                                                   \
+	((((r)->user_regs.pstate >> 28) & 15) << 28 |                                              \
+	 (((r)->user_regs.pstate >> 31 ^ (r)->user_regs.pstate >> 28) & 1 ? LBT_FLAG_LESS : 0) |   \
+	 ((r)->user_regs.pstate >> 29 & 1 ? 0 : LBT_FLAG_NO_CARRY))
 #define GO_REGISTER(r) ((r)->user_regs.regs[28])
 
 static __always_inline __u64 thread_pointer(void)

@@ -12,6 +12,7 @@
 #include "lbtrace.h"
 #include "registers.h"
 #include "generic.h"
+#include "jump.h"
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";
 
@@ -76,7 +77,7 @@ static __always_inline bool hit(struct pt_regs *ctx, __u16 kind, bool popped)
 	spec = bpf_map_lookup_elem(&specs, &at.spec);
 	if (!spec)
 		return false;
-	if (spec->unless & FLAGS(ctx))
+	if (!counts(ctx, spec))
 		return false;
 	at.frame += popped ? -LBT_RETURN_SLOT : spec->sp_delta;
 	at.stack = at.frame;

@@ -7,7 +7,8 @@ byte nothing reached, as a linear disassembler would; bytes that make no
 sense there, or run into the midst of known instructions, are data.
 
 The distance of the stack pointer from its value at entry is tracked, since a
-tail call happens where it is zero again.
+tail call happens where it is zero again. Where it cannot be told whether a jump
+leaves the function, the probe on it finds out (`lbtrace.arch.amd64_jumps`).
 """
 
 from __future__ import annotations
@@ -16,12 +17,14 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import iced_x86
-from iced_x86 import Decoder, FlowControl, Instruction, Mnemonic, OpKind, Register
+from iced_x86 import Decoder, FlowControl, Instruction, Mnemonic, OpKind
 
 from lbtrace.arch import Code, Exit, ExitKind, Exits
+from lbtrace.arch.amd64_jumps import conditions, is_switch, target
 from lbtrace.arch.amd64_sites import is_emulated_branch, is_refused
 from lbtrace.arch.amd64_stack import ENTRY, UNKNOWN, Stack
 from lbtrace.model import Site
+from lbtrace.model.jumps import INSIDE
 
 PARTS = 64
 """Parts of one function that are followed, at most."""
@@ -35,7 +38,6 @@ _GOES_ON = frozenset(
 _BRANCHES_OFF = frozenset({FlowControl.CONDITIONAL_BRANCH, FlowControl.XBEGIN_XABORT_XEND})
 _JUMPS = _BRANCHES_OFF | {FlowControl.UNCONDITIONAL_BRANCH}
 _TRANSACTIONS = frozenset({Mnemonic.XABORT, Mnemonic.XEND})
-_PADDING = frozenset({Mnemonic.NOP, Mnemonic.INT3})
 _HISTORY = 8
 
 
@@ -44,6 +46,16 @@ class _Way(NamedTuple):
 
     address: int
     stack: Stack
+
+
+class _Out(NamedTuple):
+    """An instruction by which the function is left; the stack pointer is ``sinks`` bytes
+    below its value at entry there. A ``computed`` jump may also stay."""
+
+    instruction: Instruction
+    kind: ExitKind
+    sinks: int = 0
+    computed: bool = False
 
 
 class Amd64ExitFinder:
@@ -63,43 +75,60 @@ class Amd64ExitFinder:
                 body.follow(_Way(pad, UNKNOWN))
         direct = len(body.found)
         body.enter_gaps()
-        for jump in body.doubtful:
-            if body.unreached:
-                body.hidden.append(f"the jump at {jump.ip:#x} may leave the function or not")
-            else:  # nothing is left in the function that it could lead to
-                body.found.append((jump, "tail"))
         found: list[Exit] = []
-        for number, (instruction, kind) in enumerate(body.found):
-            raw, offset = body.raw(instruction)
-            if is_refused(raw):
-                body.hidden.append(f"the kernel refuses a probe at {instruction.ip:#x}")
-                continue
-            reason = "" if number < direct or kind == "tail" else LINEAR
-            shown, cheap = self._formatter.format(instruction), is_emulated_branch(raw)
-            found.append(Exit(kind, Site(instruction.ip, offset, 0, shown, cheap, reason)))
+        for number, out in enumerate(body.found):
+            site = self._site(body, out, LINEAR if number >= direct else "")
+            if isinstance(site, str):
+                body.hidden.append(site)
+            else:
+                found.append(Exit(out.kind, site))
         found.sort(key=lambda exit: exit.site.address)
         return Exits(tuple(found), tuple(dict.fromkeys(body.hidden)))
+
+    def _site(self, body: _Body, out: _Out, reason: str) -> Site | str:
+        """The place of a probe, or why there can be none."""
+        instruction = out.instruction
+        raw, offset = body.raw(instruction)
+        if is_refused(raw):
+            return f"the kernel refuses a probe at {instruction.ip:#x}"
+        jump = None
+        if out.computed:
+            inside = body.inside(instruction.ip)
+            jump = target(instruction, inside) if len(inside) <= INSIDE else None
+            if jump is None:
+                return f"the jump at {instruction.ip:#x} may leave the function or not"
+            reason = "counts where it leaves the function"
+        unless, only = conditions(instruction)
+        if unless or only:
+            reason = "counts where it jumps"
+        return Site(
+            instruction.ip,
+            offset,
+            out.sinks,
+            self._formatter.format(instruction),
+            is_emulated_branch(raw),
+            "" if out.kind == "tail" and reason == LINEAR else reason,
+            unless,
+            only,
+            jump,
+        )
 
 
 class _Body:
     """The code of a function as far as it is known.
 
-    ``found`` are the exits, ``doubtful`` the indirect jumps that may be
-    exits, ``hidden`` tells ways out that no probe can watch. ``unreached``
-    says that there is code that no direct jump leads to.
+    ``found`` are the exits, ``hidden`` tells ways out that no probe can watch.
     """
 
     def __init__(self, parts: Sequence[Code], more: Callable[[int], Code | None]) -> None:
-        self.found: list[tuple[Instruction, ExitKind]] = []
-        self.doubtful: list[Instruction] = []
+        self.found: list[_Out] = []
         self.hidden: list[str] = []
-        self.unreached = False
         self._more = more
         self._whole = list(parts)
         self._parts: list[Code] = []
         self._decoders: list[Decoder] = []
         self._seen: dict[int, int] = {}
-        self._current: Code | None = None
+        self._switched: set[Stack] = set()
         for part in parts:
             self._add(part)
 
@@ -117,6 +146,13 @@ class _Body:
             if part is not None:
                 self._add(part)
         return self.part(address) is not None
+
+    def inside(self, jump: int) -> tuple[tuple[int, int], ...]:
+        """Where the function's code lies, as distances from ``jump``, without its first
+        byte: whoever jumps there begins it anew."""
+        starts = [part.address + (part is self._parts[0]) for part in self._parts]
+        ends = [part.address + len(part.code) for part in self._parts]
+        return tuple((a - jump, b - jump) for a, b in zip(starts, ends, strict=True))
 
     def raw(self, instruction: Instruction) -> tuple[bytes, int]:
         """The bytes of an instruction, and their position in the file."""
@@ -143,11 +179,16 @@ class _Body:
                 if address in self._seen:
                     address = self._seen[address]
                     continue
-                known = len(self.found), len(self.doubtful), len(self.hidden)
-                if self._is_code(part, address) and self.follow(_Way(address, UNKNOWN)):
+                known = len(self.found), len(self.hidden)
+                if self._is_code(part, address) and self.follow(_Way(address, self._unreached())):
                     continue
-                del self.found[known[0] :], self.doubtful[known[1] :], self.hidden[known[2] :]
+                del self.found[known[0] :], self.hidden[known[1] :]
                 address = self._next_known(address, end)
+
+    def _unreached(self) -> Stack:
+        """The stack where code begins that only a jump through a table leads to: as it
+        was at the jump."""
+        return next(iter(self._switched)) if len(self._switched) == 1 else UNKNOWN
 
     def _is_code(self, part: Code, address: int) -> bool:
         """Whether straight decoding from ``address`` meets only whole instructions
@@ -159,7 +200,6 @@ class _Body:
             inside = range(ip + 1, ip + instruction.len)
             if instruction.is_invalid or not self._seen.keys().isdisjoint(inside):
                 return False
-            self.unreached |= instruction.mnemonic not in _PADDING
             if instruction.flow_control not in _GOES_ON:
                 break
         return True
@@ -209,7 +249,7 @@ class _Body:
         flow = instruction.flow_control
         if flow == FlowControl.RETURN:
             if instruction.mnemonic == Mnemonic.RET:
-                self.found.append((instruction, "return"))
+                self.found.append(_Out(instruction, "return"))
             else:
                 self.hidden.append(f"the return at {instruction.ip:#x} is no near return")
         elif flow == FlowControl.INDIRECT_BRANCH:
@@ -223,46 +263,28 @@ class _Body:
             return
         target = instruction.near_branch_target
         if target == self._whole[0].address:  # the probe at entry fires again
-            self._leave(instruction, target)
+            self._leave(instruction, stack)
             return
         # With nothing on the stack it is a tail call, whatever lies there.
         always = instruction.flow_control == FlowControl.UNCONDITIONAL_BRANCH
         if self.part(target) or (not (always and stack.pointer == 0) and self.knows(target)):
             ways.append(_Way(target, stack))
         else:
-            self._leave(instruction, target)
+            self._leave(instruction, stack)
 
-    def _leave(self, instruction: Instruction, target: int) -> None:
-        if instruction.flow_control == FlowControl.UNCONDITIONAL_BRANCH:
-            self.found.append((instruction, "tail"))
-        else:  # a probe there would fire whether it jumps or not
-            self.hidden.append(
-                f"the conditional jump at {instruction.ip:#x} leaves for {target:#x}"
-            )
+    def _leave(self, instruction: Instruction, stack: Stack) -> None:
+        always = instruction.flow_control == FlowControl.UNCONDITIONAL_BRANCH
+        if always or instruction.is_jcc_short_or_near:
+            self.found.append(_Out(instruction, "tail", stack.pointer or 0))
+        else:
+            self.hidden.append(f"no flag says whether the jump at {instruction.ip:#x} is taken")
 
     def _indirect(
         self, instruction: Instruction, stack: Stack, history: Sequence[Instruction]
     ) -> None:
-        if stack.pointer or _is_switch(instruction, history):
+        if stack.pointer or is_switch(instruction, history):
+            self._switched.add(stack)
             return
-        if stack.pointer is None:
-            self.hidden.append(f"the jump at {instruction.ip:#x} may leave the function")
-        else:
-            self.doubtful.append(instruction)
-
-
-def _is_switch(jump: Instruction, history: Sequence[Instruction]) -> bool:
-    """Whether an indirect jump is that of a ``switch``.
-
-    ``notrack`` is only for those (gcc's -fcf-protection); else the target is
-    the sum of a table's address and its entry.
-    """
-    if jump.segment_prefix == Register.DS:
-        return True
-    for instruction in reversed(history):
-        if (
-            instruction.op0_kind == OpKind.REGISTER
-            and instruction.op0_register == jump.op0_register
-        ):
-            return bool(instruction.mnemonic == Mnemonic.ADD)
-    return False
+        # Through memory at an address of its own: through a pointer to a function.
+        computed = not instruction.is_ip_rel_memory_operand
+        self.found.append(_Out(instruction, "tail", computed=computed))

@@ -55,7 +55,7 @@ _JUMPS = frozenset(
 _WRITES = frozenset(
     {OpAccess.WRITE, OpAccess.COND_WRITE, OpAccess.READ_WRITE, OpAccess.READ_COND_WRITE}
 )
-_REGISTERS = {
+REGISTERS = {
     getattr(Register, "R" + name.upper()): name
     for name in ("ax", "bx", "cx", "dx", "si", "di", "bp", "sp")
 } | {getattr(Register, f"R{n}"): f"r{n}" for n in range(8, 16)}
@@ -139,7 +139,7 @@ class Amd64Planner:
         for used in info.used_registers():
             if used.access not in _WRITES:
                 continue
-            name = _REGISTERS.get(iced_x86.RegisterExt.full_register(used.register), "")
+            name = REGISTERS.get(iced_x86.RegisterExt.full_register(used.register), "")
             if name == "sp":
                 if instruction.mnemonic != Mnemonic.SUB or instruction.op1_kind == OpKind.REGISTER:
                     return None

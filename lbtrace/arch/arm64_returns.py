@@ -6,24 +6,35 @@ Kernels refuse probes on ``retaa`` and ``retab``, which check the address first.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Literal
+
+from msgspec.structs import replace
 
 from lbtrace.arch import Code, Exit, Exits
 from lbtrace.arch.arm64_words import (
-    begins_frame,
-    ends_frame,
+    condition,
     is_add,
     is_authenticated_ret,
     is_b,
     is_br,
-    is_indexed_load,
     is_plain_br,
     is_ret,
     is_simulated,
     jump,
     words,
 )
-from lbtrace.model import Site
+from lbtrace.model import Jump, Site
+from lbtrace.model.jumps import INSIDE, LESS, NO_CARRY
+
+_SIGN, _ZERO, _CARRY, _OVERFLOW = 1 << 31, 1 << 30, 1 << 29, 1 << 28
+"""Bits of PSTATE: arch/arm64/include/uapi/asm/ptrace.h."""
+
+CONDITIONS = (
+    *((0, _ZERO), (_ZERO, 0), (0, _CARRY), (_CARRY, 0), (0, _SIGN), (_SIGN, 0)),
+    *((0, _OVERFLOW), (_OVERFLOW, 0), (_ZERO, _CARRY), (0, NO_CARRY | _ZERO)),
+    *((LESS, 0), (0, LESS), (LESS | _ZERO, 0), (0, LESS | _ZERO), (0, 0), (0, 0)),
+)
+"""By a condition's code (C1.2.4): with which flags it does not hold, and with which it
+does, as in `Site`."""
 
 
 class Arm64ExitFinder:
@@ -39,6 +50,8 @@ class Arm64ExitFinder:
         for part in body.parts:  # grows meanwhile
             for address, word in words(part):
                 body.look_at(part, address, word)
+        body.judge_computed()
+        body.found.sort(key=lambda exit: exit.site.address)
         return Exits(tuple(body.found), tuple(body.hidden))
 
 
@@ -49,6 +62,7 @@ class _Body:
         self.parts = list(parts)
         self.found: list[Exit] = []
         self.hidden: list[str] = []
+        self._computed: list[tuple[Site, int]] = []
         self._start = parts[0].address
         self._more = more
 
@@ -71,11 +85,8 @@ class _Body:
         elif is_authenticated_ret(word):
             self.hidden.append(f"the kernel refuses a probe at {address:#x}")
         elif is_br(word):
-            kind = _indirect(part, address, word)
-            if kind == "tail":
-                self.found.append(Exit("tail", site))
-            elif kind == "unknown":
-                self.hidden.append(f"the jump at {address:#x} may leave the function")
+            if not _is_switch(part, address, word):
+                self._computed.append((site, word))
         elif distance is not None:
             target = address + distance
             # At the function's own start the probe fires again.
@@ -83,29 +94,38 @@ class _Body:
                 return
             if is_b(word):
                 self.found.append(Exit("tail", site))
-            else:  # a probe there would fire whether it jumps or not
-                self.hidden.append(f"the conditional jump at {address:#x} leaves for {target:#x}")
+            elif (code := condition(word)) is not None:
+                unless, only = CONDITIONS[code]
+                why = "counts where it jumps"
+                self.found.append(Exit("tail", replace(site, reason=why, unless=unless, only=only)))
+            else:
+                self.hidden.append(f"no flag says whether the jump at {address:#x} is taken")
+
+    def judge_computed(self) -> None:
+        """Take in the jumps whose targets are computed, when all parts are known."""
+        for site, word in self._computed:
+            # Whoever jumps to the first instruction begins the function anew.
+            inside = tuple(
+                (p.address + 4 * (p.address == self._start) - site.address,
+                 p.address + len(p.code) - site.address)
+                for p in self.parts
+            )  # fmt: skip
+            if is_plain_br(word) and len(inside) <= INSIDE:
+                jump = Jump(f"x{word >> 5 & 31}", inside=inside)
+                why = "counts where it leaves the function"
+                self.found.append(Exit("tail", replace(site, reason=why, jump=jump)))
+            else:
+                self.hidden.append(f"the jump at {site.address:#x} may leave the function")
 
 
-def _indirect(part: Code, address: int, word: int) -> Literal["switch", "tail", "unknown"]:
-    """What a jump through a register is, judged by the straight line that leads to it.
-
-    Behind the end of the frame it is a tail call, as it is where the function
-    has none. The target of a ``switch`` is the sum of an address and an entry
-    of a table.
-    """
+def _is_switch(part: Code, address: int, word: int) -> bool:
+    """Whether a jump through a register is that of a ``switch``: its target is the sum of
+    an address and an entry of a table."""
     line: list[int] = []
     for at, before in words(part):
         if at >= address:
             break
         line = [] if jump(before) is not None or is_ret(before) else [*line, before]
     register = word >> 5 & 31
-    for before in reversed(line):
-        if ends_frame(before):
-            return "tail"
-        if before & 31 == register and is_add(before):
-            return "switch"
-        if before & 31 == register and is_indexed_load(before):
-            return "unknown"
-    framed = any(begins_frame(before) for _, before in words(part))
-    return "unknown" if framed or not is_plain_br(word) else "tail"
+    writes = (before for before in reversed(line) if before & 31 == register)
+    return is_add(next(writes, 0))

@@ -47,6 +47,11 @@ def is_b(word: int) -> bool:
     return word & 0xFC000000 == 0x14000000
 
 
+def condition(word: int) -> int | None:
+    """The code of the condition with which ``b.cond`` jumps; None for another instruction."""
+    return word & 15 if word & 0xFF000010 == 0x54000000 else None
+
+
 def is_ret(word: int) -> bool:
     """Whether it is ``ret``, through any register."""
     return word & 0xFFFFFC1F == 0xD65F0000
@@ -70,23 +75,6 @@ def is_plain_br(word: int) -> bool:
 def is_add(word: int) -> bool:
     """Whether it adds two registers (C4.1.69: shifted or extended)."""
     return word & 0xFF000000 == 0x8B000000
-
-
-def is_indexed_load(word: int) -> bool:
-    """Whether it loads from an address that a register is added to, or that it moves."""
-    return word & 0xFFE00C00 in (0xF8600800, 0xF8400400, 0xF8400C00)
-
-
-def begins_frame(word: int) -> bool:
-    """Whether it makes room on the stack: ``sub sp, sp, …``, ``stp`` or ``str`` before it."""
-    pushes = word & 0x3BC003E0 == 0x298003E0 or word & 0x3FE00FE0 == 0x38000FE0
-    return word & 0xFF8003FF == 0xD10003FF or word & 0xFFE003FF == 0xCB2003FF or pushes
-
-
-def ends_frame(word: int) -> bool:
-    """Whether it gives up room on the stack: ``add sp, sp, …``, ``ldp`` or ``ldr`` behind it."""
-    pops = word & 0x3BC003E0 == 0x28C003E0 or word & 0x3FE00FE0 == 0x384007E0
-    return word & 0xFF8003FF == 0x910003FF or word & 0xFFE003FF == 0x8B2003FF or pops
 
 
 def is_simulated(word: int) -> bool:

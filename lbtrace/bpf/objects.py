@@ -69,6 +69,7 @@ class TraceObject:
             config.texts = specs.texts
             config.wide = specs.wide
             config.filtered = specs.filtered
+            config.jumps = specs.jumps
             config.deferred = specs.deferred
             config.compared_texts = specs.compared_texts
             config.related = specs.related

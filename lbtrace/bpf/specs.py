@@ -9,7 +9,7 @@ from typing import Any
 
 from lbtrace.bpf._libbpf import ffi, lib
 from lbtrace.errors import UsageError
-from lbtrace.model import Condition, Fetch, Plan, Probe
+from lbtrace.model import Condition, Fetch, Plan, Probe, Site
 
 REGISTERS = {
     "x86_64": (
@@ -55,7 +55,8 @@ class Specs:
     """The distinct specs of a plan, and the cookies of its probes.
 
     What they need of the programs: ``generic``, some are not plain; ``memory``,
-    some read the process's memory; ``texts``, the bits of ``enum lbt_texts``.
+    some read the process's memory; ``jumps``, some stand on a jump whose target is
+    computed; ``texts``, the bits of ``enum lbt_texts``.
     """
 
     def __init__(self, plan: Plan) -> None:
@@ -63,6 +64,7 @@ class Specs:
         self._numbers: dict[object, int] = {}
         self._specs: list[Any] = []
         self.generic = False
+        self.jumps = False
         self.texts = 0
         self.memory = False
         self.wide = any(
@@ -92,19 +94,30 @@ class Specs:
     def _cookie(self, number: int, probe: Probe) -> int:
         delta = probe.site.sp_delta
         deferred = bool(probe.result_conditions)
+        hooked = self.filtered and probe.kind == "call"
         entry = self._add(
             probe.fetches,
             probe.conditions,
             delta,
             ARGUMENTS[self._machine],
             deferred,
-            probe.site.unless,
+            probe.site if probe.kind in ("call", "entry") else None,
             probe.foreign,
+            hooked,
         )
-        moved = delta if probe.kind == "return" else 0
+        leaving = probe.site if probe.kind in ("return", "tail") else None
+        moved = leaving.sp_delta if leaving else 0
         conditions = probe.result_conditions if probe.kind != "entry" else ()
         results = RESULTS[self._machine]
-        after = self._add(probe.result_fetches, conditions, moved, results, foreign=probe.foreign)
+        after = self._add(
+            probe.result_fetches,
+            conditions,
+            moved,
+            results,
+            site=leaving,
+            foreign=probe.foreign,
+            hooked=hooked,
+        )
         return number | entry << 32 | after << 48
 
     def _add(
@@ -114,23 +127,43 @@ class Specs:
         delta: int,
         registers: tuple[str, ...],
         deferred: bool = False,
-        unless: int = 0,
+        site: Site | None = None,
         foreign: bool = False,
+        hooked: bool = False,
     ) -> int:
         plain = not self.filtered and fetches == tuple(map(_register, registers[: len(fetches)]))
         key = (delta, len(fetches)) if plain else (delta, fetches, conditions, deferred)
-        place = (registers, unless, foreign, key)
+        jump = (site.unless, site.only, site.jump) if site else (0, 0, None)
+        place = (registers, jump, foreign, hooked, key)
         if place not in self._numbers:
             self._numbers[place] = len(self._specs)
             self._specs.append(self._make(fetches, conditions, delta, plain, deferred))
-            self._specs[-1].unless = unless
             self._specs[-1].foreign = foreign
+            self._specs[-1].hooked = hooked
+            if site:
+                self._set_jump(self._specs[-1], site)
             if len(self._specs) > 0xFFFF:
                 raise UsageError(
                     "the traced functions need more than 65,535 different kinds of probe",
                     "trace fewer functions, or use --args none",
                 )
         return self._numbers[place]
+
+    def _set_jump(self, spec: Any, site: Site) -> None:
+        spec.unless, spec.only = site.unless, site.only
+        if site.jump is None:
+            return
+        self.jumps = True
+        self.memory |= site.jump.loads
+        jump, registers = site.jump, REGISTERS[self._machine]
+        spec.jump.computed = True
+        spec.jump.base = registers.index(jump.base) if jump.base else lib.LBT_NO_REGISTER
+        spec.jump.index = registers.index(jump.index) if jump.index else lib.LBT_NO_REGISTER
+        spec.jump.shift = jump.scale.bit_length() - 1
+        spec.jump.loads = jump.loads
+        spec.jump.offset = jump.offset
+        for number, (low, high) in enumerate(jump.inside[: lib.LBT_RANGES]):
+            spec.jump.low[number], spec.jump.high[number] = low, high
 
     def _make(
         self,

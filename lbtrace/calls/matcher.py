@@ -10,8 +10,8 @@ call has the same one. From this follows which calls are over:
 * An entry ends the calls whose frames lie below its own. A call of the same
   frame stays open, for this may be a tail call, whose return the kernel
   delivers right after the other one's; it is over when it is the same
-  function (a function that tail calls itself is a loop, and enters once) or
-  when a call of that frame has returned before this entry.
+  function, unless that may have jumped to one that jumped back, or when a
+  call of that frame has returned before this entry.
 * Where the thread (or goroutine) lost events after a call began, its return may be among
   them; such a call ends *open*, not unwound. Where entries and returns were
   lost, a return may be that of a later call, and ends the earlier one *open*.
@@ -207,7 +207,7 @@ class CallMatcher:
             self._close_below(stack, over)
             if calls and calls[-1].frame == frame:
                 before = self._probes[calls[-1].probe]
-                if before.same(decoding) or before.by_sites:
+                if before.by_sites or (before.same(decoding) and not self._went_on(stack)):
                     self._close(stack)
         stack.returned = NEVER
         depth = len(calls)
@@ -230,6 +230,13 @@ class CallMatcher:
             self.return_depth += stack.hooked > MAX_RETURN_DEPTH
         if depth < self._max_depth:
             self._visitor.entry(call)
+
+    def _went_on(self, stack: _Stack) -> bool:
+        """Whether the innermost call, whose function begins anew at the same frame, did so
+        by a jump, so that both will return; else it is over."""
+        call = stack.calls[-1]
+        lost = call.start < stack.lost_at or stack.hooked > MAX_RETURN_DEPTH
+        return self._probes[call.probe].may_jump and not lost
 
     def _leave(
         self, stack: _Stack, decoding: _Decoding, event: Event, blob: bytes | memoryview
@@ -364,7 +371,7 @@ class _Decoding:
 
     __slots__ = (
         *("_index", "arguments", "by_sites", "by_uretprobe", "ends_goroutine", "entry", "is_tail"),
-        *("name", "region", "result", "returns"),
+        *("may_jump", "name", "region", "result", "returns"),
     )
 
     def __init__(self, function: Function, probe: Probe, names: decode.Names) -> None:
@@ -374,6 +381,7 @@ class _Decoding:
         self.by_uretprobe = probe.kind == "call"
         self.by_sites = False
         self.returns = not function.exits_hidden
+        self.may_jump = function.may_jump
         self.is_tail = probe.kind == "tail"
         self.ends_goroutine = probe.kind == "goroutine end"
         self.region: StackKind | None = None

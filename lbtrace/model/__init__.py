@@ -23,6 +23,7 @@ from lbtrace.model.calls import (
 )
 from lbtrace.model.events import ENTRY, LOSS, RETURN, Batch, Event, Losses, Thread
 from lbtrace.model.fetching import Condition, Fetch, Formal, Prototype, Scalar, Value
+from lbtrace.model.jumps import Jump
 from lbtrace.model.plan import Binary, Function, GoLayout, Plan, Probe, ProbeKind, Site, Target
 from lbtrace.model.types import (
     LONG,
@@ -72,6 +73,7 @@ __all__ = [
     "GoLayout",
     "Integer",
     "Interface",
+    "Jump",
     "Loss",
     "Losses",
     "Member",

@@ -7,6 +7,7 @@ from typing import Literal, TypeAlias
 from msgspec import Struct
 
 from lbtrace.model.fetching import Condition, Fetch, Value
+from lbtrace.model.jumps import Jump
 
 
 class Function(Struct, frozen=True):
@@ -18,7 +19,8 @@ class Function(Struct, frozen=True):
     address. ``parameters`` and ``result`` are what is traced of it, ``typed``
     says whether they come from debug information. ``returns`` says how its
     returns are seen (``uretprobe``, ``sites`` or ``none``) and, behind a
-    colon, why. With ``exits_hidden`` it can be left in ways no probe watches.
+    colon, why. With ``exits_hidden`` it can be left in ways no probe watches, with
+    ``may_jump`` by a jump to another function, of which a uretprobe tells nothing.
     ``language`` says whose names, values and habits of writing them they are.
     """
 
@@ -33,6 +35,7 @@ class Function(Struct, frozen=True):
     returns: str = ""
     exits_hidden: bool = False
     language: Literal["", "go"] = ""
+    may_jump: bool = False
 
 
 class Site(Struct, frozen=True):
@@ -43,7 +46,9 @@ class Site(Struct, frozen=True):
     at function entry when the probe fires. ``displaced`` is the instruction
     under the breakpoint, ``emulated`` whether the kernel emulates it (cheap)
     or single-steps it (dear), ``reason`` why this place was chosen. A hit does
-    not count if one of the processor's flags ``unless`` is set (EFLAGS bits).
+    not count if one of the processor's flags ``unless`` is set, nor, if there are
+    any in ``only``, if none of them is (bits of EFLAGS or PSTATE, and those
+    of `lbtrace.model.jumps`), nor if it stands on a ``jump`` that stays in the function.
     """
 
     address: int
@@ -53,6 +58,8 @@ class Site(Struct, frozen=True):
     emulated: bool = False
     reason: str = ""
     unless: int = 0
+    only: int = 0
+    jump: Jump | None = None
 
 
 ProbeKind: TypeAlias = Literal[

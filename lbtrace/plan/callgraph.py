@@ -13,6 +13,13 @@ from lbtrace.model import Function
 CALL = re.compile(rb"[\xe8\xe9](?=(.{4}))|\xeb(?=(.))", re.DOTALL)
 """Whatever may be a ``call`` or ``jmp`` of x86-64 to a relative address."""
 
+JUMP = re.compile(
+    rb"(?:\xe9|\x0f[\x80-\x8f])(?=(.{4}))|\xeb(?=(.))"
+    rb"|\xff[\x20-\x27\x60-\x67\xa0-\xa7\xe0-\xe7]",
+    re.DOTALL,
+)
+"""Whatever may be a jump of x86-64: relative ones, or to where a register or memory says."""
+
 WORD = Struct("<I")
 """An instruction of arm64: Arm Architecture Reference Manual, C4.1.66."""
 
@@ -52,6 +59,33 @@ def _reached_arm64(code: bytes, start: int) -> Iterator[int]:
         if word & 0x7C000000 == 0x14000000:
             distance = word & 0x3FFFFFF
             yield start + 4 * (at + distance - (distance >> 25 << 26))
+
+
+def jumps_away(image: Image, function: Function) -> bool:
+    """Whether ``function`` may be left by a jump, as far as undecoded instructions tell."""
+    code = image.code(function.address, function.size)
+    leads = _jumps_arm64(code) if image.machine == "aarch64" else _jumps_amd64(code)
+    return any(target is None or not 0 < target < len(code) for target in leads)
+
+
+def _jumps_amd64(code: bytes) -> Iterator[int | None]:
+    """Where in ``code``, or outside of it, jumps lead; None for those through pointers."""
+    for match in JUMP.finditer(code):
+        distance = match[1] or match[2]
+        if distance is None:
+            yield None
+        else:
+            behind = match.end() + len(distance)
+            yield behind + int.from_bytes(distance, "little", signed=True)
+
+
+def _jumps_arm64(code: bytes) -> Iterator[int | None]:
+    for at, (word,) in enumerate(WORD.iter_unpack(code[: len(code) // 4 * 4])):
+        if word & 0xFFFFFC1F == 0xD61F0000:  # br
+            yield None
+        elif word & 0xFC000000 == 0x14000000:  # b
+            distance = word & 0x3FFFFFF
+            yield 4 * (at + distance - (distance >> 25 << 26))
 
 
 def cycles(graph: Graph) -> list[list[int]]:

@@ -26,7 +26,7 @@ from lbtrace.model import (
     Prototype,
     Site,
 )
-from lbtrace.plan import patterns, switching
+from lbtrace.plan import callgraph, patterns, switching
 from lbtrace.plan.returns import Chooser, ExitPlaces, Returns, Way
 from lbtrace.plan.showing import VALUES, Showing, depth, passing
 
@@ -108,7 +108,14 @@ def make_plan(binary: str | Image, selection: Selection) -> Plan:
         made = _probes(len(functions), way, values, site, exits)
         foreign = go is not None and not go.holds(function)
         probes += (replace(probe, foreign=True) for probe in made) if foreign else made
-        functions.append(replace(function, returns=str(way), exits_hidden=bool(exits.hidden)))
+        functions.append(
+            replace(
+                function,
+                returns=str(way),
+                exits_hidden=bool(exits.hidden),
+                may_jump=way.kind == "uretprobe" and callgraph.jumps_away(image, function),
+            )
+        )
     if not probes:
         raise BinaryError(
             f"{image.path}: the kernel refuses probes on {_some(refused)}",

@@ -17,6 +17,7 @@ from bisect import bisect_left
 
 from lbtrace import arch
 from lbtrace.arch import Code
+from lbtrace.arch.amd64_returns import LINEAR
 from lbtrace.elf import symbols
 from lbtrace.elf.image import Image
 
@@ -54,7 +55,7 @@ def compare(path: str) -> int:
         found += len(mine)
         hidden += len(exits.hidden)
         tails += sum(e.kind == "tail" for e in exits.exits)
-        linear += sum(bool(e.site.reason) for e in exits.exits)
+        linear += sum(e.site.reason == LINEAR for e in exits.exits)
         if mine != theirs:
             wrong.append(f"  {function.name}: {[hex(a) for a in sorted(mine ^ theirs)]}")
     mine_took = time.perf_counter() - start

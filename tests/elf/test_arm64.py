@@ -94,9 +94,9 @@ def forms(tmp_path_factory: pytest.TempPathFactory) -> Image:
         ("tailing", [("tail", 4), ("return", 8)], 0),
         ("through", [("tail", 12)], 0),
         ("switched", [("return", 16), ("return", 24)], 0),
-        ("computed", [("return", 16)], 1),
+        ("computed", [("tail", 8), ("return", 16)], 0),
         ("signed", [], 1),
-        ("again", [("tail", 8)], 1),
+        ("again", [("tail", 4), ("tail", 8)], 0),
     ],
 )
 def test_forms(forms: Image, name: str, expected: list[tuple[str, int]], hidden: int) -> None:

@@ -53,7 +53,7 @@ through:
     .size through, .-through
     .type switched, @function
 switched:
-    lea table(%rip), %rdx
+    lea cases(%rip), %rdx
     movslq (%rdx,%rdi,4), %rax
     add %rdx, %rax
     jmp *%rax
@@ -85,9 +85,23 @@ after:
     jne elsewhere@PLT
     ret
     .size after, .-after
-    .section .rodata
+    .type table, @function
 table:
-    .long 2b - table, 3b - table
+    lea targets(%rip), %rax
+    jmp *(%rax, %rdi, 8)
+    ret
+    .size table, .-table
+    .type counted, @function
+counted:
+    jrcxz table
+    ret
+    .size counted, .-counted
+    .section .data.rel.ro
+targets:
+    .quad table + 10, elsewhere
+    .section .rodata
+cases:
+    .long 2b - cases, 3b - cases
 """
 
 
@@ -122,13 +136,15 @@ def left(image: Image, name: str) -> tuple[list[tuple[str, int]], tuple[str, ...
         ("switched", [("return", 21), ("return", 27)]),
         ("held", [("tail", 18)]),
         ("with_data", [("return", 7)]),
-        ("after", [("return", 8)]),
+        ("after", [("tail", 2), ("return", 8)]),
+        ("table", [("tail", 7), ("return", 10)]),
+        ("counted", [("return", 2)]),
     ],
 )
 def test_forms(forms: Image, name: str, expected: list[tuple[str, int]]) -> None:
     found, hidden = left(forms, name)
     assert found == expected
-    assert bool(hidden) == (name == "after")
+    assert bool(hidden) == (name == "counted")
 
 
 @pytest.mark.parametrize("library", ["libc.so.6", "/usr/bin/python3", "libstdc++.so.6"])

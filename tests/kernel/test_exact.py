@@ -129,6 +129,37 @@ def test_tail_calls(agrees: Run, build: str) -> None:
     agrees(build, "tail", 50, options=("--returns", "sites"))
 
 
+@pytest.mark.parametrize("where", ["arg0 >= 0", "retval >= 0"])
+def test_tail_calls_that_are_filtered(
+    lbtrace: Run, programs: Path, tmp_path: Path, mode: str, where: str
+) -> None:
+    """Uretprobes see all calls of a frame return, each by itself."""
+    log = tmp_path / "log"
+    words = ("--func", "/^traced_/", "--args", "1", "--returns", "uretprobe", "--mode", mode)
+    done = lbtrace(
+        *("attach", *words, "--where", where, "--format", "jsonl", "--strict", "--"),
+        *(programs / "exact-O2", log, "tail", 10),
+    )
+    assert done.returncode == 0, done.stderr
+    made = sorted(line.split()[2:4] for line in log.read_text().splitlines())
+    calls = [json.loads(line) for line in done.stdout.splitlines()][:-1]
+    assert all(call["end"] == "returned" for call in calls)
+    assert sorted([call["name"], str(call["args"][0]["value"])] for call in calls) == made
+
+
+@pytest.mark.parametrize("jumps", ["conditions", "computed"])
+def test_jumps_that_may_leave_the_function(agrees: Run, jumps: str) -> None:
+    agrees("jumps", jumps, options=("--returns", "sites"))
+
+
+@pytest.mark.parametrize(
+    ("again", "returns"), [("again", "auto"), ("again", "uretprobe"), ("again-tail", "sites")]
+)
+def test_tail_calls_that_come_back(agrees: Run, again: str, returns: str) -> None:
+    """By way of code that is not traced, to the same function at the same frame."""
+    agrees("jumps", again, options=("--returns", returns, "--func", "traced_again"))
+
+
 @pytest.mark.parametrize("build", CXX_BUILDS)
 @pytest.mark.parametrize("returns", ["auto", "sites"])
 def test_exceptions_through_traced_frames(agrees: Run, build: str, returns: str) -> None:

@@ -44,6 +44,7 @@ PROGRAMS = {
     "exact++-cet": "exact.cc -std=c++20 -O2 -g -fcf-protection",
     "exact++-static": "exact.cc -std=c++20 -O2 -g -static",
     "exact++-stripped": "exact.cc -std=c++20 -O2 -rdynamic -s",
+    "jumps": "jumps.c -O1 -g -Wno-unused-function",
     "values": "values.c -O1 -g",
 }
 """What each is compiled from, and how."""

@@ -1,0 +1,138 @@
+/* Jumps that leave a function or do not, each with the program's own account.
+ *
+ *     jumps LOG conditions | computed | again | again-tail
+ */
+#include "shadow.h"
+
+/*
+ * traced_if_X compares its arguments and jumps to traced_yes where condition X holds; it
+ * returns 1, traced_yes 2. traced_through(n) jumps through a table: 0 and 1 to places
+ * inside, which return 10 and 11, 2 to traced_yes, 3 to its own beginning, with n 0.
+ * traced_pointer(n, p) jumps to p. traced_either(n, p) jumps to p, or inside.
+ * traced_again(n) begins n times anew, by way of a jump to code that jumps back.
+ */
+#define EACH(X)                                                                                    \
+	X(o) X(no) X(b) X(ae) X(e) X(ne) X(be) X(a) X(s) X(ns) X(p) X(np) X(l) X(ge) X(le) X(g)
+#define EACH_ARM(X)                                                                                \
+	X(eq) X(ne) X(cs) X(cc) X(mi) X(pl) X(vs) X(vc) X(hi) X(ls) X(ge) X(lt) X(gt) X(le)
+
+#define BEGIN(name) ".globl " name "\n.type " name ", %function\n" name ":\n"
+#define END(name) ".size " name ", .-" name "\n.balign 16\n"
+
+#if defined(__x86_64__)
+#define CONDITIONS EACH
+#define CODE(X)                                                                                    \
+	asm(BEGIN("traced_if_" #X) "cmp %rsi, %rdi\nj" #X                                          \
+	    " traced_yes\nmov $1, %eax\nret\n" END("traced_if_" #X));
+asm(BEGIN("traced_yes") "mov $2, %eax\nret\n" END("traced_yes"));
+asm(BEGIN("traced_through") "lea table(%rip), %rax\nmov %rdi, %rdx\nmov $0, %edi\n"
+    "jmp *(%rax, %rdx, 8)\n1: mov $10, %eax\nret\n2: mov $11, %eax\nret\n"
+    END("traced_through")
+    ".section .data.rel.ro\n.balign 8\ntable: .quad 1b, 2b, traced_yes, traced_through\n.text\n");
+asm(BEGIN("traced_pointer") "jmp *%rsi\n" END("traced_pointer"));
+asm(BEGIN("traced_either") "test %rsi, %rsi\njne 1f\nlea 2f(%rip), %rsi\n1: push %rsi\npop %rax\n"
+    "jmp *%rax\n2: mov $20, %eax\nret\n" END("traced_either"));
+asm("back: jmp traced_again\n" BEGIN("traced_again") "test %rdi, %rdi\nje 1f\ndec %rdi\n"
+    "jmp back\n1: mov $3, %eax\nret\n" END("traced_again"));
+#else
+#define CONDITIONS EACH_ARM
+#define CODE(X)                                                                                    \
+	asm(BEGIN("traced_if_" #X) "cmp x0, x1\nb." #X                                             \
+	    " traced_yes\nmov x0, 1\nret\n" END("traced_if_" #X));
+asm(BEGIN("traced_yes") "mov x0, 2\nret\n" END("traced_yes"));
+asm(BEGIN("traced_through") "adrp x9, table\nadd x9, x9, :lo12:table\nmov x10, x0\nmov x0, 0\n"
+    "ldr x9, [x9, x10, lsl 3]\nbr x9\n1: mov x0, 10\nret\n2: mov x0, 11\nret\n"
+    END("traced_through")
+    ".section .data.rel.ro\n.balign 8\ntable: .quad 1b, 2b, traced_yes, traced_through\n.text\n");
+asm(BEGIN("traced_pointer") "br x1\n" END("traced_pointer"));
+asm(BEGIN("traced_either") "cbnz x1, 1f\nadr x1, 2f\n1: str x1, [sp, -16]!\nldr x9, [sp], 16\n"
+    "br x9\n2: mov x0, 20\nret\n" END("traced_either"));
+asm("back: b traced_again\n" BEGIN("traced_again") "cbz x0, 1f\nsub x0, x0, 1\n"
+    "b back\n1: mov x0, 3\nret\n" END("traced_again"));
+#endif
+CONDITIONS(CODE)
+
+#define DECLARE(X) long traced_if_##X(long a, long b);
+CONDITIONS(DECLARE)
+long traced_yes(long n), traced_through(long n), traced_pointer(long n, void *target),
+	traced_either(long n, void *target), traced_again(long n);
+
+struct function {
+	const char *name;
+	long (*call)(long, long);
+};
+#define LIST(X) {"traced_if_" #X, traced_if_##X},
+static const struct function functions[] = {CONDITIONS(LIST)};
+
+/* A call that returned, or jumped to traced_yes, as its result tells. */
+static void account(const char *name, long argument, long result)
+{
+	shadow_enter(name, argument);
+	if (result == 2) {
+		shadow_end("tail");
+		shadow_enter("traced_yes", argument);
+	}
+	shadow_leave(result);
+}
+
+static void conditions(void)
+{
+	static const long numbers[] = {-1L << 63, -256, -1, 0, 1, 3, 256, ~(1UL << 63)};
+	const int count = sizeof(numbers) / sizeof(*numbers);
+
+	for (unsigned f = 0; f < sizeof(functions) / sizeof(*functions); f++)
+		for (int i = 0; i < count * count; i++) {
+			long a = numbers[i / count], b = numbers[i % count];
+			account(functions[f].name, a, functions[f].call(a, b));
+		}
+}
+
+static void computed(void)
+{
+	for (long n = 0; n < 4; n++) {
+		long result = traced_through(n), argument = n;
+		if (n == 3) {
+			shadow_enter("traced_through", n);
+			shadow_end("tail");
+			argument = 0;
+		}
+		shadow_enter("traced_through", argument);
+		if (result == 2) {
+			shadow_end("tail");
+			shadow_enter("traced_yes", 0);
+		}
+		shadow_leave(result);
+	}
+	account("traced_pointer", 5, traced_pointer(5, (void *)traced_yes));
+	account("traced_either", 6, traced_either(6, (void *)traced_yes));
+	account("traced_either", 7, traced_either(7, NULL));
+}
+
+/* As uretprobes see it all of them return; seen at the jump they are tail calls. */
+static void again(int tail)
+{
+	const long n = 4, result = traced_again(n);
+
+	for (long i = n; i >= 0; i--) {
+		shadow_enter("traced_again", i);
+		if (tail && i)
+			shadow_end("tail");
+	}
+	while (shadow->depth)
+		shadow_leave(result);
+}
+
+int main(int argc, char **argv)
+{
+	if (argc < 3)
+		return 2;
+	shadow_start(argv[1]);
+	if (!strcmp(argv[2], "conditions"))
+		conditions();
+	else if (!strcmp(argv[2], "computed"))
+		computed();
+	else
+		again(!strcmp(argv[2], "again-tail"));
+	shadow_write();
+	return 0;
+}
