@@ -99,6 +99,7 @@ int lbt_probe_multi(enum bpf_attach_type type);
 int lbt_probe_sleepable(void);
 int lbt_probe_kprobe(unsigned int pmu);
 int lbt_probe_fentry(void);
+int lbt_probe_uretprobe_confined(void);
 """
 
 

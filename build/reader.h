@@ -9,13 +9,17 @@
 #include <bpf/libbpf.h>
 #include <errno.h>
 #include <linux/perf_event.h>
+#include <signal.h>
 #include <stddef.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "lbtrace.h"
@@ -307,4 +311,44 @@ static int lbt_probe_fentry(void)
 		close(link);
 	close(program);
 	return works;
+}
+
+#define LBT_URETPROBE 335 /* arch/x86/entry/syscalls/syscall_64.tbl */
+
+/* The signal that ends a process which makes the system call of uretprobes; 0 if none does. */
+static int lbt_end_of_uretprobe(int confined)
+{
+	const struct rlimit no_core = {};
+	int status = 0;
+	pid_t child = vfork(); /* shares memory and nothing else, so it is quick */
+
+	if (child < 0)
+		return 0;
+	if (!child) {
+		setrlimit(RLIMIT_CORE, &no_core);
+		signal(SIGILL, SIG_DFL);
+		if (confined)
+			prctl(PR_SET_SECCOMP, 1, 0, 0, 0); /* strict; fails under a filter */
+		syscall(LBT_URETPROBE);
+		syscall(SYS_exit, 0);
+	}
+	while (waitpid(child, &status, 0) < 0 && errno == EINTR)
+		;
+	return WIFSIGNALED(status) ? WTERMSIG(status) : 0;
+}
+
+/*
+ * Whether the kernel passes the system call of uretprobes to seccomp: 1, 0, or -1 where
+ * that is not seen, as there is no such call or seccomp keeps it from us. Made by anyone
+ * but the kernel's own code, and not stopped before, it is an illegal instruction.
+ */
+static int lbt_probe_uretprobe_confined(void)
+{
+#if defined(__x86_64__)
+	if (lbt_end_of_uretprobe(0) != SIGILL)
+		return -1;
+	return lbt_end_of_uretprobe(1) != SIGILL;
+#else
+	return 0;
+#endif
 }

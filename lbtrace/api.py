@@ -78,7 +78,7 @@ def trace(
         tuple(functions),
         args,
         returns,
-        hazard=seccomp.hazard(target),
+        hazard=seccomp.hazard(),
         detail=Detail(depth, strings),
         request=parse(arg, where),
     )

@@ -87,6 +87,15 @@ def _helper(number: int) -> bool:
     return bool(found == 1)
 
 
+def confines_uretprobes() -> bool | None:
+    """Whether the kernel passes the system call of uretprobes to seccomp, which kills.
+
+    None where no such system call is seen (it exists on x86-64 from 6.11 on).
+    """
+    found = int(lib.lbt_probe_uretprobe_confined())
+    return None if found < 0 else bool(found)
+
+
 def has_btf() -> bool:
     """Whether the kernel tells its types, which CO-RE objects need."""
     return BTF.exists()

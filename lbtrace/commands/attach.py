@@ -126,7 +126,7 @@ def run(args: argparse.Namespace) -> int:
     """Trace, and return the command's status, 0, or `LOST` under ``--strict``."""
     target, path = _target(args)
     chosen = format_for(args.format, args.output)
-    hazard = seccomp.hazard(target)
+    hazard = seccomp.hazard()
     selection = Selection(
         tuple(args.func),
         args.args,

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import argparse
 import os
-import re
 import resource
 import sys
 
 import msgspec
 
+from lbtrace import seccomp
 from lbtrace.bpf import features, privileges
 from lbtrace.errors import KernelError
 
@@ -25,9 +25,6 @@ class Check(msgspec.Struct, frozen=True):
 
 ESSENTIAL = ("btf", "ring buffer", "uprobe")
 """Without these there is no trace at all; the others make it cheaper."""
-
-URETPROBE_KILLS = (((6, 11, 0), (6, 12, 14)), ((6, 13, 0), (6, 13, 3)))
-"""Kernels whose uretprobes kill seccomp-confined programs: CVE-2025-21834."""
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -93,10 +90,7 @@ def _limits() -> list[Check]:
 
 
 def _hazards() -> list[Check]:
-    release = re.match(r"(\d+)\.(\d+)(?:\.(\d+))?", os.uname().release)
-    assert release
-    version = tuple(int(part or 0) for part in release.groups())
-    if any(first <= version < fixed for first, fixed in URETPROBE_KILLS):
-        text = "returns may kill programs confined by seccomp (CVE-2025-21834)"
+    if seccomp.harms():
+        text = "would kill programs confined by seccomp (CVE-2025-21834): returns take sites"
         return [Check("uretprobe", "warning", text)]
     return []
