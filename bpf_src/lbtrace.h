@@ -220,11 +220,13 @@ struct lbt_spec {
 	__u8 more;	  /* fetches beyond LBT_VALUES */
 	__u8 filtered;	  /* returns are sent only of calls whose entry passed */
 	__u8 deferred;	  /* and the entry only then */
-	__u8 foreign;	  /* C in a Go program: belongs to a thread */
+	__u8 go;	  /* where Go keeps g: enum lbt_go; 0: calls belong to threads */
 	__u8 hooked;	  /* of a uretprobe */
 	__u8 text_slot[LBT_CHUNKS]; /* which text is in which chunk; behind the last: 0xff */
 	__u32 unless;	  /* processor flags with any of which a hit does not count, */
 	__u32 only;	  /* and with any of which it does; 0: in any case */
+	__u32 go_goid;	  /* offset of g.goid */
+	__u32 go_stack_high; /* offset of g.stack.hi */
 	struct lbt_jump jump;
 	struct lbt_fetch fetch[LBT_FETCHES];
 	struct lbt_condition condition[LBT_CONDITIONS];
@@ -282,9 +284,7 @@ struct lbt_config {
 	__u32 never;	     /* 0 */
 	__u32 may_fault;     /* programs are sleepable: reading may wait for a page (6.1) */
 	__u32 typed_task;    /* bpf_get_current_task_btf works (5.11) */
-	__u32 go_g;	     /* where Go keeps g: enum lbt_go, 0: no Go program */
-	__u32 go_goid;	     /* offset of g.goid */
-	__u32 go_stack_high; /* offset of g.stack.hi */
+	__u32 go;	     /* some spec is of Go */
 };
 
 enum lbt_counter {

@@ -26,16 +26,17 @@ static __always_inline __u64 cookie_of(void *ctx)
  * goroutine's stack: Go moves stacks. The distance is negative, so that a
  * nested call has the lower frame as everywhere. False where g is unreadable.
  */
-static __always_inline bool in_goroutine(struct pt_regs *ctx, struct place *at)
+static __always_inline bool in_goroutine(struct pt_regs *ctx, const struct lbt_spec *spec,
+					 struct place *at)
 {
 	__u64 g = 0, high;
 
-	if (config.go_g == LBT_GO_REGISTER)
+	if (spec->go == LBT_GO_REGISTER)
 		g = GO_REGISTER(ctx);
 	else if (bpf_probe_read_user(&g, sizeof(g), (void *)(thread_pointer() - sizeof(g))))
 		return false;
-	if (bpf_probe_read_user(&at->goroutine, sizeof(__u64), (void *)(g + config.go_goid)) ||
-	    bpf_probe_read_user(&high, sizeof(high), (void *)(g + config.go_stack_high)))
+	if (bpf_probe_read_user(&at->goroutine, sizeof(__u64), (void *)(g + spec->go_goid)) ||
+	    bpf_probe_read_user(&high, sizeof(high), (void *)(g + spec->go_stack_high)))
 		return false;
 	at->frame -= high;
 	return true;
@@ -81,7 +82,7 @@ static __always_inline bool hit(struct pt_regs *ctx, __u16 kind, bool popped)
 		return false;
 	at.frame += popped ? -LBT_RETURN_SLOT : spec->sp_delta;
 	at.stack = at.frame;
-	if (config.go_g && !spec->foreign && !in_goroutine(ctx, &at))
+	if (config.go && spec->go && !in_goroutine(ctx, spec, &at))
 		at.goroutine = 0;
 	if (config.generic && !spec->plain)
 		return generic(ctx, &at, spec);

@@ -26,7 +26,7 @@ from lbtrace.session import Options, Session
 def trace(
     *,
     functions: Sequence[str],
-    binary: str | None = None,
+    binary: str | Sequence[str] = (),
     pid: int | None = None,
     command: Sequence[str] = (),
     args: int | None = None,
@@ -44,7 +44,8 @@ def trace(
     The target is a ``command`` that is started (with the processes it forks),
     a running process ``pid`` (with ``follow`` also those it forks), or every
     process that runs ``binary``. With a command or a pid, ``binary`` narrows
-    to that file, a library say.
+    to that file, a library say. It may be several: a program and its libraries,
+    or programs that execute each other.
 
     ``args`` is how many arguments to read, None those of the prototype (one
     without debug information). Each ``arg`` is an expression to show instead
@@ -67,11 +68,12 @@ def trace(
         )
     if bool(pid) and bool(command):
         raise UsageError("a pid and a command exclude each other", "give one of them")
+    binaries = [binary] if isinstance(binary, str) else list(binary)
     if pid:
-        path = mapped_file(pid, binary) if binary else executable(pid)
-    elif binary or command:
-        path = binary or command[0]
-    else:
+        binaries = [mapped_file(pid, name) for name in binaries] or [executable(pid)]
+    elif command:
+        binaries = binaries or [command[0]]
+    elif not binaries:
         raise UsageError("nothing to trace is named", "give binary, pid or command")
     target = Target(pid=pid or 0, command=tuple(command), follow=follow)
     selection = Selection(
@@ -82,7 +84,7 @@ def trace(
         detail=Detail(depth, strings),
         request=parse(arg, where),
     )
-    plan = make_plan(path, selection)
+    plan = make_plan(binaries, selection)
     return Trace(Session(plan, target, options), max_depth)
 
 

@@ -29,11 +29,15 @@ from lbtrace.errors import CaptureError, OutputError
 from lbtrace.model import (
     Array,
     Batch,
+    Binary,
     Float,
+    Function,
+    GoLayout,
     Interface,
     Losses,
     Plan,
     Pointer,
+    Probe,
     Record,
     Slice,
     String,
@@ -46,7 +50,7 @@ MAGIC = b"\x89LBT\r\n\x1a\n"
 """As PNG's: the first byte is not text, and a transfer that changes line
 ends, or stops at an end-of-file mark, spoils it."""
 
-VERSION = 1
+VERSION = 2
 """Raised when an older reader could not make sense of a newer file."""
 
 DEPTH = 32
@@ -176,7 +180,10 @@ class Capture:
         if chunk is None or chunk[0] != _PLAN:
             raise CaptureError(f"{self.path} breaks off before its plan", _RECORD)
         try:
-            plan = msgspec.msgpack.decode(chunk[1], type=Plan)
+            if version == 1:
+                plan = msgspec.msgpack.decode(chunk[1], type=_FirstPlan).renewed()
+            else:
+                plan = msgspec.msgpack.decode(chunk[1], type=Plan)
         except (msgspec.MsgspecError, UnicodeDecodeError) as error:
             raise CaptureError(f"the plan in {self.path} is damaged: {error}", _RECORD) from error
         if fault := _fault(plan):
@@ -205,6 +212,20 @@ class Capture:
             ) from error
         self.position += len(data)
         return data
+
+
+class _FirstPlan(msgspec.Struct):
+    """A plan in version 1: of one binary."""
+
+    binary: Binary
+    functions: tuple[Function, ...]
+    probes: tuple[Probe, ...]
+    notes: tuple[str, ...] = ()
+    go: GoLayout | None = None
+
+    def renewed(self) -> Plan:
+        binary = msgspec.structs.replace(self.binary, go=self.go)
+        return Plan((binary,), self.functions, self.probes, self.notes)
 
 
 _RECORD = "record one with lbtrace attach -o NAME.lbt"
@@ -257,6 +278,9 @@ def _batch(payload: memoryview) -> Batch:
 
 def _fault(plan: Plan) -> str:
     """What is wrong with the references and sizes in a plan; empty if nothing."""
+    owners = {f.binary for f in plan.functions} | {probe.binary for probe in plan.probes}
+    if not owners <= set(range(len(plan.binaries))):
+        return f"something belongs to none of its {len(plan.binaries)} binaries"
     for probe in plan.probes:
         if not 0 <= probe.function < len(plan.functions):
             return f"a probe names function {probe.function} of {len(plan.functions)}"

@@ -104,7 +104,6 @@ class Session:
                 ring_size=self.options.ring_size,
                 root=root,
                 follow=bool(follow),
-                go=self.plan.go,
             )
             held.callback(self._object.close)
             self._ring = self._object.ring_fd()

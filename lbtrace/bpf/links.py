@@ -1,8 +1,8 @@
 """Attaching programs to the sites of a plan.
 
-Three ways, by what the kernel has: ``session``, one link whose program runs at
-entry and at return (6.13); ``multi``, a link for all entries and one for all
-returns (6.6); ``plain``, two links a probe, everywhere. A plain link takes
+Three ways, by what the kernel has: ``session``, a link for each binary whose
+program runs at entry and at return (6.13); ``multi``, a link for all entries of a
+binary and one for all returns (6.6); ``plain``, two links a probe, everywhere. A plain link takes
 0.1 s to detach, as the kernel waits for an RCU grace period each time.
 """
 
@@ -156,21 +156,20 @@ class Links:
             ("left", LEAVING, False),
             ("entered", ("entry",) if mode == "session" else ("call", "entry"), False),
         ):
-            chosen = [
-                (probe.site.offset, cookie)
-                for probe, cookie in zip(plan.probes, cookies, strict=True)
-                if probe.kind in kinds
-            ]
-            if not chosen:
-                continue
-            if mode == "plain":
-                for offset, cookie in chosen:
-                    own = loaded.program(program, cookie)
-                    told = 0 if cookie in loaded.copies else cookie
-                    self._plain(own, plan, offset, told, returns, pid)
-            else:
-                handle = loaded.program(program)
-                self._multi(handle, plan, chosen, returns, program == "session", pid)
+            chosen: dict[int, list[tuple[int, int]]] = {}
+            for probe, cookie in zip(plan.probes, cookies, strict=True):
+                if probe.kind in kinds:
+                    chosen.setdefault(probe.binary, []).append((probe.site.offset, cookie))
+            for binary, places in chosen.items():
+                path = plan.binaries[binary].path
+                if mode == "plain":
+                    for offset, cookie in places:
+                        own = loaded.program(program, cookie)
+                        told = 0 if cookie in loaded.copies else cookie
+                        self._plain(own, path, offset, told, returns, pid)
+                else:
+                    handle = loaded.program(program)
+                    self._multi(handle, path, places, returns, program == "session", pid)
 
     def attach_tracepoint(self, loaded: TraceObject, program: str) -> None:
         """Attach a program to the tracepoint its section names."""
@@ -178,37 +177,36 @@ class Links:
         self._links.append(check_pointer(link, f"attach {program}"))
 
     def _plain(
-        self, program: Any, plan: Plan, offset: int, cookie: int, returns: bool, pid: int
+        self, program: Any, path: str, offset: int, cookie: int, returns: bool, pid: int
     ) -> None:
         options = ffi.new("struct bpf_uprobe_opts *")
         options.sz = ffi.sizeof("struct bpf_uprobe_opts")
         options.bpf_cookie = cookie
         options.retprobe = returns
         link = lib.bpf_program__attach_uprobe_opts(
-            program, pid or -1, plan.binary.path.encode(), offset, options
+            program, pid or -1, path.encode(), offset, options
         )
-        self._links.append(check_pointer(link, f"attach to {plan.binary.path}+{offset:#x}"))
+        self._links.append(check_pointer(link, f"attach to {path}+{offset:#x}"))
 
     def _multi(
         self,
         program: Any,
-        plan: Plan,
-        chosen: list[tuple[int, int]],
+        path: str,
+        places: list[tuple[int, int]],
         returns: bool,
         session: bool,
         pid: int,
     ) -> None:
-        offsets = ffi.new("unsigned long[]", [offset for offset, _ in chosen])
-        cookies = ffi.new("unsigned long long[]", [cookie for _, cookie in chosen])
+        offsets = ffi.new("unsigned long[]", [offset for offset, _ in places])
+        cookies = ffi.new("unsigned long long[]", [cookie for _, cookie in places])
         options = ffi.new("struct bpf_uprobe_multi_opts *")
         options.sz = ffi.sizeof("struct bpf_uprobe_multi_opts")
         options.offsets = offsets
         options.cookies = cookies
-        options.cnt = len(chosen)
+        options.cnt = len(places)
         options.retprobe = returns
         options.session = session
         link = lib.bpf_program__attach_uprobe_multi(
-            program, pid or -1, plan.binary.path.encode(), ffi.NULL, options
+            program, pid or -1, path.encode(), ffi.NULL, options
         )
-        action = f"attach to {len(chosen)} places of {plan.binary.path}"
-        self._links.append(check_pointer(link, action))
+        self._links.append(check_pointer(link, f"attach to {len(places)} places of {path}"))

@@ -13,7 +13,7 @@ from lbtrace.bpf.features import has_btf, may_sleep, typed_task
 from lbtrace.bpf.gate import check, check_pointer, start_log
 from lbtrace.bpf.specs import Specs
 from lbtrace.errors import KernelError
-from lbtrace.model import GoLayout, Losses
+from lbtrace.model import Losses
 
 Programs: TypeAlias = dict[str, int | None]
 """Names of programs, with the attach types they load with."""
@@ -34,8 +34,7 @@ class TraceObject:
     ``programs`` are those to load; the others cost nothing. ``copies`` are
     further ones, by the cookie of the one probe each set of them serves: for
     kernels whose programs cannot ask for the cookie. ``root`` narrows tracing
-    to a process, ``follow`` adds those it forks; ``go`` tells events apart by
-    goroutine. Raises `KernelError`.
+    to a process, ``follow`` adds those it forks. Raises `KernelError`.
     """
 
     def __init__(
@@ -47,7 +46,6 @@ class TraceObject:
         copies: dict[int, Programs] | None = None,
         root: int = 0,
         follow: bool = False,
-        go: GoLayout | None = None,
     ) -> None:
         start_log()
         if not has_btf():
@@ -75,10 +73,7 @@ class TraceObject:
             config.related = specs.related
             config.root = root
             config.follow = follow
-            if go:
-                config.go_g = lib.LBT_GO_REGISTER if go.g == "register" else lib.LBT_GO_THREAD
-                config.go_goid = go.goid
-                config.go_stack_high = go.stack_high
+            config.go = specs.go
             return handle, config
 
         with ExitStack() as held:

@@ -9,7 +9,7 @@ from typing import Any
 
 from lbtrace.bpf._libbpf import ffi, lib
 from lbtrace.errors import UsageError
-from lbtrace.model import Condition, Fetch, Plan, Probe, Site
+from lbtrace.model import Condition, Fetch, GoLayout, Plan, Probe, Site
 
 REGISTERS = {
     "x86_64": (
@@ -56,11 +56,12 @@ class Specs:
 
     What they need of the programs: ``generic``, some are not plain; ``memory``,
     some read the process's memory; ``jumps``, some stand on a jump whose target is
-    computed; ``texts``, the bits of ``enum lbt_texts``.
+    computed; ``texts``, the bits of ``enum lbt_texts``; ``go``, some tell
+    goroutines apart.
     """
 
     def __init__(self, plan: Plan) -> None:
-        self._machine = plan.binary.machine
+        self._machine = plan.binaries[0].machine
         self._numbers: dict[object, int] = {}
         self._specs: list[Any] = []
         self.generic = False
@@ -82,7 +83,12 @@ class Specs:
             for p in plan.probes
             for c in (*p.conditions, *p.result_conditions)
         )
-        self.cookies = [self._cookie(number, probe) for number, probe in enumerate(plan.probes)]
+        layouts = [plan.goroutines(probe) for probe in plan.probes]
+        self.go = any(layouts)
+        self.cookies = [
+            self._cookie(number, probe, go)
+            for number, (probe, go) in enumerate(zip(plan.probes, layouts, strict=True))
+        ]
 
     def __len__(self) -> int:
         return len(self._specs)
@@ -91,7 +97,7 @@ class Specs:
         """Each as a pointer to a ``struct lbt_spec``."""
         return iter(self._specs)
 
-    def _cookie(self, number: int, probe: Probe) -> int:
+    def _cookie(self, number: int, probe: Probe, go: GoLayout | None) -> int:
         delta = probe.site.sp_delta
         deferred = bool(probe.result_conditions)
         hooked = self.filtered and probe.kind == "call"
@@ -102,7 +108,7 @@ class Specs:
             ARGUMENTS[self._machine],
             deferred,
             probe.site if probe.kind in ("call", "entry") else None,
-            probe.foreign,
+            go,
             hooked,
         )
         leaving = probe.site if probe.kind in ("return", "tail") else None
@@ -115,7 +121,7 @@ class Specs:
             moved,
             results,
             site=leaving,
-            foreign=probe.foreign,
+            go=go,
             hooked=hooked,
         )
         return number | entry << 32 | after << 48
@@ -128,17 +134,18 @@ class Specs:
         registers: tuple[str, ...],
         deferred: bool = False,
         site: Site | None = None,
-        foreign: bool = False,
+        go: GoLayout | None = None,
         hooked: bool = False,
     ) -> int:
         plain = not self.filtered and fetches == tuple(map(_register, registers[: len(fetches)]))
         key = (delta, len(fetches)) if plain else (delta, fetches, conditions, deferred)
         jump = (site.unless, site.only, site.jump) if site else (0, 0, None)
-        place = (registers, jump, foreign, hooked, key)
+        place = (registers, jump, go and (go.g, go.goid, go.stack_high), hooked, key)
         if place not in self._numbers:
             self._numbers[place] = len(self._specs)
             self._specs.append(self._make(fetches, conditions, delta, plain, deferred))
-            self._specs[-1].foreign = foreign
+            if go:
+                _locate_goroutine(self._specs[-1], go)
             self._specs[-1].hooked = hooked
             if site:
                 self._set_jump(self._specs[-1], site)
@@ -229,6 +236,12 @@ def _texts(fetches: list[Fetch]) -> int:
     if any(fetch.limit >= lib.LBT_SMALL_CHUNK for fetch in fetches):
         return int(lib.LBT_LARGE_1 if len(fetches) == 1 else lib.LBT_LARGE_8)
     return int({1: lib.LBT_SMALL_1, 2: lib.LBT_SMALL_2}.get(len(fetches), lib.LBT_SMALL_8))
+
+
+def _locate_goroutine(spec: Any, go: GoLayout) -> None:
+    spec.go = lib.LBT_GO_REGISTER if go.g == "register" else lib.LBT_GO_THREAD
+    spec.go_goid = go.goid
+    spec.go_stack_high = go.stack_high
 
 
 def _register(name: str) -> Fetch:

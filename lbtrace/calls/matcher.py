@@ -138,7 +138,9 @@ class CallMatcher:
                 )
             if renewed and event.time >= renewed.get(event.tid, NEVER_AGAIN):
                 self._renew(event)
-            if regions is not None and not self._on_stack(regions, decoding, event):
+            if regions is not None and not (
+                event.goroutine or self._on_stack(regions, decoding, event)
+            ):
                 continue
             stack = stacks.get(event.tid if not event.goroutine else (event.pid, event.goroutine))
             if stack is None or stack.pid != event.pid:
@@ -222,6 +224,7 @@ class CallMatcher:
             decoding.arguments(event, blob),
             lost=(event.lost >> 16) + (event.lost & 0xFFFF),
             goroutine=event.goroutine,
+            binary=decoding.binary,
         )
         calls.append(call)
         self.calls += 1
@@ -352,10 +355,14 @@ def _decodings(plan: Plan) -> dict[int, _Decoding]:
     entries = {p.function: n for n, p in enumerate(plan.probes) if p.kind in ("call", "entry")}
     returning = {p.function for p in plan.probes if p.kind in ("call", "return", "tail")}
     returning |= {n for n, f in enumerate(plan.functions) if f.returns.startswith("sites")}
-    names = dict(zip(*plan.go.types, strict=True)) if plan.go else {}
+    names: list[decode.Names] = [
+        dict(zip(*binary.go.types, strict=True)) if binary.go else {} for binary in plan.binaries
+    ]
     decodings: dict[int, _Decoding] = {}
     for number, probe in enumerate(plan.probes):
-        decoding = decodings[number] = _Decoding(plan.functions[probe.function], probe, names)
+        function, named = plan.functions[probe.function], names[probe.binary]
+        decoding = decodings[number] = _Decoding(function, probe, named)
+        decoding.binary = plan.binaries[probe.binary].path
         decoding.entry = -1 if decoding.ends_goroutine else entries.get(probe.function, number)
         decoding.by_sites = probe.function in returning and not decoding.by_uretprobe
         decoding.returns &= probe.function in returning
@@ -370,13 +377,14 @@ class _Decoding:
     """
 
     __slots__ = (
-        *("_index", "arguments", "by_sites", "by_uretprobe", "ends_goroutine", "entry", "is_tail"),
-        *("may_jump", "name", "region", "result", "returns"),
+        *("_index", "arguments", "binary", "by_sites", "by_uretprobe", "ends_goroutine", "entry"),
+        *("is_tail", "may_jump", "name", "region", "result", "returns"),
     )
 
     def __init__(self, function: Function, probe: Probe, names: decode.Names) -> None:
         self._index = probe.function
         self.name = function.name
+        self.binary = ""
         self.entry = 0
         self.by_uretprobe = probe.kind == "call"
         self.by_sites = False

@@ -47,7 +47,11 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.usage = "lbtrace attach --func PATTERN [OPTION ...] [-- COMMAND [ARG ...]]"
     what = parser.add_argument_group("what")
     what.add_argument(
-        "--binary", metavar="PATH", help="program or library; a bare name is looked up"
+        "--binary",
+        metavar="PATH",
+        action="append",
+        default=[],
+        help="program or library; a bare name is looked up (repeatable)",
     )
     what.add_argument("--pid", metavar="PID", type=natural, help="only this process")
     what.add_argument(
@@ -59,7 +63,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         metavar="PATTERN",
         action="append",
         required=True,
-        help="a name, a glob or /regex/ (repeatable)",
+        help="a name, a glob or /regex/, with @BINARY of that one only (repeatable)",
     )
     which.add_argument("--args", metavar="N", type=count, help="arguments to show: N, none or auto")
     which.add_argument(
@@ -124,7 +128,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Trace, and return the command's status, 0, or `LOST` under ``--strict``."""
-    target, path = _target(args)
+    target, binaries = _target(args)
     chosen = format_for(args.format, args.output)
     hazard = seccomp.hazard()
     selection = Selection(
@@ -136,7 +140,7 @@ def run(args: argparse.Namespace) -> int:
         detail=Detail(args.depth, args.strings),
         request=parse(args.arg, args.where or ""),
     )
-    plan = make_plan(path, selection)
+    plan = make_plan(binaries, selection)
     if not args.quiet:
         _say(plan.notes)
     if args.dry_run:
@@ -169,15 +173,15 @@ def run(args: argparse.Namespace) -> int:
     return status or (LOST if args.strict and summary.losses.events else 0)
 
 
-def _target(args: argparse.Namespace) -> tuple[Target, str]:
-    """Which processes, and the path of the file to trace."""
+def _target(args: argparse.Namespace) -> tuple[Target, list[str]]:
+    """Which processes, and the paths of the files to trace."""
     if args.pid and args.command:
         raise UsageError("--pid and a command exclude each other", "give one of them")
     if args.command:
-        return Target(command=tuple(args.command)), args.binary or args.command[0]
+        return Target(command=tuple(args.command)), args.binary or args.command[:1]
     if args.pid:
-        path = mapped_file(args.pid, args.binary) if args.binary else executable(args.pid)
-        return Target(pid=args.pid, follow=args.follow), path
+        named = [mapped_file(args.pid, name) for name in args.binary]
+        return Target(pid=args.pid, follow=args.follow), named or [executable(args.pid)]
     if args.binary:
         return Target(), args.binary
     raise UsageError(
@@ -237,8 +241,10 @@ def _slow(seconds: float) -> str:
 
 def _waiting(plan: Plan, target: Target) -> str:
     functions = f"{len(plan.functions):,} function{'s' * (len(plan.functions) != 1)}"
-    where = f"process {target.pid}" if target.pid else "every process that runs it"
-    return f"tracing {functions} of {plan.binary.path} in {where}; Ctrl-C ends"
+    paths = " and ".join(binary.path for binary in plan.binaries)
+    them = "it" if len(plan.binaries) == 1 else "them"
+    where = f"process {target.pid}" if target.pid else f"every process that runs {them}"
+    return f"tracing {functions} of {paths} in {where}; Ctrl-C ends"
 
 
 def _say(lines: tuple[str, ...] | list[str]) -> None:

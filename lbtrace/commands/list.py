@@ -58,7 +58,7 @@ def run(args: argparse.Namespace) -> int:
     table = symbols.read(image)
     chosen = patterns.readable(table.functions) if not args.func else []
     if args.func:
-        chosen = patterns.select(table, args.func, image.path)
+        (chosen,) = patterns.select([patterns.Searched(image.path, table)], args.func)
     architecture = arch.of(image.machine)
     go = go_plan(image, table)
     if args.func or len(chosen) <= TYPED_LIMIT:

@@ -7,14 +7,19 @@ from collections.abc import Iterator
 import msgspec
 
 from lbtrace.commands import show_go
-from lbtrace.model import Function, Plan, Site, Type, Void
+from lbtrace.model import Function, Plan, Probe, Site, Type, Void
 
 
 def plan_lines(plan: Plan) -> Iterator[str]:
     """What ``attach --dry-run`` shows."""
-    build = f", build-id {plan.binary.build_id}" if plan.binary.build_id else ""
-    yield f"{plan.binary.path} ({plan.binary.machine}{build})"
-    for probe in plan.probes:
+    for number, binary in enumerate(plan.binaries):
+        build = f", build-id {binary.build_id}" if binary.build_id else ""
+        yield f"{binary.path} ({binary.machine}{build})"
+        yield from _probe_lines(plan, [p for p in plan.probes if p.binary == number])
+
+
+def _probe_lines(plan: Plan, probes: list[Probe]) -> Iterator[str]:
+    for probe in probes:
         function = plan.functions[probe.function]
         if probe.kind in ("call", "entry"):
             yield from function_lines(function, probe.site)

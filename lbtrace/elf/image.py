@@ -29,12 +29,14 @@ EHDR = Layout("<16xHHIQQQIHHHHHH")
 PHDR = Layout("<IIQQQQQQ")
 SHDR = Layout("<IIQQQQIIQQ")
 NHDR = Layout("<III")
+DYN = Layout("<QQ")
 
 ET_EXEC, ET_DYN = 2, 3
-PT_LOAD, PT_NOTE = 1, 4
+PT_LOAD, PT_DYNAMIC, PT_NOTE = 1, 2, 4
 PF_X = 1
 SHT_NOBITS = 8
 NT_GNU_BUILD_ID = 3
+DT_FLAGS_1, DF_1_PIE = 0x6FFFFFFB, 0x08000000
 
 
 class Segment(Struct, frozen=True):
@@ -84,6 +86,7 @@ class Image:
             self._shstrndx,
         ) = EHDR.unpack_from(data)
         self.machine = _check_machine(path, machine, any_machine)
+        self._kind = kind
         if kind not in (ET_EXEC, ET_DYN):
             raise BinaryError(
                 f"{path}: neither an executable nor a shared library",
@@ -142,6 +145,26 @@ class Image:
             if type == NT_GNU_BUILD_ID and name == b"GNU":
                 return descriptor.hex()
         return ""
+
+    @cached_property
+    def is_program(self) -> bool:
+        """Whether this is surely no library: two such are never in one process.
+
+        False also for position-independent programs whose linker does not say so
+        (binutils before 2.26).
+        """
+        flags = (
+            value
+            for segment in self.segments
+            if segment.type == PT_DYNAMIC
+            for tag, value in DYN.iter_unpack(self._dynamic(segment))
+            if tag == DT_FLAGS_1
+        )
+        return self._kind == ET_EXEC or any(value & DF_1_PIE for value in flags)
+
+    def _dynamic(self, segment: Segment) -> bytes:
+        data = self.data[segment.offset : segment.offset + segment.size]
+        return data[: len(data) // DYN.size * DYN.size]
 
     @cached_property
     def has_debug_info(self) -> bool:

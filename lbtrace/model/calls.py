@@ -92,7 +92,8 @@ class Call(Struct):
     ``depth`` is 0 at the outermost traced call of its thread. ``start`` is
     CLOCK_MONOTONIC in ns, ``duration`` in ns; it is None unless ``end`` is
     ``returned``. ``result`` is None until then. ``lost`` counts the events
-    its thread lost just before the call began.
+    its thread lost just before the call began. ``binary`` is the path of the
+    file that the function is in.
     """
 
     name: str
@@ -108,6 +109,7 @@ class Call(Struct):
     end: End = "open"
     lost: int = 0
     goroutine: int = 0
+    binary: str = ""
 
 
 class Loss(Struct, frozen=True):

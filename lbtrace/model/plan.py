@@ -11,8 +11,9 @@ from lbtrace.model.jumps import Jump
 
 
 class Function(Struct, frozen=True):
-    """A function of a binary.
+    """A function of the binary at position ``binary`` of `Plan.binaries`.
 
+    Functions that several binaries of a plan have are called ``name@binary``.
     ``address`` is its virtual address in the file, ``size`` its length in
     bytes (0 where the symbol table does not say), ``offset`` the position of
     its first byte in the file. ``aliases`` are the other names of the same
@@ -36,6 +37,7 @@ class Function(Struct, frozen=True):
     exits_hidden: bool = False
     language: Literal["", "go"] = ""
     may_jump: bool = False
+    binary: int = 0
 
 
 class Site(Struct, frozen=True):
@@ -70,11 +72,12 @@ ProbeKind: TypeAlias = Literal[
 jump to another function that returns in its place; ``stack`` and ``signal
 stack`` where the program sets up a stack, whose address and size the event's
 first values are; ``goroutine end`` where a goroutine ends, with all its calls.
-The last three belong to none of the functions."""
+The last three belong to a binary, but to none of the functions."""
 
 
 class Probe(Struct, frozen=True):
-    """A site to attach to, and what to send from there.
+    """A site in the binary at position ``binary`` of `Plan.binaries`, and what to
+    send from there.
 
     Under ``result_conditions`` the entry is sent only when the call has
     returned and they hold. A ``foreign`` probe is in code of another language in
@@ -90,14 +93,7 @@ class Probe(Struct, frozen=True):
     conditions: tuple[Condition, ...] = ()
     result_conditions: tuple[Condition, ...] = ()
     foreign: bool = False
-
-
-class Binary(Struct, frozen=True):
-    """The ELF file that is traced. ``build_id`` is hexadecimal, or empty."""
-
-    path: str
-    build_id: str = ""
-    machine: Literal["x86_64", "aarch64"] = "x86_64"
+    binary: int = 0
 
 
 class GoLayout(Struct, frozen=True):
@@ -116,25 +112,41 @@ class GoLayout(Struct, frozen=True):
     types: tuple[tuple[int, ...], tuple[str, ...]] = ((), ())
 
 
+class Binary(Struct, frozen=True):
+    """An ELF file that is traced. ``build_id`` is hexadecimal, or empty.
+
+    With ``go`` events of its functions, but for foreign ones, carry the
+    goroutine, and their frames are distances from the top of its stack,
+    negative and modulo 2**64.
+    """
+
+    path: str
+    build_id: str = ""
+    machine: Literal["x86_64", "aarch64"] = "x86_64"
+    go: GoLayout | None = None
+
+
 class Plan(Struct, frozen=True):
     """All that can be decided without the kernel.
 
-    ``notes`` are remarks to the user: what was left out, and why. With ``go``
-    events carry the goroutine, and their frames are distances from the top of
-    its stack, negative and modulo 2**64.
+    The ``binaries`` are for the same machine. ``notes`` are remarks to the
+    user: what was left out, and why.
     """
 
-    binary: Binary
+    binaries: tuple[Binary, ...]
     functions: tuple[Function, ...]
     probes: tuple[Probe, ...]
     notes: tuple[str, ...] = ()
-    version: int = 1
-    go: GoLayout | None = None
+
+    def goroutines(self, probe: Probe) -> GoLayout | None:
+        """How the goroutine is found that hits ``probe``; None where its calls
+        belong to threads."""
+        return None if probe.foreign else self.binaries[probe.binary].go
 
 
 class Target(Struct, frozen=True):
     """Which processes are traced: one (``pid``), one that is started
-    (``command``) with the children it forks, or all that run the binary.
+    (``command``) with the children it forks, or all that run the binaries.
     With ``follow`` those that ``pid`` forks are traced too."""
 
     pid: int = 0

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from struct import Struct
+from typing import NamedTuple, TypeAlias, TypeVar
 
 from lbtrace.elf.image import Image
 from lbtrace.elf.plt import Stub
@@ -23,26 +24,67 @@ JUMP = re.compile(
 WORD = Struct("<I")
 """An instruction of arm64: Arm Architecture Reference Manual, C4.1.66."""
 
-Graph = dict[int, set[int]]
-"""The addresses of functions, and of those that they call."""
+T = TypeVar("T")
+
+Node: TypeAlias = tuple[int, int]
+"""A function, by the position of its binary and its address there."""
+
+Graph: TypeAlias = dict[Node, set[Node]]
+"""Functions, and those that they call."""
 
 
-def build(image: Image, stubs: Mapping[int, Stub], functions: Sequence[Function]) -> Graph:
-    """Who of ``functions`` calls, or jumps to, whom of them.
+class Part(NamedTuple):
+    """What of a binary takes part."""
+
+    image: Image
+    stubs: Mapping[int, Stub]
+    functions: Sequence[Function]
+
+
+def build(parts: Sequence[Part]) -> Graph:
+    """Who of the functions of all parts calls, or jumps to, whom of them.
 
     Instructions are hardly decoded: what looks like a call of the first byte of
-    one of ``functions`` is taken for one. Calls through ``stubs`` count.
+    one of the functions is taken for one. Calls through stubs count, those of
+    another part's functions by their name.
     """
-    reached = _reached_arm64 if image.machine == "aarch64" else _reached_amd64
-    targets = {f.address: f.address for f in functions}
-    targets |= {at: stub.address for at, stub in stubs.items() if stub.address in targets}
+    offered = {
+        name: (number, f.address)
+        for number, part in enumerate(parts)
+        for f in part.functions
+        for name in (f.name, *f.aliases)
+    }
     graph: Graph = {}
-    for function in functions:
-        called = graph.setdefault(function.address, set())
-        code = image.code(function.address, function.size)
-        found = map(targets.get, reached(code, function.address))
-        called.update(target for target in found if target is not None)
+    for number, (image, stubs, functions) in enumerate(parts):
+        reached = _reached_arm64 if image.machine == "aarch64" else _reached_amd64
+        targets = {f.address: (number, f.address) for f in functions}
+        for at, stub in stubs.items():
+            if stub.address in targets:
+                targets[at] = (number, stub.address)
+            elif not stub.address and stub.name in offered:
+                targets[at] = offered[stub.name]
+        for function in functions:
+            called = graph.setdefault((number, function.address), set())
+            code = image.code(function.address, function.size)
+            found = map(targets.get, reached(code, function.address))
+            called.update(target for target in found if target is not None)
     return graph
+
+
+def recursive(parts: Sequence[Part]) -> dict[Node, str]:
+    """The functions that call each other in a circle, and how, in words."""
+    names = {
+        (number, f.address): f.name for number, part in enumerate(parts) for f in part.functions
+    }
+    return {
+        node: _recursion(cycle, node, names) for cycle in cycles(build(parts)) for node in cycle
+    }
+
+
+def _recursion(cycle: Sequence[Node], node: Node, names: Mapping[Node, str]) -> str:
+    others = [names[n] for n in cycle[:2] if n != node]
+    more = f" and {len(cycle) - 2:,} more" if len(cycle) > 2 else ""
+    return f"calls itself through {others[0]}{more}" if others else "calls itself"
 
 
 def _reached_amd64(code: bytes, start: int) -> Iterator[int]:
@@ -88,26 +130,26 @@ def _jumps_arm64(code: bytes) -> Iterator[int | None]:
             yield 4 * (at + distance - (distance >> 25 << 26))
 
 
-def cycles(graph: Graph) -> list[list[int]]:
+def cycles(graph: Mapping[T, set[T]]) -> list[list[T]]:
     """The strongly connected parts of a graph that hold a cycle (Kosaraju's algorithm)."""
-    reverse: Graph = {node: set() for node in graph}
+    reverse: dict[T, set[T]] = {node: set() for node in graph}
     for node, called in graph.items():
         for other in called:
             reverse[other].add(node)
-    seen: set[int] = set()
+    seen: set[T] = set()
     order = [node for root in graph for node in _finished(graph, root, seen)]
     seen.clear()
     parts = (_finished(reverse, root, seen) for root in reversed(order))
     return [part for part in parts if len(part) > 1 or (part and part[0] in graph[part[0]])]
 
 
-def _finished(graph: Graph, root: int, seen: set[int]) -> list[int]:
+def _finished(graph: Mapping[T, set[T]], root: T, seen: set[T]) -> list[T]:
     """What is reached from ``root`` and not ``seen`` yet, in the order of leaving it."""
     if root in seen:
         return []
     seen.add(root)
-    left: list[int] = []
-    path: list[tuple[int, Iterable[int]]] = [(root, iter(graph[root]))]
+    left: list[T] = []
+    path: list[tuple[T, Iterable[T]]] = [(root, iter(graph[root]))]
     while path:
         node, ahead = path[-1]
         step = next((other for other in ahead if other not in seen), None)

@@ -1,10 +1,11 @@
 """What is decided before the kernel is touched: functions, values, places.
 
-`make_plan` turns a binary and a `Selection` into a `Plan`, which is plain data.
+`make_plan` turns binaries and a `Selection` into a `Plan`, which is plain data.
 """
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -27,6 +28,8 @@ from lbtrace.model import (
     Site,
 )
 from lbtrace.plan import callgraph, patterns, switching
+from lbtrace.plan.callgraph import Node, Part
+from lbtrace.plan.joining import joined
 from lbtrace.plan.returns import Chooser, ExitPlaces, Returns, Way
 from lbtrace.plan.showing import VALUES, Showing, depth, passing
 
@@ -44,7 +47,7 @@ LONGEST_INSTRUCTION = 15
 
 
 class Selection(Struct, frozen=True):
-    """What to trace of a binary.
+    """What to trace of some binaries.
 
     ``patterns`` are exact names, globs or ``/regular expressions/``. ``args``
     is the number of arguments shown; None means those of the prototype, or
@@ -68,33 +71,82 @@ class Selection(Struct, frozen=True):
         return Showing(self.args, self.detail, self.request)
 
 
-def make_plan(binary: str | Image, selection: Selection) -> Plan:
-    """The plan for tracing ``selection`` of ``binary``, a path or an open image.
+def make_plan(binaries: str | Image | Sequence[str | Image], selection: Selection) -> Plan:
+    """The plan for tracing ``selection`` of ``binaries``, paths or open images.
 
-    Raises `BinaryError` if the file cannot be traced, `NoMatchError` if a
-    pattern selects nothing, `UsageError` if the selection is too large.
+    Raises `BinaryError` if a file cannot be traced, `NoMatchError` if a
+    pattern selects nothing in any, `UsageError` if the selection is too large.
     """
-    image = binary if isinstance(binary, Image) else Image.open(binary)
-    table = symbols.read(image)
-    chosen = patterns.select(table, selection.patterns, image.path)
-    if len(chosen) > LIMIT and not selection.force:
+    images = _images([binaries] if isinstance(binaries, str | Image) else binaries)
+    searched = [patterns.Searched(image.path, symbols.read(image)) for image in images]
+    chosen = patterns.select(searched, selection.patterns)
+    count, paths = sum(map(len, chosen)), " and ".join(image.path for image in images)
+    if count > LIMIT and not selection.force:
         raise UsageError(
-            f"{len(chosen):,} functions of {image.path} match, more than {LIMIT:,}",
+            f"{count:,} functions of {paths} match, more than {LIMIT:,}",
             "narrow --func, or add --force",
         )
     if selection.args is not None and selection.args < 0:
         raise UsageError(f"--args {selection.args}: is negative", "give 0 for no arguments")
+    parts = [Part(i, plt.stubs(i), found) for i, found in zip(images, chosen, strict=True)]
+    tables = [binary.symbols for binary in searched]
+    hazards = _hazards(parts, tables, selection)
+    recursive: dict[Node, str] = {}
+    if selection.returns == "auto":
+        safe = [part if not hazard else part._replace(functions=())
+                for part, hazard in zip(parts, hazards, strict=True)]  # fmt: skip
+        recursive = callgraph.recursive(safe)
+    plans: list[Plan] = []
+    for number, (part, table, hazard) in enumerate(zip(parts, tables, hazards, strict=True)):
+        circles = {address: how for (n, address), how in recursive.items() if n == number}
+        chooser = Chooser(part.image, table, selection.returns, hazard, circles)
+        plans.append(_part_plan(part, table, chooser, selection))
+    plan = joined(plans)
+    if not plan.functions:
+        refused = [function.name for found in chosen for function in found]
+        raise BinaryError(
+            f"{paths}: the kernel refuses probes on {_some(refused)}",
+            "choose functions that begin with other instructions (lbtrace list --sites)",
+        )
+    return replace(plan, notes=(*plan.notes, *_warning(hazards, selection)))
+
+
+def _images(binaries: Sequence[str | Image]) -> list[Image]:
+    """The images of ``binaries``; of several names of a file the first."""
+    images = [b if isinstance(b, Image) else Image.open(b) for b in binaries]
+    files: dict[tuple[int, int], Image] = {}
+    for image in images:
+        status = os.stat(image.path)
+        files.setdefault((status.st_dev, status.st_ino), image)
+    return list(files.values())
+
+
+def _hazards(parts: Sequence[Part], tables: Sequence[Symbols], selection: Selection) -> list[str]:
+    """Why return addresses must stay as they are in the processes that run each part,
+    which may be those that run others as well."""
+    if selection.hazard or selection.returns not in ("auto", "uretprobe"):
+        return [selection.hazard] * len(parts)
+    reasons = [
+        switching.reason(table, part.stubs) for part, table in zip(parts, tables, strict=True)
+    ]
+    return [
+        own or next((reason for other, reason in zip(parts, reasons, strict=True)
+                     if reason and not (part.image.is_program and other.image.is_program)), "")
+        for part, own in zip(parts, reasons, strict=True)
+    ]  # fmt: skip
+
+
+def _part_plan(part: Part, table: Symbols, chooser: Chooser, selection: Selection) -> Plan:
+    """The plan for one binary; it may come out empty."""
+    image, stubs, chosen = part
     architecture = arch.of(image.machine)
     go = go_plan(image, table)
     traced, notes = describe(image, architecture, chosen, selection.showing, go)
-    notes += _indirect(table, selection)
+    notes += _indirect(table, image.path, selection)
     functions: list[Function] = []
     probes: list[Probe] = []
     refused: list[str] = []
     placer = Placer(image, table, architecture, go)
-    stubs = plt.stubs(image)
-    chooser = Chooser(image, table, stubs, selection.returns, selection.hazard)
-    chooser.look_at(chosen)
     places = ExitPlaces(image, table, architecture)
     for function, values in traced:
         way = chooser.way(function)
@@ -116,21 +168,19 @@ def make_plan(binary: str | Image, selection: Selection) -> Plan:
                 may_jump=way.kind == "uretprobe" and callgraph.jumps_away(image, function),
             )
         )
-    if not probes:
-        raise BinaryError(
-            f"{image.path}: the kernel refuses probes on {_some(refused)}",
-            "choose functions that begin with other instructions (lbtrace list --sites)",
-        )
     probes += go.ends() if go else switching.probes(image, table, stubs)
     notes += _told(refused, "left out, the kernel refuses probes on their first instructions")
-    notes += _unseen(functions, selection.returns) + [chooser.warning] * bool(chooser.warning)
-    return Plan(
-        Binary(image.path, image.build_id, image.machine),
-        tuple(functions),
-        tuple(probes),
-        tuple(notes),
-        go=go.layout if go else None,
-    )
+    notes += _unseen(functions, selection.returns)
+    binary = Binary(image.path, image.build_id, image.machine, go.layout if go else None)
+    return Plan((binary,), tuple(functions), tuple(probes), tuple(notes))
+
+
+def _warning(hazards: Sequence[str], selection: Selection) -> list[str]:
+    """What who insists on uretprobes should know."""
+    hazard = next(filter(None, hazards), "")
+    if selection.returns != "uretprobe" or not hazard:
+        return []
+    return [f"uretprobes may harm the program or mislead: {hazard}"]
 
 
 def _probes(
@@ -258,8 +308,9 @@ class Placer:
         return self._planner.choose(code, keep, returns=returns)
 
 
-def _indirect(table: Symbols, selection: Selection) -> list[str]:
-    names = patterns.matching(table.ifuncs, selection.patterns)
+def _indirect(table: Symbols, path: str, selection: Selection) -> list[str]:
+    meant = (patterns.addressed(pattern, [path])[1] for pattern in selection.patterns)
+    names = patterns.matching(table.ifuncs, list(meant))
     return _told(names, "left out, their code is chosen at run time (ifunc)")
 
 

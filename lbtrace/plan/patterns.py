@@ -1,11 +1,16 @@
-"""Which functions the user means: exact names, globs and ``/regular expressions/``."""
+"""Which functions the user means: exact names, globs and ``/regular expressions/``.
+
+Behind any of them ``@BINARY`` narrows to one of the binaries: ``write@libc.so.6``.
+"""
 
 from __future__ import annotations
 
 import fnmatch
+import os
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
+from typing import NamedTuple
 
 from msgspec.structs import replace
 
@@ -21,25 +26,55 @@ COMPARED = 20_000
 """Names compared, at most, to find the nearest ones: a fraction of a second."""
 
 
-def select(symbols: Symbols, patterns: Sequence[str], path: str) -> list[Function]:
-    """The functions that match any of ``patterns``, in the order of their addresses.
+class Searched(NamedTuple):
+    """A binary whose functions are selected."""
 
-    A function is called by the name that matched. ``path`` is the binary's,
-    for messages. Raises `UsageError` for a pattern that is no regular
-    expression, `NoMatchError` for one that matches nothing.
+    path: str
+    symbols: Symbols
+
+
+def select(binaries: Sequence[Searched], patterns: Sequence[str]) -> list[list[Function]]:
+    """The functions of each binary that match any of ``patterns``, in the order of
+    their addresses.
+
+    A function is called by the name that matched. Raises `UsageError` for a
+    pattern that is no regular expression, `NoMatchError` for one that matches
+    nothing in any binary.
     """
-    chosen: dict[int, Function] = {}
+    chosen: list[dict[int, Function]] = [{} for _ in binaries]
     for pattern in patterns:
-        matched = _exact(symbols, pattern)
-        if not matched and (matches := _matcher(pattern)):
-            matched = [f for f in (_named(f, matches) for f in symbols.functions) if f]
-        if not matched:
-            matched = _demangled(symbols, pattern)
-        if not matched:
-            raise _no_match(symbols, pattern, path)
-        for function in matched:
-            chosen.setdefault(function.address, function)
-    return readable([chosen[address] for address in sorted(chosen)])
+        meant, name = addressed(pattern, [binary.path for binary in binaries])
+        matched = [_matched(binaries[n].symbols, name) for n in meant]
+        if not any(matched):
+            raise _no_match([binaries[n] for n in meant], name)
+        for n, functions in zip(meant, matched, strict=True):
+            for function in functions:
+                chosen[n].setdefault(function.address, function)
+    return [readable([found[address] for address in sorted(found)]) for found in chosen]
+
+
+def addressed(pattern: str, paths: Sequence[str]) -> tuple[list[int], str]:
+    """Which of the binaries at ``paths`` a pattern is for, by position, and what is
+    to match there.
+
+    A binary is named by its path or the end of it, a library also by its file name
+    without what is behind ``.so``, or without that as well.
+    """
+    name, _, binary = pattern.rpartition("@")
+    meant = [n for n, path in enumerate(paths) if name and _is_called(path, binary)]
+    return (meant, name) if meant else (list(range(len(paths))), pattern)
+
+
+def _is_called(path: str, name: str) -> bool:
+    stem, library, _ = os.path.basename(path).partition(".so")
+    return name in (path, stem + library, stem) or path.endswith(f"/{name}")
+
+
+def _matched(symbols: Symbols, pattern: str) -> list[Function]:
+    matched = _exact(symbols, pattern)
+    if not matched and (matches := _matcher(pattern)):
+        matched = [f for f in (_named(f, matches) for f in symbols.functions) if f]
+    return matched or _demangled(symbols, pattern)
 
 
 def readable(functions: Sequence[Function]) -> list[Function]:
@@ -123,20 +158,22 @@ def _renamed(function: Function, name: str) -> Function:
     return replace(function, name=name, aliases=others)
 
 
-def _no_match(symbols: Symbols, pattern: str, path: str) -> NoMatchError:
-    if indirect := matching(symbols.ifuncs, [pattern]):
-        return NoMatchError(
-            f"{indirect[0]}: is an indirect function of {path}, its code is chosen at run time",
-            f"trace one of its implementations: --func '*{indirect[0]}_*', if they are named",
-        )
-    if inlined := matching(symbols.inlined, [pattern]):
-        return NoMatchError(
-            f"{inlined[0]}: is inlined everywhere in {path}, there is no call to trace",
-            "rebuild with -gcflags=-l, or mark the function //go:noinline",
-        )
-    near = nearest(symbols.functions, pattern)
+def _no_match(binaries: Sequence[Searched], pattern: str) -> NoMatchError:
+    for path, symbols in binaries:
+        if indirect := matching(symbols.ifuncs, [pattern]):
+            return NoMatchError(
+                f"{indirect[0]}: is an indirect function of {path}, its code is chosen at run time",
+                f"trace one of its implementations: --func '*{indirect[0]}_*', if they are named",
+            )
+        if inlined := matching(symbols.inlined, [pattern]):
+            return NoMatchError(
+                f"{inlined[0]}: is inlined everywhere in {path}, there is no call to trace",
+                "rebuild with -gcflags=-l, or mark the function //go:noinline",
+            )
+    near = nearest([f for binary in binaries for f in binary.symbols.functions], pattern)
+    paths = " or ".join(binary.path for binary in binaries)
     return NoMatchError(
-        f"{pattern}: matches no function of {path}",
+        f"{pattern}: matches no function of {paths}",
         f"nearest names: {', '.join(near)}" if near else "lbtrace list shows its functions",
     )
 

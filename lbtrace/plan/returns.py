@@ -13,12 +13,10 @@ from typing import Literal, NamedTuple, TypeAlias
 
 from lbtrace.arch import Architecture, Code, Exits
 from lbtrace.elf.image import Image
-from lbtrace.elf.plt import Stub
 from lbtrace.elf.symbols import SHF_EXECINSTR, Symbols
 from lbtrace.elf.unwind import Unwind
 from lbtrace.errors import UsageError
 from lbtrace.model import Function
-from lbtrace.plan import callgraph, switching
 
 Returns: TypeAlias = Literal["auto", "uretprobe", "sites", "none"]
 """What the user may ask for."""
@@ -54,37 +52,23 @@ GO_STACKS = Way("sites", "Go moves its stacks")
 
 
 class Chooser:
-    """Tells the way of each function. ``hazard`` is what forbids uretprobes
-    in the whole target, or ``""``; ``warning`` what the user should know."""
+    """Tells the way of each function of an image. ``hazard`` is what forbids
+    uretprobes in the processes that run it, or ``""``; ``recursive`` says of
+    functions, by address, that they are."""
 
     def __init__(
         self,
         image: Image,
         table: Symbols,
-        stubs: Mapping[int, Stub],
         wish: Returns,
         hazard: str,
+        recursive: Mapping[int, str],
     ) -> None:
         self._image = image
         self._table = table
         self._wish = wish
-        self._stubs = stubs
         self._hazard = hazard
-        self._recursive: dict[int, str] = {}
-        self.warning = ""
-        if wish in ("auto", "uretprobe") and not hazard:
-            self._hazard = switching.reason(table, stubs)
-        if wish == "uretprobe" and self._hazard:
-            self.warning = f"uretprobes may harm the program or mislead: {self._hazard}"
-
-    def look_at(self, functions: Sequence[Function]) -> None:
-        """Find out which of ``functions`` call each other in a cycle."""
-        if self._wish == "auto" and not self._hazard:
-            graph = callgraph.build(self._image, self._stubs, functions)
-            names = {f.address: f.name for f in functions}
-            for cycle in callgraph.cycles(graph):
-                for address in cycle:
-                    self._recursive[address] = _recursion(cycle, address, names)
+        self._recursive = recursive
 
     def way(self, function: Function) -> Way:
         """How the returns of ``function`` are seen.
@@ -172,9 +156,3 @@ def _holding(functions: Sequence[Function], address: int) -> Function | None:
         return None
     function = functions[index - 1]
     return function if address < function.address + max(function.size, 1) else None
-
-
-def _recursion(cycle: Sequence[int], address: int, names: Mapping[int, str]) -> str:
-    others = [names[a] for a in cycle[:2] if a != address]
-    more = f" and {len(cycle) - 2:,} more" if len(cycle) > 2 else ""
-    return f"calls itself through {others[0]}{more}" if others else "calls itself"

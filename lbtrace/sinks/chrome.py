@@ -37,7 +37,8 @@ class Chrome(Sink):
         super().__init__(stream, plan, color=color)
         self._held: list[str] = []
         self._unended: dict[tuple[int, int], list[tuple[str, str]]] = {}
-        self._seen: dict[int, bool] = {}
+        self._unnamed: dict[int, str] = {}
+        self._named: set[int] = set()
         self._quoted = _Quoted()
         self._separator = '{"traceEvents":[\n'
 
@@ -45,14 +46,14 @@ class Chrome(Sink):
         name = f"{thread.name} ({thread.inside} inside)" if thread.inside else thread.name
         self._name("thread_name", thread.pid, thread.tid, name)
         if thread.pid == thread.tid:
-            self._seen[thread.pid] = True
+            self._named.add(thread.pid)
             self._name("process_name", thread.pid, thread.tid, name)
 
     def entry(self, call: Call) -> None:
         if self._unended:
             self._end_left(call.pid, lane(call), call.start)
-        if call.pid not in self._seen:
-            self._seen[call.pid] = False
+        if call.pid not in self._named:
+            self._unnamed.setdefault(call.pid, call.binary)
         quoted = self._quoted
         args = ",".join([quoted[a.name] + ":" + _value(a.value) for a in call.args])
         start, held = call.start, self._held
@@ -91,14 +92,13 @@ class Chrome(Sink):
             self._separator = ",\n"
 
     def end(self, summary: Summary) -> None:
-        program = PurePath(self._plan.binary.path).name
-        for pid, named in self._seen.items():
-            if not named:
-                self._name("process_name", pid, pid, program)
+        for pid, binary in self._unnamed.items():
+            if pid not in self._named:
+                self._name("process_name", pid, pid, PurePath(binary).name)
         self.flush()
         start = "" if self._separator == ",\n" else self._separator
         other = {
-            "program": program,
+            "program": ", ".join(PurePath(binary.path).name for binary in self._plan.binaries),
             "calls": summary.calls,
             "lost": msgspec.structs.asdict(summary.losses),
             "interrupted": summary.interrupted,

@@ -3,7 +3,8 @@
 A call: ``{"type": "call", "name", "args": [{"name", "value"}…], "result",
 "start", "duration", "pid", "tid", "depth", "end"}``, times in ns, in the
 order in which calls end; ``goroutine`` where there is one, or ``stack``, the
-address of a stack the program made itself. ``duration`` is
+address of a stack the program made itself; where several binaries are traced,
+``binary`` is the path of the function's. ``duration`` is
 null unless ``end`` is ``returned``. Integers are numbers (up to 64 bits: a
 reader that turns them into doubles loses digits), truth values true and
 false, characters and text strings (bytes that are not UTF-8 lone surrogates
@@ -53,7 +54,8 @@ class JsonLines(Sink):
     def __init__(self, stream: Any, plan: Plan, *, color: bool = False) -> None:
         super().__init__(stream, plan, color=color)
         self._names = _Names()
-        self._lane = "goroutine" if plan.go else "stack"
+        self._lanes = ["goroutine" if plan.goroutines(p) else "stack" for p in plan.probes]
+        self._several = len(plan.binaries) > 1
 
     def entry(self, call: Call) -> None:
         """A call is written when it has ended."""
@@ -67,12 +69,14 @@ class JsonLines(Sink):
             ]
         )
         duration = "null" if call.duration is None else call.duration
-        lane = f',"{self._lane}":{call.goroutine}' if call.goroutine else ""
+        rest = f',"{self._lanes[call.probe]}":{call.goroutine}' if call.goroutine else ""
+        if self._several:
+            rest += f',"binary":{names[call.binary]}'
         self._stream.write(
             f'{{"type":"call","name":{names[call.name]},"args":[{args}]'
             f',"result":{json_value(call.result)},"start":{call.start},"duration":{duration}'
             f',"pid":{call.pid},"tid":{call.tid},"depth":{call.depth}'
-            f',"end":"{call.end}"{lane}}}\n'
+            f',"end":"{call.end}"{rest}}}\n'
         )
 
     def loss(self, loss: Loss) -> None:

@@ -94,7 +94,7 @@ def write(path: Path) -> None:
     function = Function(
         "fib", 64, 64, 64, parameters=(Value("n", long, 0),), result=Value("", long, 0), typed=True
     )
-    plan = Plan(Binary("./fib"), (function,), (Probe(0, "call", Site(64, 64)),))
+    plan = Plan((Binary("./fib"),), (function,), (Probe(0, "call", Site(64, 64)),))
     random.seed(1)
     stacks: dict[int, int] = dict.fromkeys(range(100, 104), 0)
     records: list[bytes] = []

@@ -107,7 +107,7 @@ def test_a_plan_for_go_tells_where_goroutines_are(go_program: Compile) -> None:
     ):
         program = str(go_program("fib", version))
         plan = make_plan(program, Selection(("main.fib",)))
-        assert plan.go == layout
+        assert plan.binaries[0].go == layout
         kinds = [probe.kind for probe in plan.probes]
         assert kinds == ["entry", "return", "return", "goroutine end"]
         with pytest.raises(UsageError, match="uretprobe crashes Go"):

@@ -22,7 +22,7 @@ LENGTHS = [4, 0, 4, 10000, 4, *range(-5, 5)]
 @pytest.fixture(params=["x86_64"])
 def registers(programs: Path) -> tuple[str, str]:
     """The registers of the first two arguments."""
-    machine = make_plan(str(programs / "values"), Selection(("take_string",))).binary.machine
+    machine = make_plan(str(programs / "values"), Selection(("take_string",))).binaries[0].machine
     return ("di", "si") if machine == "x86_64" else ("x0", "x1")
 
 

@@ -55,7 +55,7 @@ def plan_of(*functions: tuple[str, tuple[Type, ...], Type | None]) -> Plan:
     probes = tuple(
         Probe(number, "call", Site(f.address, f.offset)) for number, f in enumerate(made)
     )
-    return Plan(Binary("./sample", "abcd"), made, probes)
+    return Plan((Binary("./sample", "abcd"),), made, probes)
 
 
 @dataclass

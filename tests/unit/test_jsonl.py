@@ -67,14 +67,15 @@ def test_an_unreadable_value_says_why(script, fib_plan, render):
     function = Function(
         "f", 1, 1, 1, parameters=(Value("x", Opaque("double"), -1, "float in xmm0"),)
     )
-    plan = Plan(fib_plan.binary, (function,), fib_plan.probes)
+    plan = Plan(fib_plan.binaries, (function,), fib_plan.probes)
     script.call(0)
     record = lines(render("jsonl", plan, script.batch()))[0]
     assert record["args"] == [{"name": "x", "value": None, "unreadable": "float in xmm0"}]
 
 
 def test_ends_losses_and_goroutines(script, fib_plan, render):
-    go_plan = msgspec.structs.replace(fib_plan, go=GoLayout("register", 152, 8))
+    go = msgspec.structs.replace(fib_plan.binaries[0], go=GoLayout("register", 152, 8))
+    go_plan = msgspec.structs.replace(fib_plan, binaries=(go,))
     script.enter(0, 0x3000, 1, goroutine=4)
     script.enter(0, 0x2000, 2, goroutine=4, lost=5)
     script.leave(0, 0x3000, 3, goroutine=4)

@@ -7,7 +7,7 @@ import pytest
 from lbtrace.elf.symbols import Symbols
 from lbtrace.errors import NoMatchError, UsageError
 from lbtrace.model import Function
-from lbtrace.plan.patterns import COMPARED, matching, nearest, select
+from lbtrace.plan.patterns import COMPARED, Searched, addressed, matching, nearest, select
 
 
 def table(*names: str, ifuncs: tuple[str, ...] = ()) -> Symbols:
@@ -20,18 +20,18 @@ def table(*names: str, ifuncs: tuple[str, ...] = ()) -> Symbols:
 
 
 def chosen(symbols: Symbols, *patterns: str) -> list[str]:
-    return [f.name for f in select(symbols, patterns, "program")]
+    return [f.name for f in select([Searched("program", symbols)], patterns)[0]]
 
 
 def test_the_name_asked_for_becomes_the_name():
-    found = select(table("read=__read=__libc_read"), ["__read"], "program")[0]
+    found = select([Searched("program", table("read=__read=__libc_read"))], ["__read"])[0][0]
     assert found.name == "__read"
     assert found.aliases == ("read", "__libc_read")
     assert chosen(table("read=__read"), "__*") == ["__read"]
 
 
 def test_all_functions_of_a_name_are_meant():
-    assert len(select(table("init", "other", "init"), ["init"], "program")) == 2
+    assert len(select([Searched("program", table("init", "other", "init"))], ["init"])[0]) == 2
 
 
 def test_results_are_in_order_and_single():
@@ -71,6 +71,31 @@ def test_indirect_functions_have_an_error_of_their_own():
     with pytest.raises(NoMatchError, match="indirect function"):
         chosen(table("a", ifuncs=("memcpy",)), "memcpy")
     assert matching(("memcpy", "strlen"), ["mem*", "x"]) == ["memcpy"]
+
+
+def test_a_pattern_needs_to_match_in_one_binary():
+    binaries = [
+        Searched("/x/prog", table("main", "write")),
+        Searched("/x/libc.so.6", table("write")),
+    ]
+    found = select(binaries, ["main", "write"])
+    assert [[f.name for f in functions] for functions in found] == [["main", "write"], ["write"]]
+    with pytest.raises(NoMatchError, match="no function of /x/prog or /x/libc"):
+        select(binaries, ["man"])
+
+
+@pytest.mark.parametrize("name", ["libc", "libc.so", "libc.so.6", "x/libc.so.6", "/x/libc.so.6"])
+def test_a_pattern_may_be_for_one_binary(name):
+    binaries = [Searched("/x/prog", table("write")), Searched("/x/libc.so.6", table("write"))]
+    found = select(binaries, [f"wr*@{name}"])
+    assert [len(functions) for functions in found] == [0, 1]
+    with pytest.raises(NoMatchError, match=r"^read: matches no function of /x/libc.so.6$"):
+        select(binaries, [f"read@{name}"])
+
+
+def test_what_follows_an_at_may_be_part_of_the_name():
+    assert addressed("new@V1", ["/x/prog"]) == ([0], "new@V1")
+    assert addressed("@prog", ["/x/prog"]) == ([0], "@prog")
 
 
 def test_a_broken_expression_is_told():

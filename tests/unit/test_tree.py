@@ -68,7 +68,7 @@ def test_threads_stay_apart(script, fib_plan, render):
 
 def test_untyped_arguments_have_no_names(script, fib_plan, render):
     plain = Plan(
-        fib_plan.binary,
+        fib_plan.binaries,
         tuple(type(f)(f.name, 1, 1, 1, parameters=f.parameters) for f in fib_plan.functions),
         fib_plan.probes,
     )

@@ -1,0 +1,174 @@
+"""Several binaries in one trace: programs that execute each other, programs and libraries."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from collections import defaultdict
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+
+import lbtrace as api
+
+Run = Callable[..., subprocess.CompletedProcess[str]]
+Start = Callable[..., Any]
+
+
+class Made(NamedTuple):
+    """A call, as the program's log and as the trace tell it."""
+
+    name: str
+    depth: int
+    argument: int
+    result: int | None
+
+
+def logged(path: Path) -> dict[int, list[Made]]:
+    """The calls of each process, in the order in which they began. What is open when a
+    process executes a program never returns."""
+    calls: dict[int, list[Made]] = defaultdict(list)
+    stacks: dict[int, list[int]] = defaultdict(list)
+    for line in path.read_text().splitlines():
+        pid, tid, what, name, number = line.split()
+        if what == "exec":
+            stacks[int(tid)].clear()
+        elif what == ">":
+            stacks[int(tid)].append(len(calls[int(pid)]))
+            depth = len(stacks[int(tid)]) - 1
+            calls[int(pid)].append(Made(name, depth, int(number), None))
+        else:
+            at = stacks[int(tid)].pop()
+            calls[int(pid)][at] = calls[int(pid)][at]._replace(result=int(number))
+    return calls
+
+
+def traced(records: Iterable[dict[str, Any]]) -> dict[int, list[Made]]:
+    calls: dict[int, list[Made]] = defaultdict(list)
+    for record in sorted(records, key=lambda record: record["start"]):
+        assert record["end"] == ("open" if record["result"] is None else "returned"), record
+        name = record["name"].partition("@")[2] or record["name"].replace("_alone", "")
+        assert record["binary"].endswith(name)
+        value = record["args"][0]["value"]
+        calls[record["pid"]].append(Made(record["name"], record["depth"], value, record["result"]))
+    return calls
+
+
+def of_jsonl(text: str) -> list[dict[str, Any]]:
+    records = [json.loads(line) for line in text.splitlines()]
+    return [record for record in records if record["type"] == "call"]
+
+
+@pytest.fixture
+def relay(programs: Path, tmp_path: Path) -> Callable[[str], list[str]]:
+    """The words of a relay: ``first exec second fork first``, say."""
+
+    def words(steps: str) -> list[str]:
+        places = {name: str(programs / f"relay-{name}") for name in ("first", "second")}
+        return ["env", f"RELAY_LOG={tmp_path / 'log'}", *(places.get(w, w) for w in steps.split())]
+
+    return words
+
+
+BOTH = ("--func", "relay", "--func", "work", "--func", "*_alone", "--func", "wait_here")
+
+
+@pytest.mark.parametrize(
+    "steps",
+    [
+        "first exec second",
+        "first fork second exec first",
+        "second vfork first spawn second exec second",
+        "first spawn second thread first",
+    ],
+)
+def test_programs_that_execute_each_other(
+    lbtrace: Run, programs: Path, tmp_path: Path, relay: Any, mode: str, steps: str
+) -> None:
+    binaries = [w for n in ("first", "second") for w in ("--binary", programs / f"relay-{n}")]
+    done = lbtrace(
+        *("attach", "--mode", mode, *binaries, *BOTH, "--format", "jsonl", "--strict", "--"),
+        *relay(steps),
+    )
+    assert done.returncode == 0, done.stderr
+    truth = logged(tmp_path / "log")
+    assert traced(of_jsonl(done.stdout)) == truth
+    assert sum(map(len, truth.values())) > 10
+
+
+def test_a_running_process_that_executes_them(
+    start: Start, start_lbtrace: Start, programs: Path, tmp_path: Path, relay: Any
+) -> None:
+    shell = start("sh", "-c", 'read go; exec "$@"', "sh", *relay("second fork first"), stdin=-1)
+    binaries = [w for n in ("first", "second") for w in ("--binary", programs / f"relay-{n}")]
+    options = (*binaries, *BOTH, "--format", "jsonl", "--strict")
+    tracer = start_lbtrace("attach", "--pid", shell.pid, "--follow", *options)
+    tracer.wait_for("Ctrl-C ends")
+    shell.process.stdin.write("go\n")
+    shell.process.stdin.flush()
+    status, out, error = tracer.finish()
+    assert status == 0, error
+    assert traced(of_jsonl(out)) == logged(tmp_path / "log")
+
+
+def test_a_capture_and_python(
+    lbtrace: Run, programs: Path, tmp_path: Path, relay: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    capture = tmp_path / "run.lbt"
+    files = [str(programs / f"relay-{name}") for name in ("second", "first")]
+    binaries = [word for file in files for word in ("--binary", file)]
+    command = relay("first fork second")
+    assert lbtrace("attach", *binaries, *BOTH, "-o", capture, "--", *command).returncode == 0
+    exported = lbtrace("export", capture, "--format", "jsonl", "--strict")
+    assert traced(of_jsonl(exported.stdout)) == logged(tmp_path / "log")
+    (tmp_path / "log").unlink()
+    with api.trace(command=command, binary=files, functions=BOTH[1::2]) as session:
+        calls = list(session.calls())
+    assert {os.path.basename(call.binary) for call in calls} == {"relay-first", "relay-second"}
+    assert sum(map(len, logged(tmp_path / "log").values())) == len(calls)
+
+
+def test_a_shell_that_runs_two_programs(lbtrace: Run, programs: Path, mode: str) -> None:
+    """Each is given by a name of its own; one only by a link."""
+    binaries = ("--binary", programs / "fib", "--binary", programs / "loop")
+    shell = f"{programs}/fib 3; {programs}/loop 0 2"
+    done = lbtrace(
+        *("attach", "--mode", mode, *binaries, "--func", "fib", "--func", "tick@loop"),
+        *("--format", "racket", "--", "sh", "-c", shell),
+    )
+    assert done.returncode == 0, done.stderr
+    lines = [line.partition(" ")[2] for line in done.stdout.splitlines() if "(tick" in line]
+    assert lines == [">(tick 0)", ">(tick 1)"]
+    assert done.stdout.count("(fib ") == 5
+
+
+def test_a_program_and_its_library_nest_in_one_tree(
+    lbtrace: Run, programs: Path, mode: str
+) -> None:
+    """strace knows what a program writes; here the program itself does."""
+    done = lbtrace(
+        *("attach", "--mode", mode, "--binary", programs / "fib", "--binary", "libc.so.6"),
+        *("--func", "fib", "--func", "main@fib", "--func", "puts", "--func", "/^_?printf$/"),
+        *("--func", "write@libc", "--format", "jsonl", "--", programs / "fib", 3),
+    )
+    assert done.returncode == 0, done.stderr
+    printed = next(line for line in done.stdout.splitlines() if line.startswith("fib("))
+    calls = of_jsonl("\n".join(s for s in done.stdout.splitlines() if s.startswith("{")))
+    by_name = {call["name"]: call for call in calls}
+    assert by_name["printf"]["depth"] == 1
+    assert by_name["printf"]["binary"].endswith("libc.so.6")
+    assert by_name["main"]["depth"] == 0
+    assert by_name["main"]["binary"] == str(programs / "fib")
+    # What stdio writes at the exit, with the newline.
+    assert by_name["write"]["result"] == len(printed) + 1
+    assert [c["args"][0]["value"] for c in calls if c["name"] == "fib"] == [1, 0, 2, 1, 3]
+
+
+def test_a_file_that_is_named_twice_is_one(lbtrace: Run, programs: Path, tmp_path: Path) -> None:
+    (tmp_path / "same").symlink_to(programs / "fib")
+    binaries = ("--binary", tmp_path / "same", "--binary", programs / "fib")
+    done = lbtrace("attach", *binaries, "--func", "fib", "--", programs / "fib", 3)
+    assert "5 calls" in done.stderr
