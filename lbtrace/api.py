@@ -26,7 +26,7 @@ from lbtrace.session import Options, Session
 def trace(
     *,
     functions: Sequence[str],
-    binary: str | Sequence[str] = (),
+    binary: str | Sequence[str] | None = None,
     pid: int | None = None,
     command: Sequence[str] = (),
     args: int | None = None,
@@ -68,7 +68,7 @@ def trace(
         )
     if bool(pid) and bool(command):
         raise UsageError("a pid and a command exclude each other", "give one of them")
-    binaries = [binary] if isinstance(binary, str) else list(binary)
+    binaries = [binary] if isinstance(binary, str) else list(binary or ())
     if pid:
         binaries = [mapped_file(pid, name) for name in binaries] or [executable(pid)]
     elif command:
