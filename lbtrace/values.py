@@ -60,6 +60,16 @@ def _integer(type_: model.Integer) -> Decoder:
     return lambda raw: ((raw & mask) ^ sign) - sign
 
 
+_MAPPED = range(0x5000_0000_0000, 1 << 48)
+"""Where Linux puts position-independent programs, their heaps, libraries and stacks
+(ELF_ET_DYN_BASE and TASK_SIZE of x86-64, and of arm64 with 48-bit addresses)."""
+
+
+def _word(type_: model.Word) -> Decoder:
+    integer = _integer(type_)
+    return lambda raw: Address(raw) if raw in _MAPPED else integer(raw)
+
+
 def _character(type_: model.Character) -> Decoder:
     mask = (1 << 8 * type_.size) - 1
 
@@ -116,6 +126,7 @@ _FLOATS = {2: Struct("<e"), 4: Struct("<f"), 8: Struct("<d")}
 
 _DECODERS: dict[type, Callable[[Any], Decoder]] = {
     model.Integer: _integer,
+    model.Word: _word,
     model.Character: _character,
     model.Boolean: _boolean,
     model.Pointer: _pointer,

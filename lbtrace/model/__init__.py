@@ -27,6 +27,7 @@ from lbtrace.model.jumps import Jump
 from lbtrace.model.plan import Binary, Function, GoLayout, Plan, Probe, ProbeKind, Site, Target
 from lbtrace.model.types import (
     LONG,
+    UNKNOWN,
     Array,
     Boolean,
     Character,
@@ -42,6 +43,7 @@ from lbtrace.model.types import (
     String,
     Type,
     Void,
+    Word,
 )
 
 __all__ = [
@@ -49,6 +51,7 @@ __all__ = [
     "LONG",
     "LOSS",
     "RETURN",
+    "UNKNOWN",
     "Address",
     "Argument",
     "Array",
@@ -97,4 +100,5 @@ __all__ = [
     "Unreadable",
     "Value",
     "Void",
+    "Word",
 ]

@@ -15,6 +15,11 @@ class Integer(Struct, frozen=True, tag="integer"):
     signed: bool
 
 
+class Word(Integer, frozen=True, tag="word"):
+    """Eight bytes of which nobody tells the type: shown as a signed integer, and in
+    hexadecimal where it looks like an address of the program's memory."""
+
+
 class Character(Struct, frozen=True, tag="character"):
     """A character of ``size`` bytes, shown as the source writes it: ``'a'``."""
 
@@ -129,6 +134,7 @@ class Opaque(Struct, frozen=True, tag="opaque"):
 
 Type: TypeAlias = (
     Integer
+    | Word
     | Character
     | Boolean
     | Pointer
@@ -145,4 +151,6 @@ Type: TypeAlias = (
 """The type of a value, as a tagged union: a new kind of type is a new struct."""
 
 LONG = Integer("long", 8, True)
+
+UNKNOWN = Word("long", 8, True)
 """What is assumed where no debug information tells the type."""

@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from lbtrace.arch import SHALLOW, Architecture, Passing
 from lbtrace.arch.fetching import Detail
-from lbtrace.model import LONG, Formal, Prototype, Scalar
+from lbtrace.model import UNKNOWN, Formal, Prototype, Scalar
 
 if TYPE_CHECKING:
     from lbtrace.expressions.tree import Request
@@ -83,7 +83,7 @@ def depth(wish: Showing) -> int:
 
 def long(name: str) -> Formal:
     """What is assumed where nothing is declared."""
-    return Formal(name, LONG, LONG.size, (Scalar(0, LONG.size, "integer"),))
+    return Formal(name, UNKNOWN, UNKNOWN.size, (Scalar(0, UNKNOWN.size, "integer"),))
 
 
 def sized(prototype: Prototype, count: int | None) -> Prototype:

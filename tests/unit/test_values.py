@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lbtrace.model import (
+    UNKNOWN,
     Address,
     Boolean,
     Char,
@@ -28,6 +29,21 @@ SLOTS = st.integers(0, (1 << 64) - 1)
 def test_integers_are_what_c_makes_of_the_bits(raw, size, signed):
     kind = getattr(ctypes, f"c_{'' if signed else 'u'}int{8 * size}")
     assert decoder(Integer("t", size, signed))(raw) == kind(raw).value
+
+
+@pytest.mark.parametrize(
+    ("raw", "shown"),
+    [
+        (4, "4"),
+        ((1 << 64) - 1, "-1"),
+        (2880067194370816120, "2880067194370816120"),  # fib(90)
+        (0x5600_1234_5678, "0x560012345678"),
+        (0x7FFC_0000_1234, "0x7ffc00001234"),
+        (0xFFFF_A000_0000, "0xffffa0000000"),
+    ],
+)
+def test_a_word_of_unknown_type_is_an_address_where_it_looks_like_one(raw, shown):
+    assert text(decoder(UNKNOWN)(raw)) == shown
 
 
 def test_the_rest_by_type():
