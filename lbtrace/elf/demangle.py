@@ -8,6 +8,7 @@ read.
 from __future__ import annotations
 
 import re
+from contextlib import redirect_stdout
 from functools import lru_cache
 
 LEGACY_RUST = re.compile(r"_ZN.*17h[0-9a-f]{16}E")
@@ -69,7 +70,8 @@ def _rust(name: str) -> str:
     import rust_demangler
 
     try:
-        return RUST_HASH.sub("", str(rust_demangler.demangle(name)))
+        with redirect_stdout(None):  # it prints what it stumbles over
+            return RUST_HASH.sub("", str(rust_demangler.demangle(name)))
     except Exception:  # damaged names raise whatever the parser stumbles over
         return ""
 

@@ -118,3 +118,10 @@ def test_rust(name, source):
 )
 def test_any_name_is_survived(rest, start):
     assert isinstance(short(start + rest), str)
+
+
+def test_nothing_is_printed(capfd):
+    """rust_demangler stumbles over binders of lifetimes, and prints."""
+    name = "_RINvNtC4core3ptr13drop_in_placeDG0_INtNtNtB4_3ops8function2FnTRL1_lEEp6OutputuEL_EB4_"
+    assert demangled(name)
+    assert capfd.readouterr() == ("", "")

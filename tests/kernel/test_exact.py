@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+import shutil
 import subprocess
 from collections import defaultdict
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+
+SOURCES = Path(__file__).resolve().parents[1] / "programs"
 
 Run = Callable[..., subprocess.CompletedProcess[str]]
 
@@ -93,11 +96,15 @@ MODES = [
 
 SHORT = [("shapes", 300), ("longjmp", 5), ("signal", 1), ("contexts", 50)]
 
-CXX_BUILDS = ["exact++-O0", "exact++-O2", "exact++-cet", "exact++-static", "exact++-stripped"]
+CXX_BUILDS = [
+    *("exact++-O0", "exact++-O2", "exact++-cet", "exact++-static", "exact++-stripped"),
+    *("exact++-clang-O0", "exact++-clang-O2"),
+]
 
 BUILDS = [
     *("exact-O0", "exact-O1", "exact-O2", "exact-O3", "exact-Os", "exact-cet", "exact-frame"),
     *("exact-lto", "exact-static", "exact-static-pie", "exact-stripped"),
+    *("exact-clang-O0", "exact-clang-O2", "exact-clang-Oz"),
 ]
 
 
@@ -124,7 +131,7 @@ def test_builds(agrees: Run, build: str, words: tuple[str, int]) -> None:
         agrees(build, *words, options=("--returns", "uretprobe"))
 
 
-@pytest.mark.parametrize("build", ["exact-O2", "exact-cet", "exact-stripped"])
+@pytest.mark.parametrize("build", ["exact-O2", "exact-cet", "exact-stripped", "exact-clang-Oz"])
 def test_tail_calls(agrees: Run, build: str) -> None:
     agrees(build, "tail", 50, options=("--returns", "sites"))
 
@@ -147,9 +154,10 @@ def test_tail_calls_that_are_filtered(
     assert sorted([call["name"], str(call["args"][0]["value"])] for call in calls) == made
 
 
+@pytest.mark.parametrize("build", ["jumps", "jumps-clang"])
 @pytest.mark.parametrize("jumps", ["conditions", "computed"])
-def test_jumps_that_may_leave_the_function(agrees: Run, jumps: str) -> None:
-    agrees("jumps", jumps, options=("--returns", "sites"))
+def test_jumps_that_may_leave_the_function(agrees: Run, build: str, jumps: str) -> None:
+    agrees(build, jumps, options=("--returns", "sites"))
 
 
 @pytest.mark.parametrize(
@@ -172,6 +180,18 @@ def test_uretprobes_and_exceptions_are_warned_of(lbtrace: Run, programs: Path) -
     options = ("attach", "--dry-run", "--returns", "uretprobe", "--func", "traced_frame")
     done = lbtrace(*options, "--", program)
     assert "exceptions follow return addresses" in done.stderr
+
+
+@pytest.mark.parametrize("level", ["0", "2"])
+@pytest.mark.parametrize("words", [("catch", 11), ("threads", 3)], ids=lambda words: words[0])
+def test_rust_panics(agrees: Run, tmp_path: Path, level: str, words: tuple[str, int]) -> None:
+    """Caught behind eleven traced frames, or at the end of their threads."""
+    if shutil.which("rustc") is None:
+        pytest.skip("no rustc is installed")
+    program = tmp_path / "panics"
+    command = ["rustc", "-g", "-C", f"opt-level={level}", SOURCES / "panics.rs", "-o", program]
+    subprocess.run(command, check=True, capture_output=True)
+    agrees(program, *words)
 
 
 def test_an_exception_nobody_catches(agrees: Run) -> None:

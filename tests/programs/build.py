@@ -51,6 +51,16 @@ PROGRAMS = {
 }
 """What each is compiled from, and how."""
 
+CLANG = {
+    "exact-clang-O0": "exact.c -O0 -g -pthread",
+    "exact-clang-O2": "exact.c -O2 -g -pthread",
+    "exact-clang-Oz": "exact.c -Oz -g -pthread",
+    "exact++-clang-O0": "exact.cc -std=c++20 -O0 -g",
+    "exact++-clang-O2": "exact.cc -std=c++20 -O2 -g",
+    "jumps-clang": "jumps.c -O2 -g -Wno-unused-function -Wno-shift-negative-value",
+}
+"""What clang compiles besides, where the programs are for this machine."""
+
 CXX = {"gcc": "g++", "clang": "clang++", "cc": "c++"}
 """The C++ compiler beside a C compiler."""
 
@@ -65,14 +75,14 @@ def build(into: Path, compiler: str = "gcc") -> None:
     asked = [*shlex.split(compiler), "-dumpmachine"]
     told = subprocess.run(asked, check=True, capture_output=True, text=True).stdout
     protection = PROTECTION.get(told.partition("-")[0], "-fcf-protection")
-    for name, recipe in PROGRAMS.items():
+    for name, recipe in (PROGRAMS | (CLANG if compiler == "gcc" else {})).items():
         source, *flags = recipe.replace("-fcf-protection", protection).split()
         made = into / name
         needed = [HERE / source, *HERE.glob("*.h"), Path(__file__)]
         newest = max(file.stat().st_mtime for file in needed)
         if made.is_file() and made.stat().st_mtime > newest:
             continue
-        words = shlex.split(compiler)
+        words = ["clang"] if name in CLANG else shlex.split(compiler)
         if source.endswith(".cc"):
             prefix, dash, tool = words[-1].rpartition("-")
             words[-1] = prefix + dash + CXX.get(tool, tool)

@@ -16,7 +16,11 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#ifdef __clang__
+#define TRACED __attribute__((noinline))
+#else
 #define TRACED __attribute__((noipa, noinline))
+#endif
 
 struct shadow_call {
 	const char *name;
