@@ -19,7 +19,7 @@ BOX := $(VM)/lbtrace-$(VM_KERNEL).box
 VAGRANT := cd vagrant && LBTRACE_BOX=$(abspath $(BOX)) vagrant
 
 .PHONY: demo test test-everyday test-slow lint wheel wheels check-wheel bench build clean
-.PHONY: vm-programs vm-matrix kernels-table vm-validate vm-stage vm-up vm-test vm-destroy ci-vm
+.PHONY: vm-vagrant vm-programs vm-matrix kernels-table vm-validate vm-stage vm-up vm-test vm-destroy ci-vm
 
 demo: $(OUT)/bootstrap-build $(OUT)/demo/bin/lbtrace $(OUT)/demo/fib
 	@echo; echo '$$ lbtrace attach --func fib -- ./fib 4'
@@ -93,6 +93,7 @@ kernels-table:
 
 $(BOX): $(OUT)/bootstrap-vagrant vagrant/make_box.py | $(VENV)/ready
 	$(BIN)/python vagrant/make_box.py --kernel $(VM_KERNEL) $@
+	vagrant/forget $@
 
 # A Vagrant machine with the wheel installed; LBTRACE_DRIVER=qemu where KVM does not work.
 vm-up: vm-stage $(BOX)
@@ -114,8 +115,11 @@ vm-validate: $(OUT)/bootstrap-vagrant
 	$(VAGRANT) validate
 
 # All of it, as CI runs it.
-ci-vm: vm-matrix vm-validate
-	export LBTRACE_DRIVER=qemu; status=0; \
+ci-vm: vm-matrix vm-validate vm-vagrant
+
+# A machine comes up, runs the tests and goes.
+vm-vagrant:
+	export LBTRACE_DRIVER=$${LBTRACE_DRIVER:-qemu}; status=0; \
 	$(MAKE) vm-up && $(VAGRANT) provision --provision-with test || status=1; \
 	$(MAKE) vm-destroy; exit $$status
 
