@@ -25,6 +25,9 @@ from lbtrace.model import (
     Unreadable,
 )
 
+LOWEST_ADDRESS = 1 << 16
+"""No address lies below: ``vm.mmap_min_addr``."""
+
 Decoder: TypeAlias = Callable[[int], Datum]
 """A raw, zero-extended 64-bit slot to the value it holds."""
 
@@ -44,7 +47,7 @@ def text(datum: Datum) -> str:
     Integers are decimal, truth values ``true`` and ``false``, characters and
     strings quoted and escaped as in C, addresses hexadecimal, records in
     braces, arrays in brackets; a value that could not be read is ``?``, or
-    its reason in angle brackets; no value is ``void``. A string that goes on
+    its reason, in angle brackets if it is in words; no value is ``void``. A string that goes on
     ends with ``…`` and, where it is known, its true length.
     """
     if type(datum) is int:
@@ -54,6 +57,8 @@ def text(datum: Datum) -> str:
 
 def _integer(type_: model.Integer) -> Decoder:
     mask = (1 << 8 * type_.size) - 1
+    if type_.raw:
+        return lambda raw: raw & mask if raw & mask < LOWEST_ADDRESS else Address(raw & mask)
     if not type_.signed:
         return mask.__and__
     sign = (mask >> 1) + 1
@@ -88,6 +93,9 @@ def _boolean(type_: model.Boolean) -> Decoder:
 
 def _pointer(type_: model.Pointer) -> Decoder:
     mask = (1 << 8 * type_.size) - 1
+    if type_.null:
+        null = Constant(type_.null)
+        return lambda raw: Address(raw & mask) if raw & mask else null
     return lambda raw: Address(raw & mask)
 
 
@@ -201,6 +209,18 @@ def _elements_text(value: Elements) -> str:
     return f"[{', '.join([*shown, '…'] if value.more else shown)}]"
 
 
+def _unreadable_text(value: Unreadable) -> str:
+    words = any(char.isalpha() for char in value.reason)
+    return f"<{value.reason}>" if words else value.reason or "?"
+
+
+def results_text(value: Datum) -> str:
+    """The several results of a Go function in parentheses, another result as `text`."""
+    if isinstance(value, Fields) and not value.type:
+        return f"({_fields_text(value)[1:-1]})"
+    return text(value)
+
+
 _TEXTS: dict[type, Callable[[Any], str]] = {
     int: str,
     bool: lambda value: "true" if value else "false",
@@ -213,6 +233,6 @@ _TEXTS: dict[type, Callable[[Any], str]] = {
     Elements: _elements_text,
     Referent: lambda value: f"&{text(value.value)}",
     str: ascii,
-    Unreadable: lambda value: f"<{value.reason}>" if value.reason else "?",
+    Unreadable: _unreadable_text,
     type(None): lambda value: "void",
 }

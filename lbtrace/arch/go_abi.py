@@ -81,6 +81,21 @@ def stack_only(machine: str) -> Convention:
     return Convention((), (), internal.stack, internal.cfa, internal.dwarf)
 
 
+class Told(Struct, frozen=True):
+    """What a function's code tells of values that nothing declares.
+
+    ``registers`` are those that hold arguments, by the arguments' offsets among
+    those that are on the stack or saved there; None where it does not tell.
+    Then ``read_first`` is how many of the convention's integer registers hold
+    arguments, at least. ``results`` are the sizes of the results in the first of
+    these, as far as they are known.
+    """
+
+    registers: dict[int, str] | None
+    read_first: int
+    results: tuple[int, ...]
+
+
 class Assigned(NamedTuple):
     """Where a value lies: each of its scalars in a register (those of floats
     are marked by ``!``), or ``offset`` bytes above the stack pointer at entry."""
@@ -162,8 +177,7 @@ def passing(
     record without a name.
     """
     parameters, results = prototype.parameters, prototype.results
-    given, returned = assign(parameters, results, convention)
-    given = _corrected(prototype, given, convention)
+    given, returned = placed(prototype, convention)
     entry, leaving = Fetcher(limit, detail), Fetcher(limit, detail)
     declared = [(f, p) for f, p in zip(parameters, given, strict=True) if f.name != DICTIONARY]
     values = tuple(_value(entry, f, p) for f, p in declared[:shown])
@@ -174,6 +188,12 @@ def passing(
     elif outcomes:
         result = replace(composed("", Record("", 0), outcomes), members=outcomes)
     return Passing(values, result, entry.fetches, leaving.fetches, entry.cut)
+
+
+def placed(prototype: Prototype, convention: Convention) -> tuple[list[Assigned], list[Assigned]]:
+    """Where parameters and results lie, with what ``prototype`` knows better than `assign`."""
+    given, returned = assign(prototype.parameters, prototype.results, convention)
+    return _corrected(prototype, given, convention), returned
 
 
 def _corrected(
@@ -196,7 +216,7 @@ def _corrected(
         elif place.registers:
             corrected.append(place)
         else:
-            if isinstance(known, int) and parts == 1:
+            if isinstance(known, int) and (parts == 1 or prototype.exact):
                 shift = convention.cfa + known - place.offset
             corrected.append(Assigned((), place.offset + shift))
     return corrected
@@ -218,8 +238,7 @@ def places(
     Several results become a record of ``r0``, ``r1`` and so on, unless they
     have names.
     """
-    given, returned = assign(prototype.parameters, prototype.results, convention)
-    given = _corrected(prototype, given, convention)
+    given, returned = placed(prototype, convention)
     parameters = tuple(_place(f, p) for f, p in zip(prototype.parameters, given, strict=True))
     found = [(f, _place(f, p)) for f, p in zip(prototype.results, returned, strict=True)]
     if len(found) == 1:
@@ -240,6 +259,8 @@ def places(
 
 
 def _place(formal: Formal, assigned: Assigned) -> Place:
+    if formal.lost:
+        return Place(reason=formal.lost)
     if not assigned.registers:
         return Place(memory=Fetch(base="stack", offset=assigned.offset))
     scalars = formal.scalars or ()

@@ -12,13 +12,14 @@ and copies stacks: returns are taken at each ``ret``.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 
 import iced_x86
 from iced_x86 import Decoder, FlowControl, Instruction, Mnemonic
 
 from lbtrace.arch import Code, Exit, ExitKind, Exits
 from lbtrace.arch.amd64_sites import Amd64Planner, is_emulated_branch, is_refused
+from lbtrace.arch.go_abi import Told
 from lbtrace.model import Site
 
 CHECK_LIMIT = 12
@@ -64,6 +65,17 @@ class GoPlanner:
         if site is None or (site.address == checked and _is_target(code, checked)):
             return None
         return site
+
+    def told(self, code: Code, integers: Sequence[str]) -> Told:
+        """What the code tells of arguments and results in registers."""
+        from lbtrace.arch.go_amd64_untold import Reader  # late: most programs tell themselves
+
+        reader = Reader()
+        _, jump = self._check(code)
+        results = reader.written_last(code, integers)
+        if jump is None:
+            return Told(None, reader.read_first(code, integers), results)
+        return Told(reader.spilled(code, jump.near_branch_target), 0, results)
 
     def _check(self, code: Code) -> tuple[int, Instruction | None]:
         """The address behind the look at the stack, and the jump before it; the

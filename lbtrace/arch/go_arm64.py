@@ -5,9 +5,10 @@ Encodings: Arm Architecture Reference Manual, C4.1.66 (branches).
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 
 from lbtrace.arch import Code, Exit, Exits
+from lbtrace.arch.go_abi import Told
 from lbtrace.model import Site
 
 CHECK_LIMIT = 16
@@ -15,6 +16,11 @@ CHECK_LIMIT = 16
 
 SPILL_LIMIT = 48
 """Instructions before the call of morestack."""
+
+STACK_ARGUMENTS = 8
+"""Where stack-assigned arguments begin, from the stack pointer at entry on."""
+
+SP = 31
 
 RET = 0xD65F03C0
 """``ret`` through x30, the only one Go writes."""
@@ -35,16 +41,34 @@ class GoPlanner:
 
     def behind_check(self, code: Code) -> int:
         """The address behind the look at the stack, or the function's own where it has none."""
-        behind = code.address
+        return self._check(code)[0]
+
+    def _check(self, code: Code) -> tuple[int, int | None]:
+        """The address behind the look at the stack, and where the block is that grows it."""
+        behind, block = code.address, None
         for address, word in _words(code, code.address, CHECK_LIMIT):
             if word & 0xFF000010 == 0x54000000:  # b.cond
                 target = address + _distance(word >> 5, 19)
                 if not self._grows(code, target):
                     break
-                behind = address + 4
+                behind, block = address + 4, target
             elif word & 0x7C000000 == 0x14000000 or word & 0xFE000000 == 0xD6000000:
                 break
-        return behind
+        return behind, block
+
+    def told(self, code: Code, integers: Sequence[str]) -> Told:
+        """What the code tells of arguments in registers: where it saves them all before
+        the stack grows (see `lbtrace.arch.go_amd64_untold`). It is not read for the rest.
+        """
+        _, block = self._check(code)
+        if block is None:
+            return Told(None, 0, ())
+        found: dict[int, str] = {}
+        for _, word in _words(code, block, SPILL_LIMIT):
+            if word & 0xFC000000 == 0x94000000:  # bl
+                break
+            found.update((at - STACK_ARGUMENTS, name) for at, name in _saved(word))
+        return Told(found, 0, ())
 
     def exits(self, code: Code) -> Exits:
         """Each ``ret``, and each jump to another function, in order."""
@@ -69,6 +93,26 @@ class GoPlanner:
         return False
 
 
+def _saved(word: int) -> Iterator[tuple[int, str]]:
+    """The registers that an instruction saves on the stack, and how far above its pointer.
+
+    C4.1.94: STR and STUR with an immediate offset, STP.
+    """
+    first, base, second = word & 31, word >> 5 & 31, word >> 10 & 31
+    if base != SP:
+        return
+    form = "v{}!" if word & 1 << 26 else "x{}"
+    if word & 0x3BC00000 == 0x39000000:  # str
+        yield (word >> 10 & 0xFFF) << (word >> 30), form.format(first)
+    elif word & 0x3BE00C00 == 0x38000000:  # stur
+        yield _signed_field(word >> 12, 9), form.format(first)
+    elif word & 0x3BC00000 == 0x29000000:  # stp
+        size = 4 << (word >> 30) if word & 1 << 26 else 4 << (word >> 31)
+        at = _signed_field(word >> 15, 7) * size
+        yield at, form.format(first)
+        yield at + size, form.format(second)
+
+
 def _words(code: Code, start: int, count: int) -> Iterator[tuple[int, int]]:
     """Addresses and instructions from ``start`` on, at most ``count``."""
     into = start - code.address
@@ -91,8 +135,12 @@ def _jumps(code: Code) -> Iterator[tuple[int, int]]:
 
 def _distance(field: int, bits: int) -> int:
     """A signed number of instructions in the low ``bits``, in bytes."""
+    return 4 * _signed_field(field, bits)
+
+
+def _signed_field(field: int, bits: int) -> int:
     field &= (1 << bits) - 1
-    return 4 * (field - (field >> bits - 1 << bits))
+    return field - (field >> bits - 1 << bits)
 
 
 def _site(code: Code, address: int) -> Site:

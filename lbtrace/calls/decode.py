@@ -126,12 +126,19 @@ def _in_memory(slot: int, fetches: tuple[Fetch, ...]) -> bool:
 
 def _plain_reader(value: Value) -> Callable[[Event], Datum]:
     if value.slot < 0:
-        unreadable = Unreadable(value.reason)
-        return lambda event: unreadable
+        nothing = _nothing(value)
+        return lambda event: nothing
     fault = 1 << value.slot
     word = attrgetter(f"value{value.slot}")
     decode = decoder(value.type)
     return lambda event: FAULT if event.faults & fault else decode(word(event))
+
+
+def _nothing(value: Value) -> Datum:
+    """The value of what nothing is fetched for: a struct may have no parts."""
+    if isinstance(value.type, Record) and not (value.type.size or value.reason):
+        return Fields(value.type.name, ())
+    return Unreadable(value.reason)
 
 
 def _gatherer(fetches: tuple[Fetch, ...]) -> Callable[[Event, bytes | memoryview], _Fetched]:
@@ -162,8 +169,8 @@ def _reader(value: Value, fetches: tuple[Fetch, ...], names: Names) -> _Reader:
     if value.members:
         return _COMPOSERS[type(value.type)](value, fetches, names)
     if value.slot < 0:
-        unreadable = Unreadable(value.reason)
-        return lambda fetched: unreadable
+        nothing = _nothing(value)
+        return lambda fetched: nothing
     if isinstance(value.type, String):
         return _string_reader(value.slot)
     if isinstance(value.type, Array):
@@ -258,11 +265,12 @@ def _pointer_reader(value: Value, fetches: tuple[Fetch, ...], names: Names) -> _
     """A pointer that leads nowhere is still an address."""
     address = _scalar_reader(value, _in_memory(value.slot, fetches))
     target = _reader(value.members[0], fetches, names)
+    reference = isinstance(value.type, Pointer) and value.type.reference
 
     def read(fetched: _Fetched) -> Datum:
         where, what = address(fetched), target(fetched)
         if isinstance(where, Address) and not isinstance(what, Unreadable):
-            return Referent(where, what)
+            return what if reference else Referent(where, what)
         return where
 
     return read

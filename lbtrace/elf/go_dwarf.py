@@ -8,16 +8,18 @@ its name, and only what it refers to is parsed. Attributes of Go's own:
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 from elftools.dwarf.dwarf_expr import DWARFExprParser
 from elftools.elf.elffile import ELFFile
 
+from lbtrace.elf import gobuild
 from lbtrace.elf.dies import text
 from lbtrace.elf.go_types import GoTypes
 from lbtrace.elf.image import Image
-from lbtrace.model import Formal, Function, Prototype
+from lbtrace.model import Formal, Function, Pointer, Prototype, Scalar
 
 LANG_GO = 0x16
 LISTED = ("DW_FORM_sec_offset", "DW_FORM_data4", "DW_FORM_loclistx")
@@ -25,6 +27,16 @@ LISTED = ("DW_FORM_sec_offset", "DW_FORM_data4", "DW_FORM_loclistx")
 
 DW_OP_REG0, DW_OP_REG31, DW_OP_REGX = 0x50, 0x6F, 0x90
 DW_OP_FBREG, DW_OP_PIECE, DW_OP_CALL_FRAME_CFA = 0x91, 0x93, 0x9C
+
+ORIGIN, REFERENCE = "DW_AT_abstract_origin", 4
+"""Go refers to entries by DW_FORM_ref_addr, in 32-bit DWARF four bytes."""
+
+SHAPE = "go.shape."
+"""What type arguments are called in code that several of them share."""
+
+DICTIONARY, DICTIONARY_SECOND = ".dict", (1, 20)
+METHOD, CLOSURE = re.compile(r"\]\)?\.\w+$"), re.compile(r"\.func\d+$|\.gowrap\d+$")
+_DICTIONARY = Formal(DICTIONARY, Pointer("*uintptr"), 8, (Scalar(0, 8, "integer"),))
 
 Located = tuple[int, ...] | int | None
 
@@ -70,6 +82,7 @@ class _Reader:
         self._dwarf = dwarf
         self._info: bytes = dwarf.debug_info_sec.stream.getvalue()
         self._types = GoTypes()
+        self._version = gobuild.version(image)
         # A package with assembly has a unit for that as well.
         self._units: dict[str, list[_Unit]] = {}
         for unit in dwarf.iter_CUs():
@@ -85,20 +98,38 @@ class _Reader:
         """What is declared of the function ``name`` at ``address``."""
         for die in self._named(name.removesuffix(".abi0")):
             low = die.attributes.get("DW_AT_low_pc")
-            if low is not None and low.value != address:
+            if low is None or low.value != address:
                 continue
             formals = _formals(die)
             given = [d for d in formals if not _is_result(d)]
+            parameters = [self._formal(d) for d in given]
+            located = [self._located(d, address) for d in given]
+            hidden = self._dictionary_at(name, parameters)
+            if hidden >= 0:
+                parameters.insert(hidden, _DICTIONARY)
+                located.insert(hidden, None)
             return Prototype(
-                tuple(self._formal(d) for d in given),
+                tuple(parameters),
                 None,
                 tuple(self._formal(d) for d in formals if _is_result(d)),
-                tuple(self._located(d, address) for d in given),
+                tuple(located),
             )
         return None
 
+    def _dictionary_at(self, name: str, parameters: Sequence[Formal]) -> int:
+        """Where among the parameters the dictionary of a generic function is, if old
+        compilers do not tell: first, from 1.20 on in methods second. -1 where there is
+        none, or it is told."""
+        if SHAPE not in name or any(p.name == DICTIONARY for p in parameters):
+            return -1
+        if name.endswith("]"):
+            return 0
+        method = METHOD.search(name) and not CLOSURE.search(name) and parameters
+        return int(self._version >= DICTIONARY_SECOND) if method else -1
+
     def _named(self, name: str) -> Iterator[Any]:
-        """The functions of this name: one, and where it was also inlined its origin."""
+        """The functions of this name. Where it was also inlined, that is an entry which
+        lacks what was not needed for this, and whose address only others tell."""
         wanted = name.encode() + b"\0"
         # What the runtime provides for other packages bears their names.
         for unit in (*self._units.get(_package(name), ()), *self._units.get("runtime", ())):
@@ -106,10 +137,24 @@ class _Reader:
             while at >= 0:
                 die = _die(unit.unit, at - 1)
                 if die is not None and die.tag == "DW_TAG_subprogram":
-                    yield die
+                    if "DW_AT_inline" in die.attributes:
+                        yield from self._instances(unit, die)
+                    else:
+                        yield die
                 at = self._info.find(wanted, at + 1, unit.end)
 
+    def _instances(self, unit: _Unit, origin: Any) -> Iterator[Any]:
+        """The functions compiled from the abstract one at ``origin``: they refer to it first."""
+        wanted = origin.offset.to_bytes(REFERENCE, "little")
+        at = self._info.find(wanted, unit.start, unit.end)
+        while at >= 0:
+            die = _die(unit.unit, at - 1)
+            if die is not None and die.tag == "DW_TAG_subprogram" and ORIGIN in die.attributes:
+                yield die
+            at = self._info.find(wanted, at + 1, unit.end)
+
     def _formal(self, die: Any) -> Formal:
+        die = _origin(die)
         known = self._types.of(die.get_DIE_from_attribute("DW_AT_type"))
         name = text(die, "DW_AT_name")
         # The compiler's own names of results that have none: ~r0.
@@ -128,12 +173,16 @@ class _Reader:
             return None
         expression: Sequence[int] | None = None
         if attribute.form in LISTED:
-            for entry in self._dwarf.location_lists().get_location_list_at_offset(
-                attribute.value, die
-            ):
-                if hasattr(entry, "loc_expr"):
-                    expression = entry.loc_expr  # the first holds at entry
-                    break
+            lists = self._dwarf.location_lists()
+            base = 0
+            for entry in lists.get_location_list_at_offset(attribute.value, die):
+                if not hasattr(entry, "loc_expr"):
+                    base = getattr(entry, "base_address", base)
+                    continue
+                # The first may hold from somewhere inside the function only.
+                if entry.begin_offset + (0 if entry.is_absolute else base) == address:
+                    expression = entry.loc_expr
+                break
         else:
             expression = attribute.value
         return _place(die.cu.structs, expression) if expression else None
@@ -163,7 +212,7 @@ def _formals(die: Any) -> list[Any]:
     names: set[str] = set()
     for child in die.iter_children():
         if child.tag == "DW_TAG_formal_parameter":
-            name = text(child, "DW_AT_name")
+            name = text(_origin(child), "DW_AT_name")
             if name not in names:
                 formals.append(child)
             names.add(name)
@@ -172,8 +221,13 @@ def _formals(die: Any) -> list[Any]:
 
 
 def _is_result(die: Any) -> bool:
-    attribute = die.attributes.get("DW_AT_variable_parameter")
+    attribute = _origin(die).attributes.get("DW_AT_variable_parameter")
     return attribute is not None and bool(attribute.value)
+
+
+def _origin(die: Any) -> Any:
+    """What declares ``die``: itself, or what it is an instance of."""
+    return die.get_DIE_from_attribute(ORIGIN) if ORIGIN in die.attributes else die
 
 
 def _package(name: str) -> str:

@@ -89,7 +89,7 @@ class GoTypes:
         target = None
         if kind == POINTER and depth > 0 and "DW_AT_type" in die.attributes:
             target = self.of(_target(die), depth - 1, nesting - 1).type
-        return Known(Pointer(name, 8, target), 8, 8, _words(1))
+        return Known(Pointer(name, 8, target, "nil"), 8, 8, _words(1))
 
     def _slice(self, die: Any, name: str, depth: int, nesting: int) -> Record:
         element: Type | None = None
@@ -159,7 +159,8 @@ def _interface(die: Any, name: str) -> Record:
 def _counted(name: str) -> Pointer:
     """A map or channel: its header begins with the number of elements, in all
     versions (``runtime.hmap.count``, ``maps.Map.used``, ``runtime.hchan.qcount``)."""
-    return Pointer(name, 8, Record(name, 8, (Member("len", Integer("int", 8, True), 0),)))
+    header = Record(name, 8, (Member("len", Integer("int", 8, True), 0),))
+    return Pointer(name, 8, header, "nil", reference=True)
 
 
 def _joined(scalars: list[Scalar] | None, known: Known, offset: int) -> list[Scalar] | None:

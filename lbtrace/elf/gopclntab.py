@@ -30,6 +30,11 @@ Used from format 1.18 on; format 1.2 has no cuOffset, and no flag."""
 
 LOOSE_NAME = re.compile(rb"(?<=\0)[A-Za-z_][\w/.-]*\.(?!(?:go|s)\0)[\w.()*\[\]-]+(?=\0)")
 
+NPCDATA = 6
+"""Its place in them."""
+
+OFFSET, NO_OFFSET = Layout("<I"), 0xFFFF_FFFF
+
 INT = Layout("<i")
 
 FLAG_ASM = 4
@@ -159,6 +164,20 @@ class GoTable:
         into = 12 if self._magic in (GO12, GO116) else 8
         data = self._records[record + into : record + into + INT.size]
         return int(INT.unpack(data)[0]) if len(data) == INT.size else -1
+
+    def funcdata(self, address: int, index: int) -> int | None:
+        """Where a table of a function's own is, from the start of all funcdata; None
+        where there is none, or the format is older than 1.18."""
+        fixed = {GO118: FIXED, GO120: FIXED_STARTLINE}.get(self._magic)
+        if fixed is None:
+            return None
+        record = self._positions[bisect_right(self.starts, address) - 1] + 4
+        fields = fixed.unpack_from(self._records, record)
+        if index >= fields[-1]:
+            return None
+        at = record + fixed.size + 4 * (fields[NPCDATA] + index)
+        (offset,) = OFFSET.unpack_from(self._records, at)
+        return int(offset) if offset != NO_OFFSET else None
 
     def _wrappers(self) -> set[int]:
         """The addresses of functions that wrap another one of their name."""

@@ -129,10 +129,11 @@ class Prototype(Struct, frozen=True):
     ``results`` are those of a Go function, which may have several. ``located``
     says of each parameter where debug information puts it at function entry:
     the DWARF numbers of its registers, its offset from the canonical frame
-    address (CFA), or None.
+    address (CFA), or None. These are known to be true where they are ``exact``.
     """
 
     parameters: tuple[Formal, ...]
     result: Formal | None = None
     results: tuple[Formal, ...] = ()
     located: tuple[tuple[int, ...] | int | None, ...] = ()
+    exact: bool = False

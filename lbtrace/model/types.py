@@ -8,11 +8,16 @@ from msgspec import Struct
 
 
 class Integer(Struct, frozen=True, tag="integer"):
-    """An integer of ``size`` bytes."""
+    """An integer of ``size`` bytes.
+
+    Of a ``raw`` one nothing but the size is known, it may as well be an address:
+    it is shown in hexadecimal, unless it is too small for one.
+    """
 
     name: str
     size: int
     signed: bool
+    raw: bool = False
 
 
 class Word(Integer, frozen=True, tag="word"):
@@ -39,11 +44,15 @@ class Pointer(Struct, frozen=True, tag="pointer"):
     """An address, shown in hexadecimal. ``name`` is the whole type: ``char *``.
 
     ``target`` is the type of what lies there, as far as it was looked into.
+    ``null`` is the language's word for the address 0. What refers to its target
+    without being written as a pointer is a ``reference``.
     """
 
     name: str
     size: int = 8
     target: Type | None = None
+    null: str = ""
+    reference: bool = False
 
 
 class Float(Struct, frozen=True, tag="float"):

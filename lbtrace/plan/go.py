@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import cached_property
 from typing import NamedTuple
 
 from msgspec.structs import replace
 
 from lbtrace.arch import Code, Exits, Passing, Places, go_abi
 from lbtrace.elf import gobuild
+from lbtrace.elf.go_arguments import Arguments, Group
 from lbtrace.elf.gopclntab import GoTable
 from lbtrace.elf.image import Image
 from lbtrace.model import Function, GoLayout, Interface, Probe, Prototype, Site, Value
+from lbtrace.plan import go_untold
 from lbtrace.plan.showing import VALUES, Showing, long
 
 REGISTERS_SINCE = (1, 17)
 """The version from which on amd64 has the register convention (arm64: 1.18)."""
+
+WORD = 8
 
 GOID = 152
 GOID_BY_VERSION = {(1, 23): 160, (1, 24): 160}
@@ -89,8 +94,14 @@ class GoPlan:
             found = go_dwarf.prototypes(self._image, functions[:TYPED_LIMIT])
         described: dict[int, Described] = {}
         for function in functions:
-            convention = self._convention(function)
+            convention = self.convention(function)
             prototype, shown = found.get(function.address), wish.args
+            if prototype is not None:
+                prototype = self.checked(prototype, function)
+            else:
+                prototype = self.told(function, convention, wish.args)
+                if prototype is not None and wish.request is not None and not prototype.results:
+                    prototype = replace(prototype, results=(go_untold.result(WORD),))
             if prototype is None:
                 prototype, shown = self._assumed(function, wish.args, convention)
             passing = self._passing(prototype, convention, wish, shown)
@@ -150,10 +161,66 @@ class GoPlan:
                     reason = "tells when goroutines end"
                     yield Probe(0, "goroutine end", replace(site, reason=reason))
 
-    def _convention(self, function: Function) -> go_abi.Convention:
+    def convention(self, function: Function) -> go_abi.Convention:
+        """How values travel to and from ``function``."""
         if self._registers and function.address not in self._table.assembly:
             return go_abi.CONVENTIONS[self._image.machine]
         return go_abi.stack_only(self._image.machine)
+
+    def checked(self, prototype: Prototype, function: Function) -> Prototype:
+        """``prototype`` without what Go's own table shows to be in doubt.
+
+        Debug information of old compilers leaves out parameters without a name,
+        which moves those behind them: only the places it names count. Else the
+        convention tells places better, as a parameter may be said to be where
+        the variable is that it is assigned to first.
+        """
+        arguments = self._told_arguments(function)
+        if arguments is None:
+            return prototype
+        named = sum(f.name != go_abi.DICTIONARY for f in prototype.parameters)
+        if named == len(arguments.parts) or (arguments.more and named > len(arguments.parts)):
+            return replace(prototype, located=())
+        located = prototype.located
+        return replace(
+            prototype,
+            parameters=tuple(
+                formal if place is not None else replace(formal, lost=go_untold.UNPLACED)
+                for formal, place in zip(prototype.parameters, located, strict=True)
+            ),
+        )
+
+    def _told_arguments(self, function: Function) -> Group | None:
+        size = self._table.argument_bytes(function.address)
+        arguments = self._arguments.of(function.address)
+        if arguments is None:
+            return Group() if size == 0 else None
+        # Before 1.20 the dictionary came first in methods, too.
+        old = self._version < (1, 20) and self._version != (0, 0)
+        return arguments if old else go_untold.whole(arguments, function.name, size)
+
+    def told(
+        self, function: Function, convention: go_abi.Convention, wanted: int | None
+    ) -> Prototype | None:
+        """What Go's tables and the code tell; None if that is not how values travel.
+
+        Where ``wanted`` arguments are asked for, those in doubt are taken for integers.
+        """
+        arguments = self._told_arguments(function)
+        if arguments is None or not convention.integers:
+            return None
+        told = self._planner.told(self._code(function), convention.integers)
+        registers = told.registers or None  # none is saved where none is used
+        words = go_untold.words(arguments)
+        if registers is None and told.read_first == len(words) and not arguments.more:
+            registers = {w.offset: r for w, r in zip(words, convention.integers, strict=False)}
+        if registers is None and wanted is not None:
+            return None
+        return go_untold.prototype(arguments, registers, told.results, convention)
+
+    @cached_property
+    def _arguments(self) -> Arguments:
+        return Arguments(self._image, self._table, self._version)
 
     def _assumed(
         self, function: Function, args: int | None, convention: go_abi.Convention

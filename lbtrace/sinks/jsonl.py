@@ -128,7 +128,7 @@ def _plain(datum: Datum) -> Any:
 
 
 def _fields(datum: Fields) -> Any:
-    if any(field.name for field in datum.fields):
+    if not datum.fields or any(field.name for field in datum.fields):
         return {field.name: _plain(field.value) for field in datum.fields}
     return [_plain(field.value) for field in datum.fields]
 

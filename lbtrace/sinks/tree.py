@@ -21,7 +21,7 @@ from typing import Any
 
 from lbtrace.model import Call, Loss, Plan, Summary, Thread
 from lbtrace.sinks.base import Sink, lane
-from lbtrace.values import text
+from lbtrace.values import results_text, text
 
 GUIDES = 8
 """Depth from which on the depth is a number."""
@@ -43,7 +43,9 @@ class Tree(Sink):
         super().__init__(stream, plan, color=color)
         self._pending: dict[tuple[int, int], Call] = {}
         self._names: dict[int, str] = {}
-        self._typed = [plan.functions[probe.function].typed for probe in plan.probes]
+        functions = [plan.functions[probe.function] for probe in plan.probes]
+        self._typed = [function.typed for function in functions]
+        self._go = [function.language == "go" for function in functions]
         self._heading = _HEADING
 
     def thread(self, thread: Thread) -> None:
@@ -93,7 +95,7 @@ class Tree(Sink):
         if call.end != "returned":
             self._line("", lane(call), f"{head} {self._paint(_RED, f'✗ {_ENDS[call.end]}')}")
             return
-        result = "" if call.result is None else f" = {self._paint(_GREEN, text(call.result))}"
+        result = "" if call.result is None else f" = {self._paint(_GREEN, self._result(call))}"
         self._line(duration(call.duration or 0), lane(call), head + result)
 
     def _line(self, time: str, thread: int, rest: str) -> None:
@@ -119,6 +121,10 @@ class Tree(Sink):
         else:  # the names would be invented
             args = ", ".join([text(arg.value) for arg in call.args])
         return f"{self._indent(call.depth)}{self._name(call)}({args})"
+
+    def _result(self, call: Call) -> str:
+        write = results_text if self._go[call.probe] else text
+        return write(call.result)
 
     def _name(self, call: Call) -> str:
         return self._paint(_BOLD, _printable(call.name))

@@ -220,6 +220,35 @@ def test_kinds_of_values(
         assert floats["unreadable"] == "float in xmm0"
 
 
+UNTOLD = {
+    "main.small": [([255, 255, 65236, 65535, "0xfffeee90", "0xee6b2800"], "0xee6b1661")],
+    "main.truth": [([1, 0], 1)],
+    "main.point": [([["0xfffffffd", 4], 65531], [4, "0xfffffff8"])],
+    "main.empty": [([{}, 5, [[6]]], 11)],
+    "main.named": [([3], [4, 1])],
+    "main.Point.Sum": [([[4, 6], 5], 15)],
+    "main.floats": [([None] * 4, None)],
+    "main.main": [([], None)],
+}
+"""The same without debug information: bits, as far as code and Go's tables tell them."""
+
+
+def test_without_debug_information(go_program: Compile, lbtrace: Lbtrace, tmp_path: Path) -> None:
+    calls = traced(
+        lbtrace, go_program("types", "1.27.3", "stripped"), "main.*", tmp_path / "out.jsonl"
+    )
+    shown: dict[str, list[tuple[list[Any], Any]]] = {}
+    for call in calls:
+        shown.setdefault(call["name"], []).append(
+            ([a["value"] for a in call["args"]], call["result"])
+        )
+    assert {name: shown[name] for name in UNTOLD} == UNTOLD
+    ((given, result),) = shown["main.text"]
+    assert (given[0][1], given[1], result) == (6, 7, None)
+    assert [result[0] for _, result in shown["main.several"]] == [1, 2]
+    assert [given[1][0] == 0 for given, _ in shown["main.face"]] == [True, False]
+
+
 def test_a_capture_takes_the_names_of_types_along(
     go_program: Compile, lbtrace: Lbtrace, tmp_path: Path
 ) -> None:

@@ -1,0 +1,105 @@
+"""The values of Go functions without debug information: as a Go traceback shows them.
+
+Go's own tables tell how many arguments there are, their sizes, and how they
+group; the code tells in which registers they come. No types: a value is
+``raw``. What cannot be told is unreadable, never guessed. Nothing tells
+results but the code, and where it does not there are none.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+
+from lbtrace.arch.go_abi import Convention
+from lbtrace.elf.go_arguments import Group, Part, Word
+from lbtrace.model import Formal, Integer, Member, Opaque, Prototype, Record, Scalar, Type
+
+WORD = 8
+
+UNPLACED = "?"
+"""Why an argument cannot be read of which only the size is told."""
+
+MORE = "…"
+"""There are arguments of which the table tells nothing."""
+
+
+def prototype(
+    arguments: Group,
+    registers: Mapping[int, str] | None,
+    results: Sequence[int],
+    convention: Convention,
+) -> Prototype:
+    """What ``arguments`` amount to, with raw ``results`` of these sizes in registers.
+
+    ``registers`` are those of arguments by their offsets, the others being on
+    the stack; None where the code does not tell.
+    """
+    numbers = {name: number for number, name in convention.dwarf.items()}
+    formals: list[Formal] = []
+    located: list[tuple[int, ...] | int | None] = []
+    for number, part in enumerate(arguments.parts):
+        told = words(part)
+        start = min((w.offset for w in told if w.size), default=0)
+        held = [None if registers is None else registers.get(w.offset) for w in told]
+        lost = ""
+        if any(not w.size for w in told) or (registers is None and told):
+            lost = UNPLACED
+        scalars: tuple[Scalar, ...] | None = None
+        place: tuple[int, ...] | int | None = start + convention.stack - convention.cfa
+        if told and all(held):
+            place = tuple(numbers[name] for name in held if name)
+            scalars = tuple(Scalar(w.offset - start, w.size, "integer") for w in told)
+        type = _type(part, start)
+        size = max((w.offset - start + w.size for w in told), default=0)
+        formals.append(Formal(f"arg{number}", type, size, scalars, lost=lost))
+        located.append(place)
+    if _is_cut(arguments):
+        formals.append(Formal("", Opaque(""), 0, None, lost=MORE))
+        located.append(None)
+    outcomes = tuple(map(result, results))
+    return Prototype(tuple(formals), None, outcomes, tuple(located), exact=True)
+
+
+def result(size: int) -> Formal:
+    """A result of ``size`` bytes of which nothing else is known."""
+    return Formal("", Integer("", size, False, raw=True), size, (Scalar(0, size, "integer"),))
+
+
+def whole(arguments: Group, name: str, size: int) -> Group:
+    """``arguments`` with the first one of generic code, for which the compiler leaves
+    out of its table whatever is passed first, to hide the dictionary.
+
+    That comes first in a generic function alone; it is second in a method, and
+    closures have none. ``size`` is that of all the arguments, in bytes.
+    """
+    if "[" not in name or name.endswith("]") or not size:
+        return arguments
+    parts = arguments.parts
+    first = min((w.offset for w in words(arguments)), default=size)
+    missing = Word(0, first if first == WORD else 0)
+    closure = re.search(r"\.(func|gowrap|deferwrap)[\d.]+$|-range\d+$", name)
+    return Group((missing, *(parts if closure else parts[1:])), arguments.more)
+
+
+def words(part: Part) -> list[Word]:
+    """All numbers and pointers of arguments, in order."""
+    if isinstance(part, Word):
+        return [part]
+    return [word for inner in part.parts for word in words(inner)]
+
+
+def _is_cut(part: Part) -> bool:
+    return isinstance(part, Group) and (part.more or any(map(_is_cut, part.parts)))
+
+
+def _type(part: Part, start: int) -> Type:
+    if isinstance(part, Word):
+        return Integer("", part.size, False, raw=True)
+    members = tuple(
+        Member("", _type(inner, first), first - start)
+        for inner in part.parts
+        for first in [min((w.offset for w in words(inner)), default=start)]
+    )
+    size = max((w.offset + w.size - start for w in words(part)), default=0)
+    return Record("", size, members)

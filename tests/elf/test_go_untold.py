@@ -1,0 +1,133 @@
+"""What Go's tables and code tell of values, against the debug information of the same programs.
+
+With that the convention's own algorithm says where each value is, from types;
+without it Go's table of arguments and the instructions must say the same, or
+nothing.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from lbtrace.arch import go_abi
+from lbtrace.elf import go_dwarf, gobuild, symbols
+from lbtrace.elf.go_arguments import Arguments, Group, Part, Word
+from lbtrace.elf.image import Image
+from lbtrace.model import Integer
+from lbtrace.plan import go_untold
+from lbtrace.plan.go import GoPlan
+
+Compile = Callable[..., Path]
+OTHERS = ("1.19", "1.21.13", "1.24.11", "1.25.5", "1.26.6")
+VERSIONS = ["1.27.3", *(pytest.param(v, marks=pytest.mark.slow) for v in OTHERS)]
+BUILDS = [
+    *(("1.27.3", kind) for kind in ("plain", "arm64")),
+    *(pytest.param(v, k, marks=pytest.mark.slow) for v in OTHERS for k in ("plain", "arm64")),
+]
+PACKAGES = ("main.", "fmt.", "strconv.", "sort.", "time.", "context.", "net/http.")
+
+
+def shape(part: Part) -> str:
+    if isinstance(part, Word):
+        return f"{part.offset}:{part.size}"
+    inside = ", ".join(map(shape, part.parts))
+    return f"{{{inside}{', …' if part.more else ''}}}"
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_arguments_are_those_that_the_source_declares(go_program: Compile, version: str) -> None:
+    image = Image.open(str(go_program("types", version)))
+    table = symbols.read(image)
+    assert table.go is not None
+    arguments = Arguments(image, table.go, gobuild.version(image))
+    shapes = {
+        f.name: shape(found)
+        for f in table.functions
+        if f.name.startswith("main.") and (found := arguments.of(f.address))
+    }
+    assert shapes["main.small"] == "{0:1, 1:1, 2:2, 4:2, 8:4, 12:4}"
+    assert shapes["main.text"] == "{{0:8, 8:8}, 16:8}"
+    assert shapes["main.point"] == "{{0:4, 4:4}, 8:2}"
+    assert shapes["main.mixed"] == "{{0:1, 8:8, {16:8, 24:8}, 32:8}, 40:8}"
+    assert shapes["main.slice"] == "{{0:8, 8:8, 16:8}, {24:8, 32:8, 40:8}}"
+    assert shapes["main.many"].endswith("…}")
+    assert "main.main" not in shapes
+
+
+@pytest.mark.parametrize(("version", "kind"), BUILDS)
+def test_code_and_types_agree_on_places(go_program: Compile, version: str, kind: str) -> None:
+    image = Image.open(str(go_program("server", version, kind)), any_machine=True)
+    table = symbols.read(image)
+    assert table.go is not None
+    plan = GoPlan(image, table.go)
+    functions = [f for f in table.functions if f.name.startswith(PACKAGES) and plan.holds(f)]
+    declared = go_dwarf.prototypes(image, functions)
+    seen: Counter[str] = Counter()
+    for function in functions:
+        convention = plan.convention(function)
+        told = plan.told(function, convention, None)
+        if function.address not in declared or told is None:
+            continue
+        prototype = plan.checked(declared[function.address], function)
+        given, returned = go_abi.placed(prototype, convention)
+        truth = [
+            (f, place)
+            for f, place in zip(prototype.parameters, given, strict=True)
+            if f.name != go_abi.DICTIONARY
+        ]
+        places, _ = go_abi.placed(told, convention)
+        found = [
+            (f, place)
+            for f, place in zip(told.parameters, places, strict=True)
+            if f.lost != go_untold.MORE
+        ]
+        if len(found) != len(truth):  # parameters without a name, in old versions
+            seen["others"] += 1
+            continue
+        for (formal, place), (true, expected) in zip(found, truth, strict=True):
+            if formal.lost or true.lost or len(found) < len(told.parameters):
+                seen["unknown"] += 1
+            elif formal.size:
+                assert place == expected, function.name
+                seen["known"] += 1
+        registers = sum(not r.endswith("!") for place in returned for r in place.registers)
+        if "range" not in function.name:  # the bodies of such loops are declared without one
+            # Old versions declare no results of methods they make themselves.
+            assert len(told.results) <= registers or not (returned or version >= "1.24")
+        seen["results"] += len(told.results) == registers
+    assert seen["known"] > 0.8 * (seen["known"] + seen["unknown"])
+    assert seen["results"] > 0.5 * len(functions) or kind == "arm64"  # where it reads none
+    assert seen["others"] < (5 if version >= "1.24" else len(functions) // 4)
+
+
+DICTIONARY, VALUE = Word(8, 8), Word(16, 8)
+
+
+@pytest.mark.parametrize(
+    ("name", "parts", "expected"),
+    [
+        ("main.F[...]", (VALUE,), (VALUE,)),
+        ("main.f", (VALUE,), (VALUE,)),
+        ("main.(*T[...]).M", (DICTIONARY, VALUE), (Word(0, 8), VALUE)),
+        ("main.F[...].func1", (DICTIONARY,), (Word(0, 8), DICTIONARY)),
+        ("main.F[...].func1", (VALUE,), (Word(0, 0), VALUE)),
+        ("main.F[...].func1", (), (Word(0, 0),)),
+    ],
+)
+def test_what_is_left_out_of_generic_functions(
+    name: str, parts: tuple[Part, ...], expected: tuple[Part, ...]
+) -> None:
+    assert go_untold.whole(Group(parts), name, 24) == Group(expected)
+
+
+def test_small_numbers_are_numbers() -> None:
+    from lbtrace.values import decoder, text
+
+    raw = decoder(Integer("", 4, False, raw=True))
+    assert [text(raw(n)) for n in (0, 4, 65535, 65536, 1 << 40 | 7, (1 << 64) - 1)] == [
+        "0", "4", "65535", "0x10000", "7", "0xffffffff",
+    ]  # fmt: skip
