@@ -183,6 +183,8 @@ def _text(node: TextOf, scope: Scope) -> Operand:
     inner = _operand(node.start, scope)
     if isinstance(inner.type, String) and node.length is None:
         return inner
+    if _may_be_text(inner.type) and node.length is None:
+        return replace(inner, at=node.at, type=String("", 2 * WORD, 0, WORD))
     if isinstance(inner.type, Array) and inner.place.memory is not None:
         start = inner.place.memory  # its characters lie right there
     else:
@@ -200,6 +202,15 @@ def _text(node: TextOf, scope: Scope) -> Operand:
         else:
             raise Unclear(counted.at, "a length is expected here")
     return Operand(node.at, TEXT, inner.place, inner.moment, start=start, length=length)
+
+
+def _may_be_text(type: Type) -> bool:
+    """Whether these are two words of which nothing else is known: a Go string, if any text."""
+    return (
+        isinstance(type, Record)
+        and [m.offset for m in type.members] == [0, WORD]
+        and all(isinstance(m.type, Integer) and m.type.raw for m in type.members)
+    )
 
 
 def number_in(operand: Operand) -> Fetch:

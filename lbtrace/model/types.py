@@ -7,7 +7,7 @@ from typing import TypeAlias
 from msgspec import Struct
 
 
-class Integer(Struct, frozen=True, tag="integer"):
+class Integer(Struct, frozen=True, tag="integer", omit_defaults=True):
     """An integer of ``size`` bytes.
 
     Of a ``raw`` one nothing but the size is known, it may as well be an address:

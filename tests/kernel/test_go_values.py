@@ -249,6 +249,17 @@ def test_without_debug_information(go_program: Compile, lbtrace: Lbtrace, tmp_pa
     assert [given[1][0] == 0 for given, _ in shown["main.face"]] == [True, False]
 
 
+def test_text_without_debug_information(
+    go_program: Compile, lbtrace: Lbtrace, tmp_path: Path
+) -> None:
+    output, program = tmp_path / "out.jsonl", go_program("types", "1.27.3", "stripped")
+    words = ("--strict", "--quiet", "--arg", "str(arg0)", "--arg", "arg1", "-o", output, "--")
+    done = lbtrace("attach", "--func", "main.text", "--where", "arg1 == 7", *words, program)
+    assert done.returncode == 0, done.stderr
+    (call,) = (r for r in map(json.loads, output.read_text().splitlines()) if r["type"] == "call")
+    assert [a["value"] for a in call["args"]] == ["héllo", 7]
+
+
 def test_a_capture_takes_the_names_of_types_along(
     go_program: Compile, lbtrace: Lbtrace, tmp_path: Path
 ) -> None:
