@@ -5,6 +5,38 @@
 
 #include "state.h"
 
+#define LBT_PID_LEVELS 33 /* MAX_PID_NS_LEVEL and the initial one, include/linux/pid_namespace.h */
+
+/* The number of a pid in one of its namespaces. */
+static __always_inline struct upid *number_at(struct pid *pid, __u32 level)
+{
+	return (void *)pid + bpf_core_field_offset(struct pid, numbers) +
+	       level * bpf_core_type_size(struct upid);
+}
+
+/* Numbers of a process in a namespace inside the reader's; false where it is outside. */
+static __noinline bool number_nested(struct place *who)
+{
+	struct task_struct *task = (struct task_struct *)bpf_get_current_task();
+	struct pid *thread = BPF_CORE_READ(task, thread_pid);
+	struct pid *process = BPF_CORE_READ(task, group_leader, thread_pid);
+	__u32 level = BPF_CORE_READ(thread, level);
+
+	for (__u32 i = 0; i < LBT_PID_LEVELS; i++) {
+		struct upid *of_thread = number_at(thread, i), *of_process = number_at(process, i);
+
+		if (i > level)
+			break;
+		if (BPF_CORE_READ(of_thread, ns, ns.inum) != config.pidns_inode)
+			continue;
+		who->tid = BPF_CORE_READ(of_thread, nr);
+		who->pid = BPF_CORE_READ(of_process, nr);
+		who->nested = true;
+		return true;
+	}
+	return false;
+}
+
 /* False for a process that is not traced. */
 static __always_inline bool identify(struct place *who)
 {
@@ -28,8 +60,8 @@ static __always_inline bool identify(struct place *who)
 		if (!bpf_get_ns_current_pid_tgid(config.pidns_device, config.pidns_inode, &ns, sizeof(ns))) {
 			who->pid = ns.tgid;
 			who->tid = ns.pid;
-		} else if (config.root) {
-			return false; /* outside the namespace */
+		} else if (!number_nested(who)) {
+			return false;
 		}
 	}
 	if (!config.root || who->pid == config.root)
@@ -37,20 +69,41 @@ static __always_inline bool identify(struct place *who)
 	return config.follow && bpf_map_lookup_elem(&followed, &tgid);
 }
 
-/* Reading the task costs a tenth of asking a helper. */
-static __always_inline void tell(struct lbt_runner *who)
+/* The number of the current thread in the innermost of its namespaces. */
+static __noinline __u32 number_inside(void)
 {
+	struct task_struct *task = (struct task_struct *)bpf_get_current_task();
+	struct pid *pid = BPF_CORE_READ(task, thread_pid);
+	struct upid *innermost = number_at(pid, BPF_CORE_READ(pid, level));
+
+	return BPF_CORE_READ(innermost, nr);
+}
+
+/* Reading the task costs a tenth of asking a helper. */
+static __always_inline void tell(struct lbt_runner *who, const struct place *at)
+{
+	__u64 born, programs;
+	bool nested = at->nested;
+
 	if (config.typed_task) {
 		struct task_struct *task = bpf_get_current_task_btf();
 
 		__builtin_memcpy(who->comm, task->comm, LBT_COMM);
-		who->life = task->start_boottime + task->self_exec_id;
+		born = task->start_boottime;
+		programs = task->self_exec_id;
+		if (!config.pidns_inode)
+			nested = task->thread_pid->level > 0;
 	} else {
 		struct task_struct *task = (struct task_struct *)bpf_get_current_task();
 
 		bpf_get_current_comm(who->comm, LBT_COMM);
-		who->life = BPF_CORE_READ(task, start_boottime) + BPF_CORE_READ(task, self_exec_id);
+		born = BPF_CORE_READ(task, start_boottime);
+		programs = BPF_CORE_READ(task, self_exec_id);
+		if (!config.pidns_inode)
+			nested = BPF_CORE_READ(task, thread_pid, level) > 0;
 	}
+	who->born = born >> 10; /* comes again in 73 minutes, to the microsecond */
+	who->inside = (nested ? number_inside() : 0) | (__u32)programs << LBT_INSIDE_BITS;
 }
 
 static __always_inline void head(struct lbt_event *e, const struct place *at)
@@ -95,7 +148,7 @@ static __always_inline void send_short(struct pt_regs *ctx, const struct place *
 		APART(ctx, 1);
 		e->values[0] = ARGUMENT0(ctx);
 		e->values[1] = ARGUMENT1(ctx);
-		tell((struct lbt_runner *)&e->values[LBT_SHORT_VALUES]);
+		tell((struct lbt_runner *)&e->values[LBT_SHORT_VALUES], at);
 	} else {
 		e = bpf_ringbuf_reserve(&ring, LBT_SHORT_RETURN, 0);
 		if (!e)
@@ -126,7 +179,7 @@ static __always_inline void send_plain(struct pt_regs *ctx, const struct place *
 	e->values[3] = ARGUMENT3(ctx);
 	e->values[4] = ARGUMENT4(ctx);
 	e->values[5] = ARGUMENT5(ctx);
-	tell((struct lbt_runner *)(e + 1));
+	tell((struct lbt_runner *)(e + 1), at);
 	submit(e);
 }
 

@@ -136,7 +136,7 @@ static __always_inline void copy_texts(struct lbt_event *e, __u64 *values,
 		e->faults = faults;                                                                \
 		for (int i = 0; i < LBT_FETCHES && i < many; i++)                             \
 			to[i] = values[i];                                                         \
-		tell((struct lbt_runner *)(to + many));                                            \
+		tell((struct lbt_runner *)(to + many), at);                                        \
 		if (many > LBT_VALUES)                                                             \
 			e->kind |= (0x80 | spec->more) << 8;                                       \
 		if (chunks)                                                                        \

@@ -72,8 +72,12 @@ struct lbt_loss {
 /* Who made a call. */
 struct lbt_runner {
 	char comm[LBT_COMM];
-	__u64 life;	  /* another where the tid is reused, or the process executes a file */
+	__u32 born;	  /* when it started: another where the tid is reused */
+	__u32 inside;	  /* the tid in a pid namespace of its own, or 0; and above that */
+			  /* how many programs the process has executed */
 };
+
+#define LBT_INSIDE_BITS 22 /* PID_MAX_LIMIT, include/linux/threads.h */
 
 #define LBT_SHORT_VALUES 2
 #define LBT_SHORT_RETURN (sizeof(struct lbt_event) - 8 * (LBT_VALUES - LBT_SHORT_VALUES))

@@ -75,8 +75,28 @@ struct thread_struct {
 	unsigned long fsbase; /* x86 */
 };
 
+struct ns_common {
+	unsigned int inum;
+};
+
+struct pid_namespace {
+	struct ns_common ns;
+};
+
+struct upid {
+	int nr;
+	struct pid_namespace *ns;
+};
+
+struct pid {
+	unsigned int level;
+	struct upid numbers[1]; /* one a level, from the initial namespace inwards */
+};
+
 struct task_struct {
 	struct thread_struct thread;
+	struct task_struct *group_leader;
+	struct pid *thread_pid;
 	int pid;
 	int tgid;
 	__u64 start_boottime;

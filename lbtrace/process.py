@@ -106,18 +106,6 @@ def open_pid(pid: int) -> int:
         ) from None
 
 
-def number_inside(pid: int, tid: int) -> int:
-    """The number of a thread in the innermost pid namespace it belongs to, a
-    container's say; 0 where that is the one lbtrace sees, and where it is gone."""
-    try:
-        with open(f"/proc/{pid}/task/{tid}/status", encoding="utf-8", errors="replace") as status:
-            line = next((line for line in status if line.startswith("NSpid:")), "")
-    except OSError:
-        return 0
-    numbers = line.split()[1:]  # as each namespace from here inwards counts
-    return int(numbers[-1]) if len(numbers) > 1 else 0
-
-
 def executable(pid: int) -> str:
     """A path that opens the program a process runs.
 

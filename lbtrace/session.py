@@ -14,11 +14,10 @@ from types import TracebackType
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
-from msgspec.structs import replace
 
 from lbtrace.errors import UsageError
-from lbtrace.model import Batch, Losses, Plan, Target, Thread
-from lbtrace.process import Child, number_inside, open_pid
+from lbtrace.model import Batch, Losses, Plan, Target
+from lbtrace.process import Child, open_pid
 from lbtrace.wire import EVENT_SIZE, losses
 
 if TYPE_CHECKING:
@@ -228,8 +227,6 @@ class Session:
         take events one by one as they come, at the traced program's expense.
         """
         while len(backlog) < BACKLOG_BATCHES and (batch := self._reader.drain()):
-            if batch.threads:
-                batch.threads = tuple(map(_with_inside, batch.threads))
             backlog.append(batch)
             if len(batch.events) < BATCH_EVENTS * EVENT_SIZE:
                 break
@@ -243,11 +240,6 @@ class Session:
 def _cut(batch: Batch, events: int) -> Batch:
     """At most ``events`` of a batch; bytes that accompany later ones are harmless."""
     return Batch(batch.events[: events * EVENT_SIZE], batch.blobs, batch.threads)
-
-
-def _with_inside(thread: Thread) -> Thread:
-    inside = number_inside(thread.pid, thread.tid)
-    return replace(thread, inside=inside) if inside else thread
 
 
 def _raise_open_files() -> None:

@@ -43,4 +43,5 @@ class Reader:
 
 def _thread(told: Any) -> Thread:
     name = ffi.string(told.runner.comm).decode(errors="replace")
-    return Thread(told.pid, told.tid, name, told.time, told.runner.life)
+    programs, inside = divmod(told.runner.inside, 1 << lib.LBT_INSIDE_BITS)
+    return Thread(told.pid, told.tid, name, told.time, told.runner.born, inside, programs)

@@ -29,10 +29,12 @@ call has the same one. From this follows which calls are over:
 
 from __future__ import annotations
 
+from collections import deque
 from typing import Protocol
 
 from lbtrace import wire
 from lbtrace.calls import decode
+from lbtrace.calls.lives import Lives
 from lbtrace.calls.stacks import Region, Regions, StackKind
 from lbtrace.errors import CaptureError
 from lbtrace.model import (
@@ -98,31 +100,28 @@ class CallMatcher:
         self._probes = _decodings(plan)
         self._regions = Regions() if any(d.region for d in self._probes.values()) else None
         self._running: dict[int, int] = {}
-        self._lives: dict[int, Thread] = {}
-        self._renewed: dict[int, int] = {}
+        self._lives = Lives()
         self._stacks: dict[int | tuple[int, int], _Stack] = {}
         self._threads: set[tuple[int, int]] = set()
 
     @property
     def threads(self) -> int:
         """Threads in which events occurred."""
-        return len(self._threads)
+        return len(self._threads) + self._lives.threads
 
     @property
     def processes(self) -> int:
         """Processes in which events occurred."""
-        return len({pid for pid, _ in self._threads})
+        return len({pid for pid, _ in self._threads}) + self._lives.processes
 
     def feed(self, batch: Batch) -> None:
         """Match the events of a batch.
 
         Raises `CaptureError` for an event of a probe the plan does not have.
         """
-        for thread in batch.threads:
-            self._visitor.thread(thread)
-            self._note_life(thread)
-        stacks, probes = self._stacks, self._probes
-        regions, renewed = self._regions, self._renewed
+        threads = deque(batch.threads)
+        due = threads[0].time if threads else NEVER_AGAIN
+        stacks, probes, regions = self._stacks, self._probes, self._regions
         enter, leave = self._enter, self._leave
         blobs, position = batch.blobs, 0
         blob: bytes | memoryview = b""
@@ -136,8 +135,8 @@ class CallMatcher:
                     f"an event names probe {event.probe}, but the plan has {len(probes)}",
                     "the capture is damaged, or was written by a faulty program",
                 )
-            if renewed and event.time >= renewed.get(event.tid, NEVER_AGAIN):
-                self._renew(event)
+            if event.time >= due:
+                due = self._note(threads, event.time)
             if regions is not None and not (
                 event.goroutine or self._on_stack(regions, decoding, event)
             ):
@@ -152,22 +151,23 @@ class CallMatcher:
             elif event.kind == RETURN:
                 leave(stack, decoding, event, blob)
 
-    def _note_life(self, thread: Thread) -> None:
-        former = self._lives.get(thread.tid)
-        if thread.life and former and (former.pid, former.life) != (thread.pid, thread.life):
-            self._renewed[thread.tid] = thread.time
-        self._lives[thread.tid] = thread
+    def _note(self, threads: deque[Thread], time: int) -> int:
+        """Take what is told of ``threads`` up to ``time``; the time of the next one."""
+        while threads and threads[0].time <= time:
+            thread = threads.popleft()
+            if over := self._lives.note(thread):
+                self._renew(thread, whole=over == "process")
+            self._visitor.thread(thread)
+        return threads[0].time if threads else NEVER_AGAIN
 
-    def _renew(self, event: Event) -> None:
-        """A thread begins anew: its number was reused, or its process executes a program,
-        which ends all its threads."""
-        del self._renewed[event.tid]
+    def _renew(self, thread: Thread, *, whole: bool) -> None:
+        """A thread begins anew, or its ``whole`` process."""
         for key, stack in list(self._stacks.items()):
-            if key == event.tid or (event.pid == event.tid and stack.pid == event.pid):
+            if key == thread.tid or (whole and stack.pid == thread.pid):
                 self._abandon(stack)
                 del self._stacks[key]
-        if self._regions is not None and event.pid == event.tid:
-            self._regions.forget(event.pid)
+        if self._regions is not None and whole:
+            self._regions.forget(thread.pid)
 
     def _on_stack(self, regions: Regions, decoding: _Decoding, event: Event) -> bool:
         """Make an event's stack part of it; false if all it says is that there is a new one."""

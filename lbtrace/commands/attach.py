@@ -11,6 +11,7 @@ from typing import IO, Any, BinaryIO, cast, get_args
 
 from lbtrace import seccomp
 from lbtrace.arch.fetching import Detail
+from lbtrace.calls.lives import Lives
 from lbtrace.commands.control import signals
 from lbtrace.commands.options import count, natural, seconds, size, whole
 from lbtrace.commands.output import describe, open_output, render
@@ -218,17 +219,20 @@ def _capture(session: Session, stream: IO[Any], _: Format, args: argparse.Namesp
     writer = CaptureWriter(cast(BinaryIO, stream), session.plan)
     summary = Summary()
     threads: set[tuple[int, int]] = set()
+    lives = Lives()
     with Progress(bool(args.output)) as progress:
         for batch in session.batches():
             if batch.events:
                 writer.write(batch)
             summary.calls += batch.entries
-            threads.update((thread.pid, thread.tid) for thread in batch.threads)
+            for thread in batch.threads:
+                threads.add((thread.pid, thread.tid))
+                lives.note(thread)
             progress.show(summary.calls)
         summary.losses = session.losses()
         writer.finish(summary.losses)
-    summary.threads = len(threads)
-    summary.processes = len({pid for pid, _ in threads})
+    summary.threads = len(threads) + lives.threads
+    summary.processes = len({pid for pid, _ in threads}) + lives.processes
     return summary
 
 

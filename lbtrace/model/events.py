@@ -46,8 +46,9 @@ class Thread(Struct, frozen=True):
     """The name (comm) of a thread, from ``time`` on.
 
     ``life`` is another number where the kernel gave the same ``tid`` to a new
-    thread, and where the process executed another program; 0 if not known.
-    ``inside`` is its number in a pid namespace of its own, 0 if it has none.
+    thread, 0 if not known; ``programs`` counts what its process has executed
+    (modulo 1024). ``inside`` is its number in the innermost pid namespace it is
+    in, 0 if that is the reader's.
     """
 
     pid: int
@@ -56,6 +57,7 @@ class Thread(Struct, frozen=True):
     time: int = 0
     life: int = 0
     inside: int = 0
+    programs: int = 0
 
 
 class Batch(Struct):

@@ -19,6 +19,8 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import Any
 
+from msgspec.structs import replace
+
 from lbtrace.model import Call, Loss, Plan, Summary, Thread
 from lbtrace.sinks.base import Sink, lane
 from lbtrace.values import results_text, text
@@ -42,15 +44,15 @@ class Tree(Sink):
     def __init__(self, stream: Any, plan: Plan, *, color: bool = False) -> None:
         super().__init__(stream, plan, color=color)
         self._pending: dict[tuple[int, int], Call] = {}
-        self._names: dict[int, str] = {}
+        self._shown: dict[int, Thread] = {}
         functions = [plan.functions[probe.function] for probe in plan.probes]
         self._typed = [function.typed for function in functions]
         self._go = [function.language == "go" for function in functions]
         self._heading = _HEADING
 
     def thread(self, thread: Thread) -> None:
-        if self._names.get(thread.tid) != thread.name:
-            self._names[thread.tid] = thread.name
+        if not _same(self._shown.get(thread.tid), thread):
+            self._shown[thread.tid] = thread
             of = "" if thread.pid == thread.tid else f", a thread of {thread.pid}"
             if thread.inside:
                 of += f", {thread.inside} inside its container"
@@ -135,6 +137,11 @@ class Tree(Sink):
 
     def _paint(self, color: str, words: str) -> str:
         return f"{color}{words}{_RESET}" if self._color else words
+
+
+def _same(former: Thread | None, thread: Thread) -> bool:
+    """Whether nothing about a thread has changed but the time."""
+    return former is not None and replace(former, time=thread.time) == thread
 
 
 @lru_cache(maxsize=4096)

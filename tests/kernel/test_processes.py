@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -45,14 +47,91 @@ def test_without_follow_only_the_process_itself(
 
 
 def test_a_container_is_shown_from_outside_and_inside(lbtrace: Run, programs: Path) -> None:
-    """The first process of a pid namespace is number 1 there."""
-    shell = ["unshare", "--pid", "--fork", programs / "loop", "100000", "3"]
+    """The first process of a pid namespace is number 1 there, and soon gone."""
+    shell = ["unshare", "--pid", "--fork", programs / "loop", "0", "3"]
     done = lbtrace("attach", "--binary", programs / "loop", "--func", "tick", "--", *shell)
     assert done.returncode == 0, done.stderr
     heading = next(line for line in done.stdout.splitlines() if "──" in line)
     assert heading.endswith("── loop, 1 inside its container")
     assert int(heading.split()[0]) > 1
     assert "3 calls in 1 thread of 1 process" in done.stderr
+
+
+def test_containers_within_containers(programs: Path) -> None:
+    """lbtrace is in one, what it traces is there as well, or two levels further in."""
+    loop = f"{programs}/loop 0 2"
+    new = "unshare --pid --fork --mount-proc"
+    shell = f"{new} {new} {loop}; {loop}; {new} sh -c '{loop}; {loop}'"
+    words = ["attach", "--binary", programs / "loop", "--func", "tick", "--", "sh", "-c", shell]
+    command = [sys.executable, "-m", "lbtrace", *map(str, words)]
+    done = subprocess.run(
+        [*new.split(), *command], capture_output=True, text=True, timeout=300, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    headings = [line.split(maxsplit=1) for line in done.stdout.splitlines() if "──" in line]
+    assert [heading for _, heading in headings] == [
+        "── loop, 1 inside its container",
+        "── loop",
+        "── loop, 2 inside its container",
+        "── loop, 3 inside its container",
+    ]
+    # As the namespace of lbtrace counts: it is the first process, and starts few.
+    numbers = [int(number) for number, _ in headings]
+    assert sorted(set(numbers)) == numbers
+    assert numbers[0] > 1
+    assert numbers[-1] < 40
+    assert "8 calls in 4 threads of 4 processes" in done.stderr
+
+
+def test_names_are_shown_where_they_change(lbtrace: Run, programs: Path, tmp_path: Path) -> None:
+    """A thread names itself; a process executes a program."""
+    first, second = (programs / f"relay-{name}" for name in ("first", "second"))
+    shell = f"{first} name tender; exec {first} exec {second}"
+    words = ("--binary", first, "--binary", second, "--func", "work")
+    environment = os.environ | {"RELAY_LOG": str(tmp_path / "log")}
+    done = lbtrace("attach", *words, "--", "sh", "-c", shell, env=environment)
+    assert done.returncode == 0, done.stderr
+    lines = [line[20:].strip() for line in done.stdout.splitlines()[1:]]
+    outermost = [s for s in lines if s.startswith("──") or (s.startswith("work@") and "n=" in s)]
+    assert [s.partition(" = ")[0] for s in outermost] == [
+        *("── relay-first", "work@relay-first(n=2)", "── tender", "work@relay-first(n=1)"),
+        *("── relay-first", "work@relay-first(n=2)"),
+        *("── relay-second", "work@relay-second(n=2)", "work@relay-second(n=1)"),
+    ]
+
+
+def test_a_reused_pid_is_another_process(programs: Path, tmp_path: Path) -> None:
+    """The first is killed inside its calls; the kernel is told to count from there again."""
+    program, log = programs / "relay-first", tmp_path / "log"
+    shell = f"""
+        {program} thread /nowhere & pid=$!
+        until grep -q wait_here {log}; do :; done 2>/dev/null
+        kill -9 $pid; wait $pid 2>/dev/null
+        echo $((pid - 1)) >/proc/sys/kernel/ns_last_pid
+        {program}
+    """
+    words = ["attach", "--binary", program, "--func", "relay", "--func", "work"]
+    words += ["--func", "wait_here", "--", "sh", "-c", shell]
+    command = [sys.executable, "-m", "lbtrace", *map(str, words)]
+    done = subprocess.run(
+        ["unshare", "--pid", "--fork", "--mount-proc", *command],
+        env=os.environ | {"RELAY_LOG": str(log)},
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert len({line.split()[0] for line in log.read_text().splitlines()}) == 1
+    lines = [line[20:] for line in done.stdout.splitlines()[1:]]
+    second = lines.index("── relay-first", 1)
+    assert [s for s in lines[:second] if "did not return" in s] == [
+        "│ wait_here(n=0) ✗ did not return",
+        "└ relay ✗ did not return",
+    ]
+    assert lines[second + 1].startswith("relay(n=1")
+    assert not [s for s in lines[second:] if "did not return" in s]
+    assert "in 2 threads of 2 processes" in done.stderr
 
 
 def test_lbtrace_inside_a_container_sees_its_numbers(lbtrace: Run, programs: Path) -> None:

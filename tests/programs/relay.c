@@ -12,6 +12,7 @@
  *     vfork    the same, by vfork
  *     spawn    the same, by posix_spawn
  *     thread   a thread executes it, while the main thread waits in wait_here()
+ *     name     is the thread's name, no program
  *
  * FILE gets a line as each call begins and ends, "pid tid > name argument" and
  * "pid tid < name result", and "pid tid exec name 0" as a program begins.
@@ -101,6 +102,8 @@ TRACED relay(int n, char **words)
 		pthread_create(&thread, NULL, execute, next);
 		wait_here(0);
 	}
+	if (how && !strcmp(how, "name"))
+		pthread_setname_np(pthread_self(), next[0]);
 	if (child)
 		waitpid(child, NULL, 0);
 	work(1);

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from lbtrace.errors import CaptureError
-from lbtrace.model import Integer
+from lbtrace.model import Integer, Thread
 
 INT = Integer("int", 4, True)
 A, B, C = 0, 1, 2  # functions a, b, c
@@ -153,6 +153,36 @@ def test_a_reused_thread_number_begins_anew(script, plan, watch):
     script.enter(B, LOW, tid=7)
     script.leave(B, LOW, 1, tid=7)
     assert watch(plan, script.batch())[0] == ["0 > a", "0 < a open", "0 > b", "0 < b = 1"]
+
+
+def test_names_are_told_where_they_change(script, plan, watch):
+    script.enter(A, HIGH)
+    script.leave(A, HIGH, 1)
+    script.enter(B, HIGH)
+    threads = (Thread(5, 7, "old", 1100), Thread(5, 7, "new", 1300))
+    assert watch(plan, script.batch(threads))[0] == [
+        "thread 7 old", "0 > a", "0 < a = 1", "thread 7 new", "0 > b", "0 < b open"
+    ]  # fmt: skip
+
+
+def test_a_process_that_executes_a_program_leaves_all_its_calls(script, plan, watch):
+    script.enter(A, HIGH, tid=8)
+    script.enter(B, MIDDLE, tid=8, goroutine=3)
+    script.enter(C, LOW, tid=5)
+    threads = (Thread(5, 8, "old", 1100, 60, 0, 3), Thread(5, 5, "new", 1300, 50, 0, 4))
+    assert watch(plan, script.batch(threads))[0] == [
+        "thread 8 old", "0 > a", "0 > b", "0 < a open", "0 < b open", "thread 5 new", "0 > c",
+        "0 < c open",
+    ]  # fmt: skip
+
+
+def test_a_reused_number_is_another_process(script, plan, watch):
+    script.enter(A, HIGH, tid=5)
+    script.enter(B, LOW, tid=5)
+    threads = (Thread(5, 5, "same", 1100, 50, 0, 3), Thread(5, 5, "same", 1200, 70, 0, 3))
+    steps, matcher = watch(plan, script.batch(threads))
+    assert steps[1:] == ["0 > a", "0 < a open", "thread 5 same", "0 > b", "0 < b open"]
+    assert (matcher.threads, matcher.processes) == (2, 2)
 
 
 def test_the_kernel_delivers_64_nested_returns(script, fib_plan, watch):
