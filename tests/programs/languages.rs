@@ -1,13 +1,20 @@
+// What std::hint::black_box is from Rust 1.66 on.
+#[inline(never)]
+fn black_box<T>(value: T) -> T {
+    let same = unsafe { std::ptr::read_volatile(&value) };
+    std::mem::forget(value);
+    same
+}
 #[derive(Debug, Clone, Copy)] #[repr(u8)] pub enum Color { Red = 1, Blue = 4 }
 pub struct Point { pub x: i32, pub y: i64, pub z: i64 }
-#[inline(never)] #[no_mangle] pub fn traced_str(s: &str, n: i32) -> usize { std::hint::black_box(s).len() + n as usize }
-#[inline(never)] #[no_mangle] pub fn traced_string(s: String, c: char) -> usize { std::hint::black_box(&s).len() + c as usize }
-#[inline(never)] #[no_mangle] pub fn traced_bytes(s: &[u8], c: Color, b: bool) -> u8 { std::hint::black_box(s)[0] + c as u8 + b as u8 }
-#[inline(never)] #[no_mangle] pub fn traced_point(p: Point, q: &Point) -> i64 { std::hint::black_box(&p).y + q.z + p.x as i64}
-#[inline(never)] #[no_mangle] pub fn traced_opt(p: Option<&Point>, q: Option<u32>) -> Option<u32> { std::hint::black_box(p); std::hint::black_box(q) }
+#[inline(never)] #[no_mangle] pub fn traced_str(s: &str, n: i32) -> usize { black_box(s).len() + n as usize }
+#[inline(never)] #[no_mangle] pub fn traced_string(s: String, c: char) -> usize { black_box(&s).len() + c as usize }
+#[inline(never)] #[no_mangle] pub fn traced_bytes(s: &[u8], c: Color, b: bool) -> u8 { black_box(s)[0] + c as u8 + b as u8 }
+#[inline(never)] #[no_mangle] pub fn traced_point(p: Point, q: &Point) -> i64 { black_box(&p).y + q.z + p.x as i64}
+#[inline(never)] #[no_mangle] pub fn traced_opt(p: Option<&Point>, q: Option<u32>) -> Option<u32> { black_box(p); black_box(q) }
 #[inline(never)] #[no_mangle] pub fn traced_give(n: usize) -> String { "q".repeat(n) }
-#[inline(never)] #[no_mangle] pub fn traced_slice(s: &[i32]) -> &[i32] { std::hint::black_box(s) }
-mod inner { pub struct T; impl T { #[inline(never)] pub fn traced_method(&self, n: u64) -> u64 { std::hint::black_box(n) + 1 } } }
+#[inline(never)] #[no_mangle] pub fn traced_slice(s: &[i32]) -> &[i32] { black_box(s) }
+mod inner { pub struct T; impl T { #[inline(never)] pub fn traced_method(&self, n: u64) -> u64 { super::black_box(n) + 1 } } }
 fn main() {
   traced_str("octi", 3); traced_str("", -1i32); traced_string(String::from("owned text"), 'é'); traced_bytes(b"by\x00\xff", Color::Blue, true);
   let p = Point{x:1,y:2,z:3}; traced_point(Point{x:-7,y:8,z:9}, &p); traced_opt(Some(&p), Some(7)); traced_opt(None, None);
