@@ -50,6 +50,13 @@ class Sink(ABC):
         """The trace is over; all calls have ended."""
 
 
+def told(loss: Loss) -> str:
+    """A loss in words."""
+    events = "event" if loss.count == 1 else "events"
+    entries = f", {loss.entries} of them calls" if loss.entries else ""
+    return f"{loss.count} {events} lost here{entries}"
+
+
 def lane(call: Call | Loss) -> int:
     """What call trees are drawn per: the goroutine, else the thread."""
     return call.goroutine or call.tid

@@ -82,7 +82,7 @@ class Chrome(Sink):
     def loss(self, loss: Loss) -> None:
         self._held.append(
             f'{{"ph":"i","s":"t","name":"events lost","ts":{_micro(loss.time)}'
-            f',"pid":{loss.pid},"tid":{lane(loss)},"args":{{"count":{loss.count}}}}}'
+            f',"pid":{loss.pid},"tid":{lane(loss)},"args":{{"count":{loss.count},"entries":{loss.entries}}}}}'
         )
 
     def flush(self) -> None:

@@ -4,8 +4,9 @@ The rules are those of ``collects/racket/trace.rkt`` (``construct-prefixes``)
 and ``collects/racket/pretty.rkt`` (``pp-list``), Racket 8.7: from depth 10 on
 the depth is written out; a call that does not fit in 79 columns is broken,
 an argument a line. What has no counterpart there: a call that did not return
-prints no result; an address is ``0x…``; an unreadable value ``?``; from the
-second thread on, every line begins with its thread's number.
+prints no result; a loss is a comment; an address is ``0x…``; an unreadable
+value ``?``; from the second thread on, every line begins with its thread's
+number.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ from lbtrace.model import (
     Summary,
     Text,
 )
-from lbtrace.sinks.base import Sink, lane
+from lbtrace.sinks.base import Sink, lane, told
 from lbtrace.values import characters, text
 
 COLUMNS = 79
@@ -61,12 +62,12 @@ class Racket(Sink):
             self._print(call, _prefix(call.depth, "<") + _write(call.result))
 
     def loss(self, loss: Loss) -> None:
-        """Racket loses nothing: there is no line for it."""
+        self._print(loss, f"; {told(loss)}")
 
     def end(self, summary: Summary) -> None:
         pass
 
-    def _print(self, call: Call, lines: str) -> None:
+    def _print(self, call: Call | Loss, lines: str) -> None:
         self._lanes.add((call.pid, lane(call)))
         if len(self._lanes) > 1:
             thread = f"{lane(call)} "

@@ -22,7 +22,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from lbtrace.model import Call, Loss, Plan, Summary, Thread
-from lbtrace.sinks.base import Sink, lane
+from lbtrace.sinks.base import Sink, lane, told
 from lbtrace.values import results_text, text
 
 GUIDES = 8
@@ -78,8 +78,7 @@ class Tree(Sink):
     def loss(self, loss: Loss) -> None:
         for key in [key for key in self._pending if key[0] == loss.pid]:
             self._open(self._pending.pop(key))
-        events = "event" if loss.count == 1 else "events"
-        mark = self._paint(_RED, f"✗ {loss.count} {events} lost here")
+        mark = self._paint(_RED, f"✗ {told(loss)}")
         self._line("", lane(loss), self._indent(loss.depth) + mark)
 
     def flush(self) -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import re
+import resource
 import subprocess
 from collections import Counter
 from collections.abc import Callable
@@ -57,3 +59,118 @@ def test_overload(lbtrace: Run, programs: Path, tmp_path: Path, returns: str, th
     assert returns_lost == summary["lost"]["ring_full_return"] > 0
     assert returned + returns_lost <= sum(made.values())
     assert summary["calls"] == sum(shown.values())
+
+
+Account = tuple[Counter[int], Counter[int]]
+"""For each thread, the calls shown and the calls told as lost."""
+
+LOST = re.compile(r"\b(\d+) events? lost here(?:, (\d+) of them calls)?")
+
+
+def in_tree(text: str) -> Account:
+    """A call begins in the one line of it that has its arguments."""
+    shown: Counter[int] = Counter()
+    lost: Counter[int] = Counter()
+    for line in text.splitlines():
+        thread = re.match(r"(?: *\d\S* \S+)? +(\d+)  ", line)
+        if thread and (loss := LOST.search(line)):
+            lost[int(thread[1])] += int(loss[2] or 0)
+        elif thread and re.search(r"traced_\w+\(", line):
+            shown[int(thread[1])] += 1
+    return shown, lost
+
+
+def in_racket(text: str) -> Account:
+    """Lines before the second thread is seen belong to the first."""
+    shown: Counter[int] = Counter()
+    lost: Counter[int] = Counter()
+    for line in text.splitlines():
+        thread = re.match(r"(\d+) ", line)
+        number = int(thread[1]) if thread else 0
+        if loss := LOST.search(line):
+            lost[number] += int(loss[2] or 0)
+        elif "(traced_" in line:
+            shown[number] += 1
+    return shown, lost
+
+
+def in_jsonl(text: str) -> Account:
+    shown: Counter[int] = Counter()
+    lost: Counter[int] = Counter()
+    for record in records(text):
+        if record["type"] == "call":
+            shown[record["tid"]] += 1
+        elif record["type"] == "loss":
+            lost[record["tid"]] += record["entries"]
+    return shown, lost
+
+
+def in_chrome(text: str) -> Account:
+    shown: Counter[int] = Counter()
+    lost: Counter[int] = Counter()
+    trace = json.loads(text)
+    for event in trace["traceEvents"]:
+        if event["ph"] == "B":
+            shown[event["tid"]] += 1
+        elif event["ph"] == "i":
+            lost[event["tid"]] += event["args"]["entries"]
+    assert trace["otherData"]["lost"]["ring_full_entry"] == sum(lost.values())
+    return shown, lost
+
+
+FORMS = {"tree": in_tree, "racket": in_racket, "jsonl": in_jsonl, "chrome": in_chrome}
+
+
+def check(form: str, text: str, made: Counter[int]) -> None:
+    shown, lost = FORMS[form](text)
+    seen = shown + lost
+    if form == "racket" and (unnamed := seen.pop(0, 0)):
+        first = [thread for thread in made if made[thread] - seen[thread] == unnamed]
+        assert len(first) == 1
+        seen[first[0]] += unnamed
+    assert seen == made
+    assert sum(lost.values()) > 0
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_every_format_tells_what_is_missing(
+    lbtrace: Run, programs: Path, tmp_path: Path, form: str
+) -> None:
+    """Live, and from a capture: of each of 24 threads no call is unaccounted for."""
+    log = tmp_path / "log"
+    trace = ("attach", "--func", "traced_*", "--ring-size", "4K", "--args", "1")
+    for through in (tmp_path / "live", tmp_path / "run.lbt"):
+        log.unlink(missing_ok=True)
+        done = lbtrace(
+            *(*trace, "--format", form if through.name == "live" else "lbt", "-o", through),
+            *("--", programs / "exact-O2", log, "busy", 150, 24),
+        )
+        assert done.returncode == 0, done.stderr
+        assert "the ring was full" in done.stderr
+        made = Counter(int(line.split()[1]) for line in log.read_text().splitlines())
+        assert len(made) == 24
+        if through.name == "live":
+            check(form, through.read_text(), made)
+        else:
+            exported = lbtrace("export", through, "--format", form)
+            assert "the ring was full" in exported.stderr
+            check(form, exported.stdout, made)
+
+
+@pytest.mark.slow
+def test_memory_stays_bounded(lbtrace: Run, programs: Path, tmp_path: Path) -> None:
+    """500 MB of events, faster than they can be written."""
+    log = tmp_path / "log"
+    done = lbtrace(
+        *("attach", "--func", "traced_*", "--format", "jsonl", "-o", "/dev/null", "--returns"),
+        *("uretprobe", "--args", "1", "--", programs / "exact-O2", log, "busy", 150_000, 6),
+    )
+    assert done.returncode == 0, done.stderr
+    with log.open() as lines:
+        made = sum(1 for _ in lines)
+    assert made * 2 * 96 > 500 << 20
+    shown = int(re.findall(r"([\d,]+) calls in", done.stderr)[0].replace(",", ""))
+    lost = re.findall(r"the ring was full \(entries\): ([\d,]+)", done.stderr)
+    assert shown + sum(int(number.replace(",", "")) for number in lost) == made
+    most = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss  # in KiB
+    assert most < 450 << 10

@@ -1,6 +1,6 @@
 /* Calls that are hard to trace, each with the program's own account of them.
  *
- *     exact LOG MODE [N]
+ *     exact LOG MODE [N [THREADS]]
  */
 #define _GNU_SOURCE
 #include <pthread.h>
@@ -391,7 +391,7 @@ int main(int argc, char **argv)
 	else if (!strcmp(mode, "ending-thread"))
 		threads(1, ending_thread, 4);
 	else if (!strcmp(mode, "busy"))
-		threads(4, busy_thread, n);
+		threads(argc > 4 ? atol(argv[4]) : 4, busy_thread, n);
 	else if (!strcmp(mode, "fork"))
 		sink += traced_forking(n);
 	else if (!strcmp(mode, "confined")) {

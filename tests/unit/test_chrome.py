@@ -83,7 +83,12 @@ def test_processes_and_threads_have_names(script, fib_plan, render):
 def test_losses_are_instants(script, fib_plan, render):
     script.call(0, 1, lost=4)
     (loss,) = events(render("chrome", fib_plan, script.batch()), "i")
-    assert (loss["tid"], loss["ts"], loss["s"], loss["args"]) == (7, 1.1, "t", {"count": 4})
+    assert (loss["tid"], loss["ts"], loss["s"], loss["args"]) == (
+        7,
+        1.1,
+        "t",
+        {"count": 4, "entries": 0},
+    )
 
 
 def test_values_a_double_cannot_hold_are_text(script, make_plan, render):
