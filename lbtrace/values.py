@@ -57,8 +57,6 @@ def text(datum: Datum) -> str:
 
 def _integer(type_: model.Integer) -> Decoder:
     mask = (1 << 8 * type_.size) - 1
-    if type_.raw:
-        return lambda raw: raw & mask if raw & mask < LOWEST_ADDRESS else Address(raw & mask)
     if not type_.signed:
         return mask.__and__
     sign = (mask >> 1) + 1
@@ -72,7 +70,10 @@ _MAPPED = range(0x5000_0000_0000, 1 << 48)
 
 def _word(type_: model.Word) -> Decoder:
     integer = _integer(type_)
-    return lambda raw: Address(raw) if raw in _MAPPED else integer(raw)
+    if type_.signed:
+        return lambda raw: Address(raw) if raw in _MAPPED else integer(raw)
+    mask = (1 << 8 * type_.size) - 1
+    return lambda raw: raw & mask if raw & mask < LOWEST_ADDRESS else Address(raw & mask)
 
 
 def _character(type_: model.Character) -> Decoder:

@@ -71,6 +71,14 @@ def prototypes(image: Image, functions: Sequence[Function]) -> dict[int, Prototy
     return found
 
 
+def member_offset(image: Image, structure: str, member: str) -> int | None:
+    """Where a member of a struct of Go lies in it, in bytes; None where nothing tells."""
+    try:
+        return _Reader(image).member_offset(structure, member)
+    except Exception:  # as above
+        return None
+
+
 class _Reader:
     """The debug information of one image."""
 
@@ -114,6 +122,20 @@ class _Reader:
                 tuple(self._formal(d) for d in formals if _is_result(d)),
                 tuple(located),
             )
+        return None
+
+    def member_offset(self, structure: str, member: str) -> int | None:
+        """See `member_offset`."""
+        wanted = structure.encode() + b"\0"
+        for unit in self._units.get(_package(structure), ()):
+            at = self._info.find(wanted, unit.start, unit.end)
+            while at >= 0:
+                die = _die(unit.unit, at - 1)
+                if die is not None and die.tag == "DW_TAG_structure_type":
+                    for child in die.iter_children():
+                        if text(child, "DW_AT_name") == member:
+                            return int(child.attributes["DW_AT_data_member_location"].value)
+                at = self._info.find(wanted, at + 1, unit.end)
         return None
 
     def _dictionary_at(self, name: str, parameters: Sequence[Formal]) -> int:

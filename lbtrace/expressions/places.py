@@ -43,6 +43,7 @@ from lbtrace.model import (
     Record,
     String,
     Type,
+    Word,
 )
 
 Moment: TypeAlias = Literal["entry", "return", "any"]
@@ -209,7 +210,7 @@ def _may_be_text(type: Type) -> bool:
     return (
         isinstance(type, Record)
         and [m.offset for m in type.members] == [0, WORD]
-        and all(isinstance(m.type, Integer) and m.type.raw for m in type.members)
+        and all(isinstance(m.type, Word) for m in type.members)
     )
 
 

@@ -7,22 +7,17 @@ from typing import TypeAlias
 from msgspec import Struct
 
 
-class Integer(Struct, frozen=True, tag="integer", omit_defaults=True):
-    """An integer of ``size`` bytes.
-
-    Of a ``raw`` one nothing but the size is known, it may as well be an address:
-    it is shown in hexadecimal, unless it is too small for one.
-    """
+class Integer(Struct, frozen=True, tag="integer"):
+    """An integer of ``size`` bytes."""
 
     name: str
     size: int
     signed: bool
-    raw: bool = False
 
 
 class Word(Integer, frozen=True, tag="word"):
-    """Eight bytes of which nobody tells the type: shown as a signed integer, and in
-    hexadecimal where it looks like an address of the program's memory."""
+    """Bytes of which nobody tells the type: shown in hexadecimal where they look like an
+    address of the program's memory, which unsigned ones do unless they are too small."""
 
 
 class Character(Struct, frozen=True, tag="character"):

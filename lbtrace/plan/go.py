@@ -15,17 +15,17 @@ from lbtrace.elf.gopclntab import GoTable
 from lbtrace.elf.image import Image
 from lbtrace.model import Function, GoLayout, Interface, Probe, Prototype, Site, Value
 from lbtrace.plan import go_untold
-from lbtrace.plan.showing import VALUES, Showing, long
+from lbtrace.plan.showing import VALUES, Showing
 
 REGISTERS_SINCE = (1, 17)
 """The version from which on amd64 has the register convention (arm64: 1.18)."""
 
-WORD = 8
+FIRST_KNOWN, LAST_KNOWN = (1, 9), (1, 27)
 
 GOID = 152
 GOID_BY_VERSION = {(1, 23): 160, (1, 24): 160}
-"""Offset of ``runtime.g.goid`` on 64-bit machines, from the DWARF of each
-version from 1.9 to 1.27. ``g.stack.hi`` has always been the second word."""
+"""Offset of ``runtime.g.goid`` on 64-bit machines, from the DWARF of each of the known
+versions; of others it is read there. ``g.stack.hi`` has always been the second word."""
 
 TYPED_LIMIT = 5_000
 """Functions whose types are read: some seconds of work."""
@@ -72,14 +72,31 @@ class GoPlan:
     def layout(self) -> GoLayout:
         """How the running goroutine is found, and the types' names if `describe` needs them."""
         by_register = self._registers or self._image.machine == "aarch64"
-        goid = GOID_BY_VERSION.get(self._version, GOID)
         types: dict[int, str] = {}
         if self._dynamic:
             from lbtrace.elf import go_type_names  # late: seldom needed
 
             types = go_type_names.names(self._image, self._table, self._version)
         names = (tuple(types), tuple(types.values()))
-        return GoLayout("register" if by_register else "thread", goid, types=names)
+        return GoLayout("register" if by_register else "thread", self._goid, types=names)
+
+    @cached_property
+    def _goid(self) -> int:
+        if not FIRST_KNOWN <= self._version <= LAST_KNOWN and self._image.has_debug_info:
+            from lbtrace.elf import go_dwarf  # late: imports pyelftools
+
+            told = go_dwarf.member_offset(self._image, "runtime.g", "goid")
+            if told is not None:
+                return told
+        return GOID_BY_VERSION.get(self._version, GOID)
+
+    def notes(self) -> Iterator[str]:
+        """Remarks to the user."""
+        if self._version > LAST_KNOWN and not self._image.has_debug_info:
+            yield (
+                f"Go {'.'.join(map(str, self._version))} is newer than this lbtrace: if calls"
+                " of different goroutines are mixed up, update it"
+            )
 
     def describe(self, functions: Sequence[Function], wish: Showing) -> dict[int, Described]:
         """The values of those of ``functions`` that are Go's, by address.
@@ -101,7 +118,7 @@ class GoPlan:
             else:
                 prototype = self.told(function, convention, wish.args)
                 if prototype is not None and wish.request is not None and not prototype.results:
-                    prototype = replace(prototype, results=(go_untold.result(WORD),))
+                    prototype = replace(prototype, results=(go_untold.word(""),))
             if prototype is None:
                 prototype, shown = self._assumed(function, wish.args, convention)
             passing = self._passing(prototype, convention, wish, shown)
@@ -231,12 +248,14 @@ class GoPlan:
         """
         count = 1 if args is None else args
         words = max(0, self._table.argument_bytes(function.address) // 8)
-        passed, results = count, [long("")]
+        passed, results = count, [go_untold.word("")]
         if not convention.integers:
             count = min(count, words) if args is None else count
             passed = max(count, words - 1)
             results = results if passed < words else []
-        return Prototype(tuple(long(f"arg{n}") for n in range(passed)), None, tuple(results)), count
+        return Prototype(
+            tuple(go_untold.word(f"arg{n}") for n in range(passed)), None, tuple(results)
+        ), count
 
     def _code(self, function: Function) -> Code:
         return Code(

@@ -2,7 +2,7 @@
 
 Go's own tables tell how many arguments there are, their sizes, and how they
 group; the code tells in which registers they come. No types: a value is
-``raw``. What cannot be told is unreadable, never guessed. Nothing tells
+bits. What cannot be told is unreadable, never guessed. Nothing tells
 results but the code, and where it does not there are none.
 """
 
@@ -11,9 +11,10 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 
+from lbtrace import model
 from lbtrace.arch.go_abi import Convention
 from lbtrace.elf.go_arguments import Group, Part, Word
-from lbtrace.model import Formal, Integer, Member, Opaque, Prototype, Record, Scalar, Type
+from lbtrace.model import Formal, Member, Opaque, Prototype, Record, Scalar, Type
 
 WORD = 8
 
@@ -30,7 +31,7 @@ def prototype(
     results: Sequence[int],
     convention: Convention,
 ) -> Prototype:
-    """What ``arguments`` amount to, with raw ``results`` of these sizes in registers.
+    """What ``arguments`` amount to, with ``results`` of these sizes in registers.
 
     ``registers`` are those of arguments by their offsets, the others being on
     the stack; None where the code does not tell.
@@ -57,13 +58,13 @@ def prototype(
     if _is_cut(arguments):
         formals.append(Formal("", Opaque(""), 0, None, lost=MORE))
         located.append(None)
-    outcomes = tuple(map(result, results))
+    outcomes = tuple(word("", size) for size in results)
     return Prototype(tuple(formals), None, outcomes, tuple(located), exact=True)
 
 
-def result(size: int) -> Formal:
-    """A result of ``size`` bytes of which nothing else is known."""
-    return Formal("", Integer("", size, False, raw=True), size, (Scalar(0, size, "integer"),))
+def word(name: str, size: int = WORD) -> Formal:
+    """A value of ``size`` bytes of which nothing else is known."""
+    return Formal(name, model.Word("", size, False), size, (Scalar(0, size, "integer"),))
 
 
 def whole(arguments: Group, name: str, size: int) -> Group:
@@ -95,7 +96,7 @@ def _is_cut(part: Part) -> bool:
 
 def _type(part: Part, start: int) -> Type:
     if isinstance(part, Word):
-        return Integer("", part.size, False, raw=True)
+        return model.Word("", part.size, False)
     members = tuple(
         Member("", _type(inner, first), first - start)
         for inner in part.parts

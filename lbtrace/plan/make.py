@@ -168,6 +168,7 @@ def _part_plan(part: Part, table: Symbols, chooser: Chooser, selection: Selectio
                 may_jump=way.kind == "uretprobe" and callgraph.jumps_away(image, function),
             )
         )
+    notes += go.notes() if go else ()
     probes += go.ends() if go else switching.probes(image, table, stubs)
     notes += _told(refused, "left out, the kernel refuses probes on their first instructions")
     notes += _unseen(functions, selection.returns)

@@ -10,7 +10,7 @@ from types import ModuleType
 
 import pytest
 
-from lbtrace.elf import symbols
+from lbtrace.elf import go_dwarf, symbols
 from lbtrace.elf.image import Image
 from lbtrace.errors import UsageError
 from lbtrace.model import GoLayout
@@ -20,6 +20,7 @@ from lbtrace.plan.showing import Showing
 
 Compile = Callable[..., Path]
 EVERYDAY = [("1.15", "plain"), ("1.27.3", "plain"), ("1.27.3", "arm64")]
+EVERY = ("1.19", "1.21.13", "1.22.10", "1.23.9", "1.24.11", "1.25.5", "1.26.6")
 OTHERS = [
     *((v, "plain") for v in ("1.19", "1.21.13", "1.24.11", "1.25.5", "1.26.6")),
     *((v, "arm64") for v in ("1.15", "1.19", "1.25.5")),
@@ -98,6 +99,31 @@ def test_behind_the_stack_check_and_at_each_return(
         later = [target(a, text) for a, text in code if a >= site.address and text[0] in "JBCT"]
         assert site.address not in later
     assert checked
+
+
+@pytest.mark.parametrize(
+    "version", ["1.15", "1.27.3", *(pytest.param(v, marks=pytest.mark.slow) for v in EVERY)]
+)
+@pytest.mark.parametrize("kind", ["plain", "stripped"])
+def test_where_goroutines_have_their_numbers(go_program: Compile, version: str, kind: str) -> None:
+    """The debug information of each version says so."""
+    truth = go_dwarf.member_offset(Image.open(str(go_program("fib", version))), "runtime.g", "goid")
+    assert truth in (152, 160)
+    plan = make_plan(str(go_program("fib", version, kind)), Selection(("main.fib",)))
+    assert plan.binaries[0].go is not None
+    assert plan.binaries[0].go.goid == truth
+
+
+def test_a_version_newer_than_this(go_program: Compile, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("lbtrace.elf.gobuild.version", lambda image: (1, 99))
+    whole, stripped = (
+        make_plan(str(go_program("fib", "1.24.11", kind)), Selection(("main.fib",)))
+        for kind in ("plain", "stripped")
+    )
+    assert whole.binaries[0].go is not None
+    assert whole.binaries[0].go.goid == 160  # its debug information says so
+    assert not whole.notes
+    assert any("Go 1.99 is newer than this lbtrace" in note for note in stripped.notes)
 
 
 def test_a_plan_for_go_tells_where_goroutines_are(go_program: Compile) -> None:

@@ -13,11 +13,11 @@ from pathlib import Path
 
 import pytest
 
+from lbtrace import model
 from lbtrace.arch import go_abi
 from lbtrace.elf import go_dwarf, gobuild, symbols
 from lbtrace.elf.go_arguments import Arguments, Group, Part, Word
 from lbtrace.elf.image import Image
-from lbtrace.model import Integer
 from lbtrace.plan import go_untold
 from lbtrace.plan.go import GoPlan
 
@@ -127,7 +127,7 @@ def test_what_is_left_out_of_generic_functions(
 def test_small_numbers_are_numbers() -> None:
     from lbtrace.values import decoder, text
 
-    raw = decoder(Integer("", 4, False, raw=True))
+    raw = decoder(model.Word("", 4, False))
     assert [text(raw(n)) for n in (0, 4, 65535, 65536, 1 << 40 | 7, (1 << 64) - 1)] == [
         "0", "4", "65535", "0x10000", "7", "0xffffffff",
     ]  # fmt: skip

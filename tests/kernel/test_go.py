@@ -101,7 +101,7 @@ def test_what_is_lost_belongs_to_a_goroutine(
     go_program: Compile, lbtrace: Lbtrace, tmp_path: Path
 ) -> None:
     """With a ring that is too small calls are missing, but none is taken for another."""
-    output, goroutines, n = tmp_path / "out.jsonl", 100, 13
+    output, goroutines, n = tmp_path / "out.jsonl", 100, 11
     words = ("attach", "--func", "main.fib", "--ring-size", "64K", "-o", output, "--")
     done = lbtrace(*words, go_program("many", "1.27.3"), goroutines, n)
     assert done.returncode == 0, done.stderr
