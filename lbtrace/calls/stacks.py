@@ -27,6 +27,7 @@ class Regions:
 
     def __init__(self) -> None:
         self._regions: dict[int, list[Region]] = {}
+        self._fresh: dict[int, list[Region]] = {}
 
     def learn(self, pid: int, region: Region) -> None:
         """A process has set up a stack, in the place of any that overlaps."""
@@ -35,13 +36,21 @@ class Regions:
         known = self._regions.get(pid, [])
         kept = [r for r in known if r.end <= region.start or r.start >= region.end]
         self._regions[pid] = sorted([*kept, region])
+        self._fresh.setdefault(pid, []).append(region)
 
     def forget(self, pid: int) -> None:
-        """A process has ended, or executes another program."""
+        """A process has ended, or executes another program, as its next call tells.
+
+        What it has set up since the last call belongs to the new program.
+        """
+        fresh = self._fresh.pop(pid, ())
         self._regions.pop(pid, None)
+        for region in fresh:
+            self.learn(pid, region)
 
     def find(self, pid: int, address: int) -> Region | None:
         """The stack that holds ``address``, None for that of a thread."""
+        self._fresh.pop(pid, None)
         regions = self._regions.get(pid)
         if not regions:
             return None

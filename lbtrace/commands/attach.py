@@ -39,6 +39,7 @@ examples:
   lbtrace attach --binary ./fib --func fib          every process that runs ./fib
   lbtrace attach --func fib -- ./fib 4              start ./fib 4, trace it, exit with its status
   lbtrace attach --pid 4711 --func 'parse_*'        a running process
+  lbtrace attach --binary ./a --binary ./b --func 'f*' -- ./run.sh   several programs
   lbtrace attach --func '*' -o run.lbt -- ./fib 4   a capture, for lbtrace export
 """
 

@@ -1,4 +1,4 @@
-"""JSON Lines: an object for every finished call, loss, and one for the end.
+"""JSON Lines: an object for every finished call, thread, loss, and one for the end.
 
 A call: ``{"type": "call", "name", "args": [{"name", "value"}…], "result",
 "start", "duration", "pid", "tid", "depth", "end"}``, times in ns, in the
@@ -12,6 +12,10 @@ from U+DC80 on), addresses strings in hexadecimal, records objects, arrays
 arrays. A value that could not be read is null, with its reason beside it in
 ``unreadable``. Text that was cut has its true length in bytes beside it, in
 ``length``; null where nobody knows it.
+
+A thread, before its first call and whenever its name changes: ``{"type": "thread",
+"pid", "tid", "name", "time"}``; ``inside`` where it has another number in a
+pid namespace of its own.
 
 A loss: ``{"type": "loss", "pid", "tid", "depth", "time", "count", "entries", "goroutine"}``:
 ``count`` events are missing here, of which ``entries`` began calls.
@@ -40,6 +44,7 @@ from lbtrace.model import (
     Referent,
     Summary,
     Text,
+    Thread,
     Unreadable,
 )
 from lbtrace.sinks.base import Sink
@@ -56,6 +61,11 @@ class JsonLines(Sink):
         self._names = _Names()
         self._lanes = ["goroutine" if plan.goroutines(p) else "stack" for p in plan.probes]
         self._several = len(plan.binaries) > 1
+
+    def thread(self, thread: Thread) -> None:
+        inside = {"inside": thread.inside} if thread.inside else {}
+        told = {"pid": thread.pid, "tid": thread.tid, "name": thread.name, "time": thread.time}
+        self._write({"type": "thread", **told, **inside})
 
     def entry(self, call: Call) -> None:
         """A call is written when it has ended."""

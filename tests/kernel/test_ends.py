@@ -75,7 +75,8 @@ def test_input_of_the_command_is_left_alone(lbtrace: Run, programs: Path) -> Non
         input="2\n",
     )
     assert done.returncode == 0
-    assert len(done.stdout.splitlines()) == 4
+    kinds = [json.loads(line)["type"] for line in done.stdout.splitlines()]
+    assert kinds == ["thread", *["call"] * 3, "summary"]
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])

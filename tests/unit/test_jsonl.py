@@ -20,6 +20,7 @@ from lbtrace.model import (
     Pointer,
     Referent,
     Text,
+    Thread,
     Unreadable,
     Value,
     Void,
@@ -88,6 +89,19 @@ def test_ends_losses_and_goroutines(script, fib_plan, render):
     assert inner["goroutine"] == 4
     assert summary["calls"] == 2
     assert lines(render("jsonl", fib_plan, batch))[1]["stack"] == 4
+
+
+def test_threads_and_binaries(script, fib_plan, render):
+    other = msgspec.structs.replace(fib_plan.binaries[0], path="/lib/other.so")
+    plan = msgspec.structs.replace(fib_plan, binaries=(other, *fib_plan.binaries))
+    script.call(0, 1)
+    script.ret(0, 1)
+    thread = Thread(5, 7, "fib", 1100, inside=2)
+    told, call, _ = lines(render("jsonl", plan, script.batch((thread,))))
+    assert told == {
+        "type": "thread", "pid": 5, "tid": 7, "name": "fib", "time": 1100, "inside": 2
+    }  # fmt: skip
+    assert call["binary"] == "/lib/other.so"
 
 
 def test_no_calls(script, fib_plan, render):

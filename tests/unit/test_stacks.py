@@ -30,9 +30,20 @@ def test_a_process_that_executes_another_program_has_none():
     regions = Regions()
     regions.learn(1, LOW)
     regions.learn(2, LOW)
+    assert regions.find(1, 0x800) is None  # it calls something
     regions.forget(1)
     assert regions.find(1, 0x1800) is None
     assert regions.find(2, 0x1800) == LOW
+
+
+def test_what_a_program_sets_up_before_its_first_call_stays():
+    regions = Regions()
+    regions.learn(1, LOW)
+    assert regions.find(1, 0x800) is None
+    regions.learn(1, HIGH)
+    regions.forget(1)
+    assert regions.find(1, 0x2800) == HIGH
+    assert regions.find(1, 0x1800) is None
 
 
 def test_an_empty_stack_is_none():
