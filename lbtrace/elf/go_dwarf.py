@@ -9,8 +9,8 @@ its name, and only what it refers to is parsed. Attributes of Go's own:
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, NamedTuple, TypeAlias
 
 from elftools.dwarf.dwarf_expr import DWARFExprParser
 from elftools.elf.elffile import ELFFile
@@ -47,8 +47,21 @@ class _Unit(NamedTuple):
     unit: Any
 
 
-def prototypes(image: Image, functions: Sequence[Function]) -> dict[int, Prototype]:
+Whole: TypeAlias = Callable[[Function, int], bool]
+"""Whether a function has so many parameters, the dictionary of generic ones not counted."""
+
+
+def _unknown(function: Function, count: int) -> bool:
+    return False
+
+
+def prototypes(
+    image: Image, functions: Sequence[Function], whole: Whole = _unknown
+) -> dict[int, Prototype]:
     """The prototypes of ``functions``, by address, as far as debug information has them.
+
+    Of a function that is ``whole`` with the parameters that are declared it is not told
+    where they are: the convention does.
 
     Raises nothing: a function that damaged debug information hides is missing.
     """
@@ -62,7 +75,7 @@ def prototypes(image: Image, functions: Sequence[Function]) -> dict[int, Prototy
     for function in functions:
         for name in (function.name, *function.aliases):
             try:
-                prototype = reader.prototype(name, function.address)
+                prototype = reader.prototype(name, function, whole)
             except Exception:  # as above: the next function may be in order
                 continue
             if prototype is not None:
@@ -102,8 +115,9 @@ class _Reader:
                 units = self._units.setdefault(text(top, "DW_AT_name"), [])
                 units.append(_Unit(start, end, unit))
 
-    def prototype(self, name: str, address: int) -> Prototype | None:
-        """What is declared of the function ``name`` at ``address``."""
+    def prototype(self, name: str, function: Function, whole: Whole) -> Prototype | None:
+        """What is declared of ``function`` under ``name``."""
+        address = function.address
         for die in self._named(name.removesuffix(".abi0")):
             low = die.attributes.get("DW_AT_low_pc")
             if low is None or low.value != address:
@@ -111,11 +125,14 @@ class _Reader:
             formals = _formals(die)
             given = [d for d in formals if not _is_result(d)]
             parameters = [self._formal(d) for d in given]
-            located = [self._located(d, address) for d in given]
+            named = sum(p.name != DICTIONARY for p in parameters)
+            located: list[Located] = []
+            if not whole(function, named):
+                located = [self._located(d, address) for d in given]
             hidden = self._dictionary_at(name, parameters)
             if hidden >= 0:
                 parameters.insert(hidden, _DICTIONARY)
-                located.insert(hidden, None)
+                located[hidden:hidden] = [None] * bool(located)
             return Prototype(
                 tuple(parameters),
                 None,

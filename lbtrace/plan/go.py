@@ -108,7 +108,7 @@ class GoPlan:
         if self._image.has_debug_info:
             from lbtrace.elf import go_dwarf  # late: imports pyelftools
 
-            found = go_dwarf.prototypes(self._image, functions[:TYPED_LIMIT])
+            found = go_dwarf.prototypes(self._image, functions[:TYPED_LIMIT], self.is_whole)
         described: dict[int, Described] = {}
         for function in functions:
             convention = self.convention(function)
@@ -184,26 +184,25 @@ class GoPlan:
             return go_abi.CONVENTIONS[self._image.machine]
         return go_abi.stack_only(self._image.machine)
 
-    def checked(self, prototype: Prototype, function: Function) -> Prototype:
-        """``prototype`` without what Go's own table shows to be in doubt.
-
-        Debug information of old compilers leaves out parameters without a name,
-        which moves those behind them: only the places it names count. Else the
-        convention tells places better, as a parameter may be said to be where
-        the variable is that it is assigned to first.
-        """
+    def is_whole(self, function: Function, parameters: int) -> bool:
+        """Whether ``function`` has as many parameters as debug information declares, by
+        Go's own table. Old compilers leave out those without a name."""
         arguments = self._told_arguments(function)
         if arguments is None:
+            return False
+        told = len(arguments.parts)
+        return parameters == told or (arguments.more and parameters > told)
+
+    def checked(self, prototype: Prototype, function: Function) -> Prototype:
+        """``prototype`` without the parameters whose places are in doubt: where some are
+        missing, those behind them are elsewhere, unless debug information tells."""
+        if not prototype.located or self._told_arguments(function) is None:
             return prototype
-        named = sum(f.name != go_abi.DICTIONARY for f in prototype.parameters)
-        if named == len(arguments.parts) or (arguments.more and named > len(arguments.parts)):
-            return replace(prototype, located=())
-        located = prototype.located
         return replace(
             prototype,
             parameters=tuple(
                 formal if place is not None else replace(formal, lost=go_untold.UNPLACED)
-                for formal, place in zip(prototype.parameters, located, strict=True)
+                for formal, place in zip(prototype.parameters, prototype.located, strict=True)
             ),
         )
 

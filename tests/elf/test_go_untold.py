@@ -65,7 +65,7 @@ def test_code_and_types_agree_on_places(go_program: Compile, version: str, kind:
     assert table.go is not None
     plan = GoPlan(image, table.go)
     functions = [f for f in table.functions if f.name.startswith(PACKAGES) and plan.holds(f)]
-    declared = go_dwarf.prototypes(image, functions)
+    declared = go_dwarf.prototypes(image, functions, plan.is_whole)
     seen: Counter[str] = Counter()
     for function in functions:
         convention = plan.convention(function)
