@@ -27,8 +27,10 @@ if TYPE_CHECKING:
         Losses,
         Plan,
         Referent,
+        Symbol,
         Text,
         Unreadable,
+        Variant,
     )
     from lbtrace.session import Options
 
@@ -46,9 +48,11 @@ __all__ = [
     "Options",
     "Plan",
     "Referent",
+    "Symbol",
     "Text",
     "Trace",
     "Unreadable",
+    "Variant",
     "read_capture",
     "trace",
 ]

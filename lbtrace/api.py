@@ -12,7 +12,7 @@ from types import TracebackType
 
 from lbtrace import seccomp
 from lbtrace.arch import SHALLOW
-from lbtrace.arch.fetching import Detail
+from lbtrace.arch.places import Detail
 from lbtrace.calls import CallMatcher
 from lbtrace.errors import UsageError
 from lbtrace.model import Call, Loss, Losses, Plan, Target, Thread

@@ -24,7 +24,7 @@ from zlib import crc32
 
 import msgspec
 
-from lbtrace.calls.decode import FIXED
+from lbtrace.calls.gathering import FIXED
 from lbtrace.errors import CaptureError, OutputError
 from lbtrace.model import (
     Array,

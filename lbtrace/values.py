@@ -8,6 +8,7 @@ is a new row in `_DECODERS`.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from struct import Struct
 from typing import Any, TypeAlias
@@ -21,8 +22,10 @@ from lbtrace.model import (
     Elements,
     Fields,
     Referent,
+    Symbol,
     Text,
     Unreadable,
+    Variant,
 )
 
 LOWEST_ADDRESS = 1 << 16
@@ -101,12 +104,39 @@ def _pointer(type_: model.Pointer) -> Decoder:
 
 
 def _float(type_: model.Float) -> Decoder:
+    if type_.size in _WIDE_FLOATS:
+        return _wide_float(type_)
     layout = _FLOATS[type_.size]
     mask = (1 << 8 * type_.size) - 1
 
     def decode(raw: int) -> Datum:
         number: float = layout.unpack((raw & mask).to_bytes(type_.size, "little"))[0]
         return number
+
+    return decode
+
+
+def _wide_float(type_: model.Float) -> Decoder:
+    """Numbers that Python's floats do not hold exactly: they are rounded."""
+    fraction_bits, explicit = _WIDE_FLOATS[type_.size]
+    infinite = 0x7FFF
+
+    def decode(raw: int) -> Datum:
+        exponent = raw >> 8 * type_.size - 16 & infinite
+        sign = -1.0 if raw >> 8 * type_.size - 1 & 1 else 1.0
+        fraction = raw & (1 << fraction_bits) - 1
+        if exponent == infinite:
+            return float("nan") if fraction else sign * float("inf")
+        whole = explicit and raw >> fraction_bits & 1
+        if explicit and exponent and not whole:
+            return Unreadable("no number")
+        if not explicit:
+            whole = int(exponent > 0)
+        try:
+            shift = max(exponent, 1) - 0x3FFF - fraction_bits
+            return sign * math.ldexp(fraction | int(whole) << fraction_bits, shift)
+        except OverflowError:
+            return Unreadable("more than a double holds")
 
     return decode
 
@@ -130,6 +160,10 @@ def _opaque(_: model.Opaque) -> Decoder:
     unknown = Unreadable()
     return lambda raw: unknown
 
+
+_WIDE_FLOATS = {10: (63, True), 16: (112, False)}
+"""Bits of the fraction, and whether the bit before it is stored: Intel SDM volume 1,
+section 4.2.2, and IEEE 754 binary128. Both have exponents of 15 bits."""
 
 _FLOATS = {2: Struct("<e"), 4: Struct("<f"), 8: Struct("<d")}
 
@@ -201,13 +235,25 @@ def _text_text(string: Text) -> str:
 
 
 def _fields_text(value: Fields) -> str:
-    members = [f"{f.name}={text(f.value)}" if f.name else text(f.value) for f in value.fields]
-    return f"{{{', '.join(members)}}}"
+    inside = _members_text(value.fields)
+    return f"({inside})" if value.type.startswith("(") else f"{{{inside}}}"
+
+
+def _members_text(fields: tuple[model.Argument, ...]) -> str:
+    return ", ".join([f"{f.name}={text(f.value)}" if f.name else text(f.value) for f in fields])
+
+
+def _variant_text(value: Variant) -> str:
+    if not value.fields:
+        return value.name
+    inside = _members_text(value.fields)
+    named = any(field.name for field in value.fields)
+    return f"{value.name}{{{inside}}}" if named else f"{value.name}({inside})"
 
 
 def _elements_text(value: Elements) -> str:
     shown = [text(e) for e in value.elements]
-    return f"[{', '.join([*shown, '…'] if value.more else shown)}]"
+    return f"[{', '.join([*shown, f'… {value.more:,} more'] if value.more else shown)}]"
 
 
 def _unreadable_text(value: Unreadable) -> str:
@@ -229,6 +275,8 @@ _TEXTS: dict[type, Callable[[Any], str]] = {
     float: repr,
     Char: lambda value: f"'{escaped(value, chr(39))}'",
     Constant: str,
+    Symbol: lambda value: value if value.isprintable() else ascii(value)[1:-1],
+    Variant: _variant_text,
     Text: _text_text,
     Fields: _fields_text,
     Elements: _elements_text,

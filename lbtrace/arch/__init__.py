@@ -10,7 +10,8 @@ from typing import Literal, Protocol, TypeAlias
 
 from msgspec import Struct
 
-from lbtrace.arch.fetching import Detail, Fetcher, Place
+from lbtrace.arch.fetching import Fetcher
+from lbtrace.arch.places import Detail, Place
 from lbtrace.model import Condition, Fetch, Prototype, Site, Value, Void
 
 

@@ -8,10 +8,8 @@ from __future__ import annotations
 
 from typing import cast
 
-from msgspec.structs import replace
-
 from lbtrace.arch import SHALLOW, ExitFinder, Passing, Places, Planner, fetched
-from lbtrace.arch.fetching import Detail, Place, dereferenced
+from lbtrace.arch.places import Detail, Place, apart, dereferenced
 from lbtrace.model import Fetch, Formal, Prototype, Scalar, Void
 
 ARGUMENTS = ("di", "si", "dx", "cx", "r8", "r9")
@@ -65,19 +63,26 @@ def places(prototype: Prototype) -> Places:
     return Places(tuple(taken.take(formal) for formal in prototype.parameters), result)
 
 
-def _result(formal: Formal | None) -> tuple[Place, bool | None]:
+def _result(formal: Formal | None) -> tuple[Place, bool | None]:  # noqa: PLR0911
     """Where the result lies, and whether a hidden pointer to it takes the first register.
 
     The last is None where that cannot be told.
     """
     if formal is None or isinstance(formal.type, Void):
         return Place(), False
+    if formal.lost:
+        return Place(reason=formal.lost), None
     # A lone long double, simple or complex, comes back on the x87 stack, not in memory.
     if not formal.reference and formal.scalars and all(s.kind == "x87" for s in formal.scalars):
         return Place(reason="float in st0"), False
     classes = ["memory"] if formal.reference else classify(formal.size, formal.scalars)
     if classes is None:
         return Place(reason=UNKNOWN), None
+    if formal.split and len(formal.scalars or ()) > 1 and classes != ["memory"]:
+        integers, vectors = list(RESULTS), ["xmm0", "xmm1"]
+        return apart(
+            formal, lambda f: _words(classify(f.size, f.scalars) or [], integers, vectors)
+        ), False
     if classes == ["memory"]:
         return Place(memory=Fetch(register=RESULTS[0])), True
     integers, vectors = list(RESULTS), ["xmm0", "xmm1"]
@@ -90,15 +95,11 @@ def _words(classes: list[str], integers: list[str], vectors: list[str]) -> Place
     for kind in classes:
         if kind == "integer":
             words.append(Fetch(register=integers.pop(0)))
+        elif kind == "up":
+            words.append(words[-1])
         else:
             words.append(f"float in {vectors.pop(0)}")
     return Place(words=tuple(words))
-
-
-def _word(place: Place) -> Fetch | str:
-    if place.memory is not None:
-        return replace(place.memory, read="integer", size=8)
-    return place.words[0]
 
 
 class _Taken:
@@ -110,7 +111,7 @@ class _Taken:
         self._stack = 8  # behind the return address
         self._lost = UNKNOWN if hidden is None else ""
 
-    def take(self, formal: Formal) -> Place:
+    def take(self, formal: Formal) -> Place:  # noqa: PLR0911
         """Where ``formal`` lies."""
         classes = ["integer"] if formal.reference else classify(formal.size, formal.scalars)
         if classes is None and not self._lost:
@@ -118,9 +119,10 @@ class _Taken:
             return Place(reason=formal.lost or UNKNOWN)
         if formal.lost:
             return Place(reason=formal.lost)
-        if formal.split and classes == ["integer", "integer"]:
-            apart = [self._assign([c], (Scalar(0, 8, "integer"),)) for c in classes]
-            place = Place(words=tuple(_word(part) for part in apart))
+        if formal.split and len(formal.scalars or ()) > 1:
+            place = apart(formal, self.take)
+            if self._lost:
+                return Place(reason=self._lost)
         else:
             place = self._assign(classes or [], formal.scalars or ())
         if classes == ["integer"] and 0 <= formal.register < len(DWARF_REGISTERS):
@@ -152,7 +154,8 @@ class _Taken:
 
 
 def classify(size: int, scalars: tuple[Scalar, ...] | None) -> list[str] | None:
-    """The class of each eightbyte: ``integer`` or ``float``; ``["memory"]``; ``[]`` for nothing.
+    """The class of each eightbyte: ``integer``, ``float``, or ``up`` for the upper half
+    of the vector register before it; ``["memory"]``; ``[]`` for nothing.
 
     None where it cannot be told. Section 3.2.3, "Classification".
     """
@@ -169,4 +172,6 @@ def classify(size: int, scalars: tuple[Scalar, ...] | None) -> list[str] | None:
         for word in range(scalar.offset // 8, -(-(scalar.offset + scalar.size) // 8)):
             if scalar.kind == "integer" or not words[word]:
                 words[word] = scalar.kind
+        if scalar.kind == "float" and scalar.size == 16:
+            words[scalar.offset // 8 + 1] = "up"
     return words if all(words) else None

@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import cast
 
 from lbtrace.arch import SHALLOW, ExitFinder, Passing, Places, Planner, fetched
-from lbtrace.arch.fetching import Detail, Place, dereferenced
+from lbtrace.arch.places import Detail, Place, apart, dereferenced
 from lbtrace.model import Fetch, Formal, Prototype, Scalar, Void
 
 ARGUMENTS = tuple(f"x{n}" for n in range(8))
@@ -86,6 +86,9 @@ class _Taken:
         if formal.lost:
             return Place(reason=formal.lost)
         unknown = self._lost
+        if formal.split and len(formal.scalars or ()) > 1:
+            place = apart(formal, self._assign)
+            return Place(reason=unknown) if unknown else place
         place = self._assign(formal)
         if _is_word(formal) and 0 <= formal.register < WORD_REGISTERS:
             place = Place(words=(Fetch(register=f"x{formal.register}"),))

@@ -7,13 +7,30 @@ It is the same for every processor and every language.
 
 from __future__ import annotations
 
-from msgspec import Struct
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
 from msgspec.structs import replace
 
+from lbtrace.arch.places import (
+    DEREFS,
+    WORD,
+    Detail,
+    Place,
+    bare,
+    dereferenced,
+    integer,
+    is_char,
+    is_text,
+    moved,
+)
 from lbtrace.model import (
+    LONG,
     Array,
-    Character,
+    Case,
     Fetch,
+    Float,
+    Integer,
     Member,
     Opaque,
     Pointer,
@@ -21,12 +38,10 @@ from lbtrace.model import (
     String,
     Type,
     Value,
+    Variants,
+    Vector,
 )
 
-DEREFS = 4
-"""Loads on the way to a value: ``LBT_DEREFS`` in bpf_src/lbtrace.h."""
-
-WORD = 8
 ELEMENTS = 8
 """Elements of an array that are shown."""
 
@@ -39,26 +54,11 @@ TEXTS = 8
 PIECE = 120
 """Bytes of a record that are fetched."""
 
+DEEP_ELEMENTS = 3
+"""Elements that are shown of those that need fetches of their own: strings."""
+
 NO_SLOT = "no slot left"
-
-
-class Detail(Struct, frozen=True):
-    """How much is read of a value: ``depth`` pointers are followed to what
-    they lead to, strings are cut at ``limit`` bytes."""
-
-    depth: int = 0
-    limit: int = 64
-
-
-class Place(Struct, frozen=True):
-    """Where a value lies: in ``words``, eight bytes each, in order, a word
-    being what fetches it or why nothing can, ``offset`` bytes into them; or in
-    ``memory``, at the address that this fetches; or nowhere, for a ``reason``."""
-
-    words: tuple[Fetch | str, ...] = ()
-    memory: Fetch | None = None
-    reason: str = ""
-    offset: int = 0
+UNSIGNED = Integer("unsigned long", WORD, False)
 
 
 class Fetcher:
@@ -70,6 +70,7 @@ class Fetcher:
     def __init__(self, limit: int, detail: Detail) -> None:
         self.cut = 0
         self._texts = 0
+        self._optional = False
         self._limit = limit
         self._detail = detail
         self._fetches: list[Fetch] = []
@@ -98,7 +99,7 @@ class Fetcher:
         if place.memory is not None:
             made = self._in_memory(name, type, place.memory, self._detail.depth)
         else:
-            made = self._in_words(name, type, place.words, place.offset, self._detail.depth)
+            made = self._in_words(name, type, place, self._detail.depth)
         self.cut += made.slot < 0 and made.reason == NO_SLOT
         return made
 
@@ -121,45 +122,55 @@ class Fetcher:
 
     # ------------------------------------------------------------ in registers
 
-    def _in_words(  # noqa: PLR0911
-        self, name: str, type: Type, words: tuple[Fetch | str, ...], offset: int, depth: int
+    def _in_words(  # noqa: PLR0911, PLR0912
+        self, name: str, type: Type, place: Place, depth: int
     ) -> Value:
         if isinstance(type, Record):
             members = [
-                self._member(self._in_words(m.name, m.type, words, offset + m.offset, depth), m)
+                self._member(self._in_words(m.name, m.type, place.inside(m.offset), depth), m)
                 for m in type.members[:MEMBERS]
             ]
             return _composed(name, type, members)
+        if isinstance(type, Variants):
+            return self._variants(
+                name, type, lambda m: self._in_words(m.name, m.type, place.inside(m.offset), depth)
+            )
+        word, into = place.word()
         if isinstance(type, Array) and is_char(type.element):
-            word = words[offset // WORD] if offset // WORD < len(words) else ""
-            if isinstance(word, str) or offset % WORD + type.size > WORD:
+            if isinstance(word, str) or into + type.size > WORD:
                 return Value(name, bare(type), -1, word if isinstance(word, str) else "")
-            return self._take(name, bare(type), word, offset % WORD)
+            return self._take(name, bare(type), word, into)
         if isinstance(type, Array):
             step = type.size // type.count if type.count else 0
             elements = [
-                self._in_words("", type.element, words, offset + n * step, depth)
+                self._in_words("", type.element, place.inside(n * step), depth)
                 for n in range(min(type.count, ELEMENTS))
             ]
             return _composed(name, type, elements)
-        if isinstance(type, String):
-            start, length = (
-                words[(offset + at) // WORD] if (offset + at) // WORD < len(words) else ""
-                for at in (type.pointer, type.length)
-            )
-            if isinstance(start, str) or isinstance(length, str):
-                return Value(name, type, -1, "")
+        if isinstance(type, String | Vector):
+            start, length = (place.word(at)[0] for at in (type.pointer, type.length))
+            if isinstance(start, str) or isinstance(length, str) or type.length < 0:
+                return Value(name, bare(type), -1, "")
+            if isinstance(type, Vector):
+                return self._elements(name, type, start, self.slot(length), type.step)
             return self._counted(name, type, start, length)
-        word = words[offset // WORD] if offset // WORD < len(words) else ""
         if isinstance(word, str):
             return Value(name, bare(type), -1, word)
         if isinstance(type, Opaque):
             return Value(name, type)
-        if isinstance(type, Pointer) and not offset % WORD:
+        if isinstance(type, Pointer) and not into:
             inside = word.read == "integer"  # a word in memory: the pointer is loaded from there
             address = dereferenced(replace(word, read="value")) if inside else word
             return self._pointer(name, type, address, depth)
-        return self._take(name, type, word, offset=offset % WORD)
+        if isinstance(type, Integer) and type.size > WORD:
+            halves = [
+                self._in_words("", half, place.inside(n * WORD), depth)
+                for n, half in enumerate((UNSIGNED, LONG if type.signed else UNSIGNED))
+            ]
+            if min(half.slot for half in halves) < 0:
+                return Value(name, type, -1, halves[0].reason or halves[1].reason)
+            return Value(name, type, halves[0].slot, members=tuple(halves))
+        return self._take(name, type, word, offset=into)
 
     # --------------------------------------------------------------- in memory
 
@@ -168,30 +179,29 @@ class Fetcher:
     ) -> Value:
         if len(address.derefs) > DEREFS:
             return Value(name, bare(type), -1, "behind too many pointers")
-        if isinstance(type, Record | Array):
+        if isinstance(type, Record | Array | Variants) or (
+            getattr(type, "size", 0) > WORD and isinstance(type, Integer | Float)
+        ):
             if not type.size > 0:
                 return Value(name, bare(type))
             if type.size <= WORD:
                 whole = replace(address, read="integer", size=type.size)
-                return self._in_words(name, type, (whole,), 0, depth)
+                return self._in_words(name, type, Place(words=(whole,)), depth)
             piece = self.slot(replace(address, read="bytes", limit=min(type.size, PIECE)))
             if piece < 0:
                 return Value(name, bare(type), -1, NO_SLOT)
             return self._in_piece(name, type, address, piece, 0, depth)
         if isinstance(type, String):
-            return self._counted(
-                name,
-                type,
-                dereferenced(address, type.pointer),
-                replace(moved(address, type.length), read="integer", size=WORD),
-            )
+            return self._string(name, type, address)
+        if isinstance(type, Vector):
+            return self._vector(name, type, address)
         if isinstance(type, Opaque):
             return Value(name, type)
         if isinstance(type, Pointer):
             return self._pointer(name, type, dereferenced(address), depth)
         return self._take(name, type, integer(address, type))
 
-    def _in_piece(
+    def _in_piece(  # noqa: PLR0911
         self, name: str, type: Type, address: Fetch, piece: int, offset: int, depth: int
     ) -> Value:
         """A value inside a record of which slot ``piece`` holds the bytes."""
@@ -203,6 +213,12 @@ class Fetcher:
                 for m in type.members[:MEMBERS]
             ]
             return _composed(name, type, members)
+        if isinstance(type, Variants):
+            return self._variants(
+                name,
+                type,
+                lambda m: self._in_piece(m.name, m.type, address, piece, offset + m.offset, depth),
+            )
         if isinstance(type, Array) and is_char(type.element):
             return Value(name, bare(type), piece, offset=offset)
         if isinstance(type, Array):
@@ -212,9 +228,9 @@ class Fetcher:
                 for n in range(min(type.count, ELEMENTS))
             ]
             return _composed(name, type, elements)
-        if isinstance(type, String) or _leads_on(type, depth):
+        if isinstance(type, String | Vector) or _leads_on(type, depth):
             made = self._in_memory(name, type, moved(address, offset), depth)
-            if made.slot >= 0 or isinstance(type, String):
+            if made.slot >= 0 or isinstance(type, String | Vector):
                 return made
         if isinstance(type, Opaque):
             return Value(name, type)
@@ -228,7 +244,8 @@ class Fetcher:
             return Value(name, bare(type), -1, "behind too many pointers")
         assert isinstance(type, Pointer)
         if is_text(type):
-            return self._take(name, String(type.name), self.string(address))
+            string = replace(self.string(address), optional=self._optional)
+            return self._take(name, String(type.name), string)
         if isinstance(type.target, String) and type.name.endswith("&"):
             text = replace(type.target, name=type.name)
             return self._in_memory(name, text, address, depth)
@@ -246,7 +263,81 @@ class Fetcher:
         if counted < 0:
             return Value(name, type, -1, NO_SLOT)
         text = replace(start, read="bytes", limit=self._detail.limit, length_from=counted)
-        return self._take(name, type, text)
+        return self._take(name, type, replace(text, optional=self._optional))
+
+    def _string(self, name: str, type: String, address: Fetch) -> Value:
+        """A string whose record lies at ``address``."""
+        start = dereferenced(address, type.pointer)
+        length = replace(moved(address, type.length), read="integer", size=WORD)
+        if not type.short:
+            return self._counted(name, type, start, length)
+        whole = self.slot(replace(address, read="bytes", limit=type.size))
+        with self._perhaps():
+            long = self._counted("", type, start, length)
+        if whole < 0 or long.slot < 0:
+            return Value(name, type, -1, NO_SLOT)
+        return Value(name, type, whole, members=(Value("", type, whole), long))
+
+    def _vector(self, name: str, type: Vector, address: Fetch) -> Value:
+        """Elements whose record lies at ``address``."""
+        start = dereferenced(address, type.pointer)
+        if len(start.derefs) > DEREFS:
+            return Value(name, bare(type), -1, "behind too many pointers")
+        if type.end < 0:
+            length = self.slot(replace(moved(address, type.length), read="integer", size=WORD))
+            return self._elements(name, type, start, length, type.step)
+        begin, end = self.slot(start), self.slot(dereferenced(address, type.end))
+        if min(begin, end) < 0:
+            return Value(name, bare(type), -1, NO_SLOT)
+        length = self.slot(Fetch(base="slot", earlier=end, plus=begin, factor=-1))
+        return self._elements(name, type, start, length, 1)
+
+    def _elements(self, name: str, type: Vector, start: Fetch, length: int, scale: int) -> Value:
+        """The first elements of those at ``start``: as many times ``scale`` bytes as
+        the slot ``length`` says."""
+        if length < 0:
+            return Value(name, bare(type), -1, NO_SLOT)
+        deep = not _is_flat(type.element)
+        most = min(DEEP_ELEMENTS if deep else ELEMENTS, PIECE // type.step)
+        piece = self.slot(
+            replace(
+                start,
+                read="bytes",
+                limit=most * type.step,
+                length_from=length,
+                scale=scale,
+                optional=self._optional,
+            )
+        )
+        if piece < 0:
+            return Value(name, bare(type), -1, NO_SLOT)
+        with self._perhaps():
+            elements = [
+                self._in_piece("", type.element, start, piece, n * type.step, 0)
+                for n in range(most)
+            ]
+        while elements and elements[-1].slot < 0:
+            elements.pop()
+        return Value(name, bare(type), piece, members=tuple(elements))
+
+    def _variants(self, name: str, type: Variants, part: Callable[[Member], Value]) -> Value:
+        """An enumeration of Rust, ``part`` being what gets its parts."""
+        members = [part(type.discriminant)] if type.discriminant else []
+        if members and members[0].slot < 0:
+            return Value(name, bare(type), -1, members[0].reason)
+        with self._perhaps():
+            members += (_told(part(Member(case.name, case.record, 0)), case) for case in type.cases)
+        slot = next((m.slot for m in members if m.slot >= 0), -1)
+        return Value(name, bare(type), slot, members=tuple(members))
+
+    @contextmanager
+    def _perhaps(self) -> Iterator[None]:
+        """What is fetched inside may not be there at all."""
+        before, self._optional = self._optional, True
+        try:
+            yield
+        finally:
+            self._optional = before
 
     def _member(self, value: Value, member: Member) -> Value:
         if not member.bit_size or value.slot < 0:
@@ -254,48 +345,21 @@ class Fetcher:
         return replace(value, bit_offset=member.bit_offset, bit_size=member.bit_size)
 
 
-def bare(type: Type) -> Type:
-    """``type`` without what it is made of: a value has its own members."""
-    if isinstance(type, Pointer):
-        return replace(type, target=None)
+def _is_flat(type: Type) -> bool:
+    """Whether a value of this type is what lies in its bytes."""
     if isinstance(type, Record):
-        return replace(type, members=())
-    if isinstance(type, Array):
-        return replace(type, element=Opaque(""))
-    return type
+        return all(_is_flat(m.type) for m in type.members)
+    if isinstance(type, Variants):
+        return all(_is_flat(case.record) for case in type.cases)
+    return not isinstance(type, String | Vector) and not is_text(type)
 
 
-def is_text(type: Type) -> bool:
-    """Whether this is a pointer to characters of one byte: a C string."""
-    return isinstance(type, Pointer) and is_char(type.target)
-
-
-def is_char(type: Type | None) -> bool:
-    """Whether this is a character of one byte."""
-    return isinstance(type, Character) and type.size == 1
-
-
-def moved(address: Fetch, offset: int) -> Fetch:
-    """The address ``offset`` bytes behind ``address``."""
-    if not address.derefs:
-        return replace(address, offset=address.offset + offset)
-    return replace(address, derefs=(*address.derefs[:-1], address.derefs[-1] + offset))
-
-
-def dereferenced(address: Fetch, offset: int = 0) -> Fetch:
-    """The pointer that lies ``offset`` bytes behind ``address``."""
-    at = moved(address, offset)
-    return replace(at, derefs=(*at.derefs, 0))
-
-
-def integer(address: Fetch, type: Type) -> Fetch:
-    """The scalar of ``type`` that lies at ``address``."""
-    return replace(
-        address,
-        read="integer",
-        size=getattr(type, "size", WORD),
-        signed=getattr(type, "signed", False),
-    )
+def _told(value: Value, case: Case) -> Value:
+    """A case with its members, even where none can be read."""
+    if value.members or not isinstance(case.record, Record):
+        return value
+    members = (Value(m.name, bare(m.type), -1, value.reason) for m in case.record.members)
+    return replace(value, members=tuple(members))
 
 
 def _leads_on(type: Type, depth: int) -> bool:

@@ -13,7 +13,8 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from lbtrace.arch import SHALLOW, Passing, go_values
-from lbtrace.arch.fetching import Detail, Fetcher, Place, bare, dereferenced, integer, moved
+from lbtrace.arch.fetching import Fetcher
+from lbtrace.arch.places import Detail, Place, bare, dereferenced, integer, moved
 from lbtrace.model import (
     LONG,
     Array,

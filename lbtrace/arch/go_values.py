@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from lbtrace.arch.fetching import NO_SLOT, Fetcher, bare, dereferenced, moved
+from lbtrace.arch.fetching import NO_SLOT, Fetcher
+from lbtrace.arch.places import bare, dereferenced, moved
 from lbtrace.model import (
     Array,
     Boolean,

@@ -8,11 +8,12 @@ follow, one behind the other.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import re
+from collections.abc import Callable, Sequence
 from operator import attrgetter
-from struct import Struct
 from typing import TypeAlias
 
+from lbtrace.calls.gathering import FIXED, Context, Fetched, gatherer, lies_in_memory
 from lbtrace.model import (
     Address,
     Argument,
@@ -23,6 +24,7 @@ from lbtrace.model import (
     Event,
     Fetch,
     Fields,
+    Integer,
     Interface,
     Pointer,
     Record,
@@ -30,14 +32,17 @@ from lbtrace.model import (
     Slice,
     String,
     Text,
+    Type,
     Unreadable,
     Value,
+    Variant,
+    Variants,
+    Vector,
     Void,
 )
 from lbtrace.values import decoder
 
-FIXED = 6
-"""Values in the fixed part of an event: ``LBT_VALUES`` in bpf_src/lbtrace.h."""
+INSTRUCTION_POINTERS = frozenset({"ip", "pc"})
 
 UNKNOWN_LENGTH = 0xFFFF_FFFF
 
@@ -47,66 +52,54 @@ FAULT = Unreadable("fault")
 NOT_READ = Unreadable("not read")
 """A part of a value that lies behind what was fetched."""
 
-Names: TypeAlias = Mapping[int, str]
-NO_NAMES: Names = {}
+
+NO_CONTEXT = Context()
 
 Arguments: TypeAlias = Callable[[Event, "bytes | memoryview"], tuple[Argument, ...]]
 Result: TypeAlias = Callable[[Event, "bytes | memoryview"], Datum]
 
 
-class _Fetched:
-    """What an event brought, by slot: words, and for those that are in memory their bytes."""
-
-    __slots__ = ("faults", "pieces", "words")
-
-    def __init__(
-        self, words: Sequence[int], pieces: dict[int, bytes | memoryview], faults: int
-    ) -> None:
-        self.words = words
-        self.pieces = pieces
-        self.faults = faults
-
-
-_Reader: TypeAlias = Callable[[_Fetched], Datum]
-_FIXED_WORDS = attrgetter(*[f"value{n}" for n in range(FIXED)])
+_Reader: TypeAlias = Callable[[Fetched], Datum]
 
 
 def arguments(
-    parameters: tuple[Value, ...], fetches: tuple[Fetch, ...], names: Names = NO_NAMES
+    parameters: tuple[Value, ...], fetches: tuple[Fetch, ...], around: Context = NO_CONTEXT
 ) -> Arguments:
     """What makes the arguments of a call from its entry.
 
     ``fetches`` are those of the probe; for a slot without one the event's
-    word is taken as it is. ``names`` are those of Go's types, by hash.
-    Functions with none and with one simple argument are given their own, for
-    speed.
+    word is taken as it is. Functions with none and with one simple argument
+    are given their own, for speed.
     """
-    if not parameters:
+    pointer = next((n for n, f in enumerate(fetches) if f.register in INSTRUCTION_POINTERS), -1)
+    if not parameters and pointer < 0:
         return lambda event, blob: ()
-    if _is_plain(parameters, fetches):
+    if pointer < 0 and _is_plain(parameters, fetches):
         readers = [(value.name, _plain_reader(value)) for value in parameters]
         if len(readers) == 1:
             ((only, read),) = readers
             return lambda event, blob: (Argument(only, read(event)),)
         return lambda event, blob: tuple([Argument(name, read(event)) for name, read in readers])
-    gather = _gatherer(fetches)
-    made = [(value.name, _reader(value, fetches, names)) for value in parameters]
+    gather = gatherer(fetches)
+    made = [(value.name, _reader(value, fetches, around)) for value in parameters]
 
     def all_of(event: Event, blob: bytes | memoryview) -> tuple[Argument, ...]:
         fetched = gather(event, blob)
+        if pointer >= 0:
+            around.namer.learn(event.pid, around.binary, fetched.words[pointer], around.address)
         return tuple([Argument(name, read(fetched)) for name, read in made])
 
     return all_of
 
 
-def result(value: Value | None, fetches: tuple[Fetch, ...], names: Names = NO_NAMES) -> Result:
+def result(value: Value | None, fetches: tuple[Fetch, ...], around: Context = NO_CONTEXT) -> Result:
     """What makes the result of a call from its return."""
     if value is None or type(value.type) is Void:
         return lambda event, blob: None
     if _is_plain((value,), fetches):
         plain = _plain_reader(value)
         return lambda event, blob: plain(event)
-    gather, read = _gatherer(fetches), _reader(value, fetches, names)
+    gather, read = gatherer(fetches), _reader(value, fetches, around)
     return lambda event, blob: read(gather(event, blob))
 
 
@@ -114,14 +107,14 @@ def _is_plain(values: tuple[Value, ...], fetches: tuple[Fetch, ...]) -> bool:
     """Whether every value is a word in the fixed part of an event."""
     return all(
         value.slot < FIXED
-        and not (value.members or value.offset or value.bit_size)
-        and not _in_memory(value.slot, fetches)
+        and not (value.members or value.offset or value.bit_size or _is_code(value.type))
+        and not lies_in_memory(value.slot, fetches)
         for value in values
     )
 
 
-def _in_memory(slot: int, fetches: tuple[Fetch, ...]) -> bool:
-    return 0 <= slot < len(fetches) and fetches[slot].read in ("string", "bytes")
+def _is_code(type: Type) -> bool:
+    return isinstance(type, Pointer) and type.code
 
 
 def _plain_reader(value: Value) -> Callable[[Event], Datum]:
@@ -141,47 +134,125 @@ def _nothing(value: Value) -> Datum:
     return Unreadable(value.reason)
 
 
-def _gatherer(fetches: tuple[Fetch, ...]) -> Callable[[Event, bytes | memoryview], _Fetched]:
-    beyond = Struct(f"<{max(0, len(fetches) - FIXED)}Q")
-    in_memory = [slot for slot in range(len(fetches)) if _in_memory(slot, fetches)]
-
-    def gather(event: Event, blob: bytes | memoryview) -> _Fetched:
-        words = _FIXED_WORDS(event)
-        position = beyond.size
-        faults = event.faults
-        if position > len(blob):  # damaged
-            return _Fetched(words, {}, (1 << len(fetches)) - 1)
-        if position:
-            words += beyond.unpack_from(blob)
-        pieces: dict[int, bytes | memoryview] = {}
-        for slot in in_memory:
-            if not faults >> slot & 1:
-                size = words[slot] & 0xFFFF_FFFF
-                pieces[slot] = blob[position : position + size]
-                position += size
-        return _Fetched(words, pieces, faults)
-
-    return gather
-
-
-def _reader(value: Value, fetches: tuple[Fetch, ...], names: Names) -> _Reader:
+def _reader(value: Value, fetches: tuple[Fetch, ...], around: Context) -> _Reader:
     """What gets a value out of what was fetched."""
-    if value.members:
-        return _COMPOSERS[type(value.type)](value, fetches, names)
+    if value.members or (value.slot >= 0 and isinstance(value.type, Vector)):
+        return _COMPOSERS[type(value.type)](value, fetches, around)
     if value.slot < 0:
         nothing = _nothing(value)
         return lambda fetched: nothing
     if isinstance(value.type, String):
         return _string_reader(value.slot)
     if isinstance(value.type, Array):
-        return _characters_reader(value, value.type.size, _in_memory(value.slot, fetches))
-    return _scalar_reader(value, _in_memory(value.slot, fetches))
+        return _characters_reader(value, value.type.size, lies_in_memory(value.slot, fetches))
+    scalar = _scalar_reader(value, lies_in_memory(value.slot, fetches))
+    return _code_reader(scalar, around) if _is_code(value.type) else scalar
+
+
+def _code_reader(pointer: _Reader, around: Context) -> _Reader:
+    """A pointer to a function, by its name."""
+
+    def read(fetched: Fetched) -> Datum:
+        where = pointer(fetched)
+        return around.namer.name(fetched.pid, where) if isinstance(where, Address) else where
+
+    return read
+
+
+def _wide_reader(value: Value, fetches: tuple[Fetch, ...], around: Context) -> _Reader:
+    """An integer of 16 bytes in two words."""
+    low, high = (_reader(half, fetches, around) for half in value.members)
+
+    def read(fetched: Fetched) -> Datum:
+        first, second = low(fetched), high(fetched)
+        if isinstance(first, int) and isinstance(second, int):
+            return second << 64 | first
+        return FAULT
+
+    return read
+
+
+def _short_string_reader(value: Value, fetches: tuple[Fetch, ...], around: Context) -> _Reader:
+    """A string of libc++, which lies in its record where it is short."""
+    whole, long = value.members[0].slot, _string_reader(value.members[1].slot)
+
+    def read(fetched: Fetched) -> Datum:
+        if fetched.faults >> whole & 1:
+            return FAULT
+        record = bytes(fetched.pieces.get(whole, b""))
+        if not record or record[0] & 1:
+            return long(fetched)
+        length = record[0] >> 1
+        return Text(record[1 : 1 + length], length) if length < len(record) else FAULT
+
+    return read
+
+
+def _vector_reader(value: Value, fetches: tuple[Fetch, ...], around: Context) -> _Reader:
+    """The first elements of those that lie elsewhere, and how many follow."""
+    slot = value.slot
+    step = value.type.step if isinstance(value.type, Vector) else 1
+    readers = [_reader(element, fetches, around) for element in value.members]
+
+    def read(fetched: Fetched) -> Datum:
+        if fetched.faults >> slot & 1:
+            return FAULT
+        size = fetched.words[slot] >> 32
+        if size == UNKNOWN_LENGTH:
+            return Unreadable("no length")
+        count = size // step
+        shown = tuple([read(fetched) for read in readers[:count]])
+        return Elements(shown, count - len(shown))
+
+    return read
+
+
+TUPLE = re.compile(r"__\d+")
+"""Names that rustc gives to the members of tuples."""
+
+
+def _variants_reader(value: Value, fetches: tuple[Fetch, ...], around: Context) -> _Reader:
+    """An enumeration of Rust: the variant that its discriminant tells."""
+    assert isinstance(value.type, Variants)
+    cases = value.type.cases
+    records = value.members[len(value.members) - len(cases) :]
+    readers = [_fields_readers(record, fetches, around) for record in records]
+    numbers = {number: n for n, case in enumerate(cases) for number in case.values}
+    other = next((n for n, case in enumerate(cases) if not case.values), -1)
+    tell = (
+        _reader(value.members[0], fetches, around)
+        if value.type.discriminant
+        else lambda fetched: -1
+    )
+
+    def read(fetched: Fetched) -> Datum:
+        told = tell(fetched)
+        if not isinstance(told, int):
+            return told
+        chosen = numbers.get(told, other)
+        if chosen < 0:
+            return Unreadable(f"no variant: {told}")
+        return Variant(
+            cases[chosen].name,
+            tuple([Argument(name, read(fetched)) for name, read in readers[chosen]]),
+        )
+
+    return read
+
+
+def _fields_readers(
+    value: Value, fetches: tuple[Fetch, ...], around: Context
+) -> list[tuple[str, _Reader]]:
+    return [
+        ("" if TUPLE.fullmatch(member.name) else member.name, _reader(member, fetches, around))
+        for member in value.members
+    ]
 
 
 def _string_reader(slot: int) -> _Reader:
     fault = 1 << slot
 
-    def read(fetched: _Fetched) -> Datum:
+    def read(fetched: Fetched) -> Datum:
         word = fetched.words[slot]
         if fetched.faults & fault:
             # The word is then the address. No string is at the null pointer.
@@ -197,7 +268,7 @@ def _characters_reader(value: Value, size: int, in_memory: bool) -> _Reader:
     """The text in an array of characters: up to a NUL, or to its end."""
     slot, fault, start = value.slot, 1 << value.slot, value.offset
 
-    def read(fetched: _Fetched) -> Datum:
+    def read(fetched: Fetched) -> Datum:
         if fetched.faults & fault:
             return FAULT
         if in_memory:
@@ -221,7 +292,7 @@ def _scalar_reader(value: Value, in_memory: bool) -> _Reader:
         size = -(-(low + value.bit_size) // 8)
         sign = 1 << value.bit_size - 1 if getattr(value.type, "signed", False) else 0
 
-    def read(fetched: _Fetched) -> Datum:
+    def read(fetched: Fetched) -> Datum:
         if fetched.faults & fault:
             return FAULT
         if in_memory:
@@ -239,35 +310,35 @@ def _scalar_reader(value: Value, in_memory: bool) -> _Reader:
     return read
 
 
-def _record_reader(value: Value, fetches: tuple[Fetch, ...], names: Names) -> _Reader:
-    readers = [(member.name, _reader(member, fetches, names)) for member in value.members]
+def _record_reader(value: Value, fetches: tuple[Fetch, ...], around: Context) -> _Reader:
+    readers = _fields_readers(value, fetches, around)
     name = value.type.name if isinstance(value.type, Record) else ""
 
-    def read(fetched: _Fetched) -> Datum:
+    def read(fetched: Fetched) -> Datum:
         fields = tuple([Argument(name, read(fetched)) for name, read in readers])
         return _whole(Fields(name, fields), [field.value for field in fields])
 
     return read
 
 
-def _array_reader(value: Value, fetches: tuple[Fetch, ...], names: Names) -> _Reader:
-    readers = [_reader(member, fetches, names) for member in value.members]
+def _array_reader(value: Value, fetches: tuple[Fetch, ...], around: Context) -> _Reader:
+    readers = [_reader(member, fetches, around) for member in value.members]
     count = value.type.count if isinstance(value.type, Array) else len(readers)
 
-    def read(fetched: _Fetched) -> Datum:
+    def read(fetched: Fetched) -> Datum:
         elements = tuple([read(fetched) for read in readers])
         return _whole(Elements(elements, count - len(elements)), elements)
 
     return read
 
 
-def _pointer_reader(value: Value, fetches: tuple[Fetch, ...], names: Names) -> _Reader:
+def _pointer_reader(value: Value, fetches: tuple[Fetch, ...], around: Context) -> _Reader:
     """A pointer that leads nowhere is still an address."""
-    address = _scalar_reader(value, _in_memory(value.slot, fetches))
-    target = _reader(value.members[0], fetches, names)
+    address = _scalar_reader(value, lies_in_memory(value.slot, fetches))
+    target = _reader(value.members[0], fetches, around)
     reference = isinstance(value.type, Pointer) and value.type.reference
 
-    def read(fetched: _Fetched) -> Datum:
+    def read(fetched: Fetched) -> Datum:
         where, what = address(fetched), target(fetched)
         if isinstance(where, Address) and not isinstance(what, Unreadable):
             return what if reference else Referent(where, what)
@@ -284,15 +355,15 @@ def _whole(composed: Datum, parts: Sequence[Datum]) -> Datum:
     return composed
 
 
-def _slice_reader(value: Value, fetches: tuple[Fetch, ...], names: Names) -> _Reader:
+def _slice_reader(value: Value, fetches: tuple[Fetch, ...], around: Context) -> _Reader:
     """A slice of Go: its length and capacity, and of the elements that were
     fetched those it has."""
     counts, name_of_type = value.members[:2], getattr(value.type, "name", "")
-    readers = [(member.name, _reader(member, fetches, names)) for member in counts]
-    elements = [_reader(member, fetches, names) for member in value.members[2:]]
+    readers = [(member.name, _reader(member, fetches, around)) for member in counts]
+    elements = [_reader(member, fetches, around) for member in value.members[2:]]
     text = len(elements) == 1 and isinstance(value.members[2].type, String)
 
-    def read(fetched: _Fetched) -> Datum:
+    def read(fetched: Fetched) -> Datum:
         fields = [Argument(name, read(fetched)) for name, read in readers]
         length = fields[0].value
         if text:
@@ -309,7 +380,7 @@ MESSAGE_FIRST = frozenset({"*errors.errorString", "*fmt.wrapError", "*fmt.wrapEr
 """Types of errors that begin with their message."""
 
 
-def _interface_reader(value: Value, fetches: tuple[Fetch, ...], names: Names) -> _Reader:
+def _interface_reader(value: Value, fetches: tuple[Fetch, ...], around: Context) -> _Reader:
     """An interface of Go: the name of its dynamic type, and what is known of its value.
 
     The hash of the type lies behind a pointer that is nil where the interface is.
@@ -317,13 +388,13 @@ def _interface_reader(value: Value, fetches: tuple[Fetch, ...], names: Names) ->
     slot, fault = value.slot, 1 << value.slot
     name_of_type = getattr(value.type, "name", "")
     rest = value.members[1:]
-    readers = [(member.name, _reader(member, fetches, names)) for member in rest]
+    readers = [(member.name, _reader(member, fetches, around)) for member in rest]
 
-    def read(fetched: _Fetched) -> Datum:
+    def read(fetched: Fetched) -> Datum:
         if fetched.faults & fault:
             return Constant("nil")
         number = fetched.words[slot] & 0xFFFF_FFFF
-        kind = names.get(number, "")
+        kind = around.names.get(number, "")
         fields = [Argument("type", Constant(kind) if kind else Unreadable("an unknown type"))]
         for name, read in readers:
             if name != "message" or kind in MESSAGE_FIRST:
@@ -333,10 +404,14 @@ def _interface_reader(value: Value, fetches: tuple[Fetch, ...], names: Names) ->
     return read
 
 
-_COMPOSERS: dict[type, Callable[[Value, tuple[Fetch, ...], Names], _Reader]] = {
+_COMPOSERS: dict[type, Callable[[Value, tuple[Fetch, ...], Context], _Reader]] = {
     Record: _record_reader,
     Array: _array_reader,
     Pointer: _pointer_reader,
     Slice: _slice_reader,
     Interface: _interface_reader,
+    Integer: _wide_reader,
+    String: _short_string_reader,
+    Vector: _vector_reader,
+    Variants: _variants_reader,
 }

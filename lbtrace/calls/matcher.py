@@ -34,7 +34,9 @@ from typing import Protocol
 
 from lbtrace import wire
 from lbtrace.calls import decode
+from lbtrace.calls.gathering import Context, Names
 from lbtrace.calls.lives import Lives
+from lbtrace.calls.naming import Namer
 from lbtrace.calls.stacks import Region, Regions, StackKind
 from lbtrace.errors import CaptureError
 from lbtrace.model import (
@@ -355,13 +357,15 @@ def _decodings(plan: Plan) -> dict[int, _Decoding]:
     entries = {p.function: n for n, p in enumerate(plan.probes) if p.kind in ("call", "entry")}
     returning = {p.function for p in plan.probes if p.kind in ("call", "return", "tail")}
     returning |= {n for n, f in enumerate(plan.functions) if f.returns.startswith("sites")}
-    names: list[decode.Names] = [
+    names: list[Names] = [
         dict(zip(*binary.go.types, strict=True)) if binary.go else {} for binary in plan.binaries
     ]
+    namer = Namer([binary.symbols for binary in plan.binaries])
     decodings: dict[int, _Decoding] = {}
     for number, probe in enumerate(plan.probes):
-        function, named = plan.functions[probe.function], names[probe.binary]
-        decoding = decodings[number] = _Decoding(function, probe, named)
+        around = Context(names[probe.binary], namer, probe.binary, probe.site.address)
+        decoding = _Decoding(plan.functions[probe.function], probe, around)
+        decodings[number] = decoding
         decoding.binary = plan.binaries[probe.binary].path
         decoding.entry = -1 if decoding.ends_goroutine else entries.get(probe.function, number)
         decoding.by_sites = probe.function in returning and not decoding.by_uretprobe
@@ -381,7 +385,7 @@ class _Decoding:
         *("is_tail", "may_jump", "name", "region", "result", "returns"),
     )
 
-    def __init__(self, function: Function, probe: Probe, names: decode.Names) -> None:
+    def __init__(self, function: Function, probe: Probe, around: Context) -> None:
         self._index = probe.function
         self.name = function.name
         self.binary = ""
@@ -397,10 +401,10 @@ class _Decoding:
             self.region = probe.kind
         entry = probe.kind in ("call", "entry")
         self.arguments = decode.arguments(
-            function.parameters if entry else (), probe.fetches, names
+            function.parameters if entry else (), probe.fetches, around
         )
         result = function.result if probe.kind in ("call", "return") else None
-        self.result = decode.result(result, probe.result_fetches, names)
+        self.result = decode.result(result, probe.result_fetches, around)
 
     def same(self, other: _Decoding) -> bool:
         """Whether both are probes of the same function."""

@@ -10,7 +10,7 @@ from contextlib import ExitStack
 from typing import IO, Any, BinaryIO, cast, get_args
 
 from lbtrace import seccomp
-from lbtrace.arch.fetching import Detail
+from lbtrace.arch.places import Detail
 from lbtrace.calls.lives import Lives
 from lbtrace.commands.control import signals
 from lbtrace.commands.options import count, natural, seconds, size, whole

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from lbtrace.elf import cache, debugfile, dies
 from lbtrace.elf.debuginfo import lists
@@ -21,7 +22,7 @@ from lbtrace.elf.debuginfo.files import File
 from lbtrace.elf.debuginfo.index import index
 from lbtrace.elf.debuginfo.sections import Sections
 from lbtrace.elf.image import Image
-from lbtrace.elf.types import Types, language_of
+from lbtrace.elf.types import Types
 from lbtrace.model import Formal, Function, Prototype, Void
 
 EFFORT = 20_000_000
@@ -31,6 +32,13 @@ OPENED = frozenset({"DW_TAG_namespace", "DW_TAG_module"})
 """What functions stand in, but for nested ones, methods and closures."""
 
 REFERENCES = ("DW_AT_abstract_origin", "DW_AT_specification")
+
+DW_CC_NOCALL = 3
+OPTIMISED_OUT = "optimised out"
+
+CONSTANTS = frozenset({0x03, *range(0x08, 0x12), *range(0x30, 0x50), 0x9E, 0xA1})
+"""What the location of a constant begins with: DW_OP_addr,
+const1u to consts, lit0 to lit31, implicit_value, addrx."""
 
 CLONE = re.compile(r"\.(isra|constprop|part)\b")
 """Names of copies for which gcc changed what is passed; LLVM does so without renaming."""
@@ -76,7 +84,9 @@ def prototypes(
     for offset, addresses in held.items():
         try:
             unit = file.unit_at(offset)
-            _read_unit(unit, {a: wanted[a] for a in addresses}, result.found, depth)
+            x87 = image.machine == "x86_64"
+            types = Types(unit.root, depth, x87=x87)
+            _read_unit(unit, {a: wanted[a] for a in addresses}, result.found, types)
         except Exhausted:
             result.skipped += len([a for a in addresses if a not in result.found])
         except Exception:  # as above: this unit is damaged, the next may not be
@@ -85,10 +95,9 @@ def prototypes(
 
 
 def _read_unit(
-    unit: Unit, wanted: dict[int, bool], found: dict[int, Prototype], depth: int
+    unit: Unit, wanted: dict[int, bool], found: dict[int, Prototype], types: Types
 ) -> None:
     """Adds the prototypes of ``wanted``, which says of each address whether a clone lies there."""
-    types = Types(language_of(unit.root), depth)
     for opened in (OPENED, None):
         for die in unit.functions(opened):
             address = lists.entry_address(die)
@@ -116,10 +125,22 @@ def _prototype(die: Any, address: int, types: Types, *, cloned: bool) -> Prototy
         declared = [(d, concrete.get(d.offset)) for d in _formals(chain[1])]
         formals = [(d, own) for d, own in declared if not _is_unpassed(d, own)]
     parameters = tuple(_formal(d, own, address, external, types) for d, own in formals)
-    result = next((d for d in chain if "DW_AT_type" in d.attributes), None)
-    return Prototype(
-        parameters, Formal("", Void(), 0) if result is None else types.formal("", result)
-    )
+    declared_result = next((d for d in chain if "DW_AT_type" in d.attributes), None)
+    changed = _is_changed(chain) or (types.llvm and any(p.lost for p in parameters))
+    if changed:  # only what is told to be in a register is certain
+        parameters = tuple(
+            p if p.register >= 0 else replace(p, lost=OPTIMISED_OUT) for p in parameters
+        )
+    if declared_result is None:
+        return Prototype(parameters, Formal("", Void(), 0))
+    result = types.formal("", declared_result)
+    return Prototype(parameters, replace(result, lost=OPTIMISED_OUT) if changed else result)
+
+
+def _is_changed(chain: Sequence[Any]) -> bool:
+    """Whether LLVM changed what is passed and returned. From version 16 on it says
+    so, but not of methods."""
+    return any(dies.number(d, "DW_AT_calling_convention", 0) == DW_CC_NOCALL for d in chain)
 
 
 def _formals(die: Any) -> list[Any]:
@@ -158,10 +179,14 @@ def _formal(die: Any, own: Any, address: int, external: bool, types: Types) -> F
     name = next((n for d in chain if (n := dies.text(d, "DW_AT_name"))), "")
     formal = types.formal(name, typed)
     located = own is not None and "DW_AT_location" in own.attributes
-    register = lists.register(lists.expression(own, address)) if located else -1
+    expression = lists.expression(own, address) if located else b""
+    register = lists.register(expression) if located else -1
+    if expression and expression[0] in CONSTANTS:
+        located = external = False  # the compiler passes nothing: it knows the value
     # The callers of a function that is not exported are all known: the
-    # compiler may pass it something else than it declares.
-    lost = "" if located or external else "optimised out"
+    # compiler may pass it something else than it declares. What is public in
+    # Rust need not be exported.
+    lost = "" if located or (external and not types.rust) else OPTIMISED_OUT
     return Formal(
         formal.name,
         formal.type,

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from lbtrace.elf import dies
+from lbtrace.elf import dies, variants, vectors
 from lbtrace.model import (
     Array,
     Boolean,
@@ -47,16 +47,20 @@ SMALL_INTEGERS = frozenset({"signed char", "unsigned char"})
 
 CPP_STRING = ("_M_dataplus", "_M_string_length")
 CPP_VIEW = ("_M_str", "_M_len")
-RUST_SLICE = ("data_ptr", "length")
+LIBCXX_STRINGS = frozenset({"__r_", "__rep_"})
+LIBCXX_SIZE = 24
+"""libc++'s ``basic_string``: capacity, size and address, or the text itself."""
+LIBCXX_VIEW = ("__data", "__size")
 RUST_TEXT = frozenset({"&str", "&mut str", "&[u8]", "&mut [u8]"})
 
 
 class Shaper:
     """Makes the type of one value; ``name`` gives the written name of an entry."""
 
-    def __init__(self, name: Callable[[Any], str], *, rust: bool, depth: int) -> None:
+    def __init__(self, name: Callable[[Any], str], *, rust: bool, depth: int, x87: bool) -> None:
         self._name = name
         self._rust = rust
+        self._x87 = x87
         self._depth = depth
         self._left = ENTRIES
 
@@ -72,7 +76,9 @@ class Shaper:
         if bare.tag in dies.POINTERS or (
             bare.tag == "DW_TAG_unspecified_type" and "nullptr" in name
         ):
-            return Pointer(name, 8, self._target(bare, nesting, depth))
+            code = bare.tag == "DW_TAG_pointer_type" and self._leads_to_code(bare)
+            target = None if code else self._target(bare, nesting, depth)
+            return Pointer(name, 8, target, code=code)
         maker = {
             "DW_TAG_base_type": self._base,
             "DW_TAG_enumeration_type": self._enumeration,
@@ -98,11 +104,20 @@ class Shaper:
             return shaped
         return None
 
-    def _base(self, die: Any, name: str) -> Type:
+    def _leads_to_code(self, pointer: Any) -> bool:
+        target = dies.bare(dies.type_of(pointer))
+        return target is not None and target.tag == "DW_TAG_subroutine_type"
+
+    def _base(self, die: Any, name: str) -> Type:  # noqa: PLR0911
         size = dies.number(die, "DW_AT_byte_size", 0)
         encoding = dies.number(die, "DW_AT_encoding", 0)
         if encoding == ATE_FLOAT and size in (2, 4, 8):
             return Float(name, size)
+        if encoding == ATE_FLOAT and size == 16:
+            # psABI 3.1.2: a long double of x86-64 has ten bytes, and six of padding
+            return Float(name, 10 if self._x87 and "128" not in name else 16)
+        if size == 16 and encoding in INTEGERS:
+            return Integer(name, size, encoding in SIGNED)
         if size not in (1, 2, 4, 8):
             return Opaque(name)
         if encoding == ATE_BOOLEAN:
@@ -129,9 +144,13 @@ class Shaper:
 
     def _record(self, die: Any, name: str, nesting: int, depth: int) -> Type:
         size = dies.number(die, "DW_AT_byte_size", 0)
-        string = self._string(die, name)
-        if string is not None:
-            return string
+        kept = self._string(die, name) or vectors.vector(
+            die, name, lambda d: self._shape(d, nesting, 0), rust=self._rust
+        )
+        if kept is not None:
+            return kept
+        if self._rust and (part := variants.part_of(die)) is not None:
+            return variants.shaped(part, name, size, lambda d: self._shape(d, nesting, depth))
         members: list[Member] = []
         for child in _members(die):
             if child is None:  # a variant part, a virtual base: not a fixed layout
@@ -154,10 +173,12 @@ class Shaper:
         first = dies.first_bit(die)
         return Member(name, type, first // 8, first % 8, bits)
 
-    def _string(self, die: Any, name: str) -> String | None:
+    def _string(self, die: Any, name: str) -> String | None:  # noqa: PLR0911
         """The record as text, if it is one that is known."""
         size = dies.number(die, "DW_AT_byte_size", 0)
         own = dies.text(die, "DW_AT_name")
+        if "<char16" in own or "<char32" in own or "<char8" in own:
+            return None
         offsets = {
             dies.text(m, "DW_AT_name"): dies.member_offset(m)
             for m in _members(die)
@@ -167,8 +188,14 @@ class Shaper:
             if pointer in offsets and length in offsets:
                 wide = "<wchar_t" in own or "<char16" in own or "<char32" in own
                 return None if wide else String(name, size, offsets[pointer], offsets[length])
+        if own.startswith("basic_string<char") and size == LIBCXX_SIZE:
+            return String(name, size, 16, 8, True) if LIBCXX_STRINGS & set(offsets) else None
+        if own.startswith("basic_string_view<char") and set(LIBCXX_VIEW) <= set(offsets):
+            return String(name, size, offsets[LIBCXX_VIEW[0]], offsets[LIBCXX_VIEW[1]])
         if self._rust and own in RUST_TEXT:
-            return String(name, size, offsets[RUST_SLICE[0]], offsets[RUST_SLICE[1]])
+            return String(
+                name, size, offsets[vectors.RUST_SLICE[0]], offsets[vectors.RUST_SLICE[1]]
+            )
         if self._rust and own == "String" and set(offsets) == {"vec"}:
             return self._rust_string(die, name, size)
         return None

@@ -7,13 +7,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from lbtrace.elf import dies
+from lbtrace.elf import dies, rust_layout
 from lbtrace.elf.shapes import (
     ATE_BOOLEAN,
     ATE_FLOAT,
     CHARACTERS,
     INTEGERS,
-    RUST_SLICE,
     Shaper,
 )
 from lbtrace.elf.triviality import is_trivial
@@ -41,12 +40,17 @@ def language_of(top: Any) -> int:
 
 
 class Types:
-    """The types of one compilation unit; each is worked out once.
+    """The types of the compilation unit with the entry ``top``; each is worked out once.
 
-    Pointers are looked behind ``depth`` deep.
+    Pointers are looked behind ``depth`` deep. ``x87`` says what a long double is. ``rust``
+    and ``llvm`` tell the language, and whose compiler it was.
     """
 
-    def __init__(self, language: int, depth: int) -> None:
+    def __init__(self, top: Any, depth: int, *, x87: bool = True) -> None:
+        language = language_of(top)
+        self.rust = language == RUST
+        self.llvm = self.rust or "clang" in dies.text(top, "DW_AT_producer")
+        self._x87 = x87
         self._language = language
         self._depth = depth
         self._known: dict[int, Formal] = {}
@@ -65,27 +69,33 @@ class Types:
             known.size,
             known.scalars,
             known.reference,
-            split=self._language == RUST,
+            split=self.rust,
         )
 
     def _work_out(self, die: Any) -> Formal:
         bare = dies.bare(die)
         if bare is None:
             return Formal("", Void(), 0)
-        rust = self._language == RUST
-        shaper = Shaper(lambda d: self._name(d, "", dies.DEPTH), rust=rust, depth=self._depth)
+        shaper = Shaper(
+            lambda d: self._name(d, "", dies.DEPTH),
+            rust=self.rust,
+            depth=self._depth,
+            x87=self._x87,
+        )
         type, size = shaper.shape(die), dies.size_of(bare)
         if isinstance(type, Pointer):
             return Formal("", type, 8, (Scalar(0, 8, "integer"),))
-        if bare.tag in dies.RECORDS:
-            by_reference = self._by_reference(bare, size)
+        if bare.tag in dies.RECORDS and not self.rust:
+            by_reference = self._by_reference(bare)
             if by_reference is None:
                 return Formal("", type, size, None)
             if by_reference:
                 return Formal("", type, size, None, reference=True)
+        if self.rust:
+            layout = rust_layout.passed(bare)
+            return Formal("", type, size, layout, reference=layout is None)
         scalars: list[Scalar] = []
-        flatten = self._flatten_rust if rust and bare.tag in dies.RECORDS else self._flatten
-        certain = flatten(bare, 0, scalars, dies.DEPTH)
+        certain = self._flatten(bare, 0, scalars, dies.DEPTH)
         return Formal("", type, size, tuple(scalars) if certain else None)
 
     def _flatten(self, die: Any, offset: int, scalars: list[Scalar], depth: int) -> bool:  # noqa: PLR0911
@@ -148,24 +158,9 @@ class Types:
             scalars += [Scalar(offset + n * step + s.offset, s.size, s.kind) for s in element]
         return True
 
-    def _flatten_rust(self, die: Any, offset: int, scalars: list[Scalar], depth: int) -> bool:
-        """The two words of a slice; how other small records travel is rustc's own affair."""
-        members = {
-            dies.text(m, "DW_AT_name"): dies.member_offset(m)
-            for m in die.iter_children()
-            if m.tag == "DW_TAG_member"
-        }
-        if set(members) != set(RUST_SLICE):
-            return False
-        scalars += [Scalar(offset + at, 8, "integer") for at in sorted(members.values())]
-        return True
-
-    def _by_reference(self, die: Any, size: int) -> bool | None:
-        """Whether a record travels as a pointer to it: the compiler says so of
-        C++ classes, or their members tell; rustc does so with all that two
-        registers do not hold. None where nothing is certain."""
-        if self._language == RUST:
-            return size > LARGEST_IN_REGISTERS
+    def _by_reference(self, die: Any) -> bool | None:
+        """Whether a record travels as a pointer to it: the compiler says so of C++
+        classes, or their members tell. None where nothing is certain."""
         if self._language not in CPP:
             return False
         told = dies.number(die, "DW_AT_calling_convention", 0)

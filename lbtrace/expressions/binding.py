@@ -8,7 +8,8 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from lbtrace.arch import Passing, Places
-from lbtrace.arch.fetching import Detail, Fetcher
+from lbtrace.arch.fetching import Fetcher
+from lbtrace.arch.places import Detail
 from lbtrace.expressions.places import (
     Constant,
     Located,

@@ -13,7 +13,7 @@ from typing import Literal, TypeAlias
 from msgspec import Struct
 from msgspec.structs import replace
 
-from lbtrace.arch.fetching import WORD, Place, dereferenced, is_text, moved
+from lbtrace.arch.places import WORD, Place, dereferenced, is_text, moved
 from lbtrace.expressions.tree import (
     Cast,
     Dereference,
@@ -168,8 +168,8 @@ def address_in(operand: Operand) -> Fetch:
         raise Unclear(operand.at, "an address is expected here, this is smaller or larger")
     if place.memory is not None:
         return dereferenced(place.memory)
-    word = place.words[place.offset // WORD] if place.offset // WORD < len(place.words) else ""
-    if isinstance(word, str) or place.offset % WORD:
+    word, into = place.word()
+    if isinstance(word, str) or into:
         raise Unclear(operand.at, unreadable(word if isinstance(word, str) else "", place))
     return dereferenced(replace(word, read="value")) if word.read == "integer" else word
 
@@ -226,10 +226,10 @@ def number_in(operand: Operand) -> Fetch:
     if place.memory is not None:
         read = replace(place.memory, read="integer", size=size, signed=signed)
         return replace(read, bit_offset=shift, bit_size=width) if width else read
-    word = place.words[place.offset // WORD] if place.offset // WORD < len(place.words) else ""
+    word, into = place.word()
     if isinstance(word, str):
         raise Unclear(operand.at, unreadable(word, place))
-    shift += 8 * (place.offset % WORD)
+    shift += 8 * into
     width = width or 8 * size
     if not shift and width == 64:
         return replace(word, signed=signed)
@@ -303,7 +303,7 @@ def _part(at: int, whole: Operand, type: Type, offset: int) -> Operand:
     if place.memory is not None:
         place = Place(memory=moved(place.memory, offset))
     else:
-        place = replace(place, offset=place.offset + offset)
+        place = place.inside(offset)
     return Operand(at, type, place, whole.moment)
 
 

@@ -18,18 +18,31 @@ from lbtrace.model.calls import (
     Loss,
     Referent,
     Summary,
+    Symbol,
     Text,
     Unreadable,
+    Variant,
 )
 from lbtrace.model.events import ENTRY, LOSS, RETURN, Batch, Event, Losses, Thread
 from lbtrace.model.fetching import Condition, Fetch, Formal, Prototype, Scalar, Value
 from lbtrace.model.jumps import Jump
-from lbtrace.model.plan import Binary, Function, GoLayout, Plan, Probe, ProbeKind, Site, Target
+from lbtrace.model.plan import (
+    Binary,
+    Function,
+    GoLayout,
+    Plan,
+    Probe,
+    ProbeKind,
+    Site,
+    Symbols,
+    Target,
+)
 from lbtrace.model.types import (
     LONG,
     UNKNOWN,
     Array,
     Boolean,
+    Case,
     Character,
     Enumeration,
     Float,
@@ -42,6 +55,8 @@ from lbtrace.model.types import (
     Slice,
     String,
     Type,
+    Variants,
+    Vector,
     Void,
     Word,
 )
@@ -59,6 +74,7 @@ __all__ = [
     "Binary",
     "Boolean",
     "Call",
+    "Case",
     "Char",
     "Character",
     "Condition",
@@ -93,12 +109,17 @@ __all__ = [
     "Slice",
     "String",
     "Summary",
+    "Symbol",
+    "Symbols",
     "Target",
     "Text",
     "Thread",
     "Type",
     "Unreadable",
     "Value",
+    "Variant",
+    "Variants",
+    "Vector",
     "Void",
     "Word",
 ]

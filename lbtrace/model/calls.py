@@ -31,6 +31,12 @@ class Constant(str):
     __slots__ = ()
 
 
+class Symbol(str):
+    """The value of a pointer to code: the name of the function."""
+
+    __slots__ = ()
+
+
 class Text(Struct, frozen=True):
     """The value of a string: its bytes, as far as they were read, and its true
     length in bytes; None where it goes on and nobody knows how far."""
@@ -58,6 +64,13 @@ class Elements(Struct, frozen=True):
     more: int = 0
 
 
+class Variant(Struct, frozen=True):
+    """The value of an enumeration of Rust: the name of the variant, and what it carries."""
+
+    name: str
+    fields: tuple[Argument, ...] = ()
+
+
 class Referent(Struct, frozen=True):
     """The value of a pointer that was followed: where it leads, and what is there."""
 
@@ -72,10 +85,10 @@ class Unreadable(Struct, frozen=True):
 
 
 Datum: TypeAlias = (
-    bool | int | float | str | Text | Fields | Elements | Referent | Unreadable | None
+    bool | int | float | str | Text | Fields | Variant | Elements | Referent | Unreadable | None
 )
 """A decoded value: ``int``, ``float``, ``bool``, `Address`, `Char`, `Constant`,
-`Text`, `Fields`, `Elements`, `Referent`, `Unreadable`; None is the result of a
+`Symbol`, `Text`, `Fields`, `Variant`, `Elements`, `Referent`, `Unreadable`; None is the result of a
 function without one."""
 
 

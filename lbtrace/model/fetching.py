@@ -109,7 +109,7 @@ class Formal(Struct, frozen=True):
     register that holds it at function entry, -1 where that is not recorded.
     ``lost`` is why the compiler passes nothing for it, or ``""``. In Go,
     ``scalars`` None says that it holds an array of several elements. ``split``
-    says that its words travel apart, like parameters of their own.
+    says that its scalars travel apart, like parameters of their own.
     """
 
     name: str

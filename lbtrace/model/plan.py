@@ -112,18 +112,28 @@ class GoLayout(Struct, frozen=True):
     types: tuple[tuple[int, ...], tuple[str, ...]] = ((), ())
 
 
+class Symbols(Struct, frozen=True):
+    """Functions of a binary by their virtual address, in two tuples alike, in order."""
+
+    addresses: tuple[int, ...] = ()
+    names: tuple[str, ...] = ()
+
+
 class Binary(Struct, frozen=True):
     """An ELF file that is traced. ``build_id`` is hexadecimal, or empty.
 
     With ``go`` events of its functions, but for foreign ones, carry the
     goroutine, and their frames are distances from the top of its stack,
-    negative and modulo 2**64.
+    negative and modulo 2**64. ``symbols`` are there where some value is a
+    pointer to code; fetches of the instruction pointer then tell where a
+    process has the binary.
     """
 
     path: str
     build_id: str = ""
     machine: Literal["x86_64", "aarch64"] = "x86_64"
     go: GoLayout | None = None
+    symbols: Symbols = Symbols()
 
 
 class Plan(Struct, frozen=True):

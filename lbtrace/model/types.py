@@ -8,7 +8,7 @@ from msgspec import Struct
 
 
 class Integer(Struct, frozen=True, tag="integer"):
-    """An integer of ``size`` bytes."""
+    """An integer of ``size`` bytes, at most 16."""
 
     name: str
     size: int
@@ -41,6 +41,7 @@ class Pointer(Struct, frozen=True, tag="pointer"):
     ``target`` is the type of what lies there, as far as it was looked into.
     ``null`` is the language's word for the address 0. What refers to its target
     without being written as a pointer is a ``reference``.
+    Where ``code`` lies there, it is shown by the name of the function.
     """
 
     name: str
@@ -48,10 +49,12 @@ class Pointer(Struct, frozen=True, tag="pointer"):
     target: Type | None = None
     null: str = ""
     reference: bool = False
+    code: bool = False
 
 
 class Float(Struct, frozen=True, tag="float"):
-    """A floating-point number of ``size`` bytes: IEEE 754 binary16, 32 or 64."""
+    """A floating-point number of ``size`` bytes: IEEE 754 binary16, 32, 64 or
+    128, or with 10 bytes the x87's (``long double`` on x86-64)."""
 
     name: str
     size: int
@@ -99,12 +102,48 @@ class Array(Struct, frozen=True, tag="array"):
 
 class String(Struct, frozen=True, tag="string"):
     """Text, however it is kept. Where ``pointer`` and ``length`` are not
-    negative it is a record with those two words, at these offsets."""
+    negative it is a record with those two words, at these offsets. With ``short``
+    (libc++) the lowest bit of the record says that it is so; else it is the text
+    itself, behind a byte with twice its length."""
 
     name: str
     size: int = 8
     pointer: int = -1
     length: int = -1
+    short: bool = False
+
+
+class Vector(Struct, frozen=True, tag="vector"):
+    """A record that keeps elements elsewhere: ``pointer``, ``length`` and ``end``
+    are the offsets of the address of the first, of their number, and of the
+    address behind the last; one of the last two is -1."""
+
+    name: str
+    size: int
+    element: Type
+    step: int
+    pointer: int
+    length: int = -1
+    end: int = -1
+
+
+class Case(Struct, frozen=True):
+    """A variant of an enumeration that carries values, and the discriminants by
+    which it is known; none where it is what is left."""
+
+    name: str
+    values: tuple[int, ...]
+    record: Type
+
+
+class Variants(Struct, frozen=True, tag="variants"):
+    """An enumeration of Rust whose ``cases`` carry values. ``discriminant`` tells
+    which one it is; None where there is only one."""
+
+    name: str
+    size: int
+    discriminant: Member | None
+    cases: tuple[Case, ...]
 
 
 class Slice(Struct, frozen=True, tag="slice"):
@@ -147,6 +186,8 @@ Type: TypeAlias = (
     | Record
     | Array
     | String
+    | Vector
+    | Variants
     | Slice
     | Interface
     | Void

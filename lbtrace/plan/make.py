@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from msgspec import Struct
@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from lbtrace import arch
 from lbtrace.arch import SHALLOW, Architecture, Code, Exits, Passing
-from lbtrace.arch.fetching import Detail
+from lbtrace.arch.places import Detail
 from lbtrace.elf import debugfile, plt, symbols
 from lbtrace.elf.image import Image
 from lbtrace.elf.symbols import Symbols
@@ -27,11 +27,12 @@ from lbtrace.model import (
     Prototype,
     Site,
 )
+from lbtrace.model import Symbols as Named
 from lbtrace.plan import callgraph, patterns, switching
 from lbtrace.plan.callgraph import Node, Part
 from lbtrace.plan.joining import joined
 from lbtrace.plan.returns import Chooser, ExitPlaces, Returns, Way
-from lbtrace.plan.showing import VALUES, Showing, depth, passing
+from lbtrace.plan.showing import VALUES, Showing, depth, leads_to_code, passing
 
 if TYPE_CHECKING:
     from lbtrace.expressions.tree import Request
@@ -172,7 +173,13 @@ def _part_plan(part: Part, table: Symbols, chooser: Chooser, selection: Selectio
     probes += go.ends() if go else switching.probes(image, table, stubs)
     notes += _told(refused, "left out, the kernel refuses probes on their first instructions")
     notes += _unseen(functions, selection.returns)
-    binary = Binary(image.path, image.build_id, image.machine, go.layout if go else None)
+    binary = Binary(
+        image.path,
+        image.build_id,
+        image.machine,
+        go.layout if go else None,
+        _symbols(table, stubs, functions),
+    )
     return Plan((binary,), tuple(functions), tuple(probes), tuple(notes))
 
 
@@ -182,6 +189,17 @@ def _warning(hazards: Sequence[str], selection: Selection) -> list[str]:
     if selection.returns != "uretprobe" or not hazard:
         return []
     return [f"uretprobes may harm the program or mislead: {hazard}"]
+
+
+def _symbols(table: Symbols, stubs: Mapping[int, plt.Stub], functions: Sequence[Function]) -> Named:
+    """The names of all functions, where pointers to some are shown."""
+    values = [v for f in functions for v in (*f.parameters, *([f.result] if f.result else ()))]
+    if not any(map(leads_to_code, values)):
+        return Named()
+    names = {address: stub.name for address, stub in stubs.items()}
+    names |= {f.address: f.name for f in table.functions}
+    addresses = sorted(names)
+    return Named(tuple(addresses), tuple(names[a] for a in addresses))
 
 
 def _probes(

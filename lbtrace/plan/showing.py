@@ -6,10 +6,11 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from lbtrace.arch import SHALLOW, Architecture, Passing
-from lbtrace.arch.fetching import Detail
-from lbtrace.model import UNKNOWN, Formal, Prototype, Scalar
+from lbtrace.arch.places import Detail
+from lbtrace.model import UNKNOWN, Fetch, Formal, Pointer, Prototype, Scalar, Value
 
 if TYPE_CHECKING:
     from lbtrace.expressions.tree import Request
@@ -51,8 +52,26 @@ def parse(arguments: Sequence[str], where: str) -> Request | None:
 def passing(architecture: Architecture, prototype: Prototype | None, wish: Showing) -> Passing:
     """How the values of a function travel, as far as they are wanted.
 
+    Where one of them is a pointer to code, the entry tells where the code is.
+
     Raises `UsageError` where an expression names what the function does not have.
     """
+    passing = _passing(architecture, prototype, wish)
+    values = (*passing.parameters, *([passing.result] if passing.result else ()))
+    if any(map(leads_to_code, values)) and len(passing.fetches) < VALUES:
+        name = next(r for r in ("ip", "pc") if r in architecture.REGISTERS)
+        return replace(passing, fetches=(*passing.fetches, Fetch(register=name)))
+    return passing
+
+
+def leads_to_code(value: Value) -> bool:
+    """Whether a value is or holds a pointer to a function."""
+    if isinstance(value.type, Pointer) and value.type.code and value.slot >= 0:
+        return True
+    return any(map(leads_to_code, value.members))
+
+
+def _passing(architecture: Architecture, prototype: Prototype | None, wish: Showing) -> Passing:
     if prototype is None:
         prototype = sized(Prototype((), long("")), 1 if wish.args is None else wish.args)
     prototype = sized(prototype, wish.args)

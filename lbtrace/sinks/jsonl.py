@@ -5,13 +5,15 @@ A call: ``{"type": "call", "name", "args": [{"name", "value"}…], "result",
 order in which calls end; ``goroutine`` where there is one, or ``stack``, the
 address of a stack the program made itself; where several binaries are traced,
 ``binary`` is the path of the function's. ``duration`` is
-null unless ``end`` is ``returned``. Integers are numbers (up to 64 bits: a
+null unless ``end`` is ``returned``. Integers are numbers (up to 128 bits: a
 reader that turns them into doubles loses digits), truth values true and
 false, characters and text strings (bytes that are not UTF-8 lone surrogates
-from U+DC80 on), addresses strings in hexadecimal, records objects, arrays
-arrays. A value that could not be read is null, with its reason beside it in
+from U+DC80 on), addresses strings in hexadecimal, functions their names,
+records objects, arrays arrays, variants of Rust's enumerations strings or, where
+they carry values, objects with one member. A value that could not be read is
+null, with its reason beside it in
 ``unreadable``. Text that was cut has its true length in bytes beside it, in
-``length``; null where nobody knows it.
+``length``; null where nobody knows it. So have arrays the number of elements.
 
 A thread, before its first call and whenever its name changes: ``{"type": "thread",
 "pid", "tid", "name", "time"}``; ``inside`` where it has another number in a
@@ -46,6 +48,7 @@ from lbtrace.model import (
     Text,
     Thread,
     Unreadable,
+    Variant,
 )
 from lbtrace.sinks.base import Sink
 from lbtrace.values import characters
@@ -127,6 +130,8 @@ def json_value(datum: Datum) -> str:
         return f'null,"unreadable":{dumps(datum.reason)}'
     if isinstance(datum, Text) and datum.cut:
         return f'{dumps(_plain(datum))},"length":{dumps(datum.length)}'
+    if isinstance(datum, Elements) and datum.more:
+        return f'{dumps(_plain(datum))},"length":{len(datum.elements) + datum.more}'
     return dumps(_plain(datum))
 
 
@@ -137,15 +142,23 @@ def _plain(datum: Datum) -> Any:
     return convert(datum) if convert else datum
 
 
-def _fields(datum: Fields) -> Any:
+def _fields(datum: Fields | Variant) -> Any:
     if not datum.fields or any(field.name for field in datum.fields):
         return {field.name: _plain(field.value) for field in datum.fields}
     return [_plain(field.value) for field in datum.fields]
 
 
+def _variant(datum: Variant) -> Any:
+    if not datum.fields:
+        return datum.name
+    inside = _fields(datum)
+    return {datum.name: inside[0] if isinstance(inside, list) and len(inside) == 1 else inside}
+
+
 _PLAIN: dict[type, Callable[[Any], Any]] = {
     Text: characters,
     Fields: _fields,
+    Variant: _variant,
     Elements: lambda datum: [_plain(element) for element in datum.elements],
     Referent: lambda datum: _plain(datum.value),
     Address: lambda datum: f"{datum:#x}",

@@ -27,7 +27,9 @@ from lbtrace.model import (
     Plan,
     Referent,
     Summary,
+    Symbol,
     Text,
+    Variant,
 )
 from lbtrace.sinks.base import Sink, lane, told
 from lbtrace.values import characters, text
@@ -147,8 +149,11 @@ def _float(number: float) -> str:
     return "+nan.0" if isnan(number) else "+inf.0" if number > 0 else "-inf.0"
 
 
-def _composed(datum: Fields | Elements | Referent) -> str:
-    """A transparent structure, a vector, or what a pointer leads to in a box."""
+def _composed(datum: Fields | Variant | Elements | Referent) -> str:
+    """A transparent structure, a vector, or what a pointer leads to."""
+    if isinstance(datum, Variant):
+        fields = "".join(f" {_write(field.value)}" for field in datum.fields)
+        return f"({_symbol(datum.name)}{fields})"
     if isinstance(datum, Fields):
         fields = " ".join(_write(field.value) for field in datum.fields)
         return f"({_symbol(datum.type or 'struct')} {fields})"
@@ -163,11 +168,13 @@ def _write(datum: Datum) -> str:  # noqa: PLR0911
         return str(datum)
     if isinstance(datum, Text):
         return _string(datum)
+    if isinstance(datum, Symbol):
+        return f"#<procedure:{text(datum)}>"
     if isinstance(datum, Constant):
         return "'" + _symbol(datum)
     if isinstance(datum, float):
         return _float(datum)
-    if isinstance(datum, Fields | Elements | Referent):
+    if isinstance(datum, Fields | Variant | Elements | Referent):
         return _composed(datum)
     if datum is None:
         return "#<void>"

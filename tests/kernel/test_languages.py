@@ -70,8 +70,12 @@ def test_rust(lbtrace: Run, tmp_path: Path, level: str) -> None:
         {"x": 1, "y": 2, "z": 3},
     ]
     assert seen["traced_give"][0]["result"] == "qqqqq"
-    assert arguments(seen["traced_slice"][0])[0]["length"] == 3
-    assert all(value is None for value in arguments(seen["traced_opt"][0]))
+    assert arguments(seen["traced_slice"][0]) == [[1, 2, 3]]
+    assert [arguments(c) for c in seen["traced_opt"]] == [
+        [{"Some": {"x": 1, "y": 2, "z": 3}}, {"Some": 7}],
+        ["None", "None"],
+    ]
+    assert [c["result"] for c in seen["traced_opt"]] == [{"Some": 7}, "None"]
     if level == "0":
         assert arguments(seen["traced_method"][0])[1] == 41
         assert seen["traced_method"][0]["result"] == 42

@@ -6,7 +6,7 @@ import pytest
 
 from lbtrace import arch
 from lbtrace.arch import Code
-from lbtrace.arch.fetching import Place
+from lbtrace.arch.places import Place
 from lbtrace.model import LONG, Fetch, Formal, Opaque, Prototype, Scalar, Site, Void
 
 INT = Formal("i", LONG, 8, (Scalar(0, 8, "integer"),))

@@ -18,9 +18,11 @@ def test_names() -> None:
         "Options",
         "Plan",
         "Referent",
+        "Symbol",
         "Text",
         "Trace",
         "Unreadable",
+        "Variant",
         "read_capture",
         "trace",
     ]

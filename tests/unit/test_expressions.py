@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from lbtrace.arch.amd64 import REGISTERS, places
-from lbtrace.arch.fetching import Detail
+from lbtrace.arch.places import Detail
 from lbtrace.errors import UsageError
 from lbtrace.expressions import binding, syntax
 from lbtrace.expressions.tree import Request
