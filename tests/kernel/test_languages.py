@@ -75,7 +75,7 @@ def test_rust(lbtrace: Run, tmp_path: Path, level: str) -> None:
         [{"Some": {"x": 1, "y": 2, "z": 3}}, {"Some": 7}],
         ["None", "None"],
     ]
-    assert [c["result"] for c in seen["traced_opt"]] == [{"Some": 7}, "None"]
-    if level == "0":
+    if level == "0":  # else it ends with a jump to the function that returns for it
+        assert [c["result"] for c in seen["traced_opt"]] == [{"Some": 7}, "None"]
         assert arguments(seen["traced_method"][0])[1] == 41
         assert seen["traced_method"][0]["result"] == 42
