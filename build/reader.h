@@ -26,6 +26,7 @@
 
 #define LBT_RECORD sizeof(struct lbt_event)
 #define LBT_NAME_CACHE 4096
+#define LBT_LATE 256 /* events that one that comes late is put before, at most */
 
 struct lbt_thread {
 	__u64 time;
@@ -115,6 +116,36 @@ static int lbt_pack(struct lbt_reader *reader, struct lbt_event *e, const __u64 
 	return 0;
 }
 
+/*
+ * Puts the last event before those of other threads that happened later: who is
+ * preempted between the look at the clock and the ring comes late.
+ */
+static int lbt_settle(struct lbt_reader *reader)
+{
+	struct lbt_event late, *events = (struct lbt_event *)reader->events;
+	const size_t last = reader->count - 1;
+	size_t place = last, passed = 0;
+	char *blob;
+
+	while (place && last - place < LBT_LATE && events[place - 1].time > events[last].time &&
+	       events[place - 1].tid != events[last].tid)
+		passed += events[--place].blob;
+	if (place == last)
+		return 0;
+	late = events[last];
+	memmove(events + place + 1, events + place, (last - place) * LBT_RECORD);
+	events[place] = late;
+	if (!late.blob || !passed)
+		return 0;
+	if (lbt_reserve(&reader->blobs, &reader->blob_capacity, reader->blob_size + late.blob, 1))
+		return -ENOMEM;
+	blob = reader->blobs + reader->blob_size - late.blob;
+	memcpy(blob + late.blob, blob, late.blob);
+	memmove(blob - passed + late.blob, blob - passed, passed);
+	memcpy(blob - passed, blob + late.blob, late.blob);
+	return 0;
+}
+
 static int lbt_gather(void *context, void *data, size_t size)
 {
 	struct lbt_reader *reader = context;
@@ -134,7 +165,7 @@ static int lbt_gather(void *context, void *data, size_t size)
 		reader->entries++;
 		error = lbt_name(reader, e, runner);
 	}
-	return error;
+	return error ? error : lbt_settle(reader);
 }
 
 static void lbt_reader_free(struct lbt_reader *reader)

@@ -11,6 +11,9 @@ from pathlib import Path
 
 import pytest
 
+from lbtrace import wire
+from lbtrace.capture import read_capture
+
 SOURCES = Path(__file__).resolve().parents[1] / "programs"
 
 Run = Callable[..., subprocess.CompletedProcess[str]]
@@ -243,6 +246,26 @@ def test_200_threads(agrees: Run) -> None:
     agrees("exact-O2", "threads", 200)
 
 
+def test_threads_are_merged_by_time(lbtrace: Run, programs: Path, tmp_path: Path) -> None:
+    """Each in its own order, and all by time, but for what comes late for a batch."""
+    log, capture = tmp_path / "log", tmp_path / "run.lbt"
+    words = ("attach", "--func", "traced_*", "-o", capture, "--args", "1")
+    options = ("--returns", "uretprobe", "--ring-size", "64M")
+    done = lbtrace(*words, *options, "--", programs / "exact-O2", log, "busy", 1500, 16)
+    assert "nothing lost" in done.stderr, done.stderr
+    late = last = events = 0
+    own: dict[int, int] = defaultdict(int)
+    with read_capture(str(capture)) as opened:
+        batches = list(opened.batches())
+    for event in (event for batch in batches for event in wire.decode(batch)):
+        assert event.time >= own[event.tid]
+        late += event.time < last
+        own[event.tid], last = event.time, max(last, event.time)
+        events += 1
+    assert events > 100_000
+    assert late <= len(batches)
+
+
 @pytest.mark.parametrize("returns", ["auto", "sites"])
 def test_confined_by_seccomp(agrees: Run, returns: str) -> None:
     agrees("exact-O2", "confined", 97, options=("--returns", returns, "--func", "traced_returns"))
@@ -262,3 +285,13 @@ def test_ends_inside_a_call(agrees: Run, how: int, status: int, returns: str) ->
 
 def test_a_thread_ends_inside_a_call(agrees: Run) -> None:
     agrees("exact-O2", "ending-thread")
+
+
+EVERYTHING = [*MODES, ("contexts", 200), ("ending-thread", 1), ("threads", 20)]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("build", BUILDS)
+@pytest.mark.parametrize("words", EVERYTHING, ids=lambda words: words[0])
+def test_every_build(agrees: Run, build: str, words: tuple[str, int]) -> None:
+    agrees(build, *words)
