@@ -11,14 +11,14 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
-from msgspec import Struct
+from msgspec import Struct, field
 from msgspec.structs import replace
 
 from lbtrace.elf import cache, debugfile, dies
 from lbtrace.elf.debuginfo import lists
 from lbtrace.elf.debuginfo.bounds import Budget, Exhausted
+from lbtrace.elf.debuginfo.companions import Companions
 from lbtrace.elf.debuginfo.entries import Unit
-from lbtrace.elf.debuginfo.files import File
 from lbtrace.elf.debuginfo.index import index
 from lbtrace.elf.debuginfo.sections import Sections
 from lbtrace.elf.image import Image
@@ -46,10 +46,12 @@ CLONE = re.compile(r"\.(isra|constprop|part)\b")
 
 class Prototypes(Struct):
     """The prototypes found, by address of the function. ``skipped`` counts the
-    functions whose units were left unread to stay within `BUDGET`."""
+    functions whose units were left unread to stay within `EFFORT`; ``missing``
+    are the files that hold the types of others and were not found."""
 
     found: dict[int, Prototype]
     skipped: int = 0
+    missing: list[str] = field(default_factory=list)
 
 
 def prototypes(
@@ -73,7 +75,9 @@ def prototypes(
     budget = Budget(EFFORT)
     held: dict[int, list[int]] = {}
     try:
-        file = File(Sections(debug.data, cache.of(debug.path, image.build_id)), budget)
+        companions = Companions(image.path, debug.path, debugfile.ROOT, budget)
+        kept = cache.of(debug.path, image.build_id)
+        file = companions.open(Sections(debug.data, kept))
         units = index(file)
         for address in sorted(wanted):
             holder = units.unit_of(address)
@@ -83,7 +87,7 @@ def prototypes(
         return result
     for offset, addresses in held.items():
         try:
-            unit = file.unit_at(offset)
+            unit = companions.whole(file.unit_at(offset))
             x87 = image.machine == "x86_64"
             types = Types(unit.root, depth, x87=x87)
             _read_unit(unit, {a: wanted[a] for a in addresses}, result.found, types)
@@ -91,6 +95,7 @@ def prototypes(
             result.skipped += len([a for a in addresses if a not in result.found])
         except Exception:  # as above: this unit is damaged, the next may not be
             continue
+    result.missing = list(companions.missing)
     return result
 
 

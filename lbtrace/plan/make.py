@@ -275,6 +275,7 @@ def describe(
                 f"{prototypes.skipped:,} functions are shown without types:"
                 " there is too much debug information to read for all"
             )
+        notes += _told(prototypes.missing, "not found, and with it the types of some functions")
     plain = passing(architecture, None, wish) if len(found) < len(others) else Passing()
     asked = wish.request is not None and bool(wish.request.wanted)
     traced: list[Traced] = []

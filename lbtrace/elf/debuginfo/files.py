@@ -13,6 +13,14 @@ from lbtrace.elf.debuginfo.sections import Section, Sections
 
 INFO, TYPES = ".debug_info", ".debug_types"
 
+HEADERS = {
+    "DW_AT_str_offsets_base": 8,
+    "DW_AT_addr_base": 8,
+    "DW_AT_rnglists_base": 12,
+    "DW_AT_loclists_base": 12,
+}
+"""Bytes of the headers of sections where offsets take four (DWARF 5, sections 7.26 to 7.29)."""
+
 
 class File:
     """Debug information: the units of one file.
@@ -67,14 +75,10 @@ class File:
         return self._supplementary
 
     def base(self, attribute: str, unit: Unit) -> int:
-        """Where a unit's part of a section begins, if it does not tell."""
-        if attribute == "DW_AT_addr_base":
-            return 8 if unit.version >= 5 else 0
-        return 0
-
-    def start(self, section: str, unit: Unit) -> int:
-        """Where a unit's part of ``section`` begins to which its offsets refer."""
-        return 0
+        """Where a unit's part of a section begins, if it does not tell: behind its header."""
+        if unit.version < 5:
+            return 0
+        return HEADERS.get(attribute, 0) + (8 if unit.offset_size == 8 else 0)
 
     def table(self, header: Header) -> Table:
         """The abbreviations of a unit."""

@@ -95,7 +95,7 @@ def _place(unit: Unit, told: Attribute, name: str, base: str, indexed: str) -> t
     """Where a list begins: told itself, or by an index into a table of offsets."""
     section = unit.file.section(name)
     if not told.form.endswith(indexed):
-        return section, int(told.value) + unit.file.start(name, unit)
+        return section, int(told.value)
     table, size = unit.base(base), unit.offset_size
     return section, table + section.number(table + told.value * size, size)
 
@@ -233,8 +233,7 @@ def _old(unit: Unit, section: Section, at: int, *, located: bool) -> Iterator[Lo
 
 
 def _split_locations(unit: Unit, offset: int) -> Iterator[Located]:
-    start = unit.file.start(".debug_loc", unit)
-    reader = _Reader(unit, unit.file.section(".debug_loc"), start + offset)
+    reader = _Reader(unit, unit.file.section(".debug_loc"), offset)
     while True:
         reader.advance()
         kind = reader.number(1)

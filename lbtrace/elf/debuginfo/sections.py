@@ -28,6 +28,9 @@ SMALL, RATIO = 64 << 20, 50
 WORTHWHILE = 4 << 20
 """Packed bytes that are not unpacked again each time: this many take 50 ms."""
 
+MANY = 10_000
+"""Sections of one name that are put together."""
+
 LONGEST = 1 << 16
 """Bytes of a string that are read."""
 
@@ -95,13 +98,16 @@ class Sections:
         self._headers = _headers(data)
         self._opened: dict[str, Section] = {}
 
-    def __contains__(self, name: str) -> bool:
-        return name in self._headers or _packed_name(name) in self._headers
+    @property
+    def build_id(self) -> bytes:
+        """The GNU build-id, or nothing."""
+        note = self.get(".note.gnu.build-id")
+        raw = note.cut(0, note.size)
+        return raw[16 : 16 + int.from_bytes(raw[4:8], "little")] if raw[12:16] == b"GNU\0" else b""
 
     def size(self, name: str) -> int:
         """The bytes that a section takes in the file."""
-        header = self._headers.get(name) or self._headers.get(_packed_name(name))
-        return 0 if header is None else header.size
+        return sum(header.size for header in self._found(name))
 
     def get(self, name: str) -> Section:
         """The content of the section, unpacked; empty where there is none.
@@ -113,29 +119,37 @@ class Sections:
         return self._opened[name]
 
     def _open(self, name: str) -> Section:
-        header = self._headers.get(name)
-        if header is not None and not header.compressed:
+        found = self._found(name)
+        if len(found) == 1:
+            return self._one(name, found[0], self.cache)
+        # Type units of object files have sections of their own.
+        parts = [self._one(name, header, None) for header in found[:MANY]]
+        return Section(b"".join(part.cut(0, part.size) for part in parts)) if parts else EMPTY
+
+    def _one(self, name: str, header: _Header, cache: Cache | None) -> Section:
+        old = name not in self._headers
+        if not header.compressed and not old:
             return Section(self._data, header.offset, header.size)
-        header = header or self._headers.get(_packed_name(name))
-        if header is None:
-            return EMPTY
         raw = self._data[header.offset : header.offset + header.size]
-        if not header.compressed and raw[:4] != b"ZLIB":
+        if old and raw[:4] != b"ZLIB":
             return Section(raw)
-        if self.cache is None or header.size < WORTHWHILE:
+        if cache is None or header.size < WORTHWHILE:
             return Section(_unpacked(raw, compressed=header.compressed))
-        if (kept := self.cache.load(name)) is not None:
+        if (kept := cache.load(name)) is not None:
             return Section(kept.data, kept.start, len(kept.data) - kept.start)
         content = _unpacked(raw, compressed=header.compressed)
-        self.cache.store(name, content)
+        cache.store(name, content)
         return Section(content)
+
+    def _found(self, name: str) -> list[_Header]:
+        return self._headers.get(name) or self._headers.get(_packed_name(name)) or []
 
 
 def _packed_name(name: str) -> str:
     return name.replace(".debug_", ".zdebug_", 1)
 
 
-def _headers(data: Buffer) -> dict[str, _Header]:
+def _headers(data: Buffer) -> dict[str, list[_Header]]:
     if len(data) < EHDR.size or data[:6] != b"\x7fELF\x02\x01":
         raise DwarfError("no 64-bit little-endian ELF file")
     header = EHDR.unpack_from(data)
@@ -151,12 +165,11 @@ def _headers(data: Buffer) -> dict[str, _Header]:
         return {}
     rows = list(SHDR.iter_unpack(data[offset : offset + count * SHDR.size]))
     names = data[rows[names_at][4] : rows[names_at][4] + rows[names_at][5]]
-    found: dict[str, _Header] = {}
+    found: dict[str, list[_Header]] = {}
     for name, type, flags, _, position, size, *_ in rows:
         if type != SHT_NOBITS and position + size <= len(data):
-            found.setdefault(
-                string(names, name), _Header(bool(flags & SHF_COMPRESSED), position, size)
-            )
+            header = _Header(bool(flags & SHF_COMPRESSED), position, size)
+            found.setdefault(string(names, name), []).append(header)
     return found
 
 
