@@ -113,6 +113,9 @@ class GoPlan:
         for function in functions:
             convention = self.convention(function)
             prototype, shown = found.get(function.address), wish.args
+            if function.address in self._table.assembly:
+                prototype = None  # of assembly debug information has the name only
+            declared = prototype is not None
             if prototype is not None:
                 prototype = self.checked(prototype, function)
             else:
@@ -122,7 +125,7 @@ class GoPlan:
             if prototype is None:
                 prototype, shown = self._assumed(function, wish.args, convention)
             passing = self._passing(prototype, convention, wish, shown)
-            described[function.address] = Described(passing, function.address in found)
+            described[function.address] = Described(passing, declared)
             values = (*passing.parameters, *([passing.result] if passing.result else []))
             self._dynamic |= any(_is_dynamic(value) for value in values)
         return described
@@ -180,7 +183,9 @@ class GoPlan:
 
     def convention(self, function: Function) -> go_abi.Convention:
         """How values travel to and from ``function``."""
-        if self._registers and function.address not in self._table.assembly:
+        written = function.address in self._table.assembly
+        # Go's table tells the arguments of assembly if they are on the stack.
+        if self._registers and not (written and self._told_arguments(function) is not None):
             return go_abi.CONVENTIONS[self._image.machine]
         return go_abi.stack_only(self._image.machine)
 
@@ -206,15 +211,6 @@ class GoPlan:
             ),
         )
 
-    def _told_arguments(self, function: Function) -> Group | None:
-        size = self._table.argument_bytes(function.address)
-        arguments = self._arguments.of(function.address)
-        if arguments is None:
-            return Group() if size == 0 else None
-        # Before 1.20 the dictionary came first in methods, too.
-        old = self._version < (1, 20) and self._version != (0, 0)
-        return arguments if old else go_untold.whole(arguments, function.name, size)
-
     def told(
         self, function: Function, convention: go_abi.Convention, wanted: int | None
     ) -> Prototype | None:
@@ -223,9 +219,12 @@ class GoPlan:
         Where ``wanted`` arguments are asked for, those in doubt are taken for integers.
         """
         arguments = self._told_arguments(function)
+        told = self._planner.told(self._code(function), convention.integers)
+        if function.address in self._table.assembly:
+            size = self._table.argument_bytes(function.address)
+            return go_untold.assembly(arguments, size, told, convention)
         if arguments is None or not convention.integers:
             return None
-        told = self._planner.told(self._code(function), convention.integers)
         registers = told.registers or None  # none is saved where none is used
         words = go_untold.words(arguments)
         if registers is None and told.read_first == len(words) and not arguments.more:
@@ -233,6 +232,15 @@ class GoPlan:
         if registers is None and wanted is not None:
             return None
         return go_untold.prototype(arguments, registers, told.results, convention)
+
+    def _told_arguments(self, function: Function) -> Group | None:
+        size = self._table.argument_bytes(function.address)
+        arguments = self._arguments.of(function.address)
+        if arguments is None:
+            return Group() if size == 0 else None
+        # Before 1.20 the dictionary came first in methods, too.
+        old = self._version < (1, 20) and self._version != (0, 0)
+        return arguments if old else go_untold.whole(arguments, function.name, size)
 
     @cached_property
     def _arguments(self) -> Arguments:

@@ -12,7 +12,7 @@ import re
 from collections.abc import Mapping, Sequence
 
 from lbtrace import model
-from lbtrace.arch.go_abi import Convention
+from lbtrace.arch.go_abi import Convention, Told
 from lbtrace.elf.go_arguments import Group, Part, Word
 from lbtrace.model import Formal, Member, Opaque, Prototype, Record, Scalar, Type
 
@@ -60,6 +60,23 @@ def prototype(
         located.append(None)
     outcomes = tuple(word("", size) for size in results)
     return Prototype(tuple(formals), None, outcomes, tuple(located), exact=True)
+
+
+def assembly(arguments: Group | None, size: int, told: Told, convention: Convention) -> Prototype:
+    """What is known of a function written in assembly.
+
+    Its ``arguments`` are told if it takes them from the stack, where results follow
+    up to ``size`` bytes. Otherwise it is one of the few that use registers: those
+    are arguments that it reads first.
+    """
+    if arguments is None:
+        registers = {WORD * n: name for n, name in enumerate(convention.integers)}
+        parts = tuple(Word(WORD * n, WORD) for n in range(told.read_first))
+        return prototype(Group(parts, more=not parts), registers, told.results, convention)
+    end = max((w.offset + w.size for w in words(arguments)), default=0)
+    start = -(-end // WORD) * WORD
+    sizes = [min(WORD, size - at) for at in range(start, size, WORD)]
+    return prototype(arguments, {}, () if _is_cut(arguments) else sizes, convention)
 
 
 def word(name: str, size: int = WORD) -> Formal:

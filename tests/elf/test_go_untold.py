@@ -20,6 +20,7 @@ from lbtrace.elf.go_arguments import Arguments, Group, Part, Word
 from lbtrace.elf.image import Image
 from lbtrace.plan import go_untold
 from lbtrace.plan.go import GoPlan
+from lbtrace.plan.showing import Showing
 
 Compile = Callable[..., Path]
 OTHERS = ("1.19", "1.21.13", "1.24.11", "1.25.5", "1.26.6")
@@ -64,7 +65,11 @@ def test_code_and_types_agree_on_places(go_program: Compile, version: str, kind:
     table = symbols.read(image)
     assert table.go is not None
     plan = GoPlan(image, table.go)
-    functions = [f for f in table.functions if f.name.startswith(PACKAGES) and plan.holds(f)]
+    functions = [
+        f
+        for f in table.functions
+        if f.name.startswith(PACKAGES) and plan.holds(f) and f.address not in table.go.assembly
+    ]
     declared = go_dwarf.prototypes(image, functions, plan.is_whole)
     seen: Counter[str] = Counter()
     for function in functions:
@@ -102,6 +107,24 @@ def test_code_and_types_agree_on_places(go_program: Compile, version: str, kind:
     assert seen["known"] > 0.8 * (seen["known"] + seen["unknown"])
     assert seen["results"] > 0.5 * len(functions) or kind == "arm64"  # where it reads none
     assert seen["others"] < (5 if version >= "1.24" else len(functions) // 4)
+
+
+@pytest.mark.parametrize("kind", ["plain", "stripped"])
+def test_assembly(go_program: Compile, kind: str) -> None:
+    """As internal/bytealg declares it, and as its assembly says: Compare is ABIInternal."""
+    image = Image.open(str(go_program("types", "1.27.3", kind)))
+    table = symbols.read(image)
+    assert table.go is not None
+    plan = GoPlan(image, table.go)
+    functions = {f.name: f for f in table.functions if f.name.startswith("internal/bytealg.")}
+    described = plan.describe(list(functions.values()), Showing())
+    byte = described[functions["internal/bytealg.IndexByteString"].address].passing
+    assert [(f.base, f.offset, f.read, f.size) for f in byte.fetches if f.size == 1] == [
+        ("stack", 24, "integer", 1)
+    ]
+    assert [(f.base, f.offset) for f in byte.result_fetches] == [("stack", 32)]
+    compare = described[functions["internal/bytealg.Compare"].address].passing
+    assert [f.register for f in compare.fetches] == ["ax", "bx", "cx", "di", "si"]
 
 
 DICTIONARY, VALUE = Word(8, 8), Word(16, 8)
