@@ -1,0 +1,58 @@
+"""Kinds of values against what the program itself says of each call."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+Run = Callable[..., subprocess.CompletedProcess[str]]
+Compile = Callable[[str, list[str], str], Path]
+
+PROGRAMS = Path(__file__).resolve().parents[1] / "programs"
+
+
+def calls(lbtrace: Run, program: Path, out: Path) -> list[tuple[dict[str, Any], dict[str, Any]]]:
+    """What the program says of each call, beside what the trace says."""
+    done = lbtrace(
+        *("attach", "--func", "traced_*", "--depth", "1", "--format", "jsonl", "-o", out),
+        *("--strict", "--", program),
+    )
+    assert done.returncode == 0, done.stderr
+    told = [json.loads(line) for line in done.stdout.splitlines()]
+    seen = [json.loads(line) for line in out.read_text().splitlines()]
+    seen = [record for record in seen if record["type"] == "call"]
+    assert [call["name"] for call in seen] == [call["name"] for call in told]
+    return list(zip(told, seen, strict=True))
+
+
+@pytest.mark.parametrize("flags", [["-O0"], ["-O2"]], ids="".join)
+@pytest.mark.parametrize("compiler", ["g++", "clang++", "clang++ -stdlib=libc++"])
+def test_cpp(
+    lbtrace: Run, compiled: Compile, tmp_path: Path, compiler: str, flags: list[str]
+) -> None:
+    command = [*compiler.split(), "-std=c++17", "-g", *flags]
+    name = f"kinds-{'-'.join(compiler.split())}{flags[0]}"
+    program = compiled(name, command, (PROGRAMS / "kinds.cc").read_text())
+    for told, seen in calls(lbtrace, program, tmp_path / "out.jsonl"):
+        values = [argument["value"] for argument in seen["args"]]
+        assert [*values, seen["result"]] == [*told["args"], told["result"]], told["name"]
+        if told["name"] == "traced_many":
+            assert seen["length"] == 20
+
+
+@pytest.mark.parametrize("level", ["0", "2"])
+def test_rust(lbtrace: Run, tmp_path: Path, level: str) -> None:
+    if shutil.which("rustc") is None:
+        pytest.skip("no rustc is installed")
+    program = tmp_path / "kinds"
+    command = ["rustc", "-g", "-C", f"opt-level={level}", PROGRAMS / "kinds.rs", "-o", program]
+    subprocess.run(command, check=True, capture_output=True)
+    for told, seen in calls(lbtrace, program, tmp_path / "out.jsonl"):
+        values = [argument["value"] for argument in seen["args"]]
+        assert [*values, seen["result"]] == [*told["args"], told["args"][0]], told["name"]
