@@ -104,12 +104,15 @@ static __always_inline void copy_texts(struct lbt_event *e, __u64 *values,
 	char *blob = (char *)(values + many) + sizeof(struct lbt_runner);
 
 	for (int i = 0; i < chunks; i++) {
-		__u32 slot = spec->text_slot[i];
+		__u64 slot = spec->text_slot[i];
 		const struct lbt_fetch *f;
 		__u64 value;
 
 		if (slot >= many)
 			break;
+		/* the bound once more, for verifiers of 5.10 */
+		barrier_var(slot);
+		slot &= LBT_FETCHES - 1;
 		f = &spec->fetch[slot];
 		value = values[slot];
 		if (e->faults >> slot & 1) {
