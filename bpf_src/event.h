@@ -31,7 +31,8 @@ static __noinline bool number_nested(struct place *who)
 			continue;
 		who->tid = BPF_CORE_READ(of_thread, nr);
 		who->pid = BPF_CORE_READ(of_process, nr);
-		who->nested = true;
+		of_thread = number_at(thread, level);
+		who->inside = BPF_CORE_READ(of_thread, nr);
 		return true;
 	}
 	return false;
@@ -79,11 +80,31 @@ static __noinline __u32 number_inside(void)
 	return BPF_CORE_READ(innermost, nr);
 }
 
+/*
+ * The same, if that is not the reader's namespace. Where the reader's is not the initial
+ * one, identify() has found out.
+ */
+static __always_inline void look_inside(struct place *who)
+{
+	__u32 level;
+
+	if (config.pidns_inode)
+		return;
+	if (config.typed_task) {
+		level = bpf_get_current_task_btf()->thread_pid->level;
+	} else {
+		struct task_struct *task = (struct task_struct *)bpf_get_current_task();
+
+		level = BPF_CORE_READ(task, thread_pid, level);
+	}
+	if (level)
+		who->inside = number_inside();
+}
+
 /* Reading the task costs a tenth of asking a helper. */
 static __always_inline void tell(struct lbt_runner *who, const struct place *at)
 {
 	__u64 born, programs;
-	bool nested = at->nested;
 
 	if (config.typed_task) {
 		struct task_struct *task = bpf_get_current_task_btf();
@@ -91,19 +112,15 @@ static __always_inline void tell(struct lbt_runner *who, const struct place *at)
 		__builtin_memcpy(who->comm, task->comm, LBT_COMM);
 		born = task->start_boottime;
 		programs = task->self_exec_id;
-		if (!config.pidns_inode)
-			nested = task->thread_pid->level > 0;
 	} else {
 		struct task_struct *task = (struct task_struct *)bpf_get_current_task();
 
 		bpf_get_current_comm(who->comm, LBT_COMM);
 		born = BPF_CORE_READ(task, start_boottime);
 		programs = BPF_CORE_READ(task, self_exec_id);
-		if (!config.pidns_inode)
-			nested = BPF_CORE_READ(task, thread_pid, level) > 0;
 	}
 	who->born = born >> 10; /* comes again in 73 minutes, to the microsecond */
-	who->inside = (nested ? number_inside() : 0) | (__u32)programs << LBT_INSIDE_BITS;
+	who->inside = at->inside | (__u32)programs << LBT_INSIDE_BITS;
 }
 
 static __always_inline void head(struct lbt_event *e, const struct place *at)

@@ -75,7 +75,7 @@ struct place {
 	__u32 tid;
 	__u32 spec;
 	__u16 kind;
-	__u16 nested;	/* in a pid namespace inside the reader's */
+	__u32 inside;	/* the tid in a pid namespace inside the reader's, or 0 */
 };
 
 /*

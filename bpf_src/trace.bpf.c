@@ -80,6 +80,8 @@ static __always_inline bool hit(struct pt_regs *ctx, __u16 kind, bool popped)
 		return false;
 	if (!counts(ctx, spec))
 		return false;
+	if (kind == LBT_ENTRY || config.deferred)
+		look_inside(&at);
 	at.frame += popped ? -LBT_RETURN_SLOT : spec->sp_delta;
 	at.stack = at.frame;
 	if (config.go && spec->go && !in_goroutine(ctx, spec, &at))

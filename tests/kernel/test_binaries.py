@@ -86,15 +86,23 @@ BOTH = ("--func", "relay", "--func", "work", "--func", "*_alone", "--func", "wai
     ],
 )
 def test_programs_that_execute_each_other(
-    lbtrace: Run, programs: Path, tmp_path: Path, relay: Any, mode: str, steps: str
+    lbtrace: Run, programs: Path, tmp_path: Path, relay: Any, steps: str
 ) -> None:
+    check(lbtrace, programs, tmp_path, relay(steps))
+
+
+def test_ways_of_attaching(
+    lbtrace: Run, programs: Path, tmp_path: Path, relay: Any, mode: str
+) -> None:
+    check(lbtrace, programs, tmp_path, relay("second fork first exec second"), "--mode", mode)
+
+
+def check(lbtrace: Run, programs: Path, into: Path, relay: list[str], *options: str) -> None:
     binaries = [w for n in ("first", "second") for w in ("--binary", programs / f"relay-{n}")]
-    done = lbtrace(
-        *("attach", "--mode", mode, *binaries, *BOTH, "--format", "jsonl", "--strict", "--"),
-        *relay(steps),
-    )
+    options = (*options, "--format", "jsonl", "--strict")
+    done = lbtrace("attach", *binaries, *BOTH, *options, "--", *relay)
     assert done.returncode == 0, done.stderr
-    truth = logged(tmp_path / "log")
+    truth = logged(into / "log")
     assert traced(of_jsonl(done.stdout)) == truth
     assert sum(map(len, truth.values())) > 10
 
@@ -131,12 +139,11 @@ def test_a_capture_and_python(
     assert sum(map(len, logged(tmp_path / "log").values())) == len(calls)
 
 
-def test_a_shell_that_runs_two_programs(lbtrace: Run, programs: Path, mode: str) -> None:
-    """Each is given by a name of its own; one only by a link."""
+def test_a_shell_that_runs_two_programs(lbtrace: Run, programs: Path) -> None:
     binaries = ("--binary", programs / "fib", "--binary", programs / "loop")
     shell = f"{programs}/fib 3; {programs}/loop 0 2"
     done = lbtrace(
-        *("attach", "--mode", mode, *binaries, "--func", "fib", "--func", "tick@loop"),
+        *("attach", *binaries, "--func", "fib", "--func", "tick@loop"),
         *("--format", "racket", "--", "sh", "-c", shell),
     )
     assert done.returncode == 0, done.stderr
@@ -145,12 +152,9 @@ def test_a_shell_that_runs_two_programs(lbtrace: Run, programs: Path, mode: str)
     assert done.stdout.count("(fib ") == 5
 
 
-def test_a_program_and_its_library_nest_in_one_tree(
-    lbtrace: Run, programs: Path, mode: str
-) -> None:
-    """strace knows what a program writes; here the program itself does."""
+def test_a_program_and_its_library_nest_in_one_tree(lbtrace: Run, programs: Path) -> None:
     done = lbtrace(
-        *("attach", "--mode", mode, "--binary", programs / "fib", "--binary", "libc.so.6"),
+        *("attach", "--binary", programs / "fib", "--binary", "libc.so.6"),
         *("--func", "fib", "--func", "main@fib", "--func", "puts", "--func", "/^_?printf$/"),
         *("--func", "write@libc", "--format", "jsonl", "--", programs / "fib", 3),
     )
@@ -165,6 +169,27 @@ def test_a_program_and_its_library_nest_in_one_tree(
     # What stdio writes at the exit, with the newline.
     assert by_name["write"]["result"] == len(printed) + 1
     assert [c["args"][0]["value"] for c in calls if c["name"] == "fib"] == [1, 0, 2, 1, 3]
+
+
+def test_two_versions_of_go_and_c(
+    lbtrace: Run, programs: Path, go_program: Callable[..., Path]
+) -> None:
+    """They keep goroutines in different places; a program in C has none."""
+    files = [go_program("fib", "1.15"), go_program("fib", "1.27.3"), programs / "fib"]
+    done = lbtrace(
+        *("attach", *(word for file in files for word in ("--binary", file)), "--strict"),
+        *("--func", "main.fib", "--func", f"fib@{files[2]}", "--format", "jsonl", "--"),
+        *("sh", "-c", "; ".join(f"{file} 5 >/dev/null" for file in files)),
+    )
+    assert done.returncode == 0, done.stderr
+    calls = of_jsonl(done.stdout)
+    for file in files:
+        mine = [call for call in calls if call["binary"] == str(file)]
+        assert len(mine) == 15
+        assert [call["depth"] for call in mine].count(0) == 1
+        assert (mine[-1]["depth"], mine[-1]["result"]) == (0, 5)
+        assert all(("goroutine" in call) == (file != files[2]) for call in mine)
+    assert {call["name"].partition("@")[0] for call in calls} == {"main.fib", "fib"}
 
 
 def test_a_file_that_is_named_twice_is_one(lbtrace: Run, programs: Path, tmp_path: Path) -> None:
