@@ -121,7 +121,8 @@ class CallMatcher:
 
         Raises `CaptureError` for an event of a probe the plan does not have.
         """
-        threads = deque(batch.threads)
+        # They come as the ring held their events, which are by time since.
+        threads = deque(sorted(batch.threads, key=lambda thread: thread.time))
         due = threads[0].time if threads else NEVER_AGAIN
         stacks, probes, regions = self._stacks, self._probes, self._regions
         enter, leave = self._enter, self._leave

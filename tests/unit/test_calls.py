@@ -165,6 +165,15 @@ def test_names_are_told_where_they_change(script, plan, watch):
     ]  # fmt: skip
 
 
+def test_threads_whose_events_came_late_are_told_in_time(script, plan, watch):
+    script.enter(A, HIGH, tid=7)
+    script.enter(B, HIGH, tid=8)
+    threads = (Thread(5, 8, "second", 1200), Thread(5, 7, "first", 1100))
+    assert watch(plan, script.batch(threads))[0][:4] == [
+        "thread 7 first", "0 > a", "thread 8 second", "0 > b"
+    ]  # fmt: skip
+
+
 def test_a_process_that_executes_a_program_leaves_all_its_calls(script, plan, watch):
     script.enter(A, HIGH, tid=8)
     script.enter(B, MIDDLE, tid=8, goroutine=3)
