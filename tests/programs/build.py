@@ -46,6 +46,7 @@ PROGRAMS = {
     "exact++-stripped": "exact.cc -std=c++20 -O2 -rdynamic -s",
     "jumps": "jumps.c -O1 -g -Wno-unused-function",
     "values": "values.c -O1 -g",
+    "strings": "strings.c -O1 -g",
     "relay-first": "relay.c -O1 -g -pthread -DSELF_NAME=first",
     "relay-second": "relay.c -O1 -g -pthread -DSELF_NAME=second",
 }
