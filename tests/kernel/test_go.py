@@ -240,6 +240,61 @@ def test_a_web_server_under_load(go_program: Compile, lbtrace: Lbtrace, version:
     assert lengths == {1, 2}
 
 
+HOST = r"""
+#include <dlfcn.h>
+#include <pthread.h>
+#include <stdio.h>
+static long (*twice)(long);
+static void *run(void *first)
+{
+	long sum = 0;
+	for (long i = 0; i < 50; i++)
+		sum += twice((long)first + i);
+	return (void *)sum;
+}
+int main(int argc, char **argv)
+{
+	pthread_t threads[3];
+	void *sum;
+	twice = (long (*)(long))dlsym(dlopen(argv[1], RTLD_NOW), "Twice");
+	for (long i = 0; i < 3; i++)
+		pthread_create(threads + i, 0, run, (void *)(100 * i));
+	for (int i = 0; i < 3; i++) {
+		pthread_join(threads[i], &sum);
+		printf("%ld\n", (long)sum);
+	}
+}
+"""
+
+
+@pytest.mark.parametrize("version", ["1.27.3", pytest.param("1.15", marks=pytest.mark.slow)])
+@pytest.mark.parametrize("kind", ["shared", "shared-stripped"])
+def test_c_calls_a_library_written_in_go(
+    go_program: Compile,
+    compiled: Compile,
+    lbtrace: Lbtrace,
+    tmp_path: Path,
+    version: str,
+    kind: str,
+) -> None:
+    """What C calls belongs to its thread; inside Go runs a goroutine."""
+    library, output = go_program("library", version, kind), tmp_path / "out.jsonl"
+    host = compiled("host", ["gcc", "-pthread"], HOST)
+    words = ("attach", "--binary", library, "--func", "Twice", "--func", "main.helper", "--strict")
+    done = lbtrace(*words, "--quiet", "-o", output, "--", host, library)
+    assert done.returncode == 0, done.stderr
+    expected = [100 * thread + n for thread in range(3) for n in range(50)]
+    printed = [sum(2 * (n + 1) for n in expected[at : at + 50]) for at in (0, 50, 100)]
+    assert done.stdout.split() == list(map(str, printed))
+    calls = [r for r in map(json.loads, output.read_text().splitlines()) if r["type"] == "call"]
+    for name, result in (("Twice", lambda n: 2 * n + 2), ("main.helper", lambda n: n + 1)):
+        own = [call for call in calls if call["name"] == name]
+        assert sorted(call["args"][0]["value"] for call in own) == expected
+        assert all(call["end"] == "returned" for call in own)
+        if kind == "shared" or name == "main.helper":
+            assert all(call["result"] == result(call["args"][0]["value"]) for call in own)
+
+
 @pytest.mark.parametrize("version", ["1.27.3", pytest.param("1.15", marks=pytest.mark.slow)])
 def test_go_calls_c(go_program: Compile, lbtrace: Lbtrace, version: str) -> None:
     """C runs on a stack of its thread, so its calls nest by thread, Go's by goroutine."""

@@ -38,7 +38,7 @@ SIMILAR = (
     r"test_racket\.py::.*(fib-bare|deep-14)",
     r"test_go(_values)?\.py::.*1\.15\]",
     r"test_go\.py::test_fib.*(stripped|cgo|pie)",
-    r"test_go\.py::test_(go_calls_c|a_uretprobe)",
+    r"test_go\.py::test_(go_calls_c|c_calls_a_library|a_uretprobe)",
     r"test_go_values\.py::test_(?!random|kinds)",
 )
 """Others of their kind remain."""
