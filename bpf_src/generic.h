@@ -207,7 +207,7 @@ static __noinline void remember(const struct place *at, const struct lbt_spec *s
 }
 
 /* False where the call is not wanted: its return need not be seen. */
-static __always_inline bool generic(struct pt_regs *ctx, const struct place *at,
+static __always_inline bool generic(struct pt_regs *ctx, struct place *at,
 				    const struct lbt_spec *spec)
 {
 	struct lbt_call_key key = key_of(at, spec);
@@ -247,13 +247,18 @@ static __always_inline bool generic(struct pt_regs *ctx, const struct place *at,
 		return true;
 	if (config.deferred && call) {
 		const struct lbt_spec *entry = bpf_map_lookup_elem(&specs, &call->spec);
-		struct place then = *at;
+		const __u64 now = at->time;
+		const __u32 probe = at->probe;
 
-		then.time = call->time;
-		then.probe = call->probe;
-		then.kind = LBT_ENTRY;
+		/* the stack has no room for a second place */
+		at->time = call->time;
+		at->probe = call->probe;
+		at->kind = LBT_ENTRY;
 		if (entry && entry->deferred)
-			send(&then, entry, call->values, call->faults);
+			send(at, entry, call->values, call->faults);
+		at->time = now;
+		at->probe = probe;
+		at->kind = LBT_RETURN;
 	}
 	if (call)
 		bpf_map_delete_elem(&open_calls, &key);
