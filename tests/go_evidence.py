@@ -11,7 +11,7 @@ soak        a program that grows and shrinks stacks, panics, recovers and spawns
             for LBTRACE_SOAK seconds (600), all its main.* functions traced,
             stays right in all it computes
 large       Debian's Go programs: how long it takes to list all functions, and
-            to attach to 2,000
+            to attach to some 2,000 of Go's libraries
 """
 
 from __future__ import annotations
@@ -41,6 +41,8 @@ VERSIONS = ("1.15", "1.27.3")
 GOROUTINES, DEPTH, RESULT = 100, 25, 75025
 CALLS = 242_785
 """Of each goroutine: 2 * fib(26) - 1."""
+
+LIBRARIES = r"/^(net\/http|crypto\/tls|encoding\/json)\./"
 
 SHOWN = 10
 """Wrong calls that are printed."""
@@ -136,19 +138,32 @@ def large() -> bool:
     well = True
     for package in go_toolchains.PROGRAMS:
         program = go_toolchains.program(package)
-        begun = time.monotonic()
-        listed = subprocess.run(
-            [*LBTRACE, "list", "--binary", program],
-            env=ENVIRONMENT,
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        took = time.monotonic() - begun
+        listed, took, busy = _timed("list", "--binary", program)
         names = [line.split(maxsplit=2)[2] for line in listed.stdout.splitlines()]
-        print(f"{package}: {len(names):,} functions listed in {took:.2f} s")
+        print(f"{package}: {len(names):,} functions listed in {took:.2f} s ({busy:.2f} s of CPU)")
+        words = ("attach", "--binary", program, "--func", LIBRARIES)
+        planned = _timed(*words, "--dry-run")[0].stdout.count("returns by")
+        traced, took, busy = _timed(*words, "--format", "lbt", "-o", "/dev/null", "--", "true")
+        print(f"{package}: {planned:,} attached and detached in {took:.2f} s ({busy:.2f} s of CPU)")
+        well &= not traced.returncode and planned > 0
         well &= not listed.returncode and "main.main" in names
     return well
+
+
+def _timed(*words: object) -> tuple[subprocess.CompletedProcess[str], float, float]:
+    """What a command of lbtrace printed, and how long it took: by the clock, and of CPU."""
+    begun, before = time.monotonic(), os.times()
+    done = subprocess.run(
+        [*LBTRACE, *map(str, words)],
+        env=ENVIRONMENT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    after = os.times()
+    busy = after.children_user + after.children_system
+    busy -= before.children_user + before.children_system
+    return done, time.monotonic() - begun, busy
 
 
 PARTS = {"recursion": recursion, "soak": soak, "large": large}
