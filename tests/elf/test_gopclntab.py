@@ -13,7 +13,7 @@ import pytest
 from lbtrace.elf import gobuild, gopclntab, symbols
 from lbtrace.elf.image import Image
 from lbtrace.errors import BinaryError, NoMatchError
-from lbtrace.plan.patterns import select
+from lbtrace.plan.patterns import Searched, select
 
 EVERYDAY = ("1.19", "1.27.3")
 OTHERS = ("1.15", "1.21.13", "1.24.11", "1.25.5", "1.26.6")
@@ -82,7 +82,7 @@ def test_an_inlined_function_is_named_as_such(go_program: Compile, version: str)
     for kind in ("plain", "stripped"):
         table = symbols.read(Image.open(str(go_program("fib", version, kind))))
         with pytest.raises(NoMatchError, match=r"main\.double: is inlined everywhere"):
-            select(table, ["main.double"], "fib")
+            select([Searched("fib", table)], ["main.double"])
 
 
 @pytest.mark.parametrize("version", ["1.27.3", pytest.param("1.15", marks=pytest.mark.slow)])
