@@ -19,7 +19,7 @@ from lbtrace.model import Call, Loss, Losses, Plan, Target, Thread
 from lbtrace.plan import Selection, make_plan
 from lbtrace.plan.returns import Returns
 from lbtrace.plan.showing import parse
-from lbtrace.process import executable, mapped_file
+from lbtrace.process import beside, executable, mapped_file
 from lbtrace.session import Options, Session
 
 
@@ -81,6 +81,7 @@ def trace(
         args,
         returns,
         hazard=seccomp.hazard(),
+        beside=beside(target),
         detail=Detail(depth, strings),
         request=parse(arg, where),
     )

@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 from collections.abc import Sequence
 
 from lbtrace.errors import TargetError
+from lbtrace.model import Target
+
+THROWERS = re.compile(r"lib(stdc|c)\+\+")
+"""Libraries of C++: where one is, somebody may throw exceptions."""
 
 _RESET = (signal.SIGPIPE, signal.SIGXFSZ)
 """Signals Python ignores, and a command expects at their default."""
@@ -132,12 +137,33 @@ def mapped_file(pid: int, name: str) -> str:
     ``libc.so.6``. Where the process maps no such file (yet), it is ``name``
     itself. Raises `TargetError`.
     """
+    for path in _mapped(pid):
+        if name in (path, os.path.basename(path)):
+            return _as_seen_here(pid, path)
+    return name
+
+
+def beside(target: Target) -> tuple[str, ...]:
+    """Paths of what runs in the processes of ``target``, traced or not, as far as that is
+    known: the program, and libraries that throw exceptions for others."""
+    if target.command:
+        return target.command[:1]
+    if not target.pid:
+        return ()
+    try:
+        mapped = [path for path in _mapped(target.pid) if THROWERS.match(os.path.basename(path))]
+        return (executable(target.pid), *(_as_seen_here(target.pid, path) for path in mapped))
+    except TargetError:  # what needs it says so
+        return ()
+
+
+def _mapped(pid: int) -> list[str]:
+    """The paths of the files a process has mapped, as it sees them. Raises `TargetError`."""
     try:
         with open(f"/proc/{pid}/maps", encoding="utf-8", errors="surrogateescape") as maps:
             # address perms offset device inode path (proc_pid_maps(5))
-            paths = dict.fromkeys(
-                line.rstrip("\n").split(maxsplit=5)[5] for line in maps if "/" in line
-            )
+            paths = (line.rstrip("\n").split(maxsplit=5)[5] for line in maps if "/" in line)
+            return list(dict.fromkeys(paths))
     except FileNotFoundError:
         raise _gone(pid) from None
     except OSError as error:
@@ -145,11 +171,12 @@ def mapped_file(pid: int, name: str) -> str:
             f"cannot see what process {pid} has mapped: {error.strerror}",
             "run lbtrace as root or as the process's user",
         ) from None
-    for path in paths:
-        if name in (path, os.path.basename(path)):
-            inside = f"/proc/{pid}/root{path}"
-            return path if _same_file(path, inside) else inside
-    return name
+
+
+def _as_seen_here(pid: int, path: str) -> str:
+    """A path that opens here what a process has under ``path``."""
+    inside = f"/proc/{pid}/root{path}"
+    return path if _same_file(path, inside) else inside
 
 
 def _same_file(path: str, other: str) -> bool:

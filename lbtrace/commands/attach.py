@@ -21,7 +21,7 @@ from lbtrace.model import Batch, Plan, Summary, Target
 from lbtrace.plan import Selection, make_plan
 from lbtrace.plan.returns import Returns
 from lbtrace.plan.showing import parse
-from lbtrace.process import executable, mapped_file
+from lbtrace.process import beside, executable, mapped_file
 from lbtrace.session import Options, Session
 from lbtrace.sinks import FORMATS, Format, format_for
 
@@ -139,6 +139,7 @@ def run(args: argparse.Namespace) -> int:
         args.returns,
         args.force,
         hazard,
+        beside=beside(target),
         detail=Detail(args.depth, args.strings),
         request=parse(args.arg, args.where or ""),
     )

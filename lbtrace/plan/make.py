@@ -54,8 +54,9 @@ class Selection(Struct, frozen=True):
     is the number of arguments shown; None means those of the prototype, or
     one without debug information. ``returns`` says how returns are seen
     (`lbtrace.returns`), ``hazard`` why no uretprobe may be used in the
-    target, if so. ``force`` allows more than `LIMIT` functions. ``detail``
-    and ``request`` are those of `lbtrace.showing.Showing`.
+    target, if so; ``beside`` are paths of what runs there and is not traced.
+    ``force`` allows more than `LIMIT` functions. ``detail`` and ``request`` are
+    those of `lbtrace.showing.Showing`.
     """
 
     patterns: tuple[str, ...]
@@ -63,6 +64,7 @@ class Selection(Struct, frozen=True):
     returns: Returns = "auto"
     force: bool = False
     hazard: str = ""
+    beside: tuple[str, ...] = ()
     detail: Detail = SHALLOW
     request: Request | None = None
 
@@ -130,11 +132,25 @@ def _hazards(parts: Sequence[Part], tables: Sequence[Symbols], selection: Select
     reasons = [
         switching.reason(table, part.stubs) for part, table in zip(parts, tables, strict=True)
     ]
+    found = [(part.image, why) for part, why in zip(parts, reasons, strict=True) if why]
+    found += _reasons_beside(selection.beside)
     return [
-        own or next((reason for other, reason in zip(parts, reasons, strict=True)
-                     if reason and not (part.image.is_program and other.image.is_program)), "")
+        own or next((why for image, why in found
+                     if not (part.image.is_program and image.is_program)), "")
         for part, own in zip(parts, reasons, strict=True)
     ]  # fmt: skip
+
+
+def _reasons_beside(paths: Sequence[str]) -> Iterator[tuple[Image, str]]:
+    """What the binaries at ``paths`` have against uretprobes; scripts have nothing."""
+    for path in paths:
+        try:
+            image = Image.open(path)
+            why = switching.reason(symbols.read(image), plt.stubs(image))
+        except BinaryError:
+            continue
+        if why:
+            yield image, why
 
 
 def _part_plan(part: Part, table: Symbols, chooser: Chooser, selection: Selection) -> Plan:

@@ -197,3 +197,20 @@ def test_a_file_that_is_named_twice_is_one(lbtrace: Run, programs: Path, tmp_pat
     binaries = ("--binary", tmp_path / "same", "--binary", programs / "fib")
     done = lbtrace("attach", *binaries, "--func", "fib", "--", programs / "fib", 3)
     assert "5 calls" in done.stderr
+
+
+def test_a_program_that_throws_through_its_library(
+    lbtrace: Run, start: Start, start_lbtrace: Start, programs: Path
+) -> None:
+    """The program itself is not traced, and behaves as it does without."""
+    options = ("--binary", "libc.so.6", "--func", "qsort", "--quiet", "-o", "/dev/null")
+    done = lbtrace("attach", *options, "--", programs / "thrower")
+    assert (done.returncode, done.stdout, done.stderr) == (0, "caught 5\n", "")
+    running = start(programs / "thrower", "wait", stdin=-1)
+    tracer = start_lbtrace("attach", "--pid", running.pid, *options[:4])
+    tracer.wait_for("Ctrl-C ends")
+    assert running.process.communicate("\n")[0] == "caught 5\n"
+    assert running.process.returncode == 0
+    status, out, _ = tracer.finish()
+    assert status == 0
+    assert "qsort(" in out

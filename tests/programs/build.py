@@ -47,6 +47,7 @@ PROGRAMS = {
     "jumps": "jumps.c -O1 -g -Wno-unused-function",
     "values": "values.c -O1 -g",
     "strings": "strings.c -O1 -g",
+    "thrower": "thrower.cc -O1",
     "relay-first": "relay.c -O1 -g -pthread -DSELF_NAME=first",
     "relay-second": "relay.c -O1 -g -pthread -DSELF_NAME=second",
 }
