@@ -70,14 +70,15 @@ static __always_inline bool identify(struct place *who)
 	return config.follow && bpf_map_lookup_elem(&followed, &tgid);
 }
 
-/* The number of the current thread in the innermost of its namespaces. */
+/* The number of the current thread in the innermost of its namespaces, 0 in the initial one. */
 static __noinline __u32 number_inside(void)
 {
 	struct task_struct *task = (struct task_struct *)bpf_get_current_task();
 	struct pid *pid = BPF_CORE_READ(task, thread_pid);
-	struct upid *innermost = number_at(pid, BPF_CORE_READ(pid, level));
+	__u32 level = BPF_CORE_READ(pid, level);
+	struct upid *innermost = number_at(pid, level);
 
-	return BPF_CORE_READ(innermost, nr);
+	return level ? BPF_CORE_READ(innermost, nr) : 0;
 }
 
 /*
@@ -86,18 +87,9 @@ static __noinline __u32 number_inside(void)
  */
 static __always_inline void look_inside(struct place *who)
 {
-	__u32 level;
-
 	if (config.pidns_inode)
 		return;
-	if (config.typed_task) {
-		level = bpf_get_current_task_btf()->thread_pid->level;
-	} else {
-		struct task_struct *task = (struct task_struct *)bpf_get_current_task();
-
-		level = BPF_CORE_READ(task, thread_pid, level);
-	}
-	if (level)
+	if (!config.typed_task || bpf_get_current_task_btf()->thread_pid->level)
 		who->inside = number_inside();
 }
 
