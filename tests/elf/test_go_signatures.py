@@ -36,6 +36,13 @@ func fmt.Fprintln(w io.Writer, a []interface {}) (n int, err error)
 """
 
 
+INLINED = """\
+func (http.noBody) Read([]uint8) (int, error)  = net/http.noBody.Read
+func (c http.ConnState) String() string  = net/http.ConnState.String
+func net/http.validCookieValueByte(b uint8) bool
+"""
+
+
 def listed(program: Path, *patterns: str) -> list[str]:
     functions = [word for pattern in patterns for word in ("--func", pattern)]
     command = [sys.executable, "-m", "lbtrace", "list", "--binary", program, *functions]
@@ -59,6 +66,13 @@ def test_instances_of_generic_functions(go_program: Compile) -> None:
     ) in found
     assert "func main.main.func1(x int) string" in found
     assert not [line for line in found if ".dict" in line]
+
+
+def test_functions_that_are_also_inlined(go_program: Compile) -> None:
+    """Debug information tells their results, and parameters without a name, elsewhere."""
+    names = ("noBody.Read", "ConnState.String", "validCookieValueByte")
+    found = listed(go_program("server", "1.27.3"), *(f"net/http.{name}" for name in names))
+    assert sorted(found) == sorted(INLINED.splitlines())
 
 
 @pytest.mark.parametrize("kind", ["stripped", "pie-stripped"])
