@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import Literal, Protocol, TypeAlias
 
 from msgspec import Struct
@@ -92,6 +92,14 @@ class Exits(Struct, frozen=True):
     hidden: tuple[str, ...] = ()
 
 
+class StackSwitch(Struct, frozen=True):
+    """An instruction by which another stack is taken up, and how to fetch its pointer;
+    None where that cannot be told."""
+
+    address: int
+    pointer: Fetch | None
+
+
 class Planner(Protocol):
     """Chooses the places of probes. One object serves any number of functions."""
 
@@ -136,6 +144,9 @@ class Architecture(Protocol):
 
     def exit_finder(self) -> ExitFinder:
         """A finder of the places at which functions are left."""
+
+    def stack_switches(self, code: bytes, address: int) -> Iterator[StackSwitch]:
+        """Where ``code`` at ``address`` takes up another stack, as fibers do in assembly."""
 
 
 def of(machine: str) -> Architecture:

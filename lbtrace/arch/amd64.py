@@ -6,9 +6,10 @@ Supplement, sections 3.2.3 (parameter passing) and 3.6.2 (DWARF registers).
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import cast
 
-from lbtrace.arch import SHALLOW, ExitFinder, Passing, Places, Planner, fetched
+from lbtrace.arch import SHALLOW, ExitFinder, Passing, Places, Planner, StackSwitch, fetched
 from lbtrace.arch.places import Detail, Place, apart, dereferenced
 from lbtrace.model import Fetch, Formal, Prototype, Scalar, Void
 
@@ -45,6 +46,13 @@ def exit_finder() -> ExitFinder:
     from lbtrace.arch.amd64_returns import Amd64ExitFinder  # late: imports iced-x86
 
     return Amd64ExitFinder()
+
+
+def stack_switches(code: bytes, address: int) -> Iterator[StackSwitch]:
+    """Where ``code`` at ``address`` takes up another stack."""
+    from lbtrace.arch import amd64_switch  # late: imports iced-x86
+
+    return amd64_switch.stack_switches(code, address)
 
 
 def passing(prototype: Prototype, limit: int, detail: Detail = SHALLOW) -> Passing:

@@ -7,9 +7,10 @@ rules cited below (B.4, C.12 …) are those of 6.8.2.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import cast
 
-from lbtrace.arch import SHALLOW, ExitFinder, Passing, Places, Planner, fetched
+from lbtrace.arch import SHALLOW, ExitFinder, Passing, Places, Planner, StackSwitch, fetched
 from lbtrace.arch.places import Detail, Place, apart, dereferenced
 from lbtrace.model import Fetch, Formal, Prototype, Scalar, Void
 
@@ -43,6 +44,13 @@ def exit_finder() -> ExitFinder:
     from lbtrace.arch.arm64_returns import Arm64ExitFinder
 
     return Arm64ExitFinder()
+
+
+def stack_switches(code: bytes, address: int) -> Iterator[StackSwitch]:
+    """Where ``code`` at ``address`` takes up another stack."""
+    from lbtrace.arch import arm64_switch
+
+    return arm64_switch.stack_switches(code, address)
 
 
 def passing(prototype: Prototype, limit: int, detail: Detail = SHALLOW) -> Passing:

@@ -57,6 +57,11 @@ def is_ret(word: int) -> bool:
     return word & 0xFFFFFC1F == 0xD65F0000
 
 
+def is_call(word: int) -> bool:
+    """Whether it is ``bl`` or ``blr``."""
+    return word & 0xFC000000 == 0x94000000 or word & 0xFFFFFC1F == 0xD63F0000
+
+
 def is_authenticated_ret(word: int) -> bool:
     """Whether it is ``retaa`` or ``retab``."""
     return word in (0xD65F0BFF, 0xD65F0FFF)

@@ -37,7 +37,7 @@ from lbtrace.calls import decode
 from lbtrace.calls.gathering import Context, Names
 from lbtrace.calls.lives import Lives
 from lbtrace.calls.naming import Namer
-from lbtrace.calls.stacks import Region, Regions, StackKind
+from lbtrace.calls.stacks import Fibers, Region, Regions, StackKind
 from lbtrace.errors import CaptureError
 from lbtrace.model import (
     ENTRY,
@@ -100,7 +100,9 @@ class CallMatcher:
         self._visitor = visitor
         self._max_depth = max_depth if max_depth is not None else 1 << 62
         self._probes = _decodings(plan)
-        self._regions = Regions() if any(d.region for d in self._probes.values()) else None
+        stacks = any(d.region or d.is_switch for d in self._probes.values())
+        self._regions = Regions() if stacks else None
+        self._fibers = Fibers()
         self._running: dict[int, int] = {}
         self._lives = Lives()
         self._stacks: dict[int | tuple[int, int], _Stack] = {}
@@ -171,9 +173,16 @@ class CallMatcher:
                 del self._stacks[key]
         if self._regions is not None and whole:
             self._regions.forget(thread.pid)
+            self._fibers.forget(thread.pid)
 
     def _on_stack(self, regions: Regions, decoding: _Decoding, event: Event) -> bool:
         """Make an event's stack part of it; false if all it says is that there is a new one."""
+        if decoding.is_switch:
+            if not event.faults:
+                fresh = self._fibers.switch(event.pid, event.tid, event.frame, event.value0)
+                if former := self._stacks.pop((event.pid, fresh), None):
+                    self._abandon(former)
+            return False
         if decoding.region:
             if not event.faults:
                 end = event.value0 + event.value1
@@ -184,7 +193,8 @@ class CallMatcher:
             event.frame -= BELOW_ALL
             event.goroutine = self._running.get(event.tid, 0)
         else:
-            event.goroutine = self._running[event.tid] = region.start if region else 0
+            lane = region.start if region else self._fibers.running(event.tid)
+            event.goroutine = self._running[event.tid] = lane
         return True
 
     def finish(self) -> None:
@@ -383,7 +393,7 @@ class _Decoding:
 
     __slots__ = (
         *("_index", "arguments", "binary", "by_sites", "by_uretprobe", "ends_goroutine", "entry"),
-        *("is_tail", "may_jump", "name", "region", "result", "returns"),
+        *("is_switch", "is_tail", "may_jump", "name", "region", "result", "returns"),
     )
 
     def __init__(self, function: Function, probe: Probe, around: Context) -> None:
@@ -397,6 +407,7 @@ class _Decoding:
         self.may_jump = function.may_jump
         self.is_tail = probe.kind == "tail"
         self.ends_goroutine = probe.kind == "goroutine end"
+        self.is_switch = probe.kind == "switch"
         self.region: StackKind | None = None
         if probe.kind in ("stack", "signal stack"):
             self.region = probe.kind

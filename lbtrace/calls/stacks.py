@@ -59,3 +59,30 @@ class Regions:
         if index and address <= regions[index - 1].end:
             return regions[index - 1]
         return None
+
+
+class Fibers:
+    """The stacks among which programs switch by themselves, known by their pointers:
+    a stack goes on where it was left."""
+
+    def __init__(self) -> None:
+        self._left: dict[int, dict[int, int]] = {}
+        self._running: dict[int, int] = {}
+
+    def switch(self, pid: int, tid: int, pointer: int, to: int) -> int:
+        """A thread leaves a stack at ``pointer`` for another; its number if that is a new one,
+        else 0."""
+        left = self._left.setdefault(pid, {})
+        left[pointer] = self._running.get(tid, 0)
+        fresh = to not in left
+        self._running[tid] = left.pop(to, to)
+        return to if fresh else 0
+
+    def running(self, tid: int) -> int:
+        """The number of the stack on which a thread runs, 0 for its own."""
+        return self._running.get(tid, 0)
+
+    def forget(self, pid: int) -> None:
+        """A process has ended, or executes another program."""
+        self._left.pop(pid, None)
+        self._running.pop(pid, None)

@@ -65,13 +65,14 @@ class Site(Struct, frozen=True):
 
 
 ProbeKind: TypeAlias = Literal[
-    "call", "entry", "return", "tail", "stack", "signal stack", "goroutine end"
+    "call", "entry", "return", "tail", "stack", "signal stack", "switch", "goroutine end"
 ]
 """``call`` sends an event at entry and one at return, the others just one:
 ``return`` and ``tail`` stand where a function is left, by a return or by a
 jump to another function that returns in its place; ``stack`` and ``signal
 stack`` where the program sets up a stack, whose address and size the event's
-first values are; ``goroutine end`` where a goroutine ends, with all its calls.
+first values are; ``switch`` where its own code takes up another stack, whose
+pointer the first value is; ``goroutine end`` where a goroutine ends, with all its calls.
 The last three belong to a binary, but to none of the functions."""
 
 

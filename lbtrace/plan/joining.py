@@ -33,7 +33,7 @@ def joined(plans: Sequence[Plan]) -> Plan:
 
 def _moved(probe: Probe, first: int) -> int:
     """The new number of the function of a probe. Those that belong to none name any."""
-    none = probe.kind in ("stack", "signal stack", "goroutine end")
+    none = probe.kind in ("stack", "signal stack", "switch", "goroutine end")
     return 0 if none else first + probe.function
 
 

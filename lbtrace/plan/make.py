@@ -130,7 +130,8 @@ def _hazards(parts: Sequence[Part], tables: Sequence[Symbols], selection: Select
     if selection.hazard or selection.returns not in ("auto", "uretprobe"):
         return [selection.hazard] * len(parts)
     reasons = [
-        switching.reason(table, part.stubs) for part, table in zip(parts, tables, strict=True)
+        switching.reason(part.image, table, part.stubs)
+        for part, table in zip(parts, tables, strict=True)
     ]
     found = [(part.image, why) for part, why in zip(parts, reasons, strict=True) if why]
     found += _reasons_beside(selection.beside)

@@ -275,6 +275,13 @@ def test_two_stacks_switched_10_000_times(agrees: Run) -> None:
     agrees("exact-O2", "contexts", 10_000)
 
 
+def test_fibers_that_switch_by_themselves(agrees: Run, lbtrace: Run, programs: Path) -> None:
+    """Nothing but their assembly tells of their stacks; uretprobes would break them."""
+    agrees("fibers", 2000)
+    planned = lbtrace("attach", "--func", "traced_last", "--dry-run", "--", programs / "fibers")
+    assert "sites: the program switches stacks by itself (take_up)" in planned.stdout
+
+
 @pytest.mark.parametrize(
     ("how", "status"), [(1, 134), (2, 0), (3, 3)], ids=["abort", "exec", "exit"]
 )

@@ -45,6 +45,7 @@ PROGRAMS = {
     "exact++-static": "exact.cc -std=c++20 -O2 -g -static",
     "exact++-stripped": "exact.cc -std=c++20 -O2 -rdynamic -s",
     "jumps": "jumps.c -O1 -g -Wno-unused-function",
+    "fibers": "fibers.c -O2 -g -Wno-unused-function",
     "values": "values.c -O1 -g",
     "strings": "strings.c -O1 -g",
     "thrower": "thrower.cc -O1",
