@@ -6,6 +6,7 @@ of several runs that alternate with those it is compared with.
 
 from __future__ import annotations
 
+import os
 import shutil
 import subprocess
 import sys
@@ -20,6 +21,7 @@ import empty
 
 from lbtrace.bpf.features import probe
 from lbtrace.capture import read_capture
+from lbtrace.elf.debuginfo.sections import Sections
 from lbtrace.plan import Selection, make_plan
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -40,6 +42,7 @@ def main() -> None:
         start_to_exit(here)
         until_attached()
         many_functions(here)
+        large_debug_info(here)
     for wheel in (ROOT / "dist").glob("*.whl"):
         print(f"{wheel.name}: {wheel.stat().st_size / 1e6:.2f} MB (at most 1)")
     decode.main()
@@ -143,6 +146,54 @@ def many_functions(here: Path) -> None:
     process.communicate()
     detached = time.perf_counter() - start
     print(f"10,000 functions: {attached:.2f} s to attach, {detached:.2f} s to detach (at most 2)")
+
+
+def large_debug_info(here: Path) -> None:
+    """From the command to the plan for one function among 100 MB of debug information, in s."""
+    members = "int a, b; long c[4]; char *d; struct { short e, f; } g;"
+    (here / "types.c").write_text(
+        "".join(
+            f"struct type{n} {{ {members} struct type{n} *next; }};\n"
+            f"static __attribute__((used)) int f{n}(struct type{n} *t) {{ return t->a; }}\n"
+            for n in range(1_000)
+        )
+    )
+    (here / "main.c").write_text(
+        "__attribute__((noinline)) int sought(int n) { return n + 1; }\n"
+        "int main(int n, char **v) { return sought(n); }\n"
+    )
+    for name in ("types", "main"):
+        # Without tables of addresses the units themselves must be looked at.
+        command = ["clang", "-g", "-c", here / f"{name}.c", "-o", here / f"{name}.o"]
+        subprocess.run(command, check=True)
+    each = size_of_debug_info(here / "types.o")
+    copies = [here / "types.o"] * -(-100_000_000 // each)
+    large = here / "large"
+    subprocess.run(["gcc", *copies, here / "main.o", "-o", large], check=True)
+    cached = {"XDG_CACHE_HOME": str(here / "cache")}
+
+    def run() -> float:
+        start = time.perf_counter()
+        words = [*LBTRACE, "attach", "--dry-run", "--binary", large, "--func", "sought"]
+        done = subprocess.run(
+            words, capture_output=True, text=True, check=True, env=os.environ | cached
+        )
+        assert "int sought(int n)" in done.stdout, done.stdout
+        return time.perf_counter() - start
+
+    first = []
+    for _ in range(ROUNDS):
+        shutil.rmtree(here / "cache", ignore_errors=True)
+        first.append(run())
+    again = [run() for _ in range(ROUNDS)]
+    print(
+        f"one function among {size_of_debug_info(large) / 1e6:.0f} MB of debug information:"
+        f" {median(first):.2f} s for the first time, {median(again):.2f} s then (at most 1)"
+    )
+
+
+def size_of_debug_info(path: Path) -> int:
+    return Sections(path.read_bytes()).size(".debug_info")
 
 
 def alternate(rivals: dict[str, Callable[[], float]]) -> dict[str, float]:
