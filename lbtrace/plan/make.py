@@ -96,9 +96,12 @@ def make_plan(binaries: str | Image | Sequence[str | Image], selection: Selectio
     hazards = _hazards(parts, tables, selection)
     recursive: dict[Node, str] = {}
     if selection.returns == "auto":
-        safe = [part if not hazard else part._replace(functions=())
-                for part, hazard in zip(parts, hazards, strict=True)]  # fmt: skip
-        recursive = callgraph.recursive(safe)
+        recursive = callgraph.recursive(
+            [
+                part._replace(functions=()) if hazard else part
+                for part, hazard in zip(parts, hazards, strict=True)
+            ]
+        )
     plans: list[Plan] = []
     for number, (part, table, hazard) in enumerate(zip(parts, tables, hazards, strict=True)):
         circles = {address: how for (n, address), how in recursive.items() if n == number}
@@ -134,19 +137,28 @@ def _hazards(parts: Sequence[Part], tables: Sequence[Symbols], selection: Select
         for part, table in zip(parts, tables, strict=True)
     ]
     found = [(part.image, why) for part, why in zip(parts, reasons, strict=True) if why]
-    found += _reasons_beside(selection.beside)
+    if any(not part.image.is_program for part, why in zip(parts, reasons, strict=True) if not why):
+        found += _reasons_beside(selection.beside, parts)
     return [
-        own or next((why for image, why in found
-                     if not (part.image.is_program and image.is_program)), "")
-        for part, own in zip(parts, reasons, strict=True)
-    ]  # fmt: skip
+        own or _others_reason(part.image, found) for part, own in zip(parts, reasons, strict=True)
+    ]
 
 
-def _reasons_beside(paths: Sequence[str]) -> Iterator[tuple[Image, str]]:
-    """What the binaries at ``paths`` have against uretprobes; scripts have nothing."""
+def _others_reason(image: Image, found: Sequence[tuple[Image, str]]) -> str:
+    """The first reason of what may be in one process with ``image``."""
+    together = (why for other, why in found if not (image.is_program and other.is_program))
+    return next(together, "")
+
+
+def _reasons_beside(paths: Sequence[str], parts: Sequence[Part]) -> Iterator[tuple[Image, str]]:
+    """What the binaries at ``paths`` that are not among ``parts`` have against
+    uretprobes; scripts have nothing."""
+    known = [part.image.path for part in parts]
     for path in paths:
         try:
             image = Image.open(path)
+            if any(os.path.samefile(image.path, other) for other in known):
+                continue
             why = switching.reason(symbols.read(image), plt.stubs(image))
         except BinaryError:
             continue

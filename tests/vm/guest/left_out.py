@@ -33,6 +33,7 @@ SIMILAR = (
     r"test_signatures\.py::.*-O0",
     r"test_truth\.py::test_one_thread\[.*(?<!-O2)\]",
     r"test_truth\.py::test_(200_000|live)",
+    r"test_binaries\.py::test_(programs_that.*\[(?!second)|a_shell|a_file)",
     r"test_specs\.py::test_conditions.*conditions[1-4]",
     r"test_expressions\.py::test_filters\[\w+-(?!arg1|text startswith .fest|retval < 0-)",
     r"test_racket\.py::.*(fib-bare|deep-14)",
