@@ -159,7 +159,7 @@ def _reasons_beside(paths: Sequence[str], parts: Sequence[Part]) -> Iterator[tup
             image = Image.open(path)
             if any(os.path.samefile(image.path, other) for other in known):
                 continue
-            why = switching.reason(symbols.read(image), plt.stubs(image))
+            why = switching.reason(image, symbols.read(image), plt.stubs(image))
         except BinaryError:
             continue
         if why:

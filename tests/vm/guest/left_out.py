@@ -47,7 +47,7 @@ SIMILAR = (
 HEAVY = (
     r"test_account\.py",
     r"test_ends\.py::test_full_ring",
-    r"test_exact\.py::test_(200_threads|two_stacks|recursion_10_000)",
+    r"test_exact\.py::test_(200_threads|threads_are_merged|two_stacks|recursion_10_000)",
     r"test_go\.py::test_(a_web_server|nothing_disturbs)",
 )
 """They take very long in an emulated machine."""
