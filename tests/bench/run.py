@@ -39,6 +39,7 @@ def main() -> None:
             print(run_quietly(["bpftrace", "--version"]).stdout.strip())
         call("push", 200_000, here, limit=0.1, empty_limit=1.4)
         call("step", 50_000, here, limit=0.75, empty_limit=None)
+        typed(here)
         start_to_exit(here)
         until_attached()
         many_functions(here)
@@ -88,6 +89,20 @@ def call(function: str, calls: int, here: Path, *, limit: float, empty_limit: fl
     ratio("lbtrace / cheapest empty pair", costs["lbtrace"] / least, empty_limit)
     if "bpftrace" in costs:
         ratio("lbtrace / bpftrace", costs["lbtrace"] / costs["bpftrace"], limit)
+
+
+def typed(here: Path) -> None:
+    """What a call costs of which two integers and a string of 16 bytes are read."""
+    command = [PROGRAMS / "hot", "text", "200000"]
+
+    def ours(*options: str) -> Callable[[], float]:
+        words = ["attach", "--func", "text", *options, "-o", here / "text.lbt", "--force"]
+        return lambda: nanoseconds([*LBTRACE, *words, "--ring-size", "64M", "--", *command])
+
+    costs = alternate({"integers": ours("--args", "2"), "and a string": ours()})
+    print("a traced call of text(int, int, const char *), ns:")
+    print("  " + ", ".join(f"{name} {cost:,.0f}" for name, cost in costs.items()))
+    ratio("with a string / integers only", costs["and a string"] / costs["integers"], 1.5)
 
 
 def start_to_exit(here: Path) -> None:

@@ -1,9 +1,9 @@
 /*
  * Prints the nanoseconds that a call takes:
  *
- *     hot push|step CALLS
+ *     hot push|step|text CALLS
  *
- * push() begins with a push, which kernels emulate; step() has no such place.
+ * push() and text() begin with a push, which kernels emulate; step() has no such place.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -29,15 +29,25 @@ __attribute__((noipa)) long step(long n)
 	return n * 3 + 1;
 }
 
+__attribute__((noipa)) long text(int a, int b, const char *name)
+{
+	long first = leaf(a);
+
+	return leaf(first) + first * b + (name != NULL);
+}
+
 int main(int argc, char **argv)
 {
 	long calls = argc > 2 ? atol(argv[2]) : 1, sum = 0;
 	int pushing = argc > 1 && !strcmp(argv[1], "push");
+	int with_text = argc > 1 && !strcmp(argv[1], "text");
+	/* like the names that programs pass: read before, sixteen bytes */
+	static char name[] = "sixteen bytes it";
 	struct timespec from, to;
 
 	clock_gettime(CLOCK_MONOTONIC, &from);
 	for (long i = 0; i < calls; i++)
-		sum += pushing ? push(i) : step(i);
+		sum += pushing ? push(i) : with_text ? text(i, i + 1, name) : step(i);
 	clock_gettime(CLOCK_MONOTONIC, &to);
 	fprintf(stderr, "%.1f\n",
 		((to.tv_sec - from.tv_sec) * 1e9 + to.tv_nsec - from.tv_nsec) / calls);
