@@ -132,7 +132,7 @@ class _Taken:
             if self._lost:
                 return Place(reason=self._lost)
         else:
-            place = self._assign(classes or [], formal.scalars or ())
+            place = self._assign(classes or [], formal)
         if classes == ["integer"] and 0 <= formal.register < len(DWARF_REGISTERS):
             place = Place(words=(Fetch(register=DWARF_REGISTERS[formal.register]),))
         elif self._lost:
@@ -143,20 +143,19 @@ class _Taken:
             return Place(memory=dereferenced(place.memory))
         return place
 
-    def _assign(self, classes: list[str], scalars: tuple[Scalar, ...]) -> Place:
+    def _assign(self, classes: list[str], formal: Formal) -> Place:
         if (
             "memory" in classes
             or classes.count("integer") > len(self._integers)
             or classes.count("float") > len(self._vectors)
         ):
-            return self._push(scalars)
+            return self._push(8 if formal.reference else formal.size, formal.scalars or ())
         return _words(classes, self._integers, self._vectors)
 
-    def _push(self, scalars: tuple[Scalar, ...]) -> Place:
+    def _push(self, size: int, scalars: tuple[Scalar, ...]) -> Place:
         if any(s.size == 16 for s in scalars):
             self._stack = -(-(self._stack - 8) // 16) * 16 + 8
         place = Place(memory=Fetch(base="stack", offset=self._stack))
-        size = max((s.offset + s.size for s in scalars), default=8)
         self._stack += -(-size // 8) * 8
         return place
 

@@ -5,6 +5,7 @@ Sources: DWARF 5, chapter 5 and sections 7.8 (encodings) and 7.12 (languages).
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from lbtrace.elf import dies, rust_layout
@@ -29,6 +30,10 @@ KEYWORDS = {
     "DW_TAG_class_type": "class",
 }
 ATE_COMPLEX = 3
+CLANG = re.compile(r"clang version (\d+)\.")
+WHOLE_INT128 = 18
+"""The version of clang from which on the halves of an ``__int128`` that registers
+do not hold stay together, as the convention wants it (LLVM's review D158169)."""
 DW_CC_PASS_BY_REFERENCE, DW_CC_PASS_BY_VALUE = 4, 5
 LARGEST_IN_REGISTERS = 16
 
@@ -49,7 +54,10 @@ class Types:
     def __init__(self, top: Any, depth: int, *, x87: bool = True) -> None:
         language = language_of(top)
         self.rust = language == RUST
-        self.llvm = self.rust or "clang" in dies.text(top, "DW_AT_producer")
+        producer = dies.text(top, "DW_AT_producer")
+        self.llvm = self.rust or "clang" in producer
+        version = CLANG.search(producer)
+        self._halves = version is not None and int(version[1]) < WHOLE_INT128
         self._x87 = x87
         self._language = language
         self._depth = depth
@@ -69,10 +77,10 @@ class Types:
             known.size,
             known.scalars,
             known.reference,
-            split=self.rust,
+            split=self.rust or known.split,
         )
 
-    def _work_out(self, die: Any) -> Formal:
+    def _work_out(self, die: Any) -> Formal:  # noqa: PLR0911
         bare = dies.bare(die)
         if bare is None:
             return Formal("", Void(), 0)
@@ -96,6 +104,9 @@ class Types:
             return Formal("", type, size, layout, reference=layout is None)
         scalars: list[Scalar] = []
         certain = self._flatten(bare, 0, scalars, dies.DEPTH)
+        if self._halves and scalars == [Scalar(0, 16, "integer")]:
+            halves = (Scalar(0, 8, "integer"), Scalar(8, 8, "integer"))
+            return Formal("", type, size, halves, split=True)
         return Formal("", type, size, tuple(scalars) if certain else None)
 
     def _flatten(self, die: Any, offset: int, scalars: list[Scalar], depth: int) -> bool:  # noqa: PLR0911

@@ -25,8 +25,10 @@ def traced(lbtrace: Run, program: Path, out: Path) -> dict[str, list[dict[str, A
     )
     assert done.returncode == 0, done.stderr
     seen: dict[str, list[dict[str, Any]]] = {}
-    for line in out.read_text().splitlines()[:-1]:
+    for line in out.read_text().splitlines():
         call = json.loads(line)
+        if call["type"] != "call":
+            continue
         name = call["name"].split("::")[-1].split("[")[0]
         seen.setdefault(name, []).append(call)
     return seen
