@@ -166,12 +166,11 @@ def many_functions(here: Path) -> None:
 def large_debug_info(here: Path) -> None:
     """From the command to the plan for one function among 100 MB of debug information, in s."""
     members = "int a, b; long c[4]; char *d; struct { short e, f; } g;"
+    numbers = range(1_000)
     (here / "types.c").write_text(
-        "".join(
-            f"struct type{n} {{ {members} struct type{n} *next; }};\n"
-            f"static __attribute__((used)) int f{n}(struct type{n} *t) {{ return t->a; }}\n"
-            for n in range(1_000)
-        )
+        "".join(f"struct type{n} {{ {members} struct type{n} *next; }};\n" for n in numbers)
+        + f"struct all {{ {' '.join(f'struct type{n} m{n};' for n in numbers)} }};\n"
+        + "static __attribute__((used)) int f(struct all *t) { return t->m0.a; }\n"
     )
     (here / "main.c").write_text(
         "__attribute__((noinline)) int sought(int n) { return n + 1; }\n"
