@@ -11,7 +11,9 @@ from __future__ import annotations
 import mmap
 import os
 import re
+import time
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 from zlib import crc32
@@ -21,6 +23,12 @@ from lbtrace.elf.image import Image
 ROOT = "/usr/lib/debug"
 PATIENCE = 10.0
 """Seconds a server may take to answer, unless DEBUGINFOD_TIMEOUT says otherwise."""
+
+SLOWEST = 100 << 10
+"""Bytes that must have come by then, as debuginfod-find(1) demands."""
+
+MISSED = 600.0
+"""Seconds for which servers that had nothing are not asked again."""
 
 LARGEST = 4 << 30
 """Bytes of debug information taken from a server."""
@@ -87,14 +95,21 @@ def _downloaded(build_id: str) -> str | None:
     home = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
     directory = (Path(cache) if cache else home / "debuginfod_client") / build_id
     kept = directory / "debuginfo"
-    if kept.is_file() and kept.stat().st_size:
-        return str(kept)
+    if kept.is_file():
+        status = kept.stat()
+        if status.st_size:
+            return str(kept)
+        if time.time() - status.st_mtime < MISSED:  # as debuginfod-find(1) notes it
+            return None
     for url in os.environ["DEBUGINFOD_URLS"].split():
         try:
             if _fetched(f"{url.rstrip('/')}/buildid/{build_id}/debuginfo", kept):
                 return str(kept)
         except (OSError, ValueError):  # URLError is an OSError: the next server may know
             continue
+    with suppress(OSError):
+        kept.parent.mkdir(parents=True, exist_ok=True)
+        kept.touch()
     return None
 
 
@@ -110,11 +125,12 @@ def _fetched(url: str, into: Path) -> bool:
     with urlopen(url, timeout=patience) as answer:
         descriptor, part = tempfile.mkstemp(dir=into.parent)
         try:
-            size = 0
+            size, start = 0, time.monotonic()
             with open(descriptor, "wb") as file:
-                while chunk := answer.read(1 << 20):
+                while chunk := answer.read1(1 << 20):
                     size += len(chunk)
-                    if size > LARGEST:
+                    late = time.monotonic() - start > patience and size < SLOWEST
+                    if size > LARGEST or late:
                         return False
                     file.write(chunk)
             os.replace(part, into)

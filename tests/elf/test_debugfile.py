@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import subprocess
+import time
+from contextlib import suppress
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from threading import Thread
@@ -89,3 +91,59 @@ def test_from_a_server(split, tmp_path, monkeypatch):
     server.shutdown()
     assert typed(program)  # from the cache
     assert os.listdir(tmp_path / "cache" / build_id) == ["debuginfo"]
+
+
+class Answering(ThreadingHTTPServer):
+    """A server whose answers are made by a function; counts what it was asked."""
+
+    def __init__(self, answer):
+        self.asked = 0
+        outer = self
+
+        class Handler(SimpleHTTPRequestHandler):
+            def do_GET(self):
+                outer.asked += 1
+                answer(self)
+
+            def log_message(self, *args):
+                pass
+
+        super().__init__(("127.0.0.1", 0), Handler)
+        Thread(target=self.serve_forever, daemon=True).start()
+
+
+def test_a_server_that_has_nothing_is_not_asked_each_time(split, tmp_path, monkeypatch):
+    program, debug = split
+    debug.unlink()
+    server = Answering(lambda handler: handler.send_error(404))
+    monkeypatch.setenv("DEBUGINFOD_CACHE_PATH", str(tmp_path / "cache"))
+    monkeypatch.setenv("DEBUGINFOD_URLS", f"http://127.0.0.1:{server.server_port}")
+    assert not typed(program)
+    asked = server.asked
+    assert asked
+    assert not typed(program)
+    assert server.asked == asked
+    monkeypatch.setattr(debugfile, "MISSED", 0.0)
+    assert not typed(program)
+    assert server.asked > asked
+    server.shutdown()
+
+
+def test_a_server_that_trickles_is_given_up(split, tmp_path, monkeypatch):
+    program, debug = split
+    debug.unlink()
+
+    def trickle(handler):
+        handler.send_response(200)
+        handler.end_headers()
+        with suppress(OSError):  # the client hangs up
+            while True:
+                handler.wfile.write(b"x")
+                time.sleep(0.05)
+
+    server = Answering(trickle)
+    monkeypatch.setenv("DEBUGINFOD_CACHE_PATH", str(tmp_path / "cache"))
+    monkeypatch.setenv("DEBUGINFOD_URLS", f"http://127.0.0.1:{server.server_port}")
+    monkeypatch.setenv("DEBUGINFOD_TIMEOUT", "0.5")
+    assert not typed(program)
+    server.shutdown()
