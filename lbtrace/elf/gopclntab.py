@@ -172,11 +172,14 @@ class GoTable:
         if fixed is None:
             return None
         record = self._positions[bisect_right(self.starts, address) - 1] + 4
-        fields = fixed.unpack_from(self._records, record)
-        if index >= fields[-1]:
+        try:
+            fields = fixed.unpack_from(self._records, record)
+            if index >= fields[-1]:
+                return None
+            at = record + fixed.size + 4 * (fields[NPCDATA] + index)
+            (offset,) = OFFSET.unpack_from(self._records, at)
+        except unpack_error:  # damaged
             return None
-        at = record + fixed.size + 4 * (fields[NPCDATA] + index)
-        (offset,) = OFFSET.unpack_from(self._records, at)
         return int(offset) if offset != NO_OFFSET else None
 
     def _wrappers(self) -> set[int]:

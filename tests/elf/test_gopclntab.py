@@ -130,3 +130,4 @@ def test_a_damaged_table_is_an_error_or_harmless(
         table = gopclntab.read(Image.open(str(damaged)))
         assert table is not None
         assert isinstance(table.functions, list)
+        assert all(type(table.funcdata(f.address, 5)) in (int, type(None)) for f in table.functions)
