@@ -25,8 +25,8 @@ from lbtrace.elf.image import Image
 from lbtrace.elf.types import Types
 from lbtrace.model import Formal, Function, Prototype, Void
 
-EFFORT = 20_000_000
-"""Microseconds, roughly, that go into one selection."""
+LEAST, MOST = 2_000_000, 20_000_000
+"""Work that goes into one selection, roughly in microseconds: for a small file, and at most."""
 
 OPENED = frozenset({"DW_TAG_namespace", "DW_TAG_module"})
 """What functions stand in, but for nested ones, methods and closures."""
@@ -46,7 +46,7 @@ CLONE = re.compile(r"\.(isra|constprop|part)\b")
 
 class Prototypes(Struct):
     """The prototypes found, by address of the function. ``skipped`` counts the
-    functions whose units were left unread to stay within `EFFORT`; ``missing``
+    functions whose units were left unread to stay within their `Budget`; ``missing``
     are the files that hold the types of others and were not found."""
 
     found: dict[int, Prototype]
@@ -72,7 +72,7 @@ def prototypes(
     if debug is None:
         return result
     wanted = {f.address: any(map(CLONE.search, (f.name, *f.aliases))) for f in functions}
-    budget = Budget(EFFORT)
+    budget = Budget(min(LEAST + len(debug.data) // 8, MOST))
     held: dict[int, list[int]] = {}
     try:
         companions = Companions(image.path, debug.path, debugfile.ROOT, budget)

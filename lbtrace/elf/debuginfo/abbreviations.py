@@ -190,14 +190,15 @@ class Table:
                 self._read_on()
             key = (self._sizes, self._defined[code])
             if key not in self._made:
+                self._budget.spend(len(self._defined[code]))
                 self._made[key] = _made(self._defined[code], self._sizes)
             self.known[code] = self._made[key]
         return self.known[code]
 
     def _read_on(self) -> None:
-        self._budget.spend()
         found = DEFINITION.match(self._raw, self._at)
         if found is not None:
+            self._budget.spend(1 + len(found[2]) // 16)
             code, _ = uleb(found[1], 0)
             self._defined.setdefault(code, found[2])
             self._at = found.end()

@@ -185,7 +185,7 @@ class Entry:
         if self._attributes is None:
             unit, raw, at = self.unit, self.unit.raw, self.start
             found: dict[str, Attribute] = {}
-            unit.file.budget.spend(4)
+            unit.file.budget.spend(1 + len(self.abbreviation.attributes))
             for declared in self.abbreviation.attributes:
                 form = declared.form
                 value, at = form.read(unit, raw, at)

@@ -85,6 +85,7 @@ def _string(unit: Unit, raw: bytes, at: int) -> tuple[Value, int]:
 def _block(size: Reader) -> Reader:
     def read(unit: Unit, raw: bytes, at: int) -> tuple[Value, int]:
         count, at = size(unit, raw, at)
+        unit.file.budget.spend(min(count, len(raw)) >> 6)
         return list(raw[at : at + count]), at + count
 
     return read
