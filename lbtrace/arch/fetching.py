@@ -246,9 +246,9 @@ class Fetcher:
         if is_text(type):
             string = replace(self.string(address), optional=self._optional)
             return self._take(name, String(type.name), string)
-        if isinstance(type.target, String) and type.name.endswith("&"):
-            text = replace(type.target, name=type.name)
-            return self._in_memory(name, text, address, depth)
+        refers = type.name.endswith("&") or type.name.startswith("&")
+        if isinstance(type.target, String | Vector) and refers:
+            return self._in_memory(name, replace(type.target, name=type.name), address, depth)
         made = self._take(name, type, address)
         if made.slot < 0 or not _leads_on(type, depth):
             return made

@@ -99,9 +99,11 @@ class Shaper:
         # Strings are shown whatever the depth.
         if bare.tag == "DW_TAG_base_type" or depth > 0:
             return self._shape(target, nesting, depth - 1)
-        if bare.tag in dies.RECORDS and pointer.tag != "DW_TAG_pointer_type":
-            shaped = self._string(bare, self._name(target))
-            return shaped
+        refers = pointer.tag != "DW_TAG_pointer_type" or (
+            self._rust and dies.text(pointer, "DW_AT_name").startswith("&")
+        )
+        if bare.tag in dies.RECORDS and refers:
+            return self._kept(bare, self._name(target), nesting)
         return None
 
     def _leads_to_code(self, pointer: Any) -> bool:
@@ -144,9 +146,7 @@ class Shaper:
 
     def _record(self, die: Any, name: str, nesting: int, depth: int) -> Type:
         size = dies.number(die, "DW_AT_byte_size", 0)
-        kept = self._string(die, name) or vectors.vector(
-            die, name, lambda d: self._shape(d, nesting, 0), rust=self._rust
-        )
+        kept = self._kept(die, name, nesting)
         if kept is not None:
             return kept
         if self._rust and (part := variants.part_of(die)) is not None:
@@ -159,6 +159,12 @@ class Shaper:
                 break
             members.append(self._member(child, nesting, depth))
         return Record(name, size, tuple(members)) if size else Opaque(name)
+
+    def _kept(self, die: Any, name: str, nesting: int) -> Type | None:
+        """The record as text or elements that it keeps elsewhere, if it is one that does."""
+        return self._string(die, name) or vectors.vector(
+            die, name, lambda d: self._shape(d, nesting, 0), rust=self._rust
+        )
 
     def _member(self, die: Any, nesting: int, depth: int) -> Member:
         target = dies.type_of(die)
