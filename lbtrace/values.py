@@ -71,10 +71,14 @@ _MAPPED = range(0x5000_0000_0000, 1 << 48)
 (ELF_ET_DYN_BASE and TASK_SIZE of x86-64, and of arm64 with 48-bit addresses)."""
 
 
+_HALVES = range(1 << 31, 1 << 32)
+"""What a negative ``int`` leaves in a register, but a large unsigned one as well."""
+
+
 def _word(type_: model.Word) -> Decoder:
     integer = _integer(type_)
     if type_.signed:
-        return lambda raw: Address(raw) if raw in _MAPPED else integer(raw)
+        return lambda raw: Address(raw) if raw in _MAPPED or raw in _HALVES else integer(raw)
     mask = (1 << 8 * type_.size) - 1
     return lambda raw: raw & mask if raw & mask < LOWEST_ADDRESS else Address(raw & mask)
 

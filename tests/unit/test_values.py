@@ -37,6 +37,8 @@ def test_integers_are_what_c_makes_of_the_bits(raw, size, signed):
         (4, "4"),
         ((1 << 64) - 1, "-1"),
         (2880067194370816120, "2880067194370816120"),  # fib(90)
+        (0xFFFF_FFFF, "0xffffffff"),  # -1 of an int
+        (0x7FFF_FFFF, "2147483647"),
         (0x5600_1234_5678, "0x560012345678"),
         (0x7FFC_0000_1234, "0x7ffc00001234"),
         (0xFFFF_A000_0000, "0xffffa0000000"),
