@@ -143,13 +143,13 @@ def mapped_file(pid: int, name: str) -> str:
     return name
 
 
-def beside(target: Target) -> tuple[str, ...]:
-    """Paths of what runs in the processes of ``target``, traced or not, as far as that is
-    known: the program, and libraries that throw exceptions for others."""
+def beside(target: Target) -> tuple[str, ...] | None:
+    """Paths of what runs in the processes of ``target``, traced or not: the program, and
+    libraries that throw exceptions for others. None where that may be anything."""
     if target.command:
         return target.command[:1]
     if not target.pid:
-        return ()
+        return None
     try:
         mapped = [path for path in _mapped(target.pid) if THROWERS.match(os.path.basename(path))]
         return (executable(target.pid), *(_as_seen_here(target.pid, path) for path in mapped))

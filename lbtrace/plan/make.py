@@ -28,7 +28,7 @@ from lbtrace.model import (
     Site,
 )
 from lbtrace.model import Symbols as Named
-from lbtrace.plan import callgraph, patterns, switching
+from lbtrace.plan import callgraph, hazards, patterns, switching
 from lbtrace.plan.callgraph import Node, Part
 from lbtrace.plan.joining import joined
 from lbtrace.plan.returns import Chooser, ExitPlaces, Returns, Way
@@ -54,7 +54,8 @@ class Selection(Struct, frozen=True):
     is the number of arguments shown; None means those of the prototype, or
     one without debug information. ``returns`` says how returns are seen
     (`lbtrace.returns`), ``hazard`` why no uretprobe may be used in the
-    target, if so; ``beside`` are paths of what runs there and is not traced.
+    target, if so; ``beside`` are paths of what runs there and is not traced,
+    None where any program may.
     ``force`` allows more than `LIMIT` functions. ``detail`` and ``request`` are
     those of `lbtrace.showing.Showing`.
     """
@@ -64,7 +65,7 @@ class Selection(Struct, frozen=True):
     returns: Returns = "auto"
     force: bool = False
     hazard: str = ""
-    beside: tuple[str, ...] = ()
+    beside: tuple[str, ...] | None = ()
     detail: Detail = SHALLOW
     request: Request | None = None
 
@@ -93,17 +94,17 @@ def make_plan(binaries: str | Image | Sequence[str | Image], selection: Selectio
         raise UsageError(f"--args {selection.args}: is negative", "give 0 for no arguments")
     parts = [Part(i, plt.stubs(i), found) for i, found in zip(images, chosen, strict=True)]
     tables = [binary.symbols for binary in searched]
-    hazards = _hazards(parts, tables, selection)
+    forbidding = _hazards(parts, tables, selection)
     recursive: dict[Node, str] = {}
     if selection.returns == "auto":
         recursive = callgraph.recursive(
             [
                 part._replace(functions=()) if hazard else part
-                for part, hazard in zip(parts, hazards, strict=True)
+                for part, hazard in zip(parts, forbidding, strict=True)
             ]
         )
     plans: list[Plan] = []
-    for number, (part, table, hazard) in enumerate(zip(parts, tables, hazards, strict=True)):
+    for number, (part, table, hazard) in enumerate(zip(parts, tables, forbidding, strict=True)):
         circles = {address: how for (n, address), how in recursive.items() if n == number}
         chooser = Chooser(part.image, table, selection.returns, hazard, circles)
         plans.append(_part_plan(part, table, chooser, selection))
@@ -114,7 +115,7 @@ def make_plan(binaries: str | Image | Sequence[str | Image], selection: Selectio
             f"{paths}: the kernel refuses probes on {_some(refused)}",
             "choose functions that begin with other instructions (lbtrace list --sites)",
         )
-    return replace(plan, notes=(*plan.notes, *_warning(hazards, selection)))
+    return replace(plan, notes=(*plan.notes, *_warning(forbidding, selection)))
 
 
 def _images(binaries: Sequence[str | Image]) -> list[Image]:
@@ -128,42 +129,10 @@ def _images(binaries: Sequence[str | Image]) -> list[Image]:
 
 
 def _hazards(parts: Sequence[Part], tables: Sequence[Symbols], selection: Selection) -> list[str]:
-    """Why return addresses must stay as they are in the processes that run each part,
-    which may be those that run others as well."""
+    """What is against uretprobes in each part, where that matters."""
     if selection.hazard or selection.returns not in ("auto", "uretprobe"):
         return [selection.hazard] * len(parts)
-    reasons = [
-        switching.reason(part.image, table, part.stubs)
-        for part, table in zip(parts, tables, strict=True)
-    ]
-    found = [(part.image, why) for part, why in zip(parts, reasons, strict=True) if why]
-    if any(not part.image.is_program for part, why in zip(parts, reasons, strict=True) if not why):
-        found += _reasons_beside(selection.beside, parts)
-    return [
-        own or _others_reason(part.image, found) for part, own in zip(parts, reasons, strict=True)
-    ]
-
-
-def _others_reason(image: Image, found: Sequence[tuple[Image, str]]) -> str:
-    """The first reason of what may be in one process with ``image``."""
-    together = (why for other, why in found if not (image.is_program and other.is_program))
-    return next(together, "")
-
-
-def _reasons_beside(paths: Sequence[str], parts: Sequence[Part]) -> Iterator[tuple[Image, str]]:
-    """What the binaries at ``paths`` that are not among ``parts`` have against
-    uretprobes; scripts have nothing."""
-    known = [part.image.path for part in parts]
-    for path in paths:
-        try:
-            image = Image.open(path)
-            if any(os.path.samefile(image.path, other) for other in known):
-                continue
-            why = switching.reason(image, symbols.read(image), plt.stubs(image))
-        except BinaryError:
-            continue
-        if why:
-            yield image, why
+    return hazards.reasons(parts, tables, selection.beside)
 
 
 def _part_plan(part: Part, table: Symbols, chooser: Chooser, selection: Selection) -> Plan:
@@ -212,9 +181,9 @@ def _part_plan(part: Part, table: Symbols, chooser: Chooser, selection: Selectio
     return Plan((binary,), tuple(functions), tuple(probes), tuple(notes))
 
 
-def _warning(hazards: Sequence[str], selection: Selection) -> list[str]:
+def _warning(forbidding: Sequence[str], selection: Selection) -> list[str]:
     """What who insists on uretprobes should know."""
-    hazard = next(filter(None, hazards), "")
+    hazard = next(filter(None, forbidding), "")
     if selection.returns != "uretprobe" or not hazard:
         return []
     return [f"uretprobes may harm the program or mislead: {hazard}"]

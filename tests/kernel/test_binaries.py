@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 from collections import defaultdict
 from collections.abc import Callable, Iterable
@@ -214,3 +215,21 @@ def test_a_program_that_throws_through_its_library(
     status, out, _ = tracer.finish()
     assert status == 0
     assert "qsort(" in out
+
+
+def test_any_program_may_throw_through_a_library(
+    lbtrace: Run, start_lbtrace: Start, programs: Path
+) -> None:
+    """Nobody knows which program comes, neither without a target nor behind a shell."""
+    options = ("--binary", "libc.so.6", "--func", "qsort")
+    tracer = start_lbtrace("attach", *options)
+    tracer.wait_for("Ctrl-C ends")
+    done = subprocess.run([programs / "thrower"], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (0, "caught 5\n")
+    tracer.process.send_signal(signal.SIGINT)
+    status, out, _ = tracer.finish()
+    assert status == 0
+    assert "qsort(" in out
+    shell = ("sh", "-c", f"{programs}/thrower; true")
+    done = lbtrace("attach", *options, "--quiet", "-o", "/dev/null", "--", *shell)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "caught 5\n", "")

@@ -71,9 +71,13 @@ def _generated(into: Path, compiler: str) -> None:
         command = [compiler, "-g", level, "-w", "-x", "c", "-", "-o"]
         made = into / f"signatures-gcc{level}"
         subprocess.run([*command, made], input=text, text=True, check=True)
-    command = [compiler.replace("gcc", "g++"), "-std=c++17", "-g", "-O0"]
-    source, made = TESTS / "programs/languages.cc", into / "languages-g++"
-    subprocess.run([*command, source, "-o", made], check=True)
+    for source, level, made in (
+        ("languages.cc", "-O0", "languages-g++"),
+        ("kinds.cc", "-O0", "kinds-g++-O0"),
+        ("kinds.cc", "-O2", "kinds-g++-O2"),
+    ):
+        command = [compiler.replace("gcc", "g++"), "-std=c++17", "-g", level, "-o", into / made]
+        subprocess.run([*command, TESTS / "programs" / source], check=True)
 
 
 def load(path: Path) -> ModuleType:
