@@ -10,6 +10,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
+from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING
 
@@ -243,6 +244,13 @@ def _cut(batch: Batch, events: int) -> Batch:
 
 
 def _raise_open_files() -> None:
-    """Plain links take two descriptors a probe."""
+    """Plain links take two descriptors a probe, on kernels without cookies more: as many as
+    this process may have (fs.nr_open as root), for itself alone."""
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+    most = int(Path("/proc/sys/fs/nr_open").read_text())
+    for limit in (max(most, hard), hard):
+        try:
+            resource.setrlimit(resource.RLIMIT_NOFILE, (limit, limit))
+            return
+        except ValueError:  # above the hard limit, without CAP_SYS_RESOURCE
+            continue

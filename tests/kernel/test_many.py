@@ -19,7 +19,9 @@ def test_ten_thousand(lbtrace: Run, many: Path, modes: list[str]) -> None:
         pytest.skip("this kernel has no multi: ten thousand plain links take a quarter of an hour")
     done = lbtrace("attach", "--func", "many_*", "--format", "jsonl", "--strict", "--", many)
     assert done.returncode == 0, done.stderr
-    calls = [record for record in map(json.loads, done.stdout.splitlines()) if record["type"] == "call"]
+    calls = [
+        record for record in map(json.loads, done.stdout.splitlines()) if record["type"] == "call"
+    ]
     assert [call["name"] for call in calls] == [f"many_{n}" for n in range(0, FUNCTIONS, 3)]
     assert [call["result"] for call in calls] == list(range(1, len(calls) + 1))
 
