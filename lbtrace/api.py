@@ -58,8 +58,8 @@ def trace(
 
     Nothing happens before the result is entered as a context manager. Raises
     `LbtraceError`: of the binary, the pattern and the expressions here, of the
-    kernel and the target on entering. Needs CAP_BPF and CAP_PERFMON, and Linux
-    5.15.
+    kernel and the target on entering. Needs Linux 5.10 and CAP_SYS_ADMIN, from
+    6.6 on just CAP_BPF and CAP_PERFMON.
     """
     if depth < 0 or strings < 1:
         raise UsageError(
