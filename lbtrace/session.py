@@ -117,7 +117,10 @@ class Session:
                 self._links.attach_tracepoint(self._object, program)
             # Where children are traced too, the probes are in every process and the
             # program looks whose hit it is.
-            pid = 0 if follow else self.target.pid
+            everywhere = bool(follow) or (
+                self.mode != "plain" and features.filters_by_thread(os.uname().release)
+            )
+            pid = 0 if everywhere else self.target.pid
             self._links.attach(self._object, self.plan, specs.cookies, self.mode, pid)
             self._resources = held.pop_all()
         return self

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 from msgspec import Struct
@@ -75,6 +76,16 @@ def _multi(attach_type: int) -> bool:
 def may_sleep() -> bool:
     """Whether the program of a probe can wait for a page of memory (6.1)."""
     return bool(lib.lbt_probe_sleepable())
+
+
+def filters_by_thread(release: str) -> bool:
+    """Whether ``multi`` with a pid may trace that thread only, not its whole process.
+
+    A fault of 6.6 to 6.9 ("bpf: Fix multi-uprobe PID filtering logic", 6.10; in stable
+    ones from 6.6.33 and 6.9.4), of which nothing but ``release`` tells.
+    """
+    numbers = re.match(r"(\d+)\.(\d+)", release)
+    return numbers is not None and (6, 6) <= (int(numbers[1]), int(numbers[2])) < (6, 10)
 
 
 def typed_task() -> bool:

@@ -10,6 +10,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pytest
+
+from lbtrace.bpf.features import filters_by_thread
+
 Run = Callable[..., subprocess.CompletedProcess[str]]
 Start = Callable[..., Any]
 
@@ -44,6 +48,30 @@ def test_without_follow_only_the_process_itself(
     status, _, error = tracer.finish()
     assert status == 0
     assert "0 calls" in error
+
+
+def test_all_threads_of_a_process(
+    start: Start, start_lbtrace: Start, programs: Path, mode: str
+) -> None:
+    """Those as well that begin when the probes stand; whatever a kernel's filter makes of a pid."""
+    crew = start(programs / "crew", stdin=-1)
+    crew.wait_for("ready", "stdout")
+    tracer = start_lbtrace("attach", "--pid", crew.pid, "--func", "work", "--mode", mode)
+    tracer.wait_for("Ctrl-C ends")
+    assert crew.process.communicate("\n")[0] == "41\n"
+    status, out, error = tracer.finish()
+    assert status == 0
+    assert out.count("work(") == 41
+    assert "41 calls in 5 threads of 1 process, nothing lost" in error
+
+
+@pytest.mark.parametrize(
+    ("release", "faulty"),
+    [("6.1.0-50-amd64", False), ("6.6.30", True), ("6.8.0-45-generic", True), ("6.10.1", False)]
+    + [("7.2.13+deb14-cloud-amd64", False), ("something", False)],
+)
+def test_kernels_that_filter_by_thread(release: str, faulty: bool) -> None:
+    assert filters_by_thread(release) is faulty
 
 
 def test_a_container_is_shown_from_outside_and_inside(lbtrace: Run, programs: Path) -> None:

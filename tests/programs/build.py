@@ -28,6 +28,7 @@ PROGRAMS = {
     "truth-O2": "truth.c -O2 -g -pthread -fcf-protection",
     "hot": "hot.c -O2 -g -fcf-protection",
     "loop": "loop.c -O2 -g",
+    "crew": "crew.c -O1 -g -pthread",
     "exact-O0": "exact.c -O0 -g -pthread",
     "exact-O1": "exact.c -O1 -g -pthread",
     "exact-O2": "exact.c -O2 -g -pthread",

@@ -29,7 +29,7 @@ SIMILAR = (
     r"test_exact\.py::test_(all_functions_of_a_program_with_coroutines|uretprobes_and)",
     r"test_exact\.py::test_ends_inside_a_call\[(?!auto-exec)",
     r"test_ends\.py::test_signals_reach_the_command\[15",
-    r"test_processes\.py::test_without_follow",
+    r"test_processes\.py::test_(without_follow|kernels_that)",
     r"test_copies\.py::test_too_many",
     r"test_(signatures|kinds)\.py::.*-O0",
     r"test_expressions\.py::test_sums\[(?!length \+|str)",
