@@ -14,11 +14,12 @@ import os
 import tempfile
 import time
 import zlib
+from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
 from struct import Struct as Layout
 from struct import error as LayoutError
-from typing import NamedTuple
+from typing import BinaryIO, NamedTuple
 
 HEADER = Layout("<8sQI")
 """Magic with the version of the format, size and checksum (CRC-32) of what follows."""
@@ -65,28 +66,52 @@ class Cache:
             return None
         return Kept(data, HEADER.size)
 
-    def store(self, what: str, content: bytes) -> None:
-        """Keeps ``content`` as ``what``, if that is possible."""
+    def store(self, what: str, pieces: Iterable[bytes]) -> Kept | None:
+        """Keeps ``pieces``, one after the other, as ``what``, and returns them as they lie
+        there; None where that is not possible, with some of them used up.
+        """
         path = self._path(what)
-        if path is None or len(content) > LIMIT // 2:
-            return
-        with suppress(OSError):
+        if path is None:
+            return None
+        try:
             path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             if path.parent.stat().st_uid != os.geteuid():
-                return  # somebody else's, as under sudo
+                return None  # somebody else's, as under sudo
             descriptor, part = tempfile.mkstemp(dir=path.parent, suffix=".part")
             try:
-                with open(descriptor, "wb") as file:
-                    file.write(HEADER.pack(MAGIC, len(content), zlib.crc32(content)))
-                    file.write(content)
+                with open(descriptor, "w+b") as file:
+                    data = _filled(file, pieces)
+                if data is None:
+                    os.unlink(part)
+                    return None
                 os.replace(part, path)
             except BaseException:
-                os.unlink(part)
+                with suppress(OSError):
+                    os.unlink(part)
                 raise
             _make_room(path.parent)
+        except OSError:
+            return None
+        return Kept(data, HEADER.size)
 
     def _path(self, what: str) -> Path | None:
         return self._directory and self._directory / f"{self._identity}{what}"
+
+
+def _filled(file: BinaryIO, pieces: Iterable[bytes]) -> mmap.mmap | None:
+    """The file with ``pieces`` behind a header; None if they are too much."""
+    file.write(bytes(HEADER.size))
+    size = checksum = 0
+    for piece in pieces:
+        size += len(piece)
+        if size > LIMIT // 2:
+            return None
+        checksum = zlib.crc32(piece, checksum)
+        file.write(piece)
+    file.seek(0)
+    file.write(HEADER.pack(MAGIC, size, checksum))
+    file.flush()
+    return mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
 
 
 def directory() -> Path | None:

@@ -20,7 +20,7 @@ def content(kept):
 @pytest.fixture
 def kept(tmp_path):
     cache = Cache(tmp_path / "lbtrace", "id")
-    cache.store(".index", b"what was found")
+    cache.store(".index", [b"what was found"])
     return cache, tmp_path / "lbtrace/id.index"
 
 
@@ -35,13 +35,13 @@ def test_another_file_of_the_same_name_is_another(tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     program = tmp_path / "program"
     program.write_bytes(b"one")
-    cache.of(str(program), "abcd").store(".index", b"of one")
+    cache.of(str(program), "abcd").store(".index", [b"of one"])
     assert content(cache.of(str(program), "abcd").load(".index")) == b"of one"
     program.write_bytes(b"another")
     assert cache.of(str(program), "abcd").load(".index") is None
     assert cache.of(str(program), "").load(".index") is None
     program.unlink()
-    cache.of(str(program), "abcd").store(".index", b"of nothing")
+    cache.of(str(program), "abcd").store(".index", [b"of nothing"])
 
 
 @pytest.mark.parametrize("at", range(0, 34, 3))
@@ -56,7 +56,7 @@ def test_a_changed_byte_is_noticed(kept, at):
 def test_a_file_that_was_cut_off_is_noticed(kept, size):
     kept[1].write_bytes(kept[1].read_bytes()[:size])
     assert kept[0].load(".index") is None
-    kept[0].store(".index", b"again")
+    kept[0].store(".index", [b"again"])
     assert content(kept[0].load(".index")) == b"again"
 
 
@@ -64,7 +64,7 @@ def test_a_directory_that_cannot_be_made_is_no_error(tmp_path, monkeypatch):
     (tmp_path / "file").write_text("")
     for directory in (tmp_path / "file/lbtrace", Path("/proc/lbtrace"), None):
         cache = Cache(directory, "id")
-        cache.store(".index", b"lost")
+        cache.store(".index", [b"lost"])
         assert cache.load(".index") is None
     monkeypatch.setenv("XDG_CACHE_HOME", "relative")
     monkeypatch.setenv("HOME", "/nowhere")
@@ -76,7 +76,7 @@ def test_a_directory_that_cannot_be_made_is_no_error(tmp_path, monkeypatch):
 def test_the_directory_of_another_user_is_left_alone(tmp_path, monkeypatch):
     (tmp_path / "lbtrace").mkdir()
     monkeypatch.setattr(os, "geteuid", lambda: os.getuid() + 1)
-    Cache(tmp_path / "lbtrace", "id").store(".index", b"planted")
+    Cache(tmp_path / "lbtrace", "id").store(".index", [b"planted"])
     assert os.listdir(tmp_path / "lbtrace") == []
 
 
@@ -84,16 +84,16 @@ def test_the_oldest_make_room(tmp_path, monkeypatch):
     monkeypatch.setattr(cache, "LIMIT", 300)
     kept = Cache(tmp_path, "id")
     for number in range(6):
-        kept.store(f".{number}", bytes(60))
+        kept.store(f".{number}", [bytes(60)])
         os.utime(tmp_path / f"id.{number}", (1000 + number, 1000 + number))
         if number == 2:
             kept.load(".0")  # used: now the youngest
             os.utime(tmp_path / "id.0", (2000, 2000))
     (tmp_path / "died.part").write_bytes(bytes(10))
     os.utime(tmp_path / "died.part", (1000, 1000))
-    kept.store(".6", bytes(60))
+    kept.store(".6", [bytes(60)])
     assert sorted(os.listdir(tmp_path)) == ["id.0", "id.5", "id.6"]
-    kept.store(".7", bytes(200))  # more than half of all
+    kept.store(".7", [bytes(200)])  # more than half of all
     assert kept.load(".7") is None
 
 
@@ -103,7 +103,7 @@ from pathlib import Path
 from lbtrace.elf.cache import Cache
 cache = Cache(Path(sys.argv[1]), "id")
 for n in range(200):
-    cache.store(".index", bytes([int(sys.argv[2])]) * 5000)
+    cache.store(".index", [bytes([int(sys.argv[2])]) * 2500] * 2)
     kept = cache.load(".index")
     held = kept.data[kept.start:]
     assert len(held) == 5000 and len(set(held)) == 1

@@ -55,7 +55,7 @@ def index(file: File) -> Index:
     if (kept := cache.load(".index")) is not None:
         return Index.unpacked(kept.data[kept.start :])
     made = _made(file)
-    cache.store(".index", made.packed())
+    cache.store(".index", [made.packed()])
     return made
 
 

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import mmap
 import zlib
+from collections.abc import Iterable, Iterator
+from itertools import chain
 from typing import NamedTuple, TypeAlias
 
 from lbtrace.elf.cache import Cache
@@ -24,6 +26,9 @@ LARGEST = 4 << 30
 
 SMALL, RATIO = 64 << 20, 50
 """… those above the first must not exceed the packed ones by this factor."""
+
+FEED, PIECE = 64 << 10, 256 << 10
+"""Bytes that are unpacked, and that come out, at a time."""
 
 WORTHWHILE = 4 << 20
 """Packed bytes that are not unpacked again each time: this many take 50 ms."""
@@ -130,16 +135,34 @@ class Sections:
         old = name not in self._headers
         if not header.compressed and not old:
             return Section(self._data, header.offset, header.size)
-        raw = self._data[header.offset : header.offset + header.size]
-        if old and raw[:4] != b"ZLIB":
-            return Section(raw)
-        if cache is None or header.size < WORTHWHILE:
-            return Section(_unpacked(raw, compressed=header.compressed))
-        if (kept := cache.load(name)) is not None:
+        if old and self._data[header.offset : header.offset + 4] != b"ZLIB":
+            return Section(self._data, header.offset, header.size)
+        kept = None
+        if cache is not None and header.size >= WORTHWHILE:
+            kept = cache.load(name) or cache.store(name, self._unpacked(header))
+        if kept is not None:
             return Section(kept.data, kept.start, len(kept.data) - kept.start)
-        content = _unpacked(raw, compressed=header.compressed)
-        cache.store(name, content)
-        return Section(content)
+        return Section(b"".join(self._unpacked(header)))
+
+    def _unpacked(self, header: _Header) -> Iterator[bytes]:
+        """The content of a packed section, of the standard's kind or of the older one."""
+        start, end = header.offset, header.offset + header.size
+        if header.compressed:
+            kind = int.from_bytes(self._data[start : start + 4], "little")
+            size = int.from_bytes(self._data[start + 8 : start + 16], "little")
+            start += CHDR_SIZE
+        else:
+            kind, size = COMPRESS_ZLIB, int.from_bytes(self._data[start + 4 : start + 12], "big")
+            start += 12
+        packed = max(end - start, 0)
+        if size > min(LARGEST, max(SMALL, RATIO * packed)):
+            raise DwarfError(f"{packed:,} bytes claim to hold {size:,}")
+        if kind == COMPRESS_ZLIB:
+            feeds = (self._data[at : min(at + FEED, end)] for at in range(start, end, FEED))
+            return _inflated(feeds, size)
+        if kind == COMPRESS_ZSTD:
+            return iter([_unpacked_zstd(self._data[start:end], size)])
+        raise DwarfError(f"packed in a way that is not known ({kind})")
 
     def _found(self, name: str) -> list[_Header]:
         return self._headers.get(name) or self._headers.get(_packed_name(name)) or []
@@ -173,27 +196,25 @@ def _headers(data: Buffer) -> dict[str, list[_Header]]:
     return found
 
 
-def _unpacked(raw: bytes, *, compressed: bool) -> bytes:
-    """The content of a section of the standard's kind, or of the older one."""
-    if compressed:
-        kind, size = int.from_bytes(raw[:4], "little"), int.from_bytes(raw[8:16], "little")
-        raw = raw[CHDR_SIZE:]
-    else:
-        kind, size = COMPRESS_ZLIB, int.from_bytes(raw[4:12], "big")
-        raw = raw[12:]
-    if size > min(LARGEST, max(SMALL, RATIO * len(raw))):
-        raise DwarfError(f"{len(raw):,} bytes claim to hold {size:,}")
-    if kind == COMPRESS_ZSTD:
-        return _unpacked_zstd(raw, size)
-    if kind != COMPRESS_ZLIB:
-        raise DwarfError(f"packed in a way that is not known ({kind})")
+def _inflated(feeds: Iterable[bytes], size: int) -> Iterator[bytes]:
+    """``size`` bytes of content, piece by piece: so no memory is taken for all of it."""
+    engine = zlib.decompressobj()
+    left = size
     try:
-        content = zlib.decompressobj().decompress(raw, size)
+        # The last, empty feed brings out what the engine holds back.
+        for feed in chain(feeds, [b""]):
+            rest = feed
+            while left:
+                piece = engine.decompress(rest, min(left, PIECE))
+                left -= len(piece)
+                yield piece
+                rest = engine.unconsumed_tail
+                if not rest and len(piece) < PIECE:
+                    break
     except zlib.error as error:
         raise DwarfError(str(error)) from None
-    if len(content) != size:
+    if left:
         raise DwarfError("a packed section ends too soon")
-    return content
 
 
 def _unpacked_zstd(raw: bytes, size: int) -> bytes:
