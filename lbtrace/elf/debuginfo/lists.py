@@ -153,11 +153,27 @@ LOCATED = (*range(BASE), DEFAULT, BASE, START_END, START_LENGTH, VIEWS)
 """What DW_LLE_* mean; the last is GNU's DW_LLE_view_pair."""
 
 
+RANGED = tuple(range(START_LENGTH + 1))
+"""What DW_RLE_* mean."""
+
+
 def _ranges(unit: Unit, section: Section, at: int) -> Iterator[tuple[int, int]]:
     """A list of ranges of DWARF 5."""
-    reader, base = _Reader(unit, section, at), _start(unit)
+    return _parts(_Reader(unit, section, at), _start(unit), RANGED)
+
+
+def _locations(unit: Unit, section: Section, at: int) -> Iterator[Located]:
+    """A list of locations of DWARF 5."""
+    reader = _Reader(unit, section, at)
+    for low, high in _parts(reader, _start(unit), LOCATED):
+        yield Located(low, high, reader.block(reader.uleb()))
+
+
+def _parts(reader: _Reader, base: int, meanings: tuple[int, ...]) -> Iterator[tuple[int, int]]:
+    """The bounds of a list's parts. What a part holds behind them is read before the next."""
     while True:
-        kind = reader.kind()
+        told = reader.kind()
+        kind = meanings[told] if told < len(meanings) else told
         if kind == OFFSETS:  # nearly all are of this kind
             yield base + reader.uleb(), base + reader.uleb()
         elif kind == END:
@@ -166,33 +182,14 @@ def _ranges(unit: Unit, section: Section, at: int) -> Iterator[tuple[int, int]]:
             base = reader.address()
         elif kind == BASEX:
             base = reader.indexed()
-        else:
-            yield _bounds(reader, kind, base)
-
-
-def _locations(unit: Unit, section: Section, at: int) -> Iterator[Located]:
-    """A list of locations of DWARF 5."""
-    reader, base = _Reader(unit, section, at), _start(unit)
-    while True:
-        told = reader.kind()
-        kind = LOCATED[told] if told < len(LOCATED) else told
-        if kind == END:
-            return
-        if kind == BASE:
-            base = reader.address()
-        elif kind == BASEX:
-            base = reader.indexed()
         elif kind == VIEWS:
             reader.uleb()
             reader.uleb()
         else:
-            low, high = _bounds(reader, kind, base)
-            yield Located(low, high, reader.block(reader.uleb()))
+            yield _bounds(reader, kind)
 
 
-def _bounds(reader: _Reader, kind: int, base: int) -> tuple[int, int]:
-    if kind == OFFSETS:
-        return base + reader.uleb(), base + reader.uleb()
+def _bounds(reader: _Reader, kind: int) -> tuple[int, int]:
     if kind == DEFAULT:
         return 0, 1 << 64
     if kind == STARTX_ENDX:
