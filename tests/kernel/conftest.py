@@ -42,6 +42,33 @@ def programs() -> Path:
     return into
 
 
+def tool(name: str) -> str:
+    """The path of a program that tests want; without it they skip, or fail where nothing may."""
+    path = shutil.which(name)
+    if path is None:
+        strict = "kernel" in os.environ.get("LBTRACE_REQUIRE", "").split(",")
+        (pytest.fail if strict else pytest.skip)(f"no {name} is installed")
+    return path
+
+
+@pytest.fixture(name="tool")
+def _tool() -> Callable[[str], str]:
+    return tool
+
+
+@pytest.fixture
+def rust(tmp_path: Path) -> Callable[[str, str], Path]:
+    """Compiles a source of tests/programs at a level of optimisation."""
+
+    def compile(source: str, level: str) -> Path:
+        made = tmp_path / Path(source).stem
+        options = ["-g", "-C", f"opt-level={level}", ROOT / "tests/programs" / source, "-o", made]
+        subprocess.run([tool("rustc"), *options], check=True, capture_output=True)
+        return made
+
+    return compile
+
+
 @pytest.fixture
 def compiled(tmp_path: Path) -> Callable[[str, list[str], str], Path]:
     """Compiles a text with a command; LBTRACE_PROGRAMS brings the result by its name."""
@@ -49,8 +76,7 @@ def compiled(tmp_path: Path) -> Callable[[str, list[str], str], Path]:
     def compile(name: str, command: list[str], text: str) -> Path:
         if given := os.environ.get("LBTRACE_PROGRAMS"):
             return Path(given) / name
-        if shutil.which(command[0]) is None:
-            pytest.skip(f"no {command[0]} is installed")
+        tool(command[0])
         source = tmp_path / ("source.cc" if "++" in command[0] else "source.c")
         source.write_text(text)
         subprocess.run([*command, source, "-o", tmp_path / name], check=True)

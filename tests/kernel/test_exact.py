@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
 import subprocess
 from collections import defaultdict
 from collections.abc import Callable
@@ -17,6 +16,7 @@ from lbtrace.capture import read_capture
 SOURCES = Path(__file__).resolve().parents[1] / "programs"
 
 Run = Callable[..., subprocess.CompletedProcess[str]]
+Rust = Callable[[str, str], Path]
 
 Lanes = dict[tuple[int, int], list[list[str]]]
 
@@ -188,14 +188,9 @@ def test_uretprobes_and_exceptions_are_warned_of(lbtrace: Run, programs: Path) -
 
 @pytest.mark.parametrize("level", ["0", "2"])
 @pytest.mark.parametrize("words", [("catch", 11), ("threads", 3)], ids=lambda words: words[0])
-def test_rust_panics(agrees: Run, tmp_path: Path, level: str, words: tuple[str, int]) -> None:
+def test_rust_panics(agrees: Run, rust: Rust, level: str, words: tuple[str, int]) -> None:
     """Caught behind eleven traced frames, or at the end of their threads."""
-    if shutil.which("rustc") is None:
-        pytest.skip("no rustc is installed")
-    program = tmp_path / "panics"
-    command = ["rustc", "-g", "-C", f"opt-level={level}", SOURCES / "panics.rs", "-o", program]
-    subprocess.run(command, check=True, capture_output=True)
-    agrees(program, *words)
+    agrees(rust("panics.rs", level), *words)
 
 
 def test_an_exception_nobody_catches(agrees: Run) -> None:

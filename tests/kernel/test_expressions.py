@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
 import socket
 import subprocess
 import time
@@ -118,11 +117,11 @@ def test_filters(
     assert all(record["duration"] > 0 for record in seen)
 
 
-def test_redis(start_lbtrace: Callable[..., Any], start: Callable[..., Any]) -> None:
+def test_redis(
+    start_lbtrace: Callable[..., Any], start: Callable[..., Any], tool: Callable[[str], str]
+) -> None:
     """Debian's server is stripped, and exports createStringObject."""
-    server = shutil.which("redis-server")
-    if server is None:
-        pytest.skip("no redis-server is installed")
+    server = tool("redis-server")
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = str(free.getsockname()[1])

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
@@ -13,6 +12,7 @@ from typing import Any
 import pytest
 
 Run = Callable[..., subprocess.CompletedProcess[str]]
+Rust = Callable[[str, str], Path]
 Compile = Callable[[str, list[str], str], Path]
 
 ARM64 = os.uname().machine == "aarch64"
@@ -52,12 +52,7 @@ def test_cpp(
 
 
 @pytest.mark.parametrize("level", ["0", "2"])
-def test_rust(lbtrace: Run, tmp_path: Path, level: str) -> None:
-    if shutil.which("rustc") is None:
-        pytest.skip("no rustc is installed")
-    program = tmp_path / "kinds"
-    command = ["rustc", "-g", "-C", f"opt-level={level}", PROGRAMS / "kinds.rs", "-o", program]
-    subprocess.run(command, check=True, capture_output=True)
-    for told, seen in calls(lbtrace, program, tmp_path / "out.jsonl"):
+def test_rust(lbtrace: Run, rust: Rust, tmp_path: Path, level: str) -> None:
+    for told, seen in calls(lbtrace, rust("kinds.rs", level), tmp_path / "out.jsonl"):
         values = [argument["value"] for argument in seen["args"]]
         assert [*values, seen["result"]] == [*told["args"], told["args"][0]], told["name"]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
@@ -13,6 +12,7 @@ from typing import Any
 import pytest
 
 Run = Callable[..., subprocess.CompletedProcess[str]]
+Rust = Callable[[str, str], Path]
 Compile = Callable[[str, list[str], str], Path]
 
 PROGRAMS = Path(__file__).resolve().parents[1] / "programs"
@@ -61,13 +61,8 @@ def test_cpp(lbtrace: Run, compiled: Compile, tmp_path: Path, compiler: str) -> 
 
 
 @pytest.mark.parametrize("level", ["0", "2"])
-def test_rust(lbtrace: Run, tmp_path: Path, level: str) -> None:
-    if shutil.which("rustc") is None:
-        pytest.skip("no rustc is installed")
-    text, program = PROGRAMS / "languages.rs", tmp_path / "t"
-    command = ["rustc", "-g", "-C", f"opt-level={level}", text, "-o", program]
-    subprocess.run(command, check=True, capture_output=True)
-    seen = traced(lbtrace, program, tmp_path / "out.jsonl")
+def test_rust(lbtrace: Run, rust: Rust, tmp_path: Path, level: str) -> None:
+    seen = traced(lbtrace, rust("languages.rs", level), tmp_path / "out.jsonl")
     assert [arguments(c) for c in seen["traced_str"]] == [["octi", 3], ["", -1]]
     assert arguments(seen["traced_string"][0]) == ["owned text", "é"]
     assert arguments(seen["traced_bytes"][0]) == ["by\0\udcff", "Blue", True]
