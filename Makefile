@@ -16,7 +16,7 @@ VM := $(OUT)/vm
 PROGRAMS := $(OUT)/programs-vm
 MACHINES := x86_64 aarch64
 BOX := $(VM)/lbtrace-$(VM_KERNEL).box
-VAGRANT := cd vagrant && LBTRACE_BOX=$(abspath $(BOX)) vagrant
+VAGRANT := cd vagrant && LBTRACE_BOX=$(or $(LBTRACE_BOX),$(abspath $(BOX))) vagrant
 
 .PHONY: demo test test-everyday test-slow lint wheel wheels check-wheel bench build clean
 .PHONY: vm-vagrant vm-programs vm-matrix kernels-table vm-validate vm-stage vm-up vm-test vm-destroy ci-vm
@@ -95,8 +95,9 @@ $(BOX): $(OUT)/bootstrap-vagrant vagrant/make_box.py | $(VENV)/ready
 	$(BIN)/python vagrant/make_box.py --kernel $(VM_KERNEL) $@
 	vagrant/forget $@
 
-# A Vagrant machine with the wheel installed; LBTRACE_DRIVER=qemu where KVM does not work.
-vm-up: vm-stage $(BOX)
+# A Vagrant machine with the wheel installed; LBTRACE_DRIVER=qemu where KVM does not work,
+# LBTRACE_BOX for another box than one of packages.
+vm-up: vm-stage $(if $(LBTRACE_BOX),$(OUT)/bootstrap-vagrant,$(BOX))
 	vagrant/libvirt
 	$(VAGRANT) up --provider=libvirt
 
