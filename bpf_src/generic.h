@@ -182,8 +182,11 @@ static __always_inline struct lbt_call_key key_of(const struct place *at,
 	};
 }
 
-/* Remembers a call whose return is filtered, and its values if it was not sent. */
-static __noinline void remember(const struct place *at, const struct lbt_spec *spec,
+/*
+ * Remembers a call whose return is filtered, and its values if it was not sent. False
+ * where there is no room: the call is lost.
+ */
+static __noinline bool remember(const struct place *at, const struct lbt_spec *spec,
 				     const __u64 *values, __u32 faults)
 {
 	struct lbt_call_key key = key_of(at, spec);
@@ -192,11 +195,11 @@ static __noinline void remember(const struct place *at, const struct lbt_spec *s
 	/* filled in place: the stack has no room for it */
 	if (bpf_map_update_elem(&open_calls, &key, &no_call, 0)) {
 		ring_full(at);
-		return;
+		return false;
 	}
 	call = bpf_map_lookup_elem(&open_calls, &key);
 	if (!call)
-		return;
+		return false;
 	call->time = at->time;
 	call->spec = at->spec;
 	call->probe = at->probe;
@@ -204,6 +207,7 @@ static __noinline void remember(const struct place *at, const struct lbt_spec *s
 		call->faults = faults;
 		__builtin_memcpy(call->values, values, sizeof(call->values));
 	}
+	return true;
 }
 
 /* False where the call is not wanted: its return need not be seen. */
@@ -216,10 +220,16 @@ static __always_inline bool generic(struct pt_regs *ctx, struct place *at,
 	struct lbt_open_call *call = NULL;
 	__u32 faults = spec->nothing, texts = 0;
 
-	if (config.filtered && at->kind != LBT_ENTRY && spec->filtered) {
+	if (config.filtered && spec->filtered) {
 		call = bpf_map_lookup_elem(&open_calls, &key);
-		if (!call)
-			return false;
+		if (at->kind != LBT_ENTRY) {
+			if (!call)
+				return false;
+		} else if (call) {
+			/* it was left by an exception or longjmp */
+			bpf_map_delete_elem(&open_calls, &key);
+			call = NULL;
+		}
 	}
 	for (int i = 0; i < LBT_FETCHES; i++)
 		values[i] = spec->nothing;
@@ -241,8 +251,9 @@ static __always_inline bool generic(struct pt_regs *ctx, struct place *at,
 			bpf_map_delete_elem(&open_calls, &key);
 		return false;
 	}
-	if (config.filtered && at->kind == LBT_ENTRY && spec->filtered)
-		remember(at, spec, values, faults);
+	if (config.filtered && at->kind == LBT_ENTRY && spec->filtered &&
+	    !remember(at, spec, values, faults))
+		return false;
 	if (config.deferred && at->kind == LBT_ENTRY && spec->deferred)
 		return true;
 	if (config.deferred && call) {

@@ -50,6 +50,9 @@ SLOTS = {
 
 TEXT_SUBJECTS = ("text", "comm")
 
+OF_CALLS = ("call", "entry", "return", "tail")
+"""Kinds of probe that conditions are about; the others tell of stacks."""
+
 
 class Specs:
     """The distinct specs of a plan, and the cookies of its probes.
@@ -101,6 +104,7 @@ class Specs:
         delta = probe.site.sp_delta
         deferred = bool(probe.result_conditions)
         hooked = self.filtered and probe.kind == "call"
+        filtered = self.filtered and probe.kind in OF_CALLS
         entry = self._add(
             probe.fetches,
             probe.conditions,
@@ -110,6 +114,7 @@ class Specs:
             probe.site if probe.kind in ("call", "entry") else None,
             go,
             hooked,
+            filtered,
         )
         leaving = probe.site if probe.kind in ("return", "tail") else None
         moved = leaving.sp_delta if leaving else 0
@@ -123,6 +128,7 @@ class Specs:
             site=leaving,
             go=go,
             hooked=hooked,
+            filtered=filtered,
         )
         return number | entry << 32 | after << 48
 
@@ -136,17 +142,18 @@ class Specs:
         site: Site | None = None,
         go: GoLayout | None = None,
         hooked: bool = False,
+        filtered: bool = False,
     ) -> int:
         plain = not self.filtered and fetches == tuple(map(_register, registers[: len(fetches)]))
         key = (delta, len(fetches)) if plain else (delta, fetches, conditions, deferred)
         jump = (site.unless, site.only, site.jump) if site else (0, 0, None)
-        place = (registers, jump, go and (go.g, go.goid, go.stack_high), hooked, key)
+        place = (registers, jump, go and (go.g, go.goid, go.stack_high), hooked, filtered, key)
         if place not in self._numbers:
             self._numbers[place] = len(self._specs)
             self._specs.append(self._make(fetches, conditions, delta, plain, deferred))
             if go:
                 _locate_goroutine(self._specs[-1], go)
-            self._specs[-1].hooked = hooked
+            self._specs[-1].hooked, self._specs[-1].filtered = hooked, filtered
             if site:
                 self._set_jump(self._specs[-1], site)
             if len(self._specs) > 0xFFFF:
@@ -185,7 +192,6 @@ class Specs:
         spec.sp_delta = delta
         spec.fetches = len(fetches)
         spec.more = max(0, len(fetches) - lib.LBT_VALUES)
-        spec.filtered = self.filtered
         spec.deferred = deferred
         texts = [fetch for fetch in fetches if fetch.read in ("string", "bytes")]
         if texts:

@@ -226,7 +226,7 @@ def _probes(
         if exit.kind == "return":
             fetches, conditions = passing.result_fetches, passing.result_conditions
             yield Probe(function, "return", exit.site, (), fetches, result_conditions=conditions)
-        else:
+        elif not passing.result_conditions:  # it has no result of which they could hold
             yield Probe(function, exit.kind, exit.site)
 
 

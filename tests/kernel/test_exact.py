@@ -158,6 +158,52 @@ def test_tail_calls_that_are_filtered(
     assert sorted([call["name"], str(call["args"][0]["value"])] for call in calls) == made
 
 
+@pytest.mark.parametrize(
+    ("program", "words"),
+    [("fibers", (200,)), ("exact-O2", ("contexts", 200)), ("exact-O2", ("altsignal", 1))],
+    ids=["fibers", "contexts", "altsignal"],
+)
+def test_conditions_leave_stacks_apart(agrees: Run, program: str, words: tuple[object]) -> None:
+    agrees(program, *words, options=("--where", "arg0 >= 0"))
+
+
+@pytest.mark.parametrize("where", ["arg0 >= 3", "arg0 >= 3 and retval >= 0"])
+@pytest.mark.parametrize(
+    "words",
+    [("exact-O2", "longjmp", 9), ("exact++-O2", "throw", 9), ("exact-O2", "tail", 9)],
+    ids=lambda words: words[1],
+)
+def test_what_was_left_does_not_return_later(
+    lbtrace: Run, programs: Path, tmp_path: Path, where: str, words: tuple[str, str, int]
+) -> None:
+    """Calls that conditions let pass and that never return have no result, also where
+    another call at their frame, which does not pass, returns."""
+    log = tmp_path / "log"
+    program, *rest = words
+    options = ("--func", r"/^traced_\w+$/", "--args", "1", "--returns", "sites")
+    done = lbtrace(
+        *("attach", *options, "--where", where, "--format", "jsonl", "--strict", "--"),
+        *(programs / program, log, *rest),
+    )
+    assert done.returncode == 0, done.stderr
+    wanted = sorted(
+        (name, argument, end, result)
+        for _, _, name, argument, result, end, _ in map(str.split, log.read_text().splitlines())
+        if int(argument) >= 3
+        and ("retval" not in where or (end == "returned" and int(result) >= 0))
+    )
+    calls = [r for r in map(json.loads, done.stdout.splitlines()) if r["type"] == "call"]
+    assert wanted == sorted(
+        (
+            call["name"],
+            str(call["args"][0]["value"]),
+            call["end"],
+            str(call["result"]) if call["end"] == "returned" else "-",
+        )
+        for call in calls
+    )
+
+
 @pytest.mark.parametrize("build", ["jumps", "jumps-clang"])
 @pytest.mark.parametrize("jumps", ["conditions", "computed"])
 def test_jumps_that_may_leave_the_function(agrees: Run, build: str, jumps: str) -> None:
