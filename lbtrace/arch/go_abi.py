@@ -34,6 +34,15 @@ WORD = 8
 DICTIONARY = ".dict"
 """The parameter by which a generic function is told its type arguments."""
 
+MISSING = ".missing"
+"""Stands for the parameters that debug information leaves out, before all others."""
+
+REASONS = 2
+"""Why the parts of a value cannot be read, at most: a complex number's two."""
+
+HIDDEN = frozenset({DICTIONARY, MISSING})
+"""Parameters that the source does not have."""
+
 
 class Convention(Struct, frozen=True):
     """``integers`` are the registers of integers, in order of assignment,
@@ -119,19 +128,28 @@ def assign(
     return taken, _assign(results, convention, stack)
 
 
+def stack_bytes(prototype: Prototype, convention: Convention) -> int:
+    """Bytes that the parameters and results of ``prototype`` take on the stack."""
+    stack = _Stack(convention.stack)
+    for formals in (prototype.parameters, prototype.results):
+        _assign(formals, convention, stack)
+        stack.align(WORD)
+    return stack.used
+
+
 class _Stack:
     """The next free place among stack-assigned values."""
 
     def __init__(self, base: int) -> None:
-        self._base, self._used = base, 0
+        self._base, self.used = base, 0
 
     def align(self, to: int) -> None:
-        self._used = -(-self._used // to) * to
+        self.used = -(-self.used // to) * to
 
     def take(self, size: int, alignment: int) -> int:
         self.align(alignment)
-        at = self._used
-        self._used += size
+        at = self.used
+        self.used += size
         return self._base + at
 
 
@@ -180,7 +198,7 @@ def passing(
     parameters, results = prototype.parameters, prototype.results
     given, returned = placed(prototype, convention)
     entry, leaving = Fetcher(limit, detail), Fetcher(limit, detail)
-    declared = [(f, p) for f, p in zip(parameters, given, strict=True) if f.name != DICTIONARY]
+    declared = [(f, p) for f, p in zip(parameters, given, strict=True) if f.name not in HIDDEN]
     values = tuple(_value(entry, f, p) for f, p in declared[:shown])
     outcomes = tuple(_value(leaving, f, p) for f, p in zip(results, returned, strict=True))
     result: Value | None = None
@@ -226,8 +244,8 @@ def _corrected(
 def composed(name: str, type: Type, members: Sequence[Value]) -> Value:
     """The value made of ``members``; it can be read where one of them can."""
     slot = next((m.slot for m in members if m.slot >= 0), -1)
-    reasons = {m.reason for m in members}
-    reason = reasons.pop() if slot < 0 and len(reasons) == 1 else ""
+    reasons = dict.fromkeys(m.reason for m in members)
+    reason = ", ".join(filter(None, reasons)) if slot < 0 and len(reasons) <= REASONS else ""
     return Value(name, bare(type), slot, reason, members=tuple(members) if slot >= 0 else ())
 
 

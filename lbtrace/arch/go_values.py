@@ -36,8 +36,9 @@ PIECE = 120
 TEXT = 64
 """Bytes of an error's message that are fetched."""
 
-HASH = 16
-"""Offset of the dynamic type's hash, in ``abi.Type`` and in ``abi.ITab``."""
+HASH, TYPE = 16, 8
+"""Offsets of a type's hash in ``abi.Type``, and of the dynamic type in ``abi.ITab``. (That
+has the hash, too, but not where it was made at run time: ``runtime.getitab``.)"""
 
 ANY, METHODS = "*runtime._type", "*runtime.itab"
 """What the first word of an interface points to: the type, or a method table."""
@@ -111,12 +112,14 @@ def sliced(fetcher: Fetcher, name: str, type: Type, words: tuple[Fetch, ...]) ->
 def interface(fetcher: Fetcher, name: str, type: Type, words: tuple[Fetch, ...]) -> Value:
     """An interface value: the hash of its dynamic type, and the message of an error.
 
-    ``words`` fetch what tells the type, and the value.
+    ``words`` fetch what tells the type, which is nil where the interface is, and the value.
     """
     assert isinstance(type, Record)
     tell, data = words
     static = getattr(type.members[0].type, "name", "") == ANY
-    kind = fetcher.slot(replace(moved(tell, HASH), read="integer", size=4))
+    described = tell if static else dereferenced(tell, TYPE)
+    own = fetcher.slot(tell)
+    kind = fetcher.slot(replace(moved(described, HASH), read="integer", size=4))
     if kind < 0:
         return Value(name, bare(type), -1, NO_SLOT)
     members = [Value("type", Integer("uint32", 4, False), kind)]
@@ -135,7 +138,7 @@ def interface(fetcher: Fetcher, name: str, type: Type, words: tuple[Fetch, ...])
         members.append(Value("data", Pointer("unsafe.Pointer"), value))
     if len(members) < 2:
         members.append(Value("data", Pointer("unsafe.Pointer"), -1, NO_SLOT))
-    return Value(name, Interface(type.name, static), kind, members=tuple(members))
+    return Value(name, Interface(type.name, static), own, members=tuple(members))
 
 
 def _taken(fetcher: Fetcher, member: Member, fetch: Fetch) -> Value:

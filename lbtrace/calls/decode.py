@@ -128,9 +128,11 @@ def _plain_reader(value: Value) -> Callable[[Event], Datum]:
 
 
 def _nothing(value: Value) -> Datum:
-    """The value of what nothing is fetched for: a struct may have no parts."""
+    """The value of what nothing is fetched for: structs and arrays may have no parts."""
     if isinstance(value.type, Record) and not (value.type.size or value.reason):
         return Fields(value.type.name, ())
+    if isinstance(value.type, Array) and not (value.type.count or value.reason):
+        return Elements((), 0)
     return Unreadable(value.reason)
 
 
@@ -385,14 +387,19 @@ def _interface_reader(value: Value, fetches: tuple[Fetch, ...], around: Context)
 
     The hash of the type lies behind a pointer that is nil where the interface is.
     """
-    slot, fault = value.slot, 1 << value.slot
+    own, slot = value.slot, value.members[0].slot
+    own_fault, fault = 1 << own, 1 << slot
     name_of_type = getattr(value.type, "name", "")
     rest = value.members[1:]
     readers = [(member.name, _reader(member, fetches, around)) for member in rest]
 
     def read(fetched: Fetched) -> Datum:
-        if fetched.faults & fault:
+        if fetched.faults & own_fault:
+            return FAULT
+        if not fetched.words[own]:
             return Constant("nil")
+        if fetched.faults & fault:
+            return FAULT
         number = fetched.words[slot] & 0xFFFF_FFFF
         kind = around.names.get(number, "")
         fields = [Argument("type", Constant(kind) if kind else Unreadable("an unknown type"))]

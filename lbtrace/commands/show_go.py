@@ -39,7 +39,7 @@ def _is_receiver(value: Value, method: re.Match[str]) -> bool:
 
 def _listed(values: list[Value]) -> str:
     if any(value.name for value in values):
-        return ", ".join(f"{value.name or '_'} {written(value)}" for value in values)
+        return ", ".join(_declared(value, "_") for value in values)
     return ", ".join(map(written, values))
 
 
@@ -51,13 +51,14 @@ def _results(result: Value | None) -> str:
     return f" {written(result)}"
 
 
-def _declared(value: Value) -> str:
-    return f"{value.name} {written(value)}".strip()
+def _declared(value: Value, blank: str = "") -> str:
+    return f"{value.name or blank} {written(value)}".strip() if _name(value) else written(value)
 
 
 def written(value: Value) -> str:
-    """A type as Go writes it, with the last element of its package's path."""
-    return PATH.sub("", _name(value))
+    """A type as Go writes it, with the last element of its package's path; for what debug
+    information leaves out the remark that something is missing."""
+    return PATH.sub("", _name(value)) or value.reason
 
 
 def _name(value: Value) -> str:

@@ -15,7 +15,6 @@ from lbtrace.model import (
     Float,
     Integer,
     Member,
-    Opaque,
     Pointer,
     Record,
     Scalar,
@@ -125,7 +124,7 @@ class GoTypes:
     def _array(self, die: Any, name: str, depth: int, nesting: int) -> Known:
         element = self.of(_target(die), depth, nesting - 1)
         size = _size(die)
-        count = size // element.size if element.size else 0
+        count = size // element.size if element.size else _count(die)
         scalars = () if count == 0 else element.scalars if count == 1 else None
         return Known(Array(name, size, element.type, count), size, element.alignment, scalars)
 
@@ -135,7 +134,9 @@ def _base(die: Any, name: str, kind: int) -> Known:
     if kind in (COMPLEX64, COMPLEX128):
         half = size // 2
         parts = (Scalar(0, half, "float"), Scalar(half, half, "float"))
-        return Known(Opaque(name), size, half, parts)
+        part = Float(f"float{8 * half}", half)
+        members = (Member("real", part, 0), Member("imag", part, half))
+        return Known(Record(name, size, members), size, half, parts)
     alignment = max(1, min(size, 8))
     if kind in (FLOAT32, FLOAT64):
         return Known(Float(name, size), size, alignment, (Scalar(0, size, "float"),))
@@ -176,6 +177,13 @@ def _words(count: int) -> tuple[Scalar, ...]:
 def _kind(die: Any) -> int:
     attribute = die.attributes.get(GO_KIND)
     return int(attribute.value) if attribute is not None else -1
+
+
+def _count(die: Any) -> int:
+    """The number of an array's elements, which may be of no size."""
+    ranges = [c for c in die.iter_children() if c.tag == "DW_TAG_subrange_type"]
+    attribute = ranges[0].attributes.get("DW_AT_count") if ranges else None
+    return int(attribute.value) if attribute is not None else 0
 
 
 def _size(die: Any) -> int:

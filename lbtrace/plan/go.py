@@ -117,7 +117,7 @@ class GoPlan:
                 prototype = None  # of assembly debug information has the name only
             declared = prototype is not None
             if prototype is not None:
-                prototype = self.checked(prototype, function)
+                prototype = self.checked(prototype, function, convention)
             else:
                 prototype = self.told(function, convention, wish.args)
                 if prototype is not None and wish.request is not None and not prototype.results:
@@ -143,7 +143,7 @@ class GoPlan:
         from lbtrace.expressions import binding
 
         parameters, result, place = go_abi.places(prototype, convention)
-        told = [n for n, f in enumerate(prototype.parameters) if f.name != go_abi.DICTIONARY]
+        told = [n for n, f in enumerate(prototype.parameters) if f.name not in go_abi.HIDDEN]
         return binding.bind(
             wish.request,
             Prototype(tuple(prototype.parameters[n] for n in told), result),
@@ -198,18 +198,21 @@ class GoPlan:
         told = len(arguments.parts)
         return parameters == told or (arguments.more and parameters > told)
 
-    def checked(self, prototype: Prototype, function: Function) -> Prototype:
-        """``prototype`` without the parameters whose places are in doubt: where some are
+    def checked(
+        self, prototype: Prototype, function: Function, convention: go_abi.Convention
+    ) -> Prototype:
+        """``prototype`` without the values whose places are in doubt: where parameters are
         missing, those behind them are elsewhere, unless debug information tells."""
-        if not prototype.located or self._told_arguments(function) is None:
-            return prototype
-        return replace(
-            prototype,
-            parameters=tuple(
-                formal if place is not None else replace(formal, lost=go_untold.UNPLACED)
-                for formal, place in zip(prototype.parameters, prototype.located, strict=True)
-            ),
-        )
+        if convention.integers:
+            named = sum(f.name not in go_abi.HIDDEN for f in prototype.parameters)
+            if self._told_arguments(function) is None or self.is_whole(function, named):
+                return prototype
+            return go_untold.incomplete(prototype, 0, convention)
+        size = self._table.argument_bytes(function.address)
+        missing = size - go_abi.stack_bytes(prototype, convention)
+        if size >= 0 and missing:
+            return go_untold.incomplete(prototype, missing, convention)
+        return replace(prototype, located=()) if size >= 0 else prototype
 
     def told(
         self, function: Function, convention: go_abi.Convention, wanted: int | None

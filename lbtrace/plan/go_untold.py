@@ -11,8 +11,10 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 
+from msgspec.structs import replace
+
 from lbtrace import model
-from lbtrace.arch.go_abi import Convention, Told
+from lbtrace.arch.go_abi import MISSING, Convention, Told, placed
 from lbtrace.elf.go_arguments import Group, Part, Word
 from lbtrace.model import Formal, Member, Opaque, Prototype, Record, Scalar, Type
 
@@ -77,6 +79,35 @@ def assembly(arguments: Group | None, size: int, told: Told, convention: Convent
     start = -(-end // WORD) * WORD
     sizes = [min(WORD, size - at) for at in range(start, size, WORD)]
     return prototype(arguments, {}, () if _is_cut(arguments) else sizes, convention)
+
+
+def incomplete(prototype: Prototype, missing: int, convention: Convention) -> Prototype:
+    """What remains of ``prototype`` where debug information leaves out parameters.
+
+    A parameter is where it is said to be, or unknown. ``missing`` are the bytes on the
+    stack that what is declared does not take; results follow them if that is all.
+    """
+    located = [
+        place if isinstance(place, tuple) or len(formal.scalars or ()) == 1 else None
+        for formal, place in zip(prototype.parameters, prototype.located, strict=True)
+    ]
+    parameters = [
+        formal if place is not None else replace(formal, lost=UNPLACED)
+        for formal, place in zip(prototype.parameters, located, strict=True)
+    ]
+    _, returned = placed(prototype, convention)
+    results = [
+        replace(formal, lost=UNPLACED) if not place.registers and missing <= 0 else formal
+        for formal, place in zip(prototype.results, returned, strict=True)
+    ]
+    before = Formal(MISSING, Opaque(""), max(missing, 0), None)
+    behind = Formal("", Opaque(""), 0, None, lost=MORE)
+    return replace(
+        prototype,
+        parameters=(before, *parameters, behind),
+        results=tuple(results),
+        located=(None, *located, None),
+    )
 
 
 def word(name: str, size: int = WORD) -> Formal:

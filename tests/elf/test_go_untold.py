@@ -77,12 +77,12 @@ def test_code_and_types_agree_on_places(go_program: Compile, version: str, kind:
         told = plan.told(function, convention, None)
         if function.address not in declared or told is None:
             continue
-        prototype = plan.checked(declared[function.address], function)
+        prototype = plan.checked(declared[function.address], function, convention)
         given, returned = go_abi.placed(prototype, convention)
         truth = [
             (f, place)
             for f, place in zip(prototype.parameters, given, strict=True)
-            if f.name != go_abi.DICTIONARY
+            if f.name not in go_abi.HIDDEN and f.lost != go_untold.MORE
         ]
         places, _ = go_abi.placed(told, convention)
         found = [
