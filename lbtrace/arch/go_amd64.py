@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Sequence
 
 import iced_x86
-from iced_x86 import Decoder, FlowControl, Instruction, Mnemonic
+from iced_x86 import Decoder, FlowControl, Instruction, Mnemonic, OpKind
 
 from lbtrace.arch import Code, Exit, ExitKind, Exits
 from lbtrace.arch.amd64_sites import Amd64Planner, is_emulated_branch, is_refused
@@ -76,6 +76,17 @@ class GoPlanner:
         if jump is None:
             return Told(None, reader.read_first(code, integers), results)
         return Told(reader.spilled(code, jump.near_branch_target), 0, results)
+
+    def finds_g(self, code: Code) -> bool:
+        """Whether the function loads the goroutine's register (r14) first of all, which holds
+        it already wherever arguments are in registers."""
+        first = next(iter(Decoder(64, code.code, ip=code.address)), None)
+        return (
+            first is not None
+            and first.mnemonic == Mnemonic.MOV
+            and first.op0_kind == OpKind.REGISTER
+            and first.op0_register == iced_x86.Register.R14
+        )
 
     def _check(self, code: Code) -> tuple[int, Instruction | None]:
         """The address behind the look at the stack, and the jump before it; the

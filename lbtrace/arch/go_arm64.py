@@ -39,6 +39,10 @@ class GoPlanner:
             return None
         return _site(code, at)
 
+    def finds_g(self, code: Code) -> bool:
+        """Never: here the goroutine has a register in both conventions."""
+        return False
+
     def behind_check(self, code: Code) -> int:
         """The address behind the look at the stack, or the function's own where it has none."""
         return self._check(code)[0]

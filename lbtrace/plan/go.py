@@ -27,6 +27,9 @@ GOID_BY_VERSION = {(1, 23): 160, (1, 24): 160}
 """Offset of ``runtime.g.goid`` on 64-bit machines, from the DWARF of each of the known
 versions; of others it is read there. ``g.stack.hi`` has always been the second word."""
 
+ABI0 = ".abi0"
+"""What the linker adds to the names of functions that take all from the stack."""
+
 TYPED_LIMIT = 5_000
 """Functions whose types are read: some seconds of work."""
 
@@ -183,11 +186,18 @@ class GoPlan:
 
     def convention(self, function: Function) -> go_abi.Convention:
         """How values travel to and from ``function``."""
-        written = function.address in self._table.assembly
-        # Go's table tells the arguments of assembly if they are on the stack.
-        if self._registers and not (written and self._told_arguments(function) is not None):
+        if self._registers and not self._is_abi0(function):
             return go_abi.CONVENTIONS[self._image.machine]
         return go_abi.stack_only(self._image.machine)
+
+    def _is_abi0(self, function: Function) -> bool:
+        """Whether ``function`` takes all from the stack though others have registers:
+        assembly, and what cgo writes to call C (``//go:cgo_unsafe_args``)."""
+        if function.address in self._table.assembly:
+            # Go's table tells the arguments of assembly if they are on the stack.
+            return self._told_arguments(function) is not None
+        named = f"{function.name}{ABI0}" in function.aliases
+        return named or self._planner.finds_g(self._code(function))
 
     def is_whole(self, function: Function, parameters: int) -> bool:
         """Whether ``function`` has as many parameters as debug information declares, by
@@ -223,10 +233,11 @@ class GoPlan:
         """
         arguments = self._told_arguments(function)
         told = self._planner.told(self._code(function), convention.integers)
-        if function.address in self._table.assembly:
+        on_stack = arguments is not None and not convention.integers
+        if on_stack or function.address in self._table.assembly:
             size = self._table.argument_bytes(function.address)
-            return go_untold.assembly(arguments, size, told, convention)
-        if arguments is None or not convention.integers:
+            return go_untold.abi0(arguments, size, told, convention)
+        if arguments is None:
             return None
         registers = told.registers or None  # none is saved where none is used
         words = go_untold.words(arguments)

@@ -64,8 +64,8 @@ def prototype(
     return Prototype(tuple(formals), None, outcomes, tuple(located), exact=True)
 
 
-def assembly(arguments: Group | None, size: int, told: Told, convention: Convention) -> Prototype:
-    """What is known of a function written in assembly.
+def abi0(arguments: Group | None, size: int, told: Told, convention: Convention) -> Prototype:
+    """What is known of a function written in assembly, or that calls C.
 
     Its ``arguments`` are told if it takes them from the stack, where results follow
     up to ``size`` bytes. Otherwise it is one of the few that use registers: those

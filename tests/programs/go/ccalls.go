@@ -5,7 +5,7 @@ package main
 #cgo CFLAGS: -O1 -g
 #pragma GCC optimize ("no-optimize-sibling-calls")
 __attribute__((noinline)) static int down(int n) { return n ? down(n - 1) + 1 : 0; }
-__attribute__((noinline)) int depth(int n) { return down(n) + 0 * n; }
+__attribute__((noinline)) int depth(int n, long twice) { return down(n) + 0 * twice; }
 */
 import "C"
 
@@ -15,7 +15,7 @@ import (
 )
 
 //go:noinline
-func ask(n int) int { return int(C.depth(C.int(n))) }
+func ask(n int) int { return int(C.depth(C.int(n), C.long(2*n))) }
 
 func main() {
 	var all sync.WaitGroup
