@@ -12,6 +12,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -94,25 +95,32 @@ def many(programs: Path) -> Path:
     return made
 
 
-@pytest.fixture(scope="session")
-def modes() -> list[str]:
+@cache
+def _modes() -> list[str]:
     """The ways of attaching that this kernel has."""
     from lbtrace.bpf import features
 
     found = features.probe()
     has = ["plain", *["multi"] * found.multi, *["session"] * found.session]
-    # A way that a kernel is known to have is no reason to skip its tests.
+    # A way that a kernel is known to have is no reason to leave out its tests.
     known = set(os.environ.get("LBTRACE_VM_FEATURES", "").split(",")) & {"multi", "session"}
     assert known <= set(has), f"this kernel is known to have {known}, but only {has} are found"
     return has
 
 
-@pytest.fixture(params=["plain", "multi", "session"])
-def mode(request: pytest.FixtureRequest, modes: list[str]) -> str:
-    """Each way of attaching in turn; the matrix of kernels runs every one somewhere."""
-    if request.param not in modes:
-        pytest.skip(f"this kernel has no {request.param}")
-    return str(request.param)
+@pytest.fixture(scope="session")
+def modes() -> list[str]:
+    """The ways of attaching that this kernel has."""
+    return _modes()
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """A test with a ``mode`` runs once in each way of attaching that this kernel has, or in
+    those that its marker ``modes`` names; the matrix of kernels runs every one somewhere."""
+    if "mode" in metafunc.fixturenames:
+        marker = metafunc.definition.get_closest_marker("modes")
+        wanted = marker.args if marker else ("plain", "multi", "session")
+        metafunc.parametrize("mode", [mode for mode in wanted if mode in _modes()])
 
 
 @pytest.fixture

@@ -112,12 +112,8 @@ BUILDS = [
 
 
 @pytest.mark.parametrize("words", MODES, ids=lambda words: words[0])
-@pytest.mark.parametrize("mode", ["multi", "session"])
-def test_ways_of_attaching(
-    agrees: Run, modes: list[str], mode: str, words: tuple[str, int]
-) -> None:
-    if mode not in modes:
-        pytest.skip(f"this kernel has no {mode}")
+@pytest.mark.modes("multi", "session")
+def test_ways_of_attaching(agrees: Run, mode: str, words: tuple[str, int]) -> None:
     agrees("exact-O2", *words, options=("--mode", mode))
 
 
@@ -249,17 +245,17 @@ def test_coroutines(agrees: Run, build: str, words: tuple[str, int]) -> None:
     agrees(build, *words)
 
 
-@pytest.mark.parametrize("mode", ["generate", "play", "throw"])
+@pytest.mark.parametrize("what", ["generate", "play", "throw"])
 def test_all_functions_of_a_program_with_coroutines(
-    lbtrace: Run, programs: Path, tmp_path: Path, mode: str
+    lbtrace: Run, programs: Path, tmp_path: Path, what: str
 ) -> None:
     """The program does what it does without being traced."""
     log = tmp_path / "log"
     program = programs / "exact++-O2"
-    subprocess.run([program, log, mode, "9"], check=True)
+    subprocess.run([program, log, what, "9"], check=True)
     plain = [line.split()[2:] for line in log.read_text().splitlines()]
     log.unlink()
-    done = lbtrace("attach", "--func", "*", "--strict", "--", program, log, mode, 9)
+    done = lbtrace("attach", "--func", "*", "--strict", "--", program, log, what, 9)
     assert done.returncode == 0, done.stderr
     planned = lbtrace("attach", "--func", "*", "--dry-run", "--", program)
     assert "returns by sites" in planned.stdout

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import argparse
 import os
-import re
 import shutil
 import sys
 import time
@@ -102,23 +101,13 @@ def _report(kernel: Kernel, outcome: qemu.Outcome, results: Path) -> bool:
     how = "KVM" if outcome.accelerated else "emulated"
     took = f"{outcome.seconds:.0f} s, {how}"
     if outcome.status == 0 and (results / "junit.xml").exists():
-        missed = _missed(kernel, results / "junit.xml")
+        missed = "; ".join(sorted(set(table.skipped(results / "junit.xml"))))
         _say(f"{kernel.name}: {f'FAILED, skipped: {missed}' if missed else 'passed'} ({took})")
         return not missed
     console = (results / "serial.log").read_text(errors="replace").splitlines()
     end = "no exit status" if outcome.status is None else f"exit status {outcome.status}"
     _say("\n".join([*console[-60:], f"{kernel.name}: FAILED, {end} ({took}); see {results}"]))
     return False
-
-
-def _missed(kernel: Kernel, junit: Path) -> str:
-    """Why tests were skipped, other than that the kernel has not what they test."""
-    reasons = set()
-    for reason in table.skipped(junit):
-        lacking = re.match(r"this kernel has no (\w+)", reason)
-        if lacking is None or lacking[1] in kernel.features:
-            reasons.add(reason)
-    return "; ".join(sorted(reasons))
 
 
 def _say(text: str) -> None:
