@@ -182,18 +182,26 @@ static __always_inline struct lbt_call_key key_of(const struct place *at,
 	};
 }
 
+/* Whether the return needs to know of the entry. */
+static __always_inline bool remembered(const struct lbt_spec *spec)
+{
+	return (config.filtered && spec->filtered) || (config.keeping && spec->keeps);
+}
+
 /*
- * Remembers a call whose return is filtered, and its values if it was not sent. False
- * where there is no room: the call is lost.
+ * Remembers a call, the register its return needs, and its values if it was not sent.
+ * False where there is no room and the return would be left out: the call is lost.
  */
-static __noinline bool remember(const struct place *at, const struct lbt_spec *spec,
-				     const __u64 *values, __u32 faults)
+static __noinline bool remember(struct pt_regs *ctx, const struct place *at,
+				const struct lbt_spec *spec, const __u64 *values, __u32 faults)
 {
 	struct lbt_call_key key = key_of(at, spec);
 	struct lbt_open_call *call;
 
 	/* filled in place: the stack has no room for it */
 	if (bpf_map_update_elem(&open_calls, &key, &no_call, 0)) {
+		if (!spec->filtered)
+			return true;
 		ring_full(at);
 		return false;
 	}
@@ -203,6 +211,9 @@ static __noinline bool remember(const struct place *at, const struct lbt_spec *s
 	call->time = at->time;
 	call->spec = at->spec;
 	call->probe = at->probe;
+	if (config.keeping && spec->keeps)
+		bpf_probe_read_kernel(&call->kept, sizeof(call->kept),
+				      (__u64 *)ctx + ((spec->keeps - 1) & 63));
 	if (config.deferred) {
 		call->faults = faults;
 		__builtin_memcpy(call->values, values, sizeof(call->values));
@@ -220,10 +231,10 @@ static __always_inline bool generic(struct pt_regs *ctx, struct place *at,
 	struct lbt_open_call *call = NULL;
 	__u32 faults = spec->nothing, texts = 0;
 
-	if (config.filtered && spec->filtered) {
+	if (remembered(spec)) {
 		call = bpf_map_lookup_elem(&open_calls, &key);
 		if (at->kind != LBT_ENTRY) {
-			if (!call)
+			if (!call && spec->filtered)
 				return false;
 		} else if (call) {
 			/* it was left by an exception or longjmp */
@@ -236,6 +247,9 @@ static __always_inline bool generic(struct pt_regs *ctx, struct place *at,
 	values[LBT_SLOT_PID] = at->pid;
 	values[LBT_SLOT_TID] = at->tid;
 	values[LBT_SLOT_DURATION] = call ? at->time - call->time : 0;
+	values[LBT_SLOT_KEPT] = config.keeping && call ? call->kept : 0;
+	if (config.keeping && !call)
+		faults |= 1 << LBT_SLOT_KEPT;
 	for (int i = 0; i < LBT_FETCHES && i < many; i++) {
 		const struct lbt_fetch *f = &spec->fetch[i];
 
@@ -251,8 +265,7 @@ static __always_inline bool generic(struct pt_regs *ctx, struct place *at,
 			bpf_map_delete_elem(&open_calls, &key);
 		return false;
 	}
-	if (config.filtered && at->kind == LBT_ENTRY && spec->filtered &&
-	    !remember(at, spec, values, faults))
+	if (at->kind == LBT_ENTRY && remembered(spec) && !remember(ctx, at, spec, values, faults))
 		return false;
 	if (config.deferred && at->kind == LBT_ENTRY && spec->deferred)
 		return true;

@@ -160,12 +160,13 @@ enum lbt_relation {
 	LBT_GREATER = 4,
 };
 
-/* What conditions compare beside the values of a probe, by slot. */
+/* What conditions and fetches refer to beside the values of a probe, by slot. */
 #define LBT_SLOT_PID 16
 #define LBT_SLOT_TID 17
 #define LBT_SLOT_DURATION 18 /* of a call that returns, ns */
-#define LBT_SLOTS 19
-#define LBT_SLOT_COMM 19
+#define LBT_SLOT_KEPT 19     /* what a register held when the call was entered */
+#define LBT_SLOTS 20
+#define LBT_SLOT_COMM 20
 
 /* A text counts as 0 where it is the one wanted, else as 1. Those of texts come first. */
 struct lbt_condition {
@@ -226,6 +227,8 @@ struct lbt_spec {
 	__u8 deferred;	  /* and the entry only then */
 	__u8 go;	  /* where Go keeps g: enum lbt_go; 0: calls belong to threads */
 	__u8 hooked;	  /* of a uretprobe */
+	__u8 keeps;	  /* 1 more than the register that the return needs as it was at entry, */
+			  /* on entries and exits; 0: none */
 	__u8 text_slot[LBT_CHUNKS]; /* which text is in which chunk; behind the last: 0xff */
 	__u32 unless;	  /* processor flags with any of which a hit does not count, */
 	__u32 only;	  /* and with any of which it does; 0: in any case */
@@ -252,6 +255,7 @@ struct lbt_open_call {
 	__u32 spec;	  /* of the entry */
 	__u32 probe;
 	__u64 faults;
+	__u64 kept;	  /* what the register of the spec held */
 	__u64 values[LBT_FETCHES]; /* where the entry is deferred */
 };
 
@@ -284,6 +288,7 @@ struct lbt_config {
 	__u32 related;	     /* some fetch or condition refers to another slot */
 	__u32 filtered;	     /* some spec has conditions */
 	__u32 deferred;	     /* some of them are of returns */
+	__u32 keeping;	     /* some spec keeps a register */
 	__u32 jumps;	     /* some jump is computed */
 	__u32 never;	     /* 0 */
 	__u32 may_fault;     /* programs are sleepable: reading may wait for a page (6.1) */

@@ -47,7 +47,7 @@ struct {
 	__uint(max_entries, 16384);
 } followed SEC(".maps");
 
-/* The calls whose return is filtered: entered, and not yet returned. */
+/* Entered and not yet returned: the calls whose return is filtered, or needs what was there. */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__type(key, struct lbt_call_key);

@@ -31,6 +31,16 @@ class Passing(Struct, frozen=True):
     conditions: tuple[Condition, ...] = ()
     result_conditions: tuple[Condition, ...] = ()
 
+    @property
+    def kept(self) -> str:
+        """The register of whose content at entry the result is fetched, or ``""``."""
+        return next((f.register for f in self.result_fetches if f.base == "kept"), "")
+
+    @property
+    def registers(self) -> set[str]:
+        """Those that must hold at the probe of the entry what they held at entry."""
+        return {f.register for f in self.fetches if f.base == "register"} | {self.kept} - {""}
+
 
 class Places(Struct, frozen=True):
     """Where each parameter lies at entry, and the result at return."""

@@ -70,13 +70,13 @@ def places(prototype: Prototype) -> Places:
 
 
 def _result(formal: Formal | None) -> Place:
-    """It comes back as if it were the first argument, or in memory (6.9)."""
+    """It comes back as if it were the first argument, or in memory: at the
+    address that x8 held at entry, and may not hold at return (6.9)."""
     if formal is None or isinstance(formal.type, Void):
         return Place()
     place = _Taken().take(formal)
     if formal.reference or place.memory is not None:
-        # The address was passed in x8, which the function need not keep.
-        return Place(reason="returned in memory, whose address is not kept")
+        return Place(memory=Fetch(base="kept", register="x8"))
     return place
 
 

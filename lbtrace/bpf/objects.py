@@ -69,6 +69,7 @@ class TraceObject:
             config.filtered = specs.filtered
             config.jumps = specs.jumps
             config.deferred = specs.deferred
+            config.keeping = specs.keeping
             config.compared_texts = specs.compared_texts
             config.related = specs.related
             config.root = root

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 from lbtrace.bpf._libbpf import ffi, lib
 from lbtrace.errors import UsageError
@@ -54,6 +54,14 @@ OF_CALLS = ("call", "entry", "return", "tail")
 """Kinds of probe that conditions are about; the others tell of stacks."""
 
 
+class _Pairing(NamedTuple):
+    """How a probe takes part in what its call's entry leaves for its return."""
+
+    hooked: bool
+    filtered: bool
+    keeps: str
+
+
 class Specs:
     """The distinct specs of a plan, and the cookies of its probes.
 
@@ -77,7 +85,7 @@ class Specs:
         self.filtered = any(p.conditions or p.result_conditions for p in plan.probes)
         self.deferred = any(p.result_conditions for p in plan.probes)
         self.related = any(
-            fetch.base == "slot" or fetch.plus >= 0
+            fetch.base in ("slot", "kept") or fetch.plus >= 0
             for p in plan.probes
             for fetch in (*p.fetches, *p.result_fetches)
         ) or any(c.other >= 0 for p in plan.probes for c in (*p.conditions, *p.result_conditions))
@@ -86,6 +94,7 @@ class Specs:
             for p in plan.probes
             for c in (*p.conditions, *p.result_conditions)
         )
+        self.keeping = any(p.keeps for p in plan.probes)
         layouts = [plan.goroutines(probe) for probe in plan.probes]
         self.go = any(layouts)
         self.cookies = [
@@ -103,18 +112,20 @@ class Specs:
     def _cookie(self, number: int, probe: Probe, go: GoLayout | None) -> int:
         delta = probe.site.sp_delta
         deferred = bool(probe.result_conditions)
-        hooked = self.filtered and probe.kind == "call"
-        filtered = self.filtered and probe.kind in OF_CALLS
+        pairing = _Pairing(
+            hooked=probe.kind == "call" and (self.filtered or bool(probe.keeps)),
+            filtered=self.filtered and probe.kind in OF_CALLS,
+            keeps=probe.keeps,
+        )
         entry = self._add(
             probe.fetches,
             probe.conditions,
             delta,
             ARGUMENTS[self._machine],
+            pairing,
             deferred,
             probe.site if probe.kind in ("call", "entry") else None,
             go,
-            hooked,
-            filtered,
         )
         leaving = probe.site if probe.kind in ("return", "tail") else None
         moved = leaving.sp_delta if leaving else 0
@@ -125,10 +136,9 @@ class Specs:
             conditions,
             moved,
             results,
+            pairing,
             site=leaving,
             go=go,
-            hooked=hooked,
-            filtered=filtered,
         )
         return number | entry << 32 | after << 48
 
@@ -138,22 +148,25 @@ class Specs:
         conditions: tuple[Condition, ...],
         delta: int,
         registers: tuple[str, ...],
+        pairing: _Pairing,
         deferred: bool = False,
         site: Site | None = None,
         go: GoLayout | None = None,
-        hooked: bool = False,
-        filtered: bool = False,
     ) -> int:
-        plain = not self.filtered and fetches == tuple(map(_register, registers[: len(fetches)]))
+        sent_as_is = not self.filtered and not pairing.keeps
+        plain = sent_as_is and fetches == tuple(map(_register, registers[: len(fetches)]))
         key = (delta, len(fetches)) if plain else (delta, fetches, conditions, deferred)
         jump = (site.unless, site.only, site.jump) if site else (0, 0, None)
-        place = (registers, jump, go and (go.g, go.goid, go.stack_high), hooked, filtered, key)
+        place = (registers, jump, go and (go.g, go.goid, go.stack_high), pairing, key)
         if place not in self._numbers:
             self._numbers[place] = len(self._specs)
             self._specs.append(self._make(fetches, conditions, delta, plain, deferred))
             if go:
                 _locate_goroutine(self._specs[-1], go)
-            self._specs[-1].hooked, self._specs[-1].filtered = hooked, filtered
+            self._specs[-1].hooked = pairing.hooked
+            self._specs[-1].filtered = pairing.filtered
+            if pairing.keeps:
+                self._specs[-1].keeps = REGISTERS[self._machine].index(pairing.keeps) + 1
             if site:
                 self._set_jump(self._specs[-1], site)
             if len(self._specs) > 0xFFFF:
@@ -259,6 +272,7 @@ def _fill(slot: Any, fetch: Fetch, registers: tuple[str, ...]) -> None:
         "register": lib.LBT_REGISTER,
         "stack": lib.LBT_STACK,
         "slot": lib.LBT_SLOT,
+        "kept": lib.LBT_SLOT,
         "constant": lib.LBT_CONSTANT,
     }[fetch.base]
     slot.read = {
@@ -270,6 +284,8 @@ def _fill(slot: Any, fetch: Fetch, registers: tuple[str, ...]) -> None:
     slot.reg = registers.index(fetch.register) if fetch.base == "register" else 0
     if fetch.base == "slot":
         slot.reg = fetch.earlier
+    elif fetch.base == "kept":
+        slot.reg = lib.LBT_SLOT_KEPT
     slot.plus = fetch.plus + 1
     slot.factor = fetch.factor
     slot.size = fetch.size

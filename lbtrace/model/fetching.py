@@ -15,7 +15,8 @@ class Fetch(Struct, frozen=True):
     The value starts as the content of ``register`` (``base="register"``),
     the address of a slot relative to the stack pointer at function entry
     (``base="stack"``), the value of the earlier fetch ``earlier``
-    (``base="slot"``) or zero (``base="constant"``). ``offset`` is added, and
+    (``base="slot"``), at a return what ``register`` held when the call was
+    entered (``base="kept"``), or zero (``base="constant"``). ``offset`` is added, and
     ``factor`` times the value of the earlier fetch ``plus``, if that is not -1.
     Then, for each member of ``derefs``, the eight bytes at that address are
     loaded and the member is added. Last, ``read`` says what the result is:
@@ -28,7 +29,7 @@ class Fetch(Struct, frozen=True):
     sign where ``signed``.
     """
 
-    base: Literal["register", "stack", "slot", "constant"] = "register"
+    base: Literal["register", "stack", "slot", "kept", "constant"] = "register"
     register: str = ""
     offset: int = 0
     derefs: tuple[int, ...] = ()

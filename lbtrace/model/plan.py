@@ -81,7 +81,8 @@ class Probe(Struct, frozen=True):
     send from there.
 
     Under ``result_conditions`` the entry is sent only when the call has
-    returned and they hold. A ``foreign`` probe is in code of another language in
+    returned and they hold. Entries and exits of a function that ``keeps`` a
+    register agree on what it held at entry. A ``foreign`` probe is in code of another language in
     a program of Go, whose calls belong to threads. Its position in `Plan.probes`
     is the number its events carry.
     """
@@ -95,6 +96,7 @@ class Probe(Struct, frozen=True):
     result_conditions: tuple[Condition, ...] = ()
     foreign: bool = False
     binary: int = 0
+    keeps: str = ""
 
 
 class GoLayout(Struct, frozen=True):

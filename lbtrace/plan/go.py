@@ -158,8 +158,7 @@ class GoPlan:
 
     def entry(self, function: Function, passing: Passing) -> Site | None:
         """Where the probe of ``function`` stands; None where it would not fire once a call."""
-        keep = {f.register for f in passing.fetches if f.base == "register"}
-        return self._planner.entry(self._code(function), keep)
+        return self._planner.entry(self._code(function), passing.registers)
 
     def exits(self, function: Function) -> Exits:
         """Where ``function`` is left.

@@ -212,8 +212,10 @@ def _probes(
             passing.result_fetches,
             passing.conditions,
             passing.result_conditions,
+            keeps=passing.kept,
         )
         return
+    keeps = passing.kept if exits.exits else ""
     yield Probe(
         function,
         "entry",
@@ -221,13 +223,16 @@ def _probes(
         passing.fetches,
         conditions=passing.conditions,
         result_conditions=passing.result_conditions,
+        keeps=keeps,
     )
     for exit in exits.exits:
+        probe = Probe(function, exit.kind, exit.site, keeps=keeps)
         if exit.kind == "return":
             fetches, conditions = passing.result_fetches, passing.result_conditions
-            yield Probe(function, "return", exit.site, (), fetches, result_conditions=conditions)
-        elif not passing.result_conditions:  # it has no result of which they could hold
-            yield Probe(function, exit.kind, exit.site)
+            probe = replace(probe, result_fetches=fetches, result_conditions=conditions)
+        elif passing.result_conditions:  # it has no result of which they could hold
+            continue
+        yield probe
 
 
 def go_plan(image: Image, table: Symbols) -> GoPlan | None:
@@ -322,8 +327,7 @@ class Placer:
             function.offset,
             min(limit, self._table.following(function.address)),
         )
-        keep = {f.register for f in passing.fetches if f.base == "register"}
-        return self._planner.choose(code, keep, returns=returns)
+        return self._planner.choose(code, passing.registers, returns=returns)
 
 
 def _indirect(table: Symbols, path: str, selection: Selection) -> list[str]:

@@ -16,7 +16,7 @@ Rust = Callable[[str, str], Path]
 Compile = Callable[[str, list[str], str], Path]
 
 ARM64 = os.uname().machine == "aarch64"
-"""AAPCS64 keeps no address of a result in memory, and passes wide floats in vector registers."""
+"""AAPCS64 passes long doubles in vector registers."""
 
 PROGRAMS = Path(__file__).resolve().parents[1] / "programs"
 
@@ -46,8 +46,9 @@ def test_cpp(
     for told, seen in calls(lbtrace, program, tmp_path / "out.jsonl"):
         values = [*(argument["value"] for argument in seen["args"]), seen["result"]]
         for value, truth in zip(values, [*told["args"], told["result"]], strict=True):
-            assert value == truth or (value is None and ARM64), told["name"]
-        if told["name"] == "traced_many" and not ARM64:
+            unreadable = ARM64 and isinstance(truth, float) and value is None
+            assert value == truth or unreadable, told["name"]
+        if told["name"] == "traced_many":
             assert seen["length"] == 20
 
 

@@ -10,8 +10,9 @@ import pytest
 from msgspec.structs import replace
 
 from lbtrace.bpf.features import may_sleep
-from lbtrace.model import ENTRY, Batch, Condition, Event, Fetch, Losses, Plan, Target
+from lbtrace.model import ENTRY, RETURN, Batch, Condition, Event, Fetch, Losses, Plan, Target
 from lbtrace.plan import Selection, make_plan
+from lbtrace.plan.returns import Returns
 from lbtrace.session import Options, Session
 from lbtrace.wire import decode
 
@@ -165,6 +166,54 @@ def test_unsigned_comparison(programs: Path, mode: str, registers: tuple[str, st
     made = plan(program, "take_string", Fetch(register=registers[1]), where=where)
     events, _ = run(made, program, mode)
     assert [signed(e.value0) for e, _ in events if e.kind == ENTRY] == [-5, -4, -3, -2, -1]
+
+
+@pytest.mark.parametrize("returns", ["uretprobe", "sites"])
+@pytest.mark.parametrize("least", [0, 20])
+def test_what_a_register_held_at_entry(
+    programs: Path, mode: str, registers: tuple[str, str], returns: Returns, least: int
+) -> None:
+    """The address of a result in memory, which the calls within overwrite."""
+    program, address = programs / "values", "di" if registers[0] == "di" else "x8"
+    kept = Fetch(base="kept", register=address, read="integer", size=8)
+    fetches = tuple(replace(kept, offset=offset) for offset in (8, 24))
+    where = (Condition(0, ">=", least),) if least else ()
+    made = make_plan(str(program), Selection(("make_large",), returns=returns))
+    leaving = "call" if returns == "uretprobe" else "return"
+    probes = [
+        replace(
+            probe,
+            keeps=address,
+            fetches=(),
+            result_fetches=fetches if probe.kind == leaving else (),
+            result_conditions=where,
+        )
+        for probe in made.probes
+    ]
+    events, losses = run(replace(made, probes=tuple(probes)), program, mode)
+    leaves = [event for event, _ in events if event.kind == RETURN]
+    seen = [(event.value0, event.value1, event.faults) for event in leaves]
+    all_of_them = [(10 * n, 10 * (n - 1), 0) for most in (1, 2, 3) for n in range(1, most + 1)]
+    assert seen == [values for values in all_of_them if values[0] >= least]
+    assert len(events) == 2 * len(leaves)
+    assert losses.events == 0
+
+
+def test_a_register_of_an_entry_nobody_saw(
+    programs: Path, mode: str, registers: tuple[str, str]
+) -> None:
+    """What it held is not made up."""
+    program, address = programs / "values", "di" if registers[0] == "di" else "x8"
+    kept = Fetch(base="kept", register=address, read="integer", size=8)
+    made = make_plan(str(program), Selection(("make_large",), returns="sites"))
+    probes = [
+        replace(probe, keeps=address, result_fetches=(kept, Fetch(base="constant", offset=5)))
+        for probe in made.probes
+        if probe.kind == "return"
+    ]
+    events, losses = run(replace(made, probes=tuple(probes)), program, mode)
+    assert [(event.faults, event.value1) for event, _ in events] == [(1, 5)] * 6
+    assert losses.events == 0
 
 
 def test_layout_of_events_is_that_of_the_objects() -> None:

@@ -31,6 +31,20 @@ __attribute__((noinline)) void take_cold(const char *text)
 	__asm__ volatile("" ::"r"(text) : "memory");
 }
 
+struct large {
+	long words[4];
+};
+
+/* A result in memory, whose address the calls within it do not leave in its register. */
+__attribute__((noinline, noclone)) struct large make_large(long n)
+{
+	struct large made = { { n, 10 * n, 100 * n } };
+
+	if (n > 1)
+		made.words[3] = make_large(n - 1).words[1];
+	return made;
+}
+
 int main(int argc, char *argv[])
 {
 	/* Nobody has read this page yet: the file begins with \177ELF. */
@@ -51,5 +65,7 @@ int main(int argc, char *argv[])
 	for (long i = -5; i < 5; i++)
 		take_string(TOUCHED("n"), i);
 	take_cold(cold + 1);
+	for (long i = 1; i < 4; i++)
+		make_large(i);
 	return 0;
 }

@@ -29,6 +29,7 @@ def lying(*formals: Formal) -> list[str]:
 def short(place: Place) -> str:
     def name(fetch: Fetch) -> str:
         start = fetch.register or f"sp+{fetch.offset}"
+        start += " at entry" * (fetch.base == "kept")
         return start + "".join("->" for _ in fetch.derefs)
 
     if place.memory is not None:
@@ -75,7 +76,9 @@ def test_results():
     assert of(INT) == "x0"
     assert of(PAIR) == "x0 x1"
     assert of(DOUBLE) == "float in v0"
-    assert of(BIG) == "returned in memory, whose address is not kept"
+    assert of(BIG) == "[x8 at entry]"
+    assert of(Formal("s", Opaque("string"), 32, None, reference=True)) == "[x8 at entry]"
+    assert of(FLOATS) == "float in v0 float in v2"
     assert of(Formal("", Void(), 0)) == ""
 
 
