@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import re
 from pathlib import Path
 
 from msgspec import Struct
 
 from lbtrace.bpf._libbpf import ffi, lib
-from lbtrace.bpf.gate import check
+from lbtrace.bpf.gate import check, start_log
 
 BTF = Path("/sys/kernel/btf/vmlinux")
 UPROBE_PMU = Path("/sys/bus/event_source/devices/uprobe/type")
@@ -27,12 +28,13 @@ class Features(Struct, frozen=True):
 
 class Feature(Struct, frozen=True):
     """An answer for a person: what it is, whether it works, since when kernels
-    have it, and what it is good for."""
+    have it, what it is good for, and how it is ``without``, or what to do then."""
 
     name: str
     works: bool
     since: str
     purpose: str
+    without: str
 
 
 def probe() -> Features:
@@ -50,23 +52,51 @@ def probe() -> Features:
 
 def survey() -> tuple[Feature, ...]:
     """Everything lbtrace asks of a kernel. Raises `PrivilegeError`."""
+    start_log()  # or libbpf prints what it misses
     known = probe()
     ring = lib.libbpf_probe_bpf_map_type(lib.BPF_MAP_TYPE_RINGBUF, ffi.NULL)
     return (
-        Feature("btf", has_btf(), "5.5", "the kernel's types, for objects built elsewhere"),
-        Feature("ring buffer", ring == 1, "5.8", "events in order, shared by all CPUs"),
-        Feature("uprobe", UPROBE_PMU.exists(), "4.17", "probes in user programs"),
-        Feature("cookie", known.cookie, "5.15", "lets all probes share a program"),
-        Feature("sleepable", may_sleep(), "6.1", "reads memory whose page is not there yet"),
-        Feature("multi", known.multi, "6.6", "thousands of probes attached at once"),
-        Feature("session", known.session, "6.13", "one program for entry and return"),
-        Feature("kprobe", _kprobe(), "4.17", "probes in the kernel's functions"),
-        Feature("fentry", bool(lib.lbt_probe_fentry()), "5.5", "cheaper ones, through trampolines"),
+        Feature(
+            *("btf", has_btf(), "5.5", "the kernel's types, for objects built elsewhere"),
+            "use a kernel with CONFIG_DEBUG_INFO_BTF=y; in a container, mount /sys",
+        ),
+        Feature(
+            *("ring buffer", ring == 1, "5.8", "events in order, shared by all CPUs"),
+            "use a later kernel",
+        ),
+        Feature(
+            *("uprobe", known.multi or _readable(UPROBE_PMU), "4.17", "probes in user programs"),
+            "use a kernel with CONFIG_UPROBE_EVENTS=y; in a container, mount /sys",
+        ),
+        Feature(
+            *("cookie", known.cookie, "5.15", "lets all probes share a program"),
+            "each takes its own, and 4,000 are the most",
+        ),
+        Feature(
+            *("sleepable", may_sleep(), "6.1", "reads memory whose page is not there yet"),
+            "it is shown as <fault>",
+        ),
+        Feature(
+            *("multi", known.multi, "6.6", "thousands of probes attached at once"),
+            "they are detached one by one, ten a second",
+        ),
+        Feature(
+            *("session", known.session, "6.13", "one program for entry and return"),
+            "calls that --where leaves out cost a return, too",
+        ),
+        Feature(
+            *("kprobe", _kprobe(), "4.17", "probes in the kernel's functions"),
+            "functions of programs need none",
+        ),
+        Feature(
+            *("fentry", bool(lib.lbt_probe_fentry()), "5.5", "the same by trampolines, cheaper"),
+            "functions of programs need none",
+        ),
     )
 
 
 def _kprobe() -> bool:
-    return KPROBE_PMU.exists() and bool(lib.lbt_probe_kprobe(int(KPROBE_PMU.read_text())))
+    return _readable(KPROBE_PMU) and bool(lib.lbt_probe_kprobe(int(KPROBE_PMU.read_text())))
 
 
 def _multi(attach_type: int) -> bool:
@@ -109,4 +139,8 @@ def confines_uretprobes() -> bool | None:
 
 def has_btf() -> bool:
     """Whether the kernel tells its types, which CO-RE objects need."""
-    return BTF.exists()
+    return _readable(BTF)
+
+
+def _readable(path: Path) -> bool:
+    return os.access(path, os.R_OK)

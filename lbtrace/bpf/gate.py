@@ -45,7 +45,7 @@ def failure(number: int, action: str) -> KernelError:
         if missing:
             return PrivilegeError(
                 f"cannot {action}: {' and '.join(missing)} missing",
-                "run it as root, or grant the capabilities to the interpreter with setcap",
+                privileges.advice(missing),
                 errno=number,
             )
         if privileges.perf_forbidden():
@@ -55,6 +55,7 @@ def failure(number: int, action: str) -> KernelError:
                 errno=number,
             )
     hints = {
+        EPERM: "a seccomp filter (as of a container), a security module or lockdown forbids it",
         EINVAL: "see what this kernel can do with: lbtrace doctor",
         ENOMEM: "free memory, or raise the memlock limit (ulimit -l) on kernels before 5.11",
     }

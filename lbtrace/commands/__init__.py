@@ -8,7 +8,7 @@ import sys
 from collections.abc import Sequence
 from importlib import import_module
 
-from lbtrace.errors import LbtraceError
+from lbtrace.errors import KernelError, LbtraceError
 
 COMMANDS = {
     "attach": "trace calls: the tree, live or into a file",
@@ -17,6 +17,9 @@ COMMANDS = {
     "doctor": "what this machine can do, and what is missing",
 }
 """What there is, in the order of the help. Only the module asked for is imported."""
+
+SYSTEM = ("/proc", "/sys")
+"""Where the kernel tells what lbtrace needs to know."""
 
 BROKEN_PIPE = 141
 """What a shell reports of a program that SIGPIPE ended."""
@@ -37,6 +40,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except LbtraceError as error:
         _complain(error)
         return error.status
+    except FileNotFoundError as error:
+        if not str(error.filename).startswith(SYSTEM):
+            raise
+        _complain(KernelError(f"{error.filename} is not there", f"mount {' and '.join(SYSTEM)}"))
+        return KernelError.status
     except BrokenPipeError:
         # Whoever read has seen enough. Nothing may be flushed into the pipe at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

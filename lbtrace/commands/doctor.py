@@ -11,12 +11,12 @@ import msgspec
 
 from lbtrace import seccomp
 from lbtrace.bpf import features, privileges
-from lbtrace.errors import KernelError
+from lbtrace.errors import KernelError, PrivilegeError
 
 
 class Check(msgspec.Struct, frozen=True):
-    """One line of the report. ``state`` is ``ok``, ``missing``, ``slower`` (works
-    without it) or ``warning``."""
+    """One line of the report. ``state`` is ``ok``, ``missing``, ``absent`` (lbtrace
+    works without it), ``unknown`` or ``warning``."""
 
     name: str
     state: str
@@ -24,7 +24,7 @@ class Check(msgspec.Struct, frozen=True):
 
 
 ESSENTIAL = ("btf", "ring buffer", "uprobe")
-"""Without these there is no trace at all; the others make it cheaper."""
+"""Without these there is no trace at all; the others make it cheaper, or show more."""
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -49,8 +49,9 @@ def run(args: argparse.Namespace) -> int:
 def _privileges() -> list[Check]:
     missing = privileges.missing()
     if missing:
-        text = f"{' and '.join(missing)} missing: run as root, or grant them with setcap"
-        return [Check("privileges", "missing", text)]
+        return [
+            Check("privileges", "missing", f"{' and '.join(missing)}: {privileges.advice(missing)}")
+        ]
     return [Check("privileges", "ok", ", ".join(sorted(privileges.held())))]
 
 
@@ -58,22 +59,29 @@ def _features() -> list[Check]:
     try:
         survey = features.survey()
     except KernelError as error:
-        return [Check("features", "missing", f"cannot be probed: {error.message}")]
-    return _perf_events(survey) + [
-        Check(
-            feature.name,
-            "ok" if feature.works else "missing" if feature.name in ESSENTIAL else "slower",
-            f"{feature.purpose} (since {feature.since})",
-        )
-        for feature in survey
-    ]
+        if isinstance(error, PrivilegeError):
+            return [Check("features", "unknown", "nobody may ask the kernel without privileges")]
+        return [Check("features", "missing", f"{error.message}: {error.hint}")]
+    return _perf_events(survey) + [_feature(feature) for feature in survey]
+
+
+def _feature(feature: features.Feature) -> Check:
+    purpose = f"{feature.purpose} (since {feature.since})"
+    if feature.works:
+        return Check(feature.name, "ok", purpose)
+    state = "missing" if feature.name in ESSENTIAL else "absent"
+    return Check(feature.name, state, f"{purpose}: {feature.without}")
 
 
 def _perf_events(survey: tuple[features.Feature, ...]) -> list[Check]:
     multi = any(feature.name == "multi" and feature.works for feature in survey)
     if multi or not privileges.perf_forbidden():
         return []
-    return [Check("perf events", "missing", "CAP_SYS_ADMIN, without multi: run as root")]
+    return [
+        Check(
+            "perf events", "missing", "CAP_SYS_ADMIN, which kernels before 6.6 ask for: run as root"
+        )
+    ]
 
 
 def _limits() -> list[Check]:

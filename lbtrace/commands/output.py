@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import io
 import os
 import stat
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
-from typing import IO, Any
+from typing import IO, Any, cast
 
 from msgspec.structs import replace
 
@@ -38,23 +39,40 @@ def open_output(path: str | None, *, binary: bool, force: bool) -> Iterator[IO[A
     to_stdout = path is None or path == "-"
     name = "standard output" if path is None or path == "-" else path
     descriptor = 1 if path is None or path == "-" else _create(path, force)
-    if binary:
-        stream: IO[Any] = open(  # noqa: SIM115 - closed below, with its errors kept apart
-            descriptor, "wb", buffering=0, closefd=not to_stdout
-        )
-    else:
-        stream = open(  # noqa: SIM115
-            descriptor,
-            "w",
-            buffering=1 << 17,
+    raw = _Output(descriptor, name, closefd=not to_stdout)
+    stream: IO[Any] = cast(IO[Any], raw)
+    if not binary:
+        stream = io.TextIOWrapper(
+            io.BufferedWriter(raw, 1 << 17),
             encoding="utf-8",
             errors="backslashreplace",
             newline="\n",
-            closefd=not to_stdout,
         )
     try:
         yield stream
-        stream.close()
+        with _told(name):
+            stream.close()
+    finally:
+        with suppress(OSError, OutputError):  # the first error is the one to report
+            stream.close()
+
+
+class _Output(io.FileIO):
+    """A file whose failures are told by its name."""
+
+    def __init__(self, descriptor: int, name: str, *, closefd: bool) -> None:
+        super().__init__(descriptor, "w", closefd=closefd)
+        self._called = name
+
+    def write(self, data: Any) -> int:
+        with _told(self._called):
+            return super().write(data)
+
+
+@contextmanager
+def _told(name: str) -> Iterator[None]:
+    try:
+        yield
     except BrokenPipeError:
         raise
     except OSError as error:
@@ -62,9 +80,6 @@ def open_output(path: str | None, *, binary: bool, force: bool) -> Iterator[IO[A
             f"{name} cannot be written: {error.strerror or error}",
             "make room, or choose another place with -o; what was written so far stays",
         ) from error
-    finally:
-        with suppress(OSError):  # the first error is the one to report
-            stream.close()
 
 
 def _create(path: str, force: bool) -> int:

@@ -126,6 +126,14 @@ def test_output_cannot_be_created(attach: Run, programs: Path, tmp_path: Path) -
     explains(attach(programs / "fib", "--format", "what"), 2, "no format is called")
 
 
+def test_disk_is_full(attach: Run, programs: Path, tmp_path: Path) -> None:
+    full = tmp_path / "full"
+    full.symlink_to("/dev/full")
+    for format in ("tree", "lbt", "chrome"):
+        done = attach(programs / "fib", "--format", format, "-o", full, "--", programs / "fib", 20)
+        explains(done, 1, "No space left on device", "make room")
+
+
 def test_standard_output_is_full(programs: Path) -> None:
     words = ["attach", "--func", "fib", "--quiet", "--", programs / "fib", "20"]
     with open("/dev/full", "w") as full:
@@ -140,11 +148,11 @@ def test_standard_output_is_full(programs: Path) -> None:
 
 
 def test_not_root(programs: Path) -> None:
-    """As another user, without any capability; and with one of the two."""
+    """Without any capability; and with one of the two."""
     words = [sys.executable, "-m", "lbtrace", "attach", "--func", "fib", "--", programs / "fib"]
     drop = ["setpriv", "--bounding-set=-all", "--inh-caps=-all"]
     done = subprocess.run([*drop, *words], capture_output=True, text=True, check=False)
-    explains(done, 1, "CAP_BPF and CAP_PERFMON missing", "run it as root")
+    explains(done, 1, "CAP_BPF and CAP_PERFMON missing", "--cap-add BPF --cap-add PERFMON")
     drop = ["setpriv", "--bounding-set=-all,+bpf", "--inh-caps=-all"]
     done = subprocess.run([*drop, *words], capture_output=True, text=True, check=False)
     explains(done, 1, "CAP_PERFMON missing")
