@@ -3,7 +3,8 @@
     python tests/vm/matrix.py --kernels "5.10 6.1 6.12 newest arm64-6.12" --wheel dist/….whl
 
 Results are left in build/out/vm/results, a directory a kernel: junit.xml,
-serial.log and dmesg.txt. Ends with 1 if any kernel failed.
+serial.log and dmesg.txt. Ends with 1 if any kernel failed. Interrupted, it leaves no
+machine running and nothing half made.
 """
 
 from __future__ import annotations
@@ -11,11 +12,15 @@ from __future__ import annotations
 import argparse
 import os
 import shutil
+import signal
+import subprocess
 import sys
+import tarfile
 import time
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
+from types import FrameType
 
 import initrd
 import kernel_package
@@ -28,8 +33,15 @@ from cache import OUT, REPOSITORY
 from interpreter import Interpreter
 from kernels import KERNELS, Kernel
 from packages import PackageError
+from power import Power, SwitchedOff
 
 RESULTS = OUT / "results"
+
+UNREADY = (PackageError, wheels.WheelError, OSError, subprocess.CalledProcessError)
+"""What goes wrong outside of lbtrace: the archive, the network, the disk."""
+
+INTERESTING = 60
+"""Lines of a console that are shown of a failure."""
 
 
 @dataclass(frozen=True)
@@ -46,23 +58,52 @@ class Job:
 def main() -> int:
     """The command line; returns the exit status."""
     options = _parse()
+    signal.signal(signal.SIGTERM, _interrupt)
+    power = Power()
+    try:
+        failed = _matrix(options, power)
+    except UNREADY as error:
+        _say(f"no machine can be made ready: {error}")
+        return 1
+    except KeyboardInterrupt:
+        _say("interrupted: all machines are switched off")
+        return 130
+    if failed:
+        _say(f"failed: {' '.join(failed)}")
+    return 1 if failed else 0
+
+
+def _interrupt(number: int, frame: FrameType | None) -> None:
+    raise KeyboardInterrupt
+
+
+def _matrix(options: argparse.Namespace, power: Power) -> list[str]:
+    """Run all that is asked for; the kernels that failed."""
     interpreter = Interpreter()
     runs: dict[str, Future[bool]] = {}
     failed = []
     # While one machine runs, the next is made ready.
     with ThreadPoolExecutor(options.jobs) as pool:
-        for name in options.kernels:
-            try:
-                job = _prepare(KERNELS[name], interpreter, options)
-            except (PackageError, wheels.WheelError) as error:
-                _say(f"{name}: {error}")
-                failed.append(name)
-            else:
-                runs[name] = pool.submit(_run, job, options.limit)
-    failed += [name for name, run in runs.items() if not run.result()]
-    if failed:
-        _say(f"failed: {' '.join(failed)}")
-    return 1 if failed else 0
+        try:
+            for name in options.kernels:
+                try:
+                    job = _prepare(KERNELS[name], interpreter, options)
+                except UNREADY as error:
+                    _say(f"{name}: cannot be made ready: {error}")
+                    failed.append(name)
+                else:
+                    runs[name] = pool.submit(_run, job, options.limit, power)
+            return failed + [name for name, run in runs.items() if not run.result()]
+        except BaseException:
+            power.off()
+            pool.shutdown(cancel_futures=True)
+            for name in options.kernels:
+                _payload(name).unlink(missing_ok=True)
+            raise
+
+
+def _payload(name: str) -> Path:
+    return RESULTS / name / "payload.ext4"
 
 
 def _prepare(kernel: Kernel, interpreter: Interpreter, options: argparse.Namespace) -> Job:
@@ -75,7 +116,7 @@ def _prepare(kernel: Kernel, interpreter: Interpreter, options: argparse.Namespa
         kernel,
         qemu.Machine(kernel.architecture, files.image, initrd.build(kernel, files)),
         rootfs.build(kernel.architecture, interpreter),
-        results / "payload.ext4",
+        _payload(kernel.name),
         results,
     )
     payload.build(
@@ -91,9 +132,16 @@ def _prepare(kernel: Kernel, interpreter: Interpreter, options: argparse.Namespa
     return job
 
 
-def _run(job: Job, limit: float) -> bool:
-    outcome = qemu.run(job.machine, job.root, job.payload, job.results, limit)
-    job.payload.unlink()
+def _run(job: Job, limit: float, power: Power) -> bool:
+    try:
+        outcome = qemu.run(job.machine, job.root, job.payload, job.results, limit, power)
+    except SwitchedOff:
+        return False
+    except (OSError, tarfile.TarError) as error:
+        _say(f"{job.kernel.name}: FAILED, {error}")
+        return False
+    finally:
+        job.payload.unlink(missing_ok=True)
     return _report(job.kernel, outcome, job.results)
 
 
@@ -104,10 +152,27 @@ def _report(kernel: Kernel, outcome: qemu.Outcome, results: Path) -> bool:
         missed = "; ".join(sorted(set(table.skipped(results / "junit.xml"))))
         _say(f"{kernel.name}: {f'FAILED, skipped: {missed}' if missed else 'passed'} ({took})")
         return not missed
-    console = (results / "serial.log").read_text(errors="replace").splitlines()
-    end = "no exit status" if outcome.status is None else f"exit status {outcome.status}"
-    _say("\n".join([*console[-60:], f"{kernel.name}: FAILED, {end} ({took}); see {results}"]))
+    logs = [results / name for name in ("qemu.log", "serial.log")]
+    lines = [
+        line
+        for log in logs
+        if log.exists()
+        for line in log.read_text(errors="replace").splitlines()[-INTERESTING:]
+    ]
+    end = _end(outcome, lines)
+    _say("\n".join([*lines, f"{kernel.name}: FAILED, {end} ({took}); see {results}"]))
     return False
+
+
+def _end(outcome: qemu.Outcome, lines: list[str]) -> str:
+    """How a machine ended that failed."""
+    if not outcome.ended:
+        return "switched off at its time limit (--limit)"
+    if outcome.status is not None:
+        return f"exit status {outcome.status}"
+    if any("Kernel panic" in line for line in lines):
+        return "its kernel panicked"
+    return "it ended without an exit status"
 
 
 def _say(text: str) -> None:
@@ -160,6 +225,8 @@ def _parse() -> argparse.Namespace:
     options = parser.parse_args()
     if unknown := set(options.kernels) - set(KERNELS):
         parser.error(f"no such kernel: {' '.join(sorted(unknown))} (there are {' '.join(KERNELS)})")
+    if not options.kernels:
+        parser.error(f"--kernels names none (there are {' '.join(KERNELS)})")
     for file in (*options.wheel, options.tests, options.programs):
         if file is not None and not file.exists():
             parser.error(f"{file} does not exist")

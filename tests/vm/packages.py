@@ -100,7 +100,7 @@ class Suite:
         stamp = self._directory / "updated"
         if stamp.exists() and time.time() - stamp.stat().st_mtime < LISTS_KEPT_SECONDS:
             return
-        self._apt_get("update")
+        self._apt_get("update", "-o", "APT::Update::Error-Mode=any")
         stamp.touch()
 
     def _apt_get(self, *arguments: str, cwd: Path | None = None) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 import shutil
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import wheels
 from cache import REPOSITORY
@@ -26,23 +27,22 @@ def build(
     environment: dict[str, str],
 ) -> None:
     """Write the payload's ``image``: the guest mounts it at /payload."""
-    directory = image.with_suffix(".tree")
-    shutil.rmtree(directory, ignore_errors=True)
-    directory.mkdir(parents=True)
-    shutil.copytree(
-        wheels.install(wheel, kernel.machine, interpreter), directory / "site", symlinks=True
-    )
-    source = directory / "source"
-    ignored = shutil.ignore_patterns("__pycache__")
-    shutil.copytree(tests, source / "tests", ignore=ignored, symlinks=True)
-    shutil.copytree(GUEST, source / "guest", ignore=ignored)
-    shutil.copy(REPOSITORY / "pyproject.toml", source)
-    shutil.copy(GUEST / "run", directory)
-    if programs:
-        shutil.copytree(programs, directory / "programs", symlinks=True)
-    settings = {"LBTRACE_VM_KERNEL": kernel.name, **environment}
-    (directory / "environment").write_text(
-        "".join(f"export {name}={shlex.quote(value)}\n" for name, value in settings.items())
-    )
-    make_image(directory, image, "payload")
-    shutil.rmtree(directory)
+    with TemporaryDirectory(dir=image.parent) as scratch:
+        directory = Path(scratch, "payload")  # whose mode lets everyone in
+        directory.mkdir()
+        shutil.copytree(
+            wheels.install(wheel, kernel.machine, interpreter), directory / "site", symlinks=True
+        )
+        source = directory / "source"
+        ignored = shutil.ignore_patterns("__pycache__")
+        shutil.copytree(tests, source / "tests", ignore=ignored, symlinks=True)
+        shutil.copytree(GUEST, source / "guest", ignore=ignored)
+        shutil.copy(REPOSITORY / "pyproject.toml", source)
+        shutil.copy(GUEST / "run", directory)
+        if programs:
+            shutil.copytree(programs, directory / "programs", symlinks=True)
+        settings = {"LBTRACE_VM_KERNEL": kernel.name, **environment}
+        (directory / "environment").write_text(
+            "".join(f"export {name}={shlex.quote(value)}\n" for name, value in settings.items())
+        )
+        make_image(directory, image, "payload")

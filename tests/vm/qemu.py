@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import os
 import re
-import subprocess
 import tarfile
 import time
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
+
+from power import Power
 
 RESULTS_SIZE = 64 << 20
 """Bytes of the disk on which the guest hands back an archive; a sparse file."""
@@ -48,22 +49,27 @@ class Machine:
 class Outcome:
     """How a run ended.
 
-    ``status`` is the exit status the guest said, None if it said none.
+    ``status`` is the exit status the guest said, None if it said none; ``ended`` is
+    False where its time was over.
     """
 
     status: int | None
+    ended: bool
     seconds: float
     accelerated: bool
 
 
-def run(machine: Machine, root: Path, payload: Path, results: Path, limit: float) -> Outcome:
+def run(
+    machine: Machine, root: Path, payload: Path, results: Path, limit: float, power: Power
+) -> Outcome:
     """Boot ``machine`` with its two disks and unpack what it hands back into ``results``.
 
     The console goes to ``serial.log`` there. After ``limit`` seconds the
-    machine is switched off.
+    machine is switched off. Raises `OSError` or `tarfile.TarError` where the results
+    cannot be laid down, and `power.SwitchedOff`.
     """
     serial = results / "serial.log"
-    accelerated = _kvm_works(machine)
+    accelerated = _kvm_works(machine, power)
     start = time.monotonic()
     with TemporaryDirectory(dir=results) as directory:
         disk = Path(directory) / "results.img"
@@ -71,24 +77,25 @@ def run(machine: Machine, root: Path, payload: Path, results: Path, limit: float
             file.truncate(RESULTS_SIZE)
         disks = [*_disk("root", root, True), *_disk("payload", payload, True)]
         disks += _disk("results", disk, False)
-        _boot(machine, disks, serial, limit, kvm=accelerated)
+        ended = _boot(machine, disks, serial, limit, power, kvm=accelerated)
         seconds = time.monotonic() - start
-        said = re.search(rb"^lbtrace-vm: exit status (\d+)", serial.read_bytes(), re.MULTILINE)
+        console = serial.read_bytes() if serial.exists() else b""
+        said = re.search(rb"^lbtrace-vm: exit status (\d+)", console, re.MULTILINE)
         # QEMU ends with 0 after a panic as well: only the guest's own word counts.
         if said:
             with tarfile.open(disk) as archive:
                 archive.extractall(results, filter="data")
-    return Outcome(int(said[1]) if said else None, seconds, accelerated)
+    return Outcome(int(said[1]) if said else None, ended, seconds, accelerated)
 
 
-def _kvm_works(machine: Machine) -> bool:
+def _kvm_works(machine: Machine, power: Power) -> bool:
     """Whether a trial boot under KVM ends as it should: that the device opens proves nothing."""
     native = {"x86_64": "amd64", "aarch64": "arm64"}.get(os.uname().machine)
     if machine.architecture != native or not os.access("/dev/kvm", os.R_OK | os.W_OK):
         return False
     with TemporaryDirectory() as directory:
         serial = Path(directory) / "serial.log"
-        _boot(machine, [], serial, TRIAL_SECONDS, kvm=True, parameters="lbtrace.trial")
+        _boot(machine, [], serial, TRIAL_SECONDS, power, kvm=True, parameters="lbtrace.trial")
         return serial.exists() and b"lbtrace-vm: trial boot works" in serial.read_bytes()
 
 
@@ -97,10 +104,12 @@ def _boot(
     disks: list[str],
     serial: Path,
     limit: float,
+    power: Power,
     *,
     kvm: bool,
     parameters: str = "",
-) -> None:
+) -> bool:
+    """Whether the machine ended by itself."""
     cpu = (VIRTUALISED if kvm else EMULATED)[machine.architecture]
     console = CONSOLE[machine.architecture]
     command = [
@@ -114,15 +123,7 @@ def _boot(
         *disks,
     ]
     # What QEMU itself says, for the case that it cannot start at all.
-    with serial.with_name("qemu.log").open("wb") as log:
-        process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
-        try:
-            process.wait(timeout=limit)
-        except subprocess.TimeoutExpired:
-            pass
-        finally:
-            process.kill()
-            process.wait()
+    return power.run(command, serial.with_name("qemu.log"), limit)
 
 
 def _disk(name: str, file: Path, read_only: bool) -> list[str]:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
+from threading import Timer
 
 import initrd
 import kernel_package
@@ -12,6 +14,7 @@ import rootfs
 from image import make_image
 from interpreter import Interpreter
 from kernels import KERNELS
+from power import Power, SwitchedOff
 
 
 @pytest.fixture(scope="module")
@@ -26,13 +29,20 @@ def root(qemu_installed: None) -> Path:
     return rootfs.build("amd64", Interpreter())
 
 
-def _boot(machine: qemu.Machine, root: Path, script: str, path: Path, limit: float) -> qemu.Outcome:
+def _boot(
+    machine: qemu.Machine,
+    root: Path,
+    script: str,
+    path: Path,
+    limit: float,
+    power: Power | None = None,
+) -> qemu.Outcome:
     tree, results = path / "payload", path / "results"
     tree.mkdir()
     results.mkdir()
     (tree / "run").write_text(script)
     make_image(tree, path / "payload.ext4", "payload")
-    return qemu.run(machine, root, path / "payload.ext4", results, limit)
+    return qemu.run(machine, root, path / "payload.ext4", results, limit, power or Power())
 
 
 def test_status_and_files_come_back(machine: qemu.Machine, root: Path, tmp_path: Path) -> None:
@@ -51,10 +61,27 @@ def test_status_and_files_come_back(machine: qemu.Machine, root: Path, tmp_path:
 def test_panic_is_no_success(machine: qemu.Machine, root: Path, tmp_path: Path) -> None:
     outcome = _boot(machine, root, "echo c >/proc/sysrq-trigger", tmp_path, 120)
     assert outcome.status is None
+    assert outcome.ended
     assert "panic" in (tmp_path / "results/serial.log").read_text(errors="replace")
 
 
 def test_hanging_guest_is_switched_off(machine: qemu.Machine, root: Path, tmp_path: Path) -> None:
     outcome = _boot(machine, root, "echo waiting; sleep 1000", tmp_path, 25)
     assert outcome.status is None
+    assert not outcome.ended
     assert "waiting" in (tmp_path / "results/serial.log").read_text(errors="replace")
+
+
+def test_interrupted_run_leaves_nothing(machine: qemu.Machine, root: Path, tmp_path: Path) -> None:
+    power = Power()
+    Timer(5, power.off).start()
+    with pytest.raises(SwitchedOff):
+        _boot(machine, root, "sleep 1000", tmp_path, 120, power)
+    left = {path.name for path in (tmp_path / "results").iterdir()}
+    assert left <= {"qemu.log", "serial.log"}
+
+
+def test_machine_that_cannot_start(machine: qemu.Machine, root: Path, tmp_path: Path) -> None:
+    outcome = _boot(replace(machine, kernel=tmp_path / "none"), root, "", tmp_path, 120)
+    assert (outcome.status, outcome.ended) == (None, True)
+    assert "none" in (tmp_path / "results/qemu.log").read_text()

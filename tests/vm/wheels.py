@@ -16,7 +16,7 @@ from pathlib import Path
 from cache import OUT, digest, made, recipe
 from interpreter import Interpreter
 from packaging.requirements import Requirement
-from packaging.utils import parse_wheel_filename
+from packaging.utils import InvalidWheelFilename, parse_wheel_filename
 
 
 class WheelError(Exception):
@@ -26,7 +26,10 @@ class WheelError(Exception):
 def choose(wheels: Iterable[Path], machine: str) -> Path:
     """The one of ``wheels`` whose platform is ``machine`` (or any)."""
     for wheel in wheels:
-        platforms = {tag.platform for tag in parse_wheel_filename(wheel.name)[3]}
+        try:
+            platforms = {tag.platform for tag in parse_wheel_filename(wheel.name)[3]}
+        except InvalidWheelFilename as error:
+            raise WheelError(str(error)) from None
         if any(platform == "any" or platform.endswith(machine) for platform in platforms):
             return wheel
     raise WheelError(f"none of the wheels given is for {machine}: give one with --wheel")
@@ -62,9 +65,12 @@ def install(wheel: Path, machine: str, interpreter: Interpreter) -> Path:
 
 def _requirements(wheel: Path, machine: str) -> list[str]:
     """What ``wheel`` requires on ``machine``; pip alone would answer for the host."""
-    with zipfile.ZipFile(wheel) as archive:
-        (name,) = (n for n in archive.namelist() if n.endswith(".dist-info/METADATA"))
-        metadata = Parser().parsestr(archive.read(name).decode())
+    try:
+        with zipfile.ZipFile(wheel) as archive:
+            (name,) = (n for n in archive.namelist() if n.endswith(".dist-info/METADATA"))
+            metadata = Parser().parsestr(archive.read(name).decode())
+    except (zipfile.BadZipFile, ValueError):
+        raise WheelError(f"{wheel} is no wheel: build it anew (make wheels)") from None
     guest = {"platform_machine": machine, "extra": ""}
     requirements = [Requirement(text) for text in metadata.get_all("Requires-Dist", [])]
     return [
