@@ -10,6 +10,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
+from itertools import count
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING
@@ -54,8 +55,11 @@ class Session:
     Entering starts the target's command (held), loads the programs and
     attaches the probes. `batches` lets the command run and yields what
     arrives. Leaving detaches; a command that still runs then goes on. Raises
-    `LbtraceError`; nothing stays attached, whatever happens. ``on_detaching``
-    is called with how many links of how many are detached, as that goes on.
+    `LbtraceError`; nothing stays attached, whatever happens, but after an error
+    the kernel may still be detaching. ``on_attaching`` is called with how many
+    steps of how many are done, first with 0, ``on_detaching`` with how many links
+    of how many are detached. ``detach_seconds``, known when attaching begins, is
+    about how long detaching may take, 0 where that is a moment.
     """
 
     def __init__(self, plan: Plan, target: Target, options: Options | None = None) -> None:
@@ -64,7 +68,9 @@ class Session:
         self.options = options or Options()
         self.child: Child | None = None
         self.mode: Mode | None = None
+        self.on_attaching: Callable[[int, int], None] = lambda done, total: None
         self.on_detaching: Callable[[int, int], None] = lambda done, total: None
+        self.detach_seconds = 0.0
         self._stopping = False
         self._detaching = False
         self._pidfd = -1
@@ -92,15 +98,23 @@ class Session:
                 self._watch_end(root, held)
             kernel = features.probe()
             self.mode = self.options.mode or links.best_mode(kernel, self.plan)
+            specs = Specs(self.plan)
+            copies = None if kernel.cookie else links.copies(self.plan, specs.cookies)
+            steps = len(copies or ())
             if self.mode == "plain":
                 _raise_open_files()
-            specs = Specs(self.plan)
+                wanted = links.plain_links(self.plan)
+                self.detach_seconds = wanted * links.GRACE
+                steps += wanted
+            done = count(1)
+            self.on_attaching(0, steps)
             follow = ("forked", "exited") if self.child or self.target.follow else ()
             shared = links.programs(self.mode, self.plan.probes) if kernel.cookie else {}
             self._object = TraceObject(
                 specs,
                 shared | dict.fromkeys(follow),
-                copies=None if kernel.cookie else links.copies(self.plan, specs.cookies),
+                copies=copies,
+                tick=lambda: self.on_attaching(next(done), steps),
                 ring_size=self.options.ring_size,
                 root=root,
                 follow=bool(follow),
@@ -112,7 +126,7 @@ class Session:
             # Edge-triggered: data in the ring does not wake, only the program does.
             self._waiter.register(self._ring, select.EPOLLIN | select.EPOLLET)
             self._links = links.Links()
-            held.callback(self._links.close)
+            held.push(self._leave)
             for program in follow:
                 self._links.attach_tracepoint(self._object, program)
             # Where children are traced too, the probes are in every process and the
@@ -121,7 +135,10 @@ class Session:
                 self.mode != "plain" and features.filters_by_thread(os.uname().release)
             )
             pid = 0 if everywhere else self.target.pid
-            self._links.attach(self._object, self.plan, specs.cookies, self.mode, pid)
+            self._links.attach(
+                *(self._object, self.plan, specs.cookies, self.mode, pid),
+                tick=lambda: self.on_attaching(next(done), steps),
+            )
             self._resources = held.pop_all()
         return self
 
@@ -131,14 +148,13 @@ class Session:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        self._resources.close()
+        self._resources.__exit__(kind, error, trace)
 
-    @property
-    def detach_seconds(self) -> float:
-        """About how long detaching takes; 0 where that is a moment."""
-        from lbtrace.bpf import links
-
-        return len(self._links) * links.GRACE if self.mode == "plain" else 0.0
+    def _leave(self, kind: type[BaseException] | None, *_: object) -> None:
+        """Detach; whom an error ends shall not wait for it."""
+        if kind is not None and self.detach_seconds:
+            self._links.abandon()
+        self._links.close()
 
     def abandon(self) -> bool:
         """Leave to the kernel what is not detached yet. Safe in a signal handler.

@@ -81,6 +81,11 @@ def copies(plan: Plan, cookies: Sequence[int]) -> dict[int, Programs]:
     }
 
 
+def plain_links(plan: Plan) -> int:
+    """How many links the probes of a plan take in mode ``plain``."""
+    return sum(2 if probe.kind == "call" else 1 for probe in plan.probes)
+
+
 class Links:
     """What is attached; `close` detaches it."""
 
@@ -143,11 +148,18 @@ class Links:
         os.close(its)
 
     def attach(
-        self, loaded: TraceObject, plan: Plan, cookies: list[int], mode: Mode, pid: int
+        self,
+        loaded: TraceObject,
+        plan: Plan,
+        cookies: list[int],
+        mode: Mode,
+        pid: int,
+        tick: Callable[[], None] = lambda: None,
     ) -> None:
         """Attach all probes of a plan; ``pid`` 0 is every process.
 
-        Raises `KernelError`; what was attached until then stays for `close`.
+        ``tick`` is called for each plain link. Raises `KernelError`; what was attached
+        until then stays for `close`.
         """
         for program, kinds, returns in (
             ("session", ("call",) if mode == "session" else (), False),
@@ -167,6 +179,7 @@ class Links:
                         own = loaded.program(program, cookie)
                         told = 0 if cookie in loaded.copies else cookie
                         self._plain(own, path, offset, told, returns, pid)
+                        tick()
                 else:
                     handle = loaded.program(program)
                     self._multi(handle, path, places, returns, program == "session", pid)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import platform
+from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -33,8 +34,8 @@ class TraceObject:
 
     ``programs`` are those to load; the others cost nothing. ``copies`` are
     further ones, by the cookie of the one probe each set of them serves: for
-    kernels whose programs cannot ask for the cookie. ``root`` narrows tracing
-    to a process, ``follow`` adds those it forks. Raises `KernelError`.
+    kernels whose programs cannot ask for the cookie; ``tick`` is called for each.
+    ``root`` narrows tracing to a process, ``follow`` adds those it forks. Raises `KernelError`.
     """
 
     def __init__(
@@ -46,6 +47,7 @@ class TraceObject:
         copies: dict[int, Programs] | None = None,
         root: int = 0,
         follow: bool = False,
+        tick: Callable[[], None] = lambda: None,
     ) -> None:
         start_log()
         if not has_btf():
@@ -92,6 +94,7 @@ class TraceObject:
                 _share_maps(self._object, copy)
                 self._load(copy, own)
                 self.copies[cookie] = copy
+                tick()
             self._resources = held.pop_all()
 
     def close(self) -> None:

@@ -15,7 +15,7 @@ from lbtrace.calls.lives import Lives
 from lbtrace.commands.control import signals
 from lbtrace.commands.options import count, natural, seconds, size, whole
 from lbtrace.commands.output import describe, open_output, render
-from lbtrace.commands.progress import Detaching, Progress
+from lbtrace.commands.progress import Progress, Steps
 from lbtrace.errors import UsageError
 from lbtrace.model import Batch, Plan, Summary, Target
 from lbtrace.plan import Selection, make_plan
@@ -157,13 +157,21 @@ def run(args: argparse.Namespace) -> int:
         stream = stack.enter_context(open_output(args.output, binary=binary, force=args.force))
         if chosen.is_capture and stream.isatty():
             raise UsageError("a capture is not for a terminal", "name a file with -o, or redirect")
-        session = stack.enter_context(Session(plan, target, options))
+        session = Session(plan, target, options)
+        attaching = Steps("attaching: {} of {} steps; Ctrl-C gives up")
+
+        def show(done: int, total: int) -> None:
+            if done == 0 and session.detach_seconds > LONG and not args.quiet:
+                _say([_slow(session.detach_seconds)])
+            attaching.show(done, total)
+
+        session.on_attaching = show
+        stack.enter_context(session)
+        attaching.end()
         stack.enter_context(signals(session))
         if session.child is None and not args.quiet:
             _say([_waiting(plan, target)])
-        if session.detach_seconds > LONG and not args.quiet:
-            _say([_slow(session.detach_seconds)])
-        detaching = Detaching()
+        detaching = Steps("detached {} of {} probes; Ctrl-C leaves the rest to the kernel")
         session.on_detaching = detaching.show
         stack.callback(detaching.end)
         trace = _capture if chosen.is_capture else _trace
@@ -240,7 +248,7 @@ def _capture(session: Session, stream: IO[Any], _: Format, args: argparse.Namesp
 
 def _slow(seconds: float) -> str:
     return (
-        f"detaching will take about {seconds:.0f} s: the kernel detaches plain probes one"
+        f"detaching may take about {seconds:.0f} s: the kernel detaches plain probes one"
         " by one (from 6.6 on it has better ones)"
     )
 

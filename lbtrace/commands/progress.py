@@ -10,13 +10,13 @@ INTERVAL = 0.2
 """Seconds between two showings."""
 
 PATIENCE = 1.0
-"""Seconds that detaching may take without a word."""
+"""Seconds that something may take without a word."""
 
 SELDOM = 20.0
 """Seconds between two lines in a log."""
 
 FEW = 16
-"""Links that are detached soon enough, also on a busy machine."""
+"""Steps that are done soon enough, also on a busy machine."""
 
 
 class Progress:
@@ -55,23 +55,26 @@ class Progress:
         print(f"\r\x1b[K{line}", end="", file=sys.stderr, flush=True)
 
 
-class Detaching:
-    """Tells on stderr how far detaching has come, once it has taken a moment."""
+class Steps:
+    """Tells on stderr how far something has come that goes in steps, once it has taken
+    a moment; in ``text`` stand two numbers, of the steps done and of all."""
 
-    def __init__(self) -> None:
+    def __init__(self, text: str) -> None:
+        self._text = text
         self._started: float | None = None
         self._next = 0.0
+        self._shown = False
 
     def show(self, done: int, total: int) -> None:
-        """``done`` links of ``total`` are detached."""
+        """``done`` steps of ``total`` are done."""
         now = monotonic()
         if self._started is None:
             self._started, self._next = now, now + PATIENCE
         if now < self._next or total < FEW:
             return
-        line = f"detached {done:,} of {total:,} probes; Ctrl-C leaves the rest to the kernel"
+        line = self._text.format(f"{done:,}", f"{total:,}")
         if sys.stderr.isatty():
-            self._next = now + INTERVAL
+            self._next, self._shown = now + INTERVAL, True
             print(f"\r\x1b[K{line}", end="", file=sys.stderr, flush=True)
         else:
             self._next = now + SELDOM
@@ -79,5 +82,5 @@ class Detaching:
 
     def end(self) -> None:
         """Take the line away, where there is one."""
-        if self._started is not None and sys.stderr.isatty():
+        if self._shown:
             print("\r\x1b[K", end="", file=sys.stderr, flush=True)

@@ -1,4 +1,4 @@
-"""Detaching where it takes long: it is announced, shown, and can be left to the kernel."""
+"""Attaching and detaching where it takes long: it is announced, shown, and can be broken off."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-PROBES = re.compile(r"detaching will take about (\d+) s")
+PROBES = re.compile(r"detaching may take about (\d+) s")
 
 
 @pytest.fixture(autouse=True)
@@ -30,7 +30,7 @@ def test_many_plain_probes(start_lbtrace: Callable[..., Any], many: Path, tmp_pa
         *("attach", "--mode", "plain", "--func", "/^many_\\d\\d?$/", "--format", "jsonl"),
         *("-o", output, "--", many),
     )
-    announced = PROBES.search(tracer.wait_for("detaching will take"))
+    announced = PROBES.search(tracer.wait_for("detaching may take"))
     assert announced
     assert int(announced[1]) >= 10
     tracer.wait_for("Ctrl-C leaves the rest to the kernel")
@@ -43,3 +43,17 @@ def test_many_plain_probes(start_lbtrace: Callable[..., Any], many: Path, tmp_pa
         f"many_{n}" for n in range(0, 100, 3)
     ]
     assert records[-1]["type"] == "summary"
+
+
+def test_interrupted_while_attaching(
+    start_lbtrace: Callable[..., Any], start: Callable[..., Any], many: Path
+) -> None:
+    tracer = start_lbtrace("attach", "--mode", "plain", "--func", "many_*", "--", many)
+    announced = tracer.wait_for("detaching may take")
+    assert int(announced.split("about ")[1].split(" s")[0]) > 1000
+    tracer.wait_for("Ctrl-C gives up")
+    tracer.process.send_signal(signal.SIGINT)
+    status, _, error = tracer.finish(timeout=60)
+    assert (status, error) == (130, "")
+    status, *_ = start(many).finish(timeout=60)
+    assert status == 0
