@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Sequence
-from typing import Literal, Protocol, TypeAlias
+from typing import Literal, NamedTuple, Protocol, TypeAlias
 
 from msgspec import Struct
 
@@ -110,6 +110,28 @@ class StackSwitch(Struct, frozen=True):
     pointer: Fetch | None
 
 
+class Stored(NamedTuple):
+    """A place behind a function's first instructions, and what is known there.
+
+    ``words`` say what fetches the content that registers had at entry, and how many
+    of its lowest bytes: integer registers by their name, vector registers as in
+    ``float in xmm0``. ``slots`` say which of them lies where in memory, as a distance
+    from the stack pointer at entry; ``bases`` are those of what DWARF calls
+    registers, by their number, and of `CFA`; ``once`` those of bytes that were written
+    exactly once since.
+    """
+
+    site: Site
+    words: dict[str, tuple[Fetch, int]]
+    slots: dict[int, str]
+    bases: dict[int, int]
+    once: frozenset[int]
+
+
+Read: TypeAlias = Callable[[int, int], bytes]
+"""Reads bytes of a binary: address and size."""
+
+
 class Planner(Protocol):
     """Chooses the places of probes. One object serves any number of functions."""
 
@@ -119,6 +141,20 @@ class Planner(Protocol):
         With ``returns`` the stack pointer points at the return address there.
         None if the kernel refuses a probe at every place that would do.
         """
+
+    def stored(self, code: Code, read: Read) -> Iterator[Stored]:
+        """The places further on, in order, at which memory or integer registers hold
+        what vector registers held at entry.
+
+        A probe there fires once a call, before anything is called or written that is
+        not the function's own.
+        """
+
+    def results(
+        self, code: Code, returns: Collection[int], read: Read
+    ) -> dict[str, tuple[Fetch, int]]:
+        """What fetches the vector registers with a result, as in `Stored`, from integer
+        registers that hold the same at each of the addresses ``returns``."""
 
 
 class ExitFinder(Protocol):

@@ -28,6 +28,9 @@ DWARF_REGISTERS = (
 )
 """Integer registers by their DWARF number (figure 3.36)."""
 
+DWARF_VECTOR = 17
+"""The DWARF number of xmm0."""
+
 REGISTERS = (*DWARF_REGISTERS, "ip", "flags")
 """Registers that can be read."""
 
@@ -135,6 +138,8 @@ class _Taken:
             place = self._assign(classes or [], formal)
         if classes == ["integer"] and 0 <= formal.register < len(DWARF_REGISTERS):
             place = Place(words=(Fetch(register=DWARF_REGISTERS[formal.register]),))
+        elif classes == ["float"] and 0 <= formal.register - DWARF_VECTOR < VECTORS:
+            place = Place(words=(f"float in xmm{formal.register - DWARF_VECTOR}",))
         elif self._lost:
             return Place(reason=self._lost)
         if formal.reference and place.words:

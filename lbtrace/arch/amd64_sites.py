@@ -9,13 +9,13 @@ emulated). Where kernels from 5.10 to 6.18 differ, the strictest counts.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Sequence
 
 import iced_x86
 from iced_x86 import Decoder, FlowControl, Instruction, Mnemonic, OpAccess, OpKind, Register
 
-from lbtrace.arch import Code
-from lbtrace.model import Site
+from lbtrace.arch import Code, Read, Stored
+from lbtrace.model import Fetch, Site
 
 PREFIX_LIMIT = 16
 """Instructions looked at before the search for a cheap place is given up."""
@@ -52,7 +52,7 @@ _JUMPS = frozenset(
         FlowControl.XBEGIN_XABORT_XEND,
     }
 )
-_WRITES = frozenset(
+WRITES = frozenset(
     {OpAccess.WRITE, OpAccess.COND_WRITE, OpAccess.READ_WRITE, OpAccess.READ_COND_WRITE}
 )
 REGISTERS = {
@@ -98,14 +98,32 @@ class Amd64Planner:
             places.append(place)
             if not place.cost:
                 break
-        obstacle = ""
+        first = ""
+        branches: list[Instruction] = []
         for place in sorted(places, key=lambda p: p.cost):
-            found = _obstacle(code, place) if place.instruction.ip != code.address else ""
+            found = ""
+            if place.instruction.ip != code.address:
+                branches = branches or [*branches_of(code)]
+                found = obstacle(code, branches, place)
             if not found:
-                reason = obstacle if obstacle and place.cost else _REASONS[place.cost]
-                return self._site(code, place, reason)
-            obstacle = obstacle or found
+                reason = first if first and place.cost else _REASONS[place.cost]
+                return site_of(code, place, self._formatter, reason)
+            first = first or found
         return None
+
+    def stored(self, code: Code, read: Read) -> Iterator[Stored]:
+        """See `lbtrace.arch.Planner.stored`."""
+        from lbtrace.arch import amd64_stored  # late: few functions need it
+
+        return amd64_stored.stored(code, read, self._formatter)
+
+    def results(
+        self, code: Code, returns: Collection[int], read: Read
+    ) -> dict[str, tuple[Fetch, int]]:
+        """See `lbtrace.arch.Planner.results`."""
+        from lbtrace.arch import amd64_results  # late: few functions need it
+
+        return amd64_results.results(code, returns, read)
 
     def _prefix(self, code: Code, keep: Collection[str], *, returns: bool) -> Iterator[Place]:
         """The places of the straight-line start, in order, that the kernel accepts."""
@@ -133,11 +151,11 @@ class Amd64Planner:
         stack pointer in a way not understood.
         """
         info = self._info.info(instruction)
-        if any(memory.access in _WRITES for memory in info.used_memory()):
+        if any(memory.access in WRITES for memory in info.used_memory()):
             return None
         sinks = 0
         for used in info.used_registers():
-            if used.access not in _WRITES:
+            if used.access not in WRITES:
                 continue
             name = REGISTERS.get(iced_x86.RegisterExt.full_register(used.register), "")
             if name == "sp":
@@ -148,32 +166,45 @@ class Amd64Planner:
                 return None
         return sinks
 
-    def _site(self, code: Code, place: Place, reason: str) -> Site:
-        instruction = place.instruction
-        return Site(
-            instruction.ip,
-            code.offset + instruction.ip - code.address,
-            place.delta,
-            self._formatter.format(instruction),
-            place.cost < 2,
-            reason,
-        )
+
+def site_of(code: Code, place: Place, formatter: iced_x86.FastFormatter, reason: str) -> Site:
+    """The site at ``place``."""
+    instruction = place.instruction
+    return Site(
+        instruction.ip,
+        code.offset + instruction.ip - code.address,
+        place.delta,
+        formatter.format(instruction),
+        place.cost < 2,
+        reason,
+    )
 
 
-def _obstacle(code: Code, place: Place) -> str:
+def branches_of(code: Code) -> Iterator[Instruction]:
+    """The instructions of ``code`` that do not simply lead to the next."""
+    for instruction in Decoder(64, code.code, ip=code.address):
+        if instruction.flow_control != _FALLS_THROUGH:
+            yield instruction
+
+
+def obstacle(
+    code: Code,
+    branches: Sequence[Instruction],
+    place: Place,
+    spares: Callable[[Instruction, range], bool] = lambda jump, addresses: False,
+) -> str:
     """Why a probe at ``place`` could fire other than once a call, or ``""``.
 
     Whoever jumps back to a place at which the stack is empty would repeat a
     push there without having undone it, so jumps that cannot be followed
     (through tables, into parts split off) matter only where no push stands.
+    Of an indirect jump ``spares`` may know that it leads to none of some addresses.
     """
     start, to = code.address, place.instruction.ip
     end = start + len(code.code)
     hidden = ""
-    for instruction in Decoder(64, code.code, ip=start):
+    for instruction in branches:
         flow = instruction.flow_control
-        if flow == _FALLS_THROUGH:
-            continue
         if flow in _JUMPS:
             target = instruction.near_branch_target
             if start < target <= to:
@@ -183,6 +214,10 @@ def _obstacle(code: Code, place: Place) -> str:
         elif flow in _LEAVES and (
             flow == FlowControl.INDIRECT_BRANCH or instruction.code == iced_x86.Code.INVALID
         ):
+            if flow == FlowControl.INDIRECT_BRANCH and spares(
+                instruction, range(start + 1, to + 1)
+            ):
+                continue
             hidden = "a jump whose targets are unknown might lead back"
     return "" if place.push else hidden
 

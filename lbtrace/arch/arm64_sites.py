@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 from typing import NamedTuple
 
-from lbtrace.arch import Code, arm64_words
-from lbtrace.model import Site
+from lbtrace.arch import Code, Read, Stored, arm64_words
+from lbtrace.model import Fetch, Site
 
 PREFIX_LIMIT = 16
 """Instructions looked at before the search for a cheap place is given up."""
@@ -55,6 +55,16 @@ class Arm64Planner:
                 )
             obstacle = obstacle or found
         return None
+
+    def stored(self, code: Code, read: Read) -> Iterator[Stored]:
+        """See `lbtrace.arch.Planner.stored`; not looked for on arm64."""
+        return iter(())
+
+    def results(
+        self, code: Code, returns: Collection[int], read: Read
+    ) -> dict[str, tuple[Fetch, int]]:
+        """See `lbtrace.arch.Planner.results`; not looked for on arm64."""
+        return {}
 
 
 def _prefix(code: Code, keep: Collection[str], *, returns: bool) -> Iterator[Place]:

@@ -69,8 +69,10 @@ def run(args: argparse.Namespace) -> int:
     sites: Iterable[Site | msgspec.UnsetType | None] = [msgspec.UNSET] * len(traced)
     if args.sites:
         placer = Placer(image, table, architecture, go)
+        traced = [placer.reading_floats(each, Showing()) for each in traced]
         sites = [
-            placer.place(f, passing, returns=not keeps_address(image, f)) for f, passing in traced
+            site or placer.place(f, passing, returns=not keeps_address(image, f))
+            for f, passing, _, site in traced
         ]
     rows = zip((t.function for t in traced), sites, strict=True)
     if args.json:

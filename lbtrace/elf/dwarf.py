@@ -129,7 +129,13 @@ def _prototype(die: Any, address: int, types: Types, *, cloned: bool) -> Prototy
         # abstract origin has them all, in order.
         declared = [(d, concrete.get(d.offset)) for d in _formals(chain[1])]
         formals = [(d, own) for d, own in declared if not _is_unpassed(d, own)]
-    parameters = tuple(_formal(d, own, address, external, types) for d, own in formals)
+    parameters = tuple(
+        replace(
+            _formal(d, own, address, external, types),
+            home=lists.home(own, die) if own is not None else None,
+        )
+        for d, own in formals
+    )
     declared_result = next((d for d in chain if "DW_AT_type" in d.attributes), None)
     changed = _is_changed(chain) or (types.llvm and any(p.lost for p in parameters))
     if changed:  # only what is told to be in a register is certain

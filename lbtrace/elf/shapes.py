@@ -37,7 +37,7 @@ ENUMERATORS = 1024
 ENTRIES = 2000
 """Type entries looked at for one value."""
 
-ATE_BOOLEAN, ATE_FLOAT, ATE_SIGNED, ATE_SIGNED_CHAR = 2, 4, 5, 6
+ATE_BOOLEAN, ATE_COMPLEX, ATE_FLOAT, ATE_SIGNED, ATE_SIGNED_CHAR = 2, 3, 4, 5, 6
 ATE_UNSIGNED, ATE_UNSIGNED_CHAR, ATE_UTF = 7, 8, 0x10
 INTEGERS = frozenset({ATE_SIGNED, ATE_UNSIGNED})
 CHARACTERS = frozenset({ATE_SIGNED_CHAR, ATE_UNSIGNED_CHAR, ATE_UTF})
@@ -118,6 +118,9 @@ class Shaper:
         if encoding == ATE_FLOAT and size == 16:
             # psABI 3.1.2: a long double of x86-64 has ten bytes, and six of padding
             return Float(name, 10 if self._x87 and "128" not in name else 16)
+        if encoding == ATE_COMPLEX and size in (8, 16, 32):
+            part = Float("", 10 if size == 32 and self._x87 and "128" not in name else size // 2)
+            return Record(name, size, (Member("re", part, 0), Member("im", part, size // 2)))
         if size == 16 and encoding in INTEGERS:
             return Integer(name, size, encoding in SIGNED)
         if size not in (1, 2, 4, 8):

@@ -11,6 +11,7 @@ from typing import Any
 from lbtrace.elf import dies, rust_layout
 from lbtrace.elf.shapes import (
     ATE_BOOLEAN,
+    ATE_COMPLEX,
     ATE_FLOAT,
     CHARACTERS,
     INTEGERS,
@@ -29,7 +30,6 @@ KEYWORDS = {
     "DW_TAG_enumeration_type": "enum",
     "DW_TAG_class_type": "class",
 }
-ATE_COMPLEX = 3
 CLANG = re.compile(r"clang version (\d+)\.")
 WHOLE_INT128 = 18
 """The version of clang from which on the halves of an ``__int128`` that registers

@@ -218,6 +218,8 @@ def number_in(operand: Operand) -> Fetch:
     """What fetches the number that ``operand`` is, in its width. Raises `Unclear`."""
     size = getattr(operand.type, "size", 0)
     signed = bool(getattr(operand.type, "signed", False))
+    if isinstance(operand.type, Float):
+        raise Unclear(operand.at, "the kernel does not compute with floats", "compare integers")
     scalar = isinstance(operand.type, Integer | Character | Boolean | Pointer | Enumeration)
     if not scalar or not 0 < size <= WORD:
         raise Unclear(operand.at, "a number is expected here")

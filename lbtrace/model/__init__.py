@@ -24,7 +24,7 @@ from lbtrace.model.calls import (
     Variant,
 )
 from lbtrace.model.events import ENTRY, LOSS, RETURN, Batch, Event, Losses, Thread
-from lbtrace.model.fetching import Condition, Fetch, Formal, Prototype, Scalar, Value
+from lbtrace.model.fetching import CFA, Condition, Fetch, Formal, Prototype, Scalar, Value
 from lbtrace.model.jumps import Jump
 from lbtrace.model.plan import (
     Binary,
@@ -62,6 +62,7 @@ from lbtrace.model.types import (
 )
 
 __all__ = [
+    "CFA",
     "ENTRY",
     "LONG",
     "LOSS",

@@ -101,6 +101,10 @@ class Scalar(Struct, frozen=True):
     kind: Literal["integer", "float", "x87"]
 
 
+CFA = -1
+"""Stands for the canonical frame address where a DWARF register is named."""
+
+
 class Formal(Struct, frozen=True):
     """A parameter or result as debug information declares it.
 
@@ -108,6 +112,8 @@ class Formal(Struct, frozen=True):
     None says that how it is passed cannot be told. ``reference`` says that a
     pointer to it is passed instead. ``register`` is the DWARF number of the
     register that holds it at function entry, -1 where that is not recorded.
+    ``home`` is where the variable lies throughout the function, as unoptimised code
+    has it: an offset from the register of this DWARF number, or from the `CFA`.
     ``lost`` is why the compiler passes nothing for it, or ``""``. In Go,
     ``scalars`` None says that it holds an array of several elements. ``split``
     says that its scalars travel apart, like parameters of their own.
@@ -122,6 +128,7 @@ class Formal(Struct, frozen=True):
     lost: str = ""
     alignment: int = 8
     split: bool = False
+    home: tuple[int, int] | None = None
 
 
 class Prototype(Struct, frozen=True):

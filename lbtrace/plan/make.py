@@ -6,7 +6,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 from msgspec import Struct
@@ -17,6 +18,7 @@ from lbtrace.arch import SHALLOW, Architecture, Code, Exits, Passing
 from lbtrace.arch.places import Detail
 from lbtrace.elf import debugfile, plt, symbols
 from lbtrace.elf.image import Image
+from lbtrace.elf.memory import Memory
 from lbtrace.elf.symbols import Symbols
 from lbtrace.errors import BinaryError, UsageError
 from lbtrace.model import (
@@ -28,7 +30,7 @@ from lbtrace.model import (
     Site,
 )
 from lbtrace.model import Symbols as Named
-from lbtrace.plan import callgraph, hazards, patterns, switching
+from lbtrace.plan import callgraph, floats, hazards, patterns, switching
 from lbtrace.plan.callgraph import Node, Part
 from lbtrace.plan.joining import joined
 from lbtrace.plan.returns import Chooser, ExitPlaces, Returns, Way
@@ -137,19 +139,28 @@ def _hazards(parts: Sequence[Part], tables: Sequence[Symbols], selection: Select
 
 def _part_plan(part: Part, table: Symbols, chooser: Chooser, selection: Selection) -> Plan:
     """The plan for one binary; it may come out empty."""
-    image, stubs, chosen = part
+    image, stubs, matching = part
     architecture = arch.of(image.machine)
     go = go_plan(image, table)
-    traced, notes = describe(image, architecture, chosen, selection.showing, go)
+    traced, notes = describe(image, architecture, matching, selection.showing, go)
     notes += _indirect(table, image.path, selection)
     functions: list[Function] = []
     probes: list[Probe] = []
     refused: list[str] = []
     placer = Placer(image, table, architecture, go)
     places = ExitPlaces(image, table, architecture)
-    for function, values in traced:
+    read_floats = partial(
+        placer.reading_floats,
+        wish=selection.showing,
+        exits=places.exits if selection.returns != "none" else None,
+        entry=selection.returns != "uretprobe",  # that stands where the function begins
+    )
+    traced = [*map(read_floats, traced)]
+    for function, values, _, chosen in traced:
         way = chooser.way(function)
-        site = placer.place(function, values, returns=way.kind == "uretprobe")
+        if chosen and way.kind == "uretprobe":
+            way = Way("sites", "its floats are read behind its first instructions")
+        site = chosen or placer.place(function, values, returns=way.kind == "uretprobe")
         if site is None:
             refused.append(function.name)
             continue
@@ -245,10 +256,14 @@ def go_plan(image: Image, table: Symbols) -> GoPlan | None:
 
 
 class Traced(NamedTuple):
-    """A function with the values that are traced of it, and how they travel."""
+    """A function with the values that are traced of it, and how they travel; what debug
+    information tells of it, if it is not Go's. ``site`` is where the arguments are read,
+    if it has to be behind the entry."""
 
     function: Function
     passing: Passing
+    prototype: Prototype | None = None
+    site: Site | None = None
 
 
 def describe(
@@ -298,7 +313,7 @@ def describe(
             typed,
             language="go" if go and go.holds(function) else "",
         )
-        traced.append(Traced(described, values))
+        traced.append(Traced(described, values, prototype))
     cut = [t.function.name for t in traced if t.passing.cut]
     notes += _told(cut, f"not shown with all arguments: an event carries {VALUES} values")
     return traced, notes
@@ -312,22 +327,47 @@ class Placer:
     ) -> None:
         self._image = image
         self._table = table
+        self._architecture = architecture
         self._planner = architecture.planner()
+        self._memory = Memory(image)
         self._go = go
 
     def place(self, function: Function, passing: Passing, *, returns: bool) -> Site | None:
         """Where the probe of ``function`` stands; None where the kernel allows none."""
         if self._go and self._go.holds(function):
             return self._go.entry(function, passing)
+        return self._planner.choose(self._code(function), passing.registers, returns=returns)
+
+    def reading_floats(
+        self,
+        traced: Traced,
+        wish: Showing,
+        exits: Callable[[Function], Exits] | None = None,
+        *,
+        entry: bool = True,
+    ) -> Traced:
+        """``traced`` with its floats read where they can be (`floats.Mover.moved`)."""
+        function, plain, prototype, _ = traced
+        if prototype is None or not floats.are_unread(plain):
+            return traced
+        mover = floats.Mover(self._architecture, self._memory.read, wish)
+        left = partial(exits, function) if exits else None
+        moved = mover.moved(self._code(function), prototype, plain, left, entry=entry)
+        if moved is None:
+            return traced
+        passing, site = moved
+        shown = replace(function, parameters=passing.parameters, result=passing.result)
+        return Traced(shown, passing, prototype, site)
+
+    def _code(self, function: Function) -> Code:
         size = function.size or LONGEST_INSTRUCTION
         limit = function.address + (function.size or 1)
-        code = Code(
+        return Code(
             self._image.code(function.address, size),
             function.address,
             function.offset,
             min(limit, self._table.following(function.address)),
         )
-        return self._planner.choose(code, passing.registers, returns=returns)
 
 
 def _indirect(table: Symbols, path: str, selection: Selection) -> list[str]:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from lbtrace.arch import SHALLOW, Architecture, Passing
+from lbtrace.arch import SHALLOW, Architecture, Passing, Places, fetched
 from lbtrace.arch.places import Detail
 from lbtrace.model import UNKNOWN, Fetch, Formal, Pointer, Prototype, Scalar, Value
 
@@ -49,14 +49,20 @@ def parse(arguments: Sequence[str], where: str) -> Request | None:
     return Request(wanted, syntax.condition(where) if where else None, where)
 
 
-def passing(architecture: Architecture, prototype: Prototype | None, wish: Showing) -> Passing:
+def passing(
+    architecture: Architecture,
+    prototype: Prototype | None,
+    wish: Showing,
+    places: Callable[[Prototype], Places] | None = None,
+) -> Passing:
     """How the values of a function travel, as far as they are wanted.
 
+    ``places`` tells where they lie when the probe is hit, if not as the convention has it.
     Where one of them is a pointer to code, the entry tells where the code is.
 
     Raises `UsageError` where an expression names what the function does not have.
     """
-    passing = _passing(architecture, prototype, wish)
+    passing = _passing(prototype, wish, places or architecture.places, architecture.REGISTERS)
     values = (*passing.parameters, *([passing.result] if passing.result else ()))
     if any(map(leads_to_code, values)) and len(passing.fetches) < VALUES:
         name = next(r for r in ("ip", "pc") if r in architecture.REGISTERS)
@@ -71,12 +77,17 @@ def leads_to_code(value: Value) -> bool:
     return any(map(leads_to_code, value.members))
 
 
-def _passing(architecture: Architecture, prototype: Prototype | None, wish: Showing) -> Passing:
+def _passing(
+    prototype: Prototype | None,
+    wish: Showing,
+    places: Callable[[Prototype], Places],
+    registers: tuple[str, ...],
+) -> Passing:
     if prototype is None:
         prototype = sized(Prototype((), long("")), 1 if wish.args is None else wish.args)
     prototype = sized(prototype, wish.args)
     if wish.request is None:
-        return architecture.passing(prototype, VALUES, wish.detail)
+        return fetched(prototype, places(prototype), VALUES, wish.detail)
     from lbtrace.expressions import binding  # late: most traces need none
 
     shown = len(prototype.parameters)
@@ -84,9 +95,9 @@ def _passing(architecture: Architecture, prototype: Prototype | None, wish: Show
     return binding.bind(
         wish.request,
         wider,
-        architecture.places(wider),
+        places(wider),
         shown,
-        architecture.REGISTERS,
+        registers,
         binding.Bounds(VALUES, wish.detail),
     )
 

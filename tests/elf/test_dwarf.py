@@ -22,8 +22,8 @@ FLAVOURS = [
 
 
 def planned(path, *names, args=None):
-    """Functions and their probes by name."""
-    plan = make_plan(path, Selection(names, args=args))
+    """Functions and their probes at entry by name."""
+    plan = make_plan(path, Selection(names, args=args, returns="uretprobe"))
     entries = {p.function: p for p in plan.probes if p.kind in ("call", "entry")}
     return {
         name: (f, entries[number])
@@ -87,7 +87,11 @@ def test_structs_and_floats_take_what_the_convention_gives_them(program):
         "float in xmm0",
         "float in xmm1",
     ]
-    assert found["floats"][0].result.reason == "float in xmm0"
+    result = found["floats"][0].result
+    if result.slot < 0:
+        assert result.reason == "float in xmm0"
+    else:  # gcc's unoptimised code leaves it there as well
+        assert found["floats"][1].result_fetches[result.slot].register == "ax"
     assert places(*found["hidden"]) == {"x": "si", "p": "dx", "y": "cx"}
     result = found["hidden"][0].result
     assert isinstance(result.type, Record)

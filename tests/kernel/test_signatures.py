@@ -4,6 +4,7 @@ called with, or is shown as unreadable where it truly is."""
 from __future__ import annotations
 
 import json
+import os
 import random
 import subprocess
 from collections.abc import Callable
@@ -24,6 +25,7 @@ typedef enum color shade;
 struct pair { int x, y; };
 struct mixed { double d; long l; };
 struct reals { double a, b; };
+struct triple { float x, y, z; };
 struct small { char c; short s; };
 struct large { long v[2]; int w; };
 struct bits { unsigned a : 3, b : 7; int c : 5; };
@@ -66,6 +68,7 @@ PRINTERS = {
     "struct pair": r'"{\"x\": %d, \"y\": %d}", x.x, x.y',
     "struct mixed": r'"{\"d\": %.17g, \"l\": %ld}", x.d, x.l',
     "struct reals": r'"{\"a\": %.17g, \"b\": %.17g}", x.a, x.b',
+    "struct triple": r'"{\"x\": %.9g, \"y\": %.9g, \"z\": %.9g}", x.x, x.y, x.z',
     "struct small": r'"{\"c\": \"%c\", \"s\": %d}", x.c, x.s',
     "struct large": r'"{\"v\": [%ld, %ld], \"w\": %d}", x.v[0], x.v[1], x.w',
     "struct bits": r'"{\"a\": %u, \"b\": %u, \"c\": %d}", x.a, x.b, x.c',
@@ -101,6 +104,7 @@ def literal(type: str, dice: random.Random) -> str:
         "struct pair": f"(struct pair){{{number}, {dice.randrange(99)}}}",
         "struct mixed": f"(struct mixed){{{real!r}, {wide}}}",
         "struct reals": f"(struct reals){{{real!r}, 2.5}}",
+        "struct triple": f"(struct triple){{{real!r}f, -1.25f, {number % 1000}}}",
         "struct small": f"(struct small){{'q', {number % 1000}}}",
         "struct large": f"(struct large){{{{{wide}, 5}}, {number}}}",
         "struct bits": f"(struct bits){{{number & 7}, {number & 127}, {number % 16 - 8}}}",
@@ -184,6 +188,9 @@ def test_random_signatures(
                 hidden += 1
                 reason = argument["unreadable"]
                 assert reason.startswith(("float in ", "no slot", "optimised")), (call, reason)
+                # Unoptimised code of x86-64 stores them where they can be read.
+                stored = level == "-O0" and os.uname().machine == "x86_64"
+                assert not (stored and reason.startswith("float in ")), (call, argument)
         agreed += agree(call["result"], truth["result"], f"{call['name']} result")
     assert agreed > 400
     assert hidden < 150

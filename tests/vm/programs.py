@@ -79,6 +79,7 @@ def _generated(into: Path, compiler: str) -> None:
         ("languages.cc", "-O0", "languages-g++"),
         ("kinds.cc", "-O0", "kinds-g++-O0"),
         ("kinds.cc", "-O2", "kinds-g++-O2"),
+        ("floats.cc", "-O0", "floats-g++-O0"),
     ):
         command = [compiler.replace("gcc", "g++"), "-std=c++17", "-g", level, "-o", into / made]
         subprocess.run([*command, TESTS / "programs" / source], check=True)

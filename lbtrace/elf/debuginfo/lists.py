@@ -11,8 +11,9 @@ from typing import NamedTuple
 
 from lbtrace.elf.debuginfo.bounds import DwarfError
 from lbtrace.elf.debuginfo.entries import Attribute, Entry, Unit
-from lbtrace.elf.debuginfo.forms import uleb
+from lbtrace.elf.debuginfo.forms import sleb, uleb
 from lbtrace.elf.debuginfo.sections import Section
+from lbtrace.model import CFA
 
 CHUNK = 4096
 """Bytes of a list that are taken at once; longer than any of its parts."""
@@ -251,3 +252,25 @@ def register(expression: bytes) -> int:
     if len(expression) == 1 and 0x50 <= expression[0] <= 0x6F:  # DW_OP_reg0 … DW_OP_reg31
         return expression[0] - 0x50
     return -1
+
+
+FBREG, CALL_FRAME_CFA = 0x91, 0x9C
+"""DW_OP_fbreg, DW_OP_call_frame_cfa."""
+
+
+def home(entry: Entry, function: Entry) -> tuple[int, int] | None:
+    """Where a variable of ``function`` lies throughout: the number of a register, or `CFA`,
+    and the offset from it. None if it lies elsewhere, or not in one place."""
+    told, frame = (
+        bytes(e.get(name).value) if e.has(name) and e.get(name).form in EXPRESSIONS else b""
+        for e, name in ((entry, "DW_AT_location"), (function, "DW_AT_frame_base"))
+    )
+    if not told or told[0] != FBREG:
+        return None
+    offset, end = sleb(told, 1)
+    if end != len(told):
+        return None
+    if frame == bytes([CALL_FRAME_CFA]):
+        return CFA, offset
+    base = register(frame)
+    return (base, offset) if base >= 0 else None
