@@ -11,7 +11,8 @@ A line is a duration, a thread and a piece of the tree::
 A call inside which nothing else was traced is one line. The others have an
 opening line and, straight below it, a closing one. Guides stop at a depth of
 eight; deeper calls show their depth as a number, so nesting never leaves the
-screen. A call that did not return says so in the place of its result.
+screen. A call of which no return was seen says so in the place of its result,
+unless returns were not watched.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ from lbtrace.values import results_text, text
 GUIDES = 8
 """Depth from which on the depth is a number."""
 
-_ENDS = {"unwound": "unwound", "tail": "tail call", "open": "did not return"}
+_ENDS = {"unwound": "unwound", "tail": "tail call", "open": "no return seen"}
 _HEADING = f"{'DURATION':>9}  {'TID':>7}  CALL\n"
 
 _DIM, _BOLD, _GREEN, _YELLOW, _RED, _RESET = (
@@ -48,6 +49,7 @@ class Tree(Sink):
         functions = [plan.functions[probe.function] for probe in plan.probes]
         self._typed = [function.typed for function in functions]
         self._go = [function.language == "go" for function in functions]
+        self._watched = [not function.returns.startswith("none") for function in functions]
         self._heading = _HEADING
 
     def thread(self, thread: Thread) -> None:
@@ -94,7 +96,8 @@ class Tree(Sink):
 
     def _close(self, call: Call, head: str) -> None:
         if call.end != "returned":
-            self._line("", lane(call), f"{head} {self._paint(_RED, f'✗ {_ENDS[call.end]}')}")
+            mark = self._paint(_RED, f" ✗ {_ENDS[call.end]}") if self._watched[call.probe] else ""
+            self._line("", lane(call), head + mark)
             return
         result = "" if call.result is None else f" = {self._paint(_GREEN, self._result(call))}"
         self._line(duration(call.duration or 0), lane(call), head + result)

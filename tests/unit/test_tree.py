@@ -3,6 +3,7 @@ from __future__ import annotations
 import re
 
 import pytest
+from msgspec.structs import replace
 
 from lbtrace.model import Integer, Plan, Void
 from lbtrace.sinks.tree import duration
@@ -35,9 +36,18 @@ def test_what_is_unusual_is_told_in_its_place(script, make_plan, render):
         "│ f(n=3)",
         "│ │ ✗ 1 event lost here",
         "│ │ g()",
-        "│ └ f ✗ did not return",
-        "└ f ✗ did not return",
+        "│ └ f ✗ no return seen",
+        "└ f ✗ no return seen",
     ]
+
+
+def test_returns_that_are_not_watched_are_not_missed(script, make_plan, render):
+    plan = make_plan(("f", (INT,), INT), ("g", (), Void()))
+    unwatched = [replace(function, returns="none: --returns none") for function in plan.functions]
+    script.enter(0, 0x3000, 1)
+    script.enter(1, 0x2000)
+    lines = render("tree", replace(plan, functions=tuple(unwatched)), script.batch()).splitlines()
+    assert [line[20:] for line in lines[1:]] == ["f(n=1)", "│ g()", "└ f"]
 
 
 def test_no_depth_leaves_80_columns(script, fib_plan, render):
