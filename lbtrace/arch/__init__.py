@@ -191,8 +191,18 @@ class Architecture(Protocol):
     def exit_finder(self) -> ExitFinder:
         """A finder of the places at which functions are left."""
 
+    @property
+    def CALL_SINKS(self) -> int:
+        """Bytes by which a call lets the stack pointer sink."""
+
     def stack_switches(self, code: bytes, address: int) -> Iterator[StackSwitch]:
         """Where ``code`` at ``address`` takes up another stack, as fibers do in assembly."""
+
+    def behind_calls(
+        self, code: bytes, address: int, targets: Collection[int], starts: Sequence[int]
+    ) -> Iterator[int]:
+        """The addresses behind the calls of ``targets`` in ``code`` at ``address``, where
+        functions begin at ``starts``, which are in order."""
 
 
 def of(machine: str) -> Architecture:

@@ -6,7 +6,7 @@ Supplement, sections 3.2.3 (parameter passing) and 3.6.2 (DWARF registers).
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Sequence
 from typing import cast
 
 from lbtrace.arch import SHALLOW, ExitFinder, Passing, Places, Planner, StackSwitch, fetched
@@ -34,6 +34,9 @@ DWARF_VECTOR = 17
 REGISTERS = (*DWARF_REGISTERS, "ip", "flags")
 """Registers that can be read."""
 
+CALL_SINKS = 8
+"""A call pushes the return address."""
+
 UNKNOWN = "how it is passed is unknown"
 
 
@@ -56,6 +59,15 @@ def stack_switches(code: bytes, address: int) -> Iterator[StackSwitch]:
     from lbtrace.arch import amd64_switch  # late: imports iced-x86
 
     return amd64_switch.stack_switches(code, address)
+
+
+def behind_calls(
+    code: bytes, address: int, targets: Collection[int], starts: Sequence[int]
+) -> Iterator[int]:
+    """The addresses behind the calls of ``targets`` in ``code`` at ``address``."""
+    from lbtrace.arch import amd64_calls  # late: imports iced-x86
+
+    return amd64_calls.behind_calls(code, address, targets, starts)
 
 
 def passing(prototype: Prototype, limit: int, detail: Detail = SHALLOW) -> Passing:

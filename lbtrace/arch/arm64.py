@@ -7,7 +7,7 @@ rules cited below (B.4, C.12 …) are those of 6.8.2.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Sequence
 from typing import cast
 
 from lbtrace.arch import SHALLOW, ExitFinder, Passing, Places, Planner, StackSwitch, fetched
@@ -28,6 +28,9 @@ HOMOGENEOUS = 4
 
 WORD_REGISTERS = 31
 """x0 to x30 have these DWARF numbers (DWARF for the Arm 64-bit Architecture, 4.1)."""
+
+CALL_SINKS = 0
+"""A call keeps the return address in a register."""
 
 UNKNOWN = "how it is passed is unknown"
 
@@ -51,6 +54,15 @@ def stack_switches(code: bytes, address: int) -> Iterator[StackSwitch]:
     from lbtrace.arch import arm64_switch
 
     return arm64_switch.stack_switches(code, address)
+
+
+def behind_calls(
+    code: bytes, address: int, targets: Collection[int], starts: Sequence[int]
+) -> Iterator[int]:
+    """The addresses behind the calls of ``targets`` in ``code`` at ``address``."""
+    from lbtrace.arch import arm64_calls
+
+    return arm64_calls.behind_calls(code, address, targets)
 
 
 def passing(prototype: Prototype, limit: int, detail: Detail = SHALLOW) -> Passing:

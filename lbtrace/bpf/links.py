@@ -20,7 +20,7 @@ from lbtrace.bpf.objects import Programs, TraceObject
 from lbtrace.errors import UsageError
 from lbtrace.model import Plan, Probe
 
-LEAVING = ("return", "tail", "stack", "signal stack", "switch", "goroutine end")
+LEAVING = ("return", "tail", "stack", "signal stack", "switch", "goroutine end", "landing")
 """Kinds of probe that the program ``left`` serves."""
 
 COPIES = 4_000

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from lbtrace.bpf._libbpf import ffi, lib
 from lbtrace.errors import UsageError
-from lbtrace.model import Condition, Fetch, GoLayout, Plan, Probe, Site
+from lbtrace.model import OF_FUNCTIONS, Condition, Fetch, GoLayout, Plan, Probe, Site
 
 REGISTERS = {
     "x86_64": (
@@ -49,9 +49,6 @@ SLOTS = {
 """What conditions compare beside fetched values."""
 
 TEXT_SUBJECTS = ("text", "comm")
-
-OF_CALLS = ("call", "entry", "return", "tail")
-"""Kinds of probe that conditions are about; the others tell of stacks."""
 
 
 class _Pairing(NamedTuple):
@@ -114,7 +111,7 @@ class Specs:
         deferred = bool(probe.result_conditions)
         pairing = _Pairing(
             hooked=probe.kind == "call" and (self.filtered or bool(probe.keeps)),
-            filtered=self.filtered and probe.kind in OF_CALLS,
+            filtered=self.filtered and probe.kind in OF_FUNCTIONS,
             keeps=probe.keeps,
         )
         entry = self._add(
@@ -127,7 +124,7 @@ class Specs:
             probe.site if probe.kind in ("call", "entry") else None,
             go,
         )
-        leaving = probe.site if probe.kind in ("return", "tail") else None
+        leaving = probe.site if probe.kind in ("return", "tail", "landing") else None
         moved = leaving.sp_delta if leaving else 0
         conditions = probe.result_conditions if probe.kind != "entry" else ()
         results = RESULTS[self._machine]

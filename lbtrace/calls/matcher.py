@@ -12,6 +12,8 @@ call has the same one. From this follows which calls are over:
   delivers right after the other one's; it is over when it is the same
   function, unless that may have jumped to one that jumped back, or when a
   call of that frame has returned before this entry.
+* Where a function goes on after an exception, or setjmp returns, a probe tells the frame
+  of calls made from there: those of it, and below, are over.
 * Where the thread (or goroutine) lost events after a call began, its return may be among
   them; such a call ends *open*, not unwound. Where entries and returns were
   lost, a return may be that of a later call, and ends the earlier one *open*.
@@ -21,7 +23,8 @@ call has the same one. From this follows which calls are over:
 * Calls on a stack that the program made itself are matched by that stack,
   whichever thread runs on it, those of a goroutine by the goroutine, and all
   are over when it ends. A stack for signals counts as the lower end of
-  the stack that the signal interrupts.
+  the stack that the signal interrupts. What a thread lost may have happened on any
+  stack that it may have run on.
 * A return whose entry is not known is counted and not shown. Its entry was
   lost (which the losses tell), lies before the trace, or was made by the
   parent of a forked process, whose stack the child continues.
@@ -33,11 +36,10 @@ from collections import deque
 from typing import Protocol
 
 from lbtrace import wire
-from lbtrace.calls import decode
-from lbtrace.calls.gathering import Context, Names
 from lbtrace.calls.lives import Lives
-from lbtrace.calls.naming import Namer
-from lbtrace.calls.stacks import Fibers, Region, Regions, StackKind
+from lbtrace.calls.meaning import Decoding, decodings
+from lbtrace.calls.opened import NEVER, Lost, Stack
+from lbtrace.calls.stacks import Fibers, Region, Regions
 from lbtrace.errors import CaptureError
 from lbtrace.model import (
     ENTRY,
@@ -46,19 +48,14 @@ from lbtrace.model import (
     Call,
     End,
     Event,
-    Function,
     Loss,
     Plan,
-    Probe,
     Thread,
 )
 
 MAX_RETURN_DEPTH = 64
 """Nested uretprobes of a task the kernel keeps: MAX_URETPROBE_DEPTH in
 ``include/linux/uprobes.h``."""
-
-NEVER = -1 << 65
-"""No frame: lower than any."""
 
 NEVER_AGAIN = 1 << 64
 """A time that does not come."""
@@ -99,13 +96,14 @@ class CallMatcher:
         self.return_depth = 0
         self._visitor = visitor
         self._max_depth = max_depth if max_depth is not None else 1 << 62
-        self._probes = _decodings(plan)
+        self._probes = decodings(plan)
         stacks = any(d.region or d.is_switch for d in self._probes.values())
         self._regions = Regions() if stacks else None
         self._fibers = Fibers()
         self._running: dict[int, int] = {}
         self._lives = Lives()
-        self._stacks: dict[int | tuple[int, int], _Stack] = {}
+        self._stacks: dict[int | tuple[int, int], Stack] = {}
+        self._lost: dict[int | tuple[int], Lost] = {}
         self._threads: set[tuple[int, int]] = set()
 
     @property
@@ -142,15 +140,20 @@ class CallMatcher:
                 )
             if event.time >= due:
                 due = self._note(threads, event.time)
-            if regions is not None and not (
-                event.goroutine or self._on_stack(regions, decoding, event)
-            ):
-                continue
+            calls = True
+            if regions is not None and not event.goroutine:
+                calls = self._on_stack(regions, decoding, event)
+                if not (calls or event.lost):
+                    continue
             stack = stacks.get(event.tid if not event.goroutine else (event.pid, event.goroutine))
             if stack is None or stack.pid != event.pid:
+                if decoding.is_landing and not event.lost:
+                    continue  # nothing is known that could be left
                 stack = self._new_stack(event)
             if event.lost:
                 self._lose(stack, event)
+            if not calls:
+                continue
             if event.kind == ENTRY:
                 enter(stack, decoding, event, blob)
             elif event.kind == RETURN:
@@ -175,15 +178,18 @@ class CallMatcher:
             self._regions.forget(thread.pid)
             self._fibers.forget(thread.pid)
 
-    def _on_stack(self, regions: Regions, decoding: _Decoding, event: Event) -> bool:
+    def _on_stack(self, regions: Regions, decoding: Decoding, event: Event) -> bool:
         """Make an event's stack part of it; false if all it says is that there is a new one."""
+        if event.lost & 0xFFFF and event.frame:  # a switch may be among it
+            self._begin(event.pid, self._fibers.lose(event.pid, event.tid, event.frame))
         if decoding.is_switch:
+            event.goroutine = self._fibers.running(event.tid)
             if not event.faults:
-                fresh = self._fibers.switch(event.pid, event.tid, event.frame, event.value0)
-                if former := self._stacks.pop((event.pid, fresh), None):
-                    self._abandon(former)
+                to = self._fibers.switch(event.pid, event.tid, event.frame, event.value0)
+                self._begin(event.pid, to)
             return False
         if decoding.region:
+            event.goroutine = self._running.get(event.tid, 0)
             if not event.faults:
                 end = event.value0 + event.value1
                 regions.learn(event.pid, Region(event.value0, end, decoding.region))
@@ -197,23 +203,31 @@ class CallMatcher:
             event.goroutine = self._running[event.tid] = lane
         return True
 
+    def _begin(self, pid: int, lane: int) -> None:
+        """A stack is new: what had its number is over. 0 is none."""
+        if former := self._stacks.pop((pid, lane), None):
+            self._abandon(former)
+
     def finish(self) -> None:
         """End all calls that are still open."""
         for stack in self._stacks.values():
             self._abandon(stack)
         self._stacks.clear()
 
-    def _new_stack(self, event: Event) -> _Stack:
+    def _new_stack(self, event: Event) -> Stack:
         key = event.tid if not event.goroutine else (event.pid, event.goroutine)
         former = self._stacks.get(key)
         if former is not None:  # the number was given to a thread of another process
             self._abandon(former)
         self._threads.add((event.pid, event.tid))
-        stack = self._stacks[key] = _Stack(event.pid)
+        lost = Lost()
+        if self._regions is not None:
+            lost = self._lost.setdefault(key if key == event.tid else (event.pid,), lost)
+        stack = self._stacks[key] = Stack(event.pid, lost)
         return stack
 
     def _enter(
-        self, stack: _Stack, decoding: _Decoding, event: Event, blob: bytes | memoryview
+        self, stack: Stack, decoding: Decoding, event: Event, blob: bytes | memoryview
     ) -> None:
         calls, frame = stack.calls, event.frame
         # A call of the frame that just returned would have returned with it.
@@ -247,20 +261,23 @@ class CallMatcher:
         if depth < self._max_depth:
             self._visitor.entry(call)
 
-    def _went_on(self, stack: _Stack) -> bool:
+    def _went_on(self, stack: Stack) -> bool:
         """Whether the innermost call, whose function begins anew at the same frame, did so
         by a jump, so that both will return; else it is over."""
         call = stack.calls[-1]
-        lost = call.start < stack.lost_at or stack.hooked > MAX_RETURN_DEPTH
+        lost = call.start < stack.lost.at or stack.hooked > MAX_RETURN_DEPTH
         return self._probes[call.probe].may_jump and not lost
 
     def _leave(
-        self, stack: _Stack, decoding: _Decoding, event: Event, blob: bytes | memoryview
+        self, stack: Stack, decoding: Decoding, event: Event, blob: bytes | memoryview
     ) -> None:
         calls, frame = stack.calls, event.frame
         if not calls or calls[-1].frame != frame or calls[-1].probe != decoding.entry:
             if decoding.ends_goroutine:
                 self._forget(stack, event)
+                return
+            if decoding.is_landing:
+                self._close_below(stack, frame + 1)
                 return
             self._close_below(stack, frame)
             if not self._close_above(stack, decoding, frame):
@@ -271,7 +288,7 @@ class CallMatcher:
             self._end(stack, "tail")
             return
         stack.returned = frame
-        if calls[-1].start < stack.entry_lost_at and calls[-1].start < stack.return_lost_at:
+        if calls[-1].start < stack.lost.entry_at and calls[-1].start < stack.lost.return_at:
             self._end(stack, "open")  # the return may be that of a later call, wholly unseen
             return
         call = calls.pop()
@@ -282,19 +299,19 @@ class CallMatcher:
         if call.depth < self._max_depth:
             self._visitor.exit(call)
 
-    def _forget(self, stack: _Stack, event: Event) -> None:
+    def _forget(self, stack: Stack, event: Event) -> None:
         """A goroutine is gone: calls that are still open were left by runtime.Goexit."""
         while stack.calls:
             self._close(stack)
         self._stacks.pop((event.pid, event.goroutine), None)
 
-    def _close_below(self, stack: _Stack, frame: int) -> None:
+    def _close_below(self, stack: Stack, frame: int) -> None:
         """Close the calls whose frames lie below ``frame``."""
         calls = stack.calls
         while calls and calls[-1].frame < frame:
             self._close(stack)
 
-    def _close_above(self, stack: _Stack, decoding: _Decoding, frame: int) -> bool:
+    def _close_above(self, stack: Stack, decoding: Decoding, frame: int) -> bool:
         """Close the calls above the innermost one of this frame and function,
         if there is such a call."""
         calls = stack.calls
@@ -308,12 +325,12 @@ class CallMatcher:
                 return True
         return False
 
-    def _close(self, stack: _Stack) -> None:
+    def _close(self, stack: Stack) -> None:
         """Close the innermost call, which did not return."""
         call = stack.calls[-1]
         decoding = self._probes[call.probe]
         # Calls made before the loss may have returned in what was lost.
-        if call.start < stack.lost_at or not decoding.returns:
+        if call.start < stack.lost.at or not decoding.returns:
             end: End = "open"
         elif decoding.by_uretprobe and stack.hooked > MAX_RETURN_DEPTH:
             end = "open"
@@ -321,103 +338,26 @@ class CallMatcher:
             end = "unwound"
         self._end(stack, end)
 
-    def _abandon(self, stack: _Stack) -> None:
+    def _abandon(self, stack: Stack) -> None:
         while stack.calls:
             self._end(stack, "open")
 
-    def _end(self, stack: _Stack, end: End) -> None:
+    def _end(self, stack: Stack, end: End) -> None:
         call = stack.calls.pop()
         stack.hooked -= self._probes[call.probe].by_uretprobe
         call.end = end
         if call.depth < self._max_depth:
             self._visitor.exit(call)
 
-    def _lose(self, stack: _Stack, event: Event) -> None:
-        stack.lost_at = event.time
+    def _lose(self, stack: Stack, event: Event) -> None:
         stack.returned = NEVER
         entries, returns = event.lost >> 16, event.lost & 0xFFFF
-        if entries:
-            stack.entry_lost_at = event.time
-        if returns:
-            stack.return_lost_at = event.time
+        stack.lost.note(event.time, entries, returns)
+        if self._regions is not None:
+            # The thread may have run on any stack then, but not on another thread's own.
+            for key in (event.tid, (event.pid,)):
+                self._lost.setdefault(key, Lost()).note(event.time, entries, returns)
         depth, count = len(stack.calls), entries + returns
         self._visitor.loss(
             Loss(event.pid, event.tid, depth, event.time, count, entries, event.goroutine)
         )
-
-
-class _Stack:
-    """The open calls of a stack, ``hooked`` of them by a uretprobe. ``returned``
-    is the frame of the return that was the last event, ``lost_at`` the time of
-    the last loss, ``entry_lost_at`` and ``return_lost_at`` of the last of each."""
-
-    __slots__ = (
-        *("calls", "entry_lost_at", "hooked", "lost_at"),
-        *("pid", "return_lost_at", "returned"),
-    )
-
-    def __init__(self, pid: int) -> None:
-        self.pid = pid
-        self.calls: list[Call] = []
-        self.hooked = 0
-        self.returned = NEVER
-        self.lost_at = self.entry_lost_at = self.return_lost_at = -1
-
-
-def _decodings(plan: Plan) -> dict[int, _Decoding]:
-    entries = {p.function: n for n, p in enumerate(plan.probes) if p.kind in ("call", "entry")}
-    returning = {p.function for p in plan.probes if p.kind in ("call", "return", "tail")}
-    returning |= {n for n, f in enumerate(plan.functions) if f.returns.startswith("sites")}
-    names: list[Names] = [
-        dict(zip(*binary.go.types, strict=True)) if binary.go else {} for binary in plan.binaries
-    ]
-    namer = Namer([binary.symbols for binary in plan.binaries])
-    decodings: dict[int, _Decoding] = {}
-    for number, probe in enumerate(plan.probes):
-        around = Context(names[probe.binary], namer, probe.binary, probe.site.address)
-        decoding = _Decoding(plan.functions[probe.function], probe, around)
-        decodings[number] = decoding
-        decoding.binary = plan.binaries[probe.binary].path
-        decoding.entry = -1 if decoding.ends_goroutine else entries.get(probe.function, number)
-        decoding.by_sites = probe.function in returning and not decoding.by_uretprobe
-        decoding.returns &= probe.function in returning
-    return decodings
-
-
-class _Decoding:
-    """What the events of a probe mean.
-
-    ``entry`` is the probe at the entry of its function. ``returns`` says that
-    its calls are seen to end, however they return.
-    """
-
-    __slots__ = (
-        *("_index", "arguments", "binary", "by_sites", "by_uretprobe", "ends_goroutine", "entry"),
-        *("is_switch", "is_tail", "may_jump", "name", "region", "result", "returns"),
-    )
-
-    def __init__(self, function: Function, probe: Probe, around: Context) -> None:
-        self._index = probe.function
-        self.name = function.name
-        self.binary = ""
-        self.entry = 0
-        self.by_uretprobe = probe.kind == "call"
-        self.by_sites = False
-        self.returns = not function.exits_hidden
-        self.may_jump = function.may_jump
-        self.is_tail = probe.kind == "tail"
-        self.ends_goroutine = probe.kind == "goroutine end"
-        self.is_switch = probe.kind == "switch"
-        self.region: StackKind | None = None
-        if probe.kind in ("stack", "signal stack"):
-            self.region = probe.kind
-        entry = probe.kind in ("call", "entry")
-        self.arguments = decode.arguments(
-            function.parameters if entry else (), probe.fetches, around
-        )
-        result = function.result if probe.kind in ("call", "return") else None
-        self.result = decode.result(result, probe.result_fetches, around)
-
-    def same(self, other: _Decoding) -> bool:
-        """Whether both are probes of the same function."""
-        return self._index == other._index

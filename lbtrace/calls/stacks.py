@@ -78,6 +78,14 @@ class Fibers:
         self._running[tid] = left.pop(to, to)
         return to if fresh else 0
 
+    def lose(self, pid: int, tid: int, frame: int) -> int:
+        """A thread may have switched unseen, and runs at ``frame`` now: the number of a stack
+        of which nothing is known, 0 where the process does not switch."""
+        if pid not in self._left:
+            return 0
+        self._running[tid] = frame
+        return frame
+
     def running(self, tid: int) -> int:
         """The number of the stack on which a thread runs, 0 for its own."""
         return self._running.get(tid, 0)

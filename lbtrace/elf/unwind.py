@@ -9,6 +9,7 @@ write.
 from __future__ import annotations
 
 from bisect import bisect_right
+from collections.abc import Iterator
 from functools import cached_property
 from struct import error as unpack_error
 from struct import unpack_from
@@ -53,8 +54,8 @@ class Unwind:
     def _table(self) -> list[tuple[int, int]]:
         """The addresses of functions, in order, and of their frame descriptions."""
         section = self._image.section(".eh_frame_hdr")
-        if section is None:
-            return []
+        if section is None:  # as in static programs
+            return sorted(self._descriptions())
         data = self._image.content(section)
         if data[:4] != USUAL_HEADER or len(data) < 12:
             return []
@@ -62,6 +63,29 @@ class Unwind:
         words = unpack_from(f"<{2 * count}i", data, 12)
         base = section.address
         return [(base + a, base + b) for a, b in zip(words[::2], words[1::2], strict=True)]
+
+    def _descriptions(self) -> Iterator[tuple[int, int]]:
+        """The same as the table of the header, from the descriptions themselves."""
+        section = self._image.section(".eh_frame")
+        if section is None:
+            return
+        at, end = section.address, section.address + section.size
+        encodings: dict[int, int] = {}
+        try:
+            while at < end:
+                entry = _Reader(self._image, at)
+                length = entry.number("<I")
+                if length in (0, 0xFFFFFFFF):
+                    return
+                behind = entry.address + length
+                here = entry.address
+                if back := entry.number("<I"):
+                    if here - back not in encodings:
+                        encodings[here - back] = self._augmentation(here - back).addresses
+                    yield entry.pointer(encodings[here - back]), at
+                at = behind
+        except (unpack_error, IndexError, KeyError):
+            return
 
     def _handlers(self, description: int) -> int:
         """The address of a function's language-specific data, 0 where it has none."""

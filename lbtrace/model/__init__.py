@@ -27,6 +27,7 @@ from lbtrace.model.events import ENTRY, LOSS, RETURN, Batch, Event, Losses, Thre
 from lbtrace.model.fetching import CFA, Condition, Fetch, Formal, Prototype, Scalar, Value
 from lbtrace.model.jumps import Jump
 from lbtrace.model.plan import (
+    OF_FUNCTIONS,
     Binary,
     Function,
     GoLayout,
@@ -66,6 +67,7 @@ __all__ = [
     "ENTRY",
     "LONG",
     "LOSS",
+    "OF_FUNCTIONS",
     "RETURN",
     "UNKNOWN",
     "Address",

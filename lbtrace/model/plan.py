@@ -65,15 +65,28 @@ class Site(Struct, frozen=True):
 
 
 ProbeKind: TypeAlias = Literal[
-    "call", "entry", "return", "tail", "stack", "signal stack", "switch", "goroutine end"
+    "call",
+    "entry",
+    "return",
+    "tail",
+    "stack",
+    "signal stack",
+    "switch",
+    "goroutine end",
+    "landing",
 ]
 """``call`` sends an event at entry and one at return, the others just one:
 ``return`` and ``tail`` stand where a function is left, by a return or by a
 jump to another function that returns in its place; ``stack`` and ``signal
 stack`` where the program sets up a stack, whose address and size the event's
 first values are; ``switch`` where its own code takes up another stack, whose
-pointer the first value is; ``goroutine end`` where a goroutine ends, with all its calls.
-The last three belong to a binary, but to none of the functions."""
+pointer the first value is; ``goroutine end`` where a goroutine ends, with all its calls;
+``landing`` where code goes on after calls were left by an exception or longjmp, so that
+those of the frame it tells, and of lower ones, are over. The last five belong to a binary,
+but to none of the functions."""
+
+OF_FUNCTIONS: frozenset[ProbeKind] = frozenset({"call", "entry", "return", "tail"})
+"""Kinds of probe that belong to a function, and tell of its calls."""
 
 
 class Probe(Struct, frozen=True):

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from msgspec.structs import replace
 
-from lbtrace.model import Binary, Function, Plan, Probe
+from lbtrace.model import OF_FUNCTIONS, Binary, Function, Plan, Probe
 
 
 def joined(plans: Sequence[Plan]) -> Plan:
@@ -33,8 +33,7 @@ def joined(plans: Sequence[Plan]) -> Plan:
 
 def _moved(probe: Probe, first: int) -> int:
     """The new number of the function of a probe. Those that belong to none name any."""
-    none = probe.kind in ("stack", "signal stack", "switch", "goroutine end")
-    return 0 if none else first + probe.function
+    return first + probe.function if probe.kind in OF_FUNCTIONS else 0
 
 
 def _told_apart(functions: Sequence[Function], binaries: Sequence[Binary]) -> tuple[Function, ...]:

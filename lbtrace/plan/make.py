@@ -30,7 +30,7 @@ from lbtrace.model import (
     Site,
 )
 from lbtrace.model import Symbols as Named
-from lbtrace.plan import callgraph, floats, hazards, patterns, switching
+from lbtrace.plan import callgraph, floats, hazards, landing, patterns, switching
 from lbtrace.plan.callgraph import Node, Part
 from lbtrace.plan.joining import joined
 from lbtrace.plan.returns import Chooser, ExitPlaces, Returns, Way
@@ -179,7 +179,12 @@ def _part_plan(part: Part, table: Symbols, chooser: Chooser, selection: Selectio
             )
         )
     notes += go.notes() if go else ()
-    probes += go.ends() if go else switching.probes(image, table, stubs)
+    if go:
+        probes += go.ends()
+    else:
+        pads = [pad for function in functions for pad in places.pads(function)]
+        probes += switching.probes(image, table, stubs)
+        probes += landing.probes(image, table, stubs, pads)
     notes += _told(refused, "left out, the kernel refuses probes on their first instructions")
     notes += _unseen(functions, selection.returns)
     binary = Binary(

@@ -114,11 +114,17 @@ class ExitPlaces:
 
     def exits(self, function: Function) -> Exits:
         """The exits of ``function``, in its cold parts as well."""
+        names = (function.name, *function.aliases)
         parts = [self._code(function.address, function.size or self._room(function.address))]
-        for name in (function.name, *function.aliases):
-            parts += [self._code(cold.address, cold.size) for cold in self._cold.get(name, ())]
-        pads = [pad for part in parts for pad in self._unwind.landing_pads(part.address)]
-        return self._finder.exits(parts, self._unnamed, pads)
+        parts += [self._code(c.address, c.size) for name in names for c in self._cold.get(name, ())]
+        return self._finder.exits(parts, self._unnamed, self.pads(function))
+
+    def pads(self, function: Function) -> list[int]:
+        """Where ``function`` goes on after exceptions."""
+        names = (function.name, *function.aliases)
+        cold = [part.address for name in names for part in self._cold.get(name, ())]
+        starts = (function.address, *cold)
+        return [pad for start in starts for pad in self._unwind.landing_pads(start)]
 
     def _code(self, address: int, size: int) -> Code:
         code = self._image.code(address, size)

@@ -61,6 +61,33 @@ def test_overload(lbtrace: Run, programs: Path, tmp_path: Path, returns: str, th
     assert summary["calls"] == sum(shown.values())
 
 
+@pytest.mark.parametrize("words", [("fibers", 9000), ("exact-O2", "contexts", 9000)])
+def test_overload_on_several_stacks(
+    lbtrace: Run, programs: Path, tmp_path: Path, words: tuple[str, ...]
+) -> None:
+    """What a thread loses may concern each of its stacks, and where it runs: no call has
+    the result of another one, and none counts as left that returned."""
+    log = tmp_path / "log"
+    program, *rest = words
+    done = lbtrace(
+        *("attach", "--func", "traced_*", "--ring-size", "4K", "--format", "jsonl"),
+        *("--args", "1", "--", programs / program, log, *rest),
+    )
+    assert done.returncode == 0, done.stderr
+    lines = [line.split() for line in log.read_text().splitlines()]
+    possible = {tuple(line[2:5]) for line in lines}
+    *found, summary = records(done.stdout)
+    calls = [record for record in found if record["type"] == "call"]
+    lost = sum(record["entries"] for record in found if record["type"] == "loss")
+    assert len(calls) + lost == len(lines)
+    assert lost == summary["lost"]["ring_full_entry"] > 0
+    for call in calls:
+        assert call["end"] in ("returned", "open")
+        if call["end"] == "returned":
+            values = (str(call["args"][0]["value"]), str(call["result"]))
+            assert (call["name"], *values) in possible
+
+
 Account = tuple[Counter[int], Counter[int]]
 """For each thread, the calls shown and the calls told as lost."""
 

@@ -21,6 +21,14 @@ TRACED long traced_last(long n)
 
 // ------------------------------------------------------------- exceptions
 
+// What it calls lies deeper than what was left.
+static APART void aside(long n)
+{
+	volatile char room[1024];
+	room[n & 1023] = 0;
+	sink = sink + traced_last(n) + room[n & 1023];
+}
+
 TRACED long traced_thrower(long n)
 {
 	ENTER(n);
@@ -32,8 +40,9 @@ TRACED long traced_frame(long n)
 {
 	ENTER(n);
 	struct cleanup {
-		~cleanup() { sink = sink + 1; }
-	} here;
+		int depth;
+		~cleanup() { shadow_unwound(depth); }
+	} here{shadow->depth};
 	if (n == 0)
 		RETURN(traced_thrower(n));
 	RETURN(traced_frame(n - 1) + 1);
@@ -49,7 +58,7 @@ TRACED long traced_catching(long n)
 		shadow_unwound(depth);
 		if (n % 3 == 1)
 			RETURN(-n);
-		sink = sink + traced_last(n);
+		aside(n);
 	}
 	RETURN(traced_last(n + 1));
 }
@@ -68,15 +77,37 @@ TRACED long traced_rethrowing(long n)
 	RETURN(0);
 }
 
+TRACED long traced_cleaning(long n)
+{
+	ENTER(n);
+	struct cleanup {
+		long n;
+		int depth;
+		~cleanup()
+		{
+			shadow_unwound(depth);
+			aside(n);
+		}
+	} here{n, shadow->depth};
+	sink = sink + traced_rethrowing(n);
+	return 0;
+}
+
+static APART void catch_untraced(long n)
+{
+	int depth = shadow->depth;
+	try {
+		sink = sink + traced_cleaning(n);
+	} catch (...) {
+		shadow_unwound(depth);
+		aside(n);
+	}
+}
+
 TRACED long traced_outermost(long n)
 {
 	ENTER(n);
-	int depth = shadow->depth;
-	try {
-		sink = sink + traced_rethrowing(n);
-	} catch (...) {
-		shadow_unwound(depth);
-	}
+	catch_untraced(n);
 	RETURN(traced_catching(n));
 }
 

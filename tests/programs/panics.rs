@@ -130,6 +130,7 @@ struct Account(String);
 
 impl Drop for Account {
     fn drop(&mut self) {
+        left(0, "unwound");
         write(&self.0)
     }
 }

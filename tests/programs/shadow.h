@@ -21,6 +21,7 @@
 #else
 #define TRACED __attribute__((noipa, noinline))
 #endif
+#define APART TRACED /* not traced, but a function of its own */
 
 struct shadow_call {
 	const char *name;

@@ -1,9 +1,10 @@
 from __future__ import annotations
 
 import pytest
+from msgspec.structs import replace
 
 from lbtrace.errors import CaptureError
-from lbtrace.model import Integer, Thread
+from lbtrace.model import Integer, Probe, Site, Thread
 
 INT = Integer("int", 4, True)
 A, B, C = 0, 1, 2  # functions a, b, c
@@ -225,3 +226,23 @@ def test_an_unknown_probe_is_an_error(script, fib_plan, watch):
     script.enter(3, HIGH)
     with pytest.raises(CaptureError, match="probe 3"):
         watch(fib_plan, script.batch())
+
+
+def test_what_is_left_is_over_where_code_goes_on(script, make_plan, watch):
+    plan = make_plan(("f", (INT,), INT))
+    landing = Probe(0, "landing", Site(0x9000, 0x9000))
+    plan = replace(plan, probes=(*plan.probes, landing))
+    script.leave(1, 0x6FF8, tid=8)  # of a thread that has called nothing
+    script.enter(0, 0x7000, 1)
+    script.enter(0, 0x6000, 2)
+    script.enter(0, 0x5000, 3)
+    script.leave(1, 0x6000)
+    script.enter(0, 0x4000, 4)
+    script.leave(0, 0x4000, 4)
+    script.leave(0, 0x7000, 1)
+    steps, matcher = watch(plan, script.batch())
+    assert steps == [
+        *("0 > f 1", "1 > f 2", "2 > f 3", "2 < f unwound", "1 < f unwound"),
+        *("1 > f 4", "1 < f = 4", "0 < f = 1"),
+    ]
+    assert matcher.threads == 1
