@@ -115,12 +115,10 @@ def modes() -> list[str]:
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """A test with a ``mode`` runs once in each way of attaching that this kernel has, or in
-    those that its marker ``modes`` names; the matrix of kernels runs every one somewhere."""
+    """A test with a ``mode`` runs once in each way of attaching that this kernel has; the
+    matrix of kernels runs every one somewhere."""
     if "mode" in metafunc.fixturenames:
-        marker = metafunc.definition.get_closest_marker("modes")
-        wanted = marker.args if marker else ("plain", "multi", "session")
-        metafunc.parametrize("mode", [mode for mode in wanted if mode in _modes()])
+        metafunc.parametrize("mode", _modes())
 
 
 @pytest.fixture

@@ -112,14 +112,8 @@ BUILDS = [
 
 
 @pytest.mark.parametrize("words", MODES, ids=lambda words: words[0])
-@pytest.mark.modes("multi", "session")
 def test_ways_of_attaching(agrees: Run, mode: str, words: tuple[str, int]) -> None:
     agrees("exact-O2", *words, options=("--mode", mode))
-
-
-@pytest.mark.parametrize("words", [("signal", 1), ("longjmp", 3)], ids=lambda words: words[0])
-def test_plain_probes(agrees: Run, words: tuple[str, int]) -> None:
-    agrees("exact-O2", *words, options=("--mode", "plain"))
 
 
 @pytest.mark.parametrize("build", BUILDS)
