@@ -151,6 +151,7 @@ class Fetcher:
             start, length = (place.word(at)[0] for at in (type.pointer, type.length))
             if isinstance(start, str) or isinstance(length, str) or type.length < 0:
                 return Value(name, bare(type), -1, "")
+            start = _pointer_in(start)
             if isinstance(type, Vector):
                 return self._elements(name, type, start, self.slot(length), type.step)
             return self._counted(name, type, start, length)
@@ -159,9 +160,7 @@ class Fetcher:
         if isinstance(type, Opaque):
             return Value(name, type)
         if isinstance(type, Pointer) and not into:
-            inside = word.read == "integer"  # a word in memory: the pointer is loaded from there
-            address = dereferenced(replace(word, read="value")) if inside else word
-            return self._pointer(name, type, address, depth)
+            return self._pointer(name, type, _pointer_in(word), depth)
         if isinstance(type, Integer) and type.size > WORD:
             halves = [
                 self._in_words("", half, place.inside(n * WORD), depth)
@@ -343,6 +342,11 @@ class Fetcher:
         if not member.bit_size or value.slot < 0:
             return value
         return replace(value, bit_offset=member.bit_offset, bit_size=member.bit_size)
+
+
+def _pointer_in(word: Fetch) -> Fetch:
+    """The address that a word holds; it is loaded from there if the word lies in memory."""
+    return dereferenced(replace(word, read="value")) if word.read == "integer" else word
 
 
 def _is_flat(type: Type) -> bool:

@@ -136,10 +136,11 @@ def _words(formal: Formal, place: Place) -> Iterator[_Word]:
         if place.memory.base == "register":
             yield _Word(place.memory.register, 0, 0, WORD)
         return
-    for number, word in enumerate(place.words):
-        start = place.starts[number] if place.starts else WORD * number
-        ends = [s.offset + s.size for s in formal.scalars or () if 0 <= s.offset - start < WORD]
-        size = max(ends, default=start + WORD) - start
+    starts = place.starts or tuple(range(0, WORD * len(place.words), WORD))
+    behind = (*starts[1:], starts[-1] + WORD if starts else 0)
+    for number, (word, start, end) in enumerate(zip(place.words, starts, behind, strict=True)):
+        ends = [s.offset + s.size for s in formal.scalars or () if start <= s.offset < end]
+        size = max(ends, default=end) - start
         if isinstance(word, str):  # of more than eight bytes those above are found nowhere
             yield _Word(word, number, start, size)
         elif word.base == "register":

@@ -68,6 +68,7 @@ def test_rust(lbtrace: Run, rust: Rust, tmp_path: Path, level: str) -> None:
     ]
     assert seen["traced_give"][0]["result"] == "qqqqq"
     assert arguments(seen["traced_slice"][0]) == [[1, 2, 3]]
+    assert arguments(seen["traced_far"][0])[1:] == [1, 2, 3, 4, 5, "on the stack", [7, 8]]
     assert [arguments(c) for c in seen["traced_opt"]] == [
         [{"Some": {"x": 1, "y": 2, "z": 3}}, {"Some": 7}],
         ["None", "None"],
