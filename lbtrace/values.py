@@ -31,6 +31,9 @@ from lbtrace.model import (
 LOWEST_ADDRESS = 1 << 16
 """No address lies below: ``vm.mmap_min_addr``."""
 
+UNDECODED = 0xDC00
+"""Bytes that are no text become characters from here on (PEP 383)."""
+
 Decoder: TypeAlias = Callable[[int], Datum]
 """A raw, zero-extended 64-bit slot to the value it holds."""
 
@@ -88,6 +91,8 @@ def _character(type_: model.Character) -> Decoder:
 
     def decode(raw: int) -> Datum:
         code = raw & mask
+        if mask == 0xFF and code > 0x7F:  # a byte of a longer character, or of none
+            return Char(chr(UNDECODED + code))
         # No code point: the bits are no character of this type.
         return Char(chr(code)) if code < 0x110000 else Unreadable(f"no character: {code:#x}")
 

@@ -32,7 +32,7 @@ from lbtrace.model import (
     Variant,
 )
 from lbtrace.sinks.base import Sink, lane, told
-from lbtrace.values import characters, text
+from lbtrace.values import UNDECODED, characters, text
 
 COLUMNS = 79
 """The default of ``pretty-print-columns``."""
@@ -186,6 +186,8 @@ def _write(datum: Datum) -> str:  # noqa: PLR0911
 
 
 def _char(char: str) -> str:
+    if 0xDC80 <= ord(char) <= 0xDCFF:  # Racket has no such characters
+        char = chr(ord(char) - UNDECODED)
     if char.isprintable():
         return char
     return f"u{ord(char):04X}" if ord(char) < 0x10000 else f"U{ord(char):08X}"

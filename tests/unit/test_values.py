@@ -52,6 +52,7 @@ def test_the_rest_by_type():
     assert decoder(Boolean("bool", 1))(0xFF00) is False
     assert decoder(Boolean("bool", 1))(0xFF01) is True
     assert decoder(Character("char", 1, True))(0x4161) == Char("a")
+    assert text(decoder(Character("char", 1, True))(0xC8)) == r"'\xc8'"
     assert type(decoder(Pointer("char *"))(0x7FFC_0000_1234)) is Address
     assert decoder(Void())(5) is None
     assert isinstance(decoder(Opaque("struct s"))(5), Unreadable)
