@@ -137,7 +137,7 @@ def _words(formal: Formal, place: Place) -> Iterator[_Word]:
             yield _Word(place.memory.register, 0, 0, WORD)
         return
     starts = place.starts or tuple(range(0, WORD * len(place.words), WORD))
-    behind = (*starts[1:], starts[-1] + WORD if starts else 0)
+    behind = [*starts[1:], *(start + WORD for start in starts[-1:])]
     for number, (word, start, end) in enumerate(zip(place.words, starts, behind, strict=True)):
         ends = [s.offset + s.size for s in formal.scalars or () if start <= s.offset < end]
         size = max(ends, default=end) - start
