@@ -3,7 +3,8 @@
 Source: Go's ``debug/buildinfo`` (the section ``.go.buildinfo``): a header of
 16 bytes whose last two are the pointer size and flags; from Go 1.18 on (flag
 2) the version follows at byte 32 with its length as a varint, before it byte
-16 holds a pointer to a Go string.
+16 holds a pointer to a Go string. Plugins of old versions lack that section, but
+have a note with Go's build ID.
 """
 
 from __future__ import annotations
@@ -17,13 +18,16 @@ MAGIC = b"\xff Go buildinf:"
 TABLES = (".gopclntab", ".data.rel.ro.gopclntab")
 """Names of the section of the function table; the second in position-independent files."""
 
+MARKS = (*TABLES, ".go.buildinfo", ".note.go.buildid")
+"""Sections that nobody but Go makes."""
+
 INLINE_STRINGS = 2
 LONGEST_VERSION = 256
 
 
 def is_go(image: Image) -> bool:
-    """Whether ``image`` holds Go code: it has Go's function table or build information."""
-    return any(s.name in (*TABLES, ".go.buildinfo") for s in image.sections)
+    """Whether ``image`` holds Go code: it has Go's function table, build information or note."""
+    return any(s.name in MARKS for s in image.sections)
 
 
 def version_text(image: Image) -> str:

@@ -45,6 +45,12 @@ MINPC = {GO12: 10, GO116: 20, GO118: 20, GO120: 20}
 second behind it holds what entries count from. That is runtime.text, which
 lies behind the C start-up code of ``.text`` where the system's linker was used."""
 
+OLDEST = {GO12: (1, 15), GO116: (1, 17), GO118: (1, 18), GO120: (1, 20)}
+"""What is taken for the version where the file does not tell, as plugins until 1.20."""
+
+NEWER = ".go.module"
+"""A section that files have which are newer than those."""
+
 MERGED = ".data.rel.ro"
 """The section that takes up the table of position-independent files."""
 
@@ -61,6 +67,7 @@ class GoTable:
     such a wrapper bears the name of what it calls and is left out, but is
     among ``starts`` and ``names``, which belong together. ``assembly`` has the
     addresses of functions written in assembly (told from format 1.18 on).
+    ``version`` is that of the compiler, or the format's; (0, 0) if it is untold.
     ``moduledata`` is where the runtime's record of all this lies, 0
     where that was not found. Raises `BinaryError` where the table is damaged.
     """
@@ -81,6 +88,9 @@ class GoTable:
         if magic in (GO12, GO116) and memory.relocations:
             data = memory.relocated(section.address, section.size)
         self._magic = magic
+        self.version = gobuild.version(self._image)
+        if not gobuild.version_text(self._image) and self._image.section(NEWER) is None:
+            self.version = OLDEST[magic]
         if magic == GO12:
             self._names = self._records = data
             table, entry = 16, "Q"

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from msgspec.structs import replace
 
 from lbtrace.arch import Code, Exits, Passing, Places, go_abi
-from lbtrace.elf import gobuild
+from lbtrace.elf import plt
 from lbtrace.elf.go_arguments import Arguments, Group
 from lbtrace.elf.gopclntab import GoTable
 from lbtrace.elf.image import Image
@@ -26,6 +26,9 @@ GOID = 152
 GOID_BY_VERSION = {(1, 23): 160, (1, 24): 160}
 """Offset of ``runtime.g.goid`` on 64-bit machines, from the DWARF of each of the known
 versions; of others it is read there. ``g.stack.hi`` has always been the second word."""
+
+MORESTACK = "runtime.morestack"
+"""How the names of functions begin that make stacks larger."""
 
 ABI0 = ".abi0"
 """What the linker adds to the names of functions that take all from the stack."""
@@ -47,7 +50,7 @@ class GoPlan:
     def __init__(self, image: Image, table: GoTable) -> None:
         self._image = image
         self._table = table
-        version = gobuild.version(image)
+        version = table.version
         since = (1, 18) if image.machine == "aarch64" else REGISTERS_SINCE
         # An unknown version is that of a development build.
         self._registers: bool = version >= since or version == (0, 0)
@@ -56,8 +59,13 @@ class GoPlan:
         morestack = [
             at
             for at, name in zip(table.starts, table.names, strict=True)
-            if name.startswith("runtime.morestack")
+            if name.startswith(MORESTACK)
         ]
+        imported = image.section(".dynstr")
+        if imported is not None and MORESTACK.encode() in image.content(imported):
+            # Code linked with -linkshared calls it, as all of the library, through stubs.
+            stubs = plt.stubs(image).items()
+            morestack += [at for at, stub in stubs if stub.name.startswith(MORESTACK)]
         if image.machine == "aarch64":
             from lbtrace.arch import go_arm64
 

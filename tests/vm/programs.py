@@ -30,11 +30,7 @@ def build(into: Path, machine: str) -> None:
     _generated(into, compiler)
     go, conftest = load(TESTS / "go_toolchains.py"), load(TESTS / "conftest.py")
     variables = {"GOARCH": GO_MACHINES[machine], "CC": compiler}
-    kinds = {
-        "fib": conftest.EVERYDAY_KINDS,
-        "ccalls": ("cgo", "cgo-stripped"),
-        "types": ("plain", "pie"),
-    }
+    kinds = {"fib": conftest.EVERYDAY_KINDS, "ccalls": ("cgo",), "types": ("plain", "pie")}
     wanted = [
         (source, version, kind)
         for source in sorted((TESTS / "programs/go").glob("*.go"))

@@ -60,6 +60,7 @@ TOOLS = (
     r"\[.*clang",
     r"test_rust",
     r"test_redis",
+    r"test_go_linked\.py",
 )
 """They want programs that guests do not have."""
 
