@@ -32,6 +32,14 @@ static __noinline bool leads_out(struct pt_regs *ctx, const struct lbt_jump *jum
 	return true;
 }
 
+/* False where a jump that tests a register is not taken. */
+static __noinline bool is_taken(struct pt_regs *ctx, const struct lbt_jump *jump)
+{
+	__u64 tested = of_register(ctx, jump->tested - 1) - jump->minus;
+
+	return !(tested & jump->mask) == !jump->nonzero;
+}
+
 /* False where a hit does not count: there is no jump, or none out of the function. */
 static __always_inline bool counts(struct pt_regs *ctx, const struct lbt_spec *spec)
 {
@@ -39,7 +47,11 @@ static __always_inline bool counts(struct pt_regs *ctx, const struct lbt_spec *s
 
 	if (spec->unless & flags || (spec->only && !(spec->only & flags)))
 		return false;
-	return !config.jumps || !spec->jump.computed || leads_out(ctx, &spec->jump);
+	if (!config.jumps)
+		return true;
+	if (spec->jump.tested && !is_taken(ctx, &spec->jump))
+		return false;
+	return !spec->jump.computed || leads_out(ctx, &spec->jump);
 }
 
 #endif

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from iced_x86 import ConditionCode, Instruction, Mnemonic, OpKind, Register
+from iced_x86 import Code, ConditionCode, Instruction, Mnemonic, OpKind, Register
 
 from lbtrace.arch.amd64_sites import REGISTERS
 from lbtrace.model import Jump
-from lbtrace.model.jumps import LESS
+from lbtrace.model.jumps import LESS, RegisterTest
 
 _CARRY, _PARITY, _ZERO, _SIGN, _OVERFLOW = 0x1, 0x4, 0x40, 0x80, 0x800
 """Bits of EFLAGS: Intel SDM volume 1, 3.4.3."""
@@ -42,6 +42,25 @@ def conditions(jump: Instruction) -> tuple[int, int]:
     """The flags with which a conditional jump is not taken, and those with which it is,
     as in `Site`; none of an unconditional one."""
     return _NOT_TAKEN.get(jump.condition_code, 0), _TAKEN.get(jump.condition_code, 0)
+
+
+_LOW = (1 << 32) - 1
+_TESTS = {
+    Code.JRCXZ_REL8_64: RegisterTest("cx"),
+    Code.JECXZ_REL8_64: RegisterTest("cx", _LOW),
+    Code.LOOP_REL8_64_RCX: RegisterTest("cx", minus=1, nonzero=True),
+    Code.LOOPE_REL8_64_RCX: RegisterTest("cx", minus=1, nonzero=True),
+    Code.LOOPNE_REL8_64_RCX: RegisterTest("cx", minus=1, nonzero=True),
+    Code.LOOP_REL8_64_ECX: RegisterTest("cx", _LOW, minus=1, nonzero=True),
+    Code.LOOPE_REL8_64_ECX: RegisterTest("cx", _LOW, minus=1, nonzero=True),
+    Code.LOOPNE_REL8_64_ECX: RegisterTest("cx", _LOW, minus=1, nonzero=True),
+}
+"""What jumps ask of rcx: Intel SDM volume 2, JRCXZ and LOOP."""
+
+
+def test(jump: Instruction) -> RegisterTest | None:
+    """What a conditional jump asks of a register, beside what `conditions` tells."""
+    return _TESTS.get(jump.code)
 
 
 def is_switch(jump: Instruction, history: Sequence[Instruction]) -> bool:

@@ -20,7 +20,7 @@ import iced_x86
 from iced_x86 import Decoder, FlowControl, Instruction, Mnemonic, OpKind
 
 from lbtrace.arch import Code, Exit, ExitKind, Exits
-from lbtrace.arch.amd64_jumps import conditions, is_switch, target
+from lbtrace.arch.amd64_jumps import conditions, is_switch, target, test
 from lbtrace.arch.amd64_sites import is_emulated_branch, is_refused
 from lbtrace.arch.amd64_stack import ENTRY, UNKNOWN, Stack
 from lbtrace.model import Site
@@ -99,7 +99,8 @@ class Amd64ExitFinder:
                 return f"the jump at {instruction.ip:#x} may leave the function or not"
             reason = "counts where it leaves the function"
         unless, only = conditions(instruction)
-        if unless or only:
+        asked = test(instruction)
+        if unless or only or asked:
             reason = "counts where it jumps"
         return Site(
             instruction.ip,
@@ -111,6 +112,7 @@ class Amd64ExitFinder:
             unless,
             only,
             jump,
+            asked,
         )
 
 
@@ -274,7 +276,7 @@ class _Body:
 
     def _leave(self, instruction: Instruction, stack: Stack) -> None:
         always = instruction.flow_control == FlowControl.UNCONDITIONAL_BRANCH
-        if always or instruction.is_jcc_short_or_near:
+        if always or instruction.is_jcc_short_or_near or test(instruction):
             self.found.append(_Out(instruction, "tail", stack.pointer or 0))
         else:
             self.hidden.append(f"no flag says whether the jump at {instruction.ip:#x} is taken")

@@ -20,6 +20,7 @@ from lbtrace.arch.arm64_words import (
     is_ret,
     is_simulated,
     jump,
+    test,
     words,
 )
 from lbtrace.model import Jump, Site
@@ -98,6 +99,9 @@ class _Body:
                 unless, only = CONDITIONS[code]
                 why = "counts where it jumps"
                 self.found.append(Exit("tail", replace(site, reason=why, unless=unless, only=only)))
+            elif asked := test(word):
+                why = "counts where it jumps"
+                self.found.append(Exit("tail", replace(site, reason=why, test=asked)))
             else:
                 self.hidden.append(f"no flag says whether the jump at {address:#x} is taken")
 

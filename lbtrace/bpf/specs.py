@@ -153,7 +153,7 @@ class Specs:
         sent_as_is = not self.filtered and not pairing.keeps
         plain = sent_as_is and fetches == tuple(map(_register, registers[: len(fetches)]))
         key = (delta, len(fetches)) if plain else (delta, fetches, conditions, deferred)
-        jump = (site.unless, site.only, site.jump) if site else (0, 0, None)
+        jump = (site.unless, site.only, site.jump, site.test) if site else (0, 0, None, None)
         place = (registers, jump, go and (go.g, go.goid, go.stack_high), pairing, key)
         if place not in self._numbers:
             self._numbers[place] = len(self._specs)
@@ -175,6 +175,11 @@ class Specs:
 
     def _set_jump(self, spec: Any, site: Site) -> None:
         spec.unless, spec.only = site.unless, site.only
+        if site.test is not None:
+            self.jumps = True
+            spec.jump.tested = REGISTERS[self._machine].index(site.test.register) + 1
+            spec.jump.mask, spec.jump.minus = site.test.mask, site.test.minus
+            spec.jump.nonzero = site.test.nonzero
         if site.jump is None:
             return
         self.jumps = True

@@ -12,6 +12,20 @@ INSIDE = 4
 """Ranges of `Jump.inside`, at most: ``LBT_RANGES`` there."""
 
 
+ALL = (1 << 64) - 1
+"""All bits of a register."""
+
+
+class RegisterTest(Struct, frozen=True):
+    """What a jump asks of a ``register``: it jumps if the bits ``mask`` of it, less ``minus``,
+    are all 0, or with ``nonzero``, if they are not."""
+
+    register: str
+    mask: int = ALL
+    minus: int = 0
+    nonzero: bool = False
+
+
 class Jump(Struct, frozen=True):
     """Where a jump leads whose target is computed: to what the registers ``base``
     and ``index`` (none where empty) and ``offset`` add up to, the index times

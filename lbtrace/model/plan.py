@@ -7,7 +7,7 @@ from typing import Literal, TypeAlias
 from msgspec import Struct
 
 from lbtrace.model.fetching import Condition, Fetch, Value
-from lbtrace.model.jumps import Jump
+from lbtrace.model.jumps import Jump, RegisterTest
 
 
 class Function(Struct, frozen=True):
@@ -50,7 +50,8 @@ class Site(Struct, frozen=True):
     or single-steps it (dear), ``reason`` why this place was chosen. A hit does
     not count if one of the processor's flags ``unless`` is set, nor, if there are
     any in ``only``, if none of them is (bits of EFLAGS or PSTATE, and those
-    of `lbtrace.model.jumps`), nor if it stands on a ``jump`` that stays in the function.
+    of `lbtrace.model.jumps`), nor if it stands on a jump that does not pass its ``test`` of
+    a register, or on a ``jump`` that stays in the function.
     """
 
     address: int
@@ -62,6 +63,7 @@ class Site(Struct, frozen=True):
     unless: int = 0
     only: int = 0
     jump: Jump | None = None
+    test: RegisterTest | None = None
 
 
 ProbeKind: TypeAlias = Literal[

@@ -11,10 +11,11 @@ from pathlib import Path
 import pytest
 
 from lbtrace import arch
-from lbtrace.arch import Code
+from lbtrace.arch import Code, arm64_words
 from lbtrace.elf import plt, symbols
 from lbtrace.elf.image import Image
 from lbtrace.model import LONG, Formal, Prototype, Scalar
+from lbtrace.model.jumps import RegisterTest
 from lbtrace.plan import Placer
 
 TOOLS = "aarch64-linux-gnu-"
@@ -68,6 +69,12 @@ signed:
     paciasp
     .inst 0xd65f0bff
     .size signed, .-signed
+    .type tested, @function
+tested:
+    tbnz w0, #3, plain
+    cbz x0, plain
+    ret
+    .size tested, .-tested
     .type again, @function
 again:
     subs x0, x0, #1
@@ -96,6 +103,7 @@ def forms(tmp_path_factory: pytest.TempPathFactory) -> Image:
         ("switched", [("return", 16), ("return", 24)], 0),
         ("computed", [("tail", 8), ("return", 16)], 0),
         ("signed", [], 1),
+        ("tested", [("tail", 0), ("tail", 4), ("return", 8)], 0),
         ("again", [("tail", 4), ("tail", 8)], 0),
     ],
 )
@@ -147,6 +155,26 @@ def test_returns(subject: str) -> None:
         assert [e.site.address for e in found if e.kind == "return"] == returns[low:high]
         compared += high > low
     assert compared > 20
+
+
+TESTS = re.compile(r"(cb|tb)(n?)z ([wx])(\d+), (?:#(\d+), )?")
+
+
+def test_what_jumps_ask_of_registers(subject: str) -> None:
+    image = Image.open(subject, any_machine=True)
+    asked = 0
+    for address, text in disassemble(subject)[0].items():
+        word = int.from_bytes(image.code(address, 4), "little")
+        told = TESTS.match(text)
+        if told is None:
+            assert arm64_words.test(word) is None, text
+            continue
+        width = 1 if told[1] == "tb" else 64 if told[3] == "x" else 32
+        mask = (1 << width) - 1 << int(told[5] or 0)
+        expected = RegisterTest(f"x{told[4]}", mask, nonzero=bool(told[2]))
+        assert arm64_words.test(word) == expected, text
+        asked += 1
+    assert asked > 10
 
 
 @pytest.mark.parametrize("count", [0, 2, 6])

@@ -195,7 +195,7 @@ def test_what_was_left_does_not_return_later(
 
 
 @pytest.mark.parametrize("build", ["jumps", "jumps-clang"])
-@pytest.mark.parametrize("jumps", ["conditions", "computed"])
+@pytest.mark.parametrize("jumps", ["conditions", "counts", "computed"])
 def test_jumps_that_may_leave_the_function(agrees: Run, build: str, jumps: str) -> None:
     agrees(build, jumps, options=("--returns", "sites"))
 

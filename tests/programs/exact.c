@@ -191,71 +191,22 @@ TRACED long traced_first(long n)
 
 /* ---------------------------------------------------------- stack switches */
 
+#include "fibers.h"
+
 #define FIBER_STACK (64 << 10)
-static char *fiber_stacks[2];
-static ucontext_t home, fibers[2];
-static struct shadow *fiber_shadows[3];
-static long switches, wanted;
+static ucontext_t contexts[3];
 
-static void switch_to(int from, int to)
+static void prepare(int fiber)
 {
-	ucontext_t *here = from == 2 ? &home : &fibers[from];
-	ucontext_t *there = to == 2 ? &home : &fibers[to];
-	switches++;
-	shadow = fiber_shadows[to];
-	swapcontext(here, there);
+	getcontext(&contexts[fiber]);
+	contexts[fiber].uc_stack.ss_sp = malloc(FIBER_STACK);
+	contexts[fiber].uc_stack.ss_size = FIBER_STACK;
+	makecontext(&contexts[fiber], run_fiber, 0);
 }
 
-TRACED long traced_step(long n)
+static void change_stacks(int from, int to)
 {
-	ENTER(n);
-	int self = (int)(shadow->lane >= 0 && shadow->lane < 2 ? shadow->lane : 2);
-	if (self == 2)
-		switch_to(2, 0);
-	else if (n % 7 == 0)
-		switch_to(self, 2);
-	else
-		switch_to(self, 1 - self);
-	RETURN(n + self);
-}
-
-TRACED long traced_fiber(long n)
-{
-	ENTER(n);
-	long sum = 0;
-	for (long i = 0; switches < wanted; i++)
-		sum += traced_step(i) + (i % 3 ? 0 : traced_last(i));
-	RETURN(sum);
-}
-
-static void fiber(void)
-{
-	for (;;) {
-		sink += traced_fiber(shadow->lane);
-		switch_to((int)shadow->lane, 2);
-	}
-}
-
-static void contexts(long count)
-{
-	char *memory = malloc(2 * FIBER_STACK);
-	wanted = count;
-	fiber_shadows[2] = shadow;
-	for (int i = 0; i < 2; i++) {
-		shadow_new(i);
-		fiber_shadows[i] = shadow;
-		getcontext(&fibers[i]);
-		fibers[i].uc_stack.ss_sp = fiber_stacks[i] = memory + i * FIBER_STACK;
-		fibers[i].uc_stack.ss_size = FIBER_STACK;
-		makecontext(&fibers[i], fiber, 0);
-	}
-	shadow = fiber_shadows[2];
-	for (long i = 0; switches < wanted; i++)
-		sink += traced_step(i);
-	for (int i = 0; i < 3; i++) {
-		shadow = fiber_shadows[i];
-		shadow_write();
-	}
+	swapcontext(&contexts[from], &contexts[to]);
 }
 
 /* ---------------------------------------------------------------- signals */
@@ -409,7 +360,7 @@ int main(int argc, char **argv)
 		for (long i = 0; i < n; i++)
 			sink += traced_first(i);
 	else if (!strcmp(mode, "contexts"))
-		contexts(n);
+		run_fibers(n);
 	else if (!strcmp(mode, "signal"))
 		signals(0, n);
 	else if (!strcmp(mode, "altsignal"))

@@ -29,19 +29,8 @@ asm(".globl take_up\n.type take_up, %function\ntake_up:\n"
     ".size take_up, .-take_up\n");
 #endif
 
-#define HOME 2
 #define STACK (64 << 10)
 static volatile long sink;
-static void *left[3];
-static struct shadow *shadows[3];
-static long switches, wanted;
-
-static void switch_to(int from, int to)
-{
-	switches++;
-	shadow = shadows[to];
-	take_up(&left[from], left[to]);
-}
 
 TRACED long traced_last(long n)
 {
@@ -49,32 +38,21 @@ TRACED long traced_last(long n)
 	RETURN(n * 2);
 }
 
-TRACED long traced_step(long n)
+#include "fibers.h"
+
+static void *left[3];
+
+static void prepare(int fiber)
 {
-	ENTER(n);
-	int self = (int)(shadow->lane >= 0 && shadow->lane < 2 ? shadow->lane : HOME);
-	if (self == HOME)
-		switch_to(HOME, 0);
-	else
-		switch_to(self, n % 7 ? 1 - self : HOME);
-	RETURN(n + self);
+	/* As if it had been left: zeros for the registers, then where to begin. */
+	uint64_t *words = (uint64_t *)((char *)calloc(1, STACK) + STACK) - SAVED - 1;
+	words[ADDRESS] = (uint64_t)run_fiber;
+	left[fiber] = words;
 }
 
-TRACED long traced_fiber(long n)
+static void change_stacks(int from, int to)
 {
-	ENTER(n);
-	long sum = 0;
-	for (long i = 0; switches < wanted; i++)
-		sum += traced_step(i) + (i % 3 ? 0 : traced_last(i));
-	RETURN(sum);
-}
-
-static void fiber(void)
-{
-	for (;;) {
-		sink += traced_fiber(shadow->lane);
-		switch_to((int)shadow->lane, HOME);
-	}
+	take_up(&left[from], left[to]);
 }
 
 int main(int argc, char **argv)
@@ -82,22 +60,6 @@ int main(int argc, char **argv)
 	if (argc < 3)
 		return 2;
 	shadow_start(argv[1]);
-	wanted = atol(argv[2]);
-	shadows[HOME] = shadow;
-	for (int i = 0; i < 2; i++) {
-		/* As if it had been left: zeros for the registers, then where to begin. */
-		uint64_t *words = (uint64_t *)((char *)calloc(1, STACK) + STACK) - SAVED - 1;
-		words[ADDRESS] = (uint64_t)fiber;
-		left[i] = words;
-		shadow_new(i);
-		shadows[i] = shadow;
-	}
-	shadow = shadows[HOME];
-	for (long i = 0; switches < wanted; i++)
-		sink += traced_step(i);
-	for (int i = 0; i < 3; i++) {
-		shadow = shadows[i];
-		shadow_write();
-	}
+	run_fibers(atol(argv[2]));
 	return 0;
 }

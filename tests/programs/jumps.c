@@ -1,12 +1,13 @@
 /* Jumps that leave a function or do not, each with the program's own account.
  *
- *     jumps LOG conditions | computed | again | again-tail
+ *     jumps LOG conditions | counts | computed | again | again-tail
  */
 #include "shadow.h"
 
 /*
  * traced_if_X compares its arguments and jumps to traced_yes where condition X holds; it
- * returns 1, traced_yes 2. traced_through(n) jumps through a table: 0 and 1 to places
+ * returns 1, traced_yes 2. traced_count_X(n, m) does where the count n is what X asks for (and
+ * m is 0, or is not), and jumps to traced_near. traced_through(n) jumps through a table: 0 and 1 to places
  * inside, which return 10 and 11, 2 to traced_yes, 3 to its own beginning, with n 0.
  * traced_pointer(n, p) jumps to p. traced_either(n, p) jumps to p, or inside.
  * traced_again(n) begins n times anew, by way of a jump to code that jumps back.
@@ -25,6 +26,14 @@
 	asm(BEGIN("traced_if_" #X) "cmp %rsi, %rdi\nj" #X                                          \
 	    " traced_yes\nmov $1, %eax\nret\n" END("traced_if_" #X));
 asm(BEGIN("traced_yes") "mov $2, %eax\nret\n" END("traced_yes"));
+#define COUNTS(X) X(jrcxz) X(jecxz) X(loop) X(loope) X(loopne) X(loopl)
+#define COUNT(X, JUMP)                                                                             \
+	BEGIN("traced_count_" #X)                                                                  \
+	"mov %rdi, %rcx\ntest %rsi, %rsi\n" JUMP " near\nmov $1, %eax\nret\n" END("traced_count_" #X)
+/* These jumps are short. */
+asm(COUNT(jrcxz, "jrcxz") COUNT(jecxz, "jecxz") COUNT(loop, "loop")
+    BEGIN("traced_near") "near: mov $2, %eax\nret\n" END("traced_near")
+    COUNT(loope, "loope") COUNT(loopne, "loopne") COUNT(loopl, "addr32 loop"));
 asm(BEGIN("traced_through") "lea table(%rip), %rax\nmov %rdi, %rdx\nmov $0, %edi\n"
     "jmp *(%rax, %rdx, 8)\n1: mov $10, %eax\nret\n2: mov $11, %eax\nret\n"
     END("traced_through")
@@ -40,6 +49,13 @@ asm("back: jmp traced_again\n" BEGIN("traced_again") "test %rdi, %rdi\nje 1f\nde
 	asm(BEGIN("traced_if_" #X) "cmp x0, x1\nb." #X                                             \
 	    " traced_yes\nmov x0, 1\nret\n" END("traced_if_" #X));
 asm(BEGIN("traced_yes") "mov x0, 2\nret\n" END("traced_yes"));
+#define COUNTS(X) X(cbz) X(cbnz) X(cbz_w) X(cbnz_w) X(tbz) X(tbnz) X(tbz_high) X(tbnz_high)
+#define COUNT(X, JUMP)                                                                             \
+	BEGIN("traced_count_" #X) JUMP "traced_near\nmov x0, 1\nret\n" END("traced_count_" #X)
+asm(BEGIN("traced_near") "mov x0, 2\nret\n" END("traced_near")
+    COUNT(cbz, "cbz x0, ") COUNT(cbnz, "cbnz x0, ") COUNT(cbz_w, "cbz w0, ")
+    COUNT(cbnz_w, "cbnz w0, ") COUNT(tbz, "tbz x0, 1, ") COUNT(tbnz, "tbnz x0, 1, ")
+    COUNT(tbz_high, "tbz x0, 32, ") COUNT(tbnz_high, "tbnz x0, 32, "));
 asm(BEGIN("traced_through") "adrp x9, table\nadd x9, x9, :lo12:table\nmov x10, x0\nmov x0, 0\n"
     "ldr x9, [x9, x10, lsl 3]\nbr x9\n1: mov x0, 10\nret\n2: mov x0, 11\nret\n"
     END("traced_through")
@@ -54,6 +70,8 @@ CONDITIONS(CODE)
 
 #define DECLARE(X) long traced_if_##X(long a, long b);
 CONDITIONS(DECLARE)
+#define DECLARE_COUNT(X) long traced_count_##X(long n, long m);
+COUNTS(DECLARE_COUNT)
 long traced_yes(long n), traced_through(long n), traced_pointer(long n, void *target),
 	traced_either(long n, void *target), traced_again(long n);
 
@@ -63,14 +81,16 @@ struct function {
 };
 #define LIST(X) {"traced_if_" #X, traced_if_##X},
 static const struct function functions[] = {CONDITIONS(LIST)};
+#define LIST_COUNT(X) {"traced_count_" #X, traced_count_##X},
+static const struct function counting[] = {COUNTS(LIST_COUNT)};
 
-/* A call that returned, or jumped to traced_yes, as its result tells. */
-static void account(const char *name, long argument, long result)
+/* A call that returned, or jumped to another one, as its result tells. */
+static void account(const char *name, long argument, long result, const char *other)
 {
 	shadow_enter(name, argument);
 	if (result == 2) {
 		shadow_end("tail");
-		shadow_enter("traced_yes", argument);
+		shadow_enter(other, argument);
 	}
 	shadow_leave(result);
 }
@@ -83,7 +103,18 @@ static void conditions(void)
 	for (unsigned f = 0; f < sizeof(functions) / sizeof(*functions); f++)
 		for (int i = 0; i < count * count; i++) {
 			long a = numbers[i / count], b = numbers[i % count];
-			account(functions[f].name, a, functions[f].call(a, b));
+			account(functions[f].name, a, functions[f].call(a, b), "traced_yes");
+		}
+}
+
+static void counts(void)
+{
+	static const long numbers[] = {0, 1, 2, 3, -1, 1L << 32, (1L << 32) + 1, -1L << 33};
+
+	for (unsigned f = 0; f < sizeof(counting) / sizeof(*counting); f++)
+		for (unsigned i = 0; i < 2 * sizeof(numbers) / sizeof(*numbers); i++) {
+			long n = numbers[i / 2], result = counting[f].call(n, i % 2);
+			account(counting[f].name, n, result, "traced_near");
 		}
 }
 
@@ -103,9 +134,9 @@ static void computed(void)
 		}
 		shadow_leave(result);
 	}
-	account("traced_pointer", 5, traced_pointer(5, (void *)traced_yes));
-	account("traced_either", 6, traced_either(6, (void *)traced_yes));
-	account("traced_either", 7, traced_either(7, NULL));
+	account("traced_pointer", 5, traced_pointer(5, (void *)traced_yes), "traced_yes");
+	account("traced_either", 6, traced_either(6, (void *)traced_yes), "traced_yes");
+	account("traced_either", 7, traced_either(7, NULL), "");
 }
 
 /* As uretprobes see it all of them return; seen at the jump they are tail calls. */
@@ -129,6 +160,8 @@ int main(int argc, char **argv)
 	shadow_start(argv[1]);
 	if (!strcmp(argv[2], "conditions"))
 		conditions();
+	else if (!strcmp(argv[2], "counts"))
+		counts();
 	else if (!strcmp(argv[2], "computed"))
 		computed();
 	else
