@@ -312,13 +312,13 @@ def _part(at: int, whole: Operand, type: Type, offset: int) -> Operand:
 def _sum(node: Sum, scope: Scope) -> Located:
     left, right = locate(node.left, scope), locate(node.right, scope)
     if isinstance(left, Constant):
+        if isinstance(right, Constant):
+            return Constant(node.at, _number(left) + _number(right))
         left, right = right, left
-    if isinstance(left, Constant) and isinstance(right, Constant):
-        return Constant(node.at, _number(left) + _number(right))
     if isinstance(right, Operand) and isinstance(right.type, Pointer):
         left, right = right, left
-    if not isinstance(left, Operand):
-        raise Unclear(left.at, f"{left.name} can be compared, not added")  # type: ignore[union-attr]
+    if isinstance(left, Pseudo):
+        raise Unclear(left.at, f"{left.name} can be compared, not added")
     step = 1
     if isinstance(left.type, Pointer) and left.type.target is not None:
         step = getattr(left.type.target, "size", 1)

@@ -57,27 +57,19 @@ def test_one_thread(lbtrace: Run, programs: Path, tmp_path: Path, mode: str, pro
     assert traced(done.stdout) == logged(log)
 
 
-def test_eight_threads(lbtrace: Run, programs: Path, tmp_path: Path, mode: str) -> None:
+@pytest.mark.parametrize(("kind", "many", "rounds"), [("threads", 8, 500), ("fork", 4, 300)])
+def test_several(
+    lbtrace: Run, programs: Path, tmp_path: Path, mode: str, kind: str, many: int, rounds: int
+) -> None:
+    """Threads, and processes that are forked without executing another program."""
     log = tmp_path / "log"
     done = lbtrace(
         *("attach", "--mode", mode, "--func", "/^traced_/", "--format", "jsonl", "--strict", "--"),
-        *(programs / "truth", log, "threads", 8, 500),
+        *(programs / "truth", log, kind, many, rounds),
     )
     assert done.returncode == 0, done.stderr
     told = logged(log)
-    assert len(told) == 8
-    assert traced(done.stdout) == told
-
-
-def test_fork_without_exec(lbtrace: Run, programs: Path, tmp_path: Path, mode: str) -> None:
-    log = tmp_path / "log"
-    done = lbtrace(
-        *("attach", "--mode", mode, "--func", "traced_*", "--format", "jsonl", "--strict", "--"),
-        *(programs / "truth", log, "fork", 4, 300),
-    )
-    assert done.returncode == 0, done.stderr
-    told = logged(log)
-    assert len(told) == 4
+    assert len(told) == many
     assert traced(done.stdout) == told
 
 
