@@ -67,6 +67,8 @@ class GoTable:
     such a wrapper bears the name of what it calls and is left out, but is
     among ``starts`` and ``names``, which belong together. ``assembly`` has the
     addresses of functions written in assembly (told from format 1.18 on).
+    ``wrappers`` are those of functions that only call another: of another convention, a
+    method of an embedded struct, an instance of a generic method (from 1.18 on).
     ``version`` is that of the compiler, or the format's; (0, 0) if it is untold.
     ``moduledata`` is where the runtime's record of all this lies, 0
     where that was not found. Raises `BinaryError` where the table is damaged.
@@ -192,19 +194,20 @@ class GoTable:
             return None
         return int(offset) if offset != NO_OFFSET else None
 
+    @cached_property
+    def wrappers(self) -> frozenset[int]:
+        """See `GoTable`."""
+        kinds = self._tail(-4) if self._magic in (GO118, GO120) else []
+        last = max(kinds, default=0)  # FuncIDWrapper has always been the last
+        return frozenset(at for at, kind in zip(self.starts, kinds, strict=False) if kind == last)
+
     def _wrappers(self) -> set[int]:
         """The addresses of functions that wrap another one of their name."""
-        names = self.names
-        if len(set(names)) == len(names) or self._magic not in (GO118, GO120):
+        if len(set(self.names)) == len(self.names):
             return set()
-        kinds = self._tail(-4)
-        wrapper = max(kinds)  # FuncIDWrapper has always been the last
-        own = {name for name, kind in zip(names, kinds, strict=True) if kind != wrapper}
-        return {
-            at
-            for at, name, kind in zip(self.starts, names, kinds, strict=True)
-            if kind == wrapper and name in own
-        }
+        named = list(zip(self.names, self.starts, strict=True))
+        own = {name for name, at in named if at not in self.wrappers}
+        return {at for name, at in named if at in self.wrappers and name in own}
 
     def _tail(self, back: int) -> list[int]:
         """The byte ``back`` from the end of each function's record."""

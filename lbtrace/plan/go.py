@@ -260,8 +260,10 @@ class GoPlan:
         if arguments is None:
             return Group() if size == 0 else None
         # Before 1.20 the dictionary came first in methods, too.
-        old = self._version < (1, 20) and self._version != (0, 0)
-        return arguments if old else go_untold.whole(arguments, function.name, size)
+        dictionary = int(self._version >= (1, 20) or self._version == (0, 0))
+        if function.address in self._table.wrappers:
+            dictionary = -1
+        return go_untold.whole(arguments, function.name, size, dictionary)
 
     @cached_property
     def _arguments(self) -> Arguments:

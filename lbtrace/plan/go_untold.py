@@ -115,20 +115,22 @@ def word(name: str, size: int = WORD) -> Formal:
     return Formal(name, model.Word("", size, False), size, (Scalar(0, size, "integer"),))
 
 
-def whole(arguments: Group, name: str, size: int) -> Group:
+def whole(arguments: Group, name: str, size: int, dictionary: int) -> Group:
     """``arguments`` with the first one of generic code, for which the compiler leaves
     out of its table whatever is passed first, to hide the dictionary.
 
-    That comes first in a generic function alone; it is second in a method, and
-    closures have none. ``size`` is that of all the arguments, in bytes.
+    That comes first in a generic function alone. ``dictionary`` is its place in a method,
+    -1 in one that only wraps another; closures have none. ``size`` is that of all the
+    arguments, in bytes.
     """
     if "[" not in name or name.endswith("]") or not size:
         return arguments
     parts = arguments.parts
     first = min((w.offset for w in words(arguments)), default=size)
     missing = Word(0, first if first == WORD else 0)
-    closure = re.search(r"\.(func|gowrap|deferwrap)[\d.]+$|-range\d+$", name)
-    return Group((missing, *(parts if closure else parts[1:])), arguments.more)
+    if dictionary < 0 or re.search(r"\.(func|gowrap|deferwrap)[\d.]+$|-range\d+$", name):
+        return Group((missing, *parts), arguments.more)
+    return Group((missing, *parts[1:]), arguments.more) if dictionary else arguments
 
 
 def words(part: Part) -> list[Word]:

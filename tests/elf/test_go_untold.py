@@ -131,20 +131,23 @@ DICTIONARY, VALUE = Word(8, 8), Word(16, 8)
 
 
 @pytest.mark.parametrize(
-    ("name", "parts", "expected"),
+    ("name", "parts", "dictionary", "expected"),
     [
-        ("main.F[...]", (VALUE,), (VALUE,)),
-        ("main.f", (VALUE,), (VALUE,)),
-        ("main.(*T[...]).M", (DICTIONARY, VALUE), (Word(0, 8), VALUE)),
-        ("main.F[...].func1", (DICTIONARY,), (Word(0, 8), DICTIONARY)),
-        ("main.F[...].func1", (VALUE,), (Word(0, 0), VALUE)),
-        ("main.F[...].func1", (), (Word(0, 0),)),
+        ("main.F[...]", (VALUE,), 1, (VALUE,)),
+        ("main.f", (VALUE,), 1, (VALUE,)),
+        ("main.(*T[...]).M", (DICTIONARY, VALUE), 1, (Word(0, 8), VALUE)),
+        ("main.(*T[...]).M", (VALUE,), 0, (VALUE,)),
+        ("main.(*T[...]).M", (VALUE,), -1, (Word(0, 0), VALUE)),
+        ("main.(*T[...]).M-fm", (VALUE,), -1, (Word(0, 0), VALUE)),
+        ("main.F[...].func1", (DICTIONARY,), 1, (Word(0, 8), DICTIONARY)),
+        ("main.F[...].func1", (VALUE,), 0, (Word(0, 0), VALUE)),
+        ("main.F[...].func1", (), 1, (Word(0, 0),)),
     ],
 )
 def test_what_is_left_out_of_generic_functions(
-    name: str, parts: tuple[Part, ...], expected: tuple[Part, ...]
+    name: str, parts: tuple[Part, ...], dictionary: int, expected: tuple[Part, ...]
 ) -> None:
-    assert go_untold.whole(Group(parts), name, 24) == Group(expected)
+    assert go_untold.whole(Group(parts), name, 24, dictionary) == Group(expected)
 
 
 def test_small_numbers_are_numbers() -> None:

@@ -34,6 +34,8 @@ func main() {
 	s := &Stack[string]{}
 	s.Push("a")
 	fmt.Println(s.Push("b"))
+	push := s.Push
+	fmt.Println(push("c"))
 	var sh Shape = &Sq{4}
 	fmt.Println(sh.Area(2))
 	f := adder(5)
