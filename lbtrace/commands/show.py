@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 import msgspec
 
 from lbtrace.commands import show_go
 from lbtrace.model import Function, Plan, Probe, Site, Type, Void
+
+POINTED = re.compile(r"(\(|::)\*\)")
+"""Where a pointer to a function or an array has its name; later ones are in its parameters."""
 
 
 def plan_lines(plan: Plan) -> Iterator[str]:
@@ -56,9 +60,15 @@ def signature(function: Function) -> str:
         return function.name
     if function.language == "go":
         return show_go.signature(function)
-    inside = ", ".join(_declared(p.type, p.name) for p in function.parameters)
+    inside = ", ".join(_parameter(p.type, p.name) for p in function.parameters)
     result = function.result.type if function.result else Void()
     return f"{_declared(result, function.name)}({inside})"
+
+
+def _parameter(type: Type, name: str) -> str:
+    written = "" if isinstance(type, Void) else type.name
+    declared, found = POINTED.subn(lambda match: f"{match[1]}*{name})", written, count=1)
+    return declared if found else _declared(type, name)
 
 
 def _declared(type: Type, name: str) -> str:

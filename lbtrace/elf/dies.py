@@ -61,6 +61,11 @@ def bare(die: Any) -> Any:
     raise ValueError("types refer to each other in a circle")
 
 
+MEMBER_POINTER = "DW_TAG_ptr_to_member_type"
+"""To data the offset of a member, to a function its address and what is added to
+``this`` (Itanium C++ ABI, 2.3)."""
+
+
 def size_of(die: Any, depth: int = DEPTH) -> int:
     """The size of a type in bytes; 0 where it has none."""
     plain = bare(die)
@@ -68,7 +73,15 @@ def size_of(die: Any, depth: int = DEPTH) -> int:
         return 0
     if plain.tag == "DW_TAG_array_type" and "DW_AT_byte_size" not in plain.attributes:
         return (count(plain) or 0) * size_of(type_of(plain), depth - 1)
+    if plain.tag == MEMBER_POINTER:
+        return 2 * POINTER_SIZE if leads_to_code(plain) else POINTER_SIZE
     return POINTER_SIZE if plain.tag in POINTERS else number(plain, "DW_AT_byte_size", 0)
+
+
+def leads_to_code(pointer: Any) -> bool:
+    """Whether what a pointer leads to is a function."""
+    target = bare(type_of(pointer))
+    return target is not None and target.tag == "DW_TAG_subroutine_type"
 
 
 def counts(array: Any) -> list[int | None]:

@@ -76,12 +76,13 @@ class Shaper:
         if bare.tag in dies.POINTERS or (
             bare.tag == "DW_TAG_unspecified_type" and "nullptr" in name
         ):
-            code = bare.tag == "DW_TAG_pointer_type" and self._leads_to_code(bare)
+            code = bare.tag == "DW_TAG_pointer_type" and dies.leads_to_code(bare)
             target = None if code else self._target(bare, nesting, depth)
             return Pointer(name, 8, target, code=code)
         maker = {
             "DW_TAG_base_type": self._base,
             "DW_TAG_enumeration_type": self._enumeration,
+            dies.MEMBER_POINTER: _member_pointer,
         }.get(bare.tag)
         if maker is not None:
             return maker(bare, name)
@@ -105,10 +106,6 @@ class Shaper:
         if bare.tag in dies.RECORDS and refers:
             return self._kept(bare, self._name(target), nesting)
         return None
-
-    def _leads_to_code(self, pointer: Any) -> bool:
-        target = dies.bare(dies.type_of(pointer))
-        return target is not None and target.tag == "DW_TAG_subroutine_type"
 
     def _base(self, die: Any, name: str) -> Type:  # noqa: PLR0911
         size = dies.number(die, "DW_AT_byte_size", 0)
@@ -160,7 +157,11 @@ class Shaper:
                 return Opaque(name)
             if len(members) == MEMBERS or self._left < 0:
                 break
-            members.append(self._member(child, nesting, depth))
+            member = self._member(child, nesting, depth)
+            if not (child.tag == "DW_TAG_inheritance" and _is_empty(member.type)):
+                members.append(member)
+        if not members and size and not self._rust:  # C++ gives it a byte that holds nothing
+            return Record(name, 0)
         return Record(name, size, tuple(members)) if size else Opaque(name)
 
     def _kept(self, die: Any, name: str, nesting: int) -> Type | None:
@@ -241,6 +242,16 @@ class Shaper:
             size *= count
             element = Array(name, size, element, count)
         return element if size else Opaque(name)
+
+
+def _member_pointer(die: Any, name: str) -> Type:
+    if dies.leads_to_code(die):
+        return Pointer(name, code=True)
+    return Integer(name, dies.POINTER_SIZE, True)
+
+
+def _is_empty(type: Type) -> bool:
+    return isinstance(type, Record) and not type.size
 
 
 def _members(die: Any) -> Iterator[Any]:

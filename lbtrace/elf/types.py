@@ -91,7 +91,7 @@ class Types:
             x87=self._x87,
         )
         type, size = shaper.shape(die), dies.size_of(bare)
-        if isinstance(type, Pointer):
+        if isinstance(type, Pointer) and bare.tag != dies.MEMBER_POINTER:
             return Formal("", type, 8, (Scalar(0, 8, "integer"),))
         if bare.tag in dies.RECORDS and not self.rust:
             by_reference = self._by_reference(bare)
@@ -121,6 +121,10 @@ class Types:
         size = dies.number(bare, "DW_AT_byte_size", 0)
         if bare.tag in dies.POINTERS:
             scalars.append(Scalar(offset, 8, "integer"))
+            return True
+        if bare.tag == dies.MEMBER_POINTER:
+            places = range(0, dies.size_of(bare), 8)
+            scalars.extend(Scalar(offset + at, 8, "integer") for at in places)
             return True
         if bare.tag == "DW_TAG_enumeration_type" and size in (1, 2, 4, 8):
             scalars.append(Scalar(offset, size, "integer"))
@@ -196,6 +200,11 @@ class Types:
             if target is not None and target.tag in ("DW_TAG_subroutine_type", "DW_TAG_array_type"):
                 inner = f"({inner})"
             return self._name(target, inner, depth - 1)
+        if die.tag == dies.MEMBER_POINTER:
+            of = die.get_DIE_from_attribute("DW_AT_containing_type")
+            inner = f"{self._name(of, '', depth - 1)}::*{inner}"
+            inner = f"({inner})" if dies.leads_to_code(die) else inner
+            return self._name(target, inner, depth - 1)
         if die.tag in dies.QUALIFIERS:
             qualifier = dies.QUALIFIERS[die.tag]
             if target is not None and target.tag in dies.POINTERS:
@@ -212,7 +221,10 @@ class Types:
     def _parameters(self, die: Any, depth: int) -> str:
         names = []
         for child in die.iter_children():
-            if child.tag == "DW_TAG_formal_parameter":
+            if (
+                child.tag == "DW_TAG_formal_parameter"
+                and "DW_AT_artificial" not in child.attributes
+            ):
                 names.append(self._name(dies.type_of(child), "", depth - 1))
             elif child.tag == "DW_TAG_unspecified_parameters":
                 names.append("...")

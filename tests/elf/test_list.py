@@ -18,7 +18,7 @@ def run(capsys, *words):
 def test_signatures(build, capsys):
     out = run(capsys, "--binary", build("-g", "-O0"))
     assert "int fib(int n)" in out
-    assert "void pointers(callback f, int (*)[3] rows, char *const *argv" in out
+    assert "void pointers(callback f, int (*rows)[3], char *const *argv" in out
     assert "= renamed" in out
     assert "_start" in out
 

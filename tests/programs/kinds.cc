@@ -78,6 +78,32 @@ TRACED int traced_precise(long double x, int n, Precise p, const Precise &q)
 	return n + 1;
 }
 
+struct Nothing {
+};
+
+struct Something : Nothing {
+	long first;
+	long second;
+	long get();
+};
+
+long Something::get()
+{
+	return first;
+}
+
+TRACED int traced_empty(Nothing e, int n, Something s)
+{
+	KEEP(e); KEEP(n); KEEP(s);
+	return n;
+}
+
+TRACED int traced_members(long Something::*data, int n, long (Something::*code)(), int more)
+{
+	KEEP(data); KEEP(n); KEEP(code); KEEP(more);
+	return n;
+}
+
 static void told(const char *name, const char *arguments, const char *result)
 {
 	printf("{\"name\":\"%s\",\"args\":[%s],\"result\":%s}\n", name, arguments, result);
@@ -111,4 +137,11 @@ int main()
 	told("traced_precise", "-1.25,3,{\"value\":0.5,\"scale\":7},{\"value\":1e+100,\"scale\":8}",
 	     "4");
 	traced_precise(-1.25L, 3, {0.5L, 7}, {1e100L, 8});
+	told("traced_empty", "{},1,{\"first\":2,\"second\":3}", "1");
+	Something something;
+	something.first = 2;
+	something.second = 3;
+	traced_empty({}, 1, something);
+	told("traced_members", "8,1,\"Something::get\",2", "1");
+	traced_members(&Something::second, 1, &Something::get, 2);
 }
