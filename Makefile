@@ -18,7 +18,7 @@ MACHINES := x86_64 aarch64
 BOX := $(VM)/lbtrace-$(VM_KERNEL).box
 VAGRANT := cd vagrant && LBTRACE_BOX=$(or $(LBTRACE_BOX),$(abspath $(BOX))) vagrant
 
-.PHONY: demo test test-everyday test-slow lint wheel wheels check-wheel bench build clean
+.PHONY: demo test test-everyday test-slow lint wheel wheels check-wheel bench build clean picture
 .PHONY: vm-vagrant vm-programs vm-matrix kernels-table vm-validate vm-stage vm-up vm-test vm-destroy ci-vm
 
 demo: $(OUT)/bootstrap-build $(OUT)/demo/bin/lbtrace $(OUT)/demo/fib

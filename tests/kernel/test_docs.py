@@ -6,6 +6,7 @@ import re
 import shutil
 import subprocess
 import sys
+from html import unescape
 from pathlib import Path
 
 import pytest
@@ -64,6 +65,27 @@ def test_consoles(page: Path, here: Path) -> None:
             )
             # A program's own output may come before or after the trace's.
             assert settled(done.stdout) == settled(expected), command
+
+
+def test_picture() -> None:
+    """It shows what the first example does."""
+    rows: dict[float, list[tuple[float, str]]] = {}
+    for attributes, text in re.findall(
+        r"<text([^>]*)>(.*?)</text>", (ROOT / "docs/fib.svg").read_text(), re.S
+    ):
+        x, y = (float(n) for n in re.findall(r' [xy]="([\d.]+)"', attributes)[:2])
+        rows.setdefault(y, []).append((x, unescape(text).replace("\xa0", " ")))
+    lines = ["".join(text for _, text in sorted(rows[y])) for y in sorted(rows)]
+    picture = "\n".join(line for line in lines if line.strip() not in ("", "lbtrace"))
+    console = BLOCK.search((ROOT / "README.md").read_text())
+    assert console
+    assert bare(picture) == bare(console[2])
+
+
+def bare(text: str) -> list[str]:
+    """Without numbers that vary, and spaces, in order."""
+    lines = ["".join(line.split()) for line in text.splitlines()]
+    return [re.sub(r"^([\d.]+[nµm]?s)?\d+(?=[^\d])", "", line) for line in lines if line]
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
