@@ -36,12 +36,18 @@ REFERENCES = ("DW_AT_abstract_origin", "DW_AT_specification")
 DW_CC_NOCALL = 3
 OPTIMISED_OUT = "optimised out"
 
-CONSTANTS = frozenset({0x03, *range(0x08, 0x12), *range(0x30, 0x50), 0x9E, 0xA1})
-"""What the location of a constant begins with: DW_OP_addr,
-const1u to consts, lit0 to lit31, implicit_value, addrx."""
+CONSTANTS = frozenset(
+    {*(0x03, 0x9E, 0xA0, 0xA1, 0xF2, 0xFA), *range(0x08, 0x12), *range(0x30, 0x50)}
+)
+"""What the location begins with of what is not passed: DW_OP_addr, implicit_value,
+implicit_pointer, addrx, GNU_implicit_pointer, GNU_parameter_ref, const1u to consts, lit0
+to lit31."""
 
 CLONE = re.compile(r"\.(isra|constprop|part)\b")
 """Names of copies for which gcc changed what is passed; LLVM does so without renaming."""
+
+RETURNS_LESS = re.compile(r"\.isra\b")
+"""Those of copies that may return nothing, as nobody asked for it."""
 
 
 class Prototypes(Struct):
@@ -71,7 +77,7 @@ def prototypes(
     debug = debug or debugfile.find(image)
     if debug is None:
         return result
-    wanted = {f.address: any(map(CLONE.search, (f.name, *f.aliases))) for f in functions}
+    wanted = {f.address: " ".join((f.name, *f.aliases)) for f in functions}
     budget = Budget(min(LEAST + len(debug.data) // 8, MOST))
     held: dict[int, list[int]] = {}
     try:
@@ -100,17 +106,17 @@ def prototypes(
 
 
 def _read_unit(
-    unit: Unit, wanted: dict[int, bool], found: dict[int, Prototype], types: Types
+    unit: Unit, wanted: dict[int, str], found: dict[int, Prototype], types: Types
 ) -> None:
-    """Adds the prototypes of ``wanted``, which says of each address whether a clone lies there."""
+    """Adds the prototypes of ``wanted``, which says the names of what lies at each address."""
     for opened in (OPENED, None):
         for die in unit.functions(opened):
             address = lists.entry_address(die)
             if address not in wanted:
                 continue
-            cloned = wanted.pop(address)
+            names = wanted.pop(address)
             try:
-                found[address] = _prototype(die, address, types, cloned=cloned)
+                found[address] = _prototype(die, address, types, names)
             except Exhausted:
                 raise
             except Exception:  # damaged: this function falls back to the convention
@@ -119,8 +125,9 @@ def _read_unit(
                 return
 
 
-def _prototype(die: Any, address: int, types: Types, *, cloned: bool) -> Prototype:
+def _prototype(die: Any, address: int, types: Types, names: str) -> Prototype:
     chain = _chain(die)
+    cloned = CLONE.search(names) is not None
     external = not cloned and any("DW_AT_external" in d.attributes for d in chain)
     concrete = {_origin_offset(d): d for d in _formals(die)}
     formals = [(d, d) for d in concrete.values()]
@@ -138,14 +145,15 @@ def _prototype(die: Any, address: int, types: Types, *, cloned: bool) -> Prototy
     )
     declared_result = next((d for d in chain if "DW_AT_type" in d.attributes), None)
     changed = _is_changed(chain) or (types.llvm and any(p.lost for p in parameters))
-    if changed:  # only what is told to be in a register is certain
+    if changed or cloned:  # only what is told to be in a register is certain
         parameters = tuple(
             p if p.register >= 0 else replace(p, lost=OPTIMISED_OUT) for p in parameters
         )
     if declared_result is None:
         return Prototype(parameters, Formal("", Void(), 0))
     result = types.formal("", declared_result)
-    return Prototype(parameters, replace(result, lost=OPTIMISED_OUT) if changed else result)
+    unsure = changed or RETURNS_LESS.search(names)
+    return Prototype(parameters, replace(result, lost=OPTIMISED_OUT) if unsure else result)
 
 
 def _is_changed(chain: Sequence[Any]) -> bool:

@@ -22,6 +22,10 @@ from lbtrace.model import Function
 
 _WHITESPACE = re.compile(r"\s+")
 
+COPY = re.compile(r"(\.(constprop|isra|lto_priv|llvm)\.\w+)+")
+"""What gcc and LLVM append to the names of whole copies of functions: who calls such a
+copy, calls the function."""
+
 COMPARED = 20_000
 """Names compared, at most, to find the nearest ones: a fraction of a second."""
 
@@ -37,7 +41,8 @@ def select(binaries: Sequence[Searched], patterns: Sequence[str]) -> list[list[F
     """The functions of each binary that match any of ``patterns``, in the order of
     their addresses.
 
-    A function is called by the name that matched. Raises `UsageError` for a
+    A function is called by the name that matched, a copy that the compiler made of it by
+    its own. Raises `UsageError` for a
     pattern that is no regular expression, `NoMatchError` for one that matches
     nothing in any binary.
     """
@@ -102,7 +107,10 @@ def _exact(symbols: Symbols, pattern: str) -> list[Function]:
     name, _, version = pattern.partition("@@")
     if version and symbols.versions.get(name) != version:
         return []
-    return [_renamed(f, name) for f in symbols.functions if f.name == name or name in f.aliases]
+    found = [_renamed(f, name) for f in symbols.functions if f.name == name or name in f.aliases]
+    before = f"{name}."
+    copies = [f for f in symbols.functions if f.name.startswith(before)]
+    return found + [f for f in copies if COPY.fullmatch(f.name, len(name))]
 
 
 def _demangled(symbols: Symbols, pattern: str) -> list[Function]:

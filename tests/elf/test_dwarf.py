@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+
 import pytest
 
 from lbtrace.elf.image import Image
@@ -113,6 +115,40 @@ def test_a_changed_convention_is_never_taken_for_the_declared_one(program):
     assert where["x"] in ("di", "si", None)
     if "." in function.name:
         assert where["x"] != "si"
+
+
+TAKEN_APART = """
+#include <stdio.h>
+struct pair { int a, b; };
+static __attribute__((noinline)) int apart(struct pair *p, int k) { return p->b * k + printf(""); }
+static __attribute__((noinline)) int unasked(int *p, int k)
+{
+    int sum = *p + k;
+    if (sum > 1000) puts("much");
+    return sum * 3;
+}
+int main(int argc, char **argv)
+{
+    struct pair pair = {argc, argc + 1};
+    unasked(&argc, argc + 5);
+    unasked(&pair.a, 9);
+    return apart(&pair, argc) + apart(&pair, argc + 9) > 100;
+}
+"""
+
+
+def test_gcc_passes_what_a_pointer_leads_to_and_drops_results(tmp_path):
+    """The copies (.isra) get an integer in the register of the pointer, and one of them
+    returns nothing."""
+    (tmp_path / "apart.c").write_text(TAKEN_APART)
+    made = str(tmp_path / "apart")
+    subprocess.run(["gcc", "-O2", "-g", "-w", tmp_path / "apart.c", "-o", made], check=True)
+    found = planned(made, "apart", "unasked")
+    assert sorted(found) == ["apart.isra.0", "unasked.isra.0"]
+    for function, probe in found.values():
+        assert places(function, probe) == {"p": None, "k": "si"}
+        assert function.parameters[0].reason == "optimised out"
+        assert function.result.reason == "optimised out"
 
 
 def test_clang_passes_what_is_left_of_a_static_function_from_the_first_register(build):

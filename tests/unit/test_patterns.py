@@ -34,6 +34,14 @@ def test_all_functions_of_a_name_are_meant():
     assert len(select([Searched("program", table("init", "other", "init"))], ["init"])[0]) == 2
 
 
+def test_a_name_means_the_copies_as_well():
+    copies = ["f", "f.constprop.0", "f.isra.0.constprop.1", "f.lto_priv.0", "f.llvm.8a1"]
+    others = ["f.part.0", "f.x", "ff.constprop.0", "xf.constprop.0", "f.constprop"]
+    assert chosen(table(*copies, *others), "f") == copies
+    assert chosen(table("f", "f.isra.0"), "f.isra.0") == ["f.isra.0"]
+    assert chosen(table("g.constprop.0"), "g") == ["g.constprop.0"]
+
+
 def test_results_are_in_order_and_single():
     assert chosen(table("a", "b", "c"), "c", "a", "*") == ["a", "b", "c"]
 
