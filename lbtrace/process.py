@@ -174,8 +174,17 @@ def _mapped(pid: int) -> list[str]:
 
 
 def _as_seen_here(pid: int, path: str) -> str:
-    """A path that opens here what a process has under ``path``."""
+    """A path that opens here what a process has under ``path``. Raises `TargetError`."""
     inside = f"/proc/{pid}/root{path}"
+    try:
+        os.stat(inside)
+    except PermissionError:
+        raise TargetError(
+            f"cannot open {path} as process {pid} sees it",
+            "run lbtrace as root or as the process's user",
+        ) from None
+    except OSError:  # it is gone: whoever opens it says so
+        pass
     return path if _same_file(path, inside) else inside
 
 

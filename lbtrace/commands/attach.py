@@ -106,7 +106,9 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         "--format", metavar="NAME", help=f"{', '.join(FORMATS)} (default: by the suffix, or tree)"
     )
     output.add_argument("-o", "--output", metavar="FILE", help="write here, not to stdout")
-    output.add_argument("--force", action="store_true", help="replace FILE; allow 50,000 functions")
+    output.add_argument(
+        "--force", action="store_true", help="replace FILE; allow more than 50,000 functions"
+    )
     output.add_argument("--quiet", action="store_true", help="no notes and no summary on stderr")
     output.add_argument(
         "--strict", action="store_true", help=f"exit with {LOST} if anything was lost"

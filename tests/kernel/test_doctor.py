@@ -5,7 +5,10 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+import time
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -52,6 +55,21 @@ def test_what_is_missing(programs: Path, command: list[str], before: str, lines:
     attached = run(command, f"{before} {LBTRACE} attach --func fib -- {programs}/fib 1")
     assert attached.returncode == 1
     assert len(attached.stderr.splitlines()) == 2, attached.stderr
+
+
+def test_processes_of_others(start: Callable[..., Any], programs: Path) -> None:
+    """The two capabilities suffice for one's own programs, not to look into others'."""
+    other = start("sleep", 100)
+    while "libc.so.6" not in Path(f"/proc/{other.pid}/maps").read_text():
+        time.sleep(0.01)
+    capable = [*OTHER_USER[:4], "--inh-caps=+bpf,+perfmon,+dac_read_search"]
+    capable.append("--ambient-caps=+bpf,+perfmon,+dac_read_search")
+    for words in ("--func main", "--func malloc --binary libc.so.6"):
+        told = run(capable, f"{LBTRACE} attach {words} --pid {other.pid} --duration 1s")
+        assert told.returncode == 1
+        assert len(told.stderr.splitlines()) == 2, told.stderr
+        assert f"process {other.pid}" in told.stderr
+        assert "run lbtrace as root or as the process's user" in told.stderr
 
 
 def test_nothing_tells_of_the_kernel(programs: Path) -> None:
