@@ -106,6 +106,15 @@ class Told(Struct, frozen=True):
     results: tuple[int, ...]
 
 
+class OnStack(Struct, frozen=True):
+    """What a function's code tells of the words it takes from the stack: of each argument's
+    word what parts are read, as offset and size, and of each result's how many bytes
+    are written."""
+
+    arguments: tuple[tuple[tuple[int, int], ...], ...]
+    results: tuple[int, ...]
+
+
 class Assigned(NamedTuple):
     """Where a value lies: each of its scalars in a register (those of floats
     are marked by ``!``), or ``offset`` bytes above the stack pointer at entry."""

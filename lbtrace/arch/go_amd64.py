@@ -19,7 +19,7 @@ from iced_x86 import Decoder, FlowControl, Instruction, Mnemonic, OpKind
 
 from lbtrace.arch import Code, Exit, ExitKind, Exits
 from lbtrace.arch.amd64_sites import Amd64Planner, is_emulated_branch, is_refused
-from lbtrace.arch.go_abi import Told
+from lbtrace.arch.go_abi import OnStack, Told
 from lbtrace.model import Site
 
 CHECK_LIMIT = 12
@@ -87,6 +87,12 @@ class GoPlanner:
             and first.op0_kind == OpKind.REGISTER
             and first.op0_register == iced_x86.Register.R14
         )
+
+    def on_stack(self, code: Code, words: int) -> OnStack | None:
+        """What the code tells of ``words`` of arguments and results on the stack."""
+        from lbtrace.arch import go_amd64_stack  # late: as above
+
+        return go_amd64_stack.told(code, words)
 
     def _check(self, code: Code) -> tuple[int, Instruction | None]:
         """The address behind the look at the stack, and the jump before it; the

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Sequence
 
 from lbtrace.arch import Code, Exit, Exits
-from lbtrace.arch.go_abi import Told
+from lbtrace.arch.go_abi import OnStack, Told
 from lbtrace.model import Site
 
 CHECK_LIMIT = 16
@@ -73,6 +73,10 @@ class GoPlanner:
                 break
             found.update((at - STACK_ARGUMENTS, name) for at, name in _saved(word))
         return Told(found, 0, ())
+
+    def on_stack(self, code: Code, words: int) -> OnStack | None:
+        """Nothing is read of the code for that here."""
+        return None
 
     def exits(self, code: Code) -> Exits:
         """Each ``ret``, and each jump to another function, in order."""

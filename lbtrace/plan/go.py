@@ -27,6 +27,8 @@ GOID_BY_VERSION = {(1, 23): 160, (1, 24): 160}
 """Offset of ``runtime.g.goid`` on 64-bit machines, from the DWARF of each of the known
 versions; of others it is read there. ``g.stack.hi`` has always been the second word."""
 
+WORD = 8
+
 MORESTACK = "runtime.morestack"
 """How the names of functions begin that make stacks larger."""
 
@@ -131,8 +133,11 @@ class GoPlan:
                 prototype = self.checked(prototype, function, convention)
             else:
                 prototype = self.told(function, convention, wish.args)
-                if prototype is not None and wish.request is not None and not prototype.results:
+                asked = wish.request is not None and convention.integers
+                if prototype is not None and asked and not prototype.results:
                     prototype = replace(prototype, results=(go_untold.word(""),))
+                if prototype is None and wish.args is None and wish.request is None:
+                    prototype = go_untold.unknown(())
             if prototype is None:
                 prototype, shown = self._assumed(function, wish.args, convention)
             passing = self._passing(prototype, convention, wish, shown)
@@ -245,7 +250,13 @@ class GoPlan:
             size = self._table.argument_bytes(function.address)
             return go_untold.abi0(arguments, size, told, convention)
         if arguments is None:
-            return None
+            size = self._table.argument_bytes(function.address)
+            stack = (
+                None
+                if convention.integers or size < 0 or wanted is not None
+                else (self._planner.on_stack(self._code(function), size // WORD))
+            )
+            return go_untold.stacked(stack) if stack is not None else None
         registers = told.registers or None  # none is saved where none is used
         words = go_untold.words(arguments)
         if registers is None and told.read_first == len(words) and not arguments.more:

@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from msgspec.structs import replace
 
 from lbtrace import model
-from lbtrace.arch.go_abi import MISSING, Convention, Told, placed
+from lbtrace.arch.go_abi import MISSING, Convention, OnStack, Told, placed
 from lbtrace.elf.go_arguments import Group, Part, Word
 from lbtrace.model import Formal, Member, Opaque, Prototype, Record, Scalar, Type
 
@@ -79,6 +79,29 @@ def abi0(arguments: Group | None, size: int, told: Told, convention: Convention)
     start = -(-end // WORD) * WORD
     sizes = [min(WORD, size - at) for at in range(start, size, WORD)]
     return prototype(arguments, {}, () if _is_cut(arguments) else sizes, convention)
+
+
+def stacked(told: OnStack) -> Prototype:
+    """The words that the code of a function tells to be arguments, and results."""
+    formals: list[Formal] = []
+    for number, parts in enumerate(told.arguments):
+        name = f"arg{number}"
+        whole = word(name)
+        if not parts:
+            whole = replace(whole, lost=UNPLACED)
+        elif [at for at, _ in parts] != [0]:
+            members = tuple(Member("", model.Word("", size, False), at) for at, size in parts)
+            whole = replace(whole, type=Record("", WORD, members))
+        else:
+            whole = replace(whole, type=model.Word("", parts[0][1], False))
+        formals.append(whole)
+    return Prototype(tuple(formals), None, tuple(word("", size) for size in told.results))
+
+
+def unknown(results: Sequence[int]) -> Prototype:
+    """Of a function nothing is told but some results in registers."""
+    more = Formal("", Opaque(""), 0, None, lost=MORE)
+    return Prototype((more,), None, tuple(word("", size) for size in results))
 
 
 def incomplete(prototype: Prototype, missing: int, convention: Convention) -> Prototype:

@@ -12,6 +12,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from lbtrace import model
 from lbtrace.arch import go_abi
@@ -107,6 +108,30 @@ def test_code_and_types_agree_on_places(go_program: Compile, version: str, kind:
     assert seen["known"] > 0.8 * (seen["known"] + seen["unknown"])
     assert seen["results"] > 0.5 * len(functions) or kind == "arm64"  # where it reads none
     assert seen["others"] < (5 if version >= "1.24" else len(functions) // 4)
+
+
+def test_code_tells_arguments_from_results_on_the_stack(go_program: Compile) -> None:
+    """Before 1.17 all lies there, and nothing but the code and the size of it all is told."""
+    image = Image.open(str(go_program("server", "1.15")))
+    table = symbols.read(image)
+    assert table.go is not None
+    plan, convention = GoPlan(image, table.go), go_abi.stack_only("x86_64")
+    functions = [f for f in table.functions if f.name.startswith(PACKAGES) and plan.holds(f)]
+    declared = go_dwarf.prototypes(image, functions, plan.is_whole)
+    seen: Counter[str] = Counter()
+    for function in functions:
+        prototype = declared.get(function.address)
+        size = table.go.argument_bytes(function.address)
+        if prototype is None or go_abi.stack_bytes(prototype, convention) != size:
+            continue  # receivers of methods that the compiler made are not declared
+        told = plan.told(function, convention, None)
+        seen["told" if told is not None else "untold"] += 1
+        if told is not None:
+            given = go_abi.stack_bytes(replace(prototype, results=()), convention)
+            assert 8 * len(told.parameters) == given, function.name
+            assert 8 * len(told.results) == size - given, function.name
+    assert seen["told"] > 500
+    assert seen["untold"] < 0.05 * seen["told"]
 
 
 @pytest.mark.parametrize("kind", ["plain", "stripped"])
