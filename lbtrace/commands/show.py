@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from itertools import groupby
+from textwrap import wrap
 
 import msgspec
 
 from lbtrace.commands import show_go
-from lbtrace.model import Function, Plan, Probe, Site, Type, Void
+from lbtrace.model import OF_FUNCTIONS, Function, Plan, Probe, Site, Type, Void
 
 POINTED = re.compile(r"(\(|::)\*\)")
 """Where a pointer to a function or an array has its name; later ones are in its parameters."""
+
+INDENT = " " * 19
 
 
 def plan_lines(plan: Plan) -> Iterator[str]:
@@ -27,11 +31,15 @@ def _probe_lines(plan: Plan, probes: list[Probe]) -> Iterator[str]:
         function = plan.functions[probe.function]
         if probe.kind in ("call", "entry"):
             yield from function_lines(function, probe.site)
-            yield f"{'':17}  returns by {function.returns}"
+            yield f"{INDENT}returns by {function.returns}"
         elif probe.kind in ("return", "tail"):
             yield _site_line(function, probe.site)
-        else:
-            yield f"{probe.site.address:#10x}         {probe.site.reason}"
+    others = (probe.site for probe in probes if probe.kind not in OF_FUNCTIONS)
+    for reason, sites in groupby(others, lambda site: site.reason):
+        first, *more = (f"{site.address:#x}" for site in sites)
+        also = f"; so do {len(more)} more:" if more else ""
+        yield f"{first:>10}         {reason}{also}"
+        yield from wrap(" ".join(more), 100, initial_indent=INDENT, subsequent_indent=INDENT)
 
 
 def function_lines(function: Function, site: Site | msgspec.UnsetType | None) -> Iterator[str]:
@@ -45,13 +53,13 @@ def function_lines(function: Function, site: Site | msgspec.UnsetType | None) ->
     if isinstance(site, Site):
         yield _site_line(function, site)
     elif site is None:
-        yield f"{'':17}  no probe: the kernel refuses its first instructions"
+        yield f"{INDENT}no probe: the kernel refuses its first instructions"
 
 
 def _site_line(function: Function, site: Site) -> str:
     cost = "emulated" if site.emulated else "single-stepped"
     why = "" if site.reason in (cost, "") else f": {site.reason}"
-    return f"{'':17}  {site.address - function.address:+} {site.displaced}, {cost}{why}"
+    return f"{INDENT}{site.address - function.address:+} {site.displaced}, {cost}{why}"
 
 
 def signature(function: Function) -> str:
