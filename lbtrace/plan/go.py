@@ -139,7 +139,7 @@ class GoPlan:
                 if prototype is None and wish.args is None and wish.request is None:
                     prototype = go_untold.unknown(())
             if prototype is None:
-                prototype, shown = self._assumed(function, wish.args, convention)
+                prototype, shown = self._assumed(function, wish, convention)
             passing = self._passing(prototype, convention, wish, shown)
             described[function.address] = Described(passing, declared)
             values = (*passing.parameters, *([passing.result] if passing.result else []))
@@ -253,10 +253,10 @@ class GoPlan:
             size = self._table.argument_bytes(function.address)
             stack = (
                 None
-                if convention.integers or size < 0 or wanted is not None
+                if convention.integers or size < 0
                 else (self._planner.on_stack(self._code(function), size // WORD))
             )
-            return go_untold.stacked(stack) if stack is not None else None
+            return go_untold.stacked(stack, wanted is not None) if stack is not None else None
         registers = told.registers or None  # none is saved where none is used
         words = go_untold.words(arguments)
         if registers is None and told.read_first == len(words) and not arguments.more:
@@ -281,19 +281,18 @@ class GoPlan:
         return Arguments(self._image, self._table, self._version)
 
     def _assumed(
-        self, function: Function, args: int | None, convention: go_abi.Convention
+        self, function: Function, wish: Showing, convention: go_abi.Convention
     ) -> tuple[Prototype, int]:
         """Integers, and how many of them to show.
 
-        On the stack the last word is the result, if it is none of the arguments.
+        A result is assumed for who asks for it only, on the stack in the last word.
         """
-        count = 1 if args is None else args
-        words = max(0, self._table.argument_bytes(function.address) // 8)
-        passed, results = count, [go_untold.word("")]
-        if not convention.integers:
-            count = min(count, words) if args is None else count
-            passed = max(count, words - 1)
-            results = results if passed < words else []
+        count = 1 if wish.args is None else wish.args
+        words = max(0, self._table.argument_bytes(function.address) // WORD)
+        passed = count if convention.integers else max(count, words - 1)
+        results = [go_untold.word("")] * (wish.request is not None)
+        if results and not convention.integers and passed >= words:
+            results = []
         return Prototype(
             tuple(go_untold.word(f"arg{n}") for n in range(passed)), None, tuple(results)
         ), count

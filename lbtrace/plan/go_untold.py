@@ -81,14 +81,15 @@ def abi0(arguments: Group | None, size: int, told: Told, convention: Convention)
     return prototype(arguments, {}, () if _is_cut(arguments) else sizes, convention)
 
 
-def stacked(told: OnStack) -> Prototype:
-    """The words that the code of a function tells to be arguments, and results."""
+def stacked(told: OnStack, all_words: bool) -> Prototype:
+    """The words that the code of a function tells to be arguments, and results. Those that
+    it does not read are unknown, unless ``all_words`` are asked for."""
     formals: list[Formal] = []
     for number, parts in enumerate(told.arguments):
         name = f"arg{number}"
         whole = word(name)
         if not parts:
-            whole = replace(whole, lost=UNPLACED)
+            whole = whole if all_words else replace(whole, lost=UNPLACED)
         elif [at for at, _ in parts] != [0]:
             members = tuple(Member("", model.Word("", size, False), at) for at, size in parts)
             whole = replace(whole, type=Record("", WORD, members))
