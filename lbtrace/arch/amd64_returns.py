@@ -23,6 +23,7 @@ from lbtrace.arch import Code, Exit, ExitKind, Exits
 from lbtrace.arch.amd64_jumps import conditions, is_switch, target, test
 from lbtrace.arch.amd64_sites import is_emulated_branch, is_refused
 from lbtrace.arch.amd64_stack import ENTRY, UNKNOWN, Stack
+from lbtrace.arch.extent import inside
 from lbtrace.model import Site
 from lbtrace.model.jumps import INSIDE
 
@@ -150,11 +151,8 @@ class _Body:
         return self.part(address) is not None
 
     def inside(self, jump: int) -> tuple[tuple[int, int], ...]:
-        """Where the function's code lies, as distances from ``jump``, without its first
-        byte: whoever jumps there begins it anew."""
-        starts = [part.address + (part is self._parts[0]) for part in self._parts]
-        ends = [part.address + len(part.code) for part in self._parts]
-        return tuple((a - jump, b - jump) for a, b in zip(starts, ends, strict=True))
+        """Where the function's code lies, as distances from ``jump``, without its first byte."""
+        return inside(self._parts, jump, 1)
 
     def raw(self, instruction: Instruction) -> tuple[bytes, int]:
         """The bytes of an instruction, and their position in the file."""

@@ -23,6 +23,7 @@ from lbtrace.arch.arm64_words import (
     test,
     words,
 )
+from lbtrace.arch.extent import inside
 from lbtrace.model import Jump, Site
 from lbtrace.model.jumps import INSIDE, LESS, NO_CARRY
 
@@ -108,14 +109,9 @@ class _Body:
     def judge_computed(self) -> None:
         """Take in the jumps whose targets are computed, when all parts are known."""
         for site, word in self._computed:
-            # Whoever jumps to the first instruction begins the function anew.
-            inside = tuple(
-                (p.address + 4 * (p.address == self._start) - site.address,
-                 p.address + len(p.code) - site.address)
-                for p in self.parts
-            )  # fmt: skip
-            if is_plain_br(word) and len(inside) <= INSIDE:
-                jump = Jump(f"x{word >> 5 & 31}", inside=inside)
+            ranges = inside(self.parts, site.address, 4)
+            if is_plain_br(word) and len(ranges) <= INSIDE:
+                jump = Jump(f"x{word >> 5 & 31}", inside=ranges)
                 why = "counts where it leaves the function"
                 self.found.append(Exit("tail", replace(site, reason=why, jump=jump)))
             else:

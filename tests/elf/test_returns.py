@@ -14,6 +14,7 @@ from lbtrace.arch import Code
 from lbtrace.elf import symbols
 from lbtrace.elf.image import Image
 from lbtrace.elf.unwind import Unwind
+from lbtrace.plan.returns import ExitPlaces
 
 RETURN = re.compile(r"^\s*([0-9a-f]+):\t(?:[0-9a-f]{2} )+\s*\t(?:(?:bnd|repz|rep) )*ret\b")
 
@@ -143,6 +144,45 @@ def left(image: Image, name: str) -> tuple[list[tuple[str, int]], tuple[str, ...
 )
 def test_forms(forms: Image, name: str, expected: list[tuple[str, int]]) -> None:
     assert left(forms, name) == (expected, ())
+
+
+IN_PIECES = """
+    .text
+    .globl pieces
+    .type pieces, @function
+pieces:
+    jo .Lfirst
+    jb .Lsecond
+    jz .Lthird
+    js .Lfourth
+    jp .Lfifth
+    jmp *%rsi
+    .size pieces, .-pieces
+    .section .text.unlikely
+.Lfifth: nop
+.Lfourth: nop
+.Lthird: nop
+.Lsecond: nop
+.Lfirst: ret
+"""
+
+
+def test_a_cold_part_that_many_jumps_enter_is_one(tmp_path: Path) -> None:
+    """Without symbols; so a pointer's target can be told apart from it."""
+    (tmp_path / "pieces.s").write_text(IN_PIECES)
+    made = str(tmp_path / "libpieces.so")
+    subprocess.run(["gcc", "-shared", "-o", made, tmp_path / "pieces.s"], check=True)
+    image = Image.open(made)
+    table = symbols.read(image)
+    function = next(f for f in table.functions if f.name == "pieces")
+    found = ExitPlaces(image, table, arch.of(image.machine)).exits(function)
+    assert not found.hidden
+    (jump,) = (e.site.jump for e in found.exits if e.kind == "tail")
+    assert jump is not None
+    assert len(jump.inside) == 2
+    lengths = sorted(high - low for low, high in jump.inside)
+    assert lengths[0] >= 5
+    assert lengths[1] == function.size - 1
 
 
 @pytest.mark.parametrize("library", ["libc.so.6", "/usr/bin/python3", "libstdc++.so.6"])
