@@ -88,8 +88,8 @@ vm-matrix: wheels vm-programs
 	    $(foreach machine,$(MACHINES),--wheel dist/lbtrace-*_$(machine).whl) --programs $(PROGRAMS)
 
 # docs/kernels.md, from the results.
-kernels-table:
-	$(BIN)/python tests/vm/table.py $(VM)/results >docs/kernels.md
+kernels-table: | $(VENV)/ready
+	$(BIN)/python tests/vm/table.py $(VM)/results docs/kernels.md
 
 $(BOX): $(OUT)/bootstrap-vagrant vagrant/make_box.py | $(VENV)/ready
 	$(BIN)/python vagrant/make_box.py --kernel $(VM_KERNEL) $@

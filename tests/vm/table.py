@@ -1,6 +1,6 @@
 """Writes docs/kernels.md, the table of kernels, features and results, from a matrix's JUnit files.
 
-    python tests/vm/table.py build/out/vm/results > docs/kernels.md
+    python tests/vm/table.py build/out/vm/results docs/kernels.md
 
 Every figure in it comes from those files; none is typed by hand.
 """
@@ -115,15 +115,18 @@ def _table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 
 def main() -> int:
     """The command line; returns the exit status."""
-    if len(sys.argv) != 2:
+    if len(sys.argv) != 3:
         print((__doc__ or "").strip(), file=sys.stderr)
         return 2
-    files = [Path(sys.argv[1], name, "junit.xml") for name in KERNELS]
-    runs = [read(file) for file in files if file.exists()]
+    results, page = map(Path, sys.argv[1:])
+    files = {name: results / name / "junit.xml" for name in KERNELS}
+    runs = [read(file) for file in files.values() if file.exists()]
     if not runs:
-        print(f"{sys.argv[1]} holds no results: run `make vm-matrix` first", file=sys.stderr)
+        print(f"{results} holds no results: run `make vm-matrix` first", file=sys.stderr)
         return 1
-    print(render(runs), end="")
+    page.write_text(render(runs))
+    if missing := [name for name, file in files.items() if not file.exists()]:
+        print(f"{page}: without {' '.join(missing)}, of which there are no results")
     return 0
 
 
