@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterator, Sequence
 from typing import cast
 
 from lbtrace.arch import SHALLOW, ExitFinder, Passing, Places, Planner, StackSwitch, fetched
-from lbtrace.arch.places import Detail, Place, apart, dereferenced
+from lbtrace.arch.places import Detail, Place, apart, dereferenced, told
 from lbtrace.model import Fetch, Formal, Prototype, Scalar, Void
 
 ARGUMENTS = ("di", "si", "dx", "cx", "r8", "r9")
@@ -83,7 +83,8 @@ def places(prototype: Prototype) -> Places:
     """
     result, hidden = _result(prototype.result)
     taken = _Taken(hidden)
-    return Places(tuple(taken.take(formal) for formal in prototype.parameters), result)
+    parameters = tuple(told(formal, taken.take(formal)) for formal in prototype.parameters)
+    return Places(parameters, result)
 
 
 def _result(formal: Formal | None) -> tuple[Place, bool | None]:  # noqa: PLR0911

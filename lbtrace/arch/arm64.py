@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterator, Sequence
 from typing import cast
 
 from lbtrace.arch import SHALLOW, ExitFinder, Passing, Places, Planner, StackSwitch, fetched
-from lbtrace.arch.places import Detail, Place, apart, dereferenced
+from lbtrace.arch.places import Detail, Place, apart, dereferenced, told
 from lbtrace.model import Fetch, Formal, Prototype, Scalar, Void
 
 ARGUMENTS = tuple(f"x{n}" for n in range(8))
@@ -77,7 +77,7 @@ def places(prototype: Prototype) -> Places:
     it unknown as well.
     """
     taken = _Taken()
-    parameters = tuple(taken.take(formal) for formal in prototype.parameters)
+    parameters = tuple(told(formal, taken.take(formal)) for formal in prototype.parameters)
     return Places(parameters, _result(prototype.result))
 
 

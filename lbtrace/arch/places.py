@@ -83,6 +83,11 @@ def apart(formal: Formal, take: Callable[[Formal], Place]) -> Place:
     return Place(words=tuple(words), starts=tuple(s.offset for s in scalars))
 
 
+def told(formal: Formal, place: Place) -> Place:
+    """``place``, as far as something is certain to be there."""
+    return Place(reason="optimised out") if formal.unread else place
+
+
 def bare(type: Type) -> Type:
     """``type`` without what it is made of: a value has its own members."""
     if isinstance(type, Pointer):

@@ -54,6 +54,21 @@ def short(name: str) -> str:
     return _without_parameters(full)
 
 
+def arity(name: str) -> int | None:
+    """How many parameters the mangled name of a C++ function has, without ``this`` and
+    ``...``; None where it does not tell."""
+    full = demangled(name)
+    start = _parameters(full) if full != name else -1
+    if start < 0:
+        return None
+    inside = full[start + 1 : full.rfind(")")]
+    depth, commas = 0, 0
+    for character in inside:
+        depth += (character in OPENING) - (character in CLOSING)
+        commas += character == "," and not depth
+    return commas + (inside != "") - inside.endswith("...")
+
+
 def _cpp(name: str) -> str:
     from lbtrace.elf._demangle import ffi, lib
 

@@ -14,7 +14,7 @@ from typing import Any
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from lbtrace.elf import cache, debugfile, dies
+from lbtrace.elf import cache, debugfile, demangle, dies
 from lbtrace.elf.debuginfo import lists
 from lbtrace.elf.debuginfo.bounds import Budget, Exhausted
 from lbtrace.elf.debuginfo.companions import Companions
@@ -35,6 +35,8 @@ REFERENCES = ("DW_AT_abstract_origin", "DW_AT_specification")
 
 DW_CC_NOCALL = 3
 OPTIMISED_OUT = "optimised out"
+LEFT_OUT = "debug information leaves out a parameter"
+LINKAGE = ("DW_AT_linkage_name", "DW_AT_MIPS_linkage_name")
 
 CONSTANTS = frozenset(
     {*(0x03, 0x9E, 0xA0, 0xA1, 0xF2, 0xFA), *range(0x08, 0x12), *range(0x30, 0x50)}
@@ -149,11 +151,25 @@ def _prototype(die: Any, address: int, types: Types, names: str) -> Prototype:
         parameters = tuple(
             p if p.register >= 0 else replace(p, lost=OPTIMISED_OUT) for p in parameters
         )
+    if types.llvm and _leaves_out(chain, [d for d, _ in formals]):
+        parameters = tuple(p if p.register >= 0 else replace(p, lost=LEFT_OUT) for p in parameters)
     if declared_result is None:
         return Prototype(parameters, Formal("", Void(), 0))
     result = types.formal("", declared_result)
     unsure = changed or RETURNS_LESS.search(names)
     return Prototype(parameters, replace(result, lost=OPTIMISED_OUT) if unsure else result)
+
+
+def _leaves_out(chain: Sequence[Any], formals: Sequence[Any]) -> bool:
+    """Whether there are more parameters than ``formals``: clang says nothing of objects that
+    are passed by reference and not used, in functions whose result is returned so."""
+    names = (dies.text(d, name) for d in chain for name in LINKAGE)
+    mangled = next(filter(None, names), "")
+    declared = demangle.arity(mangled) if mangled.startswith("_Z") else None
+    shown = sum(
+        not any("DW_AT_artificial" in d.attributes for d in _chain(formal)) for formal in formals
+    )
+    return declared is not None and shown < declared
 
 
 def _is_changed(chain: Sequence[Any]) -> bool:
@@ -206,6 +222,8 @@ def _formal(die: Any, own: Any, address: int, external: bool, types: Types) -> F
     # compiler may pass it something else than it declares. What is public in
     # Rust need not be exported.
     lost = "" if located or (external and not types.rust) else OPTIMISED_OUT
+    # LLVM leaves out what a function does not read where it calls it, exported or not.
+    unread = types.llvm and not located and not lost
     return Formal(
         formal.name,
         formal.type,
@@ -215,4 +233,5 @@ def _formal(die: Any, own: Any, address: int, external: bool, types: Types) -> F
         register,
         lost,
         split=formal.split,
+        unread=unread,
     )

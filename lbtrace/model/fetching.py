@@ -114,7 +114,8 @@ class Formal(Struct, frozen=True):
     register that holds it at function entry, -1 where that is not recorded.
     ``home`` is where the variable lies throughout the function, as unoptimised code
     has it: an offset from the register of this DWARF number, or from the `CFA`.
-    ``lost`` is why the compiler passes nothing for it, or ``""``. In Go,
+    ``lost`` is why the compiler passes nothing for it, or ``""``; with ``unread`` it
+    has its place, but callers need not put anything there. In Go,
     ``scalars`` None says that it holds an array of several elements. ``split``
     says that its scalars travel apart, like parameters of their own.
     """
@@ -129,6 +130,7 @@ class Formal(Struct, frozen=True):
     alignment: int = 8
     split: bool = False
     home: tuple[int, int] | None = None
+    unread: bool = False
 
 
 class Prototype(Struct, frozen=True):

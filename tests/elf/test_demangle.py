@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lbtrace.elf import symbols
-from lbtrace.elf.demangle import demangled, short
+from lbtrace.elf.demangle import arity, demangled, short
 from lbtrace.elf.image import Image
 from lbtrace.plan import Selection, make_plan
 
@@ -125,3 +125,20 @@ def test_nothing_is_printed(capfd):
     name = "_RINvNtC4core3ptr13drop_in_placeDG0_INtNtNtB4_3ops8function2FnTRL1_lEEp6OutputuEL_EB4_"
     assert demangled(name)
     assert capfd.readouterr() == ("", "")
+
+
+@pytest.mark.parametrize(
+    ("name", "count"),
+    [
+        ("_Z1fv", 0),
+        ("_Z3t_fi2NTi", 3),
+        ("_Z4t_cbPFiPKvS0_EPFvvEM4BaseiMS5_FvvE", 4),
+        ("_Z1fPKcz", 1),
+        ("_ZN1VclEi", 1),
+        ("_ZNK1VgtERKS_", 1),
+        ("_ZN1VcvPFivEEv", 0),
+        ("main", None),
+    ],
+)
+def test_parameters_of_mangled_names_are_counted(name, count):
+    assert arity(name) == count

@@ -68,9 +68,10 @@ def test_types_have_the_names_and_kinds_of_the_source(program):
     assert function.parameters[7].type == Integer("uint32_t", 4, False)
     assert function.result is not None
     assert function.result.type == Integer("int64_t", 8, True)
-    assert places(function, probe) == dict(
-        zip("abcdefgh", ["di", "si", "dx", "cx", "r8", "r9", 8, 16], strict=True)
-    )
+    where = places(function, probe)
+    # Before DWARF 5 optimising clang has no words for a truth value in a register.
+    assert where.pop("f") in ("r9", None)
+    assert where == dict(zip("abcdegh", ["di", "si", "dx", "cx", "r8", 8, 16], strict=True))
     assert probe.result_fetches[0].register == "ax"
 
 
@@ -238,7 +239,9 @@ def test_cxx(build, compiler, level):
     assert where("_Z5empty5Emptyi")["z"] == "di"
     refs, probe = found[next(n for n in found if n.startswith("_Z4refs"))]
     assert [p.type.name for p in refs.parameters] == ["int &", "string &&", "bool", "wchar_t"]
-    assert list(places(refs, probe).values()) == ["di", "si", "dx", "cx"]
+    # What clang leaves unread at -O1 nobody need pass.
+    passed = ["di", "si", "dx", "cx"] if (compiler, level) != ("clang++", "-O1") else ["di"]
+    assert [register for register in places(refs, probe).values() if register] == passed
     if level == "-O0":
         assert where(next(n for n in found if "6hidden" in n)) == {"q": "di", "w": "si"}
         assert where("_ZN7DerivedC1Ei") == {"this": "di", "n": "si"}

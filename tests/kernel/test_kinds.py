@@ -57,3 +57,53 @@ def test_rust(lbtrace: Run, rust: Rust, tmp_path: Path, level: str) -> None:
     for told, seen in calls(lbtrace, rust("kinds.rs", level), tmp_path / "out.jsonl"):
         values = [argument["value"] for argument in seen["args"]]
         assert [*values, seen["result"]] == [*told["args"], told["args"][0]], told["name"]
+
+
+UNREAD = """
+#define KEEP __asm__ volatile("" : : : "memory")
+__attribute__((noinline)) int traced_number(int a, int unread, long b) { KEEP; return a + b; }
+__attribute__((noinline)) int traced_text(const char *unread, int a) { KEEP; return a; }
+int main(int argc, char **argv)
+{
+    return traced_number(argc, argc + 1, 3) + traced_text("text", argc + 4) - 9;
+}
+"""
+
+
+@pytest.mark.parametrize("compiler", ["clang"])
+def test_what_clang_does_not_pass(
+    lbtrace: Run, compiled: Compile, tmp_path: Path, compiler: str
+) -> None:
+    """It leaves arguments out that the function does not read, even where that is exported."""
+    program = compiled("unread", [compiler, "-g", "-O2"], UNREAD)
+    done = lbtrace("attach", "--func", "traced_*", "--format", "jsonl", "--", program)
+    assert done.returncode == 0, done.stderr
+    seen = [json.loads(line) for line in done.stdout.splitlines()]
+    shown = [[a["value"] for a in call["args"]] for call in seen if call["type"] == "call"]
+    assert shown == [[1, None, 3], [None, 5]]
+
+
+LEFT_OUT = """
+struct Copied { int n; Copied(int n) : n(n) {} Copied(const Copied &o) : n(o.n) {} ~Copied() {} };
+__attribute__((noinline)) Copied traced_unused(int a, Copied, int b) { return Copied(a + b); }
+__attribute__((noinline)) Copied traced_used(int a, Copied c, int b) { return Copied(a + b + c.n); }
+int main() { return traced_unused(1, 2, 3).n + traced_used(4, 5, 6).n - 19; }
+"""
+
+
+@pytest.mark.parametrize("compiler", ["g++", "clang++"])
+def test_parameters_that_debug_information_leaves_out(
+    lbtrace: Run, compiled: Compile, tmp_path: Path, compiler: str
+) -> None:
+    """Clang's does, of objects that are passed by reference and not used."""
+    program = compiled(f"left-out-{compiler}", [compiler, "-g", "-O0"], LEFT_OUT)
+    done = lbtrace("attach", "--func", "traced_*", "--format", "jsonl", "--", program)
+    assert done.returncode == 0, done.stderr
+    seen = [json.loads(line) for line in done.stdout.splitlines()]
+    calls = [call for call in seen if call["type"] == "call"]
+    shown = [[a["value"] for a in call["args"]] for call in calls]
+    unused = [1, {"n": 2}, 3]
+    if compiler == "clang++" and len(shown[0]) == 2:
+        unused = [None, None]
+    assert shown == [unused, [4, {"n": 5}, 6]]
+    assert [call["result"] for call in calls] == [{"n": 4}, {"n": 15}]

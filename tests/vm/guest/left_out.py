@@ -33,6 +33,7 @@ SIMILAR = (
     r"test_copies\.py::test_too_many",
     r"test_(signatures|kinds)\.py::.*-O0",
     r"test_floats\.py::test_(optimised|unoptimised\[g\+\+-cet)",
+    r"test_kinds\.py::test_parameters_that_debug_information",
     r"test_expressions\.py::test_sums\[(?!length \+|str)",
     r"test_exact\.py::test_tail_calls_that_are_filtered\[\w+-arg0",
     r"test_truth\.py::test_one_thread\[.*(?<!-O2)\]",
