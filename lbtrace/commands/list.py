@@ -61,11 +61,14 @@ def run(args: argparse.Namespace) -> int:
         (chosen,) = patterns.select([patterns.Searched(image.path, table)], args.func)
     architecture = arch.of(image.machine)
     go = go_plan(image, table)
-    if args.func or len(chosen) <= TYPED_LIMIT:
-        traced, _ = describe(image, architecture, chosen, Showing(), go)
-    else:
-        plain = arch.Passing()
-        traced = [Traced(function, plain) for function in chosen]
+    told = chosen
+    if go is not None and not (image.has_debug_info or args.sites):
+        told = [f for f in chosen if not go.holds(f)]  # of the others nothing is declared
+    traced: list[Traced] = []
+    if args.func or len(told) <= TYPED_LIMIT:
+        traced, _ = describe(image, architecture, told, Showing(), go)
+    known = {each.function.address: each for each in traced}
+    traced = [known.get(f.address) or Traced(f, arch.Passing()) for f in chosen]
     sites: Iterable[Site | msgspec.UnsetType | None] = [msgspec.UNSET] * len(traced)
     if args.sites:
         placer = Placer(image, table, architecture, go)
