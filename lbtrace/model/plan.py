@@ -98,8 +98,8 @@ class Probe(Struct, frozen=True):
     Under ``result_conditions`` the entry is sent only when the call has
     returned and they hold. Entries and exits of a function that ``keeps`` a
     register agree on what it held at entry. A ``foreign`` probe is in code of another language in
-    a program of Go, whose calls belong to threads. Its position in `Plan.probes`
-    is the number its events carry.
+    a program of Go, or where goroutines cannot be told: its calls belong to threads.
+    Its position in `Plan.probes` is the number its events carry.
     """
 
     function: int

@@ -29,6 +29,9 @@ versions; of others it is read there. ``g.stack.hi`` has always been the second 
 
 WORD = 8
 
+LIBRARY_START = "_linux_lib"
+"""How the name of what starts a library for C ends: ``_rt0_amd64_linux_lib``."""
+
 MORESTACK = "runtime.morestack"
 """How the names of functions begin that make stacks larger."""
 
@@ -80,6 +83,13 @@ class GoPlan:
     def holds(self, function: Function) -> bool:
         """Whether ``function`` is one of Go, not of C linked to it."""
         return bool(self._table.start <= function.address < self._table.end)
+
+    @property
+    def tells_goroutines(self) -> bool:
+        """Whether the running goroutine is found. Libraries for C of old versions keep it
+        where the loader finds room in each thread."""
+        by_register = self._registers or self._image.machine == "aarch64"
+        return by_register or not any(n.endswith(LIBRARY_START) for n in self._table.names)
 
     @property
     def layout(self) -> GoLayout:

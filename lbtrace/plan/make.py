@@ -168,7 +168,7 @@ def _part_plan(part: Part, table: Symbols, chooser: Chooser, selection: Selectio
         if way.kind == "sites":
             exits = go.exits(function) if go and go.holds(function) else places.exits(function)
         made = _probes(len(functions), way, values, site, exits)
-        foreign = go is not None and not go.holds(function)
+        foreign = go is not None and not (go.tells_goroutines and go.holds(function))
         probes += (replace(probe, foreign=True) for probe in made) if foreign else made
         functions.append(
             replace(
@@ -180,7 +180,7 @@ def _part_plan(part: Part, table: Symbols, chooser: Chooser, selection: Selectio
         )
     notes += go.notes() if go else ()
     if go:
-        probes += go.ends()
+        probes += go.ends() if go.tells_goroutines else ()
     else:
         pads = [pad for function in functions for pad in places.pads(function)]
         probes += switching.probes(image, table, stubs)

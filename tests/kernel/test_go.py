@@ -244,10 +244,13 @@ HOST = r"""
 #include <dlfcn.h>
 #include <pthread.h>
 #include <stdio.h>
+#include <stdlib.h>
 static long (*twice)(long);
+__thread long *own; /* where old versions of Go keep the goroutine in programs */
 static void *run(void *first)
 {
 	long sum = 0;
+	own = calloc(100, sizeof(long));
 	for (long i = 0; i < 50; i++)
 		sum += twice((long)first + i);
 	return (void *)sum;
@@ -277,7 +280,8 @@ def test_c_calls_a_library_written_in_go(
     version: str,
     kind: str,
 ) -> None:
-    """What C calls belongs to its thread; inside Go runs a goroutine."""
+    """What C calls belongs to its thread; inside Go runs a goroutine, which old versions keep
+    where it cannot be found."""
     library, output = go_program("library", version, kind), tmp_path / "out.jsonl"
     host = compiled("host", ["gcc", "-pthread"], HOST)
     words = ("attach", "--binary", library, "--func", "Twice", "--func", "main.helper", "--strict")
@@ -291,6 +295,8 @@ def test_c_calls_a_library_written_in_go(
         own = [call for call in calls if call["name"] == name]
         assert sorted(call["args"][0]["value"] for call in own) == expected
         assert all(call["end"] == "returned" for call in own)
+        in_goroutine = name == "main.helper" and version != "1.15"
+        assert all(("goroutine" in call) == in_goroutine for call in own)
         if kind == "shared" or name == "main.helper":
             assert all(call["result"] == result(call["args"][0]["value"]) for call in own)
 
