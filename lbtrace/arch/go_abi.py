@@ -6,7 +6,7 @@ of no size, blank fields), ``cmd/compile/internal/abi/abiutils.go``.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from msgspec import Struct
@@ -305,16 +305,17 @@ def _value(fetcher: Fetcher, formal: Formal, place: Assigned) -> Value:
         return Value(formal.name, bare(formal.type), -1, formal.lost)
     if not place.registers:
         memory = Fetch(base="stack", offset=place.offset)
-        return _in_memory(fetcher, formal.name, formal.type, memory)
+        return in_memory(fetcher, formal.name, formal.type, memory)
     scalars = formal.scalars or ()
     words = {
         scalar.offset: _word(register)
         for scalar, register in zip(scalars, place.registers, strict=True)
     }
-    return _in_registers(fetcher, formal.name, formal.type, 0, words)
+    return in_registers(fetcher, formal.name, formal.type, 0, words)
 
 
-def _in_memory(fetcher: Fetcher, name: str, type: Type, memory: Fetch) -> Value:
+def in_memory(fetcher: Fetcher, name: str, type: Type, memory: Fetch) -> Value:
+    """A value at an address in memory."""
     if go_values.is_counted(type):
         return go_values.counted(fetcher, name, type, dereferenced(memory))
     if go_values.is_slice(type):
@@ -325,14 +326,14 @@ def _in_memory(fetcher: Fetcher, name: str, type: Type, memory: Fetch) -> Value:
         return go_values.interface(fetcher, name, type, words)
     if isinstance(type, Record) and type.members and not go_values.is_flat(type):
         members = [
-            _in_memory(fetcher, m.name, m.type, moved(memory, m.offset)) for m in type.members
+            in_memory(fetcher, m.name, m.type, moved(memory, m.offset)) for m in type.members
         ]
         return composed(name, type, members)
     return fetcher.value(name, type, Place(memory=memory))
 
 
-def _in_registers(
-    fetcher: Fetcher, name: str, type: Type, offset: int, words: dict[int, Fetch | str]
+def in_registers(
+    fetcher: Fetcher, name: str, type: Type, offset: int, words: Mapping[int, Fetch | str]
 ) -> Value:
     """A value each of whose scalars has a register of its own, however small it is."""
     if go_values.is_counted(type) or go_values.is_slice(type) or go_values.is_interface(type):
@@ -344,11 +345,11 @@ def _in_registers(
         return made(fetcher, name, type, own)
     if isinstance(type, Record) and type.members:
         members = [
-            _in_registers(fetcher, m.name, m.type, offset + m.offset, words) for m in type.members
+            in_registers(fetcher, m.name, m.type, offset + m.offset, words) for m in type.members
         ]
         return composed(name, type, members)
     if isinstance(type, Array) and type.count == 1:
-        return composed(name, type, [_in_registers(fetcher, "", type.element, offset, words)])
+        return composed(name, type, [in_registers(fetcher, "", type.element, offset, words)])
     span = 2 if isinstance(type, String) else 1
     held = tuple(words[at] for at in (offset, offset + WORD)[:span] if at in words)
     return fetcher.value(name, type, Place(words=held))

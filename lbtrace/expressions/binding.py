@@ -76,14 +76,16 @@ def bind(
     shown: int,
     registers: tuple[str, ...],
     bounds: Bounds,
+    fetcher: type[Fetcher] = Fetcher,
 ) -> Passing:
     """The fetches and conditions of one function.
 
-    ``shown`` is how many parameters are shown where the request names none.
+    ``shown`` is how many parameters are shown where the request names none;
+    ``fetcher`` knows the language's values.
     Raises `UsageError` that points at what the function does not have.
     """
     result = prototype.result
-    entry, after = (Fetcher(bounds.limit, bounds.detail) for _ in range(2))
+    entry, after = (fetcher(bounds.limit, bounds.detail) for _ in range(2))
     scope = Scope(
         tuple(
             (formal.name, formal.type, place)

@@ -166,6 +166,7 @@ class GoPlan:
         if wish.request is None:
             return go_abi.passing(prototype, convention, VALUES, wish.detail, shown=shown)
         from lbtrace import arch  # late: most traces need none
+        from lbtrace.arch.go_fetching import GoFetcher
         from lbtrace.expressions import binding
 
         parameters, result, place = go_abi.places(prototype, convention)
@@ -177,6 +178,7 @@ class GoPlan:
             len(told) if shown is None else min(shown, len(told)),
             arch.of(self._image.machine).REGISTERS,
             binding.Bounds(VALUES, wish.detail),
+            GoFetcher,
         )
 
     def entry(self, function: Function, passing: Passing) -> Site | None:

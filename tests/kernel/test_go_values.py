@@ -319,6 +319,30 @@ def test_expressions_and_filters(
     assert [a["value"] for a in call["args"]] == ["abc", 42, -7]
 
 
+@pytest.mark.parametrize("version", VERSIONS)
+def test_expressions_show_values_of_go(
+    go_program: Compile, lbtrace: Lbtrace, tmp_path: Path, version: str
+) -> None:
+    output, kinds = tmp_path / "out.jsonl", go_program("types", version)
+    shown: list[list[Any]] = []
+    for function, *asked in (("face", "e"), ("maps", "m", "c"), ("slice", "v"), ("several", "n")):
+        words = [word for expression in asked for word in ("--arg", expression)]
+        options = ("--strict", "--quiet", "--force", "-o", output, "--", kinds)
+        done = lbtrace("attach", "--func", f"main.{function}", *words, *options)
+        assert done.returncode == 0, done.stderr
+        for call in map(json.loads, output.read_text().splitlines()):
+            if call["type"] == "call":
+                shown.append([*(a["value"] for a in call["args"]), call["result"]])
+    assert shown == [
+        ["nil", 0],
+        [{"type": "*errors.errorString", "message": "bad"}, 1],
+        [{"len": 2}, {"len": 1}, 21],
+        [{"len": 3, "cap": 3, "": [1, 2, 3]}, 31],
+        [1, {"r0": 1, "r1": "small", "r2": "nil"}],
+        [2, {"r0": 2, "r1": "big", "r2": {"type": "*errors.errorString", "message": "too big"}}],
+    ]
+
+
 @pytest.mark.parametrize("version", ["1.27.3", pytest.param("1.19", marks=pytest.mark.slow)])
 def test_generic_functions_closures_and_methods(
     go_program: Compile, lbtrace: Lbtrace, tmp_path: Path, version: str
