@@ -90,6 +90,8 @@ class Child:
             self._released = True
             os.close(self._gate)
             os.close(self._report)
+            # Whom the links were handed over to may still hold the gate.
+            os.kill(self.pid, signal.SIGKILL)
             self.wait()
 
     def _ended(self, status: int) -> None:
