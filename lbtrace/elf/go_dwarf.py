@@ -107,7 +107,10 @@ class _Reader:
         # A package with assembly has a unit for that as well.
         self._units: dict[str, list[_Unit]] = {}
         for unit in dwarf.iter_CUs():
-            top = unit.get_top_DIE()
+            try:
+                top = unit.get_top_DIE()
+            except Exception:  # of C: pyelftools wants all sections compressed, or none
+                continue
             language = top.attributes.get("DW_AT_language")
             if language is not None and language.value == LANG_GO:
                 start = unit.cu_offset

@@ -21,12 +21,15 @@ Rust = Callable[[str, str], Path]
 Lanes = dict[tuple[int, int], list[list[str]]]
 
 
-def told(path: Path) -> list[list[list[str]]]:
-    """What the program says: for each of its stacks, its calls in the order of their ends."""
+def told(path: Path, unended: str = "open") -> list[list[list[str]]]:
+    """What the program says: for each of its stacks, its calls in the order of their ends.
+
+    ``unended`` is how those end of which it saw no end.
+    """
     lanes: Lanes = defaultdict(list)
     for line in path.read_text().splitlines():
         pid, lane, *call = line.split()
-        lanes[int(pid), int(lane)].append(call)
+        lanes[int(pid), int(lane)].append([unended if word == "open" else word for word in call])
     return sorted(lanes.values())
 
 
@@ -53,7 +56,11 @@ def agrees(
     """Traces a program, and compares its account with the trace."""
 
     def run(
-        program: str, *words: object, options: tuple[str, ...] = (), status: int = 0
+        program: str,
+        *words: object,
+        options: tuple[str, ...] = (),
+        status: int = 0,
+        unended: str = "open",
     ) -> subprocess.CompletedProcess[str]:
         log = tmp_path / "log"
         log.unlink(missing_ok=True)
@@ -76,7 +83,7 @@ def agrees(
             *(*options, "--", programs / program, log, *words),
         )
         assert done.returncode == status, done.stderr
-        expected = told(log)
+        expected = told(log, unended)
         assert [c[2:] for c in map(str.split, log.read_text().splitlines())] == [
             c[2:] for c in map(str.split, plain.splitlines())
         ] or "threads" in words, "tracing changed what the program does"
@@ -333,4 +340,6 @@ EVERYTHING = [*MODES, ("contexts", 200), ("ending-thread", 1), ("threads", 20)]
 @pytest.mark.parametrize("build", BUILDS)
 @pytest.mark.parametrize("words", EVERYTHING, ids=lambda words: words[0])
 def test_every_build(agrees: Run, build: str, words: tuple[str, int]) -> None:
-    agrees(build, *words)
+    # pthread_exit jumps to where the C library called setjmp: seen where that is in the program.
+    left = words[0] == "ending-thread" and "static" in build
+    agrees(build, *words, unended="unwound" if left else "open")
