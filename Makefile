@@ -16,7 +16,7 @@ VM := $(OUT)/vm
 PROGRAMS := $(OUT)/programs-vm
 MACHINES := x86_64 aarch64
 BOX := $(VM)/lbtrace-$(VM_KERNEL).box
-VAGRANT := cd vagrant && LBTRACE_BOX=$(or $(LBTRACE_BOX),$(abspath $(BOX))) vagrant
+VAGRANT := VAGRANT_CWD=vagrant LBTRACE_BOX=$(or $(LBTRACE_BOX),$(abspath $(BOX))) vagrant
 
 .PHONY: demo test test-everyday test-slow lint wheel wheels check-wheel bench build clean picture
 .PHONY: vm-vagrant vm-programs vm-matrix kernels-table vm-validate vm-stage vm-up vm-test vm-destroy ci-vm
@@ -122,7 +122,7 @@ ci-vm: vm-matrix vm-validate vm-vagrant
 vm-vagrant:
 	export LBTRACE_DRIVER=$${LBTRACE_DRIVER:-qemu}; status=0; \
 	$(MAKE) vm-up && $(VAGRANT) provision --provision-with test || status=1; \
-	$(MAKE) vm-destroy; exit $$status
+	$(MAKE) vm-destroy || status=1; exit $$status
 
 bench: $(OUT)/bootstrap-bench build
 	PYTHONPATH=. $(BIN)/python tests/bench/run.py
