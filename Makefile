@@ -9,8 +9,9 @@ TOOLS := cffi hatchling hypothesis iced-x86 msgspec mypy pyelftools pytest pytes
 	rich ruff rust-demangler ziglang
 PYTEST := PYTHONPATH=. $(BIN)/pytest
 
-# The kernels of `make vm-matrix` (tests/vm/kernels.py), and the one of `make vm-up`.
-KERNELS ?= 5.10 6.1 6.12 newest arm64-6.12
+# The kernels of `make vm-matrix` (tests/vm/kernels.py) in an order that keeps two processors
+# busy, and the one of `make vm-up`.
+KERNELS ?= 5.10 6.1 6.12 arm64-6.12 newest
 VM_KERNEL ?= 6.12
 VM := $(OUT)/vm
 PROGRAMS := $(OUT)/programs-vm
