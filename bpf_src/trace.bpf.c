@@ -137,7 +137,10 @@ int session(struct pt_regs *ctx)
 	return !hit(ctx, LBT_ENTRY, false); /* 1: no return is wanted */
 }
 
-/* A followed process forks: its child is followed before it runs. */
+/*
+ * A followed process forks: its child is followed before it runs. Whose parent is not
+ * followed has nothing to do with an earlier process of that pid, whose end was missed.
+ */
 SEC("raw_tp/sched_process_fork")
 int forked(__u64 *args)
 {
@@ -146,8 +149,12 @@ int forked(__u64 *args)
 	struct place parent;
 	__u8 yes = 1;
 
-	if (pid == tgid && identify(&parent))
+	if (pid != tgid)
+		return 0;
+	if (identify(&parent))
 		bpf_map_update_elem(&followed, &tgid, &yes, 0);
+	else
+		bpf_map_delete_elem(&followed, &tgid);
 	return 0;
 }
 

@@ -22,6 +22,10 @@ Programs: TypeAlias = dict[str, int | None]
 PROGRAMS = ("entered", "returned", "left", "session", "forked", "exited")
 """All that trace.bpf.c has."""
 
+FORGETTING = "exited"
+"""The one that loses nothing when it is missed, as where threads end together and one is
+preempted (kernels that run tracepoints preemptibly): a new process of that pid is told apart."""
+
 SLEEPERS = {"entered", "returned", "left", "session"}
 """Those that read the memory of a process."""
 
@@ -57,7 +61,7 @@ class TraceObject:
             )
         self._typed_task = typed_task()
         self._may_fault = specs.memory and may_sleep()
-        self._loaded: list[Any] = []
+        self._counted: list[Any] = []
         self.copies: dict[int, Any] = {}
 
         def opened() -> tuple[Any, Any]:
@@ -128,7 +132,7 @@ class TraceObject:
             string_fault=totals[lib.LBT_STRING_FAULT],
             nested_miss=sum(
                 max(0, lib.lbt_program_misses(lib.bpf_program__fd(program)))
-                for program in self._loaded
+                for program in self._counted
             ),
         )
 
@@ -174,7 +178,8 @@ class TraceObject:
             if self._may_fault and name in SLEEPERS:
                 code = lib.bpf_program__set_flags(program, lib.BPF_F_SLEEPABLE)
                 check(code, "let programs sleep")
-            self._loaded.append(program)
+            if name != FORGETTING:
+                self._counted.append(program)
         check(lib.bpf_object__load(handle), "load the BPF programs")
 
     def _fill(self, specs: Specs) -> None:
