@@ -15,6 +15,18 @@ import pytest
 
 Run = Callable[..., subprocess.CompletedProcess[str]]
 
+STARVE = """
+while kill -STOP $PPID && sleep .02; kill -CONT $PPID; sleep .01; kill -0 $$
+do :; done >/dev/null 2>&1 &
+exec "$@"
+"""
+"""Halts whoever started it, again and again, for as long as the command runs."""
+
+
+def starving(program: Path, *words: object) -> tuple[object, ...]:
+    """What to trace such that the reader falls behind on a machine however fast or idle."""
+    return ("--binary", program, "--", "sh", "-c", STARVE, "sh", program, *words)
+
 
 def records(text: str) -> list[dict[str, Any]]:
     return [json.loads(line) for line in text.splitlines() if line.startswith("{")]
@@ -28,7 +40,7 @@ def test_overload(lbtrace: Run, programs: Path, tmp_path: Path, returns: str, th
     done = lbtrace(
         *("attach", "--func", "traced_*", "--ring-size", "4K", "--strict", "--returns", returns),
         *(("--format", "jsonl") if through == "live" else ("-o", capture)),
-        *("--args", "1", "--", programs / "exact-O2", log, "busy", 4000),
+        *("--args", "1", *starving(programs / "exact-O2", log, "busy", 4000)),
     )
     assert done.returncode == 3, done.stderr
     text = done.stdout
@@ -71,7 +83,7 @@ def test_overload_on_several_stacks(
     program, *rest = words
     done = lbtrace(
         *("attach", "--func", "traced_*", "--ring-size", "4K", "--format", "jsonl"),
-        *("--args", "1", "--", programs / program, log, *rest),
+        *("--args", "1", *starving(programs / program, log, *rest)),
     )
     assert done.returncode == 0, done.stderr
     lines = [line.split() for line in log.read_text().splitlines()]
@@ -170,7 +182,7 @@ def test_every_format_tells_what_is_missing(
         log.unlink(missing_ok=True)
         done = lbtrace(
             *(*trace, "--format", form if through.name == "live" else "lbt", "-o", through),
-            *("--", programs / "exact-O2", log, "busy", 150, 24),
+            *starving(programs / "exact-O2", log, "busy", 150, 24),
         )
         assert done.returncode == 0, done.stderr
         assert "the ring was full" in done.stderr

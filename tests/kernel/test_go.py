@@ -170,7 +170,7 @@ def test_a_uretprobe_is_refused(go_program: Compile, lbtrace: Lbtrace, wish: str
 def test_nothing_disturbs_a_program_that_churns(
     go_program: Compile, lbtrace: Lbtrace, tmp_path: Path, version: str
 ) -> None:
-    churn(go_program("churn", version), lbtrace, tmp_path, 2)
+    churn(go_program("churn", version), lbtrace, tmp_path, 1)
 
 
 @pytest.mark.slow

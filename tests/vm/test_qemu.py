@@ -16,6 +16,8 @@ from interpreter import Interpreter
 from kernels import KERNELS
 from power import Power, SwitchedOff
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(scope="module")
 def machine(qemu_installed: None) -> qemu.Machine:
