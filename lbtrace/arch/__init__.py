@@ -10,7 +10,7 @@ from typing import Literal, NamedTuple, Protocol, TypeAlias
 
 from msgspec import Struct
 
-from lbtrace.arch.fetching import Fetcher
+from lbtrace.arch.fetching import collected
 from lbtrace.arch.places import Detail, Place
 from lbtrace.model import Condition, Fetch, Prototype, Site, Value, Void
 
@@ -54,14 +54,16 @@ SHALLOW = Detail()
 
 def fetched(prototype: Prototype, places: Places, limit: int, detail: Detail) -> Passing:
     """What to fetch of a function whose values lie at ``places``."""
-    entry, after = Fetcher(limit, detail), Fetcher(limit, detail)
-    parameters = tuple(
-        entry.value(formal.name, formal.type, place)
-        for formal, place in zip(prototype.parameters, places.parameters, strict=True)
+    placed = list(zip(prototype.parameters, places.parameters, strict=True))
+    parameters, entry = collected(
+        limit, detail, lambda own: tuple(own.value(f.name, f.type, place) for f, place in placed)
     )
-    result = None
-    if prototype.result is not None and not isinstance(prototype.result.type, Void):
-        result = after.value("", prototype.result.type, places.result)
+    declared = prototype.result
+    if declared is None or isinstance(declared.type, Void):
+        return Passing(parameters, None, entry.fetches, (), entry.cut)
+    result, after = collected(
+        limit, detail, lambda own: own.value("", declared.type, places.result)
+    )
     return Passing(parameters, result, entry.fetches, after.fetches, entry.cut)
 
 

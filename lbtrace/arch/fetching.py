@@ -7,8 +7,8 @@ It is the same for every processor and every language.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
+from typing import TypeVar
 
 from msgspec.structs import replace
 
@@ -24,6 +24,7 @@ from lbtrace.arch.places import (
     is_text,
     moved,
 )
+from lbtrace.arch.slots import NO_SLOT, Slots, Spare
 from lbtrace.model import (
     LONG,
     Array,
@@ -48,37 +49,22 @@ ELEMENTS = 8
 MEMBERS = 16
 """Members of a record that are shown."""
 
-TEXTS = 8
-"""Strings and pieces of memory that one event carries: LBT_SMALL_8 there."""
-
 PIECE = 120
 """Bytes of a record that are fetched."""
 
 DEEP_ELEMENTS = 3
 """Elements that are shown of those that need fetches of their own: strings."""
 
-NO_SLOT = "no slot left"
 UNSIGNED = Integer("unsigned long", WORD, False)
 
 
-class Fetcher:
-    """Collects the fetches of one probe: at most ``limit``.
+class Fetcher(Slots):
+    """Collects the fetches of one probe. ``cut`` counts the parameters that had no slot left."""
 
-    ``cut`` counts the parameters that had no slot left.
-    """
-
-    def __init__(self, limit: int, detail: Detail) -> None:
+    def __init__(self, limit: int, detail: Detail, spare: Spare | None = None) -> None:
+        super().__init__(limit, spare)
         self.cut = 0
-        self._texts = 0
-        self._optional = False
-        self._limit = limit
         self._detail = detail
-        self._fetches: list[Fetch] = []
-
-    @property
-    def fetches(self) -> tuple[Fetch, ...]:
-        """All that is to be fetched, by slot."""
-        return tuple(self._fetches)
 
     def text(self, name: str, type: Type, start: Fetch, length: Fetch | int | None) -> Value:
         """Text at an address: up to a NUL, or as many bytes as ``length`` says."""
@@ -103,18 +89,14 @@ class Fetcher:
         self.cut += made.slot < 0 and made.reason == NO_SLOT
         return made
 
-    def slot(self, fetch: Fetch) -> int:
-        """The slot of a fetch; -1 where none is left."""
-        if fetch in self._fetches:
-            return self._fetches.index(fetch)
-        if len(self._fetches) >= self._limit:
-            return -1
-        if fetch.read in ("string", "bytes"):
-            if self._texts == TEXTS:
-                return -1
-            self._texts += 1
-        self._fetches.append(fetch)
-        return len(self._fetches) - 1
+    def few(self, most: int, make: Callable[[Fetcher, int], Value]) -> list[Value]:
+        """Values that may be left out, made by their numbers: at most ``most``, and as many as
+        can be spared. It is no loss that they cannot be read."""
+        trial = type(self)(self._limit, self._detail, Spare(0, 0))
+        make(trial, 0)
+        count = self.spared(trial.used, most)
+        with self.perhaps():
+            return [make(self, n) for n in range(count)]
 
     def _take(self, name: str, type: Type, fetch: Fetch, offset: int = 0) -> Value:
         slot = self.slot(fetch)
@@ -186,7 +168,8 @@ class Fetcher:
             if type.size <= WORD:
                 whole = replace(address, read="integer", size=type.size)
                 return self._in_words(name, type, Place(words=(whole,)), depth)
-            piece = self.slot(replace(address, read="bytes", limit=min(type.size, PIECE)))
+            bytes_there = replace(address, read="bytes", limit=min(type.size, PIECE))
+            piece = self.slot(replace(bytes_there, optional=self._optional))
             if piece < 0:
                 return Value(name, bare(type), -1, NO_SLOT)
             return self._in_piece(name, type, address, piece, 0, depth)
@@ -271,7 +254,7 @@ class Fetcher:
         if not type.short:
             return self._counted(name, type, start, length)
         whole = self.slot(replace(address, read="bytes", limit=type.size))
-        with self._perhaps():
+        with self.perhaps():
             long = self._counted("", type, start, length)
         if whole < 0 or long.slot < 0:
             return Value(name, type, -1, NO_SLOT)
@@ -310,11 +293,11 @@ class Fetcher:
         )
         if piece < 0:
             return Value(name, bare(type), -1, NO_SLOT)
-        with self._perhaps():
-            elements = [
-                self._in_piece("", type.element, start, piece, n * type.step, 0)
-                for n in range(most)
-            ]
+
+        def element(fetcher: Fetcher, n: int) -> Value:
+            return fetcher._in_piece("", type.element, start, piece, n * type.step, 0)
+
+        elements = self.few(most, element) if deep else [element(self, n) for n in range(most)]
         while elements and elements[-1].slot < 0:
             elements.pop()
         return Value(name, bare(type), piece, members=tuple(elements))
@@ -324,24 +307,29 @@ class Fetcher:
         members = [part(type.discriminant)] if type.discriminant else []
         if members and members[0].slot < 0:
             return Value(name, bare(type), -1, members[0].reason)
-        with self._perhaps():
+        with self.perhaps():
             members += (_told(part(Member(case.name, case.record, 0)), case) for case in type.cases)
         slot = next((m.slot for m in members if m.slot >= 0), -1)
         return Value(name, bare(type), slot, members=tuple(members))
-
-    @contextmanager
-    def _perhaps(self) -> Iterator[None]:
-        """What is fetched inside may not be there at all."""
-        before, self._optional = self._optional, True
-        try:
-            yield
-        finally:
-            self._optional = before
 
     def _member(self, value: Value, member: Member) -> Value:
         if not member.bit_size or value.slot < 0:
             return value
         return replace(value, bit_offset=member.bit_offset, bit_size=member.bit_size)
+
+
+Made = TypeVar("Made")
+
+
+def collected(limit: int, detail: Detail, make: Callable[[Fetcher], Made]) -> tuple[Made, Fetcher]:
+    """What ``make`` makes, and what fetches it: the values that may be left out get the slots
+    that all others leave."""
+    fetcher = Fetcher(limit, detail, Spare(0, 0))
+    made = make(fetcher)
+    if fetcher.refused and min(fetcher.left) > 0:
+        fetcher = Fetcher(limit, detail, fetcher.left)
+        made = make(fetcher)
+    return made, fetcher
 
 
 def _pointer_in(word: Fetch) -> Fetch:

@@ -13,7 +13,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from lbtrace.arch import SHALLOW, Passing, go_values
-from lbtrace.arch.fetching import Fetcher
+from lbtrace.arch.fetching import Fetcher, collected
 from lbtrace.arch.places import Detail, Place, bare, dereferenced, integer, moved
 from lbtrace.model import (
     LONG,
@@ -206,16 +206,23 @@ def passing(
     """
     parameters, results = prototype.parameters, prototype.results
     given, returned = placed(prototype, convention)
-    entry, leaving = Fetcher(limit, detail), Fetcher(limit, detail)
     declared = [(f, p) for f, p in zip(parameters, given, strict=True) if f.name not in HIDDEN]
-    values = tuple(_value(entry, f, p) for f, p in declared[:shown])
-    outcomes = tuple(_value(leaving, f, p) for f, p in zip(results, returned, strict=True))
+    values, entry = _values(declared[:shown], limit, detail)
+    outcomes, leaving = _values(list(zip(results, returned, strict=True)), limit, detail)
     result: Value | None = None
     if len(outcomes) == 1:
         result = replace(outcomes[0], name="")
     elif outcomes:
         result = replace(composed("", Record("", 0), outcomes), members=outcomes)
     return Passing(values, result, entry.fetches, leaving.fetches, entry.cut)
+
+
+def _values(
+    formals: Sequence[tuple[Formal, Assigned]], limit: int, detail: Detail
+) -> tuple[tuple[Value, ...], Fetcher]:
+    return collected(
+        limit, detail, lambda fetcher: tuple(_value(fetcher, f, p) for f, p in formals)
+    )
 
 
 def placed(prototype: Prototype, convention: Convention) -> tuple[list[Assigned], list[Assigned]]:

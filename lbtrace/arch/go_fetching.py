@@ -5,8 +5,9 @@ from __future__ import annotations
 from msgspec.structs import replace
 
 from lbtrace.arch import go_abi, go_values
-from lbtrace.arch.fetching import NO_SLOT, Fetcher
+from lbtrace.arch.fetching import Fetcher
 from lbtrace.arch.places import DEREFS, WORD, Place, dereferenced
+from lbtrace.arch.slots import NO_SLOT
 from lbtrace.model import Fetch, Record, Type, Value
 
 DEEPER = 3

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from lbtrace.arch.fetching import NO_SLOT, Fetcher
-from lbtrace.arch.places import bare, dereferenced, moved
+from lbtrace.arch.fetching import DEEP_ELEMENTS, Fetcher
+from lbtrace.arch.places import Place, bare, dereferenced, moved
+from lbtrace.arch.slots import NO_SLOT
 from lbtrace.model import (
     Array,
     Boolean,
@@ -105,8 +106,29 @@ def sliced(fetcher: Fetcher, name: str, type: Type, words: tuple[Fetch, ...]) ->
             first = tuple(
                 _in_piece("", element, piece, n * size) for n in range(min(count, ELEMENTS))
             )
+    elif element is not None:
+        first = _deep(fetcher, element, address)
     shown = Slice(type.name, replace(array, target=None) if isinstance(array, Pointer) else array)
     return Value(name, shown, slot, members=(*counts, *first))
+
+
+def _deep(fetcher: Fetcher, element: Type, address: Fetch) -> tuple[Value, ...]:
+    """The first of those elements at ``address`` that hold text, if they can be spared."""
+    if not _is_textual(element):
+        return ()
+    size = getattr(element, "size", 0)
+    made = fetcher.few(
+        DEEP_ELEMENTS,
+        lambda own, n: own.value("", element, Place(memory=moved(address, n * size))),
+    )
+    return tuple(made) if all(value.slot >= 0 for value in made) else ()
+
+
+def _is_textual(type: Type) -> bool:
+    """Whether this is a string, or a record of such and of flat values."""
+    if not isinstance(type, Record) or is_slice(type) or is_interface(type):
+        return isinstance(type, String)
+    return all(is_flat(m.type) or _is_textual(m.type) for m in type.members)
 
 
 def interface(fetcher: Fetcher, name: str, type: Type, words: tuple[Fetch, ...]) -> Value:

@@ -174,11 +174,11 @@ def _whole(composed: Datum, parts: Sequence[Datum]) -> Datum:
 
 def _slice_reader(value: Value, make: Make, names: Names) -> Reader:
     """A slice of Go: its length and capacity, and of the elements that were
-    fetched those it has."""
+    fetched those it has. Bytes are one text of the slice's own type."""
     counts, name_of_type = value.members[:2], getattr(value.type, "name", "")
     readers = [(member.name, make(member)) for member in counts]
     elements = [make(member) for member in value.members[2:]]
-    text = len(elements) == 1 and isinstance(value.members[2].type, String)
+    text = any(e.type == String(name_of_type) for e in value.members[2:])
 
     def read(fetched: Fetched) -> Datum:
         fields = [Argument(name, read(fetched)) for name, read in readers]

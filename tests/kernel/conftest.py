@@ -146,6 +146,22 @@ def lbtrace() -> Callable[..., subprocess.CompletedProcess[str]]:
     return run
 
 
+@pytest.fixture
+def traced(
+    lbtrace: Callable[..., subprocess.CompletedProcess[str]], tmp_path: Path
+) -> Callable[[Path, str], list[dict[str, Any]]]:
+    """The calls of a program's functions that match a pattern."""
+
+    def trace(program: Path, pattern: str) -> list[dict[str, Any]]:
+        output = tmp_path / "out.jsonl"
+        words = ("attach", "--func", pattern, "--strict", "--quiet", "-o", output, "--", program)
+        done = lbtrace(*words)
+        assert done.returncode == 0, done.stderr
+        return calls(output.read_text())
+
+    return trace
+
+
 class Started:
     """A process under test, its output collected until `finish`."""
 

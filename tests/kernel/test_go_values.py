@@ -16,6 +16,7 @@ import pytest
 
 Compile = Callable[..., Path]
 Lbtrace = Callable[..., "subprocess.CompletedProcess[str]"]
+Traced = Callable[[Path, str], list[dict[str, Any]]]
 
 EVERYDAY = ["1.15", "1.27.3"]
 OTHERS = ["1.19", "1.21.13", "1.24.11", "1.25.5", "1.26.6"]
@@ -130,21 +131,12 @@ def agree(shown: Any, expected: Any) -> bool:
     return bool(shown == expected and type(shown) is type(expected))
 
 
-def traced(lbtrace: Lbtrace, program: Path, pattern: str, output: Path) -> list[dict[str, Any]]:
-    done = lbtrace(
-        *("attach", "--func", pattern, "--strict", "--quiet", "-o", output, "--", program)
-    )
-    assert done.returncode == 0, done.stderr
-    records = [json.loads(line) for line in output.read_text().splitlines()]
-    return [r for r in records if r["type"] == "call"]
-
-
 @pytest.mark.parametrize("version", VERSIONS)
 @pytest.mark.parametrize("seed", [1, pytest.param(2, marks=pytest.mark.slow)])
 def test_random_signatures(
+    traced: Traced,
     go: ModuleType,
     go_made: Callable[[str], Path | None],
-    lbtrace: Lbtrace,
     tmp_path: Path,
     version: str,
     seed: int,
@@ -156,7 +148,7 @@ def test_random_signatures(
         source = tmp_path / "signatures.go"
         source.write_text(generator.source)
         program = go.build(version, source, tmp_path / "signatures")
-    calls = traced(lbtrace, program, "main.f*", tmp_path / "out.jsonl")
+    calls = traced(program, "main.f*")
     assert {call["name"] for call in calls} == set(generator.calls)
     readable = whole = 0
     for call in calls:
@@ -188,18 +180,37 @@ EXPECTED: dict[str, list[tuple[list[Any], Any]]] = {
         ([1], [1, "small", "nil"]),
         ([2], [2, "big", {"type": "*errors.errorString", "message": "too big"}]),
     ],
-    "main.slice": [([{"len": 3, "cap": 3, "": [1, 2, 3]}, {"len": 1, "cap": 1}], 31)],
+    "main.slice": [
+        ([{"len": 3, "cap": 3, "": [1, 2, 3]}, {"len": 1, "cap": 1, "": ["a"]}], 31),
+    ],
+    "main.texts": [
+        (
+            [{"len": 4, "cap": 4, "": ["set", ""]}, {"len": 0, "cap": 0, "": []}, 3],
+            [{"len": 3, "cap": 3, "": ["", "octi", "fest"]}, 3],
+        ),
+        (
+            [{"len": 1, "cap": 1, "": ["get"]}, {"len": 2, "cap": 2, "": ["a", "b"]}, 4],
+            [{"len": 0, "cap": 0, "": []}, 6],
+        ),
+    ],
+    "main.pairs": [
+        (
+            [
+                {"len": 2, "cap": 2, "": [{"Key": "k", "N": 7}, {"Key": "", "N": -8}]},
+                {"len": 1, "cap": 1},
+            ],
+            21,
+        )
+    ],
     "main.Point.Sum": [([{"X": 4, "Y": 6}, 5], 15)],
 }
 """Arguments and results of calls in types.go."""
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-def test_kinds_of_values(
-    go_program: Compile, lbtrace: Lbtrace, tmp_path: Path, version: str
-) -> None:
+def test_kinds_of_values(go_program: Compile, traced: Traced, version: str) -> None:
     program = go_program("types", version)
-    calls = traced(lbtrace, program, "main.*", tmp_path / "out.jsonl")
+    calls = traced(program, "main.*")
     for name, expected in EXPECTED.items():
         found = [([a["value"] for a in c["args"]], c["result"]) for c in calls if c["name"] == name]
         assert found == expected
@@ -220,71 +231,6 @@ def test_kinds_of_values(
         register = "v0" if os.uname().machine == "aarch64" else "xmm0"
         assert floats["args"][0]["unreadable"] == f"float in {register}"
         assert floats["unreadable"] == f"float in {register}"
-
-
-UNTOLD = {
-    "main.small": [([255, 255, 65236, 65535, "0xfffeee90", "0xee6b2800"], "0xee6b1661")],
-    "main.truth": [([1, 0], 1)],
-    "main.point": [([["0xfffffffd", 4], 65531], [4, "0xfffffff8"])],
-    "main.empty": [([{}, 5, [[6]]], 11)],
-    "main.named": [([3], [4, 1])],
-    "main.Point.Sum": [([[4, 6], 5], 15)],
-    "main.floats": [([None] * 4, None)],
-    "main.main": [([], None)],
-}
-"""The same without debug information: bits, as far as code and Go's tables tell them."""
-
-
-def test_without_debug_information(go_program: Compile, lbtrace: Lbtrace, tmp_path: Path) -> None:
-    calls = traced(
-        lbtrace, go_program("types", "1.27.3", "stripped"), "main.*", tmp_path / "out.jsonl"
-    )
-    shown: dict[str, list[tuple[list[Any], Any]]] = {}
-    for call in calls:
-        shown.setdefault(call["name"], []).append(
-            ([a["value"] for a in call["args"]], call["result"])
-        )
-    assert {name: shown[name] for name in UNTOLD} == UNTOLD
-    ((given, result),) = shown["main.text"]
-    assert (given[0][1], given[1], result) == (6, 7, None)
-    assert [result[0] for _, result in shown["main.several"]] == [1, 2]
-    assert [given[1][0] == 0 for given, _ in shown["main.face"]] == [True, False]
-
-
-UNTOLD_STACK = {
-    "main.small": [([[255, 255, 65236, 65535], ["0xfffeee90", "0xee6b2800"]], "0xee6b1661")],
-    "main.truth": [([[1, 0]], 1)],
-    "main.point": [([["0xfffffffd", 4], 65531], "0xfffffff800000004")],
-    "main.many": [(list(range(1, 12)), 10056)],
-    "main.named": [([3], [4, 1])],
-    "main.Point.Sum": [([[4, 6], 5], 15)],
-    "main.main": [([], None)],
-}
-"""The same of Go 1.15, by words of the stack: several numbers may share one, as the two of
-point's result."""
-
-
-def test_words_of_the_stack(go_program: Compile, lbtrace: Lbtrace, tmp_path: Path) -> None:
-    program = go_program("types", "1.15", "stripped")
-    calls = traced(lbtrace, program, "main.*", tmp_path / "out.jsonl")
-    for name, expected in UNTOLD_STACK.items():
-        found = [([a["value"] for a in c["args"]], c["result"]) for c in calls if c["name"] == name]
-        assert found == expected
-    ((text, length, number),) = (
-        [a["value"] for a in c["args"]] for c in calls if c["name"] == "main.text"
-    )
-    assert (text.startswith("0x"), length, number) == (True, 6, 7)
-
-
-def test_text_without_debug_information(
-    go_program: Compile, lbtrace: Lbtrace, tmp_path: Path
-) -> None:
-    output, program = tmp_path / "out.jsonl", go_program("types", "1.27.3", "stripped")
-    words = ("--strict", "--quiet", "--arg", "str(arg0)", "--arg", "arg1", "-o", output, "--")
-    done = lbtrace("attach", "--func", "main.text", "--where", "arg1 == 7", *words, program)
-    assert done.returncode == 0, done.stderr
-    (call,) = (r for r in map(json.loads, output.read_text().splitlines()) if r["type"] == "call")
-    assert [a["value"] for a in call["args"]] == ["héllo", 7]
 
 
 def test_a_capture_takes_the_names_of_types_along(
@@ -345,9 +291,9 @@ def test_expressions_show_values_of_go(
 
 @pytest.mark.parametrize("version", ["1.27.3", pytest.param("1.19", marks=pytest.mark.slow)])
 def test_generic_functions_closures_and_methods(
-    go_program: Compile, lbtrace: Lbtrace, tmp_path: Path, version: str
+    go_program: Compile, traced: Traced, version: str
 ) -> None:
-    calls = traced(lbtrace, go_program("generic", version), "main.*", tmp_path / "out.jsonl")
+    calls = traced(go_program("generic", version), "main.*")
     shown: dict[str, list[tuple[dict[str, Any], Any]]] = {}
     for call in calls:
         # The shapes of type arguments are numbered in some versions.
@@ -358,7 +304,10 @@ def test_generic_functions_closures_and_methods(
     assert [result for _, result in shown["main.main.func2"]] == [1, 2]
     maps = shown["main.Map[...]"]
     assert [given["v"][""] for given, _ in maps] == [[1, 2, 3], [1.0, 2.0]]
-    assert [(result["len"], result.get("")) for _, result in maps] == [(3, None), (2, [1, 2])]
+    assert [(result["len"], result.get("")) for _, result in maps] == [
+        (3, ["4", "5", "6"]),
+        (2, [1, 2]),
+    ]
     pushes = shown["main.(*Stack[...]).Push"]
     assert {(given["x"], result) for given, result in pushes} == {("a", 1), ("b", 2), ("c", 3)}
     incomplete = {c["name"] for c in calls if "…" in [a.get("unreadable") for a in c["args"]]}
@@ -395,10 +344,10 @@ MADE = {"main.(*Code).Error": {"code 4"}, "main.Outer.Times": {21}, "main.(*Oute
 
 @pytest.mark.parametrize("version", VERSIONS)
 def test_what_debug_information_leaves_out(
-    go_program: Compile, lbtrace: Lbtrace, tmp_path: Path, version: str
+    go_program: Compile, traced: Traced, version: str
 ) -> None:
     """Old compilers leave out parameters without a name; with these others would be elsewhere."""
-    calls = traced(lbtrace, go_program("odd", version), "main.*", tmp_path / "out.jsonl")
+    calls = traced(go_program("odd", version), "main.*")
     for name, expected in ODD.items():
         found = [call for call in calls if call["name"] == name]
         assert len(found) == len(expected)
@@ -413,23 +362,3 @@ def test_what_debug_information_leaves_out(
         assert shown - {None} <= results
     (call,) = (c for c in calls if c["name"] == "main.at")
     assert call["result"]["err"]["type"] == "runtime.boundsError"
-
-
-def test_wrappers_of_generic_methods_without_debug_information(
-    go_program: Compile, lbtrace: Lbtrace, tmp_path: Path
-) -> None:
-    """They are passed no dictionary, other than what they call."""
-    program = go_program("generic", "1.27.3", "stripped")
-    calls = traced(lbtrace, program, "main.(*Stack*", tmp_path / "out.jsonl")
-    assert [(c["name"], [_lengths(a["value"]) for a in c["args"]]) for c in calls] == [
-        ("main.(*Stack[go.shape.string]).Push", ["word", 1]),
-        ("main.(*Stack[go.shape.string]).Push", ["word", 1]),
-        ("main.(*Stack[go.shape.string]).Push", ["word", 1]),
-        ("main.(*Stack[string]).Push", ["word", 1]),
-        ("main.(*Stack[string]).Push-fm", [None]),
-    ]
-
-
-def _lengths(value: Any) -> Any:
-    """The length in a string's two words; of a single word, or none, that it is one."""
-    return value[1] if isinstance(value, list) else value and "word"

@@ -50,6 +50,17 @@ func empty(e Empty, n int, o One) int { return n + int(o.V[0]) }
 //go:noinline
 func slice(v []int, w []string) int { return len(v)*10 + len(w) }
 
+type Pair struct {
+	Key string
+	N   int
+}
+
+//go:noinline
+func texts(v []string, w []string, n int) ([]string, int) { return v[1:], len(w) + n }
+
+//go:noinline
+func pairs(x []Pair, y []error) int { return len(x)*10 + len(y) }
+
 //go:noinline
 func maps(m map[string]int, c chan int) int { return len(m)*10 + len(c) }
 
@@ -92,6 +103,9 @@ func main() {
 	fmt.Println(big(Big{[4]int{1, 2, 3, 4}}, 99))
 	fmt.Println(empty(Empty{}, 5, One{[1]uint16{6}}))
 	fmt.Println(slice([]int{1, 2, 3}, []string{"a"}))
+	fmt.Println(texts([]string{"set", "", "octi", "fest"}, nil, 3))
+	fmt.Println(texts([]string{"get"}, []string{"a", "b"}, 4))
+	fmt.Println(pairs([]Pair{{"k", 7}, {"", -8}}, []error{nil}))
 	c := make(chan int, 3)
 	c <- 1
 	fmt.Println(maps(map[string]int{"a": 1, "b": 2}, c))
