@@ -14,6 +14,8 @@ they carry values, objects with one member. A value that could not be read is
 null, with its reason beside it in
 ``unreadable``. Text that was cut has its true length in bytes beside it, in
 ``length``; null where nobody knows it. So have arrays the number of elements.
+Where this concerns parts of a value, ``parts`` beside it has an object with these
+members for each, by its JSON Pointer (RFC 6901): ``{"/name": {"length": 200}}``.
 
 A thread, before its first call and whenever its name changes: ``{"type": "thread",
 "pid", "tid", "name", "time"}``; ``inside`` where it has another number in a
@@ -28,7 +30,7 @@ The end: ``{"type": "summary", "calls", "lost": {cause: count…},
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from json import dumps
 from math import isfinite
 from typing import Any
@@ -120,19 +122,47 @@ class _Names(dict[str, str]):
 
 
 def json_value(datum: Datum) -> str:
-    """A value as JSON; for an unreadable one also the member that says why,
-    to stand behind the member ``value`` or ``result`` of the same object."""
+    """A value as JSON, with the members that say what it lacks, to stand behind the
+    member ``value`` or ``result`` of the same object."""
     if type(datum) is int:
         return str(datum)
     if isinstance(datum, Address):
         return f'"{datum:#x}"'
+    value = dumps(_plain(datum))
+    if type(datum) is Text and not datum.cut:
+        return value
+    parts = dict(_lacking(datum, ""))
+    for name, told in parts.pop("", {}).items():
+        value += f',"{name}":{dumps(told)}'
+    return f'{value},"parts":{dumps(parts)}' if parts else value
+
+
+def _lacking(datum: Datum, path: str) -> Iterator[tuple[str, dict[str, Any]]]:
+    """What a value lacks, and its parts, by their places in what `_plain` makes of it."""
     if isinstance(datum, Unreadable):
-        return f'null,"unreadable":{dumps(datum.reason)}'
-    if isinstance(datum, Text) and datum.cut:
-        return f'{dumps(_plain(datum))},"length":{dumps(datum.length)}'
-    if isinstance(datum, Elements) and datum.more:
-        return f'{dumps(_plain(datum))},"length":{len(datum.elements) + datum.more}'
-    return dumps(_plain(datum))
+        yield path, {"unreadable": datum.reason}
+    elif isinstance(datum, Text):
+        if datum.cut:
+            yield path, {"length": datum.length}
+    elif isinstance(datum, Referent):
+        yield from _lacking(datum.value, path)
+    elif isinstance(datum, Elements):
+        if datum.more:
+            yield path, {"length": len(datum.elements) + datum.more}
+        for n, element in enumerate(datum.elements):
+            yield from _lacking(element, f"{path}/{n}")
+    elif isinstance(datum, Fields | Variant):
+        named = any(field.name for field in datum.fields)
+        if isinstance(datum, Variant):
+            path += f"/{_token(datum.name)}"
+        single = isinstance(datum, Variant) and not named and len(datum.fields) == 1
+        for n, field in enumerate(datum.fields):
+            own = "" if single else f"/{_token(field.name) if named else n}"
+            yield from _lacking(field.value, path + own)
+
+
+def _token(name: str) -> str:
+    return name.replace("~", "~0").replace("/", "~1")
 
 
 def _plain(datum: Datum) -> Any:

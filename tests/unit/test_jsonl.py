@@ -23,6 +23,7 @@ from lbtrace.model import (
     Thread,
     Unreadable,
     Value,
+    Variant,
     Void,
 )
 from lbtrace.sinks.jsonl import json_value
@@ -118,9 +119,29 @@ def test_structured_values_become_json():
             Argument("a", Address(255)),
         ),
     )
-    assert json.loads(json_value(fields)) == {
-        "s": 'hé "x"\udcff',
-        "p": [1, True],
-        "v": [1.5, "inf", None],
-        "a": "0xff",
+    assert json.loads(f'{{"value":{json_value(fields)}}}') == {
+        "value": {"s": 'hé "x"\udcff', "p": [1, True], "v": [1.5, "inf", None], "a": "0xff"},
+        "parts": {
+            "/v": {"length": 5},
+            "/v/2": {"unreadable": "float in xmm0"},
+        },
     }
+
+
+def test_parts_are_told_by_where_they_are_in_the_json():
+    """Variants are objects with one member, which a single value in them is itself."""
+    cut = Text(b"ab", 200)
+    pair = Variant("Two", (Argument("", 1), Argument("", cut)))
+    fields = Fields(
+        "T",
+        (
+            Argument("a/b~", Referent(Address(16), cut)),
+            Argument("some", Variant("Some", (Argument("", Fields("", (Argument("x", cut),))),))),
+            Argument("two", pair),
+        ),
+    )
+    told = json.loads(f'{{"value":{json_value(fields)}}}')
+    assert told["value"]["some"]["Some"]["x"] == told["value"]["two"]["Two"][1] == "ab"
+    places = ("/a~1b~0", "/some/Some/x", "/two/Two/1")
+    assert told["parts"] == {place: {"length": 200} for place in places}
+    assert json_value(Referent(Address(16), cut)) == '"ab","length":200'
