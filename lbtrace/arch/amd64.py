@@ -133,6 +133,7 @@ class _Taken:
         self._integers = list(ARGUMENTS[1 if hidden else 0 :])
         self._vectors = [f"xmm{n}" for n in range(VECTORS)]
         self._stack = 8  # behind the return address
+        self._believed = False
         self._lost = UNKNOWN if hidden is None else ""
 
     def take(self, formal: Formal) -> Place:  # noqa: PLR0911
@@ -144,7 +145,11 @@ class _Taken:
         if formal.lost:
             return Place(reason=formal.lost)
         if formal.split and len(formal.scalars or ()) > 1:
+            # clang before 18 counts no register for an __int128 that takes the last one and
+            # eight bytes of the stack: it still believes in that register.
+            believed = self._believed or len(self._integers) == 1
             place = apart(formal, self.take)
+            self._believed = believed
             if self._lost:
                 return Place(reason=self._lost)
         else:
@@ -162,13 +167,22 @@ class _Taken:
         return place
 
     def _assign(self, classes: list[str], formal: Formal) -> Place:
-        if (
-            "memory" in classes
-            or classes.count("integer") > len(self._integers)
-            or classes.count("float") > len(self._vectors)
-        ):
+        integers, floats = classes.count("integer"), classes.count("float")
+        if self._believed and integers == 1 and floats <= len(self._vectors):
+            self._believed = False
+            if floats:
+                return self._parted(classes)
+        if "memory" in classes or integers > len(self._integers) or floats > len(self._vectors):
             return self._push(8 if formal.reference else formal.size, formal.scalars or ())
         return _words(classes, self._integers, self._vectors)
+
+    def _parted(self, classes: list[str]) -> Place:
+        """A struct that was to travel in two registers, of which that for the integer is
+        not there: it lies on the stack."""
+        at = Fetch(base="stack", offset=self._stack, read="integer")
+        self._stack += 8
+        (vector,) = _words(["float"], [], self._vectors).words
+        return Place(words=tuple(at if kind == "integer" else vector for kind in classes))
 
     def _push(self, size: int, scalars: tuple[Scalar, ...]) -> Place:
         if any(s.size == 16 for s in scalars):

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from lbtrace.arch import amd64
 from lbtrace.arch.amd64 import classify, passing
-from lbtrace.model import LONG, Formal, Opaque, Prototype, Scalar, Void
+from lbtrace.model import LONG, Fetch, Formal, Opaque, Prototype, Scalar, Void
 
+WORDS = (Scalar(0, 8, "integer"), Scalar(8, 8, "integer"))
 INT = Formal("i", LONG, 8, (Scalar(0, 8, "integer"),))
 DOUBLE = Formal("d", Opaque("double"), 8, (Scalar(0, 8, "float"),))
 X87 = Formal("l", Opaque("long double"), 16, (Scalar(0, 16, "x87"),))
 WIDE = Formal("w", Opaque("__int128"), 16, (Scalar(0, 16, "integer"),))
+HALVES = Formal("w", Opaque("__int128"), 16, WORDS, split=True)
+MIXED = Formal("m", Opaque("mixed"), 16, (Scalar(0, 8, "float"), Scalar(8, 8, "integer")))
 PAIR = Formal("p", Opaque("pair"), 16, (Scalar(0, 8, "integer"), Scalar(8, 8, "integer")))
 BIG = Formal("b", Opaque("big"), 24, tuple(Scalar(n, 8, "integer") for n in (0, 8, 16)))
 ODD = Formal("o", Opaque("odd"), 8, None)
@@ -40,6 +44,18 @@ def test_long_doubles_lie_on_the_stack_aligned():
 def test_what_does_not_fit_whole_goes_to_the_stack_and_leaves_the_register():
     assert places(*[INT] * 5, PAIR, INT, INT) == ["di", "si", "dx", "cx", "r8", "r9", 24]
     assert places(*[INT] * 5, WIDE, INT, INT) == ["di", "si", "dx", "cx", "r8", "r9", 24]
+
+
+def test_old_clang_believes_in_a_register_that_half_an_int128_took():
+    """A struct of a float and an integer then has that one alone on the stack (clang 14)."""
+    before = Prototype((*[INT] * 5, HALVES, HALVES))
+    given = amd64.places(Prototype((*before.parameters, MIXED, MIXED, DOUBLE))).parameters
+    first, second, double = given[7:]
+    assert first.words == ("float in xmm0", Fetch(base="stack", offset=32, read="integer"))
+    assert second.memory == Fetch(base="stack", offset=40)
+    assert double.words == ("float in xmm1",)
+    given = amd64.places(Prototype((*before.parameters, INT, MIXED))).parameters
+    assert given[-1].memory == Fetch(base="stack", offset=40)
 
 
 def test_large_structs_take_no_register():
