@@ -22,6 +22,12 @@ STACK_ARGUMENTS = 8
 
 SP = 31
 
+SCRATCH = 27
+"""The register by which Go's assembler makes one instruction of several (``REGTMP``)."""
+
+RESTART_LIMIT = 6
+"""Instructions that it may make of one."""
+
 RET = 0xD65F03C0
 """``ret`` through x30, the only one Go writes."""
 
@@ -34,7 +40,7 @@ class GoPlanner:
 
     def entry(self, code: Code, keep: Collection[str]) -> Site | None:
         """Where a probe fires once a call; argument registers are as at entry there."""
-        at = self.behind_check(code)
+        at = _behind_restart(code, self.behind_check(code))
         if any(target == at for _, target in _jumps(code)):
             return None
         return _site(code, at)
@@ -99,6 +105,23 @@ class GoPlanner:
             if word & 0xFC000000 == 0x14000000 or word == RET:
                 return False
         return False
+
+
+def _behind_restart(code: Code, at: int) -> int:
+    """The address behind the instructions that stand for a single one of Go's assembler.
+
+    A goroutine that is preempted among them starts again with the first
+    (``PCDATA_UnsafePoint`` in Go's ``src/runtime/preempt.go``), and a probe there would
+    count the call twice. They leave arguments alone; one that moves the stack pointer stays.
+    """
+    for address, word in _words(code, at, RESTART_LIMIT):
+        immediate = word & 0x1C000000 == 0x10000000  # C4.1.92
+        if immediate and word & 31 == SCRATCH:
+            continue
+        if address == at or SCRATCH not in (word >> 5 & 31, word >> 16 & 31) or word & 31 == SP:
+            return at
+        return address + 4
+    return at
 
 
 def _saved(word: int) -> Iterator[tuple[int, str]]:

@@ -78,6 +78,11 @@ def test_behind_the_stack_check_and_at_each_return(
         function = functions[function_name]
         site = plan.entry(function, passings[function.address].passing)
         assert site is not None
+        # Go's assembler makes several instructions of one by this register; a goroutine that
+        # is preempted among them starts with the first again, from 1.16 on.
+        assert (kind, version == "1.15") != ("arm64", False) or "R27" not in dict(code)[
+            site.address
+        ]
         returns = [e.site.address for e in plan.exits(function).exits if e.kind == "return"]
         assert returns == [a for a, text in code if text.split()[0] == "RET"]
         calls = [a for a, text in code if "runtime.morestack" in text]
