@@ -100,7 +100,7 @@ def _result(formal: Formal | None) -> tuple[Place, bool | None]:  # noqa: PLR091
     if not formal.reference and formal.scalars and all(s.kind == "x87" for s in formal.scalars):
         return Place(reason="float in st0"), False
     classes = ["memory"] if formal.reference else classify(formal.size, formal.scalars)
-    if classes is None:
+    if classes is None or (formal.split and _needs_three(formal)):
         return Place(reason=UNKNOWN), None
     if formal.split and len(formal.scalars or ()) > 1 and classes != ["memory"]:
         integers, vectors = list(RESULTS), ["xmm0", "xmm1"]
@@ -108,9 +108,18 @@ def _result(formal: Formal | None) -> tuple[Place, bool | None]:  # noqa: PLR091
             formal, lambda f: _words(classify(f.size, f.scalars) or [], integers, vectors)
         ), False
     if classes == ["memory"]:
+        if formal.forgotten:
+            return Place(memory=Fetch(base="kept", register=ARGUMENTS[0])), True
         return Place(memory=Fetch(register=RESULTS[0])), True
     integers, vectors = list(RESULTS), ["xmm0", "xmm1"]
     return _words(classes, integers, vectors), False
+
+
+def _needs_three(formal: Formal) -> bool:
+    """Whether it is a pair with an ``i128`` of rustc before 1.87: where such come back changed
+    in 1.84 or so (rust-lang/rust pull request 131211)."""
+    scalars = formal.scalars or ()
+    return len(scalars) > len(RESULTS) or (formal.shadowed and len(scalars) > 1)
 
 
 def _words(classes: list[str], integers: list[str], vectors: list[str]) -> Place:
@@ -172,6 +181,9 @@ class _Taken:
             self._believed = False
             if floats:
                 return self._parted(classes)
+        if formal.shadowed and integers > len(self._integers):
+            self._believed = len(self._integers) == 1
+            self._integers.clear()
         if "memory" in classes or integers > len(self._integers) or floats > len(self._vectors):
             return self._push(8 if formal.reference else formal.size, formal.scalars or ())
         return _words(classes, self._integers, self._vectors)

@@ -16,7 +16,6 @@ from lbtrace.model import (
     Opaque,
     Pointer,
     Record,
-    Scalar,
     Type,
     Variants,
     Vector,
@@ -65,22 +64,18 @@ class Place(Struct, frozen=True):
 
 def apart(formal: Formal, take: Callable[[Formal], Place]) -> Place:
     """The place of a value whose scalars travel like parameters of their own."""
-    scalars = formal.scalars or ()
-    places = [
-        take(
-            Formal(formal.name, formal.type, s.size, (Scalar(0, s.size, s.kind),), lost=formal.lost)
-        )
-        for s in scalars
-    ]
-    words = [
-        p.words[0]
-        if p.memory is None and p.words
-        else replace(p.memory, read="integer", size=WORD)
-        if p.memory is not None
-        else p.reason
-        for p in places
-    ]
-    return Place(words=tuple(words), starts=tuple(s.offset for s in scalars))
+    words: list[Fetch | str] = []
+    starts: list[int] = []
+    for scalar in formal.scalars or ():
+        alone = (replace(scalar, offset=0),)
+        place = take(replace(formal, size=scalar.size, scalars=alone, register=-1, split=False))
+        for at in range(0, scalar.size, WORD):
+            starts.append(scalar.offset + at)
+            if place.memory is not None:
+                words.append(replace(moved(place.memory, at), read="integer", size=WORD))
+            else:
+                words.append(place.words[at // WORD] if place.words else place.reason)
+    return Place(words=tuple(words), starts=tuple(starts))
 
 
 def told(formal: Formal, place: Place) -> Place:

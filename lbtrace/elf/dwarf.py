@@ -45,6 +45,7 @@ CONSTANTS = frozenset(
 implicit_pointer, addrx, GNU_implicit_pointer, GNU_parameter_ref, const1u to consts, lit0
 to lit31."""
 
+ALL_CALLS = ("DW_AT_call_all_calls", "DW_AT_GNU_all_call_sites")
 CLONE = re.compile(r"\.(isra|constprop|part)\b")
 """Names of copies for which gcc changed what is passed; LLVM does so without renaming."""
 
@@ -140,7 +141,7 @@ def _prototype(die: Any, address: int, types: Types, names: str) -> Prototype:
         formals = [(d, own) for d, own in declared if not _is_unpassed(d, own)]
     parameters = tuple(
         replace(
-            _formal(d, own, address, external, types),
+            _formal(d, own, address, external, cloned, types),
             home=lists.home(own, die) if own is not None else None,
         )
         for d, own in formals
@@ -156,8 +157,18 @@ def _prototype(die: Any, address: int, types: Types, names: str) -> Prototype:
     if declared_result is None:
         return Prototype(parameters, Formal("", Void(), 0))
     result = types.formal("", declared_result)
-    unsure = changed or RETURNS_LESS.search(names)
+    unsure = changed or RETURNS_LESS.search(names) is not None
+    if types.silent and (types.rust or not external):
+        # Results that nobody uses, or that are always the same, are not returned.
+        unsure = unsure or any(_is_optimised(d) for d in (*chain, *concrete.values()))
     return Prototype(parameters, replace(result, lost=OPTIMISED_OUT) if unsure else result)
+
+
+def _is_optimised(die: Any) -> bool:
+    """Whether code was optimised: a variable is not in one place, or all calls are told."""
+    location = die.attributes.get("DW_AT_location")
+    moves = location is not None and location.form not in lists.EXPRESSIONS
+    return moves or any(name in die.attributes for name in ALL_CALLS)
 
 
 def _leaves_out(chain: Sequence[Any], formals: Sequence[Any]) -> bool:
@@ -207,7 +218,7 @@ def _chain(die: Any) -> list[Any]:
     return chain
 
 
-def _formal(die: Any, own: Any, address: int, external: bool, types: Types) -> Formal:
+def _formal(die: Any, own: Any, address: int, external: bool, cloned: bool, types: Types) -> Formal:
     """A parameter: ``die`` declares it, ``own`` (or None) says where this copy keeps it."""
     chain = _chain(die)
     typed = next((d for d in chain if "DW_AT_type" in d.attributes), None)
@@ -218,20 +229,14 @@ def _formal(die: Any, own: Any, address: int, external: bool, types: Types) -> F
     register = lists.register(expression) if located else -1
     if expression and expression[0] in CONSTANTS:
         located = external = False  # the compiler passes nothing: it knows the value
+    if types.silent and located and not (external and not types.rust):
+        located = not _is_optimised(own) or lists.is_passed(expression)
     # The callers of a function that is not exported are all known: the
     # compiler may pass it something else than it declares. What is public in
     # Rust need not be exported.
-    lost = "" if located or (external and not types.rust) else OPTIMISED_OUT
+    known = not external or types.rust
+    # Where gcc changes what is passed it makes a copy of the function with a name of its own.
+    lost = OPTIMISED_OUT if not located and known and (types.llvm or cloned) else ""
     # LLVM leaves out what a function does not read where it calls it, exported or not.
-    unread = types.llvm and not located and not lost
-    return Formal(
-        formal.name,
-        formal.type,
-        formal.size,
-        formal.scalars,
-        formal.reference,
-        register,
-        lost,
-        split=formal.split,
-        unread=unread,
-    )
+    unread = not located and not lost and (types.llvm or known)
+    return replace(formal, register=register, lost=lost, unread=unread)

@@ -10,6 +10,7 @@ libstdc++ (``bits/basic_string.h``, ``string_view``) and rustc.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -39,6 +40,8 @@ ENTRIES = 2000
 
 ATE_BOOLEAN, ATE_COMPLEX, ATE_FLOAT, ATE_SIGNED, ATE_SIGNED_CHAR = 2, 3, 4, 5, 6
 ATE_UNSIGNED, ATE_UNSIGNED_CHAR, ATE_UTF = 7, 8, 0x10
+NON_ZERO = re.compile(r"NonZero(<\w+>|[IU]\w+)")
+"""Numbers of Rust's library that are wrapped, once or twice (``std::num``)."""
 INTEGERS = frozenset({ATE_SIGNED, ATE_UNSIGNED})
 CHARACTERS = frozenset({ATE_SIGNED_CHAR, ATE_UNSIGNED_CHAR, ATE_UTF})
 SIGNED = frozenset({ATE_SIGNED, ATE_SIGNED_CHAR})
@@ -151,6 +154,9 @@ class Shaper:
             return kept
         if self._rust and (part := variants.part_of(die)) is not None:
             return variants.shaped(part, name, size, lambda d: self._shape(d, nesting, depth))
+        if self._rust and NON_ZERO.fullmatch(dies.text(die, "DW_AT_name")):
+            number = next(iter(_members(die)), None)
+            return Opaque(name) if number is None else self._member(number, nesting, depth).type
         members: list[Member] = []
         for child in _members(die):
             if child is None:  # a variant part, a virtual base: not a fixed layout

@@ -5,10 +5,9 @@ Sources: DWARF 5, chapter 5 and sections 7.8 (encodings) and 7.12 (languages).
 
 from __future__ import annotations
 
-import re
 from typing import Any
 
-from lbtrace.elf import dies, rust_layout
+from lbtrace.elf import compilers, dies, rust_layout
 from lbtrace.elf.shapes import (
     ATE_BOOLEAN,
     ATE_COMPLEX,
@@ -30,12 +29,14 @@ KEYWORDS = {
     "DW_TAG_enumeration_type": "enum",
     "DW_TAG_class_type": "class",
 }
-CLANG = re.compile(r"clang version (\d+)\.")
-WHOLE_INT128 = 18
-"""The version of clang from which on the halves of an ``__int128`` that registers
-do not hold stay together, as the convention wants it (LLVM's review D158169)."""
+TELLS_CHANGES = 16
+"""The version of LLVM from which on it says where it changed what is passed (D127351)."""
+WHOLE_INT128, EXACT_INT128 = 18, 20
+"""The versions of LLVM from which on the halves of an ``__int128`` that registers do not hold
+stay together, and leave the last register to others, as the convention of x86-64 wants it
+(LLVM's review D158169 and pull request 124134)."""
 DW_CC_PASS_BY_REFERENCE, DW_CC_PASS_BY_VALUE = 4, 5
-LARGEST_IN_REGISTERS = 16
+LARGEST_IN_REGISTERS = WIDE = 16
 
 
 def language_of(top: Any) -> int:
@@ -48,7 +49,8 @@ class Types:
     """The types of the compilation unit with the entry ``top``; each is worked out once.
 
     Pointers are looked behind ``depth`` deep. ``x87`` says what a long double is. ``rust``
-    and ``llvm`` tell the language, and whose compiler it was.
+    and ``llvm`` tell the language, and whose compiler it was, and ``silent`` that it may
+    have changed what is passed to a function without saying so.
     """
 
     def __init__(self, top: Any, depth: int, *, x87: bool = True) -> None:
@@ -56,8 +58,11 @@ class Types:
         self.rust = language == RUST
         producer = dies.text(top, "DW_AT_producer")
         self.llvm = self.rust or "clang" in producer
-        version = CLANG.search(producer)
-        self._halves = version is not None and int(version[1]) < WHOLE_INT128
+        self._rustc = compilers.rustc(producer)
+        self.silent = self.llvm and compilers.llvm(producer) < TELLS_CHANGES
+        version = compilers.llvm(producer) if x87 else compilers.NEWEST
+        self._halves = version < WHOLE_INT128
+        self._shadowed = WHOLE_INT128 <= version < EXACT_INT128
         self._x87 = x87
         self._language = language
         self._depth = depth
@@ -78,6 +83,8 @@ class Types:
             known.scalars,
             known.reference,
             split=self.rust or known.split,
+            shadowed=self._shadowed and any(s.size == WIDE for s in known.scalars or ()),
+            forgotten=self.llvm,  # its optimiser drops ``sret``, at link time of any function
         )
 
     def _work_out(self, die: Any) -> Formal:  # noqa: PLR0911
@@ -100,14 +107,29 @@ class Types:
             if by_reference:
                 return Formal("", type, size, None, reference=True)
         if self.rust:
-            layout = rust_layout.passed(bare)
-            return Formal("", type, size, layout, reference=layout is None)
+            try:
+                layout = rust_layout.passed(bare, self._rustc)
+            except rust_layout.Uncertain:
+                return Formal("", type, size, None)
+            if layout is None:
+                return Formal("", type, size, None, reference=True)
+            return Formal("", type, size, self._divided(layout))
         scalars: list[Scalar] = []
         certain = self._flatten(bare, 0, scalars, dies.DEPTH)
-        if self._halves and scalars == [Scalar(0, 16, "integer")]:
-            halves = (Scalar(0, 8, "integer"), Scalar(8, 8, "integer"))
-            return Formal("", type, size, halves, split=True)
+        if self._halves and scalars == [Scalar(0, WIDE, "integer")]:
+            return Formal("", type, size, self._divided(tuple(scalars)), split=True)
         return Formal("", type, size, tuple(scalars) if certain else None)
+
+    def _divided(self, scalars: tuple[Scalar, ...]) -> tuple[Scalar, ...]:
+        """The numbers as this compiler passes them: old ones make two of an ``__int128``."""
+        if not self._halves:
+            return scalars
+        steps = {s: WIDE // 2 if (s.size, s.kind) == (WIDE, "integer") else s.size for s in scalars}
+        return tuple(
+            Scalar(s.offset + at, steps[s], s.kind)
+            for s in scalars
+            for at in range(0, s.size, steps[s])
+        )
 
     def _flatten(self, die: Any, offset: int, scalars: list[Scalar], depth: int) -> bool:  # noqa: PLR0911
         """Appends the numbers that make up ``die``, at ``offset``; false if that is uncertain.

@@ -24,7 +24,7 @@ def shaped(part: Any, name: str, size: int, shape: Callable[[Any], Type]) -> Typ
     if "DW_AT_discr" in part.attributes:
         member = part.get_DIE_from_attribute("DW_AT_discr")
         width = dies.size_of(dies.type_of(member))
-        if width not in (1, 2, 4, 8):
+        if width not in (1, 2, 4, 8, 16):
             return Opaque(name)
         mask = (1 << 8 * width) - 1
         discriminant = Member("", Integer("", width, False), dies.member_offset(member))
@@ -35,7 +35,12 @@ def shaped(part: Any, name: str, size: int, shape: Callable[[Any], Type]) -> Typ
         field = next((c for c in variant.iter_children() if c.tag == "DW_TAG_member"), None)
         if field is None or len(cases) == CASES or "DW_AT_discr_list" in variant.attributes:
             return Opaque(name)
-        told = "DW_AT_discr_value" in variant.attributes
-        values = (dies.number(variant, "DW_AT_discr_value", 0) & mask,) if told else ()
+        told = variant.attributes.get("DW_AT_discr_value")
+        values = (_number(told.value) & mask,) if told else ()
         cases.append(Case(dies.text(field, "DW_AT_name"), values, shape(dies.type_of(field))))
     return Variants(name, size, discriminant, tuple(cases)) if cases and size else Opaque(name)
+
+
+def _number(constant: Any) -> int:
+    """A constant, of which those of sixteen bytes are blocks."""
+    return constant if isinstance(constant, int) else int.from_bytes(bytes(constant), "little")

@@ -117,7 +117,9 @@ class Formal(Struct, frozen=True):
     ``lost`` is why the compiler passes nothing for it, or ``""``; with ``unread`` it
     has its place, but callers need not put anything there. In Go,
     ``scalars`` None says that it holds an array of several elements. ``split``
-    says that its scalars travel apart, like parameters of their own.
+    says that its scalars travel apart, like parameters of their own. ``shadowed`` says that
+    where registers do not hold it they are all taken nevertheless, and ``forgotten`` that the
+    pointer by which a result in memory is asked for need not come back in a register.
     """
 
     name: str
@@ -131,6 +133,8 @@ class Formal(Struct, frozen=True):
     split: bool = False
     home: tuple[int, int] | None = None
     unread: bool = False
+    shadowed: bool = False
+    forgotten: bool = False
 
 
 class Prototype(Struct, frozen=True):

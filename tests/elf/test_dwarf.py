@@ -98,7 +98,9 @@ def test_structs_and_floats_take_what_the_convention_gives_them(program):
     assert places(*found["hidden"]) == {"x": "si", "p": "dx", "y": "cx"}
     result = found["hidden"][0].result
     assert isinstance(result.type, Record)
-    assert found["hidden"][1].result_fetches[result.slot].register == "ax"
+    fetch = found["hidden"][1].result_fetches[result.slot]
+    # What clang compiled may forget to bring the pointer back.
+    assert (fetch.base, fetch.register) in {("register", "ax"), ("kept", "di")}
     assert places(*found["by_memory"]) == {"b": 8, "z": "di"}
     assert places(*found["halves"]) == {"q": "di", "k": "si", "c": "dx", "after": "cx"}
     halves = found["halves"][0].parameters[0]

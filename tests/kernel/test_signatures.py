@@ -15,6 +15,8 @@ import pytest
 
 Run = Callable[..., subprocess.CompletedProcess[str]]
 Compile = Callable[[str, list[str], str], Path]
+Pairs = list[tuple[dict[str, Any], dict[str, Any]]]
+Trace = Callable[[Path], Pairs]
 
 HEADER = r"""
 #include <stdbool.h>
@@ -156,32 +158,33 @@ def agree(shown: Any, told: Any, path: str) -> int:
     return 1
 
 
+@pytest.fixture
+def calls_and_truth(lbtrace: Run, tmp_path: Path) -> Trace:
+    """Each call of a program's traced functions, with what the program says of it."""
+
+    def trace(program: Path) -> Pairs:
+        output = tmp_path / "out.jsonl"
+        words = ("attach", "--func", "traced_*", "--format", "jsonl", "-o", output, "--", program)
+        done = lbtrace(*words)
+        assert done.returncode == 0, done.stderr
+        seen = [json.loads(line) for line in output.read_text().splitlines()]
+        told = [json.loads(line) for line in done.stdout.splitlines()]
+        calls = [record for record in seen if record["type"] == "call"]
+        return list(zip(calls, told, strict=True))
+
+    return trace
+
+
 @pytest.mark.parametrize("compiler", ["gcc", "clang"])
 @pytest.mark.parametrize("level", ["-O0", "-O2"])
 def test_random_signatures(
-    lbtrace: Run, compiled: Compile, tmp_path: Path, compiler: str, level: str
+    calls_and_truth: Trace, compiled: Compile, compiler: str, level: str
 ) -> None:
     text = source(sum(map(ord, compiler + level)), 100)
     program = compiled(f"signatures-{compiler}{level}", [compiler, "-g", level, "-w"], text)
-    done = lbtrace(
-        "attach",
-        "--func",
-        "traced_*",
-        "--format",
-        "jsonl",
-        "-o",
-        tmp_path / "out.jsonl",
-        "--",
-        program,
-    )
-    assert done.returncode == 0, done.stderr
-    told = [json.loads(line) for line in done.stdout.splitlines()]
-    seen = [json.loads(line) for line in (tmp_path / "out.jsonl").read_text().splitlines()]
-    seen = [record for record in seen if record["type"] == "call"]
-    assert [call["name"] for call in seen] == [call["name"] for call in told]
     agreed = hidden = 0
-    for call, truth in zip(seen, told, strict=True):
-        assert len(call["args"]) == len(truth["args"])
+    for call, truth in calls_and_truth(program):
+        assert call["name"] == truth["name"]
         for argument, value in zip(call["args"], truth["args"], strict=True):
             agreed += agree(argument["value"], value, f"{call['name']}.{argument['name']}")
             if argument["value"] is None:
@@ -194,3 +197,19 @@ def test_random_signatures(
         agreed += agree(call["result"], truth["result"], f"{call['name']} result")
     assert agreed > 400
     assert hidden < 150
+
+
+@pytest.mark.parametrize("compiler", ["gcc", "clang"])
+@pytest.mark.parametrize("level", ["-O1", "-O2", "-O3"])
+def test_static_functions(
+    calls_and_truth: Trace, compiled: Compile, compiler: str, level: str
+) -> None:
+    """Compilers pass them what they need, return what is used, and do not always say so."""
+    text = source(sum(map(ord, compiler + level)), 100)
+    text = text.replace("__attribute__((noinline))", "static __attribute__((noinline))")
+    program = compiled(f"static-{compiler}{level}", [compiler, "-g", level, "-w"], text)
+    for call, truth in calls_and_truth(program):
+        assert call["name"].split(".")[0] == truth["name"]
+        for argument, value in zip(call["args"], truth["args"], strict=True):
+            agree(argument["value"], value, f"{call['name']}.{argument['name']}")
+        agree(call["result"], truth["result"], f"{call['name']} result")

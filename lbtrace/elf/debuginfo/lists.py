@@ -254,6 +254,24 @@ def register(expression: bytes) -> int:
     return -1
 
 
+def is_passed(expression: bytes) -> bool:
+    """Whether a location at a function's first instruction is one that a caller filled: all of
+    it is in registers, or begins with what one holds."""
+    if not expression or expression[0] in range(0x70, 0x92) or expression[0] in ENTRY_VALUES:
+        return bool(expression)
+    at = 0
+    while at < len(expression) and 0x50 <= expression[at] <= 0x6F:
+        at += 1
+        if at < len(expression):
+            if expression[at] != PIECE:
+                return False
+            _, at = uleb(expression, at + 1)
+    return at == len(expression)
+
+
+PIECE, ENTRY_VALUES = 0x93, (0xA3, 0xF3)
+"""DW_OP_piece, DW_OP_entry_value and GNU's older one."""
+
 FBREG, CALL_FRAME_CFA = 0x91, 0x9C
 """DW_OP_fbreg, DW_OP_call_frame_cfa."""
 
