@@ -7,10 +7,10 @@ import re
 CLANG = re.compile(r"clang version (\d+)\.")
 RUSTC = re.compile(r"rustc version 1\.(\d+)\.")
 
-BUNDLED = ((87, 20), (78, 18))
+BUNDLED = ((87, 20), (78, 18), (70, 16))
 """Minor versions of rustc from which on it comes with these of LLVM."""
 
-OLDER = 17
+OLDER = 15
 
 NEWEST = 1 << 16
 """Stands for versions that nobody tells."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from itertools import islice
 from typing import Any
 
 from msgspec import Struct, field
@@ -45,7 +46,12 @@ CONSTANTS = frozenset(
 implicit_pointer, addrx, GNU_implicit_pointer, GNU_parameter_ref, const1u to consts, lit0
 to lit31."""
 
+SAMPLE = 500
+"""Functions of a unit that are looked at to see whether it was optimised."""
+
 ALL_CALLS = ("DW_AT_call_all_calls", "DW_AT_GNU_all_call_sites")
+"""What clang says of optimised functions."""
+
 CLONE = re.compile(r"\.(isra|constprop|part)\b")
 """Names of copies for which gcc changed what is passed; LLVM does so without renaming."""
 
@@ -99,6 +105,7 @@ def prototypes(
             unit = companions.whole(file.unit_at(offset))
             x87 = image.machine == "x86_64"
             types = Types(unit.root, depth, x87=x87)
+            types.optimised = types.silent and types.rust and _is_optimised(unit, types)
             _read_unit(unit, {a: wanted[a] for a in addresses}, result.found, types)
         except Exhausted:
             result.skipped += len([a for a in addresses if a not in result.found])
@@ -158,17 +165,27 @@ def _prototype(die: Any, address: int, types: Types, names: str) -> Prototype:
         return Prototype(parameters, Formal("", Void(), 0))
     result = types.formal("", declared_result)
     unsure = changed or RETURNS_LESS.search(names) is not None
-    if types.silent and (types.rust or not external):
+    if types.optimised or (types.silent and not types.rust and not external):
         # Results that nobody uses, or that are always the same, are not returned.
-        unsure = unsure or any(_is_optimised(d) for d in (*chain, *concrete.values()))
+        told = any(name in d.attributes for d in chain for name in ALL_CALLS)
+        unsure = unsure or types.optimised or told or any(map(_moves, concrete.values()))
     return Prototype(parameters, replace(result, lost=OPTIMISED_OUT) if unsure else result)
 
 
-def _is_optimised(die: Any) -> bool:
-    """Whether code was optimised: a variable is not in one place, or all calls are told."""
-    location = die.attributes.get("DW_AT_location")
-    moves = location is not None and location.form not in lists.EXPRESSIONS
-    return moves or any(name in die.attributes for name in ALL_CALLS)
+def _is_optimised(unit: Unit, types: Types) -> bool:
+    """Whether rustc optimised a unit: what it passes as a value is not always in one place."""
+    for die in islice(unit.functions(OPENED), SAMPLE):
+        for formal in filter(_moves, _formals(die)):
+            typed = next((d for d in _chain(formal) if "DW_AT_type" in d.attributes), None)
+            if not types.formal("", typed).reference:
+                return True
+    return False
+
+
+def _moves(variable: Any) -> bool:
+    """Whether a variable is not in one place."""
+    location = variable.attributes.get("DW_AT_location")
+    return location is not None and location.form not in lists.EXPRESSIONS
 
 
 def _leaves_out(chain: Sequence[Any], formals: Sequence[Any]) -> bool:
@@ -229,8 +246,10 @@ def _formal(die: Any, own: Any, address: int, external: bool, cloned: bool, type
     register = lists.register(expression) if located else -1
     if expression and expression[0] in CONSTANTS:
         located = external = False  # the compiler passes nothing: it knows the value
-    if types.silent and located and not (external and not types.rust):
-        located = not _is_optimised(own) or lists.is_passed(expression)
+    if types.optimised:
+        located = located and _moves(own) and lists.is_passed(expression)
+    elif types.silent and not types.rust and located and not external and _moves(own):
+        located = lists.is_passed(expression)
     # The callers of a function that is not exported are all known: the
     # compiler may pass it something else than it declares. What is public in
     # Rust need not be exported.

@@ -50,7 +50,8 @@ class Types:
 
     Pointers are looked behind ``depth`` deep. ``x87`` says what a long double is. ``rust``
     and ``llvm`` tell the language, and whose compiler it was, and ``silent`` that it may
-    have changed what is passed to a function without saying so.
+    have changed what is passed to a function without saying so, which is to be feared of
+    Rust where it is set ``optimised``.
     """
 
     def __init__(self, top: Any, depth: int, *, x87: bool = True) -> None:
@@ -59,6 +60,7 @@ class Types:
         producer = dies.text(top, "DW_AT_producer")
         self.llvm = self.rust or "clang" in producer
         self._rustc = compilers.rustc(producer)
+        self.optimised = False
         self.silent = self.llvm and compilers.llvm(producer) < TELLS_CHANGES
         version = compilers.llvm(producer) if x87 else compilers.NEWEST
         self._halves = version < WHOLE_INT128
@@ -113,7 +115,8 @@ class Types:
                 return Formal("", type, size, None)
             if layout is None:
                 return Formal("", type, size, None, reference=True)
-            return Formal("", type, size, self._divided(layout))
+            divided = self._divided(layout)
+            return Formal("", type, size, divided)
         scalars: list[Scalar] = []
         certain = self._flatten(bare, 0, scalars, dies.DEPTH)
         if self._halves and scalars == [Scalar(0, WIDE, "integer")]:
