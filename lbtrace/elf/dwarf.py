@@ -86,7 +86,7 @@ def prototypes(
     debug = debug or debugfile.find(image)
     if debug is None:
         return result
-    wanted = {f.address: " ".join((f.name, *f.aliases)) for f in functions}
+    wanted = {f.address: f for f in functions}
     budget = Budget(min(LEAST + len(debug.data) // 8, MOST))
     held: dict[int, list[int]] = {}
     try:
@@ -116,17 +116,17 @@ def prototypes(
 
 
 def _read_unit(
-    unit: Unit, wanted: dict[int, str], found: dict[int, Prototype], types: Types
+    unit: Unit, wanted: dict[int, Function], found: dict[int, Prototype], types: Types
 ) -> None:
-    """Adds the prototypes of ``wanted``, which says the names of what lies at each address."""
+    """Adds the prototypes of ``wanted``, by address."""
     for opened in (OPENED, None):
         for die in unit.functions(opened):
             address = lists.entry_address(die)
             if address not in wanted:
                 continue
-            names = wanted.pop(address)
+            function = wanted.pop(address)
             try:
-                found[address] = _prototype(die, address, types, names)
+                found[address] = _prototype(die, function, types)
             except Exhausted:
                 raise
             except Exception:  # damaged: this function falls back to the convention
@@ -135,10 +135,13 @@ def _read_unit(
                 return
 
 
-def _prototype(die: Any, address: int, types: Types, names: str) -> Prototype:
+def _prototype(die: Any, function: Function, types: Types) -> Prototype:
     chain = _chain(die)
+    address, names = function.address, " ".join((function.name, *function.aliases))
     cloned = CLONE.search(names) is not None
     external = not cloned and any("DW_AT_external" in d.attributes for d in chain)
+    if types.silent and function.local:  # so is what was exported, when LLVM links a program
+        external = False
     concrete = {_origin_offset(d): d for d in _formals(die)}
     formals = [(d, d) for d in concrete.values()]
     if "DW_AT_abstract_origin" in die.attributes:

@@ -234,14 +234,16 @@ def _fold(image: Image, symbols: list[_Symbol]) -> list[Function]:
     addresses = sorted(firsts)
     functions: list[Function] = []
     for address in addresses:
-        _, size, _, _, name = firsts[address]
+        _, size, _, local, name = firsts[address]
         aliases: tuple[str, ...] = ()
         if address in shared:
             group = sorted(shared[address], key=_rank)
             name, *others = dict.fromkeys(s.name for s in group)
             size, aliases = max(s.size for s in group), tuple(others)
+            local = group[0].local
         size = size or _inferred_size(image, address, addresses)
-        functions.append(Function(name, address, size, image.offset(address), aliases))
+        offset = image.offset(address)
+        functions.append(Function(name, address, size, offset, aliases, local=local))
     return functions
 
 

@@ -22,7 +22,8 @@ class Function(Struct, frozen=True):
     returns are seen (``uretprobe``, ``sites`` or ``none``) and, behind a
     colon, why. With ``exits_hidden`` it can be left in ways no probe watches, with
     ``may_jump`` by a jump to another function, of which a uretprobe tells nothing.
-    ``language`` says whose names, values and habits of writing them they are.
+    ``language`` says whose names, values and habits of writing them they are. A ``local``
+    one has no symbol by which other files could refer to it.
     """
 
     name: str
@@ -38,6 +39,7 @@ class Function(Struct, frozen=True):
     language: Literal["", "go"] = ""
     may_jump: bool = False
     binary: int = 0
+    local: bool = False
 
 
 class Site(Struct, frozen=True):

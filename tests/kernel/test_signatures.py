@@ -200,14 +200,16 @@ def test_random_signatures(
 
 
 @pytest.mark.parametrize("compiler", ["gcc", "clang"])
-@pytest.mark.parametrize("level", ["-O1", "-O2", "-O3"])
+@pytest.mark.parametrize("level", ["-O1", "-O2", "-O3", "-flto"])
 def test_static_functions(
     calls_and_truth: Trace, compiled: Compile, compiler: str, level: str
 ) -> None:
-    """Compilers pass them what they need, return what is used, and do not always say so."""
+    """Compilers pass them what they need, return what is used, and do not always say so; at
+    link time they treat all functions so."""
     text = source(sum(map(ord, compiler + level)), 100)
-    text = text.replace("__attribute__((noinline))", "static __attribute__((noinline))")
-    program = compiled(f"static-{compiler}{level}", [compiler, "-g", level, "-w"], text)
+    if level != "-flto":
+        text = text.replace("__attribute__((noinline))", "static __attribute__((noinline))")
+    program = compiled(f"static-{compiler}{level}", [compiler, "-g", "-O2", level, "-w"], text)
     for call, truth in calls_and_truth(program):
         assert call["name"].split(".")[0] == truth["name"]
         for argument, value in zip(call["args"], truth["args"], strict=True):
