@@ -193,7 +193,7 @@ class _Taken:
         not there: it lies on the stack."""
         at = Fetch(base="stack", offset=self._stack, read="integer")
         self._stack += 8
-        (vector,) = _words(["float"], [], self._vectors).words
+        vector = f"float in {self._vectors.pop(0)}"
         return Place(words=tuple(at if kind == "integer" else vector for kind in classes))
 
     def _push(self, size: int, scalars: tuple[Scalar, ...]) -> Place:

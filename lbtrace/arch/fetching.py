@@ -168,8 +168,8 @@ class Fetcher(Slots):
             if type.size <= WORD:
                 whole = replace(address, read="integer", size=type.size)
                 return self._in_words(name, type, Place(words=(whole,)), depth)
-            bytes_there = replace(address, read="bytes", limit=min(type.size, PIECE))
-            piece = self.slot(replace(bytes_there, optional=self._optional))
+            limit = min(type.size, PIECE)
+            piece = self.slot(replace(address, read="bytes", limit=limit, optional=self._optional))
             if piece < 0:
                 return Value(name, bare(type), -1, NO_SLOT)
             return self._in_piece(name, type, address, piece, 0, depth)

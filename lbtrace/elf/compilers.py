@@ -26,6 +26,5 @@ def llvm(producer: str) -> int:
     """The version of LLVM in what ``DW_AT_producer`` names."""
     if found := CLANG.search(producer):
         return int(found[1])
-    if not RUSTC.search(producer):
-        return NEWEST
-    return next((own for since, own in BUNDLED if rustc(producer) >= since), OLDER)
+    minor = rustc(producer)
+    return next((own for since, own in BUNDLED if minor >= since), OLDER)

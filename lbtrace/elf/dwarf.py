@@ -105,7 +105,8 @@ def prototypes(
             unit = companions.whole(file.unit_at(offset))
             x87 = image.machine == "x86_64"
             types = Types(unit.root, depth, x87=x87)
-            types.optimised = types.silent and types.rust and _is_optimised(unit, types)
+            if types.rust:  # of functions of other languages each tells for itself
+                types.silent = types.silent and _is_optimised(unit, types)
             _read_unit(unit, {a: wanted[a] for a in addresses}, result.found, types)
         except Exhausted:
             result.skipped += len([a for a in addresses if a not in result.found])
@@ -142,6 +143,9 @@ def _prototype(die: Any, function: Function, types: Types) -> Prototype:
     external = not cloned and any("DW_AT_external" in d.attributes for d in chain)
     if types.silent and function.local:  # so is what was exported, when LLVM links a program
         external = False
+    # The callers of a function that is not exported are all known: the compiler may pass it
+    # something else than it declares. What is public in Rust need not be exported.
+    known = not external or types.rust
     concrete = {_origin_offset(d): d for d in _formals(die)}
     formals = [(d, d) for d in concrete.values()]
     if "DW_AT_abstract_origin" in die.attributes:
@@ -151,7 +155,7 @@ def _prototype(die: Any, function: Function, types: Types) -> Prototype:
         formals = [(d, own) for d, own in declared if not _is_unpassed(d, own)]
     parameters = tuple(
         replace(
-            _formal(d, own, address, external, cloned, types),
+            _formal(d, own, address, known, cloned, types),
             home=lists.home(own, die) if own is not None else None,
         )
         for d, own in formals
@@ -168,10 +172,10 @@ def _prototype(die: Any, function: Function, types: Types) -> Prototype:
         return Prototype(parameters, Formal("", Void(), 0))
     result = types.formal("", declared_result)
     unsure = changed or RETURNS_LESS.search(names) is not None
-    if types.optimised or (types.silent and not types.rust and not external):
+    if types.silent and known:
         # Results that nobody uses, or that are always the same, are not returned.
         told = any(name in d.attributes for d in chain for name in ALL_CALLS)
-        unsure = unsure or types.optimised or told or any(map(_moves, concrete.values()))
+        unsure = unsure or types.rust or told or any(map(_moves, concrete.values()))
     return Prototype(parameters, replace(result, lost=OPTIMISED_OUT) if unsure else result)
 
 
@@ -238,8 +242,9 @@ def _chain(die: Any) -> list[Any]:
     return chain
 
 
-def _formal(die: Any, own: Any, address: int, external: bool, cloned: bool, types: Types) -> Formal:
-    """A parameter: ``die`` declares it, ``own`` (or None) says where this copy keeps it."""
+def _formal(die: Any, own: Any, address: int, known: bool, cloned: bool, types: Types) -> Formal:
+    """A parameter: ``die`` declares it, ``own`` (or None) says where this copy keeps it.
+    ``known`` are all callers of the function."""
     chain = _chain(die)
     typed = next((d for d in chain if "DW_AT_type" in d.attributes), None)
     name = next((n for d in chain if (n := dies.text(d, "DW_AT_name"))), "")
@@ -248,15 +253,9 @@ def _formal(die: Any, own: Any, address: int, external: bool, cloned: bool, type
     expression = lists.expression(own, address) if located else b""
     register = lists.register(expression) if located else -1
     if expression and expression[0] in CONSTANTS:
-        located = external = False  # the compiler passes nothing: it knows the value
-    if types.optimised:
-        located = located and _moves(own) and lists.is_passed(expression)
-    elif types.silent and not types.rust and located and not external and _moves(own):
-        located = lists.is_passed(expression)
-    # The callers of a function that is not exported are all known: the
-    # compiler may pass it something else than it declares. What is public in
-    # Rust need not be exported.
-    known = not external or types.rust
+        located, known = False, True  # the compiler passes nothing: it knows the value
+    if types.silent and known and located:
+        located = lists.is_passed(expression) if _moves(own) else not types.rust
     # Where gcc changes what is passed it makes a copy of the function with a name of its own.
     lost = OPTIMISED_OUT if not located and known and (types.llvm or cloned) else ""
     # LLVM leaves out what a function does not read where it calls it, exported or not.

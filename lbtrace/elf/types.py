@@ -50,8 +50,7 @@ class Types:
 
     Pointers are looked behind ``depth`` deep. ``x87`` says what a long double is. ``rust``
     and ``llvm`` tell the language, and whose compiler it was, and ``silent`` that it may
-    have changed what is passed to a function without saying so, which is to be feared of
-    Rust where it is set ``optimised``.
+    have changed what is passed to a function without saying so.
     """
 
     def __init__(self, top: Any, depth: int, *, x87: bool = True) -> None:
@@ -60,9 +59,9 @@ class Types:
         producer = dies.text(top, "DW_AT_producer")
         self.llvm = self.rust or "clang" in producer
         self._rustc = compilers.rustc(producer)
-        self.optimised = False
-        self.silent = self.llvm and compilers.llvm(producer) < TELLS_CHANGES
-        version = compilers.llvm(producer) if x87 else compilers.NEWEST
+        llvm = compilers.llvm(producer)
+        self.silent = self.llvm and llvm < TELLS_CHANGES
+        version = llvm if x87 else compilers.NEWEST
         self._halves = version < WHOLE_INT128
         self._shadowed = WHOLE_INT128 <= version < EXACT_INT128
         self._x87 = x87

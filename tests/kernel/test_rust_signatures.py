@@ -35,7 +35,7 @@ PLAIN = (
 TYPES = (*INTEGERS, *PLAIN.split(), *GENERIC)
 
 
-def literal(type: str, dice: random.Random) -> str:  # noqa: PLR0911
+def literal(type: str, dice: random.Random) -> str:
     """A value as the source writes it."""
     number, real = dice.randrange(-100, 100), round(dice.uniform(-1e4, 1e4), 3)
     word = "".join(dice.choices("abcdef ghi", k=dice.randrange(12)))
@@ -46,20 +46,8 @@ def literal(type: str, dice: random.Random) -> str:  # noqa: PLR0911
         )
         value = dice.choice([lowest, highest, dice.randint(lowest, highest), abs(number)])
         return f"{type}::MIN" if value == lowest else f"({value}{type})"
-    inside = type[type.find("<") + 1 : -1].split(", ")
-    if type.startswith("Option<"):
-        return dice.choice(["None", f"Some({literal(inside[0], dice)})"])
-    if type.startswith("Result<"):
-        way, held = dice.choice(list(zip(("Ok", "Err"), inside, strict=True)))
-        return f"{way}({literal(held, dice)})"
-    if type.startswith("("):
-        return "(" + ", ".join(literal(part, dice) for part in type[1:-1].split(", ")) + ")"
-    if type.startswith("["):
-        part, count = type[1:-1].split("; ")
-        return "[" + ", ".join(literal(part, dice) for _ in range(int(count))) + "]"
-    if type.startswith(("Vec<", "&[")):
-        start, part = ("vec![", inside[0]) if type.startswith("Vec") else ("&[", type[2:-1])
-        return start + ", ".join(literal(part, dice) for _ in range(dice.randrange(5))) + "]"
+    if type in GENERIC:
+        return composed(type, dice)
     return {
         "bool": dice.choice(["true", "false"]),
         "char": dice.choice(["'a'", "'é'", "'€'", "'\\''"]),
@@ -82,10 +70,28 @@ def literal(type: str, dice: random.Random) -> str:  # noqa: PLR0911
     }[type]
 
 
+def composed(type: str, dice: random.Random) -> str:
+    """A value that holds others."""
+    inside = type[type.find("<") + 1 : -1].split(", ")
+    if type.startswith("Option<"):
+        return dice.choice(["None", f"Some({literal(inside[0], dice)})"])
+    if type.startswith("Result<"):
+        way, held = dice.choice(list(zip(("Ok", "Err"), inside, strict=True)))
+        return f"{way}({literal(held, dice)})"
+    if type.startswith("("):
+        return "(" + ", ".join(literal(part, dice) for part in type[1:-1].split(", ")) + ")"
+    if type.startswith("["):
+        part, count = type[1:-1].split("; ")
+        return "[" + ", ".join(literal(part, dice) for _ in range(int(count))) + "]"
+    start, part = ("vec![", inside[0]) if type.startswith("Vec") else ("&[", type[2:-1])
+    return start + ", ".join(literal(part, dice) for _ in range(dice.randrange(5))) + "]"
+
+
 def source(seed: int, many: int) -> str:
     """A program that calls ``many`` functions, each of which prints its values."""
     dice = random.Random(seed)
-    lines, calls = [(PROGRAMS / "signatures.rs").read_text()], []
+    lines = [(PROGRAMS / name).read_text() for name in ("signatures.rs", "black_box.rs")]
+    calls = []
     for n in range(many):
         types = dice.choices(TYPES, k=dice.randrange(1, 8))
         result = dice.choice([t for t in TYPES if not t.startswith("&[")])

@@ -1,13 +1,7 @@
 // Prints each call's values as JSON, then passes them; every value is used and every
 // result taken, so that the compiler leaves the functions what they are.
-// What std::hint::black_box is from Rust 1.66 on.
-fn keep<T>(value: T) -> T {
-	unsafe {
-		let copy = std::ptr::read_volatile(&value);
-		std::mem::forget(value);
-		copy
-	}
-}
+include!("black_box.rs");
+use self::black_box as keep;
 use std::num::NonZeroU32;
 
 #[derive(Clone, Copy)]

@@ -1,10 +1,4 @@
-// What std::hint::black_box is from Rust 1.66 on.
-#[inline(never)]
-fn black_box<T>(value: T) -> T {
-    let same = unsafe { std::ptr::read_volatile(&value) };
-    std::mem::forget(value);
-    same
-}
+include!("black_box.rs");
 #[derive(Debug, Clone, Copy)] #[repr(u8)] pub enum Color { Red = 1, Blue = 4 }
 pub struct Point { pub x: i32, pub y: i64, pub z: i64 }
 #[inline(never)] #[no_mangle] pub fn traced_str(s: &str, n: i32) -> usize { black_box(s).len() + n as usize }

@@ -2,15 +2,6 @@
 // test_rust_signatures.py adds the functions, and a main that calls them.
 #![allow(dead_code)]
 
-// What std::hint::black_box is from Rust 1.66 on.
-fn black_box<T>(value: T) -> T {
-	unsafe {
-		let copy = std::ptr::read_volatile(&value);
-		std::mem::forget(value);
-		copy
-	}
-}
-
 trait Told {
 	fn told(&self) -> String;
 }
