@@ -5,8 +5,6 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 OUT := build/out
-TOOLS := cffi hatchling hypothesis iced-x86 msgspec mypy pyelftools pytest pytest-timeout \
-	rich ruff rust-demangler ziglang
 PYTEST := PYTHONPATH=. $(BIN)/pytest
 
 # The kernels of `make vm-matrix` (tests/vm/kernels.py) in an order that keeps two processors
@@ -19,7 +17,9 @@ MACHINES := x86_64 aarch64
 BOX := $(VM)/lbtrace-$(VM_KERNEL).box
 VAGRANT := VAGRANT_CWD=vagrant LBTRACE_BOX=$(or $(LBTRACE_BOX),$(abspath $(BOX))) vagrant
 
-.PHONY: demo test test-everyday test-slow lint wheel wheels check-wheel bench build clean picture
+.PHONY: demo test test-everyday test-kernel test-others test-slow
+.PHONY: check-all check-sites check-harmless fuzz lint
+.PHONY: wheel wheels check-wheel bench build pin clean picture
 .PHONY: vm-vagrant vm-programs vm-matrix kernels-table vm-validate vm-stage vm-up vm-test vm-destroy ci-vm
 
 demo: $(OUT)/bootstrap-build $(OUT)/demo/bin/lbtrace $(OUT)/demo/fib
@@ -39,14 +39,48 @@ $(OUT)/demo/bin/lbtrace: $(OUT)/wheel
 # Everything the tests need; every tier, but the kernel matrix (make vm-matrix, make ci-vm).
 test: $(OUT)/bootstrap-test lint check-wheel test-everyday
 
+# Two at once: what traces, one after the other, as traces would see each other's programs; and
+# all others.
 test-everyday: build
-	$(PYTEST) tests -m "not slow"
+	@$(MAKE) --no-print-directory -j 2 --output-sync test-kernel test-others
 
-# The long matrices: all versions of Go, in all its forms.
-test-slow: $(OUT)/bootstrap-test build
+test-kernel:
+	$(PYTEST) tests/kernel -m "not slow" --durations 10
+
+test-others:
+	$(PYTEST) tests --ignore tests/kernel -m "not slow" --durations 10
+
+# The long matrices: all versions of Go in all its forms, samples of the checks below.
+test-slow: $(OUT)/bootstrap-test $(OUT)/bootstrap-slow build
 	$(PYTEST) tests -m slow
 
+# All of what the slow tier takes samples of; takes many hours.
+check-all: check-sites check-harmless fuzz vm-matrix
+	LBTRACE_WHOLE=1 $(MAKE) --no-print-directory test-slow
+
+# Real programs, untraced and traced: all of tests/harmless; takes hours.
+check-harmless: $(OUT)/bootstrap-slow build
+	$(BIN)/python tests/harmless/compare.py
+
+# Fuzzing with coverage, FUZZ_SECONDS for each reader; what is found is kept in $(OUT)/fuzz.
+FUZZ_SECONDS ?= 600
+FUZZERS := elf frames pclntab debug capture expressions names
+fuzz: $(OUT)/bootstrap-test build
+	@mkdir -p $(OUT)/fuzz
+	$(BIN)/python tests/fuzz/native.py $(OUT)/fuzz
+	@set -e; cd $(OUT)/fuzz; for name in $(FUZZERS); do echo "fuzzing $$name"; \
+	    PYTHONPATH=$(CURDIR) $(CURDIR)/$(BIN)/python $(CURDIR)/tests/fuzz/fuzz.py $$name \
+	        $(FUZZ_SECONDS) corpus-$$name 2>$$name.log || { tail -40 $$name.log; exit 1; }; done; \
+	for name in reader demangler symbol_table reach; do echo "fuzzing $$name"; mkdir -p corpus-$$name; \
+	    ./$$name -max_total_time=$(FUZZ_SECONDS) -timeout=10 corpus-$$name 2>$$name.log \
+	        || { tail -40 $$name.log; exit 1; }; done
+
+# Every site that plans of whole packages have, against objdump; takes an hour.
+check-sites: $(OUT)/bootstrap-test build
+	PYTHONPATH=. nice $(BIN)/python tests/check_sites.py --jobs 2
+
 lint: $(VENV)/ready
+	@$(BIN)/python build/limits.py
 	$(BIN)/ruff check lbtrace build tests vagrant
 	$(BIN)/ruff format --check lbtrace build tests vagrant
 	$(BIN)/mypy
@@ -54,13 +88,14 @@ lint: $(VENV)/ready
 # The BPF objects and the extension modules, into lbtrace/.
 build: $(VENV)/ready
 	@$(BIN)/python build/native.py
+	@$(BIN)/python -m compileall -q lbtrace
 
 wheel: $(OUT)/bootstrap-build
 	@rm -f $(OUT)/wheel
 	@$(MAKE) --no-print-directory check-wheel
 
 SOURCES := $(shell find lbtrace bpf_src build -name out -prune -o -name '__pycache__' -prune -o \
-	-name objects -prune -o -type f ! -name '*.so' -print) pyproject.toml README.md
+	-name objects -prune -o -type f ! -name '*.so' -print) pyproject.toml README.md NOTICE $(wildcard licenses/*)
 
 $(OUT)/wheel: $(SOURCES) | $(VENV)/ready
 	@echo 'building the wheel'
@@ -81,7 +116,7 @@ check-wheel: $(OUT)/wheel
 
 # What the guests trace: they have no compiler.
 vm-programs: $(OUT)/bootstrap-vm | $(VENV)/ready
-	$(BIN)/python tests/vm/programs.py $(PROGRAMS) $(MACHINES)
+	PYTHONPATH=. $(BIN)/python tests/vm/programs.py $(PROGRAMS) $(MACHINES)
 
 # tests/kernel in a virtual machine for each of KERNELS; results in build/out/vm/results.
 vm-matrix: wheels vm-programs
@@ -133,10 +168,19 @@ $(OUT)/bootstrap-%: build/bootstrap
 	@PYTHON=$(PYTHON) build/bootstrap $*
 	@touch $@
 
-$(VENV)/ready: Makefile | $(OUT)/bootstrap-build
+# Newer versions of the tools, each with its hashes, for every Python and machine.
+pin: | $(VENV)/ready
+	@$(PYTHON) -m venv $(OUT)/uv && $(OUT)/uv/bin/pip install -q uv
+	$(OUT)/uv/bin/uv pip compile -q --upgrade --universal --python-version 3.10 --generate-hashes \
+	    --no-header --no-annotate --no-emit-index-url --no-emit-find-links --system-certs \
+	    build/requirements.in -o build/requirements.txt
+	@sed -i '1i # Made from requirements.in by "make pin". pip refuses whatever has another hash.' \
+	    build/requirements.txt
+
+$(VENV)/ready: build/requirements.txt | $(OUT)/bootstrap-build
 	@echo 'setting up $(VENV)'
 	@$(PYTHON) -m venv $(VENV)
-	@$(BIN)/pip install -q $(TOOLS)
+	@$(BIN)/pip install -q --require-hashes -r build/requirements.txt
 	@touch $@
 
 clean:

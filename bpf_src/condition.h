@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR Apache-2.0) */
-/* The comparisons that must hold before an event is sent. */
+/* The results that must hold before an event is sent. */
 #ifndef CONDITION_H
 #define CONDITION_H
 
@@ -9,7 +9,7 @@
  * Whether the text that a condition of a spec is about, at from and true_length
  * long, is (0) or is not (1) the one it names; 2: unreadable. A function that is
  * not static is verified once, not again for each condition; it may take numbers
- * only. It calls nothing, as the stack is shared by all who wait for it.
+ * only. It calls nothing, because its callers share the stack.
  */
 __noinline __u64 compare_text(__u32 number, __u32 position, __u64 from, __u64 true_length)
 {
@@ -29,7 +29,7 @@ __noinline __u64 compare_text(__u32 number, __u32 position, __u64 from, __u64 tr
 	wanted = &spec->text[(c->text - 1) & (LBT_TEXTS - 1)];
 	f = &spec->fetch[c->slot & (LBT_FETCHES - 1)];
 	length = c->length;
-	barrier_var(length); /* or the bound is found in a copy, and lost by 5.10 */
+	barrier_var(length); /* or the compiler checks a copy, and 5.10 loses the bound */
 	if (length > LBT_TEXT_LIMIT)
 		length = LBT_TEXT_LIMIT;
 	if (c->slot == LBT_SLOT_COMM) {
@@ -54,14 +54,14 @@ __noinline __u64 compare_text(__u32 number, __u32 position, __u64 from, __u64 tr
 }
 
 /*
- * What compare_text says of the conditions of a spec: two bits each. It is worked
- * out apart from the rest, as the stack does not suffice for calls within calls.
- * Those of texts come first.
+ * The results of compare_text for the conditions of a spec: two bits each. They are
+ * computed apart from the rest, because the stack does not suffice for calls within
+ * calls. Conditions on texts come first.
  */
 static __always_inline __u32 compare_texts(__u32 number, const struct lbt_spec *spec,
 					   const __u64 *values)
 {
-	__u32 results = spec->nothing;
+	__u32 results = spec->opaque_zero;
 
 	for (int i = 0; i < LBT_CONDITIONS; i++) {
 		const struct lbt_condition *c = &spec->condition[i];
@@ -72,20 +72,20 @@ static __always_inline __u32 compare_texts(__u32 number, const struct lbt_spec *
 			break;
 		/* one of the two is 0 */
 		limit &= -(__u64)(f->length_from >> 7);
-		length = select(values, f->length_from) | limit;
-		results |= compare_text(number, i, select(values, c->slot), length) << 2 * i;
+		length = select_slot(values, f->length_from) | limit;
+		results |= compare_text(number, i, select_slot(values, c->slot), length) << 2 * i;
 	}
 	return results;
 }
 
 /*
  * Every group needs one comparison that holds. There are few branches, as the
- * verifier goes both ways at each, in every round.
+ * verifier follows both sides of each, in every iteration.
  */
 static __noinline bool passes(const struct lbt_spec *spec, const __u64 *values, __u32 faults,
-			      __u32 texts)
+			      __u32 results)
 {
-	__u64 failing = spec->nothing, holding = spec->nothing;
+	__u64 failing = spec->opaque_zero, holding = spec->opaque_zero;
 
 	for (int i = 0; i < LBT_CONDITIONS; i++) {
 		const struct lbt_condition *c = &spec->condition[i];
@@ -94,13 +94,13 @@ static __noinline bool passes(const struct lbt_spec *spec, const __u64 *values, 
 
 		if (i >= spec->conditions)
 			break;
-		v = select(values, c->slot);
+		v = select_slot(values, c->slot);
 		if (config.compared_texts && c->text) {
-			v = texts >> 2 * i & 3;
+			v = results >> 2 * i & 3;
 			unreadable |= v >> 1;
 		}
 		if (config.related && c->other) {
-			operand = select(values, c->other - 1);
+			operand = select_slot(values, c->other - 1);
 			unreadable |= faults >> ((c->other - 1) & 31);
 		}
 		/* turns a signed comparison into an unsigned one */

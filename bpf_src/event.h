@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR Apache-2.0) */
-/* Who is traced, and the events of plain probes. */
+/* Which processes are traced, and the events of plain probes. */
 #ifndef EVENT_H
 #define EVENT_H
 
@@ -15,7 +15,7 @@ static __always_inline struct upid *number_at(struct pid *pid, __u32 level)
 }
 
 /* Numbers of a process in a namespace inside the reader's; false where it is outside. */
-static __noinline bool number_nested(struct place *who)
+static __noinline bool number_nested(struct hit *who)
 {
 	struct task_struct *task = (struct task_struct *)bpf_get_current_task();
 	struct pid *thread = BPF_CORE_READ(task, thread_pid);
@@ -38,8 +38,25 @@ static __noinline bool number_nested(struct place *who)
 	return false;
 }
 
+/* The number of a process in the reader's namespace, 0 outside it. */
+static __noinline __u32 number_of(struct task_struct *process)
+{
+	struct pid *pid = BPF_CORE_READ(process, thread_pid);
+	__u32 level = BPF_CORE_READ(pid, level);
+
+	for (__u32 i = 0; i < LBT_PID_LEVELS; i++) {
+		struct upid *number = number_at(pid, i);
+
+		if (i > level)
+			break;
+		if (BPF_CORE_READ(number, ns, ns.inum) == config.pidns_inode)
+			return BPF_CORE_READ(number, nr);
+	}
+	return 0;
+}
+
 /* False for a process that is not traced. */
-static __always_inline bool identify(struct place *who)
+static __always_inline bool identify(struct hit *who)
 {
 	__u32 tgid;
 
@@ -82,10 +99,10 @@ static __noinline __u32 number_inside(void)
 }
 
 /*
- * The same, if that is not the reader's namespace. Where the reader's is not the initial
- * one, identify() has found out.
+ * Sets that number, if that is not the reader's namespace. Where the reader's is not the
+ * initial one, identify() has done so.
  */
-static __always_inline void look_inside(struct place *who)
+static __always_inline void resolve_inner_tid(struct hit *who)
 {
 	if (config.pidns_inode)
 		return;
@@ -94,7 +111,7 @@ static __always_inline void look_inside(struct place *who)
 }
 
 /* Reading the task costs a tenth of asking a helper. */
-static __always_inline void tell(struct lbt_runner *who, const struct place *at)
+static __always_inline void write_runner(struct lbt_runner *who, const struct hit *at)
 {
 	__u64 born, programs;
 
@@ -115,7 +132,7 @@ static __always_inline void tell(struct lbt_runner *who, const struct place *at)
 	who->inside = at->inside | (__u32)programs << LBT_INSIDE_BITS;
 }
 
-static __always_inline void head(struct lbt_event *e, const struct place *at)
+static __always_inline void write_header(struct lbt_event *e, const struct hit *at)
 {
 	e->time = at->time;
 	e->frame = at->frame;
@@ -123,9 +140,14 @@ static __always_inline void head(struct lbt_event *e, const struct place *at)
 	e->probe = at->probe;
 	e->pid = at->pid;
 	e->tid = at->tid;
-	e->kind = at->kind;
+	e->kind = at->kind | at->bits | (at->kind == LBT_OPEN ? LBT_NAMED : 0);
+	if (config.stacks && !at->goroutine) {
+		/* C libraries keep the thread control block at the top of a thread's stack */
+		e->goroutine = thread_pointer();
+		e->kind |= e->goroutine ? LBT_THREAD_POINTER : 0;
+	}
 	e->faults = 0;
-	e->lost = any_lost ? take_losses(at) : 0;
+	e->cpu = bpf_get_smp_processor_id();
 	e->blob = 0;
 }
 
@@ -146,49 +168,80 @@ static __always_inline void submit(struct lbt_event *e)
  */
 #define APART(ctx, number) asm volatile("" : "+r"(ctx) : "i"(number))
 
-static __always_inline void send_short(struct pt_regs *ctx, const struct place *at)
+static __always_inline bool has_losses(const struct hit *at)
+{
+	__u64 lane = lane_of(at);
+
+	return bpf_map_lookup_elem(&pending_losses, &lane);
+}
+
+/* Reports what the lane has lost, before its next event; false where there is no room. */
+static __noinline bool send_losses(const struct hit *at)
+{
+	__u64 lane = lane_of(at);
+	struct lbt_loss *pending = bpf_map_lookup_elem(&pending_losses, &lane);
+	struct lbt_event *e;
+
+	if (!pending)
+		return true;
+	e = bpf_ringbuf_reserve(&ring, LBT_SHORT, 0);
+	if (!e)
+		return false;
+	write_header(e, at);
+	e->kind = (e->kind & ~(LBT_KIND_MASK | LBT_NAMED)) | LBT_LOSS;
+	__builtin_memcpy(e->values, pending->lost, sizeof(pending->lost));
+	submit(e);
+	bpf_map_delete_elem(&pending_losses, &lane);
+	return true;
+}
+
+static __always_inline void send_short(struct pt_regs *ctx, const struct hit *at)
 {
 	struct lbt_event *e;
 
-	if (at->kind == LBT_ENTRY) {
-		e = bpf_ringbuf_reserve(&ring, LBT_SHORT_ENTRY, 0);
+	if (any_lost && !send_losses(at))
+		goto full;
+	if (at->kind != LBT_CLOSE) {
+		e = bpf_ringbuf_reserve(&ring, LBT_SHORT_NAMED, 0);
 		if (!e)
 			goto full;
 		APART(ctx, 1);
 		e->values[0] = ARGUMENT0(ctx);
 		e->values[1] = ARGUMENT1(ctx);
-		tell((struct lbt_runner *)&e->values[LBT_SHORT_VALUES], at);
+		write_runner((struct lbt_runner *)&e->values[LBT_SHORT_VALUES], at);
 	} else {
-		e = bpf_ringbuf_reserve(&ring, LBT_SHORT_RETURN, 0);
+		e = bpf_ringbuf_reserve(&ring, LBT_SHORT, 0);
 		if (!e)
 			goto full;
 		APART(ctx, 2);
 		e->values[0] = RESULT0(ctx);
 		e->values[1] = RESULT1(ctx);
 	}
-	head(e, at);
+	write_header(e, at);
 	submit(e);
 	return;
 full:
 	ring_full(at);
 }
 
-static __always_inline void send_plain(struct pt_regs *ctx, const struct place *at)
+static __always_inline void send_plain(struct pt_regs *ctx, const struct hit *at)
 {
-	struct lbt_event *e = bpf_ringbuf_reserve(&ring, LBT_WHOLE, 0);
+	struct lbt_event *e = NULL;
 
+	if (!any_lost || send_losses(at))
+		e = bpf_ringbuf_reserve(&ring, LBT_WHOLE, 0);
 	if (!e) {
 		ring_full(at);
 		return;
 	}
-	head(e, at);
+	write_header(e, at);
 	e->values[0] = ARGUMENT0(ctx);
 	e->values[1] = ARGUMENT1(ctx);
 	e->values[2] = ARGUMENT2(ctx);
 	e->values[3] = ARGUMENT3(ctx);
 	e->values[4] = ARGUMENT4(ctx);
 	e->values[5] = ARGUMENT5(ctx);
-	tell((struct lbt_runner *)(e + 1), at);
+	write_runner((struct lbt_runner *)(e + 1), at);
 	submit(e);
 }
 

@@ -6,13 +6,13 @@
 #include "state.h"
 
 /*
- * What follows is written for the verifier too. It walks every path through
- * the loops that differs from one walked before in anything it knows: so a
- * branch that can be arithmetic is, what begins as zero does so unknown to it,
- * and a text's place behind the event does not depend on the texts before it.
+ * What follows is written for the verifier, too. The verifier walks each path through
+ * a loop whose known state differs from those it has walked. So branches
+ * are arithmetic where possible, zeros are loaded so that they are unknown to it,
+ * and a text's place after the event does not depend on the texts before it.
  */
 
-/* Reads memory of the process; a page that is not there yet only if it may wait. */
+/* Reads memory of the process; waits for a page that is not loaded yet only if it may. */
 static __always_inline long read_user(void *to, __u32 size, __u64 from)
 {
 	long error = bpf_probe_read_user(to, size, (const void *)from);
@@ -22,14 +22,29 @@ static __always_inline long read_user(void *to, __u32 size, __u64 from)
 	return error;
 }
 
-/* The values of a probe that there is room for, in a load: the verifier knows their number. */
-#define MANY (config.wide ? LBT_FETCHES : LBT_VALUES)
+/* The memory that a fetch reads. Python's `Fetch.space` is the name in small letters. */
+enum lbt_space {
+	LBT_USER = 0, /* of the process */
+};
+
+/* Reads it: a source that reads other memory adds a row above and a case here. */
+static __always_inline long read_memory(const struct lbt_fetch *f, void *to, __u32 size, __u64 from)
+{
+	switch (f->space) {
+	case LBT_USER:
+	default:
+		return read_user(to, size, from);
+	}
+}
+
+/* The number of values of a probe in this load of the programs; the verifier knows it. */
+#define N_VALUES (config.wide ? LBT_FETCHES : LBT_VALUES)
 
 /*
  * A value by its slot. The stack is read at known places only, and without a
  * branch, from which the verifier would learn the slot.
  */
-static __noinline __u64 select(const __u64 *values, __u32 wanted)
+static __noinline __u64 select_slot(const __u64 *values, __u32 wanted)
 {
 	__u64 v = 0;
 
@@ -43,11 +58,12 @@ static __noinline __u64 select(const __u64 *values, __u32 wanted)
 }
 
 /* The address or value a fetch leads to, before its last step. */
-static __always_inline long walk(const struct lbt_fetch *f, struct pt_regs *ctx, __u64 frame,
-				 __u64 nothing, const __u64 *values, __u32 faults, __u64 *value)
+static __always_inline long resolve(const struct lbt_fetch *f, struct pt_regs *ctx, __u64 frame,
+				    __u64 opaque_zero, const __u64 *values, __u32 faults,
+				    __u64 *value)
 {
-	__u64 v = nothing;
-	long error = nothing;
+	__u64 v = opaque_zero;
+	long error = opaque_zero;
 
 	if (f->base == LBT_REGISTER)
 		bpf_probe_read_kernel(&v, sizeof(v), (__u64 *)ctx + (f->reg & 63));
@@ -55,11 +71,11 @@ static __always_inline long walk(const struct lbt_fetch *f, struct pt_regs *ctx,
 		v = frame;
 	if (config.related) {
 		if (f->base == LBT_SLOT) {
-			v = select(values, f->reg);
+			v = select_slot(values, f->reg);
 			error |= faults >> (f->reg & 31) & 1;
 		}
 		if (f->plus) {
-			v += select(values, f->plus - 1) * f->factor;
+			v += select_slot(values, f->plus - 1) * f->factor;
 			error |= faults >> ((f->plus - 1) & 31) & 1;
 		}
 	}
@@ -67,7 +83,7 @@ static __always_inline long walk(const struct lbt_fetch *f, struct pt_regs *ctx,
 	for (int i = 0; i < LBT_DEREFS; i++) {
 		if (i >= f->derefs)
 			break;
-		error |= read_user(&v, sizeof(v), v);
+		error |= read_memory(f, &v, sizeof(v), v);
 		v += f->deref[i];
 	}
 	*value = v;
@@ -75,9 +91,9 @@ static __always_inline long walk(const struct lbt_fetch *f, struct pt_regs *ctx,
 }
 
 static __always_inline long fetch(const struct lbt_fetch *f, struct pt_regs *ctx, __u64 frame,
-				  __u64 nothing, const __u64 *values, __u32 faults, __u64 *value)
+				  __u64 opaque_zero, const __u64 *values, __u32 faults, __u64 *value)
 {
-	long error = walk(f, ctx, frame, nothing, values, faults, value);
+	long error = resolve(f, ctx, frame, opaque_zero, values, faults, value);
 
 	if (f->read == LBT_INTEGER) {
 		__u32 size = f->size;
@@ -85,7 +101,7 @@ static __always_inline long fetch(const struct lbt_fetch *f, struct pt_regs *ctx
 
 		if (size > sizeof(v))
 			size = sizeof(v);
-		error |= read_user(&v, size, *value);
+		error |= read_memory(f, &v, size, *value);
 		*value = v;
 	}
 	*value <<= f->left & 63;

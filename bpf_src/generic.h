@@ -3,8 +3,10 @@
 #ifndef GENERIC_H
 #define GENERIC_H
 
+#include "actions.h"
 #include "condition.h"
 #include "event.h"
+#include "within.h"
 
 /*
  * The length of the string copied, or an error. The copy takes one byte more,
@@ -19,10 +21,10 @@ static __always_inline long read_string(char *to, __u32 size, __u64 from)
 }
 
 /*
- * How much of a string follows, from an address on, or ~0 where nobody can tell:
- * some of it is not there, or there is too much. A function that is not static
- * is verified once, not again for each text. What is read is of no interest, so
- * that all may read into the same place.
+ * How much of a string follows, from an address on, or ~0 where that is unknown:
+ * some of it is unreadable, or it is too long. A function that is not static
+ * is verified once, not again for each text. The bytes read are not used, so
+ * that all may be read into the same place.
  */
 __noinline __u64 rest_of_string(__u64 from)
 {
@@ -31,7 +33,7 @@ __noinline __u64 rest_of_string(__u64 from)
 	char *to;
 	long got;
 
-	if (!config.texts)
+	if (!config.chunk_layouts)
 		return 0;
 	to = bpf_map_lookup_elem(&scratch, &first);
 	if (!to)
@@ -39,7 +41,7 @@ __noinline __u64 rest_of_string(__u64 from)
 	for (int i = 0; i < LBT_PIECES; i++) {
 		got = bpf_probe_read_user_str(to, LBT_PIECE, (const void *)(from + total));
 		if (got < 0 && config.may_fault) {
-			/* fetches the pages, as far as there are any */
+			/* fetches the pages, if they exist */
 			bpf_copy_from_user(to, LBT_PIECE, (const void *)(from + total));
 			got = bpf_probe_read_user_str(to, LBT_PIECE, (const void *)(from + total));
 		}
@@ -53,12 +55,12 @@ __noinline __u64 rest_of_string(__u64 from)
 	return ~0ULL;
 }
 
-/* Copies a string or bytes to its chunk; tells how many, and the true length. */
+/* Copies a string or bytes to its chunk; value gets their number and the true length. */
 static __always_inline long copy_text(const struct lbt_fetch *f, const __u64 *values,
 				      char *to, const __u32 chunk, __u64 *value)
 {
 	__u64 from = *value;
-	const __u32 many = MANY;
+	const __u32 many = N_VALUES;
 	__u32 size = f->limit, slot = f->length_from;
 	__u64 length;
 	long got;
@@ -68,7 +70,7 @@ static __always_inline long copy_text(const struct lbt_fetch *f, const __u64 *va
 	if (f->read == LBT_STRING) {
 		got = read_string(to, size, from);
 		if (got < 0 && config.may_fault) {
-			/* its pages may not be there yet: it lies on two at the most */
+			/* its pages may not be loaded yet: it lies on at most two */
 			bpf_copy_from_user(to, 1, (const void *)from);
 			bpf_copy_from_user(to, 1, (const void *)(from + size));
 			got = read_string(to, size, from);
@@ -86,7 +88,7 @@ static __always_inline long copy_text(const struct lbt_fetch *f, const __u64 *va
 		 * compilers leave out what they see no need for */
 		barrier_var(size);
 		size &= chunk - 1;
-		got = read_user(to, size, from) ? -1 : (long)size;
+		got = read_memory(f, to, size, from) ? -1 : (long)size;
 	}
 	if (got < 0)
 		return got;
@@ -100,7 +102,7 @@ static __always_inline void copy_texts(struct lbt_event *e, __u64 *values,
 				       const __u32 chunk, const __u32 chunks,
 				       const struct lbt_spec *spec)
 {
-	const __u32 many = MANY;
+	const __u32 many = N_VALUES;
 	char *blob = (char *)(values + many) + sizeof(struct lbt_runner);
 
 	for (int i = 0; i < chunks; i++) {
@@ -119,8 +121,8 @@ static __always_inline void copy_texts(struct lbt_event *e, __u64 *values,
 			value = ~0ULL; /* there is no address */
 		} else if (copy_text(f, values, blob + i * chunk, chunk, &value)) {
 			e->faults |= 1 << slot;
-			if (value >= 4096 && !f->optional) /* not a member of nothing */
-				count(LBT_STRING_FAULT);
+			if (value >= 4096 && !f->optional) /* not a member of a null pointer */
+				increment(LBT_STRING_FAULT);
 		}
 		values[slot] = value;
 	}
@@ -134,12 +136,12 @@ static __always_inline void copy_texts(struct lbt_event *e, __u64 *values,
 		__u64 *to;                                                                         \
 		if (!e)                                                                            \
 			goto full;                                                                 \
-		head(e, at);                                                                       \
+		write_header(e, at);                                                                       \
 		to = (__u64 *)(e + 1) - LBT_VALUES;                                                \
 		e->faults = faults;                                                                \
 		for (int i = 0; i < LBT_FETCHES && i < many; i++)                             \
 			to[i] = values[i];                                                         \
-		tell((struct lbt_runner *)(to + many), at);                                        \
+		write_runner((struct lbt_runner *)(to + many), at);                                \
 		if (many > LBT_VALUES)                                                             \
 			e->kind |= (0x80 | spec->more) << 8;                                       \
 		if (chunks)                                                                        \
@@ -147,23 +149,25 @@ static __always_inline void copy_texts(struct lbt_event *e, __u64 *values,
 		submit(e);                                                                         \
 	} while (0)
 
-static __noinline void send(const struct place *at, const struct lbt_spec *spec,
+static __noinline void send(const struct hit *at, const struct lbt_spec *spec,
 				 const __u64 *values, __u32 faults)
 {
-	const __u32 many = MANY;
+	const __u32 many = N_VALUES;
 
-	/* only the cases that some spec needs are there for the verifier */
-	if (!config.texts || !spec->texts)
+	if (any_lost && has_losses(at))
+		goto full; /* there was no room to report them */
+	/* the verifier sees only the cases that some spec needs */
+	if (!config.chunk_layouts || !spec->chunk_layout)
 		SEND(0, 0);
-	else if (config.texts & 1 << LBT_SMALL_1 && spec->texts == LBT_SMALL_1)
+	else if (config.chunk_layouts & 1 << LBT_SMALL_1 && spec->chunk_layout == LBT_SMALL_1)
 		SEND(LBT_SMALL_CHUNK, 1);
-	else if (config.texts & 1 << LBT_SMALL_2 && spec->texts == LBT_SMALL_2)
+	else if (config.chunk_layouts & 1 << LBT_SMALL_2 && spec->chunk_layout == LBT_SMALL_2)
 		SEND(LBT_SMALL_CHUNK, 2);
-	else if (config.texts & 1 << LBT_SMALL_8 && spec->texts == LBT_SMALL_8)
+	else if (config.chunk_layouts & 1 << LBT_SMALL_8 && spec->chunk_layout == LBT_SMALL_8)
 		SEND(LBT_SMALL_CHUNK, 8);
-	else if (config.texts & 1 << LBT_LARGE_1 && spec->texts == LBT_LARGE_1)
+	else if (config.chunk_layouts & 1 << LBT_LARGE_1 && spec->chunk_layout == LBT_LARGE_1)
 		SEND(LBT_LARGE_CHUNK, 1);
-	else if (config.texts & 1 << LBT_LARGE_8)
+	else if (config.chunk_layouts & 1 << LBT_LARGE_8)
 		SEND(LBT_LARGE_CHUNK, 8);
 	return;
 full:
@@ -172,18 +176,18 @@ full:
 
 const struct lbt_open_call no_call = {};
 
-static __always_inline struct lbt_call_key key_of(const struct place *at,
+static __always_inline struct lbt_call_key key_of(const struct hit *at,
 						  const struct lbt_spec *spec)
 {
 	return (struct lbt_call_key){
 		.frame = at->frame,
 		.thread = at->goroutine ? at->goroutine : at->tid,
-		.probe = spec->hooked ? at->probe + 1 : 0,
+		.probe = spec->hooked ? at->probe + (at->kind == LBT_OPEN) : 0,
 	};
 }
 
-/* Whether the return needs to know of the entry. */
-static __always_inline bool remembered(const struct lbt_spec *spec)
+/* Whether the closing probe needs to know of the opening one. */
+static __always_inline bool needs_opening(const struct lbt_spec *spec)
 {
 	return (config.filtered && spec->filtered) || (config.keeping && spec->keeps);
 }
@@ -192,7 +196,7 @@ static __always_inline bool remembered(const struct lbt_spec *spec)
  * Remembers a call, the register its return needs, and its values if it was not sent.
  * False where there is no room and the return would be left out: the call is lost.
  */
-static __noinline bool remember(struct pt_regs *ctx, const struct place *at,
+static __noinline bool remember(struct pt_regs *ctx, const struct hit *at,
 				const struct lbt_spec *spec, const __u64 *values, __u32 faults)
 {
 	struct lbt_call_key key = key_of(at, spec);
@@ -221,19 +225,33 @@ static __noinline bool remember(struct pt_regs *ctx, const struct place *at,
 	return true;
 }
 
-/* False where the call is not wanted: its return need not be seen. */
-static __always_inline bool generic(struct pt_regs *ctx, struct place *at,
+/* Does the action of a spec. The verifier does not see actions that no spec has. */
+static __always_inline void act(const struct hit *at, const struct lbt_spec *spec,
+				const __u64 *values, __u32 faults)
+{
+#define ACT(number, name)                                                                          \
+	if (config.gathering & 1 << number && spec->action == number) {                            \
+		name(at, spec, values, faults);                                                    \
+		return;                                                                            \
+	}
+	EACH_ACTION(ACT)
+#undef ACT
+	send(at, spec, values, faults);
+}
+
+/* False where conditions exclude the call, whose return need not be seen then. */
+static __always_inline bool process_hit(struct pt_regs *ctx, struct hit *at,
 				    const struct lbt_spec *spec)
 {
 	struct lbt_call_key key = key_of(at, spec);
-	const __u32 many = MANY;
+	const __u32 many = N_VALUES;
 	__u64 values[LBT_SLOTS];
 	struct lbt_open_call *call = NULL;
-	__u32 faults = spec->nothing, texts = 0;
+	__u32 faults = spec->opaque_zero, comparisons = 0;
 
-	if (remembered(spec)) {
+	if (needs_opening(spec)) {
 		call = bpf_map_lookup_elem(&open_calls, &key);
-		if (at->kind != LBT_ENTRY) {
+		if (at->kind != LBT_OPEN) {
 			if (!call && spec->filtered)
 				return false;
 		} else if (call) {
@@ -243,7 +261,7 @@ static __always_inline bool generic(struct pt_regs *ctx, struct place *at,
 		}
 	}
 	for (int i = 0; i < LBT_FETCHES; i++)
-		values[i] = spec->nothing;
+		values[i] = spec->opaque_zero;
 	values[LBT_SLOT_PID] = at->pid;
 	values[LBT_SLOT_TID] = at->tid;
 	values[LBT_SLOT_DURATION] = call ? at->time - call->time : 0;
@@ -255,21 +273,26 @@ static __always_inline bool generic(struct pt_regs *ctx, struct place *at,
 
 		if (i >= spec->fetches)
 			break;
-		faults |= (fetch(f, ctx, at->stack, spec->nothing, values, faults, &values[i]) != 0)
+		faults |= (fetch(f, ctx, at->stack, spec->opaque_zero, values, faults, &values[i]) != 0)
 			  << i;
 	}
+	if (config.within && spec->within == LBT_SWITCH && !(faults & 1))
+		switch_stacks(at, values[0]);
 	if (config.compared_texts && spec->conditions)
-		texts = compare_texts(at->spec, spec, values);
-	if (config.filtered && spec->conditions && !passes(spec, values, faults, texts)) {
+		comparisons = compare_texts(at->spec, spec, values);
+	if (config.filtered && spec->conditions && !passes(spec, values, faults, comparisons)) {
 		if (call)
 			bpf_map_delete_elem(&open_calls, &key);
 		return false;
 	}
-	if (at->kind == LBT_ENTRY && remembered(spec) && !remember(ctx, at, spec, values, faults))
+	if (at->kind == LBT_OPEN && needs_opening(spec) && !remember(ctx, at, spec, values, faults))
 		return false;
-	if (config.deferred && at->kind == LBT_ENTRY && spec->deferred)
+	if (config.deferred && at->kind == LBT_OPEN && spec->action == LBT_KEEP)
 		return true;
-	if (config.deferred && call) {
+	/* here, because the stack does not suffice for calls within send() */
+	if (any_lost)
+		send_losses(at);
+	if (config.deferred && call && !(config.gathering && spec->action >= LBT_GATHER)) {
 		const struct lbt_spec *entry = bpf_map_lookup_elem(&specs, &call->spec);
 		const __u64 now = at->time;
 		const __u32 probe = at->probe;
@@ -277,16 +300,16 @@ static __always_inline bool generic(struct pt_regs *ctx, struct place *at,
 		/* the stack has no room for a second place */
 		at->time = call->time;
 		at->probe = call->probe;
-		at->kind = LBT_ENTRY;
-		if (entry && entry->deferred)
+		at->kind = LBT_OPEN;
+		if (entry && entry->action == LBT_KEEP)
 			send(at, entry, call->values, call->faults);
 		at->time = now;
 		at->probe = probe;
-		at->kind = LBT_RETURN;
+		at->kind = LBT_CLOSE;
 	}
 	if (call)
 		bpf_map_delete_elem(&open_calls, &key);
-	send(at, spec, values, faults);
+	act(at, spec, values, faults);
 	return true;
 }
 

@@ -41,7 +41,7 @@ static __noinline bool is_taken(struct pt_regs *ctx, const struct lbt_jump *jump
 }
 
 /* False where a hit does not count: there is no jump, or none out of the function. */
-static __always_inline bool counts(struct pt_regs *ctx, const struct lbt_spec *spec)
+static __always_inline bool hit_applies(struct pt_regs *ctx, const struct lbt_spec *spec)
 {
 	__u32 flags = FLAGS(ctx);
 

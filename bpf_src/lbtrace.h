@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR Apache-2.0) */
 /*
  * What the BPF programs and user space agree on. The bindings are generated
- * from this file (build/bindings.py); lbtrace/wire.py holds the layout of an
- * event once more, and a test compares it with the objects' BTF.
+ * from this file (build/bindings.py), and lbtrace/model/wire_limits.py is (build/limits.py);
+ * lbtrace/model/wire.py holds the layout of an event once more, and a test compares it with
+ * the objects' BTF.
  */
 #ifndef LBTRACE_H
 #define LBTRACE_H
@@ -16,30 +17,44 @@
 #define LBT_DEREFS 4	 /* loads on the way to a value */
 #define LBT_CONDITIONS 16 /* comparisons of a probe */
 #define LBT_TEXTS 4	 /* texts that strings are compared with */
-#define LBT_TEXT_WORDS 8 /* of a text, zeros behind it */
+#define LBT_TEXT_WORDS 8 /* of a text, padded with zeros */
 #define LBT_TEXT_LIMIT 62
 #define LBT_COMM 16	 /* TASK_COMM_LEN, include/linux/sched.h */
 #define LBT_RANGES 4	 /* of addresses to which a jump may lead and stay */
 
 enum lbt_kind {
-	LBT_ENTRY = 1,
-	LBT_RETURN = 2,
-	LBT_LOSS = 3,	  /* made by user space: what was lost last of all */
+	LBT_OPEN = 1,	   /* a call begins */
+	LBT_CLOSE = 2,	   /* it ends */
+	LBT_POINT = 3,	   /* any other hit */
+	LBT_LOSS = 4,	   /* what the lane has lost since its last event; at the end from user space */
+	LBT_UNWATCHED = 5, /* by user space: since when, and until when, closes may not be seen */
+	LBT_LEFT = 6,	   /* calls of the frame and below were left, unseen */
 };
+#define LBT_KINDS 4	   /* that may be lost, and 0 */
+
+/* Bits besides the kind of an event: */
+#define LBT_KIND_MASK 0x0f
+#define LBT_UNHOOKED 0x10    /* an opening whose closing the kernel does not hook */
+#define LBT_ON_ALTSTACK 0x20 /* the call is on the thread's alternate signal stack */
+#define LBT_THREAD_POINTER 0x40 /* goroutine is the thread pointer: where programs switch stacks */
+#define LBT_NAMED 0x80	     /* there is a runner, which the gather function takes out */
 
 /*
  * One hit of a probe, as the gather function leaves it. In the ring there are,
  * by size, shorter forms: most calls have few values, and what is written to
  * the ring is what a hit costs most.
  *
- *     LBT_SHORT_RETURN  two values
- *     LBT_SHORT_ENTRY   two values, runner
+ *     LBT_SHORT         two values
+ *     LBT_SHORT_NAMED   two values, runner
  *     LBT_WHOLE         six values, runner, chunks of texts
  *     LBT_WIDE          six values, ten more, runner, chunks of texts
  *
  * The gather function packs the further values that there are and the texts,
  * in the order of their slots; kind then is the kind alone, and blob the
  * length of all that.
+ *
+ * An event of kind LBT_LOSS is short, and its two values are the lost of a
+ * struct lbt_loss.
  */
 struct lbt_event {
 	__u64 time;	  /* CLOCK_MONOTONIC, ns */
@@ -48,31 +63,30 @@ struct lbt_event {
 	__u32 probe;	  /* position in the plan */
 	__u32 pid;
 	__u32 tid;
-	__u16 kind;	  /* enum lbt_kind; high byte: the number of further values */
+	__u16 kind;	  /* enum lbt_kind and bits; high byte: the number of further values */
 	__u16 faults;	  /* bit n: value n could not be read */
-	__u32 lost;	  /* of this lane since its last event: entries << 16 | returns */
+	__u32 cpu;	  /* on which the probe was hit */
 	__u32 blob;	  /* size of the chunks; high half: the slots whose text follows */
 	__u64 values[LBT_VALUES];
 };
 
 /*
- * What calls nest by, a lane: a thread, by its tid, or a goroutine, by its
+ * A lane, by which calls nest: a thread, by its tid, or a goroutine, by its
  * process and, in the lower bits, its number (from 1 on).
  */
 #define LBT_LANE_BITS 42
 
-/* What a lane has lost and not told yet; tid is where it ran when it began to. */
+/* What a lane has lost and not reported yet; tid is the thread on which that began. */
 struct lbt_loss {
-	__u32 entries;
-	__u32 returns;
+	__u32 lost[LBT_KINDS]; /* by kind */
 	__u32 pid;
 	__u32 tid;
 };
 
-/* Who made a call. */
+/* The thread that made a call. */
 struct lbt_runner {
 	char comm[LBT_COMM];
-	__u32 born;	  /* when it started: another where the tid is reused */
+	__u32 born;	  /* when it started: differs where the tid is reused */
 	__u32 inside;	  /* the tid in a pid namespace of its own, or 0; and above that */
 			  /* how many programs the process has executed */
 };
@@ -80,8 +94,8 @@ struct lbt_runner {
 #define LBT_INSIDE_BITS 22 /* PID_MAX_LIMIT, include/linux/threads.h */
 
 #define LBT_SHORT_VALUES 2
-#define LBT_SHORT_RETURN (sizeof(struct lbt_event) - 8 * (LBT_VALUES - LBT_SHORT_VALUES))
-#define LBT_SHORT_ENTRY (LBT_SHORT_RETURN + sizeof(struct lbt_runner))
+#define LBT_SHORT (sizeof(struct lbt_event) - 8 * (LBT_VALUES - LBT_SHORT_VALUES))
+#define LBT_SHORT_NAMED (LBT_SHORT + sizeof(struct lbt_runner))
 #define LBT_WHOLE (sizeof(struct lbt_event) + sizeof(struct lbt_runner))
 #define LBT_MORE (8 * (LBT_FETCHES - LBT_VALUES))
 #define LBT_WIDE (LBT_WHOLE + LBT_MORE)
@@ -101,14 +115,14 @@ enum lbt_read {
 };
 
 /*
- * Strings and bytes lie behind the event in chunks, one each: small ones where
- * all fit, else large ones. How many chunks of which size:
+ * Strings and bytes follow the event in chunks, one each: small ones where
+ * all fit, else large ones. The number and size of the chunks:
  */
 #define LBT_SMALL_CHUNK 128
 #define LBT_LARGE_CHUNK 4096
 #define LBT_CHUNKS 8
 
-enum lbt_texts {
+enum lbt_chunk_layout {
 	LBT_SMALL_1 = 1,
 	LBT_SMALL_2 = 2,
 	LBT_SMALL_8 = 3,
@@ -117,8 +131,8 @@ enum lbt_texts {
 };
 
 /*
- * Of strings that go on the length is counted: at most so many pieces, of as
- * many bytes, less one each.
+ * The length of longer strings is counted in at most so many pieces of so many
+ * bytes, less one each.
  */
 #define LBT_PIECES 128
 #define LBT_PIECE 16384
@@ -126,12 +140,12 @@ enum lbt_texts {
 /*
  * How to get one value: lbtrace.model.Fetch. The value of a string or bytes is,
  * in the low half, how many bytes are in its chunk and, in the high half, the
- * true length, or 0xffffffff where nobody could tell. One byte of a chunk stays
+ * true length, or 0xffffffff where that is unknown. One byte of a chunk stays
  * free. Where it faults, the value is the address that was to be read.
  *
  * With plus, the value of the earlier slot plus - 1 is added, factor times.
  *
- * Of a value or an integer some bits count: it is shifted left, so that the
+ * Of a value or an integer a range of bits is used: it is shifted left, so that the
  * highest of them is bit 63, then right.
  */
 struct lbt_fetch {
@@ -149,7 +163,8 @@ struct lbt_fetch {
 	__u8 right;
 	__u16 scale;	  /* bytes that each unit of length_from's value stands for */
 	__u8 optional;	  /* a fault is no loss */
-	__u8 pad[3];
+	__u8 space;	  /* enum lbt_space of fetch.h */
+	__u8 pad[2];
 	__s32 factor;
 	__s64 offset;
 };
@@ -160,7 +175,7 @@ enum lbt_relation {
 	LBT_GREATER = 4,
 };
 
-/* What conditions and fetches refer to beside the values of a probe, by slot. */
+/* What conditions and fetches refer to besides the values of a probe, by slot. */
 #define LBT_SLOT_PID 16
 #define LBT_SLOT_TID 17
 #define LBT_SLOT_DURATION 18 /* of a call that returns, ns */
@@ -168,7 +183,7 @@ enum lbt_relation {
 #define LBT_SLOTS 20
 #define LBT_SLOT_COMM 20
 
-/* A text counts as 0 where it is the one wanted, else as 1. Those of texts come first. */
+/* A text is compared as 0 if it is the wanted one, else as 1. Conditions on texts come first. */
 struct lbt_condition {
 	__u8 slot;
 	__u8 relations;	  /* of the value to the operand: those that hold */
@@ -176,19 +191,19 @@ struct lbt_condition {
 	__u8 group;	  /* below 32; alternatives share one, all groups must hold */
 	__u8 text;	  /* which is wanted, from 1 on; 0: a number is compared */
 	__u8 length;	  /* of the text */
-	__u8 prefix;	  /* it may go on */
+	__u8 prefix;	  /* the value may be longer */
 	__u8 other;	  /* the operand is that of slot other - 1, if not 0 */
 	__u64 operand;
 };
 
 struct lbt_text {
 	__u64 words[LBT_TEXT_WORDS];
-	__u64 masks[LBT_TEXT_WORDS]; /* what of them counts */
+	__u64 masks[LBT_TEXT_WORDS]; /* the bits that are compared */
 };
 
 #define LBT_NO_REGISTER 255
 
-/* Beside the processor's flags, bits that it does not use: */
+/* Besides the processor's flags, bits that it does not use: */
 #define LBT_FLAG_LESS 0x1000000	   /* sign and overflow differ */
 #define LBT_FLAG_NO_CARRY 0x2000000 /* on arm64 */
 
@@ -205,35 +220,62 @@ struct lbt_jump {
 	__u8 shift;
 	__u8 loads;
 	__u8 tested;	  /* 1 more than the place of a register that is tested, 0: none */
-	__u8 nonzero;	  /* it jumps if what of that counts is not 0, */
+	__u8 nonzero;	  /* it jumps if the tested bits are not 0, */
 	__u8 minus;	  /* less this */
 	__s32 low[LBT_RANGES];
 	__s32 high[LBT_RANGES]; /* not in the range */
 	__s64 offset;
-	__u64 mask;	  /* what of the tested register counts */
+	__u64 mask;	  /* the bits of the register that are tested */
+};
+
+/* What is done with a hit whose conditions hold. */
+enum lbt_action {
+	LBT_SEND = 0,	  /* send an event; with what the opening probe of the call has kept */
+	LBT_KEEP = 1,	  /* what an opening probe has fetched is for the closing one */
+	LBT_GATHER = 2,	  /* and above: an action of bpf_src/actions, which build/limits.py numbers */
+};
+
+/* Where a hit counts if only what is below calls of some functions does. */
+enum lbt_within {
+	LBT_ANYWHERE = 0, /* what reports stacks */
+	LBT_SWITCH = 1,	  /* the same: the first value is the pointer of the one that continues */
+	LBT_INNER = 2,	  /* below such a call */
+	LBT_OUTER = 3,	  /* it opens or closes such a call */
+	LBT_LANDING = 4,  /* it shows that calls were left, such a one perhaps */
+	LBT_LANE_END = 5, /* the lane ends, with such a call perhaps */
+};
+
+/* How the key begins by which an action gathers. */
+struct lbt_gather_key {
+	__u32 probe;
+	__u32 pid;
 };
 
 /*
- * What to send from a probe. Probes alike share a spec. With plain set the
- * values are the first six argument registers (entry) or the two result
- * registers (return), as they are.
+ * What to do at a probe. Probes alike share a spec. With plain set the
+ * values are the two result registers (where a call closes) or else the first
+ * six argument registers, as they are.
  */
 struct lbt_spec {
 	__u8 plain;
 	__u8 fetches;	  /* values, also of a plain spec */
 	__u8 conditions;
-	__u8 texts;	  /* enum lbt_texts; 0: none */
+	__u8 chunk_layout; /* enum lbt_chunk_layout; 0: none */
 	__s32 sp_delta;	  /* stack pointer at entry less the one at the probe */
 	__u32 text_slots; /* bit n: value n is a string or bytes */
-	__u32 nothing;	  /* 0; the verifier must not know */
+	__u32 opaque_zero; /* 0, but loaded, so that the verifier does not know it */
 	__u8 more;	  /* fetches beyond LBT_VALUES */
 	__u8 filtered;	  /* returns are sent only of calls whose entry passed */
-	__u8 deferred;	  /* and the entry only then */
+	__u8 action;	  /* enum lbt_action */
 	__u8 go;	  /* where Go keeps g: enum lbt_go; 0: calls belong to threads */
 	__u8 hooked;	  /* of a uretprobe */
 	__u8 keeps;	  /* 1 more than the register that the return needs as it was at entry, */
 			  /* on entries and exits; 0: none */
-	__u8 text_slot[LBT_CHUNKS]; /* which text is in which chunk; behind the last: 0xff */
+	__u8 text_slot[LBT_CHUNKS]; /* which text is in which chunk; after the last: 0xff */
+	__u8 named;	  /* of a point: its events carry the runner */
+	__u8 gathers;	  /* slot of the value that the action gathers */
+	__u8 within;	  /* enum lbt_within */
+	__u8 hooks;	  /* of LBT_OUTER: the return is hooked */
 	__u32 unless;	  /* processor flags with any of which a hit does not count, */
 	__u32 only;	  /* and with any of which it does; 0: in any case */
 	__u32 go_goid;	  /* offset of g.goid */
@@ -246,12 +288,12 @@ struct lbt_spec {
 
 /*
  * A call that has been entered: by frame and thread or goroutine. Of uretprobes the
- * probe counts too, as several calls of one frame return, one behind the other.
+ * probe counts too, because several calls of one frame return one after the other.
  */
 struct lbt_call_key {
 	__u64 frame;
 	__u64 thread;
-	__u64 probe;	  /* 1 more than its number, 0 where the exits are probed */
+	__u64 probe;	  /* the closing one, 0 where the exits are probed */
 };
 
 struct lbt_open_call {
@@ -260,13 +302,17 @@ struct lbt_open_call {
 	__u32 probe;
 	__u64 faults;
 	__u64 kept;	  /* what the register of the spec held */
-	__u64 values[LBT_FETCHES]; /* where the entry is deferred */
+	__u64 values[LBT_FETCHES]; /* where the action is LBT_KEEP */
 };
 
-/* A probe's cookie: its position in the plan, and its specs'. */
+/*
+ * A probe's cookie: its position in the plan and its spec's. Where the return of a call
+ * is hooked, both of its probes have the cookie of the one that opens it, with the spec of
+ * the one that closes it, which is the next one in the plan.
+ */
 #define LBT_COOKIE_PROBE(cookie) ((__u32)(cookie))
-#define LBT_COOKIE_ENTRY(cookie) ((__u32)((cookie) >> 32) & 0xffff)
-#define LBT_COOKIE_RETURN(cookie) ((__u32)((cookie) >> 48))
+#define LBT_COOKIE_SPEC(cookie) ((__u32)((cookie) >> 32) & 0xffff)
+#define LBT_COOKIE_RETURN_SPEC(cookie) ((__u32)((cookie) >> 48))
 
 enum lbt_go {
 	LBT_GO_REGISTER = 1,
@@ -286,24 +332,30 @@ struct lbt_config {
 	__u32 follow;	     /* and the processes it forks */
 	__u32 wakeup_bytes;  /* data at which the ring wakes its reader */
 	__u32 generic;	     /* some spec is not plain */
-	__u32 texts;	     /* bits of enum lbt_texts that specs have */
+	__u32 chunk_layouts; /* bits of enum lbt_chunk_layout that specs have */
 	__u32 wide;	     /* some spec has more than six values */
 	__u32 compared_texts; /* some condition is of a text */
 	__u32 related;	     /* some fetch or condition refers to another slot */
 	__u32 filtered;	     /* some spec has conditions */
-	__u32 deferred;	     /* some of them are of returns */
+	__u32 deferred;	     /* some action is LBT_KEEP */
+	__u32 gathering;     /* bits of the actions from LBT_GATHER on that specs have */
 	__u32 keeping;	     /* some spec keeps a register */
 	__u32 jumps;	     /* some jump is computed */
+	__u32 hooked;	     /* the returns of some calls are seen by uretprobes */
 	__u32 never;	     /* 0 */
 	__u32 may_fault;     /* programs are sleepable: reading may wait for a page (6.1) */
 	__u32 typed_task;    /* bpf_get_current_task_btf works (5.11) */
 	__u32 go;	     /* some spec is of Go */
+	__u32 stacks;	     /* some probe reports a stack that the program sets up */
+	__u32 within;	     /* some spec is LBT_OUTER */
 };
 
 enum lbt_counter {
-	LBT_RING_FULL_ENTRY,
-	LBT_RING_FULL_RETURN,
-	LBT_STRING_FAULT,
+	LBT_RING_FULL, /* by kind */
+	LBT_STRING_FAULT = LBT_KINDS,
+	LBT_UNCOUNTED, /* hits for which the map of an action had no room */
+	LBT_CHILDREN, /* processes that followed ones have forked */
+	LBT_TOO_DEEP, /* calls whose return the kernel did not hook, because it has too many */
 	LBT_COUNTERS,
 };
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR Apache-2.0) */
-/* What the programs share: constants, maps, the account of losses. */
+/* What the programs share: constants, maps, the counts of losses. */
 #ifndef STATE_H
 #define STATE_H
 
@@ -7,7 +7,7 @@
 
 const volatile struct lbt_config config SEC(".rodata.config") = {};
 
-/* Puts the layout of an event into the object's types, for whoever checks it. */
+/* Puts the layout of an event into the object's types, for a test that compares it. */
 const struct lbt_event *event_layout = 0;
 
 __u64 any_lost = 0; /* nothing has been lost while this is 0 */
@@ -39,11 +39,11 @@ struct {
 	__uint(max_entries, 16384);
 } pending_losses SEC(".maps");
 
-/* Processes followed beside root, by tgid in the initial namespace. */
+/* Processes followed besides root, by tgid in the initial namespace: their reader's number. */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__type(key, __u32);
-	__type(value, __u8);
+	__type(value, __u32);
 	__uint(max_entries, 16384);
 } followed SEC(".maps");
 
@@ -56,7 +56,7 @@ struct {
 	__uint(map_flags, LBT_NO_PREALLOC);
 } open_calls SEC(".maps");
 
-/* Room to read what is not kept. */
+/* Room for bytes that are read and not kept. */
 struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
 	__type(key, __u32);
@@ -65,7 +65,7 @@ struct {
 } scratch SEC(".maps");
 
 /* Where and when a probe was hit. */
-struct place {
+struct hit {
 	__u64 time;
 	__u64 stack;	/* pointer at function entry */
 	__u64 frame;
@@ -75,6 +75,7 @@ struct place {
 	__u32 tid;
 	__u32 spec;
 	__u16 kind;
+	__u16 bits;	/* besides the kind */
 	__u32 inside;	/* the tid in a pid namespace inside the reader's, or 0 */
 };
 
@@ -84,7 +85,7 @@ struct place {
  */
 #define ADD(target, number) __atomic_fetch_add(target, number, __ATOMIC_RELAXED)
 
-static __always_inline void count(__u32 counter)
+static __always_inline void increment(__u32 counter)
 {
 	__u64 *slot = bpf_map_lookup_elem(&counters, &counter);
 
@@ -92,47 +93,32 @@ static __always_inline void count(__u32 counter)
 		ADD(slot, 1);
 }
 
-static __always_inline __u64 lane_of(const struct place *at)
+static __always_inline __u64 lane_of(const struct hit *at)
 {
 	return at->goroutine ? (__u64)at->pid << LBT_LANE_BITS | at->goroutine : at->tid;
 }
 
-static __always_inline void ring_full(const struct place *at)
+const struct lbt_loss no_losses = {};
+
+static __always_inline void ring_full(const struct hit *at)
 {
-	const bool entry = at->kind == LBT_ENTRY;
-	struct lbt_loss first = {
-		.entries = entry, .returns = !entry, .pid = at->pid, .tid = at->tid,
-	};
+	const __u32 kind = at->kind & (LBT_KINDS - 1);
 	__u64 lane = lane_of(at);
 	struct lbt_loss *lost = bpf_map_lookup_elem(&pending_losses, &lane);
 
-	count(entry ? LBT_RING_FULL_ENTRY : LBT_RING_FULL_RETURN);
-	if (lost) {
-		/* only its own lane changes them */
-		lost->entries += entry;
-		lost->returns += !entry;
-	} else {
-		bpf_map_update_elem(&pending_losses, &lane, &first, BPF_NOEXIST);
+	increment(LBT_RING_FULL + kind);
+	if (!lost) {
+		/* filled in place: the stack has no room for it */
+		bpf_map_update_elem(&pending_losses, &lane, &no_losses, BPF_NOEXIST);
+		lost = bpf_map_lookup_elem(&pending_losses, &lane);
+		if (lost) {
+			lost->pid = at->pid;
+			lost->tid = at->tid;
+		}
 	}
+	if (lost)
+		lost->lost[kind] += 1; /* only its own lane changes them */
 	ADD(&any_lost, 1);
-}
-
-/* What an event can carry of them; the next one carries the rest. */
-static __always_inline __u32 take_losses(const struct place *at)
-{
-	__u64 lane = lane_of(at);
-	struct lbt_loss *lost = bpf_map_lookup_elem(&pending_losses, &lane);
-	__u32 entries, returns;
-
-	if (!lost)
-		return 0;
-	entries = lost->entries < 0xffff ? lost->entries : 0xffff;
-	returns = lost->returns < 0xffff ? lost->returns : 0xffff;
-	lost->entries -= entries;
-	lost->returns -= returns;
-	if (!lost->entries && !lost->returns)
-		bpf_map_delete_elem(&pending_losses, &lane);
-	return entries << 16 | returns;
 }
 
 #endif

@@ -26,7 +26,9 @@ typedef _Bool bool;
 enum bpf_map_type {
 	BPF_MAP_TYPE_HASH = 1,
 	BPF_MAP_TYPE_ARRAY = 2,
+	BPF_MAP_TYPE_PERCPU_HASH = 5,
 	BPF_MAP_TYPE_PERCPU_ARRAY = 6,
+	BPF_MAP_TYPE_LRU_HASH = 9,
 	BPF_MAP_TYPE_RINGBUF = 27,
 };
 enum {
@@ -93,8 +95,47 @@ struct pid {
 	struct upid numbers[1]; /* one a level, from the initial namespace inwards */
 };
 
+struct xol_area {
+	unsigned long vaddr;
+};
+
+struct uprobes_state {
+	struct xol_area *xol_area;
+};
+
+struct mm_struct {
+	struct uprobes_state uprobes_state;
+};
+
+/* A pending return of a uretprobe: the kernel drops those whose stack lies below a new one's. */
+struct return_instance {
+	unsigned long stack;
+	struct return_instance *next;
+};
+
+struct uprobe_task {
+	unsigned int depth;
+	struct return_instance *return_instances; /* the last one first */
+};
+
+/* x86, from 5.11 on; include/linux/thread_info.h. */
+enum syscall_work_bit {
+	SYSCALL_WORK_BIT_SYSCALL_TRACE,
+	SYSCALL_WORK_BIT_SYSCALL_EMU,
+	SYSCALL_WORK_BIT_SYSCALL_USER_DISPATCH,
+};
+
+struct thread_info {
+	unsigned long syscall_work;
+};
+
 struct task_struct {
+	struct thread_info thread_info;
 	struct thread_struct thread;
+	struct mm_struct *mm;
+	struct uprobe_task *utask;
+	unsigned long sas_ss_sp;
+	unsigned long sas_ss_size; /* 0: no alternate signal stack */
 	struct task_struct *group_leader;
 	struct pid *thread_pid;
 	int pid;

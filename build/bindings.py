@@ -1,9 +1,10 @@
-"""Generates the C of the extension modules: the part of libbpf that lbtrace uses, and LLVM's
-demangler of C++ names."""
+"""Generates the C that makes Python modules of libbpf, as far as lbtrace uses it, of LLVM's
+demangler of C++ names, and of lbtrace/native."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from pathlib import Path
 
 from cffi import FFI
@@ -34,6 +35,7 @@ const char *bpf_map__name(const struct bpf_map *map);
 int bpf_map__fd(const struct bpf_map *map);
 int bpf_map__reuse_fd(struct bpf_map *map, int fd);
 int bpf_map__set_max_entries(struct bpf_map *map, uint32_t entries);
+uint32_t bpf_map__key_size(const struct bpf_map *map);
 uint32_t bpf_map__value_size(const struct bpf_map *map);
 void *bpf_map__initial_value(const struct bpf_map *map, size_t *size);
 int bpf_map__get_next_key(const struct bpf_map *map, const void *key, void *next, size_t key_size);
@@ -51,17 +53,29 @@ int bpf_program__set_flags(struct bpf_program *program, uint32_t flags);
 int bpf_program__set_expected_attach_type(
     struct bpf_program *program, enum bpf_attach_type type);
 
-struct bpf_uprobe_opts { size_t sz; uint64_t bpf_cookie; bool retprobe; ...; };
+struct bpf_uprobe_opts {
+    size_t sz; size_t ref_ctr_offset; uint64_t bpf_cookie; bool retprobe; ...;
+};
 struct bpf_link *bpf_program__attach_uprobe_opts(
     const struct bpf_program *program, int pid, const char *path, size_t offset,
     const struct bpf_uprobe_opts *options);
 struct bpf_uprobe_multi_opts {
     size_t sz; const char **syms; const unsigned long *offsets; const unsigned long long *cookies;
-    size_t cnt; bool retprobe; bool session; ...;
+    const unsigned long *ref_ctr_offsets; size_t cnt; bool retprobe; bool session; ...;
 };
 struct bpf_link *bpf_program__attach_uprobe_multi(
     const struct bpf_program *program, int pid, const char *path, const char *pattern,
     const struct bpf_uprobe_multi_opts *options);
+struct bpf_kprobe_opts { size_t sz; uint64_t bpf_cookie; size_t offset; bool retprobe; ...; };
+struct bpf_link *bpf_program__attach_kprobe_opts(
+    const struct bpf_program *program, const char *function, const struct bpf_kprobe_opts *options);
+struct bpf_tracepoint_opts { size_t sz; uint64_t bpf_cookie; ...; };
+struct bpf_link *bpf_program__attach_tracepoint_opts(
+    const struct bpf_program *program, const char *category, const char *name,
+    const struct bpf_tracepoint_opts *options);
+struct bpf_raw_tracepoint_opts { size_t sz; uint64_t cookie; ...; };
+struct bpf_link *bpf_program__attach_raw_tracepoint_opts(
+    const struct bpf_program *program, const char *name, struct bpf_raw_tracepoint_opts *options);
 struct bpf_link *bpf_program__attach(const struct bpf_program *program);
 int bpf_link__destroy(struct bpf_link *link);
 
@@ -82,7 +96,10 @@ const char *libbpf_version_string(void);
 int libbpf_num_possible_cpus(void);
 """
 
-READER = """
+NATIVE = ("kernel_features", "log", "misses", "nop_trial", "privileges", "reader")
+"""Files of lbtrace/native that stand beside libbpf in its module."""
+
+DECLARED = """
 struct lbt_thread { uint64_t time; uint32_t pid; uint32_t tid; struct lbt_runner runner; };
 struct lbt_reader {
     char *events; size_t count; size_t entries; char *blobs; size_t blob_size;
@@ -100,6 +117,11 @@ int lbt_probe_sleepable(void);
 int lbt_probe_kprobe(unsigned int pmu);
 int lbt_probe_fentry(void);
 int lbt_probe_uretprobe_confined(void);
+enum lbt_nop_findings {
+    LBT_NOP_REPLACED, LBT_NOP_EXACT, LBT_NOP_FORKS, LBT_NOP_RED_ZONE, LBT_NOP_TRIED, ...
+};
+int lbt_try_nop(const unsigned char *nop, size_t size);
+int lbt_drop_ambient(void);
 """
 
 
@@ -114,22 +136,30 @@ C_TYPES = {
 """linux/types.h."""
 
 
-DEMANGLER = "char *__cxa_demangle(const char *name, char *into, size_t *size, int *status);"
-
-DEMANGLER_SOURCE = """
-#include <stdlib.h>
-char *__cxa_demangle(const char *name, char *into, size_t *size, int *status);
-/* What it asks of a C++ library. */
-void _ZSt9terminatev(void) { abort(); }
-void _ZdlPvm(void *memory, size_t size) { (void)size; free(memory); }
-"""
+DEMANGLER = "int lbt_demangle(const char *name, char *into, size_t size);"
 
 
 def generate_demangler(into: Path) -> None:
-    """Write the C source of the module of LLVM's ``__cxa_demangle`` (Itanium C++ ABI, 3.3.2)."""
+    """Write the C source of the module of LLVM's demangler, with bounds (demangle.c)."""
     ffi = FFI()
-    ffi.cdef(DEMANGLER + "void free(void *memory);")
-    ffi.set_source("lbtrace.elf._demangle", DEMANGLER_SOURCE, py_limited_api=True)
+    ffi.cdef(DEMANGLER)
+    ffi.set_source("lbtrace.elf._demangle", '#include "demangle.h"', py_limited_api=True)
+    ffi.emit_c_code(str(into))
+
+
+def generate_own(into: Path, module: str, names: Sequence[str]) -> None:
+    """Write the C source of the extension module of what headers of lbtrace/native declare."""
+    ffi = FFI()
+    headers = [ROOT / f"lbtrace/native/{name}.h" for name in names]
+    names = [path.stem for path in headers if path.exists()]
+    header = "".join(path.read_text() for path in headers if path.exists())
+    header = re.sub(r"/\*.*?\*/", "", header, flags=re.S)
+    constants = dict(re.findall(r"^#define (\w+) (\d+)\s*$", header, re.M))
+    for constant, value in constants.items():
+        header = re.sub(rf"\b{constant}\b", value, header)
+    ffi.cdef("\n".join(line for line in header.splitlines() if not line.startswith("#")))
+    included = "".join(f'#include "{name}.h"\n' for name in names)
+    ffi.set_source(module, included, py_limited_api=True)
     ffi.emit_c_code(str(into))
 
 
@@ -138,12 +168,11 @@ def generate(into: Path) -> None:
     ffi = FFI()
     ffi.cdef(LIBBPF)
     ffi.cdef(_abi())
-    ffi.cdef(READER)
-    ffi.set_source(
-        "lbtrace.bpf._libbpf",
-        '#include "reader.h"',
-        py_limited_api=True,
-    )
+    ffi.cdef(DECLARED)
+    headers = [f"<bpf/{name}.h>" for name in ("bpf", "btf", "libbpf")]
+    headers += [f'"{name}.h"' for name in NATIVE]
+    included = "".join(f"#include {header}\n" for header in headers)
+    ffi.set_source("lbtrace.bpf._libbpf", included, py_limited_api=True)
     ffi.emit_c_code(str(into))
 
 

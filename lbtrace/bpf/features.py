@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import os
 import re
-from pathlib import Path
 
 from msgspec import Struct
 
 from lbtrace.bpf._libbpf import ffi, lib
 from lbtrace.bpf.gate import check, start_log
+from lbtrace.system.procfs import read_bytes, read_text
 
-BTF = Path("/sys/kernel/btf/vmlinux")
-UPROBE_PMU = Path("/sys/bus/event_source/devices/uprobe/type")
-KPROBE_PMU = UPROBE_PMU.parents[1] / "kprobe/type"
+BTF = "/sys/kernel/btf/vmlinux"
+UPROBE_PMU = "/sys/bus/event_source/devices/uprobe/type"
+COUNTERS = "/sys/bus/event_source/devices/uprobe/format/ref_ctr_offset"
+"""Is there where the kernel raises counters of markers: kernel/events/core.c."""
+MULTI, SESSION = b"\0BPF_TRACE_UPROBE_MULTI\0", b"\0BPF_TRACE_UPROBE_SESSION\0"
+"""Names among the kernel's types (enum bpf_attach_type in include/uapi/linux/bpf.h)."""
+KPROBE_PMU = "/sys/bus/event_source/devices/kprobe/type"
 
 
 class Features(Struct, frozen=True):
@@ -70,10 +74,10 @@ def survey() -> tuple[Feature, ...]:
         ),
         Feature(
             *("cookie", known.cookie, "5.15", "lets all probes share a program"),
-            "each takes its own, and 4,000 are the most",
+            "each probe needs its own, and 4,000 are the limit",
         ),
         Feature(
-            *("sleepable", may_sleep(), "6.1", "reads memory whose page is not there yet"),
+            *("sleepable", may_sleep(), "6.1", "reads memory whose page is not loaded yet"),
             "it is shown as <fault>",
         ),
         Feature(
@@ -82,21 +86,25 @@ def survey() -> tuple[Feature, ...]:
         ),
         Feature(
             *("session", known.session, "6.13", "one program for entry and return"),
-            "calls that --where leaves out cost a return, too",
+            "the return of a call costs also where --where leaves it out",
+        ),
+        Feature(
+            *("usdt", known.multi or _readable(COUNTERS), "4.20", "turns on markers (USDT)"),
+            "markers that a counter guards are not seen",
         ),
         Feature(
             *("kprobe", _kprobe(), "4.17", "probes in the kernel's functions"),
-            "functions of programs need none",
+            "only functions of the kernel need them",
         ),
         Feature(
             *("fentry", bool(lib.lbt_probe_fentry()), "5.5", "the same by trampolines, cheaper"),
-            "functions of programs need none",
+            "only functions of the kernel need them",
         ),
     )
 
 
 def _kprobe() -> bool:
-    return _readable(KPROBE_PMU) and bool(lib.lbt_probe_kprobe(int(KPROBE_PMU.read_text())))
+    return _readable(KPROBE_PMU) and bool(lib.lbt_probe_kprobe(int(read_text(KPROBE_PMU))))
 
 
 def _multi(attach_type: int) -> bool:
@@ -104,22 +112,22 @@ def _multi(attach_type: int) -> bool:
 
 
 def may_sleep() -> bool:
-    """Whether the program of a probe can wait for a page of memory (6.1)."""
+    """Return whether the program of a probe can wait for a page of memory (6.1)."""
     return bool(lib.lbt_probe_sleepable())
 
 
 def filters_by_thread(release: str) -> bool:
-    """Whether ``multi`` with a pid may trace that thread only, not its whole process.
+    """Return whether ``multi`` with a pid may trace that thread only, not its whole process.
 
     A fault of 6.6 to 6.9 ("bpf: Fix multi-uprobe PID filtering logic", 6.10; in stable
-    ones from 6.6.33 and 6.9.4), of which nothing but ``release`` tells.
+    ones from 6.6.33 and 6.9.4), which only ``release`` shows.
     """
     numbers = re.match(r"(\d+)\.(\d+)", release)
     return numbers is not None and (6, 6) <= (int(numbers[1]), int(numbers[2])) < (6, 10)
 
 
 def typed_task() -> bool:
-    """Whether probes can read the current task directly (5.11)."""
+    """Return whether probes can read the current task directly (5.11)."""
     return _helper(lib.BPF_FUNC_get_current_task_btf)
 
 
@@ -129,7 +137,7 @@ def _helper(number: int) -> bool:
 
 
 def confines_uretprobes() -> bool | None:
-    """Whether the kernel passes the system call of uretprobes to seccomp, which kills.
+    """Return whether the kernel passes the system call of uretprobes to seccomp, which kills.
 
     None where no such system call is seen (it exists on x86-64 from 6.11 on).
     """
@@ -137,10 +145,19 @@ def confines_uretprobes() -> bool | None:
     return None if found < 0 else bool(found)
 
 
+def names(constant: bytes) -> bool:
+    """Return whether the kernel's types hold a name: for a process that may not ask the kernel
+    itself."""
+    try:
+        return constant in read_bytes(BTF)
+    except OSError:
+        return False
+
+
 def has_btf() -> bool:
-    """Whether the kernel tells its types, which CO-RE objects need."""
+    """Return whether the kernel has type information (BTF), which CO-RE objects need."""
     return _readable(BTF)
 
 
-def _readable(path: Path) -> bool:
+def _readable(path: str) -> bool:
     return os.access(path, os.R_OK)

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import os
-from errno import EACCES, EINVAL, ENOMEM, EPERM
+from errno import E2BIG, EACCES, EINVAL, EMFILE, ENFILE, ENOMEM, EPERM, ESRCH
 from typing import Any
 
 from lbtrace.bpf import privileges
 from lbtrace.bpf._libbpf import ffi, lib
-from lbtrace.errors import KernelError, PrivilegeError
+from lbtrace.errors import KernelError, PrivilegeError, option
 
 LOG_LINES = 20
 """How much of libbpf's and the verifier's log an error shows."""
@@ -37,9 +37,15 @@ def check_pointer(pointer: Any, action: str) -> Any:
 
 
 def failure(number: int, action: str) -> KernelError:
-    """The error for an errno that libbpf returned, with the end of its log."""
-    detail = _log_tail()
+    """Return the error for an errno that libbpf returned, with the end of its log."""
+    detail = "" if number in (EMFILE, ENFILE, ESRCH) else _log_tail()
     reason = os.strerror(number) if number < 512 else f"error {number}"
+    if number == E2BIG and "processed" in detail:  # BPF_COMPLEXITY_LIMIT_INSNS
+        return KernelError(
+            "the kernel's verifier gives up on these filters and values: they are too many",
+            f"write a shorter {option('where')}, with fewer sums, or fewer {option('arg')}",
+            errno=number,
+        )
     if number in (EPERM, EACCES):
         missing = privileges.missing()
         if missing:
@@ -51,16 +57,19 @@ def failure(number: int, action: str) -> KernelError:
         if privileges.perf_forbidden():
             return PrivilegeError(
                 f"cannot {action}: CAP_SYS_ADMIN missing, which plain probes demand",
-                "run it as root (kernels from 6.6 on need less, as `lbtrace doctor` tells)",
+                "run it as root (kernels from 6.6 on need less: see `lbtrace doctor`)",
                 errno=number,
             )
     hints = {
         EPERM: "a seccomp filter (as of a container), a security module or lockdown forbids it",
         EINVAL: "see what this kernel can do with: lbtrace doctor",
+        EMFILE: "raise the limit of open files (ulimit -n)",
+        ENFILE: "raise the limit of open files on this machine: sysctl fs.file-max",
+        ESRCH: "the process has ended; trace another one",
         ENOMEM: "free memory, or raise the memlock limit (ulimit -l) on kernels before 5.11",
     }
     hint = hints.get(
-        number, "the lines above tell what the kernel said" if detail else hints[EINVAL]
+        number, "the lines above are the kernel's own words" if detail else hints[EINVAL]
     )
     return KernelError(f"cannot {action}: {reason}", hint, detail=detail, errno=number)
 

@@ -2,26 +2,26 @@
 
 Three ways, by what the kernel has: ``session``, a link for each binary whose
 program runs at entry and at return (6.13); ``multi``, a link for all entries of a
-binary and one for all returns (6.6); ``plain``, two links a probe, everywhere. A plain link takes
-0.1 s to detach, as the kernel waits for an RCU grace period each time.
+binary and one for all returns (6.6); ``plain``, two links a probe, everywhere. Each is a file
+of `lbtrace.bpf.attach`.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from threading import Thread
-from typing import Any, Literal, TypeAlias
+from typing import Any, TypeAlias
 
-from lbtrace.bpf._libbpf import ffi, lib
+from lbtrace.bpf._libbpf import lib
+from lbtrace.bpf.attach import Attachment, Place, find_attach_type
 from lbtrace.bpf.features import Features
 from lbtrace.bpf.gate import check_pointer
 from lbtrace.bpf.objects import Programs, TraceObject
 from lbtrace.errors import UsageError
-from lbtrace.model import Plan, Probe
-
-LEAVING = ("return", "tail", "stack", "signal stack", "switch", "goroutine end", "landing")
-"""Kinds of probe that the program ``left`` serves."""
+from lbtrace.model import CLOSE, OPEN, POINT, Plan, Probe
+from lbtrace.probes import PROBES, ROLES, Mode, hooked_pairs
+from lbtrace.system.file import File
 
 COPIES = 4_000
 """Probes that may have programs of their own: each load takes some 10 ms."""
@@ -35,55 +35,105 @@ GRACE = 0.15
 TICK = 0.02
 """Seconds between two looks at how far detaching has come."""
 
-Mode: TypeAlias = Literal["session", "multi", "plain"]
+ORDER = {CLOSE: 0, POINT: 1, OPEN: 2}
+"""Attach what closes calls first, so that a call made meanwhile is recorded completely or not
+at all."""
 
 
-def best_mode(features: Features, plan: Plan) -> Mode:
-    """The cheapest way of attaching a plan that the kernel has.
+Attachments: TypeAlias = dict[Attachment, list[int]]
+"""What is attached, in order, with the numbers of the probes in the plan."""
+
+
+def best_mode(features: Features, plan: Plan, *, guarded: bool) -> Mode:
+    """Return the cheapest way of attaching a plan that the kernel has.
 
     A session costs a call a tenth more than two multi links, but spares the
-    return of a call whose conditions do not hold.
+    return of a call that is not recorded; ``guarded``: and the hook of any
+    call that is not to have one, be it a stranger's or on an alternate signal stack.
     """
-    if features.session and any(probe.conditions for probe in plan.probes):
+    pairs = hooked_pairs(plan.probes, PROBES)
+    partial = plan.within or any(plan.probes[opening].conditions for opening in pairs)
+    if features.session and pairs and (partial or guarded):
         return "session"
     return "multi" if features.multi else "plain"
 
 
-def programs(mode: Mode, probes: Sequence[Probe]) -> Programs:
-    """The programs a mode needs for probes, and the attach types they load with."""
-    kinds = {probe.kind for probe in probes}
-    multi = lib.BPF_TRACE_UPROBE_MULTI if mode != "plain" else None
-    needed: Programs = {}
-    if mode == "session" and "call" in kinds:
-        needed["session"] = lib.BPF_TRACE_UPROBE_SESSION
-        kinds.discard("call")
-    if kinds & {"call", "entry"}:
-        needed["entered"] = multi
-    if "call" in kinds:
-        needed["returned"] = multi
-    if kinds & set(LEAVING):
-        needed["left"] = multi
-    return needed
+def attachments(mode: Mode, probes: Sequence[Probe]) -> Attachments:
+    """Return what is attached in a mode."""
+    pairs = hooked_pairs(probes, PROBES) if mode == "session" else {}
+    together = set(pairs.values())
+    alike: dict[tuple[str, str, bool], list[int]] = {}  # few keys: there may be many probes
+    for number, probe in enumerate(probes):
+        if number in pairs:
+            alike.setdefault((probe.role, probes[pairs[number]].source, True), []).append(number)
+        elif number not in together:
+            alike.setdefault((probe.role, probe.source, False), []).append(number)
+    found: dict[tuple[int, Attachment], list[int]] = {}
+    for (role, name, paired), numbers in alike.items():
+        source = PROBES[name]
+        if paired:
+            wanted = Attachment(source.paired, mode)
+        else:
+            program = source.programs[role]
+            wanted = Attachment(program, source.attach_type(mode), source.at_return)
+        found.setdefault((ORDER[ROLES[role].event], wanted), []).extend(numbers)
+    return {wanted: sorted(found[order, wanted]) for order, wanted in sorted(found, key=_before)}
+
+
+def _before(key: tuple[int, Attachment]) -> tuple[int, bool]:
+    order, wanted = key
+    return order, not wanted.at_return
+
+
+def programs(mode: Mode, attached: Iterable[Attachment]) -> Programs:
+    """Return the programs of what is attached in a mode, and how they are loaded.
+
+    Raises `UsageError` where one of them would have to be loaded in two ways.
+    """
+    found: Programs = {}
+    for wanted in attached:
+        loading = find_attach_type(wanted.attach).LOADING
+        other = found.setdefault(wanted.program, loading)
+        if other != loading:
+            raise UsageError(
+                f"mode {mode} attaches probes of several sources that serve the same program,"
+                f" {wanted.program}, in ways that need it loaded differently",
+                "trace one of the sources alone, or choose another mode",
+            )
+    return found
+
+
+def count_single(attached: Attachments) -> int:
+    """Return how many probes take a link of their own."""
+    return sum(
+        len(numbers)
+        for wanted, numbers in attached.items()
+        if find_attach_type(wanted.attach).SINGLE
+    )
 
 
 def copies(plan: Plan, cookies: Sequence[int]) -> dict[int, Programs]:
     """Programs of its own for each probe, by its cookie: what a kernel needs
     whose programs cannot ask which probe was hit. Raises `UsageError`."""
-    if len(cookies) > COPIES:
+    together: dict[int, list[Probe]] = {}
+    for probe, cookie in zip(plan.probes, cookies, strict=True):
+        together.setdefault(cookie, []).append(probe)
+    if len(together) > COPIES:
         raise UsageError(
-            f"{len(cookies):,} probes are too many: this kernel has no cookies (before 5.15),"
+            f"{len(together):,} probes are too many: this kernel has no cookies (before 5.15),"
             " so each takes programs of its own",
             f"choose fewer functions: at most {COPIES} probes",
         )
     return {
-        cookie: programs("plain", (probe,))
-        for probe, cookie in zip(plan.probes, cookies, strict=True)
+        cookie: programs("plain", attachments("plain", probes))
+        for cookie, probes in together.items()
     }
 
 
-def plain_links(plan: Plan) -> int:
-    """How many links the probes of a plan take in mode ``plain``."""
-    return sum(2 if probe.kind == "call" else 1 for probe in plan.probes)
+def open_files(single: int, copies: dict[int, Programs] | None) -> int:
+    """Return how many descriptors probes take that have links of their own: of the link and its
+    perf event, and of the `copies` of programs."""
+    return 2 * single + sum(map(len, (copies or {}).values()))
 
 
 class Links:
@@ -130,8 +180,8 @@ class Links:
     def _hand_over(self) -> None:
         """Close our ends of the links, while another process still holds them.
 
-        Who closes the last end of a plain link waits for the kernel. It is the
-        end of that process which does, when we have closed all of ours.
+        The process that closes the last end of a plain link waits for the kernel: the other
+        one, when we have closed all of ours.
         """
         ours, its = os.pipe()
         if os.fork() == 0:
@@ -152,74 +202,30 @@ class Links:
         loaded: TraceObject,
         plan: Plan,
         cookies: list[int],
-        mode: Mode,
+        attached: Attachments,
         pid: int,
+        files: Sequence[File],
         tick: Callable[[], None] = lambda: None,
     ) -> None:
-        """Attach all probes of a plan; ``pid`` 0 is every process.
+        """Attach all probes of a plan, as `attachments` says; ``pid`` 0 is every process.
 
-        ``tick`` is called for each plain link. Raises `KernelError`; what was attached
-        until then stays for `close`.
+        ``files`` are the plan's binaries, open: to these the probes are attached, whatever
+        lies at their paths by now. ``tick`` is called for each probe that has a link of its
+        own. Raises `KernelError`; what was attached until then stays for `close`.
         """
-        for program, kinds, returns in (
-            ("session", ("call",) if mode == "session" else (), False),
-            # Returns first: who enters between two links is seen whole or not at all.
-            ("returned", ("call",) if mode != "session" else (), True),
-            ("left", LEAVING, False),
-            ("entered", ("entry",) if mode == "session" else ("call", "entry"), False),
-        ):
-            chosen: dict[int, list[tuple[int, int]]] = {}
-            for probe, cookie in zip(plan.probes, cookies, strict=True):
-                if probe.kind in kinds:
-                    chosen.setdefault(probe.binary, []).append((probe.site.offset, cookie))
+        for wanted, numbers in attached.items():
+            chosen: dict[int, list[Place]] = {}
+            for number in numbers:
+                place = Place(plan.probes[number], cookies[number])
+                chosen.setdefault(place.probe.binary, []).append(place)
+            how = find_attach_type(wanted.attach)
             for binary, places in chosen.items():
-                path = plan.binaries[binary].path
-                if mode == "plain":
-                    for offset, cookie in places:
-                        own = loaded.program(program, cookie)
-                        told = 0 if cookie in loaded.copies else cookie
-                        self._plain(own, path, offset, told, returns, pid)
+                for link in how.attach(loaded, wanted, files[binary], places, pid):
+                    self._links.append(link)
+                    if how.SINGLE:
                         tick()
-                else:
-                    handle = loaded.program(program)
-                    self._multi(handle, path, places, returns, program == "session", pid)
 
     def attach_tracepoint(self, loaded: TraceObject, program: str) -> None:
         """Attach a program to the tracepoint its section names."""
         link = lib.bpf_program__attach(loaded.program(program))
         self._links.append(check_pointer(link, f"attach {program}"))
-
-    def _plain(
-        self, program: Any, path: str, offset: int, cookie: int, returns: bool, pid: int
-    ) -> None:
-        options = ffi.new("struct bpf_uprobe_opts *")
-        options.sz = ffi.sizeof("struct bpf_uprobe_opts")
-        options.bpf_cookie = cookie
-        options.retprobe = returns
-        link = lib.bpf_program__attach_uprobe_opts(
-            program, pid or -1, path.encode(), offset, options
-        )
-        self._links.append(check_pointer(link, f"attach to {path}+{offset:#x}"))
-
-    def _multi(
-        self,
-        program: Any,
-        path: str,
-        places: list[tuple[int, int]],
-        returns: bool,
-        session: bool,
-        pid: int,
-    ) -> None:
-        offsets = ffi.new("unsigned long[]", [offset for offset, _ in places])
-        cookies = ffi.new("unsigned long long[]", [cookie for _, cookie in places])
-        options = ffi.new("struct bpf_uprobe_multi_opts *")
-        options.sz = ffi.sizeof("struct bpf_uprobe_multi_opts")
-        options.offsets = offsets
-        options.cookies = cookies
-        options.cnt = len(places)
-        options.retprobe = returns
-        options.session = session
-        link = lib.bpf_program__attach_uprobe_multi(
-            program, pid or -1, path.encode(), ffi.NULL, options
-        )
-        self._links.append(check_pointer(link, f"attach to {len(places)} places of {path}"))

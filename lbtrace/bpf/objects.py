@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import os
 import platform
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack
-from pathlib import Path
 from typing import Any, TypeAlias
+
+from msgspec import Struct
 
 from lbtrace.bpf._libbpf import ffi, lib
 from lbtrace.bpf.features import has_btf, may_sleep, typed_task
@@ -15,19 +16,39 @@ from lbtrace.bpf.gate import check, check_pointer, start_log
 from lbtrace.bpf.specs import Specs
 from lbtrace.errors import KernelError
 from lbtrace.model import Losses
+from lbtrace.model.wire_limits import ACTIONS
+from lbtrace.system.procfs import read_bytes
+from lbtrace.system.signals import held_back
 
-Programs: TypeAlias = dict[str, int | None]
-"""Names of programs, with the attach types they load with."""
 
-PROGRAMS = ("entered", "returned", "left", "session", "forked", "exited")
-"""All that trace.bpf.c has."""
+class Loading(Struct, frozen=True):
+    """How a program is loaded: with an attach type of the kernel's (enum bpf_attach_type), if it
+    needs one. Programs that read the memory of a process ``may_sleep``, where the kernel lets
+    them: those of a trace do if all that have ``fetches`` may, as they share their code."""
+
+    attach_type: int | None = None
+    may_sleep: bool = False
+    fetches: bool = True
+
+
+Programs: TypeAlias = dict[str, Loading]
+"""Names of programs, and how they are loaded."""
 
 FORGETTING = "exited"
 """The one that loses nothing when it is missed, as where threads end together and one is
-preempted (kernels that run tracepoints preemptibly): a new process of that pid is told apart."""
+preempted (kernels that run tracepoints preemptibly): a new process of that pid is
+distinguished."""
 
-SLEEPERS = {"entered", "returned", "left", "session"}
-"""Those that read the memory of a process."""
+AGGREGATES = 16384
+"""Keys (a probe, a process) at which an action may gather; what has no room is counted."""
+
+AGGREGATE_BYTES = 64 << 20
+"""Memory that what an action gathers may take, on all CPUs: there are fewer keys where it has
+many words."""
+
+Gathered: TypeAlias = tuple[int, int, bytes, list[tuple[int, ...]]]
+"""What an action has gathered of a probe and a process (pid): what else its key holds, and the
+words of each CPU."""
 
 INITIAL_PIDNS = "pid:[4026531836]"
 """PROC_PID_INIT_INO in the kernel's include/linux/proc_ns.h."""
@@ -56,11 +77,13 @@ class TraceObject:
         start_log()
         if not has_btf():
             raise KernelError(
-                "this kernel does not tell its types: /sys/kernel/btf/vmlinux is missing",
+                "this kernel has no type information: /sys/kernel/btf/vmlinux is missing",
                 "use a kernel built with CONFIG_DEBUG_INFO_BTF=y, as distributions' are",
             )
         self._typed_task = typed_task()
-        self._may_fault = specs.memory and may_sleep()
+        sets = (programs, *(copies or {}).values())
+        fetching = [how for each in sets for how in each.values() if how.fetches]
+        self._may_fault = specs.memory and may_sleep() and all(how.may_sleep for how in fetching)
         self._counted: list[Any] = []
         self.copies: dict[int, Any] = {}
 
@@ -70,22 +93,30 @@ class TraceObject:
             config = self._config(handle)
             config.wakeup_bytes = ring_size // 4
             config.generic = specs.generic
-            config.texts = specs.texts
+            config.chunk_layouts = specs.chunk_layouts
             config.wide = specs.wide
             config.filtered = specs.filtered
             config.jumps = specs.jumps
             config.deferred = specs.deferred
             config.keeping = specs.keeping
+            config.gathering = sum(1 << ACTIONS[name] for name in specs.actions)
             config.compared_texts = specs.compared_texts
             config.related = specs.related
             config.root = root
             config.follow = follow
             config.go = specs.go
+            config.stacks = specs.stacks
+            config.hooked = specs.hooked
+            config.within = specs.within
             return handle, config
 
         with ExitStack() as held:
             self._object, _ = opened()
             sizes = {"ring": ring_size, "specs": len(specs)}
+            for name in specs.actions:
+                own = self._map(f"{name}_map")
+                size = lib.bpf_map__value_size(own) * lib.libbpf_num_possible_cpus()
+                sizes[f"{name}_map"] = max(1, min(AGGREGATES, AGGREGATE_BYTES // size))
             for name, entries in sizes.items():
                 code = lib.bpf_map__set_max_entries(self._map(name), entries)
                 check(code, f"size the map {name}")
@@ -106,39 +137,73 @@ class TraceObject:
         self._resources.close()
 
     def program(self, name: str, cookie: int | None = None) -> Any:
-        """The libbpf handle of a program; of the copy for ``cookie``, where there is one."""
+        """Return the libbpf handle of a program; of the copy for ``cookie``, where there is one."""
         handle = self._object if cookie is None else self.copies.get(cookie, self._object)
         return _program(handle, name)
 
     def ring_fd(self) -> int:
-        """The file descriptor of the ring buffer."""
+        """Return the file descriptor of the ring buffer."""
         return check(lib.bpf_map__fd(self._map("ring")), "use the ring buffer")
 
     def losses(self) -> Losses:
-        """What the kernel side has lost so far."""
+        """Return what the kernel side has lost so far."""
+        totals = self._totals()
+        return Losses(
+            ring_full_entry=totals[lib.LBT_RING_FULL + lib.LBT_OPEN],
+            ring_full_return=totals[lib.LBT_RING_FULL + lib.LBT_CLOSE],
+            ring_full_point=totals[lib.LBT_RING_FULL + lib.LBT_POINT],
+            uncounted=totals[lib.LBT_UNCOUNTED],
+            return_depth=totals[lib.LBT_TOO_DEEP],
+            string_fault=totals[lib.LBT_STRING_FAULT],
+            nested_miss=self.missed(),
+        )
+
+    def gathered(self, action: str) -> Iterator[Gathered]:
+        """Yield what an action has gathered so far: bpf_src/gather.h."""
+        cpus = check(lib.libbpf_num_possible_cpus(), "count the CPUs")
+        source = self._map(f"{action}_map")
+        words, size = (lib.bpf_map__value_size(source) + 7) // 8, lib.bpf_map__key_size(source)
+        cells = ffi.new("uint64_t[]", words * cpus)
+        key, following = (ffi.new("char[]", size) for _ in range(2))
+        named, before = ffi.cast("struct lbt_gather_key *", key), ffi.NULL
+        while lib.bpf_map__get_next_key(source, before, following, size) == 0:
+            ffi.memmove(key, following, size)
+            before = key
+            if lib.bpf_map__lookup_elem(source, key, size, cells, ffi.sizeof(cells), 0):
+                continue
+            values = [tuple(cells[n : n + words]) for n in range(0, len(cells), words)]
+            rest = bytes(ffi.buffer(key)[ffi.sizeof(named[0]) :])
+            yield named.probe, named.pid, rest, values
+
+    def children(self) -> int:
+        """Return how many processes those that are followed have forked so far."""
+        return self._totals()[int(lib.LBT_CHILDREN)]
+
+    def _totals(self) -> list[int]:
+        """The counters, summed over the CPUs."""
         cpus = check(lib.libbpf_num_possible_cpus(), "count the CPUs")
         cells = ffi.new("uint64_t[]", cpus)
         key = ffi.new("uint32_t *")
-        totals = []
+        totals: list[int] = []
         for key[0] in range(lib.LBT_COUNTERS):
             code = lib.bpf_map__lookup_elem(
                 self._map("counters"), key, 4, cells, ffi.sizeof(cells), 0
             )
             check(code, "read the counters")
             totals.append(sum(cells))
-        return Losses(
-            ring_full_entry=totals[lib.LBT_RING_FULL_ENTRY],
-            ring_full_return=totals[lib.LBT_RING_FULL_RETURN],
-            string_fault=totals[lib.LBT_STRING_FAULT],
-            nested_miss=sum(
-                max(0, lib.lbt_program_misses(lib.bpf_program__fd(program)))
-                for program in self._counted
-            ),
+        return totals
+
+    def missed(self) -> int:
+        """Hits of probes at which the kernel ran no program."""
+        return sum(
+            max(0, lib.lbt_program_misses(lib.bpf_program__fd(program)))
+            for program in self._counted
         )
 
-    def pending_losses(self) -> list[tuple[int, int, int, int, int]]:
-        """What no later event told: pid, tid, goroutine, and how many entries and returns."""
-        found: list[tuple[int, int, int, int, int]] = []
+    def pending_losses(self) -> list[tuple[int, int, int, tuple[int, ...]]]:
+        """Losses that no later event reported: pid, tid, goroutine, and the number of events by
+        kind."""
+        found: list[tuple[int, int, int, tuple[int, ...]]] = []
         key, following = ffi.new("uint64_t *"), ffi.new("uint64_t *")
         loss = ffi.new("struct lbt_loss *")
         pending, before = self._map("pending_losses"), ffi.NULL
@@ -147,19 +212,31 @@ class TraceObject:
             if lib.bpf_map__lookup_elem(pending, key, 8, loss, ffi.sizeof("struct lbt_loss"), 0):
                 continue
             goroutine = key[0] % (1 << lib.LBT_LANE_BITS) if key[0] >> lib.LBT_LANE_BITS else 0
-            found.append((loss.pid, loss.tid, goroutine, loss.entries, loss.returns))
+            found.append((loss.pid, loss.tid, goroutine, tuple(loss.lost)))
         return found
+
+    def followed(self) -> list[int]:
+        """Return the pids of processes that are followed, besides the first; some may have
+        ended."""
+        pids: list[int] = []
+        key, following, pid = (ffi.new("uint32_t *") for _ in range(3))
+        processes, before = self._map("followed"), ffi.NULL
+        while lib.bpf_map__get_next_key(processes, before, following, 4) == 0:
+            key[0], before = following[0], key
+            if not lib.bpf_map__lookup_elem(processes, key, 4, pid, 4, 0):
+                pids.append(pid[0])
+        return pids
 
     def _map(self, name: str) -> Any:
         return _map(self._object, name)
 
     def _config(self, handle: Any) -> Any:
-        """The configuration of an object, as far as the machine decides it."""
+        """The part of an object's configuration that depends on the machine."""
         size = ffi.new("size_t *")
         memory = lib.bpf_map__initial_value(_map(handle, ".rodata.config"), size)
         config = ffi.cast("struct lbt_config *", check_pointer(memory, "configure"))
         if os.readlink("/proc/self/ns/pid") != INITIAL_PIDNS:
-            namespace = Path("/proc/self/ns/pid").stat()
+            namespace = os.stat("/proc/self/ns/pid")
             config.pidns_device = namespace.st_dev
             config.pidns_inode = namespace.st_ino
         config.typed_task = self._typed_task
@@ -167,20 +244,19 @@ class TraceObject:
         return config
 
     def _load(self, handle: Any, programs: Programs) -> None:
-        for name in PROGRAMS:
+        for name, how in programs.items():
             program = _program(handle, name)
-            check(lib.bpf_program__set_autoload(program, name in programs), "choose programs")
-        for name, attach_type in programs.items():
-            program = _program(handle, name)
-            if attach_type is not None:
-                code = lib.bpf_program__set_expected_attach_type(program, attach_type)
+            check(lib.bpf_program__set_autoload(program, True), "choose programs")
+            if how.attach_type is not None:
+                code = lib.bpf_program__set_expected_attach_type(program, how.attach_type)
                 check(code, "set an attach type")
-            if self._may_fault and name in SLEEPERS:
+            if self._may_fault and how.may_sleep:
                 code = lib.bpf_program__set_flags(program, lib.BPF_F_SLEEPABLE)
                 check(code, "let programs sleep")
             if name != FORGETTING:
                 self._counted.append(program)
-        check(lib.bpf_object__load(handle), "load the BPF programs")
+        with held_back():  # a signal ends the verifier's work: EAGAIN, do_check() in verifier.c
+            check(lib.bpf_object__load(handle), "load the BPF programs")
 
     def _fill(self, specs: Specs) -> None:
         target = self._map("specs")
@@ -191,9 +267,9 @@ class TraceObject:
 
 
 def open_object() -> Any:
-    """The object of this machine, opened but not loaded. Raises `KernelError`."""
+    """Return the object of this machine, opened but not loaded. Raises `KernelError`."""
     name = f"trace.{platform.machine()}.bpf.o"
-    data = (Path(__file__).parent / "objects" / name).read_bytes()
+    data = read_bytes(os.path.join(os.path.dirname(__file__), "objects", name))
     options = ffi.new("struct bpf_object_open_opts *")
     options.sz = ffi.sizeof("struct bpf_object_open_opts")
     title = ffi.new("char[]", b"lbtrace")

@@ -7,10 +7,10 @@ from typing import Any
 from lbtrace.bpf._libbpf import ffi, lib
 from lbtrace.bpf.gate import check, check_pointer
 from lbtrace.model import Batch, Thread
-from lbtrace.wire import EVENT_SIZE
+from lbtrace.model.wire import EVENT_SIZE
 
 
-class Reader:
+class RingReader:
     """Takes events out of a ring buffer, ``capacity`` at a time."""
 
     def __init__(self, ring_fd: int, capacity: int) -> None:
@@ -22,7 +22,7 @@ class Reader:
         return int(lib.lbt_reader_fd(self._reader))
 
     def drain(self) -> Batch | None:
-        """The next events, or None where there are none."""
+        """Return the next events, or None where there are none."""
         reader = self._reader
         check(lib.lbt_reader_drain(reader), "read the ring buffer")
         if not reader.count:
@@ -41,7 +41,7 @@ class Reader:
         ffi.release(self._reader)
 
 
-def _thread(told: Any) -> Thread:
-    name = ffi.string(told.runner.comm).decode(errors="replace")
-    programs, inside = divmod(told.runner.inside, 1 << lib.LBT_INSIDE_BITS)
-    return Thread(told.pid, told.tid, name, told.time, told.runner.born, inside, programs)
+def _thread(record: Any) -> Thread:
+    name = ffi.string(record.runner.comm).decode(errors="replace")
+    programs, inside = divmod(record.runner.inside, 1 << lib.LBT_INSIDE_BITS)
+    return Thread(record.pid, record.tid, name, record.time, record.runner.born, inside, programs)

@@ -5,28 +5,17 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+import os
+from typing import Any
+
+from msgspec import Struct
 
 from lbtrace.bpf._libbpf import ffi, lib
-from lbtrace.errors import UsageError
-from lbtrace.model import OF_FUNCTIONS, Condition, Fetch, GoLayout, Plan, Probe, Site
-
-REGISTERS = {
-    "x86_64": (
-        *("r15", "r14", "r13", "r12", "bp", "bx", "r11", "r10", "r9", "r8"),
-        *("ax", "cx", "dx", "si", "di", "orig_ax", "ip", "cs", "flags", "sp"),
-    ),
-    "aarch64": (*(f"x{n}" for n in range(31)), "sp", "pc"),
-}
-"""The words of ``struct pt_regs``: arch/x86/include/asm/ptrace.h, and
-arch/arm64/include/uapi/asm/ptrace.h."""
-
-ARGUMENTS = {
-    "x86_64": ("di", "si", "dx", "cx", "r8", "r9"),
-    "aarch64": tuple(f"x{n}" for n in range(6)),
-}
-RESULTS = {"x86_64": ("ax", "dx"), "aarch64": ("x0", "x1")}
-"""What an event holds where its spec is plain: ``send_plain`` in trace.bpf.c."""
+from lbtrace.errors import UsageError, option
+from lbtrace.machine import Machine
+from lbtrace.model import CLOSE, POINT, SENDING, Condition, Fetch, GoLayout, Plan, Probe, Site
+from lbtrace.model.wire_limits import ACTIONS, SPACES
+from lbtrace.probes import PROBES, ROLES, hooked_pairs
 
 RELATIONS = {
     "==": lib.LBT_EQUAL,
@@ -46,13 +35,20 @@ SLOTS = {
     "duration": lib.LBT_SLOT_DURATION,
     "comm": lib.LBT_SLOT_COMM,
 }
-"""What conditions compare beside fetched values."""
+"""What conditions compare besides fetched values."""
 
 TEXT_SUBJECTS = ("text", "comm")
 
+WITHIN = {
+    "landing": lib.LBT_LANDING,
+    "lane end": lib.LBT_LANE_END,
+    "switch": lib.LBT_SWITCH,
+}
+"""Where hits of roles that are of no function count if only those below some calls do."""
 
-class _Pairing(NamedTuple):
-    """How a probe takes part in what its call's entry leaves for its return."""
+
+class _Pairing(Struct, frozen=True):
+    """How a probe takes part in what its call's opening leaves for its closing."""
 
     hooked: bool
     filtered: bool
@@ -63,41 +59,48 @@ class Specs:
     """The distinct specs of a plan, and the cookies of its probes.
 
     What they need of the programs: ``generic``, some are not plain; ``memory``,
-    some read the process's memory; ``jumps``, some stand on a jump whose target is
-    computed; ``texts``, the bits of ``enum lbt_texts``; ``go``, some tell
-    goroutines apart.
+    some have code that reads the process's memory, as all that compare texts; ``jumps``,
+    some are on a jump whose target is computed; ``chunk_layouts``, the bits of ``enum
+    lbt_chunk_layout``; ``go``, some distinguish goroutines; ``stacks``, some probes report where
+    the program sets up stacks; ``hooked``, uretprobes see the returns of some calls; ``actions``,
+    the names of those that gather; ``within``, only hits below calls of some functions count.
     """
 
     def __init__(self, plan: Plan) -> None:
-        self._machine = plan.binaries[0].machine
+        probes = plan.probes
+        self._kernel = Machine(plan.binaries[0].machine or os.uname().machine).kernel
         self._numbers: dict[object, int] = {}
+        self._alike: dict[object, int] = {}
         self._specs: list[Any] = []
         self.generic = False
         self.jumps = False
-        self.texts = 0
+        self.chunk_layouts = 0
         self.memory = False
-        self.wide = any(
-            max(len(p.fetches), len(p.result_fetches)) > lib.LBT_VALUES for p in plan.probes
-        )
-        self.filtered = any(p.conditions or p.result_conditions for p in plan.probes)
-        self.deferred = any(p.result_conditions for p in plan.probes)
+        self.wide = any(len(p.fetches) > lib.LBT_VALUES for p in probes)
+        self.filtered = any(p.conditions or p.gathers == lib.LBT_SLOT_DURATION for p in probes)
+        self.deferred = any(p.action == "keep" for p in probes)
         self.related = any(
-            fetch.base in ("slot", "kept") or fetch.plus >= 0
-            for p in plan.probes
-            for fetch in (*p.fetches, *p.result_fetches)
-        ) or any(c.other >= 0 for p in plan.probes for c in (*p.conditions, *p.result_conditions))
-        self.compared_texts = any(
-            c.subject in ("text", "comm")
-            for p in plan.probes
-            for c in (*p.conditions, *p.result_conditions)
-        )
-        self.keeping = any(p.keeps for p in plan.probes)
-        layouts = [plan.goroutines(probe) for probe in plan.probes]
+            fetch.base in ("slot", "kept") or fetch.plus >= 0 for p in probes for fetch in p.fetches
+        ) or any(c.other >= 0 for p in probes for c in p.conditions)
+        self.compared_texts = any(c.subject in TEXT_SUBJECTS for p in probes for c in p.conditions)
+        self.memory |= self.compared_texts
+        self.actions = {p.action for p in probes} - SENDING
+        self.keeping = any(p.keeps for p in probes)
+        self.within = bool(plan.within)
+        layouts = [plan.goroutines(probe) for probe in probes]
         self.go = any(layouts)
-        self.cookies = [
-            self._cookie(number, probe, go)
-            for number, (probe, go) in enumerate(zip(plan.probes, layouts, strict=True))
+        self.stacks = any(p.role in ("stack", "signal stack") for p in probes)
+        pairs = hooked_pairs(probes, PROBES)
+        self.hooked = bool(pairs)
+        hooked = {*pairs, *pairs.values()}
+        specs = [
+            self._find(probe, number in hooked, go)
+            for number, (probe, go) in enumerate(zip(probes, layouts, strict=True))
         ]
+        self.cookies = [number | spec << 32 for number, spec in enumerate(specs)]
+        for opening, closing in pairs.items():
+            cookie = opening | specs[opening] << 32 | specs[closing] << 48
+            self.cookies[opening] = self.cookies[closing] = cookie
 
     def __len__(self) -> int:
         return len(self._specs)
@@ -106,85 +109,89 @@ class Specs:
         """Each as a pointer to a ``struct lbt_spec``."""
         return iter(self._specs)
 
-    def _cookie(self, number: int, probe: Probe, go: GoLayout | None) -> int:
-        delta = probe.site.sp_delta
-        deferred = bool(probe.result_conditions)
+    def _find(self, probe: Probe, hooked: bool, go: GoLayout | None) -> int:
+        """As `_spec`, which takes longer, only for the first of probes that are alike."""
+        site = probe.site
+        alike = (
+            *(probe.role, probe.source, probe.action, probe.gathers, probe.keeps, probe.gate),
+            *(site.sp_delta, site.unless, site.only, site.jump, site.test),
+            *(
+                probe.fetches,
+                probe.conditions,
+                bool(probe.pair),
+                hooked,
+                id(go),
+            ),  # the plan keeps that alive
+        )
+        number = self._alike.get(alike)
+        if number is None:
+            number = self._alike[alike] = self._spec(probe, hooked, go)
+        return number
+
+    def _spec(self, probe: Probe, hooked: bool, go: GoLayout | None) -> int:
+        """The number of a probe's spec; ``hooked``: the return of its call is."""
+        role, site, fetches = ROLES[probe.role], probe.site, probe.fetches
         pairing = _Pairing(
-            hooked=probe.kind == "call" and (self.filtered or bool(probe.keeps)),
-            filtered=self.filtered and probe.kind in OF_FUNCTIONS,
+            hooked=hooked and (self.filtered or bool(probe.keeps)),
+            filtered=self.filtered and role.of_function and role.event != POINT and not probe.pair,
             keeps=probe.keeps,
         )
-        entry = self._add(
-            probe.fetches,
-            probe.conditions,
-            delta,
-            ARGUMENTS[self._machine],
-            pairing,
-            deferred,
-            probe.site if probe.kind in ("call", "entry") else None,
-            go,
-        )
-        leaving = probe.site if probe.kind in ("return", "tail", "landing") else None
-        moved = leaving.sp_delta if leaving else 0
-        conditions = probe.result_conditions if probe.kind != "entry" else ()
-        results = RESULTS[self._machine]
-        after = self._add(
-            probe.result_fetches,
-            conditions,
-            moved,
-            results,
-            pairing,
-            site=leaving,
-            go=go,
-        )
-        return number | entry << 32 | after << 48
-
-    def _add(
-        self,
-        fetches: tuple[Fetch, ...],
-        conditions: tuple[Condition, ...],
-        delta: int,
-        registers: tuple[str, ...],
-        pairing: _Pairing,
-        deferred: bool = False,
-        site: Site | None = None,
-        go: GoLayout | None = None,
-    ) -> int:
-        sent_as_is = not self.filtered and not pairing.keeps
-        plain = sent_as_is and fetches == tuple(map(_register, registers[: len(fetches)]))
-        key = (delta, len(fetches)) if plain else (delta, fetches, conditions, deferred)
-        jump = (site.unless, site.only, site.jump, site.test) if site else (0, 0, None, None)
-        place = (registers, jump, go and (go.g, go.goid, go.stack_high), pairing, key)
-        if place not in self._numbers:
-            self._numbers[place] = len(self._specs)
-            self._specs.append(self._make(fetches, conditions, delta, plain, deferred))
+        kernel = self._kernel
+        registers = kernel.PLAIN_RESULTS if role.event == CLOSE else kernel.PLAIN_ARGUMENTS
+        if PROBES[probe.source].at_return:  # it is on no instruction
+            site = Site(0, 0)
+        as_it_is = not self.filtered and not pairing.keeps and probe.action == "send"
+        as_it_is &= not (self.within and probe.role == "switch")
+        plain = as_it_is and fetches == tuple(map(_register, registers[: len(fetches)]))
+        key = (len(fetches),) if plain else (fetches, probe.conditions, probe.action, probe.gathers)
+        jump = (site.unless, site.only, site.jump, site.test)
+        place = (role.event, site.sp_delta, jump, go and (go.g, go.goid, go.stack_high))
+        within = self._where_it_counts(probe, hooked)
+        found = (place, pairing, within, role.named, plain, key)
+        if found not in self._numbers:
+            self._numbers[found] = len(self._specs)
+            spec = self._make(fetches, probe.conditions, plain)
+            self._specs.append(spec)
+            spec.sp_delta = site.sp_delta
+            spec.action = ACTIONS[probe.action]
+            spec.gathers = max(0, probe.gathers)
+            spec.named = role.named
+            spec.hooked = pairing.hooked
+            spec.filtered = pairing.filtered
+            spec.within, spec.hooks = within
             if go:
-                _locate_goroutine(self._specs[-1], go)
-            self._specs[-1].hooked = pairing.hooked
-            self._specs[-1].filtered = pairing.filtered
+                _locate_goroutine(spec, go)
             if pairing.keeps:
-                self._specs[-1].keeps = REGISTERS[self._machine].index(pairing.keeps) + 1
-            if site:
-                self._set_jump(self._specs[-1], site)
+                spec.keeps = self._kernel.PT_REGS.index(pairing.keeps) + 1
+            self._set_jump(spec, site)
             if len(self._specs) > 0xFFFF:
                 raise UsageError(
                     "the traced functions need more than 65,535 different kinds of probe",
-                    "trace fewer functions, or use --args none",
+                    f"trace fewer functions, or use {option('args', 0)}",
                 )
-        return self._numbers[place]
+        return self._numbers[found]
+
+    def _where_it_counts(self, probe: Probe, hooked: bool) -> tuple[int, bool]:
+        """An ``enum lbt_within``, and whether the return is hooked of a call that is outermost."""
+        if not self.within:
+            return 0, False
+        if probe.gate:
+            return int(lib.LBT_OUTER), hooked
+        inner = lib.LBT_INNER if ROLES[probe.role].of_function else lib.LBT_ANYWHERE
+        return int(WITHIN.get(probe.role, inner)), False
 
     def _set_jump(self, spec: Any, site: Site) -> None:
         spec.unless, spec.only = site.unless, site.only
         if site.test is not None:
             self.jumps = True
-            spec.jump.tested = REGISTERS[self._machine].index(site.test.register) + 1
+            spec.jump.tested = self._kernel.PT_REGS.index(site.test.register) + 1
             spec.jump.mask, spec.jump.minus = site.test.mask, site.test.minus
             spec.jump.nonzero = site.test.nonzero
         if site.jump is None:
             return
         self.jumps = True
         self.memory |= site.jump.loads
-        jump, registers = site.jump, REGISTERS[self._machine]
+        jump, registers = site.jump, self._kernel.PT_REGS
         spec.jump.computed = True
         spec.jump.base = registers.index(jump.base) if jump.base else lib.LBT_NO_REGISTER
         spec.jump.index = registers.index(jump.index) if jump.index else lib.LBT_NO_REGISTER
@@ -198,22 +205,18 @@ class Specs:
         self,
         fetches: tuple[Fetch, ...],
         conditions: tuple[Condition, ...],
-        delta: int,
         plain: bool,
-        deferred: bool,
     ) -> Any:
         spec = ffi.new("struct lbt_spec *")
         spec.plain = plain
-        spec.sp_delta = delta
         spec.fetches = len(fetches)
         spec.more = max(0, len(fetches) - lib.LBT_VALUES)
-        spec.deferred = deferred
         texts = [fetch for fetch in fetches if fetch.read in ("string", "bytes")]
         if texts:
-            spec.texts = _texts(texts)
-            self.texts |= 1 << spec.texts
+            spec.chunk_layout = _find_chunk_layout(texts)
+            self.chunk_layouts |= 1 << spec.chunk_layout
         for slot, fetch in zip(spec.fetch, fetches, strict=False):
-            _fill(slot, fetch, REGISTERS[self._machine])
+            _fill(slot, fetch, self._kernel.PT_REGS)
         slots = [n for n, f in enumerate(fetches) if f.read in ("string", "bytes")]
         ffi.buffer(spec.text_slot)[:] = bytes(slots).ljust(lib.LBT_CHUNKS, b"\xff")
         spec.text_slots = sum(1 << n for n in slots)
@@ -230,7 +233,7 @@ class Specs:
             raise UsageError(
                 f"the filter compares with more than {lib.LBT_TEXTS} texts"
                 f" or more than {lib.LBT_CONDITIONS} times",
-                "use a simpler --where",
+                f"use a simpler {option('where')}",
             )
         for (text, prefix), slot in zip(compared, spec.text, strict=False):
             ffi.buffer(slot.words)[: len(text)] = text
@@ -252,8 +255,8 @@ class Specs:
         return spec
 
 
-def _texts(fetches: list[Fetch]) -> int:
-    """The smallest ``enum lbt_texts`` that holds these strings and bytes."""
+def _find_chunk_layout(fetches: list[Fetch]) -> int:
+    """The smallest ``enum lbt_chunk_layout`` that holds these strings and bytes."""
     if any(fetch.limit >= lib.LBT_SMALL_CHUNK for fetch in fetches):
         return int(lib.LBT_LARGE_1 if len(fetches) == 1 else lib.LBT_LARGE_8)
     return int({1: lib.LBT_SMALL_1, 2: lib.LBT_SMALL_2}.get(len(fetches), lib.LBT_SMALL_8))
@@ -303,4 +306,5 @@ def _fill(slot: Any, fetch: Fetch, registers: tuple[str, ...]) -> None:
     slot.scale = fetch.scale
     slot.optional = fetch.optional
     slot.limit = fetch.limit
+    slot.space = SPACES[fetch.space]
     slot.offset = fetch.offset

@@ -2,209 +2,210 @@
 
 A frame is the stack pointer at a function's entry. Stacks grow down, so a
 nested call has a lower frame than its caller; a function reached by a tail
-call has the same one. From this follows which calls are over:
+call has the same one. From this follows which calls have ended:
 
 * A return ends the innermost open call of its function and frame. Calls
   inside it that did not return were left by an exception, longjmp or the
   like: they are *unwound*.
-* An entry ends the calls whose frames lie below its own. A call of the same
-  frame stays open, for this may be a tail call, whose return the kernel
-  delivers right after the other one's; it is over when it is the same
-  function, unless that may have jumped to one that jumped back, or when a
-  call of that frame has returned before this entry.
-* Where a function goes on after an exception, or setjmp returns, a probe tells the frame
-  of calls made from there: those of it, and below, are over.
+* An entry ends the calls whose frames lie below its own. A call with the same frame stays open,
+  because the new one may be a tail call, whose return the kernel delivers right after the
+  other's. It ends if it is of the same function (unless that may have jumped to one that jumped
+  back), or if a call of that frame returned before this entry.
+* Where a function continues after an exception, or setjmp returns, a probe reports the frame of
+  calls made from there: calls of that frame and below have ended.
 * Where the thread (or goroutine) lost events after a call began, its return may be among
   them; such a call ends *open*, not unwound. Where entries and returns were
   lost, a return may be that of a later call, and ends the earlier one *open*.
-* A function whose exits are watched (sites) tells when it is left by a jump
-  to another one: its call ends as a *tail* call at once. A call of the same
-  frame that did not tell so did not jump.
+* A jump back to a function's first instruction hits its entry probe again, within the
+  same call. The kernel hooks each hit with a uretprobe and delivers as many returns,
+  one right after the other: the first one counts.
+* Where a return may not have been seen, the call ends *open* as well: from when probes
+  begin to be detached, or when a probe missed hits of an unknown thread.
+* A call whose return is not watched, or was not hooked on purpose, ends *open*: the next entry of
+  its frame counts as another call, or a loop of calls would nest without end.
+* A function whose exits are watched (sites) reports when it is left by a jump to another one: its
+  call ends as a *tail* call at once. A call of the same frame that did not report so did not jump.
 * Calls on a stack that the program made itself are matched by that stack,
   whichever thread runs on it, those of a goroutine by the goroutine, and all
-  are over when it ends. A stack for signals counts as the lower end of
+  end with it. A stack for signals counts as the lower end of
   the stack that the signal interrupts. What a thread lost may have happened on any
   stack that it may have run on.
+* Markers that open and close calls: see `lbtrace.calls.marker_pairs`.
 * A return whose entry is not known is counted and not shown. Its entry was
-  lost (which the losses tell), lies before the trace, or was made by the
-  parent of a forked process, whose stack the child continues.
+  lost (which the losses show), came before the trace, or was made by the parent of a forked
+  process, whose stack the child continues.
 """
 
 from __future__ import annotations
 
 from collections import deque
-from typing import Protocol
 
-from lbtrace import wire
-from lbtrace.calls.lives import Lives
-from lbtrace.calls.meaning import Decoding, decodings
-from lbtrace.calls.opened import NEVER, Lost, Stack
-from lbtrace.calls.stacks import Fibers, Region, Regions
+from lbtrace.calls.call_stack import NEVER, Stack
+from lbtrace.calls.lanes import Lanes
+from lbtrace.calls.loss_times import NEVER_AGAIN, LossTimes
+from lbtrace.calls.marker_pairs import PairMatcher
+from lbtrace.calls.probe_decoding import Act, ProbeDecoder, ProbeDecoders, pass_over
+from lbtrace.calls.thread_lifetimes import ThreadLifetimes
+from lbtrace.calls.visitor import Visitor
 from lbtrace.errors import CaptureError
 from lbtrace.model import (
-    ENTRY,
-    RETURN,
+    CLOSE,
+    KIND,
+    LEFT,
+    LOSS,
+    OPEN,
+    POINT,
+    UNHOOKED,
+    UNWATCHED,
     Batch,
-    Call,
-    End,
     Event,
     Loss,
     Plan,
     Thread,
+    lost_events,
+    wire,
 )
+from lbtrace.probes import STACK_ROLES
 
 MAX_RETURN_DEPTH = 64
-"""Nested uretprobes of a task the kernel keeps: MAX_URETPROBE_DEPTH in
-``include/linux/uprobes.h``."""
-
-NEVER_AGAIN = 1 << 64
-"""A time that does not come."""
-
-BELOW_ALL = 1 << 64
-"""What puts a frame of a signal's stack below all others."""
+"""Nested uretprobes of a task: MAX_URETPROBE_DEPTH in ``include/linux/uprobes.h``."""
 
 
-class Visitor(Protocol):
-    """What a `CallMatcher` drives: a sink, or anything that wants calls."""
-
-    def thread(self, thread: Thread) -> None:
-        """A thread got its name."""
-
-    def entry(self, call: Call) -> None:
-        """A call began."""
-
-    def exit(self, call: Call) -> None:
-        """The same call ended, as its ``end`` says; innermost calls first."""
-
-    def loss(self, loss: Loss) -> None:
-        """Events of a thread are missing here."""
-
-
-class CallMatcher:
-    """Drives a visitor with the calls that batches of events amount to.
+class CallMatcher(PairMatcher):
+    """Drives a visitor with the calls that it finds in batches of events.
 
     Calls ``max_depth`` deep and deeper are matched and counted, but not
-    shown. ``calls`` counts the calls seen, ``threads`` and ``processes``
-    those they were made in. ``returns_without_entry`` and ``return_depth``
-    (calls whose return the kernel could not deliver) count what the module's
-    text says of them.
+    shown. ``calls`` counts the calls seen, ``points`` the places inside of functions, ``threads``
+    and ``processes`` those they were seen in. ``returns_without_entry`` and ``return_depth``
+    (calls whose return the kernel could not deliver) count cases of the module's docstring.
     """
 
     def __init__(self, plan: Plan, visitor: Visitor, *, max_depth: int | None = None) -> None:
-        self.calls = 0
+        super().__init__(visitor, max_depth)
         self.returns_without_entry = 0
         self.return_depth = 0
-        self._visitor = visitor
-        self._max_depth = max_depth if max_depth is not None else 1 << 62
-        self._probes = decodings(plan)
-        stacks = any(d.region or d.is_switch for d in self._probes.values())
-        self._regions = Regions() if stacks else None
-        self._fibers = Fibers()
-        self._running: dict[int, int] = {}
-        self._lives = Lives()
+        acts: dict[str, dict[str, Act]] = {
+            "frame": {
+                "opens": self._enter,
+                "closes": self._leave,
+                "tail": self._leave_by_jump,
+                "landing": self._land,
+                "point": self._pass_by,
+                "lane end": self._end_lane,
+            },
+            "lane": {
+                "opens": self._enter_pair,
+                "closes": self._leave_pair,
+                "point": self._pass_by,
+            },
+        }
+        self._probes = ProbeDecoders(
+            plan, lambda decoder: acts.get(decoder.pairing, {}).get(decoder.role, pass_over)
+        )
+        stacks = any(probe.role in STACK_ROLES for probe in plan.probes)
+        self._lanes = Lanes(self._renew_fiber, stacks=stacks)
+        self._lifetimes = ThreadLifetimes()
         self._stacks: dict[int | tuple[int, int], Stack] = {}
-        self._lost: dict[int | tuple[int], Lost] = {}
-        self._threads: set[tuple[int, int]] = set()
+        self._losses = LossTimes(shared=stacks)
 
     @property
     def threads(self) -> int:
-        """Threads in which events occurred."""
-        return len(self._threads) + self._lives.threads
+        """Threads that made calls."""
+        return self._lifetimes.threads
 
     @property
     def processes(self) -> int:
-        """Processes in which events occurred."""
-        return len({pid for pid, _ in self._threads}) + self._lives.processes
+        """Processes that made calls."""
+        return self._lifetimes.processes
 
     def feed(self, batch: Batch) -> None:
         """Match the events of a batch.
 
         Raises `CaptureError` for an event of a probe the plan does not have.
         """
-        # They come as the ring held their events, which are by time since.
+        # The events have been sorted by time since the ring; the records of threads have not.
         threads = deque(sorted(batch.threads, key=lambda thread: thread.time))
+        self._match(batch.events, batch.blobs, threads)
+
+    def _match(
+        self, events: bytes | memoryview, blobs: bytes | memoryview, threads: deque[Thread]
+    ) -> int:
+        """Match events one by one; how many of the ``blobs`` accompany them."""
         due = threads[0].time if threads else NEVER_AGAIN
-        stacks, probes, regions = self._stacks, self._probes, self._regions
-        enter, leave = self._enter, self._leave
-        blobs, position = batch.blobs, 0
-        blob: bytes | memoryview = b""
-        for event in wire.decode(batch):
+        stacks, probes, stacked = self._stacks, self._probes, self._lanes.has_stacks
+        position = 0
+        for event in wire.decode_all(events):
+            blob: bytes | memoryview = b""  # damaged events may refer to bytes that they lack
             if event.blob:
                 blob = blobs[position : position + event.blob]
                 position += event.blob
-            decoding = probes.get(event.probe)
-            if decoding is None:
+            try:
+                decoding = probes[event.probe]
+            except KeyError:
                 raise CaptureError(
-                    f"an event names probe {event.probe}, but the plan has {len(probes)}",
+                    f"an event names probe {event.probe}, but the plan has {probes.count}",
                     "the capture is damaged, or was written by a faulty program",
-                )
+                ) from None
             if event.time >= due:
                 due = self._note(threads, event.time)
-            calls = True
-            if regions is not None and not event.goroutine:
-                calls = self._on_stack(regions, decoding, event)
-                if not (calls or event.lost):
-                    continue
+            if (event.kind > POINT or (stacked and not event.goroutine)) and not self._place(
+                decoding, event
+            ):
+                continue
             stack = stacks.get(event.tid if not event.goroutine else (event.pid, event.goroutine))
             if stack is None or stack.pid != event.pid:
-                if decoding.is_landing and not event.lost:
-                    continue  # nothing is known that could be left
-                stack = self._new_stack(event)
-            if event.lost:
-                self._lose(stack, event)
-            if not calls:
-                continue
-            if event.kind == ENTRY:
-                enter(stack, decoding, event, blob)
-            elif event.kind == RETURN:
-                leave(stack, decoding, event, blob)
+                stack = self._begin(decoding, event)
+                if stack is None:
+                    continue
+            decoding.act(stack, decoding, event, blob)
+        return position
+
+    def _place(self, decoding: ProbeDecoder, event: Event) -> bool:
+        """Place an event on its stack; false where no probe's role says what it means."""
+        kind = event.kind & KIND
+        if kind == UNWATCHED:
+            self._losses.note_gap(event.time, event.value0)
+        if kind > LOSS and kind != LEFT:  # events of unknown kinds are ignored
+            return False
+        calls = self._lanes.place(decoding, event)
+        if kind == LEFT:
+            if (left := self._stacks.get(self._key(event))) is not None and left.pid == event.pid:
+                self._close_below(left, event.frame + 1, event.time)
+            return False
+        if kind != LOSS:
+            return calls
+        stack = self._stacks.get(self._key(event))
+        if stack is None or stack.pid != event.pid:
+            stack = self._begin(decoding, event)
+        if stack is not None:
+            self._lose(stack, event)
+        return False
+
+    @staticmethod
+    def _key(event: Event) -> int | tuple[int, int]:
+        """What calls are matched by: the thread, else the goroutine or stack of its process."""
+        return (event.pid, event.goroutine) if event.goroutine else event.tid
 
     def _note(self, threads: deque[Thread], time: int) -> int:
-        """Take what is told of ``threads`` up to ``time``; the time of the next one."""
+        """Apply the records of ``threads`` up to ``time``; return the time of the next one."""
         while threads and threads[0].time <= time:
             thread = threads.popleft()
-            if over := self._lives.note(thread):
+            if over := self._lifetimes.observe(thread):
                 self._renew(thread, whole=over == "process")
             self._visitor.thread(thread)
         return threads[0].time if threads else NEVER_AGAIN
 
     def _renew(self, thread: Thread, *, whole: bool) -> None:
-        """A thread begins anew, or its ``whole`` process."""
+        """Reset a thread or, with ``whole``, its process."""
         for key, stack in list(self._stacks.items()):
             if key == thread.tid or (whole and stack.pid == thread.pid):
                 self._abandon(stack)
                 del self._stacks[key]
-        if self._regions is not None and whole:
-            self._regions.forget(thread.pid)
-            self._fibers.forget(thread.pid)
+        if whole:
+            self._lanes.forget(thread.pid)
 
-    def _on_stack(self, regions: Regions, decoding: Decoding, event: Event) -> bool:
-        """Make an event's stack part of it; false if all it says is that there is a new one."""
-        if event.lost & 0xFFFF and event.frame:  # a switch may be among it
-            self._begin(event.pid, self._fibers.lose(event.pid, event.tid, event.frame))
-        if decoding.is_switch:
-            event.goroutine = self._fibers.running(event.tid)
-            if not event.faults:
-                to = self._fibers.switch(event.pid, event.tid, event.frame, event.value0)
-                self._begin(event.pid, to)
-            return False
-        if decoding.region:
-            event.goroutine = self._running.get(event.tid, 0)
-            if not event.faults:
-                end = event.value0 + event.value1
-                regions.learn(event.pid, Region(event.value0, end, decoding.region))
-            return False
-        region = regions.find(event.pid, event.frame)
-        if region and region.kind == "signal stack":
-            event.frame -= BELOW_ALL
-            event.goroutine = self._running.get(event.tid, 0)
-        else:
-            lane = region.start if region else self._fibers.running(event.tid)
-            event.goroutine = self._running[event.tid] = lane
-        return True
-
-    def _begin(self, pid: int, lane: int) -> None:
-        """A stack is new: what had its number is over. 0 is none."""
+    def _renew_fiber(self, pid: int, lane: int) -> None:
+        """End the calls of the stack that had this number before; 0 is no stack."""
         if former := self._stacks.pop((pid, lane), None):
             self._abandon(former)
 
@@ -214,150 +215,171 @@ class CallMatcher:
             self._abandon(stack)
         self._stacks.clear()
 
-    def _new_stack(self, event: Event) -> Stack:
-        key = event.tid if not event.goroutine else (event.pid, event.goroutine)
+    def _begin(self, decoding: ProbeDecoder, event: Event) -> Stack | None:
+        """The stack of an event that is the first one there; None where it begins none."""
+        if decoding.role == "landing" and event.kind & KIND != LOSS:
+            return None  # nothing is known that could be left
+        key = self._key(event)
         former = self._stacks.get(key)
         if former is not None:  # the number was given to a thread of another process
             self._abandon(former)
-        self._threads.add((event.pid, event.tid))
-        lost = Lost()
-        if self._regions is not None:
-            lost = self._lost.setdefault(key if key == event.tid else (event.pid,), lost)
+        if (
+            decoding.role in ("opens", "point") or decoding.pair
+        ) and event.frame:  # not a loss at the end of all
+            self._lifetimes.see(event.pid, event.tid)
+        lost = self._losses.of(event.pid, event.tid if key == event.tid else 0)
         stack = self._stacks[key] = Stack(event.pid, lost)
         return stack
 
     def _enter(
-        self, stack: Stack, decoding: Decoding, event: Event, blob: bytes | memoryview
+        self, stack: Stack, decoding: ProbeDecoder, event: Event, blob: bytes | memoryview
     ) -> None:
         calls, frame = stack.calls, event.frame
         # A call of the frame that just returned would have returned with it.
-        over = frame if frame > stack.returned else stack.returned + 1
+        over = frame if frame > stack.last_return_frame else stack.last_return_frame + 1
         if calls and calls[-1].frame <= over:
-            self._close_below(stack, over)
+            self._close_below(stack, over, event.time)
+            if stack.pairs:
+                self._end_pairs(stack, frame)
             if calls and calls[-1].frame == frame:
+                if decoding.restarts and self._goes_round(stack, decoding):
+                    return
                 before = self._probes[calls[-1].probe]
-                if before.by_sites or (before.same(decoding) and not self._went_on(stack)):
-                    self._close(stack)
-        stack.returned = NEVER
+                unhooked = len(calls) - 1 in stack.unhooked
+                again = before.same(decoding) and not self._went_on(stack)
+                if not before.by_uretprobe or unhooked or again:
+                    self._close(stack, event.time)
+        stack.last_return_frame = NEVER
         depth = len(calls)
-        call = Call(
-            decoding.name,
-            event.pid,
-            event.tid,
-            depth,
-            event.time,
-            frame,
-            event.probe,
-            decoding.arguments(event, blob),
-            lost=(event.lost >> 16) + (event.lost & 0xFFFF),
-            goroutine=event.goroutine,
-            binary=decoding.binary,
-        )
-        calls.append(call)
+        call = stack.open(decoding.begin(event, blob))
         self.calls += 1
-        if decoding.by_uretprobe:
-            stack.hooked += 1
-            self.return_depth += stack.hooked > MAX_RETURN_DEPTH
+        if decoding.by_uretprobe and event.kind & UNHOOKED:
+            stack.unhooked.add(depth)
+        elif decoding.by_uretprobe:
+            stack.uretprobe_count += 1
+            self.return_depth += stack.uretprobe_count > MAX_RETURN_DEPTH
         if depth < self._max_depth:
             self._visitor.entry(call)
 
     def _went_on(self, stack: Stack) -> bool:
-        """Whether the innermost call, whose function begins anew at the same frame, did so
-        by a jump, so that both will return; else it is over."""
+        """Whether the innermost call, whose function starts again at the same frame, did so
+        by a jump, so that both will return; else it has ended."""
         call = stack.calls[-1]
-        lost = call.start < stack.lost.at or stack.hooked > MAX_RETURN_DEPTH
+        lost = call.start < stack.lost.at or stack.uretprobe_count > MAX_RETURN_DEPTH
         return self._probes[call.probe].may_jump and not lost
 
+    def _goes_round(self, stack: Stack, decoding: ProbeDecoder) -> bool:
+        """Whether a function that jumps back to its first instruction did so in the
+        innermost call, which continues."""
+        call = stack.calls[-1]
+        if not decoding.same(self._probes[call.probe]) or call.start < stack.lost.return_at:
+            return False
+        if not decoding.by_uretprobe:
+            return decoding.by_sites
+        if call.depth in stack.unhooked:
+            return True
+        if stack.uretprobe_count > MAX_RETURN_DEPTH:
+            return False
+        if stack.uretprobe_count < MAX_RETURN_DEPTH:
+            stack.uretprobe_count += 1
+            stack.repeat_hits[call.frame, call.probe] = (
+                stack.repeat_hits.get((call.frame, call.probe), 0) + 1
+            )
+        return True
+
     def _leave(
-        self, stack: Stack, decoding: Decoding, event: Event, blob: bytes | memoryview
+        self, stack: Stack, decoding: ProbeDecoder, event: Event, blob: bytes | memoryview
     ) -> None:
         calls, frame = stack.calls, event.frame
-        if not calls or calls[-1].frame != frame or calls[-1].probe != decoding.entry:
-            if decoding.ends_goroutine:
-                self._forget(stack, event)
-                return
-            if decoding.is_landing:
-                self._close_below(stack, frame + 1)
-                return
-            self._close_below(stack, frame)
-            if not self._close_above(stack, decoding, frame):
-                self.returns_without_entry += 1
-                return
-        if decoding.is_tail:
-            stack.returned = NEVER
-            self._end(stack, "tail")
+        if decoding.restarts and stack.is_echo(frame, decoding.entry):
             return
-        stack.returned = frame
+        if not self._close_others(stack, decoding, event):
+            return
+        stack.last_return_frame = frame
         if calls[-1].start < stack.lost.entry_at and calls[-1].start < stack.lost.return_at:
-            self._end(stack, "open")  # the return may be that of a later call, wholly unseen
+            self._end(stack, "open")  # or that of a later call that was not seen at all
             return
         call = calls.pop()
-        stack.hooked -= decoding.by_uretprobe
+        stack.unhook(call, decoding.by_uretprobe)
         call.result = decoding.result(event, blob)
         call.duration = event.time - call.start
+        call.end_cpu = event.cpu
         call.end = "returned"
         if call.depth < self._max_depth:
             self._visitor.exit(call)
 
-    def _forget(self, stack: Stack, event: Event) -> None:
-        """A goroutine is gone: calls that are still open were left by runtime.Goexit."""
+    def _leave_by_jump(
+        self, stack: Stack, decoding: ProbeDecoder, event: Event, blob: bytes | memoryview
+    ) -> None:
+        if self._close_others(stack, decoding, event):
+            stack.last_return_frame = NEVER
+            self._end(stack, "tail")
+
+    def _land(
+        self, stack: Stack, decoding: ProbeDecoder, event: Event, blob: bytes | memoryview
+    ) -> None:
+        """Unwind the calls at the event's frame and below: the program continues there."""
+        self._close_below(stack, event.frame + 1, event.time)
+
+    def _end_lane(
+        self, stack: Stack, decoding: ProbeDecoder, event: Event, blob: bytes | memoryview
+    ) -> None:
+        """Unwind the open calls of a goroutine that has ended; they were left by runtime.Goexit."""
         while stack.calls:
-            self._close(stack)
+            self._close(stack, event.time)
         self._stacks.pop((event.pid, event.goroutine), None)
 
-    def _close_below(self, stack: Stack, frame: int) -> None:
-        """Close the calls whose frames lie below ``frame``."""
-        calls = stack.calls
-        while calls and calls[-1].frame < frame:
-            self._close(stack)
+    def _close_others(self, stack: Stack, decoding: ProbeDecoder, event: Event) -> bool:
+        """Close the calls that have ended when a closing probe is hit, so that its call is
+        innermost; false if that call is unknown."""
+        calls, frame = stack.calls, event.frame
+        if calls and calls[-1].frame == frame and calls[-1].probe == decoding.entry:
+            return True
+        self._close_below(stack, frame, event.time)
+        if self._close_above(stack, decoding, event):
+            return True
+        self.returns_without_entry += 1
+        return False
 
-    def _close_above(self, stack: Stack, decoding: Decoding, frame: int) -> bool:
-        """Close the calls above the innermost one of this frame and function,
+    def _close_above(self, stack: Stack, decoding: ProbeDecoder, event: Event) -> bool:
+        """Close the calls above the innermost one of the event's frame and function,
         if there is such a call."""
-        calls = stack.calls
+        calls, frame = stack.calls, event.frame
         for index in range(len(calls) - 1, -1, -1):
             call = calls[index]
             if call.frame != frame:
                 return False
             if self._probes[call.probe].same(decoding):
                 while len(calls) > index + 1:
-                    self._close(stack)
+                    self._close(stack, event.time)
                 return True
         return False
 
-    def _close(self, stack: Stack) -> None:
-        """Close the innermost call, which did not return."""
+    def _close(self, stack: Stack, time: int) -> None:
+        self._end(stack, "unwound" if self._would_have_returned(stack, time) else "open")
+
+    def _would_have_returned(self, stack: Stack, time: int) -> bool:
+        """Whether a return of the innermost call would have been seen until ``time``."""
         call = stack.calls[-1]
         decoding = self._probes[call.probe]
-        # Calls made before the loss may have returned in what was lost.
-        if call.start < stack.lost.at or not decoding.returns:
-            end: End = "open"
-        elif decoding.by_uretprobe and stack.hooked > MAX_RETURN_DEPTH:
-            end = "open"
-        else:
-            end = "unwound"
-        self._end(stack, end)
+        if call.start < stack.lost.at or call.depth in stack.unhooked or not decoding.returns:
+            return False
+        if self._losses.may_hide(call.start, time):
+            return False
+        return not decoding.by_uretprobe or stack.uretprobe_count <= MAX_RETURN_DEPTH
 
     def _abandon(self, stack: Stack) -> None:
         while stack.calls:
             self._end(stack, "open")
 
-    def _end(self, stack: Stack, end: End) -> None:
-        call = stack.calls.pop()
-        stack.hooked -= self._probes[call.probe].by_uretprobe
-        call.end = end
-        if call.depth < self._max_depth:
-            self._visitor.exit(call)
-
     def _lose(self, stack: Stack, event: Event) -> None:
-        stack.returned = NEVER
-        entries, returns = event.lost >> 16, event.lost & 0xFFFF
+        stack.last_return_frame = NEVER
+        lost = lost_events(event)
+        entries, returns = lost[OPEN], lost[0] + lost[CLOSE] + lost[POINT]
+        stack.lost_time, stack.lost_count = event.time, entries + returns
         stack.lost.note(event.time, entries, returns)
-        if self._regions is not None:
-            # The thread may have run on any stack then, but not on another thread's own.
-            for key in (event.tid, (event.pid,)):
-                self._lost.setdefault(key, Lost()).note(event.time, entries, returns)
-        depth, count = len(stack.calls), entries + returns
+        self._losses.note(event.pid, event.tid, event.time, entries, returns)
+        depth, count = len(stack.calls), stack.lost_count
         self._visitor.loss(
             Loss(event.pid, event.tid, depth, event.time, count, entries, event.goroutine)
         )

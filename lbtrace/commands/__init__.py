@@ -3,34 +3,40 @@ and ``run``; `main` alone prints errors and decides the exit status."""
 
 from __future__ import annotations
 
-import os
 import sys
 from collections.abc import Sequence
 from importlib import import_module
 
-from lbtrace.errors import KernelError, LbtraceError
+import lbtrace
+from lbtrace.commands import streams
+from lbtrace.errors import KernelError, LbtraceError, OutputError, UsageError
 
 COMMANDS = {
-    "attach": "trace calls: the tree, live or into a file",
-    "list": "functions of a binary, with their signatures",
-    "export": "a capture into any format",
-    "doctor": "what this machine can do, and what is missing",
+    "attach": "trace calls, live or into a file",
+    "list": "list the functions of a binary with their signatures",
+    "export": "write a capture in any format",
+    "doctor": "show what this machine can do and what is missing",
 }
-"""What there is, in the order of the help. Only the module asked for is imported."""
+"""The commands, in the order of the help. Only the module of the one that runs is imported."""
+
+FIRST = "lbtrace attach --func fib -- ./fib"
+"""An example for beginners."""
 
 SYSTEM = ("/proc", "/sys")
-"""Where the kernel tells what lbtrace needs to know."""
+"""File systems through which the kernel describes itself and its processes."""
 
 BROKEN_PIPE = 141
-"""What a shell reports of a program that SIGPIPE ended."""
+"""The status that shells report for a program that SIGPIPE ended."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run a command, and return its exit status.
+    """Run a command and return its exit status.
 
-    0 is fine, 1 failed, 2 wrong usage, 3 events were lost and ``--strict`` was
-    given; ``attach`` returns the traced command's own.
+    0 is success, 1 failure, 2 wrong usage, 3 events lost under ``--strict``; ``attach`` returns the
+    traced command's own.
     """
+    if arguments is None:
+        streams.prepare()
     # Not list(): importing the module of that command gives the name to it, here.
     words = [*(sys.argv[1:] if arguments is None else arguments)]
     try:
@@ -39,6 +45,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return status
     except LbtraceError as error:
         _complain(error)
+        if isinstance(error, OutputError):
+            streams.discard()
         return error.status
     except FileNotFoundError as error:
         if not str(error.filename).startswith(SYSTEM):
@@ -46,8 +54,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         _complain(KernelError(f"{error.filename} is not there", f"mount {' and '.join(SYSTEM)}"))
         return KernelError.status
     except BrokenPipeError:
-        # Whoever read has seen enough. Nothing may be flushed into the pipe at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        # The reader has seen enough. Nothing may be flushed into the pipe at exit.
+        streams.discard()
         return BROKEN_PIPE
     except KeyboardInterrupt:
         return 130
@@ -55,36 +63,38 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _run(words: list[str]) -> int:
     if words and words[0] in COMMANDS:
-        import argparse
+        from lbtrace.commands.options import Parser  # imported here because --version needs none
 
         module = import_module(f"lbtrace.commands.{words[0]}")
-        parser = argparse.ArgumentParser(
+        parser = Parser(
             prog=f"lbtrace {words[0]}",
             description=f"{COMMANDS[words[0]]}.".capitalize(),
-            formatter_class=argparse.RawDescriptionHelpFormatter,
             epilog=getattr(module, "EPILOG", None),
         )
         module.arguments(parser)
+        parser.words, parser.meant = words, getattr(module, "MEANT", "")
         options, command = words[1:], []
         if "--" in options:
             here = options.index("--")
             options, command = options[:here], options[here + 1 :]
-        parsed = parser.parse_args(options)
-        if command or "--" in words:
-            if not hasattr(module, "COMMAND"):
-                parser.error("nothing is run, so no command can follow --")
-            parsed.command = command
+        try:
+            parsed = parser.parse_args(options)
+            if command or "--" in words:
+                if not hasattr(module, "COMMAND"):
+                    parser.error("nothing is run, so no command can follow --")
+                parsed.command = command
+        except SystemExit as ended:  # of --help, too, which may not be written
+            return int(ended.code or 0)
         status: int = module.run(parsed)
         return status
     if words and words[0] in ("--version", "-V"):
-        from importlib.metadata import version
-
-        print(f"lbtrace {version('lbtrace')}")
+        print(f"lbtrace {lbtrace.__version__}")
         return 0
-    asked = not words or words[0] in ("--help", "-h", "help")
-    text = _usage() if asked else f"lbtrace: no command is called {words[0]!r}\n{_usage()}"
-    print(text, file=sys.stdout if asked else sys.stderr, end="")
-    return 0 if asked and words else 2
+    if words and words[0] not in ("--help", "-h", "help"):
+        hint = f"there are {', '.join(COMMANDS)}; first trace: {FIRST}"
+        raise UsageError(f"no command is called {words[0]}", hint)
+    print(_usage(), end="")
+    return 0 if words else 2
 
 
 def _usage() -> str:
@@ -93,12 +103,11 @@ def _usage() -> str:
         "usage: lbtrace COMMAND [OPTION ...]\n\n"
         "Shows how a compiled program runs, call by call, without changing it.\n\n"
         f"{rows}\n"
-        "first trace:  lbtrace attach --binary ./fib --func fib\n"
+        f"first trace:  {FIRST}\n"
         "more:         lbtrace COMMAND --help\n"
     )
 
 
 def _complain(error: LbtraceError) -> None:
-    if error.detail:
-        print(error.detail, file=sys.stderr)
-    print(f"lbtrace: {error.message}\n  {error.hint}", file=sys.stderr)
+    message, hint = error.command_line
+    streams.report([*error.detail.splitlines(), f"lbtrace: {message}", f"  {hint}"])

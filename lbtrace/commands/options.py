@@ -1,26 +1,189 @@
-"""The forms in which options are written: numbers, times, sizes."""
+"""Parses options, and the numbers, times and sizes in them."""
 
 from __future__ import annotations
 
+import os
 import re
-from argparse import ArgumentTypeError
+import sys
+from argparse import (
+    Action,
+    ArgumentParser,
+    ArgumentTypeError,
+    HelpFormatter,
+    Namespace,
+    RawDescriptionHelpFormatter,
+)
+from collections.abc import Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Any, NoReturn
+
+from lbtrace.commands import streams
+from lbtrace.validation import ARGUMENTS, LARGEST_RING
+
+if TYPE_CHECKING:
+    from argparse import _ArgumentGroup
 
 _SECONDS = {"": 1.0, "ms": 1e-3, "s": 1.0, "m": 60.0, "h": 3600.0}
 _BYTES = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
 
 
+DIGITS = 9
+"""Digits of a number: no option needs more."""
+
+
+WIDTH = 80
+
+TWICE = "is given twice, with different values"
+
+
+class Parser(ArgumentParser):
+    """A parser whose errors, which repeat what was typed, are fit for a terminal.
+
+    ``words`` are the arguments to parse, ``meant`` is the form of a correct command line that names
+    a program: errors show it to users who forgot a word.
+    """
+
+    words: Sequence[str] = ()
+    meant = ""
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        # argparse makes a formatter for each option. With a given width it imports no shutil.
+        options.setdefault("formatter_class", partial(HelpFormatter, width=WIDTH))
+        super().__init__(*args, **options)
+        self.given: dict[str, object] = {}
+        self.register("action", None, _Once)
+
+    def format_help(self) -> str:
+        """Return the help, as wide as the terminal."""
+        self.formatter_class = partial(RawDescriptionHelpFormatter, width=_terminal_width())
+        return super().format_help()
+
+    def error(self, message: str) -> NoReturn:
+        """Say what is wrong and what to do, and exit with 2."""
+        streams.report([f"lbtrace: {self._plain(message)}", f"  {self._advice(message)}"])
+        sys.exit(2)
+
+    def _plain(self, message: str) -> str:
+        """What is wrong, in lbtrace's words."""
+        message = re.sub(r"^argument ([\w/-]+): ", lambda m: f"{m[1].split('/')[-1]}: ", message)
+        message = re.sub(r"invalid choice: ('.*?') \(choose.*", r"there is no \1", message)
+        if message.endswith(": expected one argument"):
+            return message.replace("expected one argument", "its value is missing")
+        start, _, rest = message.partition(": ")
+        if start == "the following arguments are required":
+            return f"{rest} is missing"
+        if start == "unrecognized arguments":
+            unknown = rest.split()[0]
+            kind = "no option is called" if unknown.startswith("-") else "unexpected:"
+            return f"{kind} {unknown if unknown.startswith('-') else rest}"
+        return message
+
+    def _advice(self, message: str) -> str:
+        if meant := self._meant_line():
+            return f"write: {meant}"
+        if unknown := re.match(r"unrecognized arguments: (--?\w\S*)", message):
+            # Imported here because only a mistyped option needs it.
+            from difflib import get_close_matches
+
+            known = self._option_string_actions
+            if near := get_close_matches(unknown[1].partition("=")[0], known, 1, cutoff=0.75):
+                return f"the nearest one is {near[0]}"
+        if choices := re.search(r"\(choose from (.*)\)$", message):
+            return f"choose one of: {choices[1].replace(chr(39), '')}"
+        if message.endswith(TWICE):
+            return "join the conditions with and" if "--where" in message else "give it once"
+        if "are required" in message:
+            return " ".join(self.format_usage().replace("usage:", "write:").split())
+        return f"{self.prog} --help shows what it takes"
+
+    def _meant_line(self) -> str:
+        """The command line that would work for one that names a program without saying as
+        what; empty where that is not what is wrong."""
+        left, options = list(self.words[1:]), list[str]()
+        while left and left[0].startswith("-") and left[0] != "--":
+            option = left.pop(0)
+            options.append(option)
+            takes = self._takes(option.partition("=")[0])
+            if takes is None:
+                return ""
+            if takes.nargs is None and "=" not in option:
+                if not left or left[0].startswith("-"):
+                    return ""
+                options.append(left.pop(0))
+        if not self.meant or not left or left[0] == "--":
+            return ""
+        if "--func" not in self.words and self.words[0] == "attach":
+            options += ["--func", "NAME"]
+        import shlex  # imported here because only a wrong command line needs it
+
+        program = shlex.join(word for word in left if word != "--")
+        given = self.meant.format(options=shlex.join(options), program=program)
+        return f"{self.prog} {given}".rstrip()
+
+    def _takes(self, option: str) -> Action | None:
+        """The one option that is meant, perhaps by its beginning; None where it is not clear."""
+        known = self._option_string_actions
+        begun = [known[name] for name in known if name.startswith(option)]
+        return known.get(option) or (begun[0] if len(begun) == 1 else None)
+
+
+def _terminal_width() -> int:
+    """Columns for the help, as argparse counts them, without importing shutil."""
+    try:
+        columns = int(os.environ.get("COLUMNS") or os.get_terminal_size(1).columns)
+    except (OSError, ValueError):
+        columns = WIDTH
+    return (columns if columns > 0 else WIDTH) - 2
+
+
+def repeatable(
+    options: ArgumentParser | _ArgumentGroup, name: str, metavar: str, help: str
+) -> None:
+    """Add an option that may be given several times; its value is a list of texts."""
+    options.add_argument(
+        name,
+        metavar=metavar,
+        type=nonempty,
+        action="append",
+        default=[],
+        help=f"{help} (repeatable)",
+    )
+
+
+class _Once(Action):
+    """Stores the value of an option and refuses a second, different one, as it is not obvious which
+    counts."""
+
+    def __call__(
+        self,
+        parser: ArgumentParser,
+        namespace: Namespace,
+        values: object,
+        option_string: str | None = None,
+    ) -> None:
+        """Store ``values``."""
+        assert isinstance(parser, Parser)
+        if parser.given.setdefault(self.dest, values) != values:
+            parser.error(f"{option_string or self.dest} {TWICE}")
+        setattr(namespace, self.dest, values)
+
+
 def natural(text: str) -> int:
-    """A whole number from 1 on."""
-    if not text.isascii() or not text.isdigit() or int(text) == 0:
-        raise ArgumentTypeError(f"{text!r} is not a whole number from 1 on")
-    return int(text)
+    """Return a whole number from 1 on."""
+    return whole(text, least=1)
 
 
-def whole(text: str) -> int:
-    """A whole number from 0 on."""
-    if not text.isascii() or not text.isdigit():
-        raise ArgumentTypeError(f"{text!r} is not a whole number")
-    return int(text)
+def whole(text: str, *, least: int = 0) -> int:
+    """Return a whole number from ``least`` on."""
+    if not text.isascii() or not text.isdigit() or (number := _number(text)) < least:
+        raise ArgumentTypeError(f"{text!r} is not a whole number from {least} on")
+    return number
+
+
+def _number(digits: str) -> int:
+    if len(digits) > DIGITS:
+        raise ArgumentTypeError(f"{digits[:12]}… is too large: up to {DIGITS} digits are taken")
+    return int(digits)
 
 
 def count(text: str) -> int | None:
@@ -29,20 +192,35 @@ def count(text: str) -> int | None:
         return 0 if text == "none" else None
     if not text.isascii() or not text.isdigit():
         raise ArgumentTypeError(f"{text!r} is neither a number, nor none, nor auto")
-    return int(text)
+    if (number := _number(text)) > ARGUMENTS:
+        raise ArgumentTypeError(f"{text} is too large: up to {ARGUMENTS} arguments are shown")
+    return number
+
+
+def nonempty(text: str) -> str:
+    """Return a text that is not empty; a script may have forgotten to fill it in."""
+    if not text:
+        raise ArgumentTypeError("it is empty")
+    return text
 
 
 def seconds(text: str) -> float:
-    """A time such as ``10s``, ``500ms``, ``2m`` or plain seconds, in seconds."""
-    match = re.fullmatch(r"(\d+(?:\.\d+)?)(ms|s|m|h|)", text)
+    """Return a time such as ``10s``, ``500ms``, ``2m`` or plain seconds, in seconds."""
+    match = re.fullmatch(r"([0-9]+(?:\.[0-9]+)?)(ms|s|m|h|)", text)
     if not match:
         raise ArgumentTypeError(f"{text!r} is not a time: write 10s, 500ms or 2m")
+    if len(match[1]) > 2 * DIGITS:
+        raise ArgumentTypeError(f"{match[1][:12]}… is too long a time")
     return float(match[1]) * _SECONDS[match[2]]
 
 
 def size(text: str) -> int:
-    """A size such as ``512K``, ``8M`` or plain bytes, in bytes."""
-    match = re.fullmatch(r"(\d+)([KMG]?)", text)
+    """Return a size such as ``512K``, ``8M`` or plain bytes, in bytes."""
+    match = re.fullmatch(r"([0-9]+)([KMG]?)", text)
     if not match:
         raise ArgumentTypeError(f"{text!r} is not a size: write 512K or 8M")
-    return int(match[1]) * _BYTES[match[2]]
+    # A number of bytes may have ten digits: 2147483648 is 2G.
+    bytes = int(match[1][:20]) * _BYTES[match[2]]
+    if bytes > LARGEST_RING:
+        raise ArgumentTypeError("a ring has at most 2G")
+    return bytes

@@ -1,45 +1,51 @@
-"""Where output goes, and how batches become it: shared by attach and export."""
+"""Opens the output and renders batches into it, for attach and export."""
 
 from __future__ import annotations
 
 import io
-import os
-import stat
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
+from itertools import chain
 from typing import IO, Any, cast
 
 from msgspec.structs import replace
 
 from lbtrace.calls import CallMatcher
-from lbtrace.errors import OutputError
-from lbtrace.model import Batch, Losses, Plan, Summary
+from lbtrace.commands.account import losses_of
+from lbtrace.commands.destination import Destination
+from lbtrace.commands.streams import Output, Stalled, naming
+from lbtrace.errors import OutputError, TargetError
+from lbtrace.model import Aggregates, Batch, Losses, Plan, Summary
+from lbtrace.model.wire import count_events
 from lbtrace.sinks.base import Sink
 
 CAUSES = {
     "ring_full_entry": "the ring was full (entries)",
     "ring_full_return": "the ring was full (returns)",
+    "ring_full_point": "the ring was full (other probes)",
     "nested_miss": "a probe hit inside a probe",
     "return_depth": "more than 64 calls open in a thread",
     "string_fault": "strings in unreadable memory",
     "blob_too_long": "values too long",
+    "uncounted": "no room to count (probes and processes)",
+    "unwritten": "not yet written when Ctrl-C ended the trace",
 }
 """`Losses` in words."""
 
 
 @contextmanager
-def open_output(path: str | None, *, binary: bool, force: bool) -> Iterator[IO[Any]]:
-    """The stream to write to; stdout when ``path`` is None or ``-``.
+def open_output(
+    destination: Destination, *, binary: bool, gives_up: Callable[[], bool] = lambda: False
+) -> Iterator[IO[Any]]:
+    """The stream to write to, which creates the file.
 
-    Binary streams are unbuffered, text is UTF-8. Raises `OutputError` when a
-    regular file exists and ``force`` is not given, when it cannot be created,
-    and for what fails while it is written: a half-written file stays.
-    `BrokenPipeError` passes through.
+    Binary streams are unbuffered, text is UTF-8. Raises `OutputError` when it cannot be
+    created, and for what fails while it is written: a half-written file stays.
+    `BrokenPipeError` passes through. With ``gives_up``, writing may raise `Stalled`.
     """
-    to_stdout = path is None or path == "-"
-    name = "standard output" if path is None or path == "-" else path
-    descriptor = 1 if path is None or path == "-" else _create(path, force)
-    raw = _Output(descriptor, name, closefd=not to_stdout)
+    name = destination.name
+    descriptor, own = destination.open(), not destination.is_stdout
+    raw = Output(descriptor, name, closefd=own, gives_up=gives_up)
     stream: IO[Any] = cast(IO[Any], raw)
     if not binary:
         stream = io.TextIOWrapper(
@@ -49,93 +55,86 @@ def open_output(path: str | None, *, binary: bool, force: bool) -> Iterator[IO[A
             newline="\n",
         )
     try:
-        yield stream
-        with _told(name):
+        try:
+            yield stream
+        except TargetError:  # nothing was run
+            destination.discard()
+            raise
+        with naming(name), suppress(Stalled):
             stream.close()
     finally:
-        with suppress(OSError, OutputError):  # the first error is the one to report
+        with suppress(OSError, OutputError, Stalled):  # the first error is the one to report
             stream.close()
-
-
-class _Output(io.FileIO):
-    """A file whose failures are told by its name."""
-
-    def __init__(self, descriptor: int, name: str, *, closefd: bool) -> None:
-        super().__init__(descriptor, "w", closefd=closefd)
-        self._called = name
-
-    def write(self, data: Any) -> int:
-        with _told(self._called):
-            return super().write(data)
-
-
-@contextmanager
-def _told(name: str) -> Iterator[None]:
-    try:
-        yield
-    except BrokenPipeError:
-        raise
-    except OSError as error:
-        raise OutputError(
-            f"{name} cannot be written: {error.strerror or error}",
-            "make room, or choose another place with -o; what was written so far stays",
-        ) from error
-
-
-def _create(path: str, force: bool) -> int:
-    flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC
-    try:
-        # Devices and pipes exist before they are written to.
-        replaceable = force or not stat.S_ISREG(os.stat(path).st_mode)
-    except OSError:
-        replaceable = False
-    try:
-        return os.open(path, flags if replaceable else flags | os.O_EXCL, 0o666)
-    except FileExistsError:
-        raise OutputError(
-            f"{path} exists already", "choose another name, or replace it with --force"
-        ) from None
-    except OSError as error:
-        raise OutputError(
-            f"{path} cannot be created: {error.strerror}", "choose another place with -o"
-        ) from error
 
 
 def render(
     plan: Plan,
-    batches: Iterable[Batch],
+    batches: Iterable[Batch | Aggregates],
     sink: Sink,
     account: Callable[[], tuple[Losses, bool]],
     *,
     max_depth: int | None = None,
-    after_batch: Callable[[CallMatcher], None] | None = None,
+    after_batch: Callable[[CallMatcher, Batch], None] | None = None,
 ) -> Summary:
     """Drive batches through the matcher into a sink, to its end.
 
-    ``account`` is asked, when the batches have ended, what was lost and
-    whether the trace was interrupted. ``after_batch`` is called after each:
-    for progress, or to flush the sink of a live trace.
+    ``account`` returns, when the batches have ended, what was lost and whether the trace was
+    interrupted. ``after_batch`` is called after each: for progress, or to flush the sink of a live
+    trace. Where the output raises `Stalled`, it gets no end: what was not written whole counts as
+    lost, all that the batches still bring included.
     """
-    matcher = CallMatcher(plan, sink, max_depth=max_depth)
-    for batch in batches:
-        matcher.feed(batch)
-        if after_batch is not None:
-            after_batch(matcher)
-    matcher.finish()
+    matcher = _matcher(plan, sink, max_depth)
+    gathered = Aggregates(0)
+    calls = points = unwritten = 0
+    batches = iter(batches)
+    batch: Batch | Aggregates = gathered
+    try:
+        for batch in batches:
+            if isinstance(batch, Aggregates):
+                gathered = batch
+                continue
+            if batch.gap:
+                matcher.finish()  # what was missed may hold the ends of all calls
+            matcher.feed(batch)
+            if after_batch is not None:
+                after_batch(matcher, batch)
+            calls, points = matcher.calls, matcher.points
+        matcher.finish()
+        if gathered.rows:
+            sink.aggregates(gathered)
+    except Stalled:
+        unwritten = count_all(chain([batch], batches))
     lost, interrupted = account()
+    lost = replace(lost, unwritten=lost.unwritten + unwritten)
     summary = Summary(
-        calls=matcher.calls,
-        losses=replace(lost, return_depth=max(lost.return_depth, matcher.return_depth)),
+        calls=calls,
+        losses=losses_of(lost, matcher),
         processes=matcher.processes,
         threads=matcher.threads,
         interrupted=interrupted,
+        counted=sum(row.count for row in gathered.rows),
+        points=points,
     )
-    sink.end(summary)
+    with suppress(Stalled):
+        sink.end(summary)
     return summary
 
 
+def count_all(batches: Iterable[Batch | Aggregates]) -> int:
+    """Return how many events all these hold."""
+    return sum(count_events(batch) for batch in batches if isinstance(batch, Batch))
+
+
+def _matcher(plan: Plan, sink: Sink, max_depth: int | None) -> CallMatcher:
+    if not sink.takes_stretches or sink.shows_cpu:
+        return CallMatcher(plan, sink, max_depth=max_depth)
+    from lbtrace.calls.stretches import StretchMatcher
+
+    return StretchMatcher(plan, sink, max_depth=max_depth)
+
+
 def describe(summary: Summary) -> list[str]:
-    """The lines that tell the user what a trace amounts to."""
+    """The lines that summarize a trace for the user."""
     counts = (
         _count(summary.calls, "call"),
         _count(summary.threads, "thread"),
@@ -143,7 +142,14 @@ def describe(summary: Summary) -> list[str]:
     )
     losses = summary.losses
     lost = f"{losses.events:,} events lost" if losses.events else "nothing lost"
-    lines = [f"{counts[0]} in {counts[1]} of {counts[2]}, {lost}"]
+    what = counts[0]
+    if summary.points:
+        points = _count(summary.points, "point")
+        what = f"{what} and {points}" if summary.calls else points
+    seen = f"{what} in {counts[1]} of {counts[2]}"
+    if summary.counted:
+        seen = _count(summary.counted, "call") + " counted"
+    lines = [f"{seen}, {lost}"]
     for cause, words in CAUSES.items():
         if number := getattr(losses, cause):
             lines.append(f"  {words}: {number:,}")

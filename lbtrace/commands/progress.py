@@ -1,4 +1,4 @@
-"""A line on the terminal that tells how far a trace or an export has come."""
+"""A line on the terminal that shows the progress of a trace or an export."""
 
 from __future__ import annotations
 
@@ -6,24 +6,26 @@ import sys
 from time import monotonic
 from types import TracebackType
 
+from lbtrace.commands.streams import obeys
+
 INTERVAL = 0.2
 """Seconds between two showings."""
 
 PATIENCE = 1.0
-"""Seconds that something may take without a word."""
+"""Seconds that steps may take before their progress is shown."""
 
 SELDOM = 20.0
 """Seconds between two lines in a log."""
 
 FEW = 16
-"""Steps that are done soon enough, also on a busy machine."""
+"""Fewer steps than this are done soon, even on a busy machine."""
 
 
 class Progress:
     """Rewrites one line of stderr, where that is a terminal and ``wanted`` holds."""
 
     def __init__(self, wanted: bool) -> None:
-        self._wanted = wanted and sys.stderr.isatty()
+        self._wanted = wanted and obeys(sys.stderr)
         self._started = self._next = monotonic()
 
     def __enter__(self) -> Progress:
@@ -39,8 +41,8 @@ class Progress:
             print("\r\x1b[K", end="", file=sys.stderr, flush=True)
 
     def show(self, calls: int, share: float | None = None, lost: int = 0) -> None:
-        """Tell the number of calls and their rate, how much of the whole is done
-        (0 to 1) where that is known, and what was lost."""
+        """Show the number of calls and their rate, the share of the whole that is done (0 to 1)
+        where that is known, and what was lost."""
         now = monotonic()
         if not self._wanted or now < self._next:
             return
@@ -56,8 +58,8 @@ class Progress:
 
 
 class Steps:
-    """Tells on stderr how far something has come that goes in steps, once it has taken
-    a moment; in ``text`` stand two numbers, of the steps done and of all."""
+    """Shows the progress of steps on stderr, once they have taken a moment. ``text`` has places for
+    two numbers: the steps done and all steps."""
 
     def __init__(self, text: str) -> None:
         self._text = text
@@ -73,7 +75,7 @@ class Steps:
         if now < self._next or total < FEW:
             return
         line = self._text.format(f"{done:,}", f"{total:,}")
-        if sys.stderr.isatty():
+        if obeys(sys.stderr):
             self._next, self._shown = now + INTERVAL, True
             print(f"\r\x1b[K{line}", end="", file=sys.stderr, flush=True)
         else:

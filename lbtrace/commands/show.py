@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterator
 from itertools import groupby
@@ -9,8 +10,8 @@ from textwrap import wrap
 
 import msgspec
 
-from lbtrace.commands import show_go
-from lbtrace.model import OF_FUNCTIONS, Function, Plan, Probe, Site, Type, Void
+from lbtrace.model import NO_FUNCTION, Function, Plan, Probe, Site, Type
+from lbtrace.probes import PROBES
 
 POINTED = re.compile(r"(\(|::)\*\)")
 """Where a pointer to a function or an array has its name; later ones are in its parameters."""
@@ -19,7 +20,7 @@ INDENT = " " * 19
 
 
 def plan_lines(plan: Plan) -> Iterator[str]:
-    """What ``attach --dry-run`` shows."""
+    """Yield what ``attach --dry-run`` shows."""
     for number, binary in enumerate(plan.binaries):
         build = f", build-id {binary.build_id}" if binary.build_id else ""
         yield f"{binary.path} ({binary.machine}{build})"
@@ -28,13 +29,17 @@ def plan_lines(plan: Plan) -> Iterator[str]:
 
 def _probe_lines(plan: Plan, probes: list[Probe]) -> Iterator[str]:
     for probe in probes:
-        function = plan.functions[probe.function]
-        if probe.kind in ("call", "entry"):
+        if probe.role == "point" or probe.pair:
+            yield from _point_lines(plan.functions[probe.function], probe)
+        elif probe.role == "opens":
+            function = plan.functions[probe.function]
             yield from function_lines(function, probe.site)
             yield f"{INDENT}returns by {function.returns}"
-        elif probe.kind in ("return", "tail"):
-            yield _site_line(function, probe.site)
-    others = (probe.site for probe in probes if probe.kind not in OF_FUNCTIONS)
+            if probe.gate:
+                yield f"{INDENT}only what happens below its calls is recorded, and these"
+        elif probe.function != NO_FUNCTION and not PROBES[probe.source].at_return:
+            yield _site_line(plan.functions[probe.function], probe.site)
+    others = (probe.site for probe in probes if probe.function == NO_FUNCTION)
     for reason, sites in groupby(others, lambda site: site.reason):
         first, *more = (f"{site.address:#x}" for site in sites)
         also = f"; so do {len(more)} more:" if more else ""
@@ -42,18 +47,32 @@ def _probe_lines(plan: Plan, probes: list[Probe]) -> Iterator[str]:
         yield from wrap(" ".join(more), 100, initial_indent=INDENT, subsequent_indent=INDENT)
 
 
-def function_lines(function: Function, site: Site | msgspec.UnsetType | None) -> Iterator[str]:
-    """A function as ``list`` shows it, and below it the place of its probe, if asked
-    for: None where there is none, UNSET where nobody asked."""
+def _point_lines(function: Function, probe: Probe) -> Iterator[str]:
+    inside = ", ".join(_parameter(p.type, p.name) for p in function.parameters)
+    yield f"{function.address:#10x}         {function.name}({inside})"
+    yield _site_line(function, probe.site)
+    if probe.pair and probe.role == "opens":
+        yield f"{INDENT}closed by {function.returns.partition(': ')[2]}"
+
+
+def function_lines(
+    function: Function,
+    site: Site | msgspec.UnsetType | None,
+    defined: tuple[str, int] | None = None,
+) -> Iterator[str]:
+    """Yield a function as ``list`` shows it, with the file and line where it is ``defined``, and
+    below it the place of its probe, if asked for: None where there is none, UNSET where sites are
+    not shown."""
     written, names = signature(function), function.aliases
-    if function.name not in written:  # as of Go's methods
+    if function.name not in written:  # for example of Go's methods
         names = (function.name, *names)
     also = f"  = {', '.join(names)}" if names else ""
-    yield f"{function.address:#10x} {function.size:>6}  {written}{also}"
+    at = f"  at {os.path.basename(defined[0])}:{defined[1]}" if defined and all(defined) else ""
+    yield f"{function.address:#10x} {function.size:>6}  {written}{also}{at}"
     if isinstance(site, Site):
         yield _site_line(function, site)
     elif site is None:
-        yield f"{INDENT}no probe: the kernel refuses its first instructions"
+        yield f"{INDENT}no probe: its first instructions cannot be probed"
 
 
 def _site_line(function: Function, site: Site) -> str:
@@ -63,22 +82,24 @@ def _site_line(function: Function, site: Site) -> str:
 
 
 def signature(function: Function) -> str:
-    """A function as its source declares it, as far as that is known."""
+    """Return a function as its source declares it, without the parts that are unknown."""
     if not function.typed:
         return function.name
     if function.language == "go":
+        from lbtrace.commands import show_go  # imported here because it compiles long patterns
+
         return show_go.signature(function)
     inside = ", ".join(_parameter(p.type, p.name) for p in function.parameters)
-    result = function.result.type if function.result else Void()
+    result = function.result.type if function.result else None
     return f"{_declared(result, function.name)}({inside})"
 
 
 def _parameter(type: Type, name: str) -> str:
-    written = "" if isinstance(type, Void) else type.name
+    written = type.name if type.has_values else ""
     declared, found = POINTED.subn(lambda match: f"{match[1]}*{name})", written, count=1)
     return declared if found else _declared(type, name)
 
 
-def _declared(type: Type, name: str) -> str:
-    written = "void" if isinstance(type, Void) else type.name
+def _declared(type: Type | None, name: str) -> str:
+    written = type.name if type is not None and type.has_values else "void"
     return written + name if written.endswith("*") or not name else f"{written} {name}"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from lbtrace.model import Function, Value, Void
+from lbtrace.model import Function, Value
 
 METHOD = re.compile(
     r"(?P<package>.*?)\.(?P<type>\(\*[\w·]+(\[.*\])?\)|[\w·]+(\[.*\])?)\.(?P<name>[\w·]+)"
@@ -18,7 +18,7 @@ ARGUMENTS = re.compile(r"\[.*\]")
 
 
 def signature(function: Function) -> str:
-    """A function as Go declares it, ``func (p *main.Point) Move(dx int) (int, error)``,
+    """Return a function as Go declares it, ``func (p *main.Point) Move(dx int) (int, error)``,
     but with the package's path before the name of one that is no method."""
     parameters = list(function.parameters)
     receiver, name = "", function.name
@@ -56,10 +56,10 @@ def _declared(value: Value, blank: str = "") -> str:
 
 
 def written(value: Value) -> str:
-    """A type as Go writes it, with the last element of its package's path; for what debug
+    """Return a type as Go writes it, with the last element of its package's path; for what debug
     information leaves out the remark that something is missing."""
     return PATH.sub("", _name(value)) or value.reason
 
 
 def _name(value: Value) -> str:
-    return "" if isinstance(value.type, Void) else value.type.name
+    return value.type.name if value.type.has_values else ""

@@ -1,39 +1,59 @@
-"""What is worth keeping between runs: indexes and unpacked sections of debug information.
+"""Keeps plans, and indexes and unpacked sections of debug information, between runs.
 
-It lies in the user's cache directory (XDG Base Directory Specification),
-``$XDG_CACHE_HOME/lbtrace`` or ``~/.cache/lbtrace``. Nothing depends on it: a
-directory that cannot be written, a file that is damaged or gone mean that the
-work is done again. Files appear whole, by renaming, so any number of processes
-may read and write at once.
+The cache is in the user's cache directory (XDG Base Directory Specification),
+``$XDG_CACHE_HOME/lbtrace`` or ``~/.cache/lbtrace``. Nothing depends on it: if a directory cannot be
+written, or a file is damaged or gone, the work is done again. Complete files are renamed into
+place, so any number of processes may read and write at once.
+
+Root reads it, so no other user may influence it: every directory above it belongs to this user or
+to root and is not writable for others, the directory and its files belong to this user, and none of
+them is reached through a link. A home directory of somebody else, as sudo(8) may leave it, is not
+used; the user's own is.
 """
 
 from __future__ import annotations
 
 import mmap
 import os
-import tempfile
+import re
+import stat
 import time
 import zlib
-from collections.abc import Iterable
-from contextlib import suppress
-from pathlib import Path
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
 from struct import Struct as Layout
 from struct import error as LayoutError
-from typing import BinaryIO, NamedTuple
+from typing import BinaryIO
+
+from msgspec import Struct
+
+from lbtrace.elf.regular import CAREFULLY, open_regular
 
 HEADER = Layout("<8sQI")
 """Magic with the version of the format, size and checksum (CRC-32) of what follows."""
 
-MAGIC = b"lbtrace\x01"
+MAGIC = b"lbtrace\x02"
 
 LIMIT = 1 << 30
 """Bytes that all files may take together; the longest unused go first."""
 
+MOST = 4096
+"""Files that there may be."""
+
 STALE = 3600.0
 """Seconds after which a half-written file belongs to a process that died."""
 
+PART = ".part"
+"""What the names of half-written files end in."""
 
-class Kept(NamedTuple):
+OWN = r"[0-9a-f]+(-[0-9a-f]+)+\..+|\w+\.part"
+"""The pattern of the names of files that lbtrace makes here; others are left alone."""
+
+OTHERS = stat.S_IWGRP | stat.S_IWOTH
+"""Permissions that only the owner may have on a directory or a file of the cache."""
+
+
+class CacheEntry(Struct, frozen=True):
     """Content of a file of the cache: the bytes of ``data`` from ``start`` on."""
 
     data: mmap.mmap
@@ -41,67 +61,95 @@ class Kept(NamedTuple):
 
 
 class Cache:
-    """Files that concern one file with debug information."""
+    """The cache of what belongs to one identity: of a file with debug information, or a request."""
 
-    def __init__(self, directory: Path | None, identity: str) -> None:
-        """``identity`` changes whenever the file does; without a directory nothing is kept."""
+    def __init__(self, directory: str | None, identity: str) -> None:
+        """``identity`` changes whenever that does; without a directory nothing is kept."""
         self._directory = directory
         self._identity = identity
 
-    def load(self, what: str) -> Kept | None:
-        """What was kept as ``what``, None where nothing was or it is damaged."""
-        path = self._path(what)
-        if path is None:
-            return None
+    def load(self, what: str) -> CacheEntry | None:
+        """Return what was stored as ``what``; None where nothing was, or it is damaged."""
         try:
-            with path.open("rb") as file:
-                data = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
-                magic, size, checksum = HEADER.unpack_from(data)
-                with memoryview(data)[HEADER.size :] as content:
-                    whole = magic == MAGIC and size == len(content)
-                    if not whole or zlib.crc32(content) != checksum:
+            with _opened(self._directory) as directory:
+                name = self._name(what)
+                descriptor, status = open_regular(
+                    name, os.O_RDONLY | os.O_NOFOLLOW, directory=directory
+                )
+                with open(descriptor, "rb") as file:
+                    if status.st_uid != os.geteuid() or status.st_mode & OTHERS:
                         return None
-            os.utime(path)
+                    data = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+                if not _is_whole(data, name):
+                    return None
+                with suppress(OSError):  # a file system that is only read
+                    os.utime(name, dir_fd=directory, follow_symlinks=False)
         except (OSError, ValueError, LayoutError):  # not there, empty, too short
             return None
-        return Kept(data, HEADER.size)
+        return CacheEntry(data, HEADER.size)
 
-    def store(self, what: str, pieces: Iterable[bytes]) -> Kept | None:
-        """Keeps ``pieces``, one after the other, as ``what``, and returns them as they lie
-        there; None where that is not possible, with some of them used up.
+    def store(self, what: str, pieces: Iterable[bytes]) -> CacheEntry | None:
+        """Store ``pieces``, one after the other, as ``what``, and return the stored bytes; None
+        where that is not possible, after taking some of the pieces.
         """
-        path = self._path(what)
-        if path is None:
-            return None
         try:
-            path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-            if path.parent.stat().st_uid != os.geteuid():
-                return None  # somebody else's, as under sudo
-            descriptor, part = tempfile.mkstemp(dir=path.parent, suffix=".part")
-            try:
-                with open(descriptor, "w+b") as file:
-                    data = _filled(file, pieces)
-                if data is None:
-                    os.unlink(part)
-                    return None
-                os.replace(part, path)
-            except BaseException:
-                with suppress(OSError):
-                    os.unlink(part)
-                raise
-            _make_room(path.parent)
+            _make(self._directory)
+            with _opened(self._directory) as directory:
+                name, part = self._name(what), f"{os.urandom(8).hex()}{PART}"
+                flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+                descriptor = os.open(part, flags, 0o600, dir_fd=directory)
+                try:
+                    with open(descriptor, "w+b") as file:
+                        data = _filled(file, pieces, name)
+                    if data is not None:
+                        os.replace(part, name, src_dir_fd=directory, dst_dir_fd=directory)
+                finally:
+                    with suppress(OSError):  # renamed
+                        os.unlink(part, dir_fd=directory)
+                _make_room(directory)
         except OSError:
             return None
-        return Kept(data, HEADER.size)
+        return None if data is None else CacheEntry(data, HEADER.size)
 
-    def _path(self, what: str) -> Path | None:
-        return self._directory and self._directory / f"{self._identity}{what}"
+    def _name(self, what: str) -> str:
+        return f"{self._identity}{what}"
 
 
-def _filled(file: BinaryIO, pieces: Iterable[bytes]) -> mmap.mmap | None:
-    """The file with ``pieces`` behind a header; None if they are too much."""
+def _is_whole(data: mmap.mmap, name: str) -> bool:
+    """Whether a file of the cache is what was stored under ``name``."""
+    magic, size, checksum = HEADER.unpack_from(data)
+    with memoryview(data)[HEADER.size :] as content:
+        whole = magic == MAGIC and size == len(content)
+        return bool(whole) and zlib.crc32(content, zlib.crc32(name.encode())) == checksum
+
+
+@contextmanager
+def _opened(directory: str | None) -> Iterator[int]:
+    """A descriptor of the cache's directory. Raises `OSError` where it cannot be trusted."""
+    if directory is None:
+        raise FileNotFoundError
+    flags = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | CAREFULLY
+    descriptor = os.open(directory, flags)
+    try:
+        status = os.fstat(descriptor)
+        if status.st_uid != os.geteuid() or status.st_mode & OTHERS:
+            raise PermissionError(f"{directory} is not this user's alone")
+        yield descriptor
+    finally:
+        os.close(descriptor)
+
+
+def _make(directory: str | None) -> None:
+    """Raises `OSError` where that is not possible."""
+    if directory is None:
+        raise FileNotFoundError
+    os.makedirs(directory, mode=0o700, exist_ok=True)
+
+
+def _filled(file: BinaryIO, pieces: Iterable[bytes], name: str) -> mmap.mmap | None:
+    """The file with ``pieces`` after a header; None if they are too large."""
     file.write(bytes(HEADER.size))
-    size = checksum = 0
+    size, checksum = 0, zlib.crc32(name.encode())
     for piece in pieces:
         size += len(piece)
         if size > LIMIT // 2:
@@ -114,39 +162,90 @@ def _filled(file: BinaryIO, pieces: Iterable[bytes]) -> mmap.mmap | None:
     return mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
 
 
-def directory() -> Path | None:
-    """The user's cache directory for lbtrace; None where there is none."""
+def directory() -> str | None:
+    """Return the user's cache directory for lbtrace; None where none can be trusted."""
+    base = home()
+    return base and os.path.join(base, "lbtrace")
+
+
+def home() -> str | None:
+    """Return the user's cache directory; None where none can be trusted."""
+    named = os.environ.get("XDG_CACHE_HOME") or ""
     # The specification has relative paths ignored.
-    home = os.environ.get("XDG_CACHE_HOME") or ""
-    base = Path(home) if home.startswith("/") else Path(os.path.expanduser("~")) / ".cache"
-    return base / "lbtrace" if base.is_absolute() else None
+    base = named if named.startswith("/") else os.path.join(os.path.expanduser("~"), ".cache")
+    return trusted(base) or trusted(os.path.join(_own_home(), ".cache"))
 
 
-def of(path: str, build_id: str) -> Cache:
-    """The cache for the file ``path``, which belongs to the program of that build-id."""
+def trusted(path: str) -> str | None:
+    """Return the directory ``path``, which need not be there yet, without links in it; None where
+    others than this user and root could put something else in its place."""
+    real = os.path.realpath(path)
+    return real if os.path.isabs(path) and _is_safe(real) else None
+
+
+def _own_home() -> str:
+    """The home directory of the user whose rights this process has, whatever HOME says."""
+    import pwd  # imported here because it is seldom needed
+
     try:
-        status = os.stat(path)
-    except OSError:
+        return pwd.getpwuid(os.geteuid()).pw_dir
+    except KeyError:
+        return "/nonexistent"
+
+
+def _is_safe(path: str) -> bool:
+    """Whether only this user and root can change what ``path``, without links, leads to."""
+    mine = (0, os.geteuid())
+    paths = [path]
+    while (parent := os.path.dirname(paths[-1])) != paths[-1]:  # POSIX keeps "//" at the start
+        paths.append(parent)
+    for each in paths:
+        try:
+            status = os.lstat(each)
+        except FileNotFoundError:
+            continue
+        except OSError:
+            return False
+        # In a sticky directory others cannot replace what is not theirs (unlink(2)).
+        open_to_all = status.st_mode & OTHERS and not status.st_mode & stat.S_ISVTX
+        if status.st_uid not in mine or open_to_all or not stat.S_ISDIR(status.st_mode):
+            return False
+    return True
+
+
+def of(status: os.stat_result | None) -> Cache:
+    """Return the cache for a file of that status, of the descriptor that it is read through; for
+    None, one that keeps nothing.
+
+    The time of the last change to the inode cannot be set by its owner (utimensat(2)),
+    so that no file passes for another.
+    """
+    if status is None:
         return Cache(None, "")
-    name = build_id or f"{status.st_dev:x}-{status.st_ino:x}"
-    return Cache(directory(), f"{name}-{status.st_size:x}-{status.st_mtime_ns:x}")
+    parts = (status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns)
+    return Cache(directory(), "-".join(f"{part:x}" for part in parts))
 
 
-def _make_room(directory: Path) -> None:
-    """Removes what was not used for longest, and what was never finished."""
+def _make_room(directory: int) -> None:
+    """Remove the least recently used files and unfinished ones, but only files that lbtrace
+    made."""
     now = time.time()
     files: list[tuple[float, int, str]] = []
-    for entry in os.scandir(directory):
-        with suppress(OSError):  # removed by somebody else
-            status = entry.stat(follow_symlinks=False)
-            if entry.name.endswith(".part") and now - status.st_mtime > STALE:
-                os.unlink(entry)
-            else:
-                files.append((status.st_mtime, status.st_size, entry.path))
+    with os.scandir(directory) as entries:
+        for entry in entries:
+            with suppress(OSError):  # removed by somebody else
+                status = entry.stat(follow_symlinks=False)
+                mine = stat.S_ISREG(status.st_mode) and status.st_uid == os.geteuid()
+                if not mine or not re.fullmatch(OWN, entry.name):
+                    continue
+                if not entry.name.endswith(PART):
+                    files.append((status.st_mtime, status.st_size, entry.name))
+                elif now - status.st_mtime > STALE:
+                    os.unlink(entry.name, dir_fd=directory)
     total = sum(size for _, size, _ in files)
-    for _, size, path in sorted(files):
-        if total <= LIMIT:
+    for number, (_, size, name) in enumerate(sorted(files)):
+        if total <= LIMIT and len(files) - number <= MOST:
             return
         with suppress(OSError):
-            os.unlink(path)
+            os.unlink(name, dir_fd=directory)
         total -= size

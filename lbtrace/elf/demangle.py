@@ -1,8 +1,8 @@
 """Names as the source writes them: C++ (Itanium ABI) and Rust (legacy and v0).
 
 C++ is left to LLVM's ``__cxa_demangle``, linked into an extension module;
-Rust to rust_demangler. Neither is imported before a mangled name has to be
-read.
+Rust to rust_demangler. Neither is imported before a mangled name must be read. A short name may
+expand to gigabytes, or take years: a name that exceeds a bound stays mangled.
 """
 
 from __future__ import annotations
@@ -12,51 +12,77 @@ from contextlib import redirect_stdout
 from functools import lru_cache
 
 LEGACY_RUST = re.compile(r"_ZN.*17h[0-9a-f]{16}E")
+OVERLONG = re.compile(r"\d{20}.{20}")
+"""A length that no part of a name has; before the hash."""
+
 RUST_HASH = re.compile(r"::h[0-9a-f]{16}$")
-CLONE = re.compile(r"(\.(?:isra|constprop|part|cold|llvm|lto_priv|localalias)\b[.\w]*|\.\d+)+$")
-"""What compilers append to the names of copies."""
+CLONE = re.compile(
+    r"(?:(?:\.\d+)*\.(?:isra|constprop|part|cold|llvm|lto_priv|localalias)\b[.\w]*|(?:\.\d+)+)$"
+)
+"""What compilers append to the names of clones."""
 
 LONGEST = 4096
-"""Characters of a mangled name that are looked at: longer ones stay as they are."""
+"""Characters of a mangled name: longer names stay as they are."""
+
+LARGEST = 64 << 10
+"""Bytes of a demangled one."""
+
+BOMBS, SUSPECT = 20, 48
+"""After the first number of names that exceed a bound, which cost up to 20 ms each, names of
+more characters than the second number stay as they are."""
+
+CLONES = {"_ZGTt": "transaction clone for ", "_ZGTn": "non-transaction clone for "}
+"""What GNU compilers (-fgnu-tm) put before the mangled name instead of ``_Z``: LLVM reads none."""
 
 OPENING, CLOSING = "(<[{", ")>]}"
 
 
 def is_mangled(name: str) -> bool:
-    """Whether ``name`` looks mangled."""
+    """Return whether ``name`` looks mangled."""
     return name.startswith(("_Z", "_R", "__Z"))
 
 
 @lru_cache(maxsize=1 << 17)
 def demangled(name: str) -> str:
-    """``name`` in full, with its parameter list if it has one; what cannot be
+    """Return ``name`` in full, with its parameter list if it has one; what cannot be
     demangled stays as it is."""
-    if not is_mangled(name) or len(name) > LONGEST:
+    if not is_mangled(name) or _Guard.refuses(name):
         return name
     core, at, version = name.partition("@")
     if at:
         return demangled(core) + at + version
+    if (clone := CLONES.get(name[:5])) and not name.startswith("GT", 5):
+        copied = f"_Z{name[5:]}"
+        full = demangled(copied)
+        return clone + full if full != copied else name
     suffix = CLONE.search(name)
     core = name[: suffix.start()] if suffix else name
     rust = name.startswith("_R") or LEGACY_RUST.match(core) is not None
-    return _rust(core) or name if rust else _cpp(core) or name
+    try:
+        return (_rust(core) if rust else _cpp(core)) or name
+    except _Unbounded:
+        _Guard.bombs += 1
+        return name
 
 
 @lru_cache(maxsize=1 << 17)
 def short(name: str) -> str:
-    """``name`` without parameter list, result type and qualifiers: ``space::Thing::method``."""
+    """Return ``name`` without parameter list, result type and qualifiers:
+    ``space::Thing::method``."""
     core, at, version = name.partition("@")
     if at:
         return short(core) + at + version
     full = demangled(name)
+    if full != name and (clone := CLONES.get(name[:5])):
+        return clone + short(f"_Z{name[5:]}")
     if full == name or name.startswith("_R") or LEGACY_RUST.match(name):
         return full
     return _without_parameters(full)
 
 
 def arity(name: str) -> int | None:
-    """How many parameters the mangled name of a C++ function has, without ``this`` and
-    ``...``; None where it does not tell."""
+    """Return how many parameters the mangled name of a C++ function has, without ``this`` and
+    ``...``; None where it does not say."""
     full = demangled(name)
     start = _parameters(full) if full != name else -1
     if start < 0:
@@ -69,25 +95,46 @@ def arity(name: str) -> int | None:
     return commas + (inside != "") - inside.endswith("...")
 
 
+class _Unbounded(Exception):
+    """A name expands beyond the bounds."""
+
+
+class _Guard:
+    """Counts the names of this process that went beyond a bound."""
+
+    bombs = 0
+
+    @classmethod
+    def refuses(cls, name: str) -> bool:
+        """Return whether ``name`` is better left alone."""
+        return len(name) > LONGEST or (len(name) > SUSPECT and cls.bombs >= BOMBS)
+
+
 def _cpp(name: str) -> str:
     from lbtrace.elf._demangle import ffi, lib
 
-    text = lib.__cxa_demangle(name.encode(errors="replace"), ffi.NULL, ffi.NULL, ffi.NULL)
-    if text == ffi.NULL:
-        return ""
-    try:
-        return bytes(ffi.string(text)).decode(errors="replace")
-    finally:
-        lib.free(text)
+    into = ffi.new("char[]", min(LARGEST, 1024 + 64 * len(name)))
+    done = lib.lbt_demangle(name.encode(errors="replace"), into, len(into))
+    if done < 0:
+        raise _Unbounded
+    return bytes(ffi.string(into)).decode(errors="replace") if done else ""
 
 
 def _rust(name: str) -> str:
+    if OVERLONG.search(name):
+        return ""
     import rust_demangler
 
+    from lbtrace.elf.rust_names import Unbounded, demangle
+
     try:
-        with redirect_stdout(None):  # it prints what it stumbles over
+        if name.startswith("_R"):
+            return RUST_HASH.sub("", demangle(name))
+        with redirect_stdout(None):  # it prints its errors
             return RUST_HASH.sub("", str(rust_demangler.demangle(name)))
-    except Exception:  # damaged names raise whatever the parser stumbles over
+    except Unbounded:
+        raise _Unbounded from None
+    except Exception:  # damaged names raise any error of the parser
         return ""
 
 
@@ -95,8 +142,8 @@ def _without_parameters(full: str) -> str:
     """The name in a demangled declaration of a function.
 
     The parameter list is the last group of parentheses outside of others; what
-    stands before it, up to a space outside of brackets, is the name. Operators
-    have brackets and spaces of their own.
+    precedes it, up to a space outside of brackets, is the name. Operators have brackets and spaces
+    of their own.
     """
     end = _parameters(full)
     if end <= 0:

@@ -9,21 +9,21 @@ from __future__ import annotations
 
 import mmap
 import os
-import stat
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from functools import cached_property
 from struct import Struct as Layout
-from typing import Literal, TypeAlias
+from typing import TypeVar, cast
 
 from msgspec import Struct
 
-from lbtrace.elf.lookup import find
-from lbtrace.errors import BinaryError
-
-Machine: TypeAlias = Literal["x86_64", "aarch64"]
-
-MACHINES: dict[int, Machine] = {62: "x86_64", 183: "aarch64"}
-"""``e_machine`` of the architectures lbtrace knows (EM_X86_64, EM_AARCH64)."""
+from lbtrace.elf.regular import Mapped
+from lbtrace.elf.search_path import find
+from lbtrace.elf.span import Span
+from lbtrace.elf.strings import StringTable
+from lbtrace.errors import BinaryError, option
+from lbtrace.machine import MACHINES
+from lbtrace.system.file import File
 
 EHDR = Layout("<16xHHIQQQIHHHHHH")
 PHDR = Layout("<IIQQQQQQ")
@@ -34,9 +34,25 @@ DYN = Layout("<QQ")
 ET_EXEC, ET_DYN = 2, 3
 PT_LOAD, PT_DYNAMIC, PT_NOTE = 1, 2, 4
 PF_X = 1
-SHT_NOBITS = 8
+SHT_SYMTAB, SHT_NOBITS = 2, 8
 NT_GNU_BUILD_ID = 3
 DT_FLAGS_1, DF_1_PIE = 0x6FFFFFFB, 0x08000000
+
+SEGMENTS = 65536 // PHDR.size
+"""Program headers that the kernel takes (load_elf_phdrs in fs/binfmt_elf.c)."""
+
+SECTIONS = 1 << 17
+"""Sections that are looked at; linkers make some dozens."""
+
+OVERLAP, LEAST = 2, 1 << 20
+"""What all sections, or all loaded segments, may hold together: so many times the file, and
+at least so many bytes. What goes beyond that are parts that overlap, made to cost time."""
+
+NOTES = 1 << 20
+"""Bytes of notes that are looked at."""
+
+NAMES = 16 << 20
+"""Bytes of the names of sections."""
 
 
 class Segment(Struct, frozen=True):
@@ -50,7 +66,8 @@ class Segment(Struct, frozen=True):
 
 
 class Section(Struct, frozen=True):
-    """A section header. ``size`` counts bytes in memory, also where the file has none."""
+    """A section header. ``size`` counts bytes in memory, also where the file has none; it
+    is 0 where sections overlap (`OVERLAP`)."""
 
     name: str
     type: int
@@ -62,13 +79,18 @@ class Section(Struct, frozen=True):
     entry_size: int
 
 
-class Image:
-    """An executable or shared library, mapped read-only."""
+Made = TypeVar("Made")
 
-    def __init__(self, path: str, data: mmap.mmap, *, any_machine: bool = False) -> None:
-        """Raises `BinaryError` if ``data`` is no ELF file that can be traced."""
-        self.path = path
-        self.data = data
+
+class Image:
+    """An executable or shared library, open and mapped read-only."""
+
+    def __init__(self, file: File, *, any_machine: bool = False) -> None:
+        """Raises `BinaryError` if ``file`` is no ELF file that can be traced."""
+        self.file = file
+        path = self.path = file.path
+        data = self.data = _content(file)
+        self._made: dict[Callable[[Image], object], object] = {}
         _check_identity(path, data)
         (
             kind,
@@ -99,9 +121,13 @@ class Image:
             )
         )
         self._section_headers = (shoff, shnum, shentsize)
-        for segment in self.segments:
-            if segment.type == PT_LOAD and segment.offset + segment.size > len(data):
-                raise _truncated(path)
+        loaded = [s for s in self.segments if s.type == PT_LOAD]
+        if any(s.offset + s.size > len(data) for s in loaded):
+            raise _truncated(path)
+        if sum(s.size for s in loaded) > OVERLAP * len(data) + LEAST or phnum > SEGMENTS:
+            raise BinaryError(
+                f"{path}: its segments are more than the file holds", "rebuild or reinstall it"
+            )
         if not self.executable_segments:
             raise BinaryError(
                 f"{path}: holds no executable code",
@@ -111,27 +137,20 @@ class Image:
 
     @classmethod
     def open(cls, path: str, *, any_machine: bool = False) -> Image:
-        """The image of the file ``path``, which may be a bare name (see `lbtrace.elf.lookup`).
+        """Return the image of the file ``path``, which may be a bare name (see
+        `lbtrace.elf.search_path`).
 
         With ``any_machine`` a file for another architecture is accepted.
         Raises `BinaryError` if there is no such file or it cannot be traced.
         """
-        found = find(path)
-        try:
-            with open(found, "rb", opener=_without_waiting) as file:
-                status = os.fstat(file.fileno())
-                if not stat.S_ISREG(status.st_mode):
-                    raise BinaryError(f"{found}: not a regular file", "name a program or library")
-                if status.st_size == 0:
-                    raise BinaryError(f"{found}: the file is empty", "name a program or library")
-                data = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
-        except IsADirectoryError:
-            raise BinaryError(f"{found}: is a directory", "name a file inside it") from None
-        except OSError as error:
-            raise BinaryError(
-                f"{found}: {error.strerror}", "check the path and its permissions"
-            ) from None
-        return cls(found, data, any_machine=any_machine)
+        return cls(File(find(path)), any_machine=any_machine)
+
+    def once(self, make: Callable[[Image], Made]) -> Made:
+        """Return what ``make`` makes of this image: the same each time, as tables are slow to
+        read."""
+        if make not in self._made:
+            self._made[make] = make(self)
+        return cast(Made, self._made[make])
 
     @cached_property
     def executable_segments(self) -> tuple[Segment, ...]:
@@ -171,8 +190,13 @@ class Image:
         """Whether the file itself holds DWARF, compressed or not."""
         return any(s.name in (".debug_info", ".zdebug_info") and s.size for s in self.sections)
 
+    @cached_property
+    def has_symbol_table(self) -> bool:
+        """Whether the file itself has the full symbol table, as it has until it is stripped."""
+        return any(s.type == SHT_SYMTAB and s.size for s in self.sections)
+
     def offset(self, address: int) -> int:
-        """The position in the file of the code at virtual ``address``.
+        """Return the position in the file of the code at virtual ``address``.
 
         -1 if no executable segment holds it.
         """
@@ -182,7 +206,8 @@ class Image:
         return -1
 
     def code(self, address: int, size: int) -> bytes:
-        """At most ``size`` bytes of code at virtual ``address``; fewer where the segment ends."""
+        """Return at most ``size`` bytes of code at virtual ``address``; fewer where the segment
+        ends."""
         for segment in self.executable_segments:
             into = address - segment.address
             if 0 <= into < segment.size:
@@ -191,16 +216,38 @@ class Image:
         return b""
 
     def section(self, name: str) -> Section | None:
-        """The first section called ``name``."""
-        return next((s for s in self.sections if s.name == name), None)
+        """Return the first section called ``name``."""
+        return self._named.get(name)
+
+    @cached_property
+    def _named(self) -> dict[str, Section]:
+        """The first section of each name."""
+        return {section.name: section for section in reversed(self.sections)}
 
     def content(self, section: Section) -> bytes:
-        """The bytes of a section. Raises `BinaryError` if the file ends before it does."""
+        """Return the bytes of a section. Raises `BinaryError` if the file ends before it does."""
         if section.type == SHT_NOBITS:
             return b""
         if section.offset + section.size > len(self.data):
             raise _truncated(self.path)
         return self.data[section.offset : section.offset + section.size]
+
+    def span(self, section: Section) -> Span:
+        """Return the same, not copied."""
+        if section.type == SHT_NOBITS:
+            return Span()
+        if section.offset + section.size > len(self.data):
+            raise _truncated(self.path)
+        return Span(self.data, section.offset, section.size)
+
+    def view(self, address: int, size: int) -> memoryview:
+        """Return the same as `code`, not copied."""
+        for segment in self.executable_segments:
+            into = address - segment.address
+            if 0 <= into < segment.size:
+                start = segment.offset + into
+                return memoryview(self.data)[start : start + min(size, segment.size - into)]
+        return memoryview(b"")
 
     def _headers(
         self, layout: Layout, offset: int, count: int, entry_size: int
@@ -227,39 +274,67 @@ class Image:
             first = next(self._headers(SHDR, offset, 1, entry_size))
             count = count or first[5]
             names_index = first[6] if names_index == 0xFFFF else names_index
+        count = min(count, SECTIONS)
         rows = list(self._headers(SHDR, offset, count, entry_size))
         names = b""
         if names_index < len(rows):
             start, size = rows[names_index][4:6]
-            names = self.data[start : start + size]
-        return tuple(
-            Section(string(names, name), type, flags, address, position, size, link, each)
-            for name, type, flags, address, position, size, link, _, _, each in rows
-        )
+            names = self.data[start : start + min(size, NAMES)]
+        table, left = StringTable(names), OVERLAP * len(self.data) + LEAST
+        sections: list[Section] = []
+        for name, type, flags, address, position, size, link, _, _, each in rows:
+            if type != SHT_NOBITS and position + size <= len(self.data):
+                left -= size
+            held = size if left >= 0 else 0
+            sections.append(
+                Section(table.name(name), type, flags, address, position, held, link, each)
+            )
+        return tuple(sections)
 
     def _notes(self) -> Iterator[tuple[int, bytes, bytes]]:
+        left = NOTES
         for segment in self.segments:
             if segment.type != PT_NOTE:
                 continue
-            notes = self.data[segment.offset : segment.offset + segment.size]
+            notes = self.data[segment.offset : segment.offset + min(segment.size, left)]
+            left -= len(notes)
             position = 0
             while position + NHDR.size <= len(notes):
                 name_size, size, type = NHDR.unpack_from(notes, position)
                 name = position + NHDR.size
                 start = name + -(-name_size // 4) * 4
-                yield type, notes[name : name + name_size].rstrip(b"\0"), notes[start:][:size]
+                yield (
+                    type,
+                    notes[name : name + name_size].rstrip(b"\0"),
+                    notes[start : start + size],
+                )
                 position = start + -(-size // 4) * 4
 
 
-def _without_waiting(path: str, flags: int) -> int:
-    """Opens a named pipe at once, to find out that it is none of our business."""
-    return os.open(path, flags | os.O_NONBLOCK)
+@contextmanager
+def whole(images: Iterable[Image]) -> Iterator[None]:
+    """Within, it is a `BinaryError` if the file of an image is cut short, and not whatever came
+    of reading it: what is gone reads as zeros."""
+    try:
+        yield
+    finally:
+        for image in images:
+            if os.fstat(image.file.descriptor).st_size < len(image.data):
+                raise BinaryError(
+                    f"{image.path}: was cut short while it was read",
+                    "run lbtrace again when the file is whole",
+                ) from None
 
 
-def string(table: bytes, offset: int) -> str:
-    """The NUL-terminated string at ``offset`` of a string table, ``""`` outside it."""
-    end = table.find(b"\0", offset)
-    return table[offset:end].decode("utf-8", "backslashreplace") if end >= 0 else ""
+def _content(file: File) -> mmap.mmap:
+    """The bytes of a file, mapped."""
+    try:
+        return Mapped(file.descriptor)
+    except (OSError, ValueError) as error:  # ValueError: it is empty by now
+        reason = error.strerror if isinstance(error, OSError) else "it is empty by now"
+        raise BinaryError(
+            f"{file.path}: cannot be read: {reason}", "check the file, and the memory limits"
+        ) from None
 
 
 def _truncated(path: str) -> BinaryError:
@@ -273,7 +348,7 @@ def _check_identity(path: str, data: mmap.mmap) -> None:
         program = interpreter.split(" ")[0] or "its interpreter"
         raise BinaryError(
             f"{path}: is a script run by {interpreter}, not an ELF file",
-            f"trace its interpreter instead: --binary {program}",
+            f"trace its interpreter instead: {option('binary', program)}",
         )
     if not start.startswith(b"\x7fELF"):
         raise BinaryError(f"{path}: not an ELF file", "name a compiled program or shared library")
@@ -289,9 +364,9 @@ def _check_identity(path: str, data: mmap.mmap) -> None:
         raise _truncated(path)
 
 
-def _check_machine(path: str, code: int, any_machine: bool) -> Machine:
+def _check_machine(path: str, code: int, any_machine: bool) -> str:
     here = os.uname().machine
-    machine = MACHINES.get(code)
+    machine = next((row.name for row in MACHINES if row.number == code), None)
     if machine is None or (machine != here and not any_machine):
         built = machine or f"an architecture lbtrace does not know (ELF machine {code})"
         raise BinaryError(

@@ -1,7 +1,7 @@
 """The words of a program's data as they are in memory, before it runs.
 
 In position-independent files pointers are zero until the loader fills them
-in; what it will write is in the relocation tables (gabi, chapter 4).
+in; the relocation tables say what it will write (gabi, chapter 4).
 """
 
 from __future__ import annotations
@@ -11,13 +11,12 @@ from functools import cached_property
 from struct import Struct as Layout
 
 from lbtrace.elf.image import PT_LOAD, Image
+from lbtrace.machine import Machine
 
 RELA = Layout("<QQq")
 WORD = Layout("<Q")
 SHT_RELA = 4
 PF_W = 2
-RELATIVE = {"x86_64": 8, "aarch64": 1027}
-"""R_X86_64_RELATIVE, R_AARCH64_RELATIVE: the load address plus the addend."""
 
 
 class Memory:
@@ -37,7 +36,7 @@ class Memory:
         return b""
 
     def word(self, address: int) -> int:
-        """The 64-bit word at ``address``, relocated; 0 where there is none."""
+        """Return the 64-bit word at ``address``, relocated; 0 where there is none."""
         if address in self.relocations:
             return self.relocations[address]
         data = self.read(address, 8)
@@ -52,7 +51,7 @@ class Memory:
         return bytes(data)
 
     def pointers_to(self, address: int) -> Iterator[int]:
-        """Where words in writable segments point to ``address``."""
+        """Yield where words in writable segments point to ``address``."""
         yield from (place for place, value in self.relocations.items() if value == address)
         wanted = WORD.pack(address)
         for segment in self._segments:
@@ -69,10 +68,10 @@ class Memory:
     @cached_property
     def relocations(self) -> dict[int, int]:
         """Addresses and the link-time values that relative relocations give them."""
-        relative = RELATIVE[self._image.machine]
+        relative = Machine(self._image.machine).linking.RELATIVE
         found: dict[int, int] = {}
         for section in self._image.sections:
-            # Tables of sections that are not loaded are of no concern to the loader.
+            # The loader ignores tables of sections that are not loaded.
             if section.type == SHT_RELA and section.address:
                 data = self._image.content(section)
                 rows = RELA.iter_unpack(data[: len(data) // RELA.size * RELA.size])

@@ -1,266 +1,248 @@
-"""The functions of an image, from ``.symtab`` and ``.dynsym``, of Go from its own table.
+"""Reads the functions of an image from ``.symtab`` and ``.dynsym``, those of Go from its own
+table.
 
-Tables are unpacked whole and filtered in comprehensions: a hundred thousand
-symbols take a fraction of a second. Layouts: gabi chapter 4 (symbols) and
-the LSB core specification (symbol versions).
+The ``.symtab`` of a stripped image may lie in another file (`lbtrace.elf.debugfile`).
+
+Layouts: gabi chapter 4 (symbols) and the LSB core specification (symbol versions).
 """
 
 from __future__ import annotations
 
-import re
-from bisect import bisect_left, bisect_right
-from itertools import repeat
+from array import array
+from bisect import bisect_right
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import cached_property
 from operator import attrgetter
 from struct import Struct as Layout
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
-from msgspec import Struct
-
-from lbtrace.elf import gobuild
-from lbtrace.elf.image import Image, Section, string
+from lbtrace.elf import debugfile
+from lbtrace.elf.functions import Functions, ListedFunctions, TableFunctions
+from lbtrace.elf.go import build
+from lbtrace.elf.image import Image, Section
+from lbtrace.elf.span import Span
+from lbtrace.elf.symbol_table import CHOOSER, COLD, FUNCTION, INSIDE, SymbolSource, SymbolTable
 from lbtrace.errors import BinaryError
 from lbtrace.model import Function
 
 if TYPE_CHECKING:
-    from lbtrace.elf.gopclntab import GoTable
+    from lbtrace.elf.go.pclntab import GoTable
 
-SYMBOL = Layout("<IBBHQQ")
 SHT_SYMTAB, SHT_DYNSYM = 2, 11
 SHT_VERDEF, SHT_VERSYM = 0x6FFFFFFD, 0x6FFFFFFF
-SHN_UNDEF, SHN_LORESERVE, SHN_XINDEX = 0, 0xFF00, 0xFFFF
-STT_NOTYPE, STT_FUNC, STT_IFUNC = 0, 2, 10
-STB_LOCAL = 0
 SHF_EXECINSTR = 4
-VERSION_HIDDEN = 0x8000
+VERSION_INDICES = 0x7FFF
 
 VERDEF = Layout("<HHHHIII")
 VERDAUX = Layout("<II")
 
-COLD = re.compile(r"\.cold(\.\d+)?$")
-"""Names of the cold parts that gcc and LLVM split off functions. They are
-jumped to, not called: their stack pointer does not point at a return address."""
+ASKED = 8
+"""Names that are searched one by one, before all parts of functions are put in a table."""
 
 
-class Symbols(Struct):
-    """What the symbol tables say.
+class Symbols:
+    """The content of the symbol tables.
 
     ``functions`` are in the order of their addresses, one per address.
     ``starts`` are the addresses, in order, of all symbols in code, labels
-    and cold parts included. ``ifuncs`` names the functions whose code the
-    loader chooses at run time (STT_GNU_IFUNC): their symbol is the chooser,
-    not the function. ``versions`` gives the default version of a name. ``cold``
-    are the parts split off functions. ``go`` is the table of the Go functions.
+    and cold parts included. ``cold`` are the parts split off functions, which are jumped to,
+    not called: their stack pointer does not point at a return address. ``ifuncs`` and, by the
+    address of their resolver, ``ifunc_names`` are functions whose code the loader
+    chooses at run time (STT_GNU_IFUNC): their symbol is that of the resolver. ``go`` is the table
+    of the Go functions.
     """
 
-    functions: list[Function]
-    starts: list[int]
-    ifuncs: tuple[str, ...] = ()
-    versions: dict[str, str] = {}
-    cold: list[Function] = []
-    go: GoTable | None = None
+    def __init__(
+        self,
+        functions: Functions,
+        starts: Sequence[int],
+        cold: Functions,
+        ifuncs: Sequence[tuple[int, str]] = (),
+        default_version: Callable[[str], str] = lambda name: "",
+        go: GoTable | None = None,
+    ) -> None:
+        """``default_version`` gives the version that a request for a name without one gets,
+        empty where it has none. ``ifuncs`` are choosers and the names of their functions."""
+        self.functions = functions
+        self.starts = starts
+        self.cold = cold
+        self._asked = 0
+        self.default_version = default_version
+        self.go = go
+        self.ifuncs = tuple(sorted({name for _, name in ifuncs}))
+        # of several names of one the shortest
+        self.ifunc_names = dict(sorted(ifuncs, key=lambda each: -len(each[1])))
 
     @property
     def inlined(self) -> tuple[str, ...]:
-        """Functions that have no code of their own, as far as the file names them."""
+        """Functions without code of their own that the file names."""
         return self.go.inlined if self.go else ()
 
     def following(self, address: int) -> int:
-        """The lowest start behind ``address``, or 2**64 if there is none."""
+        """Return the lowest start after ``address``, or 2**64 if there is none."""
         index = bisect_right(self.starts, address)
         return self.starts[index] if index < len(self.starts) else 1 << 64
 
+    def cold_parts(self, function: Function) -> Sequence[Function]:
+        """Return the parts that were split off ``function``, by its names."""
+        if not self.cold:
+            return ()
+        names = (function.name, *function.aliases)
+        self._asked += len(names)
+        if self._asked > ASKED:
+            return [part for name in names for part in self._cold_parts.get(name, ())]
+        candidates = ((name, part) for name in names for part in self.cold.named(name))
+        return [part for name, part in candidates if _split_off(part) == name]
 
-class _Symbol(NamedTuple):
-    address: int
-    size: int
-    kind: int
-    local: bool
-    name: str
+    @cached_property
+    def _cold_parts(self) -> Mapping[str, Sequence[Function]]:
+        parts: dict[str, list[Function]] = {}
+        for part in self.cold:
+            parts.setdefault(_split_off(part), []).append(part)
+        return parts
 
 
-def read(image: Image) -> Symbols:
-    """The functions of ``image``.
+def _split_off(part: Function) -> str:
+    """The name of the function that a cold part is of."""
+    return part.name.partition(".cold")[0]
+
+
+def read(image: Image, *, servers: bool = True) -> Symbols:
+    """Return the functions of ``image``.
 
     Undefined symbols, PLT stubs, data, cold parts and what lies outside the
-    executable segments are left out.
+    executable segments are left out. Stripped symbols are read from the separate debug file;
+    without ``servers`` it is searched only on this machine.
 
     Raises `BinaryError` if there is no symbol table, or none with a function.
     """
-    tables = [s for s in image.sections if s.type in (SHT_SYMTAB, SHT_DYNSYM)]
-    versions: dict[str, str] = {}
-    symbols: list[_Symbol] = []
-    for table in tables:
-        symbols += _table(image, table, versions)
-    inside = _inside(image, symbols)
-    functions = _fold(image, [s for s in inside if s.kind == STT_FUNC and not COLD.search(s.name)])
+    sources: list[SymbolSource] = []
+    for kind in (SHT_SYMTAB, SHT_DYNSYM):  # a file has one of each at most (gabi)
+        section = next((s for s in image.sections if s.type == kind), None)
+        if section is not None:
+            sources.append(_source(image, section))
+    if not image.has_symbol_table:
+        elsewhere = debugfile.symbol_table(image, servers=servers)
+        sources.append(SymbolSource(elsewhere.symbols, elsewhere.strings))
+    code = _bounds((s.address, s.address + s.size) for s in image.executable_segments)
+    stubs = _bounds(
+        (s.address, s.address + s.size) for s in image.sections if s.name.startswith(".plt")
+    )
+    ends = _bounds(
+        (s.address, s.address + s.size) for s in image.sections if s.flags & SHF_EXECINSTR
+    )
+    table = SymbolTable.of_functions(sources, code, stubs)
+    functions: Functions = TableFunctions(image, table, FUNCTION, ends)
+    starts: Sequence[int] = table.addresses
     go = _go_table(image)
     if go:
         functions = _with_go(functions, go)
+        starts = array(
+            "Q", sorted({*table.addresses, *go.starts}) if table.addresses else go.starts
+        )
+    functions = functions or _marked(image, table)
     if not functions:
         raise BinaryError(
-            f"{image.path}: has no symbol table that names functions",
-            "use a build that is not stripped, or one that exports its functions",
+            f"{image.path}: is stripped, and nothing names its functions",
+            debugfile.advice(image),
         )
+    choosers = [*map(table.symbol, table.flagged(CHOOSER | INSIDE))]
     return Symbols(
-        functions=functions,
-        starts=sorted({s.address for s in inside}.union(go.starts if go else ())),
-        ifuncs=tuple(sorted({s.name for s in inside if s.kind == STT_IFUNC})),
-        versions=versions,
-        cold=_fold(image, [s for s in inside if COLD.search(s.name)]),
-        go=go,
+        functions,
+        starts,
+        TableFunctions(image, table, COLD, ends),
+        [(symbol.address, symbol.name) for symbol in choosers],
+        table.default_version,
+        go,
+    )
+
+
+def _marked(image: Image, table: SymbolTable) -> Functions:
+    """The places that both a symbol and a marker name, in files without functions: libraries that
+    libstapsdt makes have no others (src/dynamic-symbols.c)."""
+    from lbtrace.elf.stap_notes import read_markers  # imported here: nearly no file needs it
+
+    places = {marker.address for marker in read_markers(image)}
+    named = map(table.symbol, table.flagged(INSIDE)) if places else ()
+    found = {symbol.address: symbol.name for symbol in named if symbol.address in places}
+    return ListedFunctions(
+        [Function(name, at, 0, image.offset(at)) for at, name in sorted(found.items())]
     )
 
 
 def _go_table(image: Image) -> GoTable | None:
-    if not gobuild.is_go(image):
+    if not build.is_go(image):
         return None
-    from lbtrace.elf import gopclntab  # late: most programs are not Go
+    from lbtrace.elf.go import pclntab  # imported here because most programs are not Go
 
-    return gopclntab.read(image)
+    return pclntab.read(image)
 
 
-def _with_go(functions: list[Function], go: GoTable) -> list[Function]:
+def _with_go(functions: Functions, go: GoTable) -> Functions:
     """The functions of Go by its own table, the others by the symbol tables.
 
     Go's table names instances of generic functions alike, ``F[...]``: there
     the symbol, if there is one, says more.
     """
-    merged = [f for f in functions if not go.start <= f.address < go.end]
-    symbols = {f.address: (f.name, *f.aliases) for f in functions}
-    for function in go.functions:
-        others = symbols.get(function.address)
-        if others is None or others == (function.name,):
-            merged.append(function)
-            continue
-        name = others[0] if "[...]" in function.name else function.name
-        names = dict.fromkeys((function.name, *others))
-        merged.append(
-            Function(
-                name,
-                function.address,
-                function.size,
-                function.offset,
-                tuple(n for n in names if n != name),
-            )
-        )
-    return sorted(merged, key=attrgetter("address"))
+    # The table may be damaged.
+    ends = (min(max(end - 1, 0), (1 << 64) - 1) for end in (go.start, max(go.start, go.end)))
+    below, above = map(functions.before, ends)
+    renamed = {f.address: named for f in functions[below:above] if (named := _renamed(f, go))}
+    merged = go.functions.among(functions[:below], functions[above:], renamed)
+    return merged if go.is_ordered else ListedFunctions(sorted(merged, key=attrgetter("address")))
 
 
-def _table(image: Image, table: Section, versions: dict[str, str]) -> list[_Symbol]:
-    data = image.content(table)
-    strings = b""
-    if table.link < len(image.sections):
-        strings = image.content(image.sections[table.link])
-    rows = SYMBOL.iter_unpack(data[: len(data) // SYMBOL.size * SYMBOL.size])
-    suffixes = _suffixes(image, len(data) // SYMBOL.size) if table.type == SHT_DYNSYM else None
-    wanted = (STT_FUNC, STT_IFUNC, STT_NOTYPE)
-    symbols: list[_Symbol] = []
-    for (offset, info, _, index, value, size), version in zip(
-        rows, suffixes or repeat(""), strict=False
-    ):
-        kind = info & 15
-        if kind not in wanted or not value or index == SHN_UNDEF:
-            continue
-        if SHN_LORESERVE <= index < SHN_XINDEX:
-            continue
-        name = string(strings, offset)
-        if not name:
-            continue
-        if version or "@" in name:
-            name, suffix = _split_version(name + version)
-            if suffix.startswith("@@"):
-                versions[name] = suffix[2:]
-            else:
-                name += suffix
-        symbols.append(_Symbol(value, size, kind, info >> 4 == STB_LOCAL, name))
-    return symbols
-
-
-def _split_version(name: str) -> tuple[str, str]:
-    at = name.find("@", 1)
-    return (name[:at], name[at:]) if at > 0 else (name, "")
-
-
-def _suffixes(image: Image, count: int) -> list[str] | None:
-    """What nm(1) prints behind each dynamic symbol: ``@@V``, ``@V`` or nothing."""
-    versym = next((s for s in image.sections if s.type == SHT_VERSYM), None)
-    verdef = next((s for s in image.sections if s.type == SHT_VERDEF), None)
-    if versym is None or verdef is None or verdef.link >= len(image.sections):
+def _renamed(symbol: Function, go: GoTable) -> Function | None:
+    """The function of Go that ``symbol`` gives another name, or more; None where it does not."""
+    function = go.functions.at(symbol.address)
+    others = (symbol.name, *symbol.aliases)
+    if function is None or others == (function.name,):
         return None
-    names = _version_names(image.content(verdef), image.content(image.sections[verdef.link]))
-    data = image.content(versym)
-    indices = memoryview(data[: min(len(data) // 2, count) * 2]).cast("H")
-    suffix: dict[int, str] = {}
-    for index in set(indices):
-        name = names.get(index & ~VERSION_HIDDEN, "")
-        suffix[index] = ("@" if index & VERSION_HIDDEN else "@@") + name if name else ""
-    return [suffix[index] for index in indices] + [""] * (count - len(indices))
+    name = symbol.name if "[...]" in function.name else function.name
+    names = dict.fromkeys((function.name, *others))
+    aliases = tuple(each for each in names if each != name)
+    return Function(name, function.address, function.size, function.offset, aliases)
 
 
-def _version_names(data: bytes, strings: bytes) -> dict[int, str]:
+def _source(image: Image, section: Section) -> SymbolSource:
+    symbols, strings = image.span(section), Span()
+    if section.link < len(image.sections):
+        strings = image.span(image.sections[section.link])
+    words = next((s for s in image.sections if s.type == SHT_VERSYM), None)
+    names = next((s for s in image.sections if s.type == SHT_VERDEF), None)
+    if section.type != SHT_DYNSYM or words is None or names is None:
+        return SymbolSource(symbols, strings)
+    if names.link >= len(image.sections):
+        return SymbolSource(symbols, strings)
+    texts = image.span(image.sections[names.link])
+    return SymbolSource(
+        symbols, strings, image.span(words), _version_names(image.content(names), texts)
+    )
+
+
+def _version_names(data: bytes, strings: Span) -> dict[int, str]:
     """Version indices and their names; 0, 1 and the base version (the file's own) have none."""
     names: dict[int, str] = {}
     position = 0
-    while position + VERDEF.size <= len(data):
+    for _ in range(VERSION_INDICES):
+        if position + VERDEF.size > len(data):
+            break
         _, flags, index, _, _, aux, following = VERDEF.unpack_from(data, position)
         if not flags & 1 and index > 1 and position + aux + VERDAUX.size <= len(data):
-            names[index] = string(strings, VERDAUX.unpack_from(data, position + aux)[0])
+            names[index] = strings.string(VERDAUX.unpack_from(data, position + aux)[0])
         if not following:
             break
         position += following
     return names
 
 
-def _inside(image: Image, symbols: list[_Symbol]) -> list[_Symbol]:
-    """The symbols that lie in code and not in a PLT."""
-    stubs = [(s.address, s.address + s.size) for s in image.sections if s.name.startswith(".plt")]
-    kept: list[_Symbol] = []
-    for segment in image.executable_segments:
-        first, end = segment.address, segment.address + segment.size
-        kept += [s for s in symbols if first <= s.address < end]
-    for low, high in stubs:
-        kept = [s for s in kept if not low <= s.address < high]
-    return kept
-
-
-def _fold(image: Image, symbols: list[_Symbol]) -> list[Function]:
-    """One `Function` an address: the best name, the others as aliases, the largest size."""
-    firsts: dict[int, _Symbol] = {}
-    shared: dict[int, list[_Symbol]] = {}
-    for symbol in symbols:
-        first = firsts.setdefault(symbol.address, symbol)
-        if first is not symbol:
-            shared.setdefault(symbol.address, [first]).append(symbol)
-    addresses = sorted(firsts)
-    functions: list[Function] = []
-    for address in addresses:
-        _, size, _, local, name = firsts[address]
-        aliases: tuple[str, ...] = ()
-        if address in shared:
-            group = sorted(shared[address], key=_rank)
-            name, *others = dict.fromkeys(s.name for s in group)
-            size, aliases = max(s.size for s in group), tuple(others)
-            local = group[0].local
-        size = size or _inferred_size(image, address, addresses)
-        offset = image.offset(address)
-        functions.append(Function(name, address, size, offset, aliases, local=local))
-    return functions
-
-
-def _rank(symbol: _Symbol) -> tuple[bool, bool, int, int, str]:
-    """Global before local, default version before others, then the plainest name."""
-    name = symbol.name
-    underscores = len(name) - len(name.lstrip("_"))
-    return symbol.local, "@" in name, underscores, len(name), name
-
-
-def _inferred_size(image: Image, address: int, addresses: list[int]) -> int:
-    """Up to the next function or the end of the section; 0 without either."""
-    following = bisect_left(addresses, address + 1)
-    ends = [addresses[following]] if following < len(addresses) else []
-    ends += [
-        s.address + s.size
-        for s in image.sections
-        if s.flags & SHF_EXECINSTR and s.address <= address < s.address + s.size
-    ]
-    return min(ends, default=address) - address
+def _bounds(ranges: Iterable[tuple[int, int]]) -> list[int]:
+    """Starts and ends of ``ranges`` in turn, in order, where they overlap put together: an address
+    with an odd number of them below it lies inside."""
+    bounds: list[int] = []
+    for start, end in sorted(ranges):
+        if bounds and start < bounds[-1]:
+            bounds[-1] = max(bounds[-1], end)
+        elif start < end:
+            bounds += (start, end)
+    return bounds

@@ -24,14 +24,16 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Literal, TypeAlias, TypeVar, cast
+from decimal import Decimal
+from typing import Literal, TypeVar, cast
 
-from msgspec import Struct
-
+from lbtrace.expressions.tokens import Token, tokens
 from lbtrace.expressions.tree import (
+    ArgExpression,
     Cast,
     Comparison,
     Dereference,
+    ExpressionError,
     Field,
     Junction,
     Name,
@@ -45,40 +47,31 @@ from lbtrace.expressions.tree import (
     Sum,
     Test,
     TextOf,
-    Unclear,
-    Wanted,
 )
 from lbtrace.model import Boolean, Character, Float, Integer, Pointer, Type
+from lbtrace.values.integer import fixed_width
 
 DEPTH = 50
-"""Parentheses, operators and the like that may stand inside each other."""
+"""Parentheses, operators and the like that may be nested."""
+
+CHAINED = 100
+"""Sums, products and steps to members, which may be nested as well."""
+
+DIGITS = 40
+"""Of a number: the greatest that there is has 20, and a time may have decimals."""
 
 
-Kind: TypeAlias = Literal["number", "name", "string", "character", "sign", "end"]
-
-_TOKEN = re.compile(
-    r"""\s*(?:
-        (?P<number>0[xX][0-9a-fA-F]+|\d+(?:\.\d+)?)(?P<unit>ns|us|ms|s)?(?![\w.])
-      | (?P<name>[A-Za-z_]\w*)
-      | (?P<string>"(?:[^"\\]|\\.)*")
-      | (?P<character>'(?:[^'\\]|\\.[0-9a-fA-F]{0,2})')
-      | (?P<sign>->|==|!=|<=|>=|&&|\|\||[-+*.,()\[\]<>=!])
-      )""",
-    re.VERBOSE,
-)
-_KINDS: tuple[Kind, ...] = ("number", "name", "string", "character", "sign")
 _RESERVED = frozenset({"and", "or", "not", "startswith"})
 _UNITS = {"ns": 1, "us": 1000, "ms": 1_000_000, "s": 1_000_000_000}
 _OPERATORS = ("==", "!=", "<=", ">=", "<", ">", "startswith")
-_WORDS = {"&&": "and", "||": "or", "!": "not"}
 _ESCAPES = {
     **{"n": "\n", "t": "\t", "r": "\r", "0": "\0", "a": "\a", "b": "\b", "f": "\f", "v": "\v"},
     "e": "\x1b",
 }
 
 _FIXED: dict[str, Type] = {
-    **{f"int{8 * n}_t": Integer(f"int{8 * n}_t", n, True) for n in (1, 2, 4, 8)},
-    **{f"uint{8 * n}_t": Integer(f"uint{8 * n}_t", n, False) for n in (1, 2, 4, 8)},
+    **{t.name: t for t in (fixed_width(n, signed=True) for n in (1, 2, 4, 8))},
+    **{t.name: t for t in (fixed_width(n, signed=False) for n in (1, 2, 4, 8))},
     "size_t": Integer("size_t", 8, False),
     "ssize_t": Integer("ssize_t", 8, True),
     "uintptr_t": Integer("uintptr_t", 8, False),
@@ -93,14 +86,14 @@ _QUALIFIERS = frozenset({"const", "volatile"})
 _TYPE_WORDS = _INTEGER_WORDS | _QUALIFIERS | {"void", *_FIXED}
 
 
-def argument(source: str) -> Wanted:
-    """An ``--arg``. Raises `UsageError` that points at the character."""
-    return _whole("--arg", source, _Parser.wanted)
+def argument(source: str) -> ArgExpression:
+    """Return an ``--arg``. Raises `UsageError` that points at the character."""
+    return _whole("arg", source, _Parser.wanted)
 
 
 def condition(source: str) -> Test:
-    """A ``--where``. Raises `UsageError` that points at the character."""
-    return _whole("--where", source, _Parser.test)
+    """Return a ``--where``. Raises `UsageError` that points at the character."""
+    return _whole("where", source, _Parser.test)
 
 
 _Parsed = TypeVar("_Parsed")
@@ -112,36 +105,8 @@ def _whole(option: str, source: str, parse: Callable[[_Parser], _Parsed]) -> _Pa
         parsed = parse(parser)
         parser.end()
         return parsed
-    except Unclear as error:
+    except ExpressionError as error:
         raise error.error(option, source) from None
-
-
-class _Token(Struct, frozen=True):
-    at: int
-    kind: Kind
-    text: str
-    unit: str = ""
-
-
-def _tokens(source: str) -> list[_Token]:
-    found: list[_Token] = []
-    position, end = 0, len(source.rstrip())
-    while position < end:
-        match = _TOKEN.match(source, position)
-        if match is None:
-            at = end - len(source[position:end].lstrip())
-            what = (
-                "a string without end" if source[at] in "\"'" else f"{source[at]!r} means nothing"
-            )
-            raise Unclear(at, f"{what} here")
-        kind = next(k for k in _KINDS if match[k] is not None)
-        word = match[kind]
-        at, position = match.start(kind), match.end()
-        if word in _WORDS:
-            kind, word = "name", _WORDS[word]
-        found.append(_Token(at, kind, word, match["unit"] or ""))
-    found.append(_Token(end, "end", ""))
-    return found
 
 
 class _Parser:
@@ -149,20 +114,23 @@ class _Parser:
 
     def __init__(self, source: str) -> None:
         self._source = source
-        self._tokens = _tokens(source)
+        self._tokens = tokens(source)
         self._next = 0
         self._depth = 0
+        self._chained = 0
 
     # ------------------------------------------------------------------ rules
 
-    def wanted(self) -> Wanted:
+    def wanted(self) -> ArgExpression:
         name = ""
         if self._token.kind == "name" and self._tokens[self._next + 1].text == "=":
             name = self._take().text
             self._take()
         start = self._token.at
         node = self.sum()
-        return Wanted(self._source, name or self._source[start : self._token.at].strip(), node)
+        return ArgExpression(
+            self._source, name or self._source[start : self._token.at].strip(), node
+        )
 
     def test(self) -> Test:
         return self._joined("or", lambda: self._joined("and", self._negation))
@@ -188,7 +156,7 @@ class _Parser:
         try:
             inner = self.test()
             self._expect(")")
-        except Unclear:
+        except ExpressionError:
             self._next = start
             return None
         if self._token.kind == "end" or self._token.text in ("and", "or", ")"):
@@ -209,7 +177,8 @@ class _Parser:
             while self._token.kind == "sign" and self._token.text in "+-":
                 sign = self._take()
                 right = self._product()
-                node = Sum(sign.at, node, right if sign.text == "+" else _negative(sign.at, right))
+                node = Sum(sign.at, node, right, taken=sign.text == "-")
+                self._lengthen()
             return node
 
     def _product(self) -> Node:
@@ -217,6 +186,7 @@ class _Parser:
         while self._token.kind == "sign" and self._token.text == "*":
             sign = self._take()
             node = Product(sign.at, node, self._unary())
+            self._lengthen()
         return node
 
     def _unary(self) -> Node:
@@ -242,20 +212,21 @@ class _Parser:
             elif self._accept("."):
                 node = Field(self._token.at, node, self._word())
             elif self._accept("["):
-                node = Dereference(token.at, node, self._index())
+                node = Dereference(token.at, node, self._index(), subscript=True)
                 self._expect("]")
             else:
                 break
+            self._lengthen()
         return node
 
     def _primary(self) -> Node:
         token = self._take()
         if token.kind == "number":
-            return Number(token.at, self._number(token))
+            return self._numeral(token)
         if token.kind == "string":
             return Quoted(token.at, self._unescaped(token))
         if token.kind == "character":
-            return Number(token.at, self._unescaped(token)[0])
+            return Number(token.at, self._unescaped(token)[0], "character")
         if token.text == "(":
             node = self.sum()
             self._expect(")")
@@ -264,28 +235,37 @@ class _Parser:
             return self._function(token)
         if token.kind == "name" and token.text not in _RESERVED:
             return Name(token.at, token.text)
-        found = repr(token.text) if token.kind != "end" else "nothing"
-        raise Unclear(token.at, f"a value is expected, not {found}")
+        if token.kind == "end":
+            raise ExpressionError(token.at, "a value is missing at the end")
+        raise ExpressionError(token.at, f"a value is expected, not {token.text!r}")
 
-    def _function(self, token: _Token) -> Node:
+    def _numeral(self, token: Token) -> Number:
+        if token.unit:
+            return Number(token.at, self._number(token), "time")
+        based = token.text[:2] in ("0x", "0X")
+        return Number(token.at, self._number(token), "hexadecimal" if based else "decimal")
+
+    def _function(self, token: Token) -> Node:
         self._take()
         if token.text == "reg":
             name = self._take()
             if name.kind != "string":
-                raise Unclear(name.at, "reg() wants a register's name", 'write reg("ax")')
+                raise ExpressionError(name.at, "reg() wants a register's name", 'write reg("ax")')
             self._expect(")")
             return Register(name.at, self._unescaped(name).decode(errors="replace"))
         if token.text not in ("str", "buf"):
-            raise Unclear(token.at, f"{token.text}() is not known", "there are str, buf and reg")
+            raise ExpressionError(
+                token.at, f"{token.text}() is not known", "there are str, buf and reg"
+            )
         start = self.sum()
         length = self.sum() if self._accept(",") else None
         if length is None and token.text == "buf":
-            raise Unclear(self._token.at, "buf() wants a length", "write buf(arg0, 16)")
+            raise ExpressionError(self._token.at, "buf() wants a length", "write buf(arg0, 16)")
         self._expect(")")
         return TextOf(token.at, start, length)
 
     def _type(self) -> Type:
-        """The type named next, behind whose name stars may follow."""
+        """The type named next; stars may follow its name."""
         at, words = self._token.at, []
         while self._token.text in _TYPE_WORDS:
             words.append(self._take().text)
@@ -294,22 +274,22 @@ class _Parser:
         if type is None and words and set(words) <= _INTEGER_WORDS:
             type = _integer(words)
         if type is None and words != ["void"]:
-            raise Unclear(at, f"{' '.join(words)} is no type that is known here")
+            raise ExpressionError(at, f"{' '.join(words)} is no type that is known here")
         while self._accept("*"):
-            space = "" if type is not None and type.name.endswith("*") else " "  # type: ignore[union-attr]
-            name = f"{type.name if type else 'void'}{space}*"  # type: ignore[union-attr]
+            space = "" if type is not None and type.name.endswith("*") else " "
+            name = f"{type.name if type else 'void'}{space}*"
             type = Pointer(name, 8, type)
         if type is None:
-            raise Unclear(at, "void has no values", "write (void *)")
+            raise ExpressionError(at, "void has no values", "write (void *)")
         return type
 
     # ----------------------------------------------------------------- tokens
 
     @property
-    def _token(self) -> _Token:
+    def _token(self) -> Token:
         return self._tokens[self._next]
 
-    def _take(self) -> _Token:
+    def _take(self) -> Token:
         token = self._token
         if token.kind != "end":
             self._next += 1
@@ -324,51 +304,70 @@ class _Parser:
     def _expect(self, text: str) -> None:
         if not self._accept(text):
             found = f", not {self._token.text!r}" if self._token.text else ""
-            raise Unclear(self._token.at, f"{text!r} is expected here{found}")
+            raise ExpressionError(self._token.at, f"{text!r} is expected here{found}")
 
     def end(self) -> None:
         if self._token.kind != "end":
-            raise Unclear(self._token.at, f"{self._token.text!r} is not expected here")
+            raise ExpressionError(self._token.at, f"{self._token.text!r} is not expected here")
 
     def _word(self) -> str:
         token = self._take()
         if token.kind != "name":
-            raise Unclear(token.at, "the name of a member is expected here")
+            raise ExpressionError(token.at, "the name of a member is expected here")
         return token.text
 
     def _index(self) -> int:
         negative = self._accept("-")
         token = self._take()
         if token.kind != "number":
-            raise Unclear(token.at, "only a number can be an index")
+            raise ExpressionError(token.at, "only a number can be an index")
         return -self._number(token) if negative else self._number(token)
 
-    def _number(self, token: _Token) -> int:
+    def _number(self, token: Token) -> int:
+        if len(token.text) > DIGITS:
+            raise ExpressionError(
+                token.at, "this number is too large", "numbers have up to 64 bits"
+            )
         if "." in token.text or token.unit:
-            if not token.unit:
-                raise Unclear(
+            if not token.unit or token.text[:2] in ("0x", "0X"):
+                raise ExpressionError(
                     token.at, "only times have decimals", "write 1.5ms, or a whole number"
                 )
-            return round(float(token.text) * _UNITS[token.unit])
+            return round(Decimal(token.text) * _UNITS[token.unit])
         return int(token.text, 0) if token.text[:2] in ("0x", "0X") else int(token.text)
 
-    def _unescaped(self, token: _Token) -> bytes:
+    def _unescaped(self, token: Token) -> bytes:
         def replaced(match: re.Match[str]) -> str:
             if match[1]:
                 return chr(int(match[1], 16) | (0xDC00 if int(match[1], 16) > 0x7F else 0))
             return _ESCAPES.get(match[2], match[2])
 
         text = re.sub(r"\\(?:x([0-9a-fA-F]{2})|(.))", replaced, token.text[1:-1])
-        raw = text.encode("utf-8", "surrogateescape")
+        try:
+            raw = text.encode("utf-8", "surrogateescape")
+        except UnicodeEncodeError:
+            raise ExpressionError(
+                token.at, "this text is no Unicode", r"write bytes as \xff"
+            ) from None
         if token.kind == "character" and len(raw) != 1:
-            raise Unclear(token.at, "a character is one byte", "compare longer text with strings")
+            raise ExpressionError(
+                token.at, "a character is one byte", "compare longer text with strings"
+            )
         return raw
+
+    def _lengthen(self) -> None:
+        """One more operator in a row, each of which holds what precedes it."""
+        self._chained += 1
+        if self._chained > CHAINED:
+            raise ExpressionError(
+                self._token.at, f"this is too long: more than {CHAINED} operators"
+            )
 
     @contextmanager
     def _deeper(self) -> Iterator[None]:
         self._depth += 1
         if self._depth > DEPTH:
-            raise Unclear(self._token.at, "too deeply nested")
+            raise ExpressionError(self._token.at, "too deeply nested")
         try:
             yield
         finally:

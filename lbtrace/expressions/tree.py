@@ -6,7 +6,7 @@ from typing import Literal, TypeAlias
 
 from msgspec import Struct
 
-from lbtrace.errors import UsageError
+from lbtrace.errors import UsageError, option
 from lbtrace.model import Type
 
 
@@ -15,6 +15,7 @@ class Number(Struct, frozen=True):
 
     at: int
     value: int
+    form: Literal["decimal", "hexadecimal", "character", "time"] = "decimal"
 
 
 class Quoted(Struct, frozen=True):
@@ -55,11 +56,12 @@ class Cast(Struct, frozen=True):
 
 
 class Dereference(Struct, frozen=True):
-    """What a pointer leads to, ``index`` elements on."""
+    """What a pointer leads to, ``index`` elements on: ``p[n]`` is written as a ``subscript``."""
 
     at: int
     inner: Node
     index: int = 0
+    subscript: bool = False
 
 
 class Field(Struct, frozen=True):
@@ -71,11 +73,12 @@ class Field(Struct, frozen=True):
 
 
 class Sum(Struct, frozen=True):
-    """Two values added."""
+    """Two values added, or the right one ``taken`` from the left one."""
 
     at: int
     left: Node
     right: Node
+    taken: bool = False
 
 
 class Product(Struct, frozen=True):
@@ -119,7 +122,7 @@ class Negation(Struct, frozen=True):
 Test: TypeAlias = Comparison | Junction | Negation
 
 
-class Wanted(Struct, frozen=True):
+class ArgExpression(Struct, frozen=True):
     """An ``--arg``: what to show, and under which name."""
 
     source: str
@@ -127,7 +130,7 @@ class Wanted(Struct, frozen=True):
     node: Node
 
 
-class Unclear(Exception):
+class ExpressionError(Exception):
     """What is wrong with an expression, and at which of its characters."""
 
     def __init__(self, at: int, what: str, hint: str = "") -> None:
@@ -136,15 +139,50 @@ class Unclear(Exception):
         self.what = what
         self.hint = hint
 
-    def error(self, option: str, source: str) -> UsageError:
-        """The error for the user, with a mark under the character."""
+    def error(self, name: str, source: str) -> UsageError:
+        """Return the error for the user about the option ``name``, with a mark under the
+        character."""
         hint = self.hint or "write for example: str(arg0, arg1), node->next.key, arg1 > 5"
-        return UsageError(f"{option}: {self.what}", hint, detail=f"  {source}\n  {' ' * self.at}^")
+        return UsageError(
+            f"{option(name)}: {self.what}", hint, detail=f"  {source}\n  {' ' * self.at}^"
+        )
 
 
 class Request(Struct, frozen=True):
-    """What the user asked for: values to show instead of all, and a filter."""
+    """The user's request: values to show instead of all, or that the kernel ``gathers``, and a
+    filter."""
 
-    wanted: tuple[Wanted, ...] = ()
+    wanted: tuple[ArgExpression, ...] = ()
     test: Test | None = None
     source: str = ""
+    gathers: bool = False
+
+    @property
+    def needs_return(self) -> bool:
+        """Whether it is about what is known only when a call returns."""
+        return _names(self.wanted, AT_RETURN) or _names(self.test, AT_RETURN)
+
+
+def names_in(tree: object) -> set[str] | None:
+    """Return the names in ``tree``; None where it also asks for registers."""
+    if isinstance(tree, Register):
+        return None
+    if isinstance(tree, Name):
+        return {tree.name}
+    parts: list[object] = [*tree] if isinstance(tree, tuple) else []
+    if isinstance(tree, Struct):
+        parts = [getattr(tree, field) for field in tree.__struct_fields__]
+    found = [names_in(part) for part in parts]
+    return None if None in found else {name for each in found if each for name in each}
+
+
+AT_RETURN = ("retval", "duration")
+
+
+def _names(tree: object, names: tuple[str, ...]) -> bool:
+    """Whether one of ``names`` occurs anywhere in ``tree``."""
+    if isinstance(tree, Name):
+        return tree.name in names
+    if isinstance(tree, Struct):
+        return any(_names(getattr(tree, field), names) for field in tree.__struct_fields__)
+    return isinstance(tree, tuple) and any(_names(part, names) for part in tree)

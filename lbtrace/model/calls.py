@@ -1,112 +1,98 @@
-"""What the events amount to."""
+"""Calls, losses and summaries: the results of matching events."""
 
 from __future__ import annotations
 
-from typing import Literal, TypeAlias
+from typing import Literal, SupportsIndex, TypeAlias, TypeVar, overload
 
 from msgspec import Struct, field
 
 from lbtrace.model.events import Losses
+from lbtrace.text import clean
+from lbtrace.values.datum import Argument, Datum, find_value, keys_of
+from lbtrace.values.notation import argument_text, results_text, text
 
-End: TypeAlias = Literal["returned", "unwound", "tail", "open"]
+T = TypeVar("T")
+
+End: TypeAlias = Literal["returned", "unwound", "tail", "open", "point"]
 """How a call ended: it returned; its frame was left by an exception, longjmp
-or the like; it jumped into another traced function; no end was seen."""
+or the like; it jumped into another traced function; no end was seen. A ``point`` is no call, but a
+place that the program came by: it has a name, a time and values."""
+
+ENDS: dict[End, str] = {"unwound": "unwound", "tail": "tail call", "open": "no return seen"}
+"""How a call ended that did not return, in words."""
 
 
-class Address(int):
-    """The value of a pointer."""
+class Arguments(tuple[Argument, ...]):
+    """The arguments of a call: a tuple of `Argument`, whose values are also found by name.
 
-    __slots__ = ()
-
-
-class Char(str):
-    """The value of a character."""
-
-    __slots__ = ()
-
-
-class Constant(str):
-    """The value of an enumeration, by name."""
+    ``args["n"]`` is the value of the argument ``n``, ``args[0]`` the first argument,
+    ``"n" in args`` says whether there is one, and ``dict(args)`` is all values by name. Of
+    arguments with the same name the second is called ``n#2``. Raises `KeyError` where no
+    argument has the name.
+    """
 
     __slots__ = ()
 
+    @overload
+    def __getitem__(self, key: str) -> Datum: ...
+    @overload
+    def __getitem__(self, key: SupportsIndex) -> Argument: ...
+    @overload
+    def __getitem__(self, key: slice) -> Arguments: ...
+    def __getitem__(self, key: str | SupportsIndex | slice) -> Datum | Argument | Arguments:
+        if isinstance(key, str):
+            return find_value(self, key)
+        if isinstance(key, slice):
+            return Arguments(super().__getitem__(key))
+        return super().__getitem__(key)
 
-class Symbol(str):
-    """The value of a pointer to code: the name of the function."""
+    def __contains__(self, item: object) -> bool:
+        return item in self.keys() if isinstance(item, str) else super().__contains__(item)
 
-    __slots__ = ()
+    @overload
+    def get(self, name: str) -> Datum: ...
+    @overload
+    def get(self, name: str, default: T) -> Datum | T: ...
+    def get(self, name: str, default: T | None = None) -> Datum | T | None:
+        """Return the value of the argument of that name, ``default`` where there is none."""
+        return find_value(self, name) if name in self.keys() else default
 
+    def keys(self) -> list[str]:
+        """Return the names, in order, each different."""
+        return keys_of(argument.name for argument in self)
 
-class Text(Struct, frozen=True):
-    """The value of a string: its bytes, as far as they were read, and its true
-    length in bytes; None where it goes on and nobody knows how far."""
+    def values(self) -> list[Datum]:
+        """Return the values, in order."""
+        return [argument.value for argument in self]
 
-    data: bytes
-    length: int | None
+    def items(self) -> list[tuple[str, Datum]]:
+        """Return names and values, in order."""
+        return [*zip(self.keys(), self.values(), strict=True)]
 
-    @property
-    def cut(self) -> bool:
-        """Whether there is more of it."""
-        return self.length != len(self.data)
-
-
-class Fields(Struct, frozen=True):
-    """The value of a record."""
-
-    type: str
-    fields: tuple[Argument, ...]
-
-
-class Elements(Struct, frozen=True):
-    """The value of an array: its first elements, and how many follow."""
-
-    elements: tuple[Datum, ...]
-    more: int = 0
-
-
-class Variant(Struct, frozen=True):
-    """The value of an enumeration of Rust: the name of the variant, and what it carries."""
-
-    name: str
-    fields: tuple[Argument, ...] = ()
-
-
-class Referent(Struct, frozen=True):
-    """The value of a pointer that was followed: where it leads, and what is there."""
-
-    address: Address
-    value: Datum
-
-
-class Unreadable(Struct, frozen=True):
-    """Stands for a value that could not be read. ``reason`` may be empty."""
-
-    reason: str = ""
-
-
-Datum: TypeAlias = (
-    bool | int | float | str | Text | Fields | Variant | Elements | Referent | Unreadable | None
-)
-"""A decoded value: ``int``, ``float``, ``bool``, `Address`, `Char`, `Constant`,
-`Symbol`, `Text`, `Fields`, `Variant`, `Elements`, `Referent`, `Unreadable`; None is the result of a
-function without one."""
-
-
-class Argument(Struct, frozen=True):
-    """An argument of a call, or a member of a record, by name."""
-
-    name: str
-    value: Datum
+    def __str__(self) -> str:
+        return f"({', '.join(map(str, self))})"
 
 
 class Call(Struct):
-    """One call of a traced function.
+    """One call of a traced function; ``str(call)`` is a line such as ``fib(n=4) = 3``, and
+    ``call["n"]`` is short for ``call.args["n"]``.
 
-    ``depth`` is 0 at the outermost traced call of its thread. ``start`` is
-    CLOCK_MONOTONIC in ns, ``duration`` in ns; it is None unless ``end`` is
-    ``returned``. ``result`` is None until then. ``lost`` counts the events
-    its thread lost just before the call began. ``binary`` is the path of the
-    file that the function is in.
+    * ``name``: the function. ``binary``: the path of the file that it is in.
+    * ``args``: its arguments, by number and by name (`Arguments`).
+    * ``result``: what it returned; None until then, and of a function without a result.
+    * ``start``: when it began, CLOCK_MONOTONIC in ns. ``duration``: how long it took, in ns;
+      None unless ``end`` is ``returned``.
+    * ``end``: ``returned``; ``unwound`` where an exception, longjmp or the like left its frame;
+      ``tail`` where it jumped into another traced function; ``open`` where no end was seen. A
+      ``point`` is a place inside of a function that the program came by (a line), not a call.
+    * ``depth``: 0 at the outermost traced call of its thread.
+    * ``pid``, ``tid``: the process and the thread. ``goroutine``: in Go its number, on a stack
+      that the program made itself (a coroutine's) the address of that stack, else 0.
+    * ``cpu``: the processor on which it began, ``end_cpu`` that on which it returned; None where
+      that was not seen.
+    * ``lost``: how many events its thread lost just before it.
+    * ``frame``: the stack pointer at the function's entry. ``probe``: the number of the probe in
+      `Plan.probes` that saw it.
     """
 
     name: str
@@ -116,13 +102,34 @@ class Call(Struct):
     start: int
     frame: int
     probe: int
-    args: tuple[Argument, ...] = ()
+    args: Arguments = Arguments()
     result: Datum = None
     duration: int | None = None
     end: End = "open"
     lost: int = 0
     goroutine: int = 0
     binary: str = ""
+    cpu: int | None = None
+    end_cpu: int | None = None
+
+    def __getitem__(self, key: str | int) -> Datum:
+        """Return the value of the argument of that name or number."""
+        return find_value(self.args, key)
+
+    def __contains__(self, name: object) -> bool:
+        """Return whether an argument has that name."""
+        return name in keys_of(each.name for each in self.args)
+
+    def __str__(self) -> str:
+        """Return a line fit for a terminal."""
+        shown = f"{clean(self.name)}({', '.join([argument_text(each) for each in self.args])})"
+        if self.end == "point":
+            return shown
+        if self.end != "returned":
+            return f"{shown} ✗ {ENDS[self.end]}"
+        if self.result is None:
+            return shown
+        return f"{shown} = {results_text(self.result) if self.goroutine else text(self.result)}"
 
 
 class Loss(Struct, frozen=True):
@@ -139,11 +146,13 @@ class Loss(Struct, frozen=True):
 
 
 class Summary(Struct):
-    """What a finished trace amounts to. ``interrupted`` says that the capture
-    it was made from breaks off."""
+    """The totals of a finished trace. ``interrupted`` says that its capture has no end. ``counted``
+    are the hits that were counted in the kernel, ``points`` those of places inside of functions."""
 
     calls: int = 0
     losses: Losses = field(default_factory=Losses)
     processes: int = 0
     threads: int = 0
     interrupted: bool = False
+    counted: int = 0
+    points: int = 0

@@ -4,24 +4,31 @@ from __future__ import annotations
 
 from msgspec import Struct
 
-ENTRY, RETURN, LOSS = 1, 2, 3
-"""Values of `Event.kind`."""
-
 
 class Event(Struct, gc=False):
     """One hit of a probe, as the kernel program sends it (``bpf_src/lbtrace.h``).
 
     ``time`` is CLOCK_MONOTONIC in ns. ``frame`` is the stack pointer at the
-    function's entry and so names the call. ``goroutine`` is 0 outside Go.
-    ``kind`` is `ENTRY`, `RETURN` or `LOSS`; bit *n* of ``faults`` says that value *n*
-    could not be read. ``lost`` counts the events this thread lost just before
-    this one, entries in the high half, returns in the low one; an event of
-    kind `LOSS` does nothing else, at the end of a trace. ``blob`` is the
-    length of the bytes that accompany the event: the values behind the sixth,
-    eight bytes each, then the strings and bytes, in the order of their
-    fetches. The values are raw registers or memory,
-    zero-extended to 64 bits; of a string the number of its bytes in the blob
-    in the low half, its true length (2**32 - 1: unknown) in the high half.
+    function's entry and so identifies the call. ``goroutine`` is 0 outside Go. ``kind`` is `OPEN`
+    (a call begins), `CLOSE` (one ends), `POINT` (anything else), `LOSS`, `UNWATCHED` or `LEFT`, in
+    the bits `KIND`. Of the others, `UNHOOKED` says that no return of this call will be seen,
+    because hooking it would have dropped returns of others, or the kernel keeps as many as it can,
+    `ON_ALTSTACK` that it is on the thread's alternate signal stack (``sigaltstack``),
+    `THREAD_POINTER` that ``goroutine`` is the thread pointer, where programs set up stacks (all of
+    these are from ``lbtrace.model.wire_limits``). Bit *n* of ``faults`` says that value *n* could
+    not be read, ``cpu`` which processor the probe was hit on.
+
+    An event of kind `LOSS` counts by kind the events that the lane has lost since its last one
+    (`lost_events`): it comes just before the next one, with its time and place, or at the end of a
+    trace. One of kind `UNWATCHED` belongs to no thread or probe: from its time on returns may not
+    be seen, for good, or where ``value0`` is not 0, until then. One of kind `LEFT` says that the
+    calls of its frame and below it were left before then, as a hit showed that is not recorded.
+
+    ``blob`` is the
+    length of the bytes that accompany the event: the values after the sixth, eight bytes each, then
+    the strings and bytes, in the order of their fetches. The values are raw registers or memory,
+    zero-extended to 64 bits; of a string the number of its bytes in the blob in the low half, its
+    true length (2**32 - 1: unknown) in the high half.
     """
 
     time: int
@@ -32,7 +39,7 @@ class Event(Struct, gc=False):
     tid: int
     kind: int
     faults: int
-    lost: int
+    cpu: int
     blob: int
     value0: int
     value1: int
@@ -40,6 +47,14 @@ class Event(Struct, gc=False):
     value3: int
     value4: int
     value5: int
+
+
+def lost_events(event: Event) -> tuple[int, int, int, int]:
+    """Return the numbers of lost events in an event of kind `LOSS`: by their kind, and at position
+    0 those that may have been closes or points, which captures up to version 3 do not
+    distinguish."""
+    low = 0xFFFF_FFFF
+    return event.value0 & low, event.value0 >> 32, event.value1 & low, event.value1 >> 32
 
 
 class Thread(Struct, frozen=True):
@@ -64,23 +79,54 @@ class Batch(Struct):
     """Events in the order the ring buffer held them, undecoded.
 
     ``events`` holds fixed-size records, ``blobs`` the bytes that accompany
-    them, one behind the other, ``threads`` the names first seen or changed,
-    ``entries`` says how many of the events begin a call.
+    them, one after the other, ``threads`` the names first seen or changed, ``entries`` says how
+    many of the events begin a call. Where there is a ``gap``, batches before this one are missing.
     """
 
     events: bytes | memoryview
     blobs: bytes | memoryview = b""
     threads: tuple[Thread, ...] = ()
     entries: int = 0
+    gap: bool = False
+
+
+class Aggregate(Struct, frozen=True):
+    """What the kernel has gathered from the hits of a probe in a process.
+
+    ``count`` is their number, ``words`` what else the probe's action gathers, numbers of 64
+    bits; ``key`` are the further bytes of the key by which it does. The action's table says
+    what they mean (`lbtrace.tables`).
+    """
+
+    probe: int
+    pid: int
+    count: int
+    words: tuple[int, ...] = ()
+    key: bytes = b""
+
+
+class Aggregates(Struct):
+    """All that has been gathered from the beginning of the trace until ``time``
+    (CLOCK_MONOTONIC, ns): later ones replace earlier ones."""
+
+    time: int
+    rows: tuple[Aggregate, ...] = ()
 
 
 class Losses(Struct):
-    """What was not seen, by cause.
+    """What was lost, by cause.
 
-    The first three are events that never arrived. ``return_depth`` are
-    returns the kernel does not deliver because 64 traced calls were already
-    open in the thread. ``string_fault`` and ``blob_too_long`` are values, not
-    events: their calls are shown, without them.
+    * ``ring_full_entry``, ``ring_full_return``: entries and returns for which the ring buffer
+      had no room; ``ring_full_point``: hits of other probes.
+    * ``nested_miss``: hits of probes that the kernel skipped, inside of another one.
+    * ``return_depth``: returns the kernel does not deliver because 64 calls that some tool traces
+      were already open in the thread.
+    * ``string_fault``, ``blob_too_long``: values that could not be read, or were too long; their
+      calls are shown, without them.
+    * ``uncounted``: hits for which no counter was free.
+    * ``unwritten``: events that waited to be written when Ctrl-C ended the trace.
+
+    ``events`` counts those that are not shown at all, ``total`` also values.
     """
 
     ring_full_entry: int = 0
@@ -89,11 +135,15 @@ class Losses(Struct):
     return_depth: int = 0
     string_fault: int = 0
     blob_too_long: int = 0
+    ring_full_point: int = 0
+    uncounted: int = 0
+    unwritten: int = 0
 
     @property
     def events(self) -> int:
-        """Events that never arrived."""
-        return self.ring_full_entry + self.ring_full_return + self.nested_miss + self.return_depth
+        """Events that are not shown."""
+        full = self.ring_full_entry + self.ring_full_return + self.ring_full_point
+        return full + self.nested_miss + self.return_depth + self.uncounted + self.unwritten
 
     @property
     def total(self) -> int:

@@ -1,4 +1,5 @@
-"""Where values lie, and how functions pass them."""
+"""Locations of values, how functions pass them, and how the kernel fetches and compares
+them."""
 
 from __future__ import annotations
 
@@ -6,7 +7,7 @@ from typing import Literal
 
 from msgspec import Struct
 
-from lbtrace.model.types import Type
+from lbtrace.values.base import Type
 
 
 class Fetch(Struct, frozen=True):
@@ -23,6 +24,7 @@ class Fetch(Struct, frozen=True):
     the ``value`` itself, an ``integer`` of ``size`` bytes in memory there, a
     NUL-terminated ``string`` there, or ``bytes`` there, ``length_from`` being
     the slot that holds their number, or that of units of ``scale`` bytes.
+    Memory is that of the ``space``, the traced process (``user``).
     Strings and bytes are cut at ``limit``. If they are ``optional``, it is no
     loss that they cannot be read. Of a value or an integer only ``bit_size``
     bits from ``bit_offset`` on count, if given; they are extended by their
@@ -45,6 +47,7 @@ class Fetch(Struct, frozen=True):
     earlier: int = -1
     plus: int = -1
     factor: int = 1
+    space: str = "user"
 
 
 class Condition(Struct, frozen=True):
@@ -69,57 +72,56 @@ class Condition(Struct, frozen=True):
     other: int = -1
 
 
-class Value(Struct, frozen=True):
-    """A parameter or a result: its name, its type, and its slot in an event.
-
-    ``slot`` is the number of a fetch of the probe; -1 says that the value
-    cannot be read, and ``reason`` why (``float in xmm0``). The value begins
-    ``offset`` bytes into what was fetched; of a bit field, ``bit_size`` bits
-    from ``bit_offset`` on. The ``members`` of a record, the elements of an
-    array and what a pointer leads to are values of their own.
-    """
-
-    name: str
-    type: Type
-    slot: int = -1
-    reason: str = ""
-    offset: int = 0
-    bit_offset: int = 0
-    bit_size: int = 0
-    members: tuple[Value, ...] = ()
-
-
 class Scalar(Struct, frozen=True):
     """A number inside a value: ``size`` bytes at ``offset``.
 
     ``kind`` is how it computes: in integer registers, in vector registers,
-    or on the x87 stack (``long double``).
+    or on the x87 stack (``long double``); or that the compiler keeps a value with it in ``memory``.
     """
 
     offset: int
     size: int
-    kind: Literal["integer", "float", "x87"]
+    kind: Literal["integer", "float", "x87", "memory"]
 
 
 CFA = -1
 """Stands for the canonical frame address where a DWARF register is named."""
 
 
+class Piece(Struct, frozen=True):
+    """The bytes of a value from ``start`` to before ``end`` (0: all of it) that are in the
+    register of this DWARF number, ``skipped`` bytes into that."""
+
+    register: int
+    start: int
+    end: int
+    skipped: int = 0
+
+
 class Formal(Struct, frozen=True):
     """A parameter or result as debug information declares it.
 
-    ``size`` is in bytes. ``scalars`` are the numbers it is made of, in order;
-    None says that how it is passed cannot be told. ``reference`` says that a
-    pointer to it is passed instead. ``register`` is the DWARF number of the
-    register that holds it at function entry, -1 where that is not recorded.
-    ``home`` is where the variable lies throughout the function, as unoptimised code
-    has it: an offset from the register of this DWARF number, or from the `CFA`.
-    ``lost`` is why the compiler passes nothing for it, or ``""``; with ``unread`` it
-    has its place, but callers need not put anything there. In Go,
-    ``scalars`` None says that it holds an array of several elements. ``split``
-    says that its scalars travel apart, like parameters of their own. ``shadowed`` says that
-    where registers do not hold it they are all taken nevertheless, and ``forgotten`` that the
-    pointer by which a result in memory is asked for need not come back in a register.
+    ``size`` is in bytes. ``scalars`` are the numbers it is made of, in order; None says that how
+    it is passed is unknown or, in Go, that it holds an array of several elements.
+
+    How it is passed: with ``reference``, by a pointer; with ``passed_separately``, by its scalars,
+    like parameters of their own. ``packed`` says that it need not lie where its largest number
+    would have to. ``exhausts_registers`` says that where registers do not hold it they are all
+    taken nevertheless, ``registers_miscounted`` that clang may forget the registers that it takes,
+    and ``result_pointer_lost`` that the pointer to a result in memory need not come back in a
+    register.
+
+    What debug information says of function entry, by DWARF's numbers of registers: ``register``
+    holds it, or the pointer to it (-1: none is recorded), ``part_registers`` hold parts of it, and
+    ``address`` holds the address of a value that is no ``reference`` (-1: none does). ``pieces``
+    are the locations of its parts, where they are listed: no other part is passed.
+    ``frame_location`` is the location of the variable throughout the function, in unoptimised
+    code: an offset from a register, or from the `CFA`.
+
+    ``missing_reason`` is why the compiler passes nothing for it, or ``""``. With ``may_be_unset``
+    it has its location, but callers need not put anything there. ``late_reason`` is not None where
+    the function's first instructions may fill the registers: then it is why the value is missing
+    if they do, ``""`` if the convention gives its location.
     """
 
     name: str
@@ -128,13 +130,33 @@ class Formal(Struct, frozen=True):
     scalars: tuple[Scalar, ...] | None = ()
     reference: bool = False
     register: int = -1
-    lost: str = ""
+    part_registers: tuple[int, ...] = ()
+    missing_reason: str = ""
     alignment: int = 8
-    split: bool = False
-    home: tuple[int, int] | None = None
-    unread: bool = False
-    shadowed: bool = False
-    forgotten: bool = False
+    passed_separately: bool = False
+    frame_location: tuple[int, int] | None = None
+    may_be_unset: bool = False
+    exhausts_registers: bool = False
+    result_pointer_lost: bool = False
+    registers_miscounted: bool = False
+    packed: bool = False
+    late_reason: str | None = None
+    pieces: tuple[Piece, ...] = ()
+    address: int = -1
+
+
+class ConventionHints(Struct, frozen=True):
+    """What says by which convention a function is called.
+
+    ``code`` is its ``DW_AT_calling_convention`` (0: it has none), ``language`` and ``compiler``
+    are those of its unit, as far as they matter: "c", "c++" or "rust"; "gcc" or "llvm". A language
+    with conventions of its own names the one of the function as ``runtime``.
+    """
+
+    code: int = 0
+    language: str = ""
+    compiler: str = ""
+    runtime: str = ""
 
 
 class Prototype(Struct, frozen=True):
@@ -144,6 +166,7 @@ class Prototype(Struct, frozen=True):
     says of each parameter where debug information puts it at function entry:
     the DWARF numbers of its registers, its offset from the canonical frame
     address (CFA), or None. These are known to be true where they are ``exact``.
+    ``hints`` say by which convention it is called.
     """
 
     parameters: tuple[Formal, ...]
@@ -151,3 +174,4 @@ class Prototype(Struct, frozen=True):
     results: tuple[Formal, ...] = ()
     located: tuple[tuple[int, ...] | int | None, ...] = ()
     exact: bool = False
+    hints: ConventionHints = ConventionHints()

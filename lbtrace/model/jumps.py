@@ -1,23 +1,15 @@
-"""Jumps under probes: whether they are taken, and whether they leave the function."""
+"""What decides whether a jump under a probe is taken, and whether it leaves the function."""
 
 from __future__ import annotations
 
 from msgspec import Struct
-
-LESS, NO_CARRY = 0x1000000, 0x2000000
-"""Conditions beside the processor's flags: sign and overflow differ; the carry is clear.
-``LBT_FLAG_LESS`` and ``LBT_FLAG_NO_CARRY`` in bpf_src/lbtrace.h."""
-
-INSIDE = 4
-"""Ranges of `Jump.inside`, at most: ``LBT_RANGES`` there."""
-
 
 ALL = (1 << 64) - 1
 """All bits of a register."""
 
 
 class RegisterTest(Struct, frozen=True):
-    """What a jump asks of a ``register``: it jumps if the bits ``mask`` of it, less ``minus``,
+    """The test of a jump on a ``register``: it jumps if the bits ``mask`` of it, less ``minus``,
     are all 0, or with ``nonzero``, if they are not."""
 
     register: str

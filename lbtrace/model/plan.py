@@ -1,13 +1,14 @@
-"""What a plan holds, and whom it is for."""
+"""A plan, and the target that it is for."""
 
 from __future__ import annotations
 
-from typing import Literal, TypeAlias
+from typing import Literal
 
 from msgspec import Struct
 
-from lbtrace.model.fetching import Condition, Fetch, Value
+from lbtrace.model.fetching import Condition, Fetch
 from lbtrace.model.jumps import Jump, RegisterTest
+from lbtrace.values.base import Value
 
 
 class Function(Struct, frozen=True):
@@ -19,11 +20,12 @@ class Function(Struct, frozen=True):
     its first byte in the file. ``aliases`` are the other names of the same
     address. ``parameters`` and ``result`` are what is traced of it, ``typed``
     says whether they come from debug information. ``returns`` says how its
-    returns are seen (``uretprobe``, ``sites`` or ``none``) and, behind a
-    colon, why. With ``exits_hidden`` it can be left in ways no probe watches, with
-    ``may_jump`` by a jump to another function, of which a uretprobe tells nothing.
-    ``language`` says whose names, values and habits of writing them they are. A ``local``
-    one has no symbol by which other files could refer to it.
+    returns are seen (``uretprobe``, ``sites``, ``marker`` or ``none``) and, after a colon, why.
+    With ``exits_hidden`` it can be left in ways no probe watches, with ``may_jump`` by a jump to
+    another function, which a uretprobe does not see. One that ``restarts`` has a jump back to its
+    first instruction, so that its entry probe may be hit again within a call. ``language`` decides
+    how names and values are written. Other files cannot refer to a ``local`` function, which has no
+    global symbol.
     """
 
     name: str
@@ -38,22 +40,22 @@ class Function(Struct, frozen=True):
     exits_hidden: bool = False
     language: Literal["", "go"] = ""
     may_jump: bool = False
+    restarts: bool = False
     binary: int = 0
     local: bool = False
 
 
 class Site(Struct, frozen=True):
-    """A place in a function's code at which a probe stands.
+    """A place in a function's code for a probe.
 
     ``offset`` is its position in the file, ``address`` its virtual address.
     ``sp_delta`` is how far, in bytes, the stack pointer lies below its value
     at function entry when the probe fires. ``displaced`` is the instruction
     under the breakpoint, ``emulated`` whether the kernel emulates it (cheap)
-    or single-steps it (dear), ``reason`` why this place was chosen. A hit does
-    not count if one of the processor's flags ``unless`` is set, nor, if there are
-    any in ``only``, if none of them is (bits of EFLAGS or PSTATE, and those
-    of `lbtrace.model.jumps`), nor if it stands on a jump that does not pass its ``test`` of
-    a register, or on a ``jump`` that stays in the function.
+    or single-steps it (expensive), ``reason`` why this place was chosen. A hit does not count if
+    one of the processor's flags ``unless`` is set, nor, if there are any in ``only``, if none of
+    them is (bits of EFLAGS or PSTATE, and those of `lbtrace.model.jumps`), nor if it is on a jump
+    that does not pass its ``test`` of a register, or on a ``jump`` that stays in the function.
     """
 
     address: int
@@ -68,52 +70,55 @@ class Site(Struct, frozen=True):
     test: RegisterTest | None = None
 
 
-ProbeKind: TypeAlias = Literal[
-    "call",
-    "entry",
-    "return",
-    "tail",
-    "stack",
-    "signal stack",
-    "switch",
-    "goroutine end",
-    "landing",
-]
-"""``call`` sends an event at entry and one at return, the others just one:
-``return`` and ``tail`` stand where a function is left, by a return or by a
-jump to another function that returns in its place; ``stack`` and ``signal
-stack`` where the program sets up a stack, whose address and size the event's
-first values are; ``switch`` where its own code takes up another stack, whose
-pointer the first value is; ``goroutine end`` where a goroutine ends, with all its calls;
-``landing`` where code goes on after calls were left by an exception or longjmp, so that
-those of the frame it tells, and of lower ones, are over. The last five belong to a binary,
-but to none of the functions."""
+NO_FUNCTION = -1
+"""`Probe.function` of one that belongs to a binary, but to none of its functions."""
 
-OF_FUNCTIONS: frozenset[ProbeKind] = frozenset({"call", "entry", "return", "tail"})
-"""Kinds of probe that belong to a function, and tell of its calls."""
+
+SENDING = frozenset({"send", "keep"})
+"""Actions of probes whose hits become events; all others gather."""
 
 
 class Probe(Struct, frozen=True):
-    """A site in the binary at position ``binary`` of `Plan.binaries`, and what to
-    send from there.
+    """A ``site`` in the binary at position ``binary`` of `Plan.binaries`, and what is done
+    when it is hit. Its position in `Plan.probes` is the number its events carry.
 
-    Under ``result_conditions`` the entry is sent only when the call has
-    returned and they hold. Entries and exits of a function that ``keeps`` a
-    register agree on what it held at entry. A ``foreign`` probe is in code of another language in
-    a program of Go, or where goroutines cannot be told: its calls belong to threads.
-    Its position in `Plan.probes` is the number its events carry.
+    ``role`` is what a hit means for the calls of its lane, a row of `lbtrace.probes.ROLES`:
+    a call is a probe that ``opens`` it and others that close it. ``source`` says how it is
+    attached, a row of `lbtrace.probes.PROBES`. Events are made of the ``fetches``, where the
+    ``conditions`` hold. ``action`` says what becomes of a hit then: ``send`` an event;
+    ``keep`` the values until the closing probe sends both, or neither; all others gather in
+    the kernel, each in its table (`lbtrace.tables`). Where that takes a value, it is the one
+    of slot ``gathers``: of a fetch, or of what is known of each hit (``LBT_SLOT_DURATION`` and
+    others in ``bpf_src/lbtrace.h``). ``place`` is what the source's attach type needs besides the
+    site, in words of its own.
+
+    Entries and exits of a function that ``keeps`` a register agree on what it held at entry.
+    A ``gate`` probe opens or closes a call of a function that `Plan.within` names.
+    A ``foreign`` probe is in code of another language in a program of Go, or where goroutines are
+    unknown: its calls belong to threads.
+
+    Probes of the same ``pair`` open and close calls that no frame tells from others: those are of
+    one call whose values of the ``key`` are equal. One that begins where the stack pointer is no
+    lower shows that a former one is over, unless ``nests`` says that they nest without the stack's
+    growing.
     """
 
-    function: int
-    kind: ProbeKind
     site: Site
+    role: str
+    function: int = NO_FUNCTION
+    source: str = "uprobe"
     fetches: tuple[Fetch, ...] = ()
-    result_fetches: tuple[Fetch, ...] = ()
     conditions: tuple[Condition, ...] = ()
-    result_conditions: tuple[Condition, ...] = ()
+    action: str = "send"
     foreign: bool = False
     binary: int = 0
     keeps: str = ""
+    gathers: int = -1
+    place: str = ""
+    pair: str = ""
+    key: tuple[Value, ...] = ()
+    nests: bool = False
+    gate: bool = False
 
 
 class GoLayout(Struct, frozen=True):
@@ -123,13 +128,15 @@ class GoLayout(Struct, frozen=True):
     in its ``register`` (r14 from Go 1.17 on, x28 on arm64) or in the word
     below the ``thread`` pointer (amd64, every version). ``goid`` and
     ``stack_high`` are the offsets of ``g.goid`` and ``g.stack.hi``. ``types``
-    are the names of the program's types by their hash, in two tuples alike.
+    are the names of the program's types by their hash, in two tuples alike, and ``kinds``
+    in a third what package ``reflect`` calls their kinds.
     """
 
     g: Literal["register", "thread"]
     goid: int
     stack_high: int = 8
     types: tuple[tuple[int, ...], tuple[str, ...]] = ((), ())
+    kinds: tuple[int, ...] = ()
 
 
 class Symbols(Struct, frozen=True):
@@ -145,13 +152,13 @@ class Binary(Struct, frozen=True):
     With ``go`` events of its functions, but for foreign ones, carry the
     goroutine, and their frames are distances from the top of its stack,
     negative and modulo 2**64. ``symbols`` are there where some value is a
-    pointer to code; fetches of the instruction pointer then tell where a
-    process has the binary.
+    pointer to code; fetches of the instruction pointer then show where a process has mapped the
+    binary.
     """
 
     path: str
     build_id: str = ""
-    machine: Literal["x86_64", "aarch64"] = "x86_64"
+    machine: str = ""
     go: GoLayout | None = None
     symbols: Symbols = Symbols()
 
@@ -160,16 +167,18 @@ class Plan(Struct, frozen=True):
     """All that can be decided without the kernel.
 
     The ``binaries`` are for the same machine. ``notes`` are remarks to the
-    user: what was left out, and why.
+    user: what was left out, and why. Where there are patterns of functions in ``within``, only
+    what happens below calls of these is sent, and these calls.
     """
 
     binaries: tuple[Binary, ...]
     functions: tuple[Function, ...]
     probes: tuple[Probe, ...]
     notes: tuple[str, ...] = ()
+    within: tuple[str, ...] = ()
 
     def goroutines(self, probe: Probe) -> GoLayout | None:
-        """How the goroutine is found that hits ``probe``; None where its calls
+        """Return how the goroutine is found that hits ``probe``; None where its calls
         belong to threads."""
         return None if probe.foreign else self.binaries[probe.binary].go
 
@@ -177,8 +186,10 @@ class Plan(Struct, frozen=True):
 class Target(Struct, frozen=True):
     """Which processes are traced: one (``pid``), one that is started
     (``command``) with the children it forks, or all that run the binaries.
-    With ``follow`` those that ``pid`` forks are traced too."""
+    With ``follow`` those that ``pid`` forks are traced too. The command runs as ``user``,
+    empty for the user of lbtrace."""
 
     pid: int = 0
     command: tuple[str, ...] = ()
     follow: bool = False
+    user: str = ""

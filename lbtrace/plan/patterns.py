@@ -1,6 +1,6 @@
 """Which functions the user means: exact names, globs and ``/regular expressions/``.
 
-Behind any of them ``@BINARY`` narrows to one of the binaries: ``write@libc.so.6``.
+After any of them ``@BINARY`` narrows to one of the binaries: ``write@libc.so.6``.
 """
 
 from __future__ import annotations
@@ -15,31 +15,40 @@ from typing import NamedTuple
 from msgspec.structs import replace
 
 from lbtrace.elf import demangle
-from lbtrace.elf.demangle import is_mangled
+from lbtrace.elf.demangle import CLOSING, OPENING, is_mangled
 from lbtrace.elf.symbols import Symbols
-from lbtrace.errors import NoMatchError, UsageError
+from lbtrace.errors import NoMatchError, UsageError, option
 from lbtrace.model import Function
 
 _WHITESPACE = re.compile(r"\s+")
 
 COPY = re.compile(r"(\.(constprop|isra|lto_priv|llvm)\.\w+)+")
-"""What gcc and LLVM append to the names of whole copies of functions: who calls such a
-copy, calls the function."""
+"""What gcc and LLVM append to the names of whole copies of functions: a call
+of such a copy is a call of the function."""
 
 COMPARED = 20_000
 """Names compared, at most, to find the nearest ones: a fraction of a second."""
 
 
-class Searched(NamedTuple):
+LISTS = "lbtrace list shows its functions"
+
+
+class BinarySymbols(NamedTuple):
     """A binary whose functions are selected."""
 
     path: str
     symbols: Symbols
+    loads: Callable[[str], Sequence[str]] = lambda name: ()
+    """The libraries that it loads when it starts, if it takes ``name`` from one of them."""
 
 
-def select(binaries: Sequence[Searched], patterns: Sequence[str]) -> list[list[Function]]:
-    """The functions of each binary that match any of ``patterns``, in the order of
-    their addresses.
+def select(
+    binaries: Sequence[BinarySymbols],
+    patterns: Sequence[str],
+    others: Sequence[Sequence[Function]] = (),
+) -> list[list[Function]]:
+    """Return the functions of each binary that match any of ``patterns``, in the order of
+    their addresses, and ``others``, which were selected otherwise.
 
     A function is called by the name that matched, a copy that the compiler made of it by
     its own. Raises `UsageError` for a
@@ -55,15 +64,18 @@ def select(binaries: Sequence[Searched], patterns: Sequence[str]) -> list[list[F
         for n, functions in zip(meant, matched, strict=True):
             for function in functions:
                 chosen[n].setdefault(function.address, function)
+    for found, more in zip(chosen, others, strict=bool(others)):
+        for function in more:
+            found.setdefault(function.address, function)
     return [readable([found[address] for address in sorted(found)]) for found in chosen]
 
 
 def addressed(pattern: str, paths: Sequence[str]) -> tuple[list[int], str]:
-    """Which of the binaries at ``paths`` a pattern is for, by position, and what is
+    """Return which of the binaries at ``paths`` a pattern is for, by position, and what is
     to match there.
 
     A binary is named by its path or the end of it, a library also by its file name
-    without what is behind ``.so``, or without that as well.
+    without what follows ``.so``, or without that as well.
     """
     name, _, binary = pattern.rpartition("@")
     meant = [n for n, path in enumerate(paths) if name and _is_called(path, binary)]
@@ -79,11 +91,11 @@ def _matched(symbols: Symbols, pattern: str) -> list[Function]:
     matched = _exact(symbols, pattern)
     if not matched and (matches := _matcher(pattern)):
         matched = [f for f in (_named(f, matches) for f in symbols.functions) if f]
-    return matched or _demangled(symbols, pattern)
+    return matched or _demangled(symbols, pattern) or _unqualified(symbols, pattern)
 
 
 def readable(functions: Sequence[Function]) -> list[Function]:
-    """``functions`` under their names in the source; mangled names become aliases.
+    """Return ``functions`` under their names in the source; mangled names become aliases.
 
     Names are given without parameter list, unless several have the same.
     """
@@ -98,31 +110,76 @@ def readable(functions: Sequence[Function]) -> list[Function]:
 
 
 def matching(names: Iterable[str], patterns: Iterable[str]) -> list[str]:
-    """Those of ``names`` that any of ``patterns`` means."""
+    """Return those of ``names`` that any of ``patterns`` means."""
     matchers = [_matcher(p) or p.__eq__ for p in patterns]
     return [name for name in names if any(matches(name) for matches in matchers)]
 
 
+def means(pattern: str, symbol: str, plain: str) -> bool:
+    """Return whether a pattern means the function that is called ``symbol`` in symbols, and
+    ``plain`` in its source without what qualifies it."""
+    if not is_mangled(symbol):
+        return bool(matching({plain, symbol}, [pattern]))
+    names = {symbol, *_sources(symbol)}
+    if matching(names, [pattern]) or _unspaced(pattern) in map(_unspaced, names):
+        return True
+    return _ends_with(symbol, pattern)
+
+
 def _exact(symbols: Symbols, pattern: str) -> list[Function]:
     name, _, version = pattern.partition("@@")
-    if version and symbols.versions.get(name) != version:
+    if version and symbols.default_version(name) != version:
         return []
-    found = [_renamed(f, name) for f in symbols.functions if f.name == name or name in f.aliases]
+    alike = symbols.functions.named(name)
+    found = [_renamed(f, name) for f in alike if f.name == name or name in f.aliases]
     before = f"{name}."
-    copies = [f for f in symbols.functions if f.name.startswith(before)]
+    copies = [f for f in alike if f.name.startswith(before)]
     return found + [f for f in copies if COPY.fullmatch(f.name, len(name))]
 
 
 def _demangled(symbols: Symbols, pattern: str) -> list[Function]:
     """The functions with this name in the source, with or without parameter list."""
+    wanted = _unspaced(pattern)
+    return [f for f in _likely(symbols, pattern) if wanted in map(_unspaced, _sources(f.name))]
+
+
+def _unqualified(symbols: Symbols, pattern: str) -> list[Function]:
+    """The functions whose name in the source ends with this one, as debuggers take it: without
+    namespaces and classes, and without the arguments of templates where it names none."""
+    return [f for f in _likely(symbols, pattern) if _ends_with(f.name, pattern)]
+
+
+def _ends_with(name: str, pattern: str) -> bool:
+    wanted, bracket, parameters = _unspaced(pattern).partition("(")
+    if bracket and not _unspaced(demangle.demangled(name)).endswith(bracket + parameters):
+        return False
+    asked, parts = _parts(wanted), _parts(_unspaced(demangle.short(name)))
+    return len(asked) <= len(parts) and all(
+        one in (part, part.partition("<")[0])
+        for one, part in zip(reversed(asked), reversed(parts), strict=False)
+    )
+
+
+def _parts(name: str) -> list[str]:
+    """``name`` split at each ``::`` outside of brackets."""
+    parts, depth = [""], 0
+    for piece in re.split(r"(::|[<(\[{]|[>)\]}])", name):
+        depth += (piece in OPENING) - (piece in CLOSING) if piece else 0
+        if piece == "::" and not depth:
+            parts.append("")
+        else:
+            parts[-1] += piece
+    return parts
+
+
+def _likely(symbols: Symbols, pattern: str) -> list[Function]:
+    """The functions whose mangled name has the last identifier of a name."""
     if not re.search(r"\w", pattern):
         return []
     # Mangling keeps identifiers: few names need to be demangled.
     plain = re.sub(r"\(anonymous namespace\)|<[^<>]*>|\boperator\b.*", " ", pattern)
     identifiers = re.findall(r"\w+", plain.split("(")[0]) or [""]
-    likely = [f for f in symbols.functions if is_mangled(f.name) and identifiers[-1] in f.name]
-    wanted = _unspaced(pattern)
-    return [f for f in likely if wanted in map(_unspaced, _sources(f.name))]
+    return [f for f in symbols.functions.with_part(identifiers[-1]) if is_mangled(f.name)]
 
 
 def _sources(name: str) -> tuple[str, str]:
@@ -135,13 +192,14 @@ def _unspaced(name: str) -> str:
 
 
 def _matcher(pattern: str) -> Callable[[str], object] | None:
-    """Tells whether a name matches; None for a pattern that is a plain name."""
+    """A predicate whether a name matches; None for a pattern that is a plain name."""
     if len(pattern) > 1 and pattern.startswith("/") and pattern.endswith("/"):
         try:
             return re.compile(pattern[1:-1]).search
         except re.error as error:
             raise UsageError(
-                f"--func {pattern}: {error}", "write a Python regular expression between slashes"
+                f"{option('func', pattern)}: {error}",
+                "write a Python regular expression between slashes",
             ) from None
     if any(c in pattern for c in "*?["):
         return re.compile(fnmatch.translate(pattern)).match
@@ -166,35 +224,52 @@ def _renamed(function: Function, name: str) -> Function:
     return replace(function, name=name, aliases=others)
 
 
-def _no_match(binaries: Sequence[Searched], pattern: str) -> NoMatchError:
-    for path, symbols in binaries:
+def _no_match(binaries: Sequence[BinarySymbols], pattern: str) -> NoMatchError:
+    for path, symbols, _ in binaries:
         if indirect := matching(symbols.ifuncs, [pattern]):
             return NoMatchError(
                 f"{indirect[0]}: is an indirect function of {path}, its code is chosen at run time",
-                f"trace one of its implementations: --func '*{indirect[0]}_*', if they are named",
+                f"trace one of its implementations, such as *{indirect[0]}_*, if they are named",
             )
         if inlined := matching(symbols.inlined, [pattern]):
             return NoMatchError(
                 f"{inlined[0]}: is inlined everywhere in {path}, there is no call to trace",
                 "rebuild with -gcflags=-l, or mark the function //go:noinline",
             )
+    outside = _outside(binaries, pattern)
     near = nearest([f for binary in binaries for f in binary.symbols.functions], pattern)
     paths = " or ".join(binary.path for binary in binaries)
     return NoMatchError(
         f"{pattern}: matches no function of {paths}",
-        f"nearest names: {', '.join(near)}" if near else "lbtrace list shows its functions",
+        outside or (f"nearest names: {', '.join(near)}" if near else LISTS),
     )
 
 
+def _outside(binaries: Sequence[BinarySymbols], pattern: str) -> str:
+    """What to do where a function of another file is meant; empty where none is."""
+    name, _, place = pattern.rpartition("@")
+    if name and place and not name.endswith("@") and not place.endswith("/"):
+        return f"no traced file is called {place}: add {option('binary', place)}"
+    for binary in binaries:
+        if libraries := binary.loads(pattern):
+            named = " or ".join(option("binary", library) for library in libraries[:3])
+            return f"it is a library's: add {named}"
+    return ""
+
+
 def nearest(functions: Sequence[Function], pattern: str) -> list[str]:
-    """At most three names like ``pattern``, the most alike first."""
-    import difflib  # late: only a mistyped name needs it
+    """Return at most three names like ``pattern``, the most alike first."""
+    import difflib  # imported here because only a mistyped name needs it
 
     wanted = pattern.strip("/*?[]^$")
     names = [f.name for f in functions]
-    folded = wanted.casefold()
-    holding = [n for n in names if folded and folded in n.casefold()] if len(folded) > 2 else []
     if len(names) > COMPARED:
         names = sorted(names, key=lambda n: abs(len(n) - len(wanted)))[:COMPARED]
-    alike = difflib.get_close_matches(wanted, names, n=3, cutoff=0.6)
+    names = [demangle.short(n) for n in names]
+    folded = wanted.casefold()
+    holding = [n for n in names if folded and folded in n.casefold()] if len(folded) > 2 else []
+    # A name may be meant without what qualifies it.
+    lasts = {_parts(n)[-1].partition("<")[0]: n for n in names}
+    close = difflib.get_close_matches(wanted, {*names, *lasts}, n=3, cutoff=0.6)
+    alike = [lasts.get(name, name) for name in close]
     return list(dict.fromkeys([*alike, *sorted(holding, key=len)]))[:3]

@@ -1,11 +1,9 @@
-"""The output formats: a file a format, and this table."""
+"""The output formats: a table with a row for each, and a module for each."""
 
 from __future__ import annotations
 
 from importlib import import_module
 from typing import TYPE_CHECKING
-
-from msgspec import Struct
 
 from lbtrace.errors import UsageError
 
@@ -13,15 +11,17 @@ if TYPE_CHECKING:
     from lbtrace.sinks.base import Sink
 
 
-class Format(Struct, frozen=True):
-    """A row of the table: where the sink lives, so that only the one needed
-    is imported. A capture has no sink: it takes batches, not calls."""
+class Format:
+    """A row of the table: the module of the sink, so that only the one needed is imported. A
+    capture has no sink: it takes batches, not calls."""
 
-    name: str
-    suffix: str
-    help: str
-    module: str = ""
-    sink: str = ""
+    # Written out because the help shows the table, for which msgspec would take too long to import.
+    def __init__(self, name: str, suffix: str, help: str, module: str = "", sink: str = "") -> None:
+        self.name = name
+        self.suffix = suffix
+        self.help = help
+        self.module = module
+        self.sink = sink
 
     @property
     def is_capture(self) -> bool:
@@ -29,7 +29,7 @@ class Format(Struct, frozen=True):
         return not self.sink
 
     def load(self) -> type[Sink]:
-        """The sink's class."""
+        """Return the sink's class."""
         loaded: type[Sink] = getattr(import_module(self.module), self.sink)
         return loaded
 
@@ -50,21 +50,31 @@ DEFAULT = "tree"
 
 
 def format_for(name: str | None, path: str | None) -> Format:
-    """The format asked for by ``name``, else by the suffix of ``path``, else
-    the default.
+    """Return the format that ``name`` gives, else the suffix of ``path``, else the default.
 
-    Raises `UsageError` for a name or a suffix that is not in the table.
+    Raises `UsageError` for a name or a suffix that is not in the table, and where format and suffix
+    disagree about whether the file is a capture.
     """
+    by_suffix = next((row for row in FORMATS.values() if path and path.endswith(row.suffix)), None)
     if name is not None:
         if name not in FORMATS:
-            raise UsageError(f"no format is called {name}", f"choose one of: {', '.join(FORMATS)}")
-        return FORMATS[name]
+            raise UsageError(
+                f"no format is called {name!r}", f"choose one of: {', '.join(FORMATS)}"
+            )
+        chosen = FORMATS[name]
+        if by_suffix is not None and by_suffix.is_capture != chosen.is_capture:
+            verb = "is" if by_suffix.is_capture else "is not"
+            raise UsageError(
+                f"--format {name} contradicts the name {path}:"
+                f" {by_suffix.suffix} {verb} the suffix of captures",
+                "choose another name, or leave --format out",
+            )
+        return chosen
     if path is None or path == "-" or path.startswith("/dev/"):
         return FORMATS[DEFAULT]
-    for row in FORMATS.values():
-        if path.endswith(row.suffix):
-            return row
+    if by_suffix is not None:
+        return by_suffix
     raise UsageError(
-        f"the name {path} does not tell the format",
+        f"the name {path} does not give the format",
         f"add --format, or a suffix: {', '.join(row.suffix for row in FORMATS.values())}",
     )

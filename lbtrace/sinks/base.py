@@ -1,11 +1,16 @@
-"""What a sink is."""
+"""The base class of sinks."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
-from lbtrace.model import Call, Loss, Plan, Summary, Thread
+from lbtrace.model import Aggregates, Call, Loss, Plan, Summary, Thread, keys_of
+
+if TYPE_CHECKING:
+    from lbtrace.calls.stretches import Stretch
+
+__all__ = ["Sink", "describe_loss", "keys_of", "lane"]
 
 
 class Sink(ABC):
@@ -13,19 +18,27 @@ class Sink(ABC):
 
     A sink reads no clock, opens nothing and closes nothing. Errors of its
     stream pass through. What it was given reaches the stream at the latest
-    when `flush` or `end` returns.
+    when `flush` or `end` returns. With ``shows_cpu`` it shows the processors on which calls begin
+    and end, and gets these calls one by one.
     """
 
     name: ClassVar[str]
     binary: ClassVar[bool] = False
     """Whether the stream is one of bytes; otherwise it is one of text."""
     streams: ClassVar[bool] = True
-    """Whether the output is worth reading while the trace goes on."""
+    """Whether the output is worth reading while the trace runs."""
+    takes_stretches: ClassVar[bool] = False
+    """Whether it can write many calls at once: then it has `stretch`."""
+    takes_tails: ClassVar[bool] = True
+    """Whether calls that end by a jump to another function may be among these."""
 
-    def __init__(self, stream: Any, plan: Plan, *, color: bool = False) -> None:
+    def __init__(
+        self, stream: Any, plan: Plan, *, color: bool = False, shows_cpu: bool = False
+    ) -> None:
         self._stream = stream
         self._plan = plan
         self._color = color
+        self.shows_cpu = shows_cpu
 
     def thread(self, thread: Thread) -> None:  # noqa: B027 - many formats have no place for it
         """A thread got its name."""
@@ -38,25 +51,42 @@ class Sink(ABC):
     def exit(self, call: Call) -> None:
         """The same call ended, as its ``end`` says; innermost calls first."""
 
+    def point(self, point: Call) -> None:
+        """The program came by a place inside of a function; ``depth`` counts the calls that it
+        is in."""
+        self.entry(point)
+        self.exit(point)
+
     @abstractmethod
     def loss(self, loss: Loss) -> None:
         """Events of a thread are missing here."""
+
+    def takes(self, stretch: Stretch) -> bool:
+        """Return whether `stretch` may be called: see `lbtrace.calls.stretches.StretchVisitor`."""
+        return False
+
+    def stretch(self, stretch: Stretch) -> None:
+        """Calls that began and returned, many at once. A sink that has this is quicker."""
+        raise NotImplementedError
+
+    def aggregates(self, aggregates: Aggregates) -> None:  # noqa: B027 - most show calls only
+        """What was gathered in the kernel in all, before the end."""
 
     def flush(self) -> None:  # noqa: B027 - a sink that holds nothing back has nothing to do
         """Show what was held back. Called between batches of a live trace."""
 
     @abstractmethod
     def end(self, summary: Summary) -> None:
-        """The trace is over; all calls have ended."""
+        """The trace has ended; all calls have ended."""
 
 
-def told(loss: Loss) -> str:
-    """A loss in words."""
+def describe_loss(loss: Loss) -> str:
+    """Return a loss in words."""
     events = "event" if loss.count == 1 else "events"
     entries = f", {loss.entries} of them calls" if loss.entries else ""
     return f"{loss.count} {events} lost here{entries}"
 
 
 def lane(call: Call | Loss) -> int:
-    """What call trees are drawn per: the goroutine, else the thread."""
+    """Return the lane of a call tree: the goroutine, else the thread."""
     return call.goroutine or call.tid

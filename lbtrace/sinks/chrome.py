@@ -3,28 +3,35 @@
 "Trace Event Format", JSON object format: duration events (``B``, ``E``) in
 the order they occurred, so that results join the arguments of their call;
 ends are named as well, for speedscope matches them by name; metadata events
-name processes and threads; a loss is an instant event of its thread. Times are
+name processes and threads; losses and points are instant events of their thread. Times are
 µs of CLOCK_MONOTONIC, with decimals.
 
-A call that was left without returning ends where its thread is next seen. A
-call of which no end was seen has no ``E``: the viewers draw it to the end of
-the trace and say that it did not finish.
+A call that was left without returning ends where its thread is next seen. A call whose end was not
+seen has no ``E``: the viewers draw it to the end of the trace and say that it did not finish.
 """
 
 from __future__ import annotations
 
-from json import dumps
+from collections.abc import Iterable, Sequence
 from pathlib import PurePath
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from lbtrace.model import Address, Call, Datum, Loss, Plan, Summary, Text, Thread
-from lbtrace.sinks.base import Sink, lane
-from lbtrace.values import characters, text
+from lbtrace.model import Argument, Call, Datum, Form, Loss, Plan, Summary, Thread
+from lbtrace.sinks.base import Sink, keys_of, lane
+from lbtrace.text import to_json
+from lbtrace.values import text
+
+if TYPE_CHECKING:
+    from lbtrace.calls.stretches import Stretch
+    from lbtrace.sinks.lines import Lines, LineWriter, Piece, Pieces
 
 _HELD = 1024
-"""How many events are written together, about: entries look whether it is time."""
+"""About how many events are written together: `entry` checks whether it is time."""
+
+_BETWEEN = ",\n"
+"""What stands between two events."""
 
 
 class Chrome(Sink):
@@ -32,15 +39,21 @@ class Chrome(Sink):
 
     name = "chrome"
     streams = False
+    takes_stretches = True
+    takes_tails = False
 
-    def __init__(self, stream: Any, plan: Plan, *, color: bool = False) -> None:
-        super().__init__(stream, plan, color=color)
+    def __init__(
+        self, stream: Any, plan: Plan, *, color: bool = False, shows_cpu: bool = False
+    ) -> None:
+        super().__init__(stream, plan, color=color, shows_cpu=shows_cpu)
         self._held: list[str] = []
         self._unended: dict[tuple[int, int], list[tuple[str, str]]] = {}
         self._unnamed: dict[int, str] = {}
         self._named: set[int] = set()
         self._quoted = _Quoted()
+        self._keys = _Keys()
         self._separator = '{"traceEvents":[\n'
+        self._writer: LineWriter | None = None
 
     def thread(self, thread: Thread) -> None:
         name = f"{thread.name} ({thread.inside} inside)" if thread.inside else thread.name
@@ -55,7 +68,9 @@ class Chrome(Sink):
         if call.pid not in self._named:
             self._unnamed.setdefault(call.pid, call.binary)
         quoted = self._quoted
-        args = ",".join([quoted[a.name] + ":" + _value(a.value) for a in call.args])
+        args = self.arguments(call.args)
+        if self.shows_cpu:
+            args += f"{',' if args else ''}{self._cpu(call, call.cpu, 'cpu')}"
         start, held = call.start, self._held
         held.append(
             f'{{"ph":"B","name":{quoted[call.name]},"ts":{start // 1000}.{start % 1000:03d}'
@@ -68,16 +83,73 @@ class Chrome(Sink):
         tid = call.goroutine or call.tid
         if call.duration is None:
             # Its place in time is not known before the thread is seen again.
-            self._unended.setdefault((call.pid, tid), []).append((call.name, call.end))
+            self._unended.setdefault((call.pid, tid), []).append(
+                (call.name, f'{self._keys[_names(call.args)][END]}"{call.end}"')
+            )
             return
         end = call.start + call.duration
         if self._unended:
             self._end_left(call.pid, tid, end)
-        result = "" if call.result is None else f',"args":{{"result":{_value(call.result)}}}'
+        result = ""
+        if call.result is not None:
+            before, after = self.around_result(_names(call.args))
+            result = f"{before}{_value(call.result)}{after}"
+        if self.shows_cpu:
+            own = self._cpu(call, call.end_cpu, "end_cpu")
+            result = f"{result[:-1]},{own}}}" if result else f',"args":{{{own}}}'
         self._held.append(
             f'{{"ph":"E","name":{self._quoted[call.name]},"ts":{end // 1000}.{end % 1000:03d}'
             f',"pid":{call.pid},"tid":{tid}{result}}}'
         )
+
+    @staticmethod
+    def _cpu(call: Call, cpu: int | None, name: str) -> str:
+        """A processor as a member beside the arguments, of another name than these."""
+        return f"{to_json(keys_of([*_names(call.args), name])[-1])}:{to_json(cpu)}"
+
+    def arguments(self, arguments: Iterable[Argument]) -> str:
+        """Return the members of a call's arguments."""
+        keys = self._keys[_names(arguments)]
+        return ",".join([key + _value(a.value) for key, a in zip(keys, arguments, strict=False)])
+
+    def around_result(self, names: tuple[str, ...]) -> tuple[str, str]:
+        """Return what stands before and after the result of a call whose arguments have these
+        names."""
+        return f',"args":{{{self._keys[names][RESULT]}', "}"
+
+    def takes(self, stretch: Stretch) -> bool:
+        return not any(each.key in self._unended for each in stretch.lanes)
+
+    def stretch(self, stretch: Stretch) -> None:
+        for each in stretch.lanes:
+            pid, _ = each.key
+            if each.first is not None and pid not in self._named:
+                probe = self._plan.probes[stretch.probe(each.first)]
+                self._unnamed.setdefault(pid, self._plan.binaries[probe.binary].path)
+        if self._writer is None:
+            from lbtrace.sinks.lines import LineWriter  # imported here because few calls do without
+
+            self._writer = LineWriter(self._plan, _Style(self._plan, self))
+        text, lines = self._writer.write(stretch)
+        if lines:
+            self._held.append(text.removesuffix(_BETWEEN))
+        self.flush()
+
+    def point(self, point: Call) -> None:
+        if self._unended:
+            self._end_left(point.pid, lane(point), point.start)
+        if point.pid not in self._named:
+            self._unnamed.setdefault(point.pid, point.binary)
+        keys = self._keys[_names(point.args)]
+        args = ",".join([key + _value(a.value) for key, a in zip(keys, point.args, strict=False)])
+        if self.shows_cpu:
+            args += f"{',' if args else ''}{self._cpu(point, point.cpu, 'cpu')}"
+        self._held.append(
+            f'{{"ph":"i","s":"t","name":{self._quoted[point.name]},"ts":{_micro(point.start)}'
+            f',"pid":{point.pid},"tid":{lane(point)},"args":{{{args}}}}}'
+        )
+        if len(self._held) >= _HELD:
+            self.flush()
 
     def loss(self, loss: Loss) -> None:
         self._held.append(
@@ -87,34 +159,34 @@ class Chrome(Sink):
 
     def flush(self) -> None:
         if self._held:
-            self._stream.write(self._separator + ",\n".join(self._held))
+            self._stream.write(self._separator + _BETWEEN.join(self._held))
             self._held.clear()
-            self._separator = ",\n"
+            self._separator = _BETWEEN
 
     def end(self, summary: Summary) -> None:
         for pid, binary in self._unnamed.items():
             if pid not in self._named:
                 self._name("process_name", pid, pid, PurePath(binary).name)
         self.flush()
-        start = "" if self._separator == ",\n" else self._separator
+        start = "" if self._separator == _BETWEEN else self._separator
         other = {
             "program": ", ".join(PurePath(binary.path).name for binary in self._plan.binaries),
             "calls": summary.calls,
             "lost": msgspec.structs.asdict(summary.losses),
             "interrupted": summary.interrupted,
         }
-        self._stream.write(f'{start}\n],"displayTimeUnit":"ns","otherData":{dumps(other)}}}\n')
+        self._stream.write(f'{start}\n],"displayTimeUnit":"ns","otherData":{to_json(other)}}}\n')
 
     def _name(self, kind: str, pid: int, tid: int, name: str) -> None:
         self._held.append(
-            f'{{"ph":"M","name":"{kind}","pid":{pid},"tid":{tid},"args":{{"name":{dumps(name)}}}}}'
+            f'{{"ph":"M","name":"{kind}","pid":{pid},"tid":{tid},"args":{{"name":{to_json(name)}}}}}'
         )
 
     def _end_left(self, pid: int, tid: int, time: int) -> None:
         for name, end in self._unended.pop((pid, tid), ()):
             self._held.append(
                 f'{{"ph":"E","name":{self._quoted[name]},"ts":{_micro(time)},"pid":{pid}'
-                f',"tid":{tid},"args":{{"end":"{end}"}}}}'
+                f',"tid":{tid},"args":{{{end}}}}}'
             )
 
 
@@ -122,8 +194,25 @@ class _Quoted(dict[str, str]):
     """Names as JSON strings, each made once."""
 
     def __missing__(self, name: str) -> str:
-        quoted = self[name] = dumps(name)
+        quoted = self[name] = to_json(name)
         return quoted
+
+
+class _Keys(dict[tuple[str, ...], list[str]]):
+    """The members of arguments by their names, and at `RESULT` and `END` those beside them, because
+    viewers join the members of a call's two events. Each list is made once."""
+
+    def __missing__(self, names: tuple[str, ...]) -> list[str]:
+        beside = [keys_of([*names, own])[-1] for own in ("result", "end")]
+        keys = self[names] = [to_json(key) + ":" for key in [*keys_of(names), *beside]]
+        return keys
+
+
+RESULT, END = -2, -1
+
+
+def _names(arguments: Iterable[Argument]) -> tuple[str, ...]:
+    return tuple([argument.name for argument in arguments])
 
 
 def _micro(nanoseconds: int) -> str:
@@ -137,8 +226,59 @@ def _value(datum: Datum) -> str:
         return str(datum) if -(1 << 53) <= datum <= 1 << 53 else f'"{datum}"'
     if isinstance(datum, bool):
         return "true" if datum else "false"
-    if isinstance(datum, Address):
-        return f'"{datum:#x}"'
-    if isinstance(datum, Text) and not datum.cut:
-        return dumps(characters(datum))
-    return dumps(text(datum))
+    if not isinstance(datum, Form):
+        return to_json(text(datum))
+    return f'"{datum.text()}"' if datum.is_plain else to_json(datum.label())
+
+
+class _Style:
+    """See `lbtrace.sinks.lines.LineStyle`."""
+
+    delayed = False
+    quotes_addresses = quotes_large = True
+    nests = False
+    columns = 0
+
+    def __init__(self, plan: Plan, sink: Chrome) -> None:
+        self._plan = plan
+        self._sink = sink
+
+    def lines(self, number: int, arguments: Pieces, result: Pieces) -> Lines:
+        from lbtrace.sinks import lines
+
+        name = to_json(self._plan.functions[self._plan.probes[number].function].name)
+        lane: list[Piece | str] = [',"pid":', lines.PID, ',"tid":', lines.LANE_NUMBER]
+        begins: list[Piece | str] = [f'{{"ph":"B","name":{name},"ts":', lines.START_MICRO, *lane]
+        ends: list[Piece | str] = [
+            f'{{"ph":"E","name":{name},"ts":',
+            lines.END_MICRO,
+            *lane,
+            *result,
+            "}" + _BETWEEN,
+        ]
+        return lines.Lines([*begins, ',"args":{', *arguments, "}}" + _BETWEEN], ends, ends)
+
+    def value(self, datum: Datum) -> str:
+        return _value(datum)
+
+    def around_arguments(
+        self, number: int, names: Sequence[str]
+    ) -> Iterable[tuple[Piece | str, str]]:
+        for position, key in enumerate(keys_of(names)):
+            yield ("," if position else "") + to_json(key) + ":", ""
+
+    def arguments(self, number: int, arguments: Sequence[Argument]) -> str:
+        return self._sink.arguments(arguments)
+
+    def around_result(self, number: int) -> tuple[str, str]:
+        function = self._plan.functions[self._plan.probes[number].function]
+        return self._sink.around_result(tuple([value.name for value in function.parameters]))
+
+    def result(self, number: int, datum: Datum) -> str:
+        if datum is None:
+            return ""
+        before, after = self.around_result(number)
+        return f"{before}{_value(datum)}{after}"
+
+    def indents(self, depth: int) -> tuple[str, str]:
+        return "", ""

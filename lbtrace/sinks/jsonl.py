@@ -4,18 +4,25 @@ A call: ``{"type": "call", "name", "args": [{"name", "value"}…], "result",
 "start", "duration", "pid", "tid", "depth", "end"}``, times in ns, in the
 order in which calls end; ``goroutine`` where there is one, or ``stack``, the
 address of a stack the program made itself; where several binaries are traced,
-``binary`` is the path of the function's. ``duration`` is
+``binary`` is the path of the function's; with ``--cpu``, ``cpu`` is the processor on which the call
+began and ``end_cpu`` that on which it returned, or null. ``duration`` is
 null unless ``end`` is ``returned``. Integers are numbers (up to 128 bits: a
 reader that turns them into doubles loses digits), truth values true and
 false, characters and text strings (bytes that are not UTF-8 lone surrogates
 from U+DC80 on), addresses strings in hexadecimal, functions their names,
-records objects, arrays arrays, variants of Rust's enumerations strings or, where
-they carry values, objects with one member. A value that could not be read is
-null, with its reason beside it in
+records objects, arrays arrays, maps arrays of pairs, variants of Rust's
+enumerations strings or, where they carry values, objects with one member.
+A value that could not be read is null, with its reason beside it in
 ``unreadable``. Text that was cut has its true length in bytes beside it, in
-``length``; null where nobody knows it. So have arrays the number of elements.
-Where this concerns parts of a value, ``parts`` beside it has an object with these
-members for each, by its JSON Pointer (RFC 6901): ``{"/name": {"length": 200}}``.
+``length``; null where it is unknown. Arrays have the number of their elements there. Records with
+more members than are shown have ``more``, the number of the others. Of members with the same name,
+as those without any, the second gets ``#2`` after its name, and so on. Where this concerns parts of
+a value, ``parts`` beside it has an object with these members for each, by its JSON Pointer (RFC
+6901): ``{"/name": {"length": 200}}``.
+
+A point, a place inside of a function that the program came by: ``{"type": "point", "name",
+"args", "time", "pid", "tid", "depth"}``, with ``goroutine``, ``stack``, ``binary`` and
+``cpu`` as calls.
 
 A thread, before its first call and whenever its name changes: ``{"type": "thread",
 "pid", "tid", "name", "time"}``; ``inside`` where it has another number in a
@@ -24,69 +31,62 @@ pid namespace of its own.
 A loss: ``{"type": "loss", "pid", "tid", "depth", "time", "count", "entries", "goroutine"}``:
 ``count`` events are missing here, of which ``entries`` began calls.
 
+What was counted in the kernel: ``{"type": "count", "name", "binary", "pid", "count"}``, a
+function and process each.
+
 The end: ``{"type": "summary", "calls", "lost": {cause: count…},
-"processes", "threads", "interrupted"}``.
+"processes", "threads", "interrupted"}``, and ``points`` where there were some.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from json import dumps
-from math import isfinite
-from typing import Any
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from lbtrace.model import (
-    Address,
-    Call,
-    Datum,
-    Elements,
-    Fields,
-    Loss,
-    Plan,
-    Referent,
-    Summary,
-    Text,
-    Thread,
-    Unreadable,
-    Variant,
-)
+from lbtrace.model import Aggregates, Argument, Call, Datum, Form, Loss, Plan, Summary, Thread
 from lbtrace.sinks.base import Sink
-from lbtrace.values import characters
+from lbtrace.text import to_json
+from lbtrace.values.datum import json_of, lacks_of
+
+if TYPE_CHECKING:
+    from lbtrace.calls.stretches import Stretch
+    from lbtrace.sinks.lines import Lines, LineWriter, Piece, Pieces
 
 
 class JsonLines(Sink):
     """See the module."""
 
     name = "jsonl"
+    takes_stretches = True
 
-    def __init__(self, stream: Any, plan: Plan, *, color: bool = False) -> None:
-        super().__init__(stream, plan, color=color)
+    def __init__(
+        self, stream: Any, plan: Plan, *, color: bool = False, shows_cpu: bool = False
+    ) -> None:
+        super().__init__(stream, plan, color=color, shows_cpu=shows_cpu)
         self._names = _Names()
         self._lanes = ["goroutine" if plan.goroutines(p) else "stack" for p in plan.probes]
         self._several = len(plan.binaries) > 1
+        self._writer: LineWriter | None = None
 
     def thread(self, thread: Thread) -> None:
         inside = {"inside": thread.inside} if thread.inside else {}
-        told = {"pid": thread.pid, "tid": thread.tid, "name": thread.name, "time": thread.time}
-        self._write({"type": "thread", **told, **inside})
+        fields = {"pid": thread.pid, "tid": thread.tid, "name": thread.name, "time": thread.time}
+        self._write({"type": "thread", **fields, **inside})
 
     def entry(self, call: Call) -> None:
         """A call is written when it has ended."""
 
     def exit(self, call: Call) -> None:
         names = self._names
-        args = ",".join(
-            [
-                f'{{"name":{names[argument.name]},"value":{json_value(argument.value)}}}'
-                for argument in call.args
-            ]
-        )
+        args = self.arguments(call.args)
         duration = "null" if call.duration is None else call.duration
         rest = f',"{self._lanes[call.probe]}":{call.goroutine}' if call.goroutine else ""
         if self._several:
             rest += f',"binary":{names[call.binary]}'
+        if self.shows_cpu:
+            rest += f',"cpu":{to_json(call.cpu)},"end_cpu":{to_json(call.end_cpu)}'
         self._stream.write(
             f'{{"type":"call","name":{names[call.name]},"args":[{args}]'
             f',"result":{json_value(call.result)},"start":{call.start},"duration":{duration}'
@@ -94,8 +94,51 @@ class JsonLines(Sink):
             f',"end":"{call.end}"{rest}}}\n'
         )
 
+    def arguments(self, arguments: Iterable[Argument]) -> str:
+        """Return the members of the array of arguments."""
+        names = self._names
+        return ",".join(
+            [
+                f'{{"name":{names[argument.name]},"value":{json_value(argument.value)}}}'
+                for argument in arguments
+            ]
+        )
+
+    def takes(self, stretch: Stretch) -> bool:
+        return True
+
+    def stretch(self, stretch: Stretch) -> None:
+        if self._writer is None:
+            from lbtrace.sinks.lines import LineWriter  # imported here because few calls do without
+
+            self._writer = LineWriter(self._plan, _Style(self._plan, self))
+        self._stream.write(self._writer.write(stretch)[0])
+
+    def point(self, point: Call) -> None:
+        values = [
+            f'{{"name":{self._names[each.name]},"value":{json_value(each.value)}}}'
+            for each in point.args
+        ]
+        rest = f',"{self._lanes[point.probe]}":{point.goroutine}' if point.goroutine else ""
+        if self._several:
+            rest += f',"binary":{self._names[point.binary]}'
+        if self.shows_cpu:
+            rest += f',"cpu":{to_json(point.cpu)}'
+        self._stream.write(
+            f'{{"type":"point","name":{self._names[point.name]},"args":[{",".join(values)}]'
+            f',"time":{point.start},"pid":{point.pid},"tid":{point.tid},"depth":{point.depth}'
+            f"{rest}}}\n"
+        )
+
     def loss(self, loss: Loss) -> None:
         self._write({"type": "loss", **msgspec.structs.asdict(loss)})
+
+    def aggregates(self, aggregates: Aggregates) -> None:
+        from lbtrace.tables import gathered  # imported here because most traces hold calls
+
+        for action, _, rows in gathered(self._plan, aggregates):
+            for row in rows:
+                self._write({"type": action, **msgspec.structs.asdict(row)})
 
     def end(self, summary: Summary) -> None:
         self._write(
@@ -106,92 +149,90 @@ class JsonLines(Sink):
                 "processes": summary.processes,
                 "threads": summary.threads,
                 "interrupted": summary.interrupted,
+                **({"points": summary.points} if summary.points else {}),
             }
         )
 
     def _write(self, record: dict[str, Any]) -> None:
-        self._stream.write(dumps(record, separators=(",", ":")) + "\n")
+        self._stream.write(to_json(record, separators=(",", ":")) + "\n")
 
 
 class _Names(dict[str, str]):
     """Names as JSON strings, each made once."""
 
     def __missing__(self, name: str) -> str:
-        quoted = self[name] = dumps(name)
+        quoted = self[name] = to_json(name)
         return quoted
 
 
 def json_value(datum: Datum) -> str:
-    """A value as JSON, with the members that say what it lacks, to stand behind the
-    member ``value`` or ``result`` of the same object."""
+    """Return a value as JSON, with the members that say what it lacks, to follow the member
+    ``value`` or ``result`` of the same object."""
     if type(datum) is int:
         return str(datum)
-    if isinstance(datum, Address):
-        return f'"{datum:#x}"'
-    value = dumps(_plain(datum))
-    if type(datum) is Text and not datum.cut:
+    if isinstance(datum, Form) and datum.is_plain:
+        return f'"{datum.text()}"'
+    value = to_json(json_of(datum))
+    if isinstance(datum, Form) and datum.is_whole:
         return value
-    parts = dict(_lacking(datum, ""))
-    for name, told in parts.pop("", {}).items():
-        value += f',"{name}":{dumps(told)}'
-    return f'{value},"parts":{dumps(parts)}' if parts else value
+    parts = dict(lacks_of(datum, ""))
+    for name, lack in parts.pop("", {}).items():
+        value += f',"{name}":{to_json(lack)}'
+    return f'{value},"parts":{to_json(parts)}' if parts else value
 
 
-def _lacking(datum: Datum, path: str) -> Iterator[tuple[str, dict[str, Any]]]:
-    """What a value lacks, and its parts, by their places in what `_plain` makes of it."""
-    if isinstance(datum, Unreadable):
-        yield path, {"unreadable": datum.reason}
-    elif isinstance(datum, Text):
-        if datum.cut:
-            yield path, {"length": datum.length}
-    elif isinstance(datum, Referent):
-        yield from _lacking(datum.value, path)
-    elif isinstance(datum, Elements):
-        if datum.more:
-            yield path, {"length": len(datum.elements) + datum.more}
-        for n, element in enumerate(datum.elements):
-            yield from _lacking(element, f"{path}/{n}")
-    elif isinstance(datum, Fields | Variant):
-        named = any(field.name for field in datum.fields)
-        if isinstance(datum, Variant):
-            path += f"/{_token(datum.name)}"
-        single = isinstance(datum, Variant) and not named and len(datum.fields) == 1
-        for n, field in enumerate(datum.fields):
-            own = "" if single else f"/{_token(field.name) if named else n}"
-            yield from _lacking(field.value, path + own)
+class _Style:
+    """See `lbtrace.sinks.lines.LineStyle`."""
 
+    delayed = False
+    quotes_addresses = True
+    quotes_large = False
+    nests = True
+    columns = 0
 
-def _token(name: str) -> str:
-    return name.replace("~", "~0").replace("/", "~1")
+    def __init__(self, plan: Plan, sink: JsonLines) -> None:
+        self._plan = plan
+        self._sink = sink
 
+    def lines(self, number: int, arguments: Pieces, result: Pieces) -> Lines:
+        from lbtrace.sinks import lines
 
-def _plain(datum: Datum) -> Any:
-    """What JSON has for a value: records are objects, or arrays where nothing in
-    them has a name; a pointer that was followed is what it leads to."""
-    convert = _PLAIN.get(type(datum))
-    return convert(datum) if convert else datum
+        probe = self._plan.probes[number]
+        binary = to_json(self._plan.binaries[probe.binary].path)
+        lane = "goroutine" if self._plan.goroutines(probe) else "stack"
+        name = to_json(self._plan.functions[probe.function].name)
 
+        def line(result: Pieces, duration: Piece | str, end: str) -> Pieces:
+            return [
+                *(f'{{"type":"call","name":{name},"args":[', *arguments, '],"result":', *result),
+                *(',"start":', lines.START, ',"duration":', duration),
+                *(',"pid":', lines.PID, ',"tid":', lines.TID, ',"depth":', lines.DEPTH),
+                *(f',"end":"{end}"', lines.goroutine(f',"{lane}":')),
+                (f',"binary":{binary}' if len(self._plan.binaries) > 1 else "") + "}\n",
+            ]
 
-def _fields(datum: Fields | Variant) -> Any:
-    if not datum.fields or any(field.name for field in datum.fields):
-        return {field.name: _plain(field.value) for field in datum.fields}
-    return [_plain(field.value) for field in datum.fields]
+        returned = line(result, lines.ELAPSED, "returned")
+        tail = line([json_value(None)], "null", "tail")
+        return lines.Lines((), returned, returned, tail, tail)
 
+    def value(self, datum: Datum) -> str:
+        return json_value(datum)
 
-def _variant(datum: Variant) -> Any:
-    if not datum.fields:
-        return datum.name
-    inside = _fields(datum)
-    return {datum.name: inside[0] if isinstance(inside, list) and len(inside) == 1 else inside}
+    def around_arguments(
+        self, number: int, names: Sequence[str]
+    ) -> Iterable[tuple[Piece | str, str]]:
+        for position, name in enumerate(names):
+            comma = "," if position else ""
+            yield f'{comma}{{"name":{to_json(name)},"value":', "}"
 
+    def arguments(self, number: int, arguments: Sequence[Argument]) -> str:
+        return self._sink.arguments(arguments)
 
-_PLAIN: dict[type, Callable[[Any], Any]] = {
-    Text: characters,
-    Fields: _fields,
-    Variant: _variant,
-    Elements: lambda datum: [_plain(element) for element in datum.elements],
-    Referent: lambda datum: _plain(datum.value),
-    Address: lambda datum: f"{datum:#x}",
-    Unreadable: lambda datum: None,
-    float: lambda datum: datum if isfinite(datum) else repr(datum),  # JSON has no such numbers
-}
+    def around_result(self, number: int) -> tuple[str, str]:
+        return "", ""
+
+    def result(self, number: int, datum: Datum) -> str:
+        return json_value(datum)
+
+    def indents(self, depth: int) -> tuple[str, str]:
+        return "", ""

@@ -4,35 +4,30 @@ The rules are those of ``collects/racket/trace.rkt`` (``construct-prefixes``)
 and ``collects/racket/pretty.rkt`` (``pp-list``), Racket 8.7: from depth 10 on
 the depth is written out; a call that does not fit in 79 columns is broken,
 an argument a line. What has no counterpart there: a call that did not return
-prints no result; a loss is a comment; an address is ``0x…``; an unreadable
+prints no result; a loss is a comment, and so is a point; an address is ``0x…``; an unreadable
 value ``?``; from the second thread on, every line begins with its thread's
-number.
+number; with ``--cpu`` a comment ends each entry and return.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache
 from math import isfinite, isnan
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from lbtrace.model import (
-    Call,
-    Char,
-    Constant,
-    Datum,
-    Elements,
-    Fields,
-    Loss,
-    Plan,
-    Referent,
-    Summary,
-    Symbol,
-    Text,
-    Variant,
-)
-from lbtrace.sinks.base import Sink, lane, told
-from lbtrace.values import UNDECODED, characters, text
+from lbtrace.model import Argument, Call, Datum, Form, Loss, Plan, Summary
+from lbtrace.sinks.base import Sink, describe_loss, lane
+from lbtrace.text import clean, is_clean
+from lbtrace.values import text
+from lbtrace.values.character import UNDECODED
+from lbtrace.values.datum import Syntax
+from lbtrace.values.string import characters
+
+if TYPE_CHECKING:
+    from lbtrace.calls.stretches import Stretch
+    from lbtrace.sinks.lines import Lines, LineWriter, Piece, Pieces
 
 COLUMNS = 79
 """The default of ``pretty-print-columns``."""
@@ -45,10 +40,14 @@ class Racket(Sink):
     """See the module."""
 
     name = "racket"
+    takes_stretches = True
 
-    def __init__(self, stream: Any, plan: Plan, *, color: bool = False) -> None:
-        super().__init__(stream, plan, color=color)
+    def __init__(
+        self, stream: Any, plan: Plan, *, color: bool = False, shows_cpu: bool = False
+    ) -> None:
+        super().__init__(stream, plan, color=color, shows_cpu=shows_cpu)
         self._lanes: set[tuple[int, int]] = set()
+        self._writer: LineWriter | None = None
 
     def entry(self, call: Call) -> None:
         prefix = _prefix(call.depth, ">")
@@ -57,19 +56,35 @@ class Racket(Sink):
         if len(line) > COLUMNS:
             separator = "\n" + " " * (len(prefix) + 1)
             line = f"{prefix}({separator.join(items)})"
-        self._print(call, line)
+        self._print(call, line, call.cpu)
 
     def exit(self, call: Call) -> None:
         if call.end == "returned":
-            self._print(call, _prefix(call.depth, "<") + _write(call.result))
+            self._print(call, _prefix(call.depth, "<") + _write(call.result), call.end_cpu)
+
+    def takes(self, stretch: Stretch) -> bool:
+        return all(each.key in self._lanes for each in stretch.lanes)
+
+    def stretch(self, stretch: Stretch) -> None:
+        if self._writer is None:
+            from lbtrace.sinks.lines import LineWriter  # imported here because few calls do without
+
+            self._writer = LineWriter(self._plan, _Style(self._plan))
+        self._stream.write(self._writer.write(stretch, prefixed=len(self._lanes) > 1)[0])
+
+    def point(self, point: Call) -> None:
+        values = "".join(f" {_symbol(a.name)}={_write(a.value)}" for a in point.args)
+        self._print(point, f"; {_prefix(point.depth, ' ')}{clean(point.name)}{values}", point.cpu)
 
     def loss(self, loss: Loss) -> None:
-        self._print(loss, f"; {told(loss)}")
+        self._print(loss, f"; {describe_loss(loss)}")
 
     def end(self, summary: Summary) -> None:
         pass
 
-    def _print(self, call: Call | Loss, lines: str) -> None:
+    def _print(self, call: Call | Loss, lines: str, cpu: int | None = None) -> None:
+        if self.shows_cpu and cpu is not None:
+            lines += f" ; CPU {cpu}"
         self._lanes.add((call.pid, lane(call)))
         if len(self._lanes) > 1:
             thread = f"{lane(call)} "
@@ -84,8 +99,8 @@ def _prefix(depth: int, label: str) -> str:
     return label + f" {label}" * (depth // 2) + " " * (depth % 2)
 
 
-# What makes Racket's reader see something else than a symbol: delimiters,
-# a leading # that is not #%, and whatever reads as a number.
+# Racket's reader does not take these for symbols: delimiters, a leading # that is not #%, and
+# whatever reads as a number.
 _DELIMITERS = re.compile(r"""[\s()\[\]{}",'`;\\]|^#(?!%)|^\.?$""")
 _NUMBER = re.compile(
     r"[+-]?(\d+([/.]\d*)?|\.\d+)([esdfltx][+-]?\d+)?|[+-](inf|nan)\.[0f]|[+-]i", re.IGNORECASE
@@ -94,6 +109,7 @@ _NUMBER = re.compile(
 
 @lru_cache(maxsize=4096)
 def _symbol(name: str) -> str:
+    name = clean(name)
     if "|" in name:
         return re.sub(r"""([\s()\[\]{}",'`;\\|])""", r"\\\1", name)
     if _DELIMITERS.search(name) or _NUMBER.fullmatch(name):
@@ -121,8 +137,8 @@ _ESCAPES = {
 }
 
 
-def _string(datum: Text) -> str:
-    """A string; a byte string where it is not UTF-8; ``…`` behind one that was cut."""
+def _string(datum: Any) -> str:
+    """A string; a byte string where it is not UTF-8; with ``…`` after one that was cut."""
     text = characters(datum)
     mark = "…" if datum.cut else ""
     if any(0xDC80 <= ord(c) <= 0xDCFF for c in text):
@@ -134,7 +150,7 @@ def _string(datum: Text) -> str:
 
 
 def _char_in_string(char: str) -> str:
-    if char.isprintable():
+    if is_clean(char):
         return char
     return f"\\u{ord(char):04X}" if ord(char) < 0x10000 else f"\\U{ord(char):08X}"
 
@@ -149,45 +165,88 @@ def _float(number: float) -> str:
     return "+nan.0" if isnan(number) else "+inf.0" if number > 0 else "-inf.0"
 
 
-def _composed(datum: Fields | Variant | Elements | Referent) -> str:
-    """A transparent structure, a vector, or what a pointer leads to."""
-    if isinstance(datum, Variant):
-        fields = "".join(f" {_write(field.value)}" for field in datum.fields)
-        return f"({_symbol(datum.name)}{fields})"
-    if isinstance(datum, Fields):
-        fields = " ".join(_write(field.value) for field in datum.fields)
-        return f"({_symbol(datum.type or 'struct')} {fields})"
-    if isinstance(datum, Referent):
-        return _write(datum.value)
-    elements = [_write(e) for e in datum.elements] + ["…"] * (datum.more > 0)
-    return f"(vector {' '.join(elements)})"
-
-
-def _write(datum: Datum) -> str:  # noqa: PLR0911
+def _write(datum: Datum) -> str:
     if type(datum) is int:
         return str(datum)
-    if isinstance(datum, Text):
-        return _string(datum)
-    if isinstance(datum, Symbol):
-        return f"#<procedure:{text(datum)}>"
-    if isinstance(datum, Constant):
-        return "'" + _symbol(datum)
-    if isinstance(datum, float):
-        return _float(datum)
-    if isinstance(datum, Fields | Variant | Elements | Referent):
-        return _composed(datum)
-    if datum is None:
-        return "#<void>"
-    if isinstance(datum, bool):
-        return "#t" if datum else "#f"
-    if isinstance(datum, Char):
-        return "#\\" + (_NAMED_CHARS.get(datum) or _char(datum))
-    return text(datum)
+    if not isinstance(datum, Form):
+        return _PLAIN[type(datum)](datum)
+    if datum.syntax:
+        return _BY_SYNTAX[datum.syntax](datum)
+    made_of = datum.expression()
+    if made_of is None:
+        return text(datum)
+    head, parts, more = made_of
+    written = [_symbol(head), *map(_write, parts), *["…"] * (more > 0)]
+    return f"({' '.join(written)})"
 
 
 def _char(char: str) -> str:
     if 0xDC80 <= ord(char) <= 0xDCFF:  # Racket has no such characters
         char = chr(ord(char) - UNDECODED)
-    if char.isprintable():
+    if is_clean(char):
         return char
     return f"u{ord(char):04X}" if ord(char) < 0x10000 else f"U{ord(char):08X}"
+
+
+def _character(char: str) -> str:
+    return "#\\" + (_NAMED_CHARS.get(char) or _char(char))
+
+
+_PLAIN: dict[type, Callable[[Any], str]] = {
+    float: _float,
+    str: text,
+    type(None): lambda _: "#<void>",
+    bool: lambda truth: "#t" if truth else "#f",
+}
+"""Of values that are no `Form`."""
+
+_BY_SYNTAX: dict[Syntax, Callable[[Any], str]] = {
+    "string": _string,
+    "character": _character,
+    "symbol": lambda constant: "'" + _symbol(constant),
+    "function": lambda symbol: f"#<procedure:{text(symbol)}>",
+    "reference": lambda referent: _write(referent.value),
+}
+"""Values for which Racket has its own syntax."""
+
+
+class _Style:
+    """See `lbtrace.sinks.lines.LineStyle`."""
+
+    delayed = False
+    quotes_addresses = quotes_large = False
+    nests = True
+    columns = COLUMNS
+
+    def __init__(self, plan: Plan) -> None:
+        self._plan = plan
+
+    def lines(self, number: int, arguments: Pieces, result: Pieces) -> Lines:
+        from lbtrace.sinks import lines
+
+        name = _symbol(self._plan.functions[self._plan.probes[number].function].name)
+        call = [lines.FIT, lines.OPENING, "(", name, *arguments, ")", lines.FITTED]
+        returned = [lines.LANE_PREFIX, lines.CLOSING, *result, "\n"]
+        return lines.Lines([lines.LANE_PREFIX, *call, "\n"], returned, returned)
+
+    def value(self, datum: Datum) -> str:
+        return _write(datum)
+
+    def around_arguments(
+        self, number: int, names: Sequence[str]
+    ) -> Iterable[tuple[Piece | str, str]]:
+        from lbtrace.sinks import lines
+
+        return [(lines.SEPARATOR, "")] * len(names)
+
+    def arguments(self, number: int, arguments: Sequence[Argument]) -> str:
+        return "".join([f"\0{_write(argument.value)}" for argument in arguments])
+
+    def around_result(self, number: int) -> tuple[str, str]:
+        return "", ""
+
+    def result(self, number: int, datum: Datum) -> str:
+        return _write(datum)
+
+    def indents(self, depth: int) -> tuple[str, str]:
+        return _prefix(depth, ">"), _prefix(depth, "<")

@@ -8,28 +8,37 @@ A line is a duration, a thread and a piece of the tree::
        305 ns     4711  │ fib(n=0) = 0
       3.60 µs     4711  └ fib = 1
 
-A call inside which nothing else was traced is one line. The others have an
-opening line and, straight below it, a closing one. Guides stop at a depth of
-eight; deeper calls show their depth as a number, so nesting never leaves the
-screen. A call of which no return was seen says so in the place of its result,
-unless returns were not watched.
+A place inside of a function that the program comes by is a line of its own: ``· trace.c:36 ret=3``.
+A call without traced calls inside is one line. The others have an opening line and, straight below
+it, a closing one. Guides stop at a depth of eight; deeper calls show their depth as a number, so
+nesting never leaves the screen. A call whose return was not seen says so in the place of its
+result, unless returns were not watched. The goroutine, as ``g5``, or the stack that a program made
+itself, as ``s2``, takes the place of the thread. With ``--cpu`` a column has the processor: at an
+opening line the one on which the call began, at a closing line the one on which it returned,
+``0→3`` where both are one line.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from functools import lru_cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
 
-from lbtrace.model import Call, Loss, Plan, Summary, Thread
-from lbtrace.sinks.base import Sink, lane, told
-from lbtrace.values import results_text, text
+from lbtrace.model import Aggregates, Argument, Call, Datum, Loss, Plan, Summary, Thread
+from lbtrace.model.calls import ENDS, End
+from lbtrace.sinks.base import Sink, describe_loss, lane
+from lbtrace.text import clean
+from lbtrace.values.notation import argument_text, results_text, text
+
+if TYPE_CHECKING:
+    from lbtrace.calls.stretches import Stretch
+    from lbtrace.sinks.lines import Lines, LineWriter, Piece, Pieces
 
 GUIDES = 8
 """Depth from which on the depth is a number."""
 
-_ENDS = {"unwound": "unwound", "tail": "tail call", "open": "no return seen"}
 _HEADING = f"{'DURATION':>9}  {'TID':>7}  CALL\n"
 
 _DIM, _BOLD, _GREEN, _YELLOW, _RED, _RESET = (
@@ -41,16 +50,22 @@ class Tree(Sink):
     """See the module."""
 
     name = "tree"
+    takes_stretches = True
 
-    def __init__(self, stream: Any, plan: Plan, *, color: bool = False) -> None:
-        super().__init__(stream, plan, color=color)
+    def __init__(
+        self, stream: Any, plan: Plan, *, color: bool = False, shows_cpu: bool = False
+    ) -> None:
+        super().__init__(stream, plan, color=color, shows_cpu=shows_cpu)
         self._pending: dict[tuple[int, int], Call] = {}
         self._shown: dict[int, Thread] = {}
         functions = [plan.functions[probe.function] for probe in plan.probes]
         self._typed = [function.typed for function in functions]
         self._go = [function.language == "go" for function in functions]
         self._watched = [not function.returns.startswith("none") for function in functions]
-        self._heading = _HEADING
+        self._goroutines = [plan.goroutines(probe) for probe in plan.probes]
+        self._own: dict[tuple[int, int], str] = {}
+        self._heading = _HEADING.replace("CALL", "  CPU  CALL") if shows_cpu else _HEADING
+        self._writer: LineWriter | None = None
 
     def thread(self, thread: Thread) -> None:
         if not _same(self._shown.get(thread.tid), thread):
@@ -58,7 +73,7 @@ class Tree(Sink):
             of = "" if thread.pid == thread.tid else f", a thread of {thread.pid}"
             if thread.inside:
                 of += f", {thread.inside} inside its container"
-            self._line("", thread.tid, self._paint(_DIM, f"── {_printable(thread.name)}{of}"))
+            self._line("", str(thread.tid), self._paint(_DIM, f"── {clean(thread.name)}{of}"))
 
     def entry(self, call: Call) -> None:
         key = (call.pid, lane(call))
@@ -70,42 +85,116 @@ class Tree(Sink):
         key = (call.pid, lane(call))
         pending = self._pending.pop(key, None)
         if pending is call:
-            self._close(call, self._head(call))
+            moved = call.end_cpu is not None and call.end_cpu != call.cpu
+            cpu = f"{call.cpu}→{call.end_cpu}" if moved else call.cpu
+            self._close(call, self._head(call), cpu)
             return
         if pending is not None:
             self._open(pending)
         corner = self._paint(_DIM, "└ ")
-        self._close(call, f"{self._indent(call.depth)}{corner}{self._name(call)}")
+        head = f"{self._indent(call.depth)}{corner}{self._name(call)}"
+        self._close(call, head, call.end_cpu)
+
+    def takes(self, stretch: Stretch) -> bool:
+        return not self._color
+
+    def stretch(self, stretch: Stretch) -> None:
+        for each in stretch.lanes:
+            stretch.continues(each, entry=each.key in self._pending)
+        if self._writer is None:
+            from lbtrace.sinks.lines import LineWriter  # imported here because few calls do without
+
+            self._writer = LineWriter(self._plan, _Style(self._plan, self))
+        text, lines = self._writer.write(stretch)
+        if lines:
+            self._head_up()
+            self._stream.write(text)
+        self._keep_pending(stretch)
+
+    def _keep_pending(self, stretch: Stretch) -> None:
+        """Note the entries without a line, in the order in which the first of them came."""
+        pending = self._pending
+        shown = [each for each in stretch.lanes if each.first is not None]
+        for each in sorted(shown, key=lambda each: each.entries or 0):
+            if each.goroutine:
+                letter = self.letter(stretch.probe(each.first or 0))
+                self._own[each.key] = f"{letter}{each.goroutine}"
+            if each.entries != each.first:
+                pending.pop(each.key, None)
+            if each.entries is not None:
+                pending[each.key] = stretch.last_shown(each)
+
+    def point(self, point: Call) -> None:
+        if pending := self._pending.pop((point.pid, lane(point)), None):
+            self._open(pending)
+        args = ", ".join([argument_text(arg) for arg in point.args])
+        mark = self._paint(_DIM, "· ")
+        values = f" {args}" if args else ""
+        line = f"{self._indent(point.depth)}{mark}{self._name(point)}{values}"
+        self._line("", self._lane(point), line, point.cpu)
 
     def loss(self, loss: Loss) -> None:
         for key in [key for key in self._pending if key[0] == loss.pid]:
             self._open(self._pending.pop(key))
-        mark = self._paint(_RED, f"✗ {told(loss)}")
-        self._line("", lane(loss), self._indent(loss.depth) + mark)
+        mark = self._paint(_RED, f"✗ {describe_loss(loss)}")
+        own = self._own.get((loss.pid, lane(loss)), str(loss.tid))
+        self._line("", own, self._indent(loss.depth) + mark)
 
     def flush(self) -> None:
         for call in self._pending.values():
             self._open(call)
         self._pending.clear()
 
+    def aggregates(self, aggregates: Aggregates) -> None:
+        """A table of each action that gathers."""
+        from lbtrace.tables import gathered  # imported here because most traces hold calls
+
+        for _, table, rows in gathered(self._plan, aggregates):
+            first, second, rest = table.heading
+            self._heading = f"{first:>9}  {second:>7}  {rest}\n"
+            for row in rows:
+                first, second, rest = table.cells(row)
+                self._line(first, second, self._paint(_BOLD, clean(rest)))
+
     def end(self, summary: Summary) -> None:
         self.flush()
 
     def _open(self, call: Call) -> None:
-        self._line("", lane(call), self._head(call))
+        self._line("", self._lane(call), self._head(call), call.cpu)
 
-    def _close(self, call: Call, head: str) -> None:
+    def _close(self, call: Call, head: str, cpu: int | str | None) -> None:
         if call.end != "returned":
-            mark = self._paint(_RED, f" ✗ {_ENDS[call.end]}") if self._watched[call.probe] else ""
-            self._line("", lane(call), head + mark)
+            self._line("", self._lane(call), head + self.mark(call.probe, call.end), cpu)
             return
-        result = "" if call.result is None else f" = {self._paint(_GREEN, self._result(call))}"
-        self._line(duration(call.duration or 0), lane(call), head + result)
+        result = ""
+        if call.result is not None:
+            result = f" = {self._paint(_GREEN, self.result(call.probe, call.result))}"
+        self._line(duration(call.duration or 0), self._lane(call), head + result, cpu)
 
-    def _line(self, time: str, thread: int, rest: str) -> None:
+    def mark(self, probe: int, end: End) -> str:
+        """Return what stands after a call that did not return, if returns are watched."""
+        return self._paint(_RED, f" ✗ {ENDS[end]}") if self._watched[probe] else ""
+
+    def _lane(self, call: Call) -> str:
+        if not call.goroutine:
+            return str(call.tid)
+        letter = self.letter(call.probe)
+        name = self._own[call.pid, call.goroutine] = f"{letter}{call.goroutine}"
+        return name
+
+    def letter(self, probe: int) -> str:
+        """Return what stands before the number of a goroutine, or of a stack."""
+        return "g" if self._goroutines[probe] else "s"
+
+    def _head_up(self) -> None:
         if self._heading:
             self._stream.write(self._paint(_DIM, self._heading.rstrip("\n")) + "\n")
             self._heading = ""
+
+    def _line(self, time: str, thread: str, rest: str, cpu: int | str | None = None) -> None:
+        self._head_up()
+        if self.shows_cpu:
+            rest = f"{'' if cpu is None else cpu:>5}  {rest}"
         time = f"{time:>9}"
         if self._color:
             slow = _RED if time.endswith(" s") else _YELLOW if time.endswith(" ms") else ""
@@ -115,23 +204,21 @@ class Tree(Sink):
             self._stream.write(f"{time}  {thread:>7}  {rest}\n")
 
     def _head(self, call: Call) -> str:
-        if self._typed[call.probe]:
-            args = ", ".join(
-                [
-                    f"{arg.name}={text(arg.value)}" if arg.name.isidentifier() else text(arg.value)
-                    for arg in call.args
-                ]
-            )
-        else:  # the names would be invented
-            args = ", ".join([text(arg.value) for arg in call.args])
+        args = self.arguments(call.probe, call.args)
         return f"{self._indent(call.depth)}{self._name(call)}({args})"
 
-    def _result(self, call: Call) -> str:
-        write = results_text if self._go[call.probe] else text
-        return write(call.result)
+    def arguments(self, probe: int, arguments: Iterable[Argument]) -> str:
+        """Return the arguments of a call of this probe."""
+        if self._typed[probe]:
+            return ", ".join([argument_text(arg) for arg in arguments])
+        return ", ".join([text(arg.value) for arg in arguments])  # names would be guesses
+
+    def result(self, probe: int, result: Datum) -> str:
+        """Return the result of a call of this probe."""
+        return results_text(result) if self._go[probe] else text(result)
 
     def _name(self, call: Call) -> str:
-        return self._paint(_BOLD, _printable(call.name))
+        return self._paint(_BOLD, clean(call.name))
 
     def _indent(self, depth: int) -> str:
         guides = _indent(depth)
@@ -139,6 +226,63 @@ class Tree(Sink):
 
     def _paint(self, color: str, words: str) -> str:
         return f"{color}{words}{_RESET}" if self._color else words
+
+
+class _Style:
+    """See `lbtrace.sinks.lines.LineStyle`."""
+
+    delayed = True
+    quotes_addresses = quotes_large = False
+    nests = True
+    columns = 0
+
+    def __init__(self, plan: Plan, sink: Tree) -> None:
+        self._plan = plan
+        self._sink = sink
+
+    def lines(self, number: int, arguments: Pieces, result: Pieces) -> Lines:
+        from lbtrace.sinks import lines
+
+        function = self._plan.functions[self._plan.probes[number].function]
+        name = clean(function.name)
+        lane: list[Piece | str] = [
+            "  ",
+            lines.lane_column(self._sink.letter(number)),
+            "  ",
+            lines.OPENING,
+        ]
+        call: list[Piece | str] = [*lane, name, "(", *arguments, ")"]
+        mark = self._sink.mark(number, "tail")
+        return lines.Lines(
+            [" " * 9, *call, "\n"],
+            [lines.DURATION, *call, *result, "\n"],
+            [lines.DURATION, *lane, "└ ", name, *result, "\n"],
+            [" " * 9, *call, mark, "\n"],
+            [" " * 9, *lane, "└ ", name, mark, "\n"],
+        )
+
+    def value(self, datum: Datum) -> str:
+        return text(datum)
+
+    def around_arguments(
+        self, number: int, names: Sequence[str]
+    ) -> Iterable[tuple[Piece | str, str]]:
+        typed = self._plan.functions[self._plan.probes[number].function].typed
+        for position, name in enumerate(names):
+            comma = ", " if position else ""
+            yield comma + (f"{name}=" if typed and name.isidentifier() else ""), ""
+
+    def arguments(self, number: int, arguments: Sequence[Argument]) -> str:
+        return self._sink.arguments(number, arguments)
+
+    def around_result(self, number: int) -> tuple[str, str]:
+        return " = ", ""
+
+    def result(self, number: int, datum: Datum) -> str:
+        return "" if datum is None else f" = {self._sink.result(number, datum)}"
+
+    def indents(self, depth: int) -> tuple[str, str]:
+        return _indent(depth), ""
 
 
 def _same(former: Thread | None, thread: Thread) -> bool:
@@ -153,13 +297,8 @@ def _indent(depth: int) -> str:
     return "│ " * (GUIDES - 1) + f"│ [{depth}] "
 
 
-def _printable(name: str) -> str:
-    """A name that cannot steer the terminal."""
-    return name if name.isprintable() else ascii(name)[1:-1]
-
-
 def duration(nanoseconds: int) -> str:
-    """A duration with three significant digits and the unit that suits it."""
+    """Return a duration with three significant digits and the unit that suits it."""
     if nanoseconds < 1000:
         return f"{nanoseconds} ns"
     value = float(nanoseconds)

@@ -13,8 +13,10 @@ from typing import Any
 from lbtrace.bpf._libbpf import ffi, lib
 
 from lbtrace.bpf.gate import check, check_pointer
-from lbtrace.bpf.links import Links, Mode, programs
+from lbtrace.bpf.links import Links, attachments, programs
 from lbtrace.model import Plan
+from lbtrace.probes import Mode
+from lbtrace.session.probed_files import ProbedFiles
 
 ROOT = Path(__file__).resolve().parents[2]
 OBJECT = ROOT / "build/out/empty.bpf.o"
@@ -29,11 +31,11 @@ class Empty:
         data = OBJECT.read_bytes()
         opened = lib.bpf_object__open_mem(data, len(data), ffi.NULL)
         self.object = check_pointer(opened, "open the empty programs")
-        needed = programs(mode, plan.probes)
+        needed = programs(mode, attachments(mode, plan.probes))
         for name in ("entered", "returned", "session"):
             check(lib.bpf_program__set_autoload(self.program(name), name in needed), "choose")
-            if needed.get(name) is not None:
-                kind = needed[name]
+            kind = needed[name].attach_type if name in needed else None
+            if kind is not None:
                 code = lib.bpf_program__set_expected_attach_type(self.program(name), kind)
                 check(code, "set the attach type")
         check(lib.bpf_object__load(self.object), "load the empty programs")
@@ -55,7 +57,9 @@ def attached(mode: Mode, plan: Plan) -> Iterator[None]:
     """Within, the empty programs stand at the plan's sites."""
     loaded, links = Empty(mode, plan), Links()
     try:
-        links.attach(loaded, plan, [0] * len(plan.probes), mode, 0)  # type: ignore[arg-type]
+        cookies, files = [0] * len(plan.probes), ProbedFiles(plan).files
+        found = attachments(mode, plan.probes)
+        links.attach(loaded, plan, cookies, found, 0, files)  # type: ignore[arg-type]
         yield
     finally:
         links.close()

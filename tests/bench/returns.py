@@ -15,11 +15,11 @@ import sys
 import time
 from bisect import bisect_left
 
-from lbtrace import arch
-from lbtrace.arch import Code
-from lbtrace.arch.amd64_returns import LINEAR
 from lbtrace.elf import symbols
 from lbtrace.elf.image import Image
+from lbtrace.machine import Machine
+from lbtrace.machine.sites import ProbeSites
+from lbtrace.plan.code_context import Surroundings
 
 FILES = ("libc.so.6", "/usr/bin/python3", "libstdc++.so.6")
 LINE = re.compile(r"^\s*([0-9a-f]+):\t(?:[0-9a-f]{2} )+\s*\t(?:(?:bnd|repz|rep|notrack) )*ret\b")
@@ -34,35 +34,34 @@ def returns_by_objdump(path: str) -> list[int]:
 
 
 def compare(path: str) -> int:
-    """Print the comparison of one file, and tell the number of disagreements."""
+    """Print the comparison of one file, and return the number of disagreements."""
     image = Image.open(path)
     table = symbols.read(image)
     start = time.perf_counter()
     expected = returns_by_objdump(image.path)
     by_objdump = time.perf_counter() - start
-    finder = arch.of(image.machine).exit_finder()
+    around = Surroundings(image, table, Machine(image.machine))
+    sites = ProbeSites(Machine(image.machine), around)
     start = time.perf_counter()
-    found = hidden = linear = tails = 0
+    found = hidden = tails = 0
     wrong: list[str] = []
     for function in table.functions:
-        code = image.code(function.address, function.size)
-        end = function.address + len(code)
-        body = Code(code, function.address, function.offset, end)
-        exits = finder.exits([body], lambda _: None)
-        mine = {e.site.address for e in exits.exits if e.kind == "return"}
+        end = function.address + function.size
+        exits = sites.exits(around.body(function))
+        returns = [e.site.address for e in exits.exits if e.kind == "return"]
+        mine = {address for address in returns if function.address <= address < end}
         low, high = bisect_left(expected, function.address), bisect_left(expected, end)
         theirs = set(expected[low:high])
         found += len(mine)
-        hidden += len(exits.hidden)
+        hidden += bool(exits.hidden)
         tails += sum(e.kind == "tail" for e in exits.exits)
-        linear += sum(e.site.reason == LINEAR for e in exits.exits)
-        if mine != theirs:
+        if mine - theirs or (mine != theirs and not exits.hidden):
             wrong.append(f"  {function.name}: {[hex(a) for a in sorted(mine ^ theirs)]}")
     mine_took = time.perf_counter() - start
     print(
         f"{image.path}: {len(table.functions):,} functions, {found:,} returns"
-        f" ({linear:,} found by linear decoding only), {tails:,} tail calls,"
-        f" {hidden:,} exits that no probe can watch, {len(wrong)} disagreements;"
+        f" {tails:,} tail calls, {hidden:,} functions with exits that no probe watches,"
+        f" {len(wrong)} disagreements;"
         f" {mine_took:.2f} s, objdump {by_objdump:.2f} s"
     )
     print(*wrong, sep="\n", end="\n" if wrong else "")

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import lzma
 import os
+import shutil
+import stat
 import subprocess
 import time
 from contextlib import suppress
@@ -12,8 +15,9 @@ from threading import Thread
 
 import pytest
 
-from lbtrace.elf import debugfile
+from lbtrace.elf import debugfile, symbols
 from lbtrace.elf.image import Image
+from lbtrace.errors import BinaryError
 from lbtrace.plan import Selection, make_plan
 
 
@@ -54,6 +58,40 @@ def test_a_file_of_another_build_is_not_believed(split):
     subprocess.run(["objcopy", f"--add-gnu-debuglink={debug}", program], check=True)
     debug.write_bytes(debug.read_bytes() + b"\0")
     assert not typed(program)
+
+
+@pytest.mark.parametrize("packed", ["zlib", "zstd"])
+def test_compressed(split, packed):
+    program, debug = split
+    tools = ["objcopy"] if packed == "zlib" else ["objcopy", "llvm-objcopy-19", "llvm-objcopy"]
+    for tool in filter(shutil.which, tools):
+        words = [tool, f"--compress-debug-sections={packed}", debug]
+        if not subprocess.run(words, capture_output=True, check=False).returncode:
+            break
+    else:
+        return  # binutils knows zstd from 2.40 on, if it was built with it
+    linked(program, debug)
+    assert typed(program)
+
+
+def test_types_of_another_build_are_not_believed(tmp_path):
+    """A ``.dwo`` file is known by what refers to it."""
+    text = "struct pt { %s; };\nint show(struct pt p) { return p.x; }\n"
+    text += "int main(void) { struct pt p = {1}; return show(p); }\n"
+    for name, members in (("own", "int x, y"), ("other", "short w, x")):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "pt.c").write_text(text % members)
+        words = ["gcc", "-g", "-gsplit-dwarf", "-fno-lto", "pt.c", "-o", "pt"]
+        subprocess.run(words, cwd=tmp_path / name, check=True)
+
+    def known() -> bool:
+        (function,) = make_plan(str(tmp_path / "own/pt"), Selection(("show",))).functions
+        return function.typed
+
+    assert known()
+    own, other = (next((tmp_path / name).glob("*.dwo")) for name in ("own", "other"))
+    own.write_bytes(other.read_bytes())
+    assert not known()
 
 
 def test_by_build_id(split, tmp_path, monkeypatch):
@@ -147,3 +185,127 @@ def test_a_server_that_trickles_is_given_up(split, tmp_path, monkeypatch):
     monkeypatch.setenv("DEBUGINFOD_TIMEOUT", "0.5")
     assert not typed(program)
     server.shutdown()
+
+
+@pytest.fixture
+def nameless(build, tmp_path):
+    """A program without any names, and the file with what was stripped from it."""
+    program, debug = tmp_path / "nameless", tmp_path / "nameless.debug"
+    program.write_bytes(Path(build("-g", "-Wl,--build-id")).read_bytes())
+    program.chmod(0o755)
+    subprocess.run(["objcopy", "--only-keep-debug", program, debug], check=True)
+    subprocess.run(["strip", "-s", program], check=True)
+    return program, debug
+
+
+def linked(program: Path, debug: Path) -> None:
+    subprocess.run(["objcopy", f"--add-gnu-debuglink={debug}", program], check=True)
+
+
+def places(path: Path | str) -> dict[str, tuple[int, int, int]]:
+    """Addresses, sizes and offsets of the functions, by name."""
+    table = symbols.read(Image.open(str(path)))
+    return {f.name: (f.address, f.size, f.offset) for f in table.functions}
+
+
+def test_names_by_link(nameless, build):
+    program, debug = nameless
+    with pytest.raises(BinaryError, match="is stripped") as raised:
+        places(program)
+    assert "/.build-id/" in raised.value.hint
+    assert "DEBUGINFOD_URLS" in raised.value.hint
+    linked(program, debug)
+    assert places(program) == places(build("-g", "-Wl,--build-id"))
+    assert typed(program)
+    (debug.parent / ".debug").mkdir()
+    debug.rename(debug.parent / ".debug" / debug.name)
+    assert "fib" in places(program)
+
+
+def test_names_by_build_id(nameless, build, tmp_path, monkeypatch):
+    program, debug = nameless
+    build_id = Image.open(str(program)).build_id
+    monkeypatch.setattr(debugfile, "ROOT", str(tmp_path / "root"))
+    place = tmp_path / "root/.build-id" / build_id[:2] / f"{build_id[2:]}.debug"
+    place.parent.mkdir(parents=True)
+    debug.rename(place)
+    assert places(program) == places(build("-g", "-Wl,--build-id"))
+    other = Path(build("-g", "-O2", "-Wl,--build-id"))
+    subprocess.run(["objcopy", "--only-keep-debug", other, place], check=True)
+    found = debugfile.search(Image.open(str(program)))
+    assert found.found is None
+    assert found.refused == (str(place),)
+    with pytest.raises(BinaryError, match="is stripped") as raised:
+        places(program)
+    assert f"{place} is of another build" in raised.value.hint
+
+
+def test_a_file_of_another_build_is_named(split, build, tmp_path, monkeypatch):
+    program, _ = split
+    build_id = Image.open(str(program)).build_id
+    monkeypatch.setattr(debugfile, "ROOT", str(tmp_path / "root"))
+    place = tmp_path / "root/.build-id" / build_id[:2] / f"{build_id[2:]}.debug"
+    place.parent.mkdir(parents=True)
+    place.write_bytes(Path(build("-g", "-O2", "-Wl,--build-id")).read_bytes())
+    plan = make_plan(str(program), Selection(("fib",)))
+    assert [n for n in plan.notes if str(place) in n and "another build" in n]
+
+
+def with_debug_data(program: Path, content: bytes) -> None:
+    """Adds a section ``.gnu_debugdata``."""
+    packed = program.with_suffix(".xz")
+    packed.write_bytes(content)
+    subprocess.run(["objcopy", "--add-section", f".gnu_debugdata={packed}", program], check=True)
+
+
+def test_names_of_gnu_debugdata(nameless, build):
+    program, debug = nameless
+    names = places(build("-g", "-Wl,--build-id"))
+    subprocess.run(["objcopy", "--strip-debug", debug], check=True)
+    with_debug_data(program, lzma.compress(debug.read_bytes()))
+    assert places(program) == names
+    debug.unlink()
+    assert places(program) == names
+    assert not typed(program)
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"",
+        b"damaged",
+        lzma.compress(b"no ELF file"),
+        lzma.compress(bytes(1 << 26), preset=0),
+        lzma.compress(b"x", lzma.FORMAT_ALONE),
+        lzma.compress(bytes(1 << 20))[:-20],
+    ],
+    ids=["empty", "damaged", "text", "bomb", "alone", "cut"],
+)
+def test_gnu_debugdata_that_is_none(nameless, content):
+    program, debug = nameless
+    debug.unlink()
+    with_debug_data(program, content)
+    with pytest.raises(BinaryError, match="is stripped"):
+        places(program)
+
+
+def make_fifo(path: Path) -> None:
+    os.mkfifo(path)
+
+
+def make_device(path: Path) -> None:
+    os.mknod(path, 0o600 | stat.S_IFCHR, os.makedev(1, 5))  # /dev/zero
+
+
+@pytest.mark.parametrize(
+    "make",
+    [make_fifo, make_device, Path.mkdir, lambda p: p.symlink_to("/proc/self/mem"), Path.touch],
+    ids=["fifo", "device", "directory", "memory", "empty"],
+)
+def test_what_is_no_regular_file_is_not_opened(nameless, make):
+    program, debug = nameless
+    linked(program, debug)
+    debug.unlink()
+    make(debug)
+    with pytest.raises(BinaryError, match="is stripped"):
+        places(program)

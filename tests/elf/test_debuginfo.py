@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from lbtrace.elf import debugfile, dwarf, symbols
+from lbtrace.dwarf import prototypes
+from lbtrace.elf import debugfile, symbols
 from lbtrace.elf.image import Image
 from lbtrace.model import Void
 from lbtrace.plan import Selection, make_plan
@@ -100,7 +101,7 @@ def told_by_gdb(program: Path) -> dict[str, tuple[str, list[str]]]:
 def told_by_lbtrace(program: Path) -> dict[str, tuple[str, list[str]]]:
     image = Image.open(str(program))
     functions = [f for f in symbols.read(image).functions if f.name in FUNCTIONS]
-    found = dwarf.prototypes(image, functions).found
+    found = prototypes.prototypes(image, functions).found
     told = {}
     for function in functions:
         prototype = found[function.address]
@@ -115,7 +116,7 @@ def told_by_lbtrace(program: Path) -> dict[str, tuple[str, list[str]]]:
 def agree(ours, theirs):
     assert ours.keys() == theirs.keys()
     for name, (type, parameters) in ours.items():
-        # gdb tells all variables, the parameters first.
+        # gdb lists all variables, the parameters first.
         assert parameters == theirs[name][1][: len(parameters)], name
         assert plainly(type) == plainly(theirs[name][0]), name
 

@@ -142,3 +142,11 @@ def test_nothing_is_printed(capfd):
 )
 def test_parameters_of_mangled_names_are_counted(name, count):
     assert arity(name) == count
+
+
+def test_transaction_clones_are_called_after_what_they_clone():
+    name = "_ZGTtNKSt11logic_error4whatEv"
+    assert demangled(name) == "transaction clone for std::logic_error::what() const"
+    assert short(name) == "transaction clone for std::logic_error::what"
+    for damaged in ("_ZGTt", "_ZGTtGTt1fv", "_ZGTt" + "GTt" * 1000 + "1fv"):
+        assert short(damaged) == demangled(damaged) == damaged

@@ -23,12 +23,12 @@ FLAVOURS = [
 ]
 
 
-def planned(path, *names, args=None):
-    """Functions and their probes at entry by name."""
+def planned(path, *names, args=None, role="opens"):
+    """Functions and their probes of a role, by name."""
     plan = make_plan(path, Selection(names, args=args, returns="uretprobe"))
-    entries = {p.function: p for p in plan.probes if p.kind in ("call", "entry")}
+    probes = {p.function: p for p in plan.probes if p.role == role}
     return {
-        name: (f, entries[number])
+        name: (f, probes[number])
         for number, f in enumerate(plan.functions)
         for name in (f.name, *f.aliases)
     }
@@ -72,7 +72,8 @@ def test_types_have_the_names_and_kinds_of_the_source(program):
     # Before DWARF 5 optimising clang has no words for a truth value in a register.
     assert where.pop("f") in ("r9", None)
     assert where == dict(zip("abcdegh", ["di", "si", "dx", "cx", "r8", 8, 16], strict=True))
-    assert probe.result_fetches[0].register == "ax"
+    _, closes = planned(program, "integers", role="closes")["integers"]
+    assert closes.fetches[0].register == "ax"
 
 
 def test_pointers_are_declared_as_in_the_source(program):
@@ -85,6 +86,7 @@ def test_pointers_are_declared_as_in_the_source(program):
 
 def test_structs_and_floats_take_what_the_convention_gives_them(program):
     found = planned(program, "floats", "hidden", "by_memory", "halves", "wide", "complexes", "main")
+    returning = planned(program, "floats", "hidden", role="closes")
     assert places(*found["floats"]) == {"x": None, "y": "di", "z": None, "w": "si"}
     assert [p.reason for p in found["floats"][0].parameters if p.reason] == [
         "float in xmm0",
@@ -94,11 +96,11 @@ def test_structs_and_floats_take_what_the_convention_gives_them(program):
     if result.slot < 0:
         assert result.reason == "float in xmm0"
     else:  # gcc's unoptimised code leaves it there as well
-        assert found["floats"][1].result_fetches[result.slot].register == "ax"
+        assert returning["floats"][1].fetches[result.slot].register == "ax"
     assert places(*found["hidden"]) == {"x": "si", "p": "dx", "y": "cx"}
     result = found["hidden"][0].result
     assert isinstance(result.type, Record)
-    fetch = found["hidden"][1].result_fetches[result.slot]
+    fetch = returning["hidden"][1].fetches[result.slot]
     # What clang compiled may forget to bring the pointer back.
     assert (fetch.base, fetch.register) in {("register", "ax"), ("kept", "di")}
     assert places(*found["by_memory"]) == {"b": 8, "z": "di"}
@@ -241,7 +243,7 @@ def test_cxx(build, compiler, level):
     assert where("_Z5empty5Emptyi")["z"] == "di"
     refs, probe = found[next(n for n in found if n.startswith("_Z4refs"))]
     assert [p.type.name for p in refs.parameters] == ["int &", "string &&", "bool", "wchar_t"]
-    # What clang leaves unread at -O1 nobody need pass.
+    # What clang leaves unread at -O1 need not be passed.
     passed = ["di", "si", "dx", "cx"] if (compiler, level) != ("clang++", "-O1") else ["di"]
     assert [register for register in places(refs, probe).values() if register] == passed
     if level == "-O0":

@@ -10,7 +10,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from lbtrace.elf import dwarf, symbols
+from lbtrace.dwarf import prototypes
+from lbtrace.elf import symbols
 from lbtrace.elf.image import Image
 from lbtrace.errors import LbtraceError
 
@@ -64,7 +65,7 @@ def test_damaged_bytes(sample, tmp_path, damage):
     start = time.monotonic()
     try:
         image = Image.open(str(path))
-        dwarf.prototypes(image, symbols.read(image).functions, 3)
+        prototypes.prototypes(image, symbols.read(image).functions, 3)
     except LbtraceError:
         pass
     assert time.monotonic() - start < PATIENCE
@@ -97,7 +98,7 @@ def damaged(build, tmp_path, name, content):
 )
 def test_sections_of_nonsense(build, tmp_path, name, content):
     image = Image.open(damaged(build, tmp_path, name, content))
-    found = dwarf.prototypes(image, symbols.read(image).functions, 3)
+    found = prototypes.prototypes(image, symbols.read(image).functions, 3)
     assert not found.skipped
 
 
@@ -113,7 +114,7 @@ def assembled(tmp_path, information, abbreviations, **sections):
     subprocess.run(["gcc", "-nostartfiles", "-Wl,-e,main", source, "-o", program], check=True)
     image = Image.open(str(program))
     start = time.monotonic()
-    found = dwarf.prototypes(image, symbols.read(image).functions, 3)
+    found = prototypes.prototypes(image, symbols.read(image).functions, 3)
     assert time.monotonic() - start < PATIENCE
     return found.found
 
@@ -195,4 +196,4 @@ def test_a_small_section_that_claims_to_be_huge(build, tmp_path):
     raw[section.offset + 8 : section.offset + 16] = (1 << 40).to_bytes(8, "little")
     (tmp_path / "damaged").write_bytes(raw)
     image = Image.open(str(tmp_path / "damaged"))
-    assert not dwarf.prototypes(image, symbols.read(image).functions).found
+    assert not prototypes.prototypes(image, symbols.read(image).functions).found

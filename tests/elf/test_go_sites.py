@@ -10,13 +10,15 @@ from types import ModuleType
 
 import pytest
 
-from lbtrace.elf import go_dwarf, symbols
+from lbtrace.dwarf import go_prototypes
+from lbtrace.elf import symbols
 from lbtrace.elf.image import Image
 from lbtrace.errors import UsageError
+from lbtrace.machine import Machine
 from lbtrace.model import GoLayout
-from lbtrace.plan import Selection, make_plan
-from lbtrace.plan.go import GoPlan
-from lbtrace.plan.showing import Showing
+from lbtrace.plan import Placer, Selection, make_plan
+from lbtrace.plan.go.planner import GoPlan
+from lbtrace.plan.value_selection import ValueSelection
 
 Compile = Callable[..., Path]
 EVERYDAY = [("1.15", "plain"), ("1.27.3", "plain"), ("1.27.3", "arm64")]
@@ -61,7 +63,7 @@ def target(address: int, text: str) -> int:
 
 @pytest.mark.parametrize(("version", "kind"), BUILDS)
 @pytest.mark.parametrize("name", ["fib", "many", "ends", "types"])
-def test_behind_the_stack_check_and_at_each_return(
+def test_after_the_stack_check_and_at_each_return(
     go: ModuleType, go_program: Compile, version: str, kind: str, name: str
 ) -> None:
     program = go_program(name, version, kind)
@@ -69,21 +71,22 @@ def test_behind_the_stack_check_and_at_each_return(
     table = symbols.read(image)
     assert table.go is not None
     plan = GoPlan(image, table.go)
+    placer = Placer(image, table, Machine(image.machine), plan)
     functions = {f.name: f for f in table.functions if f.name.startswith("main.")}
     truth = disassembled(go, version, program)
     assert functions.keys() == truth.keys()
-    passings = plan.describe(list(functions.values()), Showing())
+    passings = plan.describe(list(functions.values()), ValueSelection())
     checked = 0
     for function_name, code in truth.items():
         function = functions[function_name]
-        site = plan.entry(function, passings[function.address].passing)
+        site = plan.entry(function, passings[function.address].call_values)
         assert site is not None
         # Go's assembler makes several instructions of one by this register; a goroutine that
         # is preempted among them starts with the first again, from 1.16 on.
         assert (kind, version == "1.15") != ("arm64", False) or "R27" not in dict(code)[
             site.address
         ]
-        returns = [e.site.address for e in plan.exits(function).exits if e.kind == "return"]
+        returns = [e.site.address for e in placer.exits(function).exits if e.kind == "return"]
         assert returns == [a for a, text in code if text.split()[0] == "RET"]
         calls = [a for a, text in code if "runtime.morestack" in text]
         if not calls:
@@ -112,7 +115,9 @@ def test_behind_the_stack_check_and_at_each_return(
 @pytest.mark.parametrize("kind", ["plain", "stripped"])
 def test_where_goroutines_have_their_numbers(go_program: Compile, version: str, kind: str) -> None:
     """The debug information of each version says so."""
-    truth = go_dwarf.member_offset(Image.open(str(go_program("fib", version))), "runtime.g", "goid")
+    truth = go_prototypes.member_offset(
+        Image.open(str(go_program("fib", version))), "runtime.g", "goid"
+    )
     assert truth in (152, 160)
     plan = make_plan(str(go_program("fib", version, kind)), Selection(("main.fib",)))
     assert plan.binaries[0].go is not None
@@ -120,7 +125,7 @@ def test_where_goroutines_have_their_numbers(go_program: Compile, version: str, 
 
 
 def test_a_version_newer_than_this(go_program: Compile, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("lbtrace.elf.gobuild.version", lambda image: (1, 99))
+    monkeypatch.setattr("lbtrace.elf.go.build.version", lambda image: (1, 99))
     whole, stripped = (
         make_plan(str(go_program("fib", "1.24.11", kind)), Selection(("main.fib",)))
         for kind in ("plain", "stripped")
@@ -131,7 +136,7 @@ def test_a_version_newer_than_this(go_program: Compile, monkeypatch: pytest.Monk
     assert any("Go 1.99 is newer than this lbtrace" in note for note in stripped.notes)
 
 
-def test_a_plan_for_go_tells_where_goroutines_are(go_program: Compile) -> None:
+def test_a_plan_for_go_says_where_goroutines_are(go_program: Compile) -> None:
     for version, layout in (
         ("1.15", GoLayout("thread", 152, 8)),
         ("1.27.3", GoLayout("register", 152, 8)),
@@ -139,7 +144,7 @@ def test_a_plan_for_go_tells_where_goroutines_are(go_program: Compile) -> None:
         program = str(go_program("fib", version))
         plan = make_plan(program, Selection(("main.fib",)))
         assert plan.binaries[0].go == layout
-        kinds = [probe.kind for probe in plan.probes]
-        assert kinds == ["entry", "return", "return", "goroutine end"]
+        roles = [probe.role for probe in plan.probes]
+        assert roles == ["opens", "closes", "closes", "lane end"]
         with pytest.raises(UsageError, match="uretprobe crashes Go"):
             make_plan(program, Selection(("main.fib",), returns="uretprobe"))

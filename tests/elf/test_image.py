@@ -5,7 +5,10 @@ from __future__ import annotations
 import os
 import re
 import shutil
+import signal
 import struct
+import subprocess
+import sys
 from contextlib import suppress
 from pathlib import Path
 
@@ -82,7 +85,7 @@ def refused(path: str) -> BinaryError:
     return caught.value
 
 
-def test_what_cannot_be_traced_is_told_as_such(build, tmp_path):
+def test_what_cannot_be_traced_is_reported_as_such(build, tmp_path):
     program = Path(build()).read_bytes()
 
     def file(content: bytes) -> str:
@@ -152,3 +155,30 @@ def test_damaged_headers_and_tables_are_survived(small, tmp_path):
             path.write_bytes(small[:at] + bytes([value]) + small[at + 1 :])
             with suppress(LbtraceError):
                 make_plan(str(path), Selection(("fib",)))
+
+
+def test_a_file_that_is_cut_short_while_it_is_planned(build, tmp_path):
+    for size in (0, 1, 100, 5000, 13000):
+        path = shutil.copy(build("-g"), tmp_path)  # others use the file itself
+        image = Image.open(str(path))
+        os.truncate(path, size)
+        with pytest.raises(BinaryError, match="was cut short while it was read"):
+            make_plan([image], Selection(("fib",)))
+    with pytest.raises(BinaryError, match="truncated"):
+        Image.open(str(path))
+
+
+def test_other_faults_stay_what_they_are(build, tmp_path):
+    """The mappings of a program that uses lbtrace are none of its business."""
+    code = """
+import mmap, sys, os
+from lbtrace.elf.image import Image
+Image.open(sys.argv[1])
+with open(sys.argv[2], "w+b") as file:
+    file.truncate(8192)
+    data = mmap.mmap(file.fileno(), 0)
+    file.truncate(0)
+    print(data[5000])
+"""
+    words = [sys.executable, "-c", code, build(), tmp_path / "other"]
+    assert subprocess.run(words, check=False).returncode == -signal.SIGBUS

@@ -1,4 +1,4 @@
-"""Where code goes on that calls were left for, as objdump's disassembly has it."""
+"""Where control lands after an exception or longjmp, as objdump's disassembly has it."""
 
 from __future__ import annotations
 
@@ -11,7 +11,10 @@ import pytest
 from lbtrace.elf import plt, symbols
 from lbtrace.elf.image import Image
 from lbtrace.elf.unwind import Unwind
-from lbtrace.plan import landing
+from lbtrace.machine import Machine
+from lbtrace.machine.sites import ProbeSites
+from lbtrace.plan import unwind_landings
+from lbtrace.plan.code_context import Surroundings
 
 PROGRAMS = Path(__file__).resolve().parents[1] / "programs"
 CALL = re.compile(r"\b(?:call|bl)\s.*<_*(?:sig)?setjmp[@>].*\n\s*([0-9a-f]+):")
@@ -29,8 +32,10 @@ def built(where: Path, compiler: str, source: str, *flags: str) -> tuple[Image, 
 
 
 def sites(image: Image) -> dict[int, int]:
-    """Where probes tell it, and how far the stack pointer is from the frame there."""
-    probes = landing.probes(image, symbols.read(image), plt.stubs(image), ())
+    """Where probes report it, and how far the stack pointer is from the frame there."""
+    table, architecture = symbols.read(image), Machine(image.machine)
+    known = ProbeSites(architecture, Surroundings(image, table, architecture))
+    probes = unwind_landings.plan_probes(image, table, plt.stubs(image), (), known)
     return {probe.site.address: probe.site.sp_delta for probe in probes}
 
 
@@ -38,7 +43,7 @@ def sites(image: Image) -> dict[int, int]:
     ("compiler", "sinks"),
     [("gcc", -8), ("gcc -static", -8), ("clang", -8), ("aarch64-linux-gnu-gcc", 0)],
 )
-def test_behind_setjmp(tmp_path: Path, compiler: str, sinks: int) -> None:
+def test_after_setjmp(tmp_path: Path, compiler: str, sinks: int) -> None:
     image, text = built(tmp_path, compiler, "exact.c", "-pthread")
     expected = {int(m[1], 16): sinks for m in CALL.finditer(text)}
     assert len(expected) >= 3
@@ -63,10 +68,23 @@ def test_landing_pads_of_static_programs(tmp_path: Path) -> None:
 
 
 def pads(image: Image) -> dict[str, list[int]]:
-    """Where the program's own functions go on after exceptions, from their first bytes."""
+    """Where the program's own functions continue after exceptions, from their first bytes."""
     unwind = Unwind(image)
     return {
         function.name: [pad - function.address for pad in unwind.landing_pads(function.address)]
         for function in symbols.read(image).functions
         if function.name.startswith("traced_")
     }
+
+
+def test_landing_pads_are_the_same_each_time() -> None:
+    """What is looked at has a bound, which asking again for the same does not use up."""
+    image = Image.open("libstdc++.so.6")
+    unwind = Unwind(image)
+    functions = [f.address for f in symbols.read(image).functions]
+    with_pads = [address for address in functions if unwind.landing_pads(address)]
+    for _ in range(300):
+        for address in with_pads:
+            unwind.landing_pads(address)
+    assert all(map(Unwind(image).landing_pads, with_pads))
+    assert all(map(unwind.landing_pads, with_pads))

@@ -10,7 +10,8 @@ import pytest
 from lbtrace import model
 from lbtrace.elf.image import Image
 from lbtrace.errors import NoMatchError, UsageError
-from lbtrace.plan import Selection, make, make_plan
+from lbtrace.plan import Selection, make_plan, planner
+from lbtrace.values import type_hook
 
 
 def names(path, *patterns):
@@ -42,14 +43,14 @@ def test_wrong_requests(build, monkeypatch):
         make_plan(build("-O1"), Selection(("/(/",)))
     with pytest.raises(UsageError, match="negative"):
         make_plan(build("-O1"), Selection(("fib",), args=-1))
-    monkeypatch.setattr(make, "LIMIT", 3)
+    monkeypatch.setattr(planner, "LIMIT", 3)
     with pytest.raises(UsageError) as caught:
         make_plan(build("-O1"), Selection(("*",)))
-    assert "--force" in caught.value.hint
+    assert "force=True" in caught.value.hint
     assert make_plan(build("-O1"), Selection(("*",), force=True)).functions
 
 
-def test_indirect_functions_are_told(libc):
+def test_indirect_functions_are_reported(libc):
     with pytest.raises(NoMatchError, match="indirect"):
         make_plan(libc, Selection(("memcpy",)))
     assert any("ifunc" in note for note in make_plan(libc, Selection(("*cpy",))).notes)
@@ -76,20 +77,19 @@ def test_at_most_sixteen_values(build):
 
 def test_returns_can_be_left_out(build):
     made = make_plan(build("-O1"), Selection(("fib",), returns="none"))
-    assert made.probes[0].kind == "entry"
-    assert not made.probes[0].result_fetches
-    assert (
-        make_plan(build("-O1"), Selection(("fib",), returns="uretprobe")).probes[0].kind == "call"
-    )
+    assert [p.role for p in made.probes] == ["opens"]
+    made = make_plan(build("-O1"), Selection(("fib",), returns="uretprobe"))
+    assert [(p.role, p.source) for p in made.probes] == [
+        ("opens", "uprobe"),
+        ("closes", "uretprobe"),
+    ]
 
 
 def test_what_is_not_called_gets_no_return_probe(build, libc):
     made = make_plan(build("-static"), Selection(("*",)))
-    kinds = {made.functions[p.function].name: p.kind for p in made.probes
-             if p.kind in ("call", "entry")}  # fmt: skip
-    assert kinds["_start"] == "entry"
-    assert kinds["main"] == "call"
-    assert kinds["_setjmp"] == "entry"
+    hooked = {made.functions[p.function].name for p in made.probes if p.source == "uretprobe"}
+    assert "main" in hooked
+    assert not hooked & {"_start", "_setjmp"}
     ways = {function.name: function.returns for function in made.functions}
     assert ways["_start"] == ways["_setjmp"] == "sites: its return address must stay as it is"
 
@@ -131,7 +131,9 @@ def test_how_returns_are_seen(build):
     ],
 )
 def test_what_speaks_against_uretprobes(build, uses, reason):
-    assert reason in ways(build("-O2", f"-DMAIN={uses}", source=WAYS))["plain"]
+    found = ways(build("-O2", f"-DMAIN={uses}", source=WAYS))
+    assert reason in found["main"]
+    assert found["plain"] == "uretprobe"  # it calls nothing that could do so
 
 
 def test_everything_of_a_large_binary(tool):
@@ -139,7 +141,7 @@ def test_everything_of_a_large_binary(tool):
     made = make_plan(path, Selection(("*",)))
     listed = re.findall(r"^[0-9a-f]+ [TWti] ", tool("nm", "-D", "--defined-only", path), re.M)
     assert len(made.functions) >= 0.99 * len(listed)
-    entries = [p for p in made.probes if p.kind in ("call", "entry")]
+    entries = [p for p in made.probes if p.role == "opens"]
     assert len(entries) == len(made.functions)
     assert len({p.site.offset for p in entries}) == len(entries)
     assert all(made.functions[p.function].offset <= p.site.offset for p in entries)
@@ -147,4 +149,6 @@ def test_everything_of_a_large_binary(tool):
 
 def test_a_plan_is_plain_data(build):
     made = make_plan(Image.open(build("-g", "-O2")), Selection(("*",)))
-    assert msgspec.json.decode(msgspec.json.encode(made), type=model.Plan) == made
+    assert (
+        msgspec.json.decode(msgspec.json.encode(made), type=model.Plan, dec_hook=type_hook) == made
+    )

@@ -9,7 +9,7 @@ import pytest
 
 from lbtrace.elf import symbols
 from lbtrace.elf.image import Image
-from lbtrace.plan import switching
+from lbtrace.plan import stack_switches
 
 SOURCE = Path(__file__).resolve().parents[1] / "programs/fibers.c"
 
@@ -22,19 +22,19 @@ def test_assembly_of_fibers(tmp_path: Path, compiler: str, register: str) -> Non
     subprocess.run([compiler, "-O2", "-w", SOURCE, "-o", program], check=True)
     image = Image.open(str(program), any_machine=True)
     table = symbols.read(image)
-    (found,) = switching.switches(image, table)
+    (found,) = stack_switches.switches(image, table)
     function = next(f for f in table.functions if f.name == "take_up")
     assert function.address < found.address < function.address + function.size
     assert found.pointer is not None
     assert (found.pointer.register, found.pointer.read) == (register, "value")
-    assert "by itself (take_up)" in switching.reason(image, table, {})
+    assert "by itself (take_up)" in stack_switches.why_hazardous(image, table)
 
 
 @pytest.mark.parametrize("name", ["/usr/bin/python3", "libc.so.6", "libstdc++.so.6"])
 def test_ordinary_programs_do_not(name: str) -> None:
     """Arrays of variable length, realigned stacks and the like are no switches."""
     image = Image.open(name)
-    assert switching.switches(image, symbols.read(image)) == []
+    assert stack_switches.switches(image, symbols.read(image)) == []
 
 
 def test_static_programs_do_not(tmp_path: Path) -> None:
@@ -42,4 +42,4 @@ def test_static_programs_do_not(tmp_path: Path) -> None:
     (tmp_path / "main.c").write_text("int main(void) { return 0; }")
     subprocess.run(["gcc", "-static", tmp_path / "main.c", "-o", tmp_path / "main"], check=True)
     image = Image.open(str(tmp_path / "main"))
-    assert switching.switches(image, symbols.read(image)) == []
+    assert stack_switches.switches(image, symbols.read(image)) == []

@@ -12,6 +12,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -19,7 +20,8 @@ from typing import Any
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-LBTRACE = [sys.executable, "-m", "lbtrace"]
+LBTRACE = [sys.executable, str(ROOT / "tests/readback.py")]
+"""``lbtrace``, with a look at whether a capture would hold what it shows."""
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -66,7 +68,7 @@ def tool(name: str) -> str:
     return path
 
 
-@pytest.fixture(name="tool")
+@pytest.fixture(name="tool", scope="session")
 def _tool() -> Callable[[str], str]:
     return tool
 
@@ -172,14 +174,15 @@ class Started:
 
     def wait_for(self, text: str, stream: str = "stderr") -> str:
         """Read until a line that holds ``text``."""
-        lines = getattr(self.process, stream)
-        for line in lines:
+        said = ""
+        for line in getattr(self.process, stream):
             if text in line:
                 return str(line)
-        raise AssertionError(f"{self.process.args} ended without saying {text!r}")
+            said += line
+        raise AssertionError(f"{self.process.args} ended without saying {text!r}, but {said!r}")
 
     def finish(self, timeout: float = 120) -> tuple[int, str, str]:
-        """Its status and what it printed and nobody has read."""
+        """Its status, and what it printed that has not been read."""
         out, error = self.process.communicate(timeout=timeout)
         return self.process.returncode, out, error
 
@@ -197,12 +200,13 @@ def start() -> Iterator[Callable[..., Started]]:
     for started in running:
         if started.process.poll() is None:
             started.process.kill()
-        started.process.communicate()
+        with suppress(subprocess.TimeoutExpired):  # what it started may hold its output open
+            started.process.communicate(timeout=10)
 
 
 @pytest.fixture
 def start_lbtrace(start: Callable[..., Started]) -> Callable[..., Started]:
-    """Starts lbtrace, which goes on while the test does something else."""
+    """Starts lbtrace, which runs while the test does something else."""
     return lambda *words, **options: start(*LBTRACE, *words, **options)
 
 

@@ -1,11 +1,12 @@
-"""What is lost is accounted for: calls made are calls shown and losses told."""
+"""What is lost is accounted for: calls made are calls shown and losses reported."""
 
 from __future__ import annotations
 
 import json
 import re
-import resource
 import subprocess
+import sys
+import time
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
@@ -20,7 +21,7 @@ while kill -STOP $PPID && sleep .02; kill -CONT $PPID; sleep .01; kill -0 $$
 do :; done >/dev/null 2>&1 &
 exec "$@"
 """
-"""Halts whoever started it, again and again, for as long as the command runs."""
+"""Halts its parent, again and again, for as long as the command runs."""
 
 
 def starving(program: Path, *words: object) -> tuple[object, ...]:
@@ -40,7 +41,7 @@ def test_overload(lbtrace: Run, programs: Path, tmp_path: Path, returns: str, th
     done = lbtrace(
         *("attach", "--func", "traced_*", "--ring-size", "4K", "--strict", "--returns", returns),
         *(("--format", "jsonl") if through == "live" else ("-o", capture)),
-        *("--args", "1", *starving(programs / "exact-O2", log, "busy", 4000)),
+        *("--args", "1", *starving(programs / "exact-harmless", log, "busy", 4000)),
     )
     assert done.returncode == 3, done.stderr
     text = done.stdout
@@ -101,7 +102,7 @@ def test_overload_on_several_stacks(
 
 
 Account = tuple[Counter[int], Counter[int]]
-"""For each thread, the calls shown and the calls told as lost."""
+"""For each thread, the calls shown and the calls reported as lost."""
 
 LOST = re.compile(r"\b(\d+) events? lost here(?:, (\d+) of them calls)?")
 
@@ -172,7 +173,7 @@ def check(form: str, text: str, made: Counter[int]) -> None:
 
 
 @pytest.mark.parametrize("form", FORMS)
-def test_every_format_tells_what_is_missing(
+def test_every_format_says_what_is_missing(
     lbtrace: Run, programs: Path, tmp_path: Path, form: str
 ) -> None:
     """Live, and from a capture: of each of 24 threads no call is unaccounted for."""
@@ -197,19 +198,25 @@ def test_every_format_tells_what_is_missing(
 
 
 @pytest.mark.slow
-def test_memory_stays_bounded(lbtrace: Run, programs: Path, tmp_path: Path) -> None:
+def test_memory_stays_bounded(programs: Path, tmp_path: Path) -> None:
     """500 MB of events, faster than they can be written."""
-    log = tmp_path / "log"
-    done = lbtrace(
-        *("attach", "--func", "traced_*", "--format", "jsonl", "-o", "/dev/null", "--returns"),
-        *("uretprobe", "--args", "1", "--", programs / "exact-O2", log, "busy", 150_000, 6),
-    )
-    assert done.returncode == 0, done.stderr
+    log, said = tmp_path / "log", tmp_path / "said"
+    words = ["attach", "--func", "traced_*", "--format", "jsonl", "-o", "/dev/null", "--returns"]
+    words += ["uretprobe", "--args", "1", "--", programs / "exact-O2", log, "busy", "150000", "6"]
+    most = 0
+    with said.open("w") as stderr:
+        process = subprocess.Popen([sys.executable, "-m", "lbtrace", *words], stderr=stderr)
+        while process.poll() is None:
+            # What wait4 tells counts the test run's own memory, which vfork shares until exec.
+            high = re.search(r"VmHWM:\s+(\d+) kB", Path(f"/proc/{process.pid}/status").read_text())
+            most = max(most, int(high[1])) if high else most
+            time.sleep(0.1)
+    error = said.read_text()
+    assert process.returncode == 0, error
     with log.open() as lines:
         made = sum(1 for _ in lines)
     assert made * 2 * 96 > 500 << 20
-    shown = int(re.findall(r"([\d,]+) calls in", done.stderr)[0].replace(",", ""))
-    lost = re.findall(r"the ring was full \(entries\): ([\d,]+)", done.stderr)
+    shown = int(re.findall(r"([\d,]+) calls in", error)[0].replace(",", ""))
+    lost = re.findall(r"the ring was full \(entries\): ([\d,]+)", error)
     assert shown + sum(int(number.replace(",", "")) for number in lost) == made
-    most = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss  # in KiB
-    assert most < 450 << 10
+    assert 0 < most < 450 << 10  # KiB

@@ -20,7 +20,7 @@ Start = Callable[..., Any]
 
 
 class Made(NamedTuple):
-    """A call, as the program's log and as the trace tell it."""
+    """A call, in the program's log and in the trace."""
 
     name: str
     depth: int
@@ -220,7 +220,7 @@ def test_a_program_that_throws_through_its_library(
 def test_any_program_may_throw_through_a_library(
     lbtrace: Run, start_lbtrace: Start, programs: Path
 ) -> None:
-    """Nobody knows which program comes, neither without a target nor behind a shell."""
+    """The program is unknown, without a target as well as behind a shell."""
     options = ("--binary", "libc.so.6", "--func", "qsort")
     tracer = start_lbtrace("attach", *options)
     tracer.wait_for("Ctrl-C ends")

@@ -8,10 +8,11 @@ import pytest
 
 from lbtrace.bpf import features
 from lbtrace.errors import UsageError
-from lbtrace.model import ENTRY, RETURN, Event, Target
+from lbtrace.model import CLOSE, OPEN, Event, Target
+from lbtrace.model.wire import decode
 from lbtrace.plan import Selection, make_plan
-from lbtrace.session import Options, Session
-from lbtrace.wire import decode
+from lbtrace.session.options import Options
+from lbtrace.session.session import Session
 
 
 @pytest.fixture(autouse=True)
@@ -29,12 +30,12 @@ def trace(program: Path, *arguments: object, functions: str) -> list[Event]:
     return events
 
 
-def test_each_probe_is_told_from_the_others(programs: Path, tmp_path: Path) -> None:
+def test_each_probe_is_distinguished_from_the_others(programs: Path, tmp_path: Path) -> None:
     log = tmp_path / "log"
     events = trace(programs / "truth", log, "fork", 2, 20, functions="traced_*")
     told = [line.split()[2] for line in log.read_text().splitlines()]
     plan = make_plan(str(programs / "truth"), Selection(("traced_*",)))
-    for kind in (ENTRY, RETURN):
+    for kind in (OPEN, CLOSE):
         seen = [
             plan.functions[plan.probes[event.probe].function].name
             for event in events

@@ -34,8 +34,9 @@ def settled(text: str) -> str:
 
 @pytest.fixture
 def here(programs: Path, tmp_path: Path) -> Path:
-    """A directory with the sample, where lbtrace is in PATH."""
-    shutil.copy(programs / "fib", tmp_path / "fib")
+    """A directory with the samples, where lbtrace is in PATH."""
+    for name in ("fib", "trace"):
+        shutil.copy(programs / name, tmp_path / name)
     (tmp_path / "bin").mkdir()
     script = tmp_path / "bin/lbtrace"
     script.write_text(f'#!/bin/sh\nPYTHONPATH={ROOT} exec {sys.executable} -m lbtrace "$@"\n')

@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import json
+import shutil
 import subprocess
 import sys
+import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+Lbtrace = Callable[..., subprocess.CompletedProcess[str]]
+
+ROOT = Path(__file__).resolve().parents[2]
 LBTRACE = f"{sys.executable} -m lbtrace"
 OTHER_USER = [
     # The interpreter may lie where only root may look.
@@ -36,7 +41,10 @@ def run(command: list[str], words: str) -> subprocess.CompletedProcess[str]:
         (
             OTHER_USER,
             "",
-            ["CAP_BPF and CAP_PERFMON: run it as root, or: setcap cap_bpf,cap_perfmon+ep /"],
+            [
+                "CAP_BPF and CAP_PERFMON: run it as root, or for one run: sudo setpriv",
+                "--inh-caps=+bpf,+perfmon --ambient-caps=+bpf,+perfmon /",
+            ],
         ),
         (["unshare", "--user", "--map-root-user"], "", ["outside this user namespace"]),
         (
@@ -72,7 +80,7 @@ def test_processes_of_others(start: Callable[..., Any], programs: Path) -> None:
         assert "run lbtrace as root or as the process's user" in told.stderr
 
 
-def test_nothing_tells_of_the_kernel(programs: Path) -> None:
+def test_nothing_is_known_of_the_kernel(programs: Path) -> None:
     for words in ("doctor", f"attach --func fib -- {programs}/fib 1"):
         told = run(["unshare", "--mount"], f"umount --lazy /proc; {LBTRACE} {words}")
         assert told.returncode == 1
@@ -91,3 +99,73 @@ def test_what_is_there(programs: Path) -> None:
         assert check["state"] in ("ok", "absent", "warning")
         assert check["state"] != "absent" or "): " in check["text"]
     assert run([], f"{LBTRACE} attach --func fib -- {programs}/fib 1").returncode == 0
+
+
+CAPABILITIES = """
+#include <stdio.h>
+#include <string.h>
+__attribute__((noinline)) int show(void)
+{
+    char line[256];
+    FILE *status = fopen("/proc/self/status", "r");
+    while (fgets(line, sizeof(line), status))
+        if (!strncmp(line, "CapEff", 6) || !strncmp(line, "CapAmb", 6))
+            fputs(line, stdout);
+    return 0;
+}
+int main(void) { return show(); }
+"""
+
+
+@pytest.fixture
+def everyone() -> Iterator[Path]:
+    """A directory that every user may enter."""
+    with tempfile.TemporaryDirectory(dir="/var/tmp") as made:
+        Path(made).chmod(0o755)
+        yield Path(made)
+
+
+@pytest.mark.host
+def test_the_advice_is_good(compiled: Callable[..., Path], everyone: Path) -> None:
+    """With the capabilities advised lbtrace traces, where the kernel has multi; the traced
+    command does not have them."""
+    from lbtrace.bpf import features
+
+    made = compiled("capabilities", ["gcc", "-O1"], CAPABILITIES)
+    program = shutil.copy(made, everyone)
+    granted = "+bpf,+perfmon" if features.probe().multi else "+bpf,+perfmon,+sys_admin"
+    granted += ",+dac_read_search"  # as in OTHER_USER
+    given = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"]
+    given += [f"--inh-caps={granted}", f"--ambient-caps={granted}"]
+    command = f"attach --func show --args 1 --format racket -- {program}"
+    traced = run(given, f"{LBTRACE} {command}")
+    assert traced.returncode == 0, traced.stderr
+    assert ">(show 1)" in traced.stdout
+    assert "CapEff:\t0000000000000000" in traced.stdout
+    assert "CapAmb:\t0000000000000000" in traced.stdout
+
+
+@pytest.mark.host
+def test_a_binary_is_examined(lbtrace: Lbtrace, tmp_path: Path, tool: Callable[[str], str]) -> None:
+    """Hazards come with their names and files, ways of returns with how many and why."""
+    gxx, sources = tool("g++"), ROOT / "tests/programs/hazards"
+    library, program = tmp_path / "libmodule.so", tmp_path / "program"
+    shared = ["-O1", "-fno-plt", "-shared", "-fPIC", sources / "throws.cc", "-o", library]
+    subprocess.run([gxx, *shared], check=True)
+    linked = [sources / "main.c", "-O1", "-o", program, f"-L{tmp_path}", "-lmodule"]
+    subprocess.run([tool("gcc"), *linked, "-Wl,-rpath,$ORIGIN"], check=True)
+    told = lbtrace("doctor", "--binary", program)
+    thrown = "exceptions follow return addresses (libmodule.so imports __cxa_throw)"
+    assert told.returncode == 0
+    assert f"hazard       warning  {thrown}" in told.stdout
+    checks = json.loads(lbtrace("doctor", "--binary", program, "--json").stdout)
+    returns = [check["text"] for check in checks if check["name"] == "returns"]
+    assert any(text.endswith(f"by sites: {thrown}") for text in returns)
+    assert any(text.endswith("by uretprobe") for text in returns)
+    library.unlink()
+    told = lbtrace("doctor", "--binary", program)
+    assert "maps         missing  libmodule.so is not found" in told.stdout
+    assert "by sites: libmodule.so, which it needs, is not found" in told.stdout
+    refused = lbtrace("doctor", "--binary", tmp_path / "none")
+    assert refused.returncode == 1
+    assert "No such file" in refused.stderr

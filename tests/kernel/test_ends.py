@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import json
+import os
+import re
 import signal
 import subprocess
 import sys
 import time
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -226,5 +229,63 @@ def test_full_ring_is_counted(lbtrace: Run, programs: Path) -> None:
     # A return whose entry was lost is no call that is shown.
     assert returned + lost["ring_full_return"] <= 100_000
     told = sum(record["count"] for record in losses)
-    assert 0 < told <= lost["ring_full_entry"] + lost["ring_full_return"]
+    assert 0 < told <= sum(lost[f"ring_full_{kind}"] for kind in ("entry", "return", "point"))
     assert lbtrace("attach", *words, "--", programs / "loop", 0, 100_000).returncode == 0
+
+
+@pytest.mark.parametrize("returns", ["sites", "uretprobe"])
+def test_nothing_is_unwound_by_detaching(
+    lbtrace: Run, start: Start, programs: Path, tmp_path: Path, mode: str, returns: str
+) -> None:
+    """Probes go one by one, or link by link, while the program calls and returns."""
+    started, out = start(programs / "nested"), tmp_path / "out.lbt"
+    started.wait_for("ready", "stdout")
+    done = lbtrace(
+        *("attach", "--pid", started.pid, "--func", "nest*", "--mode", mode, "--quiet"),
+        *("--returns", returns, "--ring-size", "64M", "--duration", "30ms", "-o", out),
+    )
+    assert done.returncode == 0, done.stderr
+    exported = lbtrace("export", out, "--format", "jsonl", "--strict")
+    assert exported.returncode == 0, exported.stderr
+    records = map(json.loads, exported.stdout.splitlines())
+    ends = Counter(record["end"] for record in records if record["type"] == "call")
+    assert ends["returned"] > 100
+    assert set(ends) <= {"returned", "open"}
+
+
+def stalled(start_lbtrace: Start, programs: Path, format: str) -> tuple[Any, int]:
+    """A trace of 50,000 calls whose reader takes nothing, and what it would read from."""
+    reading, writing = os.pipe()
+    words = ("attach", "--binary", programs / "hot", "--func", "push", "--format", format)
+    traced = start_lbtrace(*words, stdout=writing)
+    os.close(writing)
+    traced.wait_for("Ctrl-C ends")
+    subprocess.run([programs / "hot", "push", "50000"], check=True, capture_output=True)
+    return traced, reading
+
+
+@pytest.mark.parametrize("format", ["tree", "jsonl", "lbt"])
+def test_ctrl_c_does_not_wait_for_a_reader_that_has_stopped(
+    start_lbtrace: Start, programs: Path, format: str
+) -> None:
+    traced, reading = stalled(start_lbtrace, programs, format)
+    traced.process.send_signal(signal.SIGINT)
+    status, _, error = traced.finish()
+    os.close(reading)
+    assert status == 0
+    assert "not yet written when Ctrl-C ended the trace" in error
+    found = re.search(r"([\d,]+) calls? in .* ([\d,]+) events lost", error)
+    assert found, error
+    calls, lost = (int(number.replace(",", "")) for number in found.groups())
+    assert 0 <= 2 * calls + lost - 100_000 <= 1  # a call may have begun before and returned after
+
+
+def test_all_is_written_to_a_slow_reader_that_nobody_interrupts(
+    start_lbtrace: Start, programs: Path
+) -> None:
+    traced, reading = stalled(start_lbtrace, programs, "racket")
+    traced.process.send_signal(signal.SIGTERM)
+    time.sleep(1)
+    with open(reading, "rb") as stream:
+        assert stream.read().count(b"\n") == 100_000
+    assert "50,000 calls in 1 thread of 1 process, nothing lost" in traced.finish()[2]

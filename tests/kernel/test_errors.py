@@ -74,7 +74,7 @@ def test_file_is_32_bit(attach: Run, programs: Path, tmp_path: Path) -> None:
 def test_no_symbol_tables(attach: Run, programs: Path, tmp_path: Path) -> None:
     path = tmp_path / "stripped"
     subprocess.run(["strip", "-o", path, programs / "fib-static"], check=True)
-    explains(attach(path), 1, "no symbol")
+    explains(attach(path), 1, "is stripped")
 
 
 def test_no_function_matches(attach: Run, programs: Path) -> None:
@@ -107,10 +107,10 @@ def test_pid_and_command(lbtrace: Run, programs: Path) -> None:
 
 def test_command_cannot_be_run(lbtrace: Run, programs: Path, tmp_path: Path) -> None:
     words = ("attach", "--func", "fib", "--binary", programs / "fib", "--")
-    explains(lbtrace(*words, tmp_path / "nothing"), 1, "cannot run", "No such file")
+    explains(lbtrace(*words, tmp_path / "nothing"), 127, "cannot run", "No such file")
     plain = tmp_path / "plain"
     plain.write_text("")
-    explains(lbtrace(*words, plain), 1, "cannot run", "Permission denied")
+    explains(lbtrace(*words, plain), 126, "cannot run", "Permission denied")
 
 
 def test_output_exists(attach: Run, programs: Path, tmp_path: Path) -> None:
@@ -122,7 +122,7 @@ def test_output_exists(attach: Run, programs: Path, tmp_path: Path) -> None:
 
 def test_output_cannot_be_created(attach: Run, programs: Path, tmp_path: Path) -> None:
     explains(attach(programs / "fib", "-o", tmp_path / "no/out.txt"), 1, "cannot be created")
-    explains(attach(programs / "fib", "-o", tmp_path / "out.what"), 2, "does not tell the format")
+    explains(attach(programs / "fib", "-o", tmp_path / "out.what"), 2, "does not give the format")
     explains(attach(programs / "fib", "--format", "what"), 2, "no format is called")
 
 
@@ -200,3 +200,47 @@ def test_capture_for_a_terminal(attach: Run, programs: Path) -> None:
 
 def test_ring_of_an_odd_size(attach: Run, programs: Path) -> None:
     explains(attach(programs / "fib", "--ring-size", "5000"), 2, "power of two")
+
+
+@pytest.mark.parametrize(
+    "words", [("--where", "duration > 1us"), ("--where", "retval > 1"), ("--arg", "x=retval + 1")]
+)
+def test_what_no_return_shows_is_refused(
+    lbtrace: Run, programs: Path, words: tuple[str, ...]
+) -> None:
+    done = lbtrace("attach", "--func", "fib", "--returns", "none", *words, "--", programs / "fib")
+    explains(done, 2, "--returns none sees no return", "leave --returns out")
+
+
+def test_a_command_that_does_not_run_what_is_traced(lbtrace: Run, programs: Path) -> None:
+    words = ("--binary", programs / "fib", "--func", "fib")
+    done = lbtrace("attach", *words, "--", "true")
+    assert done.returncode == 0
+    assert f"  no process ran or loaded {programs / 'fib'}, or called" in done.stderr
+    done = lbtrace("attach", *words, "--where", "n == 99", "--", programs / "fib", "3")
+    assert "nothing ran" not in done.stderr
+    done = lbtrace("attach", *words, "--", "sh", "-c", f"{programs / 'fib'} 3")
+    assert "nothing ran" not in done.stderr
+
+
+def test_a_function_of_a_library_comes_with_where_to_look(lbtrace: Run, programs: Path) -> None:
+    done = lbtrace("attach", "--func", "printf", "--", programs / "fib", "3")
+    explains(done, 2, "printf: matches no function", "add --binary libc.so.6")
+
+
+def test_probes_that_every_process_hits_need_a_target(
+    programs: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A source whose probes cannot be attached to files or processes alone."""
+    from msgspec.structs import replace
+
+    from lbtrace.errors import UsageError
+    from lbtrace.model import Target
+    from lbtrace.probes import PROBES
+    from lbtrace.session.prepare import prepare
+
+    program = str(programs / "fib")
+    monkeypatch.setitem(PROBES, "uprobe", replace(PROBES["uprobe"], everywhere=True))
+    with pytest.raises(UsageError, match="every process of the machine"):
+        prepare(Target(), [program], ["fib"], cache=False)
+    assert prepare(Target(command=(program, "1")), [], ["fib"], cache=False).plan.functions

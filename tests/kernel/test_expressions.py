@@ -117,6 +117,22 @@ def test_filters(
     assert all(record["duration"] > 0 for record in seen)
 
 
+@pytest.mark.parametrize("function", ["fib", "main"])
+def test_a_filter_alone(lbtrace: Run, programs: Path, mode: str, function: str) -> None:
+    """Where nothing else makes the programs read memory."""
+    words = ("attach", "--func", function, "--args", "none", "--mode", mode, "--format", "jsonl")
+    where = ("--where", 'comm == "fib-bare"', "--quiet", "-o", "/dev/stderr")
+    done = lbtrace(*words, *where, "--", programs / "fib-bare", 3)
+    assert done.returncode == 0, done.stderr
+    assert len(calls(done.stderr)) == {"fib": 5, "main": 1}[function]
+
+
+def test_names_without_arguments(lbtrace: Run, programs: Path) -> None:
+    words = ("attach", "--func", "fib", "--args", "none", "--format", "racket", "--quiet")
+    done = lbtrace(*words, "--where", "n == 3", "-o", "/dev/stderr", "--", programs / "fib", 4)
+    assert (done.returncode, done.stderr) == (0, ">(fib)\n<2\n")
+
+
 def test_redis(
     start_lbtrace: Callable[..., Any], start: Callable[..., Any], tool: Callable[[str], str]
 ) -> None:
@@ -147,3 +163,83 @@ def test_redis(
         *("set", "octi", "fest", "get", "octi")
     ]
     assert "COMMAND" in seen
+
+
+ROUNDS = """
+__attribute__((noinline)) void down(volatile long *n) { do *n -= 3; while (*n > 0); }
+__attribute__((noinline)) int once(volatile long *n) { return *n != 30; }
+int main(void) { volatile long n = 30; int wrong = once(&n); down(&n); return wrong; }
+"""
+"""Whose function ``down`` loops to its first instruction, ten times."""
+
+
+@pytest.mark.host
+@pytest.mark.parametrize("condition", ["*n > 15", "*n > 15 and duration >= 0"])
+def test_rounds_of_a_call_are_not_asked_again(
+    lbtrace: Run, compiled: Callable[..., Path], condition: str
+) -> None:
+    program = compiled("rounds", ["gcc", "-g", "-Os"], ROUNDS)
+    words = ("attach", "--format", "jsonl", "--where", condition)
+    done = lbtrace(*words, "--func", "down", "--func", "once", "--", program)
+    assert done.returncode == 0, done.stderr
+    assert "down: left out because they loop to their first instruction" in done.stderr
+    assert [record["name"] for record in calls(done.stdout)] == ["once"]
+    done = lbtrace(*words, "--func", "down", "--", program)
+    assert done.returncode == 2
+    assert "the condition would be evaluated in each iteration" in done.stderr
+    assert "--returns none" in done.stderr
+    plain = lbtrace("attach", "--format", "jsonl", "--func", "down", "--", program)
+    assert [record["end"] for record in calls(plain.stdout)] == ["returned"]
+
+
+@pytest.mark.host
+def test_rounds_are_asked_where_they_are_calls(lbtrace: Run, compiled: Callable[..., Path]) -> None:
+    program = compiled("rounds", ["gcc", "-g", "-Os"], ROUNDS)
+    words = ("attach", "--format", "jsonl", "--where", "*n > 15", "--returns", "none")
+    done = lbtrace(*words, "--func", "down", "--", program)
+    assert done.returncode == 0, done.stderr
+    assert len(calls(done.stdout)) == 5
+
+
+REFERENCES = """
+struct point { int x; };
+__attribute__((noinline)) int sum(int &n, const point &p, int (&a)[3], double &d, int *&to)
+{
+    asm volatile("" ::: "memory");
+    return n + p.x + a[1] + (int)d + *to;
+}
+int main()
+{
+    int a[3] = {1, 2, 3}, *to = a;
+    for (int i = 0; i < 4; i++) {
+        int n = i * 4;
+        double d = i + 0.5;
+        sum(n, point{i}, a, d, to);
+    }
+}
+"""
+
+
+@pytest.mark.host
+@pytest.mark.parametrize(
+    ("condition", "expected"),
+    [
+        ("n > 4", 2),
+        ("*n > 4", 2),
+        ("n + 4 == 8", 1),
+        ("p.x * 4 == n", 4),
+        ("a[1] == 2 and n == 0", 1),
+        ("(*a)[2] <= n", 3),
+        ("to[2] == 3 and n == 12", 1),
+    ],
+)
+def test_a_reference_is_the_value_that_it_leads_to(
+    lbtrace: Run, compiled: Callable[..., Path], condition: str, expected: int
+) -> None:
+    program = compiled("references", ["g++", "-g", "-O1"], REFERENCES)
+    words = ("attach", "--format", "jsonl", "--func", "sum", "--where", condition)
+    done = lbtrace(*words, "--arg", "n + 1", "--arg", "a[2]", "--", program)
+    assert done.returncode == 0, done.stderr
+    found = [[each["value"] for each in record["args"]] for record in calls(done.stdout)]
+    assert len(found) == expected
+    assert all(third == 3 and (after - 1) % 4 == 0 for after, third in found)

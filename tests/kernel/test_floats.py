@@ -17,7 +17,7 @@ Compile = Callable[[str, list[str], str], Path]
 PROGRAMS = Path(__file__).resolve().parents[1] / "programs"
 
 AMD64 = os.uname().machine == "x86_64"
-"""Only there floats are looked for behind a function's first instructions."""
+"""Only there floats are searched after a function's first instructions."""
 
 UNREAD = {"traced_loop", "traced_again"}
 """Where a jump leads back to the first place at which the floats are stored."""
@@ -130,7 +130,7 @@ def test_uretprobes_stay_at_the_entry(lbtrace: Run, compiled: Compile, tmp_path:
     words = ("attach", "--func", "traced_one", "--returns", "uretprobe", "--dry-run", "--", program)
     done = lbtrace(*words)
     assert done.returncode == 0, done.stderr
-    assert "behind what stores the floats" not in done.stdout
+    assert "after the stores of the floats" not in done.stdout
     if AMD64:
         moved = lbtrace(*words[:3], "--dry-run", "--", program).stdout
-        assert "behind what stores the floats" in moved
+        assert "after the stores of the floats" in moved

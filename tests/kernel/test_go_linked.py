@@ -101,7 +101,7 @@ def source(tmp_path: Path, name: str, text: str) -> Path:
 def test_plugins(
     go: ModuleType, lbtrace: Lbtrace, tmp_path: Path, version: str, stripped: bool
 ) -> None:
-    """Those of old versions have neither Go's sections nor tell the version."""
+    """Those of old versions have neither Go's sections nor the version."""
     made, needs_c = source(tmp_path, "made", PLUGIN), {"CGO_ENABLED": "1"}
     plugin = go.build(version, made, tmp_path / "made.so", ("-buildmode=plugin",), **needs_c)
     host = go.build(version, source(tmp_path, "host", HOST), tmp_path / "host", **needs_c)

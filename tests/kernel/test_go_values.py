@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import calendar
 import json
 import os
 import random
 import re
 import subprocess
 from collections.abc import Callable
+from datetime import datetime, timedelta
 from pathlib import Path
 from types import ModuleType
 from typing import Any, NamedTuple
@@ -30,6 +32,8 @@ INTEGERS = {
 }
 
 UNREADABLE = object()
+TEXT = 64
+"""Bytes of text that are shown."""
 
 
 class Made(NamedTuple):
@@ -38,6 +42,19 @@ class Made(NamedTuple):
     type: str
     expression: str
     shown: Any
+
+
+class Slice(NamedTuple):
+    """What is to be shown of a slice."""
+
+    elements: list[Any]
+
+
+class Held(NamedTuple):
+    """What is to be shown of an ``interface{}``."""
+
+    type: str
+    value: Any
 
 
 class Generator:
@@ -67,14 +84,21 @@ class Generator:
             body.append(f"\t{name}({', '.join(a.expression for a in arguments)})\n")
             self.calls[f"main.{name}"] = (arguments, results)
         self.source = "".join(
-            ["package main\n\n", *self._types, *declared, "\nfunc main() {\n", *body, "}\n"]
+            [
+                'package main\n\nimport "time"\n\nvar _ time.Time\n\n',
+                *self._types,
+                *declared,
+                "\nfunc main() {\n",
+                *body,
+                "}\n",
+            ]
         )
 
     def _value(self, depth: int) -> Made:
         kind = self._random.choice(
             ["integer"] * 4
-            + ["bool", "string", "string", "float"]
-            + ["struct", "array"] * (depth > 0)
+            + ["bool", "string", "string", "float", "complex", "named", "time"]
+            + ["struct", "array", "slice", "map", "any"] * (depth > 0)
         )
         made: Made = getattr(self, f"_{kind}")(depth)
         return made
@@ -83,26 +107,48 @@ class Generator:
         name = self._random.choice(list(INTEGERS))
         low, high = INTEGERS[name]
         value = self._random.choice([low, high, 0, 1, self._random.randint(low, high)])
-        return Made(name, str(value), value)
+        return Made(name, f"{name}({value})", value)
 
     def _bool(self, _: int) -> Made:
         value = self._random.random() < 0.5
         return Made("bool", str(value).lower(), value)
 
     def _string(self, _: int) -> Made:
-        value = "".join(self._random.choices("abcé 0", k=self._random.randint(0, 12)))
+        value = "".join(self._random.choices("abcé 0", k=self._random.choice([0, 3, 12, 99])))
         return Made("string", json.dumps(value, ensure_ascii=False), value)
 
     def _float(self, _: int) -> Made:
         name = self._random.choice(["float32", "float64"])
         value = self._random.randint(-99, 99) / 4
-        return Made(name, str(value), (UNREADABLE, value))
+        return Made(name, f"{name}({value})", (UNREADABLE, value))
+
+    def _complex(self, _: int) -> Made:
+        name = self._random.choice(["complex64", "complex128"])
+        parts = [self._random.randint(-99, 99) / 4 for _ in range(2)]
+        shown = dict(zip(("real", "imag"), [(UNREADABLE, part) for part in parts], strict=True))
+        return Made(name, f"{name}(complex({parts[0]}, {parts[1]}))", shown)
+
+    def _time(self, _: int) -> Made:
+        latest = calendar.timegm((9999, 12, 31, 23, 59, 59))
+        earliest = calendar.timegm((1, 1, 1, 0, 0, 0))
+        seconds = self._random.choice([earliest, latest, self._random.randint(earliest, latest)])
+        fraction = self._random.choice([0, 500_000_000, self._random.randrange(10**9)])
+        shown = f"{datetime(1970, 1, 1) + timedelta(seconds=seconds):%Y-%m-%dT%H:%M:%S}".zfill(19)
+        if fraction:
+            shown += f".{fraction:09}".rstrip("0")
+        return Made("time.Time", f"time.Unix({seconds}, {fraction})", f"{shown}Z")
+
+    def _named(self, depth: int) -> Made:
+        base = self._random.choice([self._integer, self._bool, self._string, self._float])(depth)
+        name = f"N{len(self._types)}"
+        self._types.append(f"type {name} {base.type}\n")
+        return Made(name, f"{name}({base.expression})", base.shown)
 
     def _struct(self, depth: int) -> Made:
         name = f"T{len(self._types)}"
         self._types.append("")
         place = len(self._types) - 1
-        fields = [self._value(depth - 1) for _ in range(self._random.randint(1, 4))]
+        fields = [self._value(depth - 1) for _ in range(self._random.randint(0, 4))]
         inside = "; ".join(f"F{n} {f.type}" for n, f in enumerate(fields))
         self._types[place] = f"type {name} struct {{ {inside} }}\n"
         expression = f"{name}{{{', '.join(f.expression for f in fields)}}}"
@@ -115,24 +161,58 @@ class Generator:
         expression = f"{name}{{{', '.join([element.expression] * count)}}}"
         return Made(name, expression, [element.shown] * count)
 
+    def _slice(self, depth: int) -> Made:
+        element = self._value(depth - 1)
+        count = self._random.choice([0, 1, 2, 4, 9])
+        name = f"[]{element.type}"
+        expression = f"{name}{{{', '.join([element.expression] * count)}}}"
+        return Made(name, expression, Slice([element.shown] * count))
 
-def agree(shown: Any, expected: Any) -> bool:
+    def _map(self, depth: int) -> Made:
+        count, name = self._random.choice([0, 1, 9]), "map[int]string"
+        pairs = ", ".join(f'{n}: "v"' for n in range(count))
+        return Made(name, f"{name}{{{pairs}}}", {"len": count})
+
+    def _any(self, depth: int) -> Made:
+        if self._random.random() < 0.3:
+            return Made("interface{}", "nil", "nil")
+        held = self._random.choice([self._integer, self._bool, self._string, self._named])(depth)
+        name = f"main.{held.type}" if held.type.startswith("N") else held.type
+        return Made("interface{}", f"interface{{}}({held.expression})", Held(name, held.shown))
+
+
+def agree(shown: Any, expected: Any) -> bool:  # noqa: PLR0911
     """Whether a value is as expected, or is (in part) said not to be readable."""
     if shown is None:
         return True
+    if isinstance(expected, Slice):
+        first = shown.get("", [])
+        exact = {shown["len"], len(expected.elements)} - {None}
+        if isinstance(first, str):  # bytes
+            return len(exact) == 1
+        return len(exact) == 1 and all(map(agree, first, expected.elements))
+    if isinstance(expected, Held):
+        value = shown.get("value")
+        return shown["type"] in (expected.type, None) and agree(value, expected.value)
     if isinstance(expected, tuple):
         return bool(shown == expected[1])  # a float in memory
     if isinstance(expected, dict):
+        if not any(map(bool, expected.values())) and shown == {}:
+            return True  # nothing has a size
+        if list(expected) == ["len"] and isinstance(shown, str):
+            return shown.startswith("0x")  # of a map, for lack of slots
         return shown.keys() == expected.keys() and all(
             agree(shown[name], expected[name]) for name in expected
         )
     if isinstance(expected, list):
-        return len(shown) == len(expected) and all(map(agree, shown, expected))
+        return len(shown) <= len(expected) and all(map(agree, shown, expected))
+    if isinstance(expected, str) and isinstance(shown, str) and len(expected.encode()) > TEXT:
+        return expected.startswith(shown) and len(shown.encode()) > TEXT - len("é".encode())
     return bool(shown == expected and type(shown) is type(expected))
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-@pytest.mark.parametrize("seed", [1, pytest.param(2, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("seed", [1, pytest.param(0, marks=pytest.mark.slow)])
 def test_random_signatures(
     traced: Traced,
     go: ModuleType,
@@ -141,7 +221,8 @@ def test_random_signatures(
     version: str,
     seed: int,
 ) -> None:
-    generator = Generator(seed)
+    """Seed 0 stands for that of the commit."""
+    generator = Generator(seed or int(os.environ["LBTRACE_SEED"]))
     generator.write(200)
     program = go_made(f"signatures-{version}-{seed}")
     if program is None:
@@ -153,13 +234,15 @@ def test_random_signatures(
     readable = whole = 0
     for call in calls:
         arguments, results = generator.calls[call["name"]]
-        assert [a["name"] for a in call["args"]] == [f"p{n}" for n in range(len(arguments))]
-        for shown, made in zip(call["args"], arguments, strict=True):
+        # Go 1.15 lists those without a size in another order.
+        given = sorted(call["args"], key=lambda argument: str(argument["name"]))
+        assert [a["name"] for a in given] == [f"p{n}" for n in range(len(arguments))]
+        for shown, made in zip(given, arguments, strict=True):
             assert agree(shown["value"], made.shown), (call, made)
             readable += shown["value"] is not None
             whole += 1
             if shown["value"] is None and made.shown is not None:
-                assert shown["unreadable"].startswith(("no slot left", "float in", "")), call
+                assert shown["unreadable"].startswith(("too many values", "float in")), call
         if len(results) == 1:
             assert agree(call["result"], results[0].shown), (call, results)
         elif results and call["result"] is not None:
@@ -196,8 +279,8 @@ EXPECTED: dict[str, list[tuple[list[Any], Any]]] = {
     "main.pairs": [
         (
             [
-                {"len": 2, "cap": 2, "": [{"Key": "k", "N": 7}, {"Key": "", "N": -8}]},
-                {"len": 1, "cap": 1},
+                {"len": 2, "cap": 2, "": [{"Key": "k", "N": 7}]},
+                {"len": 1, "cap": 1, "": ["nil"]},
             ],
             21,
         )
@@ -321,8 +404,8 @@ ODD: dict[str, list[tuple[dict[str, Any], Any]]] = {
     "main.unnamed": [({}, [3, "nil"])],
     "main.nothing": [
         (
-            {"z": {"A": 1, "B": None}, "n": 2, "y": {"B": [], "A": 3}, "e": []},
-            [{"A": 2, "B": None}, 2],
+            {"z": {"A": 1, "B": []}, "n": 2, "y": {"B": [], "A": 3}, "e": []},
+            [{"A": 2, "B": []}, 2],
         )
     ],
     "main.complexes": [
@@ -362,3 +445,102 @@ def test_what_debug_information_leaves_out(
         assert shown - {None} <= results
     (call,) = (c for c in calls if c["name"] == "main.at")
     assert call["result"]["err"]["type"] == "runtime.boundsError"
+
+
+INTERFACES = """package main
+
+import (
+	"errors"
+	"fmt"
+	"os"
+)
+
+type point struct{ X, Y int }
+type named string
+type byteLike uint8
+type inner struct {
+	Name  string
+	Tags  []string
+	Any   interface{}
+	Err   error
+	Count map[string]int
+}
+
+//go:noinline
+func anys(xs []interface{}) int { return len(xs) }
+
+//go:noinline
+func errs(xs []error) int { return len(xs) }
+
+//go:noinline
+func behind(p *inner) int { return len(p.Tags) }
+
+//go:noinline
+func slice(p *[]string, m *map[string]int) int { return len(*p) + len(*m) }
+
+//go:noinline
+func voids(v []struct{}, w [3]struct{}, x []func()) int { return len(v) + len(w) + len(x) }
+
+func main() {
+	voids(make([]struct{}, 2), [3]struct{}{}, make([]func(), 4))
+	anys([]interface{}{"hi", 5, true})
+	anys([]interface{}{nil, -7, 2.5, "more"})
+	anys([]interface{}{named("named"), byteLike(200), point{3, 4}})
+	anys(nil)
+	errs([]error{errors.New("first"), nil, os.ErrNotExist})
+	count := map[string]int{"k": 1}
+	behind(&inner{"n", []string{"a", "b"}, 5, errors.New("bad"), count})
+	tags := []string{"x"}
+	slice(&tags, &count)
+	fmt.Println("hello", 42, &tags == nil)
+}
+"""
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_what_interfaces_and_pointers_lead_to(
+    go: ModuleType,
+    go_made: Callable[[str], Path | None],
+    lbtrace: Lbtrace,
+    tmp_path: Path,
+    version: str,
+) -> None:
+    program = go_made(f"interfaces-{version}")
+    if program is None:
+        source = tmp_path / "interfaces.go"
+        source.write_text(INTERFACES)
+        program = go.build(version, source, tmp_path / "interfaces")
+    words = ("--func", "main.*", "--func", "fmt.Fprintln", "--depth", 1, "--format", "jsonl")
+    done = lbtrace("attach", *words, "--quiet", "--", program)
+    assert done.returncode == 0, done.stderr
+    records = [json.loads(s) for s in done.stdout.splitlines() if s.startswith("{")]
+    calls = [(r["name"], [a["value"] for a in r["args"]]) for r in records if r["type"] == "call"]
+
+    def elements(name: str) -> list[Any]:
+        return [values[0][""] for own, values in calls if own == name]
+
+    def held(type: str, value: Any) -> dict[str, Any]:
+        return {"type": type, "value": value}
+
+    first, second, third, none = elements("main.anys")
+    assert first == [held("string", "hi"), held("int", 5), held("bool", True)]
+    assert second == ["nil", held("int", -7), held("float64", 2.5)]
+    assert third[:2] == [held("main.named", "named"), held("main.byteLike", 200)]
+    assert (third[2]["type"], third[2]["data"][:2]) == ("main.point", "0x")
+    assert none == []
+    ((one, two, three),) = elements("main.errs")
+    assert (one["message"], two, three["message"]) == ("first", "nil", "file does not exist")
+    (told,) = (values[1][""] for own, values in calls if own == "fmt.Fprintln")
+    assert told == [held("string", "hello"), held("int", 42)]
+    (inner,) = (values[0] for own, values in calls if own == "main.behind")
+    assert (inner["Name"], inner["Tags"]["len"], inner["Count"]) == ("n", 2, {"len": 1})
+    assert inner["Any"]["type"] == "int"
+    assert inner["Err"] == {"type": "*errors.errorString", "message": "bad"}
+    (pair,) = (values for own, values in calls if own == "main.slice")
+    assert pair == [{"len": 1, "cap": 1, "": ["x"]}, {"len": 1}]
+    (record,) = (r for r in records if r.get("name") == "main.voids")
+    slices = [argument["value"] for argument in record["args"]]
+    assert slices[:2] == [{"len": 2, "cap": 2, "": []}, []]
+    assert record["args"][0]["parts"] == {"/": {"length": 2}}
+    assert record["args"][1]["length"] == 3
+    assert len(slices[2][""]) == 4

@@ -1,4 +1,4 @@
-"""Which processes are traced, and how they are told apart."""
+"""Which processes are traced, and how they are distinguished."""
 
 from __future__ import annotations
 
@@ -129,7 +129,7 @@ def test_names_are_shown_where_they_change(lbtrace: Run, programs: Path, tmp_pat
 
 
 def test_a_reused_pid_is_another_process(programs: Path, tmp_path: Path) -> None:
-    """The first is killed inside its calls; the kernel is told to count from there again."""
+    """The first is killed inside its calls; the kernel is made to count from there again."""
     program, log = programs / "relay-first", tmp_path / "log"
     shell = f"""
         {program} thread /nowhere & pid=$!
@@ -165,7 +165,8 @@ def test_lbtrace_inside_a_container_sees_its_numbers(lbtrace: Run, programs: Pat
     trace = ["attach", "--format", "jsonl", "--func", "tick", "--", programs / "loop", 0, 3]
     from_here = lbtrace(*trace)
     assert from_here.returncode == 0
-    command = [*from_here.args[:3], *map(str, trace)]
+    lbtrace_here = from_here.args[: from_here.args.index("attach")]
+    command = [*lbtrace_here, *map(str, trace)]
     inside = ["unshare", "--pid", "--fork", "--mount", "sh", "-c", shell, "sh", *command]
     done = subprocess.run(inside, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr

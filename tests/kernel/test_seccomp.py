@@ -8,7 +8,7 @@ import re
 import subprocess
 import sys
 
-from lbtrace import seccomp
+from lbtrace.targets import seccomp
 
 FAULTY = (((6, 11, 0), (6, 12, 14)), ((6, 13, 0), (6, 13, 3)))
 """From the first kernel to the one that is fixed: CVE-2025-21834."""
@@ -38,7 +38,7 @@ def test_a_confined_lbtrace_knows_as_well() -> None:
 # struct sock_filter, sock_fprog in include/uapi/linux/filter.h; the number is at offset 0.
 CONFINED = """
 import ctypes, struct
-from lbtrace import seccomp
+from lbtrace.targets import seccomp
 steps = [(0x20, 0, 0, 0), (0x15, 0, 1, 335), (0x06, 0, 0, 0x00050026), (0x06, 0, 0, 0x7FFF0000)]
 program = ctypes.create_string_buffer(b"".join(struct.pack("HBBI", *step) for step in steps))
 head = ctypes.create_string_buffer(struct.pack("HxxxxxxQ", len(steps), ctypes.addressof(program)))

@@ -9,12 +9,26 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from lbtrace.bpf.features import may_sleep
-from lbtrace.model import ENTRY, RETURN, Batch, Condition, Event, Fetch, Losses, Plan, Target
+from lbtrace.bpf.features import may_sleep, probe
+from lbtrace.bpf.objects import Loading, TraceObject
+from lbtrace.bpf.specs import Specs
+from lbtrace.model import (
+    CLOSE,
+    OPEN,
+    UNWATCHED,
+    Batch,
+    Condition,
+    Event,
+    Fetch,
+    Losses,
+    Plan,
+    Target,
+)
+from lbtrace.model.wire import decode
 from lbtrace.plan import Selection, make_plan
-from lbtrace.plan.returns import Returns
-from lbtrace.session import Options, Session
-from lbtrace.wire import decode
+from lbtrace.plan.return_strategy import Returns
+from lbtrace.session.options import Options
+from lbtrace.session.session import Session
 
 LENGTHS = [4, 0, 4, 10000, 4, *range(-5, 5)]
 """What values.c passes to take_string as its second argument."""
@@ -29,16 +43,17 @@ def registers(programs: Path) -> tuple[str, str]:
 
 def plan(program: Path, function: str, *fetches: Fetch, where: tuple[Condition, ...] = ()) -> Plan:
     made = make_plan(str(program), Selection((function,)))
-    (probe,) = made.probes
-    return replace(made, probes=(replace(probe, fetches=fetches, conditions=where),))
+    opens, closes = made.probes
+    opens = replace(opens, fetches=fetches, conditions=where)
+    return replace(made, probes=(opens, replace(closes, fetches=())))
 
 
 def run(made: Plan, program: Path, mode: str) -> tuple[list[tuple[Event, bytes]], Losses]:
-    """The events, each with the bytes that accompany it."""
+    """The hits of probes, each with the bytes that accompany it."""
     target = Target(command=(str(program),))
     with Session(made, target, Options(mode=mode)) as session:  # type: ignore[arg-type]
         events = [pair for batch in session.batches() for pair in split(batch)]
-        return events, session.losses()
+        return [pair for pair in events if pair[0].kind != UNWATCHED], session.losses()
 
 
 def split(batch: Batch) -> Iterator[tuple[Event, bytes]]:
@@ -57,7 +72,7 @@ def test_strings(programs: Path, mode: str, registers: tuple[str, str]) -> None:
     text = Fetch(register=registers[0], read="string", limit=64)
     made = plan(program, "take_string", text, Fetch(register=registers[1]))
     events, losses = run(made, program, mode)
-    entries = [(event, blob) for event, blob in events if event.kind == ENTRY]
+    entries = [(event, blob) for event, blob in events if event.kind == OPEN]
     assert [signed(event.value1) for event, _ in entries] == LENGTHS
     assert [blob for _, blob in entries[:5]] == [b"octi", b"", b"fest and more", b"x" * 64, b""]
     lengths = [(event.value0 & 0xFFFFFFFF, event.value0 >> 32) for event, _ in entries[:4]]
@@ -81,6 +96,21 @@ def test_a_page_that_is_not_there_yet(
         assert (blob, event.faults, losses.string_fault) == (b"", 1, 1)
 
 
+def test_a_program_that_may_not_sleep_loads_beside_others(
+    programs: Path, registers: tuple[str, str]
+) -> None:
+    """As of a source that is attached in another way: they share what reads memory."""
+    made = plan(
+        programs / "values", "take_cold", Fetch(register=registers[0], read="integer", size=8)
+    )
+    specs = Specs(made)
+    both = {"entered": Loading(may_sleep=True), "exit_site": Loading()}
+    if probe().cookie:
+        TraceObject(specs, both, ring_size=4096).close()
+    else:  # each probe has its own programs there
+        TraceObject(specs, {}, copies={specs.cookies[0]: both}, ring_size=4096).close()
+
+
 def test_bytes_with_a_length(programs: Path, mode: str, registers: tuple[str, str]) -> None:
     program = programs / "values"
     made = plan(
@@ -90,7 +120,7 @@ def test_bytes_with_a_length(programs: Path, mode: str, registers: tuple[str, st
         Fetch(register=registers[1]),
     )
     events, _ = run(made, program, mode)
-    entries = [(event, blob) for event, blob in events if event.kind == ENTRY][:4]
+    entries = [(event, blob) for event, blob in events if event.kind == OPEN][:4]
     assert [blob for _, blob in entries] == [b"octi", b"", b"fest", b"x" * 3000]
     assert [event.value0 >> 32 for event, _ in entries] == [4, 0, 4, 10000]
 
@@ -107,7 +137,7 @@ def test_dereferences(programs: Path, mode: str, registers: tuple[str, str]) -> 
         Fetch(base="constant", offset=-7),
     )
     events, _ = run(made, program, mode)
-    entries = [(event, blob) for event, blob in events if event.kind == ENTRY]
+    entries = [(event, blob) for event, blob in events if event.kind == OPEN]
     assert [(e.value0, e.value1, signed(e.value4)) for e, _ in entries] == [
         (11, 22, -7),
         (22, 0, -7),
@@ -125,7 +155,7 @@ def test_narrow_integers_in_memory(programs: Path, mode: str, registers: tuple[s
         for size in (1, 2, 4, 8)
     ]
     events, _ = run(plan(program, "take_node", *fetches), program, mode)
-    entry = next(event for event, _ in events if event.kind == ENTRY)
+    entry = next(event for event, _ in events if event.kind == OPEN)
     seen = [entry.value0, entry.value1, entry.value2, entry.value3]
     name = b"first\0\0\0"
     assert seen == [int.from_bytes(name[:size], "little") for size in (1, 2, 4, 8)]
@@ -154,7 +184,7 @@ def test_conditions(
     made = plan(program, "take_string", Fetch(register=registers[1]), where=where)
     events, _ = run(made, program, mode)
     holds = passing or (lambda n: (n < 0 or n > 3) and n not in (-1, 4))
-    seen = [signed(event.value0) for event, _ in events if event.kind == ENTRY]
+    seen = [signed(event.value0) for event, _ in events if event.kind == OPEN]
     assert seen == [length for length in LENGTHS if holds(length)]  # type: ignore[operator]
     if mode == "session":  # a call that is not sent has no return to pay for
         assert len(events) == 2 * len(seen)
@@ -165,7 +195,7 @@ def test_unsigned_comparison(programs: Path, mode: str, registers: tuple[str, st
     where = (Condition(0, ">", 1 << 63, signed=False),)
     made = plan(program, "take_string", Fetch(register=registers[1]), where=where)
     events, _ = run(made, program, mode)
-    assert [signed(e.value0) for e, _ in events if e.kind == ENTRY] == [-5, -4, -3, -2, -1]
+    assert [signed(e.value0) for e, _ in events if e.kind == OPEN] == [-5, -4, -3, -2, -1]
 
 
 @pytest.mark.parametrize("returns", ["uretprobe", "sites"])
@@ -179,19 +209,14 @@ def test_what_a_register_held_at_entry(
     fetches = tuple(replace(kept, offset=offset) for offset in (8, 24))
     where = (Condition(0, ">=", least),) if least else ()
     made = make_plan(str(program), Selection(("make_large",), returns=returns))
-    leaving = "call" if returns == "uretprobe" else "return"
     probes = [
-        replace(
-            probe,
-            keeps=address,
-            fetches=(),
-            result_fetches=fetches if probe.kind == leaving else (),
-            result_conditions=where,
-        )
+        replace(probe, keeps=address, fetches=(), action="keep" if where else "send")
+        if probe.role == "opens"
+        else replace(probe, keeps=address, fetches=fetches, conditions=where)
         for probe in made.probes
     ]
     events, losses = run(replace(made, probes=tuple(probes)), program, mode)
-    leaves = [event for event, _ in events if event.kind == RETURN]
+    leaves = [event for event, _ in events if event.kind == CLOSE]
     seen = [(event.value0, event.value1, event.faults) for event in leaves]
     all_of_them = [(10 * n, 10 * (n - 1), 0) for most in (1, 2, 3) for n in range(1, most + 1)]
     assert seen == [values for values in all_of_them if values[0] >= least]
@@ -199,7 +224,7 @@ def test_what_a_register_held_at_entry(
     assert losses.events == 0
 
 
-def test_a_register_of_an_entry_nobody_saw(
+def test_a_register_of_an_unseen_entry(
     programs: Path, mode: str, registers: tuple[str, str]
 ) -> None:
     """What it held is not made up."""
@@ -207,9 +232,9 @@ def test_a_register_of_an_entry_nobody_saw(
     kept = Fetch(base="kept", register=address, read="integer", size=8)
     made = make_plan(str(program), Selection(("make_large",), returns="sites"))
     probes = [
-        replace(probe, keeps=address, result_fetches=(kept, Fetch(base="constant", offset=5)))
+        replace(probe, keeps=address, fetches=(kept, Fetch(base="constant", offset=5)))
         for probe in made.probes
-        if probe.kind == "return"
+        if probe.role == "closes"
     ]
     events, losses = run(replace(made, probes=tuple(probes)), program, mode)
     assert [(event.faults, event.value1) for event, _ in events] == [(1, 5)] * 6
@@ -217,11 +242,11 @@ def test_a_register_of_an_entry_nobody_saw(
 
 
 def test_layout_of_events_is_that_of_the_objects() -> None:
-    """lbtrace/wire.py against the structs that the objects were compiled with."""
+    """lbtrace/model/wire.py against the structs that the objects were compiled with."""
     from lbtrace.bpf._libbpf import ffi, lib
 
     from lbtrace.bpf.objects import open_object
-    from lbtrace.wire import EVENT, EVENT_SIZE
+    from lbtrace.model.wire import EVENT, EVENT_SIZE
 
     assert ffi.sizeof("struct lbt_event") == EVENT_SIZE
     fields = dict(ffi.typeof("struct lbt_event").fields)

@@ -75,7 +75,7 @@ def test_jsonl(export: Callable[[str], str]) -> None:
     assert (calls[-3][0]["length"], calls[-3][1]["length"]) == (None, 80)
 
 
-def test_a_page_that_is_not_there_is_waited_for_or_told(
+def test_a_page_that_is_not_there_is_waited_for_or_reported(
     export: Callable[[str], str],
 ) -> None:
     records = [json.loads(line) for line in export("jsonl").splitlines()]

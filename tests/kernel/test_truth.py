@@ -30,8 +30,10 @@ def traced(text: str) -> dict[tuple[int, int], list[list[str]]]:
         record = json.loads(line)
         if record["type"] != "call":
             continue
-        assert record["end"] == "returned", record
         name = record["name"]
+        # gcc lets it jump to what it calls last; where returns are seen by sites that shows.
+        ends = ("returned", "tail") if name == "traced_nothing" else ("returned",)
+        assert record["end"] in ends, record
         values = [argument["value"] for argument in record["args"]]
         if name == "traced_kinds":
             values[2] = "(nil)" if values[2] == "0x0" else values[2]

@@ -16,22 +16,30 @@ from pathlib import Path
 
 HERE = Path(__file__).parent
 
+SDT = "-idirafter /usr/include/x86_64-linux-gnu"
+"""Where Debian keeps <sys/sdt.h>, which is the same for all machines."""
+
 PROGRAMS = {
     "fib": "fib.c -O1 -g",
     "fib-cet": "fib.c -O2 -g -fcf-protection -fno-optimize-sibling-calls",
     "fib-bare": "fib.c -O1",
     "fib-static": "fib.c -O1 -g -static",
     "fib-nopie": "fib.c -O1 -g -fno-pie -no-pie",
+    "daemon": "daemon.c -O1",
     "deep": "deep.c -O1 -g -fno-optimize-sibling-calls",
+    "depth": "depth.c -O1 -g -fno-optimize-sibling-calls",
+    "trace": "trace.c -O0 -g",
     "truth": "truth.c -O1 -g -pthread",
     "truth-O0": "truth.c -O0 -g -pthread",
     "truth-O2": "truth.c -O2 -g -pthread -fcf-protection",
     "hot": "hot.c -O2 -g -fcf-protection",
     "loop": "loop.c -O2 -g",
+    "nested": "nested.c -O1 -g -pthread",
     "crew": "crew.c -O1 -g -pthread",
     "exact-O0": "exact.c -O0 -g -pthread",
     "exact-O1": "exact.c -O1 -g -pthread",
     "exact-O2": "exact.c -O2 -g -pthread",
+    "exact-harmless": "exact.c -O2 -g -pthread -DHARMLESS",
     "exact-O3": "exact.c -O3 -g -pthread",
     "exact-Os": "exact.c -Os -g -pthread",
     "exact-cet": "exact.c -O2 -g -pthread -fcf-protection",
@@ -48,10 +56,19 @@ PROGRAMS = {
     "jumps": "jumps.c -O1 -g -Wno-unused-function",
     "fibers": "fibers.c -O2 -g -Wno-unused-function",
     "values": "values.c -O1 -g",
+    "stacks": "stacks.c -O1 -g -pthread",
     "strings": "strings.c -O1 -g",
     "thrower": "thrower.cc -O1",
     "relay-first": "relay.c -O1 -g -pthread -DSELF_NAME=first",
     "relay-second": "relay.c -O1 -g -pthread -DSELF_NAME=second",
+    "cpus": "cpus.c -O1 -g",
+    "markers-O0": f"markers.c -O0 {SDT}",
+    "markers-O2": f"markers.c -O2 -fno-section-anchors {SDT}",
+    "tail": "tail.c -O2 -g",
+    "within-O0": "within.cc -O0 -g -pthread",
+    "within-O2": "within.cc -O2 -g -pthread -fno-optimize-sibling-calls",
+    "within-fibers-O0": "within_fibers.c -O0 -g",
+    "within-fibers-O2": "within_fibers.c -O2 -g -fno-optimize-sibling-calls",
 }
 """What each is compiled from, and how."""
 

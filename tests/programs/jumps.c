@@ -11,6 +11,8 @@
  * inside, which return 10 and 11, 2 to traced_yes, 3 to its own beginning, with n 0.
  * traced_pointer(n, p) jumps to p. traced_either(n, p) jumps to p, or inside.
  * traced_again(n) begins n times anew, by way of a jump to code that jumps back.
+ * traced_rounds(n) loops n times to its first instruction from a part that was split off,
+ * traced_turns(n) from one that has no name.
  */
 #define EACH(X)                                                                                    \
 	X(o) X(no) X(b) X(ae) X(e) X(ne) X(be) X(a) X(s) X(ns) X(p) X(np) X(l) X(ge) X(le) X(g)
@@ -19,6 +21,9 @@
 
 #define BEGIN(name) ".globl " name "\n.type " name ", %function\n" name ":\n"
 #define END(name) ".size " name ", .-" name "\n.balign 16\n"
+#define APART(name, back)                                                                          \
+	".section .text.unlikely,\"ax\",%progbits\n" name ": .cfi_startproc\nnop\n" back          \
+	"\n.cfi_endproc\n.text\n"
 
 #if defined(__x86_64__)
 #define CONDITIONS EACH
@@ -43,6 +48,11 @@ asm(BEGIN("traced_either") "test %rsi, %rsi\njne 1f\nlea 2f(%rip), %rsi\n1: push
     "jmp *%rax\n2: mov $20, %eax\nret\n" END("traced_either"));
 asm("back: jmp traced_again\n" BEGIN("traced_again") "test %rdi, %rdi\nje 1f\ndec %rdi\n"
     "jmp back\n1: mov $3, %eax\nret\n" END("traced_again"));
+asm(BEGIN("traced_rounds") "dec %rdi\njg traced_rounds.cold\nmov $4, %eax\nret\n"
+    END("traced_rounds") ".type traced_rounds.cold, %function\n"
+    APART("traced_rounds.cold", "jmp traced_rounds"));
+asm(BEGIN("traced_turns") "dec %rdi\njg .Lapart\nmov $5, %eax\nret\n"
+    END("traced_turns") APART(".Lapart", "jmp traced_turns"));
 #else
 #define CONDITIONS EACH_ARM
 #define CODE(X)                                                                                    \
@@ -65,6 +75,11 @@ asm(BEGIN("traced_either") "cbnz x1, 1f\nadr x1, 2f\n1: str x1, [sp, -16]!\nldr 
     "br x9\n2: mov x0, 20\nret\n" END("traced_either"));
 asm("back: b traced_again\n" BEGIN("traced_again") "cbz x0, 1f\nsub x0, x0, 1\n"
     "b back\n1: mov x0, 3\nret\n" END("traced_again"));
+asm(BEGIN("traced_rounds") "subs x0, x0, 1\nb.gt traced_rounds.cold\nmov x0, 4\nret\n"
+    END("traced_rounds") ".type traced_rounds.cold, %function\n"
+    APART("traced_rounds.cold", "b traced_rounds"));
+asm(BEGIN("traced_turns") "subs x0, x0, 1\nb.gt .Lapart\nmov x0, 5\nret\n"
+    END("traced_turns") APART(".Lapart", "b traced_turns"));
 #endif
 CONDITIONS(CODE)
 
@@ -73,7 +88,8 @@ CONDITIONS(DECLARE)
 #define DECLARE_COUNT(X) long traced_count_##X(long n, long m);
 COUNTS(DECLARE_COUNT)
 long traced_yes(long n), traced_through(long n), traced_pointer(long n, void *target),
-	traced_either(long n, void *target), traced_again(long n);
+	traced_either(long n, void *target), traced_again(long n), traced_rounds(long n),
+	traced_turns(long n);
 
 struct function {
 	const char *name;
@@ -136,7 +152,10 @@ static void computed(void)
 	}
 	account("traced_pointer", 5, traced_pointer(5, (void *)traced_yes), "traced_yes");
 	account("traced_either", 6, traced_either(6, (void *)traced_yes), "traced_yes");
-	account("traced_either", 7, traced_either(7, NULL), "");
+	traced_either(7, NULL);
+	/* Nothing but the jump leads to where it returns then, so no probe may stand there. */
+	shadow_enter("traced_either", 7);
+	shadow_end("open");
 }
 
 /* As uretprobes see it all of them return; seen at the jump they are tail calls. */
@@ -153,6 +172,14 @@ static void again(int tail)
 		shadow_leave(result);
 }
 
+static void rounds(void)
+{
+	shadow_enter("traced_rounds", 4);
+	shadow_leave(traced_rounds(4));
+	shadow_enter("traced_turns", 3);
+	shadow_leave(traced_turns(3));
+}
+
 int main(int argc, char **argv)
 {
 	if (argc < 3)
@@ -164,6 +191,8 @@ int main(int argc, char **argv)
 		counts();
 	else if (!strcmp(argv[2], "computed"))
 		computed();
+	else if (!strcmp(argv[2], "rounds"))
+		rounds();
 	else
 		again(!strcmp(argv[2], "again-tail"));
 	shadow_write();

@@ -1,4 +1,5 @@
 // Prints the values of each call and its result as JSON, as the test expects them.
+#include <chrono>
 #include <cstdio>
 #include <string>
 #include <string_view>
@@ -98,6 +99,15 @@ TRACED int traced_empty(Nothing e, int n, Something s)
 	return n;
 }
 
+using Frames = std::chrono::duration<int, std::ratio<1, 30>>;
+
+TRACED std::chrono::milliseconds traced_duration(std::chrono::milliseconds a,
+						 const std::chrono::seconds &b, Frames c)
+{
+	KEEP(a); KEEP(b); KEEP(c);
+	return a + b;
+}
+
 TRACED int traced_members(long Something::*data, int n, long (Something::*code)(), int more)
 {
 	KEEP(data); KEEP(n); KEEP(code); KEEP(more);
@@ -142,6 +152,8 @@ int main()
 	something.first = 2;
 	something.second = 3;
 	traced_empty({}, 1, something);
+	told("traced_duration", "\"1500ms\",\"-2s\",\"9[1/30]s\"", "\"-500ms\"");
+	traced_duration(std::chrono::milliseconds(1500), std::chrono::seconds(-2), Frames(9));
 	told("traced_members", "8,1,\"Something::get\",2", "1");
 	traced_members(&Something::second, 1, &Something::get, 2);
 }

@@ -97,6 +97,33 @@ structs! {
 	Named { name: String, age: u8 }
 }
 
+macro_rules! told_as_structs {
+	($($name:ident { $($member:ident),* })*) => { $(
+		impl Told for $name {
+			fn told(&self) -> String {
+				let parts = [$(format!("\"{}\": {}", stringify!($member), { self.$member }.told())),*];
+				format!("{{{}}}", parts.join(", "))
+			}
+		}
+	)* };
+}
+
+// What rustc does not take for the number that it holds, and what it does.
+#[repr(C)] struct Real { a: f64 }
+#[repr(C)] struct Wide { a: i128 }
+#[repr(C)] struct Word { a: u32 }
+#[repr(transparent)] struct Clear { a: f32 }
+#[repr(C, packed)] struct Packed { a: u8, b: u32 }
+#[repr(align(16))] struct Aligned { a: u64 }
+
+told_as_structs! { Real { a } Wide { a } Word { a } Clear { a } Packed { a, b } Aligned { a } }
+
+struct Meters(f64);
+
+impl Told for Meters {
+	fn told(&self) -> String { format!("[{:?}]", self.0) }
+}
+
 struct Wrapped(u64);
 
 impl Told for Wrapped {

@@ -14,8 +14,10 @@ import pytest
 
 from lbtrace.calls import CallMatcher
 from lbtrace.model import (
-    ENTRY,
-    RETURN,
+    CLOSE,
+    LOSS,
+    OPEN,
+    POINT,
     Batch,
     Binary,
     Call,
@@ -31,8 +33,8 @@ from lbtrace.model import (
     Type,
     Value,
 )
+from lbtrace.model.wire import EVENT
 from lbtrace.sinks import FORMATS
-from lbtrace.wire import EVENT
 
 INT = Integer("int", 4, True)
 TOP = 0x7FFF_0000_0000
@@ -53,9 +55,19 @@ def plan_of(*functions: tuple[str, tuple[Type, ...], Type | None]) -> Plan:
         for number, (name, parameters, result) in enumerate(functions)
     )
     probes = tuple(
-        Probe(number, "call", Site(f.address, f.offset)) for number, f in enumerate(made)
+        probe
+        for number, f in enumerate(made)
+        for probe in hooked(number, Site(f.address, f.offset))
     )
     return Plan((Binary("./sample", "abcd"),), made, probes)
+
+
+def hooked(function: int, site: Site) -> tuple[Probe, Probe]:
+    """The two probes of a function whose returns the kernel hooks."""
+    return (
+        Probe(site, "opens", function),
+        Probe(site, "closes", function, source="uretprobe"),
+    )
 
 
 @dataclass
@@ -63,7 +75,8 @@ class Script:
     """Events of a program, written down step by step.
 
     `call` and `ret` move the fake stack of a thread down and up; every step
-    takes 100 ns. `enter` and `leave` send an event without moving anything.
+    takes 100 ns. `enter` and `leave` send an event without moving anything. These take
+    the number of a function of `plan_of`; `hit` that of a probe.
     """
 
     time: int = 1000
@@ -72,10 +85,15 @@ class Script:
     pids: dict[int, int] = field(default_factory=dict)
 
     def enter(self, probe: int, frame: int, *values: int, tid: int = 7, **more: int) -> None:
-        self._event(ENTRY, probe, frame, values, tid, **more)
+        self._event(OPEN, 2 * probe, frame, values, tid, **more)
 
     def leave(self, probe: int, frame: int, *values: int, tid: int = 7, **more: int) -> None:
-        self._event(RETURN, probe, frame, values, tid, **more)
+        self._event(CLOSE, 2 * probe + 1, frame, values, tid, **more)
+
+    def hit(
+        self, probe: int, frame: int, *values: int, tid: int = 7, kind: int = POINT, **more: int
+    ) -> None:
+        self._event(kind, probe, frame, values, tid, **more)
 
     def call(self, probe: int, *values: int, tid: int = 7, **more: int) -> None:
         stack = self.stacks.setdefault(tid, [])
@@ -107,12 +125,19 @@ class Script:
         lost: int = 0,
         faults: int = 0,
         goroutine: int = 0,
+        bits: int = 0,
     ) -> None:
         self.time += 100
         slots = [value & (1 << 64) - 1 for value in values] + [0] * (6 - len(values))
         pid = self.pids.get(tid, 5)
+        if lost:
+            head = (self.time, frame, goroutine, probe, pid, tid, LOSS | bits, 0, 0, 0)
+            self.records.append(EVENT.pack(*head, 0, lost, *[0] * 4))
         self.records.append(
-            EVENT.pack(self.time, frame, goroutine, probe, pid, tid, kind, faults, lost, 0, *slots)
+            EVENT.pack(
+                *(self.time, frame, goroutine, probe, pid, tid, kind | bits, faults, 0, 0),
+                *slots,
+            )
         )
 
 
@@ -134,6 +159,9 @@ class Seen:
     def exit(self, call: Call) -> None:
         end = f"= {call.result}" if call.end == "returned" else call.end
         self.steps.append(f"{call.depth} < {call.name} {end}")
+
+    def point(self, point: Call) -> None:
+        self.exit(point)
 
     def loss(self, loss: Loss) -> None:
         self.steps.append(f"{loss.depth} lost {loss.count}")

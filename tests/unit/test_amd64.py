@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from lbtrace.arch import amd64
-from lbtrace.arch.amd64 import classify, passing
+from lbtrace.abi import locate_values, sysv_x86_64
+from lbtrace.abi.sysv_x86_64 import classify
+from lbtrace.fetch.call_values import CallValues, plan_values
 from lbtrace.model import LONG, Fetch, Formal, Opaque, Prototype, Scalar, Void
 
 WORDS = (Scalar(0, 8, "integer"), Scalar(8, 8, "integer"))
@@ -11,12 +12,19 @@ INT = Formal("i", LONG, 8, (Scalar(0, 8, "integer"),))
 DOUBLE = Formal("d", Opaque("double"), 8, (Scalar(0, 8, "float"),))
 X87 = Formal("l", Opaque("long double"), 16, (Scalar(0, 16, "x87"),))
 WIDE = Formal("w", Opaque("__int128"), 16, (Scalar(0, 16, "integer"),))
-HALVES = Formal("w", Opaque("__int128"), 16, WORDS, split=True)
+HALVES = Formal(
+    "w", Opaque("__int128"), 16, WORDS, passed_separately=True, registers_miscounted=True
+)
 MIXED = Formal("m", Opaque("mixed"), 16, (Scalar(0, 8, "float"), Scalar(8, 8, "integer")))
 PAIR = Formal("p", Opaque("pair"), 16, (Scalar(0, 8, "integer"), Scalar(8, 8, "integer")))
 BIG = Formal("b", Opaque("big"), 24, tuple(Scalar(n, 8, "integer") for n in (0, 8, 16)))
 ODD = Formal("o", Opaque("odd"), 8, None)
 NOTHING = Formal("", Void(), 0)
+
+
+def passing(prototype: Prototype, limit: int) -> CallValues:
+    """How the values of ``prototype`` are fetched by the convention of C."""
+    return plan_values(prototype, locate_values("x86_64", prototype), limit)
 
 
 def places(*formals, result=None, limit=12):
@@ -49,12 +57,12 @@ def test_what_does_not_fit_whole_goes_to_the_stack_and_leaves_the_register():
 def test_old_clang_believes_in_a_register_that_half_an_int128_took():
     """A struct of a float and an integer then has that one alone on the stack (clang 14)."""
     before = Prototype((*[INT] * 5, HALVES, HALVES))
-    given = amd64.places(Prototype((*before.parameters, MIXED, MIXED, DOUBLE))).parameters
+    given = sysv_x86_64.places(Prototype((*before.parameters, MIXED, MIXED, DOUBLE))).parameters
     first, second, double = given[7:]
     assert first.words == ("float in xmm0", Fetch(base="stack", offset=32, read="integer"))
     assert second.memory == Fetch(base="stack", offset=40)
     assert double.words == ("float in xmm1",)
-    given = amd64.places(Prototype((*before.parameters, INT, MIXED))).parameters
+    given = sysv_x86_64.places(Prototype((*before.parameters, INT, MIXED))).parameters
     assert given[-1].memory == Fetch(base="stack", offset=40)
 
 
@@ -71,7 +79,7 @@ def test_a_result_in_memory_takes_the_first_register():
     assert places(INT, result=ODD) == []
 
 
-def test_behind_the_unknown_nothing_is_read():
+def test_after_the_unknown_nothing_is_read():
     made = passing(Prototype((INT, ODD, INT), NOTHING), 6)
     assert [v.slot for v in made.parameters] == [0, -1, -1]
     assert all(v.reason for v in made.parameters[1:])
@@ -81,7 +89,7 @@ def test_behind_the_unknown_nothing_is_read():
 def test_a_recorded_register_is_believed():
     known = Formal("k", LONG, 8, (Scalar(0, 8, "integer"),), register=4)
     assert places(ODD, known) == ["si"]
-    gone = Formal("g", LONG, 8, (Scalar(0, 8, "integer"),), lost="optimised out")
+    gone = Formal("g", LONG, 8, (Scalar(0, 8, "integer"),), missing_reason="optimised out")
     made = passing(Prototype((gone, known), NOTHING), 6)
     assert [v.reason for v in made.parameters] == ["optimised out", ""]
 

@@ -1,20 +1,28 @@
-"""Rules for places, on hand-assembled code."""
+"""Rules for sites, on hand-assembled code."""
 
 from __future__ import annotations
 
 import pytest
 
-from lbtrace.arch import Code
-from lbtrace.arch.amd64_sites import Amd64Planner, is_emulated_branch, is_emulated_push, is_refused
+from lbtrace.machine.code import Code
+from lbtrace.machine.long_nops import UNASKED, NopUse
+from lbtrace.machine.x86_64.kernel_rules import is_emulated_branch, is_emulated_push, is_refused
+from lbtrace.machine.x86_64.probe_sites import Planner
 
 BASE = 0x401000
 
 
-def place(code: str, *, keep=("di",), returns=True, limit: int | None = None):
+PLAIN = NopUse(safe=True)
+QUICK = NopUse(safe=True, quick=True, reason="quick")
+UNSAFE = NopUse(safe=False, reason="unsafe")
+
+
+def place(code: str, *, keep=("di",), returns=True, limit: int | None = None, nop=PLAIN):
     """The offset chosen in hexadecimal ``code``, or None."""
     raw = bytes.fromhex(code)
     end = BASE + len(raw) if limit is None else BASE + limit
-    site = Amd64Planner().choose(Code(raw, BASE, 0x1000, end), keep, returns=returns)
+    planner = Planner(lambda raw: nop)
+    site = planner.choose(Code(raw, BASE, 0x1000, end), keep, returns=returns)
     if site is None:
         return None
     assert site.offset == site.address - BASE + 0x1000
@@ -53,7 +61,7 @@ def test_memory_must_be_untouched():
 def test_the_stack_pointer_moves_only_without_a_return_probe():
     assert place("4883ec18 55 c3") == (0, False)  # sub rsp, 24
     raw = bytes.fromhex("4883ec18 55 c3")
-    site = Amd64Planner().choose(Code(raw, BASE, 0, BASE + len(raw)), (), returns=False)
+    site = Planner().choose(Code(raw, BASE, 0, BASE + len(raw)), (), returns=False)
     assert site is not None
     assert (site.address - BASE, site.sp_delta) == (4, 24)
 
@@ -62,7 +70,12 @@ def test_only_code_that_falls_through_is_passed():
     assert place("e800000000 55 c3") == (0, True)  # a call is a place of its own
     assert place("ffd0 55 c3") == (0, False)  # call rax
     assert place("c3 55") == (0, False)
-    assert place("0f05 55 c3") == (0, False)  # syscall
+    assert place("0f05 55 c3") is None  # syscall
+
+
+def test_no_probe_stands_where_a_copy_does_something_else():
+    for code in ("9c 58 c3", "669c 6658 c3", "489c 58 c3", "0f05 c3", "0f34 c3", "c7f800000000 c3"):
+        assert place(code) is None, code  # pushf, syscall, sysenter, xbegin
 
 
 def test_jumps_back_to_the_start_forbid_moving():
@@ -95,6 +108,35 @@ def test_a_refused_entry_is_passed_over():
 def test_long_nops_come_after_what_every_kernel_emulates():
     assert place("0f1f440000 c3") == (0, True)
     assert place("0f1f440000 55 c3") == (5, True)
+
+
+@pytest.mark.parametrize("nop", ["0f1f440000", "0f1f440008", "662e0f1f840000000000"])
+def test_a_nop_that_becomes_a_call_comes_first_where_the_function_begins(nop):
+    after = len(nop) // 2
+    assert place(f"{nop} 55 c3", nop=QUICK) == (0, True)
+    assert place(f"{ENDBR} {nop} 55 c3", nop=QUICK) == (4, True)
+    assert place(f"{nop} 55 c3", nop=UNSAFE) == (after, True)
+    assert place(f"{nop} 31c0 c3", nop=UNSAFE) == (after, False)
+    assert place(f"31c0 {nop} c3", nop=QUICK) == (0, False)
+    assert place(f"{nop} 31c0 ebfc", nop=UNSAFE) is None  # a loop back to what follows
+
+
+def test_after_an_avoided_nop_tail_calls_do_not_matter():
+    raw = bytes.fromhex("0f1f440000 4883ec18 4883c418 e900010000")
+    code = Code(raw, BASE, 0x1000, BASE + len(raw))
+    target = BASE + len(raw) + 0x100
+    planner = Planner(lambda raw: UNSAFE)
+    assert planner.choose(code, (), returns=False) is None
+    site = planner.choose(code, (), returns=False, never_back=lambda to: to == target)
+    assert site is not None
+    assert (site.address, site.reason) == (BASE + 5, "unsafe")
+
+
+def test_whoever_knows_nothing_of_the_kernel_avoids_such_nops():
+    raw = bytes.fromhex("0f1f440000 31c0 c3")
+    site = Planner().choose(Code(raw, BASE, 0, BASE + len(raw)), (), returns=False)
+    assert site is not None
+    assert (site.address, site.reason) == (BASE + 5, UNASKED.reason)
 
 
 def test_damaged_code_is_not_followed():
@@ -157,6 +199,14 @@ def test_refusals(code):
     assert is_refused(bytes.fromhex(code))
 
 
-@pytest.mark.parametrize("code", ["f30f1efa", "4883ec08", "c3", "0f05", "64488b04252800"])
+@pytest.mark.parametrize("code", ["f30f1efa", "4883ec08", "c3", "0f31", "64488b04252800"])
 def test_acceptances(code):
     assert not is_refused(bytes.fromhex(code))
+
+
+def test_no_probe_stands_on_a_repeated_instruction():
+    assert place("f3aa c3") is None  # rep stosb: a hit for each byte
+    assert place("f348a5 55 c3") is None  # rep movsq writes memory
+    assert place("f2ae 55 c3", keep=()) == (2, True)  # repne scasb
+    assert place("aa c3") == (0, False)
+    assert place("f30f6f07 c3") == (0, False)  # movdqu

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import pytest
 
-from lbtrace import arch
-from lbtrace.arch import Code
-from lbtrace.arch.places import Place
+from lbtrace.abi import aapcs64
+from lbtrace.abi.locations import Location
+from lbtrace.machine import Machine
+from lbtrace.machine.code import Code
 from lbtrace.model import LONG, Fetch, Formal, Opaque, Prototype, Scalar, Site, Void
 
 INT = Formal("i", LONG, 8, (Scalar(0, 8, "integer"),))
 DOUBLE = Formal("d", Opaque("double"), 8, (Scalar(0, 8, "float"),))
-ARM = arch.of("aarch64")
+ARM = Machine("aarch64")
 
 
 CHAR = Formal("c", LONG, 1, (Scalar(0, 1, "integer"),))
@@ -23,10 +24,10 @@ FLOATS = Formal("f", Opaque("floats"), 12, tuple(Scalar(n, 4, "float") for n in 
 
 def lying(*formals: Formal) -> list[str]:
     """Where each parameter lies, in short."""
-    return [short(place) for place in ARM.places(Prototype(formals)).parameters]
+    return [short(place) for place in aapcs64.places(Prototype(formals)).parameters]
 
 
-def short(place: Place) -> str:
+def short(place: Location) -> str:
     def name(fetch: Fetch) -> str:
         start = fetch.register or f"sp+{fetch.offset}"
         start += " at entry" * (fetch.base == "kept")
@@ -71,7 +72,7 @@ def test_what_is_unknown_makes_the_rest_unknown():
 
 def test_results():
     def of(formal: Formal) -> str:
-        return short(ARM.places(Prototype((), formal)).result)
+        return short(aapcs64.places(Prototype((), formal)).result)
 
     assert of(INT) == "x0"
     assert of(PAIR) == "x0 x1"
@@ -84,7 +85,9 @@ def test_results():
 
 def choose(code: str, keep: tuple[str, ...] = (), *, returns: bool = True) -> Site | None:
     data = bytes.fromhex(code)
-    return ARM.planner().choose(Code(data, 0x1000, 0x40, 0x1000 + len(data)), keep, returns=returns)
+    return ARM.site_planner().choose(
+        Code(data, 0x1000, 0x40, 0x1000 + len(data)), keep, returns=returns
+    )
 
 
 PACIASP, SUB_SP, CMP, B_EQ = "3f2303d5", "ff8300d1", "1f0400f1", "40000054"

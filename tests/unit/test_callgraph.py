@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from lbtrace.plan.callgraph import cycles
+from lbtrace.plan.call_graph import cycles
 
 
 def test_who_calls_itself_and_who_calls_in_a_circle():

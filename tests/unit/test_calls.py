@@ -4,7 +4,8 @@ import pytest
 from msgspec.structs import replace
 
 from lbtrace.errors import CaptureError
-from lbtrace.model import Integer, Probe, Site, Thread
+from lbtrace.model import ON_ALTSTACK, OPEN, UNHOOKED, Batch, Integer, Probe, Site, Thread, wire
+from lbtrace.model.wire import EVENT
 
 INT = Integer("int", 4, True)
 A, B, C = 0, 1, 2  # functions a, b, c
@@ -156,7 +157,7 @@ def test_a_reused_thread_number_begins_anew(script, plan, watch):
     assert watch(plan, script.batch())[0] == ["0 > a", "0 < a open", "0 > b", "0 < b = 1"]
 
 
-def test_names_are_told_where_they_change(script, plan, watch):
+def test_names_are_shown_where_they_change(script, plan, watch):
     script.enter(A, HIGH)
     script.leave(A, HIGH, 1)
     script.enter(B, HIGH)
@@ -166,7 +167,7 @@ def test_names_are_told_where_they_change(script, plan, watch):
     ]  # fmt: skip
 
 
-def test_threads_whose_events_came_late_are_told_in_time(script, plan, watch):
+def test_threads_whose_events_came_late_are_named_in_time(script, plan, watch):
     script.enter(A, HIGH, tid=7)
     script.enter(B, HIGH, tid=8)
     threads = (Thread(5, 8, "second", 1200), Thread(5, 7, "first", 1100))
@@ -223,20 +224,20 @@ def test_a_fault_is_no_number(script, fib_plan, watch):
 
 
 def test_an_unknown_probe_is_an_error(script, fib_plan, watch):
-    script.enter(3, HIGH)
+    script.hit(3, HIGH)
     with pytest.raises(CaptureError, match="probe 3"):
         watch(fib_plan, script.batch())
 
 
-def test_what_is_left_is_over_where_code_goes_on(script, make_plan, watch):
+def test_what_is_left_is_over_where_code_continues(script, make_plan, watch):
     plan = make_plan(("f", (INT,), INT))
-    landing = Probe(0, "landing", Site(0x9000, 0x9000))
+    landing = Probe(Site(0x9000, 0x9000), "landing")
     plan = replace(plan, probes=(*plan.probes, landing))
-    script.leave(1, 0x6FF8, tid=8)  # of a thread that has called nothing
+    script.hit(2, 0x6FF8, tid=8)  # of a thread that has called nothing
     script.enter(0, 0x7000, 1)
     script.enter(0, 0x6000, 2)
     script.enter(0, 0x5000, 3)
-    script.leave(1, 0x6000)
+    script.hit(2, 0x6000)
     script.enter(0, 0x4000, 4)
     script.leave(0, 0x4000, 4)
     script.leave(0, 0x7000, 1)
@@ -246,3 +247,187 @@ def test_what_is_left_is_over_where_code_goes_on(script, make_plan, watch):
         *("1 > f 4", "1 < f = 4", "0 < f = 1"),
     ]
     assert matcher.threads == 1
+
+
+@pytest.fixture
+def looping(make_plan):
+    """How a function that jumps back to its first instruction is planned, in each way."""
+
+    def plan(way: str):
+        planned = make_plan(("f", (INT,), INT), ("g", (), INT))
+        f, g = planned.functions
+        functions = (replace(f, restarts=True, returns=way), g)
+        if way == "uretprobe":
+            return replace(planned, functions=functions)
+        leaves = Probe(Site(0x1020, 0x1020), "closes", 0)
+        return replace(
+            planned, functions=functions, probes=(planned.probes[0], leaves, *planned.probes[2:])
+        )
+
+    return plan
+
+
+def test_a_jump_to_the_first_instruction_is_no_call(script, looping, watch):
+    for value in (3, 2, 1):
+        script.enter(0, HIGH, value)
+        script.enter(1, LOW)
+        script.leave(1, LOW, 9)
+    script.leave(0, HIGH, 7)
+    script.enter(0, HIGH, 4)
+    script.leave(0, HIGH, 8)
+    steps, matcher = watch(looping("sites"), script.batch())
+    called = ["1 > g", "1 < g = 9"]
+    assert steps == ["0 > f 3", *called * 3, "0 < f = 7", "0 > f 4", "0 < f = 8"]
+    assert matcher.calls == 5
+    assert matcher.returns_without_entry == 0
+
+
+def test_a_uretprobe_delivers_a_return_for_each_round(script, looping, watch):
+    plan = looping("uretprobe")
+    script.enter(0, HIGH, 2)
+    script.enter(1, HIGH)  # a tail call
+    for value in (5, 4, 3):
+        script.enter(0, HIGH, value)  # and one back, which goes round
+    for _ in range(3):
+        script.leave(0, HIGH, 6)
+    script.leave(1, HIGH, 6)
+    script.leave(0, HIGH, 6)
+    script.enter(0, HIGH, 1)
+    script.leave(0, HIGH, 1)
+    steps, matcher = watch(plan, script.batch())
+    assert steps == [
+        *("0 > f 2", "1 > g", "2 > f 5", "2 < f = 6", "1 < g = 6", "0 < f = 6"),
+        *("0 > f 1", "0 < f = 1"),
+    ]
+    assert matcher.returns_without_entry == 0
+
+
+def test_rounds_use_up_the_returns_that_the_kernel_delivers(script, looping, watch):
+    for value in range(1000):
+        script.enter(0, HIGH, value)
+    script.enter(1, LOW)
+    for _ in range(64):
+        script.leave(0, HIGH, 6)
+    for _ in range(2):
+        script.enter(1, HIGH)
+        script.leave(1, HIGH, 6)
+    steps, matcher = watch(looping("uretprobe"), script.batch())
+    assert steps[:4] == ["0 > f 0", "1 > g", "1 < g open", "0 < f = 6"]
+    assert steps[4:] == ["0 > g", "0 < g = 6"] * 2
+    assert (matcher.return_depth, matcher.returns_without_entry) == (1, 0)
+
+
+@pytest.mark.parametrize("way", ["sites", "uretprobe"])
+def test_a_call_after_a_landing_is_no_further_round(script, looping, watch, way):
+    plan = looping(way)
+    landing = Probe(Site(0x9000, 0x9000), "landing")
+    plan = replace(plan, probes=(*plan.probes, landing))
+    script.enter(1, HIGH)
+    script.enter(0, LOW, 3)
+    script.enter(0, LOW, 2)
+    script.hit(4, MIDDLE)
+    script.enter(0, LOW, 1)
+    script.leave(0, LOW, 1)
+    script.leave(1, HIGH, 1)
+    assert watch(plan, script.batch())[0] == [
+        *("0 > g", "1 > f 3", "1 < f unwound", "1 > f 1", "1 < f = 1", "0 < g = 1")
+    ]
+
+
+def test_a_call_whose_return_may_go_unseen_ends_open(script, plan, watch):
+    """As where probes are detached one by one."""
+    script.enter(A, HIGH)
+    script.enter(B, MIDDLE)
+    script.enter(C, LOW)
+    script.enter(C, LOW)
+    blind = wire.unwatched(script.time + 50)
+    batches = [script.batch(), Batch(blind)]
+    script.leave(A, HIGH, 1)
+    script.enter(A, HIGH)
+    script.enter(B, LOW)
+    script.leave(A, HIGH, 1)
+    steps, matcher = watch(plan, *batches, script.batch())
+    assert [step for step in steps if "<" in step] == [
+        *("2 < c unwound", "2 < c open", "1 < b open", "0 < a = 1", "1 < b open", "0 < a = 1")
+    ]
+    assert (matcher.threads, matcher.processes) == (1, 1)
+
+
+def test_calls_made_before_hits_were_missed_end_open(script, plan, watch):
+    script.enter(A, HIGH)
+    script.enter(B, LOW)
+    script.enter(B, LOW)
+    batches = [script.batch(), Batch(wire.unwatched(script.time - 50, script.time + 50))]
+    script.enter(B, LOW)
+    script.enter(B, LOW)
+    script.leave(A, HIGH, 1)
+    assert [step for step in watch(plan, *batches, script.batch())[0] if "<" in step] == [
+        *("1 < b unwound", "1 < b open", "1 < b unwound", "1 < b unwound", "0 < a = 1")
+    ]
+
+
+def test_a_call_whose_return_is_not_hooked_ends_open(script, plan, watch):
+    script.enter(A, HIGH)
+    script.enter(B, MIDDLE, bits=UNHOOKED)
+    script.enter(C, LOW)
+    script.leave(A, HIGH, 1)
+    assert watch(plan, script.batch())[0] == [
+        "0 > a", "1 > b", "2 > c", "2 < c unwound", "1 < b open", "0 < a = 1"
+    ]  # fmt: skip
+
+
+def test_calls_not_hooked_do_not_nest_where_one_follows_another(script, plan, watch):
+    script.enter(A, HIGH)
+    for probe in (B, B, C):
+        script.enter(probe, LOW, bits=UNHOOKED)
+    script.leave(A, HIGH, 1)
+    steps, matcher = watch(plan, script.batch())
+    assert [step for step in steps if ">" in step] == ["0 > a", "1 > b", "1 > b", "1 > c"]
+    assert "unwound" not in " ".join(steps)
+    assert matcher.return_depth == 0
+
+
+def test_calls_of_entries_only_do_not_nest_where_one_follows_another(script, plan, watch):
+    probes = plan.probes[::2]
+    for _ in range(2):
+        script.hit(A, HIGH, kind=OPEN)
+        for probe in (B, C, B):
+            script.hit(probe, LOW, kind=OPEN)
+    steps, _ = watch(replace(plan, probes=probes), script.batch())
+    assert [step for step in steps if ">" in step] == ["0 > a", "1 > b", "1 > c", "1 > b"] * 2
+
+
+def test_calls_that_are_not_hooked_do_not_count_for_the_limit_of_hooks(script, plan, watch):
+    for depth in range(70):
+        script.enter(A, HIGH - 16 * depth, bits=UNHOOKED)
+    _, matcher = watch(plan, script.batch())
+    assert matcher.return_depth == 0
+
+
+def test_an_alternate_signal_stack_lies_below_the_thread_it_interrupts(script, plan, watch):
+    script.enter(A, LOW)
+    script.enter(B, HIGH, bits=ON_ALTSTACK)
+    script.enter(C, MIDDLE, bits=ON_ALTSTACK | UNHOOKED)
+    script.leave(B, HIGH, 2, bits=ON_ALTSTACK)
+    script.leave(A, LOW, 1)
+    assert watch(plan, script.batch())[0] == [
+        "0 > a", "1 > b", "2 > c", "2 < c open", "1 < b = 2", "0 < a = 1"
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(("lost", "depths"), [((0, 0, 1, 0), [0, 1]), ((0, 0, 0, 1), [0, 0])])
+def test_only_a_lost_point_may_have_been_a_switch(script, make_plan, watch, lost, depths):
+    """Where a close was lost the thread is still on its stack."""
+    planned = make_plan(("f", (INT,), INT))
+    switch = Probe(Site(0x9000, 0x9000), "switch")
+    plan = replace(planned, probes=(*planned.probes, switch))
+    script.hit(2, MIDDLE, LOW)
+    script.enter(0, LOW, 1)
+    loss = Batch(wire.losses(script.time + 50, 5, 7, 0, lost))
+    first = script.batch()
+    script.time += 100
+    script.enter(0, LOW - 0x100, 2)
+    record = EVENT.unpack(loss.events)
+    loss.events = EVENT.pack(record[0], LOW - 0x100, *record[2:])
+    steps, _ = watch(plan, first, loss, script.batch())
+    assert [int(step[0]) for step in steps if ">" in step] == depths

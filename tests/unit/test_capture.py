@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from lbtrace.calls import CallMatcher
 from lbtrace.capture import MAGIC, CaptureWriter, read_capture
+from lbtrace.capture.v3 import OldProbe
 from lbtrace.errors import CaptureError, LbtraceError, OutputError
 from lbtrace.model import Batch, GoLayout, Losses, Thread
 from lbtrace.sinks import FORMATS
@@ -63,8 +64,11 @@ def test_what_is_written_is_read(capture_bytes, capture_file, fib_plan, batches)
 def test_captures_of_version_1_had_one_binary(capture_bytes, capture_file, fib_plan):
     go = GoLayout("thread", 160)
     (binary,) = fib_plan.binaries
-    fields = {name: getattr(fib_plan, name) for name in ("functions", "probes", "notes")}
-    plan = msgspec.msgpack.encode({"binary": binary, **fields, "version": 1, "go": go})
+    fields = {name: getattr(fib_plan, name) for name in ("functions", "notes")}
+    probes = [OldProbe(0, "call", fib_plan.probes[0].site)]
+    plan = msgspec.msgpack.encode(
+        {"binary": binary, **fields, "probes": probes, "version": 1, "go": go}
+    )
     head = MAGIC + struct.pack("<I4sII", 1, b"PLAN", len(plan), zlib.crc32(plan))
     data = capture_bytes[0]
     rest = data[24 + struct.unpack_from("<I", data, 16)[0] :]
@@ -119,7 +123,7 @@ def test_unknown_chunks_are_passed_over(capture_bytes, capture_file):
         (lambda d: b"", "not a capture"),
         (lambda d: b"\x7fELF" + d, "not a capture"),
         (lambda d: d.replace(b"\r\n", b"\n", 1), "not a capture"),
-        (lambda d: d[:8] + struct.pack("<I", 3) + d[12:], "version 3"),
+        (lambda d: d[:8] + struct.pack("<I", 5) + d[12:], "version 5"),
         (lambda d: d[:40] + b"?" + d[41:], "plan"),
     ],
 )
@@ -174,7 +178,7 @@ def test_a_mutated_capture_is_read_or_refused(tmp_path_factory, data):
 
     kind = Integer("int", 4, True)
     function = Function("f", 1, 1, 1, parameters=(Value("n", kind, 0),), result=Value("", kind, 0))
-    plan = Plan((Binary("./f"),), (function,), (Probe(0, "call", Site(1, 1)),))
+    plan = Plan((Binary("./f"),), (function,), (Probe(Site(1, 1), "opens", 0),))
     stream = io.BytesIO()
     writer = CaptureWriter(stream, plan)
     writer.write(Batch(bytes(range(96)) * 2, b"blob", (Thread(1, 1, "f"),)))

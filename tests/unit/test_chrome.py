@@ -3,8 +3,11 @@ from __future__ import annotations
 import json
 
 import pytest
+from msgspec.structs import replace
 
 from lbtrace.model import Integer, Pointer, Thread
+
+INT = Integer("int", 4, True)
 
 
 def events(output, *phases):
@@ -96,6 +99,18 @@ def test_values_a_double_cannot_hold_are_text(script, make_plan, render):
     script.call(0, -(1 << 62), 0x7FFF12345678)
     (begin,) = events(render("chrome", plan, script.batch()), "B")
     assert begin["args"] == {"n": str(-(1 << 62)), "m": "0x7fff12345678"}
+
+
+def test_values_of_the_same_name_stay_apart(script, make_plan, render):
+    plan = make_plan(("f", (INT, INT, INT), INT))
+    (function,) = plan.functions
+    names = zip(function.parameters, ("", "", "result"), strict=True)
+    unnamed = tuple(replace(value, name=name) for value, name in names)
+    script.call(0, 1, 2, 3)
+    script.ret(0, 4)
+    plan = replace(plan, functions=(replace(function, parameters=unnamed),))
+    done, _ = slices(render("chrome", plan, script.batch()))
+    assert done[0][-1] == {"": 1, "#2": 2, "result": 3, "result#2": 4}
 
 
 @pytest.mark.parametrize("count", [0, 1, 600])

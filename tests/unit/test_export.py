@@ -36,7 +36,7 @@ def test_the_tree_goes_to_stdout_and_the_account_to_stderr(capture, capfd):
     assert err == "9 calls in 1 thread of 1 process, nothing lost\n"
 
 
-def test_the_suffix_tells_the_format(capture, tmp_path, capfd):
+def test_the_suffix_gives_the_format(capture, tmp_path, capfd):
     output = tmp_path / "x.json"
     assert main(["export", capture(), "-o", str(output)]) == 0
     assert json.loads(output.read_text())["otherData"]["calls"] == 9
@@ -81,14 +81,14 @@ def test_errors_are_two_lines(capture, words, status, capfd):
     assert len(err.splitlines()) == 2
 
 
-def test_losses_are_told_and_strict_fails(capture, capfd):
+def test_losses_are_reported_and_strict_fails(capture, capfd):
     path = capture(Losses(ring_full_entry=1200))
     assert main(["export", path]) == 0
     assert "1,200 events lost" in capfd.readouterr().err
     assert main(["export", path, "--strict"]) == 3
 
 
-def test_an_interrupted_capture_is_exported_and_told(capture, capfd):
+def test_an_interrupted_capture_is_exported_and_reported(capture, capfd):
     path = capture(whole=False)
     assert main(["export", path]) == 0
     out, err = capfd.readouterr()

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from lbtrace.arch.amd64 import REGISTERS, places
-from lbtrace.arch.places import Detail
+from lbtrace.abi.locations import Detail
+from lbtrace.abi.sysv_x86_64 import places
 from lbtrace.errors import UsageError
-from lbtrace.expressions import binding, syntax
+from lbtrace.expressions import compile, conversions, syntax
 from lbtrace.expressions.tree import Request
+from lbtrace.machine.x86_64.registers import REGISTERS
 from lbtrace.model import (
     LONG,
     Array,
@@ -70,13 +71,13 @@ def bound(*arguments: str, where: str = ""):
     request = Request(
         tuple(map(syntax.argument, arguments)), syntax.condition(where) if where else None, where
     )
-    return binding.bind(
+    return compile.bind(
         request,
         PROTOTYPE,
         places(PROTOTYPE),
         len(PROTOTYPE.parameters),
         REGISTERS,
-        binding.Bounds(16, Detail(0, 64)),
+        compile.Bounds(16, Detail(0, 64)),
     )
 
 
@@ -134,7 +135,7 @@ def test_sums_start_from_slots():
     )
     assert [value.slot for value in made.parameters] == [3, 4, 6, 7]
     assert made.parameters[0].type == Integer("unsigned long", 8, False)
-    assert made.parameters[3].type == LONG
+    assert made.parameters[3].type == INT
 
 
 def test_two_values_are_compared():
@@ -211,8 +212,8 @@ def test_results_and_durations_are_compared_at_the_return():
 @pytest.mark.parametrize(
     ("expression", "at", "part"),
     [
-        ("", 0, "a value is expected"),
-        ("arg0 +", 6, "a value is expected"),
+        ("", 0, "a value is missing at the end"),
+        ("arg0 +", 6, "a value is missing at the end"),
         ("arg0 @ 3", 5, "'@' means nothing"),
         ('str("', 4, "a string without end"),
         ("strlen(arg0)", 0, "strlen() is not known"),
@@ -221,12 +222,13 @@ def test_results_and_durations_are_compared_at_the_return():
         ("m", 0, "m is not known"),
         ("node->kay", 6, "no member kay"),
         ("n.x", 2, "no members"),
-        ("*n", 0, "no pointer"),
+        ("*n", 0, "this is int: no pointer"),
+        ("n[10]", 1, "this is int: only pointers and arrays have elements"),
         ("node + node", 5, "two addresses"),
-        ("n + retval", 2, "not there at the same time"),
+        ("n + retval", 2, "not available at the same time"),
         ("n * n", 2, "by a number only"),
         ("n + pid", 4, "not added"),
-        ('n + "x"', 4, "text is no number"),
+        ('n + "x"', 4, "text is not a number"),
         ("ratio", None, ""),
         ('reg("zz")', 4, "no register zz"),
         ("(unsigned float)n", 1, "is no type"),
@@ -267,3 +269,111 @@ def test_what_the_kernel_cannot_compare_is_refused(where):
     with pytest.raises(UsageError) as caught:
         bound(where=where)
     assert "^" in caught.value.detail
+
+
+@pytest.mark.parametrize(
+    ("where", "operand", "signed"),
+    [
+        ("n == 0xffffffff", -1, True),
+        ("size == -1", (1 << 64) - 1, False),
+        ("size > 18446744073709551614", (1 << 64) - 2, False),
+        ("text == -1", (1 << 64) - 1, False),
+        ("color == -1", (1 << 32) - 1, False),
+        (r"*text == '\xff'", -1, True),
+        ("node->inner.low >= -2147483648", -(1 << 31), True),
+        ("duration > 18446744073709551614ns", (1 << 64) - 2, False),
+    ],
+)
+def test_constants_are_converted_as_in_c(where, operand, signed):
+    made = bound(where=where)
+    (condition,) = (*made.conditions, *made.result_conditions)
+    assert (condition.operand, condition.signed) == (operand, signed)
+
+
+@pytest.mark.parametrize(
+    "where",
+    [
+        *("n > 18446744073709551618", "n == 4294967296", "n < -2147483648", "n > 2147483647"),
+        *("size < 0", "size > -1", "size == 18446744073709551616", "duration > -1ms", "pid < 0"),
+        *("yes == 2", "node->flag == 4", "color < 0", "*text == 300", "not (size >= 0)"),
+        *("duration == 18446744073709551616ns", "n == 18446744073709551615", "text < 0"),
+    ],
+)
+def test_a_number_that_no_value_can_be_is_refused(where):
+    with pytest.raises(UsageError, match="for every call, or for none") as raised:
+        bound(where=where)
+    assert "its values are from" in raised.value.hint
+
+
+LONG_ONES = (
+    *(" + ".join(["n"] * 500), " + ".join(["1"] * 500), " * ".join(["1"] * 500), "9" * 5000),
+    *("node" + "->next" * 500, "node" + "[1]" * 500, "(" * 500 + "n" + ")" * 500, "-" * 500 + "n"),
+    *("(int)" * 500 + "n", "*" * 500 + "node", "not " * 500 + "n", "0x" + "f" * 5000),
+    *(
+        "9" * 5000 + "ms",
+        "1." + "9" * 5000 + "ms",
+        " or ".join(["n"] * 500),
+        "text == " + "n" * 9999,
+    ),
+    *("((n + 1" * 90 + "))" * 90, "n == " + "+".join(["(1+1)"] * 300)),
+)
+ODD_ONES = (
+    *("\0", "n == \0", "ä", "n == ä", 'text == "\ud800"', "٣ > n", r"text == '\xff'"),
+    *(r'text == "a\0b"', 'comm == "' + "n" * 16 + '"', "node->next[99999999999].key"),
+    *("buf(text, 99999999999)", "arg99999999999", "n + 99999999999999999999", "size * 4294967296"),
+    *("(bool)n", '"a" + 1 == 2', '(int)"a" == 1', "(int)pid == 1", "pid + 1 == 2", "1 == 1"),
+    "text - node == 1",
+)
+
+
+@pytest.mark.parametrize("expression", [*LONG_ONES, *ODD_ONES])
+def test_what_is_too_long_or_odd_is_refused_in_words(expression):
+    for given in ({"where": expression}, {"where": f"n > 1 and {expression} != 1"}):
+        with pytest.raises(UsageError):
+            bound(**given)
+    with pytest.raises(UsageError):
+        bound(expression) if " or " not in expression else bound("or")
+
+
+def test_a_time_in_hexadecimal_is_refused():
+    with pytest.raises(UsageError, match="decimals"):
+        syntax.condition("duration > 0x1ms")
+
+
+def test_the_least_int_is_a_long() -> None:
+    assert conversions.of_constant(-2147483648, hexadecimal=False) == conversions.LONG_LONG
+    assert conversions.of_constant(-2147483647, hexadecimal=False) == conversions.INT
+
+
+@pytest.mark.parametrize(
+    ("where", "message"),
+    [
+        ("n > 10us", "this is a time, which only duration is"),
+        ("5ms < n", "this is a time"),
+        ("pid == 3s", "this is a time"),
+        ("duration > 10usec", "10usec is not a number"),
+        ("duration > 5lightyears", "5lightyears is not a number"),
+        ("n == 0b1", "0b1 is not a number"),
+        ("n == 1.2.3", "1.2.3 is not a number"),
+    ],
+)
+def test_units_that_mean_nothing(where, message):
+    with pytest.raises(UsageError) as caught:
+        bound(where=where)
+    assert message in caught.value.message
+    assert "\n" not in caught.value.hint
+
+
+@pytest.mark.parametrize(
+    ("wanted", "where", "needed"),
+    [
+        ("retval", "", True),
+        ("x=retval + 1", "", True),
+        ("n", "", False),
+        ("n", "not (n > 1 or duration > 1ms)", True),
+        ("n", 'reg("ax") == 1 and n > 1', False),
+    ],
+)
+def test_what_is_known_only_at_the_return(wanted, where, needed):
+    test = syntax.condition(where) if where else None
+    assert Request((syntax.argument(wanted),), test, where).needs_return is needed

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from lbtrace.arch import go_abi
-from lbtrace.model import Formal, Integer, Pointer, Prototype, Record, Scalar, String
+from lbtrace.abi import go as go_abi
+from lbtrace.fetch import go_call_values
+from lbtrace.model import Fetch, Formal, Integer, Pointer, Prototype, Record, Scalar, String
 
-AMD64 = go_abi.CONVENTIONS["x86_64"]
-ARM64 = go_abi.CONVENTIONS["aarch64"]
-STACK = go_abi.stack_only("x86_64")
+AMD64 = go_abi.REGISTERS_X86_64
+ARM64 = go_abi.REGISTERS_AARCH64
+STACK = go_abi.STACK_X86_64
 
 
 def number(name: str, size: int, kind: str = "integer") -> Formal:
@@ -24,7 +25,7 @@ def array(name: str, size: int, alignment: int) -> Formal:
     return Formal(name, Record(name, size), size, None, alignment=alignment)
 
 
-def lying(places: list[go_abi.Assigned]) -> list[tuple[str, ...] | int]:
+def lying(places: list[go_abi.Assignment]) -> list[tuple[str, ...] | int]:
     return [p.registers or p.offset for p in places]
 
 
@@ -34,7 +35,7 @@ def test_the_example_of_the_specification() -> None:
     parameters = [number("a1", 1), array("a2", 16, 8), number("a3", 1)]
     results = [array("r1", 24, 8), words("r2", 2)]
     given, returned = go_abi.assign(parameters, results, AMD64)
-    # The stack: a2 at 0, r1.x at 16, r1.y at 24, behind the return address.
+    # The stack: a2 at 0, r1.x at 16, r1.y at 24, after the return address.
     assert lying(given) == [("ax",), 8, ("bx",)]
     assert lying(returned) == [24, ("ax", "bx")]
 
@@ -80,32 +81,47 @@ def test_each_field_has_its_own_register() -> None:
 
 
 def test_debug_information_corrects_what_it_left_out() -> None:
-    """func f(_ int, b int), of which old compilers tell b alone."""
+    """func f(_ int, b int), of which old compilers declare b alone."""
     b = number("b", 8)
-    assert go_abi.passing(Prototype((b,)), AMD64, 6).fetches[0].register == "ax"
+    assert go_call_values.plan_values(Prototype((b,)), AMD64, 6).fetches[0].register == "ax"
     told = Prototype((b,), located=((3,),))
-    assert go_abi.passing(told, AMD64, 6).fetches[0].register == "bx"
+    assert go_call_values.plan_values(told, AMD64, 6).fetches[0].register == "bx"
     shifted = Prototype((b, number("c", 8)), located=(8, None))
-    assert [f.offset for f in go_abi.passing(shifted, STACK, 6).fetches] == [16, 24]
+    assert [f.offset for f in go_call_values.plan_values(shifted, STACK, 6).fetches] == [16, 24]
 
 
 def test_a_string_is_fetched_by_its_length() -> None:
     text = Formal("s", String("string", 16, 0, 8), 16, words("", 2).scalars)
-    passing = go_abi.passing(Prototype((number("n", 8), text)), AMD64, 6)
-    value = passing.parameters[1]
-    start = passing.fetches[value.slot]
+    planned = go_call_values.plan_values(Prototype((number("n", 8), text)), AMD64, 6)
+    value = planned.parameters[1]
+    start = planned.fetches[value.slot]
     assert (start.register, start.read) == ("bx", "bytes")
-    assert passing.fetches[start.length_from].register == "cx"
+    assert planned.fetches[start.length_from].register == "cx"
 
 
 def test_several_results_are_a_record() -> None:
     pointer = Formal("", Pointer("*T"), 8, words("", 1).scalars)
     prototype = Prototype((), None, (number("", 8), pointer))
-    passing = go_abi.passing(prototype, AMD64, 6)
-    assert passing.result is not None
-    assert [m.slot for m in passing.result.members] == [0, 1]
-    assert [f.register for f in passing.result_fetches] == ["ax", "bx"]
-    _, formal, place = go_abi.places(prototype, AMD64)
-    assert formal is not None
-    assert [m.name for m in getattr(formal.type, "members", ())] == ["r0", "r1"]
-    assert len(place.words) == 2
+    planned = go_call_values.plan_values(prototype, AMD64, 6)
+    assert planned.result is not None
+    assert [m.slot for m in planned.result.members] == [0, 1]
+    assert [f.register for f in planned.result_fetches] == ["ax", "bx"]
+    places = AMD64.places(prototype)
+    assert places.returned is not None
+    assert [m.name for m in getattr(places.returned.type, "members", ())] == ["r0", "r1"]
+    assert len(places.result.words) == 2
+
+
+def test_small_members_are_found_in_registers_of_their_own() -> None:
+    """func f(p struct{X, Y int32; S string}) (struct{X, Y int32}, error)"""
+    fields = (Scalar(0, 4, "integer"), Scalar(4, 4, "integer"))
+    point = Formal("p", Record("Point", 8), 8, fields, alignment=4)
+    prototype = Prototype((point,), None, (point, words("", 2)))
+    found = AMD64.places(prototype)
+    (place,) = found.parameters
+    assert [place.inside(at).word() for at in (0, 4)] == [
+        (Fetch(register="ax"), 0),
+        (Fetch(register="bx"), 0),
+    ]
+    registers = [found.result.word(at) for at in (0, 4, 8, 16)]
+    assert registers == [(Fetch(register=name), 0) for name in ("ax", "bx", "cx", "di")]

@@ -48,7 +48,8 @@ def test_a_call_and_the_end(script, fib_plan, render):
     assert records[3]["calls"] == 3
     assert records[3]["lost"] == {
         "ring_full_entry": 0, "ring_full_return": 0, "nested_miss": 2, "return_depth": 0,
-        "string_fault": 0, "blob_too_long": 0,
+        "string_fault": 0, "blob_too_long": 0, "ring_full_point": 0,
+        "uncounted": 0, "unwritten": 0,
     }  # fmt: skip
 
 
@@ -128,7 +129,7 @@ def test_structured_values_become_json():
     }
 
 
-def test_parts_are_told_by_where_they_are_in_the_json():
+def test_parts_are_named_by_where_they_are_in_the_json():
     """Variants are objects with one member, which a single value in them is itself."""
     cut = Text(b"ab", 200)
     pair = Variant("Two", (Argument("", 1), Argument("", cut)))

@@ -3,22 +3,33 @@
 from __future__ import annotations
 
 import ast
+from importlib import import_module
 from pathlib import Path
 
 import pytest
 
+import lbtrace.model
+from lbtrace.values.base import Type
+from lbtrace.values.datum import Form
+
 ROOT = Path(__file__).resolve().parents[2] / "lbtrace"
 
 LAYERS = (
-    {"errors"},
+    {"errors", "text"},
+    {"validation"},
+    {"system", "values"},
     {"model"},
-    {"wire", "values"},
-    {"elf", "arch", "bpf"},
-    {"calls", "expressions", "seccomp"},
+    {"probes"},
+    {"machine"},
+    {"elf", "bpf"},
+    {"abi"},
+    {"recognize", "providers"},
+    {"dwarf", "btf", "fetch"},
+    {"calls", "expressions"},
+    {"tables"},
     {"capture"},
-    {"plan", "process"},
+    {"plan", "sinks", "targets"},
     {"session"},
-    {"sinks"},
     {"api"},
     {"commands"},
 )
@@ -63,6 +74,51 @@ def test_imports_point_down(path: Path) -> None:
         assert not {mine, name} <= peers, f"{mine} and {name} stand side by side"
 
 
+def name_of(path: Path) -> str:
+    """The module that a file is."""
+    parts = path.relative_to(ROOT.parent).with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+NAMES = frozenset(map(name_of, MODULES))
+
+
+def modules_named(path: Path) -> set[str]:
+    """The modules of lbtrace that a file imports: anywhere, also for type checkers only. What
+    lbtrace/__init__.py and model/__init__.py import by strings is among the latter."""
+    found = set()
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.ImportFrom) and node.module and node.module.startswith("lbtrace"):
+            full = (f"{node.module}.{alias.name}" for alias in node.names)
+            found |= {name if name in NAMES else node.module for name in full}
+        elif isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+    return found & NAMES
+
+
+def test_imported_by_strings() -> None:
+    """What a package imports by the name of an attribute is imported for type checkers too."""
+    lazy = {f"lbtrace.{module}" for module in lbtrace._MODULES.values()}
+    assert lazy | {"lbtrace.errors", "lbtrace.model"} <= modules_named(ROOT / "__init__.py")
+    homes = {f"lbtrace.{module}" for module in lbtrace.model._HOMES.values()}
+    assert homes <= modules_named(ROOT / "model/__init__.py")
+
+
+@pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(ROOT)))
+def test_no_import_is_relative(path: Path) -> None:
+    for node in ast.walk(ast.parse(path.read_text())):
+        assert not (isinstance(node, ast.ImportFrom) and node.level), path
+
+
+def test_no_circles() -> None:
+    """Remove modules that import none of the remaining ones; a circle would remain."""
+    left = {name_of(path): modules_named(path) - {name_of(path)} for path in MODULES}
+    while left:
+        free = {name for name, imports in left.items() if not imports & left.keys()}
+        assert free, f"in circles, or above them: {sorted(left)}"
+        left = {name: imports for name, imports in left.items() if name not in free}
+
+
 def importers(prefix: str) -> set[str]:
     """The parts that import a package from outside."""
     return {
@@ -77,8 +133,8 @@ def importers(prefix: str) -> set[str]:
 
 
 def test_one_importer_each() -> None:
-    assert importers("elftools") == {"elf"}
-    assert importers("iced_x86") == {"arch"}
+    assert importers("elftools") <= {"elf", "dwarf"}
+    assert importers("iced_x86") == {"machine"}
     assert importers("cffi") <= {"bpf"}
 
 
@@ -89,3 +145,39 @@ def test_only_commands_print() -> None:
         for node in ast.walk(ast.parse(path.read_text())):
             called = node.func if isinstance(node, ast.Call) else None
             assert not (isinstance(called, ast.Name) and called.id == "print"), path
+
+
+SPELLED = {
+    "__init__": "users ask of what kind a value is",
+    "model": "hands them on to tests and users",
+    "expressions/syntax": "a cast names types of C",
+    "plan/marker_values": "definitions of providers name types of C",
+    "expressions/conversions": "arithmetic has C's integers",
+}
+"""Modules outside values and recognize that name kinds of values, and why. The rest asks a type or
+a value what it needs to know (`lbtrace.values.base.Type`, `lbtrace.values.datum.Form`), so that a
+new kind is two files and a row."""
+
+
+def named_kinds(path: Path) -> set[str]:
+    """The kinds of values, of types or of what they are decoded to, that a file imports."""
+    kinds = set()
+    for node in ast.walk(ast.parse(path.read_text())):
+        if not (isinstance(node, ast.ImportFrom) and (node.module or "").startswith("lbtrace.")):
+            continue
+        module = import_module(node.module or "")
+        for alias in node.names:
+            found = getattr(module, alias.name, None)
+            plain = getattr(found, "__module__", "") in (Type.__module__, Form.__module__)
+            if isinstance(found, type) and issubclass(found, Type | Form) and not plain:
+                kinds.add(alias.name)
+    return kinds
+
+
+def test_kinds_are_spelled_where_they_are_at_home() -> None:
+    for path in MODULES:
+        if part(path) in ("values", "recognize"):
+            continue
+        name = str(path.relative_to(ROOT).with_suffix("")).removesuffix("/__init__")
+        kinds = named_kinds(path)
+        assert bool(kinds) == (name in SPELLED), f"lbtrace/{name}.py: {kinds or 'names none now'}"

@@ -4,34 +4,41 @@ from __future__ import annotations
 
 import pytest
 
+from lbtrace.elf.functions import ListedFunctions
 from lbtrace.elf.symbols import Symbols
 from lbtrace.errors import NoMatchError, UsageError
 from lbtrace.model import Function
-from lbtrace.plan.patterns import COMPARED, Searched, addressed, matching, nearest, select
+from lbtrace.plan.patterns import COMPARED, BinarySymbols, addressed, matching, nearest, select
 
 
 def table(*names: str, ifuncs: tuple[str, ...] = ()) -> Symbols:
-    """Functions called ``name`` or ``name=alias=…``, one behind the other."""
+    """Functions called ``name`` or ``name=alias=…``, one after the other."""
     functions = []
     for n, written in enumerate(names):
         name, *aliases = written.split("=")
         functions.append(Function(name, 16 * (n + 1), 16, 0, tuple(aliases)))
-    return Symbols(functions, [f.address for f in functions], ifuncs, {"new": "V2"})
+    return Symbols(
+        ListedFunctions(functions),
+        [f.address for f in functions],
+        ListedFunctions([]),
+        [(0, name) for name in ifuncs],
+        lambda name: "V2" if name == "new" else "",
+    )
 
 
 def chosen(symbols: Symbols, *patterns: str) -> list[str]:
-    return [f.name for f in select([Searched("program", symbols)], patterns)[0]]
+    return [f.name for f in select([BinarySymbols("program", symbols)], patterns)[0]]
 
 
 def test_the_name_asked_for_becomes_the_name():
-    found = select([Searched("program", table("read=__read=__libc_read"))], ["__read"])[0][0]
+    found = select([BinarySymbols("program", table("read=__read=__libc_read"))], ["__read"])[0][0]
     assert found.name == "__read"
     assert found.aliases == ("read", "__libc_read")
     assert chosen(table("read=__read"), "__*") == ["__read"]
 
 
 def test_all_functions_of_a_name_are_meant():
-    assert len(select([Searched("program", table("init", "other", "init"))], ["init"])[0]) == 2
+    assert len(select([BinarySymbols("program", table("init", "other", "init"))], ["init"])[0]) == 2
 
 
 def test_a_name_means_the_copies_as_well():
@@ -75,6 +82,24 @@ def test_no_match_shows_at_most_three_near_names():
     assert "lbtrace list" in caught.value.hint
 
 
+@pytest.mark.parametrize(
+    ("pattern", "hint"),
+    [
+        ("printf", "it is a library's: add --binary libc.so.6 or --binary libm.so.6"),
+        ("pritnf", "lbtrace list shows its functions"),
+        ("printf@libc", "no traced file is called libc: add --binary libc"),
+        ("/a@b/", "lbtrace list shows its functions"),
+        ("new@@V3", "nearest names: new"),
+    ],
+)
+def test_functions_of_files_that_are_not_traced_are_said_to_be(pattern, hint):
+    libraries = ("libc.so.6", "libm.so.6")
+    binary = BinarySymbols("prog", table("new"), lambda name: libraries if name == "printf" else ())
+    with pytest.raises(NoMatchError) as caught:
+        select([binary], [pattern])
+    assert caught.value.command_line[1] == hint
+
+
 def test_indirect_functions_have_an_error_of_their_own():
     with pytest.raises(NoMatchError, match="indirect function"):
         chosen(table("a", ifuncs=("memcpy",)), "memcpy")
@@ -83,8 +108,8 @@ def test_indirect_functions_have_an_error_of_their_own():
 
 def test_a_pattern_needs_to_match_in_one_binary():
     binaries = [
-        Searched("/x/prog", table("main", "write")),
-        Searched("/x/libc.so.6", table("write")),
+        BinarySymbols("/x/prog", table("main", "write")),
+        BinarySymbols("/x/libc.so.6", table("write")),
     ]
     found = select(binaries, ["main", "write"])
     assert [[f.name for f in functions] for functions in found] == [["main", "write"], ["write"]]
@@ -94,7 +119,10 @@ def test_a_pattern_needs_to_match_in_one_binary():
 
 @pytest.mark.parametrize("name", ["libc", "libc.so", "libc.so.6", "x/libc.so.6", "/x/libc.so.6"])
 def test_a_pattern_may_be_for_one_binary(name):
-    binaries = [Searched("/x/prog", table("write")), Searched("/x/libc.so.6", table("write"))]
+    binaries = [
+        BinarySymbols("/x/prog", table("write")),
+        BinarySymbols("/x/libc.so.6", table("write")),
+    ]
     found = select(binaries, [f"wr*@{name}"])
     assert [len(functions) for functions in found] == [0, 1]
     with pytest.raises(NoMatchError, match=r"^read: matches no function of /x/libc.so.6$"):
@@ -106,7 +134,7 @@ def test_what_follows_an_at_may_be_part_of_the_name():
     assert addressed("@prog", ["/x/prog"]) == ([0], "@prog")
 
 
-def test_a_broken_expression_is_told():
+def test_a_broken_expression_is_reported():
     with pytest.raises(UsageError, match=r"/\[/"):
         chosen(table("a"), "/[/")
 
@@ -114,3 +142,34 @@ def test_a_broken_expression_is_told():
 def test_the_search_for_near_names_is_bounded():
     names = [Function(f"some_function_{n}", n, 1, n) for n in range(2 * COMPARED)]
     assert nearest(names, "some_functoin_77")
+
+
+CXX = ("_ZN2ns1W2goEi", "_ZN2ns1W4pushIiEET_S2_", "_ZN2ns1W4pushIdEET_S2_", "_Z5twiceIiET_S0_")
+
+
+@pytest.mark.parametrize(
+    ("pattern", "names"),
+    [
+        *(("go", [0]), ("W::go", [0]), ("ns::W::go", [0]), ("W::go(int)", [0])),
+        *(("push", [1, 2]), ("push(int)", [1]), ("W::push<double>", [2]), ("twice", [3])),
+    ],
+)
+def test_a_name_in_the_source_needs_no_qualifiers(pattern, names):
+    found = select([BinarySymbols("program", table(*CXX))], [pattern])[0]
+    assert [f.aliases[0] for f in found] == [CXX[n] for n in names]
+
+
+@pytest.mark.parametrize("pattern", ["o", "X::go", "go(long)", "push<int>::go", "W", "sh"])
+def test_parts_of_names_are_no_names(pattern):
+    with pytest.raises(NoMatchError):
+        chosen(table(*CXX), pattern)
+
+
+def test_a_qualified_name_is_taken_first():
+    assert chosen(table("_ZN2ns1W2goEi", "_Z2goi"), "go") == ["go"]
+    assert chosen(table("_ZN2ns1W2goEi", "go"), "go") == ["go"]
+
+
+def test_nearest_names_are_those_of_the_source():
+    assert nearest(table(*CXX).functions, "W::goo") == ["ns::W::go"]
+    assert nearest(table(*CXX).functions, "twise") == ["twice<int>"]

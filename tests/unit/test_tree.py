@@ -5,7 +5,7 @@ import re
 import pytest
 from msgspec.structs import replace
 
-from lbtrace.model import Integer, Plan, Void
+from lbtrace.model import GoLayout, Integer, Plan, Void
 from lbtrace.sinks.tree import duration
 
 INT = Integer("int", 4, True)
@@ -22,7 +22,7 @@ def test_the_tree(script, fib_plan, render):
     ]
 
 
-def test_what_is_unusual_is_told_in_its_place(script, make_plan, render):
+def test_what_is_unusual_is_shown_in_its_place(script, make_plan, render):
     plan = make_plan(("f", (INT,), INT), ("g", (), Void()))
     script.enter(0, 0x3000, 1)
     script.enter(0, 0x2000, 2)
@@ -43,7 +43,7 @@ def test_what_is_unusual_is_told_in_its_place(script, make_plan, render):
 
 def test_returns_that_are_not_watched_are_not_missed(script, make_plan, render):
     plan = make_plan(("f", (INT,), INT), ("g", (), Void()))
-    unwatched = [replace(function, returns="none: --returns none") for function in plan.functions]
+    unwatched = [replace(function, returns="none: asked for") for function in plan.functions]
     script.enter(0, 0x3000, 1)
     script.enter(1, 0x2000)
     lines = render("tree", replace(plan, functions=tuple(unwatched)), script.batch()).splitlines()
@@ -58,6 +58,17 @@ def test_no_depth_leaves_80_columns(script, fib_plan, render):
     output = render("tree", fib_plan, script.batch())
     assert max(map(len, output.splitlines())) <= 80
     assert "[4999] fib(n=4999) = 0" in output
+
+
+def test_stacks_and_goroutines_are_not_taken_for_threads(script, fib_plan, render):
+    script.enter(0, 0x3000, 1, tid=7, goroutine=2)
+    script.enter(0, 0x2000, 2, tid=7, goroutine=2)
+    stack = render("tree", fib_plan, script.batch()).splitlines()[1:]
+    assert [line.split()[0] for line in stack] == ["s2"] * len(stack)
+    go = GoLayout("register", 152, 8)
+    binaries = tuple(replace(binary, go=go) for binary in fib_plan.binaries)
+    lines = render("tree", replace(fib_plan, binaries=binaries), script.batch()).splitlines()[1:]
+    assert [line.split()[0] for line in lines] == ["g2"] * len(lines)
 
 
 def test_threads_stay_apart(script, fib_plan, render):

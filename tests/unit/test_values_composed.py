@@ -66,7 +66,7 @@ def test_wide_floats(size: int, raw: str, value: float) -> None:
     assert decoder(Float("long double", size))(number) == value
 
 
-def test_what_no_double_holds_is_told() -> None:
+def test_what_no_double_holds_is_shown() -> None:
     raw = int.from_bytes(bytes.fromhex("0000000000000080fe7f"), "little")
     assert decoder(Float("long double", 10))(raw) == Unreadable("more than a double holds")
     nan = int.from_bytes(bytes.fromhex("00000000000000c0ff7f"), "little")

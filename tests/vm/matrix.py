@@ -78,7 +78,7 @@ def _interrupt(number: int, frame: FrameType | None) -> None:
 
 
 def _matrix(options: argparse.Namespace, power: Power) -> list[str]:
-    """Run all that is asked for; the kernels that failed."""
+    """Run the chosen kernels; return those that failed."""
     interpreter = Interpreter()
     runs: dict[str, Future[bool]] = {}
     failed = []
@@ -220,7 +220,7 @@ def _parse() -> argparse.Namespace:
     parser.add_argument(
         "--programs", type=Path, help="programs compiled for the tests; may hold one per machine"
     )
-    parser.add_argument("--limit", type=float, default=900, help="seconds a machine may run")
+    parser.add_argument("--limit", type=float, default=1500, help="seconds a machine may run")
     parser.add_argument("--jobs", type=int, default=1, help="machines that run at once")
     options = parser.parse_args()
     if unknown := set(options.kernels) - set(KERNELS):

@@ -1,4 +1,4 @@
-"""The main switch of all virtual machines: who is interrupted leaves none running."""
+"""The main switch of all virtual machines: an interrupted run leaves none running."""
 
 from __future__ import annotations
 

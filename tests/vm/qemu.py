@@ -127,6 +127,6 @@ def _boot(
 
 
 def _disk(name: str, file: Path, read_only: bool) -> list[str]:
-    # The guest tells its disks apart by their serial numbers, not by their order.
+    # The guest distinguishes its disks by their serial numbers, not by their order.
     drive = f"if=none,id={name},format=raw,file={file},readonly={'on' if read_only else 'off'}"
     return ["-drive", drive, "-device", f"virtio-blk-pci,drive={name},serial={name}"]

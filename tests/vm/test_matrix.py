@@ -1,4 +1,4 @@
-"""The matrix's command line: what is wrong is said in a line, and nothing is left behind."""
+"""The matrix's command line: what is wrong is said in a line, and nothing is left over."""
 
 from __future__ import annotations
 

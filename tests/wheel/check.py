@@ -9,6 +9,7 @@ LBTRACE_REQUIRE holding ``pythons``, fewer than two are a failure.
 from __future__ import annotations
 
 import os
+import platform
 import shutil
 import subprocess
 import sys
@@ -22,19 +23,36 @@ INSTALLED_LIMIT = 25 << 20
 """Bytes: what the wheel, and it with all it depends on, may take."""
 
 NEEDED = (
-    *("_libbpf.abi3.so", "_demangle.abi3.so", "py.typed"),
-    *("trace.x86_64.bpf.o", "trace.aarch64.bpf.o"),
+    *("_libbpf.abi3.so", "_demangle.abi3.so", "_faults.abi3.so", "py.typed"),
+    *("_symbol_table.abi3.so", "_code_scan.abi3.so", "_stretches.abi3.so"),
+    f"trace.{platform.machine()}.bpf.o",
 )
 """Files that a wheel without them would miss only when it runs."""
+
+LICENCES = {
+    "LICENSE": "Apache License",
+    "NOTICE": "libbpf-BSD-2-Clause.txt",
+    "licenses/libbpf-BSD-2-Clause.txt": "Redistribution and use",
+    "licenses/elfutils-LGPL-3.0.txt": "GNU LESSER GENERAL PUBLIC LICENSE",
+    "licenses/elfutils-GPL-3.0.txt": "GNU GENERAL PUBLIC LICENSE",
+    "licenses/zlib.txt": "Jean-loup Gailly",
+    "licenses/libcxxabi-Apache-2.0-LLVM.txt": "LLVM Exceptions",
+    "licenses/GPL-2.0.txt": "GNU GENERAL PUBLIC LICENSE",
+}
+"""The texts of the licences of all that is linked into the wheel, and words of them."""
 
 RACKET = (ROOT / "tests/kernel/racket/fib-4.txt").read_text()
 
 
 def main(wheel: Path) -> int:
     assert wheel.stat().st_size < WHEEL_LIMIT, f"{wheel} is too large"
-    names = zipfile.ZipFile(wheel).namelist()
+    archive = zipfile.ZipFile(wheel)
+    names = archive.namelist()
     for needed in NEEDED:
         assert any(name.endswith(needed) for name in names), f"{needed} is not in {wheel}"
+    for licence, words in LICENCES.items():
+        (path,) = [n for n in names if n.endswith(f".dist-info/licenses/{licence}")]
+        assert words in archive.read(path).decode(), f"{licence} is another text"
     found = pythons()
     if len(found) < 2 and "pythons" in os.environ.get("LBTRACE_REQUIRE", "").split(","):
         print(f"only {len(found)} Python from 3.10 on was found", file=sys.stderr)
@@ -86,6 +104,7 @@ def check(wheel: Path, interpreter: str, directory: Path) -> int:
         )
         assert printed == "fib(4) = 3\n", printed
         assert (directory / "out").read_text() == RACKET
+        run(directory / "bin/python", "-W", "error", ROOT / "tests/wheel/api.py", program)
     elif "kernel" in os.environ.get("LBTRACE_REQUIRE", "").split(","):
         raise SystemExit("this machine cannot trace")
     return size

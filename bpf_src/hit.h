@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: (GPL-2.0-only OR Apache-2.0) */
+/* A hit of a probe, whatever program runs it: whose it is, and what its spec says. */
+#ifndef HIT_H
+#define HIT_H
+
+#include "generic.h"
+#include "jump.h"
+#include "stacks.h"
+#include "within.h"
+
+static __always_inline __u64 cookie_of(void *ctx)
+{
+	return config.use_only_cookie ? config.only_cookie : bpf_get_attach_cookie(ctx);
+}
+
+/*
+ * The goroutine that runs, and the frame as its distance from the top of the
+ * goroutine's stack: Go moves stacks. The distance is negative, so that a
+ * nested call has the lower frame as everywhere. False where g is unreadable.
+ */
+static __always_inline bool in_goroutine(struct pt_regs *ctx, const struct lbt_spec *spec,
+					 struct hit *at)
+{
+	__u64 g = 0, high;
+
+	if (spec->go == LBT_GO_REGISTER)
+		g = GO_REGISTER(ctx);
+	else if (bpf_probe_read_user(&g, sizeof(g), (void *)(thread_pointer() - sizeof(g))))
+		return false;
+	if (bpf_probe_read_user(&at->goroutine, sizeof(__u64), (void *)(g + spec->go_goid)) ||
+	    bpf_probe_read_user(&high, sizeof(high), (void *)(g + spec->go_stack_high)))
+		return false;
+	at->frame -= high;
+	return true;
+}
+
+/*
+ * From 6.13 on the JIT gives such programs a stack per CPU, as if nothing could
+ * run them while they run. But a program of a uprobe is preempted, and sleeps,
+ * and another task then runs it on the same stack: records were never
+ * submitted, or with another's values. Programs that contain a tail call keep
+ * the kernel's stack (check_max_stack_depth() in kernel/bpf/verifier.c); this
+ * one is never reached, and the verifier removes it.
+ */
+#define KEEP_TASK_STACK()                                                                          \
+	do {                                                                                       \
+		if (config.never)                                                                  \
+			asm volatile("call 12" ::: "r0", "r1", "r2", "r3", "r4", "r5", "memory");  \
+	} while (0)
+
+/*
+ * What becomes of a hit with these registers, whose probe has this cookie. False where the call
+ * is not traced. A uretprobe's return has popped the return address already; a probe on a
+ * function's ret has not.
+ */
+static __always_inline bool handle_hit_of(__u64 cookie, struct pt_regs *ctx, __u16 kind,
+					  bool popped, __u16 bits)
+{
+	const struct lbt_spec *spec;
+	struct hit at = {
+		.time = config.within ? 0 : bpf_ktime_get_ns(), /* a hit outside needs none */
+		.frame = STACK_POINTER(ctx),
+		.probe = LBT_COOKIE_PROBE(cookie) + popped,
+		.spec = popped ? LBT_COOKIE_RETURN_SPEC(cookie) : LBT_COOKIE_SPEC(cookie),
+		.kind = kind,
+		.bits = bits,
+	};
+
+	KEEP_TASK_STACK();
+	if (!identify(&at))
+		return false;
+	spec = bpf_map_lookup_elem(&specs, &at.spec);
+	if (!spec)
+		return false;
+	if (!hit_applies(ctx, spec))
+		return false;
+	at.frame += popped ? -LBT_RETURN_SLOT : spec->sp_delta;
+	at.stack = at.frame;
+	if (config.go && spec->go && !in_goroutine(ctx, spec, &at))
+		at.goroutine = 0;
+	if (config.typed_task && !at.goroutine && on_altstack(at.stack))
+		at.bits |= LBT_ON_ALTSTACK;
+	if (config.within && spec->within > LBT_SWITCH && is_outside(&at, spec))
+		return false;
+	if (config.within)
+		at.time = bpf_ktime_get_ns();
+	if (kind == LBT_POINT && spec->named)
+		at.bits |= LBT_NAMED;
+	if (kind != LBT_CLOSE || config.deferred)
+		resolve_inner_tid(&at);
+	if (config.generic && !spec->plain)
+		return process_hit(ctx, &at, spec) ||
+		       (config.within && spec->within == LBT_OUTER); /* it closes, too */
+	if (kind == LBT_CLOSE || spec->fetches <= LBT_SHORT_VALUES)
+		send_short(ctx, &at);
+	else
+		send_plain(ctx, &at);
+	return true;
+}
+
+/* The same where a call opens, whose return is hooked unless that is refused or not possible. */
+static __always_inline bool handle_opening(struct pt_regs *ctx, bool refused)
+{
+	const __u64 cookie = cookie_of(ctx);
+	const bool deep = config.hooked && LBT_COOKIE_RETURN_SPEC(cookie) && is_too_deep();
+
+	if (!handle_hit_of(cookie, ctx, LBT_OPEN, false, refused || deep ? LBT_UNHOOKED : 0))
+		return false;
+	if (deep)
+		increment(LBT_TOO_DEEP);
+	return true;
+}
+
+/* The same of programs whose context are the registers. */
+static __always_inline bool handle_hit(struct pt_regs *ctx, __u16 kind, bool popped, __u16 bits)
+{
+	return handle_hit_of(cookie_of(ctx), ctx, kind, popped, bits);
+}
+
+#endif

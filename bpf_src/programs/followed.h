@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: (GPL-2.0-only OR Apache-2.0) */
+/* Which processes are traced besides the first one. */
+#include "event.h"
+
+/*
+ * A followed process forks: its child is followed before it runs. If the parent is not
+ * followed, drop a stale entry that an earlier process with this pid left.
+ */
+SEC("?raw_tp/sched_process_fork")
+int forked(__u64 *args)
+{
+	struct task_struct *child = (struct task_struct *)args[1];
+	__u32 pid = BPF_CORE_READ(child, pid), tgid = BPF_CORE_READ(child, tgid);
+	__u32 number = tgid;
+	struct hit parent;
+
+	if (pid != tgid)
+		return 0;
+	if (identify(&parent)) {
+		increment(LBT_CHILDREN);
+		if (config.pidns_inode)
+			number = number_of(child);
+		bpf_map_update_elem(&followed, &tgid, &number, 0);
+	} else {
+		bpf_map_delete_elem(&followed, &tgid);
+	}
+	return 0;
+}
+
+/* The last thread of a process ends: its pid may be reused. */
+SEC("?raw_tp/sched_process_exit")
+int exited(__u64 *args)
+{
+	struct task_struct *task = (struct task_struct *)args[0];
+	__u32 tgid = bpf_get_current_pid_tgid() >> 32;
+
+	if (!BPF_CORE_READ(task, signal, live.counter))
+		bpf_map_delete_elem(&followed, &tgid);
+	return 0;
+}

@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: (GPL-2.0-only OR Apache-2.0) */
+/* On which stack a call is, and what hooking its return would harm. */
+#ifndef STACKS_H
+#define STACKS_H
+
+#include "registers.h"
+
+#define LBT_MAX_HOOKS 64 /* MAX_URETPROBE_DEPTH, include/linux/uprobes.h */
+
+/*
+ * As the kernel's __on_sas_ss() (include/linux/sched/signal.h). A handler with
+ * SS_AUTODISARM is not recognised: the kernel forgets the stack while it runs.
+ */
+static __always_inline bool on_altstack(__u64 stack)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+	__u64 start = task->sas_ss_sp;
+
+	return stack > start && stack - start <= task->sas_ss_size;
+}
+
+/* Where hooked calls return to, which lies in the place of their return addresses. */
+static __always_inline __u64 trampoline_of_task(void)
+{
+#if defined(__TARGET_ARCH_x86)
+	return bpf_get_current_task_btf()->mm->uprobes_state.xol_area->vaddr;
+#else
+	return 0; /* the link register may be anywhere */
+#endif
+}
+
+/* Whether a function whose return is pending may still be on its stack. */
+static __always_inline bool may_be_live(struct return_instance *pending, __u64 trampoline)
+{
+	__u64 there;
+
+	return !trampoline ||
+	       bpf_probe_read_user(&there, sizeof(there), (void *)pending->stack) ||
+	       there == trampoline; /* else it was left */
+}
+
+/*
+ * Hooking a return makes the kernel drop the pending ones whose stack pointers lie
+ * below the present one, as if they had been left by longjmp (cleanup_return_instances()
+ * in kernel/events/uprobes.c). In a signal handler on a stack above the one that it
+ * interrupts, or in a fiber on such a stack, they are still in use, and their
+ * functions would return to an address that nothing handles. Only sessions ask this (6.13).
+ */
+static __always_inline bool hook_drops_others(struct pt_regs *ctx)
+{
+	struct return_instance *pending = bpf_get_current_task_btf()->utask->return_instances;
+	const __u64 stack = STACK_POINTER(ctx);
+	__u64 trampoline;
+
+	if (!pending || pending->stack >= stack)
+		return false;
+	/* Once: the verifier searches all types of the kernel at each visit (1 ms). */
+	trampoline = trampoline_of_task();
+	for (int i = 0; i < LBT_MAX_HOOKS; i++) {
+		if (!pending || pending->stack >= stack)
+			return false;
+		if (may_be_live(pending, trampoline))
+			return true;
+		pending = pending->next;
+	}
+	return false;
+}
+
+/*
+ * The trampoline to which a hooked call returns makes a system call on x86 (6.11). A tracer
+ * of the task's system calls sees it. If it is emulated (PTRACE_SYSEMU) or dispatched to
+ * the program itself (PR_SET_SYSCALL_USER_DISPATCH), it is not made, and the task continues
+ * at an arbitrary address. Seccomp lets it pass.
+ */
+static __always_inline bool system_calls_are_watched(void)
+{
+#if defined(__TARGET_ARCH_x86)
+	const unsigned long watched =
+		1UL << bpf_core_enum_value(enum syscall_work_bit, SYSCALL_WORK_BIT_SYSCALL_TRACE) |
+		1UL << bpf_core_enum_value(enum syscall_work_bit, SYSCALL_WORK_BIT_SYSCALL_EMU) |
+		1UL << bpf_core_enum_value(enum syscall_work_bit,
+					   SYSCALL_WORK_BIT_SYSCALL_USER_DISPATCH);
+
+	return bpf_get_current_task_btf()->thread_info.syscall_work & watched;
+#else
+	return false;
+#endif
+}
+
+/*
+ * Whether the kernel will not hook a return, because so many are pending, of whatever tool
+ * (prepare_uretprobe() in kernel/events/uprobes.c, which asks before it drops those that were
+ * left).
+ */
+static __always_inline bool is_too_deep(void)
+{
+	struct task_struct *task = (struct task_struct *)bpf_get_current_task();
+
+	if (config.typed_task)
+		return bpf_get_current_task_btf()->utask->depth >= LBT_MAX_HOOKS;
+	return BPF_CORE_READ(task, utask, depth) >= LBT_MAX_HOOKS;
+}
+
+static __always_inline bool hook_harms(struct pt_regs *ctx)
+{
+	return system_calls_are_watched() || hook_drops_others(ctx);
+}
+
+#endif

@@ -1,0 +1,219 @@
+/* SPDX-License-Identifier: (GPL-2.0-only OR Apache-2.0) */
+/*
+ * Whether a hit is below a call of certain functions: of each lane the outermost such call is
+ * kept, by its frame. Stacks grow down, so what is below it has a lower frame. A higher one, or
+ * a landing there, shows that the call was left by a jump whatever closed it or did not.
+ */
+#ifndef WITHIN_H
+#define WITHIN_H
+
+#include "event.h"
+#include "stacks.h"
+
+enum lbt_outer_state {
+	LBT_IS_OPEN = 1,
+	LBT_IS_HOOKED = 2, /* its return is hooked, so that it is open until what it jumps to returns */
+	LBT_HAS_ENDED = 4, /* more returns of its frame may follow, where it was hooked repeatedly */
+};
+
+/* The outermost call on a stack, if there is one. */
+struct lbt_outer {
+	__u64 frame;
+	__u64 state; /* bits of enum lbt_outer_state */
+};
+
+struct lbt_outermost {
+	__u64 life;	      /* of the thread, as numbers of threads are used again */
+	struct lbt_outer own; /* on the lane's own stack, */
+	struct lbt_outer alt; /* and on the alternate signal stack, where that interrupts no such call */
+};
+
+const struct lbt_outermost no_outermost = {};
+
+/* By lane, only where there is such a call. */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__type(key, __u64);
+	__type(value, struct lbt_outermost);
+	__uint(max_entries, 65536);
+	__uint(map_flags, LBT_NO_PREALLOC);
+} outermost SEC(".maps");
+
+struct lbt_left_stack {
+	__u64 pid;
+	__u64 pointer;
+};
+
+/* The same of stacks that programs have left for others, by where they will continue. */
+struct {
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__type(key, struct lbt_left_stack);
+	__type(value, struct lbt_outermost);
+	__uint(max_entries, 16384);
+} left_stacks SEC(".maps");
+
+/* A number that another thread, or another program in this one, does not have. */
+static __always_inline __u64 life_of(const struct hit *at)
+{
+	struct task_struct *task;
+
+	if (!config.typed_task) {
+		task = (struct task_struct *)bpf_get_current_task();
+		if (at->goroutine)
+			task = BPF_CORE_READ(task, group_leader);
+		return BPF_CORE_READ(task, start_boottime) ^ BPF_CORE_READ(task, self_exec_id) << 48;
+	}
+	task = bpf_get_current_task_btf();
+	if (at->goroutine)
+		return task->group_leader->start_boottime ^ task->self_exec_id << 48;
+	return task->start_boottime ^ task->self_exec_id << 48;
+}
+
+/* Threads of Go run their scheduler on a stack whose frames are counted as those of goroutines. */
+static __always_inline __u64 stack_lane(const struct hit *at, bool scheduler)
+{
+	return lane_of(at) | (scheduler ? 1ULL << (LBT_LANE_BITS - 1) : 0);
+}
+
+/* As on_altstack(), also where the kernel's types cannot be read directly (5.10). */
+static __always_inline bool interrupts(const struct hit *at)
+{
+	struct task_struct *task;
+	__u64 start;
+
+	if (at->goroutine)
+		return false;
+	if (config.typed_task)
+		return at->bits & LBT_ON_ALTSTACK;
+	task = (struct task_struct *)bpf_get_current_task();
+	start = BPF_CORE_READ(task, sas_ss_sp);
+	return at->stack > start && at->stack - start <= BPF_CORE_READ(task, sas_ss_size);
+}
+
+/*
+ * Reports that an outermost call, on the alternate stack or not, and what it called, was left;
+ * false where there is no room.
+ */
+static __always_inline bool send_left(const struct hit *at, __u64 frame, __u16 altstack)
+{
+	struct lbt_event *e = bpf_ringbuf_reserve(&ring, LBT_SHORT, 0);
+
+	if (!e)
+		return false;
+	write_header(e, at);
+	e->time = bpf_ktime_get_ns();
+	e->frame = frame;
+	e->kind = (e->kind & ~(LBT_KIND_MASK | LBT_NAMED)) | LBT_LEFT | altstack;
+	e->values[0] = 0;
+	e->values[1] = 0;
+	submit(e);
+	return true;
+}
+
+static __always_inline void open_outer(struct lbt_outer *outer, const struct hit *at,
+				       const struct lbt_spec *spec)
+{
+	outer->frame = at->frame;
+	outer->state = LBT_IS_OPEN;
+	if (spec->hooks && !(at->bits & LBT_UNHOOKED))
+		outer->state |= LBT_IS_HOOKED;
+}
+
+/* Whether a hit on the stack of an outermost call, which may have been left, is outside. */
+static __always_inline bool is_above(struct lbt_outer *outer, const struct hit *at,
+				     const struct lbt_spec *spec)
+{
+	const bool outermost = spec->within == LBT_OUTER;
+
+	if (outer->state & LBT_HAS_ENDED) {
+		if (outermost && at->kind == LBT_CLOSE && at->frame == outer->frame)
+			return false;
+		outer->state = 0;
+	} else if (outer->state) {
+		if (at->frame < outer->frame)
+			return false;
+		if (spec->within == LBT_LANDING) {
+			outer->state = 0;
+			return false;
+		}
+		if (at->frame == outer->frame) {
+			if (outermost && at->kind == LBT_CLOSE)
+				outer->state = LBT_HAS_ENDED;
+			if (outermost || at->kind == LBT_POINT || outer->state & LBT_IS_HOOKED)
+				return false;
+		}
+		if (!(outermost && at->kind == LBT_OPEN) && send_left(at, outer->frame, 0))
+			outer->state = 0;
+	}
+	if (!outermost || at->kind != LBT_OPEN)
+		return true;
+	open_outer(outer, at, spec);
+	return false;
+}
+
+/* Whether a hit does not count, as it is not below an outermost call, nor one itself. */
+static __noinline bool is_outside(struct hit *at, const struct lbt_spec *spec)
+{
+	__u64 lane = stack_lane(at, config.go && spec->go && !at->goroutine);
+	struct lbt_outermost *found = bpf_map_lookup_elem(&outermost, &lane);
+	struct lbt_outer *outer;
+	bool outside, interrupting;
+
+	if (!found) {
+		if (spec->within != LBT_OUTER || at->kind != LBT_OPEN)
+			return true;
+		/* filled in place: the stack has no room for it */
+		bpf_map_update_elem(&outermost, &lane, &no_outermost, 0);
+		found = bpf_map_lookup_elem(&outermost, &lane);
+		if (!found) {
+			ring_full(at);
+			return true;
+		}
+		found->life = life_of(at);
+	} else if (found->life != life_of(at)) {
+		found->life = life_of(at);
+		found->own.state = 0;
+		found->alt.state = 0;
+	}
+	interrupting = interrupts(at);
+	if (!interrupting) {
+		/* the handler has ended; if such a call has not, siglongjmp has left both */
+		if (found->alt.state & LBT_IS_OPEN && config.typed_task)
+			send_left(at, found->alt.frame, LBT_ON_ALTSTACK);
+		found->alt.state = 0;
+	} else if (found->own.state & LBT_IS_OPEN)
+		return false;
+	outer = interrupting ? &found->alt : &found->own;
+	outside = is_above(outer, at, spec);
+	if (spec->within == LBT_LANE_END)
+		found->own.state = 0;
+	if (!found->own.state && !found->alt.state)
+		bpf_map_delete_elem(&outermost, &lane);
+	return outside;
+}
+
+/* The thread leaves its stack for the one that continues at a pointer. */
+static __noinline void switch_stacks(const struct hit *at, __u64 to)
+{
+	__u64 lane = lane_of(at);
+	struct lbt_left_stack key = { .pid = at->pid, .pointer = at->stack };
+	struct lbt_outermost *found = bpf_map_lookup_elem(&outermost, &lane);
+
+	if (found) {
+		bpf_map_update_elem(&left_stacks, &key, found, 0);
+		bpf_map_delete_elem(&outermost, &lane);
+	} else {
+		bpf_map_delete_elem(&left_stacks, &key);
+	}
+	key.pointer = to;
+	found = bpf_map_lookup_elem(&left_stacks, &key);
+	if (!found)
+		return;
+	bpf_map_update_elem(&outermost, &lane, found, 0);
+	bpf_map_delete_elem(&left_stacks, &key);
+	found = bpf_map_lookup_elem(&outermost, &lane);
+	if (found)
+		found->life = life_of(at);
+}
+
+#endif

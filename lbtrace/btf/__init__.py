@@ -1,0 +1,1 @@
+"""BTF, the kernel's description of its own types (Documentation/bpf/btf.rst)."""

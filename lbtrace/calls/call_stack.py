@@ -1,0 +1,84 @@
+"""The open calls of a stack."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from lbtrace.calls.loss_times import LastLosses
+from lbtrace.model import Argument, Call
+
+NEVER = -1 << 65
+"""No frame: lower than any."""
+
+
+class OpenPair(NamedTuple):
+    """A call that a marker opened: where the stack pointer was, and its key."""
+
+    call: Call
+    pair: str
+    pointer: int
+    key: tuple[Argument, ...]
+
+
+class Stack:
+    """The open calls of a stack; ``uretprobe_count`` hits of them were hooked by a uretprobe.
+
+    ``last_return_frame`` is the frame of the return that was the last event. ``lost`` are the
+    losses that concern the stack, perhaps with others; ``lost_count`` events of its own were lost
+    just before its event at ``lost_time``. ``repeat_hits`` counts, by frame and probe, the further
+    hits of entry probes within calls that were hooked as well. ``unhooked`` are the depths of
+    calls that should have been hooked and are not. ``pairs`` are those of the calls that markers
+    opened.
+    """
+
+    __slots__ = (
+        *("_echo", "calls", "last_return_frame", "lost", "lost_count", "lost_time", "pairs", "pid"),
+        *("repeat_hits", "unhooked", "uretprobe_count"),
+    )
+
+    def __init__(self, pid: int, lost: LastLosses) -> None:
+        self.pid = pid
+        self.calls: list[Call] = []
+        self.uretprobe_count = 0
+        self.last_return_frame = NEVER
+        self.lost = lost
+        self.lost_count = 0
+        self.lost_time = -1
+        self.repeat_hits: dict[tuple[int, int], int] = {}
+        self.unhooked: set[int] = set()
+        self._echo = (NEVER, 0, 0)
+        self.pairs: list[OpenPair] = []
+
+    def open(self, call: Call) -> Call:
+        """Add a call that begins."""
+        call.depth = len(self.calls)
+        if self.lost_time == call.start:
+            call.lost = self.lost_count
+        self.calls.append(call)
+        return call
+
+    def unhook(self, call: Call, hooked: bool) -> None:
+        """Record that a call has ended; ``hooked`` says whether its return should have been
+        hooked."""
+        if self.pairs and self.pairs[-1].call is call:
+            self.pairs.pop()
+        if self.unhooked and call.depth in self.unhooked:
+            self.unhooked.discard(call.depth)
+            return
+        self.uretprobe_count -= hooked
+        if self.repeat_hits and (rounds := self.repeat_hits.pop((call.frame, call.probe), 0)):
+            self.uretprobe_count -= rounds
+            self._echo = (call.frame, call.probe, rounds)
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether hits and calls of a uretprobe are one and the same."""
+        return not (self.unhooked or self.repeat_hits or self._echo[2])
+
+    def is_echo(self, frame: int, entry: int) -> bool:
+        """Return whether a return is a further one of the call that returned just now."""
+        last, probe, left = self._echo
+        if not left or (last, probe) != (frame, entry) or self.last_return_frame != frame:
+            return False
+        self._echo = (last, probe, left - 1)
+        return True

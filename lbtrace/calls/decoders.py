@@ -1,0 +1,133 @@
+"""Decodes events to values, from what was fetched, as the plan says.
+
+A probe's values are worked out once, into functions that take an event and
+the bytes that accompany it. Registers and integers are in the event itself
+(`Event`), or lead its bytes from the seventh on; strings and pieces of memory
+follow, one after the other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from operator import attrgetter
+from typing import TypeAlias
+
+from lbtrace.calls.payload import Context, gatherer, lies_in_memory
+from lbtrace.model import Argument, Datum, Event, Fetch, Value
+from lbtrace.model.wire_limits import VALUES
+from lbtrace.values.base import Fetched, Reader, decoder
+from lbtrace.values.datum import FAULT, UNDECODABLE
+
+INSTRUCTION_POINTERS = frozenset({"ip", "pc"})
+
+NO_CONTEXT = Context()
+
+MISFITS = (ArithmeticError, AssertionError, AttributeError, LookupError, TypeError, ValueError)
+"""What composing a value raises where a damaged capture describes an impossible one: a record
+of a number, elements of no size. It is shown as `UNDECODABLE`."""
+
+Arguments: TypeAlias = Callable[[Event, "bytes | memoryview"], tuple[Argument, ...]]
+Result: TypeAlias = Callable[[Event, "bytes | memoryview"], Datum]
+
+
+def arguments(
+    parameters: tuple[Value, ...], fetches: tuple[Fetch, ...], around: Context = NO_CONTEXT
+) -> Arguments:
+    """Build the decoder that turns an entry event into arguments.
+
+    ``fetches`` are those of the probe; for a slot without one the event's
+    word is taken as it is. Functions with none and with one simple argument
+    are given their own, for speed.
+    """
+    pointer = next((n for n, f in enumerate(fetches) if _is_pointer(f)), -1)
+    if not parameters and pointer < 0:
+        return lambda event, blob: ()
+    if pointer < 0 and is_plain(parameters, fetches):
+        readers = [(value.name, _plain_reader(value)) for value in parameters]
+        if len(readers) == 1:
+            ((only, read),) = readers
+            return lambda event, blob: (Argument(only, read(event)),)
+        return lambda event, blob: tuple([Argument(name, read(event)) for name, read in readers])
+    gather = gatherer(fetches)
+    readers_of = Readers(fetches, around)
+    made = [(value.name, readers_of.reader(value)) for value in parameters]
+
+    def all_of(event: Event, blob: bytes | memoryview) -> tuple[Argument, ...]:
+        fetched = gather(event, blob)
+        if pointer >= 0:
+            around.namer.learn(event.pid, around.binary, fetched.words[pointer], around.address)
+        try:
+            return tuple([Argument(name, read(fetched)) for name, read in made])
+        except MISFITS:
+            return tuple([Argument(name, _read_anyway(read, fetched)) for name, read in made])
+
+    return all_of
+
+
+def _is_pointer(fetch: Fetch) -> bool:
+    """Whether a fetch gets the instruction pointer itself, not what lies relative to it."""
+    return fetch.register in INSTRUCTION_POINTERS and fetch == Fetch(register=fetch.register)
+
+
+def result(value: Value | None, fetches: tuple[Fetch, ...], around: Context = NO_CONTEXT) -> Result:
+    """Build the decoder that turns a return event into the result."""
+    if value is None or not value.type.has_values:
+        return lambda event, blob: None
+    if is_plain((value,), fetches):
+        plain = _plain_reader(value)
+        return lambda event, blob: plain(event)
+    gather, read = gatherer(fetches), Readers(fetches, around).reader(value)
+    return lambda event, blob: _read_anyway(read, gather(event, blob))
+
+
+def _read_anyway(read: Reader, fetched: Fetched) -> Datum:
+    try:
+        return read(fetched)
+    except MISFITS:
+        return UNDECODABLE
+
+
+def is_plain(values: tuple[Value, ...], fetches: tuple[Fetch, ...]) -> bool:
+    """Return whether every one of the ``values`` is a word in the fixed part of an event, and
+    nothing else."""
+    return all(
+        value.slot < VALUES
+        and not (value.members or value.offset or value.bit_size or value.type.code)
+        and not lies_in_memory(value.slot, fetches)
+        for value in values
+    )
+
+
+def _plain_reader(value: Value) -> Callable[[Event], Datum]:
+    if value.slot < 0:
+        nothing = value.type.absent(value.reason)
+        return lambda event: nothing
+    fault = 1 << value.slot
+    word = attrgetter(f"value{value.slot}")
+    decode = decoder(value.type)
+    return lambda event: FAULT if event.faults & fault else decode(word(event))
+
+
+class Readers:
+    """Makes the readers of a probe's values, which ``fetches`` get; ``around`` is what is known
+    besides the events."""
+
+    def __init__(self, fetches: tuple[Fetch, ...], around: Context) -> None:
+        self._fetches = fetches
+        self._namer = around.namer
+        self.names = around.names
+
+    def reader(self, value: Value) -> Reader:
+        """Build the reader of a value, or of a part of one."""
+        try:
+            return value.type.reader(value, self)
+        except MISFITS:
+            return lambda fetched: UNDECODABLE
+
+    def is_piece(self, slot: int) -> bool:
+        """Return whether a slot holds bytes from memory, no word."""
+        return lies_in_memory(slot, self._fetches)
+
+    def symbol(self, pid: int, address: int) -> str:
+        """See `lbtrace.values.base.Probe`."""
+        return self._namer.name(pid, address)

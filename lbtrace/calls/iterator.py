@@ -1,0 +1,117 @@
+"""The calls of a trace or a capture, one after the other, for programs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Iterable, Iterator
+from typing import TYPE_CHECKING
+
+from lbtrace.calls.matcher import CallMatcher
+from lbtrace.model import Aggregates, Arguments, Batch, Call, Loss, Plan, Thread
+from lbtrace.validation import check_number
+
+if TYPE_CHECKING:
+    import pandas
+    import pyarrow
+
+
+class Calls(Iterator[Call]):
+    """An iterator of calls, each when it has ended, innermost calls first.
+
+    Calls that are still open when there is nothing more come last, with ``end`` ``open``.
+    ``aggregates`` is what the trace has gathered until now, where its action is to gather.
+    Iteration raises what reading the trace or capture raises (`LbtraceError`).
+    """
+
+    def __init__(
+        self,
+        plan: Plan,
+        batches: Iterable[Batch | Aggregates],
+        max_depth: int | None,
+        on_end: Callable[[CallMatcher], None],
+    ) -> None:
+        if max_depth is not None:
+            check_number("max_depth", max_depth, 0)
+        self.aggregates = Aggregates(0)
+        self._plan = plan
+        self._ended = EndedCalls()
+        self._matcher = CallMatcher(plan, self._ended, max_depth=max_depth)
+        self._batches = batches
+        self._on_end = on_end
+        self._pieces = self._match()
+        self._calls = self._flatten()
+
+    def __repr__(self) -> str:
+        return f"<lbtrace.Calls of {describe_plan(self._plan)}>"
+
+    def __iter__(self) -> Iterator[Call]:
+        return self._calls  # a generator's own next is faster than the method below
+
+    def __next__(self) -> Call:
+        return next(self._calls)
+
+    def close(self) -> None:
+        """End the iteration here."""
+        self._calls.close()
+        self._pieces.close()
+
+    def to_arrow(self) -> pyarrow.Table:
+        """Return all calls that are left as an Arrow table: see `lbtrace.to_arrow`."""
+        from lbtrace.calls.table import to_arrow
+
+        return to_arrow(self)
+
+    def to_pandas(self) -> pandas.DataFrame:
+        """Return all calls that are left as a data frame: see `lbtrace.to_pandas`."""
+        from lbtrace.calls.table import to_pandas
+
+        return to_pandas(self)
+
+    def _flatten(self) -> Generator[Call]:
+        for piece in self._pieces:
+            yield from piece
+
+    def _match(self) -> Generator[list[Call]]:
+        """The calls that have ended after each batch, and after the last one."""
+        for batch in self._batches:
+            if isinstance(batch, Aggregates):
+                self.aggregates = batch
+                continue
+            if batch.gap:
+                self._matcher.finish()  # what was missed may hold the ends of all calls
+            self._matcher.feed(batch)
+            yield self._ended.take()
+        self._matcher.finish()
+        self._on_end(self._matcher)
+        yield self._ended.take()
+
+
+def describe_plan(plan: Plan) -> str:
+    """Return what is traced in a few words: ``2 functions of /bin/prog``."""
+    count = len(plan.functions)
+    functions = "1 function" if count == 1 else f"{count:,} functions"
+    return f"{functions} of {', '.join(binary.path for binary in plan.binaries)}"
+
+
+class EndedCalls:
+    """A visitor that collects the calls that have ended."""
+
+    def __init__(self) -> None:
+        self._calls: list[Call] = []
+
+    def take(self) -> list[Call]:
+        """Return what has been collected since this was asked last."""
+        calls, self._calls = self._calls, []
+        return calls
+
+    def thread(self, thread: Thread) -> None: ...
+
+    def entry(self, call: Call) -> None: ...
+
+    def exit(self, call: Call) -> None:
+        call.args = Arguments(call.args)
+        self._calls.append(call)
+
+    def point(self, point: Call) -> None:
+        self.exit(point)
+
+    def loss(self, loss: Loss) -> None: ...

@@ -1,0 +1,109 @@
+"""Places each event on a lane: one of the stacks that its thread may run on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from lbtrace.calls.probe_decoding import ProbeDecoder
+from lbtrace.calls.stack_regions import HIGHEST, Fibers, Region, Regions, StackKind, own_stack
+from lbtrace.model import KIND, LOSS, ON_ALTSTACK, POINT, THREAD_POINTER, Event, lost_events
+
+BELOW_ALL = 1 << 64
+"""Offset that sorts frames of a signal stack below all others."""
+
+
+class Lanes:
+    """Places events on stacks; ``renew`` is called with a process and the number of a stack
+    of it that is new, so that the one that had that number has ended. With ``stacks``, programs may
+    run on others than those of their threads."""
+
+    def __init__(self, renew: Callable[[int, int], None], *, stacks: bool) -> None:
+        self.has_stacks = stacks
+        self._renew = renew
+        self._regions = Regions() if stacks else None
+        self._fibers = Fibers()
+        self._running: dict[int, int] = {}
+
+    def forget(self, pid: int) -> None:
+        """Forget the stacks of a process that has ended."""
+        if self._regions is not None:
+            self._regions.forget(pid)
+            self._fibers.forget(pid)
+
+    def place(self, decoder: ProbeDecoder, event: Event) -> bool:
+        """Make the number of its stack part of an event; false if the event only reports a new
+        stack."""
+        if event.kind & ON_ALTSTACK and not decoder.stacks:
+            event.frame -= BELOW_ALL
+        pointer = 0
+        if event.kind & THREAD_POINTER:
+            pointer, event.goroutine = event.goroutine, 0
+        regions = self._regions
+        if regions is None or event.goroutine:
+            return True
+        if event.kind & KIND == LOSS:
+            self._lose_switches(event)
+        if decoder.stacks:
+            self._change_stacks(regions, decoder, event)
+            return False
+        frame = event.frame % BELOW_ALL
+        region = regions.find(event.pid, frame)
+        if pointer and region and regions.is_own(event.pid, event.tid, frame, pointer, region):
+            regions.drop(event.pid, region)
+            self._renew(event.pid, region.start)
+            region = None
+        signal = event.frame < 0  # the event says which
+        if signal or (region and region.kind == "signal stack"):
+            event.frame -= 0 if signal else BELOW_ALL
+            event.goroutine = self._running.get(event.tid, 0)
+            return True
+        lane = region.start if region else self._fibers.running(event.tid)
+        event.goroutine = self._running[event.tid] = lane
+        if regions.nested:
+            of = (event.pid, lane) if lane else own_stack(event.pid, event.tid)
+            for over in regions.left(of, frame):
+                self._renew(event.pid, over.start)
+        return True
+
+    def own_stack(self, event: Event) -> tuple[int, int] | None:
+        """Return the lowest and the highest frame around that of an event for which `place` need
+        not be asked, as the thread runs on its own stack there; None where it has to be."""
+        regions = self._regions
+        if regions is None or event.goroutine:
+            return 0, HIGHEST
+        if any(regions.nested.values()) or self._fibers.running(event.tid):
+            return None
+        frames = regions.gap(event.pid, event.frame)
+        if frames is not None:
+            self._running[event.tid] = 0
+        return frames
+
+    def _lose_switches(self, event: Event) -> None:
+        """Forget which stack a thread is on, if a switch may be among what it lost."""
+        lost = lost_events(event)
+        if event.frame and (lost[0] or lost[POINT]):
+            frame = event.frame % BELOW_ALL
+            self._renew(event.pid, self._fibers.lose(event.pid, event.tid, frame))
+
+    def _change_stacks(self, regions: Regions, decoder: ProbeDecoder, event: Event) -> None:
+        """A program sets up a stack, or switches to one, unless the event only reports a loss
+        there."""
+        changes = not event.faults and event.kind & KIND != LOSS
+        if decoder.region:
+            event.goroutine = self._running.get(event.tid, 0)
+            if changes:
+                self._set_up(regions, decoder.region, event)
+        else:
+            event.goroutine = self._fibers.running(event.tid)
+            if changes:
+                to = self._fibers.switch(event.pid, event.tid, event.frame, event.value0)
+                self._renew(event.pid, to)
+
+    def _set_up(self, regions: Regions, kind: StackKind, event: Event) -> None:
+        """A program sets up a stack; calls on what had its memory are over."""
+        region = Region(event.value0, event.value0 + event.value1, kind)
+        around = regions.find(event.pid, event.frame % BELOW_ALL, settle=False)
+        for over in regions.learn(event.pid, region):
+            self._renew(event.pid, over.start)
+        lane = (event.pid, around.start) if around else own_stack(event.pid, event.tid)
+        regions.nest(region, lane, event.frame % BELOW_ALL)

@@ -1,0 +1,162 @@
+"""Pairs of markers as calls: ``gc__begin`` opens one, and ``gc__end`` closes it.
+
+No frame tells such calls from others, for a marker may stand in any function. Therefore
+
+* a closing marker ends the innermost call of its pair that has the same key. Calls of other markers
+  inside it, whose own closing marker did not come, end *open*. Where there is no such call, or
+  events were lost since it began, or a traced function that is still open was called inside it,
+  the marker is a point, and the call ends *open*: its duration is not known;
+* an opening marker where the stack pointer is no lower than at a call of the same pair
+  ends that one, *open*, as an error may have led past its closing marker. That is unknown
+  where interpreted calls, which ``nest``, need no stack;
+* a call of markers ends with the traced function inside of which it began, *open*.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+
+from lbtrace.calls.call_stack import OpenPair, Stack
+from lbtrace.calls.loss_times import LossTimes
+from lbtrace.calls.points import make_point
+from lbtrace.calls.probe_decoding import ProbeDecoder, ProbeDecoders
+from lbtrace.calls.stack_regions import HIGHEST
+from lbtrace.calls.visitor import Visitor
+from lbtrace.model import Argument, Call, End, Event
+from lbtrace.values.datum import Unreadable
+
+CROSSED = ""
+"""Is no pair."""
+
+
+class PairMatcher(ABC):
+    """Calls of markers, and what a matcher does with a stack in any case. See `CallMatcher`."""
+
+    _losses: LossTimes
+    _probes: ProbeDecoders
+
+    def __init__(self, visitor: Visitor, max_depth: int | None) -> None:
+        self.calls = self.points = 0
+        self._visitor = visitor
+        self._max_depth = max_depth if max_depth is not None else 1 << 62
+
+    def _enter_pair(
+        self, stack: Stack, decoding: ProbeDecoder, event: Event, blob: bytes | memoryview
+    ) -> None:
+        self._close_below(stack, event.frame, event.time)
+        self._end_crossed(stack)
+        if not decoding.nests:
+            self._end_former(stack, decoding.pair, event.frame)
+        call = decoding.begin(event, blob)
+        call.frame = stack.calls[-1].frame if stack.calls else HIGHEST
+        stack.open(call)
+        stack.pairs.append(OpenPair(call, decoding.pair, event.frame, decoding.key(event, blob)))
+        self.calls += 1
+        if call.depth < self._max_depth:
+            self._visitor.entry(call)
+
+    def _leave_pair(
+        self, stack: Stack, decoding: ProbeDecoder, event: Event, blob: bytes | memoryview
+    ) -> None:
+        self._close_below(stack, event.frame, event.time)
+        self._end_crossed(stack)
+        number = _find(stack, decoding.pair, decoding.key(event, blob))
+        if number < 0:
+            self._pass_by(stack, decoding, event, blob)
+            return
+        call = stack.pairs[number].call
+        if not self._holds_only_pairs(stack, call.depth):
+            stack.pairs[number] = stack.pairs[number]._replace(pair=CROSSED)
+            self._pass_by(stack, decoding, event, blob)
+            return
+        if self._lost_since(stack, call, event.time):
+            self._end_down_to(stack, call.depth)
+            self._pass_by(stack, decoding, event, blob)
+            return
+        self._end_down_to(stack, call.depth + 1)
+        stack.calls.pop()
+        stack.pairs.pop()
+        call.result = decoding.result(event, blob)
+        call.duration = event.time - call.start
+        call.end_cpu = event.cpu
+        call.end = "returned"
+        if call.depth < self._max_depth:
+            self._visitor.exit(call)
+
+    def _pass_by(
+        self, stack: Stack, decoding: ProbeDecoder, event: Event, blob: bytes | memoryview
+    ) -> None:
+        """Report a point; calls whose frames lie below its stack pointer have ended."""
+        self._close_below(stack, event.frame, event.time)
+        if stack.pairs:
+            self._end_crossed(stack)
+        self.points += 1
+        if len(stack.calls) < self._max_depth:
+            self._visitor.point(make_point(stack, decoding, event, blob))
+
+    def _lost_since(self, stack: Stack, call: Call, now: int) -> bool:
+        """Whether markers may have been missed since a call began."""
+        lost = max(stack.lost.entry_at, stack.lost.return_at)
+        return call.start < lost or self._losses.may_hide(call.start, now)
+
+    def _end_crossed(self, stack: Stack) -> None:
+        """End the innermost calls whose closing markers came inside of functions that are over."""
+        while stack.pairs and stack.pairs[-1].pair == CROSSED:
+            if stack.calls[-1] is not stack.pairs[-1].call:
+                return
+            self._end(stack, "open")
+
+    def _end_pairs(self, stack: Stack, frame: int) -> None:
+        """End the innermost calls of markers that began inside of a call of ``frame``, where
+        another one begins."""
+        while stack.pairs and stack.calls[-1] is stack.pairs[-1].call:
+            if stack.calls[-1].frame != frame:
+                return
+            self._end(stack, "open")
+
+    def _end_former(self, stack: Stack, pair: str, pointer: int) -> None:
+        """End calls of a pair that began where the stack pointer was no higher than now."""
+        for each in stack.pairs:
+            if each.pair == pair and each.pointer <= pointer:
+                if self._holds_only_pairs(stack, each.call.depth):
+                    self._end_down_to(stack, each.call.depth)
+                return
+
+    @staticmethod
+    def _holds_only_pairs(stack: Stack, depth: int) -> bool:
+        """Whether all calls from ``depth`` on are those of markers."""
+        inside = sum(1 for each in stack.pairs if each.call.depth >= depth)
+        return inside == len(stack.calls) - depth
+
+    def _end_down_to(self, stack: Stack, depth: int) -> None:
+        while len(stack.calls) > depth:
+            self._end(stack, "open")
+
+    def _close_below(self, stack: Stack, frame: int, time: int) -> None:
+        """Close the calls whose frames lie below ``frame``, as shown by an event at ``time``."""
+        calls = stack.calls
+        while calls and calls[-1].frame < frame:
+            self._close(stack, time)
+
+    @abstractmethod
+    def _close(self, stack: Stack, time: int) -> None:
+        """Close the innermost call, which did not return, as shown by an event at ``time``."""
+
+    def _end(self, stack: Stack, end: End) -> None:
+        call = stack.calls.pop()
+        stack.unhook(call, self._probes[call.probe].by_uretprobe)
+        call.end = end
+        if call.depth < self._max_depth:
+            self._visitor.exit(call)
+
+
+def _find(stack: Stack, pair: str, key: tuple[Argument, ...]) -> int:
+    """The position of the innermost call of a pair with a key; -1 where there is none. What could
+    not be read is like nothing else."""
+    if any(isinstance(each.value, Unreadable) for each in key):
+        return -1
+    for number in range(len(stack.pairs) - 1, -1, -1):
+        each = stack.pairs[number]
+        if each.pair == pair and each.key == key:
+            return number
+    return -1

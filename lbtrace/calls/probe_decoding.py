@@ -1,0 +1,139 @@
+"""Decodes the events of each probe of a plan."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeAlias, cast
+
+from lbtrace.calls import decoders
+from lbtrace.calls.call_stack import Stack
+from lbtrace.calls.payload import Context, Names
+from lbtrace.calls.probe_pairs import ProbePairs
+from lbtrace.calls.stack_regions import StackKind
+from lbtrace.calls.symbolizer import Namer
+from lbtrace.model import Arguments, Call, Event, Function, GoLayout, Plan, Probe
+from lbtrace.probes import PROBES, STACK_ROLES
+
+Act: TypeAlias = Callable[[Stack, "ProbeDecoder", Event, "bytes | memoryview"], None]
+"""What a matcher does with an event of a probe, on its stack."""
+
+
+def pass_over(stack: Stack, decoding: ProbeDecoder, event: Event, blob: bytes | memoryview) -> None:
+    """Do nothing: `Lanes` handles the stacks, and roles that this version does not know are
+    ignored."""
+
+
+class ProbeDecoders(dict[int, "ProbeDecoder"]):
+    """The decoders of a plan's probes, by their numbers: each is made when it is first asked for,
+    because few of ten thousand functions are called. ``count`` is how many probes there are,
+    ``act_of`` says what a matcher does with the events of one.
+
+    Raises `KeyError` for the number of no probe.
+    """
+
+    def __init__(self, plan: Plan, act_of: Callable[[ProbeDecoder], Act] | None = None) -> None:
+        super().__init__()
+        self.count = len(plan.probes)
+        self._plan = plan
+        self._act_of = act_of
+        self._pairs = ProbePairs(plan)
+        self._names: list[Names] = [_types(each.go) if each.go else {} for each in plan.binaries]
+        self._namer = Namer([binary.symbols for binary in plan.binaries])
+
+    def __missing__(self, number: int) -> ProbeDecoder:
+        plan, pairs = self._plan, self._pairs
+        if not 0 <= number < self.count:
+            raise KeyError(number)
+        probe = plan.probes[number]
+        around = Context(self._names[probe.binary], self._namer, probe.binary, probe.site.address)
+        function = plan.functions[probe.function] if probe.function >= 0 else _NO_FUNCTION
+        decoding = self[number] = ProbeDecoder(function, probe, around)
+        decoding.binary = plan.binaries[probe.binary].path
+        decoding.by_uretprobe = pairs.is_hooked(number)
+        decoding.entry = pairs.entry_of(number)
+        returning = pairs.sees_returns(number)
+        decoding.by_sites = returning and not decoding.by_uretprobe
+        decoding.returns &= returning
+        if self._act_of is not None:
+            decoding.act = self._act_of(decoding)
+        return decoding
+
+
+_NO_FUNCTION = Function("", 0, 0, 0)
+
+
+def _types(go: GoLayout) -> Names:
+    """The types of a program of Go. Captures of the first versions do not know their kinds."""
+    hashes, names = go.types
+    kinds = go.kinds if len(go.kinds) == len(names) else (0,) * len(names)
+    return dict(zip(hashes, zip(names, kinds, strict=True), strict=True))
+
+
+class ProbeDecoder:
+    """What the events of a probe mean.
+
+    ``role`` is that of the probe, ``pairing`` that of its source, empty where that is not
+    known here, ``act`` what a matcher does accordingly. ``entry`` is the
+    probe that opens the calls which this one closes, -1 if it closes none. ``returns`` says
+    that its calls are seen to end, however they return. ``pair``, ``key`` and ``nests`` are those
+    of `lbtrace.model.Probe`.
+    """
+
+    __slots__ = (
+        *("_index", "act", "arguments", "binary", "by_sites", "by_uretprobe", "entry", "key"),
+        *("may_jump", "name", "nests", "pair", "pairing", "region", "restarts", "result"),
+        *("returns", "role", "stacks"),
+    )
+
+    act: Act
+    arguments: Callable[[Event, bytes | memoryview], Arguments]
+    key: decoders.Arguments
+    result: decoders.Result
+
+    def __init__(self, function: Function, probe: Probe, around: Context) -> None:
+        self._index = probe.function
+        self.name = function.name
+        self.binary = ""
+        self.role = probe.role
+        source = PROBES.get(probe.source)
+        self.pairing = source.pairing if source else ""
+        self.entry = -1
+        self.by_uretprobe = False
+        self.by_sites = False
+        self.returns = not function.exits_hidden
+        self.may_jump = function.may_jump
+        self.restarts = function.restarts and probe.role in ("opens", "closes")
+        self.stacks = probe.role in STACK_ROLES
+        self.region: StackKind | None = None
+        if probe.role in ("stack", "signal stack"):
+            self.region = cast("StackKind", probe.role)
+        self.pair, self.nests = probe.pair, probe.nests
+        if probe.pair:
+            self.key = decoders.arguments(probe.key, probe.fetches, around)
+        if probe.role in ("opens", "point") or probe.pair:
+            arguments = decoders.arguments(function.parameters, probe.fetches, around)
+            # Tuples without names, which cost less: `Calls` gives them names, sinks need none.
+            self.arguments = cast("Callable[[Event, bytes | memoryview], Arguments]", arguments)
+        if probe.role == "closes":
+            self.result = decoders.result(function.result, probe.fetches, around)
+
+    def begin(self, event: Event, blob: bytes | memoryview) -> Call:
+        """Return the call that an event opens; its depth, and what was lost before, the stack
+        knows."""
+        return Call(
+            self.name,
+            event.pid,
+            event.tid,
+            0,
+            event.time,
+            event.frame,
+            event.probe,
+            self.arguments(event, blob),
+            goroutine=event.goroutine,
+            binary=self.binary,
+            cpu=event.cpu,
+        )
+
+    def same(self, other: ProbeDecoder) -> bool:
+        """Return whether both are probes of the same function."""
+        return self._index == other._index

@@ -1,0 +1,160 @@
+"""The stacks of a process that are not those of its threads.
+
+A program that switches stacks by itself (``makecontext``), or lets signals have one of their own
+(``sigaltstack``), sets them up first: probes on the functions that do so report where each stack
+lies. Without them, frames on different stacks would seem to lie above or below each other.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from typing import Literal, NamedTuple, TypeAlias
+
+SMALLEST = 16384
+"""Bytes of the smallest stack of a thread: PTHREAD_STACK_MIN of glibc. What the thread pointer
+leads to is at the upper end of the stack, except in a process's first thread."""
+
+HIGHEST = (1 << 64) - 1
+"""The highest address."""
+
+StackKind: TypeAlias = Literal["stack", "signal stack"]
+
+
+class Region(NamedTuple):
+    """Memory that serves as a stack."""
+
+    start: int
+    end: int
+    kind: StackKind
+
+
+Lane: TypeAlias = tuple[int, int]
+"""A lane's key: the process, and the start of its region, or the thread's number minus 1 << 32."""
+
+
+def own_stack(pid: int, tid: int) -> Lane:
+    """Return the lane of a thread's own stack."""
+    return pid, tid - (1 << 32)
+
+
+class Regions:
+    """The known stacks of all processes.
+
+    A region in a function's frame lies on the stack of the ``lane`` that sets it up, and ends when
+    calls of that lane lie above it.
+    """
+
+    def __init__(self) -> None:
+        self.nested: dict[Lane, list[Region]] = {}
+        self._regions: dict[int, list[Region]] = {}
+        self._fresh: dict[int, list[Region]] = {}
+
+    def learn(self, pid: int, region: Region) -> list[Region]:
+        """A process has set up a stack, in the place of any that overlaps; returns those."""
+        if region.start >= region.end:
+            return []
+        known = self._regions.get(pid, [])
+        kept = [r for r in known if r.end <= region.start or r.start >= region.end]
+        self._regions[pid] = sorted([*kept, region])
+        self._fresh.setdefault(pid, []).append(region)
+        return [r for r in known if r not in kept]
+
+    def nest(self, region: Region, lane: Lane, frame: int) -> None:
+        """A lane whose stack pointer is ``frame`` has set up a region."""
+        if frame < region.start:
+            self.nested.setdefault(lane, []).append(region)
+
+    def left(self, lane: Lane, frame: int) -> list[Region]:
+        """Remove and return the regions that have ended because the lane has a call at
+        ``frame``."""
+        inside = self.nested.get(lane)
+        if not inside or all(region.end > frame for region in inside):
+            return []
+        over = [region for region in inside if region.end <= frame]
+        self.nested[lane] = [region for region in inside if region.end > frame]
+        known = self._regions.get(lane[0], ())
+        return [region for region in over if region in known and self.drop(lane[0], region)]
+
+    def is_own(self, pid: int, tid: int, frame: int, pointer: int, region: Region) -> bool:
+        """Return whether the memory of a ``region`` in which a call lies has become a thread's own
+        stack, as its thread ``pointer`` shows, or never was anything else."""
+        if region.start <= pointer <= region.end:
+            return True
+        above = tid != pid and 0 < pointer - frame < SMALLEST
+        return above and region not in self.nested.get(own_stack(pid, tid), ())
+
+    def drop(self, pid: int, region: Region) -> bool:
+        """Forget a region whose memory now has another use."""
+        self._regions[pid] = [known for known in self._regions[pid] if known != region]
+        return True
+
+    def forget(self, pid: int) -> None:
+        """A process has ended, or executes another program, as its next call shows.
+
+        What it has set up since the last call belongs to the new program.
+        """
+        fresh = self._fresh.pop(pid, ())
+        self._regions.pop(pid, None)
+        for lane in [lane for lane in self.nested if lane[0] == pid]:
+            del self.nested[lane]
+        for region in fresh:
+            self.learn(pid, region)
+
+    def find(self, pid: int, address: int, *, settle: bool = True) -> Region | None:
+        """Return the stack that holds ``address``, None for that of a thread. What was set up
+        before then belongs to the program that runs, where a call asks (``settle``)."""
+        if settle:
+            self._fresh.pop(pid, None)
+        regions = self._regions.get(pid)
+        if not regions:
+            return None
+        # A frame lies below the end of its stack, and may be its end where nothing is on it.
+        index = bisect_right(regions, address, key=lambda r: r.start)
+        if index and address <= regions[index - 1].end:
+            return regions[index - 1]
+        return None
+
+    def gap(self, pid: int, address: int) -> tuple[int, int] | None:
+        """Return the lowest and the highest address around this one that are on no stack set up by
+        the program, as `find` has it; None where this one is."""
+        self._fresh.pop(pid, None)
+        regions = self._regions.get(pid, ())
+        index = bisect_right(regions, address, key=lambda r: r.start)
+        lowest = regions[index - 1].end + 1 if index else 0
+        highest = regions[index].start - 1 if index < len(regions) else HIGHEST
+        return (lowest, highest) if lowest <= address else None
+
+
+class Fibers:
+    """The stacks among which programs switch by themselves, known by their pointers:
+    a stack continues where it was left."""
+
+    def __init__(self) -> None:
+        self._left: dict[int, dict[int, int]] = {}
+        self._running: dict[int, int] = {}
+
+    def switch(self, pid: int, tid: int, pointer: int, to: int) -> int:
+        """A thread leaves a stack at ``pointer`` for another; its number if that is a new one,
+        else 0."""
+        left = self._left.setdefault(pid, {})
+        left[pointer] = self._running.get(tid, 0)
+        fresh = to not in left
+        self._running[tid] = left.pop(to, to)
+        return to if fresh else 0
+
+    def lose(self, pid: int, tid: int, frame: int) -> int:
+        """Return the number of an unknown stack, for a thread that may have switched unseen and now
+        runs at ``frame``; 0 where the process does not switch."""
+        if pid not in self._left:
+            return 0
+        self._running[tid] = frame
+        return frame
+
+    def running(self, tid: int) -> int:
+        """Return the number of the stack on which a thread runs, 0 for its own."""
+        return self._running.get(tid, 0)
+
+    def forget(self, pid: int) -> None:
+        """A process has ended, or executes another program."""
+        self._left.pop(pid, None)
+        self._running.pop(pid, None)

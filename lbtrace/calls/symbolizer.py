@@ -1,0 +1,34 @@
+"""Finds the names of functions by addresses of code.
+
+A process may map a binary at any address. An entry event shows where: it carries the instruction
+pointer, and the address of its probe in the file is known.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from lbtrace.model import Symbols
+
+
+class Namer:
+    """Names the functions of the traced binaries in every process."""
+
+    def __init__(self, binaries: Sequence[Symbols] = ()) -> None:
+        self._names = [dict(zip(b.addresses, b.names, strict=False)) for b in binaries]
+        self._shifts: dict[int, dict[int, int]] = {}
+
+    def learn(self, pid: int, binary: int, pointer: int, address: int) -> None:
+        """A probe at ``address`` in the file was hit with this instruction ``pointer``."""
+        self._shifts.setdefault(pid, {})[binary] = pointer - address
+
+    def name(self, pid: int, address: int) -> str:
+        """Return the function that begins at ``address`` in a process; ``""`` where none is
+        known."""
+        for binary, shift in self._shifts.get(pid, {}).items():
+            name = self._names[binary].get(address - shift)
+            if name is not None:
+                from lbtrace.elf import demangle  # imported here because few values are names
+
+                return demangle.short(name)
+        return ""

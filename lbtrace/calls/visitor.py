@@ -1,0 +1,26 @@
+"""What a matcher reports."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from lbtrace.model import Call, Loss, Thread
+
+
+class Visitor(Protocol):
+    """What a `CallMatcher` drives: a sink, or anything that wants calls."""
+
+    def thread(self, thread: Thread) -> None:
+        """A thread got its name."""
+
+    def entry(self, call: Call) -> None:
+        """A call began."""
+
+    def exit(self, call: Call) -> None:
+        """The same call ended, as its ``end`` says; innermost calls first."""
+
+    def point(self, point: Call) -> None:
+        """The program came by a place inside of a function."""
+
+    def loss(self, loss: Loss) -> None:
+        """Events of a thread are missing here."""

@@ -1,0 +1,110 @@
+"""Checks that a plan can be recorded and read back: its references are valid, its sizes and
+nesting within bounds.
+
+Kinds of values are not checked. Whether the bytes of an event make a value of its type is decided
+by the decoder, event by event (`lbtrace.calls.decoders`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from msgspec import Struct
+
+from lbtrace.errors import CaptureError
+from lbtrace.model import NO_FUNCTION, Function, Plan, Probe, Value
+from lbtrace.model.wire_limits import VALUES
+from lbtrace.probes import ROLES
+
+NESTING = 64
+"""Members within members that a value may have."""
+
+REACH = 1 << 48
+"""Offsets into what was fetched lie below: more than any process has."""
+
+BITS = 128
+"""A bit field ends within this many."""
+
+
+class Fault(Struct, frozen=True):
+    """What is wrong with a plan: which ``record`` (a binary, function or probe, by its
+    ``number``; or the plan as a whole), and ``what`` about it."""
+
+    record: str
+    number: int
+    what: str
+
+
+def check_plan(plan: Plan) -> None:
+    """Raise `CaptureError` for a plan with which a capture could not be read back."""
+    fault = next(find_faults(plan), None)
+    if fault is not None:
+        raise CaptureError(
+            f"no capture of this trace could be read back: {fault.what}",
+            "leave that function out, or choose another --format, and report this",
+        )
+
+
+def find_faults(plan: Plan) -> Iterator[Fault]:
+    """Yield all that is wrong with the references, sizes and nesting in a plan."""
+    binaries, functions = len(plan.binaries), len(plan.functions)
+    for number, binary in enumerate(plan.binaries):
+        for what, (keys, names) in (
+            ("types", binary.go.types if binary.go else ((), ())),
+            ("symbols", (binary.symbols.addresses, binary.symbols.names)),
+        ):
+            if len(keys) != len(names):
+                text = f"binary {binary.path} has {len(keys)} {what} but {len(names)} names of them"
+                yield Fault("binary", number, text)
+    for number, function in enumerate(plan.functions):
+        if not 0 <= function.binary < binaries:
+            text = f"function {function.name} is in binary {function.binary} of {binaries}"
+            yield Fault("function", number, text)
+    for number, probe in enumerate(plan.probes):
+        if not 0 <= probe.binary < binaries:
+            yield Fault(
+                "probe", number, f"probe {number} is in binary {probe.binary} of {binaries}"
+            )
+        elif not _least_function(probe) <= probe.function < functions:
+            text = f"probe {number} is of function {probe.function} of {functions}"
+            yield Fault("probe", number, text)
+        elif probe.function >= 0:
+            yield from _faults_of_values(plan.functions[probe.function], probe)
+
+
+def _least_function(probe: Probe) -> int:
+    """The lowest number that the function of a probe may have."""
+    role = ROLES.get(probe.role)
+    return 0 if role and role.of_function else NO_FUNCTION
+
+
+def _faults_of_values(function: Function, probe: Probe) -> Iterator[Fault]:
+    if probe.role == "opens" or probe.pair:
+        named = [(f"parameter {v.name or n}", v) for n, v in enumerate(function.parameters)]
+    elif probe.role == "closes" and function.result:
+        named = [("result", function.result)]
+    else:
+        named = []
+    named += [(f"key {v.name}", v) for v in probe.key]
+    slots = max(VALUES, len(probe.fetches))
+    for name, value in named:
+        if what := _fault_of_value(value, slots, NESTING):
+            text = f"function {function.name}, {name}{what}"
+            yield Fault("function", probe.function, text)
+
+
+def _fault_of_value(value: Value, slots: int, depth: int) -> str:
+    """What is wrong with a value of a probe with ``slots`` slots; empty if nothing."""
+    if depth < 0:
+        return f": members are nested more than {NESTING} deep"
+    if not -1 <= value.slot < slots:
+        return f": its slot is {value.slot} of {slots}"
+    if not 0 <= value.offset < REACH:
+        return f": its offset is {value.offset}"
+    if min(value.bit_offset, value.bit_size) < 0 or value.bit_offset + value.bit_size > BITS:
+        return f": its bits are {value.bit_size} from {value.bit_offset} on"
+    for number, member in enumerate(value.members):
+        if what := _fault_of_value(member, slots, depth - 1):
+            name = f".{member.name}" if member.name else f"[{number}]"
+            return name + what
+    return ""

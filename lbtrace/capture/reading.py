@@ -1,0 +1,265 @@
+"""Reading captures."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, BinaryIO
+from zlib import crc32
+
+import msgspec
+from msgspec.structs import replace
+
+from lbtrace.capture.check import find_faults
+from lbtrace.capture.layout import (
+    AGGREGATES,
+    CHUNK,
+    DECODING_ERRORS,
+    END,
+    EVENTS,
+    HEADER,
+    LARGEST,
+    LOSSES,
+    MAGIC,
+    MOST_UNKNOWN,
+    PIECE,
+    PLAN,
+    VERSION,
+    MalformedError,
+    decode_batch,
+    decode_plan,
+    is_possible,
+)
+from lbtrace.errors import CaptureError, UsageError
+from lbtrace.model import Aggregates, Batch, Losses, Plan
+
+if TYPE_CHECKING:
+    from lbtrace.calls import CallMatcher
+    from lbtrace.calls.iterator import Calls
+    from lbtrace.capture.v3 import Upgrade
+    from lbtrace.tables import Count
+
+RECORD = "record one with lbtrace attach -o NAME.lbt"
+
+
+class Capture:
+    """A capture that is being read; `read_capture` opens one.
+
+    `calls` yields the calls. ``plan`` says what was traced and how, ``path`` is the file.
+    ``losses`` (what the trace lost, by cause) and ``complete`` (whether the trace was recorded
+    to its end) are known when `calls` or `batches` has come to its end; until then they say
+    what is known so far. ``position`` and ``size`` count bytes. ``left_out`` says, a line each,
+    what could not be read of a salvaged capture.
+
+    A context manager, which closes the file.
+    """
+
+    def __init__(self, path: str, file: BinaryIO, size: int) -> None:
+        self.path = path
+        self.size = size
+        self.position = 0
+        self.losses = Losses()
+        self.complete = False
+        self.left_out: list[str] = []
+        self._file = file
+        self._turn = 0
+        self._upgrade: Upgrade | None = None
+        self.plan = self._read_plan()
+        self._start = self.position
+
+    def __enter__(self) -> Capture:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the file."""
+        self._file.close()
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """Remarks that a person should read, a line each: what was left out of the plan and
+        why."""
+        return self.plan.notes
+
+    def __repr__(self) -> str:
+        count = len(self.plan.functions)
+        functions = "1 function" if count == 1 else f"{count:,} functions"
+        return f"<lbtrace.Capture {self.path!r}: {functions}, {self.size:,} bytes>"
+
+    def __del__(self) -> None:
+        self._file.close()
+
+    def calls(self, *, max_depth: int | None = None) -> Calls:
+        """Return the calls, each when it has ended, innermost calls first, without those that are
+        ``max_depth`` deep or deeper. Each call of this method starts from the beginning.
+
+        Raises `CaptureError` where the file cannot be read, or its content is impossible. Needs
+        neither privileges nor the traced program.
+        """
+        from lbtrace.calls.iterator import Calls  # imported here because an export does not need it
+
+        def note_losses(matcher: CallMatcher) -> None:
+            lost = max(self.losses.return_depth, matcher.return_depth)
+            self.losses = replace(self.losses, return_depth=lost)
+
+        return Calls(self.plan, self.batches(), max_depth, note_losses)
+
+    def counts(self) -> list[Count]:
+        """Return how often each function was called, in each process, most often called first: of a
+        trace whose action was ``count``. Reads the capture from its beginning.
+
+        Raises `CaptureError` where the file cannot be read.
+        """
+        return self._table("count")
+
+    def table(self) -> list[Any]:
+        """Return the rows of what was gathered in the kernel, of a trace whose action does so.
+        Reads the capture from its beginning.
+
+        Raises `CaptureError` where the file cannot be read.
+        """
+        return self._table()
+
+    def _table(self, action: str = "") -> list[Any]:
+        # imported here because most captures hold calls
+        from lbtrace.tables import check_gathers, table_of
+
+        check_gathers(self.plan, action)
+        last = Aggregates(0)
+        for batch in self.batches():
+            if isinstance(batch, Aggregates):
+                last = batch
+        return table_of(self.plan, last, action)
+
+    def batches(self) -> Iterator[Batch | Aggregates]:
+        """Yield the batches, and what was gathered, in order, to the last that is whole. Each time
+        from the beginning; raises `UsageError` where another iteration has begun meanwhile."""
+        self._rewind()
+        turn, unknown = self._turn, 0
+        while unknown <= MOST_UNKNOWN and (chunk := self._next()) is not None:
+            kind, payload = chunk
+            unknown += kind not in LARGEST
+            try:
+                if kind == EVENTS:
+                    batch = decode_batch(payload)
+                    yield self._upgrade.batch(batch) if self._upgrade else batch
+                elif kind == AGGREGATES:
+                    yield msgspec.msgpack.decode(payload, type=Aggregates)
+                elif kind == LOSSES:
+                    self.losses = msgspec.msgpack.decode(payload, type=Losses)
+                elif kind == END:
+                    self.complete = True
+                    return
+            except (MalformedError, *DECODING_ERRORS):
+                if not self._pass_over(len(payload)):
+                    return
+            if self._turn != turn:
+                raise UsageError(
+                    f"{self.path} is read from the beginning again, in another iteration",
+                    "open it once more with read_capture() to read it twice at the same time",
+                )
+
+    def _rewind(self) -> None:
+        """Go back to the first chunk after the plan."""
+        self._turn += 1
+        self._file.seek(self._start)
+        self.position = self._start
+        self.losses, self.complete = Losses(), False
+
+    def _read_plan(self) -> Plan:
+        version = self._read_header()
+        chunk = self._next()
+        if chunk is None or chunk[0] != PLAN:
+            raise CaptureError(
+                f"{self.path} ends before its plan, or the plan is damaged", self._salvage()
+            )
+        try:
+            plan, self._upgrade = decode_plan(chunk[1], version)
+        except DECODING_ERRORS as error:
+            where = _record_of(str(error), chunk[1])
+            raise CaptureError(
+                f"the plan in {self.path} is damaged: {where}{error}", self._salvage()
+            ) from error
+        fault = next(find_faults(plan), None)
+        if fault is not None:
+            raise CaptureError(f"the plan in {self.path} is damaged: {fault.what}", self._salvage())
+        return plan
+
+    def _read_header(self) -> int:
+        """The version of the format."""
+        header = self._read(HEADER.size)
+        if len(header) < HEADER.size or not header.startswith(MAGIC):
+            raise CaptureError(f"{self.path} is not a capture", RECORD)
+        version: int = HEADER.unpack(header)[1]
+        if not 1 <= version <= VERSION:
+            raise CaptureError(
+                f"{self.path} has version {version} of the capture format, this reads {VERSION}",
+                "read it with a newer lbtrace",
+            )
+        return version
+
+    def _salvage(self) -> str:
+        return f"lbtrace export --salvage {self.path} shows what can be read of it"
+
+    def _pass_over(self, length: int) -> bool:
+        """Whether to continue after a chunk whose content is damaged."""
+        return False
+
+    def _next(self) -> tuple[bytes, memoryview] | None:
+        """The next chunk, None where the capture ends or breaks off."""
+        head = self._read(CHUNK.size)
+        if len(head) < CHUNK.size:
+            return None
+        kind, length, checksum = CHUNK.unpack(head)
+        if length > self.size - self.position or not is_possible(kind, length):
+            return None
+        if length > PIECE:  # before that much memory is allocated
+            if self._checksum(length) != checksum:
+                return None
+            if kind not in LARGEST:
+                return kind, memoryview(b"")
+            self._file.seek(-length, os.SEEK_CUR)
+            self.position -= length
+        payload = self._read(length)
+        if len(payload) < length or crc32(payload) != checksum:
+            return None
+        return kind, memoryview(payload)
+
+    def _checksum(self, length: int) -> int:
+        """The checksum of this many bytes from here on, which are read piece by piece."""
+        checksum = 0
+        while length > 0 and (piece := self._read(min(length, PIECE))):
+            checksum = crc32(piece, checksum)
+            length -= len(piece)
+        return checksum if not length else -1
+
+    def _read(self, length: int) -> bytes:
+        try:
+            data = self._file.read(length)
+        except OSError as error:
+            raise CaptureError(
+                f"{self.path} cannot be read: {error.strerror}", "check its disk"
+            ) from error
+        self.position += len(data)
+        return data
+
+
+def _record_of(error: str, payload: memoryview) -> str:
+    """The name of the function in which msgspec found an error, from its path."""
+    number = re.search(r"\$\.functions\[(\d+)\]", error)
+    if number is None:
+        return ""
+    try:
+        name = msgspec.msgpack.decode(payload)["functions"][int(number[1])]["name"]
+    except (LookupError, TypeError, *DECODING_ERRORS):
+        return ""
+    return f"function {name}: "

@@ -1,0 +1,72 @@
+"""Counts the calls and threads in a capture while it is written."""
+
+from __future__ import annotations
+
+from msgspec.structs import replace
+
+from lbtrace.calls import CallMatcher
+from lbtrace.calls.thread_lifetimes import ThreadLifetimes
+from lbtrace.model import Aggregates, Batch, Call, Loss, Losses, Plan, Summary, Thread
+
+
+class Account:
+    """Counts what an export of the capture will count, at no cost per event.
+
+    Where functions jump back to their first instructions, an entry need not be a call,
+    and where uretprobes are nested ``deep`` the kernel gives up returns: there the
+    calls are matched, as where points are recorded.
+    """
+
+    def __init__(self, plan: Plan, *, deep: bool = False) -> None:
+        self.calls = 0
+        self._lifetimes = ThreadLifetimes()
+        self._matcher: CallMatcher | None = None
+        points = any(probe.role == "point" or probe.pair for probe in plan.probes)
+        if deep or points or any(function.restarts for function in plan.functions):
+            bare = tuple(replace(f, parameters=(), result=None) for f in plan.functions)
+            self._matcher = CallMatcher(replace(plan, functions=bare), _Nobody(), max_depth=0)
+
+    def note(self, batch: Batch | Aggregates) -> None:
+        """Count the calls of a batch, and the threads that made them."""
+        if isinstance(batch, Aggregates):
+            return
+        if self._matcher is not None:
+            self._matcher.feed(batch)
+            self.calls = self._matcher.calls
+            return
+        self.calls += batch.entries
+        for thread in sorted(batch.threads, key=lambda thread: thread.time):
+            self._lifetimes.observe(thread)
+
+    def summary(self, losses: Losses) -> Summary:
+        """Return the totals, with what was lost."""
+        if self._matcher is not None:
+            matcher = self._matcher
+            return Summary(
+                matcher.calls,
+                losses_of(losses, matcher),
+                matcher.processes,
+                matcher.threads,
+                points=matcher.points,
+            )
+        return Summary(self.calls, losses, self._lifetimes.processes, self._lifetimes.threads)
+
+
+def losses_of(losses: Losses, matcher: CallMatcher) -> Losses:
+    """Return the losses, with the returns that the kernel could not deliver, which only matching
+    shows."""
+    return replace(losses, return_depth=max(losses.return_depth, matcher.return_depth))
+
+
+class _Nobody:
+    """A visitor that ignores all calls."""
+
+    def thread(self, thread: Thread) -> None: ...
+
+    def entry(self, call: Call) -> None: ...
+
+    def exit(self, call: Call) -> None: ...
+
+    def point(self, point: Call) -> None: ...
+
+    def loss(self, loss: Loss) -> None: ...

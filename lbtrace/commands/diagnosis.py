@@ -1,0 +1,117 @@
+"""Reports what this machine can do, what is missing, what is dangerous."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import resource
+
+import msgspec
+
+from lbtrace.bpf import features, privileges
+from lbtrace.commands.preflight import Check, check_binary
+from lbtrace.errors import KernelError, PrivilegeError
+from lbtrace.targets import long_nops, seccomp
+from lbtrace.text import clean, to_json
+
+ESSENTIAL = ("btf", "ring buffer", "uprobe")
+"""Without these there is no trace at all; the others make it cheaper, or show more."""
+
+
+def run(args: argparse.Namespace) -> int:
+    """Print the report; 0 when functions can be traced here, else 1; 0 of a binary."""
+    if args.binary:
+        checks = [*check_binary(args.binary)]
+    else:
+        checks = [*_privileges(), *_features(), *_limits(), *_hazards()]
+    if args.json:
+        print(to_json(msgspec.to_builtins(checks), indent=2))
+    else:
+        for check in checks:
+            print(clean(f"{check.name:<12} {check.state:<8} {check.text}"))
+    if args.binary:
+        return 0
+    good = all(check.state != "missing" for check in checks)
+    if not args.json:
+        print("functions can be traced here" if good else "functions cannot be traced here")
+    return 0 if good else 1
+
+
+def _privileges() -> list[Check]:
+    missing = privileges.missing()
+    if missing:
+        return [
+            Check("privileges", "missing", f"{' and '.join(missing)}: {privileges.advice(missing)}")
+        ]
+    return [Check("privileges", "ok", ", ".join(sorted(privileges.held())))]
+
+
+def _features() -> list[Check]:
+    try:
+        survey = features.survey()
+    except KernelError as error:
+        if isinstance(error, PrivilegeError):
+            return [Check("features", "unknown", "the kernel answers only with privileges")]
+        return [Check("features", "missing", ": ".join(error.command_line))]
+    return _perf_events(survey) + [_feature(feature) for feature in survey]
+
+
+def _feature(feature: features.Feature) -> Check:
+    purpose = f"{feature.purpose} (since {feature.since})"
+    if feature.works:
+        return Check(feature.name, "ok", purpose)
+    state = "missing" if feature.name in ESSENTIAL else "absent"
+    return Check(feature.name, state, f"{purpose}: {feature.without}")
+
+
+def _perf_events(survey: tuple[features.Feature, ...]) -> list[Check]:
+    multi = any(feature.name == "multi" and feature.works for feature in survey)
+    if multi or not privileges.perf_forbidden():
+        return []
+    return [
+        Check(
+            "perf events", "missing", "CAP_SYS_ADMIN, which kernels before 6.6 ask for: run as root"
+        )
+    ]
+
+
+def _limits() -> list[Check]:
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    few = hard < 4096
+    return [
+        Check("kernel", "ok", f"{os.uname().release} {os.uname().machine}"),
+        Check(
+            "open files",
+            "warning" if few else "ok",
+            f"{soft} of at most {hard}; without multi each traced function takes four",
+        ),
+    ]
+
+
+def _nops() -> Check | None:
+    """What becomes of probes on nops, which other kernels and machines do not replace."""
+    replaced = {
+        len(nop): trial
+        for nop in long_nops.REPLACED
+        if (trial := long_nops.try_nop(nop)) is not None and trial.replaced
+    }
+    if not replaced:
+        return None
+    sizes = " and ".join(map(str, replaced))
+    text = f"of {sizes} bytes, at the start of functions, become calls when they are probed"
+    if all(trial.exact and trial.forks for trial in replaced.values()):
+        return Check("nops", "ok", text)
+    return Check(
+        "nops", "warning", f"{text}, in which forked processes crash: probed where none can be"
+    )
+
+
+def _hazards() -> list[Check]:
+    text = "private mappings of a traced file hold breakpoints: git add, valgrind (docs/safety.md)"
+    found = [Check("files", "ok", text)]
+    if (nops := _nops()) is not None:
+        found.append(nops)
+    if seccomp.harms():
+        text = "would kill programs confined by seccomp (CVE-2025-21834): returns are seen at sites"
+        found.append(Check("uretprobe", "warning", text))
+    return found

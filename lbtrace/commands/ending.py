@@ -1,0 +1,74 @@
+"""How ``lbtrace attach`` ends: its status, and the processes that still run."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shlex
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from lbtrace.commands.control import Interrupts
+    from lbtrace.model import Plan, Summary
+    from lbtrace.session.session import Session
+    from lbtrace.system.process import Running
+
+INTERRUPTED = 130
+"""Exit status of a program that Ctrl-C ended, as shells report it."""
+
+LOST = 3
+"""Exit status: something was lost, and ``--strict`` was given."""
+
+NAMED = 8
+"""At most this many of the processes that still run are named."""
+
+
+def status_of(
+    session: Session, interrupts: Interrupts, summary: Summary, args: argparse.Namespace
+) -> int:
+    """Return the exit status. lbtrace does not wait for a command that outlives the trace."""
+    status = session.child.poll() if session.child else None
+    if status is None:
+        status = INTERRUPTED if interrupts.insisted else 0
+    lost = args.strict and summary.losses.events
+    return status or int(session.broken_off) or (LOST if lost else 0)
+
+
+def going_on(left: Sequence[Running], session: Session, args: argparse.Namespace) -> list[str]:
+    """Return lines that name the processes that still run, and say how to continue tracing them."""
+    left = [process for process in left if not process.ends_within(0)]
+    if not left:
+        return []
+    names = ", ".join(f"{process.pid} ({process.name})" for process in left[:NAMED])
+    more = f" and {len(left) - NAMED:,} more" if len(left) > NAMED else ""
+    plural = "processes continue" if len(left) > 1 else "process continues"
+    same = [p for p in left if args.binary or _runs(p, session.plan)]
+    pid = str((same or left)[0].pid)
+    words = ["lbtrace", "attach", "--pid", pid, "--follow"]
+    again: list[tuple[str, list[str]]] = [("--binary", args.binary), ("--func", args.func)]
+    again.append(("--where", [args.where] if args.where else []))
+    if not same:  # it has other functions than those that were traced
+        again = [("--func", ["NAME"])]
+    words += [word for option, values in again for value in values for word in (option, value)]
+    also = "--kill ends them" if session.child else ""
+    if session.target_ended:
+        also = "--until-last waits for them" + (f", {also}" if also else "")
+    return [
+        f"{len(left):,} {plural}, no longer traced: {names}{more}",
+        f"  to continue: {shlex.join(words)}",
+        *([f"  next time: {also}"] if also else []),
+    ]
+
+
+def _runs(process: Running, plan: Plan) -> bool:
+    """Whether a process runs a program that is traced."""
+    return any(is_same(f"/proc/{process.pid}/exe", binary.path) for binary in plan.binaries)
+
+
+def is_same(path: str, other: str) -> bool:
+    """Return whether two paths name the same file."""
+    try:
+        return os.path.samefile(path, other)
+    except OSError:  # it is removed, or the process has ended
+        return path == other

@@ -1,0 +1,116 @@
+"""Lists the functions of a binary, their signatures, their probe places."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+import msgspec
+from msgspec import Struct
+
+from lbtrace.commands.rows import write_json, write_lines
+from lbtrace.commands.show import function_lines
+from lbtrace.elf import debugfile, symbols
+from lbtrace.elf.image import Image, whole
+from lbtrace.fetch.call_values import CallValues
+from lbtrace.machine import Machine
+from lbtrace.model import Function, Site, Value
+from lbtrace.plan import Placer, TracedFunction, describe, go_plan, patterns, source_files
+from lbtrace.plan.return_strategy import keeps_address
+from lbtrace.plan.value_selection import ValueSelection
+
+if TYPE_CHECKING:
+    from lbtrace.dwarf.sources import Declared
+
+TYPED_LIMIT = 2_000
+"""Up to this many functions have their types read without ``--func``."""
+
+
+class Listed(Struct, omit_defaults=True):
+    """A line of ``--json``. ``site`` is null where the kernel refuses a probe; ``file`` and
+    ``line`` are where the function is defined."""
+
+    name: str
+    address: int
+    offset: int
+    size: int
+    aliases: tuple[str, ...] = ()
+    typed: bool = False
+    parameters: tuple[Value, ...] = ()
+    result: Value | None = None
+    site: Site | msgspec.UnsetType | None = msgspec.UNSET
+    file: str = ""
+    line: int = 0
+
+
+def run(args: argparse.Namespace) -> int:
+    """Print the list. Raises `BinaryError` or `UsageError`."""
+    image = Image.open(args.binary, any_machine=True)
+    with whole([image]):
+        if args.lines or args.inlined:
+            from lbtrace.commands import show_lines  # imported here: few lists need it
+
+            show_lines.run(image, args)
+            return 0
+        _show(image, args)
+    return 0
+
+
+def _show(image: Image, args: argparse.Namespace) -> None:
+    table = symbols.read(image)
+    narrowed = bool(args.func or args.source)
+    chosen = patterns.readable(table.functions) if not narrowed else []
+    if narrowed:
+        others = source_files.select([image], [table], args.source) if args.source else ()
+        named = [patterns.BinarySymbols(image.path, table)]
+        (chosen,) = patterns.select(named, args.func, others)
+    machine = Machine(image.machine)
+    go = go_plan(image, table)
+    declared = chosen
+    if go is not None and not (image.has_debug_info or args.sites):
+        declared = [f for f in chosen if not go.holds(f)]  # the others declare no types
+    traced: list[TracedFunction] = []
+    if narrowed or len(declared) <= TYPED_LIMIT:
+        traced, _ = describe(image, machine, declared, ValueSelection(), go)
+    known = {each.function.address: each for each in traced}
+    traced = [known.get(f.address) or TracedFunction(f, CallValues()) for f in chosen]
+    sites: Iterable[Site | msgspec.UnsetType | None] = [msgspec.UNSET] * len(traced)
+    if args.sites:
+        from lbtrace.targets import long_nops  # imported here: most lists have no sites
+
+        placer = Placer(image, table, machine, go, ask_nop=long_nops.of_file(image))
+        traced = [placer.reading_floats(each, ValueSelection()) for each in traced]
+        sites = [
+            site or placer.place(f, call_values, returns=not keeps_address(image, f))
+            for f, call_values, _, site in traced
+        ]
+    defined = _defined(image, known)
+    rows = zip((t.function for t in traced), sites, strict=True)
+    if args.json:
+        write_json(_listed(f, site, defined.get(f.address)) for f, site in rows)
+    else:
+        write_lines(
+            line for f, site in rows for line in function_lines(f, site, defined.get(f.address))
+        )
+
+
+def _defined(image: Image, addresses: Iterable[int]) -> dict[int, Declared]:
+    """Where the functions at ``addresses`` are defined, as far as that is known."""
+    debug = debugfile.find(image)
+    if debug is None:
+        return {}
+    # Imported here because only debug information needs them.
+    from lbtrace.dwarf.reader.bounds import for_size
+    from lbtrace.dwarf.sources import find_declared
+
+    return find_declared(image, addresses, for_size(len(debug.data)))
+
+
+def _listed(f: Function, site: Site | msgspec.UnsetType | None, defined: Declared | None) -> Listed:
+    listed = Listed(f.name, f.address, f.offset, f.size, f.aliases, site=site)
+    if f.typed:
+        listed.typed, listed.parameters, listed.result = True, f.parameters, f.result
+    if defined:
+        listed.file, listed.line = defined
+    return listed

@@ -1,0 +1,185 @@
+"""Traces what was planned, live or into a file."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import stat
+from contextlib import ExitStack, suppress
+from itertools import chain
+from typing import IO, Any, BinaryIO, cast
+
+from msgspec.structs import replace
+
+from lbtrace.calls import CallMatcher
+from lbtrace.commands.account import Account
+from lbtrace.commands.caution import caution
+from lbtrace.commands.control import signals
+from lbtrace.commands.destination import Destination
+from lbtrace.commands.ending import going_on, is_same, status_of
+from lbtrace.commands.output import count_all, describe, open_output, render
+from lbtrace.commands.progress import Progress, Steps
+from lbtrace.commands.streams import Stalled, has_colors, say
+from lbtrace.errors import CommandError, UsageError
+from lbtrace.model import Aggregates, Batch, Plan, Summary, Target
+from lbtrace.session.options import Options
+from lbtrace.session.request import Prepared
+from lbtrace.session.session import Session
+from lbtrace.sinks import Format
+from lbtrace.system.priority import hurried
+from lbtrace.system.process import end_all
+from lbtrace.targets.command import find_command
+
+LONG = 5.0
+"""Seconds: longer detaching is announced in advance."""
+
+
+def run(prepared: Prepared, chosen: Format, args: argparse.Namespace) -> int:
+    """Trace, and return the command's status, 0, or `LOST` under ``--strict``."""
+    plan, target, reach = prepared.plan, prepared.target, prepared.reach
+    if chosen.is_capture:
+        from lbtrace.capture import check_plan
+
+        check_plan(plan)
+    options = Options(
+        args.ring_size, args.duration, args.max_events, args.mode, until_last=args.until_last
+    )
+    destination = Destination(args.output, force=args.force, kept=_kept(plan, target))
+    if chosen.is_capture and destination.is_terminal:
+        raise UsageError("a capture is not for a terminal", "name a file with -o, or redirect")
+    with ExitStack() as stack:
+        session = Session(plan, target, options, prepared.files, reach)
+        attaching = _announce(session, args)
+        stack.callback(attaching.end)
+        interrupts = stack.enter_context(signals(session))
+        stack.enter_context(session)
+        attaching.end()
+        binary = chosen.is_capture or chosen.load().binary
+        stream = stack.enter_context(
+            open_output(destination, binary=binary, gives_up=interrupts.give_up_output)
+        )
+        if not args.quiet:
+            warned = caution([b.path for b in plan.binaries]) if reach.everyone else ""
+            waiting = "" if session.child else _waiting(plan, target)
+            say([line for line in (warned, waiting) if line])
+        detaching = Steps("detached {} of {} probes; Ctrl-C leaves the rest to the kernel")
+        session.on_detaching = detaching.show
+        stack.callback(detaching.end)
+        if args.kill:
+            stack.callback(lambda: end_all(session.running))
+        trace = _capture if chosen.is_capture else _trace
+        with hurried():  # what is not read in time is lost
+            summary = trace(session, stream, chosen, args)
+        status = status_of(session, interrupts, summary, args)
+        left = [] if args.kill else session.running()
+    if not args.quiet:
+        say(
+            [
+                *describe(summary),
+                *_unseen(summary, plan, target, args),
+                *going_on(left, session, args),
+            ]
+        )
+    return status
+
+
+def _announce(session: Session, args: argparse.Namespace) -> Steps:
+    """Let a session say what the user should know; how far attaching has come is the result."""
+    session.on_note = lambda note: say([note] if session.broken_off or not args.quiet else [])
+    attaching = Steps("attaching: {} of {} steps; Ctrl-C gives up")
+
+    def show(done: int, total: int) -> None:
+        if done == 0 and session.detach_seconds > LONG and not args.quiet:
+            say([_slow(session.detach_seconds)])
+        attaching.show(done, total)
+
+    session.on_attaching = show
+    return attaching
+
+
+def _trace(session: Session, stream: IO[Any], chosen: Format, args: argparse.Namespace) -> Summary:
+    sink = chosen.load()(stream, session.plan, color=has_colors(stream), shows_cpu=args.cpu)
+    progress = Progress(bool(args.output))
+    regular = stat.S_ISREG(os.fstat(stream.fileno()).st_mode)
+
+    def after(matcher: CallMatcher, batch: Batch) -> None:
+        progress.show(matcher.calls)
+        if not batch.events and not (args.output and regular):
+            sink.flush()
+            stream.flush()
+        elif not regular:
+            stream.flush()  # what is lost where its reader stalls is counted by batches
+
+    with progress:
+        return render(
+            session.plan,
+            session.batches(),
+            sink,
+            lambda: (session.losses(), False),
+            max_depth=args.max_depth,
+            after_batch=after,
+        )
+
+
+def _capture(session: Session, stream: IO[Any], _: Format, args: argparse.Namespace) -> Summary:
+    from lbtrace.capture import CaptureWriter
+
+    writer = CaptureWriter(cast(BinaryIO, stream), session.plan)
+    account = Account(session.plan, deep=args.returns == "uretprobe")
+    with Progress(bool(args.output)) as progress:
+        batches = session.batches()
+        unwritten = 0
+        try:
+            for batch in batches:
+                if isinstance(batch, Aggregates) or batch.events:
+                    writer.write(batch)
+                account.note(batch)
+                progress.show(account.calls)
+        except Stalled:
+            unwritten = count_all(chain([batch], batches))
+        losses = session.losses()
+        losses = replace(losses, unwritten=losses.unwritten + unwritten)
+        with suppress(Stalled):
+            writer.finish(losses)
+    return account.summary(losses)
+
+
+def _slow(seconds: float) -> str:
+    return (
+        f"detaching may take about {seconds:.0f} s: the kernel detaches plain probes one"
+        " by one (from 6.6 on it has better ones)"
+    )
+
+
+def _waiting(plan: Plan, target: Target) -> str:
+    functions = f"{len(plan.functions):,} function{'s' * (len(plan.functions) != 1)}"
+    paths = " and ".join(binary.path for binary in plan.binaries)
+    them = "it" if len(plan.binaries) == 1 else "them"
+    where = f"process {target.pid}" if target.pid else f"every process that runs {them}"
+    return f"tracing {functions} of {paths} in {where}; Ctrl-C ends"
+
+
+def _unseen(summary: Summary, plan: Plan, target: Target, args: argparse.Namespace) -> list[str]:
+    """Why there may be no call of a command that need not run what is traced."""
+    run = _program(target)
+    seen = summary.calls or summary.points
+    if seen or not run or any(is_same(run, binary.path) for binary in plan.binaries):
+        return []
+    paths = " or ".join(binary.path for binary in plan.binaries)
+    how = "as --where demands" if args.where else "while it was traced"
+    return [f"  no process ran or loaded {paths}, or called a traced function of it {how}"]
+
+
+def _program(target: Target) -> str | None:
+    """The file that the command executes, if there is one."""
+    try:
+        return find_command(target.command[0]) if target.command else None
+    except CommandError:
+        return None
+
+
+def _kept(plan: Plan, target: Target) -> list[str]:
+    """Files that no output may replace: what is traced, and what is run."""
+    command = _program(target)
+    running = [f"/proc/{target.pid}/exe"] if target.pid else []
+    return [*(binary.path for binary in plan.binaries), *filter(None, [command]), *running]

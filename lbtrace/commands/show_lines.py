@@ -1,0 +1,108 @@
+"""What ``lbtrace list`` shows with ``--lines`` and ``--inlined``: places of lines, places where
+functions were inlined, and what can be read there."""
+
+from __future__ import annotations
+
+import os
+from argparse import Namespace
+from collections.abc import Iterable, Iterator, Sequence
+
+from msgspec import Struct
+
+from lbtrace.commands.rows import ListedVariable, listed, write_json, write_lines
+from lbtrace.dwarf.lines import SourceLines
+from lbtrace.dwarf.sources import path_test
+from lbtrace.elf import demangle
+from lbtrace.elf.image import Image
+from lbtrace.errors import NoMatchError
+from lbtrace.plan.inlined import Copies
+from lbtrace.plan.selection import Selection
+from lbtrace.plan.source_files import nearest_paths
+
+
+class ListedLine(Struct, omit_defaults=True):
+    """A line of ``--lines --json``: a place where the code of a line of ``file`` begins."""
+
+    file: str
+    line: int
+    address: int
+    function: str
+    variables: tuple[ListedVariable, ...] = ()
+
+
+class ListedCopy(Struct, omit_defaults=True):
+    """A line of ``--inlined --json``: a place where a function was inlined ``within`` another."""
+
+    name: str
+    address: int
+    within: str
+    parameters: tuple[ListedVariable, ...] = ()
+
+
+def run(image: Image, args: Namespace) -> None:
+    """Print the lines or the copies. Raises `BinaryError` or `NoMatchError`."""
+    if args.lines:
+        lines = find_lines(image, args.lines)
+        write_json(lines) if args.json else write_lines(map(line_text, lines))
+    else:
+        copies = find_copies(image, args.func, args.source)
+        write_json(copies) if args.json else write_lines(map(copy_text, copies))
+
+
+def find_lines(image: Image, file: str) -> Iterator[ListedLine]:
+    """Yield each place where a line of ``file`` has code.
+
+    Raises `BinaryError` without debug information, `NoMatchError` where there is no such file.
+    """
+    lines = SourceLines(image, 0)
+    places = lines.places(path_test(file))
+    if not places:
+        near = nearest_paths(lines.paths, file)
+        raise NoMatchError(
+            f"{file}: is no source file of {image.path} with code",
+            f"nearest names: {', '.join(near)}" if near else "lbtrace list shows functions",
+        )
+    for path, line, address, unit, view in places:
+        variables = tuple(map(listed, lines.variables(unit, address, view)))
+        yield ListedLine(path, line, address, lines.function(unit, address), variables)
+
+
+def find_copies(image: Image, names: Sequence[str], sources: Sequence[str]) -> list[ListedCopy]:
+    """Return each place where the functions of these ``names`` or ``sources`` were inlined.
+
+    Raises `BinaryError` without debug information, `NoMatchError` where none was inlined.
+    """
+    copies = Copies([image], Selection(tuple(names), sources=tuple(sources))).found[0]
+    if not copies:
+        raise NoMatchError(
+            f"{', '.join((*names, *sources))}: no such function was inlined in {image.path}",
+            "without --inlined lbtrace list shows functions that have calls",
+        )
+    return [
+        ListedCopy(
+            demangle.short(copy.name),
+            copy.address,
+            demangle.short(copy.within),
+            tuple(map(listed, copy.parameters)),
+        )
+        for copy in copies
+    ]
+
+
+def line_text(place: ListedLine) -> str:
+    """Return the address of a place, its line, function, and the variables that can be read."""
+    title = f"{os.path.basename(place.file)}:{place.line}"
+    shown = _readable(place.variables)
+    return f"{place.address:#10x}  {title:<20}  {place.function}  {shown}".rstrip()
+
+
+def copy_text(copy: ListedCopy) -> str:
+    """Return the address of a copy, its function with the parameters that can be read, and the
+    function that it is in."""
+    name = f"{copy.name}({_readable(copy.parameters)})"
+    return f"{copy.address:#10x}  {name}, inlined in {copy.within}"
+
+
+def _readable(variables: Iterable[ListedVariable]) -> str:
+    """The types and names of those that can be read."""
+    return ", ".join(f"{each.type} {each.name}" for each in variables if not each.reason)

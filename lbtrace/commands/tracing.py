@@ -1,0 +1,72 @@
+"""Plans what ``lbtrace attach`` was asked for, and shows the plan or traces."""
+
+from __future__ import annotations
+
+import argparse
+
+from lbtrace.commands.streams import say
+from lbtrace.errors import UsageError
+from lbtrace.model import Target
+from lbtrace.session.prepare import prepare
+from lbtrace.sinks import format_for
+from lbtrace.system.user import choose
+from lbtrace.text import clean
+
+
+def run(args: argparse.Namespace) -> int:
+    """Trace, and return the command's status, 0, or `LOST` under ``--strict``."""
+    target = _target(args)
+    chosen = format_for(args.format, args.output)
+    prepared = prepare(
+        target,
+        args.binary,
+        args.func,
+        args=args.args,
+        arg=args.arg,
+        where=args.where or "",
+        depth=args.depth,
+        strings=args.strings,
+        returns=args.returns,
+        force=args.force,
+        mode=args.mode,
+        sources=args.source,
+        lines=args.line,
+        places=args.at,
+        locals=args.locals,
+        markers=args.usdt,
+        within=args.within,
+        providers=args.provider,
+        inlined=args.inlined,
+        cache=not args.no_cache,
+    )
+    if not args.quiet:
+        say((*_switch(target, args), *prepared.notes, *prepared.plan.notes))
+    if args.dry_run:
+        from lbtrace.commands.show import plan_lines
+
+        for line in plan_lines(prepared.plan):
+            print(clean(line))
+        return 0
+    from lbtrace.commands import live  # imported here: a plan is shown without it
+
+    return live.run(prepared, chosen, args)
+
+
+def _target(args: argparse.Namespace) -> Target:
+    """Which processes are traced."""
+    if args.pid and args.command:
+        raise UsageError("--pid and a command exclude each other", "give one of them")
+    if not args.command and (args.user or args.kill):
+        raise UsageError("--user and --kill are about a command", "give one after --")
+    if args.until_last and not (args.command or args.follow):
+        raise UsageError("--until-last needs followed processes", "add --follow, or a command")
+    if args.pid:
+        return Target(pid=args.pid, follow=args.follow)
+    return Target(command=tuple(args.command), user=choose(args.user or "") if args.command else "")
+
+
+def _switch(target: Target, args: argparse.Namespace) -> list[str]:
+    """A note that the command runs as another user without ``--user``."""
+    if args.user or not target.user:
+        return []
+    return [f"runs {target.command[0]} as {target.user}, who called sudo (--user root: as root)"]

@@ -1,0 +1,1 @@
+"""Debug information: prototypes of functions and types of values, from DWARF."""

@@ -1,0 +1,108 @@
+"""Functions that were inlined: where, and their parameters there.
+
+Source: DWARF 5, sections 2.18 and 3.3.8.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from typing import NamedTuple
+
+from lbtrace.dwarf.lines import SourceLines
+from lbtrace.dwarf.reader import lists
+from lbtrace.dwarf.reader.entries import Entry
+from lbtrace.dwarf.scopes import Variable, origins, text
+from lbtrace.dwarf.sources import DAMAGE, Declarations
+
+LINKAGE = ("DW_AT_linkage_name", "DW_AT_MIPS_linkage_name")
+
+
+class Inlined(NamedTuple):
+    """A copy of the function ``name`` (as in symbols), which begins at ``address`` in the function
+    ``within``; ``parameters`` are its own."""
+
+    name: str
+    address: int
+    within: str
+    parameters: tuple[Variable, ...]
+
+
+class Name(NamedTuple):
+    """How an inlined function is called, in its source and in symbols, and the ``file`` that
+    defines it."""
+
+    plain: str
+    symbol: str
+    file: str
+
+
+def find_inlined(lines: SourceLines, wanted: Callable[[Name], bool]) -> list[Inlined]:
+    """Return the inlined copies of functions that are ``wanted``, by address."""
+    found: set[tuple[int, str]] = set()
+    copies: list[Inlined] = []
+    names = _Names(wanted)
+    for unit in lines.units():
+        with suppress(*DAMAGE):
+            for entry in unit.tagged("DW_TAG_inlined_subroutine"):
+                name = names.of(entry)
+                address = _start(entry) if name else None
+                if name is None or address is None or (address, name.symbol) in found:
+                    continue
+                found.add((address, name.symbol))
+                offset = unit.skeleton.offset if unit.skeleton else unit.offset
+                scopes = lines.scopes_of(offset)
+                if scopes is None or (function := scopes.function(address)) is None:
+                    continue
+                parameters = tuple(scopes.parameters(entry, address))
+                within = _name(function).symbol
+                copies.append(Inlined(name.symbol, address, within, parameters))
+    return sorted(copies, key=lambda copy: (copy.address, copy.name))
+
+
+class _Names:
+    """The names of inlined functions, each read once; None of those that are not wanted."""
+
+    def __init__(self, wanted: Callable[[Name], bool]) -> None:
+        self._wanted = wanted
+        self._known: dict[int, Name | None] = {}
+        self._declarations = Declarations()
+
+    def of(self, entry: Entry) -> Name | None:
+        chain = origins(entry)
+        if len(chain) < 2:
+            return None
+        key = chain[1].offset
+        if key not in self._known:
+            name = _name(chain[1])._replace(file=self._declarations.file_of(chain[1]) or "")
+            self._known[key] = name if name.plain and self._wanted(name) else None
+        return self._known[key]
+
+
+def _name(entry: Entry) -> Name:
+    chain = origins(entry)
+    plain = next(filter(None, (text(e, "DW_AT_name") for e in chain)), "")
+    linked = (text(e, name) for e in chain for name in LINKAGE)
+    return Name(plain, next(filter(None, linked), plain), "")
+
+
+def _start(entry: Entry) -> int | None:
+    """The address of the first instruction of an inlined copy."""
+    try:
+        ranges: Iterator[tuple[int, int]] = lists.ranges(entry)
+        known = [(low, high) for low, high in ranges if low < high]
+        if not known:
+            return None
+        if entry.has("DW_AT_entry_pc"):
+            value, form = entry.get("DW_AT_entry_pc")
+            # A constant counts from where the first range begins.
+            at = (
+                value
+                if form.startswith(("DW_FORM_addr", "DW_FORM_GNU_addr"))
+                else ((lists.low(entry) or known[0][0]) + value)
+            )
+            if any(low <= at < high for low, high in known):
+                return int(at)
+    except DAMAGE:
+        return None
+    return known[0][0]

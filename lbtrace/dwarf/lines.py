@@ -1,0 +1,206 @@
+"""The lines of source files: where their code is, and which variables are in scope there."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterator
+from contextlib import suppress
+from functools import cached_property
+from typing import NamedTuple
+
+from lbtrace.dwarf.passing import Types
+from lbtrace.dwarf.reader import lists
+from lbtrace.dwarf.reader.bounds import Budget, BudgetExceeded
+from lbtrace.dwarf.reader.entries import Unit
+from lbtrace.dwarf.reader.index import find_units
+from lbtrace.dwarf.reader.line_tables import LineTable, Row, line_table
+from lbtrace.dwarf.scopes import FrameBases, Scopes, Variable
+from lbtrace.dwarf.sources import DAMAGE, MOST, PathTest, open_debug_information, units_with_code
+from lbtrace.elf.image import Image
+
+LAST = 1 << 31
+"""A line that no file has."""
+
+OPTIMISED = ("DW_AT_call_all_calls", "DW_AT_GNU_all_call_sites")
+"""What gcc and clang say of functions that they optimised."""
+
+
+class Place(NamedTuple):
+    """An ``address`` at which the code of a ``line`` of the file at ``path`` begins; its unit is at
+    the offset ``unit``. ``view`` counts lines that begin there before it, -1 where it is not the
+    line's first address (`lbtrace.dwarf.location_views`)."""
+
+    path: str
+    line: int
+    address: int
+    unit: int
+    view: int = -1
+
+
+class _UnitLines:
+    """The line table of the unit at an offset, read once."""
+
+    def __init__(self, offset: int, table: LineTable) -> None:
+        self.offset = offset
+        self.table = table
+
+    def meant(self, wanted: PathTest) -> set[int]:
+        """The numbers of the files that are ``wanted``."""
+        return {number for number, path in enumerate(self.table.files) if wanted(path)}
+
+    @cached_property
+    def rows(self) -> list[Row]:
+        """Those at which statements begin."""
+        return [row for row, _ in self.viewed]
+
+    @cached_property
+    def viewed(self) -> list[tuple[Row, int]]:
+        """The same, each with the number of rows that came before it at its address."""
+        found: list[tuple[Row, int]] = []
+        view, before = 0, -1
+        for row in self.table.rows():
+            view = view + 1 if row.address == before else 0
+            before = -1 if row.end else row.address
+            if row.is_statement and not row.end:
+                found.append((row, view))
+        return found
+
+    @cached_property
+    def starts(self) -> list[int]:
+        """The addresses of the rows, in order."""
+        return sorted({row.address for row in self.rows})
+
+
+class SourceLines:
+    """The lines of an image. Raises `BinaryError` where it has no debug information.
+
+    ``paths`` are all source files, once lines have been looked for.
+    """
+
+    def __init__(self, image: Image, depth: int) -> None:
+        budget = Budget(MOST)
+        self._image = image
+        self._depth = depth
+        self._file, self._companions = open_debug_information(image, budget)
+        self._scopes: dict[int, Scopes | None] = {}
+        self._frames: FrameBases | None = None
+        self._units: list[_UnitLines] | None = None
+        self.paths: set[str] = set()
+
+    def places(self, wanted: PathTest, first: int = 1, last: int = LAST) -> list[Place]:
+        """Where the lines from ``first`` to ``last`` of the files that are ``wanted`` have code,
+        one place for each block of variables, as breakpoints of debuggers are placed. By line and
+        address."""
+        found: dict[tuple[str, int, int, int], Place] = {}
+        with suppress(BudgetExceeded):
+            for unit in self._tables():
+                with suppress(*DAMAGE):
+                    for place in self._of_unit(unit, wanted, range(first, last + 1)):
+                        found.setdefault(place[:4], place)
+        return sorted(found.values())
+
+    def numbers(self, wanted: PathTest) -> set[int]:
+        """The lines of the files that are ``wanted`` that have code."""
+        found: set[int] = set()
+        for unit in self._tables():
+            meant = unit.meant(wanted)
+            with suppress(*DAMAGE):
+                found |= {row.line for row in (unit.rows if meant else ()) if row.file in meant}
+        return found
+
+    def _tables(self) -> list[_UnitLines]:
+        if self._units is None:
+            self._units = list(self._read_units())
+        return self._units
+
+    def _read_units(self) -> Iterator[_UnitLines]:
+        for unit in units_with_code(self._file):
+            with suppress(*DAMAGE):
+                if table := line_table(unit):
+                    self.paths.update(table.files)
+                    yield _UnitLines(unit.offset, table)
+
+    def _of_unit(self, unit: _UnitLines, wanted: PathTest, lines: range) -> Iterator[Place]:
+        meant = unit.meant(wanted)
+        if not meant:
+            return
+        scopes = self.scopes_of(unit.offset)
+        first: dict[tuple[int, int, int], tuple[int, int]] = {}
+        for row, view in unit.viewed:
+            if row.file in meant and row.line in lines:
+                key = (row.file, row.line, _block(scopes, row.address))
+                first[key] = min((row.address, view), first.get(key, (row.address, view)))
+        for (number, line, _), (address, view) in first.items():
+            after = _after_prologue(scopes, address, unit.starts)
+            path, own = unit.table.files[number], view if after == address else -1
+            yield Place(path, line, after, unit.offset, own)
+
+    def units(self) -> Iterator[Unit]:
+        """The units with code, as far as they can be read."""
+        with suppress(BudgetExceeded):
+            for unit in units_with_code(self._file):
+                with suppress(*DAMAGE):
+                    yield self._companions.whole(self._file.unit_at(unit.offset))
+
+    def unit_of(self, address: int) -> int | None:
+        """The offset of the unit with the code at ``address``."""
+        try:
+            return find_units(self._file, [address]).get(address)
+        except DAMAGE:
+            return None
+
+    def variables(self, unit: int, address: int, view: int = -1) -> list[Variable]:
+        """The variables in scope at ``address``, innermost first. ``view`` is the one at which a
+        line begins there, -1 if it is not known."""
+        scopes = self.scopes_of(unit)
+        if scopes is None:
+            return []
+        try:
+            return scopes.variables(address, view)
+        except DAMAGE:
+            return []
+
+    def function(self, unit: int, address: int) -> str:
+        """The name of the function, inlined or not, with the code at ``address``."""
+        scopes = self.scopes_of(unit)
+        with suppress(*DAMAGE):
+            return scopes.title(address) if scopes else ""
+        return ""
+
+    def scopes_of(self, offset: int) -> Scopes | None:
+        """What is in scope in the unit at ``offset``."""
+        if offset not in self._scopes:
+            self._scopes[offset] = None
+            with suppress(*DAMAGE):
+                unit = self._companions.whole(self._file.unit_at(offset))
+                types = Types(unit.root, self._depth, self._image.machine)
+                self._scopes[offset] = Scopes(unit, types, self._frame_bases())
+        return self._scopes[offset]
+
+    def _frame_bases(self) -> FrameBases:
+        if self._frames is None:
+            section = self._file.section(".debug_frame")
+            raw = section.cut(0, section.size) if section.size else b""
+            self._frames = FrameBases(self._image, raw)
+        return self._frames
+
+
+def _block(scopes: Scopes | None, address: int) -> int:
+    """The number of the innermost block with the code at ``address``."""
+    path = scopes.path(address) if scopes else []
+    return path[-1].offset if path else -1
+
+
+def _after_prologue(scopes: Scopes | None, address: int, starts: list[int]) -> int:
+    """``address``, or where the function that begins there has stored its parameters, as far as
+    its line table says: at the second row."""
+    function = scopes.function(address) if scopes else None
+    if function is None or lists.entry_address(function) != address:
+        return address
+    if any(function.has(name) for name in OPTIMISED):
+        return address
+    at = bisect_right(starts, address)
+    inside = at < len(starts) and any(
+        low <= starts[at] < high for low, high in lists.ranges(function)
+    )
+    return starts[at] if inside else address

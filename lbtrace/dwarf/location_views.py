@@ -1,0 +1,56 @@
+"""Locations at a view of an address.
+
+gcc numbers the states of the source's program that no instruction separates: the views of an
+address. Memory and registers are the same in all of them, so a location for any of them can be
+read there, also one for no address but only from one view of it to another. Source: gcc's
+documentation of ``-gvariable-location-views`` and "Location View Numbering" (Oliva), and what its
+``dwarf2out.cc`` writes: before a list of locations, two LEB128 numbers for each of it.
+"""
+
+from __future__ import annotations
+
+from lbtrace.dwarf.reader import lists
+from lbtrace.dwarf.reader.entries import Entry
+from lbtrace.dwarf.reader.forms import uleb
+
+PAIR = 20
+"""Bytes that two numbers may take."""
+
+
+def expression(entry: Entry, address: int, view: int) -> bytes:
+    """Return the location of ``entry`` at a ``view`` of ``address``, where its list has views; else
+    that at the address."""
+    return _at_view(entry, address, view) or lists.expression(entry, address)
+
+
+def expression_of_line(entry: Entry, address: int, view: int) -> bytes | None:
+    """Return the location of ``entry`` at ``address``, which is that of its last view and what
+    debuggers show; None where it has another one at the ``view`` at which a line begins."""
+    found = lists.expression(entry, address)
+    return found if _at_view(entry, address, view) in (b"", found) else None
+
+
+def _at_view(entry: Entry, address: int, view: int) -> bytes:
+    """The location at a view; where that has none, the next one at the same address. Empty where
+    neither is there, or the list has no views."""
+    if view < 0 or not entry.has("DW_AT_GNU_locviews"):
+        return b""
+    name = ".debug_loclists" if entry.unit.version >= 5 else ".debug_loc"
+    section, at = entry.unit.file.section(name), int(entry.get("DW_AT_GNU_locviews").value)
+    later: list[tuple[int, bytes]] = []
+    for low, high, found in lists.locations(entry):
+        raw = section.cut(at, at + PAIR)
+        begin, after = uleb(raw, 0)
+        end, after = uleb(raw, after)
+        at += after
+        if (low, begin) <= (address, view) < (high, end):
+            return found
+        if low == address and begin > view:
+            later.append((begin, found))
+    return min(later)[1] if later else b""
+
+
+def entry_view(entry: Entry) -> int:
+    """Return the view at which an inlined function begins; -1 where none is given."""
+    name = "DW_AT_GNU_entry_view"
+    return int(entry.get(name).value) if entry.has(name) else -1

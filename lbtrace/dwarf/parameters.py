@@ -1,0 +1,180 @@
+"""One parameter of a function in DWARF: its type, and where it is passed."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import Any, NamedTuple
+
+from msgspec.structs import replace
+
+from lbtrace.abi.locations import OPTIMISED_OUT
+from lbtrace.dwarf import attributes
+from lbtrace.dwarf.passing import Types
+from lbtrace.dwarf.reader import lists
+from lbtrace.dwarf.reader.pieces import read_pieces
+from lbtrace.model import Formal
+
+REFERENCES = ("DW_AT_abstract_origin", "DW_AT_specification")
+
+CONSTANTS = frozenset(
+    {*(0x03, 0x9E, 0xA0, 0xA1, 0xF2, 0xFA), *range(0x08, 0x12), *range(0x30, 0x50)}
+)
+"""What the location begins with of what is not passed: DW_OP_addr, implicit_value,
+implicit_pointer, addrx, GNU_implicit_pointer, GNU_parameter_ref, const1u to consts, lit0
+to lit31."""
+
+FIRST_VECTOR = 17
+"""DWARF's number of xmm0 (psABI, figure 3.36). Of arm64 the integer registers from here on
+hold no parameter."""
+
+LARGEST = 16
+"""Bytes of a value that travels in integer registers, at most."""
+
+
+class Callers(NamedTuple):
+    """What the compiler may make of a function's parameters: all callers are ``known`` to it,
+    this is a copy that it has ``cloned``, and it ``promotes`` structs, which callers would copy
+    to the stack, to parameters for their members. It is ``silent`` about what it changes, and
+    changes nothing of ``plain`` functions; it says that it ``optimised`` the function. Callers
+    pass values in ``registers``."""
+
+    known: bool
+    cloned: bool
+    promotes: bool
+    silent: bool
+    plain: bool
+    optimised: bool
+    registers: Collection[int]
+
+
+def read_parameter(die: Any, own: Any, address: int, callers: Callers, types: Types) -> Formal:
+    """Return a parameter: ``die`` declares it, ``own`` (or None) says where this copy of the
+    function at ``address`` keeps it."""
+    recorded = own is not None and "DW_AT_location" in own.attributes
+    expression = lists.expression(own, address) if recorded else b""
+    formal = _read_declared(die, expression, types)
+    held = _locate(formal, expression, llvm=types.llvm, plain=callers.plain)
+    located, known = _judge(formal, held, own if recorded else None, expression, callers, types)
+    # Where gcc changes what is passed it makes a copy of the function with a name of its own.
+    missing_reason = (
+        OPTIMISED_OUT if not located and known and (types.llvm or callers.cloned) else ""
+    )
+    # LLVM leaves out what a function does not read where it calls it, exported or not.
+    may_be_unset = not recorded and not missing_reason and (types.llvm or known)
+    late = None
+    if located and types.llvm and not callers.plain and held.part_registers and not moves(own):
+        late = OPTIMISED_OUT if known else ""
+    return replace(
+        held if located else formal,
+        missing_reason=missing_reason,
+        may_be_unset=may_be_unset,
+        late_reason=late,
+    )
+
+
+def _read_declared(die: Any, expression: bytes, types: Types) -> Formal:
+    """The parameter with the type and name that it is declared with. Where it may be passed in
+    several ways, ``expression``, its location, tells in which."""
+    chain = origins(die)
+    typed = next((d for d in chain if "DW_AT_type" in d.attributes), None)
+    name = next((n for d in chain if (n := attributes.text(d, "DW_AT_name"))), "")
+    formal = types.formal(name, typed)
+    return next((way for way in types.either(name, typed) if _is_shown(way, expression)), formal)
+
+
+def _judge(
+    formal: Formal, held: Formal, own: Any, expression: bytes, callers: Callers, types: Types
+) -> tuple[bool, bool]:
+    """Whether a parameter is passed where ``own`` (None without a location) keeps it, and
+    whether the compiler may know its value and pass nothing."""
+    if expression and expression[0] in CONSTANTS:
+        return False, True  # the compiler passes nothing: it knows the value
+    in_memory = _lies_in_memory(formal)
+    if own is None:
+        # Where it promotes structs it may pass what lies in memory.
+        promoted = callers.promotes and (formal.type.is_address or in_memory)
+        return False, callers.known or promoted
+    if not _names_parameters(held, expression, callers):
+        return False, callers.known
+    if (
+        callers.silent
+        and callers.known
+        and not _keeps_what_is_passed(held, own, expression, callers, types)
+    ):
+        return False, True
+    if types.llvm and (formal.reference or in_memory):
+        apart = lists.is_in_registers(expression)  # LLVM's argument promotion
+        if apart or (callers.promotes and not formal.reference):
+            return False, True
+    return True, callers.known
+
+
+def _names_parameters(held: Formal, expression: bytes, callers: Callers) -> bool:
+    """Whether all registers of a location are some in which callers pass values."""
+    named = {*held.part_registers, held.register, lists.pointer(expression)} - {-1}
+    return all(number in callers.registers for number in named)
+
+
+def _keeps_what_is_passed(
+    held: Formal, own: Any, expression: bytes, callers: Callers, types: Types
+) -> bool:
+    """Whether a location is where a value was passed, and no copy of what the compiler knows."""
+    if moves(own):
+        return bool(held.pieces) or lists.is_passed(expression)
+    # One place in the frame throughout may be such a copy.
+    return not types.rust and (lists.is_in_registers(expression) or not callers.promotes)
+
+
+def moves(variable: Any) -> bool:
+    """Return whether a variable is not in one place."""
+    location = variable.attributes.get("DW_AT_location")
+    return location is not None and location.form not in lists.EXPRESSIONS
+
+
+def _is_shown(way: Formal, expression: bytes) -> bool:
+    """Whether a parameter that is passed this ``way`` has this location at the function's
+    first instruction: its numbers in registers of their kinds, or the address in one."""
+    if way.reference:
+        return lists.pointer(expression) >= 0
+    kinds = ["float" if s.kind == "float" else "integer" for s in way.scalars or ()]
+    held = ["float" if n >= FIRST_VECTOR else "integer" for n in lists.registers(expression)]
+    return held == kinds
+
+
+def _lies_in_memory(formal: Formal) -> bool:
+    """Whether every convention has a value in memory, or a pointer to it, unless it is
+    made of floats alone."""
+    scalars = formal.scalars or ()
+    unaligned = any(s.offset % s.size for s in scalars)
+    return not formal.reference and bool(scalars) and (formal.size > LARGEST or unaligned)
+
+
+def origins(die: Any) -> list[Any]:
+    """Return ``die`` and what it refers to as its origin or its declaration, in order."""
+    chain = [die]
+    while len(chain) < attributes.DEPTH:
+        reference = next((r for r in REFERENCES if r in chain[-1].attributes), None)
+        if reference is None:
+            break
+        chain.append(chain[-1].get_DIE_from_attribute(reference))
+    return chain
+
+
+def _locate(formal: Formal, expression: bytes, *, llvm: bool, plain: bool) -> Formal:
+    """``formal`` with the registers that hold it where its location is ``expression``."""
+    held = tuple(lists.registers(expression))
+    if formal.reference:
+        # Of plain code LLVM says where the pointer to an object lies after it was moved.
+        register = -1 if plain else lists.pointer(expression)
+        return replace(
+            formal, register=register, part_registers=(register,) if register >= 0 else held
+        )
+    pieces = read_pieces(expression) if llvm else ()
+    if pieces and pieces[0].end:
+        held = tuple(piece.register for piece in pieces)
+        return replace(formal, part_registers=held, pieces=pieces)
+    register = pieces[0].register if pieces else lists.register(expression)
+    held = (register,) if register >= 0 else held
+    return replace(
+        formal, register=register, part_registers=held, address=lists.pointer(expression)
+    )

@@ -1,0 +1,391 @@
+"""DWARF type entries: their name as the source writes it, and how they are passed.
+
+Sources: DWARF 5, chapter 5 and sections 7.8 (encodings) and 7.12 (languages).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from msgspec.structs import replace
+
+from lbtrace.abi import find_default
+from lbtrace.dwarf import attributes, producers
+from lbtrace.dwarf.triviality import is_trivial
+from lbtrace.dwarf.views import (
+    ATE_BOOLEAN,
+    ATE_COMPLEX,
+    ATE_FLOAT,
+    CHARACTERS,
+    INTEGERS,
+    DieView,
+    UnitViews,
+)
+from lbtrace.model import VOID, ConventionHints, Formal, Scalar, Type
+from lbtrace.recognize import Recognizer
+
+ASSEMBLERS = frozenset({0x8001, 0x31})
+"""DW_LANG_Mips_Assembler, and DW_LANG_Assembly of DWARF 6."""
+
+C = frozenset({0x01, 0x02, 0x0C, 0x1D, 0x2C})
+CPP = frozenset({0x04, 0x1A, 0x21, 0x2B})
+RUST = 0x1C
+
+KEYWORDS = {
+    "DW_TAG_structure_type": "struct",
+    "DW_TAG_union_type": "union",
+    "DW_TAG_enumeration_type": "enum",
+    "DW_TAG_class_type": "class",
+}
+TELLS_CHANGES = 16
+"""The version of LLVM from which on it says where it changed what is passed (D127351)."""
+TELLS_OPTIMISED = 13, 4
+"""The versions of clang and DWARF from which on it marks the functions that it optimised
+(``CGDebugInfo::getCallSiteRelatedAttrs``)."""
+WHOLE_INT128, EXACT_INT128 = 18, 20
+"""The versions of LLVM from which on the halves of an ``__int128`` that registers do not hold
+stay together, and leave the last register to others, as the convention of x86-64 wants it
+(LLVM's review D158169 and pull request 124134)."""
+WHOLE_FLOAT128 = 18
+"""The version of LLVM from which on records with a ``__float128`` travel in registers (LLVM's
+pull request 75156)."""
+DW_CC_PASS_BY_REFERENCE, DW_CC_PASS_BY_VALUE = 4, 5
+LARGEST_IN_REGISTERS = WIDE = 16
+
+
+def language_of(top: Any) -> int:
+    """Return the ``DW_AT_language`` of a unit, 0 where it has none."""
+    attribute = top.attributes.get("DW_AT_language")
+    return 0 if attribute is None else int(attribute.value)
+
+
+class Types:
+    """The types of the compilation unit with the entry ``top``; each is worked out once.
+
+    Pointers are followed ``depth`` deep. ``x87`` says what a long double is on the ``machine``.
+    ``rust`` and ``llvm`` give the language, and whose compiler it was; ``optimised`` asks whether
+    it may have changed what is passed to functions.
+    """
+
+    def __init__(self, top: Any, depth: int, machine: str) -> None:
+        x87 = find_default(machine).x87
+        self.machine = machine
+        language = language_of(top)
+        self.rust = language == RUST
+        producer = attributes.text(top, "DW_AT_producer")
+        self.llvm = self.rust or "clang" in producer
+        self._compiler = "llvm" if self.llvm else "gcc" if producer.startswith("GNU ") else ""
+        self._default_code = producers.default_convention(producer)
+        self._rustc = producers.rustc(producer)
+        llvm = producers.llvm(producer)
+        self._tells_changes = llvm >= TELLS_CHANGES
+        clang, dwarf = TELLS_OPTIMISED
+        self._tells_optimised = llvm >= clang and top.unit.version >= dwarf
+        self.optimised: Callable[[], bool] = lambda: True
+        version = llvm if x87 else producers.NEWEST
+        self._halves = version < WHOLE_INT128
+        self._keeps_float128 = self.llvm and version < WHOLE_FLOAT128
+        self._shadowed = WHOLE_INT128 <= version < EXACT_INT128
+        self.x87 = x87
+        self._language = language
+        known = "rust" if self.rust else "c" if language in C else "c++"
+        self._source = UnitViews(lambda d: self._name(d, "", attributes.DEPTH), known, x87=x87)
+        self._depth = depth
+        self._known: dict[int, Formal] = {}
+        self._typed: dict[int, bool] = {}
+        self._either: dict[int, tuple[Formal, Formal]] = {}
+        self.assembly = language in ASSEMBLERS
+
+    def hints(self, code: int) -> ConventionHints:
+        """Return what says how a function is called that has this ``DW_AT_calling_convention``."""
+        known = "c" if self._language in C else "c++" if self._language in CPP else ""
+        code = code or self._default_code
+        return ConventionHints(code, "rust" if self.rust else known, self._compiler)
+
+    def is_silent(self, *, method: bool) -> bool:
+        """Return whether what is passed to a function may have been changed without a word. Of a
+        ``method``, whose declaration is elsewhere, LLVM never says it
+        (``DwarfUnit::applySubprogramAttributes`` leaves such attributes to the declaration)."""
+        return self.llvm and (method or not self._tells_changes) and self.optimised()
+
+    def is_plain(self, *, optimised: bool) -> bool:
+        """Return whether clang certainly left a function as it was written, as it does not mark it
+        as ``optimised``."""
+        return self.llvm and not self.rust and self._tells_optimised and not optimised
+
+    def has_any(self, unit: Any) -> bool:
+        """Return whether anything in ``unit`` has a type."""
+        if unit.offset not in self._typed:
+            self._typed[unit.offset] = _has_types(unit.root)
+        return self._typed[unit.offset]
+
+    def formal(self, name: str, die: Any) -> Formal:
+        """Return a parameter ``name`` of the type that ``die``, its declaration, refers to."""
+        target = None if die is None else attributes.type_of(die)
+        if target is None:
+            return Formal(name, VOID, 0)
+        known = self._known.get(target.offset)
+        if known is None:
+            known = self._known[target.offset] = self._work_out(target)
+        return self._named(name, known)
+
+    def either(self, name: str, die: Any) -> tuple[Formal, ...]:
+        """Return the two ways in which the parameter that ``die`` declares may be passed, if debug
+        information of the type alone does not show; else nothing. It was meant as a `formal`
+        before."""
+        target = None if die is None else attributes.type_of(die)
+        ways = self._either.get(target.offset, ()) if target is not None else ()
+        return tuple(self._named(name, way) for way in ways)
+
+    def _named(self, name: str, known: Formal) -> Formal:
+        return Formal(
+            name,
+            known.type,
+            known.size,
+            known.scalars,
+            known.reference,
+            passed_separately=self.rust or known.passed_separately,
+            exhausts_registers=known.exhausts_registers,
+            registers_miscounted=known.registers_miscounted,
+            # LLVM's optimiser drops ``sret``, at link time of any function.
+            result_pointer_lost=self.llvm,
+            packed=known.packed,
+        )
+
+    def _rust_formal(self, type: Type, size: int, scalars: tuple[Scalar, ...] | None) -> Formal:
+        if scalars is None:
+            return Formal("", type, size, None, reference=True)
+        shadowed = self._shadowed and any(s.size == WIDE for s in scalars)
+        return Formal("", type, size, self._divided(scalars), exhausts_registers=shadowed)
+
+    def _work_out(self, die: Any) -> Formal:  # noqa: PLR0911
+        bare = attributes.bare(die)
+        if bare is None:
+            return Formal("", VOID, 0)
+        type = Recognizer(self._depth).type_of(DieView(die, self._source))
+        size = attributes.size_of(bare)
+        if type.is_address and bare.tag != attributes.MEMBER_POINTER:
+            # No integer to clang's ``X86_64ABIInfo::classify``, up to LLVM 19 at least.
+            uncounted = self.llvm and self.x87 and bare.tag == "DW_TAG_unspecified_type"
+            return Formal("", type, 8, (Scalar(0, 8, "integer"),), registers_miscounted=uncounted)
+        if bare.tag in attributes.RECORDS and not self.rust:
+            by_reference = self._by_reference(bare)
+            if by_reference is None:
+                return Formal("", type, size, None)
+            if by_reference:
+                return Formal("", type, size, None, reference=True)
+        if self.rust:
+            # Imported here because most programs are not Rust.
+            from lbtrace.dwarf import rust_layout
+
+            try:
+                travels = rust_layout.passed(bare, self._rustc)
+            except rust_layout.UnknownLayout:
+                return Formal("", type, size, None)
+            known = self._rust_formal(type, size, travels.scalars)
+            if travels.unsure:
+                self._either[die.offset] = known, self._rust_formal(type, size, travels.otherwise)
+                return Formal("", type, size, None)
+            return known
+        scalars: list[Scalar] = []
+        certain = self._flatten(bare, 0, scalars, attributes.DEPTH)
+        # Of a struct clang itself makes two words, or a copy in memory (``classifyArgumentType``
+        # in its X86.cpp): what LLVM does to an ``__int128`` is done to those alone.
+        if bare.tag not in attributes.RECORDS and scalars == [Scalar(0, WIDE, "integer")]:
+            if self._halves:
+                halves = self._divided(tuple(scalars))
+                return Formal(
+                    "", type, size, halves, passed_separately=True, registers_miscounted=True
+                )
+            own = self._shadowed
+            return Formal(
+                "", type, size, tuple(scalars), exhausts_registers=own, registers_miscounted=own
+            )
+        if self.llvm and self.x87 and bare.tag in attributes.RECORDS:
+            certain = certain and not self._mixes_floats(scalars)
+        if not certain:
+            return Formal("", type, size, None)
+        wide = any(s.size == WIDE for s in scalars)
+        packed = wide and attributes.alignment(bare) < WIDE
+        return Formal("", type, size, tuple(scalars), packed=packed)
+
+    def _mixes_floats(self, scalars: list[Scalar]) -> bool:
+        """Whether a record of clang has a ``__float128`` in the place of smaller floats: where
+        it is then (part of it in an integer register) follows no rule. Those of older ones
+        are in memory, and so marked."""
+        wide = [s for s in scalars if (s.size, s.kind) == (WIDE, "float")]
+        if self._keeps_float128:
+            for scalar in wide:
+                scalars[scalars.index(scalar)] = replace(scalar, kind="memory")
+            return False
+        return bool(wide) and any(s.kind == "float" and s.size < WIDE for s in scalars)
+
+    def _divided(self, scalars: tuple[Scalar, ...]) -> tuple[Scalar, ...]:
+        """The numbers as this compiler passes them: old ones make two of an ``__int128``."""
+        if not self._halves:
+            return scalars
+        steps = {s: WIDE // 2 if (s.size, s.kind) == (WIDE, "integer") else s.size for s in scalars}
+        return tuple(
+            Scalar(s.offset + at, steps[s], s.kind)
+            for s in scalars
+            for at in range(0, s.size, steps[s])
+        )
+
+    def _flatten(self, die: Any, offset: int, scalars: list[Scalar], depth: int) -> bool:  # noqa: PLR0911
+        """Appends the numbers that make up ``die``, at ``offset``; false if that is uncertain.
+
+        A value of more than sixteen bytes is passed in memory whatever it
+        holds, so only its largest alignment matters.
+        """
+        bare = attributes.bare(die) if die is not None else None
+        if bare is None or not depth or len(scalars) > 4 * LARGEST_IN_REGISTERS:
+            return False
+        size = attributes.number(bare, "DW_AT_byte_size", 0)
+        if bare.tag in attributes.POINTERS:
+            scalars.append(Scalar(offset, 8, "integer"))
+            return True
+        if bare.tag == attributes.MEMBER_POINTER:
+            places = range(0, attributes.size_of(bare), 8)
+            scalars.extend(Scalar(offset + at, 8, "integer") for at in places)
+            return True
+        if bare.tag == "DW_TAG_enumeration_type" and size in (1, 2, 4, 8):
+            scalars.append(Scalar(offset, size, "integer"))
+            return True
+        if bare.tag == "DW_TAG_base_type":
+            return _flatten_base(bare, offset, size, scalars)
+        if self._language not in C | CPP or "DW_AT_alignment" in bare.attributes:
+            return False
+        if bare.tag == "DW_TAG_array_type":
+            return self._flatten_array(bare, offset, scalars, depth)
+        if bare.tag in attributes.RECORDS and "DW_AT_declaration" not in bare.attributes:
+            return self._flatten_record(bare, offset, scalars, depth)
+        return False
+
+    def _flatten_record(self, die: Any, offset: int, scalars: list[Scalar], depth: int) -> bool:
+        for member in die.iter_children():
+            if member.tag not in ("DW_TAG_member", "DW_TAG_inheritance"):
+                continue
+            if "DW_AT_external" in member.attributes or "DW_AT_declaration" in member.attributes:
+                continue  # a static member
+            if "DW_AT_alignment" in member.attributes or not attributes.is_plain(member):
+                return False
+            if "DW_AT_bit_size" in member.attributes:
+                bits = attributes.number(member, "DW_AT_data_bit_offset", -1)
+                if bits < 0:
+                    bits = 8 * attributes.member_offset(member)
+                scalars.append(Scalar(offset + bits // 8, 1, "integer"))
+                continue
+            into = attributes.member_offset(member)
+            if not self._flatten(attributes.type_of(member), offset + into, scalars, depth - 1):
+                return False
+        return True
+
+    def _flatten_array(self, die: Any, offset: int, scalars: list[Scalar], depth: int) -> bool:
+        count = attributes.count(die)
+        if "DW_AT_GNU_vector" in die.attributes or count is None:
+            return False
+        element: list[Scalar] = []
+        target = attributes.type_of(die)
+        if not self._flatten(target, 0, element, depth - 1):
+            return False
+        step = attributes.size_of(target)
+        if not step:
+            return False
+        for n in range(min(count, 2 * LARGEST_IN_REGISTERS)):
+            scalars += [Scalar(offset + n * step + s.offset, s.size, s.kind) for s in element]
+        return True
+
+    def _by_reference(self, die: Any) -> bool | None:
+        """Whether a record travels as a pointer to it: the compiler says so of C++
+        classes, or by their members. None where nothing is certain."""
+        if self._language not in CPP:
+            return False
+        declared = attributes.number(die, "DW_AT_calling_convention", 0)
+        if declared in (DW_CC_PASS_BY_REFERENCE, DW_CC_PASS_BY_VALUE):
+            return declared == DW_CC_PASS_BY_REFERENCE
+        trivial = is_trivial(die)
+        return None if trivial is None else not trivial
+
+    def _name(self, die: Any, inner: str, depth: int) -> str:  # noqa: PLR0911
+        """The C declaration of ``die`` around the declarator ``inner``."""
+        if not depth:
+            return "?"
+        if die is None:
+            return _join("void", inner)
+        own = attributes.text(die, "DW_AT_name")
+        if own:
+            keyword = KEYWORDS.get(die.tag, "") if self._language in C else ""
+            return _join(_join(keyword, own), inner)
+        target = attributes.type_of(die)
+        if die.tag in attributes.POINTERS:
+            inner = attributes.POINTERS[die.tag] + inner
+            if target is not None and target.tag in ("DW_TAG_subroutine_type", "DW_TAG_array_type"):
+                inner = f"({inner})"
+            return self._name(target, inner, depth - 1)
+        if die.tag == attributes.MEMBER_POINTER:
+            of = die.get_DIE_from_attribute("DW_AT_containing_type")
+            inner = f"{self._name(of, '', depth - 1)}::*{inner}"
+            inner = f"({inner})" if attributes.leads_to_code(die) else inner
+            return self._name(target, inner, depth - 1)
+        if die.tag in attributes.QUALIFIERS:
+            qualifier = attributes.QUALIFIERS[die.tag]
+            if target is not None and target.tag in attributes.POINTERS:
+                return self._name(target, _join(qualifier, inner), depth - 1)
+            return _join(qualifier, self._name(target, inner, depth - 1))
+        if die.tag == "DW_TAG_subroutine_type":
+            return self._name(target, f"{inner}({self._parameters(die, depth)})", depth - 1)
+        if die.tag == "DW_TAG_array_type":
+            counts = attributes.counts(die)
+            shown = "".join(f"[{'' if count is None else count}]" for count in counts)
+            return self._name(target, f"{inner}{shown or '[]'}", depth - 1)
+        keyword = KEYWORDS.get(die.tag, "")
+        return _join(f"{keyword} {{…}}" if keyword else "?", inner)
+
+    def _parameters(self, die: Any, depth: int) -> str:
+        names = []
+        for child in die.iter_children():
+            if (
+                child.tag == "DW_TAG_formal_parameter"
+                and "DW_AT_artificial" not in child.attributes
+            ):
+                names.append(self._name(attributes.type_of(child), "", depth - 1))
+            elif child.tag == "DW_TAG_unspecified_parameters":
+                names.append("...")
+        empty = "void" if "DW_AT_prototyped" in die.attributes and self._language in C else ""
+        return ", ".join(names) or empty
+
+
+def _has_types(die: Any) -> bool:
+    """Whether something in ``die`` has a type; functions are not searched."""
+    for child in die.iter_children():
+        if "DW_AT_type" in child.attributes or child.tag == "DW_TAG_imported_unit":
+            return True
+        inside = child.tag in ("DW_TAG_namespace", "DW_TAG_module", *attributes.RECORDS)
+        if inside and _has_types(child):
+            return True
+        if child.tag == "DW_TAG_subprogram" and any(
+            "DW_AT_type" in part.attributes for part in child.iter_children()
+        ):
+            return True
+    return False
+
+
+def _join(left: str, right: str) -> str:
+    return f"{left} {right}" if left and right else left or right
+
+
+def _flatten_base(die: Any, offset: int, size: int, scalars: list[Scalar]) -> bool:
+    encoding = attributes.number(die, "DW_AT_encoding", 0)
+    if encoding == ATE_FLOAT and size in (2, 4, 8, 16):
+        long_double = size == 16 and "128" not in attributes.text(die, "DW_AT_name")
+        scalars.append(Scalar(offset, size, "x87" if long_double else "float"))
+    elif encoding == ATE_COMPLEX and size in (8, 16, 32):
+        half = size // 2
+        for at in (offset, offset + half):
+            scalars.append(Scalar(at, half, "x87" if half == 16 else "float"))
+    elif encoding in (ATE_BOOLEAN, *INTEGERS, *CHARACTERS) and size in (1, 2, 4, 8, 16):
+        scalars.append(Scalar(offset, size, "integer"))
+    else:
+        return False
+    return True

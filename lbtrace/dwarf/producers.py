@@ -1,0 +1,40 @@
+"""Which compiler made a unit, and its version where that decides how values are passed."""
+
+from __future__ import annotations
+
+import re
+
+CLANG = re.compile(r"clang version (\d+)\.")
+RUSTC = re.compile(r"rustc version 1\.(\d+)\.")
+
+MICROSOFT = re.compile(r"^GNU .* -mabi=ms\b")
+"""What gcc notes that was asked to use another convention throughout (``-mabi=ms``)."""
+
+DW_CC_LLVM_WIN64 = 0xC1
+
+BUNDLED = ((87, 20), (78, 18), (70, 16))
+"""Minor versions of rustc from which on it comes with these of LLVM."""
+
+OLDER = 15
+
+NEWEST = 1 << 16
+"""Stands for unknown versions."""
+
+
+def rustc(producer: str) -> int:
+    """Return the minor version of the rustc that ``DW_AT_producer`` names."""
+    found = RUSTC.search(producer)
+    return int(found[1]) if found else NEWEST
+
+
+def llvm(producer: str) -> int:
+    """Return the version of LLVM in what ``DW_AT_producer`` names."""
+    if found := CLANG.search(producer):
+        return int(found[1])
+    minor = rustc(producer)
+    return next((own for since, own in BUNDLED if minor >= since), OLDER)
+
+
+def default_convention(producer: str) -> int:
+    """Return the ``DW_AT_calling_convention`` of functions that have none, or 0."""
+    return DW_CC_LLVM_WIN64 if MICROSOFT.search(producer) else 0

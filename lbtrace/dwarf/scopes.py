@@ -1,0 +1,250 @@
+"""The variables that are in scope at an address, innermost first.
+
+Source: DWARF 5, sections 3.3 to 3.5 and 4.1.
+"""
+
+from __future__ import annotations
+
+import os
+from bisect import bisect_right
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+from lbtrace.abi.dwarf_registers import find_register
+from lbtrace.abi.locations import OPTIMISED_OUT, Location, moved
+from lbtrace.dwarf import attributes, location_views
+from lbtrace.dwarf.passing import Types
+from lbtrace.dwarf.reader import lists
+from lbtrace.dwarf.reader.entries import Entry, Unit
+from lbtrace.dwarf.sources import DAMAGE, ORIGINS
+from lbtrace.dwarf.variable_locations import (
+    TOO_COMPLEX,
+    Place,
+    Unreadable,
+    constant,
+    locate,
+)
+from lbtrace.elf.debug_sections import DwarfError
+from lbtrace.elf.frame_rules import Frames
+from lbtrace.elf.image import Image
+from lbtrace.elf.unwind import Unwind
+from lbtrace.model import Fetch, Formal
+
+BLOCKS = frozenset({"DW_TAG_lexical_block", "DW_TAG_inlined_subroutine"})
+CHANGES = "changes at this instruction"
+"""Of what has one value where a line begins and another after it, with no instruction between."""
+
+VARIABLES = frozenset({"DW_TAG_variable", "DW_TAG_formal_parameter"})
+
+
+class Variable(NamedTuple):
+    """A variable: its name and type as a ``formal``, and its ``location``; ``parameter`` says
+    whether it is one."""
+
+    formal: Formal
+    location: Location
+    parameter: bool = False
+
+
+class FrameBases:
+    """Finds the canonical frame addresses of an image; ``debug_frame`` is the section of that
+    name."""
+
+    def __init__(self, image: Image, debug_frame: bytes) -> None:
+        self._machine = image.machine
+        self._unwind = Unwind(image)
+        section = image.section(".eh_frame")
+        self._start = section.address if section else 0
+        self._frames = Frames(image.content(section), section.address) if section else None
+        self._debug = Frames(debug_frame)
+
+    def find(self, address: int) -> Fetch:
+        """What fetches the CFA at ``address``. Raises `Unreadable`."""
+        try:
+            at = self._unwind.description_of(address)
+            found = None
+            if at is not None and self._frames is not None:
+                found = self._frames.find(address, at - self._start)
+            found = found or self._debug.find(address)
+        except DwarfError:
+            found = None
+        if found is None or found.register < 0:
+            raise Unreadable(TOO_COMPLEX)
+        held = find_register(self._machine, found.register)
+        if isinstance(held, str):
+            raise Unreadable(held)
+        return moved(held, found.offset)
+
+
+class Scopes:
+    """The functions of a unit, and what is in scope in them."""
+
+    def __init__(self, unit: Unit, types: Types, frames: FrameBases) -> None:
+        self._unit = unit
+        self._types = types
+        self._frames = frames
+        rows: list[tuple[int, int, Entry]] = []
+        for entry in unit.functions(None):
+            try:
+                rows += [(low, high, entry) for low, high in lists.ranges(entry) if low < high]
+            except DAMAGE:
+                continue
+        rows.sort(key=lambda row: row[0])
+        self._rows = rows
+        self._lows = [low for low, _, _ in rows]
+        self._inner: dict[int, list[tuple[int, int, Entry]]] = {}
+
+    def function(self, address: int) -> Entry | None:
+        """The function with the code at ``address``."""
+        at = bisect_right(self._lows, address) - 1
+        if at < 0 or address >= self._rows[at][1]:
+            return None
+        return self._rows[at][2]
+
+    def path(self, address: int) -> list[Entry]:
+        """The function, and the blocks in it that hold ``address``, outermost first."""
+        function = self.function(address)
+        found = [] if function is None else [function]
+        while found and (inner := self._block(found[-1], address)):
+            found.append(inner)
+        return found
+
+    def _block(self, entry: Entry, address: int) -> Entry | None:
+        """The block right inside ``entry`` that holds ``address``."""
+        blocks = self._inner.get(entry.offset)
+        if blocks is None:
+            blocks = self._inner[entry.offset] = list(_blocks(entry))
+        return next((block for low, high, block in blocks if low <= address < high), None)
+
+    def title(self, address: int) -> str:
+        """The name of the function, inlined or not, that the code at ``address`` is of."""
+        for entry in reversed(self.path(address)):
+            if entry.tag != "DW_TAG_lexical_block":
+                return next(filter(None, (text(e, "DW_AT_name") for e in origins(entry))), "")
+        return ""
+
+    def variables(self, address: int, view: int = -1) -> list[Variable]:
+        """The variables in scope at ``address``, those of the innermost block first; of a block
+        inlined from another function only that one's. ``view`` is that of the address at which
+        a line begins, -1 if it is not known."""
+        path = self.path(address)
+        if not path:
+            return []
+        place = self._place(path[0], address)._replace(view=view, line=True)
+        found: list[Variable] = []
+        for block in reversed(path):
+            found += self._declared(block, place)
+            if block.tag == "DW_TAG_inlined_subroutine":
+                break
+        return found
+
+    def parameters(self, block: Entry, address: int) -> list[Variable]:
+        """The parameters of a function that is inlined as ``block``, at ``address``."""
+        function = self.function(address)
+        if function is None:
+            return []
+        place = self._place(function, address)._replace(view=location_views.entry_view(block))
+        found = [each for each in self._declared(block, place) if each.parameter]
+        order = [text(e, "DW_AT_name") for e in origins(block)[-1].iter_children()]
+        return sorted(found, key=lambda each: order.index(each.formal.name))
+
+    def _place(self, function: Entry, address: int) -> Place:
+        frame_base = b""
+        if function.has("DW_AT_frame_base"):
+            frame_base = lists.expression(function, address, "DW_AT_frame_base")
+        return Place(
+            self._unit,
+            self._types.machine,
+            address,
+            frame_base,
+            lambda: self._frames.find(address),
+        )
+
+    def _declared(self, block: Entry, place: Place) -> Iterator[Variable]:
+        seen: set[int] = set()
+        for entry in block.iter_children():
+            if entry.tag in VARIABLES:
+                chain = origins(entry)
+                seen.update(each.offset for each in chain)
+                if variable := self._variable(chain, place):
+                    yield variable
+        for abstract in origins(block)[1:2]:  # of what the compiler left nothing
+            for entry in abstract.iter_children():
+                new = entry.tag in VARIABLES and entry.offset not in seen
+                if new and (variable := self._variable(origins(entry), place)):
+                    yield variable
+
+    def _variable(self, chain: list[Entry], place: Place) -> Variable | None:
+        name = next(filter(None, (text(e, "DW_AT_name") for e in chain)), "")
+        declared = next((e for e in chain if e.has("DW_AT_type")), None)
+        located = next((e for e in chain if e.has("DW_AT_location")), None)
+        if not name or any(e.has("DW_AT_declaration") for e in chain):
+            return None
+        formal = self._types.formal(name, declared)
+        return Variable(
+            formal,
+            self._location(chain, located, formal, declared, place),
+            chain[0].tag == "DW_TAG_formal_parameter",
+        )
+
+    def _location(
+        self,
+        chain: list[Entry],
+        located: Entry | None,
+        formal: Formal,
+        declared: Entry | None,
+        place: Place,
+    ) -> Location:
+        if located is None:
+            fixed = next((e for e in chain if e.has("DW_AT_const_value")), None)
+            value: Any = fixed.get("DW_AT_const_value").value if fixed is not None else None
+            return constant(value) if isinstance(value, int) else Location(reason=OPTIMISED_OUT)
+        if declared is not None and _varies(declared):
+            return Location(reason="its size is known only at run time")
+        find = location_views.expression_of_line if place.line else location_views.expression
+        expression = find(located, place.address, place.view)
+        if expression is None:
+            return Location(reason=CHANGES)
+        scalars = formal.scalars
+        found = locate(expression, place, scalars)
+        return found
+
+
+def _varies(declared: Entry) -> bool:
+    """Whether a variable is an array whose length the program computes (C99)."""
+    bare = attributes.bare(attributes.type_of(declared))
+    if bare is None or bare.tag != "DW_TAG_array_type":
+        return False
+    return any(
+        child.has("DW_AT_upper_bound") and not isinstance(child.get("DW_AT_upper_bound").value, int)
+        for child in bare.iter_children()
+    )
+
+
+def _blocks(entry: Entry) -> Iterator[tuple[int, int, Entry]]:
+    """The blocks right inside ``entry``, with the ranges of their code."""
+    for child in entry.iter_children():
+        if child.tag in BLOCKS:
+            try:
+                yield from [(low, high, child) for low, high in lists.ranges(child)]
+            except DAMAGE:
+                continue
+
+
+def origins(entry: Entry) -> list[Entry]:
+    """``entry`` and what it refers to as its origin or declaration, in order."""
+    chain = [entry]
+    while len(chain) < attributes.DEPTH:
+        name = next((n for n in ORIGINS if chain[-1].has(n)), None)
+        if name is None:
+            break
+        chain.append(chain[-1].get_DIE_from_attribute(name))
+    return chain
+
+
+def text(entry: Entry, name: str) -> str:
+    """Return an attribute that is a string; empty where there is none."""
+    if not entry.has(name):
+        return ""
+    value = entry.get(name).value
+    return os.fsdecode(value) if isinstance(value, bytes) else ""

@@ -1,0 +1,1 @@
+"""The tables that the Go runtime keeps about its own program."""

@@ -1,0 +1,157 @@
+"""Sums and products that the kernel program can compute."""
+
+from __future__ import annotations
+
+from msgspec.structs import replace
+
+from lbtrace.abi.locations import WORD, Location, moved
+from lbtrace.expressions.conversions import (
+    TYPES,
+    UNSIGNED_LONG,
+    Width,
+    common,
+    of_constant,
+    promoted,
+)
+from lbtrace.expressions.operands import (
+    Constant,
+    Located,
+    Moment,
+    Operand,
+    Pseudo,
+    Scope,
+    address_in,
+    number_in,
+)
+from lbtrace.expressions.tree import (
+    ExpressionError,
+    Product,
+    Sum,
+)
+from lbtrace.model import Fetch, Type
+
+
+def is_near(address: Fetch) -> bool:
+    """Return whether a fetch can say how far away it is: ``struct lbt_fetch``."""
+    return -(1 << 63) <= address.offset < 1 << 63 and all(
+        -(1 << 31) <= offset < 1 << 31 for offset in address.derefs
+    )
+
+
+def add(node: Sum, left: Located, right: Located, scope: Scope) -> Located:
+    """Return the sum of what lies at ``left`` and ``right``. Raises `ExpressionError`."""
+    sign = -1 if node.taken else 1
+    match left, right:
+        case (Pseudo(at=at, name=name), _) | (_, Pseudo(at=at, name=name)):
+            raise ExpressionError(at, f"{name} can be compared, not added")
+        case Constant() as one, Constant() as other:
+            return Constant(node.at, _number(one) + sign * _number(other))
+        case Operand() as first, Operand() as second:
+            return _sum_of_values(node.at, first, second, sign, scope)
+        case Operand() as operand, Constant() as constant:
+            return _moved(node.at, operand, constant, sign, scope)
+        case Constant() as constant, Operand() as operand:
+            return _taken_from(node.at, constant, operand, sign, scope)
+    raise AssertionError
+
+
+def _moved(at: int, operand: Operand, constant: Constant, sign: int, scope: Scope) -> Operand:
+    """A value and a number."""
+    type = _sum_type(operand, constant)
+    offset = _wrapped(sign * _number(constant) * _step(type))
+    whole = operand.type.size == WORD and not operand.bits[1]
+    if not whole or not is_near(address := moved(address_in(operand), offset)):
+        address = replace(from_slot(operand, scope), offset=offset)
+    return Operand(at, type, Location(words=(address,)), operand.moment)
+
+
+def _taken_from(at: int, constant: Constant, operand: Operand, sign: int, scope: Scope) -> Operand:
+    """A number, and a value added to it or taken from it."""
+    type = _sum_type(operand, constant)
+    if type.is_address and sign < 0:
+        raise ExpressionError(at, "an address cannot be taken from a number")
+    offset = _wrapped(_number(constant) * _step(type))
+    fetch = Fetch(base="constant", offset=offset, plus=_slot(operand, scope), factor=sign)
+    return Operand(at, type, Location(words=(fetch,)), operand.moment)
+
+
+def _sum_of_values(at: int, left: Operand, right: Operand, sign: int, scope: Scope) -> Operand:
+    if right.type.is_address and not left.type.is_address and sign > 0:
+        left, right = right, left
+    if right.type.is_address:
+        raise ExpressionError(at, "two addresses cannot be added", "cast one: (long)arg1")
+    moment = together(at, left, right)
+    type = left.type
+    if not type.is_address:
+        type = TYPES[common(_promoted(left), _promoted(right))]
+    base, factor = from_slot(left, scope), sign * _step(type)
+    added = replace(base, plus=_slot(right, scope), factor=factor)
+    return Operand(at, type, Location(words=(added,)), moment)
+
+
+def _wrapped(offset: int) -> int:
+    """A distance as the machine adds it."""
+    offset = UNSIGNED_LONG.wrapped(offset)
+    return offset - ((offset >> 63) << 64)
+
+
+def _step(type: Type) -> int:
+    """How far one more leads: the size of what a pointer points to."""
+    return type.target.size or 1 if type.is_address and type.target is not None else 1
+
+
+def _sum_type(operand: Operand, constant: Constant) -> Type:
+    """The type of a value and a constant added."""
+    if operand.type.is_address:
+        return operand.type
+    number = of_constant(_number(constant), constant.form == "hexadecimal")
+    if number is None:
+        raise ExpressionError(constant.at, "this number needs more than 64 bits")
+    return TYPES[common(_promoted(operand), number)]
+
+
+def _promoted(operand: Operand) -> Width:
+    if not operand.type.computes or operand.type.size > WORD:
+        number_in(operand)
+    return promoted(operand.type, operand.bits[1])
+
+
+def multiply(node: Product, left: Located, right: Located, scope: Scope) -> Located:
+    """Return the product of what lies at ``left`` and ``right``. Raises `ExpressionError`."""
+    if isinstance(left, Constant):
+        left, right = right, left
+    if isinstance(left, Constant) and isinstance(right, Constant):
+        return Constant(node.at, _number(left) * _number(right))
+    if not isinstance(left, Operand) or not isinstance(right, Constant):
+        raise ExpressionError(node.at, "a value can be multiplied by a number only")
+    if left.type.is_address:
+        raise ExpressionError(node.at, "an address cannot be multiplied", "cast it: (long)arg0")
+    factor = _number(right)
+    if not -(1 << 31) <= factor < 1 << 31:
+        raise ExpressionError(right.at, "this is too large to multiply with")
+    type = _sum_type(left, right)
+    at = Fetch(base="constant", plus=_slot(left, scope), factor=factor)
+    return Operand(node.at, type, Location(words=(at,)), left.moment)
+
+
+def _number(constant: Constant) -> int:
+    if isinstance(constant.value, bytes):
+        raise ExpressionError(constant.at, "text is not a number")
+    return constant.value
+
+
+def _slot(operand: Operand, scope: Scope) -> int:
+    """The slot in which the number ``operand`` is fetched."""
+    return scope.take(operand.at, operand.moment, number_in(operand))
+
+
+def from_slot(operand: Operand, scope: Scope) -> Fetch:
+    """Return what fetches the number ``operand`` again, for what is computed from it."""
+    return Fetch(base="slot", earlier=_slot(operand, scope))
+
+
+def together(at: int, one: Operand, other: Operand) -> Moment:
+    """Return the moment (entry or return) at which both operands are available."""
+    if {one.moment, other.moment} == {"entry", "return"}:
+        raise ExpressionError(at, "an argument and the result are not available at the same time")
+    return other.moment if one.moment == "any" else one.moment

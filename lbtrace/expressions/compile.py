@@ -1,0 +1,219 @@
+"""Compiles expressions for one function into fetches and conditions."""
+
+from __future__ import annotations
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from lbtrace.abi import Locations
+from lbtrace.abi.locations import Detail
+from lbtrace.expressions.conditions import Comparer
+from lbtrace.expressions.normal_form import find_comparisons, find_groups
+from lbtrace.expressions.operands import (
+    Moment,
+    Operand,
+    Pseudo,
+    Scope,
+    number_in,
+)
+from lbtrace.expressions.resolve import locate
+from lbtrace.expressions.tree import (
+    ArgExpression,
+    Cast,
+    Dereference,
+    ExpressionError,
+    Field,
+    Node,
+    Product,
+    Request,
+    Sum,
+    Test,
+    TextOf,
+)
+from lbtrace.fetch.call_values import CallValues
+from lbtrace.model import Condition, Prototype, Value
+from lbtrace.model.wire_limits import CONDITIONS, SLOT_DURATION
+from lbtrace.recognize.fetcher import Fetcher
+from lbtrace.values import join_results
+from lbtrace.values.string import TEXT
+
+
+class Bounds(Struct, frozen=True):
+    """How many values a probe fetches, and how much of each."""
+
+    limit: int
+    detail: Detail
+
+
+def depth(request: Request) -> int:
+    """Return how many pointers the expressions follow."""
+    tests = [] if request.test is None else find_comparisons(request.test)
+    nodes = [w.node for w in request.wanted] + [n for c in tests for n in (c.left, c.right)]
+    return max(map(_followed, nodes), default=0)
+
+
+def bind(
+    request: Request,
+    prototype: Prototype,
+    places: Locations,
+    shown: int,
+    registers: tuple[str, ...],
+    bounds: Bounds,
+    fetcher: type[Fetcher] = Fetcher,
+) -> CallValues:
+    """Return the fetches and conditions of one function.
+
+    ``shown`` is how many parameters are shown where the request names none;
+    ``fetcher`` knows the language's values.
+    Raises `UsageError` that points at what the function does not have.
+    """
+    result = prototype.result
+    entry, after = (fetcher(bounds.limit, bounds.detail) for _ in range(2))
+    scope = Scope(
+        tuple(
+            (formal.name, formal.type, place)
+            for formal, place in zip(prototype.parameters, places.parameters, strict=True)
+        ),
+        (result.type, places.result) if result else (TEXT, places.result),
+        registers,
+        lambda moment, fetch: (after if moment == "return" else entry).slot(fetch),
+    )
+    binder = _Binder(scope, entry, after)
+    if request.test is not None:
+        try:
+            binder.conditions(request.test)
+        except ExpressionError as error:
+            raise error.error("where", request.source) from None
+    if request.gathers:
+        return binder.gathering(request)
+    if not request.wanted:
+        return binder.bound(prototype, places, shown)
+    arguments: list[Value] = []
+    results: list[Value] = []
+    for wanted in request.wanted:
+        try:
+            moment, value = binder.value(wanted)
+        except ExpressionError as error:
+            raise error.error("arg", wanted.source) from None
+        (results if moment == "return" else arguments).append(value)
+    returned = binder.result(prototype, places) if not results else None
+    if len(results) == 1:
+        returned = results[0]
+    elif results:
+        returned = Value("", join_results(), results[0].slot, members=tuple(results))
+    return binder.bound_to(tuple(arguments), returned)
+
+
+class _Binder:
+    """Collects what one probe fetches and compares."""
+
+    def __init__(self, scope: Scope, entry: Fetcher, after: Fetcher) -> None:
+        self._scope = scope
+        self._entry = entry
+        self._after = after
+        self._conditions: list[Condition] = []
+        self._result_conditions: list[Condition] = []
+
+    def bound(self, prototype: Prototype, places: Locations, shown: int) -> CallValues:
+        """With the function's own parameters and result."""
+        parameters = tuple(
+            self._entry.value(formal.name, formal.type, place)
+            for formal, place in zip(
+                prototype.parameters[:shown], places.parameters[:shown], strict=True
+            )
+        )
+        return self.bound_to(parameters, self.result(prototype, places))
+
+    def result(self, prototype: Prototype, places: Locations) -> Value | None:
+        """Return the function's own result."""
+        if prototype.result is None or not prototype.result.type.has_values:
+            return None
+        return self._after.value("", prototype.result.type, places.result)
+
+    def bound_to(self, parameters: tuple[Value, ...], result: Value | None) -> CallValues:
+        """With the values given."""
+        return CallValues(
+            parameters,
+            result,
+            self._entry.fetches,
+            self._after.fetches,
+            self._entry.cut,
+            tuple(self._conditions),
+            tuple(self._result_conditions),
+        )
+
+    def gathering(self, request: Request) -> CallValues:
+        """With no value but the number that is gathered, if any is."""
+        values = self.bound_to((), None)
+        for wanted in request.wanted:
+            try:
+                moment, slot = self._number(wanted)
+                if moment == "entry" and self._result_conditions:
+                    raise ExpressionError(0, "this is not known where the calls return")
+            except ExpressionError as error:
+                raise error.error("arg", wanted.source) from None
+            values = replace(
+                self.bound_to((), None), gathers=slot, gathers_return=moment == "return"
+            )
+        return values
+
+    def _number(self, wanted: ArgExpression) -> tuple[Moment, int]:
+        """When a number is there, and its slot."""
+        operand = locate(wanted.node, self._scope)
+        if isinstance(operand, Pseudo) and operand.name == "duration":
+            return "return", SLOT_DURATION
+        if not isinstance(operand, Operand):
+            raise ExpressionError(operand.at, "this is no value of the function")
+        moment: Moment = "return" if operand.moment == "return" else "entry"
+        return moment, self._scope.take(operand.at, moment, number_in(operand))
+
+    def value(self, wanted: ArgExpression) -> tuple[Moment, Value]:
+        """Return a value to show, and when it is there."""
+        operand = locate(wanted.node, self._scope)
+        if not isinstance(operand, Operand):
+            raise ExpressionError(operand.at, "this is not a value of the function")
+        moment: Moment = "return" if operand.moment == "return" else "entry"
+        fetcher = self._after if moment == "return" else self._entry
+        if operand.start is not None:
+            value = fetcher.text(wanted.name, operand.type, operand.start, operand.length)
+        else:
+            value = fetcher.value(wanted.name, operand.type, operand.place)
+            if operand.bits[1]:
+                value = replace(value, bit_offset=operand.bits[0], bit_size=operand.bits[1])
+        return moment, value
+
+    def conditions(self, test: Test) -> None:
+        """The comparisons, as groups of alternatives."""
+        comparer = Comparer(self._scope, {"entry": self._entry, "return": self._after})
+        for group, alternatives in enumerate(find_groups(test)):
+            made = [comparer.condition(c, group) for c in alternatives]
+            moments = {moment for moment, _ in made if moment != "any"}
+            if len(moments) > 1:
+                at = alternatives[0].at
+                raise ExpressionError(
+                    at, "arguments and the result can be joined with and, not with or"
+                )
+            target = self._conditions
+            if "return" in moments:
+                target = self._result_conditions
+            target.extend(condition for _, condition in made)
+        if max(len(self._conditions), len(self._result_conditions)) > CONDITIONS:
+            raise ExpressionError(
+                0, f"this takes more than {CONDITIONS} comparisons", "write it shorter"
+            )
+
+
+def _followed(node: Node) -> int:
+    """Pointers followed on the way to a node, about."""
+    match node:
+        case Dereference() | Field():
+            return _followed(node.inner) + 1
+        case Cast():
+            return _followed(node.inner)
+        case Sum() | Product():
+            return max(_followed(node.left), _followed(node.right))
+        case TextOf():
+            lengths = _followed(node.length) if node.length is not None else 0
+            return max(_followed(node.start), lengths) + 1
+        case _:
+            return 0

@@ -1,0 +1,215 @@
+"""Comparisons to what the kernel program compares."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from lbtrace.expressions.arithmetic import together
+from lbtrace.expressions.conversions import (
+    TYPES,
+    UNSIGNED,
+    UNSIGNED_LONG,
+    Width,
+    common,
+    comparable,
+    limits,
+    promoted,
+    width,
+)
+from lbtrace.expressions.operands import (
+    Constant,
+    Located,
+    Moment,
+    Operand,
+    Pseudo,
+    Scope,
+    address_in,
+    is_string,
+    number_in,
+)
+from lbtrace.expressions.resolve import cast, compute
+from lbtrace.expressions.tree import Comparison, ExpressionError, Operator
+from lbtrace.model import Condition, Fetch, Type
+from lbtrace.model.wire_limits import TEXT_LIMIT
+from lbtrace.recognize.fetcher import Fetcher
+
+COMM = 15
+"""Bytes of the name of a thread: ``TASK_COMM_LEN`` in include/linux/sched.h, less a NUL."""
+
+ADDRESS = TYPES[UNSIGNED_LONG]
+"""What the address of text is compared as."""
+
+PSEUDO_TYPES: dict[str, Type] = {
+    "pid": TYPES[UNSIGNED],
+    "tid": TYPES[UNSIGNED],
+    "duration": TYPES[UNSIGNED_LONG],
+}
+
+SWAPPED: dict[Operator, Operator] = {"<": ">", ">": "<", "<=": ">=", ">=": "<="}
+
+OF_TEXT = frozenset({"==", "!=", "startswith", "lacks"})
+
+NO_VALUE = "a value of the function is compared with a number or text"
+UNSUITED = "a value is compared with a number, a name or text"
+
+
+class Comparer:
+    """Makes conditions of comparisons. What they fetch, ``fetchers`` collect, by moment."""
+
+    def __init__(self, scope: Scope, fetchers: dict[Moment, Fetcher]) -> None:
+        self._scope = scope
+        self._fetchers = fetchers
+
+    def condition(self, comparison: Comparison, group: int) -> tuple[Moment, Condition]:
+        """Return the condition for a comparison of a ``group`` of alternatives, and when it can be
+        evaluated. Raises `ExpressionError`."""
+        operator = comparison.operator
+        left, right = (compute(n, self._scope) for n in (comparison.left, comparison.right))
+        if isinstance(left, Constant):
+            left, right, operator = right, left, SWAPPED.get(operator, operator)
+        match left, right:
+            case Constant(), _:
+                at = comparison.right.at
+                raise ExpressionError(
+                    at, "a value of the function is compared with a number or text"
+                )
+            case Operand() as one, Operand() as other:
+                return self._relation(comparison.at, operator, one, other, group)
+            case (Pseudo(at=at), Operand()) | (_, Pseudo(at=at)):
+                raise ExpressionError(at, UNSUITED)
+            case _, Constant(value=bytes(text)) as constant:
+                return self._of_text(comparison.at, operator, left, constant, text, group)
+            case Pseudo() as pseudo, Constant() as constant:
+                return self._of_pseudo(operator, pseudo, constant, group)
+            case Operand() as operand, Constant() as constant:
+                return self._of_number(operator, operand, constant, group)
+        raise AssertionError
+
+    def _of_pseudo(
+        self, operator: Operator, pseudo: Pseudo, constant: Constant, group: int
+    ) -> tuple[Moment, Condition]:
+        """The comparison of what the kernel knows of every event with a number."""
+        _refuse_prefix(operator, constant)
+        if pseudo.name == "comm":
+            raise ExpressionError(
+                constant.at, "comm is compared with text", 'write comm == "redis"'
+            )
+        if pseudo.name != "duration":
+            _refuse_time(constant)
+        moment: Moment = "return" if pseudo.name == "duration" else "any"
+        number = _comparable(operator, PSEUDO_TYPES[pseudo.name], 0, constant)
+        return moment, Condition(0, operator, number, False, group, subject=pseudo.name)
+
+    def _of_number(
+        self, operator: Operator, operand: Operand, constant: Constant, group: int
+    ) -> tuple[Moment, Condition]:
+        """The comparison of a value with a number; of text that of its address."""
+        _refuse_prefix(operator, constant)
+        _refuse_time(constant)
+        text = is_string(operand)
+        fetch = address_in(operand) if text else number_in(operand)
+        type = ADDRESS if text else operand.type
+        number = _comparable(operator, type, operand.bits[1], constant)
+        slot = self._scope.take(operand.at, operand.moment, fetch)
+        return operand.moment, Condition(slot, operator, number, width(type).signed, group)
+
+    def _relation(
+        self, at: int, operator: Operator, left: Operand, right: Operand, group: int
+    ) -> tuple[Moment, Condition]:
+        """The comparison of two values."""
+        if operator == "startswith" or is_string(left) or is_string(right):
+            raise ExpressionError(at, "text is compared with text between quotation marks")
+        moment = together(at, left, right)
+        for operand in (left, right):
+            number_in(operand)  # or it is refused
+        shared = common(*(promoted(o.type, o.bits[1]) for o in (left, right)))
+        slots = [self._scope.take(o.at, moment, self._converted(o, shared)) for o in (left, right)]
+        return moment, Condition(slots[0], operator, 0, shared.signed, group, other=slots[1])
+
+    def _converted(self, operand: Operand, shared: Width) -> Fetch:
+        """What fetches a number as one of the type in which it is compared."""
+        if shared == UNSIGNED and width(operand.type).signed:
+            converted = cast(operand.at, TYPES[UNSIGNED], operand, self._scope)
+            assert isinstance(converted, Operand)
+            operand = converted
+        return number_in(operand)
+
+    def _of_text(
+        self,
+        at: int,
+        operator: Operator,
+        left: Located,
+        constant: Constant,
+        text: bytes,
+        group: int,
+    ) -> tuple[Moment, Condition]:
+        """The comparison of text, or of the name of the thread, with text."""
+        if operator not in OF_TEXT:
+            raise ExpressionError(at, "text is compared with ==, != and startswith")
+        if len(text) > TEXT_LIMIT:
+            raise ExpressionError(
+                constant.at, f"text of more than {TEXT_LIMIT} bytes cannot be compared"
+            )
+        subject: Literal["comm", "text"] = "comm"
+        slot, moment = 0, _moment_of(left)
+        if isinstance(left, Operand):
+            subject, slot = "text", self._text_slot(left, text, constant.at)
+        elif isinstance(left, Pseudo) and left.name != "comm":
+            raise ExpressionError(left.at, f"{left.name} is a number")
+        elif len(text) > COMM:
+            raise ExpressionError(
+                constant.at, f"the kernel keeps {COMM} bytes of a name, this is longer"
+            )
+        return moment, Condition(slot, operator, 0, False, group, subject=subject, text=text)
+
+    def _text_slot(self, operand: Operand, text: bytes, at: int) -> int:
+        """The slot of a text that is compared with what stands ``at`` a character."""
+        fetcher = self._fetchers["return" if operand.moment == "return" else "entry"]
+        if operand.start is not None:
+            slot = fetcher.text("", operand.type, operand.start, operand.length).slot
+        elif is_string(operand):
+            slot = fetcher.value("", operand.type, operand.place).slot
+        else:
+            raise ExpressionError(operand.at, "this is not text", "write str() around it")
+        if slot < 0:
+            raise ExpressionError(operand.at, "too many values for one probe")
+        if b"\0" in text and fetcher.fetches[slot].read == "string":
+            raise ExpressionError(at, "this text ends before its NUL", "take buf() for bytes")
+        return slot
+
+
+def _moment_of(located: Located) -> Moment:
+    return located.moment if isinstance(located, Operand) else "any"
+
+
+def _refuse_prefix(operator: Operator, constant: Constant) -> None:
+    if operator in ("startswith", "lacks"):
+        raise ExpressionError(constant.at, "startswith wants text")
+
+
+def _refuse_time(constant: Constant) -> None:
+    if constant.form == "time":
+        raise ExpressionError(
+            constant.at, "this is a time, which only duration is", "write the number without a unit"
+        )
+
+
+def _comparable(operator: Operator, type: Type, bits: int, constant: Constant) -> int:
+    """The number that values of ``type`` are compared with. Raises `ExpressionError` where
+    that would say nothing of them."""
+    value = constant.value
+    assert isinstance(value, int)
+    low, high = limits(type, bits)
+    if constant.form == "character" and value > 0x7F:
+        if width(type).size > 1:
+            raise ExpressionError(
+                constant.at, "this character is not ASCII", "compare with a number"
+            )
+        value -= 256 if low < 0 else 0
+    number = comparable(value, constant.form == "hexadecimal", operator, type, bits)
+    if number is None:
+        span = f"its values are from {low} to {high}"
+        raise ExpressionError(
+            constant.at, "with this number it holds for every call, or for none", span
+        )
+    return number

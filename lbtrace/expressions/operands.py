@@ -1,0 +1,122 @@
+"""Typed values with a location, and how the numbers and addresses in them are fetched."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Literal, TypeAlias
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from lbtrace.abi.locations import WORD, Location, dereferenced
+from lbtrace.expressions.tree import ExpressionError
+from lbtrace.model import Fetch, Type
+
+Moment: TypeAlias = Literal["entry", "return", "any"]
+"""When a value is there: arguments at entry, the result at return."""
+
+PSEUDO = frozenset({"pid", "tid", "comm", "duration"})
+"""What the kernel program knows of every event, or of every return."""
+
+
+class Operand(Struct, frozen=True):
+    """A typed value in its place. Text has its ``start`` and perhaps a
+    ``length`` (a place or a number); ``bits`` are those of a bit field."""
+
+    at: int
+    type: Type
+    place: Location
+    moment: Moment = "any"
+    start: Fetch | None = None
+    length: Fetch | int | None = None
+    bits: tuple[int, int] = (0, 0)
+
+
+class Constant(Struct, frozen=True):
+    """A value known beforehand. What follows from a number's ``form`` is lost in computing."""
+
+    at: int
+    value: int | bytes
+    form: Literal["decimal", "hexadecimal", "character", "time"] = "decimal"
+
+
+class Pseudo(Struct, frozen=True):
+    """One of `PSEUDO`."""
+
+    at: int
+    name: Literal["pid", "tid", "comm", "duration"]
+
+
+class Scope(Struct, frozen=True):
+    """The names that an expression may use in one function.
+
+    ``arguments`` are its parameters, each with its name, its type and its
+    place; further ones are those that the convention would have.
+    ``registers`` are the names that ``reg`` knows. ``slot`` finds a slot for
+    what is fetched at a moment; -1 where none is left.
+    """
+
+    arguments: tuple[tuple[str, Type, Location], ...]
+    result: tuple[Type, Location]
+    registers: tuple[str, ...]
+    slot: Callable[[Moment, Fetch], int]
+
+    def take(self, at: int, moment: Moment, fetch: Fetch) -> int:
+        """Return the slot of what is fetched at a moment. Raises `ExpressionError` where none is
+        left."""
+        slot = self.slot(moment, fetch)
+        if slot < 0:
+            raise ExpressionError(at, "too many values for one probe")
+        return slot
+
+
+Located: TypeAlias = Operand | Constant | Pseudo
+
+
+def address_in(operand: Operand) -> Fetch:
+    """Return what fetches the pointer or integer that ``operand`` is. Raises `ExpressionError`."""
+    place = operand.place
+    if operand.type.size != WORD or operand.bits[1]:
+        raise ExpressionError(operand.at, "an address is expected here, this is smaller or larger")
+    if place.memory is not None:
+        return dereferenced(place.memory)
+    word, into = place.word()
+    if isinstance(word, str) or into:
+        raise ExpressionError(operand.at, unreadable(word if isinstance(word, str) else "", place))
+    return dereferenced(replace(word, read="value")) if word.read == "integer" else word
+
+
+def unreadable(reason: str, place: Location) -> str:
+    """Return why a value cannot be had, in words."""
+    reason = reason or place.reason
+    return f"this cannot be read{': ' + reason if reason else ''}"
+
+
+def number_in(operand: Operand) -> Fetch:
+    """Return what fetches the number that ``operand`` is, in its width. Raises
+    `ExpressionError`."""
+    size, signed = operand.type.size, operand.type.signed
+    if operand.type.is_real:
+        raise ExpressionError(
+            operand.at, "the kernel does not compute with floats", "compare integers"
+        )
+    if not operand.type.computes or not 0 < size <= WORD:
+        raise ExpressionError(operand.at, "a number is expected here")
+    shift, width = operand.bits
+    place = operand.place
+    if place.memory is not None:
+        read = replace(place.memory, read="integer", size=size, signed=signed)
+        return replace(read, bit_offset=shift, bit_size=width) if width else read
+    word, into = place.word()
+    if isinstance(word, str):
+        raise ExpressionError(operand.at, unreadable(word, place))
+    shift += 8 * into
+    width = width or 8 * size
+    if not shift and width == 64:
+        return replace(word, signed=signed)
+    return replace(word, signed=signed, bit_offset=shift, bit_size=width)
+
+
+def is_string(operand: Operand) -> bool:
+    """Return whether the value of ``operand`` is text."""
+    return operand.type.is_text()

@@ -1,0 +1,241 @@
+"""Where the parts of an expression lie, in a given function.
+
+Every node becomes an `Operand`: a typed value with a place. The sum of two
+values is one that starts from the slots in which they are fetched. What the
+kernel program cannot compute (the product of two arguments, say) is refused.
+"""
+
+from __future__ import annotations
+
+from msgspec.structs import replace
+
+from lbtrace.abi.locations import WORD, Location, moved
+from lbtrace.expressions.arithmetic import add, from_slot, is_near, multiply, together
+from lbtrace.expressions.conversions import width
+from lbtrace.expressions.operands import (
+    PSEUDO,
+    Constant,
+    Located,
+    Operand,
+    Pseudo,
+    Scope,
+    address_in,
+    number_in,
+)
+from lbtrace.expressions.tree import (
+    Cast,
+    Dereference,
+    ExpressionError,
+    Field,
+    Name,
+    Node,
+    Number,
+    Product,
+    Quoted,
+    Register,
+    Sum,
+    TextOf,
+)
+from lbtrace.model import LONG, Fetch, Member, Type
+from lbtrace.values.string import GO_TEXT, TEXT
+
+
+def locate(node: Node, scope: Scope) -> Located:  # noqa: PLR0911
+    """Return where ``node`` lies. Raises `ExpressionError`."""
+    match node:
+        case Number():
+            return Constant(node.at, node.value, node.form)
+        case Quoted():
+            return Constant(node.at, node.value)
+        case Name():
+            return _name(node, scope)
+        case Register():
+            if node.name not in scope.registers:
+                known = ", ".join(scope.registers)
+                raise ExpressionError(
+                    node.at, f"there is no register {node.name}", f"there are {known}"
+                )
+            return Operand(node.at, LONG, Location(words=(Fetch(register=node.name),)))
+        case TextOf():
+            return _text(node, scope)
+        case Cast():
+            return cast(node.at, node.type, locate(node.inner, scope), scope)
+        case Dereference():
+            return _dereference(node, _operand(node.inner, scope))
+        case Field():
+            return _field(node, _operand(node.inner, scope))
+        case Sum():
+            return add(node, compute(node.left, scope), compute(node.right, scope), scope)
+        case Product():
+            return multiply(node, compute(node.left, scope), compute(node.right, scope), scope)
+
+
+def compute(node: Node, scope: Scope) -> Located:
+    """As `locate`, of what is computed with: a reference to a number is that number."""
+    found = locate(node, scope)
+    if not isinstance(found, Operand) or not found.type.is_alias():
+        return found
+    target = found.type.target
+    if target is None or not (target.computes or target.is_real):
+        return found
+    return _dereference(Dereference(node.at, node), found)
+
+
+def _name(node: Name, scope: Scope) -> Located:
+    if node.name in PSEUDO:
+        return Pseudo(node.at, node.name)  # type: ignore[arg-type]
+    if node.name in ("NULL", "nullptr", "false", "true"):
+        return Constant(node.at, int(node.name == "true"))
+    if node.name == "retval":
+        type, place = scope.result
+        return Operand(node.at, type, place, "return")
+    for name, type, place in scope.arguments:
+        if name == node.name:
+            return Operand(node.at, type, place, "entry")
+    if node.name.startswith("arg") and node.name[3:].isdecimal():
+        number = int(node.name[3:])
+        if number < len(scope.arguments):
+            _, type, place = scope.arguments[number]
+            return Operand(node.at, type, place, "entry")
+        raise ExpressionError(node.at, f"there is no argument {number}", "arg0 is the first")
+    for _, type, _ in (*scope.arguments, ("", *scope.result)):
+        for value, name in type.constants():
+            if name == node.name:
+                return Constant(node.at, value)
+    names = [name for name, _, _ in scope.arguments if name]
+    raise ExpressionError(
+        node.at, f"{node.name} is not known", f"there are {', '.join(names)}, retval"
+    )
+
+
+def _operand(node: Node, scope: Scope) -> Operand:
+    found = locate(node, scope)
+    if not isinstance(found, Operand):
+        raise ExpressionError(found.at, "this is not a value of the function")
+    return found
+
+
+def _text(node: TextOf, scope: Scope) -> Operand:
+    inner = _operand(node.start, scope)
+    if node.length is None and inner.type.is_text() and not inner.type.is_address:
+        return inner
+    if node.length is None and inner.type.may_be_text():
+        return replace(inner, at=node.at, type=GO_TEXT)
+    if inner.type.element_at(0) is not None and inner.place.memory is not None:
+        start = inner.place.memory  # its characters lie right there
+    else:
+        start = address_in(inner)
+    length: Fetch | int | None = None
+    if node.length is not None:
+        counted = locate(node.length, scope)
+        if isinstance(counted, Constant) and isinstance(counted.value, int):
+            if not 0 < counted.value <= 4000:
+                raise ExpressionError(counted.at, "a length from 1 to 4000 is expected")
+            length = counted.value
+        elif isinstance(counted, Operand):
+            together(node.at, inner, counted)
+            length = number_in(counted)
+        else:
+            raise ExpressionError(counted.at, "a length is expected here")
+    return Operand(node.at, TEXT, inner.place, inner.moment, start=start, length=length)
+
+
+def cast(at: int, type: Type, inner: Located, scope: Scope) -> Located:
+    """``inner`` converted to ``type``, as C does it. Raises `ExpressionError`."""
+    if type.is_real:
+        raise ExpressionError(
+            at, "numbers cannot be converted to floats", "cast a pointer: *(float*)"
+        )
+    if isinstance(inner, Constant) and isinstance(inner.value, int):
+        truth = type.is_truth
+        return Constant(at, int(bool(inner.value)) if truth else width(type).wrapped(inner.value))
+    if not isinstance(inner, Operand) or not inner.type.computes:
+        raise ExpressionError(at, "only numbers and pointers can be cast")
+    size, wanted = inner.type.size, type.size
+    if type.is_address and size < WORD:
+        raise ExpressionError(at, "this is too small for a pointer")
+    if type.is_truth and not inner.type.is_truth:
+        raise ExpressionError(
+            at, "numbers cannot be converted to truth values", "compare it with 0"
+        )
+    if wanted > size or inner.bits[1]:  # first its own sign, then what is wanted of it
+        words = (from_slot(inner, scope),)
+        return Operand(at, type, Location(words=words), inner.moment)
+    return replace(inner, at=at, type=type)
+
+
+def _dereference(node: Dereference, inner: Operand) -> Operand:
+    if node.subscript and inner.type.is_alias():
+        inner = _dereference(Dereference(node.at, node.inner), inner)
+    element = inner.type.element_at(node.index)
+    if element is not None:
+        return _part(node.at, inner, element)
+    if not inner.type.is_address:
+        raise _explain_no_pointer(node, inner.type)
+    target = inner.type.target
+    if target is None or not target.is_known:
+        raise ExpressionError(
+            node.at, f"what a {inner.type.name} leads to is not known", "cast it first"
+        )
+    at = moved(address_in(inner), node.index * (target.size or 1))
+    if len(at.derefs) > 4:
+        raise ExpressionError(
+            node.at, "this lies behind five or more pointers", "four can be followed"
+        )
+    _check_distance(node.at, at)
+    return Operand(node.at, target, Location(memory=at), inner.moment)
+
+
+def _explain_no_pointer(node: Dereference, type: Type) -> ExpressionError:
+    """Why ``*`` or an index cannot be applied to a value of ``type``."""
+    name = type.name or "a value without a name for its type"
+    if type.element_at(0) is not None:
+        return ExpressionError(
+            node.at, f"this is {name}, which has no element {node.index}", "[0] is the first"
+        )
+    allowed = "only pointers and arrays have elements" if node.subscript else "no pointer"
+    hint = "cast it first: *(int*)arg0" if type.computes else "name a member: node->key"
+    return ExpressionError(node.at, f"this is {name}: {allowed}", hint)
+
+
+def _field(node: Field, inner: Operand) -> Operand:
+    type = inner.type
+    if type.is_address:  # as debuggers allow it
+        inner = _dereference(Dereference(node.at, Name(node.at, "")), inner)
+        type = inner.type
+    if not type.named_parts() and type.components() is None:
+        raise ExpressionError(node.at, "this has no members")
+    found = _member(type, node.name)
+    if found is None:
+        names = ", ".join(m.name for m in type.named_parts() if m.name)
+        hint = f"there are {names}" if names else "its members are not known"
+        raise ExpressionError(node.at, f"{type.name} has no member {node.name}", hint)
+    return _part(node.at, inner, found)
+
+
+def _member(type: Type, name: str) -> Member | None:
+    """A member by name, those of unnamed members and of bases included."""
+    for member in type.named_parts():
+        if member.name == name:
+            return member
+    for member in type.named_parts():
+        inner = None if member.type.components() is None else _member(member.type, name)
+        if inner is not None:
+            return replace(inner, offset=member.offset + inner.offset)
+    return None
+
+
+def _part(at: int, whole: Operand, member: Member) -> Operand:
+    place, offset = whole.place, member.offset
+    if place.memory is not None:
+        place = Location(memory=moved(place.memory, offset))
+        _check_distance(at, moved(whole.place.memory or Fetch(), offset))
+    else:
+        place = place.inside(offset)
+    bits = (member.bit_offset, member.bit_size)
+    return replace(Operand(at, member.type, place, whole.moment), bits=bits)
+
+
+def _check_distance(at: int, address: Fetch) -> None:
+    if not is_near(address):
+        raise ExpressionError(at, "this is too far away", "an index leads 2 GB away at most")

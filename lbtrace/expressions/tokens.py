@@ -1,0 +1,65 @@
+"""The words and signs of an expression."""
+
+from __future__ import annotations
+
+import re
+from typing import Literal, TypeAlias
+
+from msgspec import Struct
+
+from lbtrace.expressions.tree import ExpressionError
+
+LENGTH = 400
+"""Words and signs of an expression: more than sixteen comparisons of sixteen values need."""
+
+Kind: TypeAlias = Literal["number", "name", "string", "character", "sign", "end"]
+
+_TOKEN = re.compile(
+    r"""\s*(?:
+        (?P<number>0[xX][0-9a-fA-F]+|[0-9]+(?:\.[0-9]+)?)(?P<unit>ns|us|ms|s)?(?![\w.])
+      | (?P<name>[^\W\d]\w*)
+      | (?P<string>"(?:[^"\\]|\\.)*")
+      | (?P<character>'(?:[^'\\]|\\.[0-9a-fA-F]{0,2})')
+      | (?P<sign>->|==|!=|<=|>=|&&|\|\||[-+*.,()\[\]<>=!])
+      )""",
+    re.VERBOSE,
+)
+_NO_NUMBER = re.compile(r"[0-9][\w.]*")
+_KINDS: tuple[Kind, ...] = ("number", "name", "string", "character", "sign")
+_WORDS = {"&&": "and", "||": "or", "!": "not"}
+
+
+class Token(Struct, frozen=True):
+    """A word or sign that begins at character ``at``."""
+
+    at: int
+    kind: Kind
+    text: str
+    unit: str = ""
+
+
+def tokens(source: str) -> list[Token]:
+    """Return what ``source`` is made of. Raises `ExpressionError` at what means nothing."""
+    found: list[Token] = []
+    position, end = 0, len(source.rstrip())
+    while position < end:
+        match = _TOKEN.match(source, position)
+        if match is None:
+            at = end - len(source[position:end].lstrip())
+            if number := _NO_NUMBER.match(source, at):
+                hint = "write 12, 0x1f, or a time in ns, us, ms, s: 1.5ms"
+                raise ExpressionError(at, f"{number[0]} is not a number", hint)
+            what = (
+                "a string without end" if source[at] in "\"'" else f"{source[at]!r} means nothing"
+            )
+            raise ExpressionError(at, f"{what} here")
+        kind = next(k for k in _KINDS if match[k] is not None)
+        word = match[kind]
+        at, position = match.start(kind), match.end()
+        if word in _WORDS:
+            kind, word = "name", _WORDS[word]
+        found.append(Token(at, kind, word, match["unit"] or ""))
+        if len(found) > LENGTH:
+            raise ExpressionError(at, f"this is too long: more than {LENGTH} words and signs")
+    found.append(Token(end, "end", ""))
+    return found

@@ -1,0 +1,1 @@
+"""From where a value lies to what the kernel fetches of it."""

@@ -1,0 +1,69 @@
+"""What an event shows of a call's values, and how they are fetched."""
+
+from __future__ import annotations
+
+from msgspec import Struct
+
+from lbtrace.abi import Locations
+from lbtrace.abi.locations import Detail
+from lbtrace.model import Condition, Fetch, Prototype, Value
+from lbtrace.recognize.fetcher import collected
+
+SHALLOW = Detail()
+
+
+class CallValues(Struct, frozen=True):
+    """How a function's values travel: what an event shows, and how to fetch it.
+
+    ``fetches`` belong to the entry, ``result_fetches`` to the return; slots
+    index them. ``cut`` counts parameters that could be read but have no slot
+    left. ``gathers`` is the slot of a value that is gathered instead of shown, -1 if there is
+    none; ``gathers_return`` says that it is one of the return.
+    """
+
+    parameters: tuple[Value, ...] = ()
+    result: Value | None = None
+    fetches: tuple[Fetch, ...] = ()
+    result_fetches: tuple[Fetch, ...] = ()
+    cut: int = 0
+    conditions: tuple[Condition, ...] = ()
+    result_conditions: tuple[Condition, ...] = ()
+    gathers: int = -1
+    gathers_return: bool = False
+
+    @property
+    def is_conditional(self) -> bool:
+        """Whether only some calls are shown."""
+        return bool(self.conditions or self.result_conditions)
+
+    @property
+    def asks_return(self) -> bool:
+        """Whether calls whose return is not seen are of no use."""
+        return bool(self.result_conditions) or self.gathers_return
+
+    @property
+    def kept(self) -> str:
+        """The register of whose content at entry the result is fetched, or ``""``."""
+        return next((f.register for f in self.result_fetches if f.base == "kept"), "")
+
+    @property
+    def registers(self) -> set[str]:
+        """Those that must hold at the probe of the entry what they held at entry."""
+        return {f.register for f in self.fetches if f.base == "register"} | {self.kept} - {""}
+
+
+def plan_values(
+    prototype: Prototype, places: Locations, limit: int, detail: Detail = SHALLOW
+) -> CallValues:
+    """Return what to fetch of a function whose values lie at ``places``."""
+    placed = list(zip(prototype.parameters, places.parameters, strict=True))
+    parameters, entry = collected(
+        limit, detail, lambda own: tuple(own.value(f.name, f.type, place) for f, place in placed)
+    )
+    declared = prototype.result
+    if declared is None or not declared.type.has_values:
+        return CallValues(parameters, None, entry.fetches, (), entry.cut)
+    result, after = collected(
+        limit, detail, lambda own: own.value("", declared.type, places.result)
+    )
+    return CallValues(parameters, result, entry.fetches, after.fetches, entry.cut)

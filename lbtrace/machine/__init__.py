@@ -1,0 +1,138 @@
+"""Processors: where a probe may be placed and what it costs, and what code does.
+
+No type and no calling convention is known here. `MACHINES` has a row for each processor: a
+package whose modules have the same names in all of them (`lbtrace.machine.interface`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator
+from functools import cache
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct
+
+from lbtrace.machine.long_nops import AskNop, avoid_nops
+
+if TYPE_CHECKING:
+    from lbtrace.machine.code import Code, Reach, StackSwitch
+    from lbtrace.machine.interface import (
+        ExitFinder,
+        GoSitePlanner,
+        JumpPatterns,
+        Kernel,
+        Linking,
+        SitePlanner,
+    )
+
+
+class Processor(Struct, frozen=True):
+    """A row of `MACHINES`: the ``name`` that ``uname -m`` gives, which is that of its package
+    here, and its ``number`` in ELF files (``e_machine``)."""
+
+    name: str
+    number: int
+
+
+MACHINES = (
+    Processor("x86_64", 62),
+    Processor("aarch64", 183),
+)
+"""The processors that lbtrace knows."""
+
+
+@cache
+def _module(machine: str, name: str) -> Any:
+    """A module of a machine's package; they are asked for a function at a time."""
+    return import_module(f"lbtrace.machine.{machine}.{name}")
+
+
+class Machine:
+    """A processor. The modules of its package are imported when they are first used: those for
+    x86-64 import iced-x86.
+
+    ``name`` is that of its row in `MACHINES`. ``registers`` are the names of those that can be
+    read, and a call takes ``return_address_size`` bytes of the stack for the return address. Its
+    code ``is_read_natively`` or not.
+    """
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        registers = self._module("registers")
+        self.registers: tuple[str, ...] = registers.REGISTERS
+        self.return_address_size: int = registers.RETURN_ADDRESS_SIZE
+        self.is_read_natively: bool = registers.READ_NATIVELY
+
+    def _module(self, name: str) -> Any:
+        return _module(self.name, name)
+
+    @property
+    def kernel(self) -> Kernel:
+        """What Linux has of it."""
+        module: Kernel = self._module("kernel")
+        return module
+
+    @property
+    def linking(self) -> Linking:
+        """What linkers and the dynamic loader do on it."""
+        module: Linking = self._module("linking")
+        return module
+
+    @property
+    def jump_patterns(self) -> JumpPatterns:
+        """What calls and jumps look like."""
+        module: JumpPatterns = self._module("jump_patterns")
+        return module
+
+    def site_planner(self, ask_nop: AskNop = avoid_nops) -> SitePlanner:
+        """Return the planner of probe sites, which asks before it uses a long nop."""
+        planner: SitePlanner = self._module("probe_sites").Planner(ask_nop)
+        return planner
+
+    def go_site_planner(self, morestack: Collection[int]) -> GoSitePlanner:
+        """Return the planner of probe sites in Go's code; ``morestack`` are the addresses of the
+        functions ``runtime.morestack*``."""
+        planner: GoSitePlanner = self._module("go_probe_sites").GoPlanner(morestack)
+        return planner
+
+    def exit_finder(self) -> ExitFinder:
+        """Return the finder of exits."""
+        finder: ExitFinder = self._module("exits").Finder()
+        return finder
+
+    def find_stack_switches(self, code: memoryview, address: int) -> Iterator[StackSwitch]:
+        """Yield what looks like a switch to another stack in ``code`` at ``address``, as in the
+        assembly of fibers."""
+        yield from self._module("stack_switches").stack_switches(code, address)
+
+    def find_reach(self, code: Code, depth: int | None) -> Reach:
+        """Return what ``code`` calls and jumps to. At its beginning the stack pointer is ``depth``
+        bytes below its value at the function's entry, None where that is unknown."""
+        reach: Reach = self._module("reachable_calls").reach(code, depth)
+        return reach
+
+    def find_walkers(self, code: memoryview, address: int) -> Iterator[int]:
+        """Yield where in ``code`` at ``address`` frame pointers seem to be followed, as profilers
+        and ``__builtin_return_address(1)`` do: to the return addresses of callers."""
+        yield from self._module("reachable_calls").walkers(code, address)
+
+    def find_first_writes(self, code: Code) -> frozenset[str]:
+        """Return the registers that the instructions of ``code`` up to its first call, jump or
+        return write, in whole or in part."""
+        found: frozenset[str] = self._module("first_writes").first_writes(code)
+        return found
+
+    def find_calls(
+        self, code: memoryview, address: int, targets: Collection[int]
+    ) -> Iterator[tuple[int, int]]:
+        """Yield what looks like calls of ``targets`` in ``code`` at ``address``: where they are,
+        and where they return to."""
+        yield from self._module("call_sites").calls(code, address, targets)
+
+    def find_system_calls(
+        self, code: memoryview, address: int, start_of: Callable[[int], int | None]
+    ) -> Iterator[int]:
+        """Yield where ``code`` at ``address`` makes system calls
+        (`lbtrace.machine.interface.SystemCalls`)."""
+        yield from self._module("system_calls").system_calls(code, address, start_of)

@@ -1,0 +1,37 @@
+"""arm64 processors."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from lbtrace.machine import interface
+    from lbtrace.machine.aarch64 import (
+        call_sites,
+        exits,
+        first_writes,
+        go_probe_sites,
+        jump_patterns,
+        kernel,
+        linking,
+        probe_sites,
+        reachable_calls,
+        registers,
+        stack_switches,
+        system_calls,
+    )
+
+    PACKAGE = interface.Package(
+        registers,
+        kernel,
+        linking,
+        jump_patterns,
+        probe_sites,
+        exits,
+        go_probe_sites,
+        stack_switches,
+        reachable_calls,
+        first_writes,
+        call_sites,
+        system_calls,
+    )

@@ -1,0 +1,40 @@
+"""What linkers and the dynamic loader do on arm64.
+
+Sources: ELF for the Arm 64-bit Architecture, sections 5.7.3 (relocations) and 6.2.2 (procedure
+linkage table); glibc's ``sysdeps/generic/ldconfig.h`` for the loader's cache.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import pairwise
+from struct import Struct as Layout
+
+RELATIVE = 1027
+"""R_AARCH64_RELATIVE: the load address plus the addend."""
+
+IRELATIVE = 1032
+"""R_AARCH64_IRELATIVE: the addend is the address of the resolver."""
+
+SLOTS = (1025, 1026)
+"""R_AARCH64_GLOB_DAT, R_AARCH64_JUMP_SLOT."""
+
+CACHE_FLAGS = 0x0A03
+"""FLAG_ELF_LIBC6, FLAG_AARCH64_LIB64."""
+
+WORD = Layout("<I")
+BTI_C = 0xD503245F
+
+
+def stubs(code: bytes, start: int) -> Iterator[tuple[int, int]]:
+    """Yield the PLT stubs in a section at ``start``, and the slots through which they jump: ``bti
+    c`` where there is one, ``adrp x16``, ``ldr x17, [x16, …]``."""
+    words = [word for (word,) in WORD.iter_unpack(code[: len(code) // 4 * 4])]
+    for at, (page, load) in enumerate(pairwise(words)):
+        if page & 0x9F00001F != 0x90000010 or load & 0xFFC003FF != 0xF9400211:
+            continue
+        pages = (page >> 5 & 0x7FFFF) << 2 | page >> 29 & 3
+        pages -= pages >> 20 << 21
+        first = at - 1 if at and words[at - 1] == BTI_C else at
+        here = (start + 4 * at) & ~0xFFF
+        yield start + 4 * first, here + (pages << 12) + (load >> 10 & 0xFFF) * 8

@@ -1,0 +1,60 @@
+"""What is looked for in all code of a file: by native code, which takes a millisecond for some
+megabytes.
+
+Code is given as it is mapped: a copy would take as much memory.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from typing import Any
+
+from lbtrace.machine._code_scan import ffi, lib
+
+DOUBTS = {
+    lib.LBT_CERTAIN: "",
+    lib.LBT_SETS_STACK: "sets its stack pointer at {:#x}",
+    lib.LBT_FAR_JUMP_IN: "jumps into the midst of an instruction",
+    lib.LBT_GOES_ON: "continues beyond its end",
+    lib.LBT_UNKNOWN_JUMP: "jumps through a pointer at {:#x}",
+    lib.LBT_UNKNOWN_CALL: "calls through a pointer at {:#x}",
+    lib.LBT_SYSTEM_CALL: "makes a system call at {:#x}",
+    lib.LBT_CALLS_ITSELF: "calls into itself at {:#x}",
+    lib.LBT_UNUSUAL: "runs an unusual instruction at {:#x}",
+}
+"""Why code may do more than is known."""
+
+
+def find_calls(code: memoryview, address: int, targets: Collection[int]) -> Iterator[int]:
+    """Return where in x86-64 ``code`` at ``address`` bytes stand that look like a call of
+    ``targets``."""
+    return _to(lib.lbt_next_call, code, address, targets)
+
+
+def find_links(code: memoryview, address: int, targets: Collection[int]) -> Iterator[int]:
+    """Return where in arm64 ``code`` at ``address`` a ``bl`` to ``targets`` stands."""
+    return _to(lib.lbt_next_link, code, address, targets)
+
+
+def find_stack_loads(code: memoryview) -> Iterator[int]:
+    """Return where in x86-64 ``code`` bytes stand that look as if they set rsp from memory or
+    another register."""
+    return _each(lib.lbt_next_stack_load, code)
+
+
+def find_bytes(code: memoryview, wanted: bytes) -> Iterator[int]:
+    """Return where ``wanted`` stands in ``code``."""
+    return _each(lib.lbt_next_bytes, code, wanted, len(wanted))
+
+
+def _to(search: Any, code: memoryview, address: int, targets: Collection[int]) -> Iterator[int]:
+    ordered = sorted(target for target in targets if 0 <= target < 1 << 64)
+    return _each(search, code, address, ffi.new("uint64_t[]", ordered), len(ordered))
+
+
+def _each(search: Any, code: memoryview, *arguments: object) -> Iterator[int]:
+    data, size = ffi.from_buffer(code), len(code)
+    found = search(data, size, 0, *arguments)
+    while found < size:
+        yield found
+        found = search(data, size, found + 1, *arguments)

@@ -1,0 +1,277 @@
+"""What the package of a processor offers: `Package` names its modules, and what each has in it.
+
+mypy compares every package with it: see ``__init__.py`` of each.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Sequence
+from typing import NamedTuple, Protocol
+
+from lbtrace.machine.code import (
+    Code,
+    Exits,
+    FloatSpills,
+    InferredRegisters,
+    InferredStackWords,
+    Reach,
+    Read,
+    StackSwitch,
+)
+from lbtrace.machine.function_code import Around, Body
+from lbtrace.machine.long_nops import AskNop
+from lbtrace.machine.shadow_stacks import ShadowStacks
+from lbtrace.model import Fetch, Site
+
+
+class SitePlanner(Protocol):
+    """Chooses the sites of probes. One object serves any number of functions."""
+
+    def choose(
+        self,
+        code: Code,
+        keep: Collection[str],
+        *,
+        returns: bool,
+        begins: bool = True,
+        nops: bool = True,
+        never_back: Callable[[int], bool] = lambda target: False,
+    ) -> Site | None:
+        """Return the cheapest place at which the registers ``keep`` hold what they held at entry.
+
+        With ``returns`` the stack pointer points at the return address there. ``begins``
+        says that nothing but calls leads to the first instruction, ``nops`` that this is certain
+        enough for a nop there in whose place the kernel may put a call. Where one is avoided,
+        ``never_back`` tells of targets of jumps that no code there leads back.
+        None if the kernel refuses a probe at every place that would do.
+        """
+
+    def spills(self, code: Code, read: Read) -> Iterator[FloatSpills]:
+        """Return the places further on, in order, at which memory or integer registers hold
+        what vector registers held at entry.
+
+        A probe there fires once a call, before anything is called or written that is
+        not the function's own.
+        """
+
+    def results(
+        self, code: Code, returns: Collection[int], read: Read
+    ) -> dict[str, tuple[Fetch, int]]:
+        """Return what fetches the vector registers with a result, as in `FloatSpills`, from integer
+        registers that hold the same at each of the addresses ``returns``."""
+
+
+class ExitFinder(Protocol):
+    """Finds the exits of functions. One object serves any number of them."""
+
+    def exits(self, parts: Sequence[Code], around: Around, pads: Sequence[int] = ()) -> Exits:
+        """Return the exits of the function with the code ``parts``; it begins with the first.
+
+        ``around`` is the binary around it. At ``pads`` it continues after exceptions.
+        """
+
+    def reached(
+        self, parts: Sequence[Code], around: Around, pads: Sequence[int] = ()
+    ) -> dict[int, int]:
+        """Return the instructions of the same function that control flow reaches, and their
+        ends."""
+
+    def may_restart(self, parts: Sequence[Code]) -> bool:
+        """Return whether bytes in a function's ``parts`` look like a jump to the beginning of the
+        first one, or to parts without a name; asked before `exits`, which costs more."""
+
+    def jumps(self, code: Code) -> Iterator[tuple[int, int]]:
+        """Whatever in ``code`` looks like a direct jump: its address, and that it leads to."""
+
+    def never_returns(self, body: Body, around: Around) -> bool:
+        """Return whether no path through the function ends in a return or in another function."""
+
+
+class GoSitePlanner(Protocol):
+    """Chooses the places of probes in functions compiled by Go, and infers their values."""
+
+    REGISTERS_SINCE: tuple[int, int]
+    """The version of Go from which on functions take values in registers."""
+
+    KEEPS_G: bool
+    """Whether a register has the goroutine in every function, in assembly, too."""
+
+    def entry(self, code: Code, keep: Collection[str]) -> Site | None:
+        """Return a site at which a probe fires once per call, even if the function starts again
+        with a larger stack, and the registers ``keep`` hold what they held at entry; None if there
+        is none."""
+
+    def finds_g(self, code: Code) -> bool:
+        """Return whether the code finds the goroutine by itself, as no register has it."""
+
+    def changes_g(self, code: Code) -> bool:
+        """Return whether the function uses the goroutine's register for something else."""
+
+    def infer_registers(self, code: Code, integers: Sequence[str]) -> InferredRegisters:
+        """Infer from the code which of the registers ``integers`` hold arguments and results."""
+
+    def infer_stack_words(self, code: Code, words: int) -> InferredStackWords | None:
+        """Infer from the code which of the ``words`` on the stack are arguments and which results;
+        None if ambiguous."""
+
+
+class Registers(Protocol):
+    """``registers.py``: names are those of ``struct pt_regs``."""
+
+    @property
+    def REGISTERS(self) -> tuple[str, ...]:
+        """Those that can be read."""
+
+    @property
+    def RETURN_ADDRESS_SIZE(self) -> int:
+        """How many bytes of the stack a call takes for the return address."""
+
+    @property
+    def READ_NATIVELY(self) -> bool:
+        """Whether lbtrace/native/reach.c reads its code."""
+
+
+class Kernel(Protocol):
+    """``kernel.py``: what Linux has of the machine."""
+
+    @property
+    def PT_REGS(self) -> tuple[str, ...]:
+        """The words of ``struct pt_regs``."""
+
+    @property
+    def PLAIN_ARGUMENTS(self) -> tuple[str, ...]:
+        """What an event of an entry holds where its spec is plain: ``bpf_src/registers.h``."""
+
+    @property
+    def PLAIN_RESULTS(self) -> tuple[str, ...]:
+        """The same of a return."""
+
+    @property
+    def BREAKPOINT(self) -> bytes:
+        """The instruction that uprobes write over another."""
+
+    @property
+    def SHADOW_STACKS(self) -> ShadowStacks | None:
+        """What is known of shadow stacks; None where there are none."""
+
+
+class Linking(Protocol):
+    """``linking.py``: what linkers and the dynamic loader do. Numbers are types of relocations."""
+
+    @property
+    def RELATIVE(self) -> int:
+        """The load address plus the addend."""
+
+    @property
+    def IRELATIVE(self) -> int:
+        """What the function at the addend returns."""
+
+    @property
+    def SLOTS(self) -> Collection[int]:
+        """The address of a symbol, in a word of the GOT."""
+
+    @property
+    def CACHE_FLAGS(self) -> int:
+        """The flags of libraries for the machine in ``/etc/ld.so.cache``."""
+
+    def stubs(self, code: bytes, start: int) -> Iterator[tuple[int, int]]:
+        """Return the PLT stubs in a section at ``start``, and the slots through which they jump."""
+
+
+class JumpPatterns(Protocol):
+    """``jump_patterns.py``: what can be said without decoding."""
+
+    def reached(self, code: bytes, start: int) -> Iterator[int]:
+        """Return the addresses to which code at ``start`` may jump, or which it may call."""
+
+    def jumps(self, code: bytes) -> Iterator[int | None]:
+        """Return where in ``code``, or outside of it, jumps lead; None for those through
+        pointers."""
+
+
+class ProbeSites(Protocol):
+    """What ``probe_sites.py`` of a machine offers."""
+
+    def Planner(self, ask_nop: AskNop = ...) -> SitePlanner:
+        """Return a chooser of places, which asks before it uses a long nop."""
+
+
+class ExitsModule(Protocol):
+    """What ``exits.py`` of a machine offers."""
+
+    def Finder(self) -> ExitFinder:
+        """Return a finder of the places at which functions are left."""
+
+
+class GoProbeSites(Protocol):
+    """What ``go_probe_sites.py`` of a machine offers."""
+
+    def GoPlanner(self, morestack: Collection[int]) -> GoSitePlanner:
+        """Return a chooser of places in Go's code; ``morestack`` are the addresses of the functions
+        ``runtime.morestack*``."""
+
+
+class StackSwitches(Protocol):
+    """What ``stack_switches.py`` of a machine offers."""
+
+    def stack_switches(self, code: memoryview, address: int) -> Iterator[StackSwitch]:
+        """Return what looks as if another stack were taken up in ``code`` at ``address``, as fibers
+        do in assembly."""
+
+
+class ReachableCalls(Protocol):
+    """What ``reachable_calls.py`` of a machine offers."""
+
+    def reach(self, code: Code, depth: int | None) -> Reach:
+        """Return what ``code`` calls and jumps to. At its beginning the stack pointer lies
+        ``depth`` below its value at the function's entry, None where that is not known."""
+
+    def walkers(self, code: memoryview, address: int) -> Iterator[int]:
+        """Return where in ``code`` at ``address`` frame pointers seem to be followed, as profilers
+        and ``__builtin_return_address(1)`` do: to the return addresses of callers."""
+
+
+class FirstWrites(Protocol):
+    """What ``first_writes.py`` of a machine offers."""
+
+    def first_writes(self, code: Code) -> frozenset[str]:
+        """Return the registers that the instructions of ``code`` up to its first call, jump or
+        return write, in whole or in part."""
+
+
+class CallSites(Protocol):
+    """What ``call_sites.py`` of a machine offers."""
+
+    def calls(
+        self, code: memoryview, address: int, targets: Collection[int]
+    ) -> Iterator[tuple[int, int]]:
+        """Return what looks like calls of ``targets`` in ``code`` at ``address``: where they are,
+        and where they return to."""
+
+
+class SystemCalls(Protocol):
+    """What ``system_calls.py`` of a machine offers."""
+
+    def system_calls(
+        self, code: memoryview, address: int, start_of: Callable[[int], int | None]
+    ) -> Iterator[int]:
+        """Return where ``code`` at ``address`` makes system calls; ``start_of`` tells where the
+        function around an address begins, None where that is not known: there what looks like a
+        system call counts."""
+
+
+class Package(NamedTuple):
+    """The modules of a package. Others that it has are its own."""
+
+    registers: Registers
+    kernel: Kernel
+    linking: Linking
+    jump_patterns: JumpPatterns
+    probe_sites: ProbeSites
+    exits: ExitsModule
+    go_probe_sites: GoProbeSites
+    stack_switches: StackSwitches
+    reachable_calls: ReachableCalls
+    first_writes: FirstWrites
+    call_sites: CallSites
+    system_calls: SystemCalls

@@ -1,0 +1,132 @@
+"""The one place that hands out addresses at which probes may be placed.
+
+A breakpoint in the middle of an instruction, or in data, changes what the
+program does. So an address is handed out only if an instruction begins there
+that decoding from a known start of code reaches along control flow. Known
+starts are symbols of functions, what unwind information describes, the tables
+of Go and landing pads. Until then, what looks like an instruction counts as data.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Sequence
+from typing import Protocol
+
+from lbtrace.machine import Machine
+from lbtrace.machine.code import Code, Exits
+from lbtrace.machine.function_code import Around, Body
+from lbtrace.machine.long_nops import AskNop, avoid_nops
+from lbtrace.model import Site
+
+KEPT = 16
+"""At most this many functions have all their instructions kept, because neighbours are needed,
+too."""
+
+
+class KnownFunctions(Around, Protocol):
+    """A binary, as far as its functions are known."""
+
+    def holding(self, address: int) -> Body | None:
+        """Return the function that may hold ``address``; None where no known one does."""
+
+
+class ProbeSites:
+    """Hands out the sites of one binary."""
+
+    def __init__(
+        self, machine: Machine, known: KnownFunctions, ask_nop: AskNop = avoid_nops
+    ) -> None:
+        self.machine = machine
+        self._planner = machine.site_planner(ask_nop)
+        self._finder = machine.exit_finder()
+        self._known = known
+        self._reached: dict[int, dict[int, int]] = {}
+        self._pads: set[int] = set()
+
+    def entry(
+        self,
+        code: Code,
+        keep: Collection[str],
+        *,
+        returns: bool,
+        begins: bool = True,
+        nops: bool = True,
+        never_back: Callable[[int], bool] = lambda target: False,
+    ) -> Site | None:
+        """See `lbtrace.machine.SitePlanner.choose`."""
+        return self._planner.choose(
+            code, keep, returns=returns, begins=begins, nops=nops, never_back=never_back
+        )
+
+    def may_restart(self, parts: Sequence[Code]) -> bool:
+        """See `lbtrace.machine.ExitFinder.may_restart`."""
+        return self._finder.may_restart(parts)
+
+    def exits(self, body: Body) -> Exits:
+        """See `lbtrace.machine.ExitFinder.exits`."""
+        exits = self._finder.exits(body.parts, self._known, body.pads)
+        self._pads.update(exits.pads)
+        return exits
+
+    def is_instruction(self, address: int) -> bool:
+        """Return whether control flow reaches an instruction that begins at ``address``."""
+        return address in self._around(self._known.holding(address))
+
+    def continues_to(self, address: int, after: int) -> bool:
+        """Return whether control flow reaches the instruction at ``address``, and continues to the
+        one at ``after``, which follows it."""
+        reached = self._around(self._known.holding(address))
+        return reached.get(address) == after and after in reached
+
+    def start(self, address: int, offset: int, *, stub: bool) -> Site | None:
+        """Return a site at the first instruction of a function, or of a ``stub`` that leads to
+        one."""
+        if not stub:
+            body = self._known.holding(address)
+            if body is None or body.parts[0].address != address:
+                return None
+        return Site(address, offset)
+
+    def at(self, address: int) -> Site | None:
+        """Return a site at ``address``; None where a probe would be refused or do harm."""
+        body = self._known.holding(address)
+        if body is None or (address not in self._pads and address not in self._around(body)):
+            return None
+        return self._site(body, address)
+
+    def marked(self, address: int) -> Site | None:
+        """Return a site at a marker; None where a probe would be refused or do harm.
+
+        The assembler says that an instruction begins there, a nop. Control flow need not
+        be seen to reach it: a part that was split off a function, without a symbol, has several
+        entries. But it must not be seen to reach an instruction in the middle of which it is."""
+        if site := self.at(address):
+            return site
+        body = self._known.holding(address)
+        inside = any(start < address < end for start, end in self._around(body).items())
+        if body is None or inside:
+            return None
+        site = self._site(body, address)
+        return site if site is not None and site.displaced == "nop" else None
+
+    def _site(self, body: Body, address: int) -> Site | None:
+        parts = (p for p in body.parts if p.address <= address < p.address + len(p.code))
+        part = next(parts, None)
+        if part is None:
+            return None
+        into = address - part.address
+        code = Code(part.code[into : into + 16], address, part.offset + into, address + 1)
+        return self._planner.choose(code, (), returns=False, begins=False)
+
+    def _around(self, body: Body | None) -> dict[int, int]:
+        """The instructions that control flow reaches in a function, and their ends."""
+        if body is None:
+            return {}
+        start = body.parts[0].address
+        found = self._reached.get(start)
+        if found is None:
+            if len(self._reached) >= KEPT:
+                del self._reached[next(iter(self._reached))]
+            found = self._finder.reached(body.parts, self._known, body.pads)
+            self._reached[start] = found
+        return found

@@ -1,0 +1,100 @@
+"""What an x86-64 jump needs to leave the function: flags that make it jump, a target outside."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from iced_x86 import Code, ConditionCode, Instruction, Mnemonic, OpKind, Register
+
+from lbtrace.machine.x86_64.operands import REGISTERS
+from lbtrace.model import Jump
+from lbtrace.model.jumps import RegisterTest
+from lbtrace.model.wire_limits import FLAG_LESS
+
+_CARRY, _PARITY, _ZERO, _SIGN, _OVERFLOW = 0x1, 0x4, 0x40, 0x80, 0x800
+"""Bits of EFLAGS: Intel SDM volume 1, 3.4.3."""
+
+_TAKEN = {
+    ConditionCode.O: _OVERFLOW,
+    ConditionCode.B: _CARRY,
+    ConditionCode.E: _ZERO,
+    ConditionCode.BE: _CARRY | _ZERO,
+    ConditionCode.S: _SIGN,
+    ConditionCode.P: _PARITY,
+    ConditionCode.L: FLAG_LESS,
+    ConditionCode.LE: FLAG_LESS | _ZERO,
+}
+"""Flags of which one must be set: Intel SDM volume 1, appendix B."""
+
+_NOT_TAKEN = {
+    ConditionCode.NO: _OVERFLOW,
+    ConditionCode.AE: _CARRY,
+    ConditionCode.NE: _ZERO,
+    ConditionCode.A: _CARRY | _ZERO,
+    ConditionCode.NS: _SIGN,
+    ConditionCode.NP: _PARITY,
+    ConditionCode.GE: FLAG_LESS,
+    ConditionCode.G: FLAG_LESS | _ZERO,
+}
+"""Flags of which none may be set."""
+
+
+def conditions(jump: Instruction) -> tuple[int, int]:
+    """Return the flags with which a conditional jump is not taken, and those with which it is,
+    as in `Site`; none of an unconditional one."""
+    return _NOT_TAKEN.get(jump.condition_code, 0), _TAKEN.get(jump.condition_code, 0)
+
+
+_LOW = (1 << 32) - 1
+_TESTS = {
+    Code.JRCXZ_REL8_64: RegisterTest("cx"),
+    Code.JECXZ_REL8_64: RegisterTest("cx", _LOW),
+    Code.LOOP_REL8_64_RCX: RegisterTest("cx", minus=1, nonzero=True),
+    Code.LOOPE_REL8_64_RCX: RegisterTest("cx", minus=1, nonzero=True),
+    Code.LOOPNE_REL8_64_RCX: RegisterTest("cx", minus=1, nonzero=True),
+    Code.LOOP_REL8_64_ECX: RegisterTest("cx", _LOW, minus=1, nonzero=True),
+    Code.LOOPE_REL8_64_ECX: RegisterTest("cx", _LOW, minus=1, nonzero=True),
+    Code.LOOPNE_REL8_64_ECX: RegisterTest("cx", _LOW, minus=1, nonzero=True),
+}
+"""The tests of jumps on rcx: Intel SDM volume 2, JRCXZ and LOOP."""
+
+
+def test(jump: Instruction) -> RegisterTest | None:
+    """Return the test of a conditional jump on a register, in addition to its `conditions`."""
+    return _TESTS.get(jump.code)
+
+
+def is_switch(jump: Instruction, history: Sequence[Instruction]) -> bool:
+    """Return whether an indirect jump is that of a ``switch``.
+
+    ``notrack`` is only for those (gcc's -fcf-protection); else the target is
+    the sum of a table's address and its entry.
+    """
+    if jump.segment_prefix == Register.DS:
+        return True
+    for instruction in reversed(history):
+        if (
+            instruction.op0_kind == OpKind.REGISTER
+            and instruction.op0_register == jump.op0_register
+        ):
+            return bool(instruction.mnemonic == Mnemonic.ADD)
+    return False
+
+
+def target(jump: Instruction, inside: tuple[tuple[int, int], ...]) -> Jump | None:
+    """Return how a probe on an indirect jump works out where it leads; None where it cannot."""
+    if jump.op0_kind == OpKind.REGISTER:
+        base = REGISTERS.get(jump.op0_register)
+        return Jump(base, inside=inside) if base else None
+    base, index = (_name(register) for register in (jump.memory_base, jump.memory_index))
+    if base is None or index is None or jump.segment_prefix in (Register.FS, Register.GS):
+        return None
+    offset = jump.memory_displacement
+    offset -= offset >> 63 << 64
+    return Jump(base, index, jump.memory_index_scale, offset, loads=True, inside=inside)
+
+
+def _name(register: int) -> str | None:
+    """The name of a part of an address, empty where there is none; None if it is no
+    whole register."""
+    return "" if register == Register.NONE else REGISTERS.get(register)

@@ -1,0 +1,155 @@
+"""Where an x86-64 function is left: its ``ret`` instructions and the jumps to other functions.
+
+The distance of the stack pointer from its value at entry is tracked, since a
+tail call happens where it is zero again. Where it is unknown whether a jump leaves the function,
+the probe on it finds out (`lbtrace.machine.x86_64.branches`).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+
+import iced_x86
+
+from lbtrace.machine.code import Code, Exit, Exits
+from lbtrace.machine.code_ranges import may_come_back, relative_ranges
+from lbtrace.machine.function_code import Around, Body
+from lbtrace.machine.interface import ExitFinder
+from lbtrace.machine.x86_64 import code_sweep
+from lbtrace.machine.x86_64.branches import conditions, target, test
+from lbtrace.machine.x86_64.control_flow import Flow
+from lbtrace.machine.x86_64.epilogues import Epilogues
+from lbtrace.machine.x86_64.kernel_rules import is_emulated_branch, is_refused
+from lbtrace.machine.x86_64.native_flow import Flows, NativeFlow
+from lbtrace.machine.x86_64.reached_code import Out
+from lbtrace.machine.x86_64.restores import Steps
+from lbtrace.model import Site
+from lbtrace.model.wire_limits import RANGES
+
+_COMPUTED = re.compile(rb"\xff[\x20-\x24\x26\x27\x60-\x67\xa0-\xa7\xe0-\xe7]")
+"""Whatever may be a jump to where a register or a table says: Intel SDM volume 2, JMP."""
+
+_FAR_BACK = re.compile(rb"(?:\xe9|\x0f[\x80-\x8f])(?=(..[\x00-\xff]\xff))", re.DOTALL)
+"""Whatever may be a jump backward by up to 16 MB: Jcc, JMP."""
+
+_SHORT_BACK = re.compile(rb"[\x70-\x7f\xe0-\xe3\xeb](?=([\x80-\xfe]))")
+"""Whatever may be a jump backward by up to 128 bytes: Jcc, JMP, JRCXZ, LOOP."""
+
+_SHORT = 128
+"""The bytes within which a short jump leads back to a function's first instruction."""
+
+_DIRECT = re.compile(
+    rb"(?:\xe9|\x0f[\x80-\x8f])(?=(....))|[\x70-\x7f\xe0-\xe3\xeb](?=(.))", re.DOTALL
+)
+"""Direct jumps in both directions."""
+
+_FAR = re.compile(rb"\x0f[\x80-\x8f](?=(....))", re.DOTALL)
+"""Conditional jumps that lead farther than 128 bytes, as to parts apart."""
+
+
+class Finder(ExitFinder):
+    """Finds the exits of functions; keeps the formatter between them."""
+
+    def __init__(self) -> None:
+        self._formatter = iced_x86.FastFormatter()
+        self._steps = Steps()
+        self._flows = Flows()
+
+    def exits(self, parts: Sequence[Code], around: Around, pads: Sequence[int] = ()) -> Exits:
+        """See `lbtrace.machine.ExitFinder.exits`."""
+        with self._flows.follow(parts, around, pads) as flow:
+            return self._exits(flow, pads)
+
+    def _exits(self, flow: NativeFlow | Flow, pads: Sequence[int]) -> Exits:
+        found: list[Exit] = []
+        hidden = list(flow.hidden.values())
+        epilogues = Epilogues(flow, pads, self._steps, self._formatter.format)
+        for out in flow.outs.values():
+            site = self._site(flow, out)
+            if isinstance(site, str):
+                hidden.append(site)
+            elif out.kind == "return":
+                found.append(Exit(out.kind, site, epilogues.entries(out.instruction)))
+            else:
+                found.append(Exit(out.kind, site))
+        found.sort(key=lambda exit: exit.site.address)
+        known = flow.instructions
+        landings = tuple(pad for pad in pads if pad in known and flow.is_certain(known[pad]))
+        return Exits(tuple(found), tuple(dict.fromkeys(hidden)), flow.restarts, landings)
+
+    def reached(
+        self, parts: Sequence[Code], around: Around, pads: Sequence[int] = ()
+    ) -> dict[int, int]:
+        """See `lbtrace.machine.ExitFinder.reached`."""
+        with self._flows.follow(parts, around, pads) as flow:
+            return flow.certain()
+
+    def may_restart(self, parts: Sequence[Code]) -> bool:
+        """See `lbtrace.machine.ExitFinder.may_restart`."""
+        if len(parts) == 1 and code_sweep.may_restart(parts[0]) is False:
+            return False
+        return self.seems_to_restart(parts)
+
+    def seems_to_restart(self, parts: Sequence[Code]) -> bool:
+        """Return the same, of code that is not decoded."""
+        code = parts[0]
+        if _COMPUTED.search(code.code):
+            return True
+        short = _leads(_SHORT_BACK, code.code[:_SHORT])
+        far = _leads(_FAR_BACK, code.code)
+        if not all(to for found in (short, far) for _, to in found):
+            return True
+        branches = (code.address + to for _, to in _leads(_FAR, code.code))
+        return may_come_back(parts, branches, (to for p in parts[1:] for _, to in self.jumps(p)))
+
+    def jumps(self, code: Code) -> Iterator[tuple[int, int]]:
+        """See `lbtrace.machine.ExitFinder.jumps`."""
+        for at, to in _leads(_DIRECT, code.code):
+            yield code.address + at, code.address + to
+
+    def never_returns(self, body: Body, around: Around) -> bool:
+        """See `lbtrace.machine.ExitFinder.never_returns`."""
+        return self._flows.never_returns(body, around)
+
+    def _site(self, flow: NativeFlow | Flow, out: Out) -> Site | str:
+        """The place of a probe, or why there can be none."""
+        instruction = out.instruction
+        raw, offset = flow.raw(instruction.ip)
+        if is_refused(raw):
+            return f"the kernel refuses a probe at {instruction.ip:#x}"
+        if not flow.is_certain(instruction):
+            return f"what is at {instruction.ip:#x} is not certain to be an instruction"
+        reason = ""
+        jump = None
+        if out.computed:
+            # A jump to the first byte starts the function again.
+            ranges = relative_ranges(flow.parts, instruction.ip, 1)
+            jump = target(instruction, ranges) if len(ranges) <= RANGES else None
+            if jump is None:
+                return f"the jump at {instruction.ip:#x} may leave the function or not"
+            reason = "counts where it leaves the function"
+        unless, only = conditions(instruction)
+        asked = test(instruction)
+        if unless or only or asked:
+            reason = "counts where it jumps"
+        return Site(
+            instruction.ip,
+            offset,
+            out.sinks,
+            self._formatter.format(instruction),
+            is_emulated_branch(raw),
+            reason,
+            unless,
+            only,
+            jump,
+            asked,
+        )
+
+
+def _leads(jumps: re.Pattern[bytes], code: bytes) -> Iterator[tuple[int, int]]:
+    """Where in ``code`` what looks like ``jumps`` begins and leads."""
+    for match in jumps.finditer(code):
+        distance = match[match.lastindex or 0]
+        end = match.end() + len(distance)
+        yield match.start(), end + int.from_bytes(distance, "little", signed=True)

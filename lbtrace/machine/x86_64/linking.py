@@ -1,0 +1,32 @@
+"""What linkers and the dynamic loader do on x86-64.
+
+Sources: System V psABI, sections 4.4 (relocations) and 5.2 (procedure linkage table); glibc's
+``sysdeps/generic/ldconfig.h`` for the loader's cache.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+RELATIVE = 8
+"""R_X86_64_RELATIVE: the load address plus the addend."""
+
+IRELATIVE = 37
+"""R_X86_64_IRELATIVE: the addend is the address of the resolver."""
+
+SLOTS = (6, 7)
+"""R_X86_64_GLOB_DAT, R_X86_64_JUMP_SLOT."""
+
+CACHE_FLAGS = 0x0303
+"""FLAG_ELF_LIBC6, FLAG_X8664_LIB64."""
+
+JUMP = re.compile(rb"(?:\xf3\x0f\x1e\xfa)?\xf2?\xff\x25(....)", re.DOTALL)
+"""``endbr64``, ``bnd`` where there is one, ``jmp *slot(%rip)``."""
+
+
+def stubs(code: bytes, start: int) -> Iterator[tuple[int, int]]:
+    """Yield the PLT stubs in a section at ``start``, and the slots through which they jump."""
+    for match in JUMP.finditer(code):
+        end = start + match.end()
+        yield start + match.start(), end + int.from_bytes(match[1], "little", signed=True)

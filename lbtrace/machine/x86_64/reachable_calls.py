@@ -1,0 +1,243 @@
+"""What x86-64 code calls, and whether it looks at return addresses.
+
+The code is decoded from its first instruction to its end. That this meets every
+instruction that runs is shown by its branches: each leads to the start of one. Where
+one does not, or is computed, what the code does is in doubt.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import deque
+from collections.abc import Iterator, Sequence
+
+from iced_x86 import Decoder, FlowControl, Instruction, Mnemonic, OpKind, Register
+
+from lbtrace.machine.code import Code, Reach
+from lbtrace.machine.code_scan import find_bytes
+from lbtrace.machine.x86_64 import code_sweep
+from lbtrace.machine.x86_64.branches import is_switch
+from lbtrace.machine.x86_64.stack_depth import UNKNOWN, Stack
+
+_LOADS = frozenset({Mnemonic.MOV, Mnemonic.XCHG, Mnemonic.POP, Mnemonic.LEA})
+"""What loads the stack pointer, rather than to move or align it."""
+
+_STRAIGHT = FlowControl.NEXT
+_CALLS = frozenset({FlowControl.CALL, FlowControl.INDIRECT_CALL})
+_ENDS = frozenset(
+    {
+        *(FlowControl.RETURN, FlowControl.UNCONDITIONAL_BRANCH, FlowControl.INDIRECT_BRANCH),
+        FlowControl.EXCEPTION,
+    }
+)
+_PADDING = frozenset({Mnemonic.NOP, Mnemonic.INT3})
+_FRAME = (Register.RSP, Register.RBP)
+_HISTORY = 8
+
+_SAVED, _FRAMED = b"\x55", b"\x48\x89\xe5"
+"""``push rbp``, and ``mov rbp, rsp`` at most `_BETWEEN` bytes after it."""
+_BETWEEN = 24
+
+_FOLLOWED = re.compile(
+    rb"[\s\S]{0,64}?(?:"
+    rb"[\x48\x4c]\x8b[\x45\x4d\x55\x5d\x65\x6d\x75\x7d]\x00"  # mov r, [rbp]
+    rb"|[\x48\x4c\x49]\x89[\xe8-\xeb\xed-\xef]|\x48\x89\x6d)"  # mov r, rbp; mov [rbp+n], rbp
+)
+_WALKERS = (96, 256)
+"""Bytes of a function in which its frame pointer is followed, if it is: optimised, or not. More
+may be of other functions, which hides it."""
+
+
+def reach(code: Code, depth: int | None) -> Reach:
+    """See `lbtrace.machine.Machine.find_reach`."""
+    found = code_sweep.reach(code, depth)
+    return decoded_reach(code, depth) if found is None else found
+
+
+def decoded_reach(code: Code, depth: int | None) -> Reach:
+    """Return the same, of any code: by iced-x86, which takes fifty times as long."""
+    return _Sweep(code, depth).reach()
+
+
+def walkers(code: memoryview, address: int) -> Iterator[int]:
+    """See `lbtrace.machine.Machine.find_walkers`."""
+    for at in find_bytes(code, _FRAMED):
+        before = bytes(code[max(at - _BETWEEN, 0) : at])
+        saved = before.rfind(_SAVED)
+        if saved >= 0 and _FOLLOWED.match(code, at + len(_FRAMED)):
+            start = at - len(before) + saved
+            if _is_straight(before[saved:]) and any(
+                reach(_code(code, start, size, address), 0).walks for size in _WALKERS
+            ):
+                yield address + start
+
+
+def _code(code: memoryview, start: int, size: int, address: int) -> Code:
+    part = bytes(code[start : start + size])
+    return Code(part, address + start, 0, address + start + len(part))
+
+
+def _is_straight(code: bytes) -> bool:
+    """Whether ``code`` is instructions of which each leads to the next."""
+    return all(i.flow_control == _STRAIGHT and not i.is_invalid for i in Decoder(64, code))
+
+
+class _Sweep:
+    def __init__(self, code: Code, depth: int | None) -> None:
+        self._code = code
+        self._end = code.address + len(code.code)
+        self._calls: dict[int, None] = {}
+        self._jumps: dict[tuple[int, int | None], None] = {}
+        self._call_slots: dict[int, None] = {}
+        self._jump_slots: dict[int, None] = {}
+        self._starts: set[int] = set()
+        self._targets: dict[int, Stack] = {}
+        self._doubt = ""
+        self._keeps = self._walks = False
+        self._stack = Stack(depth)
+        self._deepest = depth or 0
+        self._switched = UNKNOWN
+        self._unsure: list[int] = []
+        self._based = False
+        self._callers = depth == 0
+        self._exchanges = b"\x87" in code.code  # XCHG: Intel SDM volume 2
+
+    def reach(self) -> Reach:
+        # Of each instruction little is asked: a large program has millions.
+        last, starts, targets = _STRAIGHT, self._starts, self._targets
+        history: deque[Instruction] = deque(maxlen=_HISTORY)
+        for instruction in Decoder(64, self._code.code, ip=self._code.address):
+            ip = instruction.ip
+            starts.add(ip)
+            if ip in targets:
+                if self._stack != targets[ip]:
+                    self._stack = self._merged(targets[ip])
+            elif last != _STRAIGHT and instruction.mnemonic in _PADDING:
+                continue
+            last = instruction.flow_control
+            if instruction.memory_base in _FRAME and instruction.memory_index == Register.NONE:
+                self._look(instruction)
+            if last == _STRAIGHT:
+                first = instruction.op0_register
+                if first in _FRAME or instruction.is_stack_instruction:
+                    self._move(instruction, first)
+                elif self._callers or self._stack.base == 8 or self._exchanges:
+                    self._take(instruction)
+                history.append(instruction)
+                continue
+            if instruction.is_invalid:
+                return Reach(doubt=f"holds bytes at {ip:#x} that are no code")
+            self._flow(instruction, last, history)
+            if last in _ENDS:
+                self._stack = targets.get(instruction.next_ip, self._switched)
+        if not starts.issuperset(targets):
+            self._in_doubt("jumps into the midst of an instruction")
+        if last not in _ENDS | _CALLS:  # what is called last does not return
+            self._in_doubt("continues beyond its end")
+        # Where the depth is not known, it is mostly that of the whole frame.
+        self._keeps |= self._deepest in self._unsure
+        return Reach(
+            tuple(self._calls),
+            tuple(self._jumps),
+            tuple(self._call_slots),
+            tuple(self._jump_slots),
+            self._doubt,
+            self._keeps,
+            self._walks,
+        )
+
+    def _merged(self, other: Stack) -> Stack:
+        if self._stack == UNKNOWN:
+            return other
+        return Stack(*(a if a == b else None for a, b in zip(self._stack, other, strict=True)))
+
+    def _in_doubt(self, why: str) -> None:
+        self._doubt = self._doubt or why
+
+    def _move(self, instruction: Instruction, first: int) -> None:
+        """Follow an instruction that changes the stack pointer or rbp."""
+        before = self._stack
+        self._stack = before.after(instruction)
+        self._callers &= first != Register.RBP
+        self._deepest = max(self._deepest, self._stack.pointer or 0)
+        self._based |= self._stack.base is not None
+        mnemonic = instruction.mnemonic
+        if mnemonic == Mnemonic.XCHG or (
+            first == Register.RSP and mnemonic in _LOADS and self._stack.pointer is None
+        ):
+            self._in_doubt(f"sets its stack pointer at {instruction.ip:#x}")
+        if mnemonic == Mnemonic.POP and before.pointer == 0:
+            self._keeps = True
+
+    def _take(self, instruction: Instruction) -> None:
+        """Note it where the frame pointer is taken as a value, or another stack is."""
+        if instruction.op_count < 2 or instruction.op1_kind != OpKind.REGISTER:
+            return
+        second, mnemonic = instruction.op1_register, instruction.mnemonic
+        if second == Register.RBP and mnemonic in _LOADS:
+            self._walks |= self._callers or self._stack.base == 8
+        elif second == Register.RSP and mnemonic == Mnemonic.XCHG:
+            self._in_doubt(f"sets its stack pointer at {instruction.ip:#x}")
+
+    def _look(self, instruction: Instruction) -> None:
+        """Note it where an instruction reads the return address, or follows frame pointers."""
+        offset = instruction.memory_displacement
+        offset -= offset >> 63 << 64
+        loads = instruction.mnemonic == Mnemonic.LEA
+        if loads and instruction.op0_register in _FRAME:
+            return
+        if instruction.memory_base == Register.RSP:
+            if self._stack.pointer is None:
+                self._unsure.append(offset)
+            elif offset == self._stack.pointer:
+                self._keeps = True
+        elif self._stack.base is not None:
+            self._keeps |= offset == self._stack.base
+            self._walks |= offset == 0 and self._stack.base == 8
+        elif self._callers:
+            self._walks |= offset in (0, 8)
+        elif self._based and self._stack == UNKNOWN:
+            self._keeps |= offset == 8
+
+    def _flow(self, instruction: Instruction, flow: int, history: Sequence[Instruction]) -> None:
+        if flow == FlowControl.RETURN:
+            if instruction.mnemonic != Mnemonic.RET:
+                self._in_doubt(f"leaves by a far return at {instruction.ip:#x}")
+        elif flow in _CALLS:
+            self._call(instruction)
+        elif flow == FlowControl.INDIRECT_BRANCH:
+            if instruction.is_ip_rel_memory_operand:
+                self._jump_slots[instruction.ip_rel_memory_address] = None
+            elif is_switch(instruction, history):
+                self._switched = self._stack
+            else:
+                self._in_doubt(f"jumps through a pointer at {instruction.ip:#x}")
+        elif flow in (FlowControl.UNCONDITIONAL_BRANCH, FlowControl.CONDITIONAL_BRANCH):
+            self._jump(instruction)
+        elif flow != FlowControl.EXCEPTION:
+            self._in_doubt(f"runs an unusual instruction at {instruction.ip:#x}")
+
+    def _jump(self, instruction: Instruction) -> None:
+        target = instruction.near_branch_target
+        if instruction.op0_kind != OpKind.NEAR_BRANCH64:
+            self._in_doubt(f"leaves by a far jump at {instruction.ip:#x}")
+        elif not self._code.address <= target < self._end:
+            self._jumps[target, self._stack.pointer] = None
+        elif self._targets.setdefault(target, self._stack) != self._stack:
+            self._targets[target] = UNKNOWN
+
+    def _call(self, instruction: Instruction) -> None:
+        if instruction.op_count and instruction.op0_kind == OpKind.NEAR_BRANCH64:
+            target = instruction.near_branch_target
+            if target == instruction.next_ip and self._stack.pointer is not None:
+                self._stack = Stack(self._stack.pointer + 8, self._stack.base)
+            elif self._code.address < target < self._end:
+                self._in_doubt(f"calls into itself at {instruction.ip:#x}")
+            else:
+                self._calls[target] = None
+        elif instruction.is_ip_rel_memory_operand:
+            self._call_slots[instruction.ip_rel_memory_address] = None
+        elif instruction.op_count:
+            self._in_doubt(f"calls through a pointer at {instruction.ip:#x}")
+        else:
+            self._in_doubt(f"makes a system call at {instruction.ip:#x}")

@@ -1,0 +1,68 @@
+"""Decodes bytes to events, by the layout of ``struct lbt_event`` in ``bpf_src/lbtrace.h``.
+
+Fixed-size records, little-endian, naturally aligned. Decoding goes batch by
+batch: `struct.Struct.iter_unpack` and `itertools.starmap` run it in C.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import starmap
+from struct import Struct
+
+from lbtrace.model.events import Batch, Event
+from lbtrace.model.wire_limits import KIND_MASK as KIND
+from lbtrace.model.wire_limits import LOSS, OPEN, UNWATCHED
+
+EVENT = Struct("<QQQIIIHHII6Q")
+"""A record as ``lbt_gather`` (lbtrace/native/reader.c) makes it: the kernel's, without the thread
+name."""
+
+EVENT_SIZE = EVENT.size
+
+
+def losses(time: int, pid: int, tid: int, goroutine: int, lost: Sequence[int]) -> bytes:
+    """Return a record of the events that a thread or goroutine lost last of all, by kind."""
+    words = lost[0] | lost[1] << 32, lost[2] | lost[3] << 32
+    return EVENT.pack(time, 0, goroutine, 0, pid, tid, LOSS, 0, 0, 0, *words, *[0] * 4)
+
+
+def unwatched(since: int, until: int = 0) -> bytes:
+    """Return a record of the times since when, and until when, returns may not be seen; 0 means for
+    good."""
+    return EVENT.pack(since, 0, 0, 0, 0, 0, UNWATCHED, 0, 0, 0, until, *[0] * 5)
+
+
+def decode(batch: Batch) -> Iterator[Event]:
+    """Return the events of a batch, in order.
+
+    The bytes that accompany them are in ``batch.blobs``, in the same order,
+    `Event.blob` bytes each.
+    """
+    return decode_all(batch.events)
+
+
+def decode_all(events: bytes | memoryview) -> Iterator[Event]:
+    """Return the ``events`` of a part of a batch."""
+    return starmap(Event, EVENT.iter_unpack(events))
+
+
+def decode_at(events: bytes | memoryview, number: int) -> Event:
+    """Return one of the ``events`` of a batch."""
+    return Event(*EVENT.unpack_from(events, number * EVENT_SIZE))
+
+
+def count_events(batch: Batch) -> int:
+    """Return how many events of probes a batch holds: losses and the like are none."""
+    return sum(event.kind & KIND < LOSS for event in decode(batch))
+
+
+def cut(batch: Batch, events: int) -> Batch:
+    """Return at most ``events`` of a batch; bytes that accompany later ones are harmless."""
+    if len(batch.events) <= events * EVENT_SIZE:
+        return batch
+    first = Batch(batch.events[: events * EVENT_SIZE], batch.blobs)
+    runners = [(event.pid, event.tid) for event in decode(first) if event.kind & KIND == OPEN]
+    first.entries, known = len(runners), set(runners)
+    first.threads = tuple(each for each in batch.threads if (each.pid, each.tid) in known)
+    return first

@@ -1,0 +1,26 @@
+/* Arrays that grow. */
+#ifndef LBT_ARRAY_H
+#define LBT_ARRAY_H
+
+#include <errno.h>
+#include <stdlib.h>
+
+/* Makes room for ``wanted`` elements of ``unit`` bytes; returns -ENOMEM where there is none. */
+static inline int lbt_reserve(char **array, size_t *capacity, size_t wanted, size_t unit)
+{
+	size_t larger = *capacity ? *capacity : 4096;
+	char *moved;
+
+	if (wanted <= *capacity)
+		return 0;
+	while (larger < wanted)
+		larger *= 2;
+	moved = realloc(*array, larger * unit);
+	if (!moved)
+		return -ENOMEM;
+	*array = moved;
+	*capacity = larger;
+	return 0;
+}
+
+#endif

@@ -1,0 +1,129 @@
+/* What is looked for in all code: see code_scan.h. */
+#define _GNU_SOURCE /* memmem */
+#include "code_scan.h"
+
+#include <string.h>
+
+enum { CALL = 0xe8, CALL_SIZE = 5 };
+
+static int is_among(const uint64_t *targets, size_t count, uint64_t address)
+{
+	size_t low = 0;
+
+	while (count) {
+		size_t half = count / 2;
+
+		if (targets[low + half] < address) {
+			low += half + 1;
+			count -= half + 1;
+		} else if (targets[low + half] == address) {
+			return 1;
+		} else {
+			count = half;
+		}
+	}
+	return 0;
+}
+
+size_t lbt_next_call(const unsigned char *code, size_t size, size_t from, uint64_t address,
+		     const uint64_t *targets, size_t count)
+{
+	if (!count || size < CALL_SIZE)
+		return size;
+	while (from <= size - CALL_SIZE) {
+		const unsigned char *found =
+			memchr(code + from, CALL, size - CALL_SIZE + 1 - from);
+		int32_t distance;
+		uint64_t target;
+
+		if (!found)
+			return size;
+		from = (size_t)(found - code);
+		memcpy(&distance, found + 1, sizeof(distance));
+		target = address + from + CALL_SIZE + (uint64_t)(int64_t)distance;
+		if (target >= targets[0] && target <= targets[count - 1] &&
+		    is_among(targets, count, target))
+			return from;
+		from++;
+	}
+	return size;
+}
+
+size_t lbt_next_link(const unsigned char *code, size_t size, size_t from, uint64_t address,
+		     const uint64_t *targets, size_t count)
+{
+	enum { WORD = 4, BL = 0x25 }; /* Arm Architecture Reference Manual, C4.1.66 */
+
+	for (from += (WORD - from % WORD) % WORD; size >= WORD && from <= size - WORD; from += WORD) {
+		uint32_t word;
+		uint64_t distance;
+
+		memcpy(&word, code + from, sizeof(word));
+		if (word >> 26 != BL)
+			continue;
+		distance = ((uint64_t)(word & 0x3ffffff) ^ 0x2000000) - 0x2000000;
+		if (is_among(targets, count, address + from + WORD * distance))
+			return from;
+	}
+	return size;
+}
+
+/*
+ * REX.W, mov or xchg, ModRM: Intel SDM volume 2, 2.1.5, tables 2-2 and 2-4. The register that is
+ * set must be rsp, 4, without the bit of REX that makes it r12.
+ */
+static int loads_stack(const unsigned char *code)
+{
+	enum { B = 1, R = 4, STACK = 4, FRAME = 5 };
+	int rex = code[0], mode = code[2] >> 6, reg = code[2] >> 3 & 7, rm = code[2] & 7;
+
+	if (rex != 0x48 && rex != 0x49 && rex != 0x4c)
+		return 0;
+	if (mode == 3 && rm == STACK && reg != STACK && reg != FRAME)
+		return code[1] == 0x87 || (code[1] == 0x89 && !(rex & B));
+	if (reg == STACK && rm != STACK && rm != FRAME)
+		return code[1] == 0x87 || (code[1] == 0x8b && !(rex & R));
+	return 0;
+}
+
+enum { STRIDE = 16 };
+typedef unsigned char bytes __attribute__((vector_size(STRIDE)));
+
+/* Whether none of 16 places may do. */
+static int none_loads_stack(const unsigned char *code)
+{
+	bytes rex, move, operands;
+	uint64_t found[2];
+
+	memcpy(&rex, code, sizeof(rex));
+	memcpy(&move, code + 1, sizeof(move));
+	memcpy(&operands, code + 2, sizeof(operands));
+	rex = (bytes)((rex == 0x48) | (rex == 0x49) | (rex == 0x4c));
+	move = (bytes)((move == 0x89) | (move == 0x8b) | (move == 0x87));
+	operands = (bytes)(((operands & 0x38) == 0x20) | ((operands & 0xc7) == 0xc4));
+	rex &= move & operands;
+	memcpy(found, &rex, sizeof(found));
+	return !(found[0] | found[1]);
+}
+
+size_t lbt_next_stack_load(const unsigned char *code, size_t size, size_t from)
+{
+	while (size >= 3 && from <= size - 3) {
+		if (size - from >= STRIDE + 2 && none_loads_stack(code + from))
+			from += STRIDE;
+		else if (loads_stack(code + from))
+			return from;
+		else
+			from++;
+	}
+	return size;
+}
+
+size_t lbt_next_bytes(const unsigned char *code, size_t size, size_t from,
+		      const unsigned char *wanted, size_t count)
+{
+	const unsigned char *found =
+		from <= size ? memmem(code + from, size - from, wanted, count) : NULL;
+
+	return found ? (size_t)(found - code) : size;
+}

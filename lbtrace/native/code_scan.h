@@ -1,0 +1,31 @@
+/*
+ * What is looked for in all code of a file, byte by byte. Whether what is found is code at all,
+ * the caller has to find out.
+ */
+#ifndef LBT_CODE_SCAN_H
+#define LBT_CODE_SCAN_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+/*
+ * Each gives the next place in code from one on, and its size where there is none.
+ *
+ * A call of x86-64 (E8 and a relative address) in code at an address that leads to one of the
+ * targets, which are in order:
+ */
+size_t lbt_next_call(const unsigned char *code, size_t size, size_t from, uint64_t address,
+		     const uint64_t *targets, size_t count);
+
+/* The same of arm64: bl. */
+size_t lbt_next_link(const unsigned char *code, size_t size, size_t from, uint64_t address,
+		     const uint64_t *targets, size_t count);
+
+/* An instruction of x86-64 that sets rsp from memory or another register, or exchanges it: */
+size_t lbt_next_stack_load(const unsigned char *code, size_t size, size_t from);
+
+/* These bytes: */
+size_t lbt_next_bytes(const unsigned char *code, size_t size, size_t from,
+		      const unsigned char *bytes, size_t count);
+
+#endif

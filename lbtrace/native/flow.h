@@ -1,0 +1,59 @@
+/*
+ * The instructions of an x86-64 function that control flow reaches, as
+ * lbtrace/machine/x86_64/control_flow.py finds them: there it says what is followed, and why.
+ */
+#ifndef LBT_FLOW_H
+#define LBT_FLOW_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "answers.h"
+#include "x86_64_code.h"
+
+/* What must be known to continue. */
+enum lbt_need {
+	LBT_FOLLOWED,      /* nothing */
+	LBT_NEEDS_END,     /* whether the function at an address never returns */
+	LBT_NEEDS_SLOT,    /* whether that does to which a pointer at an address leads */
+	LBT_NEEDS_PART,    /* whether there is more code of the function at an address */
+	LBT_NEEDS_DECODER, /* what the instruction at an address is */
+	LBT_FAILED,        /* too much, or no memory */
+};
+
+/* An instruction that is left to a full decoder: one that leads to the next, or none. */
+enum lbt_decoded { LBT_PLAIN, LBT_INVALID };
+
+struct lbt_flow;
+
+/* A flow reads the parts that are added, which must not overlap, and stay where they are. */
+struct lbt_flow *lbt_flow_new(struct lbt_answers *answers);
+void lbt_flow_free(struct lbt_flow *flow);
+void lbt_flow_reset(struct lbt_flow *flow); /* for another function */
+int lbt_flow_add(struct lbt_flow *flow, const unsigned char *code, size_t size, uint64_t address);
+
+/*
+ * Adds a place to follow the code from, with the stack there, and what leads there: a jump, or a
+ * negative number where computed jumps meet; 0 is none.
+ */
+int lbt_flow_from(struct lbt_flow *flow, uint64_t address, int32_t pointer, int32_t base,
+		  int64_t source);
+
+/* Notes that a computed jump leads to where others do, too. */
+int lbt_flow_meet(struct lbt_flow *flow, int64_t meeting, uint64_t from);
+
+/* Follows all, until something must be known, about an address. */
+int lbt_flow_run(struct lbt_flow *flow, uint64_t *about);
+
+/*
+ * Looks at most at so many instructions from the places on, for whether any way ends in a return:
+ * see lbtrace/machine/x86_64/never_returns.py. May need something to be known, too.
+ */
+enum lbt_end { LBT_MAY_RETURN = -1, LBT_NEVER_RETURNS = -2 };
+int lbt_flow_ends(struct lbt_flow *flow, size_t most, uint64_t *about);
+
+/* Answers; a part was added before, or there is none. */
+int lbt_flow_answer(struct lbt_flow *flow, int need, uint64_t about, int yes);
+int lbt_flow_decoded(struct lbt_flow *flow, uint64_t about, int kind, int length);
+
+#endif

@@ -1,0 +1,53 @@
+/* What was found of the control flow of a function. */
+#ifndef LBT_FLOW_VIEW_H
+#define LBT_FLOW_VIEW_H
+
+#include "flow.h"
+
+enum lbt_hidden {
+	LBT_HIDDEN_CALL, LBT_HIDDEN_END, LBT_HIDDEN_NO_CODE, LBT_HIDDEN_TRAP, LBT_HIDDEN_PUSHED,
+};
+
+/* An instruction by which the function is left; at computed jumps it is not known whether. */
+struct lbt_out {
+	uint64_t address;
+	int32_t pointer, base;
+	int32_t kind; /* enum flow */
+};
+
+/* Why an exit may be unknown: about an instruction, of which the key is the end or the address. */
+struct lbt_hiding {
+	uint64_t key, at;
+	int32_t why;
+};
+
+/* What was found: outs and hidings in the order in which they were. */
+size_t lbt_flow_outs(const struct lbt_flow *flow, const struct lbt_out **outs);
+size_t lbt_flow_hidings(const struct lbt_flow *flow, const struct lbt_hiding **hidings);
+size_t lbt_flow_taken(const struct lbt_flow *flow, const uint64_t **addresses);
+int lbt_flow_restarts(const struct lbt_flow *flow);
+
+/* Of an instruction: its length, 0 where none was reached there; whether it shares a byte. */
+int lbt_flow_length(const struct lbt_flow *flow, uint64_t address);
+int lbt_flow_is_apart(const struct lbt_flow *flow, uint64_t address);
+/* The one that continues to it, or -1; those that jump to it, the last first, and how many. */
+int64_t lbt_flow_before(const struct lbt_flow *flow, uint64_t address);
+size_t lbt_flow_sources(const struct lbt_flow *flow, uint64_t address, int64_t *into,
+			size_t most);
+/* Those that continue one to the next, with no jump to between them, up to most; how many. */
+size_t lbt_flow_stretch(const struct lbt_flow *flow, uint64_t address, uint64_t *into,
+			size_t most);
+/*
+ * Of those that were reached, from a position on, those that access memory at rsp or rbp, or that
+ * take an address; and those that are left to a full decoder. Up to most; how many.
+ */
+enum lbt_selection { LBT_FRAMED, LBT_LABELS };
+size_t lbt_flow_selected(const struct lbt_flow *flow, int selection, size_t since,
+			 uint64_t *into, size_t most);
+/* The stack at a branch; false where it is none that was reached. */
+int lbt_flow_depth(const struct lbt_flow *flow, uint64_t address, int32_t *pointer,
+		   int32_t *base);
+/* Whether it may lead back to itself, or more than this many instructions lead to it. */
+int lbt_flow_in_loop(struct lbt_flow *flow, uint64_t address, size_t most);
+
+#endif

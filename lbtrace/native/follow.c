@@ -1,0 +1,399 @@
+/* What code may do by way of what it calls: see follow.h. */
+#include "follow.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "array.h"
+#include "code_graph.h"
+#include "reach.h"
+#include "symbol_extents.h"
+#include "x86_64_kinds.h"
+
+enum { UNKNOWN_DEPTH = LBT_NO_DEPTH, UNDESCRIBED = 4096 };
+
+/* The function, or cold part of one, that holds an address; its end is 0 where none does. */
+struct extent {
+	uint64_t address, start, end;
+	int cold;
+};
+
+struct reached {
+	const uint64_t *calls, *call_slots, *jumps, *jump_slots;
+	const int32_t *depths;
+	size_t call_count, call_slot_count, jump_count, jump_slot_count;
+	struct lbt_cause doubt;
+	int keeps, walks;
+};
+
+struct meaning {
+	uint8_t kind;
+	uint64_t address;
+};
+
+struct lbt_follow {
+	struct lbt_followed_file file;
+	struct lbt_question *question;
+	struct graph graph;
+	size_t roots, next;
+	struct meaning *meanings;
+	struct extent *extents; /* answers about the node that is looked at */
+	size_t extent_count, extent_capacity;
+	uint64_t room_end;
+	int begun, has_room, alone, has_reached;
+	struct reached reached;
+	struct lbt_reach found;
+};
+
+/* The position of a value, or -1. */
+static int64_t find(const uint64_t *sorted, size_t count, uint64_t value)
+{
+	size_t low = 0;
+
+	while (count) {
+		size_t half = count / 2;
+
+		if (sorted[low + half] == value)
+			return (int64_t)(low + half);
+		if (sorted[low + half] < value) {
+			low += half + 1;
+			count -= half + 1;
+		} else {
+			count = half;
+		}
+	}
+	return -1;
+}
+
+static const struct lbt_code_part *part_at(const struct lbt_follow *follow, uint64_t address)
+{
+	for (size_t each = 0; each < follow->file.part_count; each++) {
+		const struct lbt_code_part *part = &follow->file.parts[each];
+
+		if (address >= part->address && address - part->address < part->size)
+			return part;
+	}
+	return NULL;
+}
+
+static int ask(struct lbt_follow *follow, int what, uint64_t address)
+{
+	follow->question->address = address;
+	follow->question->number = (uint32_t)follow->next;
+	return what;
+}
+
+static int extent_of(struct lbt_follow *follow, uint64_t address, struct extent *into)
+{
+	const struct lbt_followed_file *file = &follow->file;
+
+	*into = (struct extent){.address = address};
+	if (file->symbols) {
+		for (into->cold = 0; into->cold < 2; into->cold++)
+			if (extent_at(file->symbols, into->cold, file->ends, file->end_count, address,
+				      &into->start, &into->end) && (!into->cold || address < into->end))
+				return LBT_FOLLOW_DONE;
+		into->end = into->cold = 0;
+		return LBT_FOLLOW_DONE;
+	}
+	for (size_t each = 0; each < follow->extent_count; each++)
+		if (follow->extents[each].address == address) {
+			*into = follow->extents[each];
+			return LBT_FOLLOW_DONE;
+		}
+	return ask(follow, LBT_FOLLOW_EXTENT, address);
+}
+
+static void set(struct lbt_cause *cause, int kind, uint64_t at)
+{
+	if (!cause->kind)
+		*cause = (struct lbt_cause){kind, at};
+}
+
+static struct node *node_of(struct lbt_follow *follow)
+{
+	return &follow->graph.nodes[follow->next];
+}
+
+static int lead(struct lbt_follow *follow, uint64_t address, int32_t depth)
+{
+	uint32_t to = graph_node(&follow->graph, address, depth);
+
+	return to != NO_NODE && graph_edge(&follow->graph, to) ? LBT_FOLLOW_DONE
+								: LBT_FOLLOW_FAILED;
+}
+
+/* Follows a call, or with tail a jump in the place of one, of what the name leads to. */
+static int by_name(struct lbt_follow *follow, size_t number, int tail)
+{
+	const struct meaning *meaning = &follow->meanings[number];
+
+	switch (meaning->kind) {
+	case LBT_NAME_UNKNOWN:
+		follow->question->number = (uint32_t)number;
+		return LBT_FOLLOW_NAME;
+	case LBT_NAME_LEADS:
+		return lead(follow, meaning->address, 0);
+	case LBT_NAME_KEEPS:
+		if (tail)
+			set(&node_of(follow)->keeps, LBT_WHY_NAME, number);
+		/* fall through */
+	case LBT_NAME_DOUBT:
+		set(&node_of(follow)->doubt, LBT_WHY_NAME, number);
+	}
+	return LBT_FOLLOW_DONE;
+}
+
+static int called(struct lbt_follow *follow, uint64_t target, int tail)
+{
+	int64_t number = find(follow->file.named, follow->file.named_count, target);
+
+	if (number >= 0)
+		return by_name(follow, (size_t)number, tail);
+	if (part_at(follow, target))
+		return lead(follow, target, 0);
+	set(&node_of(follow)->doubt, LBT_WHY_OUTSIDE, target);
+	return LBT_FOLLOW_DONE;
+}
+
+/* Follows a jump: to another function in the place of this one, or to a part of it. */
+static int jumped(struct lbt_follow *follow, uint64_t target, int32_t depth)
+{
+	const struct lbt_followed_file *file = &follow->file;
+	struct extent extent;
+	int need = extent_of(follow, target, &extent);
+
+	if (need)
+		return need;
+	if (extent.cold)
+		return lead(follow, extent.start, depth);
+	if (extent.end && extent.start != target)
+		return lead(follow, extent.start, 0); /* back from a part that was split off */
+	if (!extent.end && find(file->named, file->named_count, target) < 0 &&
+	    part_at(follow, target))
+		return lead(follow, target, depth);
+	return called(follow, target, !depth || depth == UNKNOWN_DEPTH);
+}
+
+static int through(struct lbt_follow *follow, uint64_t slot, int tail)
+{
+	int64_t number = find(follow->file.named, follow->file.named_count, slot);
+
+	if (number >= 0)
+		return by_name(follow, (size_t)number, tail);
+	set(&node_of(follow)->doubt, LBT_WHY_POINTER, slot);
+	return LBT_FOLLOW_DONE;
+}
+
+/*
+ * The size of code that nothing describes: up to an instruction that leads elsewhere, if no jump
+ * before it leads beyond. Where jumps are computed that is not known: it is all, or too large.
+ */
+static uint64_t undescribed(const unsigned char *code, uint64_t size, uint64_t address,
+			    uint64_t largest)
+{
+	uint64_t at = 0, furthest = 0, all = size > UNDESCRIBED ? largest + 1 : size;
+	struct instruction i;
+
+	while (at < size && at <= largest) {
+		if (!lbt_read_instruction(code, size, at, address, &i) ||
+		    i.flow == FLOW_JUMP_THROUGH)
+			return all;
+		at = i.next - address;
+		if (i.flow == FLOW_JUMP || i.flow == FLOW_BRANCH) {
+			uint64_t target = i.next + (uint64_t)i.immediate - address;
+
+			if (target < size && target > furthest)
+				furthest = target;
+		}
+		if (is_end(i.flow) && at > furthest)
+			return at;
+	}
+	return all;
+}
+
+/* Finds what the code of the node does by itself. */
+static int read_code(struct lbt_follow *follow, const struct extent *extent)
+{
+	const struct lbt_code_part *part;
+	struct node *node = node_of(follow);
+	struct lbt_reach *found = &follow->found;
+	uint64_t size = 0, end = extent->end ? extent->end : follow->room_end;
+	const unsigned char *code = NULL;
+
+	if (!extent->end && !follow->has_room)
+		return ask(follow, LBT_FOLLOW_END, node->address);
+	part = part_at(follow, node->address);
+	if (part && end > node->address) {
+		uint64_t into = node->address - part->address, room = part->size - into;
+
+		code = part->code + into;
+		size = end - node->address < room ? end - node->address : room;
+		if (!extent->end && follow->alone && follow->file.reads)
+			size = undescribed(code, size, node->address, follow->file.largest);
+	}
+	if (size > follow->file.largest) {
+		node->doubt = (struct lbt_cause){LBT_WHY_LARGE, node->address};
+		follow->reached = (struct reached){0};
+		return LBT_FOLLOW_DONE;
+	}
+	if (!follow->file.reads ||
+	    !lbt_find_reach(code ? code : (const unsigned char *)"", size, node->address,
+			    node->depth, found)) {
+		follow->question->end = node->address + size;
+		follow->question->depth = node->depth;
+		return ask(follow, LBT_FOLLOW_REACH, node->address);
+	}
+	follow->reached = (struct reached){
+		.calls = found->calls, .call_slots = found->call_slots, .jumps = found->jumps,
+		.jump_slots = found->jump_slots, .depths = found->depths,
+		.call_count = found->call_count, .call_slot_count = found->call_slot_count,
+		.jump_count = found->jump_count, .jump_slot_count = found->jump_slot_count,
+		.doubt = {found->doubt, found->doubt_at},
+		.keeps = found->keeps, .walks = found->walks,
+	};
+	return LBT_FOLLOW_DONE;
+}
+
+/* Follows all that the code of the node leads to. */
+static int follow_edges(struct lbt_follow *follow)
+{
+	const struct reached *reached = &follow->reached;
+	int need = LBT_FOLLOW_DONE;
+	size_t each;
+
+	for (each = 0; each < reached->call_count && !need; each++)
+		need = called(follow, reached->calls[each], 0);
+	for (each = 0; each < reached->call_slot_count && !need; each++)
+		need = through(follow, reached->call_slots[each], 0);
+	node_of(follow)->first_tail = (uint32_t)follow->graph.edge_count;
+	for (each = 0; each < reached->jump_count && !need; each++)
+		need = jumped(follow, reached->jumps[each], reached->depths[each]);
+	for (each = 0; each < reached->jump_slot_count && !need; each++)
+		need = through(follow, reached->jump_slots[each], 1);
+	return need;
+}
+
+/* Looks at the next node, from the beginning after each answer. */
+static int look(struct lbt_follow *follow)
+{
+	const struct lbt_followed_file *file = &follow->file;
+	struct node *node = node_of(follow);
+	struct extent extent;
+	int need = extent_of(follow, node->address, &extent);
+
+	if (need)
+		return need;
+	node->doubt = node->keeps = (struct lbt_cause){0};
+	follow->graph.edge_count = node->first_edge;
+	if (extent.end && !extent.cold && extent.start == node->address &&
+	    find(file->keepers, file->keeper_count, node->address) >= 0)
+		node->keeps = node->doubt = (struct lbt_cause){LBT_WHY_KEEPER, node->address};
+	if (!follow->has_reached && (need = read_code(follow, &extent)))
+		return need;
+	if (follow->reached.doubt.kind)
+		set(&node->doubt, follow->reached.doubt.kind, follow->reached.doubt.at);
+	if (follow->reached.keeps)
+		set(&node->keeps, LBT_WHY_READ, node->address);
+	node->walks = follow->reached.walks && !node->keeps.kind;
+	need = follow_edges(follow);
+	if (!need)
+		node_of(follow)->end = (uint32_t)follow->graph.edge_count;
+	return need;
+}
+
+int lbt_follow(struct lbt_follow *follow, struct lbt_question *question)
+{
+	struct graph *graph = &follow->graph;
+
+	follow->question = question;
+	for (; follow->next < graph->count; follow->next++) {
+		struct node *node = node_of(follow);
+		int need;
+
+		if (!follow->begun)
+			node->first_edge = node->first_tail = node->end =
+				(uint32_t)graph->edge_count;
+		follow->begun = 1;
+		if (follow->next >= follow->roots + follow->file.most_nodes) {
+			node->doubt = (struct lbt_cause){LBT_WHY_LIMIT, 0};
+		} else {
+			need = look(follow);
+			if (need)
+				return need;
+		}
+		follow->begun = follow->has_reached = follow->has_room = 0;
+		follow->extent_count = 0;
+	}
+	return LBT_FOLLOW_DONE;
+}
+
+struct lbt_follow *lbt_follow_new(const struct lbt_followed_file *file, const uint64_t *roots,
+				  size_t count)
+{
+	struct lbt_follow *follow = calloc(1, sizeof(*follow));
+
+	if (!follow)
+		return NULL;
+	follow->file = *file;
+	follow->meanings = calloc(file->named_count + 1, sizeof(*follow->meanings));
+	for (size_t each = 0; each < count && follow->meanings; each++)
+		if (graph_node(&follow->graph, roots[each], 0) != each)
+			break;
+	follow->roots = count;
+	if (follow->meanings && follow->graph.count == count)
+		return follow;
+	lbt_follow_free(follow);
+	return NULL;
+}
+
+void lbt_follow_free(struct lbt_follow *follow)
+{
+	graph_free(&follow->graph);
+	free(follow->meanings);
+	free(follow->extents);
+	free(follow);
+}
+
+void lbt_answer_name(struct lbt_follow *follow, uint32_t number, int meaning, uint64_t address)
+{
+	if (number < follow->file.named_count)
+		follow->meanings[number] = (struct meaning){(uint8_t)meaning, address};
+}
+
+int lbt_answer_extent(struct lbt_follow *follow, uint64_t address, uint64_t start, uint64_t end,
+		      int cold)
+{
+	if (lbt_reserve((char **)&follow->extents, &follow->extent_capacity,
+			follow->extent_count + 1, sizeof(*follow->extents)))
+		return 0;
+	follow->extents[follow->extent_count++] = (struct extent){address, start, end, cold};
+	return 1;
+}
+
+void lbt_answer_end(struct lbt_follow *follow, uint64_t end, int alone)
+{
+	follow->has_room = 1;
+	follow->room_end = end;
+	follow->alone = alone;
+}
+
+void lbt_answer_reach(struct lbt_follow *follow, const uint64_t *calls, size_t call_count,
+		      const uint64_t *call_slots, size_t call_slot_count, const uint64_t *jumps,
+		      const int32_t *depths, size_t jump_count, const uint64_t *jump_slots,
+		      size_t jump_slot_count, int doubt, int keeps, int walks)
+{
+	follow->has_reached = 1;
+	follow->reached = (struct reached){
+		.calls = calls, .call_slots = call_slots, .jumps = jumps, .jump_slots = jump_slots,
+		.depths = depths, .call_count = call_count, .call_slot_count = call_slot_count,
+		.jump_count = jump_count, .jump_slot_count = jump_slot_count,
+		.doubt = {doubt ? LBT_WHY_DECODED : 0, follow->next},
+		.keeps = keeps, .walks = walks,
+	};
+}
+
+int lbt_judge(struct lbt_follow *follow, struct lbt_verdict *verdicts)
+{
+	return graph_judge(&follow->graph, follow->roots, verdicts);
+}

@@ -1,0 +1,332 @@
+#include "lines.h"
+
+#include <linux/types.h>
+
+#include "lbtrace.h"
+#include "put.h"
+
+#define LBT_LARGE (1ull << 53)
+
+/* What the pieces of a line are about. */
+struct lbt_line {
+	const struct lbt_line_format *format;
+	const struct lbt_pairing *pairing;
+	const struct lbt_text_list *arguments; /* one of them has the number call */
+	const struct lbt_text_list *results;   /* row */
+	const struct lbt_event *entry; /* NULL: the call was open before */
+	const struct lbt_event *event; /* the return, or of a call without one, the entry */
+	uint64_t start;
+	uint32_t tid;
+	uint32_t depth;
+	size_t call;
+	size_t row;
+	uint8_t broken;
+	uint8_t indent; /* columns of the last indentation */
+};
+
+static int lbt_put_lane_column(struct lbt_line *line, struct lbt_output *output,
+			       const struct lbt_piece *piece)
+{
+	char text[LBT_LONGEST], *end = text + sizeof(text), *begin;
+
+	begin = lbt_digits(end, line->event->goroutine ? line->event->goroutine : line->tid);
+	if (line->event->goroutine)
+		*--begin = line->format->texts[piece->text];
+	return lbt_put_right(output, begin, end - begin, 7, end - begin);
+}
+
+static uint64_t lbt_lane(const struct lbt_line *line)
+{
+	return line->event->goroutine ? line->event->goroutine : line->tid;
+}
+
+/* Whether a word of unknown type looks like an address: see lbtrace/values/word.py. */
+static int lbt_is_address(uint64_t number, int is_signed)
+{
+	if (is_signed)
+		return (number >= 0x500000000000 && number < 1ull << 48) ||
+		       (number >= 1ull << 31 && number < 1ull << 32);
+	return number >= 1ull << 16;
+}
+
+/* A number of this many bytes, of which those above are ignored. */
+static int lbt_put_integer(struct lbt_output *output, uint64_t number, size_t size, int flags)
+{
+	int negative, quoted, error;
+
+	if (size < 8)
+		number &= (1ull << 8 * size) - 1;
+	if (flags & LBT_WORD) {
+		if (lbt_is_address(number, flags & LBT_SIGNED))
+			flags |= LBT_HEXADECIMAL;
+		else
+			flags &= ~LBT_QUOTED;
+	}
+	negative = flags & LBT_SIGNED && !(flags & LBT_HEXADECIMAL) &&
+		   number >> (8 * size - 1) & 1;
+	if (negative) {
+		if (size < 8)
+			number |= ~0ull << 8 * size;
+		number = 0 - number;
+	}
+	quoted = flags & LBT_QUOTED || (flags & LBT_QUOTED_IF_LARGE &&
+					!(flags & LBT_HEXADECIMAL) && number > LBT_LARGE);
+	error = (quoted && lbt_put(output, "\"", 1)) || (negative && lbt_put(output, "-", 1));
+	error = error || (flags & LBT_HEXADECIMAL ? lbt_put_hexadecimal(output, number)
+						  : lbt_put_number(output, number));
+	return error || (quoted && lbt_put(output, "\"", 1));
+}
+
+static int lbt_put_value(struct lbt_line *line, struct lbt_output *output,
+			 const struct lbt_piece *piece)
+{
+	const struct lbt_event *event = piece->flags & LBT_OF_RETURN ? line->event : line->entry;
+
+	if (event->faults >> piece->slot & 1)
+		return lbt_put(output, line->format->texts + piece->text, piece->length);
+	return lbt_put_integer(output, event->values[piece->slot], piece->size, piece->flags);
+}
+
+static int lbt_put_part(struct lbt_line *line, struct lbt_output *output,
+			const struct lbt_piece *piece)
+{
+	const struct lbt_parts *parts = &line->format->parts;
+	const struct lbt_part *part = &parts->parts[piece->skip];
+	struct lbt_content content;
+
+	if (!lbt_read_part(parts, line->pairing, piece->flags & LBT_OF_RETURN ? line->row : line->call,
+			   part, &content))
+		return 0; /* such a row is Python's */
+	if (part->form == LBT_PART_NUMBER)
+		return lbt_put_integer(output, content.number, part->size, piece->flags);
+	if (part->form == LBT_PART_REAL)
+		return lbt_put_real(output, content.real);
+	return lbt_put(output, content.text, content.length);
+}
+
+static int lbt_put_prefix(const struct lbt_line *line, struct lbt_output *output)
+{
+	if (!line->format->prefixed)
+		return 0;
+	return lbt_put_number(output, lbt_lane(line)) || lbt_put(output, " ", 1);
+}
+
+static int lbt_put_separator(const struct lbt_line *line, struct lbt_output *output)
+{
+	if (!line->broken)
+		return lbt_put(output, " ", 1);
+	if (lbt_put(output, "\n", 1) || lbt_put_prefix(line, output))
+		return -ENOMEM;
+	for (int i = 0; i <= line->indent; i++)
+		if (lbt_put(output, " ", 1))
+			return -ENOMEM;
+	return 0;
+}
+
+/* A text of Python's, in which a NUL is a separator. */
+static int lbt_put_text(const struct lbt_line *line, struct lbt_output *output,
+			const struct lbt_text_list *values, size_t number)
+{
+	const char *at, *end, *stop;
+
+	if (number >= values->count)
+		return 0;
+	at = values->bytes + values->ends[number];
+	end = values->bytes + values->ends[number + 1];
+	while ((stop = memchr(at, 0, end - at))) {
+		if (lbt_put(output, at, stop - at) || lbt_put_separator(line, output))
+			return -ENOMEM;
+		at = stop + 1;
+	}
+	return lbt_put(output, at, end - at);
+}
+
+/* Whether Python did not write a text. */
+static int lbt_lacks(const struct lbt_text_list *values, size_t number)
+{
+	return number >= values->count || values->ends[number] == values->ends[number + 1];
+}
+
+static int lbt_put_indent(struct lbt_line *line, struct lbt_output *output,
+			  const struct lbt_piece *piece)
+{
+	const struct lbt_text_list *indents = &line->format->indents[piece->slot];
+	uint32_t begin, end;
+
+	if (line->depth >= indents->count)
+		return 0;
+	begin = indents->ends[line->depth];
+	end = indents->ends[line->depth + 1];
+	line->indent = end - begin;
+	return lbt_put(output, indents->bytes + begin, end - begin);
+}
+
+/* Pieces that need no more than the line. */
+static int lbt_put_piece(struct lbt_line *line, struct lbt_output *output,
+			 const struct lbt_piece *piece)
+{
+	switch (piece->kind) {
+	case LBT_TEXT:
+		return lbt_put(output, line->format->texts + piece->text, piece->length);
+	case LBT_NUMBER:
+		return lbt_put_value(line, output, piece);
+	case LBT_PART:
+		return lbt_put_part(line, output, piece);
+	case LBT_DURATION:
+		return lbt_put_duration(output, line->event->time - line->start);
+	case LBT_LANE_COLUMN:
+		return lbt_put_lane_column(line, output, piece);
+	case LBT_LANE_NUMBER:
+		return lbt_put_number(output, lbt_lane(line));
+	case LBT_PID:
+		return lbt_put_number(output, line->event->pid);
+	case LBT_TID:
+		return lbt_put_number(output, line->tid);
+	case LBT_DEPTH:
+		return lbt_put_number(output, line->depth);
+	case LBT_START:
+		return lbt_put_number(output, line->start);
+	case LBT_ELAPSED:
+		return lbt_put_number(output, line->event->time - line->start);
+	case LBT_START_MICRO:
+		return lbt_put_micro(output, line->start);
+	case LBT_END_MICRO:
+		return lbt_put_micro(output, line->event->time);
+	case LBT_GOROUTINE:
+		if (!line->event->goroutine)
+			return 0;
+		return lbt_put(output, line->format->texts + piece->text, piece->length) ||
+		       lbt_put_number(output, line->event->goroutine);
+	case LBT_INDENT:
+		return lbt_put_indent(line, output, piece);
+	case LBT_LANE_PREFIX:
+		return lbt_put_prefix(line, output);
+	case LBT_SEPARATOR:
+		return lbt_put_separator(line, output);
+	default:
+		return 0;
+	}
+}
+
+/* Columns of what was written from a place on, in UTF-8. */
+static size_t lbt_columns(const struct lbt_output *output, size_t from)
+{
+	size_t columns = 0;
+
+	for (size_t at = from; at < output->size; at++)
+		columns += (output->bytes[at] & 0xc0) != 0x80;
+	return columns;
+}
+
+static int lbt_put_line(struct lbt_line *line, struct lbt_output *output,
+			const struct lbt_template *template)
+{
+	const struct lbt_piece *pieces = line->format->pieces + template->first;
+	uint32_t fit = 0;
+	size_t from = 0;
+
+	for (uint32_t i = 0; i < template->count; i++) {
+		const struct lbt_piece *piece = &pieces[i];
+		int error = 0;
+
+		if (piece->kind == LBT_ARGUMENTS) {
+			if (line->entry && piece->skip && lbt_lacks(line->arguments, line->call))
+				continue;
+			error = lbt_put_text(line, output, line->arguments, line->call);
+			i += piece->skip;
+		} else if (piece->kind == LBT_RESULT) {
+			if (piece->skip && lbt_lacks(line->results, line->row))
+				continue;
+			error = lbt_put_text(line, output, line->results, line->row);
+			i += piece->skip;
+		} else if (piece->kind == LBT_FIT) {
+			fit = i;
+			from = output->size;
+		} else if (piece->kind == LBT_FITTED) {
+			if (!line->broken && lbt_columns(output, from) > line->format->columns) {
+				line->broken = 1;
+				output->size = from;
+				i = fit;
+			}
+		} else {
+			error = lbt_put_piece(line, output, piece);
+		}
+		if (error)
+			return -ENOMEM;
+	}
+	output->lines += template->count != 0;
+	return 0;
+}
+
+/* The line that a row has, if any: which template, and about which call. */
+static const struct lbt_template *lbt_choose(const struct lbt_line_format *format,
+					     const struct lbt_pairing *pairing, size_t row,
+					     int32_t *call, struct lbt_line *line)
+{
+	const struct lbt_event *event = (const struct lbt_event *)pairing->events + row;
+	const struct lbt_pair_probe *probe = &pairing->probes[event->probe];
+	const int after_entry = pairing->states[row] == LBT_AFTER_ENTRY;
+
+	line->depth = pairing->depths[row];
+	*call = pairing->calls[row];
+	if (probe->role == LBT_ROLE_TAIL)
+		return after_entry ? &format->templates[probe->entry].tail_leaf
+				   : &format->templates[probe->entry].tail_returned;
+	if (probe->role == LBT_ROLE_CLOSES)
+		return after_entry ? &format->templates[probe->entry].leaf
+				   : &format->templates[probe->entry].returned;
+	if (!format->delayed) {
+		*call = row;
+		return &format->templates[event->probe].entry;
+	}
+	if (!after_entry || *call == LBT_NO_CALL)
+		return NULL;
+	line->depth--; /* the line is that of the call around */
+	if (*call >= 0)
+		event = (const struct lbt_event *)pairing->events + *call;
+	return &format->templates[*call >= 0 ? event->probe
+					     : pairing->earlier[-1 - *call].probe].entry;
+}
+
+int lbt_write_lines(const struct lbt_line_format *format, const struct lbt_pairing *pairing,
+		    size_t count, const struct lbt_text_list *rows,
+		    const struct lbt_text_list *earlier, struct lbt_output *output)
+{
+	const struct lbt_event *events = (const struct lbt_event *)pairing->events;
+
+	output->size = output->lines = 0;
+	for (size_t row = 0; row < count; row++) {
+		struct lbt_line line = { .format = format, .pairing = pairing, .results = rows, .row = row };
+		const struct lbt_template *template;
+		int32_t call;
+
+		if (pairing->states[row] == LBT_HIDDEN)
+			continue;
+		template = lbt_choose(format, pairing, row, &call, &line);
+		if (!template || !template->count)
+			continue;
+		line.event = &events[row];
+		if (call >= 0) {
+			line.entry = &events[call];
+			line.start = line.entry->time;
+			line.tid = line.entry->tid;
+			line.arguments = rows;
+			line.call = call;
+		} else {
+			line.start = pairing->earlier[-1 - call].start;
+			line.tid = pairing->earlier[-1 - call].tid;
+			line.arguments = earlier;
+			line.call = -1 - call;
+		}
+		if (lbt_put_line(&line, output, template))
+			return -ENOMEM;
+	}
+	return 0;
+}
+
+void lbt_free_output(struct lbt_output *output)
+{
+	free(output->bytes);
+	output->bytes = NULL;
+	output->size = output->capacity = output->lines = 0;
+}

@@ -1,0 +1,104 @@
+/*
+ * Writes the lines of a stretch of paired events: pieces of a template, one after the other.
+ */
+#ifndef LBT_LINES_H
+#define LBT_LINES_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "pairing.h"
+#include "parts.h"
+
+enum {
+	LBT_TEXT = 0,	     /* the text of the piece */
+	LBT_ARGUMENTS = 1,   /* the arguments as Python wrote them, if it did: then no next pieces */
+	LBT_RESULT = 2,	     /* the result as Python wrote it */
+	LBT_NUMBER = 3,	     /* a value */
+	LBT_DURATION = 4,    /* for a person, 9 columns wide */
+	LBT_LANE_COLUMN = 5, /* the thread or, after the text of the piece, the goroutine, 7 wide */
+	LBT_LANE_NUMBER = 6, /* the goroutine, else the thread */
+	LBT_PID = 7,
+	LBT_TID = 8,
+	LBT_DEPTH = 9,
+	LBT_START = 10,	      /* in ns */
+	LBT_ELAPSED = 11,     /* in ns */
+	LBT_START_MICRO = 12, /* in µs */
+	LBT_END_MICRO = 13,
+	LBT_GOROUTINE = 14,   /* the text and the goroutine, if there is one */
+	LBT_INDENT = 15,      /* what the depth has in the table of the number in slot */
+	LBT_LANE_PREFIX = 16, /* the thread or goroutine, where all lines have it */
+	LBT_SEPARATOR = 17,   /* a space, or a new line where the line is too long otherwise */
+	LBT_FIT = 18,	      /* what follows up to LBT_FITTED is one line, if it is short enough */
+	LBT_FITTED = 19,
+	LBT_PART = 20, /* of a value: the one of the number in skip */
+};
+
+/* How a number is written. */
+enum {
+	LBT_SIGNED = 1,
+	LBT_HEXADECIMAL = 2,
+	LBT_QUOTED = 4,
+	LBT_QUOTED_IF_LARGE = 8, /* beyond the integers of a double */
+	LBT_OF_RETURN = 16,	 /* from the event of the return */
+	LBT_WORD = 32, /* of unknown type: hexadecimal and quoted only where it looks like an address */
+};
+
+struct lbt_piece {
+	uint8_t kind;
+	uint8_t slot;
+	uint8_t size; /* bytes of the number */
+	uint8_t flags;
+	uint32_t skip; /* pieces after LBT_ARGUMENTS and LBT_RESULT that say the same */
+	uint32_t text, length; /* of a number: for a value that could not be read */
+};
+
+struct lbt_template {
+	uint32_t first, count; /* pieces */
+};
+
+/* Of a probe that opens calls. A template without pieces writes nothing. */
+struct lbt_line_templates {
+	struct lbt_template entry;  /* at an entry; with delayed, when something else follows it */
+	struct lbt_template leaf;   /* at a return right after the entry */
+	struct lbt_template returned;
+	struct lbt_template tail_leaf; /* as leaf and returned, of a call that jumps elsewhere */
+	struct lbt_template tail_returned;
+};
+
+/* Texts, one after the other: number n lies between ends n and n + 1. */
+struct lbt_text_list {
+	const char *bytes;
+	const uint32_t *ends;
+	size_t count;
+};
+
+struct lbt_line_format {
+	const struct lbt_piece *pieces;
+	const struct lbt_line_templates *templates; /* by probe */
+	const char *texts;
+	struct lbt_parts parts;
+	struct lbt_text_list indents[2]; /* by depth */
+	uint32_t columns;	     /* that a line has which must fit */
+	uint8_t delayed;
+	uint8_t prefixed;
+};
+
+struct lbt_output {
+	char *bytes;
+	size_t size, capacity;
+	size_t lines;
+};
+
+/*
+ * Replaces an output by the lines of the first count rows. What Python wrote: the arguments or
+ * the result of a row, and the arguments of earlier calls. 0, or -ENOMEM.
+ */
+int lbt_write_lines(const struct lbt_line_format *format, const struct lbt_pairing *pairing,
+		    size_t count, const struct lbt_text_list *rows,
+		    const struct lbt_text_list *earlier, struct lbt_output *output);
+
+/* Frees what an output holds. */
+void lbt_free_output(struct lbt_output *output);
+
+#endif

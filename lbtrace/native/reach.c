@@ -1,0 +1,266 @@
+/* What code calls: see reach.h. */
+#include "reach.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "x86_64_stack.h"
+
+enum { HISTORY = 8, UNSURE = 2048 };
+
+/* What is known of an instruction that a jump leads to, or that was read. */
+struct place {
+	struct stack stack;
+	uint8_t targeted, starts;
+};
+
+struct sweep {
+	struct lbt_reach *found;
+	struct place *places;
+	size_t size;
+	uint64_t start, end;
+	struct stack stack, switched;
+	int32_t deepest;
+	int64_t unsure[UNSURE]; /* distances from an unknown stack pointer at which it reads */
+	size_t unsure_count, past;
+	int based, callers, exchanges, too_much;
+	int8_t firsts[HISTORY], adds[HISTORY];
+};
+
+static struct stack merged(struct stack one, struct stack other)
+{
+	if (same(one, NOWHERE))
+		return other;
+	return (struct stack){one.pointer == other.pointer ? one.pointer : LBT_NO_DEPTH,
+			      one.base == other.base ? one.base : LBT_NO_DEPTH};
+}
+
+static void doubt(struct sweep *sweep, int why, const struct instruction *at)
+{
+	if (sweep->found->doubt)
+		return;
+	sweep->found->doubt = why;
+	sweep->found->doubt_at = at ? at->address : 0;
+}
+
+static void note(struct sweep *sweep, uint64_t *into, size_t *count, uint64_t address)
+{
+	if (*count == LBT_REACHED)
+		sweep->too_much = 1;
+	else
+		into[(*count)++] = address;
+}
+
+/* Follows an instruction that changes the stack pointer or rbp. */
+static void move(struct sweep *sweep, const struct instruction *i)
+{
+	struct stack before = sweep->stack;
+
+	sweep->stack = lbt_stack_after(before, i, &sweep->too_much);
+	if (i->first == RBP)
+		sweep->callers = 0;
+	if (sweep->stack.pointer != LBT_NO_DEPTH && sweep->stack.pointer > sweep->deepest)
+		sweep->deepest = sweep->stack.pointer;
+	sweep->based |= sweep->stack.base != LBT_NO_DEPTH;
+	if (is_exchange(i) ||
+	    (i->first == RSP && is_load(i) && sweep->stack.pointer == LBT_NO_DEPTH))
+		doubt(sweep, LBT_SETS_STACK, i);
+	if (i->flow == FLOW_STACK && is_pop(i) && i->opcode != 0x9d && !before.pointer)
+		sweep->found->keeps = 1;
+}
+
+/* Notes it where the frame pointer is taken as a value, or another stack is. */
+static void take(struct sweep *sweep, const struct instruction *i)
+{
+	int second = second_register(i);
+
+	if (second == RBP)
+		sweep->found->walks |= sweep->callers || sweep->stack.base == 8;
+	else if (second == RSP && is_exchange(i))
+		doubt(sweep, LBT_SETS_STACK, i);
+}
+
+/* Notes it where an instruction reads the return address, or follows frame pointers. */
+static void look(struct sweep *sweep, const struct instruction *i)
+{
+	struct lbt_reach *found = sweep->found;
+	int64_t offset = i->displacement;
+
+	if (!i->extended && i->opcode == 0x8d && (i->first == RSP || i->first == RBP))
+		return;
+	if (i->base == RSP && sweep->stack.pointer == LBT_NO_DEPTH) {
+		if (sweep->unsure_count == UNSURE)
+			sweep->too_much = 1;
+		else
+			sweep->unsure[sweep->unsure_count++] = offset;
+	} else if (i->base == RSP) {
+		found->keeps |= offset == sweep->stack.pointer;
+	} else if (sweep->stack.base != LBT_NO_DEPTH) {
+		found->keeps |= offset == sweep->stack.base;
+		found->walks |= !offset && sweep->stack.base == 8;
+	} else if (sweep->callers) {
+		found->walks |= !offset || offset == 8;
+	} else if (sweep->based && same(sweep->stack, NOWHERE)) {
+		found->keeps |= offset == 8;
+	}
+}
+
+/* Whether an indirect jump is that of a switch: see branches.py. */
+static int is_switch(const struct sweep *sweep, const struct instruction *jump)
+{
+	if (jump->notrack)
+		return 1;
+	for (size_t back = 1; jump->first >= 0 && back <= HISTORY && back <= sweep->past; back++) {
+		size_t at = (sweep->past - back) % HISTORY;
+
+		if (sweep->firsts[at] == jump->first)
+			return sweep->adds[at];
+	}
+	return 0;
+}
+
+static void jump(struct sweep *sweep, const struct instruction *i)
+{
+	uint64_t target = i->next + (uint64_t)i->immediate;
+	struct lbt_reach *found = sweep->found;
+	struct place *place;
+
+	found->restarts |= target == sweep->start;
+	if (target < sweep->start || target >= sweep->end) {
+		if (found->jump_count < LBT_REACHED)
+			found->depths[found->jump_count] = sweep->stack.pointer;
+		note(sweep, found->jumps, &found->jump_count, target);
+		found->leads_elsewhere |= i->flow == FLOW_BRANCH || sweep->stack.pointer;
+		return;
+	}
+	place = &sweep->places[target - sweep->start];
+	if (!place->targeted)
+		place->stack = sweep->stack;
+	else if (!same(place->stack, sweep->stack))
+		place->stack = NOWHERE;
+	place->targeted = 1;
+}
+
+static void call(struct sweep *sweep, const struct instruction *i)
+{
+	uint64_t target = i->next + (uint64_t)i->immediate;
+
+	if (target == i->next && sweep->stack.pointer != LBT_NO_DEPTH)
+		sweep->stack.pointer = lbt_less(sweep->stack.pointer, -8, &sweep->too_much);
+	else if (target > sweep->start && target < sweep->end)
+		doubt(sweep, LBT_CALLS_ITSELF, i);
+	else
+		note(sweep, sweep->found->calls, &sweep->found->call_count, target);
+}
+
+/* Follows what is no plain instruction. */
+static void turn(struct sweep *sweep, const struct instruction *i)
+{
+	uint64_t slot = i->next + (uint64_t)i->displacement;
+	struct lbt_reach *found = sweep->found;
+
+	switch (i->flow) {
+	case FLOW_CALL:
+		return call(sweep, i);
+	case FLOW_CALL_THROUGH:
+		if (i->relative)
+			return note(sweep, found->call_slots, &found->call_slot_count, slot);
+		return doubt(sweep, LBT_UNKNOWN_CALL, i);
+	case FLOW_SYSCALL:
+		return doubt(sweep, LBT_SYSTEM_CALL, i);
+	case FLOW_JUMP_THROUGH:
+		if (i->relative)
+			return note(sweep, found->jump_slots, &found->jump_slot_count, slot);
+		found->leads_elsewhere = 1;
+		if (is_switch(sweep, i))
+			sweep->switched = sweep->stack;
+		else
+			doubt(sweep, LBT_UNKNOWN_JUMP, i);
+		return;
+	case FLOW_JUMP:
+	case FLOW_BRANCH:
+		return jump(sweep, i);
+	case FLOW_INT3:
+		return doubt(sweep, LBT_UNUSUAL, i);
+	}
+}
+
+/* Follows a plain instruction. */
+static void pass(struct sweep *sweep, const struct instruction *i)
+{
+	size_t at = sweep->past++ % HISTORY;
+
+	if (i->first == RSP || i->first == RBP || i->flow == FLOW_STACK)
+		move(sweep, i);
+	else if (sweep->callers || sweep->stack.base == 8 || sweep->exchanges)
+		take(sweep, i);
+	sweep->firsts[at] = i->first;
+	sweep->adds[at] = (int8_t)is_add(i);
+}
+
+/* Reads all of the code; false for what is left to a full decoder. */
+static int run(struct sweep *sweep, const unsigned char *code)
+{
+	int last = FLOW_NEXT;
+	size_t at = 0;
+
+	while (at < sweep->size) {
+		struct place *place = &sweep->places[at];
+		struct instruction i;
+
+		if (!lbt_read_instruction(code, sweep->size, at, sweep->start, &i))
+			return 0;
+		place->starts = 1;
+		at = i.next - sweep->start;
+		if (place->targeted)
+			sweep->stack = same(sweep->stack, place->stack)
+					       ? sweep->stack : merged(sweep->stack, place->stack);
+		else if (!is_plain(last) && (i.flow == FLOW_NOP || i.flow == FLOW_INT3))
+			continue;
+		last = i.flow;
+		if ((i.base == RSP || i.base == RBP) && !i.indexed)
+			look(sweep, &i);
+		if (is_plain(last)) {
+			pass(sweep, &i);
+			continue;
+		}
+		turn(sweep, &i);
+		if (!is_end(last))
+			continue;
+		place = at < sweep->size ? &sweep->places[at] : NULL;
+		sweep->stack = place && place->targeted ? place->stack : sweep->switched;
+	}
+	for (at = 0; at < sweep->size; at++)
+		if (sweep->places[at].targeted && !sweep->places[at].starts) {
+			doubt(sweep, LBT_FAR_JUMP_IN, NULL);
+			sweep->found->leads_elsewhere = 1;
+			break;
+		}
+	if (!is_end(last) && !is_call(last))
+		doubt(sweep, LBT_GOES_ON, NULL);
+	return 1;
+}
+
+int lbt_find_reach(const unsigned char *code, size_t size, uint64_t address, int32_t depth,
+		   struct lbt_reach *found)
+{
+	struct sweep sweep = {.found = found, .size = size, .start = address,
+			      .end = address + size, .stack = {depth, LBT_NO_DEPTH},
+			      .switched = NOWHERE, .deepest = depth == LBT_NO_DEPTH ? 0 : depth,
+			      .callers = depth == 0};
+	int done;
+
+	memset((char *)found + offsetof(struct lbt_reach, call_count), 0,
+	       sizeof(*found) - offsetof(struct lbt_reach, call_count));
+	if (sweep.end < address)
+		return 0;
+	sweep.places = calloc(size + 1, sizeof(*sweep.places));
+	if (!sweep.places)
+		return 0;
+	sweep.exchanges = size && memchr(code, 0x87, size) != NULL;
+	done = run(&sweep, code);
+	for (size_t each = 0; each < sweep.unsure_count; each++)
+		found->keeps |= sweep.unsure[each] == sweep.deepest;
+	free(sweep.places);
+	return done && !sweep.too_much;
+}

@@ -1,0 +1,49 @@
+/*
+ * What a stretch of x86-64 code calls, and whether it looks at return addresses, as
+ * lbtrace/machine/x86_64/reachable_calls.py finds it: there it says what is looked for, and why.
+ */
+#ifndef LBT_REACH_H
+#define LBT_REACH_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "x86_64_code.h"
+
+#define LBT_REACHED 4096
+
+enum lbt_doubt {
+	LBT_CERTAIN,
+	LBT_SETS_STACK,    /* sets its stack pointer */
+	LBT_FAR_JUMP_IN,   /* jumps into the midst of an instruction */
+	LBT_GOES_ON,       /* continues beyond its end */
+	LBT_UNKNOWN_JUMP,  /* jumps through a pointer */
+	LBT_UNKNOWN_CALL,  /* calls through a pointer */
+	LBT_SYSTEM_CALL,
+	LBT_CALLS_ITSELF,
+	LBT_UNUSUAL,
+};
+
+/*
+ * The addresses that are called, the slots that are called or jumped through, and where jumps
+ * lead to, with the depth of the stack there; all in the order of the code, with repetitions.
+ */
+struct lbt_reach {
+	uint64_t calls[LBT_REACHED], call_slots[LBT_REACHED], jump_slots[LBT_REACHED];
+	uint64_t jumps[LBT_REACHED];
+	int32_t depths[LBT_REACHED];
+	size_t call_count, call_slot_count, jump_slot_count, jump_count;
+	uint64_t doubt_at;
+	int doubt, keeps, walks;
+	int restarts;        /* a jump leads to the first instruction */
+	int leads_elsewhere; /* a jump leads to where is unknown */
+};
+
+/*
+ * Reads all code from its first instruction on, where the stack pointer is so many bytes below its
+ * value at entry. False where it holds what is left to a full decoder, or too much.
+ */
+int lbt_find_reach(const unsigned char *code, size_t size, uint64_t address, int32_t depth,
+		   struct lbt_reach *found);
+
+#endif

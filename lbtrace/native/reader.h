@@ -1,0 +1,45 @@
+/* The reader of the ring buffer. */
+#ifndef LBT_READER_H
+#define LBT_READER_H
+
+#include <linux/types.h>
+#include <stddef.h>
+
+#include "lbtrace.h"
+
+#define LBT_NAME_CACHE 4096
+
+struct lbt_thread {
+	__u64 time;
+	__u32 pid;
+	__u32 tid;
+	struct lbt_runner runner;
+};
+
+struct lbt_reader {
+	struct ring_buffer *rings;
+	char *events;
+	size_t capacity; /* in events */
+	size_t count;
+	size_t entries; /* calls that began, of count */
+	char *blobs;
+	size_t blob_size;
+	size_t blob_capacity;
+	struct lbt_thread *threads;
+	size_t thread_count;
+	size_t thread_capacity;
+	/* the last name seen of a thread, by tid; a collision reports it again */
+	struct lbt_thread known[LBT_NAME_CACHE];
+};
+
+/* Returns NULL, with errno, where the ring cannot be mapped or memory lacks. */
+struct lbt_reader *lbt_reader_new(int ring_fd, size_t capacity);
+void lbt_reader_free(struct lbt_reader *reader);
+
+/* A descriptor that is readable when the ring has data. */
+int lbt_reader_fd(struct lbt_reader *reader);
+
+/* Replaces what the last call gathered by what the ring holds, up to the capacity. */
+int lbt_reader_drain(struct lbt_reader *reader);
+
+#endif

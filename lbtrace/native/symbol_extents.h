@@ -1,0 +1,96 @@
+/* Where functions begin and end, by the symbols of a file: lbtrace/elf/functions.py. */
+#ifndef LBT_SYMBOL_EXTENTS_H
+#define LBT_SYMBOL_EXTENTS_H
+
+#include <string.h>
+
+#include "symbol_table.h"
+
+/* How many of the count positions lead to an address that is not higher. */
+static inline size_t bisect_symbols(const struct lbt_symbols *symbols, const uint32_t *positions,
+				    size_t count, uint64_t address)
+{
+	size_t low = 0;
+
+	while (count) {
+		size_t half = count / 2, at = low + half;
+
+		if (symbols->addresses[positions ? positions[at] : at] <= address) {
+			low += half + 1;
+			count -= half + 1;
+		} else {
+			count = half;
+		}
+	}
+	return low;
+}
+
+/* The size that a symbol gives: st_size of Elf64_Sym (gabi, chapter 4). */
+static inline uint64_t size_of_symbol(const struct lbt_symbols *symbols, uint32_t position)
+{
+	size_t row = symbols->rows[position];
+	uint64_t size = 0;
+
+	for (size_t each = 0; each < symbols->source_count; each++) {
+		size_t rows = symbols->sources[each].size / 24;
+
+		if (row < rows) {
+			memcpy(&size, symbols->sources[each].symbols + row * 24 + 16, sizeof(size));
+			break;
+		}
+		row -= rows;
+	}
+	return size;
+}
+
+/*
+ * The last function, or cold part of one, that begins at an address or before it, if it reaches
+ * that far; false where none does. ends are the bounds of sections of code.
+ */
+static inline int extent_at(const struct lbt_symbols *symbols, int cold, const uint64_t *ends,
+			    size_t end_count, uint64_t address, uint64_t *start, uint64_t *end)
+{
+	const uint32_t *group = cold ? symbols->cold : symbols->functions;
+	size_t count = cold ? symbols->cold_count : symbols->function_count;
+	unsigned kind = (cold ? LBT_COLD : LBT_FUNCTION) | LBT_INSIDE;
+	unsigned mask = cold ? LBT_COLD | LBT_INSIDE : LBT_FUNCTION | LBT_COLD | LBT_INSIDE;
+	size_t number = bisect_symbols(symbols, group, count, address);
+	uint64_t size = 0;
+
+	if (!number)
+		return 0;
+	*start = symbols->addresses[group[number - 1]];
+	for (size_t at = group[number - 1]; at < symbols->inside; at++) {
+		uint32_t position = symbols->by_address[at];
+		uint64_t given;
+
+		if (symbols->addresses[at] != *start)
+			break;
+		if ((symbols->flags[position] & mask) != kind)
+			continue;
+		given = size_of_symbol(symbols, position);
+		size = given > size ? given : size;
+	}
+	if (!size) {
+		size_t next = bisect_symbols(symbols, symbols->functions, symbols->function_count, *start);
+		size_t part = bisect_symbols(symbols, symbols->cold, symbols->cold_count, *start);
+		size_t bound = 0;
+		uint64_t least = UINT64_MAX;
+
+		while (bound < end_count && ends[bound] <= *start)
+			bound++;
+		if (bound & 1)
+			least = ends[bound];
+		if (next < symbols->function_count && symbols->addresses[symbols->functions[next]] < least)
+			least = symbols->addresses[symbols->functions[next]];
+		if (part < symbols->cold_count && symbols->addresses[symbols->cold[part]] < least)
+			least = symbols->addresses[symbols->cold[part]];
+		size = least == UINT64_MAX ? 0 : least - *start;
+	}
+	if (address - *start >= (size ? size : 1))
+		return 0;
+	*end = *start + size < *start ? UINT64_MAX : *start + size;
+	return 1;
+}
+
+#endif

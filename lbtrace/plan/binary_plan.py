@@ -1,0 +1,285 @@
+"""The plan for one binary: its traced functions, their probes, and remarks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
+from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
+
+from lbtrace.elf import plt
+from lbtrace.elf.symbols import Symbols
+from lbtrace.fetch.call_values import CallValues
+from lbtrace.machine import Machine
+from lbtrace.machine.code import Exits
+from lbtrace.model import Binary, Function, Plan, Probe, Site
+from lbtrace.model import Symbols as Named
+from lbtrace.plan import call_graph, patterns, stack_switches, unwind_landings
+from lbtrace.plan.call_graph import TracedBinary
+from lbtrace.plan.placement import Placer
+from lbtrace.plan.remarks import name_functions, some
+from lbtrace.plan.return_sites import return_sites
+from lbtrace.plan.return_strategy import ASKED_FOR, Returns, ReturnStrategy, StrategyChooser
+from lbtrace.plan.selection import Selection
+from lbtrace.plan.traced_functions import TracedFunction, describe, go_plan
+from lbtrace.plan.value_selection import leads_to_code
+from lbtrace.plan.within import NOT_WITHIN, Within
+
+if TYPE_CHECKING:
+    pass
+
+ASKED_AGAIN = (
+    "left out because they loop to their first instruction: the condition would be evaluated"
+    " in each iteration"
+)
+"""Why there is no condition on such functions: the program in the kernel cannot distinguish an
+iteration from a call whose frame a former one left without a return."""
+
+UNANSWERED = (
+    "left out because their returns are not seen: the condition holds for none of their calls"
+)
+"""There the condition is about results or durations."""
+
+PATCHED = "left out because relocations or the program itself changed their code in memory"
+"""The kernel executes the instruction that lies in the file in the place of the changed one."""
+
+REFUSED = "left out because their first instructions cannot be probed"
+"""The kernel refuses probes there, or they would do harm."""
+
+
+def plan_binary(
+    part: TracedBinary,
+    table: Symbols,
+    chooser: StrategyChooser,
+    selection: Selection,
+    within: Within = NOT_WITHIN,
+) -> Plan:
+    """Return the plan for one binary; it may come out empty.
+
+    ``table`` are its symbols; ``chooser`` chooses how the returns of its functions are seen.
+    """
+    return _BinaryPlanner(part, table, chooser, selection, within).plan()
+
+
+class _BinaryPlanner:
+    """Collects the functions and the probes of one binary."""
+
+    def __init__(
+        self,
+        part: TracedBinary,
+        table: Symbols,
+        chooser: StrategyChooser,
+        selection: Selection,
+        within: Within,
+    ) -> None:
+        image = part.image
+        self._within = within
+        self._part = part
+        self._table = table
+        self._chooser = chooser
+        self._selection = selection
+        self._machine = Machine(image.machine)
+        self._go = go_plan(image, table)
+        patched = selection.patched.get(image.file.identity, ())
+        self._placer = Placer(image, table, self._machine, self._go, patched, selection.ask_nop)
+        self._functions: list[Function] = []
+        self._probes: list[Probe] = []
+        self._left_out: dict[str, list[str]] = {
+            reason: [] for reason in (REFUSED, ASKED_AGAIN, UNANSWERED, PATCHED)
+        }
+
+    def plan(self) -> Plan:
+        """Return the plan."""
+        (image, stubs, matching), selection, go = self._part, self._selection, self._go
+        traced, notes = self._describe(matching)
+        notes += _indirect(self._table, image.path, selection)
+        read_floats = partial(
+            self._placer.reading_floats,
+            selection=selection.values,
+            exits=self._placer.exits if selection.returns != "none" else None,
+            entry=selection.returns != "uretprobe",  # that stands where the function begins
+        )
+        for each in map(read_floats, traced):
+            if reason := self._add(each):
+                self._left_out[reason].append(each.function.name)
+        notes += go.notes() if go else ()
+        if not selection.gathers:
+            self._probes += self._of_no_function()
+        binary = Binary(
+            image.path,
+            image.build_id,
+            image.machine,
+            go.layout if go else None,
+            _symbols(self._table, stubs, self._functions),
+        )
+        notes += self._remarks()
+        return Plan((binary,), tuple(self._functions), tuple(self._probes), tuple(notes))
+
+    def _describe(self, matching: Sequence[Function]) -> tuple[list[TracedFunction], list[str]]:
+        """The functions with their values; what is asked of values is not about functions that
+        are there only because all others are traced within them."""
+        image, machine, values, go = (
+            self._part.image,
+            self._machine,
+            self._selection.values,
+            self._go,
+        )
+        added = self._within.added
+        if values.request is None or not added:
+            return describe(image, machine, matching, values, go)
+        asked = [f for f in matching if f.address not in added]
+        others = [f for f in matching if f.address in added]
+        traced, notes = describe(image, machine, asked, values, go) if asked else ([], [])
+        more, remarks = describe(image, machine, others, replace(values, request=None), go)
+        return [*traced, *more], [*notes, *remarks]
+
+    def _add(self, traced: TracedFunction) -> str:
+        """Plan a function; says why it is left out instead, if it is."""
+        function, values, _, chosen = traced
+        if values.asks_return and self._chooser.choose(function).kind == "none":
+            return UNANSWERED
+        if self._placer.around.is_patched(function):
+            return PATCHED
+        strategy = self._chooser.choose(function)
+        if strategy.kind == "sites":
+            self._placer.exits(function)  # which say whether it restarts, too
+        restarts = self._placer.restarts(function)
+        strategy = self._adapted(strategy, function, chosen is not None, restarts)
+        if restarts and (
+            self._selection.gathers or (values.is_conditional and strategy.kind != "none")
+        ):
+            return ASKED_AGAIN
+        site = chosen or self._placer.place(function, values, returns=strategy.kind == "uretprobe")
+        if site is None:
+            return REFUSED
+        exits = self._placer.exits(function) if strategy.kind == "sites" else Exits(())
+        self._probes += self._probes_of(function, values, strategy, site, exits)
+        self._functions.append(
+            replace(
+                function,
+                returns=str(strategy),
+                exits_hidden=bool(exits.hidden),
+                restarts=restarts,
+                may_jump=strategy.kind == "uretprobe"
+                and call_graph.jumps_away(self._part.image, function),
+            )
+        )
+        return ""
+
+    def _adapted(
+        self, strategy: ReturnStrategy, function: Function, floats: bool, restarts: bool
+    ) -> ReturnStrategy:
+        """How the returns of a function are seen, whose probe reads ``floats`` that its first
+        instructions store, or in which a loop leads back to the first one."""
+        if self._selection.returns == "none" and function.address not in self._within.outer:
+            return ReturnStrategy("none", ASKED_FOR)
+        if strategy.kind == "uretprobe" and floats:
+            return ReturnStrategy("sites", "its floats are read after its first instructions")
+        if strategy.kind == "uretprobe" and restarts and self._selection.returns == "auto":
+            return ReturnStrategy("sites", "a loop leads back to its first instruction")
+        return strategy
+
+    def _probes_of(
+        self,
+        function: Function,
+        values: CallValues,
+        strategy: ReturnStrategy,
+        site: Site,
+        exits: Exits,
+    ) -> Iterator[Probe]:
+        """The probes of the function that is added next."""
+        probes = _probes(len(self._functions), function, strategy, values, site, exits)
+        if self._selection.gathers:
+            from lbtrace.plan import gathering  # imported here because most plans send
+
+            probes = gathering.choose_probes(probes, self._selection.action, values)
+        go = self._go
+        foreign = go is not None and not (go.tells_goroutines and go.holds(function))
+        return (replace(probe, foreign=True) for probe in probes) if foreign else probes
+
+    def _of_no_function(self) -> Iterator[Probe]:
+        """Probes that report which calls were left, and which stacks there are."""
+        if self._go:
+            yield from self._go.ends() if self._go.tells_goroutines else ()
+            return
+        image, stubs, _ = self._part
+        around, sites = self._placer.around, self._placer.sites
+        pads = [pad for function in self._functions for pad in around.pads(function)]
+        yield from stack_switches.plan_probes(image, self._table, stubs, sites)
+        yield from unwind_landings.plan_probes(image, self._table, stubs, pads, sites)
+
+    def _remarks(self) -> Iterator[str]:
+        """Remarks about functions that are left out, and about returns that are not seen."""
+        for reason, names in self._left_out.items():
+            yield from name_functions(names, reason)
+        yield from name_functions(
+            [function.name for function in self._functions if function.exits_hidden],
+            "some of their calls end open, because some of their exits may be unknown",
+        )
+        yield from _unseen(self._functions, self._selection.returns)
+
+
+def _symbols(table: Symbols, stubs: Mapping[int, plt.Stub], functions: Sequence[Function]) -> Named:
+    """The names of all functions, where pointers to some are shown."""
+    values = [v for f in functions for v in (*f.parameters, *([f.result] if f.result else ()))]
+    if not any(map(leads_to_code, values)):
+        return Named()
+    names = {address: stub.name for address, stub in stubs.items()}
+    names.update(table.functions.names())
+    addresses = sorted(names)
+    return Named(tuple(addresses), tuple(names[a] for a in addresses))
+
+
+def _probes(
+    number: int,
+    function: Function,
+    strategy: ReturnStrategy,
+    call_values: CallValues,
+    entry: Site,
+    exits: Exits,
+) -> Iterator[Probe]:
+    """The probes of a function: one that opens its calls, and those that close them."""
+    hooked = strategy.kind == "uretprobe"
+    keeps = call_values.kept if hooked or exits.exits else ""
+    yield Probe(
+        entry,
+        "opens",
+        number,
+        fetches=call_values.fetches,
+        conditions=call_values.conditions,
+        action="keep" if call_values.result_conditions else "send",
+        keeps=keeps,
+    )
+    closes = Probe(
+        entry,
+        "closes",
+        number,
+        fetches=call_values.result_fetches,
+        conditions=call_values.result_conditions,
+        keeps=keeps,
+    )
+    if hooked:
+        yield replace(closes, source="uretprobe")
+    for exit in exits.exits:
+        if exit.kind == "return":
+            sites = return_sites(exit, call_values.result_fetches, function.address, entry)
+            for site, fetches in sites:
+                yield replace(closes, site=site, fetches=fetches)
+        elif not call_values.result_conditions:  # it has no result of which they could hold
+            yield Probe(exit.site, "tail", number, keeps=keeps)
+
+
+def _indirect(table: Symbols, path: str, selection: Selection) -> list[str]:
+    meant = (patterns.addressed(pattern, [path])[1] for pattern in selection.patterns)
+    names = patterns.matching(table.ifuncs, list(meant))
+    return name_functions(names, "left out because their code is chosen at run time (ifunc)")
+
+
+def _unseen(functions: Sequence[Function], returns: Returns) -> list[str]:
+    """Remarks about returns that are not seen although the user wants them."""
+    groups: dict[str, list[str]] = {}
+    for function in functions:
+        if returns != "none" and function.returns.startswith("none"):
+            groups.setdefault(function.returns, []).append(function.name)
+    return [f"{some(names)}: returns by {strategy}" for strategy, names in groups.items()]

@@ -1,0 +1,268 @@
+"""What following a function's code needs of the binary around it."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cached_property
+
+from lbtrace.elf import plt
+from lbtrace.elf.dynamic import Dynamic
+from lbtrace.elf.image import PT_LOAD, Image
+from lbtrace.elf.memory import PF_W, Memory
+from lbtrace.elf.plt import Stub
+from lbtrace.elf.symbols import SHF_EXECINSTR, Symbols
+from lbtrace.elf.unwind import Unwind
+from lbtrace.machine import Machine
+from lbtrace.machine.code import Code
+from lbtrace.machine.function_code import Body
+from lbtrace.model import Function
+from lbtrace.plan.noreturn_functions import never_returns
+
+PT_GNU_RELRO = 0x6474E552
+"""What the loader write-protects after relocating it: LSB core specification."""
+
+LONGEST_INSTRUCTION = 15
+"""Bytes of code looked at where a function's size is unknown (Intel SDM 2.3.11)."""
+
+WORD_SIZE = 8
+"""Bytes that a relocation changes, at most."""
+
+NEAR = 512
+"""Bytes before and after a function that are searched for jumps into it."""
+
+BODIES = 16
+"""At most this many functions have their code kept, because neighbours are needed together."""
+
+DEPTH = 3
+"""Functions, each called by the one before, that are examined to decide whether one returns."""
+
+
+class Surroundings:
+    """The code and data of an image: an `lbtrace.machine.function_code.Around`, and a
+    `lbtrace.machine.sites.KnownFunctions`."""
+
+    def __init__(
+        self,
+        image: Image,
+        table: Symbols,
+        machine: Machine,
+        stubs: Mapping[int, Stub] | None = None,
+        *,
+        patched: Sequence[int] = (),
+    ) -> None:
+        self._image = image
+        self._table = table
+        self._finder = machine.exit_finder()
+        self._stubs = stubs
+        self._unwind = Unwind(image)
+        self._memory = Memory(image)
+        self._patches = sorted({*image.once(Dynamic).patches, *patched})
+        self._ends: dict[tuple[int, bool], bool] = {}
+        self._depth = 0
+        self._functions = table.functions
+        self._split = table.cold
+        self._bodies: dict[int, Body] = {}
+        self._pads: dict[int, tuple[int, ...]] = {}
+        self._constant = [
+            range(s.address, s.address + s.size)
+            for s in image.segments
+            if (s.type == PT_LOAD and not s.flags & PF_W) or s.type == PT_GNU_RELRO
+        ]
+
+    def body(self, function: Function) -> Body:
+        """Return the code of ``function``, with its cold parts."""
+        found = self._bodies.get(function.address)
+        if found is None:
+            if len(self._bodies) >= BODIES:
+                del self._bodies[next(iter(self._bodies))]
+            found = self._bodies[function.address] = self._body(function)
+        return found
+
+    def _body(self, function: Function) -> Body:
+        return Body(self.parts(function), self.pads(function))
+
+    def parts(self, function: Function) -> tuple[Code, ...]:
+        """Return the code of ``function`` by its symbols, its beginning first."""
+        parts = [self._code(function.address, function.size or self._room(function.address))]
+        parts += [self._code(c.address, c.size) for c in self._table.cold_parts(function)]
+        return tuple(parts)
+
+    def code(self, function: Function) -> Code:
+        """Return the code of ``function`` where it begins, up to its end or the next symbol."""
+        size = function.size or LONGEST_INSTRUCTION
+        limit = function.address + (function.size or 1)
+        return Code(
+            self._image.code(function.address, size),
+            function.address,
+            function.offset,
+            min(limit, self._table.following(function.address)),
+        )
+
+    def is_inside_another(self, function: Function) -> bool:
+        """Return whether another function reaches over the first instruction of ``function``, and
+        so may come there other than by a call."""
+        before = self._functions.extent(function.address - 1)
+        if before is not None and function.address < before.stop:
+            return True
+        described = self._unwind.range_of(function.address)
+        return described is not None and described.start != function.address
+
+    def is_described(self, function: Function) -> bool:
+        """Return whether unwind information says that code begins with ``function``."""
+        described = self._unwind.range_of(function.address)
+        return described is not None and described.start == function.address
+
+    def begins_another(self, address: int) -> bool:
+        """Return whether a function begins at ``address``, or a stub that leads to one: a jump
+        there is a tail call, which does not come back."""
+        if self._split.holding(address) is not None:
+            return False
+        function = self._functions.holding(address)
+        return address in self._called or (function is not None and function.address == address)
+
+    def jumps_into(self, function: Function, to: int) -> Iterator[int]:
+        """Yield what looks like jumps from around ``function`` to beyond its first instruction, up
+        to ``to``: functions of hand-written code share their ends."""
+        start, end = function.address, function.address + function.size
+        segments = self._image.executable_segments
+        first = next(
+            (s.address for s in segments if s.address <= start < s.address + s.size), start
+        )
+        for low, high in ((max(first, start - NEAR), start), (end, end + NEAR)):
+            for address, target in self._finder.jumps(self._code(low, high - low)):
+                if start < target <= to:
+                    yield address
+
+    def pads(self, function: Function) -> tuple[int, ...]:
+        """Return where ``function`` continues after exceptions."""
+        found = self._pads.get(function.address)
+        if found is None:
+            found = self._pads[function.address] = tuple(self._find_pads(function))
+        return found
+
+    def _find_pads(self, function: Function) -> list[int]:
+        go = self._table.go
+        if go is not None and go.start <= function.address < go.end:
+            return go.resumptions(function.address)
+        cold = [part.address for part in self._table.cold_parts(function)]
+        return [
+            pad for start in (function.address, *cold) for pad in self._unwind.landing_pads(start)
+        ]
+
+    def is_patched(self, function: Function) -> bool:
+        """Return whether the loader, or the program, changes the code of ``function``."""
+        return bool(self._patches) and any(map(self._is_patched, self.body(function).parts))
+
+    def _is_patched(self, code: Code) -> bool:
+        index = bisect_right(self._patches, code.address - WORD_SIZE)
+        return any(at < code.address + len(code.code) for at in self._patches[index : index + 1])
+
+    def holding(self, address: int) -> Body | None:
+        """Return the code that a known start leads to and that may hold ``address``: that of the
+        function with a symbol, else what unwind information describes; None without, and
+        where it is changed in memory."""
+        body = self._holding(address)
+        return None if body and any(map(self._is_patched, body.parts)) else body
+
+    def _holding(self, address: int) -> Body | None:
+        function = self._functions.holding(address)
+        if function is None:
+            cold = self._split.holding(address)
+            if cold is not None:
+                return Body((self._code(cold.address, cold.size),), ())
+            described = self._unwind.range_of(address)
+            if described is None:
+                return None
+            start = described.start
+            pads = tuple(self._unwind.landing_pads(start))
+            return Body((self._code(start, len(described)),), pads)
+        return self.body(function)
+
+    def more(self, address: int) -> Code | None:
+        """See `lbtrace.machine.function_code.Around.more`: a part that was split off, or a function
+        without a name, which returns in the place of the one that jumped to it."""
+        cold = self._split.holding(address)
+        if cold is not None:
+            return self._code(cold.address, cold.size)
+        if self._functions.extent(address) is not None:
+            return None
+        described = self._unwind.range_of(address)
+        if described is not None:
+            return self._code(described.start, len(described))
+        room = self._room(address)
+        return self._code(address, room) if room else None
+
+    def read(self, address: int, size: int) -> bytes:
+        """See `lbtrace.machine.function_code.Around.read`."""
+        return self._memory.read(address, size) if self._is_constant(address) else b""
+
+    def word(self, address: int) -> int | None:
+        """See `lbtrace.machine.function_code.Around.word`."""
+        return self._memory.word(address) if self._is_constant(address) else None
+
+    @property
+    def settled(self) -> bool:
+        """See `lbtrace.machine.function_code.Around.settled`."""
+        return not self._depth
+
+    def ends(self, address: int, pointer: bool = False) -> bool:
+        """See `lbtrace.machine.function_code.Around.ends`."""
+        known = self._ends.get((address, pointer))
+        if known is None:
+            self._ends[address, pointer] = False  # for functions that call themselves
+            known = self._ends[address, pointer] = self._never_returns(address, pointer)
+        return known
+
+    def _never_returns(self, address: int, pointer: bool) -> bool:
+        stub = (self._slots if pointer else self._called).get(address)
+        if stub is not None and not stub.address:
+            return never_returns(stub.name)
+        if stub is not None:
+            address = stub.address
+        elif pointer:
+            return False
+        function = self._functions.holding(address)
+        if function is None or function.address != address:
+            return False
+        named = any(map(never_returns, (function.name, *function.aliases)))
+        go = self._table.go
+        if self._depth >= DEPTH or (go is not None and go.start <= address < go.end):
+            return named  # Go has only code after calls, at which recovering continues
+        self._depth += 1
+        try:
+            body = self.body(function)
+            if named:  # a program may have an `err` of its own
+                found = self._finder.exits(body.parts, self, body.pads).exits
+                return all(exit.kind != "return" for exit in found)
+            return self._finder.never_returns(body, self)
+        finally:
+            self._depth -= 1
+
+    @cached_property
+    def _called(self) -> Mapping[int, Stub]:
+        return self._stubs if self._stubs is not None else self._image.once(plt.stubs)
+
+    @cached_property
+    def _slots(self) -> Mapping[int, Stub]:
+        slots = self._image.once(Dynamic).slots
+        return {slot: Stub(name, own) for slot, name, own in slots if name}
+
+    def _is_constant(self, address: int) -> bool:
+        return any(address in constant for constant in self._constant)
+
+    def _code(self, address: int, size: int) -> Code:
+        code = self._image.code(address, size)
+        return Code(code, address, self._image.offset(address), address + len(code))
+
+    def _room(self, address: int) -> int:
+        """Bytes from ``address`` to the next symbol or the end of the section, 0 in a PLT."""
+        for section in self._image.sections:
+            if section.flags & SHF_EXECINSTR and (
+                section.address <= address < section.address + section.size
+            ):
+                if section.name.startswith(".plt"):
+                    return 0
+                end = min(self._table.following(address), section.address + section.size)
+                return end - address
+        return 0

@@ -1,0 +1,47 @@
+"""Plans of actions that gather in the kernel: which probes do so, and what they need."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from msgspec.structs import replace
+
+from lbtrace.errors import UsageError, option
+from lbtrace.fetch.call_values import CallValues
+from lbtrace.model import Probe
+from lbtrace.plan.selection import Selection
+from lbtrace.tables import find_table
+
+
+def narrow(selection: Selection) -> Selection:
+    """Return the selection with what is needed to gather: no values besides those that are compared
+    or gathered, and no return if nothing is asked about it.
+
+    Raises `UsageError` where ``arg`` does not name what the action takes.
+    """
+    if selection.within:
+        raise UsageError(
+            f"{option('within')} is about calls that are shown", "leave it out, or send all calls"
+        )
+    request, action = selection.request, selection.action
+    given = len(request.wanted) if request else 0
+    if find_table(action).takes_value:
+        if given != 1:
+            raise UsageError(f"action {action!r} takes one value", 'name it: arg="n"')
+    elif given:
+        raise UsageError("calls that are counted show no arguments", "leave arg out")
+    returns = selection.returns if request and request.needs_return else "none"
+    request = request and replace(request, gathers=True)
+    return replace(selection, args=0, returns=returns, request=request)
+
+
+def choose_probes(probes: Iterable[Probe], action: str, values: CallValues) -> Iterator[Probe]:
+    """Yield the probes of a function that do an action: where its calls begin, or where they return
+    if something is asked about that."""
+    made = [probe for probe in probes if probe.role in ("opens", "closes")]
+    at_return = any(probe.role == "closes" for probe in made)
+    for probe in made:
+        if probe.role == "closes" or not at_return:
+            yield replace(probe, action=action, gathers=values.gathers)
+        else:
+            yield replace(probe, action="keep")

@@ -1,0 +1,1 @@
+"""Planning of Go functions: calling convention, probe sites, goroutines."""

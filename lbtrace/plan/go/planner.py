@@ -1,0 +1,325 @@
+"""Planning of Go functions: calling convention, probe sites, goroutine lookup."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from functools import cached_property
+from typing import NamedTuple
+
+from msgspec.structs import replace
+
+from lbtrace.abi import Locations
+from lbtrace.abi.go import HIDDEN, GoConvention, find_go_convention, stack_bytes
+from lbtrace.elf import plt
+from lbtrace.elf.go.arguments import Arguments, Group
+from lbtrace.elf.go.pclntab import GoTable
+from lbtrace.elf.image import Image
+from lbtrace.fetch import go_call_values
+from lbtrace.fetch.call_values import CallValues
+from lbtrace.machine import Machine
+from lbtrace.machine.code import Code
+from lbtrace.model import Function, GoLayout, Probe, Prototype, Site, Value
+from lbtrace.model.wire_limits import FETCHES
+from lbtrace.plan.go import argument_views, undeclared
+from lbtrace.plan.value_selection import ValueSelection
+
+FIRST_KNOWN, LAST_KNOWN = (1, 9), (1, 27)
+
+GOID = 152
+GOID_BY_VERSION = {(1, 23): 160, (1, 24): 160}
+"""Offset of ``runtime.g.goid`` on 64-bit machines, from the DWARF of each of the known
+versions; of others it is read there. ``g.stack.hi`` has always been the second word."""
+
+WORD = 8
+
+LIBRARY_START = "_linux_lib"
+"""How the name of what starts a library for C ends: ``_rt0_amd64_linux_lib``."""
+
+MORESTACK = "runtime.morestack"
+"""How the names of functions begin that make stacks larger."""
+
+GOROUTINE_END = "runtime.goexit1"
+"""What goroutines call when they end."""
+
+ABI0 = ".abi0"
+"""What the linker adds to the names of functions that take all from the stack."""
+
+TYPED_LIMIT = 5_000
+"""Functions whose types are read: some seconds of work."""
+
+
+class GoFunctionValues(NamedTuple):
+    """How a function's values are passed, and whether debug information says so."""
+
+    call_values: CallValues
+    typed: bool
+
+
+class GoPlan:
+    """Plans for the functions of Go in one image."""
+
+    def __init__(self, image: Image, table: GoTable) -> None:
+        self._image = image
+        self._table = table
+        version = table.version
+        self._version = version
+        self._dynamic = False
+        morestack = [table.starts[row] for row in table.names.beginning(MORESTACK)]
+        imported = image.section(".dynstr")
+        if imported is not None and MORESTACK.encode() in image.content(imported):
+            # Code linked with -linkshared calls it, as all of the library, through stubs.
+            stubs = image.once(plt.stubs).items()
+            morestack += [at for at, stub in stubs if stub.name.startswith(MORESTACK)]
+        self._planner = Machine(image.machine).go_site_planner(morestack)
+        # An unknown version is that of a development build.
+        self._registers = version >= self._planner.REGISTERS_SINCE or version == (0, 0)
+
+    def holds(self, function: Function) -> bool:
+        """Return whether ``function`` is one of Go, not of C linked to it."""
+        return bool(self._table.start <= function.address < self._table.end)
+
+    @cached_property
+    def tells_goroutines(self) -> bool:
+        """Whether the running goroutine is found. Libraries for C of old versions keep it
+        where the loader finds room in each thread."""
+        by_register = self._registers or self._planner.KEEPS_G
+        return by_register or not any(n.endswith(LIBRARY_START) for n in self._table.names)
+
+    @property
+    def layout(self) -> GoLayout:
+        """How the running goroutine is found, and the types' names if `describe` needs them."""
+        by_register = self._registers or self._planner.KEEPS_G
+        types: dict[int, tuple[str, int]] = {}
+        if self._dynamic:
+            from lbtrace.elf.go import type_names  # imported here because it is seldom needed
+
+            types = type_names.names(self._image, self._table, self._version)
+        names = (tuple(types), tuple(name for name, _ in types.values()))
+        kinds = tuple(kind for _, kind in types.values())
+        if by_register:
+            return GoLayout("register", self._goid, types=names, kinds=kinds)
+        return GoLayout("thread", self._goid, types=names, kinds=kinds)
+
+    @cached_property
+    def _goid(self) -> int:
+        if not FIRST_KNOWN <= self._version <= LAST_KNOWN and self._image.has_debug_info:
+            from lbtrace.dwarf import go_prototypes  # imported here because it imports pyelftools
+
+            offset = go_prototypes.member_offset(self._image, "runtime.g", "goid")
+            if offset is not None:
+                return offset
+        return GOID_BY_VERSION.get(self._version, GOID)
+
+    def notes(self) -> Iterator[str]:
+        """Yield remarks to the user."""
+        if self._version > LAST_KNOWN and not self._image.has_debug_info:
+            yield (
+                f"Go {'.'.join(map(str, self._version))} is newer than this lbtrace: if calls"
+                " of different goroutines are mixed up, update it"
+            )
+
+    def describe(
+        self, functions: Sequence[Function], selection: ValueSelection
+    ) -> dict[int, GoFunctionValues]:
+        """Return the values of those of ``functions`` that are Go's, by address.
+
+        Raises `UsageError` where an expression of ``selection`` does not fit one.
+        """
+        functions = [f for f in functions if self.holds(f)]
+        found: dict[int, Prototype] = {}
+        if self._image.has_debug_info:
+            from lbtrace.dwarf import go_prototypes  # imported here because it imports pyelftools
+
+            found = go_prototypes.prototypes(self._image, functions[:TYPED_LIMIT], self.is_whole)
+        described: dict[int, GoFunctionValues] = {}
+        planned: dict[tuple[Prototype, bool, int | None], CallValues] = {}
+        for function in functions:
+            convention = self.convention(function)
+            prototype, shown = found.get(function.address), selection.args
+            if function.address in self._table.assembly:
+                prototype = None  # of assembly debug information has the name only
+            declared = prototype is not None
+            if prototype is not None:
+                prototype = self.checked(prototype, function, convention)
+            else:
+                prototype = self.undeclared_prototype(function, convention, selection.args)
+                asked = selection.request is not None and convention.integers
+                if prototype is not None and asked and not prototype.results:
+                    prototype = replace(prototype, results=(undeclared.word(""),))
+                if prototype is None and selection.args is None and selection.request is None:
+                    prototype = undeclared.unknown(())
+            if prototype is None:
+                prototype, shown = self._assumed(function, selection, convention)
+            if declared or selection.request is not None:
+                call_values = self._plan_values(prototype, convention, selection, shown)
+            else:  # without types many are the same
+                alike = prototype, bool(convention.integers), shown
+                if alike not in planned:
+                    planned[alike] = self._plan_values(prototype, convention, selection, shown)
+                call_values = planned[alike]
+            described[function.address] = GoFunctionValues(call_values, declared)
+            values = (
+                *call_values.parameters,
+                *([call_values.result] if call_values.result else []),
+            )
+            self._dynamic |= any(_is_dynamic(value) for value in values)
+        return described
+
+    def _plan_values(
+        self,
+        prototype: Prototype,
+        convention: GoConvention,
+        selection: ValueSelection,
+        shown: int | None,
+    ) -> CallValues:
+        if selection.request is None:
+            return go_call_values.plan_values(
+                prototype, convention, FETCHES, selection.detail, shown=shown
+            )
+        from lbtrace.expressions import compile
+        from lbtrace.fetch.go_fetcher import GoFetcher
+
+        places = convention.places(prototype)
+        declared = [n for n, f in enumerate(prototype.parameters) if f.name not in HIDDEN]
+        return compile.bind(
+            selection.request,
+            Prototype(tuple(prototype.parameters[n] for n in declared), places.returned),
+            Locations(tuple(places.parameters[n] for n in declared), places.result),
+            len(declared) if shown is None else min(shown, len(declared)),
+            Machine(self._image.machine).registers,
+            compile.Bounds(FETCHES, selection.detail),
+            GoFetcher,
+        )
+
+    def entry(self, function: Function, call_values: CallValues) -> Site | None:
+        """Return the site of the probe of ``function``; None where it would not fire once per
+        call."""
+        return self._planner.entry(self._code(function), call_values.registers)
+
+    def hides_exits(self, function: Function) -> bool:
+        """Return whether the exits of ``function`` could not be assigned to goroutines: assembly
+        may use the register of g for itself."""
+        assembly = function.address in self._table.assembly
+        return assembly and self._planner.changes_g(self._code(function))
+
+    def ends(self) -> Iterator[Probe]:
+        """Yield the probe that reports when a goroutine ends."""
+        for function in self._table.functions.named(GOROUTINE_END):
+            if function.name == GOROUTINE_END:
+                site = self._planner.entry(self._code(function), ())
+                if site is not None:
+                    reason = "reports when goroutines end"
+                    yield Probe(replace(site, reason=reason), "lane end")
+
+    def convention(self, function: Function) -> GoConvention:
+        """Return how values travel to and from ``function``."""
+        registers = self._registers and not self._is_abi0(function)
+        return find_go_convention(self._image.machine, registers=registers)
+
+    def _is_abi0(self, function: Function) -> bool:
+        """Whether ``function`` takes all from the stack though others have registers:
+        assembly, and what cgo writes to call C (``//go:cgo_unsafe_args``)."""
+        if function.address in self._table.assembly:
+            # Go's table has the arguments of assembly if they are on the stack.
+            return self._table_arguments(function) is not None
+        named = f"{function.name}{ABI0}" in function.aliases
+        return named or self._planner.finds_g(self._code(function))
+
+    def is_whole(self, function: Function, parameters: int) -> bool:
+        """Return whether ``function`` has as many parameters as debug information declares, by
+        Go's own table. Old compilers leave out those without a name."""
+        arguments = self._table_arguments(function)
+        if arguments is None:
+            return False
+        count = len(arguments.parts)
+        return parameters == count or (arguments.more and parameters > count)
+
+    def checked(
+        self, prototype: Prototype, function: Function, convention: GoConvention
+    ) -> Prototype:
+        """Return ``prototype`` without the values whose places are in doubt: where parameters are
+        missing, those after them are elsewhere, unless debug information has their location."""
+        if convention.integers:
+            named = sum(f.name not in HIDDEN for f in prototype.parameters)
+            if self._table_arguments(function) is None or self.is_whole(function, named):
+                return prototype
+            return undeclared.incomplete(prototype, 0, convention)
+        size = self._table.argument_bytes(function.address)
+        missing = size - stack_bytes(prototype, convention)
+        if size >= 0 and missing:
+            return undeclared.incomplete(prototype, missing, convention)
+        return replace(prototype, located=()) if size >= 0 else prototype
+
+    def undeclared_prototype(
+        self, function: Function, convention: GoConvention, wanted: int | None
+    ) -> Prototype | None:
+        """Return what Go's tables and the code show; None if values are not passed so.
+
+        If the user wants ``wanted`` arguments, those in doubt are taken for integers.
+        """
+        arguments = self._table_arguments(function)
+        inferred = self._planner.infer_registers(self._code(function), convention.integers)
+        on_stack = arguments is not None and not convention.integers
+        if on_stack or function.address in self._table.assembly:
+            size = self._table.argument_bytes(function.address)
+            return undeclared.abi0(arguments, size, inferred, convention)
+        if arguments is None:
+            size = self._table.argument_bytes(function.address)
+            stack = (
+                None
+                if convention.integers or size < 0
+                else (self._planner.infer_stack_words(self._code(function), size // WORD))
+            )
+            return undeclared.stacked(stack, wanted is not None) if stack is not None else None
+        registers = inferred.registers or None  # none is saved where none is used
+        words = argument_views.words(arguments)
+        if registers is None and inferred.read_first == len(words) and not arguments.more:
+            registers = {w.offset: r for w, r in zip(words, convention.integers, strict=False)}
+        if registers is None and wanted is not None:
+            return None
+        return undeclared.prototype(arguments, registers, inferred.results, convention)
+
+    def _table_arguments(self, function: Function) -> Group | None:
+        size = self._table.argument_bytes(function.address)
+        arguments = self._arguments.of(function.address)
+        if arguments is None:
+            return Group() if size == 0 else None
+        # Before 1.20 the dictionary came first in methods, too.
+        dictionary = int(self._version >= (1, 20) or self._version == (0, 0))
+        if function.address in self._table.wrappers:
+            dictionary = -1
+        return undeclared.whole(arguments, function.name, size, dictionary)
+
+    @cached_property
+    def _arguments(self) -> Arguments:
+        return Arguments(self._image, self._table, self._version)
+
+    def _assumed(
+        self, function: Function, selection: ValueSelection, convention: GoConvention
+    ) -> tuple[Prototype, int]:
+        """Integers, and how many of them to show.
+
+        A result is assumed only if the user names it, on the stack in the last word.
+        """
+        count = 1 if selection.args is None else selection.args
+        words = max(0, self._table.argument_bytes(function.address) // WORD)
+        passed = count if convention.integers else max(count, words - 1)
+        results = [undeclared.word("")] * (selection.request is not None)
+        if results and not convention.integers and passed >= words:
+            results = []
+        return Prototype(
+            tuple(undeclared.word(f"arg{n}") for n in range(passed)), None, tuple(results)
+        ), count
+
+    def _code(self, function: Function) -> Code:
+        return Code(
+            self._image.code(function.address, function.size),
+            function.address,
+            function.offset,
+            function.address + function.size,
+        )
+
+
+def _is_dynamic(value: Value) -> bool:
+    """Whether a value, or a part of it, is shown by the name of its type."""
+    return value.type.names_types or any(map(_is_dynamic, value.members))

@@ -1,0 +1,135 @@
+"""Plans points where functions were inlined: ``--inlined``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+
+from msgspec.structs import replace
+
+from lbtrace.dwarf.inlined import Inlined, Name, find_inlined
+from lbtrace.dwarf.lines import SourceLines
+from lbtrace.dwarf.sources import PathTest, path_test
+from lbtrace.elf import demangle, symbols
+from lbtrace.elf.image import Image
+from lbtrace.errors import BinaryError, NoMatchError, UsageError, option
+from lbtrace.model import Plan
+from lbtrace.plan import patterns, source_files
+from lbtrace.plan.points import REFUSED, Point, PointPlanner
+from lbtrace.plan.remarks import name_functions
+from lbtrace.plan.selection import Selection
+from lbtrace.plan.value_selection import depth
+
+NONE = "no copies of the functions are inlined"
+
+
+class Copies:
+    """Where the functions that a selection names were inlined: ``found`` has those of each image.
+
+    Raises `BinaryError` where no image has debug information.
+    """
+
+    def __init__(self, images: Sequence[Image], selection: Selection) -> None:
+        self._images = images
+        self._selection = selection
+        self._inlined: set[str] = set()
+        self.found: list[list[Inlined]] = []
+        errors: list[BinaryError] = []
+        for number, image in enumerate(images):
+            copies: list[Inlined] = []
+            try:
+                lines = SourceLines(image, depth(selection.values))
+                copies = find_inlined(lines, self._test(number))
+            except BinaryError as error:
+                errors.append(error)
+            self.found.append(copies)
+        if errors and len(errors) == len(images):
+            raise errors[0]
+
+    def _test(self, number: int) -> Callable[[Name], bool]:
+        """A predicate whether a function of an image is selected."""
+        paths = [image.path for image in self._images]
+        tests: list[tuple[str, Callable[[Name], bool]]] = []
+        for each in self._selection.patterns:
+            meant, pattern = patterns.addressed(each, paths)
+            if number in meant:
+                tests.append((each, partial(_is_called, pattern)))
+        for each in self._selection.sources:
+            meant, pattern = patterns.addressed(each, paths)
+            if number in meant:
+                tests.append((each, partial(_is_defined, path_test(pattern))))
+
+        def wanted(name: Name) -> bool:
+            chosen = [each for each, test in tests if test(name)]
+            self._inlined.update(chosen)
+            return bool(chosen)
+
+        return wanted
+
+    def with_calls(self) -> Selection:
+        """Return the selection without what was inlined everywhere, and has no calls."""
+        tables = [image.once(symbols.read) for image in self._images]
+        named = [
+            patterns.BinarySymbols(image.path, table)
+            for image, table in zip(self._images, tables, strict=True)
+        ]
+
+        def by_name(pattern: str) -> object:
+            return patterns.select(named, [pattern])
+
+        def by_source(pattern: str) -> object:
+            return source_files.select(self._images, tables, [pattern])
+
+        def kept(each: str, select: Callable[[str], object]) -> bool:
+            if each not in self._inlined:
+                return True
+            try:
+                select(each)
+            except NoMatchError:
+                return False
+            return True
+
+        chosen = self._selection
+        return replace(
+            chosen,
+            patterns=tuple(each for each in chosen.patterns if kept(each, by_name)),
+            sources=tuple(each for each in chosen.sources if kept(each, by_source)),
+        )
+
+    def add(self, plan: Plan) -> Plan:
+        """Return ``plan`` with a point where each copy begins. Raises `UsageError`."""
+        selection = self._selection
+        if selection.request is not None and selection.request.needs_return:
+            raise UsageError(
+                f"{option('inlined')} sees no return, so neither retval nor duration is known",
+                "leave retval and duration out",
+            )
+        functions, probes, notes = list(plan.functions), list(plan.probes), list(plan.notes)
+        refused: list[str] = []
+        for binary, (image, copies) in enumerate(zip(self._images, self.found, strict=True)):
+            planner = PointPlanner(image, replace(selection, locals=True))
+            for copy in copies:
+                title = demangle.short(copy.name)
+                shown = copy.parameters if selection.request else copy.parameters[: selection.args]
+                made = planner.plan(Point(title, copy.address, shown))
+                if made is None:
+                    continue
+                function, probe = made
+                probes.append(replace(probe, function=len(functions), binary=binary))
+                functions.append(replace(function, binary=binary))
+            notes += planner.remarks()
+            refused += planner.refused
+            if planner.error and not functions:
+                raise planner.error
+        notes += name_functions(list(dict.fromkeys(refused)), REFUSED)
+        if not any(self.found):
+            notes.append(NONE)
+        return replace(plan, functions=tuple(functions), probes=tuple(probes), notes=tuple(notes))
+
+
+def _is_called(pattern: str, name: Name) -> bool:
+    return patterns.means(pattern, name.symbol, name.plain)
+
+
+def _is_defined(wanted: PathTest, name: Name) -> bool:
+    return wanted(name.file)

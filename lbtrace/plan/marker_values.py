@@ -1,0 +1,98 @@
+"""The arguments of markers: their names, types and locations."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from functools import partial
+
+from msgspec.structs import replace
+
+from lbtrace.abi.locations import Location
+from lbtrace.abi.marker_operands import Operand, read_operands
+from lbtrace.dwarf.scopes import Variable
+from lbtrace.elf.data_symbols import find_address
+from lbtrace.elf.image import Image
+from lbtrace.elf.stap_notes import Marker
+from lbtrace.model import Fetch, Formal, Scalar
+from lbtrace.providers import LENGTHS, Argument, Definitions, choose
+from lbtrace.values import Type
+from lbtrace.values.boolean import Boolean
+from lbtrace.values.character import Character
+from lbtrace.values.integer import Integer, fixed_width
+from lbtrace.values.pointer import Pointer
+from lbtrace.values.string import String
+
+SIZES = {"char": 1, "short": 2, "int": 4, "pid_t": 4, "bool": 1} | {
+    f"{sign}int{8 * size}_t": size for sign in ("", "u") for size in (1, 2, 4, 8)
+}
+"""Bytes of types of C, where less than a word."""
+
+SIGNED = frozenset({"long", "long long", "intptr_t", "ssize_t"})
+
+UNSIGNED = re.compile(r"unsigned\b|u?int(8|16|32|64|ptr)_t|size_t")
+
+
+def marker_values(image: Image, marker: Marker, definitions: Definitions) -> Iterator[Variable]:
+    """Yield the arguments of a marker, under the names that ``definitions`` give them."""
+    operands = read_operands(
+        image.machine, marker.arguments, marker.address, partial(find_address, image)
+    )
+    defined = definitions.markers.get(marker.title, ())
+    arguments = choose(defined, len(operands)) or [Argument("", "")] * len(operands)
+    hidden = False
+    for number, (argument, operand) in enumerate(zip(arguments, operands, strict=True)):
+        name = argument.name or f"arg{number}"
+        if hidden:
+            hidden = False
+            continue
+        following = arguments[number + 1].name if number + 1 < len(arguments) else ""
+        if argument.is_text and following in [name + each for each in LENGTHS]:
+            hidden = True
+            yield _counted(name, operand, operands[number + 1])
+        else:
+            yield _single(name, argument, operand)
+
+
+def _single(name: str, argument: Argument, operand: Operand) -> Variable:
+    type = find_type(argument, operand)
+    scalars = (Scalar(0, operand.size, "integer"),)
+    return Variable(Formal(name, type, operand.size, scalars), operand.location)
+
+
+def _counted(name: str, text: Operand, length: Operand) -> Variable:
+    """Text whose number of bytes is an argument of its own."""
+    type = String("char *", 16, 0, 8)
+    reason = text.location.reason or length.location.reason
+    if reason:
+        location = Location(reason=reason)
+    else:
+        location = Location(words=(text.location.words[0], _narrow(length)))
+    scalars = (Scalar(0, 8, "integer"), Scalar(8, 8, "integer"))
+    return Variable(Formal(name, type, 16, scalars), location)
+
+
+def _narrow(operand: Operand) -> Fetch | str:
+    """The word of an operand without what lies above it in its register."""
+    word = operand.location.words[0]
+    if isinstance(word, str) or word.read != "value" or operand.size >= 8 or word.bit_size:
+        return word
+    return replace(word, bit_size=8 * operand.size)
+
+
+def find_type(argument: Argument, operand: Operand) -> Type:
+    """Return the type of an argument that is passed as ``operand`` says; without a definition a
+    number of its size."""
+    declared = argument.type
+    if argument.is_text and operand.size == 8:
+        return Pointer("char *", 8, Character("char", 1, signed=True))
+    if declared.endswith("*") and operand.size == 8:
+        return Pointer(declared, 8, None)
+    if declared == "bool":
+        return Boolean("bool", operand.size)
+    if declared:
+        # Some providers pass all arguments as words.
+        size = min(SIZES.get(declared.removeprefix("unsigned "), operand.size), operand.size)
+        signed = operand.signed or declared in SIZES or declared in SIGNED
+        return Integer(declared, size, signed and not UNSIGNED.match(declared))
+    return fixed_width(operand.size, signed=operand.signed)

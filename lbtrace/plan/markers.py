@@ -1,0 +1,149 @@
+"""Plans probes at markers, which the authors of programs left for tracers (USDT)."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable, Iterator, Sequence
+from typing import NamedTuple
+
+from msgspec.structs import replace
+
+from lbtrace.elf.image import Image
+from lbtrace.elf.stap_notes import Marker, read_markers
+from lbtrace.errors import BinaryError, NoMatchError, UsageError, option
+from lbtrace.model import Function, Plan, Probe
+from lbtrace.plan import marker_pairs
+from lbtrace.plan.marker_values import marker_values
+from lbtrace.plan.patterns import addressed, matching
+from lbtrace.plan.points import Point, PointPlanner
+from lbtrace.plan.remarks import name_functions
+from lbtrace.plan.selection import Selection
+from lbtrace.providers import UNDEFINED, Definitions, Pair, find_definitions
+
+REFUSED = "left out because no instruction is known to begin there, or a probe on it could do harm"
+
+ALIKE = 3
+"""Names that an error proposes."""
+
+
+class _Planned(NamedTuple):
+    """A marker with its probe, and how many of the function's last parameters are only its key."""
+
+    marker: Marker
+    function: Function
+    probe: Probe
+    hidden: int
+
+
+def add(plan: Plan, images: Sequence[Image], selection: Selection) -> Plan:
+    """Return ``plan`` with probes at the markers that ``selection`` names.
+
+    Raises `UsageError`, `NoMatchError`, `BinaryError`.
+    """
+    request = selection.request
+    if request is not None and request.needs_return:
+        raise UsageError(
+            f"{option('usdt')} sees no return, so neither retval nor duration is known",
+            "leave retval and duration out",
+        )
+    found = find(images, selection.markers)
+    functions, probes, notes = list(plan.functions), list(plan.probes), list(plan.notes)
+    refused: list[str] = []
+    errors: list[UsageError] = []
+    definitions = known((m for markers in found for m in markers), selection.definitions)
+    titles = {marker.title for markers in found for marker in markers}
+    pairs, unpaired = marker_pairs.choose(definitions.pairs, titles, selection)
+    for binary, (image, markers) in enumerate(zip(images, found, strict=True)):
+        if not markers:
+            continue
+        planner = PointPlanner(image, replace(selection, locals=True))
+        planned = [*_planned(planner, image, markers, definitions, pairs, selection)]
+        left_out = {*planner.refused, *planner.unfit}
+        whole = [p for p in pairs if not left_out & {p.opening, p.closing}]
+        for each in planned:
+            function, probe = marker_pairs.join(
+                *(each.function, each.probe, each.hidden, whole, definitions)
+            )
+            place = str(each.marker.semaphore) if each.marker.semaphore else ""
+            number = len(functions)
+            probes.append(
+                replace(probe, source="marker", function=number, binary=binary, place=place)
+            )
+            functions.append(replace(function, binary=binary))
+        errors += [planner.error] if planner.error else []
+        notes += planner.remarks()
+        refused += planner.refused
+    if len(functions) == len(plan.functions):
+        if errors:
+            raise errors[0]
+        named = ", ".join(dict.fromkeys(refused))
+        raise BinaryError(
+            f"{named}: {REFUSED.removeprefix('left out because ')}", "choose another marker"
+        )
+    notes += name_functions(list(dict.fromkeys(refused)), REFUSED)
+    notes += name_functions(unpaired, marker_pairs.UNPAIRED)
+    return replace(plan, functions=tuple(functions), probes=tuple(probes), notes=tuple(notes))
+
+
+def known(markers: Iterable[Marker], own: Definitions | None = None) -> Definitions:
+    """What is known of the providers of ``markers``, where the user's ``own`` definitions say
+    nothing else."""
+    found = UNDEFINED
+    for provider in dict.fromkeys(marker.provider for marker in markers):
+        found = found.joined(find_definitions(provider))
+    return found.joined(own) if own else found
+
+
+def _planned(
+    planner: PointPlanner,
+    image: Image,
+    markers: Iterable[Marker],
+    definitions: Definitions,
+    pairs: Sequence[Pair],
+    selection: Selection,
+) -> Iterator[_Planned]:
+    for marker in markers:
+        values = tuple(marker_values(image, marker, definitions))
+        shown, hidden = marker_pairs.values_of(marker.title, pairs, selection.values)
+        made = planner.plan(Point(marker.title, marker.address, values, marked=True), shown)
+        if made is not None:
+            yield _Planned(marker, *made, hidden)
+
+
+def find(images: Sequence[Image], patterns: Iterable[str]) -> list[list[Marker]]:
+    """Return the markers of each image that any of ``patterns`` names: ``PROVIDER:NAME``, a glob
+    or a regular expression of it. Raises `NoMatchError` where a pattern names none."""
+    paths = [image.path for image in images]
+    tables = [image.once(read_markers) for image in images]
+    chosen: list[dict[Marker, None]] = [{} for _ in images]
+    for pattern in patterns:
+        meant, name = addressed(pattern, paths)
+        count = 0
+        for number in meant:
+            titles = {marker.title for marker in tables[number]}
+            wanted = set(matching(titles, [name]))
+            for marker in tables[number]:
+                if marker.title in wanted:
+                    chosen[number][marker] = None
+                    count += 1
+        if not count:
+            raise _no_marker(name, [paths[n] for n in meant], [tables[n] for n in meant])
+    return [list(markers) for markers in chosen]
+
+
+def _no_marker(
+    pattern: str, paths: Sequence[str], tables: Sequence[Sequence[Marker]]
+) -> NoMatchError:
+    titles = sorted({marker.title for table in tables for marker in table})
+    named = " or ".join(paths)
+    if not titles:
+        return NoMatchError(
+            f"{pattern}: {named} has no markers (USDT)",
+            f"they may be in a library of the program: name it with {option('binary')}",
+        )
+    near = difflib.get_close_matches(pattern, titles, ALIKE, 0.4)
+    providers = ", ".join(sorted({title.partition(":")[0] for title in titles}))
+    return NoMatchError(
+        f"{pattern}: matches no marker of {named}, whose providers are {providers}",
+        f"nearest names: {', '.join(near)}" if near else "write PROVIDER:NAME, or PROVIDER:*",
+    )

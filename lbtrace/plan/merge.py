@@ -1,0 +1,59 @@
+"""Merges plans for single binaries into one."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+
+from msgspec.structs import replace
+
+from lbtrace.model import NO_FUNCTION, Binary, Function, Plan, Probe
+
+
+def merge_plans(plans: Sequence[Plan]) -> Plan:
+    """Return the plan that does what ``plans`` do, which have one binary each.
+
+    Functions whose name occurs in several binaries are called ``name@binary``.
+    """
+    if len(plans) == 1 and plans[0].functions:
+        return plans[0]
+    binaries = tuple(plan.binaries[0] for plan in plans)
+    functions: list[Function] = []
+    probes: list[Probe] = []
+    notes: list[str] = []
+    for number, plan in enumerate(plans):
+        if not plan.functions:
+            notes.append(f"{plan.binaries[0].path}: no function of it is traced")
+        first = len(functions)
+        functions += (replace(f, binary=number) for f in plan.functions)
+        probes += (
+            replace(probe, function=_moved(probe, first), binary=number) for probe in plan.probes
+        )
+        notes += plan.notes
+    return Plan(binaries, _told_apart(functions, binaries), tuple(probes), tuple(notes))
+
+
+def _moved(probe: Probe, first: int) -> int:
+    """The new number of the function of a probe, if it has one."""
+    return probe.function if probe.function == NO_FUNCTION else first + probe.function
+
+
+def _told_apart(functions: Sequence[Function], binaries: Sequence[Binary]) -> tuple[Function, ...]:
+    often = Counter(name for name, _ in {(f.name, f.binary) for f in functions})
+    names = short_names([binary.path for binary in binaries])
+    return tuple(
+        replace(f, name=f"{f.name}@{names[f.binary]}") if often[f.name] > 1 else f
+        for f in functions
+    )
+
+
+def short_names(paths: Sequence[str]) -> list[str]:
+    """Return the ends of ``paths`` that distinguish them: file names, mostly."""
+    parts = [path.split("/") for path in paths]
+    names = []
+    for own in parts:
+        length = 1
+        while length < len(own) and sum(other[-length:] == own[-length:] for other in parts) > 1:
+            length += 1
+        names.append("/".join(own[-length:]))
+    return names

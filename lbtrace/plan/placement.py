@@ -1,0 +1,111 @@
+"""Places the probes of functions: at their entries and exits."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
+
+from lbtrace.elf.image import Image
+from lbtrace.elf.symbols import Symbols
+from lbtrace.fetch.call_values import CallValues
+from lbtrace.machine import Machine
+from lbtrace.machine.code import Exits
+from lbtrace.machine.long_nops import AskNop, avoid_nops
+from lbtrace.machine.sites import ProbeSites
+from lbtrace.model import Function, Site
+from lbtrace.plan import float_sites
+from lbtrace.plan.code_context import Surroundings
+from lbtrace.plan.traced_functions import TracedFunction
+from lbtrace.plan.value_selection import ValueSelection
+
+if TYPE_CHECKING:
+    from lbtrace.plan.go.planner import GoPlan
+
+
+class Placer:
+    """Finds the places of probes of the functions of one image."""
+
+    def __init__(
+        self,
+        image: Image,
+        table: Symbols,
+        machine: Machine,
+        go: GoPlan | None = None,
+        patched: Sequence[int] = (),
+        ask_nop: AskNop = avoid_nops,
+    ) -> None:
+        self.around = Surroundings(image, table, machine, patched=patched)
+        self.sites = ProbeSites(machine, self.around, ask_nop)
+        self._go = go
+        self._exits: dict[int, Exits] = {}
+        self._restarts: dict[int, bool] = {}
+
+    def exits(self, function: Function) -> Exits:
+        """Return where ``function`` is left."""
+        if self._go and self._go.holds(function) and self._go.hides_exits(function):
+            return Exits((), ("assembly that uses the register of g",))
+        found = self._exits.get(function.address)
+        if found is None:
+            found = self._exits[function.address] = self.sites.exits(self.around.body(function))
+        return found
+
+    def restarts(self, function: Function) -> bool:
+        """Return whether a jump of ``function`` leads to its first instruction. Go's do so to start
+        again with a larger stack, before the probe is hit."""
+        if self._go and self._go.holds(function):
+            return False
+        known = self._exits.get(function.address)
+        if known is not None:
+            return known.restarts
+        found = self._restarts.get(function.address)
+        if found is None:
+            parts = self.around.parts(function)
+            found = self.sites.may_restart(parts) and self.exits(function).restarts
+            self._restarts[function.address] = found
+        return found
+
+    def place(self, function: Function, call_values: CallValues, *, returns: bool) -> Site | None:
+        """Return the site of the probe of ``function``; None where the kernel allows none."""
+        if self._go and self._go.holds(function):
+            return self._go.entry(function, call_values)
+        begins = not (self.around.is_inside_another(function) or self.restarts(function))
+        code = self.around.code(function)
+        enter = partial(
+            self.sites.entry,
+            returns=returns,
+            begins=begins,
+            nops=self.around.is_described(function),
+            never_back=self.around.begins_another,
+        )
+        site = enter(code, call_values.registers)
+        if site is not None and site.address != function.address:
+            jumps = self.around.jumps_into(function, site.address)
+            if any(map(self.sites.is_instruction, jumps)):
+                code = replace(code, limit=function.address + 1)
+                site = enter(code, call_values.registers)
+        return site
+
+    def reading_floats(
+        self,
+        traced: TracedFunction,
+        selection: ValueSelection,
+        exits: Callable[[Function], Exits] | None = None,
+        *,
+        entry: bool = True,
+    ) -> TracedFunction:
+        """Return ``traced`` with its floats read where they can be
+        (`FloatSitePlanner.relocate`)."""
+        function, plain, prototype, _ = traced
+        if prototype is None or not float_sites.are_unread(plain):
+            return traced
+        mover = float_sites.FloatSitePlanner(self.sites.machine, self.around.read, selection)
+        left = partial(exits, function) if exits else None
+        moved = mover.relocate(self.around.code(function), prototype, plain, left, entry=entry)
+        if moved is None:
+            return traced
+        call_values, site = moved
+        shown = replace(function, parameters=call_values.parameters, result=call_values.result)
+        return TracedFunction(shown, call_values, prototype, site)

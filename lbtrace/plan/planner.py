@@ -1,0 +1,174 @@
+"""Planning: what is decided before the kernel is touched.
+
+`make_plan` turns binaries and a `Selection` into a `Plan`, which is plain data.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+
+from msgspec.structs import replace
+
+from lbtrace.elf import plt, symbols
+from lbtrace.elf.dynamic import Dynamic
+from lbtrace.elf.image import Image, whole
+from lbtrace.errors import BinaryError, UsageError, option
+from lbtrace.model import Function, Plan
+from lbtrace.plan import patterns, probe_sources, strategies, within
+from lbtrace.plan.binary_plan import ASKED_AGAIN, PATCHED, UNANSWERED, plan_binary
+from lbtrace.plan.call_graph import TracedBinary
+from lbtrace.plan.merge import merge_plans
+from lbtrace.plan.remarks import some
+from lbtrace.plan.selection import Selection
+
+LIMIT = 50_000
+"""Functions a plan may hold without ``force``."""
+
+
+def make_plan(binaries: str | Image | Sequence[str | Image], selection: Selection) -> Plan:
+    """Return the plan for tracing ``selection`` of ``binaries``, paths or open images.
+
+    A pattern ``SOURCE:PATTERN`` selects probes of a source that has a finder
+    (`lbtrace.probes.Source`), all others functions.
+
+    Raises `BinaryError` if a file cannot be traced, `NoMatchError` if a
+    pattern selects nothing in any, `UsageError` if the selection is too large.
+    """
+    images = _images([binaries] if isinstance(binaries, str | Image) else binaries)
+    if selection.gathers:
+        from lbtrace.plan import gathering  # imported here because most plans send
+
+        selection = gathering.narrow(selection)
+    functions, chosen = probe_sources.split(selection.patterns)
+    selection = replace(selection, patterns=functions)
+    with whole(images):
+        at_points = selection.lines or selection.places or selection.markers
+        calls = replace(selection, request=None) if at_points else selection  # it is about these
+        if functions or selection.sources or selection.within or not (chosen or at_points):
+            plan = _of_functions(images, calls)
+        else:
+            plan = probe_sources.empty(images)
+        if chosen:
+            plan = probe_sources.add(plan, images, chosen, calls)
+        if not at_points:
+            return plan
+        from lbtrace.plan import markers, points  # imported here because most plans have none
+
+        if selection.markers:
+            plan = markers.add(plan, images, selection)
+        if not (selection.lines or selection.places):
+            return plan
+        return points.add(plan, images, selection)
+
+
+def _of_functions(images: Sequence[Image], selection: Selection) -> Plan:
+    """The plan for the functions that ``selection`` names, and for where they were inlined."""
+    if not selection.inlined:
+        return _planned(images, selection)
+    from lbtrace.plan.inlined import Copies  # imported here because most plans have none
+
+    copies = Copies(images, selection)
+    called = copies.with_calls()
+    has_calls = called.patterns or called.sources or called.within
+    return copies.add(_planned(images, called) if has_calls else probe_sources.empty(images))
+
+
+def _planned(images: Sequence[Image], selection: Selection) -> Plan:
+    """The plan for the functions that ``selection`` names."""
+    searched = [
+        patterns.BinarySymbols(image.path, image.once(symbols.read), partial(_loads, image))
+        for image in images
+    ]
+    chosen = patterns.select(searched, selection.patterns, _of_sources(images, searched, selection))
+    outer = within.select(searched, selection.within, chosen)
+    chosen = [list(found.functions) for found in outer]
+    paths = " and ".join(image.path for image in images)
+    _check_request(selection, sum(map(len, chosen)), paths)
+    parts = [
+        TracedBinary(i, i.once(plt.stubs), found) for i, found in zip(images, chosen, strict=True)
+    ]
+    tables = [binary.symbols for binary in searched]
+    choosers = strategies.choosers(parts, tables, selection)
+    plans = [
+        plan_binary(part, table, chooser, selection, within=found)
+        for part, table, chooser, found in zip(parts, tables, choosers, outer, strict=True)
+    ]
+    plan = merge_plans(plans)
+    if not plan.functions:
+        raise _explain_emptiness(plan.notes, chosen, paths)
+    return within.mark(plan, parts, tables, outer, selection) if selection.within else plan
+
+
+def _of_sources(
+    images: Sequence[Image], searched: Sequence[patterns.BinarySymbols], selection: Selection
+) -> Sequence[Sequence[Function]]:
+    """The functions of each image that are selected by their source file."""
+    if not selection.sources:
+        return ()
+    from lbtrace.plan import source_files  # imported here because most plans select none
+
+    return source_files.select(images, [each.symbols for each in searched], selection.sources)
+
+
+def _check_request(selection: Selection, count: int, paths: str) -> None:
+    """Raise `UsageError` where ``selection`` asks for too many functions, or contradicts itself."""
+    if count > LIMIT and not selection.force:
+        raise UsageError(
+            f"{count:,} functions of {paths} match, more than {LIMIT:,}",
+            f"narrow {option('func')}, or add {option('force')}",
+        )
+    request = selection.request
+    if request is not None and request.needs_return and selection.returns == "none":
+        raise UsageError(
+            f"{option('returns', 'none')} sees no return, so neither retval nor duration is known",
+            f"leave {option('returns')} out, or retval and duration",
+        )
+    if selection.args is not None and selection.args < 0:
+        raise UsageError(
+            f"{option('args', selection.args)}: is negative", "give 0 for no arguments"
+        )
+
+
+def _explain_emptiness(
+    notes: Sequence[str], chosen: Sequence[Sequence[Function]], paths: str
+) -> UsageError | BinaryError:
+    """Why none of the ``chosen`` functions can be traced, as ``notes`` say or the kernel does."""
+
+    def find(reason: str) -> str:
+        return next((note for note in notes if note.endswith(reason)), "")
+
+    if looping := find(ASKED_AGAIN):
+        return UsageError(
+            looping,
+            f"leave {option('where')} out, or add {option('returns', 'none')}:"
+            " each iteration is a call then",
+        )
+    if unanswered := find(UNANSWERED):
+        return UsageError(
+            unanswered,
+            f"leave {option('returns')} out, or retval and duration in {option('where')}",
+        )
+    if patched := find(PATCHED):
+        return BinaryError(
+            patched, "build it with -fPIC, or trace the program before it changes its code"
+        )
+    refused = [function.name for found in chosen for function in found]
+    return BinaryError(
+        f"{paths}: no probe can be on the first instructions of {some(refused)}",
+        "choose functions that begin with other instructions (lbtrace list --sites)",
+    )
+
+
+def _loads(image: Image, name: str) -> Sequence[str]:
+    dynamic = image.once(Dynamic)
+    return dynamic.needed if name in dynamic.imports else ()
+
+
+def _images(binaries: Sequence[str | Image]) -> list[Image]:
+    """The images of ``binaries``; of several names of a file the first."""
+    images = [b if isinstance(b, Image) else Image.open(b) for b in binaries]
+    files: dict[tuple[int, int], Image] = {}
+    for image in images:
+        files.setdefault(image.file.identity, image)
+    return list(files.values())

@@ -1,0 +1,14 @@
+"""Remarks of a plan about the functions it holds, and those it leaves out."""
+
+from __future__ import annotations
+
+
+def name_functions(names: list[str], what: str) -> list[str]:
+    """Return a remark that says ``what`` of some functions; none where there are none."""
+    return [f"{some(names)}: {what}"] if names else []
+
+
+def some(names: list[str]) -> str:
+    """Return the first of ``names``, and how many more there are."""
+    shown = ", ".join(names[:3])
+    return f"{shown} and {len(names) - 3:,} more" if len(names) > 3 else shown

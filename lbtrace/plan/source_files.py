@@ -1,0 +1,84 @@
+"""Selects functions by the source file that defines them: ``--source``."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Sequence
+
+from lbtrace.elf.image import Image
+from lbtrace.elf.symbols import Symbols
+from lbtrace.errors import BinaryError, NoMatchError
+from lbtrace.model import Function
+from lbtrace.plan.patterns import addressed
+
+
+def select(
+    images: Sequence[Image], tables: Sequence[Symbols], wanted: Sequence[str]
+) -> list[list[Function]]:
+    """Return the functions of each image that the source files ``wanted`` define.
+
+    Raises `BinaryError` where no image has debug information, `NoMatchError` where none was
+    compiled from such a file, or it defines no function that has code of its own.
+    """
+    chosen: list[list[Function]] = [[] for _ in images]
+    for each in wanted:
+        meant, pattern = addressed(each, [image.path for image in images])
+        found = [_defined(images[n], tables[n], pattern) for n in meant]
+        if not any(functions for functions, _, _ in found):
+            raise _nothing([images[n].path for n in meant], pattern, found)
+        for n, (functions, _, _) in zip(meant, found, strict=True):
+            chosen[n] += functions
+    return chosen
+
+
+Found = tuple[list[Function], set[str], set[str] | BinaryError]
+
+
+def _defined(image: Image, table: Symbols, pattern: str) -> Found:
+    """The functions that files of this name define, these files, and all files; or why none
+    is known."""
+    # Imported here because most plans select no sources.
+    from lbtrace.dwarf.sources import find_functions, path_test
+
+    try:
+        defined = find_functions(image, path_test(pattern))
+    except BinaryError as error:
+        return [], set(), error
+    functions = []
+    for address in sorted(set(defined.addresses)):
+        function = table.functions.holding(address)
+        if function is not None and function.address == address:
+            functions.append(function)
+    return functions, defined.files, defined.paths
+
+
+def _nothing(paths: Sequence[str], pattern: str, found: Sequence[Found]) -> Exception:
+    named = " or ".join(paths)
+    unknown = [each for _, _, each in found if isinstance(each, BinaryError)]
+    if len(unknown) == len(found):
+        return unknown[0]
+    if any(files for _, files, _ in found):
+        return NoMatchError(
+            f"{pattern}: defines no function of {named} that has code of its own",
+            "its functions may be inlined: trace those that call them",
+        )
+    known = {path for _, _, each in found if isinstance(each, set) for path in each}
+    near = nearest_paths(known, pattern)
+    return NoMatchError(
+        f"{pattern}: is no source file of {named}",
+        f"nearest names: {', '.join(near)}" if near else "lbtrace list --source '*' shows them",
+    )
+
+
+def nearest_paths(paths: Iterable[str], pattern: str) -> list[str]:
+    """Return at most three of ``paths`` whose names are like the last of ``pattern``, each by as
+    much of its end as is needed to tell it from the others."""
+    import difflib  # imported here because only a mistyped name needs it
+
+    by_name: dict[str, list[str]] = {}
+    for path in sorted(paths):
+        by_name.setdefault(os.path.basename(path), []).append(path)
+    wanted = os.path.basename(pattern.rstrip("/")).strip("*?[]^$") or pattern
+    near = difflib.get_close_matches(wanted, by_name, n=3, cutoff=0.5)
+    near += [name for name in by_name if wanted and wanted in name and name not in near]
+    return [name if len(by_name[name]) == 1 else by_name[name][0] for name in near[:3]]

@@ -1,0 +1,131 @@
+"""Programs that run on other stacks than those of their threads.
+
+Layouts: ``ucontext_t`` in glibc's ``sysdeps/unix/sysv/linux/x86/sys/ucontext.h``
+(and aarch64's, alike), ``stack_t`` in the kernel's ``asm-generic/signal.h``.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from functools import lru_cache
+from operator import attrgetter
+
+from msgspec.structs import replace
+
+from lbtrace.abi import locate_values
+from lbtrace.elf.image import Image
+from lbtrace.elf.plt import Stub
+from lbtrace.elf.symbol_table import Wanted
+from lbtrace.elf.symbols import SHF_EXECINSTR, Symbols
+from lbtrace.machine import Machine
+from lbtrace.machine.code import StackSwitch
+from lbtrace.machine.sites import ProbeSites
+from lbtrace.model import Fetch, Probe, Prototype
+from lbtrace.plan.code_context import Surroundings
+from lbtrace.plan.value_selection import long
+
+JUMPS = ("longjmp", "_longjmp", "siglongjmp", "__longjmp_chk")
+SWITCHES = ("makecontext", "swapcontext", "setcontext")
+OFFERS = frozenset(JUMPS + SWITCHES)
+"""Functions of the C library that take up stacks for those that call them."""
+
+COROUTINE = re.compile(r"\.(actor|resume)$|\[clone \.(actor|resume)\]$")
+"""The parts of a C++ coroutine, as gcc and clang name them."""
+
+OF_LIBRARIES = re.compile(r"_*(sig)?longjmp|_Unwind_|_*(set|swap)context$|_*_start_context$")
+"""What takes up stacks in every static program, whether it is called or not."""
+
+COROUTINES = (".actor", ".resume")
+"""What stands in their names."""
+
+SETTERS: dict[str, tuple[str, int, int]] = {
+    "makecontext": ("stack", 16, 32),
+    "sigaltstack": ("signal stack", 0, 16),
+}
+"""Functions that set up a stack, the role of the probe on them, and where after the first
+argument its address and its size are: ``uc_stack.ss_sp``, ``uc_stack.ss_size``; ``ss_sp``,
+``ss_size``."""
+
+WANTED = Wanted(SETTERS)
+
+
+def _first_argument(machine: str) -> str:
+    """The register in which a function of C gets its first argument."""
+    (location,) = locate_values(machine, Prototype((long(""),))).parameters
+    return min(location.registers)
+
+
+def why_hazardous(image: Image, table: Symbols) -> str:
+    """Return why the return addresses on this program's stacks should stay as they are, judged by
+    its own code, or ``""``; `lbtrace.plan.uretprobe_hazards` judges by names as well."""
+    parts = [function for mark in COROUTINES for function in table.functions.with_part(mark)]
+    for function in sorted(parts, key=attrgetter("address")):
+        if COROUTINE.search(function.name):
+            return f"the program has coroutines ({function.name})"
+    found = switches(image, table)
+    if not found:
+        return ""
+    place = _name(table, found[0].address) or f"{found[0].address:#x}"
+    return f"the program switches stacks by itself ({place})"
+
+
+def switches(image: Image, table: Symbols, sites: ProbeSites | None = None) -> list[StackSwitch]:
+    """Return where the program's own code takes up other stacks.
+
+    The C library does so for those that call it, which is seen by their calls. What
+    looks like it is one only if a function's code leads there.
+    """
+    if any(map(table.default_version, OFFERS)):
+        return []
+    found = [s for s in _similar(image) if not OF_LIBRARIES.match(_name(table, s.address))]
+    if not found:
+        return []
+    if sites is None:
+        machine = Machine(image.machine)
+        sites = ProbeSites(machine, Surroundings(image, table, machine))
+    return [switch for switch in found if sites.is_instruction(switch.address)]
+
+
+@lru_cache(maxsize=2)
+def _similar(image: Image) -> list[StackSwitch]:
+    """What looks like one; it is asked for more than once, and large code takes 10 ms."""
+    search = Machine(image.machine).find_stack_switches
+    return [
+        found
+        for section in image.sections
+        if section.flags & SHF_EXECINSTR
+        for found in search(image.view(section.address, section.size), section.address)
+    ]
+
+
+def _name(table: Symbols, address: int) -> str:
+    """The function that holds ``address``."""
+    function = table.functions.holding(address)
+    inside = function is not None and address < function.address + function.size
+    return function.name if function is not None and inside else ""
+
+
+def plan_probes(
+    image: Image, table: Symbols, stubs: Mapping[int, Stub], sites: ProbeSites
+) -> Iterator[Probe]:
+    """Yield probes that report where the program sets up stacks, by calling through ``stubs`` or
+    functions of its own, or switches them by itself."""
+    places = {at: stub.name for at, stub in stubs.items() if stub.name in SETTERS}
+    own = table.functions.wanted(WANTED)
+    places |= {f.address: name for f in own for name in (f.name, *f.aliases) if name in SETTERS}
+    register = _first_argument(image.machine)
+    for address, name in places.items():
+        role, start, size = SETTERS[name]
+        fetches = tuple(
+            Fetch(register=register, offset=offset, read="integer") for offset in (start, size)
+        )
+        site = sites.start(address, image.offset(address), stub=address in stubs)
+        if site is not None:
+            reporting = replace(site, reason=f"reports the stacks of {name}")
+            yield Probe(reporting, role, fetches=fetches)
+    for switch in switches(image, table, sites):
+        site = sites.at(switch.address)
+        if switch.pointer is not None and site is not None:
+            reporting = replace(site, reason="enters another stack")
+            yield Probe(reporting, "switch", fetches=(switch.pointer,))

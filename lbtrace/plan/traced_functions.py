@@ -1,0 +1,112 @@
+"""Describes functions: their values, and how these are fetched."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from typing import TYPE_CHECKING, NamedTuple
+
+from lbtrace.elf import debugfile
+from lbtrace.elf.image import Image
+from lbtrace.elf.symbols import Symbols
+from lbtrace.fetch.call_values import CallValues
+from lbtrace.machine import Machine
+from lbtrace.machine.code import Code
+from lbtrace.model import Function, Prototype, Site
+from lbtrace.model.wire_limits import FETCHES
+from lbtrace.plan.late_registers import confirm
+from lbtrace.plan.remarks import name_functions
+from lbtrace.plan.value_selection import ValueSelection, depth, select_values
+
+if TYPE_CHECKING:
+    from lbtrace.plan.go.planner import GoPlan
+
+
+def go_plan(image: Image, table: Symbols) -> GoPlan | None:
+    """Return what knows the functions of Go in ``image``, if there are any."""
+    if table.go is None:
+        return None
+    from lbtrace.plan.go.planner import GoPlan  # imported here because most programs are not Go
+
+    return GoPlan(image, table.go)
+
+
+BEGINNING = 512
+"""Bytes of a function within which it loads its parameters."""
+
+
+class TracedFunction(NamedTuple):
+    """A function with the values that are traced of it, and how they travel; what debug
+    information says of it, if it is not Go's. ``site`` is where the arguments are read, if that is
+    after the entry."""
+
+    function: Function
+    call_values: CallValues
+    prototype: Prototype | None = None
+    site: Site | None = None
+
+
+def _beginning(image: Image, function: Function) -> Code:
+    code = image.code(function.address, min(function.size, BEGINNING))
+    return Code(code, function.address, function.offset, function.address + len(code))
+
+
+def describe(
+    image: Image,
+    machine: Machine,
+    functions: Sequence[Function],
+    selection: ValueSelection,
+    go: GoPlan | None = None,
+) -> tuple[list[TracedFunction], list[str]]:
+    """Return the values of each of ``functions``, and remarks about them.
+
+    ``go`` knows the functions of Go. Raises `UsageError` where an expression
+    of ``selection`` does not fit one of the functions.
+    """
+    found: dict[int, Prototype] = {}
+    notes: list[str] = []
+    passed = go.describe(functions, selection) if go else {}
+    others = [f for f in functions if f.address not in passed]
+    debug = debugfile.find(image) if others else None
+    if debug is not None:
+        # Imported here because only debug information needs it.
+        from lbtrace.dwarf import prototypes
+
+        read = prototypes.prototypes(image, others, depth(selection), debug)
+        found = read.found
+        if read.skipped:
+            notes.append(
+                f"{read.skipped:,} functions are shown without types:"
+                " there is too much debug information to read for all"
+            )
+        notes += name_functions(
+            read.missing, "not found, so the types of some functions are missing"
+        )
+    refused = debugfile.search(image).refused if others and not image.has_debug_info else ()
+    notes += name_functions([*refused], "of another build than the binary, not used")
+    plain = select_values(machine, None, selection) if len(found) < len(others) else CallValues()
+    asked = selection.request is not None and bool(selection.request.wanted)
+    traced: list[TracedFunction] = []
+    for function in functions:
+        prototype = found.get(function.address)
+        values, typed = passed.get(function.address, (plain, prototype is not None or asked))
+        if prototype is not None:
+            prototype = confirm(machine, prototype, partial(_beginning, image, function))
+            values = select_values(machine, prototype, selection)
+        described = Function(
+            function.name,
+            function.address,
+            function.size,
+            function.offset,
+            function.aliases,
+            values.parameters,
+            values.result,
+            typed,
+            language="go" if go and go.holds(function) else "",
+        )
+        traced.append(TracedFunction(described, values, prototype))
+    cut = [t.function.name for t in traced if t.call_values.cut]
+    notes += name_functions(
+        cut, f"some arguments are not shown, as an event carries {FETCHES} values"
+    )
+    return traced, notes

@@ -1,0 +1,81 @@
+"""Probes where control lands after an exception or longjmp.
+
+All frames below the stack pointer there are gone. Probes that report it keep calls made from there
+from counting as made inside of those that were left.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+
+from msgspec.structs import replace
+
+from lbtrace.elf.image import Image
+from lbtrace.elf.plt import Stub
+from lbtrace.elf.symbol_table import Wanted
+from lbtrace.elf.symbols import SHF_EXECINSTR, Symbols
+from lbtrace.machine.sites import ProbeSites
+from lbtrace.model import Probe, Site
+
+TWICE = frozenset({"setjmp", "_setjmp", "__setjmp", "sigsetjmp", "__sigsetjmp"})
+"""Functions that return once more where longjmp leads."""
+
+CATCH = re.compile(
+    r"__cxa_begin_catch$|_R.*_3std9panicking(3try|12catch_unwind)7cleanup$"
+    r"|_ZN3std9panicking(3try|12catch_unwind)7cleanup17h\w+E$"
+)
+"""What every handler of C++ calls first (Itanium C++ ABI, exception handling, 2.5.3), and
+where Rust catches panics (library/std/src/panicking.rs)."""
+
+WANTED = Wanted((*TWICE, "__cxa_begin_catch"), ("_R*9panicking", "_ZN3std9panicking"))
+"""Symbols that may have such names."""
+
+
+def plan_probes(
+    image: Image,
+    table: Symbols,
+    stubs: Mapping[int, Stub],
+    pads: Iterable[int],
+    sites: ProbeSites,
+) -> Iterator[Probe]:
+    """Yield probes at the landing ``pads`` of traced functions, and where others of ``image``
+    catch exceptions, or call setjmp."""
+    twice, catches = _called(table, stubs)
+    for address in sorted({*pads, *_behind_calls(image, twice, sites)}):
+        site = sites.at(address)
+        if site is not None:
+            yield _probe(replace(site, sp_delta=-sites.machine.return_address_size))
+    for address in sorted(catches):
+        site = sites.start(address, image.offset(address), stub=address in stubs)
+        if site is not None:
+            yield _probe(site)
+
+
+def _behind_calls(image: Image, targets: set[int], sites: ProbeSites) -> Iterator[int]:
+    """The addresses to which calls of ``targets`` return."""
+    for section in image.sections:
+        if targets and section.flags & SHF_EXECINSTR:
+            code = image.view(section.address, section.size)
+            for call, after in sites.machine.find_calls(code, section.address, targets):
+                if sites.continues_to(call, after):
+                    yield after
+
+
+def _probe(site: Site) -> Probe:
+    return Probe(replace(site, reason="reports which calls were left"), "landing")
+
+
+def _called(table: Symbols, stubs: Mapping[int, Stub]) -> tuple[set[int], set[int]]:
+    """Where functions that return twice, and those that handlers call, begin, or their stubs."""
+    twice: set[int] = set()
+    catches: set[int] = set()
+    named = [(at, stub.name) for at, stub in stubs.items()]
+    found = table.functions.wanted(WANTED)
+    named += [(f.address, name) for f in found for name in (f.name, *f.aliases)]
+    for address, name in named:
+        if name in TWICE:
+            twice.add(address)
+        elif CATCH.match(name):
+            catches.add(address)
+    return twice, catches

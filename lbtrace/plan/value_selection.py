@@ -1,0 +1,131 @@
+"""The values of a function that are shown, and what its probe fetches for them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import TYPE_CHECKING
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from lbtrace.abi import Locations, locate_values
+from lbtrace.abi.locations import Detail
+from lbtrace.fetch.call_values import SHALLOW, CallValues, plan_values
+from lbtrace.machine import Machine
+from lbtrace.model import UNKNOWN, Fetch, Formal, Prototype, Scalar, Value
+from lbtrace.model.wire_limits import FETCHES
+
+if TYPE_CHECKING:
+    from lbtrace.expressions.tree import Request
+
+REGISTER_ARGUMENTS = 6
+"""Arguments that expressions may name where debug information declares fewer."""
+
+
+class ValueSelection(Struct, frozen=True):
+    """What the user wants to see.
+
+    ``args`` is the number of arguments shown; None means those of the
+    prototype, or one without debug information. ``detail`` says how much is
+    read of a value. A ``request`` has values to show instead, or a filter.
+    """
+
+    args: int | None = None
+    detail: Detail = SHALLOW
+    request: Request | None = None
+
+
+def parse(arguments: Sequence[str], where: str) -> Request | None:
+    """Return what ``--arg`` and ``--where`` ask for; None where they ask for nothing.
+
+    Raises `UsageError` that points at the character that is wrong.
+    """
+    if not arguments and not where:
+        return None
+    from lbtrace.expressions import syntax  # imported here because most traces need none
+    from lbtrace.expressions.tree import Request
+
+    wanted = tuple(syntax.argument(source) for source in arguments)
+    return Request(wanted, syntax.condition(where) if where else None, where)
+
+
+def select_values(
+    machine: Machine,
+    prototype: Prototype | None,
+    selection: ValueSelection,
+    places: Callable[[Prototype], Locations] | None = None,
+    *,
+    undeclared: bool = True,
+) -> CallValues:
+    """Return how the selected values of a function are passed.
+
+    ``places`` gives their locations when the probe is hit, if not those of the convention.
+    ``undeclared``: expressions may name arguments that are not declared. Where
+    one of them is a pointer to code, the entry reports where the code is mapped.
+
+    Raises `UsageError` where an expression names what the function does not have.
+    """
+    places = places or partial(locate_values, machine.name)
+    least = REGISTER_ARGUMENTS if undeclared else 0
+    call_values = _plan_values(prototype, selection, places, machine.registers, least)
+    values = (*call_values.parameters, *([call_values.result] if call_values.result else ()))
+    if any(map(leads_to_code, values)) and len(call_values.fetches) < FETCHES:
+        name = next(r for r in ("ip", "pc") if r in machine.registers)
+        return replace(call_values, fetches=(*call_values.fetches, Fetch(register=name)))
+    return call_values
+
+
+def leads_to_code(value: Value) -> bool:
+    """Return whether a value is or holds a pointer to a function."""
+    if value.type.code and value.slot >= 0:
+        return True
+    return any(map(leads_to_code, value.members))
+
+
+def _plan_values(
+    prototype: Prototype | None,
+    selection: ValueSelection,
+    places: Callable[[Prototype], Locations],
+    registers: tuple[str, ...],
+    least: int,
+) -> CallValues:
+    if prototype is None:
+        prototype = sized(Prototype((), long("")), 1 if selection.args is None else selection.args)
+    declared, prototype = prototype, sized(prototype, selection.args)
+    if selection.request is None:
+        return plan_values(prototype, places(prototype), FETCHES, selection.detail)
+    from lbtrace.expressions import compile  # imported here because most traces need none
+
+    shown = len(prototype.parameters)
+    wider = sized(declared, max(shown, len(declared.parameters), least))
+    return compile.bind(
+        selection.request,
+        wider,
+        places(wider),
+        shown,
+        registers,
+        compile.Bounds(FETCHES, selection.detail),
+    )
+
+
+def depth(selection: ValueSelection) -> int:
+    """Return how many pointers are followed, at most."""
+    if selection.request is None:
+        return selection.detail.depth
+    from lbtrace.expressions import compile
+
+    return max(selection.detail.depth, compile.depth(selection.request))
+
+
+def long(name: str) -> Formal:
+    """Return what is assumed where nothing is declared."""
+    return Formal(name, UNKNOWN, UNKNOWN.size, (Scalar(0, UNKNOWN.size, "integer"),))
+
+
+def sized(prototype: Prototype, count: int | None) -> Prototype:
+    """Return ``prototype`` with ``count`` parameters; those it does not declare are integers."""
+    if count is None:
+        return prototype
+    extra = tuple(long(f"arg{n}") for n in range(len(prototype.parameters), count))
+    return replace(prototype, parameters=(*prototype.parameters[:count], *extra))

@@ -1,0 +1,144 @@
+"""Functions below whose calls all that is recorded happens: ``--within``."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+from msgspec.structs import replace
+
+from lbtrace.elf.symbols import Symbols
+from lbtrace.errors import BinaryError, UsageError, option
+from lbtrace.model import Function, Plan
+from lbtrace.plan import patterns, stack_switches
+from lbtrace.plan.call_graph import TracedBinary
+from lbtrace.plan.remarks import name_functions, some
+from lbtrace.plan.selection import Selection
+from lbtrace.probes import ROLES
+
+ENDINGS = frozenset({"closes", "tail"})
+
+UNSEEN = (
+    "may be left unseen: what their callers call counts as below them until a call or return"
+    " above shows that"
+)
+"""Said of functions some of whose exits may be unknown."""
+
+TAILS = (
+    "end where they jump to another function (a tail call): what that does counts as outside,"
+    " because the returns are seen at the exits"
+)
+
+OTHER_LANES = (
+    "functions of Go belong to goroutines, those of other languages to threads: what one calls of"
+    " the other counts as outside"
+)
+
+
+class Within(NamedTuple):
+    """The ``functions`` to trace of a binary; the addresses of the ``outer`` ones below which all
+    others are traced, and of those ``added`` that are traced for no other reason."""
+
+    functions: Sequence[Function] = ()
+    outer: frozenset[int] = frozenset()
+    added: frozenset[int] = frozenset()
+
+
+NOT_WITHIN = Within()
+
+
+def select(
+    binaries: Sequence[patterns.BinarySymbols],
+    wanted: Sequence[str],
+    chosen: Sequence[Sequence[Function]],
+) -> list[Within]:
+    """Return the functions of each binary that were ``chosen``, with those that any of the patterns
+    ``wanted`` names. Raises `UsageError`, `NoMatchError`."""
+    if not wanted:
+        return [Within(functions) for functions in chosen]
+    found = []
+    for functions, outer in zip(chosen, patterns.select(binaries, wanted), strict=True):
+        by_address = {f.address: f for f in (*outer, *functions)}
+        addresses = frozenset(f.address for f in outer)
+        added = addresses - {f.address for f in functions}
+        found.append(Within([by_address[at] for at in sorted(by_address)], addresses, added))
+    return found
+
+
+def mark(
+    plan: Plan,
+    parts: Sequence[TracedBinary],
+    tables: Sequence[Symbols],
+    found: Sequence[Within],
+    selection: Selection,
+) -> Plan:
+    """Return ``plan`` with its outer functions marked. Raises `UsageError` where the program's
+    stacks cannot be distinguished, `BinaryError` where no outer function can be traced."""
+    outer = {
+        number
+        for number, function in enumerate(plan.functions)
+        if function.address in found[function.binary].outer
+    }
+    ended = {p.function for p in plan.probes if p.role in ENDINGS}
+    _check_traced(plan, found, {n for n in outer if n in ended}, selection)
+    _check_stacks(plan, parts, tables)
+    probes = tuple(
+        replace(p, gate=True)
+        if p.function in outer and (p.role == "opens" or p.role in ENDINGS)
+        else p
+        for p in plan.probes
+    )
+    notes = (*plan.notes, *_remarks(plan, outer))
+    return replace(plan, probes=probes, notes=notes, within=selection.within)
+
+
+def _check_traced(
+    plan: Plan, found: Sequence[Within], traced: set[int], selection: Selection
+) -> None:
+    """That the ends of all outer functions are seen, or else nothing is known below them."""
+    known = {(plan.functions[n].binary, plan.functions[n].address) for n in traced}
+    missing = [
+        function.name
+        for binary, within in enumerate(found)
+        for function in within.functions
+        if function.address in within.outer and (binary, function.address) not in known
+    ]
+    if not missing:
+        return
+    hint = f"name another function with {option('within')}"
+    if selection.returns == "uretprobe":
+        hint = f"leave {option('returns')} out"
+    raise BinaryError(f"{some(missing)}: where calls begin and end is not seen", hint)
+
+
+def _check_stacks(plan: Plan, parts: Sequence[TracedBinary], tables: Sequence[Symbols]) -> None:
+    """That the kernel can tell on which stack a thread is."""
+    for probe in plan.probes:
+        function = plan.functions[probe.function] if probe.role == "opens" else None
+        if function and function.language == "go" and plan.goroutines(probe) is None:
+            raise UsageError(
+                f"{function.name}: goroutines cannot be distinguished in this program,"
+                " so what happens below a call is not known",
+                f"leave {option('within')} out",
+            )
+    seen = {(probe.binary, probe.site.address) for probe in plan.probes if probe.role == "switch"}
+    made = {probe.binary for probe in plan.probes if probe.role == "stack"}
+    for binary, (part, table) in enumerate(zip(parts, tables, strict=True)):
+        switches = () if table.go else stack_switches.switches(part.image, table)
+        if binary in made or any((binary, switch.address) not in seen for switch in switches):
+            raise UsageError(
+                f"{part.image.path} switches stacks in a way that the kernel does not see,"
+                " so what happens below a call is not known",
+                f"leave {option('within')} out",
+            )
+
+
+def _remarks(plan: Plan, outer: Iterable[int]) -> list[str]:
+    functions = [plan.functions[number] for number in outer]
+    notes = name_functions([f.name for f in functions if f.exits_hidden], UNSEEN)
+    tails = {p.function for p in plan.probes if p.role == "tail"}
+    notes += name_functions([plan.functions[n].name for n in sorted(tails & set(outer))], TAILS)
+    lanes = {
+        plan.goroutines(probe) is None for probe in plan.probes if ROLES[probe.role].of_function
+    }
+    return [*notes, OTHER_LANES] if len(lanes) > 1 else notes

@@ -1,0 +1,15 @@
+"""Places that the authors of a program marked for tracers (USDT): uprobes that raise a counter
+in the program while they are attached, by which many programs decide whether to come there."""
+
+from lbtrace.probes.source import Source
+
+SOURCES = (
+    Source(
+        name="marker",
+        programs={"point": "reached", "opens": "entered", "closes": "exit_site"},
+        attach=("multi", "plain"),
+        pairing="lane",
+    ),
+)
+"""`lbtrace.model.Probe.place` is the offset of the counter in the file; empty where there is
+none."""

@@ -1,0 +1,48 @@
+"""What a hit of a probe means for the calls of its lane."""
+
+from __future__ import annotations
+
+from msgspec import Struct
+
+from lbtrace.model import CLOSE, OPEN, POINT
+
+
+class Role(Struct, frozen=True):
+    """What is common to probes of a role.
+
+    ``event`` is the kind of their events. Those ``of_function`` belong to a function and to its
+    calls; the others belong to a binary. ``stacks``: they report which stacks there are, or to
+    which one a thread switches. ``named``: their events carry the name of the thread.
+    """
+
+    event: int
+    of_function: bool = False
+    stacks: bool = False
+    named: bool = False
+
+
+ROLES: dict[str, Role] = {
+    # A call of the function begins.
+    "opens": Role(OPEN, of_function=True, named=True),
+    # It returns.
+    "closes": Role(CLOSE, of_function=True),
+    # It ends by a jump to another function, which returns in its place.
+    "tail": Role(CLOSE, of_function=True),
+    # The program is at a place inside of a function, which is shown among its calls.
+    "point": Role(POINT, of_function=True, named=True),
+    # The program continues after an exception or longjmp: calls of the reported frame, and of lower
+    # ones, are over.
+    "landing": Role(POINT),
+    # The program sets up a stack (of a coroutine, for signals), whose address and size the
+    # first two values are.
+    "stack": Role(POINT, stacks=True),
+    "signal stack": Role(POINT, stacks=True),
+    # The program's own code switches to another stack, whose pointer the first value is.
+    "switch": Role(POINT, stacks=True),
+    # The lane (a goroutine) ends, with all its calls.
+    "lane end": Role(POINT),
+}
+"""All roles. A reader skips the events of probes whose role it does not know."""
+
+STACK_ROLES = frozenset(name for name, role in ROLES.items() if role.stacks)
+"""Those that report stacks."""

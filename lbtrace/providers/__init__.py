@@ -1,0 +1,149 @@
+"""What the arguments of markers mean, by their provider: DTrace's provider definitions.
+
+``NAME.d`` here is about provider NAME, and users may have definitions of their own: the
+projects that have markers keep them in such files. The grammar is that of the DTrace guide,
+"Statically Defined Tracing", with names for the arguments. A ``char *`` is text. Where an
+argument ``NAME_length`` or ``NAME_len`` follows it, that is the number of its bytes; else it
+ends with a NUL. A probe may be defined several times, for versions with other numbers of arguments.
+
+``#pragma lbtrace pair OPENING CLOSING by ARGUMENT ...`` within a provider says that the two probes
+open and close a call, which the arguments named tell from others: see `Pair`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from importlib import resources
+from typing import NamedTuple
+
+from lbtrace.errors import UsageError
+
+COMMENTS = re.compile(r"/\*.*?\*/|//[^\n]*", re.S)
+DIRECTIVES = re.compile(r"^[ \t]*#[^\n]*", re.M)
+PROVIDER = re.compile(r"\bprovider\s+(\w+)\s*\{(.*?)\}", re.S)
+PAIR = re.compile(
+    r"^[ \t]*#[ \t]*pragma[ \t]+lbtrace[ \t]+pair[ \t]+(\w+)[ \t]+(\w+)"
+    r"(?:[ \t]+by((?:[ \t]+\w+)+?))?(?:[ \t]+(nests))?[ \t]*$",
+    re.M,
+)
+PRAGMA = re.compile(r"^[ \t]*#[ \t]*pragma[ \t]+lbtrace\b[^\n]*", re.M)
+PROBE = re.compile(r"\s*probe\s+(\w+)\s*\(([^()]*)\)\s*;")
+
+LENGTHS = ("_length", "_len")
+
+WORDS = frozenset({"const", "unsigned", "signed", "int", "char", "long", "short", "void", "struct"})
+"""Words that are part of a type, also at its end."""
+
+LARGEST = 1 << 20
+"""Bytes of a file of definitions."""
+
+
+class Argument(NamedTuple):
+    """An argument as it is declared: its ``type`` in C, and its ``name``, which may be empty."""
+
+    type: str
+    name: str
+
+    @property
+    def is_text(self) -> bool:
+        """Whether it is the address of text."""
+        return re.fullmatch(r"char ?\*|string", self.type) is not None
+
+
+class Pair(NamedTuple):
+    """Two markers, by ``provider:name``, which open and close a call.
+
+    A closing marker is that of the innermost call of the pair whose arguments of the names ``by``
+    have the same values. The next opening where the stack pointer is no lower ends a
+    call that nothing closed, unless the pair ``nests`` without the stack's growing, as
+    calls of an interpreter do.
+    """
+
+    opening: str
+    closing: str
+    by: tuple[str, ...] = ()
+    nests: bool = False
+
+
+class Definitions(NamedTuple):
+    """What is known of providers: the arguments of ``markers`` by ``provider:name``, in each of
+    the ways in which they are defined, and the ``pairs`` among them."""
+
+    markers: dict[str, list[tuple[Argument, ...]]]
+    pairs: tuple[Pair, ...] = ()
+
+    def joined(self, other: Definitions) -> Definitions:
+        """Return both; where both define a marker, what ``other`` says."""
+        return Definitions(self.markers | other.markers, (*other.pairs, *self.pairs))
+
+
+UNDEFINED = Definitions({})
+
+
+def find_definitions(provider: str) -> Definitions:
+    """What is known of ``provider``; nothing of one that is unknown."""
+    file = resources.files(__name__) / f"{provider}.d"
+    if not re.fullmatch(r"\w+", provider) or not file.is_file():
+        return UNDEFINED
+    return read_definitions(file.read_text("utf-8"), file.name)
+
+
+def read_definitions(text: str, path: str) -> Definitions:
+    """The markers that the provider definitions ``text`` of the file ``path`` define. Raises
+    `UsageError`."""
+    markers: dict[str, list[tuple[Argument, ...]]] = {}
+    pairs: list[Pair] = []
+    for provider, body in PROVIDER.findall(COMMENTS.sub(" ", text[:LARGEST])):
+        probes = DIRECTIVES.sub(" ", body)
+        position = 0
+        while probe := PROBE.match(probes, position):
+            arguments = tuple(_arguments(probe[2], path))
+            markers.setdefault(f"{provider}:{probe[1]}", []).append(arguments)
+            position = probe.end()
+        if rest := probes[position:].strip():
+            raise _misread(path, rest)
+        pairs += _pairs(provider, body, markers, path)
+    if not markers:
+        raise _misread(path, text.strip())
+    return Definitions(markers, tuple(pairs))
+
+
+def _pairs(
+    provider: str, body: str, markers: dict[str, list[tuple[Argument, ...]]], path: str
+) -> Iterator[Pair]:
+    for line in PRAGMA.findall(body):
+        read = PAIR.fullmatch(line)
+        ends = [f"{provider}:{name}" for name in read.groups()[:2]] if read else []
+        if read is None or not all(end in markers for end in ends):
+            raise UsageError(
+                f"{path}: is no pair of markers: {' '.join(line.split())[:80]}",
+                "write: #pragma lbtrace pair OPENING CLOSING by ARGUMENT ...",
+            )
+        yield Pair(ends[0], ends[1], tuple((read[3] or "").split()), bool(read[4]))
+
+
+def choose(defined: Sequence[tuple[Argument, ...]], count: int) -> tuple[Argument, ...]:
+    """The definition of a marker that has ``count`` arguments; nothing where none has as many, as
+    which of them is which is unknown then."""
+    return next((arguments for arguments in defined if len(arguments) == count), ())
+
+
+def _arguments(text: str, path: str) -> Iterator[Argument]:
+    for part in filter(None, (part.strip() for part in text.split(","))):
+        words = re.findall(r"\w+|\*|\S", part)
+        if not all(re.fullmatch(r"\w+|\*", word) for word in words):
+            raise _misread(path, part)
+        named = len(words) > 1 and words[-1] != "*" and words[-1] not in WORDS
+        if named and len(words) == 2 and words[0] in ("const", "unsigned", "signed", "struct"):
+            named = False
+        type = [word for word in (words[:-1] if named else words) if word != "const"]
+        yield Argument(" ".join(type).replace("* *", "**"), words[-1] if named else "")
+
+
+def _misread(path: str, text: str) -> UsageError:
+    line = " ".join(text.split())[:60] or "nothing"
+    return UsageError(
+        f"{path}: is no provider definition at: {line}",
+        "write: provider NAME { probe NAME(char *query, int rows); };",
+    )

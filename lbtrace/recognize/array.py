@@ -1,0 +1,55 @@
+"""Arrays: their first elements, or the text in them."""
+
+from __future__ import annotations
+
+from lbtrace.abi.locations import WORD, Location
+from lbtrace.model import Value
+from lbtrace.recognize import Inside
+from lbtrace.recognize.fetcher import ELEMENTS, Fetcher, PartsFetcher, Span, Take, compose
+from lbtrace.recognize.record import SIZELESS
+from lbtrace.recognize.view import View
+from lbtrace.values import Type
+from lbtrace.values.array import Array
+
+
+def recognize(view: View, inside: Inside) -> Type | None:
+    """See `lbtrace.recognize`."""
+    counts, target = view.counts, view.target
+    if not counts or target is None:
+        return None
+    element: Type = inside.part(target)
+    size = target.size
+    sizeless = view.language in SIZELESS
+    if None in counts or not (size or sizeless):
+        return None
+    for count in reversed(counts):
+        assert count is not None
+        size *= count
+        element = Array(view.written, size, element, count)
+    return element if size or sizeless else None
+
+
+class KindFetcher(PartsFetcher):
+    """What is fetched of an array: its first elements, or the bytes of its characters."""
+
+    def of_parts(self, fetcher: Fetcher, name: str, type: Type, take: Take) -> Value:
+        assert isinstance(type, Array)
+        count = min(type.count, ELEMENTS)
+        return compose(name, type, [take(type.element_at(n)) for n in range(count)])
+
+    def in_words(
+        self, fetcher: Fetcher, name: str, type: Type, place: Location, depth: int
+    ) -> Value:
+        assert isinstance(type, Array)
+        if not type.element.is_char():
+            return super().in_words(fetcher, name, type, place, depth)
+        word, into = place.word()
+        if isinstance(word, str) or into + type.size > WORD:
+            return Value(name, type.bare(), -1, word if isinstance(word, str) else "")
+        return fetcher.take(name, type.bare(), word, into)
+
+    def in_piece(self, fetcher: Fetcher, name: str, type: Type, piece: Span, depth: int) -> Value:
+        assert isinstance(type, Array)
+        if type.element.is_char():
+            return Value(name, type.bare(), piece.slot, offset=piece.offset)
+        return super().in_piece(fetcher, name, type, piece, depth)

@@ -1,0 +1,82 @@
+"""Pointers and references: addresses, functions, C strings, and what they lead to."""
+
+from __future__ import annotations
+
+from msgspec.structs import replace
+
+from lbtrace.abi.locations import DEREFS, Location, dereferenced
+from lbtrace.model import Fetch, Value
+from lbtrace.recognize import Inside
+from lbtrace.recognize.fetcher import TOO_FAR, Fetcher, NumberFetcher, Span, pointer_in
+from lbtrace.recognize.view import View
+from lbtrace.values import Type
+from lbtrace.values.pointer import Pointer
+
+NULL = {"go": "nil"}
+"""By language: what the address 0 is shown as, if not as a number."""
+
+
+def recognize(view: View, inside: Inside) -> Type | None:
+    """See `lbtrace.recognize`."""
+    code, single = view.leads_to_code, view.is_reference
+    aim = None if code else view.target
+    target = None if aim is None or aim.form == "nothing" else inside.target(aim, single=single)
+    null = NULL.get(view.language, "")
+    return Pointer(view.written, 8, target, null, code=code, single=single)
+
+
+class KindFetcher(NumberFetcher):
+    """What is fetched of a pointer: text, what it leads to, or just the address."""
+
+    def in_words(
+        self, fetcher: Fetcher, name: str, type: Type, place: Location, depth: int
+    ) -> Value:
+        word, into = place.word()
+        if isinstance(word, str) or into:
+            return super().in_words(fetcher, name, type, place, depth)
+        return _led(fetcher, name, type, pointer_in(word), depth)
+
+    def in_memory(
+        self, fetcher: Fetcher, name: str, type: Type, address: Fetch, depth: int
+    ) -> Value:
+        return _led(fetcher, name, type, dereferenced(address), depth)
+
+    def in_piece(self, fetcher: Fetcher, name: str, type: Type, piece: Span, depth: int) -> Value:
+        if not type.is_flat() or _leads_on(type, depth):
+            made = fetcher.in_memory(name, type, piece.start, depth)
+            if made.slot >= 0:
+                return made
+        return super().in_piece(fetcher, name, type, piece, depth)
+
+
+def _led(fetcher: Fetcher, name: str, type: Type, address: Fetch, depth: int) -> Value:
+    """A pointer that ``address`` fetches."""
+    if len(address.derefs) > DEREFS:
+        return Value(name, type.bare(), -1, TOO_FAR)
+    assert isinstance(type, Pointer)
+    if type.reference:
+        # Imported here because only Go needs it.
+        from lbtrace.recognize.go_header import fetch_count
+
+        return fetch_count(fetcher, name, type, address)
+    if type.is_text():
+        from lbtrace.values.string import String
+
+        string = replace(fetcher.string(address), optional=fetcher.is_optional)
+        return fetcher.take(name, String(type.name), string)
+    target = type.target
+    if target is not None and type.single and target.through:
+        return fetcher.in_memory(name, replace(target, name=type.name), address, depth)  # type: ignore[type-var]
+    made = fetcher.take(name, type, address)
+    if made.slot < 0 or target is None or not _leads_on(type, depth):
+        return made
+    found = fetcher.in_memory("", target, address, depth - 1)
+    return replace(made, members=(found,)) if found.slot >= 0 or found.members else made
+
+
+def _leads_on(type: Type, depth: int) -> bool:
+    """Whether a pointer is to be followed: text always, the rest ``depth`` deep."""
+    assert isinstance(type, Pointer)
+    if type.target is None:
+        return False
+    return type.is_text() or (depth > 0 and type.target.is_known)

@@ -1,0 +1,47 @@
+"""Structs, unions, classes and tuples."""
+
+from __future__ import annotations
+
+from lbtrace.recognize import Inside
+from lbtrace.recognize.fetcher import PartsFetcher
+from lbtrace.recognize.view import MemberView, View
+from lbtrace.values import Type
+from lbtrace.values.base import Member
+from lbtrace.values.record import Record
+
+KindFetcher = PartsFetcher
+
+SIZELESS = frozenset({"go"})
+"""Languages in which a record of no size is known to have no members that count."""
+
+
+def recognize(view: View, inside: Inside) -> Type | None:
+    """See `lbtrace.recognize`."""
+    name, size = view.written, view.size
+    members: list[Member] = []
+    more = 0
+    for part in view.members:
+        if not part.placed:  # a variant part, a virtual base: not a fixed layout
+            return None
+        if len(members) == inside.most_members or inside.is_exhausted:
+            more += 1
+            continue
+        member = make_member(part, inside)
+        if not (part.is_base and isinstance(member.type, Record) and not member.type.size):
+            members.append(member)
+    if not (members or more or view.language == "rust") and size:
+        return Record(name, 0)  # C++ gives it a byte that holds nothing
+    if not size and view.language not in SIZELESS:
+        return None  # only declared
+    return Record(name, size, tuple(members), more)
+
+
+def make_member(part: MemberView, inside: Inside) -> Member:
+    """Return a member of a record."""
+    type = inside.part(part.type)
+    name = part.name
+    if part.is_base:
+        name = type.name
+    if not part.bits:
+        return Member(name, type, part.offset)
+    return Member(name, type, part.first_bit // 8, part.first_bit % 8, part.bits)

@@ -1,0 +1,84 @@
+"""Assigns the slots of an event to fetches of the kernel program."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import NamedTuple
+
+from lbtrace.model import Fetch
+from lbtrace.model.wire_limits import CHUNKS
+
+TOO_MANY = "too many values"
+
+
+class SlotBudget(NamedTuple):
+    """Slots, how many of them may be texts, and how many values share them."""
+
+    slots: int
+    texts: int
+    shares: int = 1
+
+
+class Slots:
+    """Fetches of one probe, at most ``limit``. Values that may be left out take no more than
+    ``budget``; ``refused`` counts those that got fewer than they need.
+    """
+
+    def __init__(self, limit: int, budget: SlotBudget | None = None) -> None:
+        self.refused = 0
+        self._budget = budget or SlotBudget(limit, CHUNKS)
+        self._texts = 0
+        self.is_optional = False
+        self._limit = limit
+        self._fetches: list[Fetch] = []
+
+    @property
+    def fetches(self) -> tuple[Fetch, ...]:
+        """All that is to be fetched, by slot."""
+        return tuple(self._fetches)
+
+    @property
+    def used(self) -> tuple[int, int]:
+        """Slots that are taken, and how many of them by texts."""
+        return len(self._fetches), self._texts
+
+    @property
+    def remaining(self) -> SlotBudget:
+        """The slots that are free, to be shared by all values that were refused."""
+        return SlotBudget(self._limit - len(self._fetches), CHUNKS - self._texts, self.refused)
+
+    def reserve(self, each: tuple[int, int], most: int) -> int:
+        """Reserve ``each`` (slots, texts) as often as the budget allows, at most ``most`` times;
+        return how often."""
+        slots, texts, shares = self._budget
+        left = min(slots, self.remaining.slots), min(texts, self.remaining.texts)
+        pairs = [(a // shares, b) for a, b in zip(left, each, strict=True)]
+        count = min([most, *(a // b for a, b in pairs if b)])
+        self._budget = SlotBudget(
+            left[0] - count * each[0], left[1] - count * each[1], max(1, shares - 1)
+        )
+        self.refused += count < most
+        return count
+
+    def slot(self, fetch: Fetch) -> int:
+        """Return the slot of a fetch; -1 where none is left."""
+        if fetch in self._fetches:
+            return self._fetches.index(fetch)
+        if len(self._fetches) >= self._limit:
+            return -1
+        if fetch.read in ("string", "bytes"):
+            if self._texts == CHUNKS:
+                return -1
+            self._texts += 1
+        self._fetches.append(fetch)
+        return len(self._fetches) - 1
+
+    @contextmanager
+    def as_optional(self) -> Iterator[None]:
+        """Within, fetches are of values that may not exist: no loss is counted for them."""
+        before, self.is_optional = self.is_optional, True
+        try:
+            yield
+        finally:
+            self.is_optional = before

@@ -1,0 +1,103 @@
+"""Batches that were read from the ring and wait to be taken."""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from typing import TYPE_CHECKING
+
+from lbtrace.model import Batch
+from lbtrace.model.wire import EVENT_SIZE, losses, unwatched
+
+if TYPE_CHECKING:
+    from lbtrace.bpf.objects import TraceObject
+    from lbtrace.bpf.ring import RingReader
+
+BATCH_EVENTS = 4096
+"""Small enough that the ring is read again before it fills."""
+
+MOST_BATCHES = 640
+"""Bound of what waits in memory while a slow sink writes, 240 MB of events;
+then the ring fills."""
+
+HURRY = 0.1
+"""Seconds in which what waits is still taken when the trace has ended in a hurry."""
+
+
+class Unwatched(Batch):
+    """A batch that says when returns may not be seen, and holds no event of a probe."""
+
+
+class Backlog:
+    """What ``reader`` reads of the ring of ``traced``, in order; true while anything waits.
+
+    ``hurried`` says that the user does not wait long for the end, ``discarded`` is how many events
+    were dropped therefore.
+    """
+
+    def __init__(self, traced: TraceObject, reader: RingReader) -> None:
+        self._object = traced
+        self._reader = reader
+        self._waiting: deque[Batch] = deque()
+        self.hurried = False
+        self.discarded = 0
+        self._latest = 0.0
+        self._missed = 0
+        self._watched = 0
+
+    def __bool__(self) -> bool:
+        return bool(self._waiting)
+
+    def next(self) -> Batch:
+        """Take the batch that waits longest."""
+        return self._waiting.popleft()
+
+    def collect(self) -> None:
+        """Move what the ring holds here, within the bound.
+
+        A short batch says that the ring is empty. To ask again at once would
+        take events one by one as they come, at the traced program's expense.
+        """
+        fresh: list[Batch] = []
+        while len(self._waiting) + len(fresh) < MOST_BATCHES and (batch := self._reader.drain()):
+            fresh.append(batch)
+            if len(batch.events) < BATCH_EVENTS * EVENT_SIZE:
+                break
+        if missed := self._newly_missed():
+            self._waiting.append(missed)
+        self._waiting.extend(fresh)
+
+    def is_late(self) -> bool:
+        """Whether nobody waits any longer for what waits here. To be asked once the trace has
+        ended."""
+        if not self.hurried:
+            return False
+        self._latest = self._latest or time.monotonic() + HURRY
+        return time.monotonic() > self._latest
+
+    def discard(self) -> None:
+        """Drop all that waits, also in the ring."""
+        self.collect()
+        while self._waiting:
+            sent = [batch for batch in self._waiting if not isinstance(batch, Unwatched)]
+            self.discarded += sum(len(batch.events) // EVENT_SIZE for batch in sent)
+            self._waiting.clear()
+            self.collect()
+
+    def note_detaching(self) -> None:
+        """Add that from now on returns may not be seen, as probes are detached."""
+        self._waiting.append(Unwatched(unwatched(time.monotonic_ns())))
+
+    def unreported_losses(self) -> Batch:
+        """Return the losses that no later event of their threads reported."""
+        now = time.monotonic_ns()
+        return Batch(b"".join(losses(now, *loss) for loss in self._object.pending_losses()))
+
+    def _newly_missed(self) -> Batch | None:
+        """A batch that says that the kernel skipped hits of probes since the last call."""
+        now, missed = time.monotonic_ns(), self._object.missed()
+        since, self._watched = self._watched, now
+        if missed == self._missed:
+            return None
+        self._missed = missed
+        return Unwatched(unwatched(since, now))

@@ -1,0 +1,53 @@
+"""How a trace runs."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from msgspec import Struct
+
+from lbtrace.validation import (
+    LARGEST_RING,
+    check_boolean,
+    check_choice,
+    check_number,
+    check_seconds,
+    wrong_kind,
+)
+
+
+class Options(Struct, frozen=True):
+    """How a trace runs.
+
+    * ``ring_size``: bytes of the ring buffer between the kernel and lbtrace, a power of two
+      from 4096 to 2 GiB.
+    * ``duration``: seconds after which the trace ends, None for no bound.
+    * ``max_events``: entries and returns after which it ends, None for no bound.
+    * ``mode``: how probes are attached: ``session`` (Linux 6.13), ``multi`` (6.6), ``plain``
+      (5.10); None takes the best that the kernel has.
+    * ``until_last``: continue until all followed processes have ended, daemons among them, not just
+      the first.
+    """
+
+    ring_size: int = 8 << 20
+    duration: float | None = None
+    max_events: int | None = None
+    mode: Literal["session", "multi", "plain"] | None = None
+    until_last: bool = False
+
+
+def check_options(options: object) -> None:
+    """Check that each of ``options`` is possible; of the ring's size the rest is the session's.
+
+    Raises `UsageError`.
+    """
+    if not isinstance(options, Options):
+        raise wrong_kind("options", options, "lbtrace.Options", "write options=lbtrace.Options()")
+    check_number("ring_size", options.ring_size, 1, LARGEST_RING)
+    check_boolean("until_last", options.until_last)
+    if options.max_events is not None:
+        check_number("max_events", options.max_events, 1)
+    if options.mode is not None:
+        check_choice("mode", options.mode, ("session", "multi", "plain"))
+    if options.duration is not None:
+        check_seconds("duration", options.duration)

@@ -1,0 +1,84 @@
+"""The files that a trace has probes in: held open, and watched for changes."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+
+from lbtrace.elf.image import Image
+from lbtrace.errors import BinaryError
+from lbtrace.model import Plan
+from lbtrace.system.file import Change, File
+
+_NOTES: dict[Change, str] = {
+    "replaced": "{} was replaced on disk: processes started since run another file,"
+    " which is not traced",
+    "removed": "{} was removed: it is still traced where it runs",
+    "overwritten": "{} was overwritten in place: the trace ends, because its probes break"
+    " the processes that run it",
+}
+"""What to say of each change, the path filled in."""
+
+
+class ProbedFiles:
+    """The files of a plan's binaries, in the same order.
+
+    Raises `BinaryError` where one that ``files`` does not bring along cannot be
+    opened, or is not the one that was planned.
+    """
+
+    def __init__(self, plan: Plan, files: Iterable[File] = ()) -> None:
+        known = {file.path: file for file in files}
+        self.files: list[File] = []
+        for binary in plan.binaries:
+            file = known.get(binary.path)
+            if file is None:
+                image = Image.open(binary.path, any_machine=True)
+                if image.build_id != binary.build_id:
+                    raise _changed(binary.path, "another file than the one that was planned")
+                file = image.file
+            self.files.append(file)
+        self._build_ids = [binary.build_id for binary in plan.binaries]
+        self._programs: set[tuple[int, int]] = set()
+        self._changes: set[tuple[str, Change]] = set()
+
+    def check(self, *, mapped: bool) -> None:
+        """Raises `BinaryError` where one is not what was planned any more. What a process has
+        ``mapped`` already may lie at its path or not."""
+        for file, build_id in zip(self.files, self._build_ids, strict=True):
+            change = file.change()
+            if change and not (mapped and change != "overwritten"):
+                raise _changed(file.path, change)
+            image = Image(file, any_machine=True)
+            if image.build_id != build_id:
+                raise _changed(file.path, "overwritten")
+            if image.is_program:
+                self._programs.add(file.identity)
+
+    def look(self) -> tuple[list[str], bool]:
+        """Return notes of what has changed since the last look, and whether probes do harm by
+        now."""
+        changes = {(file.path, change) for file in self.files if (change := file.change())}
+        new = sorted(changes - self._changes)
+        self._changes |= changes
+        return (
+            [_NOTES[change].format(path) for path, change in new],
+            any(change == "overwritten" for _, change in new),
+        )
+
+    def stray(self, pid: int) -> str:
+        """Return the program that a process runs where another one was planned; empty otherwise."""
+        link = f"/proc/{pid}/exe"
+        try:
+            status = os.stat(link)
+            runs = (status.st_dev, status.st_ino)
+            return os.readlink(link) if self._programs and runs not in self._programs else ""
+        except OSError:  # it has ended
+            return ""
+
+
+def _changed(path: str, how: str) -> BinaryError:
+    return BinaryError(
+        f"{path} is {how} since its probes were planned",
+        "nothing was attached: trace again when the file is complete",
+    )

@@ -1,0 +1,399 @@
+"""A plan at work: attaches its probes, and yields what they send in batches."""
+
+from __future__ import annotations
+
+import mmap
+import os
+import select
+import time
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import ExitStack, contextmanager
+from errno import ESRCH
+from itertools import count
+from types import TracebackType
+from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
+
+from lbtrace.errors import KernelError, TargetError, UsageError
+from lbtrace.model import SENDING, Aggregates, Batch, Losses, Plan, Target
+from lbtrace.model.wire import EVENT_SIZE, cut
+from lbtrace.session.backlog import BATCH_EVENTS, Backlog, Unwatched
+from lbtrace.session.options import Options
+from lbtrace.session.probed_files import ProbedFiles
+from lbtrace.system.file import File
+from lbtrace.system.limits import allow_open_files
+from lbtrace.system.process import Running, open_pid, still_running
+from lbtrace.system.user import find_user
+from lbtrace.targets.command import Command
+from lbtrace.targets.reach import Abilities, Reach, find_reach
+
+if TYPE_CHECKING:
+    from lbtrace.bpf.links import Links
+    from lbtrace.probes import Mode
+
+POLL_MS = 20
+"""How long an event may wait in a ring that does not fill."""
+
+LOOK_PERIOD = 0.25
+"""Seconds between two looks at the files."""
+
+COUNT_PERIOD = 0.05
+"""Seconds between two looks at which processes still run."""
+
+GATHER_PERIOD = 1.0
+"""Seconds between two looks at what is gathered in the kernel: what an end that comes suddenly
+costs at most."""
+
+OPEN_FILES = 64
+"""Descriptors of a session besides those of plain links and their programs."""
+
+_TIME_IS_UP = -2
+"""Returned by `Session._wait` with the ready descriptors when the duration has ended."""
+
+
+class Session:
+    """Owns every kernel resource of a trace, from entering to leaving it.
+
+    Entering starts the target's command (held), loads the programs and
+    attaches the probes. `batches` lets the command run and yields what
+    arrives. Leaving detaches; a command that still runs then continues. Raises `LbtraceError`;
+    nothing stays attached, whatever happens, but after an error the kernel may still be detaching.
+    ``on_attaching`` is called with how many steps of how many are done, first with 0,
+    ``on_detaching`` with how many links of how many are detached, ``on_note`` with a line that the
+    user should read. ``files`` are those that were planned, open; what of the plan is not among
+    them is opened by its path. ``reach`` is what the plan was made for. ``broken_off`` says that
+    the trace ended before its time, because continuing would have done harm. ``detach_seconds``,
+    known when attaching begins, is about how long detaching may take, 0 where that is a moment.
+    ``ignored`` are signals that the command ignores from its start on.
+    """
+
+    def __init__(
+        self,
+        plan: Plan,
+        target: Target,
+        options: Options | None = None,
+        files: Iterable[File] = (),
+        reach: Reach | None = None,
+    ) -> None:
+        self.plan = plan
+        self.target = target
+        self.options = options or Options()
+        self.child: Command | None = None
+        self.mode: Mode | None = None
+        self.on_attaching: Callable[[int, int], None] = lambda done, total: None
+        self.on_detaching: Callable[[int, int], None] = lambda done, total: None
+        self.on_note: Callable[[str], None] = lambda note: None
+        self.detach_seconds = 0.0
+        self.ignored: frozenset[int] = frozenset()
+        self._files = files
+        self._alone = False
+        self._reach = reach
+        self.broken_off = False
+        self.attached = False
+        self.target_ended = False
+        self._interrupted = 0
+        self._stray = ""
+        self._next_look = 0.0
+        self._next_count = 0.0
+        self._next_gathering = float("inf")
+        self._empty_counts = 0
+        self._stopping = False
+        self._detaching = False
+        self._pidfd = -1
+        self._resources = ExitStack()
+        ring = self.options.ring_size
+        if ring & (ring - 1) or ring < mmap.PAGESIZE:
+            raise UsageError(
+                f"a ring of {ring} bytes is not possible", "give a power of two from 4K on"
+            )
+
+    def __enter__(self) -> Session:
+        # Imported here: reading captures does not need libbpf.
+        from lbtrace.bpf import features, links
+        from lbtrace.bpf.objects import Loading, TraceObject
+        from lbtrace.bpf.ring import RingReader
+        from lbtrace.bpf.specs import Specs
+
+        with ExitStack() as held:
+            self._waiter = held.enter_context(select.epoll())
+            if self.target.command:
+                user = find_user(self.target.user) if self.target.user else None
+                self.child = Command(self.target.command, user, self.ignored)
+                held.callback(self.child.abandon)
+            root = self.child.pid if self.child else self.target.pid
+            if root:
+                self._watch_end(root, held)
+            kernel = features.probe()
+            reach = self._reach or find_reach(self.target, self.options.mode, Abilities())
+            self._alone = bool(self.child) and not reach.everyone
+            self.mode = self.options.mode or links.best_mode(
+                kernel, self.plan, guarded=reach.guarded
+            )
+            specs = Specs(self.plan)
+            copies = None if kernel.cookie else links.copies(self.plan, specs.cookies)
+            attached = links.attachments(self.mode, self.plan.probes)
+            steps = len(copies or ()) + (single := links.count_single(attached))
+            if single:
+                allow_open_files(OPEN_FILES + links.open_files(single, copies))
+                self.detach_seconds = single * links.GRACE
+            done = count()
+
+            def step() -> None:
+                self._check_interrupted()
+                self.on_attaching(next(done), steps)
+
+            step()
+            self._probed = ProbedFiles(self.plan, self._files)
+            self._probed.check(mapped=bool(self.target.pid))
+            follow = ("forked", "exited") if self.child or self.target.follow else ()
+            shared = links.programs(self.mode, attached) if kernel.cookie else {}
+            self._object = TraceObject(
+                specs,
+                shared | dict.fromkeys((*follow, *self._keeping_lanes), Loading(fetches=False)),
+                copies=copies,
+                tick=step,
+                ring_size=self.options.ring_size,
+                root=root,
+                follow=bool(follow),
+            )
+            held.callback(self._object.close)
+            self._ring = self._object.ring_fd()
+            reader = RingReader(self._ring, BATCH_EVENTS)
+            held.callback(reader.close)
+            self._backlog = Backlog(self._object, reader)
+            # Edge-triggered: data in the ring does not wake, only the program does.
+            self._waiter.register(self._ring, select.EPOLLIN | select.EPOLLET)
+            self._links = links.Links()
+            held.push(self._leave)
+            held.callback(self._following((*follow, *self._keeping_lanes)).close)
+            # Where the probes are in every process, the program looks whose hit it is.
+            only = 0 if reach.everyone else root
+            with _of_living(root):
+                self._links.attach(
+                    *(self._object, self.plan, specs.cookies, attached, only, self._probed.files),
+                    tick=step,
+                )
+            self._probed.check(mapped=bool(self.target.pid))
+            self._check_interrupted()
+            self._resources = held.pop_all()
+            self.attached = True
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._resources.__exit__(kind, error, trace)
+
+    @property
+    def _keeping_lanes(self) -> tuple[str, ...]:
+        """Programs that keep what is known of threads when these begin and end."""
+        return ("inherited", "ended") if self.plan.within else ()
+
+    def _following(self, programs: Iterable[str]) -> Links:
+        """Links that report which processes fork and end. They outlive those of the probes, because
+        processes that still run are listed when the trace has ended."""
+        from lbtrace.bpf.links import Links
+
+        following = Links()
+        for program in programs:
+            following.attach_tracepoint(self._object, program)
+        return following
+
+    def _leave(self, kind: type[BaseException] | None, *_: object) -> None:
+        """Detach; after an error, leave detaching to the kernel."""
+        if kind is not None and self.detach_seconds:
+            self._links.abandon()
+        self._links.close()
+
+    def abandon(self) -> bool:
+        """Leave to the kernel what is not detached yet. Safe in a signal handler.
+
+        False, and nothing happens, while nothing is being detached.
+        """
+        if self._detaching:
+            self._links.abandon()
+        return self._detaching
+
+    @property
+    def begun(self) -> bool:
+        """Whether the probes are attached, and the command runs if there is one."""
+        return self.attached and (self.child is None or self.child.released)
+
+    def interrupt(self, number: int) -> None:
+        """Give up what has not `begun`, soon: SystemExit with 128 + ``number`` is raised where
+        that can be done in order. Safe in a signal handler."""
+        self._interrupted = number
+
+    def _check_interrupted(self) -> None:
+        if self._interrupted:
+            raise SystemExit(128 + self._interrupted)
+
+    def stop(self) -> None:
+        """End `batches` soon, with all that happened until now. Safe in a signal handler."""
+        self._stopping = True
+
+    def hurry(self) -> None:
+        """When the trace has ended, yield what waits for a moment only, and count the rest as
+        lost. Once it has `begun`; safe in a signal handler."""
+        self._backlog.hurried = True
+
+    def batches(self) -> Iterator[Batch | Aggregates]:
+        """Yield what the probes send, until `stop`, the process's end, or an option's bound. Where
+        they gather instead, all that they have gathered, once a second and at the end.
+
+        The ring is emptied before each batch that is yielded, so a slow reader
+        fills memory (to a bound) rather than the ring. A batch without events
+        says that for a moment there were none. Raises `TargetError` where the
+        command cannot be executed.
+        """
+        gathers = any(probe.action not in SENDING for probe in self.plan.probes)
+        self._next_gathering = time.monotonic() + GATHER_PERIOD if gathers else float("inf")
+        for batch in self._batches():
+            yield batch
+            if time.monotonic() >= self._next_gathering:
+                self._next_gathering += GATHER_PERIOD
+                yield self._gathered()
+        if gathers:
+            yield self._gathered()
+
+    def _batches(self) -> Iterator[Batch]:
+        self._check_interrupted()
+        duration, budget = self.options.duration, self.options.max_events
+        end = None if duration is None else time.monotonic() + duration
+        if self.child:
+            self.child.release()
+            if self._interrupted:  # it came between the check and the release
+                self.child.send(self._interrupted)
+        backlog = self._backlog
+        ended = yielded = False
+        while budget is None or budget > 0:
+            woken = self._wait(end, idle=not (backlog or ended))
+            self._look_at_files(at_once=bool(woken & {_TIME_IS_UP, self._pidfd}))
+            if not ended and (self._stopping or _TIME_IS_UP in woken or self._is_over(woken)):
+                # What is sent until the last probe is gone belongs to the trace, but
+                # a call whose return does not come may have returned all the same.
+                backlog.note_detaching()
+                self._detach(backlog.collect)
+                ended = True
+            if ended and backlog.is_late():
+                backlog.discard()
+                break
+            if ended or not backlog or self._ring in woken:
+                backlog.collect()
+            if backlog:
+                batch = backlog.next()
+                if budget is not None and not isinstance(batch, Unwatched):
+                    batch = cut(batch, budget)
+                    budget -= len(batch.events) // EVENT_SIZE
+                yielded = True
+                yield batch
+            elif ended:
+                last = backlog.unreported_losses()
+                if last.events:
+                    yield last
+                break
+            elif yielded or time.monotonic() >= self._next_gathering:
+                yielded = False
+                yield Batch(b"")
+        self._detach()
+        if self._alone and (children := self._object.children()):
+            self.on_note(
+                f"calls of {children} processes that the command forked are not shown:"
+                " by its imports, it forks none"
+            )
+
+    def running(self) -> list[Running]:
+        """Return the processes of the command, or that a pid's process forked, that still run.
+
+        To be asked before the session is left.
+        """
+        first = [self.child.pid] if self.child and self.child.poll() is None else []
+        return [*still_running([*first, *self._object.followed()])]
+
+    def _is_over(self, woken: set[int]) -> bool:
+        """Whether all processes have ended that the trace is to wait for."""
+        if self._pidfd in woken:
+            self.target_ended = True
+            self._waiter.unregister(self._pidfd)
+        if not (self.target_ended and self.options.until_last):
+            return self.target_ended
+        now = time.monotonic()
+        if now < self._next_count:
+            return False
+        self._next_count = now + COUNT_PERIOD
+        # A process may end while the child that it forks is not seen yet: none twice means none.
+        self._empty_counts = (
+            0 if any(still_running(self._object.followed())) else (self._empty_counts + 1)
+        )
+        return self._empty_counts > 1
+
+    def _look_at_files(self, *, at_once: bool) -> None:
+        now = time.monotonic()
+        if now < self._next_look and not at_once:
+            return
+        self._next_look = now + LOOK_PERIOD
+        notes, harmful = self._probed.look()
+        self.broken_off |= harmful
+        for note in notes:
+            self.on_note(note)
+        pid = 0 if self.target.follow or self._stray else self.target.pid
+        if pid and (program := self._probed.stray(pid)):
+            self._stray = program
+            self.on_note(f"process {pid} runs {program}, whose functions are not traced")
+        if harmful:
+            self.stop()
+
+    def losses(self) -> Losses:
+        """Return what the kernel side has lost until now."""
+        return replace(self._object.losses(), unwritten=self._backlog.discarded)
+
+    def _detach(self, collect: Callable[[], None] = lambda: None) -> None:
+        total = len(self._links)
+        self._detaching = True
+
+        def tick(left: int) -> None:
+            collect()
+            self.on_detaching(total - left, total)
+
+        self._links.close(tick)
+        self._detaching = False
+
+    def _gathered(self) -> Aggregates:
+        from lbtrace.tables import merge_gathered  # imported here because most traces show calls
+
+        now = time.monotonic_ns()
+        return Aggregates(now, tuple(merge_gathered(self.plan, self._object.gathered)))
+
+    def _wait(self, end: float | None, *, idle: bool) -> set[int]:
+        """Wait a moment, if ``idle``, for the ring to fill or the process to end;
+        says what happened by descriptors."""
+        timeout = POLL_MS / 1000 if idle else 0.0
+        if end is not None:
+            left = end - time.monotonic()
+            if left <= 0:
+                return {_TIME_IS_UP}
+            timeout = min(timeout, left)
+        return {descriptor for descriptor, _ in self._waiter.poll(timeout)}
+
+    def _watch_end(self, pid: int, held: ExitStack) -> None:
+        self._pidfd = open_pid(pid)
+        held.callback(os.close, self._pidfd)
+        self._waiter.register(self._pidfd, select.EPOLLIN)
+
+
+@contextmanager
+def _of_living(pid: int) -> Iterator[None]:
+    """Within, that the process has ended is a `TargetError`."""
+    try:
+        yield
+    except KernelError as error:
+        if not pid or error.errno != ESRCH:
+            raise
+        raise TargetError(
+            f"process {pid} ended while lbtrace attached to it",
+            "trace it from its start: lbtrace attach ... -- COMMAND",
+        ) from None

@@ -1,0 +1,1 @@
+"""What the system offers a tracer: processes, users, open files, limits."""

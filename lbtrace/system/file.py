@@ -1,0 +1,88 @@
+"""A file that stays open from the planning of its probes to the end of the trace.
+
+A path may lead to another file at any time: to what ``make`` or an upgrade has
+put there since, or to what lies there in another mount namespace. An open file
+remains the same one, and ``/proc/self/fd/N`` leads to it wherever the kernel
+wants a path (proc_pid_fd(5)).
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from typing import Literal, TypeAlias
+
+from lbtrace.errors import BinaryError
+from lbtrace.system.lookups import note
+
+Change: TypeAlias = Literal["", "overwritten", "replaced", "removed"]
+"""What has happened to a file since it was opened: other content, another file at its
+path, none there. Empty if nothing."""
+
+
+class File:
+    """A regular file, opened for reading without waiting, and closed with this object."""
+
+    def __init__(self, path: str, shown: str = "") -> None:
+        """Open ``path``. Messages and captures call it ``shown``, if that is given: the file
+        need not lie there.
+
+        Raises `BinaryError` where it cannot be opened, is no regular file or is empty.
+        """
+        note(path)
+        self.path = shown or path
+        # What leads through a process leads nowhere when that has ended.
+        self._expected = not shown and not path.startswith("/proc/")
+        try:
+            # Without waiting: a named pipe is none of our business.
+            self.descriptor = os.open(
+                path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
+            )
+        except OSError as error:
+            raise BinaryError(
+                f"{self.path}: {error.strerror}", "check the path and its permissions"
+            ) from None
+        self._status = os.fstat(self.descriptor)
+        if stat.S_ISDIR(self._status.st_mode):
+            raise BinaryError(f"{self.path}: is a directory", "name a file inside it")
+        if not stat.S_ISREG(self._status.st_mode):
+            raise BinaryError(f"{self.path}: not a regular file", "name a program or library")
+        if self._status.st_size == 0:
+            raise BinaryError(f"{self.path}: the file is empty", "name a program or library")
+
+    def __del__(self) -> None:
+        if hasattr(self, "descriptor"):
+            os.close(self.descriptor)
+
+    @property
+    def opened(self) -> str:
+        """A path that leads to this very file, in this process."""
+        return f"/proc/self/fd/{self.descriptor}"
+
+    @property
+    def identity(self) -> tuple[int, int]:
+        """Device and inode."""
+        return self._status.st_dev, self._status.st_ino
+
+    @property
+    def written(self) -> tuple[int, int]:
+        """Size, and time of the last change of the content in ns, when it was opened."""
+        return self._status.st_size, self._status.st_mtime_ns
+
+    def change(self) -> Change:
+        """Return what has happened to it since it was opened.
+
+        A program that writes through a mapping and sets the times back is not noticed.
+        """
+        now = os.fstat(self.descriptor)
+        if (now.st_size, now.st_mtime_ns) != self.written:
+            return "overwritten"
+        if not self._expected:
+            return ""
+        try:
+            there = os.stat(self.path)
+        except FileNotFoundError:
+            return "removed"
+        except OSError:  # unknown, as on a share that is gone
+            return ""
+        return "" if (there.st_dev, there.st_ino) == self.identity else "replaced"

@@ -1,0 +1,39 @@
+"""Reads the kernel's files about processes and itself: /proc and /sys.
+
+pathlib would do, but takes longer to import than all of them to read.
+"""
+
+from __future__ import annotations
+
+import os
+
+PIECE = 1 << 16
+"""Bytes that are read at a time."""
+
+
+def read_bytes(path: str) -> bytes:
+    """Return the content of a file. Raises `OSError`."""
+    # Without io: it asks each file for its size, position and whether it is a terminal.
+    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        pieces = [os.read(descriptor, PIECE)]
+        while pieces[-1]:
+            pieces.append(os.read(descriptor, PIECE))
+    finally:
+        os.close(descriptor)
+    return b"".join(pieces)
+
+
+def read_text(path: str) -> str:
+    """Return the content of a file, with a replacement character for what is no text. Raises
+    `OSError`."""
+    return read_bytes(path).decode(errors="replace")
+
+
+def read_lines(path: str) -> list[str]:
+    """Return the lines of a file, as `read_text`. Raises `OSError`.
+
+    The kernel escapes only newlines in names of files and threads (``seq_escape_str``,
+    fs/seq_file.c): other characters that `str.splitlines` takes for ends of lines are in names.
+    """
+    return read_text(path).removesuffix("\n").split("\n")

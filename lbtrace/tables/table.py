@@ -1,0 +1,60 @@
+"""A table of gathered values, as a file of `lbtrace.tables` describes it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, NamedTuple
+
+from msgspec import Struct
+
+from lbtrace.model import Aggregate, Function, Plan
+
+WORD = (1 << 64) - 1
+"""What is gathered are numbers of 64 bits."""
+
+
+def add_words(cpus: Sequence[Sequence[int]]) -> tuple[int, ...]:
+    """Return the sums of what each CPU has gathered, word by word."""
+    return tuple(sum(words) & WORD for words in zip(*cpus, strict=True))
+
+
+def to_signed(word: int) -> int:
+    """Return a word as a number that may be negative."""
+    return word - (1 << 64) if word >> 63 else word
+
+
+class Table(Struct, frozen=True):
+    """How what an action gathers becomes rows, and how these are shown.
+
+    ``rows`` makes the rows, msgspec structs, of all that the probes of the action have gathered.
+    Their fields are those of the JSON records, whose type is the action's name. As text each has
+    three ``cells``, under a ``heading``. An action that ``takes_value`` gets it by ``arg``: an
+    argument, ``retval`` or ``duration``. ``merge`` makes one of the words that each CPU has
+    gathered, but for the first, the number of hits.
+    """
+
+    rows: Callable[[Plan, Sequence[Aggregate]], Sequence[Any]]
+    heading: tuple[str, str, str]
+    cells: Callable[[Any], tuple[str, str, str]]
+    takes_value: bool = False
+    merge: Callable[[Sequence[Sequence[int]]], tuple[int, ...]] = add_words
+
+
+class OfFunction(NamedTuple):
+    """What the probes of a function, in the file ``binary``, have gathered in a process."""
+
+    function: Function
+    binary: str
+    pid: int
+    rows: list[Aggregate]
+
+
+def by_function(plan: Plan, gathered: Sequence[Aggregate]) -> Iterator[OfFunction]:
+    """Yield what was gathered, by function and process."""
+    found: dict[tuple[int, int], list[Aggregate]] = {}
+    for row in gathered:
+        found.setdefault((plan.probes[row.probe].function, row.pid), []).append(row)
+    for (number, pid), rows in found.items():
+        if number >= 0:
+            function = plan.functions[number]
+            yield OfFunction(function, plan.binaries[function.binary].path, pid, rows)

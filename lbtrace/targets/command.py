@@ -1,0 +1,192 @@
+"""A command that lbtrace starts: found, held until its probes are attached, waited for."""
+
+from __future__ import annotations
+
+import errno
+import os
+import signal
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from contextlib import suppress
+from typing import NoReturn
+
+from lbtrace.bpf import privileges
+from lbtrace.errors import CommandError, option
+from lbtrace.system.lookups import note
+from lbtrace.system.signals import held_back
+from lbtrace.system.user import User, become, environment
+
+SHELL = "/bin/sh"
+"""What runs a script that names no interpreter (execvp(3))."""
+
+_RESET = (signal.SIGPIPE, signal.SIGXFSZ)
+"""Signals Python ignores, and a command expects at their default."""
+
+_ELSEWHERE = (errno.ENOENT, errno.ENOTDIR, errno.ESTALE, errno.ENODEV, errno.ETIMEDOUT)
+"""Errors after which execvp(3) continues with the next directory of PATH."""
+
+
+def find_command(name: str) -> str:
+    """Return the path of what execvp(3) would execute. Raises `CommandError` where there is
+    nothing."""
+    reason = errno.ENOENT
+    for path in _paths(name):
+        note(path)
+        if os.path.isdir(path) or (os.path.exists(path) and not os.access(path, os.X_OK)):
+            reason = errno.EACCES
+        elif os.path.exists(path):
+            return path
+    raise _cannot_run(name, reason)
+
+
+class Command:
+    """A command, started but held before it executes anything.
+
+    ``pid`` is known from the start, so probes can be in place before the
+    command's first instruction. It runs as ``user``, if one is given, and ignores the
+    signals that lbtrace does, and those of ``ignored``. `release` raises `CommandError`
+    where it cannot run. Everything goes through a pidfd (Linux 5.4), so no other process
+    of that number is ever meant.
+    """
+
+    def __init__(
+        self, words: Sequence[str], user: User | None = None, ignored: Collection[int] = ()
+    ) -> None:
+        self._words = list(words)
+        self._ignored = ignored
+        self._user = user
+        self.status: int | None = None
+        self.released = False
+        gate, self._gate = os.pipe()
+        self._report, report = os.pipe()
+        # In the child no handler of ours may run.
+        with held_back() as mask:
+            self.pid = os.fork()
+            if self.pid == 0:
+                self._become(gate, report, mask)
+        os.close(gate)
+        os.close(report)
+        try:
+            self._pidfd = os.pidfd_open(self.pid)
+        except OSError:
+            os.kill(self.pid, signal.SIGKILL)
+            os.waitpid(self.pid, 0)
+            raise
+
+    def _become(self, gate: int, report: int, mask: Iterable[int]) -> NoReturn:
+        """In the child: wait, and execute the command."""
+        try:
+            _close_private(gate, report)
+            for number in signal.valid_signals():
+                handler = signal.getsignal(number)
+                if number in _RESET or (callable(handler) and number not in self._ignored):
+                    signal.signal(number, signal.SIG_DFL)
+                elif number in self._ignored or handler == signal.SIG_IGN:
+                    signal.signal(number, signal.SIG_IGN)  # C code may catch it: SIGBUS
+            signal.pthread_sigmask(signal.SIG_SETMASK, mask)
+            if not os.read(gate, 1):  # lbtrace has gone
+                os._exit(127)
+            privileges.drop_inherited()
+            variables: Mapping[str, str] = os.environ
+            if self._user is not None:
+                variables = environment(self._user, os.environ)
+                become(self._user)
+            _execute(self._words, variables)
+        except OSError as error:
+            os.write(report, (error.errno or 0).to_bytes(4, "little"))
+        finally:
+            os._exit(127)
+
+    def release(self) -> None:
+        """Let the command run. Raises `CommandError` where it cannot be executed."""
+        self.released = True
+        with suppress(BrokenPipeError):  # killed while it was held
+            os.write(self._gate, b"\n")
+        os.close(self._gate)
+        error = os.read(self._report, 4)  # closed by a successful exec
+        os.close(self._report)
+        if error:
+            self.wait()
+            number = int.from_bytes(error, "little")
+            raise _cannot_run(self._words[0], number, self._user)
+
+    def send(self, number: int) -> None:
+        """Pass a signal on to the command, if it still runs. Safe in a signal handler."""
+        with suppress(ProcessLookupError, OSError):
+            signal.pidfd_send_signal(self._pidfd, number)
+
+    def poll(self) -> int | None:
+        """Return its exit status as in a shell (128 + n for signal n), None while it runs."""
+        return self._look(os.WNOHANG)
+
+    def wait(self) -> int:
+        """Wait for its end, and return its exit status."""
+        status = self._look(0)
+        assert status is not None
+        return status
+
+    def abandon(self) -> None:
+        """Give up a command that was not released: it never runs."""
+        if not self.released:
+            self.released = True
+            os.close(self._gate)
+            os.close(self._report)
+            # A process that has taken over the links may still hold the gate.
+            self.send(signal.SIGKILL)
+            self.wait()
+
+    def _look(self, options: int) -> int | None:
+        if self.status is None:
+            ended = os.waitid(os.P_PIDFD, self._pidfd, os.WEXITED | options)
+            if ended is not None:
+                killed = ended.si_code != os.CLD_EXITED
+                self.status = 128 + ended.si_status if killed else ended.si_status
+        return self.status
+
+    def __del__(self) -> None:
+        if hasattr(self, "_pidfd"):
+            os.close(self._pidfd)
+
+
+def _close_private(*kept: int) -> None:
+    """Close now the descriptors that an exec would close, except those ``kept``. While a command
+    is held it would hold on to the probes and commands of other traces of this process."""
+    for name in os.listdir("/proc/self/fd"):
+        with suppress(OSError):  # that of the listing is closed
+            if int(name) not in kept and not os.get_inheritable(int(name)):
+                os.close(int(name))
+
+
+def _paths(name: str) -> list[str]:
+    """Where a command of that name may lie."""
+    if "/" in name or not name:
+        return [name]
+    return [os.path.join(directory or ".", name) for directory in os.get_exec_path()]
+
+
+def _execute(words: list[str], variables: Mapping[str, str]) -> NoReturn:
+    """Execute as execvp(3) does; Python's `os.execvp` does not run scripts without ``#!``."""
+    refused: OSError | None = None
+    for path in _paths(words[0]):
+        try:
+            os.execve(path, words, variables)
+        except OSError as error:
+            if error.errno == errno.ENOEXEC:
+                os.execve(SHELL, [SHELL, path, *words[1:]], variables)
+            elif error.errno == errno.EACCES:
+                refused = error
+            elif error.errno not in _ELSEWHERE:
+                raise
+            missing = error
+    raise refused or missing
+
+
+def _cannot_run(name: str, number: int, user: User | None = None) -> CommandError:
+    found = number == errno.ENOENT and "/" in name and os.path.exists(name)
+    shown = name or "''"
+    what = f"{shown} as {user.name}" if user else shown
+    hint = "give the path of a program that you can execute"
+    if found:
+        hint = "the file is there, but not the interpreter or loader that it names"
+    elif user:
+        hint = f"see that {user.name} can reach and execute it, or choose another {option('user')}"
+    return CommandError(f"cannot run {what}: {os.strerror(number)}", hint, errno=number)

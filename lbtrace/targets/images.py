@@ -1,0 +1,67 @@
+"""From what the user names to the files to trace, open."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+
+from msgspec import Struct
+
+from lbtrace.elf.image import Image
+from lbtrace.elf.loaded_files import Closure, closure
+from lbtrace.errors import TargetError, UsageError, option
+from lbtrace.model import Target
+from lbtrace.system.process import check_pid
+from lbtrace.targets.command import find_command
+
+
+class OpenedImages(Struct):
+    """The images to trace, and what the user should know of them."""
+
+    images: list[Image]
+    notes: list[str]
+
+
+def open_images(target: Target, names: Sequence[str]) -> OpenedImages:
+    """Return the files ``names`` as the processes of ``target`` know them; without names, its
+    program.
+
+    Raises `UsageError` where nothing is named, `CommandError` where no command has that
+    name, `TargetError` where the process cannot be traced, `BinaryError` where a file cannot.
+    """
+    if target.pid:
+        # Imported here because only running processes have mapped files.
+        from lbtrace.targets.mapped_files import open_mapped, open_program
+
+        check_pid(target.pid)
+        opened = [open_mapped(target.pid, name) for name in names] or [open_program(target.pid)]
+        return OpenedImages([o.image for o in opened], [note for o in opened for note in o.notes])
+    if target.command:
+        program = find_command(target.command[0])
+        names = names or [program]
+    if not names:
+        raise UsageError(
+            "nothing to trace is named",
+            f"give {option('binary', 'PATH')}, {option('pid', 'PID')}, or a command to start",
+        )
+    return OpenedImages([Image.open(name) for name in names], [])
+
+
+def beside(target: Target) -> Closure | None:
+    """Return what the processes of ``target`` map, traced or not: what the loader brings with the
+    command, in the environment that it gets, or what the process has mapped. None where that
+    may be anything."""
+    if target.command:
+        return closure(target.command[0], os.environ)
+    if not target.pid:
+        return None
+    # Imported here because only running processes have mapped files.
+    from lbtrace.targets.mapped_files import mapped_files
+
+    try:
+        files = mapped_files(target.pid)
+    except TargetError:  # what needs it says so
+        return None
+    paths = {file.path: file.path if file.is_at(file.path) else file.entry for file in files}
+    unseen = [path for path, opened in paths.items() if not os.access(opened, os.R_OK)]
+    return Closure(tuple(p for path, p in paths.items() if path not in unseen), tuple(unseen))

@@ -1,0 +1,231 @@
+"""The files that a running process has mapped, and how to open exactly those.
+
+What a process runs need not lie at its path any more: an upgrade has put another
+file there, or removed it; in a container the path leads to something else here;
+a memfd has none. The kernel opens the mapped file itself through
+``/proc/PID/map_files`` and ``/proc/PID/exe`` (proc_pid_map_files(5)).
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterable, Iterator
+
+from msgspec import Struct
+
+from lbtrace.elf.image import Image
+from lbtrace.elf.search_path import find
+from lbtrace.errors import BinaryError, TargetError, UsageError
+from lbtrace.system.file import File
+from lbtrace.system.process import look_at
+from lbtrace.system.procfs import read_bytes
+
+DELETED = " (deleted)"
+"""What the kernel adds to the name of a file that nothing leads to any more (d_path)."""
+
+
+class Mapped(Struct, frozen=True):
+    """A file that a process has mapped executable.
+
+    ``path`` is its name as the process sees it. ``entry`` leads to the file itself,
+    whatever lies at the path by now; it needs CAP_CHECKPOINT_RESTORE (5.9) or
+    CAP_SYS_ADMIN. ``inode`` is that of the file, on filesystems that report it correctly.
+    """
+
+    pid: int
+    path: str
+    entry: str
+    inode: int
+    deleted: bool = False
+
+    @property
+    def name(self) -> str:
+        """The file's name without its directory."""
+        return os.path.basename(self.path)
+
+    @property
+    def inside(self) -> str:
+        """The path that leads to where the process sees the file."""
+        return f"/proc/{self.pid}/root{self.path}"
+
+    def is_at(self, path: str) -> bool:
+        """Return whether ``path`` leads to this very file."""
+        try:
+            there = os.stat(path)
+        except OSError:
+            return False
+        try:
+            own = os.stat(self.entry)
+        except OSError:  # not permitted: the numbers have to do
+            return not self.deleted and there.st_ino == self.inode
+        return (own.st_dev, own.st_ino) == (there.st_dev, there.st_ino)
+
+
+class Opened(Struct):
+    """An image of a file that is mapped, or not yet, and what the user should know of it."""
+
+    image: Image
+    notes: list[str]
+
+
+def mapped_files(pid: int) -> list[Mapped]:
+    """Return the files that a process has mapped executable. Raises `TargetError`."""
+    with look_at(pid, "what it has mapped"):
+        maps = os.fsdecode(read_bytes(f"/proc/{pid}/maps"))
+    # address perms offset device inode path (proc_pid_maps(5))
+    rows = [line.split(maxsplit=5) for line in maps.split("\n") if "/" in line]
+    found: dict[tuple[str, str, int], Mapped] = {}
+    for row in rows:
+        span, permissions, _, device, inode, path = row
+        if "x" in permissions and path.startswith("/"):
+            key = (path, device, int(inode))
+            found.setdefault(key, _mapped(pid, span, path, int(inode)))
+    return list(found.values())
+
+
+def open_program(pid: int) -> Opened:
+    """Return the program that a process runs. Raises `TargetError`, `BinaryError`."""
+    return open_file(_program(pid))
+
+
+def open_mapped(pid: int, name: str) -> Opened:
+    """Return the file that a process knows as ``name``: a path, as seen here or by the process, or
+    a bare file name, such as ``libc.so.6``.
+
+    Where it has loaded no such file yet, the file of that name on disk, with a note.
+    Raises `UsageError` where several files have the name, `TargetError` where the process
+    has none and none is on disk either, `BinaryError` where it cannot be opened.
+    """
+    files = mapped_files(pid)
+    program = _program(pid)
+    if program.path not in {file.path for file in files}:  # its code was moved, to huge pages, say
+        files.insert(0, program)
+    for chosen in _choices(files, name):
+        if len({file.path for file in chosen}) > 1:
+            paths = " and ".join(sorted({file.path for file in chosen}))
+            raise UsageError(
+                f"process {pid} has several files loaded that are called {name}: {paths}",
+                "give the path of the one to trace",
+            )
+        if chosen:
+            # The same path twice: an older one, replaced, and what lies there now.
+            return open_file(min(chosen, key=lambda file: file.deleted), several=len(chosen) > 1)
+    return _not_loaded(pid, name, files)
+
+
+def _choices(files: list[Mapped], name: str) -> Iterator[list[Mapped]]:
+    """The files that ``name`` may mean, by one way of reading it after the other."""
+    here = name if "/" in name else _found(name)
+    if "/" in name:
+        path = os.path.abspath(name)
+        yield [file for file in files if file.path in (name, path, os.path.realpath(path))]
+        yield [file for file in files if file.is_at(name)]
+        yield [file for file in files if file.is_at(f"/proc/{file.pid}/root{name}")]
+        return
+    yield [file for file in files if file.name == name]
+    # As a link beside it calls it, or ld.so's cache.
+    yield [file for file in files if file.is_at(f"{os.path.dirname(file.inside)}/{name}")]
+    yield [file for file in files if here and file.is_at(here)]
+    yield [file for file in files if file.name.startswith((f"{name}.so", f"{name}."))]
+
+
+def _not_loaded(pid: int, name: str, files: Iterable[Mapped]) -> Opened:
+    """The file of that name on disk, where the process sees the same disk."""
+    names = {file.name: file.path for file in files}
+    similar = [*_similar(os.path.basename(name), names)]
+    known = f"; what it has loaded: {', '.join(similar)}" if similar else ""
+    inside = f"/proc/{pid}/root{os.path.abspath(name)}"
+    path = name if "/" in name else _found(name)
+    if "/" in name and not _same(path, inside) and os.path.exists(inside):
+        path = inside  # the process sees another one there
+    if not path or not os.path.exists(path) or not _sees(pid, path):
+        raise TargetError(
+            f"process {pid} has loaded no file {name}{known}",
+            f"see what it has loaded in /proc/{pid}/maps, and give a name from there",
+        )
+    image = Image.open(path)
+    note = (
+        f"process {pid} has not loaded {image.path}{known}: its functions are seen only"
+        " if the process loads it later"
+    )
+    return Opened(image, [note])
+
+
+def _sees(pid: int, path: str) -> bool:
+    """Whether the process finds the file of ``path`` at the same place."""
+    inside = f"/proc/{pid}/root"
+    return path.startswith(inside) or _same(path, f"{inside}{os.path.abspath(path)}")
+
+
+def open_file(file: Mapped, *, several: bool = False) -> Opened:
+    """Return the very file that is mapped. Raises `TargetError`, `BinaryError`."""
+    notes = []
+    for path in (file.path, file.inside):
+        if file.is_at(path):
+            opened = File(path)
+            if file.is_at(opened.opened):  # not replaced since
+                break
+    else:
+        opened = _through(file)
+        if not file.path.startswith("/memfd:"):
+            notes.append(
+                f"process {file.pid} runs {file.path} as it was before it was replaced or"
+                " removed on disk: that one is traced"
+            )
+    if several:
+        notes.append(f"process {file.pid} has an older {file.path} loaded too: it is not traced")
+    return Opened(Image(opened), notes)
+
+
+def _through(file: Mapped) -> File:
+    """The mapped file, opened through the process."""
+    try:
+        return File(file.entry, file.path)
+    except BinaryError as error:
+        raise TargetError(
+            f"process {file.pid} runs another file than the one at {file.path},"
+            " and its file cannot be opened",
+            "run lbtrace as root, or start the process again",
+        ) from error
+
+
+def _program(pid: int) -> Mapped:
+    link = f"/proc/{pid}/exe"
+    with look_at(pid, "which program it runs"):
+        path = os.readlink(link)
+    return Mapped(pid, path.removesuffix(DELETED), link, 0, path.endswith(DELETED))
+
+
+def _mapped(pid: int, span: str, path: str, inode: int) -> Mapped:
+    path = path.replace("\\012", "\n")
+    # Without leading zeros, as the kernel wants them in map_files.
+    first, _, last = span.partition("-")
+    entry = f"/proc/{pid}/map_files/{int(first, 16):x}-{int(last, 16):x}"
+    deleted = path.endswith(DELETED)
+    return Mapped(pid, path.removesuffix(DELETED), entry, inode, deleted)
+
+
+def _found(name: str) -> str:
+    try:
+        return find(name)
+    except BinaryError:
+        return ""
+
+
+def _same(path: str, other: str) -> bool:
+    try:
+        return os.path.samefile(path, other)
+    except OSError:
+        return False
+
+
+def _similar(name: str, names: Iterable[str]) -> Iterator[str]:
+    """Those of ``names`` that resemble ``name``."""
+    stem = re.split(r"[.-]", name)[0]
+    from difflib import get_close_matches  # imported here because it is seldom needed
+
+    known = sorted(names)
+    yield from (n for n in known if stem and re.split(r"[.-]", n)[0] == stem)
+    near = get_close_matches(name, known, 3)
+    yield from (n for n in near if re.split(r"[.-]", n)[0] != stem)

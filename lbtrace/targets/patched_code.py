@@ -1,0 +1,158 @@
+"""Code that is no longer in memory what it is in the file.
+
+Programs change their own: hooks (a jump over a function's first bytes), XRay, switches of
+tracers. The kernel knows only the file: a breakpoint there executes the instruction that
+lies in the file, and puts that one's first byte back when it goes (``copy_insn`` and
+``set_orig_insn`` in ``kernel/events/uprobes.c``). So no probe may be placed there.
+"""
+
+from __future__ import annotations
+
+import mmap
+import os
+from collections.abc import Iterable, Iterator
+from functools import cached_property
+from struct import iter_unpack, unpack_from
+from typing import TYPE_CHECKING
+
+from msgspec import Struct
+
+from lbtrace.model import Target
+from lbtrace.system.file import File
+from lbtrace.system.procfs import read_bytes
+from lbtrace.targets.reach import Reach
+
+if TYPE_CHECKING:
+    from lbtrace.elf.image import Image
+
+PAGE = mmap.PAGESIZE
+
+SWAPPED, OF_FILE, PRESENT = 1 << 62, 1 << 61, 1 << 63
+"""Bits of an entry of ``/proc/PID/pagemap`` (Documentation/admin-guide/mm/pagemap.rst)."""
+
+TRAMPOLINES = b"[uprobes-trampoline]"
+"""Where Linux 6.18 leads calls that it puts into the place of nops of 5 bytes."""
+
+
+class _Mapping(Struct, frozen=True):
+    start: int
+    end: int
+    offset: int
+    inode: int
+    name: bytes
+
+
+class _Traced:
+    """A file whose code is compared. Few differ, so it is read late."""
+
+    def __init__(self, file: File) -> None:
+        self.file = file
+
+    @cached_property
+    def image(self) -> Image:
+        from lbtrace.elf.image import Image
+
+        return Image(self.file)
+
+
+def find_patched(
+    files: Iterable[File], target: Target, reach: Reach
+) -> dict[tuple[int, int], tuple[int, ...]]:
+    """Return the addresses of code of ``files`` that differ from the file in a process that a
+    trace reaches, in order, by the identity of the file. What cannot be read counts as
+    unchanged."""
+    pid = 0 if reach.everyone else target.pid
+    if not pid and not reach.everyone:  # a command, which has not begun
+        return {}
+    by_inode = {file.identity[1]: _Traced(file) for file in files}
+    found: dict[tuple[int, int], set[int]] = {}
+    for process in [str(pid)] if pid else filter(str.isdigit, os.listdir("/proc")):
+        try:
+            for identity, address in _of_process(process, by_inode):
+                found.setdefault(identity, set()).add(address)
+        except OSError:  # it has ended, or is none of ours
+            continue
+    return {identity: tuple(sorted(addresses)) for identity, addresses in found.items()}
+
+
+def _of_process(
+    process: str, by_inode: dict[int, _Traced]
+) -> Iterator[tuple[tuple[int, int], int]]:
+    maps = read_bytes(f"/proc/{process}/maps")
+    if not any(b" %d " % inode in maps for inode in by_inode):
+        return
+    mappings = [*_mappings(maps)]
+    trampolines = [m for m in mappings if m.name == TRAMPOLINES]
+    for mapping in mappings:
+        traced = by_inode.get(mapping.inode)
+        if traced is None or not _is(process, mapping, traced.file):
+            continue
+        for page in _own_pages(process, mapping):
+            at = mapping.offset + page - mapping.start
+            with open(f"/proc/{process}/mem", "rb", buffering=0) as memory:
+                memory.seek(page)
+                now = memory.read(PAGE)
+            image = traced.image
+            then = image.data[at : at + len(now)]
+            if now[: len(then)] != then:
+                for place in _differences(now, then, page, image.machine, trampolines):
+                    for segment in image.executable_segments:
+                        if segment.offset <= at + place < segment.offset + segment.size:
+                            address = segment.address + at + place - segment.offset
+                            yield traced.file.identity, address
+
+
+def _mappings(maps: bytes) -> Iterator[_Mapping]:
+    """Those of code, of the lines of ``/proc/PID/maps``."""
+    for line in maps.split(b"\n")[:-1]:  # other ends of lines may be in names
+        span, permissions, offset, _, inode, *name = line.split(maxsplit=5)
+        if b"x" in permissions:
+            start, _, end = span.partition(b"-")
+            named = name[0] if name else b""
+            yield _Mapping(int(start, 16), int(end, 16), int(offset, 16), int(inode), named)
+
+
+def _is(process: str, mapping: _Mapping, file: File) -> bool:
+    try:
+        status = os.stat(f"/proc/{process}/map_files/{mapping.start:x}-{mapping.end:x}")
+    except PermissionError:
+        return True  # the inode has to do
+    return (status.st_dev, status.st_ino) == file.identity
+
+
+def _own_pages(process: str, mapping: _Mapping) -> Iterator[int]:
+    """The addresses of pages that are the process's own, no longer those of the file."""
+    with open(f"/proc/{process}/pagemap", "rb", buffering=0) as pages:
+        pages.seek(mapping.start // PAGE * 8)
+        entries = pages.read((mapping.end - mapping.start) // PAGE * 8)
+    for number, (entry,) in enumerate(iter_unpack("<Q", entries[: len(entries) // 8 * 8])):
+        if entry & SWAPPED or (entry & PRESENT and not entry & OF_FILE):
+            yield mapping.start + number * PAGE
+
+
+def _differences(
+    now: bytes, then: bytes, page: int, machine: str, trampolines: list[_Mapping]
+) -> Iterator[int]:
+    """Where the page at ``page`` is another one, but for the probes of tracers."""
+    from lbtrace.machine import Machine  # imported here because few processes have other code
+
+    # Where another tracer has one, there may be more.
+    stop, skip = Machine(machine).kernel.BREAKPOINT, 0
+    for at, (new, old) in enumerate(zip(now, then, strict=False)):
+        if new == old or at < skip:
+            continue
+        begin = at - at % len(stop)
+        end = begin + len(stop)
+        if now.startswith(stop, begin) and now[end : end + 1] == then[end : end + 1]:
+            skip = end
+        elif _leads_to(now, at, page, trampolines):
+            skip = at + 5
+        else:
+            yield at
+
+
+def _leads_to(now: bytes, at: int, page: int, trampolines: list[_Mapping]) -> bool:
+    if now[at] != 0xE8 or at + 5 > len(now) or not trampolines:
+        return False
+    target = page + at + 5 + int(unpack_from("<i", now, at + 1)[0])
+    return any(m.start <= target < m.end for m in trampolines)

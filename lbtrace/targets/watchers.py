@@ -1,0 +1,64 @@
+"""Whether uretprobes would harm the traced processes whatever they do: by this kernel, or
+because their system calls are watched.
+
+On x86-64 from Linux 6.11 on the trampoline to which a hooked function returns makes a system
+call (``arch_uretprobe_trampoline``, arch/x86/kernel/uprobes.c). A process that traces the
+program with ptrace(2) sees it among those of the program; where it emulates them
+(``PTRACE_SYSEMU``) the program crashes. Sessions refuse the hook while somebody watches
+(bpf_src/stacks.h); what is known beforehand keeps its returns, by sites.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from lbtrace.errors import BinaryError
+from lbtrace.model import Target
+from lbtrace.system.procfs import read_lines
+from lbtrace.targets import seccomp
+
+if TYPE_CHECKING:
+    from lbtrace.elf.loaded_files import Closure
+
+
+def hazard(target: Target, around: Closure | None) -> str:
+    """Return why no uretprobe may be used in ``target``, whose process maps ``around``, or
+    ``""``."""
+    return hazard_of(find_watcher(target, around))
+
+
+def hazard_of(watcher: str) -> str:
+    """Return why no uretprobe may be used where that ``watcher``, if any, is; or ``""``."""
+    if known := seccomp.hazard():
+        return known
+    if watcher and seccomp.has_system_call():
+        return f"its system calls are watched by {watcher}"
+    return ""
+
+
+def find_watcher(target: Target, around: Closure | None) -> str:
+    """Return what watches the system calls of ``target``; empty if nothing does."""
+    if target.pid:
+        tracer = _tracer(target.pid)
+        return f"process {tracer}, which traces it" if tracer else ""
+    if not target.command or around is None or not around.paths:
+        return ""
+    # Imported here because a watcher that is known needs no file.
+    from lbtrace.elf.dynamic import Dynamic
+    from lbtrace.elf.image import Image
+
+    program = around.paths[0]
+    try:
+        imports = Dynamic(Image.open(program)).imports
+    except BinaryError:
+        return ""
+    return f"{program}, which imports ptrace" if "ptrace" in imports else ""
+
+
+def _tracer(pid: int) -> int:
+    """The process that traces ``pid`` with ptrace, 0 for none. See proc_pid_status(5)."""
+    try:
+        lines = read_lines(f"/proc/{pid}/status")
+    except OSError:  # what needs it says so
+        return 0
+    return next((int(line.split()[1]) for line in lines if line.startswith("TracerPid:")), 0)

@@ -1,0 +1,143 @@
+"""The kinds of values: their types, how they are decoded, and how they are written.
+
+`KINDS` has a row for each. A capture names the kind of every value by its tag; what it is made of
+is in the module of its row, which is imported when a value of the kind is met. `lbtrace.recognize`
+has what recognises a kind in a program, and fetches it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from functools import cache
+from importlib import import_module
+from typing import Any, TypeVar
+
+import msgspec
+
+from lbtrace.values.base import Member, Type, Value, decoder
+from lbtrace.values.notation import results_text, text
+
+__all__ = [
+    "KINDS",
+    "Type",
+    "Value",
+    "convert",
+    "decoder",
+    "join_results",
+    "results_text",
+    "text",
+    "type_hook",
+]
+
+
+class Kind(msgspec.Struct, frozen=True):
+    """A row of `KINDS`, for the files ``name`` in `lbtrace.values` and `lbtrace.recognize`.
+
+    ``type`` is the class of its types in the former, whose tag is the name; without one, its
+    types are of another kind. What it looks like in a program, the latter is asked about: a type of
+    this ``form``, in this ``language`` if not any, whose name matches the ``pattern``. With
+    ``through`` it is shown wherever a reference leads to it. Where ``is_fetched``, the latter says
+    what is fetched, else that is one number.
+    """
+
+    name: str
+    type: str = ""
+    form: str = ""
+    language: str = ""
+    pattern: str = ""
+    through: bool = False
+    is_fetched: bool = False
+
+
+KINDS = (
+    Kind("integer", "Integer"),
+    Kind("word", "Word", "bits"),
+    Kind("character", "Character"),
+    Kind("boolean", "Boolean"),
+    Kind("float", "Float"),
+    Kind("void", "Void"),
+    Kind("opaque", "Opaque", is_fetched=True),
+    Kind("base_type", form="base"),
+    Kind("enumeration", "Enumeration", "enumeration"),
+    Kind("pointer", "Pointer", "pointer", is_fetched=True),
+    Kind("member_pointer", form="member pointer"),
+    Kind("array", "Array", "array", is_fetched=True),
+    Kind("string", "String", "string", is_fetched=True),
+    Kind("cpp_string", "", "record", "c++", r"basic_string(<char[,>]|$)", through=True),
+    Kind("cpp_string_view", "", "record", "c++", r"basic_string_view(<char[,>]|$)", through=True),
+    Kind("vector", "Vector", "record", "c++", r"vector(<|$)", through=True, is_fetched=True),
+    Kind("optional", "Optional", "record", "c++", r"optional(<|$)", through=True, is_fetched=True),
+    Kind("choice", "Choice", "record", "c++", r"variant(<|$)", through=True, is_fetched=True),
+    Kind("map", "Map", "record", "c++", r"(multi)?(map|set)(<|$)", through=True, is_fetched=True),
+    Kind("duration", "Duration", "record", "c++", r"duration<", through=True, is_fetched=True),
+    Kind("absl_string_view", "", "record", "c++", r"string_view$", through=True),
+    Kind("rust_text", "", "record", "rust", r"&(mut )?(str|\[u8\])$|String$", through=True),
+    Kind("rust_vector", "", "record", "rust", r"&(mut )?\[|Vec<", through=True),
+    Kind("variants", "Variants", "record", "rust", is_fetched=True),
+    Kind("rust_number", "", "record", "rust", r"NonZero(<\w+>|[IU]\w+)$"),
+    Kind("slice", "Slice", "slice", is_fetched=True),
+    Kind("interface", "Interface", "interface", is_fetched=True),
+    Kind("go_header", form="map or channel"),
+    Kind("go_time", "Time", "record", "go", r"time\.Time$", is_fetched=True),
+    Kind("record", "Record", "record", is_fetched=True),
+)
+"""In the order in which they are asked whether a type in a program is theirs. Modules are
+imported when they are needed."""
+
+T = TypeVar("T")
+
+
+def join_results(members: Iterable[Member] = (), size: int = 0) -> Type:
+    """Return the type of a function's several results: a record without a name."""
+    from lbtrace.values.record import Record  # imported here because few functions have several
+
+    return Record("", size, tuple(members))
+
+
+@cache
+def find_kind(tag: str) -> type[Type] | None:
+    """Return the class of the types with this tag; None where it is not known."""
+    row = next((row for row in KINDS if row.name == tag and row.type), None)
+    if row is None:
+        return None
+    found: type[Type] = getattr(import_module(f"lbtrace.values.{row.name}"), row.type)
+    return found
+
+
+def find_row(type: str) -> Kind | None:
+    """Return the row of the kind whose types are of the class with this name."""
+    return next((row for row in KINDS if row.type == type), None)
+
+
+def type_hook(wanted: type, data: Any) -> Any:
+    """Return what makes types of decoded data: msgspec's ``dec_hook`` for all that holds a `Type`.
+
+    A type of an unknown kind becomes one whose values are shown as bytes. Raises `ValueError`
+    where the data are none of a type.
+    """
+    if wanted is not Type:
+        raise NotImplementedError(f"{wanted} is not decoded")
+    if not isinstance(data, dict):
+        raise ValueError(f"Expected `object`, got `{type(data).__name__}`")
+    tag = data.get("type")
+    if not isinstance(tag, str):
+        raise ValueError("Object missing required field `type`")
+    found = find_kind(tag)
+    try:
+        if found is None:
+            from lbtrace.values.unknown import Unknown
+
+            size, name = data.get("size"), data.get("name")
+            return Unknown(
+                tag,
+                name if isinstance(name, str) else "",
+                size if isinstance(size, int) and size > 0 else 0,
+            )
+        return convert(data, found)
+    except msgspec.ValidationError as error:
+        raise ValueError(str(error)) from None  # msgspec adds where in the whole it is
+
+
+def convert(data: Any, wanted: type[T]) -> T:
+    """Return ``data`` as what is ``wanted``. Raises `msgspec.ValidationError`."""
+    return msgspec.convert(data, wanted, strict=False, dec_hook=type_hook)

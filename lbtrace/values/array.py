@@ -1,0 +1,138 @@
+"""Arrays, those of characters as text."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from lbtrace.values.base import Fetched, Member, NativeForm, Probe, Reader, Type, Value
+from lbtrace.values.datum import (
+    FAULT,
+    NOT_READ,
+    Datum,
+    Form,
+    Partial,
+    Unreadable,
+    column_of,
+    json_of,
+    lacks_of,
+    whole,
+)
+from lbtrace.values.notation import text
+from lbtrace.values.opaque import Opaque
+
+
+class Elements(Form, Struct, frozen=True):
+    """The value of an array: its first elements, and how many ``more`` follow. It is indexed
+    and iterated as a list of those that were read."""
+
+    elements: tuple[Datum, ...]
+    more: int = 0
+
+    column_kind = "nested"
+
+    def __getitem__(self, index: int) -> Datum:
+        return self.elements[index]
+
+    def __iter__(self) -> Iterator[Datum]:
+        return iter(self.elements)
+
+    def __len__(self) -> int:
+        return len(self.elements)
+
+    def __str__(self) -> str:
+        return self.text()
+
+    def text(self) -> str:
+        shown = [text(element) for element in self.elements]
+        return f"[{', '.join([*shown, f'… {self.more:,} more'] if self.more else shown)}]"
+
+    def json(self) -> Any:
+        return [json_of(element) for element in self.elements]
+
+    def lacks(self, path: str) -> Iterator[tuple[str, dict[str, Any]]]:
+        if self.more:
+            yield path, {"length": len(self.elements) + self.more}
+        for n, element in enumerate(self.elements):
+            yield from lacks_of(element, f"{path}/{n}")
+
+    def column(self) -> Any:
+        if self.more:
+            raise Partial
+        return [column_of(element) for element in self.elements]
+
+    def expression(self) -> tuple[str, Sequence[Datum], int]:
+        return "vector", self.elements, self.more
+
+
+class Array(Type, Struct, frozen=True, tag="array"):
+    """``count`` elements, one after the other."""
+
+    name: str
+    size: int
+    element: Type
+    count: int
+
+    is_composed_alike = True
+
+    def native_form(self) -> NativeForm:
+        return "characters" if self.size else ""
+
+    def mark(self, number: int) -> tuple[str, Datum]:
+        from lbtrace.values.string import text_mark  # imported here because few arrays hold text
+
+        return text_mark(number)
+
+    def bare(self) -> Array:
+        return replace(self, element=Opaque(""))
+
+    def is_flat(self) -> bool:
+        return self.element.is_flat()
+
+    @property
+    def step(self) -> int:
+        """Bytes from one element to the next."""
+        return self.size // self.count if self.count else 0
+
+    def element_at(self, index: int) -> Member:
+        return Member("", self.element, index * self.step)
+
+    def absent(self, reason: str) -> Datum:
+        if not (self.size or reason):  # arrays may have no elements
+            return Elements((), self.count)
+        return Unreadable(reason)
+
+    def composed_reader(self, value: Value, probe: Probe) -> Reader:
+        readers = [probe.reader(member) for member in value.members]
+        count = self.count
+
+        def read(fetched: Fetched) -> Datum:
+            elements = tuple([read(fetched) for read in readers])
+            return whole(Elements(elements, count - len(elements)), elements)
+
+        return read
+
+    def slot_reader(self, value: Value, probe: Probe) -> Reader:
+        """Return the text in an array of characters: up to a NUL, or to its end."""
+        from lbtrace.values.string import Text  # imported here because few arrays hold text
+
+        slot, fault, start, size = value.slot, 1 << value.slot, value.offset, self.size
+        in_memory = probe.is_piece(slot)
+
+        def read(fetched: Fetched) -> Datum:
+            if fetched.faults & fault:
+                return FAULT
+            if in_memory:
+                data = bytes(fetched.pieces.get(slot, b"")[start : start + size])
+            else:
+                data = fetched.words[slot].to_bytes(8, "little")[start : start + size]
+            if size and not data:
+                return NOT_READ
+            characters, nul, _ = data.partition(b"\0")
+            known = len(characters) if nul or len(data) == size else None
+            return Text(characters, known)
+
+        return read

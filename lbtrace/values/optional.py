@@ -1,0 +1,44 @@
+"""``std::optional``: a value, or none."""
+
+from __future__ import annotations
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from lbtrace.values.base import Fetched, Member, Probe, Reader, Type, Value
+from lbtrace.values.datum import Datum
+from lbtrace.values.enumeration import Constant
+from lbtrace.values.opaque import Opaque
+
+NONE = Constant("nullopt")
+
+
+class Optional(Type, Struct, frozen=True, tag="optional"):
+    """A ``value`` at the start of a record of which ``engaged`` says whether there is one."""
+
+    name: str
+    size: int
+    value: Type
+    engaged: Member
+
+    through = True
+
+    def bare(self) -> Optional:
+        return replace(self, value=Opaque(""))
+
+    def is_flat(self) -> bool:
+        return self.value.is_flat()
+
+    def named_parts(self) -> tuple[Member, ...]:
+        return (self.engaged,)
+
+    def composed_reader(self, value: Value, probe: Probe) -> Reader:
+        engaged, inner = (probe.reader(member) for member in value.members)
+
+        def read(fetched: Fetched) -> Datum:
+            there = engaged(fetched)
+            if not isinstance(there, bool):
+                return there
+            return inner(fetched) if there else NONE
+
+        return read

@@ -1,0 +1,176 @@
+"""Pointers and references, and what they lead to."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from lbtrace.text import clean
+from lbtrace.values.base import (
+    MARK,
+    Decoder,
+    Fetched,
+    NativeForm,
+    NumberType,
+    Probe,
+    Reader,
+    Type,
+    Value,
+)
+from lbtrace.values.datum import Datum, Form, Token, Unreadable, column_of, json_of, lacks_of
+from lbtrace.values.notation import text
+
+
+class Address(int, Form):
+    """The value of a pointer: a number, written in hexadecimal."""
+
+    __slots__ = ()
+
+    column_kind = "address"
+    is_plain = True
+
+    @property
+    def is_whole(self) -> bool:
+        return True
+
+    def __str__(self) -> str:
+        return f"{self:#x}"
+
+    def __repr__(self) -> str:
+        return f"Address({self:#x})"
+
+    def text(self) -> str:
+        return f"{self:#x}"
+
+    def column(self) -> int:
+        return self
+
+
+class Symbol(Token):
+    """The value of a pointer to code: the name of the function."""
+
+    __slots__ = ()
+
+    syntax = "function"
+
+    def text(self) -> str:
+        return clean(self)
+
+
+class Referent(Form, Struct, frozen=True):
+    """The value of a pointer that was followed: the ``address`` where it leads, and the
+    ``value`` there, whose members and elements are also found by its own index."""
+
+    address: Address
+    value: Datum
+
+    syntax = "reference"
+    column_kind = "reference"
+
+    def __getitem__(self, key: str | int) -> Datum:
+        parts: Any = self.value
+        if isinstance(parts, str) or not (
+            isinstance(parts, Form) and hasattr(parts, "__getitem__")
+        ):
+            raise TypeError(f"what lies at {self.address} has no members")
+        found: Datum = parts[key]
+        return found
+
+    def __str__(self) -> str:
+        return self.text()
+
+    def text(self) -> str:
+        return f"&{text(self.value)}"
+
+    def json(self) -> Any:
+        return json_of(self.value)
+
+    def lacks(self, path: str) -> Iterator[tuple[str, dict[str, Any]]]:
+        return lacks_of(self.value, path)
+
+    def column(self) -> Any:
+        return column_of(self.value)
+
+
+class Pointer(NumberType, Struct, frozen=True, tag="pointer"):
+    """An address, shown in hexadecimal. ``name`` is the whole type: ``char *``.
+
+    ``target`` is the type of what lies there, as far as it was looked into.
+    ``null`` is the language's word for the address 0. What refers to its target
+    without being written as a pointer is a ``reference``. References of C++ and Rust
+    lead to a ``single`` value, never to the first of several.
+    Where ``code`` lies there, it is shown by the name of the function.
+    """
+
+    name: str
+    size: int = 8
+    target: Type | None = None
+    null: str = ""
+    reference: bool = False
+    code: bool = False
+    single: bool = False
+
+    computes = True
+    is_address = True
+    is_composed_alike = True
+
+    def is_alias(self) -> bool:
+        return self.single
+
+    def bare(self) -> Pointer:
+        return replace(self, target=None)
+
+    def is_text(self) -> bool:
+        """Return whether it leads to characters of one byte: a C string. What a reference leads to
+        is one character."""
+        return not self.single and self.target is not None and self.target.is_char()
+
+    def is_flat(self) -> bool:
+        return not (self.is_text() or self.reference)
+
+    def native_form(self) -> NativeForm:
+        return "" if self.null or self.code else "address"
+
+    def mark(self, number: int) -> tuple[str, Datum]:
+        address = Address(int(f"{MARK}00000000", 16) + number)
+        return f"{address:#x}", address
+
+    def decoder(self) -> Decoder:
+        mask = (1 << 8 * self.size) - 1
+        if not self.null:
+            return lambda raw: Address(raw & mask)
+        from lbtrace.values.enumeration import Constant  # imported here because only Go needs it
+
+        null = Constant(self.null)
+        return lambda raw: Address(raw & mask) if raw & mask else null
+
+    def composed_reader(self, value: Value, probe: Probe) -> Reader:
+        """A pointer that leads nowhere is still an address."""
+        address = probe.reader(replace(value, members=()))
+        target = probe.reader(value.members[0])
+        reference = self.reference
+
+        def read(fetched: Fetched) -> Datum:
+            where, what = address(fetched), target(fetched)
+            if isinstance(where, Address) and not isinstance(what, Unreadable):
+                return what if reference else Referent(where, what)
+            return where
+
+        return read
+
+    def slot_reader(self, value: Value, probe: Probe) -> Reader:
+        pointer = super().slot_reader(value, probe)
+        if not self.code:
+            return pointer
+
+        def read(fetched: Fetched) -> Datum:
+            where = pointer(fetched)
+            if not isinstance(where, Address):
+                return where
+            name = probe.symbol(fetched.pid, where)
+            return Symbol(name) if name else where
+
+        return read

@@ -1,0 +1,38 @@
+"""Words of unknown type."""
+
+from __future__ import annotations
+
+from lbtrace.values.base import Decoder, NativeForm
+from lbtrace.values.integer import Integer
+from lbtrace.values.pointer import Address
+
+LOWEST_ADDRESS = 1 << 16
+"""The lowest address a program can map: ``vm.mmap_min_addr``."""
+
+MAPPED = range(0x5000_0000_0000, 1 << 48)
+"""Where Linux puts position-independent programs, their heaps, libraries and stacks
+(ELF_ET_DYN_BASE and TASK_SIZE of x86-64, and of arm64 with 48-bit addresses)."""
+
+HALVES = range(1 << 31, 1 << 32)
+"""Words that a negative ``int`` leaves in a register; a large unsigned one leaves the same."""
+
+
+class Word(Integer, frozen=True, tag="word"):
+    """Bytes of which the type is unknown: shown in hexadecimal where they look like an
+    address of the program's memory, which unsigned ones do unless they are too small."""
+
+    is_typed = False
+
+    def native_form(self) -> NativeForm:
+        return "word" if self.size == 8 or (self.size < 8 and not self.signed) else ""
+
+    def decoder(self) -> Decoder:
+        integer = super().decoder()
+        if self.signed:
+            return lambda raw: Address(raw) if raw in MAPPED or raw in HALVES else integer(raw)
+        mask = (1 << 8 * self.size) - 1
+        return lambda raw: raw & mask if raw & mask < LOWEST_ADDRESS else Address(raw & mask)
+
+
+UNKNOWN = Word("long", 8, True)
+"""What is assumed where no debug information gives the type."""

@@ -1,0 +1,244 @@
+"""Markers of files against readelf, their operands, and the definitions of providers."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+from collections.abc import Callable, Iterator
+from importlib import resources
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from msgspec.structs import replace
+
+import lbtrace.providers
+from lbtrace.abi.marker_operands import read_operands
+from lbtrace.elf.image import Image
+from lbtrace.elf.stap_notes import SECTION, Marker, read_markers
+from lbtrace.errors import LbtraceError, UsageError
+from lbtrace.model import Fetch
+from lbtrace.providers import Pair, choose, find_definitions, read_definitions
+from lbtrace.system.file import File
+
+PLACES = (
+    "lib/*/libstdc++.so.6",
+    "aarch64-linux-gnu/lib/libstdc++.so.6",
+    "lib/*/libpython3*.so*",
+    "lib/*/libruby*.so*",
+    "lib/jvm/*/lib/server/libjvm.so",
+    "lib/postgresql/*/bin/postgres",
+    "bin/python3",
+    "bin/php8.2",
+)
+NOTE = re.compile(
+    r"Provider: (\S+)\s+Name: (\S+)\s+Location: (\S+), Base: (\S+), Semaphore: (\S+)\s+"
+    r"Arguments:(.*)"
+)
+
+
+def marked_files() -> Iterator[str]:
+    """Files of the machine that have markers."""
+    found = [path for place in PLACES for path in Path("/usr").glob(place)]
+    for path in sorted({os.path.realpath(path) for path in found}):
+        if Image.open(path, any_machine=True).section(SECTION):
+            yield path
+
+
+MARKED = list(marked_files())
+
+
+def test_markers_are_those_that_readelf_shows(tool: Callable[..., str]) -> None:
+    assert MARKED
+    for path in MARKED:
+        image = Image.open(path, any_machine=True)
+        base = image.section(".stapsdt.base")
+        shown = []
+        for provider, name, address, linked, semaphore, text in NOTE.findall(
+            tool("readelf", "-nW", path)
+        ):
+            moved = base.address - int(linked, 16) if base else 0
+            counter = int(semaphore, 16) + moved if int(semaphore, 16) else 0
+            at = int(address, 16) + moved
+            shown.append((provider, name, at, text.strip(), counter))
+        found = [(*marker[:4], _address(image, marker.semaphore)) for marker in read_markers(image)]
+        assert found == shown, path
+
+
+def _address(image: Image, offset: int) -> int:
+    segments = [s for s in image.segments if s.type == 1 and s.offset <= offset < s.offset + s.size]
+    return segments[-1].address + offset - segments[-1].offset if offset else 0
+
+
+def test_all_operands_of_real_markers_are_read() -> None:
+    for path in MARKED:
+        image = Image.open(path, any_machine=True)
+        for marker in read_markers(image):
+            for operand in read_operands(image.machine, marker.arguments, 0, lambda name: 0):
+                assert not operand.location.reason, (path, marker)
+
+
+def test_definitions_have_as_many_arguments_as_the_markers_of_packages() -> None:
+    for path in MARKED:
+        image = Image.open(path, any_machine=True)
+        for marker in read_markers(image):
+            defined = find_definitions(marker.provider).markers.get(marker.title)
+            if defined is not None:
+                count = len(read_operands(image.machine, marker.arguments, 0, lambda name: 0))
+                assert len(choose(defined, count)) == count, (path, marker)
+
+
+def test_operands_that_compilers_of_arm64_write(tmp_path: Path) -> None:
+    source = Path(__file__).resolve().parents[1] / "programs" / "markers.c"
+    header = tmp_path / "sys"
+    header.mkdir()
+    for name in ("sdt.h", "sdt-config.h"):
+        found = [
+            *Path("/usr/include").glob(f"sys/{name}"),
+            *Path("/usr/include").glob(f"*/sys/{name}"),
+        ]
+        (header / name).symlink_to(found[0])
+    for level in ("-O0", "-O2"):
+        library = tmp_path / f"markers{level}.so"
+        compiler = ["aarch64-linux-gnu-gcc", "-shared", "-fPIC", level, "-I", tmp_path]
+        subprocess.run([*compiler, "-o", library, source], check=True)
+        image = Image(File(str(library)), any_machine=True)
+        markers = read_markers(image)
+        assert {marker.title for marker in markers} == {"shop:sale", "shop:done"}
+        assert all(marker.semaphore for marker in markers)
+        for marker in markers:
+            operands = read_operands("aarch64", marker.arguments, marker.address, lambda name: 1)
+            assert [operand.size for operand in operands[:2]] in ([4, 8], [4, 4])
+            # Where gcc puts objects together, their name is a local label, which no table has.
+            unknown = [o.location.reason for o in operands if o.location.reason]
+            assert all(".LANCHOR" in reason for reason in unknown), marker
+
+
+def memory(register: str, offset: int, size: int) -> Fetch:
+    return Fetch(register=register, offset=offset, read="integer", size=size)
+
+
+SYMBOLS = {"NBuffers": 0x5000, "all.0": 0x6000}
+
+
+@pytest.mark.parametrize(
+    ("machine", "text", "size", "signed", "expected"),
+    [
+        ("x86_64", "-4@%edi", 4, True, Fetch(register="di")),
+        ("x86_64", "8@%r12", 8, False, Fetch(register="r12")),
+        ("x86_64", "2@%r9w", 2, False, Fetch(register="r9")),
+        ("x86_64", "1@%bpl", 1, False, Fetch(register="bp")),
+        ("x86_64", "1@%al", 1, False, Fetch(register="ax")),
+        ("x86_64", "1@%ch", 1, False, Fetch(register="cx", bit_offset=8, bit_size=8)),
+        ("x86_64", "-8@$-3", 8, True, Fetch(base="constant", offset=-3)),
+        ("x86_64", "4@$0x10", 4, False, Fetch(base="constant", offset=16)),
+        ("x86_64", "8@(%rax)", 8, False, memory("ax", 0, 8)),
+        ("x86_64", "-4@-0x14(%rbp)", 4, True, memory("bp", -20, 4)),
+        ("x86_64", "4@NBuffers(%rip)", 4, False, memory("ip", 0x4000, 4)),
+        ("x86_64", "4@40+all.0(%rip)", 4, False, memory("ip", 0x5028, 4)),
+        ("x86_64", "4@all.0+8-4(%rip)", 4, False, memory("ip", 0x5004, 4)),
+        ("x86_64", "4@NBuffers", 4, False, replace(memory("", 0x5000, 4), base="constant")),
+        ("x86_64", "8f@%xmm1", 8, False, "a float in xmm1"),
+        ("x86_64", "8@%fs:-8", 8, False, "the operand %fs:-8 cannot be read"),
+        ("x86_64", "8@$NBuffers", 8, False, "the operand $NBuffers cannot be read"),
+        ("x86_64", "8@unknown(%rip)", 8, False, "the operand unknown(%rip) cannot be read"),
+        ("x86_64", "8@-8(%rbp,%rax,4)", 8, False, "the operand -8(%rbp,%rax,4) cannot be read"),
+        ("x86_64", "3@%eax", 8, False, "the operand 3@%eax cannot be read"),
+        ("aarch64", "-4@w19", 4, True, Fetch(register="x19")),
+        ("aarch64", "8@[sp, 16]", 8, False, memory("sp", 16, 8)),
+        ("aarch64", "8@[x29, -8]", 8, False, memory("x29", -8, 8)),
+        ("aarch64", "-4@-5", 4, True, Fetch(base="constant", offset=-5)),
+        ("aarch64", "4@wzr", 4, False, Fetch(base="constant")),
+        ("aarch64", "8@[x0, #:lo12:NBuffers+8]", 8, False, memory("x0", 8, 8)),
+        ("aarch64", "8@d3", 8, False, "a float in d3"),
+        ("aarch64", "8@[x1, x2, lsl 3]", 8, False, "the operand [x1, x2, lsl 3] cannot be read"),
+    ],
+)  # fmt: skip
+def test_operands(machine: str, text: str, size: int, signed: bool, expected: Fetch | str) -> None:
+    (found,) = read_operands(machine, text, 0x1000, SYMBOLS.get)
+    assert (found.size, found.signed) == (size, signed)
+    if isinstance(expected, str):
+        assert found.location.reason == expected
+    else:
+        assert found.location.words == (expected,)
+
+
+def test_operands_with_spaces_are_told_apart() -> None:
+    found = read_operands("aarch64", "8@[sp, 16] -4@w1 8@[x0, x1] 4@7", 0, SYMBOLS.get)
+    assert [operand.size for operand in found] == [8, 4, 8, 4]
+
+
+@given(st.text(alphabet="-0123456789@%$()[]+,. abcdefilprsx", max_size=60))
+def test_operands_of_any_text_are_read_or_refused(text: str) -> None:
+    for machine in ("x86_64", "aarch64"):
+        read_operands(machine, text, 0, SYMBOLS.get)
+
+
+@settings(
+    deadline=None, max_examples=30, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+@given(data=st.data())
+def test_damaged_notes_are_left_out(data: st.DataObject, tmp_path: Path) -> None:
+    path = next(path for path in MARKED if "libstdc++" in path)
+    content = bytearray(Path(path).read_bytes())
+    section = Image.open(path, any_machine=True).section(SECTION)
+    assert section is not None
+    for _ in range(data.draw(st.integers(1, 8))):
+        at = section.offset + data.draw(st.integers(0, section.size - 1))
+        content[at] = data.draw(st.integers(0, 255))
+    damaged = tmp_path / "damaged.so"
+    damaged.write_bytes(content)
+    try:
+        markers = read_markers(Image(File(str(damaged))))
+    except LbtraceError:
+        return
+    assert len(markers) <= 3
+    assert all(isinstance(marker, Marker) for marker in markers)
+
+
+def test_definitions_of_users() -> None:
+    found = read_definitions(
+        """
+        #pragma D attributes Evolving/Evolving/Common provider shop provider
+        provider shop {  /* as the DTrace guide writes them */
+            probe sale__start(const char *, uintptr_t, unsigned int, struct item *what);
+            probe sale__done();  // nothing
+            probe sale__done(unsigned long total);
+            #pragma lbtrace pair sale__start sale__done by what nests
+        };
+        """,
+        "shop.d",
+    )
+    assert [(a.type, a.name) for a in found.markers["shop:sale__start"][0]] == [
+        ("char *", ""),
+        ("uintptr_t", ""),
+        ("unsigned int", ""),
+        ("struct item *", "what"),
+    ]
+    assert choose(found.markers["shop:sale__done"], 1)[0].name == "total"
+    assert choose(found.markers["shop:sale__done"], 2) == ()
+    assert found.pairs == (Pair("shop:sale__start", "shop:sale__done", ("what",), nests=True),)
+
+
+def test_pairs_are_of_probes_that_are_defined() -> None:
+    for path in resources.files(lbtrace.providers).iterdir():
+        if path.name.endswith(".d"):
+            found = read_definitions(path.read_text(), path.name)
+            for pair in found.pairs:
+                for title in (pair.opening, pair.closing):
+                    for arguments in found.markers[title]:
+                        assert set(pair.by) <= {argument.name for argument in arguments}, pair
+    for line in ("pair a", "pair a b by", "pair a c", "pairs a b", "pair a b by x nests y z!"):
+        with pytest.raises(UsageError, match="is no pair of markers"):
+            read_definitions(
+                f"provider x {{\nprobe a(int x); probe b(int x);\n#pragma lbtrace {line}\n}};",
+                "x.d",
+            )
+
+
+@pytest.mark.parametrize("text", ["", "provider x { probe; }", "probe a();", "provider x { a b }"])
+def test_what_is_no_definition_is_refused(text: str) -> None:
+    with pytest.raises(UsageError, match="is no provider definition"):
+        read_definitions(text, "x.d")

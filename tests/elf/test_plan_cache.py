@@ -1,0 +1,427 @@
+"""Plans that are kept between runs: the same as new ones, and never stale."""
+
+from __future__ import annotations
+
+import os
+import random
+import re
+import shutil
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from lbtrace.capture import CaptureWriter, read_capture
+from lbtrace.model import Losses, Target
+from lbtrace.session import plan_cache, planning
+from lbtrace.session.prepare import prepare
+from lbtrace.system import lookups
+
+ROOT = Path(__file__).resolve().parents[2]
+FIB = ROOT / "tests/programs/fib.c"
+OLD = 2 * lookups.FRESH / 1e9
+"""Seconds after which a file may be relied on."""
+
+LIBC = next(Path("/lib").glob("*-linux-gnu/libc.so.6"))
+SYSTEM = {
+    "bash": ("/bin/bash", "*hash*"),
+    "ls": ("/bin/ls", "*"),
+    "sort": ("/usr/bin/sort", "*"),
+    "git": (shutil.which("git"), "*"),
+    "perl": (shutil.which("perl"), "Perl_sv_*"),
+    "gcc": (os.path.realpath(shutil.which("gcc") or ""), "*"),
+    "libc": (LIBC, "/^(malloc|q?sort|longjmp|dlsym|str.*)$/"),
+    "ld.so": (next(LIBC.parent.glob("ld-linux*.so.*")), "*"),
+    "libstdc++": (
+        LIBC.parent.parent.parent / "usr/lib" / LIBC.parent.name / "libstdc++.so.6",
+        "*throw*",
+    ),
+    "libm": (LIBC.parent / "libm.so.6", "*sin*"),
+}
+"""Files of the system, some with and some without names, and what to select of them."""
+
+
+@pytest.fixture
+def made(tmp_path, monkeypatch):
+    """The requests for which a plan had to be made; the cache is empty."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    requests = []
+    plan = planning.plan
+
+    def count(request):
+        requests.append(request)
+        return plan(request)
+
+    monkeypatch.setattr(planning, "plan", count)
+    return requests
+
+
+@pytest.fixture
+def fib(tmp_path):
+    return build(FIB, tmp_path / "fib", "-O1", "-g")
+
+
+def build(source, program, *options):
+    subprocess.run(["gcc", source, "-o", program, *options], check=True)
+    time.sleep(OLD)
+    return program
+
+
+def ask(program, pattern="fib", **options):
+    return prepare(Target(), [str(program)], [pattern], **options).plan
+
+
+def test_a_plan_is_made_once(made, fib):
+    plans = [ask(fib), ask(fib), ask(fib, cache=False)]
+    assert len(made) == 2
+    assert plans[0] == plans[1] == plans[2]
+
+
+def test_the_file_that_was_checked_is_probed(made, fib):
+    prepare(Target(), [str(fib)], ["fib"])
+    kept = prepare(Target(), [str(fib)], ["fib"])
+    assert len(made) == 1
+    (file,) = kept.files
+    shutil.copy(fib, fib.with_suffix(".new"))
+    os.replace(fib.with_suffix(".new"), fib)
+    assert file.change() == "replaced"
+
+
+@pytest.mark.parametrize("name", SYSTEM)
+def test_kept_plans_are_the_same(made, name, tmp_path):
+    path, pattern = SYSTEM[name]
+    target = Target(command=(str(path), "x")) if name in ("ls", "sort", "perl") else Target()
+    new = prepare(target, [str(path)], [pattern], cache=False)
+    first = prepare(target, [str(path)], [pattern])
+    kept = prepare(target, [str(path)], [pattern])
+    assert len(made) == 2
+    assert kept.plan.functions
+    for one, other in zip(new.plan.functions, kept.plan.functions, strict=True):
+        assert one == other
+    assert new.plan == first.plan == kept.plan
+    assert (new.reach, new.notes) == (kept.reach, kept.notes)
+    capture = tmp_path / "kept.lbt"
+    with capture.open("wb", buffering=0) as stream:
+        writer = CaptureWriter(stream, kept.plan)
+        writer.finish(Losses())
+    with read_capture(capture) as read:
+        assert read.plan == kept.plan
+
+
+def replace(path):
+    shutil.copy(path, f"{path}.new")
+    os.replace(f"{path}.new", path)
+
+
+def overwrite(path):
+    """With other bytes of the same number, and the same time."""
+    before = path.stat()
+    content = bytearray(path.read_bytes())
+    content[-1] ^= 1
+    path.write_bytes(content)
+    os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
+
+
+def move(path):
+    """Behind a link."""
+    path.rename(path.with_suffix(".moved"))
+    path.symlink_to(path.with_suffix(".moved"))
+
+
+def add_dwp(path):
+    Path(f"{path}.dwp").write_bytes(b"not a package")
+
+
+@pytest.mark.parametrize("change", [replace, Path.touch, overwrite, move, add_dwp])
+def test_a_changed_file_is_planned_anew(made, tmp_path, change):
+    program = build(FIB, tmp_path / "fib", "-O1", "-g", "-gsplit-dwarf")
+    ask(program)
+    assert len(made) == 1
+    change(program)
+    time.sleep(OLD)
+    assert ask(program) == ask(program, cache=False)
+    assert len(made) == 3
+
+
+OPTIONS = (
+    *({"args": 0}, {"arg": ["arg0"]}, {"where": "n > 2"}, {"depth": 1}, {"strings": 8}),
+    *({"returns": "sites"}, {"returns": "none"}, {"force": True}, {"mode": "plain"}),
+    *({"action": "count"}, {"sources": ["fib.c"]}, {"pattern": "f*"}),
+)
+
+
+def test_other_options_are_other_plans(made, fib):
+    ask(fib)
+    for count, options in enumerate(OPTIONS, 2):
+        new = ask(fib, **options)
+        assert len(made) == count, options
+        assert ask(fib, **options) == new
+        assert len(made) == count, options
+
+
+def test_the_environment_and_the_directory_count(made, fib, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    ask("./fib")
+    other = tmp_path / "other"
+    other.mkdir()
+    shutil.copy(fib, other)
+    time.sleep(OLD)
+    monkeypatch.chdir(other)
+    assert ask("./fib").binaries[0].path == "./fib"
+    assert len(made) == 2
+    for name in ("LD_LIBRARY_PATH", "PATH"):
+        monkeypatch.setenv(name, f"{tmp_path}:{os.environ.get(name, '')}")
+        ask("./fib")
+    assert len(made) == 4
+
+
+def test_what_lbtrace_is_made_of_counts_and_nothing_beside_it(made, fib, tmp_path, monkeypatch):
+    """``python -m`` and ``PYTHONPATH`` look for it where files come and go."""
+    monkeypatch.syspath_prepend(tmp_path)
+    new = ask(fib)
+    (tmp_path / "output.txt").write_text("")
+    assert ask(fib) == new
+    assert len(made) == 1
+    (tmp_path / "iced_x86").mkdir()
+    assert ask(fib) == new
+    assert len(made) == 2
+
+
+LIBRARY = "int in_library(int n) { return n + 1; }"
+THROWS = "void longjmp(void*, int); int in_library(int n) { longjmp((void*)(long)n, 1); return n; }"
+
+
+def test_a_library_beside_it_counts(made, tmp_path, monkeypatch):
+    """Where another lies first, or it is built anew."""
+    (tmp_path / "first").mkdir()
+    source, library = tmp_path / "library.c", tmp_path / "liblibrary.so"
+    source.write_text(LIBRARY)
+    build(source, library, "-shared", "-fPIC")
+    program = tmp_path / "program.c"
+    program.write_text("int in_library(int); int main(int n, char** w) { return in_library(n); }")
+    linked = build(program, tmp_path / "program", f"-L{tmp_path}", "-llibrary")
+    monkeypatch.setenv("LD_LIBRARY_PATH", f"{tmp_path}/first:{tmp_path}")
+
+    def plan():
+        return prepare(Target(command=(str(linked),)), [str(linked)], ["main"])
+
+    plan(), plan()
+    assert len(made) == 1
+    source.write_text(THROWS)
+    build(source, library, "-shared", "-fPIC", "-Wno-builtin-declaration-mismatch")
+    assert plan().plan.functions[0].returns != ""
+    assert len(made) == 2
+    shutil.copy(library, tmp_path / "first")
+    time.sleep(OLD)
+    plan(), plan()
+    assert len(made) == 3
+    (tmp_path / "first/liblibrary.so").unlink()
+    plan()
+    assert len(made) == 4
+
+
+def test_debug_information_that_comes_and_goes(made, fib):
+    debug, stripped = fib.with_suffix(".debug"), fib.with_suffix(".stripped")
+    subprocess.run(["objcopy", "--only-keep-debug", fib, debug], check=True)
+    subprocess.run(
+        ["objcopy", "--strip-debug", f"--add-gnu-debuglink={debug}", fib, stripped], check=True
+    )
+    debug.rename(debug.with_suffix(".away"))
+    time.sleep(OLD)
+    assert not ask(stripped).functions[0].typed
+    debug.with_suffix(".away").rename(debug)
+    time.sleep(OLD)
+    assert ask(stripped).functions[0].typed
+    assert ask(stripped).functions[0].typed
+    assert len(made) == 2
+    debug.unlink()
+    assert not ask(stripped).functions[0].typed
+
+
+def test_a_file_that_has_just_changed_is_not_relied_on(made, fib, monkeypatch):
+    """It might change again within the same tick of the clock that dates it."""
+    monkeypatch.setattr(lookups, "FRESH", 3600 * 10**9)
+    ask(fib)
+    ask(fib)
+    assert len(made) == 2
+    monkeypatch.setattr(lookups, "FRESH", 0)
+    ask(fib)
+    ask(fib)
+    assert len(made) == 3
+
+
+CHANGES = """
+#include <sys/mman.h>
+#include <unistd.h>
+__attribute__((noinline)) int fib(int n) { return n < 2 ? n : fib(n - 1) + fib(n - 2); }
+int main(void) {
+    char* page = (char*)((long)fib & -4096);
+    mprotect(page, 8192, PROT_READ | PROT_WRITE | PROT_EXEC);
+    *(volatile char*)fib = *(volatile char*)fib ^ 1;
+    write(1, "x", 1);
+    pause();
+}
+"""
+
+
+def test_code_that_changes_in_memory_meanwhile(made, tmp_path):
+    source = tmp_path / "changes.c"
+    source.write_text(CHANGES)
+    program = build(source, tmp_path / "changes", "-O1")
+    before = ask(program, "*i*")
+    assert "fib" in {function.name for function in before.functions}
+    with subprocess.Popen([program], stdout=subprocess.PIPE) as running:
+        try:
+            assert running.stdout.read(1) == b"x"
+            meanwhile = ask(program, "*i*")
+        finally:
+            running.kill()
+    assert "fib" not in {function.name for function in meanwhile.functions}
+    assert ask(program, "*i*") == before
+
+
+def kept_file(tmp_path):
+    (found,) = (tmp_path / "cache/lbtrace").glob("*.plan")
+    return found
+
+
+def test_damage_costs_time_only(made, fib, tmp_path):
+    plan = ask(fib)
+    path = kept_file(tmp_path)
+    whole = path.read_bytes()
+    damaged = [whole[: random.randrange(len(whole))] for _ in range(10)]
+    for _ in range(40):
+        at = random.randrange(len(whole))
+        damaged.append(
+            whole[:at] + bytes([whole[at] ^ (1 << random.randrange(8))]) + whole[at + 1 :]
+        )
+    for count, content in enumerate(damaged, 2):
+        path.write_bytes(content)
+        assert ask(fib) == plan
+        assert len(made) == count
+
+
+def test_what_does_not_decode_costs_time_only(made, fib):
+    """With a checksum that is right, as another lbtrace may write it."""
+    plan = ask(fib)
+    place = plan_cache.place_of(made[0])
+    found = place._cache.load(".plan")
+    content = found.data[found.start :]
+    size = int.from_bytes(content[:8], "little")
+    foreign = msgspec.msgpack.decode(content[8 : 8 + size])
+    wrong = [
+        [*foreign[:n], other, *foreign[n + 1 :]]
+        for n in range(len(foreign))
+        for other in (None, 1, [], "x")
+    ]
+    for entry in [{}, [], *wrong]:
+        head = msgspec.msgpack.encode(entry)
+        place._cache.store(".plan", (len(head).to_bytes(8, "little"), head, content[8 + size :]))
+        ask(fib)
+    changed = bytearray(content)
+    assert ask(fib) == plan
+    for _ in range(40):
+        changed[random.randrange(8 + size, len(changed))] ^= 1 << random.randrange(8)
+        place._cache.store(
+            ".plan", (bytes(changed[: 8 + size]) + b"\xc1" + bytes(changed[9 + size :]),)
+        )
+        assert ask(fib) == plan
+
+
+def run(*words, check=True, **options):
+    command = [sys.executable, "-m", "lbtrace", "attach", "--dry-run", *map(str, words)]
+    return subprocess.run(command, capture_output=True, text=True, check=check, cwd=ROOT, **options)
+
+
+@pytest.mark.parametrize("directory", ["/proc/none", "/dev/null", "file"])
+def test_where_nothing_can_be_kept_nothing_is_said(fib, tmp_path, directory):
+    (tmp_path / "file").write_text("")
+    variables = {**os.environ, "XDG_CACHE_HOME": str(tmp_path / directory), "HOME": "/proc"}
+    done = run("--func", "fib", "--binary", fib, env=variables)
+    assert "fib(int n)" in done.stdout
+    assert done.stderr == ""
+
+
+def test_several_at_once(fib, tmp_path):
+    variables = {**os.environ, "XDG_CACHE_HOME": str(tmp_path / "cache")}
+    words = [sys.executable, "-m", "lbtrace", "attach", "--dry-run", "--func", "*", "--binary", fib]
+    running = [
+        subprocess.Popen(words, stdout=subprocess.PIPE, cwd=ROOT, env=variables) for _ in range(4)
+    ]
+    told = {process.communicate()[0] for process in running}
+    assert len(told) == 1
+    assert kept_file(tmp_path)
+    assert run("--func", "*", "--binary", fib, env=variables).stdout.encode() in told
+
+
+def test_a_file_that_is_mounted_over_it(fib, tmp_path):
+    other = tmp_path / "other.c"
+    other.write_text("int fib(int n, int m) { return n; } int main(void) { return fib(1, 2); }")
+    build(other, tmp_path / "other", "-O0", "-g")
+    variables = {**os.environ, "XDG_CACHE_HOME": str(tmp_path / "cache")}
+    options = f"{sys.executable} -m lbtrace attach --dry-run --func fib --binary {fib}"
+    script = f"{options}; {options}; mount --bind {tmp_path}/other {fib}; {options}; umount {fib}"
+    done = subprocess.run(
+        ["unshare", "--mount", "sh", "-ec", f"{script}; {options}"],
+        capture_output=True,
+        text=True,
+        check=True,
+        cwd=ROOT,
+        env=variables,
+    )
+    assert re.findall(r"int fib\((.*)\)", done.stdout) == [
+        "int n",
+        "int n",
+        "int n, int m",
+        "int n",
+    ]
+
+
+LOOKS = re.compile(r'^\d+ +\w+\([^"]*"([^"]+)"(?!.*AT_SYMLINK_NOFOLLOW)')
+CALLS = "open,openat,stat,newfstatat,access,faccessat,faccessat2,statx"
+"""System calls that look at a file; links are followed by those of ``realpath`` and by the kernel,
+and what they lead to is recorded."""
+
+IMPORTS = """
+import pkgutil, importlib, iced_x86, lbtrace
+for found in pkgutil.walk_packages(lbtrace.__path__, "lbtrace."):
+    importlib.import_module(found.name)
+"""
+
+
+def looked_at(log, cache, *command):
+    """The files that a command looks at, in the directory of the repository."""
+    subprocess.run(
+        ["strace", "-f", "-o", log, "-e", f"trace={CALLS}", *map(str, command)],
+        cwd=ROOT,
+        env={**os.environ, "XDG_CACHE_HOME": str(cache)},
+        check=True,
+        capture_output=True,
+    )
+    found = (LOOKS.match(line) for line in log.read_text().splitlines())
+    return {os.path.normpath(os.path.join(ROOT, match[1])) for match in found if match}
+
+
+@pytest.mark.parametrize("target", ["binary", "command", "stripped"])
+def test_every_file_that_is_looked_at_counts(tmp_path, target):
+    """As the kernel saw it."""
+    program = build(FIB, tmp_path / "fib", "-O1", "-g", "-gsplit-dwarf")
+    words = ["--binary", program] if target == "binary" else ["--", program]
+    if target == "stripped":
+        words = ["--binary", "/bin/ls", "--", "ls"]
+    pattern = "*" if target == "stripped" else "fib"
+    log, cache = tmp_path / "log", tmp_path / "cache"
+    own = [sys.executable, "-m", "lbtrace", "attach", "--dry-run", "--func", pattern, *words]
+    looked = looked_at(log, cache, *own) - looked_at(log, cache, sys.executable, "-c", IMPORTS)
+    content = next((cache / "lbtrace").glob("*.plan")).read_bytes()[20:]
+    size = int.from_bytes(content[:8], "little")
+    kept = msgspec.msgpack.decode(content[8 : 8 + size], type=plan_cache._Entry)
+    known = {os.path.normpath(os.path.join(ROOT, os.fsdecode(path))) for path, *_ in kept.states}
+    python = {*map(os.path.realpath, sys.path), *sys.path, str(ROOT), sys.prefix, sys.base_prefix}
+    others = (*filter(None, python), "/proc", "/sys", "/dev", str(cache), "/usr/share/locale")
+    looked -= {str(tmp_path)}  # where the cache is made
+    assert {path for path in looked - known if not path.startswith(others)} == set()
+    assert (str(program) in known) == (target != "stripped")

@@ -1,0 +1,78 @@
+"""Calls whose returns the kernel does not hook, because 64 are pending: of whatever tool."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+LIMIT = 64
+"""MAX_URETPROBE_DEPTH, include/linux/uprobes.h."""
+
+Trace = Callable[..., list[tuple[dict[str, list[str]], int]]]
+
+
+@pytest.fixture
+def trace(start: Callable[..., Any], start_lbtrace: Callable[..., Any], programs: Path) -> Trace:
+    """Runs the program with ``words`` while some functions are traced, each by a tool of its own
+    that attaches in a mode. Returns for each tool how calls end, by function and in the order of
+    their beginning, and how many returns were too deep."""
+
+    def run(words: str, mode: str, *patterns: str) -> list[tuple[dict[str, list[str]], int]]:
+        target = start(programs / "depth", *words.split(), stdin=subprocess.PIPE)
+        tools = []
+        for pattern in patterns:
+            options = ("--mode", mode, "--returns", "uretprobe", "--format", "jsonl")
+            tools.append(start_lbtrace("attach", "--pid", target.pid, "--func", pattern, *options))
+            tools[-1].wait_for("Ctrl-C ends")
+        out, _ = target.process.communicate("\n", timeout=60)
+        assert target.process.returncode == 0
+        assert all(line.split()[0] in ("inner", "outer") for line in out.splitlines())
+        return [ends(tool.finish()[1]) for tool in tools]
+
+    return run
+
+
+def ends(text: str) -> tuple[dict[str, list[str]], int]:
+    """How the calls of a jsonl output end, and how many returns were too deep."""
+    lines = [json.loads(line) for line in text.splitlines()]
+    found: dict[str, list[str]] = {}
+    calls = [line for line in lines if line["type"] == "call"]
+    for call in sorted(calls, key=lambda call: (call["start"], call["depth"])):
+        found.setdefault(call["name"], []).append(call["end"])
+    return found, lines[-1]["lost"]["return_depth"]
+
+
+def test_deeper_calls_are_open(trace: Trace, mode: str) -> None:
+    (found,) = trace("i 99", mode, "inner")
+    assert found == ({"inner": ["returned"] * LIMIT + ["open"] * 36}, 36)
+
+
+def test_other_tools_count(trace: Trace, mode: str) -> None:
+    outer, inner = trace("o 40", mode, "outer", "inner")
+    assert outer == ({"outer": ["returned"] * 41}, 0)
+    assert inner == ({"inner": ["returned"] * (LIMIT - 41) + ["open"] * (82 - LIMIT)}, 82 - LIMIT)
+
+
+def test_what_longjmp_leaves_counts_until_the_kernel_drops_it(trace: Trace, mode: str) -> None:
+    (few,) = trace("l 50 f 5", mode, "lea*")
+    # A session's program cannot know that calls that were left below are no longer in use.
+    hooked = "open" if mode == "session" else "returned"
+    assert few == ({"leaves": ["unwound"] * 51, "leaf": [hooked] * 5}, 0)
+    (many,) = trace("l 99 f 5", mode, "lea*")
+    leaves = ["unwound"] * LIMIT + ["open"] * 36
+    assert many == ({"leaves": leaves, "leaf": ["open"] * 5}, 36 + 5)
+
+
+def test_the_plan_says_how_deep(start_lbtrace: Callable[..., Any], programs: Path) -> None:
+    words = ("--returns", "uretprobe", "--func", "inner", "--func", "leaf", "--dry-run")
+    status, shown, _ = start_lbtrace("attach", *words, "--", programs / "depth", "i", 9).finish()
+    assert status == 0
+    assert (
+        "returns by uretprobe: asked for; 64 deep and no more, because it calls itself\n" in shown
+    )
+    assert "returns by uretprobe: asked for\n" in shown

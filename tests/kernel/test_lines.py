@@ -1,0 +1,299 @@
+"""Points at source lines and other places, and the variables there; gdb says what is true."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import lbtrace
+from lbtrace.errors import BinaryError, NoMatchError, UsageError
+from tests.lines_truth import compare
+
+PROGRAM = r"""
+#include <stdio.h>
+struct node { struct node *next; int key; unsigned char tag; long weights[3]; };
+struct pair { int low, high; };
+static long total = 7;
+static struct node nodes[5];
+
+static inline __attribute__((always_inline)) int clamp(int value, struct pair bounds)
+{
+	int result = value < bounds.low ? bounds.low : value;
+
+	if (result > bounds.high)
+		result = bounds.high;
+	return result;
+}
+
+/* What variables hold that are not set yet is the same in each run. */
+__attribute__((noinline)) static void scrub(void)
+{
+	volatile char unset[8192];
+
+	for (unsigned n = 0; n < sizeof(unset); n++)
+		unset[n] = 0;
+}
+
+__attribute__((noinline)) long weigh(struct node *n, int depth, short small)
+{
+	struct pair bounds = { depth, depth * 40 + small };
+	long sum = 0;
+
+	for (int i = 0; i < 3; i++) {
+		long each = n->weights[i] * depth;
+
+		sum += clamp(each, bounds);
+		total += sum;
+	}
+	if (n->next && depth < 4) {
+		long below = weigh(n->next, depth + 1, small - 1);
+
+		sum += below ^ 5;
+	}
+	return sum;
+}
+
+__attribute__((noinline)) unsigned char mix(unsigned a, signed char b, unsigned long c)
+{
+	static unsigned rounds = 3;
+	unsigned char found = a + b;
+
+	for (unsigned k = 0; k < rounds; k++)
+		found ^= (unsigned char)(c >> k) + b;
+	rounds++;
+	return found;
+}
+
+int main(void)
+{
+	long all = 0;
+
+	for (int i = 0; i < 5; i++) {
+		nodes[i].next = i < 4 ? &nodes[i + 1] : 0;
+		nodes[i].key = i * i - 3;
+		nodes[i].tag = 250 + i;
+		for (int k = 0; k < 3; k++)
+			nodes[i].weights[k] = i * k * 1000003 - k;
+	}
+	for (int turn = 0; turn < 4; turn++) {
+		long got;
+
+		scrub();
+		got = weigh(&nodes[turn % 3], 1, turn - 2);
+		scrub();
+		unsigned char mixed = mix(turn * 77, -turn, got);
+
+		all += got * mixed;
+	}
+	printf("%ld %ld\n", all, total);
+	return 0;
+}
+"""
+
+BUILDS = {
+    "O0": ["gcc", "-O0"],
+    "O1": ["gcc", "-O1"],
+    "O2": ["gcc", "-O2"],
+    "dwarf4": ["gcc", "-O2", "-gdwarf-4"],
+    "static": ["gcc", "-O1", "-static"],
+    "fixed": ["gcc", "-O1", "-no-pie"],
+    "frame": ["gcc", "-O2", "-fno-omit-frame-pointer"],
+    "clang0": ["clang", "-O0"],
+    "clang2": ["clang", "-O2"],
+    "types": ["gcc", "-O0", "-fdebug-types-section"],
+}
+
+
+@pytest.fixture
+def build(tmp_path: Path):
+    def made(kind: str) -> str:
+        (tmp_path / "weights.c").write_text(PROGRAM)
+        words = [*BUILDS[kind], "-g", "weights.c", "-o", "weights"]
+        subprocess.run(words, cwd=tmp_path, check=True)
+        return str(tmp_path / "weights")
+
+    return made
+
+
+@pytest.mark.host
+@pytest.mark.parametrize("kind", BUILDS)
+def test_locals_equal_those_of_gdb(build, tmp_path: Path, kind: str) -> None:
+    """At each line: the same value as in gdb, or none where the compiler left none."""
+    program = build(kind)
+    result = compare([program], ["weights.c:28-68"], 6, tmp_path)
+    counts = result.counts()
+    assert not result.wrong, result.wrong
+    assert result.stops >= 50, counts
+    assert result.equal > 100, counts
+    # gdb finds some values of parameters in the caller.
+    assert counts["unread"] <= result.equal / 2, counts
+    if kind in ("O0", "clang0", "types"):
+        assert counts["unread"] == result.both == 0, counts
+
+
+@pytest.mark.host
+@pytest.mark.parametrize("compiler", ["gcc -O1", "clang -O1", "clang -O2 -gdwarf-4"])
+def test_locals_of_split_debug_information(tmp_path: Path, compiler: str) -> None:
+    """They are those that gdb shows of the same code without split debug information. Of that with
+    it, gdb 13 takes offsets in lists of locations for addresses: it shows values where there are
+    none, or none."""
+    (tmp_path / "weights.c").write_text(PROGRAM)
+    made = []
+    for name, more in (("whole", []), ("split", ["-gsplit-dwarf"])):
+        words = [*compiler.split(), "-g", *more, "weights.c", "-o", name]
+        subprocess.run(words, cwd=tmp_path, check=True)
+        made.append(str(tmp_path / name))
+    whole, split = made
+    code = [subprocess.run(["objdump", "-d", each], stdout=-1, check=True).stdout for each in made]
+    assert code[0].partition(b"\n\n")[2] == code[1].partition(b"\n\n")[2]
+    result = compare([split], ["weights.c:28-68"], 6, tmp_path, truth=[whole])
+    assert not result.wrong, result.wrong
+    assert result.equal > 100, result.counts()
+
+
+def shown(text: str) -> list[str]:
+    return [re.sub(r"^ *([\d.]+ .s)? *\d+  ", "", line) for line in text.splitlines()]
+
+
+def attach(*words: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "lbtrace", "attach", *words]
+    return subprocess.run(command, capture_output=True, text=True, check=False)
+
+
+def test_points_in_the_tree(programs: Path, mode: str) -> None:
+    """Points stand inside of the calls that they are in, before and after others."""
+    program = str(programs / "trace")
+    line = next(
+        number
+        for number, text in enumerate(
+            (Path(__file__).parents[1] / "programs/trace.c").read_text().splitlines(), 1
+        )
+        if "ret > 50" in text
+    )
+    done = attach(
+        *("--source", "trace.c", "--line", f"trace.c:{line}", "--arg", "ret"),
+        *("--mode", mode, "--", program),
+    )
+    assert done.returncode == 0, done.stderr
+    assert "8 calls and 2 points in 1 thread of 1 process, nothing lost" in done.stderr
+    lines = shown(done.stdout)
+    at = lines.index(f"│ │ · trace.c:{line} ret=33")
+    assert lines[at - 1] == "│ │ └ larger = 33"
+    assert lines[at + 1] == "│ └ traceme = 33"
+
+
+@pytest.mark.host
+def test_expressions_and_conditions(build) -> None:
+    program = build("O0")
+    body = PROGRAM.splitlines()
+    line = next(n for n, text in enumerate(body, 1) if "each = n->weights" in text)
+    with lbtrace.trace(
+        command=[program],
+        binary=program,
+        lines=f"weights.c:{line + 2}",
+        arg=["n->key", "each", "n->weights[1]"],
+        where="i == 1 and depth < 3",
+    ) as session:
+        points = list(session.calls())
+    assert points
+    for point in points:
+        key, each, weight = point.args.values()
+        node = round((key + 3) ** 0.5)
+        assert weight == node * 1000003 - 1
+        assert each in (weight, weight * 2)
+        assert point.end == "point"
+        assert point.duration is None
+
+
+def test_list(programs: Path) -> None:
+    """The lines with code, and what is known there; the debugger's table has the same."""
+    program = str(programs / "trace")
+    words = [sys.executable, "-m", "lbtrace", "list", "--binary", program, "--lines", "trace.c"]
+    listed = subprocess.run(words, capture_output=True, text=True, check=True).stdout.splitlines()
+    numbers = {int(line.split("trace.c:")[1].split()[0]) for line in listed}
+    table = subprocess.run(
+        ["objdump", "--dwarf=decodedline", program], capture_output=True, text=True, check=True
+    ).stdout
+    assert numbers == {int(n) for n in re.findall(r"^trace\.c +(\d+) .* x$", table, re.M)}
+    assert any(line.endswith("traceme  int n, int ret") for line in listed), listed
+    done = subprocess.run([*words, "--json"], capture_output=True, text=True, check=True)
+    rows = json.loads(done.stdout)
+    assert [row["address"] for row in rows] == [int(line.split()[0], 16) for line in listed]
+    assert {row["line"] for row in rows} == numbers
+    variables = [{"name": "n", "type": "int"}, {"name": "ret", "type": "int"}]
+    assert any(row["function"] == "traceme" and row["variables"] == variables for row in rows)
+
+
+def test_formats(programs: Path, tmp_path: Path) -> None:
+    """Every format shows them, from a capture as well."""
+    program, kept = str(programs / "trace"), str(tmp_path / "kept.lbt")
+    done = attach("--line", "trace.c:*", "--locals", "-o", kept, "--", program)
+    assert done.returncode == 0, done.stderr
+    found = {}
+    for name in ("jsonl", "chrome", "racket", "tree"):
+        words = [sys.executable, "-m", "lbtrace", "export", kept, "--format", name]
+        found[name] = subprocess.run(words, capture_output=True, text=True, check=True).stdout
+    points = [json.loads(line) for line in found["jsonl"].splitlines()]
+    points = [point for point in points if point["type"] == "point"]
+    assert len(points) > 20
+    events = [e for e in json.loads(found["chrome"])["traceEvents"] if e["ph"] == "i"]
+    assert [e["name"] for e in events] == [point["name"] for point in points]
+    assert found["racket"].count("trace.c:") == found["tree"].count(" trace.c:") == len(points)
+    with lbtrace.read_capture(kept) as capture:
+        assert [call.name for call in capture.calls()] == [point["name"] for point in points]
+
+
+def test_any_place(programs: Path) -> None:
+    """``--at`` takes the offset of an instruction, and nothing else."""
+    program = str(programs / "trace")
+    listed = subprocess.run(
+        ["objdump", "-d", "--no-show-raw-insn", program], capture_output=True, text=True, check=True
+    ).stdout
+    body = listed.partition("<smaller>:\n")[2].partition("\n\n")[0]
+    starts = [int(line.partition(":")[0], 16) for line in body.splitlines()]
+    with lbtrace.trace(
+        command=[program],
+        binary=program,
+        places=[f"{program}:{start:#x}" for start in starts[:5]],
+        arg=['at=reg("ip")', 'reg("ax")'],
+    ) as session:
+        points = list(session.calls())
+    assert len(points) == 10  # two calls
+    first = points[0]["at"]
+    assert [point["at"] - first for point in points[:5]] == [s - starts[0] for s in starts[:5]]
+    for offset in {*range(starts[0], starts[5])} - {*starts}:
+        with pytest.raises(BinaryError, match="no instruction is known to begin there"):
+            lbtrace.trace(command=[program], binary=program, places=f"{program}:{offset:#x}")
+
+
+@pytest.mark.host
+def test_errors(programs: Path, build) -> None:
+    program = str(programs / "trace")
+
+    def plan(**wanted: object) -> None:
+        lbtrace.trace(command=[program], binary=program, **wanted)
+
+    with pytest.raises(NoMatchError, match=r"trace.c:3: this line of .* has no code") as raised:
+        plan(lines="trace.c:3")
+    assert raised.value.hint.startswith("the nearest lines with code: ")
+    with pytest.raises(NoMatchError, match=r"truce\.c: is no source file") as raised:
+        plan(lines="truce.c:20")
+    assert raised.value.hint == "nearest names: trace.c"
+    with pytest.raises(UsageError, match="is no line of a file"):
+        plan(lines="trace.c")
+    with pytest.raises(UsageError, match="nope is not known"):
+        plan(lines="trace.c:*", arg="nope")
+    with pytest.raises(UsageError, match="neither retval nor duration"):
+        plan(lines="trace.c:*", arg="retval")
+    with pytest.raises(NoMatchError, match="none of the traced files"):
+        plan(places="/bin/true:0x1000")
+    with pytest.raises(NoMatchError, match="there is no code"):
+        plan(places=f"{program}:0x0")
+    subprocess.run(["strip", "-g", stripped := build("O0")], check=True)
+    with pytest.raises(BinaryError, match="no debug information"):
+        lbtrace.trace(command=[stripped], binary=stripped, lines="weights.c:20")

@@ -1,0 +1,84 @@
+"""Where a trace is written: nothing is harmed, nothing is left over, and the counts are
+true."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import stat
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+Run = Callable[..., subprocess.CompletedProcess[str]]
+
+
+@pytest.fixture
+def fib(programs: Path, tmp_path: Path) -> Path:
+    return Path(shutil.copy(programs / "fib", tmp_path / "fib"))
+
+
+def test_the_traced_program_is_not_overwritten(lbtrace: Run, fib: Path) -> None:
+    before = fib.read_bytes()
+    (fib.parent / "link.lbt").hardlink_to(fib)
+    for path in (fib, fib.parent / "link.lbt"):
+        words = ("--func", "fib", "--format", "lbt", "--force", "-o", path, "--", fib, 3)
+        done = lbtrace("attach", *words)
+        assert done.returncode == 2
+        assert "itself" in done.stderr
+    assert fib.read_bytes() == before
+
+
+def test_a_failed_try_leaves_nothing(lbtrace: Run, fib: Path) -> None:
+    output = fib.parent / "x.lbt"
+    words = ("attach", "--func", "fib", "--binary", fib, "-o", output)
+    assert lbtrace(*words, "--", fib.parent / "nothing").returncode != 0
+    assert lbtrace(*words, "--ring-size", "5000", "--", fib, 3).returncode == 2
+    assert [path.name for path in fib.parent.iterdir()] == ["fib"]
+    done = lbtrace(*words, "--", fib, 3)
+    assert done.returncode == 0, done.stderr
+    assert stat.S_IMODE(output.stat().st_mode) == 0o600
+
+
+def test_fifo(lbtrace: Run, start: Callable[..., object], fib: Path) -> None:
+    fifo = fib.parent / "fifo"
+    os.mkfifo(fifo)
+    words = ("attach", "--func", "fib", "--format", "racket", "-o", fifo, "--", fib, 2)
+    done = lbtrace(*words, timeout=60)
+    assert done.returncode == 1
+    assert "has no reader" in done.stderr
+    reader = subprocess.Popen(["cat", fifo], stdout=subprocess.PIPE, text=True)
+    for _ in range(100):  # until cat has opened it
+        done = lbtrace(*words, timeout=60)
+        if done.returncode == 0:
+            break
+    assert reader.communicate(timeout=60)[0].startswith(">(fib 2)")
+
+
+@pytest.mark.parametrize("events", [1, 6, 7, 5000])
+def test_max_events_ends_with_true_counts(lbtrace: Run, fib: Path, events: int) -> None:
+    output = fib.parent / "x.lbt"
+    words = ("--func", "fib", "--max-events", events, "-o", output, "--", fib, 16)
+    done = lbtrace("attach", *words)
+    assert done.returncode == 0, done.stderr
+    said = done.stderr.splitlines()[0].removeprefix("lbtrace: ")
+    exported = lbtrace("export", output, "--format", "racket")
+    assert exported.stderr.splitlines()[0] == said
+    assert said.startswith(f"{exported.stdout.count('(fib '):,} call")
+
+
+@pytest.mark.parametrize("returns", ["auto", "uretprobe"])
+def test_summaries_say_what_the_capture_holds(
+    lbtrace: Run, programs: Path, tmp_path: Path, returns: str
+) -> None:
+    for name, *arguments in (("deep", 100), ("crew",)):
+        output = tmp_path / f"{name}-{returns}.lbt"
+        words = ("--func", "*", "--returns", returns, "-o", output, "--", programs / name)
+        words += tuple(arguments)
+        done = lbtrace("attach", *words)
+        assert done.returncode == 0, done.stderr
+        said = [line for line in done.stderr.splitlines() if "lost" in line]
+        exported = lbtrace("export", output, "-o", tmp_path / f"{name}.jsonl", "--force")
+        assert said[0].removeprefix("lbtrace: ") == exported.stderr.splitlines()[0], name

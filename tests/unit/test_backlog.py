@@ -1,0 +1,50 @@
+"""What waits when the user ends a trace in a hurry is written for a moment, or counted."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from lbtrace.model import Batch
+from lbtrace.model.wire import EVENT_SIZE
+from lbtrace.session import backlog
+from lbtrace.session.backlog import BATCH_EVENTS, Backlog
+
+
+class Ring:
+    """A reader, and the object whose ring it reads, which holds ``batches`` full batches and a
+    short one."""
+
+    def __init__(self, batches: int) -> None:
+        self.sizes = [*[BATCH_EVENTS] * batches, 7]
+
+    def drain(self) -> Batch | None:
+        return Batch(bytes(self.sizes.pop(0) * EVENT_SIZE)) if self.sizes else None
+
+    def missed(self) -> int:
+        return 0
+
+
+def waiting(batches: int) -> Backlog:
+    ring: Any = Ring(batches)
+    return Backlog(ring, ring)
+
+
+def test_all_that_waits_is_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(backlog, "MOST_BATCHES", 3)
+    held = waiting(10)
+    held.collect()
+    held.note_detaching()
+    taken = held.next()
+    held.discard()
+    assert not held
+    assert held.discarded + len(taken.events) // EVENT_SIZE == 10 * BATCH_EVENTS + 7
+
+
+def test_only_a_hurry_ends_early(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(backlog, "HURRY", -1.0)
+    held = waiting(1)
+    assert not held.is_late()
+    held.hurried = True
+    assert held.is_late()

@@ -1,0 +1,72 @@
+"""Every mark that stands for a value which is not there is in the table of docs/values.md."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+TREES = [ast.parse(path.read_text()) for path in sorted((ROOT / "lbtrace").rglob("*.py"))]
+TABLE = (ROOT / "docs/values.md").read_text().split("| shown | because |")[1].split("\n\n")[0]
+
+CONSTANTS = {
+    target.id: node.value.value
+    for tree in TREES
+    for node in tree.body
+    if isinstance(node, ast.Assign)
+    and isinstance(node.value, ast.Constant)
+    and isinstance(node.value.value, str)
+    for target in node.targets
+    if isinstance(target, ast.Name)
+}
+
+
+def texts(node: ast.expr | None) -> Iterator[str]:
+    """The texts that an expression may be; of those with numbers in them what precedes these."""
+    if isinstance(node, ast.Constant) and isinstance(node.value, str):
+        yield node.value
+    elif isinstance(node, ast.JoinedStr):
+        first = node.values[0]
+        assert isinstance(first, ast.Constant), "begin the mark with words"
+        yield str(first.value)
+    elif isinstance(node, ast.Name):
+        yield from filter(None, [CONSTANTS.get(node.id)])
+    elif isinstance(node, ast.IfExp):
+        yield from (*texts(node.body), *texts(node.orelse))
+    elif isinstance(node, ast.BoolOp):
+        for value in node.values:
+            yield from texts(value)
+
+
+def marks() -> Iterator[str]:
+    for tree in TREES:
+        for node in ast.walk(tree):
+            if not isinstance(node, ast.Call):
+                continue
+            called = getattr(node.func, "id", getattr(node.func, "attr", ""))
+            keywords = {keyword.arg: keyword.value for keyword in node.keywords}
+            if called == "Unreadable":
+                yield from texts(node.args[0]) if node.args else [""]
+            if called in ("Location", "Value"):
+                yield from texts(keywords.get("reason"))
+            if called == "Value" and len(node.args) > 3:
+                yield from texts(node.args[3])
+            if called != "Sigaction":
+                yield from texts(keywords.get("lost"))
+
+
+MARKS = sorted({mark.strip() for mark in marks()})
+
+
+def test_they_are_found() -> None:
+    assert {"fault", "optimised out", "no variant:", "cannot be decoded", ""} <= set(MARKS)
+
+
+@pytest.mark.parametrize("mark", MARKS)
+def test_it_is_in_the_table(mark: str) -> None:
+    words = any(char.isalpha() for char in mark)
+    shown = f"`<{mark}" if words else f"`{mark or '?'}`"
+    assert shown in TABLE, f"{shown} is missing in docs/values.md"

@@ -1,0 +1,157 @@
+"""Captures of former versions open for ever. Those in tests/captures were recorded of small
+programs by version 8bdb505, some of which that version itself refused to read, and those
+that begin with ``v3`` by 18f542e, the last one to write version 3 of the format."""
+
+from __future__ import annotations
+
+import gzip
+from pathlib import Path
+
+import pytest
+from msgspec.structs import replace
+
+from lbtrace.capture import VERSION, check_plan, read_capture, v3
+from lbtrace.capture.layout import decode_plan, encode_plan
+from lbtrace.commands import main
+from lbtrace.model import (
+    CLOSE,
+    LOSS,
+    NO_FUNCTION,
+    ON_ALTSTACK,
+    OPEN,
+    Batch,
+    Probe,
+    Site,
+    lost_events,
+)
+from lbtrace.model.wire import EVENT, decode
+from lbtrace.sinks import FORMATS
+
+CAPTURES = Path(__file__).resolve().parents[1] / "captures"
+
+SHOWN = {
+    "fib": ["fib(n=4)", "fib(n=1) = 1", "└ fib = 3"],
+    "go115-stripped": ["main.small(4) = 5"],
+    "go127-stripped": ["main.Show[go.shape.int]({0x49b05c, 3}, 1) = 3", ".Str(?)"],
+    "go127": ['.Show[go.shape.string](s="de", v="x") = 2', "(m={len=1}) = {len=1, cap=1, ["],
+    "huge": ['by_value(h={head=3, space="", tail=<not read>}) = 5'],
+    "interrupted": ["fib(n=0) = 0", "└ fib ✗ no return seen"],
+    "kinds-c": [
+        'move(p={x=1, tag="abc", next=0x0}, by=0x7ffdfc933134) = {x=3, tag="abc", next=0x0}',
+        "plain(a=-3, c='x', e=GREEN, s=\"hello\") = 228",
+        "bits(b={s={a=3, b=-2}, raw=243}, f=one)",
+    ],
+    "kinds-cc": ["floats(a=1.5, b=2.5) = <float in xmm0>"],
+    "libc": ['printf(format="%d %lld %g %d %d %g\\n") = 14'],
+    "libcxx-string": ['len(s="abc") = 3'],
+    "libcxx-vector": ["both(v=[1, 2, 3]) = [1, 2, 3, 1]", "inp(p={x=1, v=[1, 2, 3]}) = 3"],
+    "longdouble": ["half(x=3.0) = <float in st0>", "cx(z={re=1.0, im=0.0}) = {re=2.0, im=0.0}"],
+    "rust": ["r::opt(x=Some((1, 2))) = 3", 'r::nick(x=Err("x")) = 1', "r::sl(x=[1, 2, 1]) = 4"],
+    "rust-kinds": [
+        "r2::wide(a=1267650600228229401496703205376, b=5) = 1267650600228229401496703205381",
+        "r2::slice(v=[7, 7, 7, 7, 7, 7, 7, 7, … 4 more]) = 12",
+        "r2::option(a=None) = None",
+        'r2::result(a=Err("broken")) = Err("no")',
+        'r2::names(v=["a", "bc"]) = 2',
+    ],
+    "session": ["fib(n=3) = 2"],
+    "string": ['len(s="abc") = 3'],
+    "v3-altsignal": ["21056  │ traced_handler(n=10)", "│ └ traced_handler = 2"],
+    "v3-fib": ["fib(n=1) = 1", "└ fib = 3"],
+    "v3-fibers": [
+        "s94894341190240  │ traced_step(n=0) = 0",
+        "s94894341255792  │ traced_step(n=0) ✗ no return seen",
+    ],
+    "v3-goroutines": ["g18  │ │ │ │ main.fib(id=0, n=2)"],
+    "v3-hooked": ["└ fib = 5"],
+    "v3-longjmp": ["│ traced_jumper(n=0) ✗ unwound", "│ traced_catcher(n=0)"],
+    "v3-stacks": ["│ │ │ │ [25] work(n=19)"],
+    "v3-throw": ["└ traced_frame ✗ unwound", "│ │ │ traced_last(n=0) = 0"],
+    "v3-where": ["fib(n=5) = 5"],
+    "vector": ["sum(v=[1, 2, 3]) = 3", "ret(n=2) = [7, 7]", 'strs(v=["a"]) = 1'],
+    "wide": ["wide(a=-5, b=7) = 2", 'far_member(f=&{head="", last=<not read>}) = 5'],
+}
+"""What each shows, among other things: what the version that recorded it showed live."""
+
+
+def unpacked(name, directory):
+    path = directory / f"{name}.lbt"
+    path.write_bytes(gzip.decompress((CAPTURES / f"{name}.lbt.gz").read_bytes()))
+    return path
+
+
+@pytest.fixture(params=sorted(SHOWN))
+def old(request, tmp_path):
+    return unpacked(request.param, tmp_path)
+
+
+def test_all_are_tested():
+    names = {path.name.removesuffix(".lbt.gz") for path in CAPTURES.iterdir()}
+    assert names == {*SHOWN, "v3-lossy"}
+
+
+def test_it_opens_and_shows_its_values(old, capfd):
+    assert main(["export", str(old), "--strict"]) == 0
+    shown = capfd.readouterr().out
+    for piece in SHOWN[old.stem]:
+        assert piece in shown
+
+
+@pytest.mark.parametrize("name", [name for name, row in FORMATS.items() if not row.is_capture])
+def test_every_format_and_salvaging_agree(old, name, capfd):
+    assert main(["export", str(old), "--format", name]) == 0
+    plain = capfd.readouterr()
+    assert main(["export", str(old), "--format", name, "--salvage", "--strict"]) == 0
+    assert capfd.readouterr() == plain
+
+
+def test_what_is_written_again_is_the_same(old, tmp_path):
+    from lbtrace.capture import CaptureWriter
+
+    with read_capture(str(old)) as capture, open(tmp_path / "again.lbt", "wb", buffering=0) as f:
+        writer = CaptureWriter(f, capture.plan)
+        for batch in capture.batches():
+            writer.write(batch)
+        writer.finish(capture.losses)
+    with read_capture(str(tmp_path / "again.lbt")) as again:
+        assert again.plan == capture.plan
+
+
+def test_losses_of_old(tmp_path, capfd):
+    """What the last version to write version 3 of the format showed of them."""
+    path = unpacked("v3-lossy", tmp_path)
+    assert main(["export", str(path), "--strict"]) == 3
+    captured = capfd.readouterr()
+    assert "✗ 102 events lost here, 51 of them calls" in captured.out
+    assert "24 calls in 1 thread of 1 process, 252 events lost" in captured.err
+    assert main(["export", str(path), "--salvage"]) == 0
+    assert capfd.readouterr() == captured
+
+
+def test_losses_that_came_with_another_event():
+    """In version 3 the next event of the lane had them, in halves of a word."""
+    head = (100, 0x2000, 0, 1, 5, 7)
+    record = EVENT.pack(*head, v3.RETURN | ON_ALTSTACK, 0, 2 << 16 | 3, 4, 9, *[0] * 5)
+    probes = [v3.OldProbe(0, kind, Site(1, 1)) for kind in ("call", "call", "landing")]
+    upgrade = v3.Upgrade(probes)
+    loss, closes = decode(upgrade.batch(Batch(record, b"text")))
+    assert (loss.kind, lost_events(loss)) == (LOSS | ON_ALTSTACK, (3, 2, 0, 0))
+    assert (closes.kind, closes.value0, closes.blob) == (CLOSE | ON_ALTSTACK, 9, 4)
+    assert (loss.time, loss.frame, loss.probe) == (closes.time, closes.frame, closes.probe)
+    roles = [(probe.role, probe.source, probe.function) for probe in upgrade.probes]
+    assert roles[closes.probe] == ("closes", "uretprobe", 0)
+    assert roles[4:] == [("landing", "uprobe", NO_FUNCTION)]
+
+
+def test_roles_and_kinds_that_a_reader_does_not_know_are_passed_over(script, fib_plan, watch):
+    later = Probe(Site(0x9000, 0x9000), "gate", source="usdt", action="histogram")
+    paired = Probe(Site(0x9000, 0x9000), "opens", 0, source="kernel")
+    plan = replace(fib_plan, probes=(*fib_plan.probes, later, paired))
+    script.enter(0, 0x7000, 1)
+    script.hit(2, 0x6000, 9)
+    script.hit(2, 0x6000, 9, kind=9)
+    script.hit(3, 0x6000, 9, kind=OPEN)
+    script.leave(0, 0x7000, 1)
+    assert watch(plan, script.batch())[0] == ["0 > fib 1", "0 < fib = 1"]
+    check_plan(plan)
+    assert decode_plan(encode_plan(plan), VERSION) == (plan, None)

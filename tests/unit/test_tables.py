@@ -1,0 +1,71 @@
+"""From what the kernel has gathered to rows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from lbtrace.errors import UsageError
+from lbtrace.model import Aggregate, Aggregates, Binary, Function, Plan, Probe, Site
+from lbtrace.plan import Selection, probe_sources
+from lbtrace.tables import Count, Table, gathered, merge_gathered, table_of
+from lbtrace.tables.table import add_words, to_signed
+
+SITE = Site(1, 1)
+
+
+def plan(*actions: str) -> Plan:
+    """Two functions, with probes of these actions, in turn."""
+    functions = tuple(Function(name, 0, 0, 0) for name in ("f", "g"))
+    probes = tuple(
+        Probe(SITE, "closes", number % 2, action=action) for number, action in enumerate(actions)
+    )
+    return Plan((Binary("/bin/x"),), functions, probes)
+
+
+def test_words_of_each_cpu_become_one() -> None:
+    def kernel(action: str) -> Iterator[tuple[int, int, bytes, list[tuple[int, ...]]]]:
+        assert action == "count"
+        yield 0, 7, b"k", [(1, 2**64 - 1, 5), (0, 0, 0), (2, 3, 1)]
+
+    assert [*merge_gathered(plan("count", "send"), kernel)] == [Aggregate(0, 7, 3, (2, 6), b"k")]
+    assert add_words([(), ()]) == ()
+    assert [to_signed(word) for word in (5, 2**64 - 5)] == [5, -5]
+
+
+def test_rows_are_of_functions_and_processes() -> None:
+    """Those of several exits are one; of probes that the plan does not have there are none."""
+    rows = (Aggregate(0, 7, 2), Aggregate(2, 7, 3), Aggregate(1, 7, 9), Aggregate(0, 8, 1))
+    damaged = (Aggregate(3, 7, 1), Aggregate(4, 7, 1))
+    counted = table_of(plan("count", "count", "count", "send"), Aggregates(1, rows + damaged))
+    assert counted == [
+        Count("g", "/bin/x", 7, 9),
+        Count("f", "/bin/x", 7, 5),
+        Count("f", "/bin/x", 8, 1),
+    ]
+
+
+def test_what_later_versions_gather_is_passed_over() -> None:
+    later = Aggregates(1, (Aggregate(0, 7, 2, (1, 2), b"k"),))
+    assert [*gathered(plan("os", "table"), later)] == []
+    assert table_of(plan("os"), later) == []
+    ((name, table, rows),) = gathered(plan("os", "count"), later)
+    assert (name, rows) == ("count", [])
+    assert isinstance(table, Table)
+    assert table_of(plan("count"), later, "sum") == []
+
+
+def test_patterns_of_sources() -> None:
+    """A name is not taken for a source that cannot be selected so."""
+    names = ("uprobe:f", "std::sort", "a:b", "nothing:x", ":", "uprobe:")
+    assert probe_sources.split(names) == (names, [])
+
+
+def test_what_sources_cannot_do() -> None:
+    from lbtrace.plan.value_selection import parse
+
+    chosen = [probe_sources.Chosen("usdt", "x", "lbtrace.plan.usdt")]
+    selection = Selection(("usdt:x",), request=parse((), "n > 3"))
+    with pytest.raises(UsageError, match="not about probes of usdt"):
+        probe_sources.add(Plan((), (), ()), [], chosen, selection)

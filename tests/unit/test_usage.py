@@ -1,0 +1,120 @@
+"""What the command line says to those who forget a word."""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+
+import lbtrace
+from lbtrace.commands import main
+from lbtrace.errors import UsageError
+from lbtrace.sinks import format_for
+
+
+@pytest.mark.parametrize(
+    ("words", "meant"),
+    [
+        ("attach ./fib 3", "lbtrace attach --func NAME -- ./fib 3"),
+        ("attach --func fib --strict ./fib -- 3", "lbtrace attach --func fib --strict -- ./fib 3"),
+        ("list ./fib", "lbtrace list --binary ./fib"),
+        ("list --func f* ./fib", "lbtrace list --binary ./fib --func 'f*'"),
+        ("doctor --json ./fib", "lbtrace doctor --binary ./fib --json"),
+    ],
+)
+def test_the_words_that_would_work_are_said(capsys, words, meant):
+    assert main(words.split()) == 2
+    assert f"  write: {meant}\n" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "words",
+    ["--ring-size 4G", "--max-depth " + "9" * 5000, "--args " + "9" * 5000, "--ring-size 9999999G"],
+)
+def test_numbers_that_are_too_large(capsys, words):
+    assert main(["attach", "--func", "f", *words.split(), "--", "./fib"]) == 2
+    error = capsys.readouterr().err
+    assert "at most 2G" in error or "too large" in error
+    assert "write:" not in error
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["--args", "65"],
+        ["--duration", "٣s"],
+        *(["--" + option, ""] for option in ("where", "user", "output", "binary", "func")),
+    ],
+)
+def test_values_that_mean_nothing(capsys, words):
+    assert main(["attach", "--func", "f", *words, "--", "./fib"]) == 2
+    assert capsys.readouterr().err.startswith(f"lbtrace: {words[0]}: ")
+
+
+@pytest.mark.parametrize(
+    ("words", "wrong", "advice"),
+    [
+        ("attahc --func f -- ./x", "no command is called attahc", "there are attach, list"),
+        ("attach --func -- ./fib 3", "--func: its value is missing", "lbtrace attach --help"),
+        ("attach -- ./fib 3", "--func is missing", "write: lbtrace attach --func PATTERN"),
+        ("attach -f fib -- ./fib 3", "no option is called -f", "lbtrace attach --help"),
+        ("attach --f x -- ./fib", "ambiguous option: --f", "lbtrace attach --help"),
+        ("attach --func f --durations 3 -- ./x", "is called --durations", "nearest one is --dur"),
+        ("attach --func f --returns site -- ./x", "there is no 'site'", "choose one of: auto, ur"),
+        ("attach --func f --pid -5", "is not a whole number from 1 on", "lbtrace attach --help"),
+        ("attach --func f --where a --where b -- ./x", "--where is given twice", "with and"),
+        ("attach --func f -o a.lbt -o b.lbt -- ./x", "-o is given twice", "give it once"),
+        ("attach --func f --pid 1 --pid 2", "--pid is given twice", "give it once"),
+        ("list --binary ./a --binary ./b", "--binary is given twice", "give it once"),
+        ("list --pid 1", "--binary is missing", "write: lbtrace list --binary PATH"),
+        ("list --binary a --pid 1", "--pid and --provider are about markers", "add --usdt"),
+        ("export", "CAPTURE is missing", "write: lbtrace export"),
+        ("export a.lbt b.lbt", "unexpected: b.lbt", "lbtrace export --help"),
+    ],
+)
+def test_one_line_says_what_is_wrong_and_one_what_to_do(capsys, words, wrong, advice):
+    assert main(words.split()) == 2
+    first, second = capsys.readouterr().err.splitlines()
+    assert first.startswith("lbtrace: ")
+    assert wrong in first
+    assert second.startswith("  ")
+    assert advice in second
+
+
+def test_the_same_value_twice_is_no_contradiction(capsys):
+    assert main(["list", "--binary", "./nosuch", "--binary", "./nosuch"]) == 1
+    assert "No such file" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("number", ["x", "-1", "0", "9" * 5000])
+def test_depths_of_an_export(capsys, number):
+    assert main(["export", "x.lbt", f"--max-depth={number}"]) == 2
+    error = capsys.readouterr().err
+    assert "whole number" in error or "too large" in error
+
+
+def test_the_version(capsys):
+    assert main(["--version"]) == 0
+    assert capsys.readouterr().out == f"lbtrace {lbtrace.__version__}\n"
+
+
+def test_a_caller_of_sudo_that_is_not_known(capsys, monkeypatch):
+    monkeypatch.setenv("SUDO_USER", "nobdy")
+    monkeypatch.setattr(os, "geteuid", lambda: 0)
+    assert main(["attach", "--func", "f", "--", "./fib"]) == 2
+    error = capsys.readouterr().err
+    assert "SUDO_USER" in error
+    assert "--user root" in error
+
+
+@pytest.mark.parametrize("words", ["-o x.lbt --format jsonl", "-o x.json --format lbt"])
+def test_a_name_that_contradicts_the_format(words):
+    with pytest.raises(UsageError, match=r"contradicts the name x"):
+        format_for(words.split()[3], words.split()[1])
+
+
+def test_a_name_may_have_any_text_format():
+    assert format_for("jsonl", "x.json").name == "jsonl"
+    assert format_for("racket", "x.txt").name == "racket"
+    assert format_for("lbt", "/dev/stdout").name == "lbt"
+    assert format_for(None, "x.lbt").is_capture
