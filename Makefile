@@ -6,6 +6,8 @@ VENV := .venv
 BIN := $(VENV)/bin
 OUT := build/out
 PYTEST := PYTHONPATH=. $(BIN)/pytest
+# A test that waits for ever is ended, with what each thread was doing; the longest takes 30 s.
+EVERYDAY := -m "not slow" --durations 10 --timeout 300
 
 # The kernels of `make vm-matrix` (tests/vm/kernels.py) in an order that keeps two processors
 # busy, and the one of `make vm-up`.
@@ -36,7 +38,7 @@ $(OUT)/demo/bin/lbtrace: $(OUT)/wheel
 	@$(PYTHON) -m venv --clear $(OUT)/demo
 	@$(OUT)/demo/bin/pip install -q dist/lbtrace-*$$(uname -m).whl
 
-# Everything the tests need; every tier, but the kernel matrix (make vm-matrix, make ci-vm).
+# Everything the tests need; all tests but the long ones (make test-slow, make vm-matrix).
 test: $(OUT)/bootstrap-test lint check-wheel test-everyday
 
 # Two at once: what traces, one after the other, as traces would see each other's programs; and
@@ -45,10 +47,10 @@ test-everyday: build
 	@$(MAKE) --no-print-directory -j 2 --output-sync test-kernel test-others
 
 test-kernel:
-	$(PYTEST) tests/kernel -m "not slow" --durations 10
+	$(PYTEST) tests/kernel $(EVERYDAY)
 
 test-others:
-	$(PYTEST) tests --ignore tests/kernel -m "not slow" --durations 10
+	$(PYTEST) tests --ignore tests/kernel $(EVERYDAY)
 
 # The long matrices: all versions of Go in all its forms, samples of the checks below.
 test-slow: $(OUT)/bootstrap-test $(OUT)/bootstrap-slow build
@@ -151,7 +153,7 @@ vm-destroy:
 vm-validate: $(OUT)/bootstrap-vagrant
 	$(VAGRANT) validate
 
-# All of it, as CI runs it.
+# All that runs in virtual machines.
 ci-vm: vm-matrix vm-validate vm-vagrant
 
 # A machine comes up, runs the tests and goes.
