@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import shutil
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
@@ -81,6 +83,16 @@ int main(int argc, char **argv)
            looping(row, 3) + renamed(2);
 }
 """
+
+
+@pytest.fixture(scope="session")
+def installed(go: ModuleType) -> Callable[[str], str]:
+    """The path of a program by its name, or the name of a library; programs in Go are fetched."""
+
+    def find(name: str) -> str:
+        return str(go.program(name)) if name in go.PROGRAMS else shutil.which(name) or name
+
+    return find
 
 
 @pytest.fixture(scope="session")
