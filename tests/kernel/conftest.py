@@ -11,6 +11,7 @@ import os
 import shutil
 import subprocess
 import sys
+import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from functools import cache
@@ -57,6 +58,14 @@ def programs() -> Path:
     into = ROOT / "build/out/programs"
     subprocess.run([sys.executable, ROOT / "tests/programs/build.py", into], check=True)
     return into
+
+
+@pytest.fixture
+def public_fib(programs: Path) -> Iterator[Path]:
+    """``fib`` where every user may run it, which a checkout's parents may forbid."""
+    with tempfile.TemporaryDirectory() as directory:
+        os.chmod(directory, 0o755)
+        yield Path(shutil.copy(programs / "fib", directory))
 
 
 def tool(name: str) -> str:

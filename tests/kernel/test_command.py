@@ -213,16 +213,16 @@ def test_user(lbtrace: Run, programs: Path) -> None:
     assert lbtrace(*words, "--user", "nobody").returncode == 2
 
 
-def test_calls_of_another_user(programs: Path, tmp_path: Path) -> None:
+def test_calls_of_another_user(public_fib: Path, tmp_path: Path) -> None:
     """From Python, of a program that only this user may execute."""
     code = (
-        f"import lbtrace\nwith lbtrace.trace(command=['{programs}/fib', '5'], functions=['fib'],"
+        f"import lbtrace\nwith lbtrace.trace(command=['{public_fib}', '5'], functions=['fib'],"
         " user='nobody') as session:\n    assert len(list(session.calls())) == 15\n"
         "    assert session.wait() == 0\n"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
     closed = tmp_path / "closed"
-    closed.write_bytes((programs / "fib").read_bytes())
+    closed.write_bytes(public_fib.read_bytes())
     closed.chmod(0o700)
     with (
         pytest.raises(api.LbtraceError, match="as nobody: Permission denied"),

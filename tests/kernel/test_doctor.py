@@ -55,12 +55,14 @@ def run(command: list[str], words: str) -> subprocess.CompletedProcess[str]:
     ],
     ids=["confined root", "other user", "user namespace", "no types"],
 )
-def test_what_is_missing(programs: Path, command: list[str], before: str, lines: list[str]) -> None:
+def test_what_is_missing(
+    public_fib: Path, command: list[str], before: str, lines: list[str]
+) -> None:
     told = run(command, f"{before} {LBTRACE} doctor")
     assert (told.returncode, told.stderr) == (1, "")
     for line in (*lines, "functions cannot be traced here\n"):
         assert line in told.stdout
-    attached = run(command, f"{before} {LBTRACE} attach --func fib -- {programs}/fib 1")
+    attached = run(command, f"{before} {LBTRACE} attach --func fib -- {public_fib} 1")
     assert attached.returncode == 1
     assert len(attached.stderr.splitlines()) == 2, attached.stderr
 
