@@ -12,11 +12,10 @@ from lbtrace.dwarf.lines import SourceLines
 from lbtrace.dwarf.sources import PathTest, path_test
 from lbtrace.elf import demangle, symbols
 from lbtrace.elf.image import Image
-from lbtrace.errors import BinaryError, NoMatchError, UsageError, option
+from lbtrace.errors import BinaryError, NoMatchError, option
 from lbtrace.model import Plan
 from lbtrace.plan import patterns, source_files
-from lbtrace.plan.points import REFUSED, Point, PointPlanner
-from lbtrace.plan.remarks import name_functions
+from lbtrace.plan.point_probes import Point, PointPlan, PointPlanner, refuse_returns
 from lbtrace.plan.selection import Selection
 from lbtrace.plan.value_selection import depth
 
@@ -99,32 +98,20 @@ class Copies:
     def add(self, plan: Plan) -> Plan:
         """Return ``plan`` with a point where each copy begins. Raises `UsageError`."""
         selection = self._selection
-        if selection.request is not None and selection.request.needs_return:
-            raise UsageError(
-                f"{option('inlined')} sees no return, so neither retval nor duration is known",
-                "leave retval and duration out",
-            )
-        functions, probes, notes = list(plan.functions), list(plan.probes), list(plan.notes)
-        refused: list[str] = []
+        refuse_returns(selection, f"{option('inlined')} sees")
+        result = PointPlan(plan)
         for binary, (image, copies) in enumerate(zip(self._images, self.found, strict=True)):
             planner = PointPlanner(image, replace(selection, locals=True))
             for copy in copies:
                 title = demangle.short(copy.name)
                 shown = copy.parameters if selection.request else copy.parameters[: selection.args]
                 made = planner.plan(Point(title, copy.address, shown))
-                if made is None:
-                    continue
-                function, probe = made
-                probes.append(replace(probe, function=len(functions), binary=binary))
-                functions.append(replace(function, binary=binary))
-            notes += planner.remarks()
-            refused += planner.refused
-            if planner.error and not functions:
+                if made is not None:
+                    result.add(*made, binary)
+            result.close_image(planner)
+            if planner.error and result.is_empty:
                 raise planner.error
-        notes += name_functions(list(dict.fromkeys(refused)), REFUSED)
-        if not any(self.found):
-            notes.append(NONE)
-        return replace(plan, functions=tuple(functions), probes=tuple(probes), notes=tuple(notes))
+        return result.make() if any(self.found) else result.make(NONE)
 
 
 def _is_called(pattern: str, name: Name) -> bool:

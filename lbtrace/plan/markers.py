@@ -10,17 +10,15 @@ from msgspec.structs import replace
 
 from lbtrace.elf.image import Image
 from lbtrace.elf.stap_notes import Marker, read_markers
-from lbtrace.errors import BinaryError, NoMatchError, UsageError, option
+from lbtrace.errors import NoMatchError, option
 from lbtrace.model import Function, Plan, Probe
 from lbtrace.plan import marker_pairs
 from lbtrace.plan.marker_values import marker_values
 from lbtrace.plan.patterns import addressed, matching
-from lbtrace.plan.points import Point, PointPlanner
+from lbtrace.plan.point_probes import Point, PointPlan, PointPlanner, refuse_returns
 from lbtrace.plan.remarks import name_functions
 from lbtrace.plan.selection import Selection
 from lbtrace.providers import UNDEFINED, Definitions, Pair, find_definitions
-
-REFUSED = "left out because no instruction is known to begin there, or a probe on it could do harm"
 
 ALIKE = 3
 """Names that an error proposes."""
@@ -40,19 +38,12 @@ def add(plan: Plan, images: Sequence[Image], selection: Selection) -> Plan:
 
     Raises `UsageError`, `NoMatchError`, `BinaryError`.
     """
-    request = selection.request
-    if request is not None and request.needs_return:
-        raise UsageError(
-            f"{option('usdt')} sees no return, so neither retval nor duration is known",
-            "leave retval and duration out",
-        )
+    refuse_returns(selection, f"{option('usdt')} sees")
     found = find(images, selection.markers)
-    functions, probes, notes = list(plan.functions), list(plan.probes), list(plan.notes)
-    refused: list[str] = []
-    errors: list[UsageError] = []
     definitions = known((m for markers in found for m in markers), selection.definitions)
     titles = {marker.title for markers in found for marker in markers}
     pairs, unpaired = marker_pairs.choose(definitions.pairs, titles, selection)
+    result = PointPlan(plan)
     for binary, (image, markers) in enumerate(zip(images, found, strict=True)):
         if not markers:
             continue
@@ -65,24 +56,10 @@ def add(plan: Plan, images: Sequence[Image], selection: Selection) -> Plan:
                 *(each.function, each.probe, each.hidden, whole, definitions)
             )
             place = str(each.marker.semaphore) if each.marker.semaphore else ""
-            number = len(functions)
-            probes.append(
-                replace(probe, source="marker", function=number, binary=binary, place=place)
-            )
-            functions.append(replace(function, binary=binary))
-        errors += [planner.error] if planner.error else []
-        notes += planner.remarks()
-        refused += planner.refused
-    if len(functions) == len(plan.functions):
-        if errors:
-            raise errors[0]
-        named = ", ".join(dict.fromkeys(refused))
-        raise BinaryError(
-            f"{named}: {REFUSED.removeprefix('left out because ')}", "choose another marker"
-        )
-    notes += name_functions(list(dict.fromkeys(refused)), REFUSED)
-    notes += name_functions(unpaired, marker_pairs.UNPAIRED)
-    return replace(plan, functions=tuple(functions), probes=tuple(probes), notes=tuple(notes))
+            result.add(function, replace(probe, source="marker", place=place), binary)
+        result.close_image(planner)
+    result.check_added("marker")
+    return result.make(*name_functions(unpaired, marker_pairs.UNPAIRED))
 
 
 def known(markers: Iterable[Marker], own: Definitions | None = None) -> Definitions:

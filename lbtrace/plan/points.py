@@ -6,47 +6,22 @@ import os
 import re
 from collections.abc import Sequence
 from contextlib import suppress
-from typing import NamedTuple
 
-from msgspec.structs import replace
-
-from lbtrace.abi import Locations
-from lbtrace.abi.locations import Location
 from lbtrace.dwarf.lines import LAST, SourceLines
 from lbtrace.dwarf.scopes import Variable
 from lbtrace.dwarf.sources import path_test
-from lbtrace.elf import symbols
 from lbtrace.elf.image import PT_LOAD, Image
 from lbtrace.errors import BinaryError, LbtraceError, NoMatchError, UsageError, option
-from lbtrace.fetch.call_values import CallValues
-from lbtrace.machine import Machine
-from lbtrace.model import Function, Plan, Probe, Prototype, Site
-from lbtrace.model.wire_limits import FETCHES
+from lbtrace.model import Plan
 from lbtrace.plan.patterns import addressed
-from lbtrace.plan.placement import Placer
-from lbtrace.plan.remarks import name_functions
+from lbtrace.plan.point_probes import Point, PointPlan, PointPlanner, refuse_returns
 from lbtrace.plan.selection import Selection
 from lbtrace.plan.source_files import nearest_paths
-from lbtrace.plan.value_selection import ValueSelection, depth, select_values
+from lbtrace.plan.value_selection import depth
 from lbtrace.system.lookups import note
 
 LINES = re.compile(r"(?P<file>.+):(?P<first>\d{1,9})(-(?P<last>\d{1,9}))?")
 OFFSET = re.compile(r"(?P<file>.+):(0x(?P<offset>[0-9a-fA-F]{1,16})|(?P<decimal>\d{1,18}))")
-
-REFUSED = "left out because no instruction is known to begin there, or a probe on it could do harm"
-
-
-UNFIT = "left out at some places, where a value that was asked for is not known"
-
-
-class Point(NamedTuple):
-    """A place to probe: its ``name``, the ``address``, and the ``variables`` in scope there.
-    ``marked``: it is a marker."""
-
-    name: str
-    address: int
-    variables: tuple[Variable, ...] = ()
-    marked: bool = False
 
 
 def add(plan: Plan, images: Sequence[Image], selection: Selection) -> Plan:
@@ -54,111 +29,24 @@ def add(plan: Plan, images: Sequence[Image], selection: Selection) -> Plan:
 
     Raises `UsageError`, `NoMatchError`, `BinaryError`.
     """
-    request = selection.request
-    if request is not None and request.needs_return:
-        raise UsageError(
-            f"{option('line')} and {option('at')} see no return, so neither retval nor duration"
-            " is known",
-            "leave retval and duration out",
-        )
+    refuse_returns(selection, f"{option('line')} and {option('at')} see")
     finder = _Finder(images, selection)
     for text in selection.lines:
         finder.add_lines(text)
     for text in selection.places:
         finder.add_place(text)
-    functions, probes, notes = list(plan.functions), list(plan.probes), list(plan.notes)
-    refused: list[str] = []
-    errors: list[UsageError] = []
+    result = PointPlan(plan)
     for binary, (image, points) in enumerate(zip(images, finder.found, strict=True)):
         if not points:
             continue
         planner = PointPlanner(image, selection)
         for point in points.values():
             made = planner.plan(point)
-            if made is None:
-                continue
-            function, probe = made
-            probes.append(replace(probe, function=len(functions), binary=binary))
-            functions.append(replace(function, binary=binary))
-        notes += planner.remarks()
-        refused += planner.refused
-        errors += [planner.error] if planner.error else []
-    if len(functions) == len(plan.functions):
-        if errors:
-            raise errors[0]
-        raise BinaryError(
-            f"{', '.join(dict.fromkeys(refused))}: {REFUSED.removeprefix('left out because ')}",
-            "choose another place",
-        )
-    notes += name_functions(list(dict.fromkeys(refused)), REFUSED)
-    return replace(plan, functions=tuple(functions), probes=tuple(probes), notes=tuple(notes))
-
-
-class PointPlanner:
-    """Plans the points of an image."""
-
-    def __init__(self, image: Image, selection: Selection) -> None:
-        table = image.once(symbols.read)
-        patched = selection.patched.get(image.file.identity, ())
-        self._image = image
-        self._machine = Machine(image.machine)
-        self._sites = Placer(image, table, self._machine, patched=patched).sites
-        self._selection = selection
-        self.cut: list[str] = []
-        self.refused: list[str] = []
-        self.unfit: list[str] = []
-        self.error: UsageError | None = None
-
-    def remarks(self) -> list[str]:
-        """Return what to say of the points that were planned."""
-        cut = f"not shown with all values: an event carries {FETCHES} of them"
-        return [*name_functions(self.cut, cut), *name_functions(self.unfit, UNFIT)]
-
-    def plan(
-        self, point: Point, shown: ValueSelection | None = None
-    ) -> tuple[Function, Probe] | None:
-        """What is shown of a point, and its probe; None where there can be none. ``shown``: other
-        values than those selected."""
-        find = self._sites.marked if point.marked else self._sites.at
-        site = find(point.address)
-        if site is None:
-            self.refused.append(point.name)
-            return None
-        site = Site(site.address, site.offset, 0, site.displaced, site.emulated)
-        try:
-            values = self._values(point, shown or self._selection.values)
-        except UsageError as error:  # it may fit another place of the line
-            self.unfit.append(point.name)
-            self.error = self.error or error
-            return None
-        if values.cut:
-            self.cut.append(point.name)
-        function = Function(
-            point.name,
-            point.address,
-            0,
-            site.offset,
-            parameters=values.parameters,
-            typed=True,
-            returns="none",
-        )
-        action = self._selection.action if self._selection.gathers else "send"
-        probe = Probe(
-            site, "point", fetches=values.fetches, conditions=values.conditions, action=action
-        )
-        return function, probe
-
-    def _values(self, point: Point, chosen: ValueSelection) -> CallValues:
-        if chosen.request is None or not chosen.request.wanted:
-            shown = len(point.variables) if self._selection.locals else 0
-            chosen = replace(chosen, args=shown)
-        formals = tuple(variable.formal for variable in point.variables)
-        located = tuple(variable.location for variable in point.variables)
-
-        def places(prototype: Prototype) -> Locations:
-            return Locations(located[: len(prototype.parameters)], Location())
-
-        return select_values(self._machine, Prototype(formals), chosen, places, undeclared=False)
+            if made is not None:
+                result.add(*made, binary)
+        result.close_image(planner)
+    result.check_added("place")
+    return result.make()
 
 
 class _Finder:

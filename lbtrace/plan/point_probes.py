@@ -1,0 +1,160 @@
+"""Plans probes at given places inside of functions, and adds them to a plan."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from msgspec.structs import replace
+
+from lbtrace.abi import Locations
+from lbtrace.abi.locations import Location
+from lbtrace.dwarf.scopes import Variable
+from lbtrace.elf import symbols
+from lbtrace.elf.image import Image
+from lbtrace.errors import BinaryError, UsageError
+from lbtrace.fetch.call_values import CallValues
+from lbtrace.machine import Machine
+from lbtrace.model import Function, Plan, Probe, Prototype, Site
+from lbtrace.model.wire_limits import FETCHES
+from lbtrace.plan.placement import Placer
+from lbtrace.plan.remarks import name_functions
+from lbtrace.plan.selection import Selection
+from lbtrace.plan.value_selection import ValueSelection, select_values
+
+HARMFUL = "no instruction is known to begin there, or a probe on it could do harm"
+REFUSED = f"left out because {HARMFUL}"
+UNFIT = "left out at some places, where a value that was asked for is not known"
+
+
+class Point(NamedTuple):
+    """A place to probe: its ``name``, the ``address``, and the ``variables`` in scope there.
+    ``marked``: it is a marker."""
+
+    name: str
+    address: int
+    variables: tuple[Variable, ...] = ()
+    marked: bool = False
+
+
+class PointPlanner:
+    """Plans the points of an image."""
+
+    def __init__(self, image: Image, selection: Selection) -> None:
+        table = image.once(symbols.read)
+        patched = selection.patched.get(image.file.identity, ())
+        self._image = image
+        self._machine = Machine(image.machine)
+        self._sites = Placer(image, table, self._machine, patched=patched).sites
+        self._selection = selection
+        self.cut: list[str] = []
+        self.refused: list[str] = []
+        self.unfit: list[str] = []
+        self.error: UsageError | None = None
+
+    def remarks(self) -> list[str]:
+        """Return what to say of the points that were planned."""
+        cut = f"not shown with all values: an event carries {FETCHES} of them"
+        return [*name_functions(self.cut, cut), *name_functions(self.unfit, UNFIT)]
+
+    def plan(
+        self, point: Point, shown: ValueSelection | None = None
+    ) -> tuple[Function, Probe] | None:
+        """What is shown of a point, and its probe; None where there can be none. ``shown``: other
+        values than those selected."""
+        find = self._sites.marked if point.marked else self._sites.at
+        site = find(point.address)
+        if site is None:
+            self.refused.append(point.name)
+            return None
+        site = Site(site.address, site.offset, 0, site.displaced, site.emulated)
+        try:
+            values = self._values(point, shown or self._selection.values)
+        except UsageError as error:  # it may fit another place of the line
+            self.unfit.append(point.name)
+            self.error = self.error or error
+            return None
+        if values.cut:
+            self.cut.append(point.name)
+        function = Function(
+            point.name,
+            point.address,
+            0,
+            site.offset,
+            parameters=values.parameters,
+            typed=True,
+            returns="none",
+        )
+        action = self._selection.action if self._selection.gathers else "send"
+        probe = Probe(
+            site, "point", fetches=values.fetches, conditions=values.conditions, action=action
+        )
+        return function, probe
+
+    def _values(self, point: Point, chosen: ValueSelection) -> CallValues:
+        if chosen.request is None or not chosen.request.wanted:
+            shown = len(point.variables) if self._selection.locals else 0
+            chosen = replace(chosen, args=shown)
+        formals = tuple(variable.formal for variable in point.variables)
+        located = tuple(variable.location for variable in point.variables)
+
+        def places(prototype: Prototype) -> Locations:
+            return Locations(located[: len(prototype.parameters)], Location())
+
+        return select_values(self._machine, Prototype(formals), chosen, places, undeclared=False)
+
+
+class PointPlan:
+    """A plan to which points are added, those of one image after the other."""
+
+    def __init__(self, plan: Plan) -> None:
+        self._plan = plan
+        self._functions = list(plan.functions)
+        self._probes = list(plan.probes)
+        self._notes = list(plan.notes)
+        self._refused: list[str] = []
+        self._error: UsageError | None = None
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether it shows nothing yet, neither functions nor points."""
+        return not self._functions
+
+    def add(self, function: Function, probe: Probe, binary: int) -> None:
+        """Add a point of the image with the number ``binary``."""
+        self._probes.append(replace(probe, function=len(self._functions), binary=binary))
+        self._functions.append(replace(function, binary=binary))
+
+    def close_image(self, planner: PointPlanner) -> None:
+        """Keep what ``planner`` has to say, when all points of its image are planned."""
+        self._notes += planner.remarks()
+        self._refused += planner.refused
+        self._error = self._error or planner.error
+
+    def check_added(self, kind: str) -> None:
+        """Raise `UsageError` or `BinaryError` where no point was added; ``kind`` is their noun."""
+        if len(self._functions) > len(self._plan.functions):
+            return
+        if self._error is not None:
+            raise self._error
+        named = ", ".join(dict.fromkeys(self._refused))
+        raise BinaryError(f"{named}: {HARMFUL}", f"choose another {kind}")
+
+    def make(self, *notes: str) -> Plan:
+        """Return the plan, with ``notes`` after all others."""
+        refused = name_functions(list(dict.fromkeys(self._refused)), REFUSED)
+        return replace(
+            self._plan,
+            functions=tuple(self._functions),
+            probes=tuple(self._probes),
+            notes=(*self._notes, *refused, *notes),
+        )
+
+
+def refuse_returns(selection: Selection, subject: str) -> None:
+    """Raise `UsageError` where ``selection`` wants what only returns tell, which points have not;
+    ``subject`` are the options that ask for points, with their verb."""
+    if selection.request is not None and selection.request.needs_return:
+        raise UsageError(
+            f"{subject} no return, so neither retval nor duration is known",
+            "leave retval and duration out",
+        )
