@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, NamedTuple, overload
@@ -45,25 +46,25 @@ class Functions(Sequence[Function]):
             return None
         return range(function.address, function.address + function.size)
 
+    @abstractmethod
     def before(self, address: int) -> int:
         """Return how many begin before ``address``, or there."""
-        raise NotImplementedError
 
     def names(self) -> Iterable[tuple[int, str]]:
         """Their addresses and names."""
         return ((function.address, function.name) for function in self)
 
+    @abstractmethod
     def named(self, name: str) -> list[Function]:
         """Return those of which a name is ``name``, or begins with it and a dot; maybe more."""
-        raise NotImplementedError
 
+    @abstractmethod
     def with_part(self, part: str) -> list[Function]:
         """Return those in whose first name ``part`` stands."""
-        raise NotImplementedError
 
+    @abstractmethod
     def wanted(self, wanted: Wanted) -> Iterable[Function]:
         """Return those of which a name is ``wanted``; maybe more."""
-        raise NotImplementedError
 
 
 class ListedFunctions(Functions):
