@@ -17,6 +17,7 @@ from pathlib import Path
 from statistics import median
 
 import empty
+from entries import nanoseconds
 
 from lbtrace.bpf.features import probe
 from lbtrace.plan import Selection, make_plan
@@ -51,15 +52,6 @@ int main(int argc, char **argv)
     _exit(sum == 42);
 }
 """
-
-
-def nanoseconds(*words: object) -> float:
-    """What the program that ``words`` run says a call took."""
-    done = subprocess.run([*map(str, words)], capture_output=True, text=True, check=False)
-    for line in done.stderr.splitlines():
-        if line.replace(".", "", 1).isdigit():
-            return float(line)
-    raise SystemExit(f"{words}: {done.stdout}{done.stderr}")
 
 
 def main() -> None:
