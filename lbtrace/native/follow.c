@@ -295,7 +295,7 @@ static int look(struct lbt_follow *follow)
 		set(&node->doubt, follow->reached.doubt.kind, follow->reached.doubt.at);
 	if (follow->reached.keeps)
 		set(&node->keeps, LBT_WHY_READ, node->address);
-	node->walks = follow->reached.walks && !node->keeps.kind;
+	node->walks = follow->reached.walks && node->keeps.kind != LBT_WHY_KEEPER;
 	need = follow_edges(follow);
 	if (!need)
 		node_of(follow)->end = (uint32_t)follow->graph.edge_count;

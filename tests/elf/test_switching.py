@@ -37,6 +37,16 @@ def test_ordinary_programs_do_not(name: str) -> None:
     assert stack_switches.switches(image, symbols.read(image)) == []
 
 
+def test_boost_context_is_known_by_its_code() -> None:
+    """PHP has a copy of it, which moves the stack pointer on by ``lea``."""
+    image = Image.open("php8.2")
+    table = symbols.read(image)
+    (found,) = stack_switches.switches(image, table)
+    assert found.pointer is not None
+    assert (found.pointer.register, found.pointer.read) == ("di", "value")
+    assert "by itself (jump_fcontext)" in stack_switches.why_hazardous(image, table)
+
+
 def test_static_programs_do_not(tmp_path: Path) -> None:
     """Although the C library in them could."""
     (tmp_path / "main.c").write_text("int main(void) { return 0; }")

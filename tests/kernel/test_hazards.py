@@ -23,8 +23,8 @@ Run = Callable[..., subprocess.CompletedProcess[str]]
 SOURCES = Path(__file__).resolve().parents[1] / "programs/hazards"
 MODULES = (
     *("throws.cc", "exits.c", "contexts.c", "jumps.c", "looks.c", "altstack.c", "asks.c"),
-    "walks.c",
-    *(("assembly.c",) if platform.machine() == "x86_64" else ()),
+    *("walks.c", "callers.c"),
+    *(("assembly.c", "assembly_moves_on.c") if platform.machine() == "x86_64" else ()),
 )
 ARRANGEMENTS = ("own", "library", "plugin")
 BUILDS = {
@@ -45,6 +45,7 @@ ALL = [
     for build in BUILDS
     if arrangement == "own" or not build.startswith("static")
     if not (module == "asks.c" and build.startswith("static"))
+    if not (module == "callers.c" and build not in ("O0", "frame"))  # follows frame pointers
 ]
 """A static program has nothing loaded, and no next library."""
 
@@ -59,6 +60,9 @@ EVERYDAY = [
     ("walks.c", "library", "frame"),
     ("walks.c", "own", "frame"),
     ("walks.c", "own", "O0"),
+    ("callers.c", "own", "O0"),
+    ("callers.c", "own", "frame"),
+    *(case for case in ALL if case == ("assembly_moves_on.c", "own", "no-plt")),
     ("altstack.c", "library", "plt"),
     ("asks.c", "own", "no-plt"),
 ]

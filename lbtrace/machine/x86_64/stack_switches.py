@@ -72,7 +72,10 @@ def _pointer(instruction: Instruction) -> Fetch | None:
 
 
 def _sets_stack(instruction: Instruction) -> bool:
-    """Whether rsp is set anew, as to leave a function with a frame pointer."""
+    """Whether rsp is set anew, as to leave a function with a frame pointer; not where it is moved
+    on, which Boost.Context does by ``lea 64(%rsp), %rsp`` rather than by ``add``."""
+    if instruction.mnemonic == Mnemonic.LEA and instruction.memory_base == Register.RSP:
+        return False
     return instruction.mnemonic == Mnemonic.LEAVE or (
         instruction.mnemonic in (Mnemonic.MOV, Mnemonic.LEA)
         and instruction.op0_register == Register.RSP
