@@ -48,6 +48,14 @@ class Destination:
         """Whether a person looks at it."""
         return self._descriptor >= 0 and os.isatty(self._descriptor)
 
+    @property
+    def shares_stdout(self) -> bool:
+        """Whether it is where a command prints to."""
+        try:
+            return self._descriptor >= 0 and os.path.sameopenfile(self._descriptor, 1)
+        except OSError:  # standard output is closed
+            return False
+
     def open(self) -> int:
         """Return the descriptor to write to, which a regular file gets by this."""
         if self._descriptor >= 0:

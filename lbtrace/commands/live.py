@@ -30,6 +30,8 @@ from lbtrace.system.priority import hurried
 from lbtrace.system.process import end_all
 from lbtrace.targets.command import find_command
 
+ASIDE = "what the command prints goes to standard error: the capture is on standard output"
+
 LONG = 5.0
 """Seconds: longer detaching is announced in advance."""
 
@@ -49,6 +51,8 @@ def run(prepared: Prepared, chosen: Format, args: argparse.Namespace) -> int:
         raise UsageError("a capture is not for a terminal", "name a file with -o, or redirect")
     with ExitStack() as stack:
         session = Session(plan, target, options, prepared.files, reach)
+        # What the command prints would stand between the records of a capture (perf does the same).
+        session.aside = chosen.is_capture and destination.shares_stdout
         attaching = _announce(session, args)
         stack.callback(attaching.end)
         interrupts = stack.enter_context(signals(session))
@@ -61,7 +65,8 @@ def run(prepared: Prepared, chosen: Format, args: argparse.Namespace) -> int:
         if not args.quiet:
             warned = caution([b.path for b in plan.binaries]) if reach.everyone else ""
             waiting = "" if session.child else _waiting(plan, target)
-            say([line for line in (warned, waiting) if line])
+            aside = ASIDE if session.child and session.aside else ""
+            say([line for line in (warned, waiting, aside) if line])
         detaching = Steps("detached {} of {} probes; Ctrl-C leaves the rest to the kernel")
         session.on_detaching = detaching.show
         stack.callback(detaching.end)

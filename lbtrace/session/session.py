@@ -65,7 +65,8 @@ class Session:
     them is opened by its path. ``reach`` is what the plan was made for. ``broken_off`` says that
     the trace ended before its time, because continuing would have done harm. ``detach_seconds``,
     known when attaching begins, is about how long detaching may take, 0 where that is a moment.
-    ``ignored`` are signals that the command ignores from its start on.
+    ``ignored`` are signals that the command ignores from its start on, and ``aside`` says that it
+    prints to standard error, because standard output is for something else.
     """
 
     def __init__(
@@ -86,6 +87,7 @@ class Session:
         self.on_note: Callable[[str], None] = lambda note: None
         self.detach_seconds = 0.0
         self.ignored: frozenset[int] = frozenset()
+        self.aside = False
         self._files = files
         self._alone = False
         self._reach = reach
@@ -119,7 +121,7 @@ class Session:
             self._waiter = held.enter_context(select.epoll())
             if self.target.command:
                 user = find_user(self.target.user) if self.target.user else None
-                self.child = Command(self.target.command, user, self.ignored)
+                self.child = Command(self.target.command, user, self.ignored, aside=self.aside)
                 held.callback(self.child.abandon)
             root = self.child.pid if self.child else self.target.pid
             if root:
@@ -326,9 +328,8 @@ class Session:
             return False
         self._next_count = now + COUNT_PERIOD
         # A process may end while the child that it forks is not seen yet: none twice means none.
-        self._empty_counts = (
-            0 if any(still_running(self._object.followed())) else (self._empty_counts + 1)
-        )
+        some = any(still_running(self._object.followed()))
+        self._empty_counts = 0 if some else self._empty_counts + 1
         return self._empty_counts > 1
 
     def _look_at_files(self, *, at_once: bool) -> None:

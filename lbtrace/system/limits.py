@@ -1,5 +1,5 @@
-"""The system's limits of memory, files and processes: what to say where they leave no room,
-and which can be raised."""
+"""The system's limits of memory, files and processes: what to say where they leave no room, or
+no working directory is left, and which can be raised."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ from errno import EAGAIN, EMFILE, ENFILE, ENOMEM
 from lbtrace.errors import KernelError
 
 MEMORY = ("there is too little memory", "free some, or raise the limit: ulimit -v unlimited")
+
+GONE = ("the working directory was removed", "change to one that is there: cd")
 
 LIMITS = {
     ENOMEM: MEMORY,
@@ -22,6 +24,8 @@ def explain(error: BaseException) -> tuple[str, str] | None:
     """Return what is wrong and what to do, None where ``error`` is of another kind."""
     if isinstance(error, MemoryError):
         return MEMORY
+    if isinstance(error, FileNotFoundError) and error.filename is None:  # getcwd(2) names none
+        return GONE
     if isinstance(error, OSError):
         return LIMITS.get(error.errno or 0)
     text = str(error)

@@ -43,15 +43,21 @@ class Command:
 
     ``pid`` is known from the start, so probes can be in place before the
     command's first instruction. It runs as ``user``, if one is given, and ignores the
-    signals that lbtrace does, and those of ``ignored``. `release` raises `CommandError`
-    where it cannot run. Everything goes through a pidfd (Linux 5.4), so no other process
-    of that number is ever meant.
+    signals that lbtrace does, and those of ``ignored``. With ``aside`` its standard output is
+    its standard error. `release` raises `CommandError` where it cannot run. Everything goes
+    through a pidfd (Linux 5.4), so no other process of that number is ever meant.
     """
 
     def __init__(
-        self, words: Sequence[str], user: User | None = None, ignored: Collection[int] = ()
+        self,
+        words: Sequence[str],
+        user: User | None = None,
+        ignored: Collection[int] = (),
+        *,
+        aside: bool = False,
     ) -> None:
         self._words = list(words)
+        self._aside = aside
         self._ignored = ignored
         self._user = user
         self.status: int | None = None
@@ -86,6 +92,8 @@ class Command:
             if not os.read(gate, 1):  # lbtrace has gone
                 os._exit(127)
             privileges.drop_inherited()
+            if self._aside:
+                os.dup2(2, 1)
             variables: Mapping[str, str] = os.environ
             if self._user is not None:
                 variables = environment(self._user, os.environ)

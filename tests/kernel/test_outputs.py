@@ -7,11 +7,13 @@ import os
 import shutil
 import stat
 import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+ROOT = Path(__file__).resolve().parents[2]
 Run = Callable[..., subprocess.CompletedProcess[str]]
 
 
@@ -29,6 +31,42 @@ def test_the_traced_program_is_not_overwritten(lbtrace: Run, fib: Path) -> None:
         assert done.returncode == 2
         assert "itself" in done.stderr
     assert fib.read_bytes() == before
+
+
+@pytest.mark.parametrize("output", [(), ("-o", "-"), ("-o", "/dev/stdout")])
+def test_a_capture_on_standard_output_holds_nothing_else(
+    lbtrace: Run, fib: Path, output: tuple[str, ...]
+) -> None:
+    """The command prints to standard error then."""
+    capture = fib.parent / "out.lbt"
+    with capture.open("wb") as stdout:
+        words = ("attach", "--func", "fib", "--format", "lbt", *output, "--", fib, 3)
+        done = lbtrace(*words, capture_output=False, stdout=stdout, stderr=subprocess.PIPE)
+    assert done.returncode == 0
+    assert "fib(3) = 2" in done.stderr.splitlines()
+    assert "goes to standard error" in done.stderr
+    exported = lbtrace("export", capture)
+    assert "5 calls in 1 thread of 1 process, nothing lost" in exported.stderr
+
+
+def test_no_working_directory(fib: Path) -> None:
+    """It was removed: what is named from the root is traced, and else that is said."""
+    script = 'mkdir gone; cd gone; rmdir ../gone; exec "$0" -m lbtrace attach --func fib -- "$1" 3'
+    environment = os.environ | {"PYTHONPATH": str(ROOT)}
+    for program, status in ((str(fib), 0), (f"../{fib.name}", 1)):
+        done = subprocess.run(
+            ["sh", "-c", script, sys.executable, program],
+            cwd=fib.parent,
+            env=environment,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert done.returncode == status, done.stderr
+        assert status == 0 or done.stderr.splitlines()[-2:] == [
+            "lbtrace: the working directory was removed",
+            "  change to one that is there: cd",
+        ]
 
 
 def test_a_failed_try_leaves_nothing(lbtrace: Run, fib: Path) -> None:
