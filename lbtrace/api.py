@@ -123,6 +123,8 @@ def trace(
     binaries = check_paths("binary", () if binary is None else binary, "give the path of a file")
     check_boolean("force", force)
     check_boolean("cache", cache)
+    check_boolean("locals", locals)
+    check_boolean("inlined", inlined)
     if max_depth is not None:
         check_number("max_depth", max_depth, 1)
     if options is not None:
@@ -152,11 +154,11 @@ def trace(
         sources=sources,
         lines=points,
         places=offsets,
-        locals=bool(locals),
+        locals=locals,
         markers=markers,
         within=check_texts("within", within, 'give names of functions: within=["traceme"]'),
         providers=check_paths("providers", providers, "give the paths of definitions"),
-        inlined=bool(inlined),
+        inlined=inlined,
     )
     plan = replace(prepared.plan, notes=(*prepared.notes, *prepared.plan.notes))
     return Trace(Session(plan, target, options, prepared.files, prepared.reach), max_depth)

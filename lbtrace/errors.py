@@ -30,10 +30,12 @@ _IN_PYTHON = {
     "mode": "Options(mode)",
     "force": "force=True",
     "follow": "follow=True",
+    "line": "lines=",
+    "at": "places=",
 }
 """How to write an option for `lbtrace.trace`, where that is not its name and ``=``."""
 
-_LISTS = ("func", "arg", "source")
+_LISTS = ("func", "arg", "source", "line", "at", "usdt", "within")
 _NUMBERS = ("pid", "args")
 
 

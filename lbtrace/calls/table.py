@@ -46,7 +46,7 @@ def to_arrow(calls: Iterable[Call]) -> pyarrow.Table:
     `UsageError` where ``calls`` are something else, or have too many arguments of different names.
     """
     _check_calls("to_arrow", calls)
-    arrow = _arrow()
+    arrow = _arrow("arrow")
     fixed: dict[str, Any] = {
         **dict.fromkeys(("name", "binary"), arrow.dictionary(arrow.int32(), arrow.string())),
         **dict.fromkeys(("pid", "tid"), arrow.int32()),
@@ -99,11 +99,11 @@ def to_pandas(calls: Iterable[Call]) -> pandas.DataFrame:
     (``pip install 'lbtrace[pandas]'``), `UsageError` as `to_arrow` does.
     """
     _check_calls("to_pandas", calls)
-    arrow = _arrow()
+    arrow = _arrow("pandas")
     try:
         import pandas
     except ImportError as error:
-        raise _missing("pandas") from error
+        raise _missing("pandas", "pandas") from error
     kinds = {
         arrow.int64(): pandas.Int64Dtype(),
         arrow.uint64(): pandas.UInt64Dtype(),
@@ -164,16 +164,16 @@ class Column:
         return found.take(arrow.array(indexes, arrow.int64()))
 
 
-def _arrow() -> Any:
+def _arrow(extra: str) -> Any:
+    """The package pyarrow, which ``extra`` installs."""
     try:
         import pyarrow
     except ImportError as error:
-        raise _missing("arrow") from error
+        raise _missing("pyarrow", extra) from error
     return pyarrow
 
 
-def _missing(extra: str) -> DependencyError:
-    package = {"arrow": "pyarrow", "pandas": "pandas"}[extra]
+def _missing(package: str, extra: str) -> DependencyError:
     return DependencyError(
         f"{package} is not installed, or cannot be imported", f"pip install 'lbtrace[{extra}]'"
     )

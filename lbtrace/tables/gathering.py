@@ -54,8 +54,9 @@ def check_gathers(plan: Plan, action: str = "") -> None:
     """Raise `UsageError` where no probe of a plan does an action that gathers, or that one."""
     found = _actions(plan)
     if not (action in found if action else found):
+        does = f"its action is {' and '.join(found)}" if found else "it shows calls"
         raise UsageError(
-            f"this trace does not {action or 'gather'}: it shows calls",
+            f"this trace does not {action or 'gather'}: {does}",
             f'trace with action="{action or "count"}", or iterate calls()',
         )
 

@@ -392,6 +392,8 @@ def test_asyncio_only_with_async_with(programs: Path) -> None:
         ({"arg": "nope"}, "arg: nope is not known"),
         ({"follow": "yes"}, "follow is 'yes', not a bool"),
         ({"force": 1}, "force is 1, not a bool"),
+        ({"locals": "n"}, "locals is 'n', not a bool"),
+        ({"inlined": 1}, "inlined is 1, not a bool"),
         ({"action": "cuont"}, "action='cuont' is unknown"),
         ({"user": "root"}, "a user needs a command to run"),
         ({"binary": 3}, "binary is 3, not a path or a list of paths"),

@@ -30,6 +30,12 @@ and of ``lbtrace doctor``."""
         (f"narrow {option('func')}", "narrow --func", "narrow functions="),
         (f"give {option('func', '/f o/')}", "give --func /f o/", 'give functions=["/f o/"]'),
         (f"add {option('force')}", "add --force", "add force=True"),
+        (
+            f"{option('line')} and {option('at')} see",
+            "--line and --at see",
+            "lines= and places= see",
+        ),
+        (f"{option('line')} a.c: is no line", "--line a.c: is no line", "lines= a.c: is no line"),
         (f"give {option('pid', 7)}", "give --pid 7", "give pid=7"),
         (f"without {option('mode')}", "without --mode", "without Options(mode)"),
         ("x -- y", "x -- y", "x -- y"),
