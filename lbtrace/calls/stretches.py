@@ -99,10 +99,6 @@ class Stretch:
         """Return the probe of a row."""
         return wire.decode_at(self.events, row).probe
 
-    def is_shown(self, row: int) -> bool:
-        """Return whether a row is less deep than the bound."""
-        return bool(self.native.states[row] != lib.LBT_HIDDEN)
-
     def values(self, row: int) -> bytes:
         """Return all that the values of a row are decoded from."""
         start = row * EVENT_SIZE
