@@ -50,7 +50,7 @@ def places(prototype: Prototype) -> Locations:
     return Locations(parameters, result, contradicted)
 
 
-def _result(formal: Formal | None) -> tuple[Location, bool | None]:  # noqa: PLR0911
+def _result(formal: Formal | None) -> tuple[Location, bool | None]:  # noqa: PLR0911 - a return for each case
     """Where the result lies, and whether a hidden pointer to it takes the first register.
 
     The last is None where that is unknown.

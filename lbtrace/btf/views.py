@@ -132,7 +132,7 @@ class BtfView(PlainView):
             yield MemberView(name, BtfView(self._btf, number), offset // 8, first, bits)
 
 
-def declare(btf: Btf, number: int, inner: str = "", depth: int = DEPTH) -> str:  # noqa: PLR0911
+def declare(btf: Btf, number: int, inner: str = "", depth: int = DEPTH) -> str:  # noqa: PLR0911 - a return for each case
     """Return the C declaration of a type around the declarator ``inner``."""
     if not depth:
         return "?"

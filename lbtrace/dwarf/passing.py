@@ -159,7 +159,7 @@ class Types:
         shadowed = self._shadowed and any(s.size == WIDE for s in scalars)
         return Formal("", type, size, self._divided(scalars), exhausts_registers=shadowed)
 
-    def _work_out(self, die: Any) -> Formal:  # noqa: PLR0911
+    def _work_out(self, die: Any) -> Formal:  # noqa: PLR0911 - a return for each case
         bare = attributes.bare(die)
         if bare is None:
             return Formal("", VOID, 0)
@@ -232,7 +232,7 @@ class Types:
             for at in range(0, s.size, steps[s])
         )
 
-    def _flatten(self, die: Any, offset: int, scalars: list[Scalar], depth: int) -> bool:  # noqa: PLR0911
+    def _flatten(self, die: Any, offset: int, scalars: list[Scalar], depth: int) -> bool:  # noqa: PLR0911 - a return for each case
         """Appends the numbers that make up ``die``, at ``offset``; false if that is uncertain.
 
         A value of more than sixteen bytes is passed in memory whatever it
@@ -307,7 +307,7 @@ class Types:
         trivial = is_trivial(die)
         return None if trivial is None else not trivial
 
-    def _name(self, die: Any, inner: str, depth: int) -> str:  # noqa: PLR0911
+    def _name(self, die: Any, inner: str, depth: int) -> str:  # noqa: PLR0911 - a return for each case
         """The C declaration of ``die`` around the declarator ``inner``."""
         if not depth:
             return "?"

@@ -40,7 +40,7 @@ from lbtrace.model import LONG, Fetch, Member, Type
 from lbtrace.values.string import GO_TEXT, TEXT
 
 
-def locate(node: Node, scope: Scope) -> Located:  # noqa: PLR0911
+def locate(node: Node, scope: Scope) -> Located:  # noqa: PLR0911 - a return for each case
     """Return where ``node`` lies. Raises `ExpressionError`."""
     match node:
         case Number():

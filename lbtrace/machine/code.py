@@ -38,7 +38,7 @@ class Origin(NamedTuple):
     signed: bool = False
     on_stack: bool = False
 
-    def after(self, step: Origin | None) -> Origin | None:  # noqa: PLR0911
+    def after(self, step: Origin | None) -> Origin | None:  # noqa: PLR0911 - a return for each case
         """Return where it is before the instruction by which ``step`` comes into the ``register``;
         None where it is nowhere."""
         if step is None or self == Origin(self.register):

@@ -162,7 +162,7 @@ class Targets:
         values = {self._made(w, depth) for w in writers if w is not None}
         return values.pop() if len(values) == 1 else None
 
-    def _made(self, at: int, depth: int) -> int | None:  # noqa: PLR0911
+    def _made(self, at: int, depth: int) -> int | None:  # noqa: PLR0911 - a return for each case
         """The constant that the instruction at ``at`` makes."""
         word = self._code.instructions[at]
         if word & 0x1F000000 == 0x10000000:  # adr, adrp: C4.1.93

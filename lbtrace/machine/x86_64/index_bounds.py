@@ -209,7 +209,7 @@ class Bounds:
         return traced._replace(what=_name(instruction.op1_register))
 
 
-def _before_write(traced: TracedValue, i: Instruction) -> TracedValue | int | None:  # noqa: PLR0911
+def _before_write(traced: TracedValue, i: Instruction) -> TracedValue | int | None:  # noqa: PLR0911 - a return for each case
     """What is to be traced before an instruction that writes the register."""
     constant = i.op_count > 1 and i.op1_kind not in (OpKind.REGISTER, OpKind.MEMORY)
     bits = 8 * iced_x86.RegisterExt.size(i.op0_register)

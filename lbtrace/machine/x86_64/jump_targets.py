@@ -144,7 +144,7 @@ class Targets:
         loose, open = any(f.loose for f in leads), any(f.open for f in leads)
         return Leads(tuple(addresses), tables, inside, loose, open)
 
-    def _leads(self, total: Sum) -> Leads | None:  # noqa: PLR0911
+    def _leads(self, total: Sum) -> Leads | None:  # noqa: PLR0911 - a return for each case
         if not total.terms:
             return Leads((total.constant,))
         if len(total.terms) != 1:
@@ -280,7 +280,7 @@ class Targets:
             return unknown
         return found
 
-    def _result(self, i: Instruction, depth: int) -> Sum | None:  # noqa: PLR0911
+    def _result(self, i: Instruction, depth: int) -> Sum | None:  # noqa: PLR0911 - a return for each case
         match i.mnemonic:
             case Mnemonic.LEA:
                 found = self._address(i, depth)
@@ -302,7 +302,7 @@ class Targets:
             case _:
                 return None
 
-    def _moved(self, i: Instruction, depth: int) -> Sum | None:  # noqa: PLR0911
+    def _moved(self, i: Instruction, depth: int) -> Sum | None:  # noqa: PLR0911 - a return for each case
         signed = i.mnemonic in (Mnemonic.MOVSXD, Mnemonic.MOVSX)
         if i.op1_kind == OpKind.MEMORY:
             address = self._address(i, depth)

@@ -14,7 +14,7 @@ LOOKED_AT = 200
 _NEXT, _HLT = FlowControl.NEXT, iced_x86.Code.HLT
 
 
-def never_returns(body: Body, around: Around) -> bool:  # noqa: PLR0912
+def never_returns(body: Body, around: Around) -> bool:  # noqa: PLR0912 - a branch for each kind of end
     """Return whether every path from the beginning of ``body``, and from where it continues after
     exceptions, ends in a call that never returns, in a trap, or in an endless loop; false where
     that takes long to decide."""

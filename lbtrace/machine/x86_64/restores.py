@@ -119,7 +119,7 @@ class Restored(NamedTuple):
             return None
         return self.sinks
 
-    def _stack(self, instruction: Instruction, written: set[iced_x86.Register_]) -> Stack | None:  # noqa: PLR0911
+    def _stack(self, instruction: Instruction, written: set[iced_x86.Register_]) -> Stack | None:  # noqa: PLR0911 - a return for each case
         """The stack before an instruction; None where it is not understood."""
         mnemonic, after = instruction.mnemonic, self.sinks
         if mnemonic == Mnemonic.LEAVE:
@@ -231,7 +231,7 @@ def _earlier(
     return origin.after(step) if origin.register in written else origin
 
 
-def _origin(instruction: Instruction, stack: Stack) -> Origin | None:  # noqa: PLR0911
+def _origin(instruction: Instruction, stack: Stack) -> Origin | None:  # noqa: PLR0911 - a return for each case
     """Where what an instruction puts into the register that it writes is before."""
     mnemonic = instruction.mnemonic
     if mnemonic == Mnemonic.POP:
