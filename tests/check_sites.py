@@ -233,8 +233,8 @@ def summed(results: Iterable[dict[str, object]]) -> int:
     sites, again = (sum(r[key] for r in checked) for key in ("sites", "again"))
     wrong = sum(len(r["wrong"]) for r in checked)
     print(
-        f"{len(checked)} files, {sites:,} sites, {again:,} looked at again, {wrong:,} wrong;"
-        f" {failed} files failed, {len(results) - len(checked) - failed} were refused",
+        f"figures: {sites:,} sites, {wrong:,} wrong, {again:,} looked at again;"
+        f" {len(checked)} files, {failed} failed, {len(results) - len(checked) - failed} refused",
         flush=True,
     )
     return 1 if wrong or failed or not checked else 0

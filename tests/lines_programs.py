@@ -262,15 +262,20 @@ def main() -> int:
     parser.add_argument("--places", type=int, default=PLACES)
     parser.add_argument("builds", nargs="*", default=BUILDS)
     args = parser.parse_args()
-    wrong = 0
+    stops = equal = wrong = 0
     for build in args.builds:
         started = time.monotonic()
         result = run(build, args.seed, args.places)
+        stops, equal = stops + result.stops, equal + result.equal
         wrong += len(result.wrong)
         seconds = time.monotonic() - started
         print(f"{build} {seconds:.0f} s {json.dumps(result.counts())}", flush=True)
         for each in result.wrong:
             print(f"  {each}", flush=True)
+    print(
+        f"figures: {len(args.builds)} builds, {stops:,} stops, {equal:,} values equal to gdb's,"
+        f" {wrong:,} wrong"
+    )
     return bool(wrong)
 
 

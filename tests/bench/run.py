@@ -47,6 +47,8 @@ ROOT = Path(__file__).resolve().parents[2]
 PROGRAMS = ROOT / "build/out/programs"
 LBTRACE = [sys.executable, "-m", "lbtrace"]
 ROUNDS = 5
+BOUNDED: dict[str, bool] = {}
+"""The ratios that have a limit, and whether they keep it."""
 
 
 def main() -> None:
@@ -71,6 +73,12 @@ def main() -> None:
         print(f"{wheel.name}: {wheel.stat().st_size / 1e6:.2f} MB (at most 1)")
     decode.main()
     live.main()
+    beyond = [name for name, kept in BOUNDED.items() if not kept]
+    print(
+        f"figures: {len(BOUNDED) - len(beyond)} of {len(BOUNDED)} ratios within their limits",
+        *beyond,
+        sep="; beyond: ",
+    )
 
 
 def call(function: str, calls: int, here: Path, *, limit: float, empty_limit: float | None) -> None:
@@ -276,7 +284,10 @@ def run_quietly(command: list[object]) -> subprocess.CompletedProcess[str]:
 
 def ratio(name: str, value: float, limit: float | None) -> None:
     bound = f" (at most {limit})" if limit else ""
-    print(f"  {name}: {value:.3f}{bound}", flush=True)
+    line = f"{name}: {value:.3f}{bound}"
+    if limit:
+        BOUNDED[line] = value <= limit
+    print(f"  {line}", flush=True)
 
 
 if __name__ == "__main__":

@@ -172,7 +172,7 @@ def main() -> int:
         for job in jobs:
             if not comparison.over():
                 comparison.compare(job, rounds, pick)
-    print(log.summary())
+    print(f"figures: {log.summary()}")
     return bool(log.different)
 
 

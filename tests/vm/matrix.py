@@ -17,6 +17,7 @@ import subprocess
 import sys
 import tarfile
 import time
+from collections import Counter
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -70,7 +71,17 @@ def main() -> int:
         return 130
     if failed:
         _say(f"failed: {' '.join(failed)}")
+    _say(f"figures: {_figures(options.kernels, failed)}")
     return 1 if failed else 0
+
+
+def _figures(kernels: list[str], failed: list[str]) -> str:
+    """How many kernels and tests passed, as far as there are results."""
+    files = [RESULTS / name / "junit.xml" for name in kernels]
+    runs = [table.read(file) for file in files if file.exists()]
+    tests = sum((counts for run in runs for counts in run.results.values()), Counter[str]())
+    passed = f"{len(kernels) - len(failed)} of {len(kernels)} kernels passed"
+    return f"{passed}: {tests[table.PASSED]:,} tests passed, {tests[table.FAILED]:,} failed"
 
 
 def _interrupt(number: int, frame: FrameType | None) -> None:
