@@ -20,7 +20,7 @@ BOX := $(VM)/lbtrace-$(VM_KERNEL).box
 VAGRANT := VAGRANT_CWD=vagrant LBTRACE_BOX=$(or $(LBTRACE_BOX),$(abspath $(BOX))) vagrant
 
 .PHONY: demo test test-everyday test-kernel test-others test-slow
-.PHONY: check-all check-sites check-harmless fuzz lint
+.PHONY: checks-table sites harmless lines fuzz debian lint
 .PHONY: wheel wheels check-wheel bench build pin clean picture
 .PHONY: vm-vagrant vm-programs vm-matrix kernels-table vm-validate vm-stage vm-up vm-test vm-destroy ci-vm
 
@@ -56,13 +56,19 @@ test-others:
 test-slow: $(OUT)/bootstrap-test $(OUT)/bootstrap-slow build
 	$(PYTEST) tests -m slow
 
-# All of what the slow tier takes samples of; takes many hours.
-check-all: check-sites check-harmless fuzz vm-matrix
-	LBTRACE_WHOLE=1 $(MAKE) --no-print-directory test-slow
+# The long checks, each kept with its result: check-all, or check-NAME (tests/runs/checks.py).
+check-%:
+	$(PYTHON) tests/runs/checks.py --with '$(MAKEOVERRIDES)' $*
 
-# Real programs, untraced and traced: all of tests/harmless; takes hours.
-check-harmless: $(OUT)/bootstrap-slow build
-	$(BIN)/python tests/harmless/compare.py
+# The results, also into docs/development.md.
+checks-table:
+	@$(PYTHON) tests/runs/checks.py --table docs/development.md
+
+# Real programs, untraced and traced: all of tests/harmless. It goes on from its log of the commit.
+harmless: $(OUT)/bootstrap-slow build
+	@mkdir -p $(OUT)/checks
+	$(BIN)/python tests/harmless/compare.py \
+	    --log $(OUT)/checks/harmless-$$(git describe --always --dirty --exclude '*').log
 
 # Fuzzing with coverage, FUZZ_SECONDS for each reader; what is found is kept in $(OUT)/fuzz.
 FUZZ_SECONDS ?= 600
@@ -75,11 +81,21 @@ fuzz: $(OUT)/bootstrap-test build
 	        $(FUZZ_SECONDS) corpus-$$name 2>$$name.log || { tail -40 $$name.log; exit 1; }; done; \
 	for name in reader demangler symbol_table reach; do echo "fuzzing $$name"; mkdir -p corpus-$$name; \
 	    ./$$name -max_total_time=$(FUZZ_SECONDS) -timeout=10 corpus-$$name 2>$$name.log \
-	        || { tail -40 $$name.log; exit 1; }; done
+	        || { tail -40 $$name.log; exit 1; }; done; \
+	cat *.log | awk '/^Done [0-9]+ runs/ { readers++; runs += $$2 } \
+	    END { printf "figures: %d readers, %d inputs, none harmful\n", readers, runs }'
 
 # Every site that plans of whole packages have, against objdump; takes an hour.
-check-sites: $(OUT)/bootstrap-test build
+sites: $(OUT)/bootstrap-test build
 	PYTHONPATH=. nice $(BIN)/python tests/check_sites.py --jobs 2
+
+# Variables at lines of real programs, against gdb; takes hours.
+lines: $(OUT)/bootstrap-test build
+	PYTHONPATH=. $(BIN)/python tests/lines_programs.py
+
+# The gate on a fresh minimal Debian.
+debian: $(OUT)/bootstrap-debian
+	$(PYTHON) tests/runs/debian.py
 
 lint: $(VENV)/ready
 	@$(BIN)/python build/limits.py
