@@ -9,6 +9,7 @@ machine (aarch64-linux-gnu-gcc).
 
 from __future__ import annotations
 
+import fcntl
 import shlex
 import subprocess
 import sys
@@ -93,6 +94,12 @@ PROTECTION = {"aarch64": "-mbranch-protection=standard"}
 def build(into: Path, compiler: str = "gcc") -> None:
     """Compile all programs into ``into``, those whose source is newer than they are."""
     into.mkdir(parents=True, exist_ok=True)
+    with (into / ".building").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)  # several processes run tests at once
+        _compile(into, compiler)
+
+
+def _compile(into: Path, compiler: str) -> None:
     asked = [*shlex.split(compiler), "-dumpmachine"]
     told = subprocess.run(asked, check=True, capture_output=True, text=True).stdout
     protection = PROTECTION.get(told.partition("-")[0], "-fcf-protection")
@@ -107,8 +114,10 @@ def build(into: Path, compiler: str = "gcc") -> None:
         if source.endswith(".cc"):
             prefix, dash, tool = words[-1].rpartition("-")
             words[-1] = prefix + dash + CXX.get(tool, tool)
-        command = [*words, *flags, str(HERE / source), "-o", str(made)]
+        part = into / f".{name}"
+        command = [*words, *flags, str(HERE / source), "-o", str(part)]
         subprocess.run(command, check=True)
+        part.rename(made)  # whole, or not there
 
 
 if __name__ == "__main__":
