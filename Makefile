@@ -6,8 +6,6 @@ VENV := .venv
 BIN := $(VENV)/bin
 OUT := build/out
 PYTEST := PYTHONPATH=. $(BIN)/pytest
-# A test that waits for ever is ended, with what each thread was doing; the longest takes 30 s.
-EVERYDAY := -m "not slow" --durations 10 --timeout 300
 
 # The kernels of `make vm-matrix` (tests/vm/kernels.py) in an order that keeps two processors
 # busy, and the one of `make vm-up`.
@@ -19,7 +17,7 @@ MACHINES := x86_64 aarch64
 BOX := $(VM)/lbtrace-$(VM_KERNEL).box
 VAGRANT := VAGRANT_CWD=vagrant LBTRACE_BOX=$(or $(LBTRACE_BOX),$(abspath $(BOX))) vagrant
 
-.PHONY: demo test test-everyday test-kernel test-others test-slow
+.PHONY: demo test test-everyday test-slow
 .PHONY: check-all check-sites check-harmless fuzz lint
 .PHONY: wheel wheels check-wheel bench build pin clean picture
 .PHONY: vm-vagrant vm-programs vm-matrix kernels-table vm-validate vm-stage vm-up vm-test vm-destroy ci-vm
@@ -41,16 +39,9 @@ $(OUT)/demo/bin/lbtrace: $(OUT)/wheel
 # Everything the tests need; all tests but the long ones (make test-slow, make vm-matrix).
 test: $(OUT)/bootstrap-test lint check-wheel test-everyday
 
-# Two at once: what traces, one after the other, as traces would see each other's programs; and
-# all others.
+# Several at once, then some alone; what fails runs once more.
 test-everyday: build
-	@$(MAKE) --no-print-directory -j 2 --output-sync test-kernel test-others
-
-test-kernel:
-	$(PYTEST) tests/kernel $(EVERYDAY)
-
-test-others:
-	$(PYTEST) tests --ignore tests/kernel $(EVERYDAY)
+	$(BIN)/python -m tests.runs.everyday
 
 # The long matrices: all versions of Go in all its forms, samples of the checks below.
 test-slow: $(OUT)/bootstrap-test $(OUT)/bootstrap-slow build

@@ -12,6 +12,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from functools import cache
@@ -204,6 +205,19 @@ def start() -> Iterator[Callable[..., Started]]:
 def start_lbtrace(start: Callable[..., Started]) -> Callable[..., Started]:
     """Starts lbtrace, which runs while the test does something else."""
     return lambda *words, **options: start(*LBTRACE, *words, **options)
+
+
+@pytest.fixture
+def eventually() -> Callable[..., None]:
+    """Waits until something holds that another process does."""
+
+    def wait(holds: Callable[[], object], seconds: float = 20) -> None:
+        end = time.monotonic() + seconds
+        while not holds():
+            assert time.monotonic() < end, "it did not happen"
+            time.sleep(0.02)
+
+    return wait
 
 
 def calls(text: str) -> list[dict[str, Any]]:
