@@ -20,7 +20,7 @@ from tests.runs.stage import Stage, run, table
 WHOLE = 35 * 60
 """Seconds for all stages."""
 
-KINDS = ("build", "test", "vm")
+KINDS = ("build", "test", "smoke")
 """What of build/bootstrap they need."""
 
 STAGES = (
