@@ -12,6 +12,7 @@ from __future__ import annotations
 import shlex
 import subprocess
 import sys
+from collections.abc import Collection
 from pathlib import Path
 
 HERE = Path(__file__).parent
@@ -90,13 +91,16 @@ PROTECTION = {"aarch64": "-mbranch-protection=standard"}
 """What ``-fcf-protection`` is on other machines: landing pads, and signed return addresses."""
 
 
-def build(into: Path, compiler: str = "gcc") -> None:
-    """Compile all programs into ``into``, those whose source is newer than they are."""
+def build(into: Path, compiler: str = "gcc", names: Collection[str] | None = None) -> None:
+    """Compile all programs, or those with ``names``, into ``into``, where their source is newer
+    than they are."""
     into.mkdir(parents=True, exist_ok=True)
     asked = [*shlex.split(compiler), "-dumpmachine"]
     told = subprocess.run(asked, check=True, capture_output=True, text=True).stdout
     protection = PROTECTION.get(told.partition("-")[0], "-fcf-protection")
     for name, recipe in (PROGRAMS | (CLANG if compiler == "gcc" else {})).items():
+        if names is not None and name not in names:
+            continue
         source, *flags = recipe.replace("-fcf-protection", protection).split()
         made = into / name
         needed = [HERE / source, *HERE.glob("*.h"), Path(__file__)]
