@@ -63,7 +63,7 @@ SIMILAR = (
 """Others of their kind remain."""
 
 HEAVY = (
-    r"test_account\.py",
+    r"test_account\.py::test_(?!a_ring_that)",
     r"test_ends\.py::test_(full_ring|nothing_is_unwound)",
     r"test_exact\.py::test_(200_threads|threads_are_merged|two_stacks|recursion_10_000)",
     r"test_go\.py::test_(a_web_server|nothing_disturbs)",
