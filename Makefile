@@ -13,6 +13,7 @@ KERNELS ?= 5.10 6.1 6.12 arm64-6.12 newest
 VM_KERNEL ?= 6.12
 VM := $(OUT)/vm
 PROGRAMS := $(OUT)/programs-vm
+SMOKE := $(OUT)/programs-smoke
 MACHINES := x86_64 aarch64
 BOX := $(VM)/lbtrace-$(VM_KERNEL).box
 VAGRANT := VAGRANT_CWD=vagrant LBTRACE_BOX=$(or $(LBTRACE_BOX),$(abspath $(BOX))) vagrant
@@ -20,7 +21,7 @@ VAGRANT := VAGRANT_CWD=vagrant LBTRACE_BOX=$(or $(LBTRACE_BOX),$(abspath $(BOX))
 .PHONY: demo test test-everyday test-slow
 .PHONY: check-all check-sites check-harmless fuzz lint
 .PHONY: wheel wheels check-wheel bench build pin clean picture
-.PHONY: vm-vagrant vm-programs vm-matrix kernels-table vm-validate vm-stage vm-up vm-test vm-destroy ci-vm
+.PHONY: vm-vagrant vm-programs vm-smoke vm-matrix kernels-table vm-validate vm-stage vm-up vm-test vm-destroy ci-vm
 
 demo: $(OUT)/bootstrap-build $(OUT)/demo/bin/lbtrace $(OUT)/demo/fib
 	@echo; echo '$$ lbtrace attach --func fib -- ./fib 4'
@@ -110,6 +111,15 @@ check-wheel: $(OUT)/wheel
 # What the guests trace: they have no compiler.
 vm-programs: $(OUT)/bootstrap-vm | $(VENV)/ready
 	PYTHONPATH=. $(BIN)/python tests/vm/programs.py $(PROGRAMS) $(MACHINES)
+
+# A few minutes, also where nothing was built and where there is no KVM: one kernel, and the tests
+# of tests/vm/smoke.py; results in build/out/vm/results/smoke.
+vm-smoke: $(OUT)/bootstrap-smoke $(OUT)/wheel
+	PYTHONPATH=. $(BIN)/python tests/vm/programs.py $(SMOKE) x86_64 \
+	    --only $$($(BIN)/python tests/vm/smoke.py programs)
+	$(BIN)/python tests/vm/matrix.py --kernels 6.1 --limit 600 --results $(VM)/results/smoke \
+	    --wheel dist/lbtrace-*_x86_64.whl --programs $(SMOKE) \
+	    --select "$$($(BIN)/python tests/vm/smoke.py tests)"
 
 # tests/kernel in a virtual machine for each of KERNELS; results in build/out/vm/results.
 vm-matrix: wheels vm-programs

@@ -13,6 +13,7 @@ import fcntl
 import shlex
 import subprocess
 import sys
+from collections.abc import Collection
 from pathlib import Path
 
 HERE = Path(__file__).parent
@@ -91,8 +92,9 @@ PROTECTION = {"aarch64": "-mbranch-protection=standard"}
 """What ``-fcf-protection`` is on other machines: landing pads, and signed return addresses."""
 
 
-def build(into: Path, compiler: str = "gcc") -> None:
-    """Compile all programs into ``into``, those whose source is newer than they are."""
+def build(into: Path, compiler: str = "gcc", names: Collection[str] | None = None) -> None:
+    """Compile all programs, or those with ``names``, into ``into``, where their source is newer
+    than they are."""
     into.mkdir(parents=True, exist_ok=True)
     with (into / ".building").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)  # several processes run tests at once
@@ -104,6 +106,8 @@ def _compile(into: Path, compiler: str) -> None:
     told = subprocess.run(asked, check=True, capture_output=True, text=True).stdout
     protection = PROTECTION.get(told.partition("-")[0], "-fcf-protection")
     for name, recipe in (PROGRAMS | (CLANG if compiler == "gcc" else {})).items():
+        if names is not None and name not in names:
+            continue
         source, *flags = recipe.replace("-fcf-protection", protection).split()
         made = into / name
         needed = [HERE / source, *HERE.glob("*.h"), Path(__file__)]
