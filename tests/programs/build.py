@@ -98,10 +98,10 @@ def build(into: Path, compiler: str = "gcc", names: Collection[str] | None = Non
     into.mkdir(parents=True, exist_ok=True)
     with (into / ".building").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)  # several processes run tests at once
-        _compile(into, compiler)
+        _compile(into, compiler, names)
 
 
-def _compile(into: Path, compiler: str) -> None:
+def _compile(into: Path, compiler: str, names: Collection[str] | None) -> None:
     asked = [*shlex.split(compiler), "-dumpmachine"]
     told = subprocess.run(asked, check=True, capture_output=True, text=True).stdout
     protection = PROTECTION.get(told.partition("-")[0], "-fcf-protection")
