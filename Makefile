@@ -6,8 +6,6 @@ VENV := .venv
 BIN := $(VENV)/bin
 OUT := build/out
 PYTEST := PYTHONPATH=. $(BIN)/pytest
-# A test that waits for ever is ended, with what each thread was doing; the longest takes 30 s.
-EVERYDAY := -m "not slow" --durations 10 --timeout 300
 
 # The kernels of `make vm-matrix` (tests/vm/kernels.py) in an order that keeps two processors
 # busy, and the one of `make vm-up`.
@@ -15,14 +13,15 @@ KERNELS ?= 5.10 6.1 6.12 arm64-6.12 newest
 VM_KERNEL ?= 6.12
 VM := $(OUT)/vm
 PROGRAMS := $(OUT)/programs-vm
+SMOKE := $(OUT)/programs-smoke
 MACHINES := x86_64 aarch64
 BOX := $(VM)/lbtrace-$(VM_KERNEL).box
 VAGRANT := VAGRANT_CWD=vagrant LBTRACE_BOX=$(or $(LBTRACE_BOX),$(abspath $(BOX))) vagrant
 
-.PHONY: demo test test-everyday test-kernel test-others test-slow
+.PHONY: demo test test-everyday test-slow
 .PHONY: checks-table sites harmless lines fuzz debian lint
 .PHONY: wheel wheels check-wheel bench build pin clean picture
-.PHONY: vm-vagrant vm-programs vm-matrix kernels-table vm-validate vm-stage vm-up vm-test vm-destroy ci-vm
+.PHONY: vm-vagrant vm-programs vm-smoke vm-matrix kernels-table vm-validate vm-stage vm-up vm-test vm-destroy ci-vm
 
 demo: $(OUT)/bootstrap-build $(OUT)/demo/bin/lbtrace $(OUT)/demo/fib
 	@echo; echo '$$ lbtrace attach --func fib -- ./fib 4'
@@ -41,16 +40,9 @@ $(OUT)/demo/bin/lbtrace: $(OUT)/wheel
 # Everything the tests need; all tests but the long ones (make test-slow, make vm-matrix).
 test: $(OUT)/bootstrap-test lint check-wheel test-everyday
 
-# Two at once: what traces, one after the other, as traces would see each other's programs; and
-# all others.
+# Several at once, then some alone; what fails runs once more.
 test-everyday: build
-	@$(MAKE) --no-print-directory -j 2 --output-sync test-kernel test-others
-
-test-kernel:
-	$(PYTEST) tests/kernel $(EVERYDAY)
-
-test-others:
-	$(PYTEST) tests --ignore tests/kernel $(EVERYDAY)
+	$(BIN)/python -m tests.runs.everyday
 
 # The long matrices: all versions of Go in all its forms, samples of the checks below.
 test-slow: $(OUT)/bootstrap-test $(OUT)/bootstrap-slow build
@@ -135,6 +127,15 @@ check-wheel: $(OUT)/wheel
 # What the guests trace: they have no compiler.
 vm-programs: $(OUT)/bootstrap-vm | $(VENV)/ready
 	PYTHONPATH=. $(BIN)/python tests/vm/programs.py $(PROGRAMS) $(MACHINES)
+
+# A few minutes, also where nothing was built and where there is no KVM: one kernel, and the tests
+# of tests/vm/smoke.py; results in build/out/vm/results/smoke.
+vm-smoke: $(OUT)/bootstrap-smoke $(OUT)/wheel
+	PYTHONPATH=. $(BIN)/python tests/vm/programs.py $(SMOKE) x86_64 \
+	    --only $$($(BIN)/python tests/vm/smoke.py programs)
+	$(BIN)/python tests/vm/matrix.py --kernels 6.1 --limit 600 --results $(VM)/results/smoke \
+	    --wheel dist/lbtrace-*_x86_64.whl --programs $(SMOKE) \
+	    --select "$$($(BIN)/python tests/vm/smoke.py tests)"
 
 # tests/kernel in a virtual machine for each of KERNELS; results in build/out/vm/results.
 vm-matrix: wheels vm-programs

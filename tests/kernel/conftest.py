@@ -12,6 +12,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from functools import cache
@@ -36,28 +37,14 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.skip(reason=reason))
 
 
-@pytest.fixture(scope="session", autouse=True)
-def _hurried_kernel() -> Iterator[None]:
-    """Detaching waits for grace periods, plain probes for one after the other: a third of the
-    time that these tests would take."""
-    hurry = Path("/sys/kernel/rcu_expedited")
-    if not os.access(hurry, os.W_OK):
-        yield
-        return
-    former = hurry.read_text()
-    hurry.write_text("1")
-    yield
-    hurry.write_text(former)
-
-
 @pytest.fixture(scope="session")
-def programs() -> Path:
+def programs(own_copy: Callable[[Path], Path]) -> Path:
     """The directory of the compiled programs of tests/programs."""
     if given := os.environ.get("LBTRACE_PROGRAMS"):
         return Path(given)
     into = ROOT / "build/out/programs"
     subprocess.run([sys.executable, ROOT / "tests/programs/build.py", into], check=True)
-    return into
+    return own_copy(into)
 
 
 @pytest.fixture
@@ -112,12 +99,13 @@ def compiled(tmp_path: Path) -> Callable[[str, list[str], str], Path]:
 
 
 @pytest.fixture(scope="session")
-def many(programs: Path) -> Path:
+def many(own_copy: Callable[[Path], Path]) -> Path:
     """The program of tests/programs/many.py."""
-    made = programs / "many"
-    if not os.environ.get("LBTRACE_PROGRAMS"):
-        subprocess.run([sys.executable, ROOT / "tests/programs/many.py", made], check=True)
-    return made
+    if given := os.environ.get("LBTRACE_PROGRAMS"):
+        return Path(given) / "many"
+    into = ROOT / "build/out/many"
+    subprocess.run([sys.executable, ROOT / "tests/programs/many.py", into], check=True)
+    return own_copy(into)
 
 
 @cache
@@ -217,6 +205,19 @@ def start() -> Iterator[Callable[..., Started]]:
 def start_lbtrace(start: Callable[..., Started]) -> Callable[..., Started]:
     """Starts lbtrace, which runs while the test does something else."""
     return lambda *words, **options: start(*LBTRACE, *words, **options)
+
+
+@pytest.fixture
+def eventually() -> Callable[..., None]:
+    """Waits until something holds that another process does."""
+
+    def wait(holds: Callable[[], object], seconds: float = 20) -> None:
+        end = time.monotonic() + seconds
+        while not holds():
+            assert time.monotonic() < end, "it did not happen"
+            time.sleep(0.02)
+
+    return wait
 
 
 def calls(text: str) -> list[dict[str, Any]]:

@@ -14,6 +14,9 @@ from typing import Any
 
 import pytest
 
+import lbtrace as api
+from lbtrace import Options
+
 Run = Callable[..., subprocess.CompletedProcess[str]]
 
 STARVE = """
@@ -99,6 +102,23 @@ def test_overload_on_several_stacks(
         if call["end"] == "returned":
             values = (str(call["args"][0]["value"]), str(call["result"]))
             assert (call["name"], *values) in possible
+
+
+def test_a_ring_that_nobody_reads(programs: Path) -> None:
+    """What has no room is counted, however fast the machine."""
+    loop = programs / "loop"
+    options = Options(ring_size=4096)
+    with api.trace(binary=str(loop), functions=["tick"], options=options) as session:
+        subprocess.run([loop, "0", "2000"], check=True)
+        session.stop()
+        calls = list(session.calls())
+        losses = session.losses()
+    assert 0 < len(calls) < 100
+    assert {call.name for call in calls} == {"tick"}
+    assert len(calls) + losses.ring_full_entry == 2000
+    returned = sum(call.end == "returned" for call in calls)
+    assert returned + losses.ring_full_return == 2000
+    assert losses.events == losses.ring_full_entry + losses.ring_full_return
 
 
 Account = tuple[Counter[int], Counter[int]]

@@ -14,6 +14,8 @@ from typing import Any
 
 import pytest
 
+pytestmark = pytest.mark.alone
+
 LBTRACE = (sys.executable, "-m", "lbtrace")
 
 PROBES = re.compile(r"detaching may take about (\d+) s")

@@ -33,15 +33,6 @@ def breakpoints(pid: int, program: Path, function: str) -> bool:
         return memory.read(size) != file.read(size)
 
 
-def eventually(holds: Callable[[], bool], seconds: float = 20) -> bool:
-    end = time.monotonic() + seconds
-    while not holds():
-        if time.monotonic() > end:
-            return False
-        time.sleep(0.05)
-    return True
-
-
 @pytest.fixture
 def loop(start: Start, programs: Path) -> Any:
     started = start(programs / "loop", 500)
@@ -89,7 +80,7 @@ def test_signals_reach_the_command(
     tracer = start_lbtrace("attach", "--func", "tick", "-o", "/dev/null", "--", programs / "loop")
     tracer.wait_for("ready", "stdout")
     tracer.process.send_signal(signal.SIGUSR1)
-    time.sleep(0.2)
+    tracer.wait_for("SIGUSR1", "stdout")  # of two that are pending the lower number comes first
     tracer.process.send_signal(number)
     status, out, error = tracer.finish()
     assert status == 7  # what the command makes of the signal
@@ -124,16 +115,22 @@ def test_signals_close_the_output(
 
 
 def test_kill_leaves_no_probe_and_a_readable_capture(
-    start_lbtrace: Start, lbtrace: Run, loop: Any, tmp_path: Path, mode: str
+    start_lbtrace: Start,
+    lbtrace: Run,
+    loop: Any,
+    tmp_path: Path,
+    eventually: Callable[..., None],
+    mode: str,
 ) -> None:
     out, program = tmp_path / "trace.lbt", Path(loop.process.args[0])
     tracer = start_lbtrace("attach", "--mode", mode, "--pid", loop.pid, "--func", "tick", "-o", out)
     tracer.wait_for("Ctrl-C ends")
-    assert eventually(lambda: breakpoints(loop.pid, program, "tick"))
-    time.sleep(0.5)
+    eventually(lambda: breakpoints(loop.pid, program, "tick"))
+    started = out.stat().st_size
+    eventually(lambda: out.stat().st_size > started + 10_000)
     tracer.process.kill()
     tracer.process.wait()
-    assert eventually(lambda: not breakpoints(loop.pid, program, "tick"))
+    eventually(lambda: not breakpoints(loop.pid, program, "tick"))
     exported = lbtrace("export", out, "--format", "jsonl")
     last = json.loads(exported.stdout.splitlines()[-1])
     assert last["interrupted"]

@@ -176,7 +176,11 @@ def test_a_process_whose_file_is_gone(
 
 @pytest.mark.host
 def test_a_library_that_was_replaced(
-    start: Start, lbtrace: Run, tmp_path: Path, tool: Callable[[str], str]
+    start: Start,
+    lbtrace: Run,
+    tmp_path: Path,
+    tool: Callable[[str], str],
+    eventually: Callable[..., None],
 ) -> None:
     library, other, program = tmp_path / "libwork.so", tmp_path / "other.so", tmp_path / "work"
     (tmp_path / "work.c").write_text("int work(int n) { return n + 1; }\n")
@@ -192,7 +196,7 @@ def test_a_library_that_was_replaced(
     main = [tool("gcc"), tmp_path / "main.c", library, "-Wl,-rpath,$ORIGIN", "-o", program]
     subprocess.run(main, check=True)
     worker = start(program)
-    time.sleep(0.1)
+    eventually(lambda: "libwork.so" in Path(f"/proc/{worker.pid}/maps").read_text())
     rename_over(library, other)
     for name in (library, "libwork.so", "libwork"):
         words = ("--func", "work", "--pid", worker.pid, "--max-events", 6)
@@ -249,7 +253,6 @@ def test_a_program_without_a_file(start: Start, lbtrace: Run, programs: Path) ->
 
 def test_a_library_that_is_not_loaded(start: Start, start_lbtrace: Start, lbtrace: Run) -> None:
     sleeper = start("sleep", 60)
-    time.sleep(0.1)
     words = ("attach", "--func", "inflate", "--pid", sleeper.pid, "--binary")
     tracer = start_lbtrace(*words, "libz.so.1")
     tracer.wait_for(f"process {sleeper.pid} has not loaded")
@@ -306,7 +309,7 @@ def test_processes_that_cannot_be_traced(lbtrace: Run, start: Start, programs: P
     zombie = os.fork()
     if zombie == 0:
         os._exit(0)
-    time.sleep(0.05)
+    os.waitid(os.P_PID, zombie, os.WEXITED | os.WNOWAIT)
     refused(zombie, "has ended")
     os.waitpid(zombie, 0)
     waiting = threading.Event()

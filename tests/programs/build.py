@@ -9,9 +9,11 @@ machine (aarch64-linux-gnu-gcc).
 
 from __future__ import annotations
 
+import fcntl
 import shlex
 import subprocess
 import sys
+from collections.abc import Collection
 from pathlib import Path
 
 HERE = Path(__file__).parent
@@ -90,13 +92,22 @@ PROTECTION = {"aarch64": "-mbranch-protection=standard"}
 """What ``-fcf-protection`` is on other machines: landing pads, and signed return addresses."""
 
 
-def build(into: Path, compiler: str = "gcc") -> None:
-    """Compile all programs into ``into``, those whose source is newer than they are."""
+def build(into: Path, compiler: str = "gcc", names: Collection[str] | None = None) -> None:
+    """Compile all programs, or those with ``names``, into ``into``, where their source is newer
+    than they are."""
     into.mkdir(parents=True, exist_ok=True)
+    with (into / ".building").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)  # several processes run tests at once
+        _compile(into, compiler, names)
+
+
+def _compile(into: Path, compiler: str, names: Collection[str] | None) -> None:
     asked = [*shlex.split(compiler), "-dumpmachine"]
     told = subprocess.run(asked, check=True, capture_output=True, text=True).stdout
     protection = PROTECTION.get(told.partition("-")[0], "-fcf-protection")
     for name, recipe in (PROGRAMS | (CLANG if compiler == "gcc" else {})).items():
+        if names is not None and name not in names:
+            continue
         source, *flags = recipe.replace("-fcf-protection", protection).split()
         made = into / name
         needed = [HERE / source, *HERE.glob("*.h"), Path(__file__)]
@@ -107,8 +118,10 @@ def build(into: Path, compiler: str = "gcc") -> None:
         if source.endswith(".cc"):
             prefix, dash, tool = words[-1].rpartition("-")
             words[-1] = prefix + dash + CXX.get(tool, tool)
-        command = [*words, *flags, str(HERE / source), "-o", str(made)]
+        part = into / f".{name}"
+        command = [*words, *flags, str(HERE / source), "-o", str(part)]
         subprocess.run(command, check=True)
+        part.rename(made)  # whole, or not there
 
 
 if __name__ == "__main__":

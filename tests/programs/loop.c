@@ -4,7 +4,7 @@
  *     loop [MICROSECONDS [CALLS]]
  *
  * Prints "ready" when it begins. SIGTERM ends it with status 7, SIGUSR1 is
- * counted; both totals are printed at the end.
+ * counted and printed; both totals are printed at the end.
  */
 #include <signal.h>
 #include <stdio.h>
@@ -25,6 +25,7 @@ __attribute__((noinline)) long tick(long n)
 int main(int argc, char **argv)
 {
 	long pause = argc > 1 ? atol(argv[1]) : 1000, most = argc > 2 ? atol(argv[2]) : -1, n = 0;
+	int printed = 0;
 
 	signal(SIGTERM, stop);
 	signal(SIGINT, stop);
@@ -33,6 +34,11 @@ int main(int argc, char **argv)
 	fflush(stdout);
 	while (!stopped && n != most) {
 		n = tick(n);
+		if (printed < signals) {
+			printed++;
+			puts("SIGUSR1");
+			fflush(stdout);
+		}
 		if (pause)
 			usleep(pause);
 	}

@@ -3,8 +3,8 @@
     python tests/vm/matrix.py --kernels "5.10 6.1 6.12 newest arm64-6.12" --wheel dist/….whl
 
 Results are left in build/out/vm/results, a directory a kernel: junit.xml,
-serial.log and dmesg.txt. Ends with 1 if any kernel failed. Interrupted, it leaves no
-machine running and nothing half made.
+serial.log and dmesg.txt. Ends with 1 if any kernel failed, or complained of itself.
+Interrupted, it leaves no machine running and nothing half made.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from pathlib import Path
 from types import FrameType
 
 import initrd
+import kernel_log
 import kernel_package
 import payload
 import qemu
@@ -36,7 +37,7 @@ from kernels import KERNELS, Kernel
 from packages import PackageError
 from power import Power, SwitchedOff
 
-RESULTS = OUT / "results"
+PAYLOAD = "payload.ext4"
 
 UNREADY = (PackageError, wheels.WheelError, OSError, subprocess.CalledProcessError)
 """What goes wrong outside of lbtrace: the archive, the network, the disk."""
@@ -109,17 +110,13 @@ def _matrix(options: argparse.Namespace, power: Power) -> list[str]:
             power.off()
             pool.shutdown(cancel_futures=True)
             for name in options.kernels:
-                _payload(name).unlink(missing_ok=True)
+                (options.results / name / PAYLOAD).unlink(missing_ok=True)
             raise
-
-
-def _payload(name: str) -> Path:
-    return RESULTS / name / "payload.ext4"
 
 
 def _prepare(kernel: Kernel, interpreter: Interpreter, options: argparse.Namespace) -> Job:
     start = time.monotonic()
-    results = RESULTS / kernel.name
+    results = options.results / kernel.name
     shutil.rmtree(results, ignore_errors=True)
     results.mkdir(parents=True)
     files = kernel_package.fetch(kernel)
@@ -127,7 +124,7 @@ def _prepare(kernel: Kernel, interpreter: Interpreter, options: argparse.Namespa
         kernel,
         qemu.Machine(kernel.architecture, files.image, initrd.build(kernel, files)),
         rootfs.build(kernel.architecture, interpreter),
-        _payload(kernel.name),
+        results / PAYLOAD,
         results,
     )
     payload.build(
@@ -159,10 +156,14 @@ def _run(job: Job, limit: float, power: Power) -> bool:
 def _report(kernel: Kernel, outcome: qemu.Outcome, results: Path) -> bool:
     how = "KVM" if outcome.accelerated else "emulated"
     took = f"{outcome.seconds:.0f} s, {how}"
+    complaints = kernel_log.complaints(results / "dmesg.txt")
     if outcome.status == 0 and (results / "junit.xml").exists():
-        missed = "; ".join(sorted(set(table.skipped(results / "junit.xml"))))
-        _say(f"{kernel.name}: {f'FAILED, skipped: {missed}' if missed else 'passed'} ({took})")
-        return not missed
+        missed = sorted(set(table.skipped(results / "junit.xml")))
+        wrong = [f"skipped: {reason}" for reason in missed]
+        wrong += [f"the kernel says: {complaint}" for complaint in complaints]
+        verdict = f"FAILED, {'; '.join(wrong)}; see {results}" if wrong else "passed"
+        _say(f"{kernel.name}: {verdict} ({took})")
+        return not wrong
     logs = [results / name for name in ("qemu.log", "serial.log")]
     lines = [
         line
@@ -171,7 +172,7 @@ def _report(kernel: Kernel, outcome: qemu.Outcome, results: Path) -> bool:
         for line in log.read_text(errors="replace").splitlines()[-INTERESTING:]
     ]
     end = _end(outcome, lines)
-    _say("\n".join([*lines, f"{kernel.name}: FAILED, {end} ({took}); see {results}"]))
+    _say("\n".join([*lines, *complaints, f"{kernel.name}: FAILED, {end} ({took}); see {results}"]))
     return False
 
 
@@ -230,6 +231,12 @@ def _parse() -> argparse.Namespace:
     )
     parser.add_argument(
         "--programs", type=Path, help="programs compiled for the tests; may hold one per machine"
+    )
+    parser.add_argument(
+        "--results",
+        type=Path,
+        default=OUT / "results",
+        help="where results are left (default: %(default)s)",
     )
     parser.add_argument("--limit", type=float, default=1500, help="seconds a machine may run")
     parser.add_argument("--jobs", type=int, default=1, help="machines that run at once")

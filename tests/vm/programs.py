@@ -1,14 +1,20 @@
 """Compiles what the tests trace, for the machines of the matrix: guests have no compiler.
 
-python tests/vm/programs.py build/out/programs-vm x86_64 aarch64
+    python tests/vm/programs.py build/out/programs-vm x86_64 aarch64
+    python tests/vm/programs.py build/out/programs-smoke x86_64 --only fib loop signatures-gcc-O2
+
+Go's take most of the time: --only has none.
 """
 
 from __future__ import annotations
 
+import argparse
 import importlib.util
 import os
 import subprocess
 import sys
+import time
+from collections.abc import Collection, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from types import ModuleType
@@ -19,6 +25,16 @@ COMPILERS = {"x86_64": "x86_64-linux-gnu-gcc", "aarch64": "aarch64-linux-gnu-gcc
 SEED, FUNCTIONS = 1, 200
 """Of the program of random signatures, as test_go_values.py asks for it every day."""
 
+GENERATED = {
+    "signatures-gcc-O0": (None, "-O0"),
+    "signatures-gcc-O2": (None, "-O2"),
+    "languages-g++": ("languages.cc", "-O0"),
+    "kinds-g++-O0": ("kinds.cc", "-O0"),
+    "kinds-g++-O2": ("kinds.cc", "-O2"),
+    "floats-g++-O0": ("floats.cc", "-O0"),
+}
+"""A source of tests/programs, or None for random signatures, and the level of optimisation."""
+
 GO_MACHINES = {"x86_64": "amd64", "aarch64": "arm64"}
 
 
@@ -27,7 +43,25 @@ def build(into: Path, machine: str) -> None:
     compiler = COMPILERS[machine]
     load(TESTS / "programs/build.py").build(into, compiler)
     load(TESTS / "programs/many.py").build(into / "many", compiler)
-    _generated(into, compiler)
+    _generated(into, compiler, GENERATED)
+    _go(into, machine)
+
+
+def build_named(into: Path, machine: str, names: Collection[str]) -> None:
+    """Compile those programs alone, none of which is Go's. Raises `ValueError` for a name that
+    no program has."""
+    compiler = COMPILERS[machine]
+    ordinary = load(TESTS / "programs/build.py")
+    if unknown := set(names) - {*ordinary.PROGRAMS, *GENERATED, "many"}:
+        raise ValueError(f"no such program: {' '.join(sorted(unknown))}")
+    ordinary.build(into, compiler, names)
+    if "many" in names:
+        load(TESTS / "programs/many.py").build(into / "many", compiler)
+    _generated(into, compiler, [name for name in GENERATED if name in names])
+
+
+def _go(into: Path, machine: str) -> None:
+    compiler = COMPILERS[machine]
     go, conftest = load(TESTS / "go_toolchains.py"), load(TESTS / "conftest.py")
     variables = {"GOARCH": GO_MACHINES[machine], "CC": compiler}
     kinds = {"fib": conftest.EVERYDAY_KINDS, "ccalls": ("cgo",), "types": ("plain", "pie")}
@@ -63,22 +97,18 @@ def build(into: Path, machine: str) -> None:
         list(pool.map(compile_go, wanted))
 
 
-def _generated(into: Path, compiler: str) -> None:
-    """What the tests would compile from texts of their own, with gcc."""
-    signatures = load(TESTS / "kernel/test_signatures.py")
-    for level in ("-O0", "-O2"):
-        text = signatures.source(sum(map(ord, f"gcc{level}")), 100)
-        command = [compiler, "-g", level, "-w", "-x", "c", "-", "-o"]
-        made = into / f"signatures-gcc{level}"
-        subprocess.run([*command, made], input=text, text=True, check=True)
-    for source, level, made in (
-        ("languages.cc", "-O0", "languages-g++"),
-        ("kinds.cc", "-O0", "kinds-g++-O0"),
-        ("kinds.cc", "-O2", "kinds-g++-O2"),
-        ("floats.cc", "-O0", "floats-g++-O0"),
-    ):
-        command = [compiler.replace("gcc", "g++"), "-std=c++17", "-g", level, "-o", into / made]
-        subprocess.run([*command, TESTS / "programs" / source], check=True)
+def _generated(into: Path, compiler: str, names: Iterable[str]) -> None:
+    """What the tests would compile themselves, with gcc and g++."""
+    for name in names:
+        source, level = GENERATED[name]
+        if source is None:
+            signatures = load(TESTS / "kernel/test_signatures.py")
+            text = signatures.source(sum(map(ord, f"gcc{level}")), 100)
+            command = [compiler, "-g", level, "-w", "-x", "c", "-", "-o", into / name]
+            subprocess.run(command, input=text, text=True, check=True)
+        else:
+            command = [compiler.replace("gcc", "g++"), "-std=c++17", "-g", level, "-o", into / name]
+            subprocess.run([*command, TESTS / "programs" / source], check=True)
 
 
 def load(path: Path) -> ModuleType:
@@ -94,11 +124,22 @@ def load(path: Path) -> ModuleType:
 
 def main() -> int:
     """The command line; returns the exit status."""
-    if len(sys.argv) < 3 or not set(sys.argv[2:]) <= set(COMPILERS):
-        print((__doc__ or "").strip(), file=sys.stderr)
-        return 2
-    for machine in sys.argv[2:]:
-        build(Path(sys.argv[1], machine), machine)
+    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n", maxsplit=1)[0])
+    parser.add_argument("into", type=Path, help="a directory, which gets one for each machine")
+    parser.add_argument("machines", nargs="+", choices=COMPILERS, metavar="machine")
+    parser.add_argument("--only", nargs="+", metavar="NAME", help="build these, none of Go's")
+    options = parser.parse_args()
+    start = time.monotonic()
+    for machine in options.machines:
+        into = options.into / machine
+        if options.only is None:
+            build(into, machine)
+            continue
+        try:
+            build_named(into, machine, options.only)
+        except ValueError as error:
+            parser.error(str(error))
+    print(f"programs: compiled in {time.monotonic() - start:.0f} s", flush=True)
     return 0
 
 

@@ -63,7 +63,7 @@ SIMILAR = (
 """Others of their kind remain."""
 
 HEAVY = (
-    r"test_account\.py",
+    r"test_account\.py::test_(?!a_ring_that)",
     r"test_ends\.py::test_(full_ring|nothing_is_unwound)",
     r"test_exact\.py::test_(200_threads|threads_are_merged|two_stacks|recursion_10_000)",
     r"test_go\.py::test_(a_web_server|nothing_disturbs)",
@@ -119,8 +119,21 @@ LEFT_OUT = re.compile(
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Take them out of what pytest runs."""
-    out = [item for item in items if LEFT_OUT.search(item.nodeid)]
+    """Take them out of what pytest runs, but not those that are asked for by name."""
+    out = [item for item in items if LEFT_OUT.search(item.nodeid) and not _is_named(item)]
     if out:
         config.hook.pytest_deselected(items=out)
-        items[:] = [item for item in items if not LEFT_OUT.search(item.nodeid)]
+        items[:] = [item for item in items if item not in out]
+
+
+def pytest_deselected(items: list[pytest.Item]) -> None:
+    """A test that is asked for by name and does not run would be missed by nobody."""
+    if names := [item.nodeid for item in items if _is_named(item)]:
+        raise pytest.UsageError(f"guests do not run what is asked for: {' '.join(names)}")
+
+
+def _is_named(item: pytest.Item) -> bool:
+    return any(
+        "::" in name and (item.nodeid == name or item.nodeid.startswith(f"{name}["))
+        for name in item.config.args
+    )

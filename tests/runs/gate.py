@@ -1,0 +1,56 @@
+"""The gate: the two commands of README and one guest, as on a machine that has nothing else.
+
+    python3 -m tests.runs.gate
+
+Everything runs with the packages of build/bootstrap alone (bare.py). Each stage has a limit, all
+together have half an hour. Ends with 1 if a stage failed. Needs nothing but Python.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from tests.runs import bare
+from tests.runs.stage import Stage, run, table
+
+WHOLE = 35 * 60
+"""Seconds for all stages."""
+
+KINDS = ("build", "test", "smoke")
+"""What of build/bootstrap they need."""
+
+STAGES = (
+    Stage("packages", ("make", *(f"build/out/bootstrap-{kind}" for kind in KINDS)), 15 * 60),
+    Stage("demo", ("make", "demo"), 5 * 60),
+    Stage("test", ("make", "test"), 25 * 60),
+    Stage("guest", ("make", "vm-smoke"), 15 * 60),
+)
+
+
+def main() -> int:
+    """Run the stages, and say how long each took; returns the exit status."""
+    os.chdir(bare.ROOT)
+    end = time.monotonic() + WHOLE
+    outcomes = []
+    with tempfile.TemporaryDirectory(prefix="lbtrace-gate-") as scratch:
+        Path(scratch).chmod(0o755)  # tests run programs as other users
+        for stage in STAGES:
+            print(f"== {stage.name}: {' '.join(stage.command)}", flush=True)
+            left = max(1, end - time.monotonic())
+            limited = Stage(stage.name, stage.command, min(stage.limit, left))
+            outcomes.append(run(limited, bare.environment(Path(scratch), KINDS)))
+            print(table(outcomes[-1:]), flush=True)
+            if stage.name == "packages" and not outcomes[-1].passed:
+                break
+    flaky = bare.ROOT / "build/out/flaky.txt"
+    unsteady = flaky.read_text() if flaky.exists() else ""
+    print("\n== all\n" + table(outcomes) + (f"\nflaky:\n{unsteady}" if unsteady else ""))
+    return 0 if all(outcome.passed for outcome in outcomes) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

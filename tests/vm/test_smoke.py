@@ -1,0 +1,84 @@
+"""The smoke run: its tests exist and may run in the guest, and its programs are known."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import programs
+import pytest
+import smoke
+from kernels import KERNELS
+
+REPOSITORY = Path(__file__).resolve().parents[2]
+GUEST = Path(__file__).parent / "guest"
+
+
+def pytest_as_in_guests(at: Path, *words: str) -> subprocess.CompletedProcess[str]:
+    features = ",".join(sorted(KERNELS["6.1"].features))
+    environment = {"LBTRACE_REQUIRE": "kernel", "LBTRACE_VM_FEATURES": features}
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "left_out"]
+    return subprocess.run(
+        [*command, "-m", "not slow and not host", *words],
+        cwd=at,
+        env={**os.environ, **environment, "PYTHONPATH": f"{REPOSITORY}:{GUEST}"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+def test_each_row_is_a_test() -> None:
+    names = [row.test for row in smoke.ROWS]
+    # The guest's shell and pytest's command line take them as words.
+    assert [name for name in names if " " in name] == []
+    assert len(set(names)) == len(names)
+    here = [name.replace("guest/", "tests/vm/guest/") for name in names]
+    done = pytest_as_in_guests(REPOSITORY, "--collect-only", *here)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert {line for line in done.stdout.splitlines() if "::" in line} == set(here)
+
+
+def test_each_row_has_a_reason() -> None:
+    assert [row.test for row in smoke.ROWS if not row.shows] == []
+
+
+def test_the_list_is_printed() -> None:
+    command = [sys.executable, smoke.__file__, "programs"]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert done.stdout.split() == smoke.programs()
+
+
+def test_programs_are_built_by_name(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="no such program: fibre"):
+        programs.build_named(tmp_path, "x86_64", ["fib", "fibre"])
+    assert not list(tmp_path.iterdir())
+    known = {*programs.load(programs.TESTS / "programs/build.py").PROGRAMS, *programs.GENERATED}
+    assert set(smoke.programs()) - known == {"many"}
+
+
+LEFT_OUT = """
+import pytest
+
+@pytest.mark.host
+def test_on_the_host(): pass
+@pytest.mark.parametrize("n", [1, 2])
+def test_exact(n): pass
+def test_other(): pass
+"""
+
+
+def test_what_is_named_is_not_left_out(tmp_path: Path) -> None:
+    """Here by `left_out.HEAVY`, and by a mark."""
+    (tmp_path / "pytest.ini").write_text("[pytest]\nmarkers = host\n slow\n")
+    (tmp_path / "test_account.py").write_text(LEFT_OUT)
+    for name, passed in (("test_other", 1), ("test_exact", 2), ("test_exact[2]", 1)):
+        done = pytest_as_in_guests(tmp_path, f"test_account.py::{name}")
+        assert f"{passed} passed" in done.stdout
+    assert "4 deselected" in pytest_as_in_guests(tmp_path, "test_account.py").stdout
+    done = pytest_as_in_guests(tmp_path, "test_account.py::test_on_the_host")
+    assert done.returncode == 4
+    assert "do not run what is asked for: test_account.py::test_on_the_host" in done.stderr
+    assert pytest_as_in_guests(tmp_path, "test_account.py::test_gone").returncode == 4
