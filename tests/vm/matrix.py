@@ -72,13 +72,14 @@ def main() -> int:
         return 130
     if failed:
         _say(f"failed: {' '.join(failed)}")
-    _say(f"figures: {_figures(options.kernels, failed)}")
+    _say(f"figures: {_figures(options, failed)}")
     return 1 if failed else 0
 
 
-def _figures(kernels: list[str], failed: list[str]) -> str:
+def _figures(options: argparse.Namespace, failed: list[str]) -> str:
     """How many kernels and tests passed, as far as there are results."""
-    files = [RESULTS / name / "junit.xml" for name in kernels]
+    kernels = options.kernels
+    files = [options.results / name / "junit.xml" for name in kernels]
     runs = [table.read(file) for file in files if file.exists()]
     tests = sum((counts for run in runs for counts in run.results.values()), Counter[str]())
     passed = f"{len(kernels) - len(failed)} of {len(kernels)} kernels passed"
