@@ -133,7 +133,7 @@ vm-programs: $(OUT)/bootstrap-vm | $(VENV)/ready
 vm-smoke: $(OUT)/bootstrap-smoke $(OUT)/wheel
 	PYTHONPATH=. $(BIN)/python tests/vm/programs.py $(SMOKE) x86_64 \
 	    --only $$($(BIN)/python tests/vm/smoke.py programs)
-	$(BIN)/python tests/vm/matrix.py --kernels 6.1 --limit 600 --results $(VM)/results/smoke \
+	LBTRACE_READBACK=0 $(BIN)/python tests/vm/matrix.py --kernels 6.1 --limit 600 --results $(VM)/results/smoke \
 	    --wheel dist/lbtrace-*_x86_64.whl --programs $(SMOKE) \
 	    --select "$$($(BIN)/python tests/vm/smoke.py tests)"
 

@@ -195,6 +195,7 @@ def _say(text: str) -> None:
 def _environment(kernel: Kernel, release: str, options: argparse.Namespace) -> dict[str, str]:
     return {
         "LBTRACE_REQUIRE": os.environ.get("LBTRACE_REQUIRE", "kernel"),
+        "LBTRACE_READBACK": os.environ.get("LBTRACE_READBACK", "1"),
         "LBTRACE_VM_RELEASE": release,
         "LBTRACE_VM_MACHINE": kernel.machine,
         "LBTRACE_VM_FEATURES": ",".join(sorted(kernel.features)),
