@@ -17,7 +17,7 @@ import sys
 import tempfile
 import traceback
 from collections.abc import Iterable, Iterator
-from typing import Any
+from typing import Any, NoReturn
 
 EVENTS = 4000
 """Events of a trace that are compared, and of a plan that are made up."""
@@ -136,9 +136,8 @@ def invented(plan: Any) -> Any:
     return Batch(b"".join(events), b"".join(blobs), (Thread(5, 7, "invented"),))
 
 
-if __name__ == "__main__":
-    if sys.path[0] == os.path.dirname(os.path.abspath(__file__)):
-        sys.path[0] = os.getcwd()  # as with -m
+def run() -> NoReturn:
+    """lbtrace's command line, with the check."""
     if sys.argv[1:2] == ["attach"]:
         install()
     from lbtrace.commands import main
@@ -148,3 +147,9 @@ if __name__ == "__main__":
     except AssertionError:
         traceback.print_exc()
         os._exit(70)
+
+
+if __name__ == "__main__":
+    if sys.path[0] == os.path.dirname(os.path.abspath(__file__)):
+        sys.path[0] = os.getcwd()  # as with -m
+    run()

@@ -1,6 +1,6 @@
 """A machine that has what build/bootstrap names, and nothing else, as far as commands tell.
 
-The commands of those packages, of what they depend on and of Debian's essential packages are
+The commands of those packages, of what they depend on and of what every Debian has are
 linked into one directory, which is all of PATH; HOME is empty. A tool that happened to be there,
 or a setting of somebody's shell, then shows at once, and not on the next machine.
 """
@@ -54,17 +54,17 @@ def _declared(kinds: Iterable[str]) -> set[str]:
 
 
 def _closure(names: Collection[str]) -> set[str]:
-    """``names``, the essential packages, and what of their dependencies is installed."""
-    fields = "${Package}\t${Essential}\t${Provides}\t${Pre-Depends}, ${Depends}\n"
+    """``names``, what every Debian has, and what of their dependencies is installed."""
+    fields = "${Package}\t${Priority}\t${Provides}\t${Pre-Depends}, ${Depends}\n"
     needs: dict[str, list[str]] = {}
     providers: dict[str, list[str]] = {}
     todo = [*names, *(REPLACEMENTS[name] for name in names if name in REPLACEMENTS)]
     for line in _lines("dpkg-query", "-W", "-f", fields):
-        package, essential, provided, depends = line.split("\t")
+        package, priority, provided, depends = line.split("\t")
         needs[package] = _names(depends)
         for virtual in _names(provided):
             providers.setdefault(virtual, []).append(package)
-        if essential == "yes":
+        if priority == "required":
             todo.append(package)
     found: set[str] = set()
     while todo:

@@ -52,8 +52,13 @@ SLOW = {"cffi", "elftools", "iced_x86", "inspect", "json", "msgspec", "pathlib",
 
 def load(*options: object) -> tuple[int, set[str]]:
     """The exit status of lbtrace with these options, and the modules that it imports."""
+    return imports("-m", "lbtrace", *options)
+
+
+def imports(*words: object) -> tuple[int, set[str]]:
+    """The exit status of Python with these words, and the modules that it asks for."""
     done = subprocess.run(
-        [sys.executable, "-X", "importtime", "-m", "lbtrace", *map(str, options)],
+        [sys.executable, "-X", "importtime", *map(str, words)],
         capture_output=True,
         text=True,
         check=False,
@@ -118,9 +123,6 @@ KEPT = {
 """What a plan of C that is kept takes besides the command line, and the files of the kinds of the
 values in it."""
 
-OF_SITE = ("_distutils_hack", "sitecustomize", "usercustomize")
-"""What Python itself imports where it is installed."""
-
 LIBRARIES = {"lbtrace", "msgspec"}
 """What such a plan takes besides the standard library."""
 
@@ -142,5 +144,6 @@ def test_a_plan_that_is_kept_loads_no_planner(
     }
     assert ours <= PARSING | OF_COMMANDS["attach"] | {"lbtrace.commands.attach"} | KEPT
     beyond = {name.split(".")[0] for name in loaded} - sys.stdlib_module_names - LIBRARIES
-    assert beyond <= {*OF_SITE, "typing_extensions"}  # which is asked for, and refused
+    of_site = imports("-c", "")[1]  # what Python itself imports where it is installed
+    assert beyond <= of_site | {"typing_extensions"}  # which is asked for, and refused
     assert loaded & {"hashlib", "inspect", "pathlib", "signal", "threading", "urllib"} == set()
