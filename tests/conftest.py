@@ -42,19 +42,19 @@ HURRY = Path("/sys/kernel/rcu_expedited")
 """Detaching waits for grace periods, plain probes for one after the other: a third of the time
 that the kernel tests would take."""
 
-FORMER = pytest.StashKey[str]()
+HURRIED = pytest.StashKey[bool]()
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Hurry the kernel, in one process for all workers: each would restore what another set."""
-    if WORKER is None and os.access(HURRY, os.W_OK):
-        config.stash[FORMER] = HURRY.read_text()
+    """Hurry the kernel, in one process for all workers; who finds it hurried leaves it so."""
+    if WORKER is None and os.access(HURRY, os.W_OK) and HURRY.read_text().strip() == "0":
+        config.stash[HURRIED] = True
         HURRY.write_text("1")
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:
-    if FORMER in config.stash:
-        HURRY.write_text(config.stash[FORMER])
+    if HURRIED in config.stash:
+        HURRY.write_text("0")
 
 
 @pytest.fixture(scope="session")
