@@ -152,7 +152,7 @@ def go_program(
             return made
         flags, variables = KINDS[kind]
         source = HERE / "programs/go" / f"{name}.go"
-        into = go.OUT / "made" / f"{name}-{version}-{kind}"
+        into = go.MADE / f"{name}-{version}-{kind}"
         return own_copy(go.build(version, source, into, flags, **variables))
 
     return compile

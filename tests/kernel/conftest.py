@@ -162,7 +162,9 @@ def lbtrace(
         simple = options.keys() <= {*common, "timeout", "cwd"} and common.items() <= options.items()
         if simple and not starts and _forked.can_run():
             given = {name: options[name] for name in options.keys() - common}
-            return _forked.run([*map(str, words)], **given)  # type: ignore[no-any-return]
+            done = _forked.run([*map(str, words)], **given)
+            done.args = [*LBTRACE, *map(str, words)]
+            return done  # type: ignore[no-any-return]
         return subprocess.run([*LBTRACE, *map(str, words)], check=False, **options)
 
     return run
