@@ -88,7 +88,9 @@ def run(
         # QEMU ends with 0 after a panic as well: only the guest's own word counts.
         if said:
             with tarfile.open(disk) as archive:
-                archive.extractall(results, filter="data")
+                # Python 3.11 has filters from 3.11.4 on.
+                archive.extraction_filter = getattr(tarfile, "data_filter", None)
+                archive.extractall(results)
     return Outcome(int(said[1]) if said else None, ended, seconds, accelerated)
 
 
