@@ -51,7 +51,9 @@ class Server:
         self._process.wait(60)
 
     def can_run(self) -> bool:
-        """Whether a fork sees what a process that starts now would see."""
+        """Whether it runs, and a fork sees what a process that starts now would see."""
+        if self._process.poll() is not None:
+            return False
         now, then = os.environ, self._environment
         names = {name for name in (*now, *then) if name.startswith(EARLY)}
         return all(now.get(name) == then.get(name) for name in names)

@@ -24,7 +24,10 @@ GIVEN = ("make", "apt")
 REPLACEMENTS = {"rustc": "rustc-web"}
 """Packages that build/bootstrap takes in place of others where they exist."""
 
-KEPT = re.compile(r"(?i)(https?|no|all)_proxy|pip_.*|ssl_cert_.*|.*_ca_bundle|term|lbtrace_.*|ci")
+KEPT = re.compile(
+    r"(?i)(https?|no|all)_proxy|pip_.*|ssl_cert_.*|.*_ca_bundle|term|ci"
+    r"|lbtrace_(require|seed|go_out|vm_out)"
+)
 """Variables that stay: how this machine reaches package indexes, and what the tests are told."""
 
 

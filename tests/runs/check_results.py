@@ -83,9 +83,14 @@ def keep(out: Path, result: Result) -> None:
 
 
 def read(out: Path, check: str) -> Result | None:
-    """The result of a check, None where there is none."""
+    """The result of a check, None where there is none that can be read."""
     file = out / f"{check}.json"
-    return Result(**json.loads(file.read_text())) if file.exists() else None
+    if not file.exists():
+        return None
+    try:
+        return Result(**json.loads(file.read_text()))
+    except (ValueError, TypeError):  # cut, or of another layout
+        return None
 
 
 def overview(names: Sequence[str], out: Path) -> str:

@@ -13,7 +13,8 @@ and writes them into a page. Needs nothing but Python.
 from __future__ import annotations
 
 import argparse
-import signal
+import fcntl
+import os
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -32,6 +33,10 @@ from offspring import adopt, kill_all  # noqa: E402
 OUT = REPOSITORY / "build/out/checks"
 
 HOUR = 3600
+
+SHORTENING = ("FUZZ_SECONDS", "KERNELS", "PYTEST_ADDOPTS", "LBTRACE_READBACK", "LBTRACE_PROGRAMS")
+"""Variables that make a check a smaller one: those of the environment do not reach it, those of
+make's command line do, and are noted."""
 
 
 @dataclass(frozen=True)
@@ -117,9 +122,13 @@ def main(
     whole = given.names == ["all"]
     chosen = table if whole else [known[name] for name in given.names]
     adopt()
-    # SIGINT as well: a shell's job in the background ignores it, and so would all below it.
-    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-        signal.signal(number, _interrupt)
+    stage.end_on_signals()
+    out.mkdir(parents=True, exist_ok=True)
+    lock = (out / "lock").open("w")
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        parser.error(f"another run keeps its results in {out}, and goes on")
     try:
         passed = run(chosen, out, repository, variables=given.variables, anew=not whole)
     except KeyboardInterrupt:
@@ -128,10 +137,6 @@ def main(
     finally:
         print(check_results.overview(list(known) if whole else given.names, out), flush=True)
     return 0 if passed else 1
-
-
-def _interrupt(*_: object) -> None:
-    raise KeyboardInterrupt
 
 
 def run(
@@ -158,7 +163,8 @@ def _run_one(check: Check, out: Path, repository: Path, tree: Tree, variables: s
     began = datetime.now(timezone.utc)
     print(f"check-{check.name}: begins; its output is in {log}", flush=True)
     try:
-        outcome = stage.run(stage.Stage(check.name, check.command, check.limit), log=log)
+        kept = {name: value for name, value in os.environ.items() if name not in SHORTENING}
+        outcome = stage.run(stage.Stage(check.name, check.command, check.limit), kept, log)
     finally:
         kill_all()
     # A tree that was changed meanwhile is not the one that was checked.

@@ -4,7 +4,8 @@
 
 What fails runs once more, alone, in a fresh process. What passes then is flaky: it is listed in
 the last lines and in build/out/flaky.txt, and belongs into tests/flaky.toml until it is mended.
-What fails twice, more failures than `FEW`, or a pytest that crashes fails the run.
+What fails twice, more failures than `FEW`, or a pytest that does not come to its end fails the
+run; build/out/failed.txt has those.
 """
 
 from __future__ import annotations
@@ -12,32 +13,39 @@ from __future__ import annotations
 import json
 import os
 import sys
+import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from datetime import date
 from pathlib import Path
 
-from tests.runs.stage import Outcome, Stage, run, table
+from tests.harmless.offspring import adopt, kill_all
+from tests.runs.stage import Outcome, Stage, end_on_signals, run, table
 
 ROOT = Path(__file__).resolve().parents[2]
 
 FEW = 5
 """First failures of which each may be bad luck."""
 
-AGAIN = 420
+WHOLE = 22 * 60
+"""Seconds for all of it, a little less than the gate gives (gate.py), so that this reports."""
+
+AGAIN = 330
 """Seconds for one test that runs once more."""
+
+PATIENCE = 20
+"""Seconds that an interrupted pytest has, less than this process is given itself."""
 
 WORKERS = 2 * (os.cpu_count() or 1)
 """The tests wait for processes half of their time."""
 
-Part = tuple[str, tuple[str, ...], float]
-"""Some of the tests: a name, options of pytest, a limit in seconds."""
+Part = tuple[str, tuple[str, ...]]
+"""Some of the tests: a name, and options of pytest."""
 
 PARTS: tuple[Part, ...] = (
-    ("together", ("-n", str(WORKERS), "--dist", "worksteal", "-m", "not slow and not alone"), 1200),
-    ("alone", ("-m", "alone and not slow"), 600),
+    ("together", ("-n", str(WORKERS), "--dist", "worksteal", "-m", "not slow and not alone")),
+    ("alone", ("-m", "alone and not slow")),
 )
-ENDED = (0, 1, 5)
-"""Statuses of a pytest that came to its end: passed, some failed, there was none."""
 
 
 @dataclass(frozen=True)
@@ -46,43 +54,74 @@ class Failure:
 
     test: str
     said: str
-    crashed: bool
+    crashed: bool = False
 
 
-def main(tests: Sequence[str], out: Path, known: Path, parts: Iterable[Part] = PARTS) -> int:
+@dataclass(frozen=True)
+class Run:
+    """One pytest: how it ended, its failures, and how many tests it found, began and passed;
+    None where it did not come to its end."""
+
+    outcome: Outcome
+    failures: Sequence[Failure]
+    found: int | None = None
+    begun: int | None = None
+    passed: int | None = None
+
+    @property
+    def whole(self) -> bool:
+        """Whether all tests that were found ran, and the exit status says the same."""
+        if not self.outcome.in_time or any(failure.crashed for failure in self.failures):
+            return False
+        status = 1 if self.failures else 0 if self.found else 5
+        return self.found is not None and self.found == self.begun and self.outcome.status == status
+
+
+def main(
+    tests: Sequence[str],
+    out: Path,
+    known: Path,
+    parts: Iterable[Part] = PARTS,
+    whole: float = WHOLE,
+) -> int:
     """Run the parts and judge; returns the exit status."""
-    notes = out / "flaky.txt"
-    notes.unlink(missing_ok=True)
-    outcomes, failures, crashed = [], {}, False
-    for name, options, limit in parts:
-        outcome, failed = _pytest(name, [*options, "--durations", "10", *tests], limit, out)
-        outcomes.append(outcome)
-        crashed |= not outcome.in_time or outcome.status not in ENDED
-        crashed |= any(failure.crashed for failure in failed)
-        for failure in failed:
-            failures.setdefault(failure.test, failure)
-    print(table(outcomes))
-    if not crashed and not failures:
+    deadline = time.monotonic() + whole
+    flaky_file, failed_file = out / "flaky.txt", out / "failed.txt"
+    for file in (flaky_file, failed_file):
+        file.unlink(missing_ok=True)
+    runs = [
+        _pytest(name, [*options, "--durations", "10", *tests], deadline, out)
+        for name, options in parts
+    ]
+    print(table([part.outcome for part in runs]))
+    broken = [part.outcome.name for part in runs if not part.whole]
+    if not any(part.found for part in runs):
+        broken.append("no test was found")
+    failures = {failure.test: failure for part in runs for failure in part.failures}
+    if not broken and not failures:
         return 0
-    if crashed or len(failures) > FEW:
-        why = "pytest did not come to its end" if crashed else f"more than {FEW} are not bad luck"
-        print("\n".join(["", *(f"failed: {test}" for test in failures), f"FAILED: {why}"]))
+    if broken or len(failures) > FEW:
+        reason = f"not whole: {', '.join(broken)}" if broken else f"more than {FEW} failures"
+        _tell(failed_file, list(failures.values()))
+        print("\n".join(["", *(f"failed: {test}" for test in failures), f"FAILED, {reason}"]))
         return 1
     flaky, twice = [], []
     for number, failure in enumerate(failures.values()):
         print(f"once more, alone: {failure.test}")
-        outcome, _ = _pytest(f"again-{number}", [failure.test], AGAIN, out)
-        (flaky if outcome.passed else twice).append(failure)
-    notes.write_text("\n".join(f"{failure.test}\n{failure.said}\n" for failure in flaky))
-    print("\n".join(["", *_told(flaky, known), *(f"failed twice: {f.test}" for f in twice)]))
+        until = min(deadline, time.monotonic() + AGAIN)
+        again = _pytest(f"again-{number}", [failure.test], until, out)
+        passes = again.whole and not again.failures and again.passed
+        (flaky if passes else twice).append(failure)
+    _tell(flaky_file, flaky)
+    _tell(failed_file, twice)
+    lines = [f"flaky: {failure.test} ({_known(failure.test, known)})" for failure in flaky]
+    print("\n".join(["", *lines, *(f"failed twice: {failure.test}" for failure in twice)]))
     if twice:
-        print("FAILED: what fails twice is broken")
+        print("FAILED, what does not pass alone either is broken")
     return 1 if twice else 0
 
 
-def _pytest(
-    name: str, options: Sequence[str], limit: float, out: Path
-) -> tuple[Outcome, list[Failure]]:
+def _pytest(name: str, options: Sequence[str], deadline: float, out: Path) -> Run:
     """One pytest, with a cache of its own so that none forgets another's failures."""
     record = out / "failures" / f"{name}.jsonl"
     record.unlink(missing_ok=True)
@@ -90,27 +129,44 @@ def _pytest(
         *(sys.executable, "-m", "pytest", "-p", "tests.runs.record", "--record", str(record)),
         *("-o", f"cache_dir={out / 'cache' / name}", "--timeout", "300", *options),
     ]
-    outcome = run(Stage(name, command, limit), os.environ | {"PYTHONPATH": str(ROOT)})
-    lines = record.read_text().splitlines() if record.exists() else []
-    return outcome, [Failure(**json.loads(line)) for line in lines]
+    environment = os.environ | {"PYTHONPATH": str(ROOT), "PYTEST_ADDOPTS": ""}
+    left = max(1.0, deadline - time.monotonic())
+    outcome = run(Stage(name, command, left), environment, patience=PATIENCE)
+    lines = map(json.loads, record.read_text().splitlines() if record.exists() else ())
+    failures: list[Failure] = []
+    end: dict[str, int] = {}
+    for line in lines:
+        if "test" in line:
+            failures.append(Failure(**line))
+        else:
+            end = line
+    return Run(outcome, failures, **end)
 
 
-def _told(flaky: Sequence[Failure], known: Path) -> list[str]:
-    """A line for each flaky test, with what tests/flaky.toml knows of it."""
-    import tomllib  # which Python 3.10 lacks
+def _tell(file: Path, failures: Sequence[Failure]) -> None:
+    """Write down failures, if there are any."""
+    if failures:
+        file.write_text("\n".join(f"{failure.test}\n{failure.said}\n" for failure in failures))
 
-    ledger = {entry["test"]: entry for entry in tomllib.loads(known.read_text()).get("flaky", ())}
-    lines = []
-    for failure in flaky:
-        entry = ledger.get(failure.test)
-        about = (
-            f"known since {entry['seen']}, to be mended by {entry['until']}: {entry['cause']}"
-            if entry
-            else f"not in {known.name} yet: write down its cause and date"
-        )
-        lines.append(f"flaky: {failure.test} ({about})")
-    return lines
+
+def _known(test: str, ledger: Path) -> str:
+    """What tests/flaky.toml has about a test."""
+    try:
+        import tomllib
+    except ImportError:  # before Python 3.11
+        return f"{ledger.name} is not read here"
+    for entry in tomllib.loads(ledger.read_text()).get("flaky", ()):
+        if entry["test"] == test:
+            overdue = "OVERDUE, " if entry["until"] < date.today() else ""
+            until = f"to be mended by {entry['until']}"
+            return f"{overdue}known since {entry['seen']}, {until}: {entry['cause']}"
+    return f"not in {ledger.name} yet: write down its cause and date"
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:] or ["tests"], ROOT / "build/out", ROOT / "tests/flaky.toml"))
+    adopt()
+    end_on_signals()
+    try:
+        sys.exit(main(sys.argv[1:] or ["tests"], ROOT / "build/out", ROOT / "tests/flaky.toml"))
+    finally:
+        kill_all()

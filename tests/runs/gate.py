@@ -14,8 +14,9 @@ import tempfile
 import time
 from pathlib import Path
 
+from tests.harmless.offspring import adopt, kill_all
 from tests.runs import bare
-from tests.runs.stage import Stage, run, table
+from tests.runs.stage import Stage, end_on_signals, run, table
 
 WHOLE = 35 * 60
 """Seconds for all stages."""
@@ -34,6 +35,9 @@ STAGES = (
 def main() -> int:
     """Run the stages, and say how long each took; returns the exit status."""
     os.chdir(bare.ROOT)
+    told = [bare.ROOT / "build/out" / name for name in ("flaky.txt", "failed.txt")]
+    for file in told:
+        file.unlink(missing_ok=True)
     end = time.monotonic() + WHOLE
     outcomes = []
     with tempfile.TemporaryDirectory(prefix="lbtrace-gate-") as scratch:
@@ -43,14 +47,21 @@ def main() -> int:
             left = max(1, end - time.monotonic())
             limited = Stage(stage.name, stage.command, min(stage.limit, left))
             outcomes.append(run(limited, bare.environment(Path(scratch), KINDS)))
+            kill_all()
             print(table(outcomes[-1:]), flush=True)
             if stage.name == "packages" and not outcomes[-1].passed:
                 break
-    flaky = bare.ROOT / "build/out/flaky.txt"
-    unsteady = flaky.read_text() if flaky.exists() else ""
-    print("\n== all\n" + table(outcomes) + (f"\nflaky:\n{unsteady}" if unsteady else ""))
+    for file in told:
+        if file.exists():
+            print(f"\n== {file.stem}\n{file.read_text()}")
+    print(f"\n== all\n{table(outcomes)}")
     return 0 if all(outcome.passed for outcome in outcomes) else 1
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    adopt()
+    end_on_signals()
+    try:
+        sys.exit(main())
+    finally:
+        kill_all()

@@ -17,7 +17,8 @@ from pathlib import Path
 from typing import IO
 
 PATIENCE = 60
-"""Seconds that a stage over its limit has to tidy up after SIGINT, before it is killed."""
+"""Seconds that a stage over its limit has to tidy up after SIGINT, before it is killed, unless
+told."""
 
 
 @dataclass(frozen=True)
@@ -51,13 +52,29 @@ class Outcome:
         return "passed" if self.passed else f"failed (status {self.status})"
 
 
+def end_on_signals() -> None:
+    """Let SIGTERM and SIGHUP end this process as Ctrl-C does, and Ctrl-C also where a shell's job
+    in the background ignores it, as all below would."""
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, _interrupt)
+
+
+def _interrupt(*_: object) -> None:
+    raise KeyboardInterrupt
+
+
 def run(
-    stage: Stage, environment: Mapping[str, str] | None = None, log: Path | None = None
+    stage: Stage,
+    environment: Mapping[str, str] | None = None,
+    log: Path | None = None,
+    patience: float | None = None,
 ) -> Outcome:
     """Run a stage to its end, or to its limit; what it prints goes into ``log`` if there is one.
 
-    Nothing of it is left running.
+    At its limit its process group is interrupted, and killed ``patience`` seconds later. What it
+    has put into other groups is the caller's to kill (tests/harmless/offspring.py).
     """
+    patience = PATIENCE if patience is None else patience
     start = time.monotonic()
     output: IO[bytes] | None = None
     if log is not None:
@@ -79,9 +96,9 @@ def run(
             status = process.wait(stage.limit)
         except subprocess.TimeoutExpired:
             in_time = False
-            status = _end(process)
+            status = _end(process, patience)
         except BaseException:
-            _end(process)
+            _end(process, patience)
             raise
     finally:
         if output is not None:
@@ -89,11 +106,11 @@ def run(
     return Outcome(stage.name, status, time.monotonic() - start, in_time)
 
 
-def _end(process: subprocess.Popen[bytes]) -> int:
+def _end(process: subprocess.Popen[bytes], patience: float) -> int:
     """Interrupt a stage's processes, so that tests can restore what they changed; then kill."""
     os.killpg(process.pid, signal.SIGINT)
     try:
-        return process.wait(PATIENCE)
+        return process.wait(patience)
     except subprocess.TimeoutExpired:
         return -signal.SIGKILL
     finally:

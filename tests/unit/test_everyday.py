@@ -21,7 +21,18 @@ def test_once():
 TWICE = "def test_twice():\n    assert not 'always'\n"
 FINE = "def test_fine():\n    pass\n"
 SIX = "".join(f"def test_{n}():\n    assert 0\n" for n in range(6))
-CRASH = "import os\ndef test_crash():\n    os._exit(3)\n"
+CRASH = "import os\ndef test_crash():\n    os._exit({})\n"
+KILLED = "import os\nos.kill(os.getpid(), 9)\n" + TWICE
+SKIPPED = ONCE.replace("assert", "import pytest; first or pytest.skip(); assert")
+FORKED = """
+import os, pytest
+
+def test_child():
+    if os.fork() == 0:
+        assert not "the child goes on as pytest"
+    os.wait()
+"""
+ALONE = "import pytest\npytestmark = pytest.mark.alone\n"
 UNREADABLE = "import nothing_of_this_name\n"
 
 KNOWN = """
@@ -32,7 +43,7 @@ seen = 2026-11-23
 until = 2026-12-23
 """
 
-PARTS = (("together", ("-n", "1", "-m", "not alone"), 100), ("alone", ("-m", "alone"), 100))
+PARTS = (("together", ("-n", "1", "-m", "not alone")), ("alone", ("-m", "alone")))
 
 Run = Callable[..., tuple[int, str]]
 
@@ -44,11 +55,11 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFi
     monkeypatch.delenv("PYTEST_XDIST_WORKER", raising=False)
     (tmp_path / "pytest.ini").write_text("[pytest]\nmarkers =\n  slow:\n  alone:\n")
 
-    def run(known: str = "", **files: str) -> tuple[int, str]:
+    def run(known: str = "", whole: float = 100, **files: str) -> tuple[int, str]:
         for name, text in files.items():
             (tmp_path / f"test_{name}.py").write_text(text)
         (tmp_path / "ledger.toml").write_text(known)
-        status = everyday.main(["."], tmp_path / "out", tmp_path / "ledger.toml", PARTS)
+        status = everyday.main(["."], tmp_path / "out", tmp_path / "ledger.toml", PARTS, whole)
         return status, capfd.readouterr().out
 
     return run
@@ -58,7 +69,7 @@ def notes(tmp_path: Path) -> str:
     return (tmp_path / "out/flaky.txt").read_text()
 
 
-@pytest.mark.parametrize("mark", ["", "import pytest\npytestmark = pytest.mark.alone\n"])
+@pytest.mark.parametrize("mark", ["", ALONE])
 def test_what_fails_once_is_flaky(run: Run, tmp_path: Path, mark: str) -> None:
     status, said = run(once=mark + ONCE, fine=FINE)
     assert status == 0
@@ -90,11 +101,38 @@ def test_many_failures_are_not_tried_again(run: Run) -> None:
     assert "once more" not in said
 
 
-@pytest.mark.parametrize("broken", [CRASH, UNREADABLE])
-def test_a_pytest_that_crashes_fails(run: Run, broken: str) -> None:
-    status, said = run(broken=broken, fine=FINE)
+@pytest.mark.parametrize("mark", ["", ALONE])
+@pytest.mark.parametrize(
+    "broken", [CRASH.format(0), CRASH.format(1), CRASH.format(3), KILLED, UNREADABLE]
+)
+def test_a_pytest_that_does_not_come_to_its_end_fails(run: Run, broken: str, mark: str) -> None:
+    status, said = run(broken=mark + broken, fine=FINE)
     assert status == 1
-    assert "did not come to its end" in said
+    assert "FAILED, not whole" in said
+
+
+@pytest.mark.parametrize("mark", ["", ALONE])
+def test_a_child_that_goes_on_as_pytest_fails(run: Run, mark: str) -> None:
+    assert run(forked=mark + FORKED)[0] == 1
+
+
+def test_what_is_skipped_when_it_runs_again_fails(run: Run) -> None:
+    status, said = run(once=SKIPPED)
+    assert status == 1
+    assert "failed twice: test_once.py::test_once" in said
+
+
+def test_no_test_at_all_fails(run: Run) -> None:
+    status, said = run()
+    assert status == 1
+    assert "no test was found" in said
+
+
+def test_a_limit_fails(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(everyday, "PATIENCE", 1)
+    status, said = run(slow="import time\ndef test_slow():\n    time.sleep(60)\n", whole=5)
+    assert status == 1
+    assert "ended at its limit" in said
 
 
 def test_nothing_of_an_earlier_run_is_left(run: Run, tmp_path: Path) -> None:
@@ -109,5 +147,6 @@ def test_the_ledger_is_complete() -> None:
     for entry in ledger.get("flaky", ()):
         assert {"test", "cause", "seen", "until"} == set(entry), entry
         assert entry["seen"] < entry["until"], entry
-        file = everyday.ROOT / entry["test"].partition("::")[0]
-        assert file.exists(), f"{entry['test']} is gone: remove it"
+        name, _, test = entry["test"].partition("::")
+        text = (everyday.ROOT / name).read_text()
+        assert f"def {test.partition('[')[0]}(" in text, f"{entry['test']} is gone: remove it"
