@@ -1,4 +1,4 @@
-"""The gate: the two commands of README and one guest, as on a machine that has nothing else.
+"""The gate: the two commands of README, as on a machine that has nothing else.
 
     python3 -m tests.runs.gate
 
@@ -21,14 +21,13 @@ from tests.runs.stage import Stage, end_on_signals, run, table
 WHOLE = 35 * 60
 """Seconds for all stages."""
 
-KINDS = ("build", "test", "smoke")
+KINDS = ("build", "test")
 """What of build/bootstrap they need."""
 
 STAGES = (
     Stage("packages", ("make", *(f"build/out/bootstrap-{kind}" for kind in KINDS)), 15 * 60),
     Stage("demo", ("make", "demo"), 5 * 60),
     Stage("test", ("make", "test"), 25 * 60),
-    Stage("guest", ("make", "vm-smoke"), 15 * 60),
 )
 
 
