@@ -50,11 +50,11 @@ test-slow: $(OUT)/bootstrap-test $(OUT)/bootstrap-slow build
 
 # The long checks, each kept with its result: check-all, or check-NAME (tests/runs/checks.py).
 check-%:
-	$(PYTHON) tests/runs/checks.py --with '$(MAKEOVERRIDES)' $*
+	$(PYTHON) -m tests.runs.checks --with '$(MAKEOVERRIDES)' $*
 
 # The results, also into docs/development.md.
 checks-table:
-	@$(PYTHON) tests/runs/checks.py --table docs/development.md
+	@$(PYTHON) -m tests.runs.checks --table docs/development.md
 
 # Real programs, untraced and traced: all of tests/harmless. It goes on from its log of the commit.
 harmless: $(OUT)/bootstrap-slow build

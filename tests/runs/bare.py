@@ -83,10 +83,7 @@ def _closure(names: Collection[str]) -> set[str]:
 
 def _names(relations: str) -> list[str]:
     """The packages of a field like ``a (>= 1), b | c:any``."""
-    words = re.split(r"[,|]", relations)
-    return [
-        re.sub(r"[:(\s].*", "", word.strip(), flags=re.DOTALL) for word in words if word.strip()
-    ]
+    return re.findall(r"(?:^|[,|])\s*([^\s,|:(]+)", relations)
 
 
 def _commands(packages: Collection[str]) -> dict[str, Path]:

@@ -1,7 +1,7 @@
 """Runs the long checks, each by its name, and keeps what came of them.
 
-    python tests/runs/checks.py [--with VARIABLES] all|NAME...
-    python tests/runs/checks.py --table [PAGE]
+    python -m tests.runs.checks [--with VARIABLES] all|NAME...    (from the project's root)
+    python -m tests.runs.checks --table [PAGE]
 
 With ``all`` every check runs that has not passed for this commit yet, so that a run that was
 stopped goes on where it was. One that fails does not stop the others. Results are in
@@ -21,14 +21,11 @@ from dataclasses import dataclass
 from datetime import datetime, timezone
 from pathlib import Path
 
-HERE = Path(__file__).resolve().parent
-REPOSITORY = HERE.parents[1]
-sys.path += [str(HERE), str(HERE.parent / "harmless")]
+from tests.harmless.offspring import adopt, kill_all
+from tests.runs import check_results, stage
+from tests.runs.check_results import Result, Tree
 
-import check_results  # noqa: E402
-import stage  # noqa: E402
-from check_results import Result, Tree  # noqa: E402
-from offspring import adopt, kill_all  # noqa: E402
+REPOSITORY = Path(__file__).resolve().parents[2]
 
 OUT = REPOSITORY / "build/out/checks"
 

@@ -14,11 +14,10 @@ from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(ROOT / "tests/runs"))
+from tests.runs import check_results
+from tests.runs.checks import CHECKS
 
-import check_results  # noqa: E402
-from checks import CHECKS  # noqa: E402
+ROOT = Path(__file__).resolve().parents[2]
 
 NAMES = [check.name for check in CHECKS]
 
@@ -27,8 +26,8 @@ PAGE = ROOT / "docs/development.md"
 SCRIPT = """
 import sys
 from pathlib import Path
-sys.path.insert(0, {runs!r})
-import checks, stage
+sys.path.insert(0, {root!r})
+from tests.runs import checks, stage
 stage.PATIENCE = 5
 table = [checks.Check(*row) for row in {table!r}]
 sys.exit(checks.main({words!r}, table=table, out=Path({out!r}), repository=Path({repository!r})))
@@ -63,7 +62,7 @@ def start(tmp_path: Path, repository: Path) -> Start:
         out = tmp_path / "checks"
         out.mkdir(exist_ok=True)
         script = SCRIPT.format(
-            runs=str(ROOT / "tests/runs"),
+            root=str(ROOT),
             table=table,
             words=list(words),
             out=str(out),
