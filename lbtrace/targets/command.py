@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import gc
 import os
 import signal
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -80,6 +81,8 @@ class Command:
 
     def _become(self, gate: int, report: int, mask: Iterable[int]) -> NoReturn:
         """In the child: wait, and execute the command."""
+        # What is collected here would close descriptors once more, which are others' by then.
+        gc.disable()
         try:
             _close_private(gate, report)
             for number in signal.valid_signals():

@@ -319,3 +319,23 @@ def test_processes_that_cannot_be_traced(lbtrace: Run, start: Start, programs: P
     waiting.set()
     with pytest.raises(api.LbtraceError, match="is lbtrace itself"):
         api.trace(pid=os.getpid(), functions=["fib"])
+
+
+def test_garbage_is_left_to_the_parent(files: tuple[Path, Path]) -> None:
+    """What a held command would collect, before it is executed, is open in lbtrace."""
+    script = """if True:
+        import gc, os, sys
+        from lbtrace.system.file import File
+        from lbtrace.targets.command import Command
+        gc.disable()
+        cycle = [File(sys.argv[1])]
+        cycle.append(cycle)
+        del cycle
+        os.register_at_fork(after_in_child=lambda: (gc.enable(), gc.set_threshold(1)))
+        command = Command(["true"])
+        command.release()
+        sys.exit(command.wait())
+    """
+    words = [sys.executable, "-c", script, str(files[0])]
+    done = subprocess.run(words, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
