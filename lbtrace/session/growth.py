@@ -12,7 +12,9 @@ from lbtrace.bpf.mappings import Mappings
 from lbtrace.errors import KernelError
 from lbtrace.model import Addition, Plan
 from lbtrace.plan.merge import as_addition
-from lbtrace.session.later import Found, LaterFiles
+from lbtrace.session.later import LaterFiles
+from lbtrace.system.file import File
+from lbtrace.system.limits import allow_open_files
 
 if TYPE_CHECKING:
     from lbtrace.bpf.objects import TraceObject
@@ -48,6 +50,7 @@ def watch(
     if not features.probe().cookie:
         say("markers in files that are loaded later are not traced: that needs Linux 5.15")
         return None
+    allow_open_files(0)  # as far as possible: each file is held open, each plain probe takes two
     files = LaterFiles(later, reach, attached.probed.files)
     try:
         return Growth(files, attached, root, process)
@@ -87,18 +90,18 @@ class Growth:
         for pid in sorted(due):
             for found in self._later.look(pid):
                 say(found.note)
-                if found.plan is not None:
-                    addition = as_addition(found.plan, plan)
+                if found.planned is not None:
+                    addition = as_addition(found.planned.plan, plan)
                     plan = plan.grown(addition)
-                    self._attach(plan, addition, found, say)
+                    self._attach(plan, addition, found.planned.file, say)
                     yield addition
 
     def _attach(
-        self, plan: Plan, addition: Addition, found: Found, say: Callable[[str], None]
+        self, plan: Plan, addition: Addition, file: File, say: Callable[[str], None]
     ) -> None:
         to = self._attached
         to.specs.grow(plan)
-        to.probed.add(found.file, plan.binaries[-1])
+        to.probed.add(file, plan.binaries[-1])
         wanted = links.attachments(to.mode, plan.probes, addition.after[2])
         try:
             to.traced.fill(to.specs)
@@ -106,4 +109,4 @@ class Growth:
                 *(to.traced, plan, to.specs.cookies, wanted, to.only, to.probed.files),
             )
         except KernelError as error:
-            say(f"{found.file.path}: its markers are not traced, or not all: {error.message}")
+            say(f"{file.path}: its markers are not traced, or not all: {error.message}")

@@ -27,14 +27,19 @@ REMEMBERED = 100_000
 """Files without wanted markers that are not looked at again."""
 
 
-class Found(Struct, frozen=True):
-    """A ``file`` that process ``pid`` has mapped, and the ``plan`` for its markers; None where
-    there is none, for the reason in ``note``."""
+class Planned(Struct, frozen=True):
+    """A file that a process has mapped, and the plan for its markers."""
 
-    pid: int
     file: File
-    plan: Plan | None
+    plan: Plan
+
+
+class Found(Struct, frozen=True):
+    """A file with wanted markers that a process has mapped: what to say of it, and what is
+    ``planned``, if anything is."""
+
     note: str
+    planned: Planned | None = None
 
 
 class LaterFiles:
@@ -52,6 +57,7 @@ class LaterFiles:
         self._reach = reach
         self._planned = {file.identity for file in files}
         self._others: set[tuple[int, int, int]] = set()
+        self._refused: set[str] = set()
         self._room = MOST
 
     def look(self, pid: int) -> Iterator[Found]:
@@ -69,7 +75,10 @@ class LaterFiles:
 
     def _look_at(self, mapped: Mapped) -> Found | None:
         try:
-            status = os.stat(mapped.entry)
+            entry = _find_entry(mapped)
+            if not entry:
+                return self._refuse(mapped)
+            status = os.stat(entry)
         except OSError:  # it is not mapped any more
             return None
         key = (status.st_dev, status.st_ino, status.st_ctime_ns)
@@ -78,7 +87,7 @@ class LaterFiles:
         if len(self._others) >= REMEMBERED:
             self._others.clear()
         try:
-            image = Image(File(mapped.entry, mapped.path))
+            image = Image(File(entry, mapped.path))
         except BinaryError:
             self._others.add(key)
             return None
@@ -89,6 +98,17 @@ class LaterFiles:
             self._planned.add(image.file.identity)
         return found
 
+    def _refuse(self, mapped: Mapped) -> Found | None:
+        """What to say, once, of a file that may not be opened through the process, and lies
+        nowhere else."""
+        if mapped.path in self._refused or len(self._refused) >= MOST:
+            return None
+        self._refused.add(mapped.path)
+        return Found(
+            f"process {mapped.pid} has loaded {mapped.path}, which cannot be opened: markers in it"
+            " are not traced (run lbtrace as root, or give it CAP_CHECKPOINT_RESTORE)"
+        )
+
     def _plan(self, mapped: Mapped, image: Image) -> Found | None:
         loaded = f"process {mapped.pid} has loaded {mapped.path}"
         try:
@@ -98,11 +118,21 @@ class LaterFiles:
             fault = next(find_faults(plan), None)
         except LbtraceError as error:
             reason = f"{loaded}, whose markers are not traced: {error.message}"
-            return Found(mapped.pid, image.file, None, reason)
+            return Found(reason)
         if fault is not None:
             reason = f"{loaded}, whose markers are not traced: {fault.what}"
-            return Found(mapped.pid, image.file, None, reason)
+            return Found(reason)
         names = some(list(dict.fromkeys(function.name for function in plan.functions)))
         last = "" if self._room > 1 else f"; it is the last one: {MOST:,} are traced at most"
         note = f"{loaded}: {names}: traced from now on{last}"
-        return Found(mapped.pid, image.file, plan, note)
+        return Found(note, Planned(image.file, plan))
+
+
+def _find_entry(mapped: Mapped) -> str:
+    """A path that leads to the very file; empty where none does that may be followed. Raises
+    `OSError` where it is not mapped any more."""
+    try:
+        os.stat(mapped.entry)
+    except PermissionError:
+        return mapped.inside if mapped.is_at(mapped.inside) else ""
+    return mapped.entry

@@ -230,6 +230,21 @@ def test_captures_and_formats(library: str, tmp_path: Path) -> None:
     ] == [{key: point[key] for key in point.keys() - changing} for point in points]
 
 
+def test_files_that_may_not_be_opened(library: str) -> None:
+    """A memfd can be opened through the process only, which takes a capability."""
+    body = """
+other = ctypes.CDLL(sys.argv[1]); wait(other.sale); sell(other, 0)
+made = load(content); time.sleep(0.5); assert not is_enabled(made.sale)
+"""
+    less = ["setpriv", "--bounding-set=-sys_admin,-checkpoint_restore"]
+    words = [sys.executable, "-m", "lbtrace", "attach", "--usdt", "shop:*", "--"]
+    done = subprocess.run(
+        [*less, *words, *command(library, body)], capture_output=True, text=True, check=True
+    )
+    assert done.stdout.count("shop:sale") == 100
+    assert "/memfd:libstapsdt:shop, which cannot be opened: markers in it are not" in done.stderr
+
+
 def test_what_never_comes() -> None:
     words = [sys.executable, "-m", "lbtrace", "attach", "--usdt", "shop:sole", "--"]
     done = subprocess.run(
