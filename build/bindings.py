@@ -96,7 +96,7 @@ const char *libbpf_version_string(void);
 int libbpf_num_possible_cpus(void);
 """
 
-NATIVE = ("kernel_features", "log", "misses", "nop_trial", "privileges", "reader")
+NATIVE = ("kernel_features", "log", "mappings", "misses", "nop_trial", "privileges", "reader")
 """Files of lbtrace/native that stand beside libbpf in its module."""
 
 DECLARED = """
@@ -109,6 +109,11 @@ struct lbt_reader *lbt_reader_new(int ring_fd, size_t capacity);
 void lbt_reader_free(struct lbt_reader *reader);
 int lbt_reader_fd(struct lbt_reader *reader);
 int lbt_reader_drain(struct lbt_reader *reader);
+struct lbt_mappings { uint32_t *pids; size_t count; uint64_t lost; ...; };
+struct lbt_mappings *lbt_mappings_new(void);
+void lbt_mappings_free(struct lbt_mappings *mappings);
+int lbt_mappings_fd(struct lbt_mappings *mappings);
+int lbt_mappings_drain(struct lbt_mappings *mappings);
 void lbt_log_start(void);
 const char *lbt_log_text(void);
 long long lbt_program_misses(int fd);

@@ -18,7 +18,7 @@ from msgspec.structs import replace
 from lbtrace.calls import CallMatcher
 from lbtrace.calls.iterator import Calls, describe_plan
 from lbtrace.errors import UsageError
-from lbtrace.model import SENDING, Aggregates, Batch, Call, Losses, Plan, Target
+from lbtrace.model import SENDING, Addition, Aggregates, Batch, Call, Losses, Plan, Target
 from lbtrace.model.wire_limits import ACTIONS
 from lbtrace.plan.return_strategy import Returns
 from lbtrace.session.options import Options, check_options
@@ -161,7 +161,8 @@ def trace(
         inlined=inlined,
     )
     plan = replace(prepared.plan, notes=(*prepared.notes, *prepared.plan.notes))
-    return Trace(Session(plan, target, options, prepared.files, prepared.reach), max_depth)
+    session = Session(plan, target, options, prepared.files, prepared.reach, prepared.later)
+    return Trace(session, max_depth)
 
 
 def _check_gathering(max_depth: int | None, options: Options | None) -> None:
@@ -339,7 +340,7 @@ class Trace:
             )
         return child.wait()
 
-    def _batches(self) -> Iterator[Batch | Aggregates]:
+    def _batches(self) -> Iterator[Batch | Aggregates | Addition]:
         """What the session yields, as long as this is entered."""
         batches = self._session.batches()
         while True:

@@ -32,6 +32,7 @@ def install() -> None:
         return
     import lbtrace.plan
     import lbtrace.plan.planner
+    from lbtrace.model import Addition
     from lbtrace.session.session import Session
 
     plan_it, trace_it = lbtrace.plan.planner.make_plan, Session.batches
@@ -44,13 +45,13 @@ def install() -> None:
 
     @functools.wraps(trace_it)
     def batches(self: Any) -> Iterator[Any]:
-        kept, room = [], EVENTS
+        began, kept, room = self.plan, [], EVENTS
         for batch in trace_it(self):
-            if room > 0:
+            if room > 0 or isinstance(batch, Addition):
                 kept.append(batch)
                 room -= len(getattr(batch, "events", b"")) // 96
             yield batch
-        compare(self.plan, kept)
+        compare(began, kept)
 
     lbtrace.plan.planner.make_plan = lbtrace.plan.make_plan = make_plan
     Session.batches = batches  # type: ignore[method-assign]
@@ -62,16 +63,19 @@ def compare(plan: Any, batches: Iterable[Any], probes: int | None = None) -> Non
     from msgspec.structs import replace
 
     from lbtrace.capture import CaptureWriter, check_plan, read_capture
-    from lbtrace.model import Losses
+    from lbtrace.model import Addition, Losses
 
     check_plan(plan)
+    grown = plan
     with tempfile.NamedTemporaryFile(suffix=".lbt") as file:
         writer = CaptureWriter(file.raw, plan)  # type: ignore[attr-defined]
         for batch in batches:
             writer.write(batch)
+            if isinstance(batch, Addition):
+                grown = grown.grown(batch)
         writer.finish(Losses())
         with read_capture(file.name) as capture:
-            assert capture.plan == plan
+            assert capture.plan == grown
             recorded = replace(capture.plan, probes=capture.plan.probes[:probes])
             read_back = shown(recorded, capture.batches())
             assert capture.complete

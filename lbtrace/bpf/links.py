@@ -23,6 +23,9 @@ from lbtrace.model import CLOSE, OPEN, POINT, Plan, Probe
 from lbtrace.probes import PROBES, ROLES, Mode, hooked_pairs
 from lbtrace.system.file import File
 
+LATER_SPECS = 1024
+"""Different kinds of probe that there is room for in files that are mapped later."""
+
 COPIES = 4_000
 """Probes that may have programs of their own: each load takes some 10 ms."""
 
@@ -58,12 +61,12 @@ def best_mode(features: Features, plan: Plan, *, guarded: bool) -> Mode:
     return "multi" if features.multi else "plain"
 
 
-def attachments(mode: Mode, probes: Sequence[Probe]) -> Attachments:
-    """Return what is attached in a mode."""
+def attachments(mode: Mode, probes: Sequence[Probe], first: int = 0) -> Attachments:
+    """Return what is attached in a mode, of the probes from number ``first`` on."""
     pairs = hooked_pairs(probes, PROBES) if mode == "session" else {}
     together = set(pairs.values())
     alike: dict[tuple[str, str, bool], list[int]] = {}  # few keys: there may be many probes
-    for number, probe in enumerate(probes):
+    for number, probe in enumerate(probes[first:], first):
         if number in pairs:
             alike.setdefault((probe.role, probes[pairs[number]].source, True), []).append(number)
         elif number not in together:
@@ -85,12 +88,17 @@ def _before(key: tuple[int, Attachment]) -> tuple[int, bool]:
     return order, not wanted.at_return
 
 
-def programs(mode: Mode, attached: Iterable[Attachment]) -> Programs:
-    """Return the programs of what is attached in a mode, and how they are loaded.
+def programs(mode: Mode, attached: Iterable[Attachment], plan: Plan | None = None) -> Programs:
+    """Return the programs of what is attached in a mode, and how they are loaded; of a ``plan``
+    that may grow also those of markers, which may come later.
 
     Raises `UsageError` where one of them would have to be loaded in two ways.
     """
     found: Programs = {}
+    if plan is not None and plan.may_grow:
+        marker = PROBES["marker"]
+        how = find_attach_type(marker.attach_type(mode)).LOADING
+        found |= dict.fromkeys(marker.programs.values(), how)
     for wanted in attached:
         loading = find_attach_type(wanted.attach).LOADING
         other = found.setdefault(wanted.program, loading)

@@ -60,7 +60,8 @@ class TraceObject:
     ``programs`` are those to load; the others cost nothing. ``copies`` are
     further ones, by the cookie of the one probe each set of them serves: for
     kernels whose programs cannot ask for the cookie; ``tick`` is called for each.
-    ``root`` narrows tracing to a process, ``follow`` adds those it forks. Raises `KernelError`.
+    ``root`` narrows tracing to a process, ``follow`` adds those it forks. ``later`` is how many
+    specs there is room for besides those that there are. Raises `KernelError`.
     """
 
     def __init__(
@@ -72,6 +73,7 @@ class TraceObject:
         copies: dict[int, Programs] | None = None,
         root: int = 0,
         follow: bool = False,
+        later: int = 0,
         tick: Callable[[], None] = lambda: None,
     ) -> None:
         start_log()
@@ -112,7 +114,7 @@ class TraceObject:
 
         with ExitStack() as held:
             self._object, _ = opened()
-            sizes = {"ring": ring_size, "specs": len(specs)}
+            sizes = {"ring": ring_size, "specs": max(1, len(specs) + later)}
             for name in specs.actions:
                 own = self._map(f"{name}_map")
                 size = lib.bpf_map__value_size(own) * lib.libbpf_num_possible_cpus()
@@ -121,7 +123,8 @@ class TraceObject:
                 code = lib.bpf_map__set_max_entries(self._map(name), entries)
                 check(code, f"size the map {name}")
             self._load(self._object, programs)
-            self._fill(specs)
+            self._filled = 0
+            self.fill(specs)
             for cookie, own in (copies or {}).items():
                 copy, config = opened()
                 config.use_only_cookie = True
@@ -140,6 +143,16 @@ class TraceObject:
         """Return the libbpf handle of a program; of the copy for ``cookie``, where there is one."""
         handle = self._object if cookie is None else self.copies.get(cookie, self._object)
         return _program(handle, name)
+
+    def fill(self, specs: Specs) -> None:
+        """Let programs know of the specs that are new. Raises `KernelError` where there is no
+        room for them."""
+        target = self._map("specs")
+        key, size = ffi.new("uint32_t *"), ffi.sizeof("struct lbt_spec")
+        for key[0] in range(self._filled, len(specs)):
+            code = lib.bpf_map__update_elem(target, key, 4, specs[key[0]], size, 0)
+            check(code, "write a probe's spec")
+        self._filled = len(specs)
 
     def ring_fd(self) -> int:
         """Return the file descriptor of the ring buffer."""
@@ -215,6 +228,11 @@ class TraceObject:
             found.append((loss.pid, loss.tid, goroutine, tuple(loss.lost)))
         return found
 
+    def follows(self, pid: int) -> bool:
+        """Return whether a process is among those of `followed`."""
+        key, value = ffi.new("uint32_t *", pid), ffi.new("uint32_t *")
+        return not lib.bpf_map__lookup_elem(self._map("followed"), key, 4, value, 4, 0)
+
     def followed(self) -> list[int]:
         """Return the pids of processes that are followed, besides the first; some may have
         ended."""
@@ -257,13 +275,6 @@ class TraceObject:
                 self._counted.append(program)
         with held_back():  # a signal ends the verifier's work: EAGAIN, do_check() in verifier.c
             check(lib.bpf_object__load(handle), "load the BPF programs")
-
-    def _fill(self, specs: Specs) -> None:
-        target = self._map("specs")
-        key = ffi.new("uint32_t *")
-        for key[0], spec in enumerate(specs):
-            size = ffi.sizeof("struct lbt_spec")
-            check(lib.bpf_map__update_elem(target, key, 4, spec, size, 0), "write a probe's spec")
 
 
 def open_object() -> Any:

@@ -39,6 +39,15 @@ SLOTS = {
 
 TEXT_SUBJECTS = ("text", "comm")
 
+ANY_LAYOUT = sum(
+    1 << layout
+    for layout in (
+        *(lib.LBT_SMALL_1, lib.LBT_SMALL_2, lib.LBT_SMALL_8),
+        *(lib.LBT_LARGE_1, lib.LBT_LARGE_8),
+    )
+)
+"""All bits of ``enum lbt_chunk_layout``."""
+
 WITHIN = {
     "landing": lib.LBT_LANDING,
     "lane end": lib.LBT_LANE_END,
@@ -64,25 +73,35 @@ class Specs:
     lbt_chunk_layout``; ``go``, some distinguish goroutines; ``stacks``, some probes report where
     the program sets up stacks; ``hooked``, uretprobes see the returns of some calls; ``actions``,
     the names of those that gather; ``within``, only hits below calls of some functions count.
+    Where the plan ``may_grow``, they are ready for all that points may need.
     """
 
     def __init__(self, plan: Plan) -> None:
-        probes = plan.probes
+        probes, later = plan.probes, plan.may_grow
         self._kernel = Machine(plan.binaries[0].machine or os.uname().machine).kernel
         self._numbers: dict[object, int] = {}
         self._alike: dict[object, int] = {}
         self._specs: list[Any] = []
-        self.generic = False
+        self.generic = self.memory = later
         self.jumps = False
-        self.chunk_layouts = 0
-        self.memory = False
-        self.wide = any(len(p.fetches) > lib.LBT_VALUES for p in probes)
-        self.filtered = any(p.conditions or p.gathers == lib.LBT_SLOT_DURATION for p in probes)
+        self.chunk_layouts = ANY_LAYOUT if later else 0
+        self.wide = later or any(len(p.fetches) > lib.LBT_VALUES for p in probes)
+        self.filtered = later or any(
+            p.conditions or p.gathers == lib.LBT_SLOT_DURATION for p in probes
+        )
         self.deferred = any(p.action == "keep" for p in probes)
-        self.related = any(
-            fetch.base in ("slot", "kept") or fetch.plus >= 0 for p in probes for fetch in p.fetches
-        ) or any(c.other >= 0 for p in probes for c in p.conditions)
-        self.compared_texts = any(c.subject in TEXT_SUBJECTS for p in probes for c in p.conditions)
+        self.related = (
+            later
+            or any(
+                fetch.base in ("slot", "kept") or fetch.plus >= 0
+                for p in probes
+                for fetch in p.fetches
+            )
+            or any(c.other >= 0 for p in probes for c in p.conditions)
+        )
+        self.compared_texts = later or any(
+            c.subject in TEXT_SUBJECTS for p in probes for c in p.conditions
+        )
         self.memory |= self.compared_texts
         self.actions = {p.action for p in probes} - SENDING
         self.keeping = any(p.keeps for p in probes)
@@ -102,12 +121,19 @@ class Specs:
             cookie = opening | specs[opening] << 32 | specs[closing] << 48
             self.cookies[opening] = self.cookies[closing] = cookie
 
+    def grow(self, plan: Plan) -> None:
+        """Add what a plan needs that has grown by points."""
+        for number in range(len(self.cookies), len(plan.probes)):
+            probe = plan.probes[number]
+            spec = self._find(probe, False, plan.goroutines(probe))
+            self.cookies.append(number | spec << 32)
+
     def __len__(self) -> int:
         return len(self._specs)
 
-    def __iter__(self) -> Any:
-        """Each as a pointer to a ``struct lbt_spec``."""
-        return iter(self._specs)
+    def __getitem__(self, number: int) -> Any:
+        """A pointer to a ``struct lbt_spec``."""
+        return self._specs[number]
 
     def _find(self, probe: Probe, hooked: bool, go: GoLayout | None) -> int:
         """As `_spec`, which takes longer, only for the first of probes that are alike."""

@@ -6,7 +6,7 @@ from collections.abc import Callable, Generator, Iterable, Iterator
 from typing import TYPE_CHECKING
 
 from lbtrace.calls.matcher import CallMatcher
-from lbtrace.model import Aggregates, Arguments, Batch, Call, Loss, Plan, Thread
+from lbtrace.model import Addition, Aggregates, Arguments, Batch, Call, Loss, Plan, Thread
 from lbtrace.validation import check_number
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ class Calls(Iterator[Call]):
     def __init__(
         self,
         plan: Plan,
-        batches: Iterable[Batch | Aggregates],
+        batches: Iterable[Batch | Aggregates | Addition],
         max_depth: int | None,
         on_end: Callable[[CallMatcher], None],
     ) -> None:
@@ -75,6 +75,10 @@ class Calls(Iterator[Call]):
         for batch in self._batches:
             if isinstance(batch, Aggregates):
                 self.aggregates = batch
+                continue
+            if isinstance(batch, Addition):
+                self._plan = self._plan.grown(batch)
+                self._matcher.grow(self._plan)
                 continue
             if batch.gap:
                 self._matcher.finish()  # what was missed may hold the ends of all calls

@@ -108,6 +108,10 @@ class CallMatcher(PairMatcher):
         self._stacks: dict[int | tuple[int, int], Stack] = {}
         self._losses = LossTimes(shared=stacks)
 
+    def grow(self, plan: Plan) -> None:
+        """Match events of a plan that has grown by points from now on."""
+        self._probes.grow(plan)
+
     @property
     def threads(self) -> int:
         """Threads that made calls."""
@@ -142,6 +146,9 @@ class CallMatcher(PairMatcher):
             try:
                 decoding = probes[event.probe]
             except KeyError:
+                if event.kind & KIND == UNWATCHED:  # of a plan that has no probes yet
+                    self._losses.note_gap(event.time, event.value0)
+                    continue
                 raise CaptureError(
                     f"an event names probe {event.probe}, but the plan has {probes.count}",
                     "the capture is damaged, or was written by a faulty program",

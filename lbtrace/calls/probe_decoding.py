@@ -40,6 +40,13 @@ class ProbeDecoders(dict[int, "ProbeDecoder"]):
         self._names: list[Names] = [_types(each.go) if each.go else {} for each in plan.binaries]
         self._namer = Namer([binary.symbols for binary in plan.binaries])
 
+    def grow(self, plan: Plan) -> None:
+        """Have the decoders of a plan that has grown."""
+        added = plan.binaries[len(self._names) :]
+        self._names += [_types(each.go) if each.go else {} for each in added]
+        self._namer.add([binary.symbols for binary in added])
+        self.count, self._plan, self._pairs = len(plan.probes), plan, ProbePairs(plan)
+
     def __missing__(self, number: int) -> ProbeDecoder:
         plan, pairs = self._plan, self._pairs
         if not 0 <= number < self.count:

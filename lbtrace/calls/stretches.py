@@ -153,8 +153,18 @@ class StretchMatcher(CallMatcher):
         self, plan: Plan, visitor: StretchVisitor, *, max_depth: int | None = None
     ) -> None:
         super().__init__(plan, visitor, max_depth=max_depth)
+        self._one_by_one = AFTER_STRETCH
+        self._learn(plan)
+
+    def grow(self, plan: Plan) -> None:
+        """See `CallMatcher.grow`."""
+        super().grow(plan)
+        self._learn(plan)
+
+    def _learn(self, plan: Plan) -> None:
+        """Let native code know what the probes of a plan mean."""
         pairs = ProbePairs(plan)
-        tails = visitor.takes_tails
+        tails = self._visitor.takes_tails
         meanings = [_meaning(pairs, number, tails=tails) for number in range(len(plan.probes))]
         self._meanings = ffi.new("struct lbt_pair_probe[]", meanings)
         shown = min(self._max_depth, (1 << 32) - 1)
@@ -162,7 +172,6 @@ class StretchMatcher(CallMatcher):
             lib.lbt_pairing_new(self._meanings, len(meanings), shown, self._lanes.has_stacks),
             lib.lbt_pairing_free,
         )
-        self._one_by_one = AFTER_STRETCH
 
     def feed(self, batch: Batch) -> None:
         """See `CallMatcher.feed`."""

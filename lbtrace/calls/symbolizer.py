@@ -15,8 +15,13 @@ class Namer:
     """Names the functions of the traced binaries in every process."""
 
     def __init__(self, binaries: Sequence[Symbols] = ()) -> None:
-        self._names = [dict(zip(b.addresses, b.names, strict=False)) for b in binaries]
+        self._names: list[dict[int, str]] = []
         self._shifts: dict[int, dict[int, int]] = {}
+        self.add(binaries)
+
+    def add(self, binaries: Sequence[Symbols]) -> None:
+        """Name the functions of these binaries too, which are traced after all others."""
+        self._names += [dict(zip(b.addresses, b.names, strict=False)) for b in binaries]
 
     def learn(self, pid: int, binary: int, pointer: int, address: int) -> None:
         """A probe at ``address`` in the file was hit with this instruction ``pointer``."""

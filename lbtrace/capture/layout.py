@@ -6,9 +6,9 @@
     version u32
     chunk*  type[4] length:u32 crc32:u32 payload[length]
 
-The first chunk is the plan. Batches follow in the order of the ring buffer, losses whenever they
-were read (the last ones count), and an empty chunk at the end; without it the capture was
-interrupted.
+The first chunk is the plan. Batches follow in the order of the ring buffer, additions to the plan
+before the first batch that needs them, losses whenever they were read (the last ones count), and an
+empty chunk at the end; without it the capture was interrupted.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 import msgspec
 
-from lbtrace.model import Plan
+from lbtrace.model import Addition, Plan
 from lbtrace.model.wire import EVENT_SIZE
 from lbtrace.values import convert, type_hook
 
@@ -27,8 +27,11 @@ MAGIC = b"\x89LBT\r\n\x1a\n"
 """As PNG's: the first byte is not text, and a transfer that changes line
 ends, or stops at an end-of-file mark, spoils it."""
 
-VERSION = 4
+VERSION = 5
 """Raised when an older reader could not make sense of a newer file."""
+
+WITHOUT_ADDITIONS = 4
+"""The version of captures whose plan does not grow, which older readers can read."""
 
 LAST_OF_V3 = 3
 """The last version that `lbtrace.capture.v3` upgrades."""
@@ -37,10 +40,13 @@ HEADER = Struct("<8sI")
 CHUNK = Struct("<4sII")
 BATCH = Struct("<III")
 
-PLAN, EVENTS, AGGREGATES = b"PLAN", b"EVTS", b"AGGR"
+PLAN, ADDITION, EVENTS, AGGREGATES = b"PLAN", b"ADDN", b"EVTS", b"AGGR"
 LOSSES, END = b"LOSS", b"END "
 
-LARGEST = {PLAN: 1 << 29, EVENTS: 1 << 28, AGGREGATES: 1 << 26, LOSSES: 1 << 16, END: 0}
+LARGEST = {
+    **{PLAN: 1 << 29, ADDITION: 1 << 26},
+    **{EVENTS: 1 << 28, AGGREGATES: 1 << 26, LOSSES: 1 << 16, END: 0},
+}
 """Bytes that a chunk may claim to hold: more than any writer writes, to bound the cost of
 damaged and hostile files. (A batch is 4096 events, with 16 values of 4 KB each at the very
 most.)"""
@@ -73,8 +79,8 @@ class MalformedError(Exception):
     """A chunk whose checksum is right but whose content is not."""
 
 
-def encode_plan(plan: Plan) -> bytes:
-    """Return a plan as MessagePack: structs are maps by field name.
+def encode_plan(plan: Plan | Addition) -> bytes:
+    """Return a plan, or an addition to one, as MessagePack: structs are maps by field name.
 
     Integers that need more than 64 bits are decimal texts. In a plan that is ``escaped``
     bytes of names that are not UTF-8, which no MessagePack text can hold (lone surrogates,
@@ -96,6 +102,11 @@ def decode_plan(payload: Buffer, version: int) -> tuple[Plan, Upgrade | None]:
     from lbtrace.capture.v3 import OldPlan
 
     return _decode(payload, OldPlan).upgraded()
+
+
+def decode_addition(payload: Buffer) -> Addition:
+    """Return the addition in an ``ADDN`` chunk. Raises `DECODING_ERRORS`."""
+    return _decode(payload, Addition)
 
 
 def _decode(payload: Buffer, kind: type[T]) -> T:

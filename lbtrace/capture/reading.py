@@ -13,7 +13,9 @@ import msgspec
 from msgspec.structs import replace
 
 from lbtrace.capture.check import find_faults
+from lbtrace.capture.growing import Growing
 from lbtrace.capture.layout import (
+    ADDITION,
     AGGREGATES,
     CHUNK,
     DECODING_ERRORS,
@@ -28,6 +30,7 @@ from lbtrace.capture.layout import (
     PLAN,
     VERSION,
     MalformedError,
+    decode_addition,
     decode_batch,
     decode_plan,
     is_possible,
@@ -189,10 +192,36 @@ class Capture:
             raise CaptureError(
                 f"the plan in {self.path} is damaged: {where}{error}", self._salvage()
             ) from error
+        if plan.may_grow:
+            plan = self._with_additions(plan)
         fault = next(find_faults(plan), None)
         if fault is not None:
             raise CaptureError(f"the plan in {self.path} is damaged: {fault.what}", self._salvage())
         return plan
+
+    def _with_additions(self, plan: Plan) -> Plan:
+        """The plan that the trace had at its end. What follows a damaged addition is not read."""
+        start, grown = self.position, Growing(plan)
+        while (payload := self._next_addition()) is not None:
+            try:
+                if not grown.add(decode_addition(payload)):
+                    break
+            except DECODING_ERRORS:
+                break
+        self._file.seek(start)
+        self.position = start
+        return grown.plan()
+
+    def _next_addition(self) -> memoryview | None:
+        """The next addition to the plan, None where the capture ends or breaks off. Other chunks
+        are passed over unread."""
+        while (head := self._next_head()) is not None:
+            kind, length, checksum = head
+            if kind == ADDITION:
+                return self._payload(length, checksum)
+            self._file.seek(length, os.SEEK_CUR)
+            self.position += length
+        return None
 
     def _read_header(self) -> int:
         """The version of the format."""
@@ -216,12 +245,10 @@ class Capture:
 
     def _next(self) -> tuple[bytes, memoryview] | None:
         """The next chunk, None where the capture ends or breaks off."""
-        head = self._read(CHUNK.size)
-        if len(head) < CHUNK.size:
+        head = self._next_head()
+        if head is None:
             return None
-        kind, length, checksum = CHUNK.unpack(head)
-        if length > self.size - self.position or not is_possible(kind, length):
-            return None
+        kind, length, checksum = head
         if length > PIECE:  # before that much memory is allocated
             if self._checksum(length) != checksum:
                 return None
@@ -229,10 +256,25 @@ class Capture:
                 return kind, memoryview(b"")
             self._file.seek(-length, os.SEEK_CUR)
             self.position -= length
+        payload = self._payload(length, checksum)
+        return None if payload is None else (kind, payload)
+
+    def _next_head(self) -> tuple[bytes, int, int] | None:
+        """Type, length and checksum of the next chunk, None where no whole chunk can follow."""
+        head = self._read(CHUNK.size)
+        if len(head) < CHUNK.size:
+            return None
+        kind, length, checksum = CHUNK.unpack(head)
+        if length > self.size - self.position or not is_possible(kind, length):
+            return None
+        return kind, length, checksum
+
+    def _payload(self, length: int, checksum: int) -> memoryview | None:
+        """The content of a chunk, None where it is damaged."""
         payload = self._read(length)
         if len(payload) < length or crc32(payload) != checksum:
             return None
-        return kind, memoryview(payload)
+        return memoryview(payload)
 
     def _checksum(self, length: int) -> int:
         """The checksum of this many bytes from here on, which are read piece by piece."""

@@ -19,7 +19,9 @@ import msgspec
 from msgspec.structs import replace
 
 from lbtrace.capture.check import find_faults
+from lbtrace.capture.growing import Growing
 from lbtrace.capture.layout import (
+    ADDITION,
     AGGREGATES,
     CHUNK,
     DECODING_ERRORS,
@@ -31,6 +33,7 @@ from lbtrace.capture.layout import (
     PIECE,
     PLAN,
     VERSION,
+    decode_addition,
     decode_plan,
     is_possible,
 )
@@ -54,7 +57,7 @@ from lbtrace.model import (
 from lbtrace.model.wire import EVENT
 from lbtrace.values import convert
 
-KNOWN = (PLAN, EVENTS, AGGREGATES, LOSSES, END)
+KNOWN = (PLAN, ADDITION, EVENTS, AGGREGATES, LOSSES, END)
 """Types of chunks that are searched for."""
 
 EFFORT = 8
@@ -115,7 +118,7 @@ class SalvagedCapture(Capture):
             raise CaptureError(
                 f"{self.path} has no plan, without which its events mean nothing", RECORD
             )
-        plan = self._salvage_plan(chunk, version)
+        plan = self._without_faults(self._with_additions(self._salvage_plan(chunk, version)))
         self._probes = len(plan.probes)
         self._left_out_of_plan = len(self.left_out)
         return plan
@@ -259,7 +262,24 @@ class SalvagedCapture(Capture):
                     " without it events mean nothing",
                     RECORD,
                 ) from error
-        return self._without_faults(plan)
+        return plan
+
+    def _with_additions(self, plan: Plan) -> Plan:
+        """The plan with the additions to it that can be read."""
+        if not plan.may_grow:
+            return plan
+        start, grown, damaged = self.position, Growing(plan), 0
+        while (chunk := self._next()) is not None:
+            if chunk[0] == ADDITION:
+                try:
+                    grown.add(decode_addition(chunk[1]), padding=UNREADABLE)
+                except DECODING_ERRORS:
+                    damaged += 1
+        self.position = start
+        self._unknown |= {n for n, probe in enumerate(grown.plan().probes) if probe is UNREADABLE}
+        if damaged:
+            self.left_out.append(f"{damaged:,} additions to the plan: cannot be decoded")
+        return grown.plan()
 
     def _from_parts(self, parts: Any, version: int) -> Plan:
         """A plan of the parts that can be decoded."""
@@ -274,6 +294,7 @@ class SalvagedCapture(Capture):
                 for n, f in enumerate(functions)
             ),
             probes,
+            may_grow=bool(fields.get("may_grow")),
         )
         if go := _convert(fields.get("go"), GoLayout):  # as version 1 has it
             made = replace(made, binaries=tuple(replace(b, go=go) for b in made.binaries))

@@ -8,6 +8,7 @@ from zlib import crc32
 import msgspec
 
 from lbtrace.capture.layout import (
+    ADDITION,
     AGGREGATES,
     BATCH,
     CHUNK,
@@ -18,13 +19,14 @@ from lbtrace.capture.layout import (
     MAGIC,
     PLAN,
     VERSION,
+    WITHOUT_ADDITIONS,
     Buffer,
     encode_plan,
     is_possible,
     size_of,
 )
 from lbtrace.errors import CaptureError, OutputError
-from lbtrace.model import Aggregates, Batch, Losses, Plan
+from lbtrace.model import Addition, Aggregates, Batch, Losses, Plan
 
 
 class CaptureWriter:
@@ -44,11 +46,14 @@ class CaptureWriter:
                 f"no capture holds a plan of {len(encoded):,} bytes",
                 "trace fewer functions, or choose another --format",
             )
-        self._write(HEADER.pack(MAGIC, VERSION))
+        self._write(HEADER.pack(MAGIC, VERSION if plan.may_grow else WITHOUT_ADDITIONS))
         self._chunk(PLAN, encoded)
 
-    def write(self, batch: Batch | Aggregates) -> None:
-        """Append a batch, or what has been gathered so far."""
+    def write(self, batch: Batch | Aggregates | Addition) -> None:
+        """Append a batch, what has been gathered so far, or what the plan has got."""
+        if isinstance(batch, Addition):
+            self._chunk(ADDITION, encode_plan(batch))
+            return
         if isinstance(batch, Aggregates):
             self._chunk(AGGREGATES, msgspec.msgpack.encode(batch))
             return

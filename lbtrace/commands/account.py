@@ -6,7 +6,7 @@ from msgspec.structs import replace
 
 from lbtrace.calls import CallMatcher
 from lbtrace.calls.thread_lifetimes import ThreadLifetimes
-from lbtrace.model import Aggregates, Batch, Call, Loss, Losses, Plan, Summary, Thread
+from lbtrace.model import Addition, Aggregates, Batch, Call, Loss, Losses, Plan, Summary, Thread
 
 
 class Account:
@@ -20,15 +20,21 @@ class Account:
     def __init__(self, plan: Plan, *, deep: bool = False) -> None:
         self.calls = 0
         self._lifetimes = ThreadLifetimes()
+        self._plan = plan
         self._matcher: CallMatcher | None = None
         points = any(probe.role == "point" or probe.pair for probe in plan.probes)
-        if deep or points or any(function.restarts for function in plan.functions):
-            bare = tuple(replace(f, parameters=(), result=None) for f in plan.functions)
-            self._matcher = CallMatcher(replace(plan, functions=bare), _Nobody(), max_depth=0)
+        restarts = any(function.restarts for function in plan.functions)
+        if deep or points or restarts or plan.may_grow:
+            self._matcher = CallMatcher(_bare(plan), _Nobody(), max_depth=0)
 
-    def note(self, batch: Batch | Aggregates) -> None:
+    def note(self, batch: Batch | Aggregates | Addition) -> None:
         """Count the calls of a batch, and the threads that made them."""
         if isinstance(batch, Aggregates):
+            return
+        if isinstance(batch, Addition):
+            self._plan = self._plan.grown(batch)
+            if self._matcher is not None:
+                self._matcher.grow(_bare(self._plan))
             return
         if self._matcher is not None:
             self._matcher.feed(batch)
@@ -56,6 +62,13 @@ def losses_of(losses: Losses, matcher: CallMatcher) -> Losses:
     """Return the losses, with the returns that the kernel could not deliver, which only matching
     shows."""
     return replace(losses, return_depth=max(losses.return_depth, matcher.return_depth))
+
+
+def _bare(plan: Plan) -> Plan:
+    """A plan without the values of calls, which are not decoded then."""
+    return replace(
+        plan, functions=tuple(replace(f, parameters=(), result=None) for f in plan.functions)
+    )
 
 
 class _Nobody:

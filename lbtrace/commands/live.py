@@ -21,7 +21,7 @@ from lbtrace.commands.output import count_all, describe, open_output, render
 from lbtrace.commands.progress import Progress, Steps
 from lbtrace.commands.streams import Stalled, has_colors, say
 from lbtrace.errors import CommandError, UsageError
-from lbtrace.model import Aggregates, Batch, Plan, Summary, Target
+from lbtrace.model import Batch, Plan, Summary, Target
 from lbtrace.session.options import Options
 from lbtrace.session.request import Prepared
 from lbtrace.session.session import Session
@@ -50,7 +50,7 @@ def run(prepared: Prepared, chosen: Format, args: argparse.Namespace) -> int:
     if chosen.is_capture and destination.is_terminal:
         raise UsageError("a capture is not for a terminal", "name a file with -o, or redirect")
     with ExitStack() as stack:
-        session = Session(plan, target, options, prepared.files, reach)
+        session = Session(plan, target, options, prepared.files, reach, prepared.later)
         # What the command prints would stand between the records of a capture (perf does the same).
         session.aside = chosen.is_capture and destination.shares_stdout
         attaching = _announce(session, args)
@@ -63,7 +63,9 @@ def run(prepared: Prepared, chosen: Format, args: argparse.Namespace) -> int:
             open_output(destination, binary=binary, gives_up=interrupts.give_up_output)
         )
         if not args.quiet:
-            warned = caution([b.path for b in plan.binaries]) if reach.everyone else ""
+            probed = {probe.binary for probe in plan.probes}
+            paths = [b.path for n, b in enumerate(plan.binaries) if n in probed]
+            warned = caution(paths) if reach.everyone else ""
             waiting = "" if session.child else _waiting(plan, target)
             aside = ASIDE if session.child and session.aside else ""
             say([line for line in (warned, waiting, aside) if line])
@@ -81,7 +83,7 @@ def run(prepared: Prepared, chosen: Format, args: argparse.Namespace) -> int:
         say(
             [
                 *describe(summary),
-                *_unseen(summary, plan, target, args),
+                *_unseen(summary, session.plan, target, args),
                 *going_on(left, session, args),
             ]
         )
@@ -136,7 +138,7 @@ def _capture(session: Session, stream: IO[Any], _: Format, args: argparse.Namesp
         unwritten = 0
         try:
             for batch in batches:
-                if isinstance(batch, Aggregates) or batch.events:
+                if not isinstance(batch, Batch) or batch.events:
                     writer.write(batch)
                 account.note(batch)
                 progress.show(account.calls)
@@ -157,6 +159,8 @@ def _slow(seconds: float) -> str:
 
 
 def _waiting(plan: Plan, target: Target) -> str:
+    if not plan.functions:
+        return f"waiting for markers in what process {target.pid} loads; Ctrl-C ends"
     functions = f"{len(plan.functions):,} function{'s' * (len(plan.functions) != 1)}"
     paths = " and ".join(binary.path for binary in plan.binaries)
     them = "it" if len(plan.binaries) == 1 else "them"
@@ -168,8 +172,14 @@ def _unseen(summary: Summary, plan: Plan, target: Target, args: argparse.Namespa
     """Why there may be no call of a command that need not run what is traced."""
     run = _program(target)
     seen = summary.calls or summary.points
-    if seen or not run or any(is_same(run, binary.path) for binary in plan.binaries):
+    if (
+        seen
+        or not run
+        or (plan.functions and any(is_same(run, binary.path) for binary in plan.binaries))
+    ):
         return []
+    if not plan.functions:
+        return ["  no file was loaded that has such a marker"]
     paths = " or ".join(binary.path for binary in plan.binaries)
     how = "as --where demands" if args.where else "while it was traced"
     return [f"  no process ran or loaded {paths}, or called a traced function of it {how}"]

@@ -15,7 +15,7 @@ from lbtrace.commands.account import losses_of
 from lbtrace.commands.destination import Destination
 from lbtrace.commands.streams import Output, Stalled, naming
 from lbtrace.errors import OutputError, TargetError
-from lbtrace.model import Aggregates, Batch, Losses, Plan, Summary
+from lbtrace.model import Addition, Aggregates, Batch, Losses, Plan, Summary
 from lbtrace.model.wire import count_events
 from lbtrace.sinks.base import Sink
 
@@ -69,7 +69,7 @@ def open_output(
 
 def render(
     plan: Plan,
-    batches: Iterable[Batch | Aggregates],
+    batches: Iterable[Batch | Aggregates | Addition],
     sink: Sink,
     account: Callable[[], tuple[Losses, bool]],
     *,
@@ -87,11 +87,16 @@ def render(
     gathered = Aggregates(0)
     calls = points = unwritten = 0
     batches = iter(batches)
-    batch: Batch | Aggregates = gathered
+    batch: Batch | Aggregates | Addition = gathered
     try:
         for batch in batches:
             if isinstance(batch, Aggregates):
                 gathered = batch
+                continue
+            if isinstance(batch, Addition):
+                plan = plan.grown(batch)
+                matcher.grow(plan)
+                sink.grow(plan)
                 continue
             if batch.gap:
                 matcher.finish()  # what was missed may hold the ends of all calls
@@ -120,7 +125,7 @@ def render(
     return summary
 
 
-def count_all(batches: Iterable[Batch | Aggregates]) -> int:
+def count_all(batches: Iterable[Batch | Aggregates | Addition]) -> int:
     """Return how many events all these hold."""
     return sum(count_events(batch) for batch in batches if isinstance(batch, Batch))
 

@@ -37,7 +37,7 @@ def run(args: argparse.Namespace) -> int:
         if not images:
             raise NoMatchError(
                 f"process {args.pid} has loaded no file with markers (USDT)",
-                "it may load one later: name it with --binary",
+                "it may load one later: attach --usdt waits for that",
             )
     elif args.pid:
         from lbtrace.targets.mapped_files import open_mapped

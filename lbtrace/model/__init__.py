@@ -25,6 +25,7 @@ from lbtrace.model.jumps import Jump
 from lbtrace.model.plan import (
     NO_FUNCTION,
     SENDING,
+    Addition,
     Binary,
     Function,
     GoLayout,
@@ -94,6 +95,7 @@ __all__ = [
     "UNKNOWN",
     "UNWATCHED",
     "VOID",
+    "Addition",
     "Address",
     "Aggregate",
     "Aggregates",

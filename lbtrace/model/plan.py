@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Literal
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from lbtrace.model.fetching import Condition, Fetch
 from lbtrace.model.jumps import Jump, RegisterTest
@@ -168,7 +169,8 @@ class Plan(Struct, frozen=True):
 
     The ``binaries`` are for the same machine. ``notes`` are remarks to the
     user: what was left out, and why. Where there are patterns of functions in ``within``, only
-    what happens below calls of these is sent, and these calls.
+    what happens below calls of these is sent, and these calls. Where it ``may_grow``, additions
+    may come while it runs.
     """
 
     binaries: tuple[Binary, ...]
@@ -176,11 +178,34 @@ class Plan(Struct, frozen=True):
     probes: tuple[Probe, ...]
     notes: tuple[str, ...] = ()
     within: tuple[str, ...] = ()
+    may_grow: bool = False
+
+    def grown(self, addition: Addition) -> Plan:
+        """Return the plan with an addition to it."""
+        return replace(
+            self,
+            binaries=self.binaries + addition.binaries,
+            functions=self.functions + addition.functions,
+            probes=self.probes + addition.probes,
+            notes=self.notes + addition.notes,
+        )
 
     def goroutines(self, probe: Probe) -> GoLayout | None:
         """Return how the goroutine is found that hits ``probe``; None where its calls
         belong to threads."""
         return None if probe.foreign else self.binaries[probe.binary].go
+
+
+class Addition(Struct, frozen=True):
+    """What a plan gets while its trace runs, after what it has: files that a process mapped
+    meanwhile, and the probes there. Binaries and functions are numbered as in the plan with
+    it; ``after`` is how many binaries, functions and probes the plan had before."""
+
+    after: tuple[int, int, int]
+    binaries: tuple[Binary, ...] = ()
+    functions: tuple[Function, ...] = ()
+    probes: tuple[Probe, ...] = ()
+    notes: tuple[str, ...] = ()
 
 
 class Target(Struct, frozen=True):

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from msgspec.structs import replace
 
-from lbtrace.model import NO_FUNCTION, Binary, Function, Plan, Probe
+from lbtrace.model import NO_FUNCTION, Addition, Binary, Function, Plan, Probe
 
 
 def merge_plans(plans: Sequence[Plan]) -> Plan:
@@ -31,6 +31,21 @@ def merge_plans(plans: Sequence[Plan]) -> Plan:
         )
         notes += plan.notes
     return Plan(binaries, _told_apart(functions, binaries), tuple(probes), tuple(notes))
+
+
+def as_addition(plan: Plan, to: Plan) -> Addition:
+    """Return what makes of the plan ``to`` one that does what ``plan`` does as well."""
+    binaries, functions = len(to.binaries), len(to.functions)
+    return Addition(
+        (binaries, functions, len(to.probes)),
+        plan.binaries,
+        tuple(replace(f, binary=binaries + f.binary) for f in plan.functions),
+        tuple(
+            replace(probe, function=_moved(probe, functions), binary=binaries + probe.binary)
+            for probe in plan.probes
+        ),
+        plan.notes,
+    )
 
 
 def _moved(probe: Probe, first: int) -> int:

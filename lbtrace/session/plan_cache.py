@@ -107,7 +107,8 @@ class Place:
         plan, _ = decode_plan(written, VERSION)
         if next(find_faults(plan), None) is not None:
             return None
-        return Prepared(plan, target, files, entry.reach, entry.notes)
+        later = self._request if plan.may_grow else None
+        return Prepared(plan, target, files, entry.reach, entry.notes, later)
 
     def store(self, planned: Planned, lookups: Lookups) -> None:
         """Keep a plan that was made while ``lookups`` were recorded, if that is possible."""

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 from lbtrace.elf.image import Image
 from lbtrace.errors import BinaryError
-from lbtrace.model import Plan
+from lbtrace.model import Binary, Plan
 from lbtrace.system.file import Change, File
 
 _NOTES: dict[Change, str] = {
@@ -40,6 +40,7 @@ class ProbedFiles:
             self.files.append(file)
         self._build_ids = [binary.build_id for binary in plan.binaries]
         self._programs: set[tuple[int, int]] = set()
+        self._stray = ""
         self._changes: set[tuple[str, Change]] = set()
 
     def check(self, *, mapped: bool) -> None:
@@ -55,16 +56,22 @@ class ProbedFiles:
             if image.is_program:
                 self._programs.add(file.identity)
 
-    def look(self) -> tuple[list[str], bool]:
+    def add(self, file: File, binary: Binary) -> None:
+        """Watch the file of a binary that the plan has got."""
+        self.files.append(file)
+        self._build_ids.append(binary.build_id)
+
+    def look(self, pid: int = 0) -> tuple[list[str], bool]:
         """Return notes of what has changed since the last look, and whether probes do harm by
-        now."""
+        now; of process ``pid`` whether it runs another program than the one planned."""
         changes = {(file.path, change) for file in self.files if (change := file.change())}
         new = sorted(changes - self._changes)
         self._changes |= changes
-        return (
-            [_NOTES[change].format(path) for path, change in new],
-            any(change == "overwritten" for _, change in new),
-        )
+        notes = [_NOTES[change].format(path) for path, change in new]
+        if pid and not self._stray and (program := self.stray(pid)):
+            self._stray = program
+            notes.append(f"process {pid} runs {program}, whose functions are not traced")
+        return notes, any(change == "overwritten" for _, change in new)
 
     def stray(self, pid: int) -> str:
         """Return the program that a process runs where another one was planned; empty otherwise."""

@@ -44,13 +44,20 @@ class Request(Struct, frozen=True):
         """Whether more than markers is asked for."""
         return bool(self.patterns or self.sources or self.lines or self.places or self.within)
 
+    @property
+    def seeks_files(self) -> bool:
+        """Whether the files with the wanted markers are to be found, as none is named."""
+        return bool(self.markers) and not (self.binaries or self.names_code)
+
 
 class Prepared(Struct, frozen=True):
     """What a `Session` takes: the plan, its ``files``, open, and which processes its probes
-    ``reach``. ``notes`` are remarks on the files, besides those that the plan has."""
+    ``reach``. ``notes`` are remarks on the files, besides those that the plan has. Where the plan
+    may grow, ``later`` says what is to be traced of files that are mapped later."""
 
     plan: Plan
     target: Target
     files: tuple[File, ...]
     reach: Reach
     notes: tuple[str, ...]
+    later: Request | None = None

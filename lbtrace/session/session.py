@@ -7,20 +7,20 @@ import os
 import select
 import time
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import ExitStack, contextmanager
-from errno import ESRCH
+from contextlib import ExitStack
 from itertools import count
 from types import TracebackType
 from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from lbtrace.errors import KernelError, TargetError, UsageError
-from lbtrace.model import SENDING, Aggregates, Batch, Losses, Plan, Target
+from lbtrace.errors import UsageError
+from lbtrace.model import SENDING, Addition, Aggregates, Batch, Losses, Plan, Target
 from lbtrace.model.wire import EVENT_SIZE, cut
 from lbtrace.session.backlog import BATCH_EVENTS, Backlog, Unwatched
 from lbtrace.session.options import Options
 from lbtrace.session.probed_files import ProbedFiles
+from lbtrace.session.processes import Followed, follow_processes, of_living
 from lbtrace.system.file import File
 from lbtrace.system.limits import allow_open_files
 from lbtrace.system.process import Running, open_pid, still_running
@@ -29,17 +29,16 @@ from lbtrace.targets.command import Command
 from lbtrace.targets.reach import Abilities, Reach, find_reach
 
 if TYPE_CHECKING:
-    from lbtrace.bpf.links import Links
+    from lbtrace.bpf.specs import Specs
     from lbtrace.probes import Mode
+    from lbtrace.session.growth import Growth
+    from lbtrace.session.request import Request
 
 POLL_MS = 20
 """How long an event may wait in a ring that does not fill."""
 
 LOOK_PERIOD = 0.25
 """Seconds between two looks at the files."""
-
-COUNT_PERIOD = 0.05
-"""Seconds between two looks at which processes still run."""
 
 GATHER_PERIOD = 1.0
 """Seconds between two looks at what is gathered in the kernel: what an end that comes suddenly
@@ -66,7 +65,9 @@ class Session:
     the trace ended before its time, because continuing would have done harm. ``detach_seconds``,
     known when attaching begins, is about how long detaching may take, 0 where that is a moment.
     ``ignored`` are signals that the command ignores from its start on, and ``aside`` says that it
-    prints to standard error, because standard output is for something else.
+    prints to standard error, because standard output is for something else. Where the plan may
+    grow, ``later`` says what is traced of files that are mapped later, and ``plan`` is what it is
+    by now.
     """
 
     def __init__(
@@ -76,6 +77,7 @@ class Session:
         options: Options | None = None,
         files: Iterable[File] = (),
         reach: Reach | None = None,
+        later: Request | None = None,
     ) -> None:
         self.plan = plan
         self.target = target
@@ -91,15 +93,15 @@ class Session:
         self._files = files
         self._alone = False
         self._reach = reach
+        self._later = later
+        self._growth: Growth | None = None
+        self._followed = Followed()
         self.broken_off = False
         self.attached = False
         self.target_ended = False
         self._interrupted = 0
-        self._stray = ""
         self._next_look = 0.0
-        self._next_count = 0.0
         self._next_gathering = float("inf")
-        self._empty_counts = 0
         self._stopping = False
         self._detaching = False
         self._pidfd = -1
@@ -139,17 +141,12 @@ class Session:
             if single:
                 allow_open_files(OPEN_FILES + links.open_files(single, copies))
                 self.detach_seconds = single * links.GRACE
-            done = count()
-
-            def step() -> None:
-                self._check_interrupted()
-                self.on_attaching(next(done), steps)
-
+            step = self._make_step(steps)
             step()
             self._probed = ProbedFiles(self.plan, self._files)
             self._probed.check(mapped=bool(self.target.pid))
             follow = ("forked", "exited") if self.child or self.target.follow else ()
-            shared = links.programs(self.mode, attached) if kernel.cookie else {}
+            shared = links.programs(self.mode, attached, self.plan) if kernel.cookie else {}
             self._object = TraceObject(
                 specs,
                 shared | dict.fromkeys((*follow, *self._keeping_lanes), Loading(fetches=False)),
@@ -158,6 +155,7 @@ class Session:
                 ring_size=self.options.ring_size,
                 root=root,
                 follow=bool(follow),
+                later=links.LATER_SPECS if self._later else 0,
             )
             held.callback(self._object.close)
             self._ring = self._object.ring_fd()
@@ -168,15 +166,17 @@ class Session:
             self._waiter.register(self._ring, select.EPOLLIN | select.EPOLLET)
             self._links = links.Links()
             held.push(self._leave)
-            held.callback(self._following((*follow, *self._keeping_lanes)).close)
+            reporting = (*follow, *self._keeping_lanes)
+            held.callback(follow_processes(self._object, reporting).close)
             # Where the probes are in every process, the program looks whose hit it is.
             only = 0 if reach.everyone else root
-            with _of_living(root):
+            with of_living(root):
                 self._links.attach(
                     *(self._object, self.plan, specs.cookies, attached, only, self._probed.files),
                     tick=step,
                 )
             self._probed.check(mapped=bool(self.target.pid))
+            self._watch_mappings(specs, reach, only, held)
             self._check_interrupted()
             self._resources = held.pop_all()
             self.attached = True
@@ -190,20 +190,34 @@ class Session:
     ) -> None:
         self._resources.__exit__(kind, error, trace)
 
+    def _watch_mappings(self, specs: Specs, reach: Reach, only: int, held: ExitStack) -> None:
+        """Let a plan that may grow do so from now on."""
+        if self._later is None or self.mode is None:
+            return
+        # Imported here because few plans grow.
+        from lbtrace.session.growth import Attached, watch
+
+        to = Attached(self._object, specs, self._links, self.mode, only, self._probed)
+        root = self.child.pid if self.child else self.target.pid
+        self._growth = watch(self._later, reach, to, root, self.target.pid, self.on_note)
+        if self._growth:
+            held.callback(self._growth.close)
+            self._waiter.register(self._growth.fileno(), select.EPOLLIN)
+
+    def _make_step(self, steps: int) -> Callable[[], None]:
+        """Return what is called when one of that many steps of attaching is done, and before."""
+        done = count()
+
+        def step() -> None:
+            self._check_interrupted()
+            self.on_attaching(next(done), steps)
+
+        return step
+
     @property
     def _keeping_lanes(self) -> tuple[str, ...]:
         """Programs that keep what is known of threads when these begin and end."""
         return ("inherited", "ended") if self.plan.within else ()
-
-    def _following(self, programs: Iterable[str]) -> Links:
-        """Links that report which processes fork and end. They outlive those of the probes, because
-        processes that still run are listed when the trace has ended."""
-        from lbtrace.bpf.links import Links
-
-        following = Links()
-        for program in programs:
-            following.attach_tracepoint(self._object, program)
-        return following
 
     def _leave(self, kind: type[BaseException] | None, *_: object) -> None:
         """Detach; after an error, leave detaching to the kernel."""
@@ -243,9 +257,10 @@ class Session:
         lost. Once it has `begun`; safe in a signal handler."""
         self._backlog.hurried = True
 
-    def batches(self) -> Iterator[Batch | Aggregates]:
+    def batches(self) -> Iterator[Batch | Aggregates | Addition]:
         """Yield what the probes send, until `stop`, the process's end, or an option's bound. Where
-        they gather instead, all that they have gathered, once a second and at the end.
+        they gather instead, all that they have gathered, once a second and at the end. Before the
+        first batch with events of probes that the plan has got meanwhile comes that addition.
 
         The ring is emptied before each batch that is yielded, so a slow reader
         fills memory (to a bound) rather than the ring. A batch without events
@@ -262,7 +277,7 @@ class Session:
         if gathers:
             yield self._gathered()
 
-    def _batches(self) -> Iterator[Batch]:
+    def _batches(self) -> Iterator[Batch | Addition]:
         self._check_interrupted()
         duration, budget = self.options.duration, self.options.max_events
         end = None if duration is None else time.monotonic() + duration
@@ -275,12 +290,13 @@ class Session:
         while budget is None or budget > 0:
             woken = self._wait(end, idle=not (backlog or ended))
             self._look_at_files(at_once=bool(woken & {_TIME_IS_UP, self._pidfd}))
+            yield from self._grow()
             if not ended and (self._stopping or _TIME_IS_UP in woken or self._is_over(woken)):
                 # What is sent until the last probe is gone belongs to the trace, but
                 # a call whose return does not come may have returned all the same.
                 backlog.note_detaching()
                 self._detach(backlog.collect)
-                ended = True
+                ended, self._growth = True, None
             if ended and backlog.is_late():
                 backlog.discard()
                 break
@@ -308,6 +324,13 @@ class Session:
                 " by its imports, it forks none"
             )
 
+    def _grow(self) -> Iterator[Addition]:
+        """What the plan gets of files that were mapped since this was asked last."""
+        if self._growth:
+            for addition in self._growth.look(self.plan, self.on_note):
+                self.plan = self.plan.grown(addition)
+                yield addition
+
     def running(self) -> list[Running]:
         """Return the processes of the command, or that a pid's process forked, that still run.
 
@@ -323,28 +346,17 @@ class Session:
             self._waiter.unregister(self._pidfd)
         if not (self.target_ended and self.options.until_last):
             return self.target_ended
-        now = time.monotonic()
-        if now < self._next_count:
-            return False
-        self._next_count = now + COUNT_PERIOD
-        # A process may end while the child that it forks is not seen yet: none twice means none.
-        some = any(still_running(self._object.followed()))
-        self._empty_counts = 0 if some else self._empty_counts + 1
-        return self._empty_counts > 1
+        return self._followed.have_ended(self._object.followed)
 
     def _look_at_files(self, *, at_once: bool) -> None:
         now = time.monotonic()
         if now < self._next_look and not at_once:
             return
         self._next_look = now + LOOK_PERIOD
-        notes, harmful = self._probed.look()
+        notes, harmful = self._probed.look(0 if self.target.follow else self.target.pid)
         self.broken_off |= harmful
         for note in notes:
             self.on_note(note)
-        pid = 0 if self.target.follow or self._stray else self.target.pid
-        if pid and (program := self._probed.stray(pid)):
-            self._stray = program
-            self.on_note(f"process {pid} runs {program}, whose functions are not traced")
         if harmful:
             self.stop()
 
@@ -384,17 +396,3 @@ class Session:
         self._pidfd = open_pid(pid)
         held.callback(os.close, self._pidfd)
         self._waiter.register(self._pidfd, select.EPOLLIN)
-
-
-@contextmanager
-def _of_living(pid: int) -> Iterator[None]:
-    """Within, that the process has ended is a `TargetError`."""
-    try:
-        yield
-    except KernelError as error:
-        if not pid or error.errno != ESRCH:
-            raise
-        raise TargetError(
-            f"process {pid} ended while lbtrace attached to it",
-            "trace it from its start: lbtrace attach ... -- COMMAND",
-        ) from None

@@ -40,6 +40,10 @@ class Sink(ABC):
         self._color = color
         self.shows_cpu = shows_cpu
 
+    def grow(self, plan: Plan) -> None:
+        """The plan has grown: it has further probes, after those that it had."""
+        self._plan = plan
+
     def thread(self, thread: Thread) -> None:  # noqa: B027 - many formats have no place for it
         """A thread got its name."""
 

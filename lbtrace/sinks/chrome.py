@@ -55,6 +55,10 @@ class Chrome(Sink):
         self._separator = '{"traceEvents":[\n'
         self._writer: LineWriter | None = None
 
+    def grow(self, plan: Plan) -> None:
+        super().grow(plan)
+        self._writer = None
+
     def thread(self, thread: Thread) -> None:
         name = f"{thread.name} ({thread.inside} inside)" if thread.inside else thread.name
         self._name("thread_name", thread.pid, thread.tid, name)

@@ -66,8 +66,12 @@ class JsonLines(Sink):
     ) -> None:
         super().__init__(stream, plan, color=color, shows_cpu=shows_cpu)
         self._names = _Names()
+        self.several = plan.may_grow or len(plan.binaries) > 1
+        self.grow(plan)
+
+    def grow(self, plan: Plan) -> None:
+        super().grow(plan)
         self._lanes = ["goroutine" if plan.goroutines(p) else "stack" for p in plan.probes]
-        self._several = len(plan.binaries) > 1
         self._writer: LineWriter | None = None
 
     def thread(self, thread: Thread) -> None:
@@ -83,7 +87,7 @@ class JsonLines(Sink):
         args = self.arguments(call.args)
         duration = "null" if call.duration is None else call.duration
         rest = f',"{self._lanes[call.probe]}":{call.goroutine}' if call.goroutine else ""
-        if self._several:
+        if self.several:
             rest += f',"binary":{names[call.binary]}'
         if self.shows_cpu:
             rest += f',"cpu":{to_json(call.cpu)},"end_cpu":{to_json(call.end_cpu)}'
@@ -120,7 +124,7 @@ class JsonLines(Sink):
             for each in point.args
         ]
         rest = f',"{self._lanes[point.probe]}":{point.goroutine}' if point.goroutine else ""
-        if self._several:
+        if self.several:
             rest += f',"binary":{self._names[point.binary]}'
         if self.shows_cpu:
             rest += f',"cpu":{to_json(point.cpu)}'
@@ -208,7 +212,7 @@ class _Style:
                 *(',"start":', lines.START, ',"duration":', duration),
                 *(',"pid":', lines.PID, ',"tid":', lines.TID, ',"depth":', lines.DEPTH),
                 *(f',"end":"{end}"', lines.goroutine(f',"{lane}":')),
-                (f',"binary":{binary}' if len(self._plan.binaries) > 1 else "") + "}\n",
+                (f',"binary":{binary}' if self._sink.several else "") + "}\n",
             ]
 
         returned = line(result, lines.ELAPSED, "returned")

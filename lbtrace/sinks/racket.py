@@ -49,6 +49,10 @@ class Racket(Sink):
         self._lanes: set[tuple[int, int]] = set()
         self._writer: LineWriter | None = None
 
+    def grow(self, plan: Plan) -> None:
+        super().grow(plan)
+        self._writer = None
+
     def entry(self, call: Call) -> None:
         prefix = _prefix(call.depth, ">")
         items = [_symbol(call.name), *(_write(argument.value) for argument in call.args)]

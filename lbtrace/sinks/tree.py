@@ -58,13 +58,17 @@ class Tree(Sink):
         super().__init__(stream, plan, color=color, shows_cpu=shows_cpu)
         self._pending: dict[tuple[int, int], Call] = {}
         self._shown: dict[int, Thread] = {}
+        self._own: dict[tuple[int, int], str] = {}
+        self._heading = _HEADING.replace("CALL", "  CPU  CALL") if shows_cpu else _HEADING
+        self.grow(plan)
+
+    def grow(self, plan: Plan) -> None:
+        super().grow(plan)
         functions = [plan.functions[probe.function] for probe in plan.probes]
         self._typed = [function.typed for function in functions]
         self._go = [function.language == "go" for function in functions]
         self._watched = [not function.returns.startswith("none") for function in functions]
         self._goroutines = [plan.goroutines(probe) for probe in plan.probes]
-        self._own: dict[tuple[int, int], str] = {}
-        self._heading = _HEADING.replace("CALL", "  CPU  CALL") if shows_cpu else _HEADING
         self._writer: LineWriter | None = None
 
     def thread(self, thread: Thread) -> None:

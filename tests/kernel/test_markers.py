@@ -18,6 +18,7 @@ import pytest
 
 import lbtrace
 from lbtrace import BinaryError, NoMatchError, Options, UsageError
+from tests.made_markers import make_library
 
 SOURCE = Path(__file__).resolve().parents[1] / "programs" / "markers.c"
 SHOP = "shop:sale", "shop:done"
@@ -264,25 +265,6 @@ def test_markers_in_parts_that_were_split_off(tmp_path: Path) -> None:
         lbtrace.trace(command=[program], usdt="shop:inside")
 
 
-DYNAMIC = """
-.text
-.globl sale
-sale: nop; nop; nop; nop; ret
-.globl text
-text: nop; nop; nop; nop; ret
-.macro note name, arguments
-  .balign 4
-  .4byte 8, 5f - 4f, 3
-  .asciz "stapsdt"
-4: .8byte \\name, 0, 0
-  .asciz "shop", "\\name", "\\arguments"
-5:
-.endm
-.section .note.stapsdt, "", "note"
-note sale "8@%rdi -4@%rsi"
-note text "8@%rdi"
-"""
-
 LOADS = """
 import ctypes, os, sys, time
 content = open(sys.argv[1], "rb").read()
@@ -300,10 +282,7 @@ for line in sys.stdin:
 @pytest.mark.host
 def test_markers_of_libraries_that_are_made_while_a_program_runs(tmp_path: Path) -> None:
     """As libstapsdt makes them, in a memfd: code without functions, and a marker at each symbol."""
-    (tmp_path / "made.s").write_text(DYNAMIC)
-    library = tmp_path / "made.so"
-    command = ["gcc", "-shared", "-nostdlib", "-s", "-o", library, tmp_path / "made.s"]
-    subprocess.run(command, check=True)
+    library = make_library(tmp_path / "made.so", "shop", sale="8@%rdi -4@%rsi", text="8@%rdi")
     with subprocess.Popen(
         [sys.executable, "-c", LOADS, library], stdin=subprocess.PIPE, stdout=subprocess.PIPE
     ) as program:

@@ -123,7 +123,7 @@ def test_unknown_chunks_are_passed_over(capture_bytes, capture_file):
         (lambda d: b"", "not a capture"),
         (lambda d: b"\x7fELF" + d, "not a capture"),
         (lambda d: d.replace(b"\r\n", b"\n", 1), "not a capture"),
-        (lambda d: d[:8] + struct.pack("<I", 5) + d[12:], "version 5"),
+        (lambda d: d[:8] + struct.pack("<I", 6) + d[12:], "version 6"),
         (lambda d: d[:40] + b"?" + d[41:], "plan"),
     ],
 )

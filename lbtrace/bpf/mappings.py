@@ -1,0 +1,40 @@
+"""Which processes map files executable, as the kernel says while it happens."""
+
+from __future__ import annotations
+
+from lbtrace.bpf._libbpf import ffi, lib
+from lbtrace.bpf.gate import check, check_pointer
+
+MANY = 1000
+"""Records at once after which there may have been more, for which there was no room: half of what
+a ring of mappings.c holds. The kernel says so only beside a later record."""
+
+
+class Mappings:
+    """The mappings of code of all processes on the machine, from now on (``PERF_RECORD_MMAP``,
+    perf_event_open(2)). They come after the fact, and hold up nobody.
+
+    Raises `KernelError`, where CAP_PERFMON is missing for example.
+    """
+
+    def __init__(self) -> None:
+        watched = check_pointer(lib.lbt_mappings_new(), "watch which files are mapped")
+        self._mappings = ffi.gc(watched, lib.lbt_mappings_free)
+        self._lost = 0
+
+    def fileno(self) -> int:
+        """Readable as soon as some process has mapped code."""
+        return int(lib.lbt_mappings_fd(self._mappings))
+
+    def take(self) -> tuple[set[int], bool]:
+        """Return the pids that have mapped code since the last call, and whether there may be
+        others, for whose records the kernel had no room."""
+        mappings = self._mappings
+        check(lib.lbt_mappings_drain(mappings), "read which files are mapped")
+        lost = self._lost != mappings.lost or mappings.count > MANY
+        self._lost = mappings.lost
+        return (set(mappings.pids[0 : mappings.count]) if mappings.count else set()), lost
+
+    def close(self) -> None:
+        """Watch no more."""
+        ffi.release(self._mappings)

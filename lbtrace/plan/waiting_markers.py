@@ -1,0 +1,65 @@
+"""Plans probes at markers that may be in files which are loaded later."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable, Sequence
+
+from msgspec.structs import replace
+
+from lbtrace.elf.image import Image
+from lbtrace.elf.stap_notes import read_markers
+from lbtrace.machine import Machine
+from lbtrace.model import Plan
+from lbtrace.plan import markers, probe_sources
+from lbtrace.plan.patterns import addressed, matching
+from lbtrace.plan.planner import make_plan
+from lbtrace.plan.selection import Selection
+
+ALIKE = 3
+"""Names that a remark proposes."""
+
+
+def make_ready(machine: str) -> None:
+    """Import what the first plan for a file of this machine needs, which takes a tenth of a
+    second, before such a plan is urgent."""
+    markers.known(())
+    processor = Machine(machine)
+    processor.site_planner()
+    processor.exit_finder()
+
+
+def named_markers(image: Image, patterns: Sequence[str]) -> list[str]:
+    """Return those of ``patterns`` that name markers of a file."""
+    titles = {marker.title for marker in image.once(read_markers)}
+    return [each for each in patterns if matching(titles, [addressed(each, [image.path])[1]])]
+
+
+def plan_waiting(images: Sequence[Image], selection: Selection) -> Plan:
+    """Return the plan for the markers that ``images`` have, which may grow. Patterns that name
+    none of them wait for files that are loaded later. Raises `NoMatchError` for one that names a
+    provider which is there without that marker, and what `make_plan` raises."""
+    titles = {marker.title for image in images for marker in image.once(read_markers)}
+    providers = {title.partition(":")[0] for title in titles}
+    waiting = [
+        pattern
+        for pattern in selection.markers
+        if pattern.partition(":")[0] not in providers
+        and not any(named_markers(image, [pattern]) for image in images)
+    ]
+    present = tuple(each for each in selection.markers if each not in waiting)
+    if present:
+        plan = make_plan(images, replace(selection, markers=present))
+    else:
+        plan = probe_sources.empty(images)
+    notes = tuple(_wait(pattern, titles) for pattern in waiting)
+    return replace(plan, notes=(*plan.notes, *notes), may_grow=True)
+
+
+def _wait(pattern: str, titles: Iterable[str]) -> str:
+    near = difflib.get_close_matches(pattern, sorted(titles), ALIKE, 0.6)
+    other = f" (it has {', '.join(near)})" if near else ""
+    return (
+        f"{pattern}: no file that is loaded so far has this marker{other}; lbtrace waits for one"
+        " that is loaded later"
+    )

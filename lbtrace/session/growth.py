@@ -1,0 +1,112 @@
+"""Adds probes to a trace that runs, in files that its processes map meanwhile."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING
+
+from msgspec import Struct
+
+from lbtrace.bpf import features, links
+from lbtrace.bpf.mappings import Mappings
+from lbtrace.errors import KernelError
+from lbtrace.model import Addition, Plan
+from lbtrace.plan.merge import as_addition
+from lbtrace.session.later import LaterFiles
+from lbtrace.system.file import File
+from lbtrace.system.limits import allow_open_files
+
+if TYPE_CHECKING:
+    from lbtrace.bpf.objects import TraceObject
+    from lbtrace.bpf.specs import Specs
+    from lbtrace.probes import Mode
+    from lbtrace.session.probed_files import ProbedFiles
+    from lbtrace.session.request import Request
+    from lbtrace.targets.reach import Reach
+
+
+class Attached(Struct, frozen=True):
+    """Where the probes of additions go: what a session has of the kernel. ``only`` is the process
+    that has them, 0 where all have."""
+
+    traced: TraceObject
+    specs: Specs
+    links: links.Links
+    mode: Mode
+    only: int
+    probed: ProbedFiles
+
+
+def watch(
+    later: Request,
+    reach: Reach,
+    attached: Attached,
+    root: int,
+    process: int,
+    say: Callable[[str], None],
+) -> Growth | None:
+    """Return the growth of a trace as ``later`` asks for, see `Growth`; None, and the reason is
+    said, where the kernel does not tell what is mapped."""
+    if not features.probe().cookie:
+        say("markers in files that are loaded later are not traced: that needs Linux 5.15")
+        return None
+    allow_open_files(0)  # as far as possible: each file is held open, each plain probe takes two
+    files = LaterFiles(later, reach, attached.probed.files)
+    try:
+        return Growth(files, attached, root, process)
+    except KernelError as error:
+        say(f"markers in files that are loaded later are not traced: {error.message}")
+        return None
+
+
+class Growth:
+    """The additions to a plan, as ``later`` finds them in what the process ``root`` maps and those
+    that it forks. The first look is at ``process``, which may have mapped something since its files
+    were planned; 0 where it does not run yet. Raises `KernelError`."""
+
+    def __init__(self, later: LaterFiles, attached: Attached, root: int, process: int) -> None:
+        self._later = later
+        self._attached = attached
+        self._root = root
+        self._mappings = Mappings()
+        self._due = {process} - {0}
+
+    def fileno(self) -> int:
+        """Readable as soon as some process of the machine has mapped code."""
+        return self._mappings.fileno()
+
+    def close(self) -> None:
+        """Watch no more; what was added stays."""
+        self._mappings.close()
+
+    def look(self, plan: Plan, say: Callable[[str], None]) -> Iterator[Addition]:
+        """Yield what is added to ``plan``, after it was attached."""
+        pids, uncertain = self._mappings.take()
+        traced = self._attached.traced
+        due = self._due | {pid for pid in pids if pid == self._root or traced.follows(pid)}
+        if uncertain:
+            due |= {self._root, *traced.followed()}
+        self._due.clear()
+        for pid in sorted(due):
+            for found in self._later.look(pid):
+                say(found.note)
+                if found.planned is not None:
+                    addition = as_addition(found.planned.plan, plan)
+                    plan = plan.grown(addition)
+                    self._attach(plan, addition, found.planned.file, say)
+                    yield addition
+
+    def _attach(
+        self, plan: Plan, addition: Addition, file: File, say: Callable[[str], None]
+    ) -> None:
+        to = self._attached
+        to.specs.grow(plan)
+        to.probed.add(file, plan.binaries[-1])
+        wanted = links.attachments(to.mode, plan.probes, addition.after[2])
+        try:
+            to.traced.fill(to.specs)
+            to.links.attach(
+                *(to.traced, plan, to.specs.cookies, wanted, to.only, to.probed.files),
+            )
+        except KernelError as error:
+            say(f"{file.path}: its markers are not traced, or not all: {error.message}")

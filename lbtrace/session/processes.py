@@ -1,0 +1,64 @@
+"""Whether the processes of a trace still run."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from errno import ESRCH
+from typing import TYPE_CHECKING
+
+from lbtrace.errors import KernelError, TargetError
+from lbtrace.system.process import still_running
+
+if TYPE_CHECKING:
+    from lbtrace.bpf.links import Links
+    from lbtrace.bpf.objects import TraceObject
+
+COUNT_PERIOD = 0.05
+"""Seconds between two looks at which processes still run."""
+
+
+class Followed:
+    """The processes of a trace besides the first one."""
+
+    def __init__(self) -> None:
+        self._next_count = 0.0
+        self._empty_counts = 0
+
+    def have_ended(self, find: Callable[[], Iterable[int]]) -> bool:
+        """Return whether none of those that ``find`` returns runs any more. To be asked again and
+        again, once the first process has ended."""
+        now = time.monotonic()
+        if now < self._next_count:
+            return False
+        self._next_count = now + COUNT_PERIOD
+        # A process may end while the child that it forks is not seen yet: none twice means none.
+        some = any(still_running(find()))
+        self._empty_counts = 0 if some else self._empty_counts + 1
+        return self._empty_counts > 1
+
+
+def follow_processes(loaded: TraceObject, programs: Iterable[str]) -> Links:
+    """Return links that report which processes fork and end. They outlive those of the probes,
+    because processes that still run are listed when the trace has ended."""
+    from lbtrace.bpf.links import Links  # imported here, as all that needs libbpf
+
+    following = Links()
+    for program in programs:
+        following.attach_tracepoint(loaded, program)
+    return following
+
+
+@contextmanager
+def of_living(pid: int) -> Iterator[None]:
+    """Within, that the process has ended is a `TargetError`."""
+    try:
+        yield
+    except KernelError as error:
+        if not pid or error.errno != ESRCH:
+            raise
+        raise TargetError(
+            f"process {pid} ended while lbtrace attached to it",
+            "trace it from its start: lbtrace attach ... -- COMMAND",
+        ) from None

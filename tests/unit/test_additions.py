@@ -1,0 +1,139 @@
+"""Plans that grow while the trace runs: what is added is matched, shown, recorded and read back."""
+
+from __future__ import annotations
+
+import io
+import json
+import struct
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from msgspec.structs import replace
+
+from lbtrace.capture import CaptureWriter, read_capture
+from lbtrace.commands import main
+from lbtrace.commands.output import render
+from lbtrace.errors import CaptureError
+from lbtrace.model import (
+    Addition,
+    Batch,
+    Binary,
+    Fetch,
+    Function,
+    Integer,
+    Losses,
+    Plan,
+    Probe,
+    Site,
+    Thread,
+    Value,
+)
+from lbtrace.plan.merge import as_addition
+from lbtrace.sinks import FORMATS
+
+INT = Integer("int", 4, True)
+EMPTY = Plan((Binary("./program"),), (), (), may_grow=True)
+POINTS = 300
+"""Of each file: more than are matched one by one."""
+
+
+def plan_of_file(name: str) -> Plan:
+    """What is planned of a file with one marker."""
+    function = Function(
+        name, 0x40, 0, 0x40, parameters=(Value("n", INT, 0),), typed=True, returns="none"
+    )
+    probe = Probe(Site(0x40, 0x40), "point", 0, "marker", (Fetch(register="di"),))
+    return Plan((Binary(f"./{name}.so"),), (function,), (probe,))
+
+
+@pytest.fixture
+def trace(script: Any) -> list[Batch | Addition]:
+    """Two additions, each with a batch of its points."""
+    plan, made = EMPTY, list[Batch | Addition]()
+    for number, name in enumerate(("early", "late")):
+        addition = as_addition(plan_of_file(name), plan)
+        plan = plan.grown(addition)
+        for n in range(POINTS):
+            script.hit(number, 0x7000, n)
+        made += [addition, script.batch((Thread(5, 7, "prog"),))]
+    return made
+
+
+@pytest.fixture
+def write(tmp_path: Path) -> Callable[..., tuple[Path, list[int]]]:
+    def write_capture(trace: list[Batch | Addition], plan: Plan = EMPTY) -> tuple[Path, list[int]]:
+        stream = io.BytesIO()
+        writer, ends = CaptureWriter(stream, plan), []
+        for each in trace:
+            ends.append(stream.tell())
+            writer.write(each)
+        writer.finish(Losses())
+        path = tmp_path / "x.lbt"
+        path.write_bytes(stream.getvalue())
+        return path, ends
+
+    return write_capture
+
+
+def named(path: Path) -> Iterator[tuple[str, int]]:
+    with read_capture(str(path)) as capture:
+        for call in capture.calls():
+            yield call.name, call["n"]
+
+
+EXPECTED = [(name, n) for name in ("early", "late") for n in range(POINTS)]
+
+
+def test_captures_hold_what_was_added(trace: Any, write: Any) -> None:
+    path, _ = write(trace)
+    assert list(named(path)) == EXPECTED
+    with read_capture(str(path)) as capture:
+        assert [binary.path for binary in capture.plan.binaries] == [
+            *("./program", "./early.so", "./late.so")
+        ]
+        assert capture.plan.probes[1].function == 1
+        assert list(capture.batches())
+        assert capture.complete
+
+
+@pytest.mark.parametrize(
+    "name", sorted(name for name, row in FORMATS.items() if not row.is_capture)
+)
+def test_every_format_shows_what_was_added(name: str, trace: Any, write: Any) -> None:
+    live, read = io.StringIO(), io.StringIO()
+    render(EMPTY, trace, FORMATS[name].load()(live, EMPTY), lambda: (Losses(), False))
+    with read_capture(str(write(trace)[0])) as capture:
+        sink = FORMATS[name].load()(read, capture.plan)
+        render(capture.plan, capture.batches(), sink, lambda: (Losses(), False))
+    assert live.getvalue() == read.getvalue()
+    assert live.getvalue().count("late") >= POINTS
+
+
+def test_older_readers_are_told(trace: Any, write: Any) -> None:
+    """They read captures of plans that cannot grow, and refuse the others."""
+    version = struct.Struct("<8sI")
+    assert version.unpack_from(write(trace)[0].read_bytes())[1] == 5
+    plan = replace(plan_of_file("early"), may_grow=False)
+    assert version.unpack_from(write(trace[1:2], plan)[0].read_bytes())[1] == 4
+
+
+def test_a_damaged_addition(trace: Any, write: Any, capfd: pytest.CaptureFixture[str]) -> None:
+    """What needs it is left out where the rest is salvaged, and no name is mistaken."""
+    path, ends = write(trace)
+    data = bytearray(path.read_bytes())
+    data[ends[0] + 40] ^= 1
+    path.write_bytes(data)
+    assert list(named(path)) == []
+    assert main(["export", str(path), "--salvage", "--format", "jsonl"]) == 0
+    out, err = capfd.readouterr()
+    points = [json.loads(line) for line in out.splitlines()]
+    assert [each["name"] for each in points if each["type"] == "point"] == ["late"] * POINTS
+    assert "left out" in err
+
+
+def test_an_impossible_addition(trace: Any, write: Any) -> None:
+    trace[2] = replace(trace[2], probes=(replace(trace[2].probes[0], function=9),))
+    with pytest.raises(CaptureError, match="probe 1 is of function 9 of 2"):
+        read_capture(str(write(trace)[0]))
