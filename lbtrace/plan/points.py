@@ -41,7 +41,7 @@ def add(plan: Plan, images: Sequence[Image], selection: Selection) -> Plan:
             continue
         planner = PointPlanner(image, selection)
         for point in points.values():
-            made = planner.plan(point)
+            made = planner.plan_all(point)
             if made is not None:
                 result.add(*made, binary)
         result.close_image(planner)
