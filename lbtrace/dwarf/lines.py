@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from functools import cached_property
 from typing import NamedTuple
@@ -64,6 +64,11 @@ class _UnitLines:
             if row.is_statement and not row.end:
                 found.append((row, view))
         return found
+
+    @cached_property
+    def bodies(self) -> list[int]:
+        """The addresses at which the table says that prologues have ended, in order."""
+        return sorted({row.address for row in self.rows if row.after_prologue})
 
     @cached_property
     def starts(self) -> list[int]:
@@ -131,7 +136,7 @@ class SourceLines:
                 key = (row.file, row.line, _block(scopes, row.address))
                 first[key] = min((row.address, view), first.get(key, (row.address, view)))
         for (number, line, _), (address, view) in first.items():
-            after = _after_prologue(scopes, address, unit.starts)
+            after = _after_prologue(scopes, address, unit)
             path, own = unit.table.files[number], view if after == address else -1
             yield Place(path, line, after, unit.offset, own)
 
@@ -191,16 +196,23 @@ def _block(scopes: Scopes | None, address: int) -> int:
     return path[-1].offset if path else -1
 
 
-def _after_prologue(scopes: Scopes | None, address: int, starts: list[int]) -> int:
-    """``address``, or where the function that begins there has stored its parameters, as far as
-    its line table says: at the second row."""
+def _after_prologue(scopes: Scopes | None, address: int, unit: _UnitLines) -> int:
+    """``address``, or where the function that begins there has stored its parameters: where its
+    line table says so, as those of LLVM and Go do, else in unoptimised code at the second row."""
     function = scopes.function(address) if scopes else None
     if function is None or lists.entry_address(function) != address:
         return address
+    ranges = [(low, high) for low, high in lists.ranges(function) if low <= address < high]
+    if body := _next(unit.bodies, address - 1, ranges):
+        return body
     if any(function.has(name) for name in OPTIMISED):
         return address
-    at = bisect_right(starts, address)
-    inside = at < len(starts) and any(
-        low <= starts[at] < high for low, high in lists.ranges(function)
-    )
-    return starts[at] if inside else address
+    return _next(unit.starts, address, ranges) or address
+
+
+def _next(addresses: Sequence[int], after: int, ranges: Iterable[tuple[int, int]]) -> int:
+    """The first of ``addresses`` after one, 0 where that is in none of ``ranges``."""
+    at = bisect_right(addresses, after)
+    if at == len(addresses) or not any(low <= addresses[at] < high for low, high in ranges):
+        return 0
+    return addresses[at]
