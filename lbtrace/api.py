@@ -82,7 +82,7 @@ def trace(
     ``functions``: names, globs or ``/regular expressions/``, each with ``@BINARY`` at its end of
     that file only; a string is one of them. ``source``: source files whose functions are traced as
     well: ends of paths, with globs (``"trace.c"``, ``"src/*.c"``), which needs debug information.
-    ``lines``: source lines (``"server.c:312"``), and ``places``: offsets of instructions in files
+    ``lines``: source lines (``"server.c:312"``), and ``places``: addresses of instructions in files
     (``"./prog:0x1149"``), at which the program is seen to come by, as calls whose ``end`` is
     ``point``; ``arg`` shows variables there, ``locals`` all in scope. ``usdt``: markers in files
     (``"PROVIDER:NAME"``), seen alike, with their arguments, pairs of them as calls; ``providers``:
@@ -114,7 +114,7 @@ def trace(
     patterns = check_texts("functions", functions, 'give names: functions=["parse_*", "main"]')
     sources = check_texts("source", source, 'give the names of files: source=["trace.c"]')
     points = check_texts("lines", lines, 'give lines of files: lines=["server.c:312"]')
-    offsets = check_texts("places", places, 'give offsets in files: places=["./prog:0x1149"]')
+    offsets = check_texts("places", places, 'give addresses in files: places=["./prog:0x1149"]')
     markers = check_texts("usdt", usdt, 'give markers: usdt=["python:gc__*"]')
     if not (patterns or sources or points or offsets or markers):
         raise UsageError("functions is empty", 'give names, or "*" for all')

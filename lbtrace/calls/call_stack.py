@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from lbtrace.calls.loss_times import LastLosses
-from lbtrace.model import Argument, Call
+from lbtrace.model import Argument, Call, Event
 
 NEVER = -1 << 65
 """No frame: lower than any."""
@@ -20,6 +20,23 @@ class OpenPair(NamedTuple):
     key: tuple[Argument, ...]
 
 
+class WaitingPoint:
+    """A point of which some values have not come yet: the ``values`` that each of its ``probes``
+    has read, by the probe's number."""
+
+    __slots__ = ("point", "probes", "values")
+
+    def __init__(self, point: Call, probes: range) -> None:
+        self.point = point
+        self.probes = probes
+        self.values: dict[int, tuple[Argument, ...]] = {}
+
+    def expects(self, event: Event) -> bool:
+        """Return whether an event brings values of the point."""
+        own = event.probe in self.probes and event.frame == self.point.frame
+        return own and event.probe not in self.values
+
+
 class Stack:
     """The open calls of a stack; ``uretprobe_count`` hits of them were hooked by a uretprobe.
 
@@ -28,12 +45,12 @@ class Stack:
     just before its event at ``lost_time``. ``repeat_hits`` counts, by frame and probe, the further
     hits of entry probes within calls that were hooked as well. ``unhooked`` are the depths of
     calls that should have been hooked and are not. ``pairs`` are those of the calls that markers
-    opened.
+    opened. ``waiting`` is the point of which not all values have come yet.
     """
 
     __slots__ = (
         *("_echo", "calls", "last_return_frame", "lost", "lost_count", "lost_time", "pairs", "pid"),
-        *("repeat_hits", "unhooked", "uretprobe_count"),
+        *("repeat_hits", "unhooked", "uretprobe_count", "waiting"),
     )
 
     def __init__(self, pid: int, lost: LastLosses) -> None:
@@ -48,6 +65,7 @@ class Stack:
         self.unhooked: set[int] = set()
         self._echo = (NEVER, 0, 0)
         self.pairs: list[OpenPair] = []
+        self.waiting: WaitingPoint | None = None
 
     def open(self, call: Call) -> Call:
         """Add a call that begins."""
@@ -72,8 +90,8 @@ class Stack:
 
     @property
     def is_plain(self) -> bool:
-        """Whether hits and calls of a uretprobe are one and the same."""
-        return not (self.unhooked or self.repeat_hits or self._echo[2])
+        """Whether hits and calls of a uretprobe are one and the same, and no point waits."""
+        return not (self.unhooked or self.repeat_hits or self._echo[2] or self.waiting)
 
     def is_echo(self, frame: int, entry: int) -> bool:
         """Return whether a return is a further one of the call that returned just now."""

@@ -14,14 +14,13 @@ No frame tells such calls from others, for a marker may stand in any function. T
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 
 from lbtrace.calls.call_stack import OpenPair, Stack
 from lbtrace.calls.loss_times import LossTimes
-from lbtrace.calls.points import make_point
-from lbtrace.calls.probe_decoding import ProbeDecoder, ProbeDecoders
+from lbtrace.calls.points import PointMatcher
+from lbtrace.calls.probe_decoding import ProbeDecoder
 from lbtrace.calls.stack_regions import HIGHEST
-from lbtrace.calls.visitor import Visitor
 from lbtrace.model import Argument, Call, End, Event
 from lbtrace.values.datum import Unreadable
 
@@ -29,16 +28,10 @@ CROSSED = ""
 """Is no pair."""
 
 
-class PairMatcher(ABC):
+class PairMatcher(PointMatcher):
     """Calls of markers, and what a matcher does with a stack in any case. See `CallMatcher`."""
 
     _losses: LossTimes
-    _probes: ProbeDecoders
-
-    def __init__(self, visitor: Visitor, max_depth: int | None) -> None:
-        self.calls = self.points = 0
-        self._visitor = visitor
-        self._max_depth = max_depth if max_depth is not None else 1 << 62
 
     def _enter_pair(
         self, stack: Stack, decoding: ProbeDecoder, event: Event, blob: bytes | memoryview
@@ -83,16 +76,10 @@ class PairMatcher(ABC):
         if call.depth < self._max_depth:
             self._visitor.exit(call)
 
-    def _pass_by(
-        self, stack: Stack, decoding: ProbeDecoder, event: Event, blob: bytes | memoryview
-    ) -> None:
-        """Report a point; calls whose frames lie below its stack pointer have ended."""
+    def _arrive(self, stack: Stack, event: Event) -> None:
         self._close_below(stack, event.frame, event.time)
         if stack.pairs:
             self._end_crossed(stack)
-        self.points += 1
-        if len(stack.calls) < self._max_depth:
-            self._visitor.point(make_point(stack, decoding, event, blob))
 
     def _lost_since(self, stack: Stack, call: Call, now: int) -> bool:
         """Whether markers may have been missed since a call began."""

@@ -100,8 +100,9 @@ class CallMatcher(PairMatcher):
             },
         }
         self._probes = ProbeDecoders(
-            plan, lambda decoder: acts.get(decoder.pairing, {}).get(decoder.role, pass_over)
+            plan, lambda decoder: self._act_of(acts.get(decoder.pairing, {}), decoder)
         )
+        self._has_parts = any(probe.role == "more values" for probe in plan.probes)
         stacks = any(probe.role in STACK_ROLES for probe in plan.probes)
         self._lanes = Lanes(self._renew_fiber, stacks=stacks)
         self._lifetimes = ThreadLifetimes()
@@ -121,6 +122,12 @@ class CallMatcher(PairMatcher):
     def processes(self) -> int:
         """Processes that made calls."""
         return self._lifetimes.processes
+
+    def _act_of(self, acts: dict[str, Act], decoder: ProbeDecoder) -> Act:
+        if decoder.parts:
+            return self._pass_by_part
+        act = acts.get(decoder.role, pass_over)
+        return self._after_waiting(act) if self._has_parts else act
 
     def feed(self, batch: Batch) -> None:
         """Match the events of a batch.
@@ -177,6 +184,7 @@ class CallMatcher(PairMatcher):
         calls = self._lanes.place(decoding, event)
         if kind == LEFT:
             if (left := self._stacks.get(self._key(event))) is not None and left.pid == event.pid:
+                self._report_waiting(left)
                 self._close_below(left, event.frame + 1, event.time)
             return False
         if kind != LOSS:
@@ -231,7 +239,7 @@ class CallMatcher(PairMatcher):
         if former is not None:  # the number was given to a thread of another process
             self._abandon(former)
         if (
-            decoding.role in ("opens", "point") or decoding.pair
+            decoding.role in ("opens", "point", "more values") or decoding.pair
         ) and event.frame:  # not a loss at the end of all
             self._lifetimes.see(event.pid, event.tid)
         lost = self._losses.of(event.pid, event.tid if key == event.tid else 0)
@@ -376,10 +384,12 @@ class CallMatcher(PairMatcher):
         return not decoding.by_uretprobe or stack.uretprobe_count <= MAX_RETURN_DEPTH
 
     def _abandon(self, stack: Stack) -> None:
+        self._report_waiting(stack)
         while stack.calls:
             self._end(stack, "open")
 
     def _lose(self, stack: Stack, event: Event) -> None:
+        self._report_waiting(stack)
         stack.last_return_frame = NEVER
         lost = lost_events(event)
         entries, returns = lost[OPEN], lost[0] + lost[CLOSE] + lost[POINT]

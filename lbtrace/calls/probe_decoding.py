@@ -61,6 +61,7 @@ class ProbeDecoders(dict[int, "ProbeDecoder"]):
         returning = pairs.sees_returns(number)
         decoding.by_sites = returning and not decoding.by_uretprobe
         decoding.returns &= returning
+        decoding.parts = pairs.parts_of(number)
         if self._act_of is not None:
             decoding.act = self._act_of(decoding)
         return decoding
@@ -83,13 +84,14 @@ class ProbeDecoder:
     known here, ``act`` what a matcher does accordingly. ``entry`` is the
     probe that opens the calls which this one closes, -1 if it closes none. ``returns`` says
     that its calls are seen to end, however they return. ``pair``, ``key`` and ``nests`` are those
-    of `lbtrace.model.Probe`.
+    of `lbtrace.model.Probe`. ``parameters`` are the names of its values; ``parts`` are the probes
+    that read those of the same point, where there are several.
     """
 
     __slots__ = (
         *("_index", "act", "arguments", "binary", "by_sites", "by_uretprobe", "entry", "key"),
-        *("may_jump", "name", "nests", "pair", "pairing", "region", "restarts", "result"),
-        *("returns", "role", "stacks"),
+        *("may_jump", "name", "nests", "pair", "pairing", "parameters", "parts", "region"),
+        *("restarts", "result", "returns", "role", "stacks"),
     )
 
     act: Act
@@ -117,8 +119,11 @@ class ProbeDecoder:
         self.pair, self.nests = probe.pair, probe.nests
         if probe.pair:
             self.key = decoders.arguments(probe.key, probe.fetches, around)
-        if probe.role in ("opens", "point") or probe.pair:
-            arguments = decoders.arguments(function.parameters, probe.fetches, around)
+        self.parts = range(0)
+        values = probe.values if probe.role == "more values" else function.parameters
+        self.parameters = [value.name for value in values]
+        if probe.role in ("opens", "point", "more values") or probe.pair:
+            arguments = decoders.arguments(values, probe.fetches, around)
             # Tuples without names, which cost less: `Calls` gives them names, sinks need none.
             self.arguments = cast("Callable[[Event, bytes | memoryview], Arguments]", arguments)
         if probe.role == "closes":

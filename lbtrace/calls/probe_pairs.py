@@ -49,6 +49,15 @@ class ProbePairs:
         """Return whether a probe ends calls by a jump to another function."""
         return self._probes[number].role == "tail"
 
+    def parts_of(self, number: int) -> range:
+        """Return the probes that read the values of the same point, empty where it is one."""
+        first, end = number, number + 1
+        while first and self._probes[first].role == "more values":
+            first -= 1
+        while end < len(self._probes) and self._probes[end].role == "more values":
+            end += 1
+        return range(first, end) if end - first > 1 else range(0)
+
     def has_frames(self, number: int) -> bool:
         """Return whether calls are paired by their frames."""
         source = PROBES.get(self._probes[number].source)

@@ -68,6 +68,8 @@ def find_faults(plan: Plan) -> Iterator[Fault]:
         elif not _least_function(probe) <= probe.function < functions:
             text = f"probe {number} is of function {probe.function} of {functions}"
             yield Fault("probe", number, text)
+        elif probe.role == "more values" and not _adds_to(plan, number):
+            yield Fault("probe", number, f"probe {number} adds values to no point")
         elif probe.function >= 0:
             yield from _faults_of_values(plan.functions[probe.function], probe)
 
@@ -78,14 +80,23 @@ def _least_function(probe: Probe) -> int:
     return 0 if role and role.of_function else NO_FUNCTION
 
 
+def _adds_to(plan: Plan, number: int) -> bool:
+    """Whether the probe before one with more values is of the same point."""
+    before = plan.probes[number - 1] if number else None
+    if before is None or before.function != plan.probes[number].function:
+        return False
+    return before.role in ("point", "more values")
+
+
 def _faults_of_values(function: Function, probe: Probe) -> Iterator[Fault]:
-    if probe.role == "opens" or probe.pair:
+    if probe.role in ("opens", "point") or probe.pair:
         named = [(f"parameter {v.name or n}", v) for n, v in enumerate(function.parameters)]
     elif probe.role == "closes" and function.result:
         named = [("result", function.result)]
     else:
         named = []
     named += [(f"key {v.name}", v) for v in probe.key]
+    named += [(f"variable {v.name}", v) for v in probe.values]
     slots = max(VALUES, len(probe.fetches))
     for name, value in named:
         if what := _fault_of_value(value, slots, NESTING):

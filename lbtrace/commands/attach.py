@@ -71,8 +71,8 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     repeatable(
         which,
         "--at",
-        "FILE:OFFSET",
-        "whenever it comes to the instruction at this offset of the file",
+        "FILE:ADDRESS",
+        "whenever it comes to the instruction at this address, as objdump prints it",
     )
     repeatable(
         which,
@@ -97,7 +97,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         " (repeatable)",
     )
     values.add_argument(
-        "--locals", action="store_true", help="with --line: show the variables in scope"
+        "--locals", action="store_true", help="with --line or --at: show the variables in scope"
     )
     values.add_argument(
         "--where",

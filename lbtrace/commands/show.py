@@ -37,6 +37,9 @@ def _probe_lines(plan: Plan, probes: list[Probe]) -> Iterator[str]:
             yield f"{INDENT}returns by {function.returns}"
             if probe.gate:
                 yield f"{INDENT}only what happens below its calls is recorded, and these"
+        elif probe.role == "more values":
+            inside = ", ".join(_parameter(p.type, p.name) for p in probe.values)
+            yield f"{INDENT}and by a further probe there: {inside}"
         elif probe.function != NO_FUNCTION and not PROBES[probe.source].at_return:
             yield _site_line(plan.functions[probe.function], probe.site)
     others = (probe.site for probe in probes if probe.function == NO_FUNCTION)

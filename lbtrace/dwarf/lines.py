@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from functools import cached_property
 from typing import NamedTuple
@@ -17,9 +17,13 @@ from lbtrace.dwarf.reader.line_tables import LineTable, Row, line_table
 from lbtrace.dwarf.scopes import FrameBases, Scopes, Variable
 from lbtrace.dwarf.sources import DAMAGE, MOST, PathTest, open_debug_information, units_with_code
 from lbtrace.elf.image import Image
+from lbtrace.machine import Machine
 
 LAST = 1 << 31
 """A line that no file has."""
+
+LONGEST_JUMP = 8
+"""Bytes of a run that may be a jump alone."""
 
 OPTIMISED = ("DW_AT_call_all_calls", "DW_AT_GNU_all_call_sites")
 """What gcc and clang say of functions that they optimised."""
@@ -37,6 +41,21 @@ class Place(NamedTuple):
     view: int = -1
 
 
+class _Run(NamedTuple):
+    """Rows of one line, one after the other: the addresses and views of those at which statements
+    begin, and the ``end`` of the code."""
+
+    file: int
+    line: int
+    rows: tuple[tuple[int, int], ...]
+    end: int
+
+    @property
+    def start(self) -> int:
+        """The address of the first row."""
+        return self.rows[0][0]
+
+
 class _UnitLines:
     """The line table of the unit at an offset, read once."""
 
@@ -51,19 +70,36 @@ class _UnitLines:
     @cached_property
     def rows(self) -> list[Row]:
         """Those at which statements begin."""
-        return [row for row, _ in self.viewed]
+        return [row for row in self.table.rows() if row.is_statement and not row.end]
 
     @cached_property
-    def viewed(self) -> list[tuple[Row, int]]:
-        """The same, each with the number of rows that came before it at its address."""
-        found: list[tuple[Row, int]] = []
-        view, before = 0, -1
+    def runs(self) -> list[_Run]:
+        """The runs of all lines."""
+        found: list[_Run] = []
+        rows: list[tuple[int, int]] = []
+        number = line = view = 0
+        before = left = -1
         for row in self.table.rows():
             view = view + 1 if row.address == before else 0
             before = -1 if row.end else row.address
-            if row.is_statement and not row.end:
-                found.append((row, view))
+            other = row.end or (row.file, row.line) != (number, line)
+            if other and left < 0:
+                left = row.address
+            if not (row.is_statement or row.end):
+                continue
+            if other:
+                if rows:
+                    found.append(_Run(number, line, tuple(rows), left))
+                number, line, rows = row.file, row.line, []
+            left = -1
+            if not row.end:
+                rows.append((row.address, view))
         return found
+
+    @cached_property
+    def bodies(self) -> list[int]:
+        """The addresses at which the table says that prologues have ended, in order."""
+        return sorted({row.address for row in self.rows if row.after_prologue})
 
     @cached_property
     def starts(self) -> list[int]:
@@ -88,9 +124,9 @@ class SourceLines:
         self.paths: set[str] = set()
 
     def places(self, wanted: PathTest, first: int = 1, last: int = LAST) -> list[Place]:
-        """Where the lines from ``first`` to ``last`` of the files that are ``wanted`` have code,
-        one place for each block of variables, as breakpoints of debuggers are placed. By line and
-        address."""
+        """Where the program comes to the lines from ``first`` to ``last`` of the files that are
+        ``wanted``: one place for each run of rows of the line, in each block of variables. By line
+        and address."""
         found: dict[tuple[str, int, int, int], Place] = {}
         with suppress(BudgetExceeded):
             for unit in self._tables():
@@ -125,15 +161,29 @@ class SourceLines:
         if not meant:
             return
         scopes = self.scopes_of(unit.offset)
-        first: dict[tuple[int, int, int], tuple[int, int]] = {}
-        for row, view in unit.viewed:
-            if row.file in meant and row.line in lines:
-                key = (row.file, row.line, _block(scopes, row.address))
-                first[key] = min((row.address, view), first.get(key, (row.address, view)))
-        for (number, line, _), (address, view) in first.items():
-            after = _after_prologue(scopes, address, unit.starts)
-            path, own = unit.table.files[number], view if after == address else -1
-            yield Place(path, line, after, unit.offset, own)
+        runs = [each for each in unit.runs if each.file in meant and each.line in lines]
+        starts = {(each.file, each.line, each.start) for each in runs}
+        for run in runs:
+            if (run.file, run.line, self._jump_of(run)) in starts:
+                continue  # where the other run begins, the program comes to the line
+            blocks: set[int] = set()
+            for address, view in run.rows:
+                block = _block(scopes, address)
+                if block in blocks:
+                    continue
+                blocks.add(block)
+                after = _after_prologue(scopes, address, unit)
+                path, own = unit.table.files[run.file], view if after == address else -1
+                yield Place(path, run.line, after, unit.offset, own)
+
+    def _jump_of(self, run: _Run) -> int | None:
+        """Where a jump leads that is all the code of a run; None if it is something else."""
+        size = run.end - run.start
+        if not 0 < size <= LONGEST_JUMP:
+            return None
+        code = self._image.code(run.start, size)
+        targets = [*Machine(self._image.machine).jump_patterns.reached(code, run.start)]
+        return targets[0] if len(targets) == 1 and targets[0] != run.start else None
 
     def units(self) -> Iterator[Unit]:
         """The units with code, as far as they can be read."""
@@ -191,16 +241,23 @@ def _block(scopes: Scopes | None, address: int) -> int:
     return path[-1].offset if path else -1
 
 
-def _after_prologue(scopes: Scopes | None, address: int, starts: list[int]) -> int:
-    """``address``, or where the function that begins there has stored its parameters, as far as
-    its line table says: at the second row."""
+def _after_prologue(scopes: Scopes | None, address: int, unit: _UnitLines) -> int:
+    """``address``, or where the function that begins there has stored its parameters: where its
+    line table says so, as those of LLVM and Go do, else in unoptimised code at the second row."""
     function = scopes.function(address) if scopes else None
     if function is None or lists.entry_address(function) != address:
         return address
+    ranges = [(low, high) for low, high in lists.ranges(function) if low <= address < high]
+    if body := _next(unit.bodies, address - 1, ranges):
+        return body
     if any(function.has(name) for name in OPTIMISED):
         return address
-    at = bisect_right(starts, address)
-    inside = at < len(starts) and any(
-        low <= starts[at] < high for low, high in lists.ranges(function)
-    )
-    return starts[at] if inside else address
+    return _next(unit.starts, address, ranges) or address
+
+
+def _next(addresses: Sequence[int], after: int, ranges: Iterable[tuple[int, int]]) -> int:
+    """The first of ``addresses`` after one, 0 where that is in none of ``ranges``."""
+    at = bisect_right(addresses, after)
+    if at == len(addresses) or not any(low <= addresses[at] < high for low, high in ranges):
+        return 0
+    return addresses[at]

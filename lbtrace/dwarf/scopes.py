@@ -28,7 +28,8 @@ from lbtrace.elf.debug_sections import DwarfError
 from lbtrace.elf.frame_rules import Frames
 from lbtrace.elf.image import Image
 from lbtrace.elf.unwind import Unwind
-from lbtrace.model import Fetch, Formal
+from lbtrace.model import Fetch, Formal, Scalar
+from lbtrace.values import Type
 
 BLOCKS = frozenset({"DW_TAG_lexical_block", "DW_TAG_inlined_subroutine"})
 CHANGES = "changes at this instruction"
@@ -206,8 +207,9 @@ class Scopes:
         if expression is None:
             return Location(reason=CHANGES)
         scalars = formal.scalars
-        found = locate(expression, place, scalars)
-        return found
+        if scalars is None:  # how it is passed is unknown, and does not matter here
+            scalars = tuple(_numbers(formal.type, 0, attributes.DEPTH))
+        return locate(expression, place, scalars)
 
 
 def _varies(declared: Entry) -> bool:
@@ -219,6 +221,16 @@ def _varies(declared: Entry) -> bool:
         child.has("DW_AT_upper_bound") and not isinstance(child.get("DW_AT_upper_bound").value, int)
         for child in bare.iter_children()
     )
+
+
+def _numbers(type: Type, offset: int, depth: int) -> Iterator[Scalar]:
+    """The numbers that a value consists of. What is no record counts as one."""
+    parts = type.components() if depth else None
+    if parts is None:
+        yield Scalar(offset, type.size, "integer")
+        return
+    for part in parts:
+        yield from _numbers(part.type, offset + part.offset, depth - 1)
 
 
 def _blocks(entry: Entry) -> Iterator[tuple[int, int, Entry]]:

@@ -56,14 +56,14 @@ def bind(
     request: Request,
     prototype: Prototype,
     places: Locations,
-    shown: int,
+    shown: range,
     registers: tuple[str, ...],
     bounds: Bounds,
     fetcher: type[Fetcher] = Fetcher,
 ) -> CallValues:
     """Return the fetches and conditions of one function.
 
-    ``shown`` is how many parameters are shown where the request names none;
+    ``shown`` are the parameters that are shown where the request names none;
     ``fetcher`` knows the language's values.
     Raises `UsageError` that points at what the function does not have.
     """
@@ -114,13 +114,12 @@ class _Binder:
         self._conditions: list[Condition] = []
         self._result_conditions: list[Condition] = []
 
-    def bound(self, prototype: Prototype, places: Locations, shown: int) -> CallValues:
+    def bound(self, prototype: Prototype, places: Locations, shown: range) -> CallValues:
         """With the function's own parameters and result."""
+        located = [*zip(prototype.parameters, places.parameters, strict=True)]
         parameters = tuple(
             self._entry.value(formal.name, formal.type, place)
-            for formal, place in zip(
-                prototype.parameters[:shown], places.parameters[:shown], strict=True
-            )
+            for formal, place in located[shown.start : shown.stop]
         )
         return self.bound_to(parameters, self.result(prototype, places))
 

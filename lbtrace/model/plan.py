@@ -101,7 +101,7 @@ class Probe(Struct, frozen=True):
     Probes of the same ``pair`` open and close calls that no frame tells from others: those are of
     one call whose values of the ``key`` are equal. One that begins where the stack pointer is no
     lower shows that a former one is over, unless ``nests`` says that they nest without the stack's
-    growing.
+    growing. One with the role ``more values`` adds its ``values`` to the function's parameters.
     """
 
     site: Site
@@ -120,6 +120,7 @@ class Probe(Struct, frozen=True):
     key: tuple[Value, ...] = ()
     nests: bool = False
     gate: bool = False
+    values: tuple[Value, ...] = ()
 
 
 class GoLayout(Struct, frozen=True):

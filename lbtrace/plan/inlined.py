@@ -105,7 +105,7 @@ class Copies:
             for copy in copies:
                 title = demangle.short(copy.name)
                 shown = copy.parameters if selection.request else copy.parameters[: selection.args]
-                made = planner.plan(Point(title, copy.address, shown))
+                made = planner.plan_all(Point(title, copy.address, shown))
                 if made is not None:
                     result.add(*made, binary)
             result.close_image(planner)

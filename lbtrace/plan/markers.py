@@ -56,7 +56,7 @@ def add(plan: Plan, images: Sequence[Image], selection: Selection) -> Plan:
                 *(each.function, each.probe, each.hidden, whole, definitions)
             )
             place = str(each.marker.semaphore) if each.marker.semaphore else ""
-            result.add(function, replace(probe, source="marker", place=place), binary)
+            result.add(function, [replace(probe, source="marker", place=place)], binary)
         result.close_image(planner)
     result.check_added("marker")
     return result.make(*name_functions(unpaired, marker_pairs.UNPAIRED))

@@ -43,6 +43,11 @@ def make_plan(binaries: str | Image | Sequence[str | Image], selection: Selectio
     functions, chosen = probe_sources.split(selection.patterns)
     selection = replace(selection, patterns=functions)
     with whole(images):
+        if selection.locals and not (selection.lines or selection.places):
+            raise UsageError(
+                f"{option('locals')} is about lines and other places, and none is named",
+                f"name some with {option('line')} or {option('at')}",
+            )
         at_points = selection.lines or selection.places or selection.markers
         calls = replace(selection, request=None) if at_points else selection  # it is about these
         if functions or selection.sources or selection.within or not (chosen or at_points):

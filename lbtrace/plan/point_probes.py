@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from itertools import takewhile
 from typing import NamedTuple
 
 from msgspec.structs import replace
@@ -14,16 +16,20 @@ from lbtrace.elf.image import Image
 from lbtrace.errors import BinaryError, UsageError
 from lbtrace.fetch.call_values import CallValues
 from lbtrace.machine import Machine
-from lbtrace.model import Function, Plan, Probe, Prototype, Site
-from lbtrace.model.wire_limits import FETCHES
+from lbtrace.model import UNKNOWN, Function, Plan, Probe, Prototype, Site, Value
+from lbtrace.model.wire_limits import CHUNKS, FETCHES
 from lbtrace.plan.placement import Placer
 from lbtrace.plan.remarks import name_functions
 from lbtrace.plan.selection import Selection
 from lbtrace.plan.value_selection import ValueSelection, select_values
+from lbtrace.recognize.slots import TOO_MANY
 
 HARMFUL = "no instruction is known to begin there, or a probe on it could do harm"
 REFUSED = f"left out because {HARMFUL}"
 UNFIT = "left out at some places, where a value that was asked for is not known"
+
+PARTS = 16
+"""Probes that share the values of a point, at most, because each costs the program time."""
 
 
 class Point(NamedTuple):
@@ -34,6 +40,14 @@ class Point(NamedTuple):
     address: int
     variables: tuple[Variable, ...] = ()
     marked: bool = False
+
+
+class PlannedPoint(NamedTuple):
+    """What is shown of a point, and its probes: the first one, and those that fetch more of its
+    values."""
+
+    function: Function
+    probes: tuple[Probe, ...]
 
 
 class PointPlanner:
@@ -53,14 +67,24 @@ class PointPlanner:
 
     def remarks(self) -> list[str]:
         """Return what to say of the points that were planned."""
-        cut = f"not shown with all values: an event carries {FETCHES} of them"
+        cut = f"not shown with all values: a probe reads {FETCHES}, of them {CHUNKS} texts"
         return [*name_functions(self.cut, cut), *name_functions(self.unfit, UNFIT)]
 
     def plan(
         self, point: Point, shown: ValueSelection | None = None
     ) -> tuple[Function, Probe] | None:
-        """What is shown of a point, and its probe; None where there can be none. ``shown``: other
-        values than those selected."""
+        """What is shown of a point, and its one probe; None where there can be none. ``shown``:
+        other values than those selected."""
+        made = self._plan(point, shown or self._selection.values, 1)
+        return (made.function, made.probes[0]) if made else None
+
+    def plan_all(self, point: Point) -> PlannedPoint | None:
+        """What is shown of a point, by as many probes as its values take; None where there can
+        be none."""
+        most = 1 if self._selection.gathers else PARTS
+        return self._plan(point, self._selection.values, most)
+
+    def _plan(self, point: Point, chosen: ValueSelection, most: int) -> PlannedPoint | None:
         find = self._sites.marked if point.marked else self._sites.at
         site = find(point.address)
         if site is None:
@@ -68,32 +92,60 @@ class PointPlanner:
             return None
         site = Site(site.address, site.offset, 0, site.displaced, site.emulated)
         try:
-            values = self._values(point, shown or self._selection.values)
+            parts = self._parts(point, chosen, most)
         except UsageError as error:  # it may fit another place of the line
             self.unfit.append(point.name)
             self.error = self.error or error
             return None
-        if values.cut:
+        if any(part.cut for part in parts):
             self.cut.append(point.name)
+        first, *others = parts
         function = Function(
             point.name,
             point.address,
             0,
             site.offset,
-            parameters=values.parameters,
+            parameters=first.parameters,
             typed=True,
             returns="none",
         )
         action = self._selection.action if self._selection.gathers else "send"
         probe = Probe(
-            site, "point", fetches=values.fetches, conditions=values.conditions, action=action
+            site, "point", fetches=first.fetches, conditions=first.conditions, action=action
         )
-        return function, probe
+        further = [
+            replace(
+                probe,
+                role="more values",
+                fetches=part.fetches,
+                conditions=part.conditions,
+                values=part.parameters,
+            )
+            for part in others
+        ]
+        return PlannedPoint(function, (probe, *further))
+
+    def _parts(self, point: Point, chosen: ValueSelection, most: int) -> list[CallValues]:
+        """The values of a point, divided among at most so many probes."""
+        if chosen.request is not None and chosen.request.wanted:
+            return [self._values(point, chosen)]
+        count = len(point.variables) if self._selection.locals else 0
+        parts: list[CallValues] = []
+        first = 0
+        while first < count or not parts:
+            part = self._values(point, replace(chosen, args=count, skipped=first))
+            fitting = len([*takewhile(_has_slots, part.parameters)])
+            if most > 1 and first + fitting < count:
+                end = first + max(1, fitting)  # one that needs too many does so anywhere
+                part = self._values(point, replace(chosen, args=end, skipped=first))
+            parts.append(part)
+            first += len(part.parameters)
+            if len(parts) == most and first < count:
+                parts[-1] = _marked_cut(part, count - first)
+                break
+        return parts
 
     def _values(self, point: Point, chosen: ValueSelection) -> CallValues:
-        if chosen.request is None or not chosen.request.wanted:
-            shown = len(point.variables) if self._selection.locals else 0
-            chosen = replace(chosen, args=shown)
         formals = tuple(variable.formal for variable in point.variables)
         located = tuple(variable.location for variable in point.variables)
 
@@ -119,9 +171,10 @@ class PointPlan:
         """Whether it shows nothing yet, neither functions nor points."""
         return not self._functions
 
-    def add(self, function: Function, probe: Probe, binary: int) -> None:
+    def add(self, function: Function, probes: Sequence[Probe], binary: int) -> None:
         """Add a point of the image with the number ``binary``."""
-        self._probes.append(replace(probe, function=len(self._functions), binary=binary))
+        number = len(self._functions)
+        self._probes += [replace(each, function=number, binary=binary) for each in probes]
         self._functions.append(replace(function, binary=binary))
 
     def close_image(self, planner: PointPlanner) -> None:
@@ -148,6 +201,17 @@ class PointPlan:
             probes=tuple(self._probes),
             notes=(*self._notes, *refused, *notes),
         )
+
+
+def _has_slots(value: Value) -> bool:
+    """Whether there was room for all parts of a value."""
+    return TOO_MANY not in value.reason and all(map(_has_slots, value.members))
+
+
+def _marked_cut(values: CallValues, missing: int) -> CallValues:
+    """``values``, with one in place of the ``missing`` ones that no probe reads."""
+    mark = Value("", UNKNOWN, -1, f"… {missing:,} more")
+    return replace(values, parameters=(*values.parameters, mark), cut=values.cut + missing)
 
 
 def refuse_returns(selection: Selection, subject: str) -> None:

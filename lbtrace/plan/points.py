@@ -21,7 +21,7 @@ from lbtrace.plan.value_selection import depth
 from lbtrace.system.lookups import note
 
 LINES = re.compile(r"(?P<file>.+):(?P<first>\d{1,9})(-(?P<last>\d{1,9}))?")
-OFFSET = re.compile(r"(?P<file>.+):(0x(?P<offset>[0-9a-fA-F]{1,16})|(?P<decimal>\d{1,18}))")
+PLACE = re.compile(r"(?P<file>.+):(?P<offset>\+?)(?P<number>0x[0-9a-fA-F]{1,16}|\d{1,18})")
 
 
 def add(plan: Plan, images: Sequence[Image], selection: Selection) -> Plan:
@@ -41,7 +41,7 @@ def add(plan: Plan, images: Sequence[Image], selection: Selection) -> Plan:
             continue
         planner = PointPlanner(image, selection)
         for point in points.values():
-            made = planner.plan(point)
+            made = planner.plan_all(point)
             if made is not None:
                 result.add(*made, binary)
         result.close_image(planner)
@@ -91,14 +91,14 @@ class _Finder:
             raise _no_line(name, file, first, [self._paths[n] for n in meant], around)
 
     def add_place(self, text: str) -> None:
-        """Add the place that ``FILE:OFFSET`` names, an offset in the file."""
-        read = OFFSET.fullmatch(text)
+        """Add the place that ``FILE:ADDRESS`` names, or ``FILE:+OFFSET``."""
+        read = PLACE.fullmatch(text)
         if read is None:
             raise UsageError(
                 f"{option('at')} {text}: is no place in a file",
-                "write FILE:OFFSET, as in ./prog:0x1149",
+                "write FILE:ADDRESS, as in ./prog:0x1149, or FILE:+OFFSET",
             )
-        offset = int(read["offset"], 16) if read["offset"] else int(read["decimal"])
+        value = int(read["number"], 16 if read["number"].startswith("0x") else 10)
         number = next((n for n, p in enumerate(self._paths) if _is_file(p, read["file"])), -1)
         if number < 0:
             raise NoMatchError(
@@ -106,16 +106,18 @@ class _Finder:
                 f"add {option('binary', read['file'])}",
             )
         image = self._images[number]
-        address = _address(image, offset)
-        if address is None:
+        address = _address(image, value) if read["offset"] else value
+        if address is None or image.offset(address) < 0:
             raise NoMatchError(
-                f"{text}: there is no code", "give the offset of an instruction in the file"
+                f"{text}: there is no code",
+                "give the address of an instruction, as objdump and nm print it, or +OFFSET",
             )
         unit = None
         if self._shows:
             with suppress(BinaryError):  # registers are known without debug information
                 unit = self._source_lines(number).unit_of(address)
-        self._add(number, f"{os.path.basename(image.path)}:{offset:#x}", address, unit)
+        title = f"{os.path.basename(image.path)}:{read['offset']}{value:#x}"
+        self._add(number, title, address, unit)
 
     def _add(self, number: int, title: str, address: int, unit: int | None, view: int = -1) -> None:
         variables: Sequence[Variable] = ()
@@ -162,8 +164,8 @@ def _no_line(
 
 
 def file_of(text: str) -> str:
-    """The file that ``FILE:OFFSET`` names; empty where it names none."""
-    read = OFFSET.fullmatch(text)
+    """The file that ``FILE:ADDRESS`` names; empty where it names none."""
+    read = PLACE.fullmatch(text)
     return read["file"] if read else ""
 
 

@@ -25,21 +25,21 @@ class Selection(Struct, frozen=True):
 
     ``patterns`` are exact names, globs or ``/regular expressions/``, ``sources`` the ends of paths
     of source files whose functions are traced as well, with globs. ``lines`` are lines of source
-    files (``FILE:LINE``), ``places`` offsets in files (``FILE:0xOFFSET``), where points are
-    recorded, with all ``locals`` or without, ``markers`` places that authors left for tracers
-    (``PROVIDER:NAME``), of which the user's own ``definitions`` may tell more. ``inlined``: points
-    where the functions were inlined as well. ``within`` are patterns of functions below whose calls
-    all that is recorded happens. ``args`` is the number of arguments shown; None means those of the
-    prototype, or one without debug information. ``returns`` says how returns are seen
-    (`lbtrace.plan.return_strategy`), ``hazard`` why no uretprobe may be used in the target, if so;
-    ``beside`` is what runs there, traced or not, None where that may be any program. ``strangers``:
-    a uretprobe would be hooked in processes outside the request as well; ``altstack_checked``: the
-    entry program refuses the hook of a call on an alternate signal stack. ``patched`` are addresses
-    of code, by the identity of the file, that is not in the processes what it is in the file.
-    ``ask_nop`` tells how probes on nops may be used there. ``action`` is what becomes of a call: it
-    is sent, or the kernel gathers something from it (`lbtrace.tables`). ``force`` allows more than
-    `lbtrace.plan.planner.LIMIT` functions. ``detail`` and ``request`` are those of
-    `lbtrace.plan.value_selection.ValueSelection`.
+    files (``FILE:LINE``), ``places`` addresses in files (``FILE:0xADDRESS``, ``FILE:+0xOFFSET``),
+    where points are recorded, with all ``locals`` or without, ``markers`` places that authors left
+    for tracers (``PROVIDER:NAME``), of which the user's own ``definitions`` may tell more.
+    ``inlined``: points where the functions were inlined as well. ``within`` are patterns of
+    functions below whose calls all that is recorded happens. ``args`` is the number of arguments
+    shown; None means those of the prototype, or one without debug information. ``returns`` says how
+    returns are seen (`lbtrace.plan.return_strategy`), ``hazard`` why no uretprobe may be used in
+    the target, if so; ``beside`` is what runs there, traced or not, None where that may be any
+    program. ``strangers``: a uretprobe would be hooked in processes outside the request as well;
+    ``altstack_checked``: the entry program refuses the hook of a call on an alternate signal stack.
+    ``patched`` are addresses of code, by the identity of the file, that is not in the processes
+    what it is in the file. ``ask_nop`` tells how probes on nops may be used there. ``action`` is
+    what becomes of a call: it is sent, or the kernel gathers something from it (`lbtrace.tables`).
+    ``force`` allows more than `lbtrace.plan.planner.LIMIT` functions. ``detail`` and ``request``
+    are those of `lbtrace.plan.value_selection.ValueSelection`.
     """
 
     patterns: tuple[str, ...]

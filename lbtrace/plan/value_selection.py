@@ -27,13 +27,15 @@ class ValueSelection(Struct, frozen=True):
     """What the user wants to see.
 
     ``args`` is the number of arguments shown; None means those of the
-    prototype, or one without debug information. ``detail`` says how much is
-    read of a value. A ``request`` has values to show instead, or a filter.
+    prototype, or one without debug information. The first of them are ``skipped``, where another
+    probe shows these. ``detail`` says how much is read of a value. A ``request`` has values to show
+    instead, or a filter.
     """
 
     args: int | None = None
     detail: Detail = SHALLOW
     request: Request | None = None
+    skipped: int = 0
 
 
 def parse(arguments: Sequence[str], where: str) -> Request | None:
@@ -93,12 +95,15 @@ def _plan_values(
     if prototype is None:
         prototype = sized(Prototype((), long("")), 1 if selection.args is None else selection.args)
     declared, prototype = prototype, sized(prototype, selection.args)
+    shown = range(selection.skipped, len(prototype.parameters))
     if selection.request is None:
-        return plan_values(prototype, places(prototype), FETCHES, selection.detail)
+        located = places(prototype)
+        prototype = replace(prototype, parameters=prototype.parameters[shown.start :])
+        located = replace(located, parameters=located.parameters[shown.start :])
+        return plan_values(prototype, located, FETCHES, selection.detail)
     from lbtrace.expressions import compile  # imported here because most traces need none
 
-    shown = len(prototype.parameters)
-    wider = sized(declared, max(shown, len(declared.parameters), least))
+    wider = sized(declared, max(shown.stop, len(declared.parameters), least))
     return compile.bind(
         selection.request,
         wider,

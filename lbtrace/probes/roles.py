@@ -30,6 +30,9 @@ ROLES: dict[str, Role] = {
     "tail": Role(CLOSE, of_function=True),
     # The program is at a place inside of a function, which is shown among its calls.
     "point": Role(POINT, of_function=True, named=True),
+    # It fetches more values of the point whose probe is the one before it in the plan, or before
+    # others like it, at the same site.
+    "more values": Role(POINT, of_function=True),
     # The program continues after an exception or longjmp: calls of the reported frame, and of lower
     # ones, are over.
     "landing": Role(POINT),

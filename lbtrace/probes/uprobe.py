@@ -10,6 +10,7 @@ UPROBE = Source(
         "closes": "exit_site",
         "tail": "exit_site",
         "point": "reached",
+        "more values": "reached",
         "landing": "reached",
         "stack": "reached",
         "signal stack": "reached",

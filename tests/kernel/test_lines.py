@@ -298,3 +298,38 @@ def test_errors(programs: Path, build) -> None:
     subprocess.run(["strip", "-g", stripped := build("O0")], check=True)
     with pytest.raises(BinaryError, match="no debug information"):
         lbtrace.trace(command=[stripped], binary=stripped, lines="weights.c:20")
+
+
+@pytest.mark.host
+@pytest.mark.parametrize(
+    "linking", ["-fuse-ld=lld", "-Wl,-z,separate-code", "-no-pie -Wl,-Ttext-segment=0x10000000"]
+)
+def test_places_are_virtual_addresses(tmp_path: Path, linking: str) -> None:
+    """As nm prints them; with a plus they are offsets in the file, as readelf says."""
+    (tmp_path / "weights.c").write_text(PROGRAM)
+    words = ["clang", "-g", "-O0", *linking.split(), "weights.c", "-o", "weights"]
+    subprocess.run(words, cwd=tmp_path, check=True)
+    program = str(tmp_path / "weights")
+    symbols = subprocess.run(["nm", program], capture_output=True, text=True, check=True).stdout
+    (address,) = (int(n, 16) for n in re.findall(r"^(\w+) T mix$", symbols, re.M))
+    shown = subprocess.run(["readelf", "-lW", program], capture_output=True, text=True, check=True)
+    loads = re.findall(r"LOAD +(\w+) (\w+) \w+ \w+ (\w+) R E", shown.stdout)
+    ((start, first, _),) = [[int(word, 16) for word in words] for words in loads]
+    offset = address - first + start
+    for place in (f"{address:#x}", f"+{offset:#x}"):
+        with lbtrace.trace(
+            command=[program], binary=program, places=f"{program}:{place}", arg='reg("di")'
+        ) as session:
+            found = [(point.name, point.args[0].value) for point in session.calls()]
+        assert found == [(f"weights:{place}", turn * 77) for turn in range(4)]
+
+
+def test_locals_need_a_place(programs: Path) -> None:
+    program = str(programs / "trace")
+    with pytest.raises(UsageError, match="is about lines and other places") as raised:
+        lbtrace.trace(command=[program], functions="main", locals=True)
+    assert "lines" in raised.value.hint or "line" in raised.value.hint
+    done = attach("--func", "main", "--locals", "--", program)
+    assert done.returncode == 2
+    assert "--locals" in done.stderr
+    assert "--line" in done.stderr

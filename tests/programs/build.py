@@ -31,6 +31,7 @@ PROGRAMS = {
     "deep": "deep.c -O1 -g -fno-optimize-sibling-calls",
     "depth": "depth.c -O1 -g -fno-optimize-sibling-calls",
     "trace": "trace.c -O0 -g",
+    "variables": "variables.c -O0 -g -w",
     "truth": "truth.c -O1 -g -pthread",
     "truth-O0": "truth.c -O0 -g -pthread",
     "truth-O2": "truth.c -O2 -g -pthread -fcf-protection",

@@ -75,7 +75,7 @@ def bound(*arguments: str, where: str = ""):
         request,
         PROTOTYPE,
         places(PROTOTYPE),
-        len(PROTOTYPE.parameters),
+        range(len(PROTOTYPE.parameters)),
         REGISTERS,
         compile.Bounds(16, Detail(0, 64)),
     )

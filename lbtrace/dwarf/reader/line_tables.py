@@ -17,7 +17,7 @@ CONTENT_PATH, CONTENT_DIRECTORY = 1, 2
 """DW_LNCT_path, DW_LNCT_directory_index."""
 
 COPY, ADVANCE_PC, ADVANCE_LINE, SET_FILE = 1, 2, 3, 4
-NEGATE, CONST_ADD_PC, FIXED_ADVANCE_PC = 6, 8, 9
+NEGATE, CONST_ADD_PC, FIXED_ADVANCE_PC, SET_PROLOGUE_END = 6, 8, 9, 10
 """DW_LNS_*: the standard opcodes that change what rows say."""
 
 END_SEQUENCE, SET_ADDRESS = 1, 2
@@ -30,13 +30,15 @@ LONGEST = 64 << 20
 class Row(NamedTuple):
     """From ``address`` on instructions are of ``line`` of the file with this number. Where
     ``is_statement``, a breakpoint on the line belongs here. An ``end`` is the first address
-    after a sequence, and of no line."""
+    after a sequence, and of no line. ``after_prologue``: a breakpoint on the function belongs
+    here."""
 
     address: int
     file: int
     line: int
     is_statement: bool
     end: bool = False
+    after_prologue: bool = False
 
 
 class LineTable:
@@ -159,9 +161,9 @@ class LineTable:
                 step, advance = divmod(opcode - first, span)
                 state.address += step * least
                 state.line += advance + base
-                yield Row(state.address, state.file, state.line, state.statement)
+                yield state.row()
             elif opcode == COPY:
-                yield Row(state.address, state.file, state.line, state.statement)
+                yield state.row()
             elif opcode == 0:
                 if state.extended() == END_SEQUENCE:
                     yield Row(state.address, state.file, state.line, state.statement, end=True)
@@ -181,7 +183,7 @@ class _State:
     """The registers of the machine that a line table is a program for (section 6.2.2), and where
     it is in the program."""
 
-    __slots__ = ("address", "at", "file", "line", "raw", "statement")
+    __slots__ = ("address", "after_prologue", "at", "file", "line", "raw", "statement")
 
     def __init__(self, raw: bytes, at: int, statement: bool) -> None:
         self.raw = raw
@@ -191,6 +193,12 @@ class _State:
     def begin(self, statement: bool) -> None:
         """Begin a sequence."""
         self.address, self.file, self.line, self.statement = 0, 1, 1, statement
+        self.after_prologue = False
+
+    def row(self) -> Row:
+        """The row that the registers describe."""
+        ended, self.after_prologue = self.after_prologue, False
+        return Row(self.address, self.file, self.line, self.statement, after_prologue=ended)
 
     def uleb(self) -> int:
         value, self.at = uleb(self.raw, self.at)
@@ -215,6 +223,9 @@ class _State:
     def set_file(self) -> None:
         self.file = self.uleb()
 
+    def end_prologue(self) -> None:
+        self.after_prologue = True
+
     def negate(self) -> None:
         self.statement = not self.statement
 
@@ -228,6 +239,7 @@ OPERATIONS = {
     SET_FILE: _State.set_file,
     NEGATE: _State.negate,
     FIXED_ADVANCE_PC: _State.fixed_advance,
+    SET_PROLOGUE_END: _State.end_prologue,
 }
 """The standard operations that change one register, and take no constant of the table."""
 

@@ -185,7 +185,7 @@ class GoPlan:
             selection.request,
             Prototype(tuple(prototype.parameters[n] for n in declared), places.returned),
             Locations(tuple(places.parameters[n] for n in declared), places.result),
-            len(declared) if shown is None else min(shown, len(declared)),
+            range(len(declared) if shown is None else min(shown, len(declared))),
             Machine(self._image.machine).registers,
             compile.Bounds(FETCHES, selection.detail),
             GoFetcher,
