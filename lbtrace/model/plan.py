@@ -100,7 +100,7 @@ class Probe(Struct, frozen=True):
     Probes of the same ``pair`` open and close calls that no frame tells from others: those are of
     one call whose values of the ``key`` are equal. One that begins where the stack pointer is no
     lower shows that a former one is over, unless ``nests`` says that they nest without the stack's
-    growing.
+    growing. Those of a pair that ``crosses`` are paired by their keys alone.
     """
 
     site: Site
@@ -119,6 +119,7 @@ class Probe(Struct, frozen=True):
     key: tuple[Value, ...] = ()
     nests: bool = False
     gate: bool = False
+    crosses: bool = False
 
 
 class GoLayout(Struct, frozen=True):
