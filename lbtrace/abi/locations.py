@@ -6,7 +6,7 @@ from bisect import bisect_right
 from collections.abc import Callable, Collection
 
 from msgspec import Struct
-from msgspec.structs import replace
+from msgspec.structs import asdict, replace
 
 from lbtrace.model import Fetch, Formal, Type, wire_limits
 
@@ -28,6 +28,19 @@ class Detail(Struct, frozen=True):
 
     depth: int = 0
     limit: int = 64
+
+
+class IndexedFetch(Fetch, frozen=True, kw_only=True):
+    """A fetch that adds ``factor`` times what ``index`` fetches. That has no slot yet: a plan holds
+    what `from_slot` makes of it."""
+
+    index: Fetch
+
+    def from_slot(self, slot: int) -> Fetch:
+        """Return the same where the index is the value of the earlier ``slot``."""
+        fields = asdict(self)
+        del fields["index"]
+        return Fetch(**fields | {"plus": slot})
 
 
 class Location(Struct, frozen=True):

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable, Sequence
 from threading import Thread
 from typing import Any, TypeAlias
 
+from lbtrace.bpf import counters
 from lbtrace.bpf._libbpf import lib
 from lbtrace.bpf.attach import Attachment, Place, find_attach_type
 from lbtrace.bpf.features import Features
@@ -221,14 +222,16 @@ class Links:
         lies at their paths by now. ``tick`` is called for each probe that has a link of its
         own. Raises `KernelError`; what was attached until then stays for `close`.
         """
+        raised = counters.find_counters(plan.probes)
         for wanted, numbers in attached.items():
             chosen: dict[int, list[Place]] = {}
             for number in numbers:
-                place = Place(plan.probes[number], cookies[number])
-                chosen.setdefault(place.probe.binary, []).append(place)
+                probe = plan.probes[number]
+                counter = raised.get((probe.binary, probe.site.offset), 0)
+                chosen.setdefault(probe.binary, []).append(Place(probe, cookies[number], counter))
             how = find_attach_type(wanted.attach)
             for binary, places in chosen.items():
-                for link in how.attach(loaded, wanted, files[binary], places, pid):
+                for link in counters.attach(how, loaded, wanted, files[binary], places, pid):
                     self._links.append(link)
                     if how.SINGLE:
                         tick()

@@ -45,12 +45,13 @@ class Stack:
     just before its event at ``lost_time``. ``repeat_hits`` counts, by frame and probe, the further
     hits of entry probes within calls that were hooked as well. ``unhooked`` are the depths of
     calls that should have been hooked and are not. ``pairs`` are those of the calls that markers
-    opened. ``waiting`` is the point of which not all values have come yet.
+    opened, ``crossing`` the open calls of pairs that cross, which are not among ``calls``.
+    ``waiting`` is the point of which not all values have come yet.
     """
 
     __slots__ = (
-        *("_echo", "calls", "last_return_frame", "lost", "lost_count", "lost_time", "pairs", "pid"),
-        *("repeat_hits", "unhooked", "uretprobe_count", "waiting"),
+        *("_echo", "calls", "crossing", "last_return_frame", "lost", "lost_count", "lost_time"),
+        *("pairs", "pid", "repeat_hits", "unhooked", "uretprobe_count", "waiting"),
     )
 
     def __init__(self, pid: int, lost: LastLosses) -> None:
@@ -65,6 +66,7 @@ class Stack:
         self.unhooked: set[int] = set()
         self._echo = (NEVER, 0, 0)
         self.pairs: list[OpenPair] = []
+        self.crossing: list[OpenPair] = []
         self.waiting: WaitingPoint | None = None
 
     def open(self, call: Call) -> Call:

@@ -9,12 +9,16 @@ No frame tells such calls from others, for a marker may stand in any function. T
 * an opening marker where the stack pointer is no lower than at a call of the same pair
   ends that one, *open*, as an error may have led past its closing marker. That is unknown
   where interpreted calls, which ``nest``, need no stack;
-* a call of markers ends with the traced function inside of which it began, *open*.
+* a call of markers ends with the traced function inside of which it began, *open*;
+* calls of a pair that *crosses* may overlap each other and everything else of their thread. They
+  are paired by their keys alone, and reported when they end. The next one of the same key ends a
+  former one, *open*.
 """
 
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Sequence
 
 from lbtrace.calls.call_stack import OpenPair, Stack
 from lbtrace.calls.loss_times import LossTimes
@@ -53,7 +57,7 @@ class PairMatcher(PointMatcher):
     ) -> None:
         self._close_below(stack, event.frame, event.time)
         self._end_crossed(stack)
-        number = _find(stack, decoding.pair, decoding.key(event, blob))
+        number = _find(stack.pairs, decoding.pair, decoding.key(event, blob))
         if number < 0:
             self._pass_by(stack, decoding, event, blob)
             return
@@ -69,11 +73,48 @@ class PairMatcher(PointMatcher):
         self._end_down_to(stack, call.depth + 1)
         stack.calls.pop()
         stack.pairs.pop()
-        call.result = decoding.result(event, blob)
-        call.duration = event.time - call.start
-        call.end_cpu = event.cpu
-        call.end = "returned"
+        _finish(call, decoding, event, blob)
         if call.depth < self._max_depth:
+            self._visitor.exit(call)
+
+    def _enter_crossing(
+        self, stack: Stack, decoding: ProbeDecoder, event: Event, blob: bytes | memoryview
+    ) -> None:
+        self._close_below(stack, event.frame, event.time)
+        key = decoding.key(event, blob)
+        if (former := _find(stack.crossing, decoding.pair, key)) >= 0:
+            self._report_crossing(stack, stack.crossing.pop(former).call)
+        call = decoding.begin(event, blob)
+        call.frame = HIGHEST
+        stack.crossing.append(OpenPair(call, decoding.pair, event.frame, key))
+        self.calls += 1
+
+    def _leave_crossing(
+        self, stack: Stack, decoding: ProbeDecoder, event: Event, blob: bytes | memoryview
+    ) -> None:
+        self._close_below(stack, event.frame, event.time)
+        number = _find(stack.crossing, decoding.pair, decoding.key(event, blob))
+        if number < 0:
+            self._pass_by(stack, decoding, event, blob)
+            return
+        call = stack.crossing.pop(number).call
+        if self._lost_since(stack, call, event.time):
+            self._report_crossing(stack, call)
+            self._pass_by(stack, decoding, event, blob)
+            return
+        _finish(call, decoding, event, blob)
+        self._report_crossing(stack, call)
+
+    def _abandon_crossing(self, stack: Stack) -> None:
+        for each in stack.crossing:
+            self._report_crossing(stack, each.call)
+        stack.crossing.clear()
+
+    def _report_crossing(self, stack: Stack, call: Call) -> None:
+        """Report a call that may cross others, whole."""
+        call.depth = len(stack.calls)
+        if call.depth < self._max_depth:
+            self._visitor.entry(call)
             self._visitor.exit(call)
 
     def _arrive(self, stack: Stack, event: Event) -> None:
@@ -137,13 +178,21 @@ class PairMatcher(PointMatcher):
             self._visitor.exit(call)
 
 
-def _find(stack: Stack, pair: str, key: tuple[Argument, ...]) -> int:
+def _finish(call: Call, decoding: ProbeDecoder, event: Event, blob: bytes | memoryview) -> None:
+    """Let a call return with its closing marker."""
+    call.result = decoding.result(event, blob)
+    call.duration = event.time - call.start
+    call.end_cpu = event.cpu
+    call.end = "returned"
+
+
+def _find(pairs: Sequence[OpenPair], pair: str, key: tuple[Argument, ...]) -> int:
     """The position of the innermost call of a pair with a key; -1 where there is none. What could
     not be read is like nothing else."""
     if any(isinstance(each.value, Unreadable) for each in key):
         return -1
-    for number in range(len(stack.pairs) - 1, -1, -1):
-        each = stack.pairs[number]
+    for number in range(len(pairs) - 1, -1, -1):
+        each = pairs[number]
         if each.pair == pair and each.key == key:
             return number
     return -1

@@ -98,6 +98,7 @@ class CallMatcher(PairMatcher):
                 "closes": self._leave_pair,
                 "point": self._pass_by,
             },
+            "key": {"opens": self._enter_crossing, "closes": self._leave_crossing},
         }
         self._probes = ProbeDecoders(
             plan, lambda decoder: self._act_of(acts.get(decoder.pairing, {}), decoder)
@@ -340,6 +341,7 @@ class CallMatcher(PairMatcher):
         self, stack: Stack, decoding: ProbeDecoder, event: Event, blob: bytes | memoryview
     ) -> None:
         """Unwind the open calls of a goroutine that has ended; they were left by runtime.Goexit."""
+        self._abandon_crossing(stack)
         while stack.calls:
             self._close(stack, event.time)
         self._stacks.pop((event.pid, event.goroutine), None)
@@ -385,6 +387,7 @@ class CallMatcher(PairMatcher):
 
     def _abandon(self, stack: Stack) -> None:
         self._report_waiting(stack)
+        self._abandon_crossing(stack)
         while stack.calls:
             self._end(stack, "open")
 

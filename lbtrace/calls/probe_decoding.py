@@ -81,11 +81,11 @@ class ProbeDecoder:
     """What the events of a probe mean.
 
     ``role`` is that of the probe, ``pairing`` that of its source, empty where that is not
-    known here, ``act`` what a matcher does accordingly. ``entry`` is the
-    probe that opens the calls which this one closes, -1 if it closes none. ``returns`` says
-    that its calls are seen to end, however they return. ``pair``, ``key`` and ``nests`` are those
-    of `lbtrace.model.Probe`. ``parameters`` are the names of its values; ``parts`` are the probes
-    that read those of the same point, where there are several.
+    known here, or ``key`` where the keys of calls alone pair them, ``act`` what a matcher does
+    accordingly. ``entry`` is the probe that opens the calls which this one closes, -1 if it closes
+    none. ``returns`` says that its calls are seen to end, however they return. ``pair``, ``key``
+    and ``nests`` are those of `lbtrace.model.Probe`. ``parameters`` are the names of its values;
+    ``parts`` are the probes that read those of the same point, where there are several.
     """
 
     __slots__ = (
@@ -105,7 +105,7 @@ class ProbeDecoder:
         self.binary = ""
         self.role = probe.role
         source = PROBES.get(probe.source)
-        self.pairing = source.pairing if source else ""
+        self.pairing = "key" if probe.crosses else source.pairing if source else ""
         self.entry = -1
         self.by_uretprobe = False
         self.by_sites = False

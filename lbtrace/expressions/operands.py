@@ -110,7 +110,7 @@ def number_in(operand: Operand) -> Fetch:
     word, into = place.word()
     if isinstance(word, str):
         raise ExpressionError(operand.at, unreadable(word, place))
-    shift += 8 * into
+    shift += 8 * into + word.bit_offset
     width = width or 8 * size
     if not shift and width == 64:
         return replace(word, signed=signed)

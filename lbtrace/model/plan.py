@@ -101,7 +101,8 @@ class Probe(Struct, frozen=True):
     Probes of the same ``pair`` open and close calls that no frame tells from others: those are of
     one call whose values of the ``key`` are equal. One that begins where the stack pointer is no
     lower shows that a former one is over, unless ``nests`` says that they nest without the stack's
-    growing. One with the role ``more values`` adds its ``values`` to the function's parameters.
+    growing. Those of a pair that ``crosses`` are paired by their keys alone. One with the role
+    ``more values`` adds its ``values`` to the function's parameters.
     """
 
     site: Site
@@ -120,6 +121,7 @@ class Probe(Struct, frozen=True):
     key: tuple[Value, ...] = ()
     nests: bool = False
     gate: bool = False
+    crosses: bool = False
     values: tuple[Value, ...] = ()
 
 

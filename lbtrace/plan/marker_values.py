@@ -28,9 +28,7 @@ SIZES = {"char": 1, "short": 2, "int": 4, "pid_t": 4, "bool": 1} | {
 }
 """Bytes of types of C, where less than a word."""
 
-SIGNED = frozenset({"long", "long long", "intptr_t", "ssize_t"})
-
-UNSIGNED = re.compile(r"unsigned\b|u?int(8|16|32|64|ptr)_t|size_t")
+UNSIGNED = re.compile(r"unsigned\b|uint|bool")
 
 
 def marker_values(image: Image, marker: Marker, definitions: Definitions) -> Iterator[Variable]:
@@ -82,7 +80,7 @@ def _narrow(operand: Operand) -> Fetch | str:
 
 def find_type(argument: Argument, operand: Operand) -> Type:
     """Return the type of an argument that is passed as ``operand`` says; without a definition a
-    number of its size."""
+    number of its size. The places of a marker differ: one may pass a constant for a byte."""
     declared = argument.type
     if argument.is_text and operand.size == 8:
         return Pointer("char *", 8, Character("char", 1, signed=True))
@@ -90,9 +88,9 @@ def find_type(argument: Argument, operand: Operand) -> Type:
         return Pointer(declared, 8, None)
     if declared == "bool":
         return Boolean("bool", operand.size)
-    if declared:
-        # Some providers pass all arguments as words.
-        size = min(SIZES.get(declared.removeprefix("unsigned "), operand.size), operand.size)
-        signed = operand.signed or declared in SIZES or declared in SIGNED
-        return Integer(declared, size, signed and not UNSIGNED.match(declared))
-    return fixed_width(operand.size, signed=operand.signed)
+    if not declared:
+        return fixed_width(operand.size, signed=operand.signed)
+    size = SIZES.get(declared.removeprefix("unsigned "), operand.size)
+    if size < operand.size:  # some providers pass all arguments as words
+        return Integer(declared, size, not UNSIGNED.match(declared))
+    return Integer(declared, operand.size, operand.signed)

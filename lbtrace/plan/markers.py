@@ -23,6 +23,8 @@ from lbtrace.providers import UNDEFINED, Definitions, Pair, find_definitions
 ALIKE = 3
 """Names that an error proposes."""
 
+UNRAISED = "at a place of another marker: the kernel raises the counter of that one only"
+
 
 class _Planned(NamedTuple):
     """A marker with its probe, and how many of the function's last parameters are only its key."""
@@ -44,11 +46,13 @@ def add(plan: Plan, images: Sequence[Image], selection: Selection) -> Plan:
     titles = {marker.title for markers in found for marker in markers}
     pairs, unpaired = marker_pairs.choose(definitions.pairs, titles, selection)
     result = PointPlan(plan)
+    unraised: list[str] = []
     for binary, (image, markers) in enumerate(zip(images, found, strict=True)):
         if not markers:
             continue
         planner = PointPlanner(image, replace(selection, locals=True))
         planned = [*_planned(planner, image, markers, definitions, pairs, selection)]
+        unraised += _unraised(each.marker for each in planned)
         left_out = {*planner.refused, *planner.unfit}
         whole = [p for p in pairs if not left_out & {p.opening, p.closing}]
         for each in planned:
@@ -59,7 +63,18 @@ def add(plan: Plan, images: Sequence[Image], selection: Selection) -> Plan:
             result.add(function, [replace(probe, source="marker", place=place)], binary)
         result.close_image(planner)
     result.check_added("marker")
-    return result.make(*name_functions(unpaired, marker_pairs.UNPAIRED))
+    return result.make(
+        *name_functions(unpaired, marker_pairs.UNPAIRED), *name_functions(unraised, UNRAISED)
+    )
+
+
+def _unraised(markers: Iterable[Marker]) -> Iterator[str]:
+    """The markers of an image at an address where another one's counter is raised."""
+    raised: dict[int, int] = {}
+    for marker in markers:
+        counter = marker.semaphore
+        if counter and raised.setdefault(marker.address, counter) != counter:
+            yield marker.title
 
 
 def known(markers: Iterable[Marker], own: Definitions | None = None) -> Definitions:

@@ -24,7 +24,7 @@ DIRECTIVES = re.compile(r"^[ \t]*#[^\n]*", re.M)
 PROVIDER = re.compile(r"\bprovider\s+(\w+)\s*\{(.*?)\}", re.S)
 PAIR = re.compile(
     r"^[ \t]*#[ \t]*pragma[ \t]+lbtrace[ \t]+pair[ \t]+(\w+)[ \t]+(\w+)"
-    r"(?:[ \t]+by((?:[ \t]+\w+)+?))?(?:[ \t]+(nests))?[ \t]*$",
+    r"(?:[ \t]+by((?:[ \t]+\w+)+?))?(?:[ \t]+(nests|crosses))?[ \t]*$",
     re.M,
 )
 PRAGMA = re.compile(r"^[ \t]*#[ \t]*pragma[ \t]+lbtrace\b[^\n]*", re.M)
@@ -57,13 +57,14 @@ class Pair(NamedTuple):
     A closing marker is that of the innermost call of the pair whose arguments of the names ``by``
     have the same values. The next opening where the stack pointer is no lower ends a
     call that nothing closed, unless the pair ``nests`` without the stack's growing, as
-    calls of an interpreter do.
+    calls of an interpreter do. Calls of a pair that ``crosses`` may begin and end in any order.
     """
 
     opening: str
     closing: str
     by: tuple[str, ...] = ()
     nests: bool = False
+    crosses: bool = False
 
 
 class Definitions(NamedTuple):
@@ -120,7 +121,8 @@ def _pairs(
                 f"{path}: is no pair of markers: {' '.join(line.split())[:80]}",
                 "write: #pragma lbtrace pair OPENING CLOSING by ARGUMENT ...",
             )
-        yield Pair(ends[0], ends[1], tuple((read[3] or "").split()), bool(read[4]))
+        by, how = tuple((read[3] or "").split()), read[4]
+        yield Pair(ends[0], ends[1], by, nests=how == "nests", crosses=how == "crosses")
 
 
 def choose(defined: Sequence[tuple[Argument, ...]], count: int) -> tuple[Argument, ...]:

@@ -21,7 +21,7 @@ provider hotspot {
 	probe mem__pool__gc__begin(char *manager, uintptr_t manager_length, char *pool, uintptr_t pool_length,
 		uintptr_t initial, uintptr_t used, uintptr_t committed, uintptr_t maximum);
 	probe mem__pool__gc__end(char *manager, uintptr_t manager_length, char *pool, uintptr_t pool_length,
-		uintptr_t initial, uintptr_t used, uintptr_t committed, uintptr_t maximum);
+		uintptr_t initial, uintptr_t used_after, uintptr_t committed_after, uintptr_t maximum);
 	probe thread__start(char *name, uintptr_t name_length, uintptr_t java_id, uintptr_t native_id, bool daemon);
 	probe thread__stop(char *name, uintptr_t name_length, uintptr_t java_id, uintptr_t native_id, bool daemon);
 	probe thread__sleep__begin(int64_t duration);
@@ -53,6 +53,7 @@ provider hotspot {
 
 #pragma lbtrace pair vm__init__begin vm__init__end
 #pragma lbtrace pair gc__begin gc__end
+#pragma lbtrace pair mem__pool__gc__begin mem__pool__gc__end by manager pool crosses
 #pragma lbtrace pair vmops__begin vmops__end by name
 #pragma lbtrace pair thread__sleep__begin thread__sleep__end
 #pragma lbtrace pair thread__park__begin thread__park__end by parker

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import NamedTuple
 
+from lbtrace.abi.locations import IndexedFetch
 from lbtrace.model import Fetch
 from lbtrace.model.wire_limits import CHUNKS
 
@@ -62,7 +63,10 @@ class Slots:
         return count
 
     def slot(self, fetch: Fetch) -> int:
-        """Return the slot of a fetch; -1 where none is left."""
+        """Return the slot of a fetch; -1 where none is left. An index takes one of its own."""
+        if isinstance(fetch, IndexedFetch):
+            index = self.slot(fetch.index)
+            return -1 if index < 0 else self.slot(fetch.from_slot(index))
         if fetch in self._fetches:
             return self._fetches.index(fetch)
         if len(self._fetches) >= self._limit:

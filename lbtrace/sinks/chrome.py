@@ -3,7 +3,8 @@
 "Trace Event Format", JSON object format: duration events (``B``, ``E``) in
 the order they occurred, so that results join the arguments of their call;
 ends are named as well, for speedscope matches them by name; metadata events
-name processes and threads; losses and points are instant events of their thread. Times are
+name processes and threads; calls that may cross are async events (``b``, ``e``);
+losses and points are instant events of their thread. Times are
 µs of CLOCK_MONOTONIC, with decimals.
 
 A call that was left without returning ends where its thread is next seen. A call whose end was not
@@ -52,6 +53,7 @@ class Chrome(Sink):
         self._named: set[int] = set()
         self._quoted = _Quoted()
         self._keys = _Keys()
+        self._crossing = {n for n, probe in enumerate(plan.probes) if probe.crosses}
         self._separator = '{"traceEvents":[\n'
         self._writer: LineWriter | None = None
 
@@ -67,14 +69,13 @@ class Chrome(Sink):
             self._name("process_name", thread.pid, thread.tid, name)
 
     def entry(self, call: Call) -> None:
+        if call.probe in self._crossing:
+            return
         if self._unended:
             self._end_left(call.pid, lane(call), call.start)
         if call.pid not in self._named:
             self._unnamed.setdefault(call.pid, call.binary)
-        quoted = self._quoted
-        args = self.arguments(call.args)
-        if self.shows_cpu:
-            args += f"{',' if args else ''}{self._cpu(call, call.cpu, 'cpu')}"
+        quoted, args = self._quoted, self._beginning(call)
         start, held = call.start, self._held
         held.append(
             f'{{"ph":"B","name":{quoted[call.name]},"ts":{start // 1000}.{start % 1000:03d}'
@@ -84,6 +85,9 @@ class Chrome(Sink):
             self.flush()
 
     def exit(self, call: Call) -> None:
+        if call.probe in self._crossing:
+            self._cross(call)
+            return
         tid = call.goroutine or call.tid
         if call.duration is None:
             # Its place in time is not known before the thread is seen again.
@@ -94,6 +98,34 @@ class Chrome(Sink):
         end = call.start + call.duration
         if self._unended:
             self._end_left(call.pid, tid, end)
+        result = self._ending(call)
+        self._held.append(
+            f'{{"ph":"E","name":{self._quoted[call.name]},"ts":{end // 1000}.{end % 1000:03d}'
+            f',"pid":{call.pid},"tid":{tid}{result}}}'
+        )
+
+    def _cross(self, call: Call) -> None:
+        """Write a call that others may cross, as duration events of a thread may not."""
+        tid, start = lane(call), call.start
+        beside = (
+            f'"cat":"marker","id":"{tid}.{start}.{call.probe}","pid":{call.pid},"tid":{tid}'
+            f',"name":{self._quoted[call.name]}'
+        )
+        begins = f'{{"ph":"b",{beside},"ts":{_micro(start)},"args":{{{self._beginning(call)}}}}}'
+        self._held.append(begins)
+        if call.duration is not None:
+            end = _micro(start + call.duration)
+            self._held.append(f'{{"ph":"e",{beside},"ts":{end}{self._ending(call)}}}')
+
+    def _beginning(self, call: Call) -> str:
+        """The members that a call begins with."""
+        args = self.arguments(call.args)
+        if self.shows_cpu:
+            args += f"{',' if args else ''}{self._cpu(call, call.cpu, 'cpu')}"
+        return args
+
+    def _ending(self, call: Call) -> str:
+        """What follows of a call that has returned."""
         result = ""
         if call.result is not None:
             before, after = self.around_result(_names(call.args))
@@ -101,10 +133,7 @@ class Chrome(Sink):
         if self.shows_cpu:
             own = self._cpu(call, call.end_cpu, "end_cpu")
             result = f"{result[:-1]},{own}}}" if result else f',"args":{{{own}}}'
-        self._held.append(
-            f'{{"ph":"E","name":{self._quoted[call.name]},"ts":{end // 1000}.{end % 1000:03d}'
-            f',"pid":{call.pid},"tid":{tid}{result}}}'
-        )
+        return result
 
     @staticmethod
     def _cpu(call: Call, cpu: int | None, name: str) -> str:

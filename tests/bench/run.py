@@ -26,6 +26,7 @@ import empty
 import entries
 import exit_sites
 import live
+import markers
 import planning
 import starts
 import within
@@ -66,6 +67,7 @@ def main() -> None:
     planning.main()
     attaching.main()
     entries.main()
+    markers.main()
     within.main()
     shares()
     exit_sites.main()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import struct
 import subprocess
 from collections.abc import Callable, Iterator
 from importlib import resources
@@ -12,9 +13,9 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from msgspec.structs import replace
 
 import lbtrace.providers
+from lbtrace.abi.locations import IndexedFetch
 from lbtrace.abi.marker_operands import read_operands
 from lbtrace.elf.image import Image
 from lbtrace.elf.stap_notes import SECTION, Marker, read_markers
@@ -120,6 +121,21 @@ def memory(register: str, offset: int, size: int) -> Fetch:
     return Fetch(register=register, offset=offset, read="integer", size=size)
 
 
+def indexed(base: str, offset: int, size: int, index: Fetch, factor: int) -> Fetch:
+    way = {"register": base} if base else {"base": "constant"}
+    place = {"offset": offset, "read": "integer", "size": size}
+    return IndexedFetch(**way, **place, index=index, factor=factor)  # type: ignore[arg-type]
+
+
+AX, BX, SI, R9 = (Fetch(register=name) for name in ("ax", "bx", "si", "r9"))
+X2, X20 = Fetch(register="x2"), Fetch(register="x20")
+LOW, SIGNED_LOW = (Fetch(register="x2", bit_size=32, signed=signed) for signed in (False, True))
+
+
+def refused(operand: str) -> str:
+    return f"the operand {operand} cannot be read"
+
+
 SYMBOLS = {"NBuffers": 0x5000, "all.0": 0x6000}
 
 
@@ -139,13 +155,24 @@ SYMBOLS = {"NBuffers": 0x5000, "all.0": 0x6000}
         ("x86_64", "4@NBuffers(%rip)", 4, False, memory("ip", 0x4000, 4)),
         ("x86_64", "4@40+all.0(%rip)", 4, False, memory("ip", 0x5028, 4)),
         ("x86_64", "4@all.0+8-4(%rip)", 4, False, memory("ip", 0x5004, 4)),
-        ("x86_64", "4@NBuffers", 4, False, replace(memory("", 0x5000, 4), base="constant")),
+        ("x86_64", "-4@NBuffers+40(%rip)", 4, True, memory("ip", 0x4028, 4)),
+        ("x86_64", "4@NBuffers", 4, False, memory("ip", 0x4000, 4)),
+        ("x86_64", "8@$NBuffers+8", 8, False, Fetch(register="ip", offset=0x4008)),
+        ("x86_64", "8@-8(%rbp,%rax,4)", 8, False, indexed("bp", -8, 8, AX, 4)),
+        ("x86_64", "4@(%rdi,%r9)", 4, False, indexed("di", 0, 4, R9, 1)),
+        ("x86_64", "2@16(,%rsi,8)", 2, False, indexed("", 16, 2, SI, 8)),
+        ("x86_64", "4@NBuffers(,%rax,4)", 4, False, indexed("ip", 0x4000, 4, AX, 4)),
+        ("x86_64", "4@NBuffers(%rbx)", 4, False, indexed("ip", 0x4000, 4, BX, 1)),
         ("x86_64", "8f@%xmm1", 8, False, "a float in xmm1"),
-        ("x86_64", "8@%fs:-8", 8, False, "the operand %fs:-8 cannot be read"),
-        ("x86_64", "8@$NBuffers", 8, False, "the operand $NBuffers cannot be read"),
-        ("x86_64", "8@unknown(%rip)", 8, False, "the operand unknown(%rip) cannot be read"),
-        ("x86_64", "8@-8(%rbp,%rax,4)", 8, False, "the operand -8(%rbp,%rax,4) cannot be read"),
-        ("x86_64", "3@%eax", 8, False, "the operand 3@%eax cannot be read"),
+        ("x86_64", "8@%fs:-8", 8, False, refused("%fs:-8")),
+        ("x86_64", "8@%fs:8(%rax)", 8, False, refused("%fs:8(%rax)")),
+        ("x86_64", "8@$unknown", 8, False, refused("$unknown")),
+        ("x86_64", "8@unknown(%rip)", 8, False, refused("unknown(%rip)")),
+        ("x86_64", "8@NBuffers-all.0(%rip)", 8, False, refused("NBuffers-all.0(%rip)")),
+        ("x86_64", "8@8(%rip)", 8, False, refused("8(%rip)")),
+        ("x86_64", "8@8(%eax)", 8, False, refused("8(%eax)")),
+        ("x86_64", "8@NBuffers(%rax,%rbx,2)", 8, False, refused("NBuffers(%rax,%rbx,2)")),
+        ("x86_64", "3@%eax", 8, False, refused("3@%eax")),
         ("aarch64", "-4@w19", 4, True, Fetch(register="x19")),
         ("aarch64", "8@[sp, 16]", 8, False, memory("sp", 16, 8)),
         ("aarch64", "8@[x29, -8]", 8, False, memory("x29", -8, 8)),
@@ -153,7 +180,13 @@ SYMBOLS = {"NBuffers": 0x5000, "all.0": 0x6000}
         ("aarch64", "4@wzr", 4, False, Fetch(base="constant")),
         ("aarch64", "8@[x0, #:lo12:NBuffers+8]", 8, False, memory("x0", 8, 8)),
         ("aarch64", "8@d3", 8, False, "a float in d3"),
-        ("aarch64", "8@[x1, x2, lsl 3]", 8, False, "the operand [x1, x2, lsl 3] cannot be read"),
+        ("aarch64", "8@[x1, x2, lsl 3]", 8, False, indexed("x1", 0, 8, X2, 8)),
+        ("aarch64", "4@[sp, x20]", 4, False, indexed("sp", 0, 4, X20, 1)),
+        ("aarch64", "-4@[x1, w2, sxtw #2]", 4, True, indexed("x1", 0, 4, SIGNED_LOW, 4)),
+        ("aarch64", "1@[x1, w2, uxtw]", 1, False, indexed("x1", 0, 1, LOW, 1)),
+        ("aarch64", "8@[x1, x31]", 8, False, refused("[x1, x31]")),
+        ("aarch64", "8@NBuffers", 8, False, Fetch(register="pc", offset=0x4000)),
+        ("aarch64", "8@[x0, #:lo12:.LANCHOR0]", 8, False, refused("[x0, #:lo12:.LANCHOR0]")),
     ],
 )  # fmt: skip
 def test_operands(machine: str, text: str, size: int, signed: bool, expected: Fetch | str) -> None:
@@ -242,3 +275,23 @@ def test_pairs_are_of_probes_that_are_defined() -> None:
 def test_what_is_no_definition_is_refused(text: str) -> None:
     with pytest.raises(UsageError, match="is no provider definition"):
         read_definitions(text, "x.d")
+
+
+def test_markers_of_files_that_were_moved(tmp_path: Path) -> None:
+    """As prelink does it: the sections lie elsewhere than the notes say."""
+    path = next(path for path in MARKED if "postgres" in path)
+    image = Image.open(path)
+    section = image.section(SECTION)
+    assert section is not None
+    content = bytearray(Path(path).read_bytes())
+    position = section.offset
+    while position < section.offset + section.size:
+        name, size, _ = struct.unpack_from("<III", content, position)
+        start = position + 12 + -(-name // 4) * 4
+        places = struct.unpack_from("<QQQ", content, start)
+        struct.pack_into("<QQQ", content, start, *(p - 0x1000 if p else 0 for p in places))
+        position = start + -(-size // 4) * 4
+    moved = tmp_path / "moved"
+    moved.write_bytes(content)
+    assert read_markers(Image(File(str(moved)))) == read_markers(image)
+    assert any(marker.semaphore for marker in read_markers(image))

@@ -145,7 +145,7 @@ def test_jdk(tmp_path: Path) -> None:
         *("-XX:+ExtendedDTraceProbes", "-Xshare:off", "-cp", str(tmp_path), "Work"),
     ]
     library = f"{JVM}/lib/server/libjvm.so"
-    names = ["class__loaded", "thread__start", "gc__*"]
+    names = ["class__loaded", "thread__start", "gc__*", "mem__pool__gc__*"]
     usdt = [f"hotspot:{name}" for name in names]
     seen = traced(command, usdt, binary=library, strings=250)
     lines = log.read_text().splitlines()
@@ -165,6 +165,10 @@ def test_jdk(tmp_path: Path) -> None:
     pauses = [call for call in seen if call.name == "hotspot:gc__begin"]
     assert {call.end for call in pauses} == {"returned"}
     assert len(pauses) == sum(" Pause " in line for line in lines)
+    pools = [call for call in seen if call.name == "hotspot:mem__pool__gc__begin"]
+    assert {call.end for call in pools} == {"returned"}
+    assert {text(call["pool"]) for call in pools} > {"Eden Space", "Metaspace", "Tenured Gen"}
+    assert not any(call.name == "hotspot:mem__pool__gc__end" for call in seen)
     wanted = {"binary": library, "where": 'class_name == "Work"'}
     calls = traced(command, "hotspot:method__[er]*", **wanted)
     methods = Counter((text(call["method"]), call.end) for call in calls)

@@ -1,0 +1,96 @@
+"""Counters of markers, which all probes at an address have to raise."""
+
+from __future__ import annotations
+
+import subprocess
+
+import pytest
+
+import lbtrace
+from lbtrace import KernelError
+
+pytestmark = pytest.mark.host
+
+SOURCE = r"""
+#define _SDT_HAS_SEMAPHORES 1
+#include <stdio.h>
+#include <sys/sdt.h>
+#define COUNTER(name) unsigned short name##_semaphore __attribute__((section(".probes")))
+COUNTER(shop_done);
+COUNTER(shop_also);
+/* the first instruction is the marker, and a second marker's place */
+__attribute__((noinline)) int done(int n)
+{
+    DTRACE_PROBE1(shop, done, n);
+    __asm__ volatile(".pushsection .note.stapsdt, \"\", \"note\"\n.balign 4\n"
+                     ".4byte 8, 992f - 991f, 3\n.asciz \"stapsdt\"\n"
+                     "991: .8byte done, 0, shop_also_semaphore\n"
+                     ".asciz \"shop\", \"also\", \"-4@%edi\"\n992: .balign 4\n.popsection");
+    return 2 * n + 1;
+}
+int main(void)
+{
+    for (int n = 0; n < 3; n++)
+        done(n), printf("%d %d\n", shop_done_semaphore, shop_also_semaphore);
+    fflush(stdout);
+    getchar();
+    return 0;
+}
+"""
+
+
+@pytest.fixture(scope="module")
+def shop(tmp_path_factory: pytest.TempPathFactory) -> str:
+    program = tmp_path_factory.mktemp("shop") / "shop"
+    command = ["gcc", "-w", "-g", "-O2", "-x", "c", "-", "-o", program]
+    subprocess.run(command, input=SOURCE, text=True, check=True)
+    return str(program)
+
+
+def options(mode: lbtrace.Mode) -> lbtrace.Options:
+    return lbtrace.Options(mode=mode)
+
+
+def test_functions_share_the_counter_of_a_marker(
+    shop: str, mode: lbtrace.Mode, capfd: pytest.CaptureFixture[str]
+) -> None:
+    symbols = subprocess.run(["nm", shop], capture_output=True, text=True, check=True).stdout
+    (place,) = [line.split()[0] for line in symbols.splitlines() if line.endswith(" T done")]
+    wanted = {"functions": "done", "usdt": "shop:done", "places": [f"{shop}:0x{place}"]}
+    with lbtrace.trace(command=[shop], options=options(mode), **wanted) as session:  # type: ignore[arg-type]
+        seen = [(call.name, call.end, call.depth) for call in session.calls()]
+    assert capfd.readouterr().out == "1 0\n" * 3
+    assert seen.count(("done", "returned", 0)) == seen.count(("shop:done", "point", 1)) == 3
+    assert len(seen) == 9
+
+
+def test_markers_at_one_place_have_one_counter(
+    shop: str, mode: lbtrace.Mode, capfd: pytest.CaptureFixture[str]
+) -> None:
+    with lbtrace.trace(command=[shop], usdt="shop:*", options=options(mode)) as session:
+        names = [call.name for call in session.calls()]
+        notes = " ".join(session.plan.notes)
+    assert sorted(names) == ["shop:also"] * 3 + ["shop:done"] * 3
+    assert capfd.readouterr().out == "1 0\n" * 3
+    assert "shop:also: at a place of another marker" in notes
+
+
+def test_another_tracer_is_in_the_way(shop: str, mode: lbtrace.Mode) -> None:
+    with subprocess.Popen([shop], stdin=subprocess.PIPE, stdout=subprocess.DEVNULL) as process:
+        wanted = {"pid": process.pid, "binary": shop, "options": options(mode)}
+        with (
+            lbtrace.trace(functions="done", **wanted),  # type: ignore[arg-type]
+            pytest.raises(KernelError, match="do not raise their counters"),
+            lbtrace.trace(usdt="shop:done", **wanted),  # type: ignore[arg-type]
+        ):
+            pass
+        with lbtrace.trace(usdt="shop:done", **wanted):  # type: ignore[arg-type]
+            with (
+                pytest.raises(KernelError) as refused,
+                lbtrace.trace(functions="done", **wanted),  # type: ignore[arg-type]
+            ):
+                pass
+            assert "another tracer may have markers there" in refused.value.hint
+            with lbtrace.trace(functions="done", usdt="shop:done", **wanted):  # type: ignore[arg-type]
+                pass
+        process.communicate()
