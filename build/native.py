@@ -44,6 +44,7 @@ OWN = {
     ),
     "lbtrace/machine/_code_scan.abi3.so": (
         "code_scan",
+        "stack_moves",
         "x86_64_code",
         "reach",
         "follow",

@@ -101,10 +101,12 @@ class Machine:
         finder: ExitFinder = self._module("exits").Finder()
         return finder
 
-    def find_stack_switches(self, code: memoryview, address: int) -> Iterator[StackSwitch]:
+    def find_stack_switches(
+        self, code: memoryview, address: int, start_of: Callable[[int], int | None]
+    ) -> Iterator[StackSwitch]:
         """Yield what looks like a switch to another stack in ``code`` at ``address``, as in the
-        assembly of fibers."""
-        yield from self._module("stack_switches").stack_switches(code, address)
+        assembly of fibers (`lbtrace.machine.interface.StackSwitches`)."""
+        yield from self._module("stack_switches").stack_switches(code, address, start_of)
 
     def find_reach(self, code: Code, depth: int | None) -> Reach:
         """Return what ``code`` calls and jumps to. At its beginning the stack pointer is ``depth``

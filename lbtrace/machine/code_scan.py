@@ -42,6 +42,12 @@ def find_stack_loads(code: memoryview) -> Iterator[int]:
     return _each(lib.lbt_next_stack_load, code)
 
 
+def find_stack_moves(code: memoryview) -> Iterator[int]:
+    """Return where in x86-64 ``code`` bytes stand that look as if another stack were taken up in
+    other ways."""
+    return _each(lib.lbt_next_stack_move, code)
+
+
 def find_bytes(code: memoryview, wanted: bytes) -> Iterator[int]:
     """Return where ``wanted`` stands in ``code``."""
     return _each(lib.lbt_next_bytes, code, wanted, len(wanted))

@@ -214,9 +214,12 @@ class GoProbeSites(Protocol):
 class StackSwitches(Protocol):
     """What ``stack_switches.py`` of a machine offers."""
 
-    def stack_switches(self, code: memoryview, address: int) -> Iterator[StackSwitch]:
+    def stack_switches(
+        self, code: memoryview, address: int, start_of: Callable[[int], int | None]
+    ) -> Iterator[StackSwitch]:
         """Return what looks as if another stack were taken up in ``code`` at ``address``, as fibers
-        do in assembly."""
+        do in assembly; ``start_of`` tells where the function around an address begins, None where
+        that is not known: there only the usual ways count."""
 
 
 class ReachableCalls(Protocol):

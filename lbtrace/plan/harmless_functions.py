@@ -25,6 +25,7 @@ from lbtrace.elf.unwind import Unwind
 from lbtrace.machine import Machine
 from lbtrace.machine.code import Code
 from lbtrace.model import Function
+from lbtrace.plan import stack_switches
 from lbtrace.plan.code_walk import Cause, Meaning, Question, Walk, WalkedFile, WalkVerdict
 from lbtrace.plan.hazard_table import hazard_of, keeps_address, plain_name, wanted_keepers
 
@@ -228,11 +229,13 @@ class Judge:
 
 
 def _keepers(image: Image, table: Symbols) -> Iterator[tuple[int, str]]:
-    """The functions that keep their return addresses by their names, and that the program begins
-    with; their addresses and names."""
+    """The functions that keep their return addresses by their names or switch stacks, and that the
+    program begins with; their addresses and names."""
     for function in table.functions.wanted(wanted_keepers()):
         if keeps_address((function.name, *function.aliases)):
             yield function.address, function.name
+    for function in stack_switches.switching_functions(image, table):
+        yield function.address, function.name
     first = table.functions.holding(image.entry)
     if first is not None and first.address == image.entry:
         yield first.address, first.name

@@ -7,21 +7,25 @@ Layouts: ``ucontext_t`` in glibc's ``sysdeps/unix/sysv/linux/x86/sys/ucontext.h`
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import lru_cache
 from operator import attrgetter
 
 from msgspec.structs import replace
 
 from lbtrace.abi import locate_values
+from lbtrace.elf import symbols
+from lbtrace.elf.functions import Functions
 from lbtrace.elf.image import Image
 from lbtrace.elf.plt import Stub
 from lbtrace.elf.symbol_table import Wanted
 from lbtrace.elf.symbols import SHF_EXECINSTR, Symbols
+from lbtrace.elf.unwind import Unwind
+from lbtrace.errors import BinaryError
 from lbtrace.machine import Machine
 from lbtrace.machine.code import StackSwitch
 from lbtrace.machine.sites import ProbeSites
-from lbtrace.model import Fetch, Probe, Prototype
+from lbtrace.model import Fetch, Function, Probe, Prototype
 from lbtrace.plan.code_context import Surroundings
 from lbtrace.plan.value_selection import long
 
@@ -63,7 +67,7 @@ def why_hazardous(image: Image, table: Symbols) -> str:
     for function in sorted(parts, key=attrgetter("address")):
         if COROUTINE.search(function.name):
             return f"the program has coroutines ({function.name})"
-    found = switches(image, table)
+    found = _candidates(image, table)
     if not found:
         return ""
     place = _name(table, found[0].address) or f"{found[0].address:#x}"
@@ -71,14 +75,9 @@ def why_hazardous(image: Image, table: Symbols) -> str:
 
 
 def switches(image: Image, table: Symbols, sites: ProbeSites | None = None) -> list[StackSwitch]:
-    """Return where the program's own code takes up other stacks.
-
-    The C library does so for those that call it, which is seen by their calls. What
-    looks like it is one only if a function's code leads there.
-    """
-    if any(map(table.default_version, OFFERS)):
-        return []
-    found = [s for s in _similar(image) if not OF_LIBRARIES.match(_name(table, s.address))]
+    """Return where the program's own code takes up other stacks: where a function's code leads to
+    what looks like it. No probe can be on others, as in assembly whose symbols have no type."""
+    found = _candidates(image, table)
     if not found:
         return []
     if sites is None:
@@ -87,16 +86,59 @@ def switches(image: Image, table: Symbols, sites: ProbeSites | None = None) -> l
     return [switch for switch in found if sites.is_instruction(switch.address)]
 
 
+def switching_functions(image: Image, table: Symbols) -> Iterator[Function]:
+    """Yield the functions in which the program takes up other stacks."""
+    for switch in _candidates(image, table):
+        function = table.functions.holding(switch.address)
+        if function is not None:
+            yield function
+
+
+def _candidates(image: Image, table: Symbols) -> list[StackSwitch]:
+    """What looks like switches, but for those of the C library: it switches for those that
+    call it, which is seen by their calls."""
+    if any(map(table.default_version, OFFERS)):
+        return []
+    return [s for s in _similar(image) if not OF_LIBRARIES.match(_name(table, s.address))]
+
+
 @lru_cache(maxsize=2)
 def _similar(image: Image) -> list[StackSwitch]:
     """What looks like one; it is asked for more than once, and large code takes 10 ms."""
-    search = Machine(image.machine).find_stack_switches
-    return [
-        found
-        for section in image.sections
-        if section.flags & SHF_EXECINSTR
-        for found in search(image.view(section.address, section.size), section.address)
-    ]
+    return [*similar(image)]
+
+
+def similar(image: Image) -> Iterator[StackSwitch]:
+    """Yield what looks like a switch of stacks; what is no code may look so too."""
+    search, start_of = Machine(image.machine).find_stack_switches, _starts(image)
+    for section in image.sections:
+        if section.flags & SHF_EXECINSTR:
+            code = image.view(section.address, section.size)
+            yield from search(code, section.address, start_of)
+
+
+def _functions(image: Image) -> Functions | None:
+    """Those that symbols name; None in a file that is stripped."""
+    try:
+        return image.once(symbols.read).functions
+    except BinaryError:
+        return None
+
+
+def _starts(image: Image) -> Callable[[int], int | None]:
+    """What tells where the code around an address begins that a symbol or a frame description is
+    for. Assembly may have neither: then it is what follows the code before it."""
+    unwind = Unwind(image)
+
+    def start_of(address: int) -> int | None:
+        functions = image.once(_functions)
+        extent = functions.extent(address) if functions else None
+        if extent is not None and address in extent:
+            return extent.start
+        start = unwind.start_of(address)
+        return unwind.end_before(address) if start is None else start
+
+    return start_of
 
 
 def _name(table: Symbols, address: int) -> str:

@@ -316,9 +316,8 @@ def _local(image: Image, wanted: Wanted) -> set[str]:
 
 
 def _switch(image: Image) -> int | None:
-    """Where code seems to take up another stack; what is no code may look so too."""
-    search = Machine(image.machine).find_stack_switches
-    return next((switch.address for part in _code(image) for switch in search(*part)), None)
+    """Where code seems to take up another stack."""
+    return next((switch.address for switch in stack_switches.similar(image)), None)
 
 
 def _walker(image: Image) -> int | None:

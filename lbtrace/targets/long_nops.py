@@ -184,12 +184,7 @@ def _hazard_of_file(path: str) -> str:
 
 def _system_calls(image: Image) -> Iterator[int]:
     unwind = Unwind(image)
-
-    def start_of(address: int) -> int | None:
-        described = unwind.range_of(address)
-        return described.start if described else None
-
     machine = Machine(image.machine)
     places = [(s.address, s.size) for s in image.sections if s.flags & SHF_EXECINSTR]
     for address, size in places or [(s.address, s.size) for s in image.executable_segments]:
-        yield from machine.find_system_calls(image.view(address, size), address, start_of)
+        yield from machine.find_system_calls(image.view(address, size), address, unwind.start_of)

@@ -9,7 +9,9 @@ import pytest
 
 from lbtrace.elf import symbols
 from lbtrace.elf.image import Image
+from lbtrace.machine.code import StackSwitch
 from lbtrace.plan import stack_switches
+from tests.stack_ways import WAYS
 
 SOURCE = Path(__file__).resolve().parents[1] / "programs/fibers.c"
 
@@ -53,3 +55,65 @@ def test_static_programs_do_not(tmp_path: Path) -> None:
     subprocess.run(["gcc", "-static", tmp_path / "main.c", "-o", tmp_path / "main"], check=True)
     image = Image.open(str(tmp_path / "main"))
     assert stack_switches.switches(image, symbols.read(image)) == []
+
+
+SWITCH = """
+int before(int n) { int a[n]; __asm__ volatile("" :: "r"(a)); return a[n - 1]; }
+__asm__(".text\\n.p2align 4\\n.globl change\\n"
+#ifdef DESCRIBED
+    ".type change, @function\\n"
+#endif
+    "change:\\n"
+#ifdef DESCRIBED
+    ".cfi_startproc\\n"
+#endif
+    "push %rbp; push %rbx; push %r12; push %r13; push %r14; push %r15; mov %rsp, (%rdi)\\n"
+    TAKE_UP "\\npop %r15; pop %r14; pop %r13; pop %r12; pop %rbx; pop %rbp; ret\\n"
+#ifdef DESCRIBED
+    ".cfi_endproc\\n.size change, . - change\\n"
+#endif
+);
+void change(void **, void *);
+int main(int argc, char **argv) { change((void **)argv, *argv); return before(argc); }
+"""
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("flags", [["-DDESCRIBED"], ["-DDESCRIBED", "-s"], [], ["-s"]])
+def test_other_ways_to_take_up_a_stack(tmp_path: Path, flags: list[str], way: str) -> None:
+    """In assembly with symbols and unwind information, and with neither."""
+    assert found_in(tmp_path, SWITCH, *flags, f'-DTAKE_UP="{WAYS[way]}"')
+
+
+RESTORES = """
+#define ASM(name, text) __asm__(".text\\n.p2align 4\\n.globl " #name "\\n" #name ":\\n" \\
+    ".cfi_startproc\\n" text "\\nret\\n.cfi_endproc\\n"); void name(void);
+ASM(moved, "lea (%rsp), %rax; and $-64, %rsp; sub $256, %rsp; lea (%rax), %rsp")
+ASM(saved, "mov %rsp, %r11; sub $64, %rsp; mov %r11, 32(%rsp); mov 32(%rsp), %rsi;"
+           "lea 0(%rsi), %rsp")
+ASM(local, "push %rsp; pop %rsp")
+ASM(frame, "push %rbp; mov %rsp, %rax; mov %rax, %rbp; and $-32, %rsp; leave")
+ASM(plain, "mov %rsp, %r9; and $-32, %rsp; mov %r9, %rsp")
+int main(void) { moved(); saved(); local(); frame(); plain(); return 0; }
+"""
+
+
+@pytest.mark.parametrize("flags", [[], ["-s"]])
+def test_what_restores_the_stack_pointer_is_no_switch(tmp_path: Path, flags: list[str]) -> None:
+    """As in OpenSSL's and libgcrypt's assembly."""
+    assert not found_in(tmp_path, RESTORES, *flags)
+
+
+@pytest.mark.parametrize(
+    "name", ["libcrypto.so.3", "libgmp.so.10", "libgcrypt.so.20", "redis-server"]
+)
+def test_assembly_of_libraries_switches_no_stacks(name: str) -> None:
+    assert [*stack_switches.similar(Image.open(name))] == []
+
+
+def found_in(folder: Path, text: str, *flags: str) -> list[StackSwitch]:
+    """What is found in a program."""
+    (folder / "program.c").write_text(text)
+    made = folder / "program"
+    subprocess.run(["gcc", "-O1", *flags, folder / "program.c", "-o", made], check=True)
+    return [*stack_switches.similar(Image.open(str(made)))]

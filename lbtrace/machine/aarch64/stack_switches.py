@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from itertools import islice
 
 from lbtrace.machine.aarch64.instructions import is_br, is_call, is_ret, jump
@@ -18,7 +18,9 @@ SCRATCH = 19
 variable length in the others."""
 
 
-def stack_switches(code: memoryview, address: int) -> Iterator[StackSwitch]:
+def stack_switches(
+    code: memoryview, address: int, start_of: Callable[[int], int | None]
+) -> Iterator[StackSwitch]:
     """Yield where ``code`` switches to another stack, as on x86-64."""
     for at in find_bytes(code, b"\0\x91"):  # mov sp, xN is an add of 0: C4.1.65
         start = at - 2

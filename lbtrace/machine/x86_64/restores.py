@@ -23,18 +23,16 @@ from iced_x86 import (
 )
 
 from lbtrace.machine.code import Origin
-from lbtrace.machine.x86_64.operands import REGISTERS, WRITES
+from lbtrace.machine.x86_64.operands import CONDITIONAL_MOVES, FLAGS, REGISTERS, WRITES
 from lbtrace.machine.x86_64.stack_depth import Stack
 
-_FLAGS = ("A", "AE", "B", "BE", "E", "NE", "G", "GE", "L", "LE", "NO", "NP", "NS", "O", "P", "S")
-_HARMLESS = frozenset(
+_HARMLESS = CONDITIONAL_MOVES | frozenset(
     getattr(Mnemonic, name)
     for name in (
         *("MOV", "MOVZX", "MOVSX", "MOVSXD", "LEA", "LEAVE", "POP", "NOP", "CDQE", "CWDE", "CDQ"),
         *("ADD", "SUB", "ADC", "SBB", "AND", "OR", "XOR", "NOT", "NEG", "INC", "DEC", "CMP"),
         *("TEST", "SHL", "SHR", "SAR", "ROL", "ROR", "BSWAP", "IMUL", "CQO", "ENDBR64"),
-        *(f"SET{flag}" for flag in _FLAGS),
-        *(f"CMOV{flag}" for flag in _FLAGS),
+        *(f"SET{flag}" for flag in FLAGS),
         *("MOVAPS", "MOVAPD", "MOVUPS", "MOVUPD", "MOVDQA", "MOVDQU", "MOVSS", "MOVSD", "MOVD"),
         *("MOVQ", "PXOR", "XORPS", "XORPD", "VZEROUPPER"),
     )

@@ -2,71 +2,214 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from iced_x86 import Decoder, FlowControl, Instruction, Mnemonic, OpKind, Register
 
 from lbtrace.machine.code import StackSwitch
-from lbtrace.machine.code_scan import find_stack_loads
-from lbtrace.machine.x86_64.operands import REGISTERS
+from lbtrace.machine.code_scan import find_stack_loads, find_stack_moves
+from lbtrace.machine.x86_64.frame_values import FrameValues, Value, values_before
+from lbtrace.machine.x86_64.operands import CONDITIONAL_MOVES, REGISTERS
 from lbtrace.model import Fetch
 
 LOOK_AHEAD = 24
 """Instructions from the switch to the jump into the other stack's code, at most."""
 
-_SAVED = frozenset(
-    {Register.RBX, Register.RBP, Register.RSP, *range(Register.R12, Register.R15 + 1)}
-)
+FARTHEST = 1 << 16
+"""Bytes of code that are read up to what looks like a switch, at most."""
+
+LONGEST = 15
+"""Bytes of an instruction (Intel SDM 2.3.11)."""
+
+_FRAME = frozenset({Register.RSP, Register.RBP})
+_RUNTIME = frozenset(range(Register.R12, Register.R15 + 1))
+"""Where runtimes keep what belongs to a thread: OCaml's r14 has the stack of a handler."""
+_SAVED = frozenset({Register.RBX, *_FRAME, *_RUNTIME})
 """Where compilers keep the stack pointer of arrays of variable length."""
 
-_STRAIGHT = frozenset({FlowControl.NEXT})
+_SEGMENTS = b"\x64\x65"
+"""Prefixes of what is relative to fs or gs, which native code does not look at."""
 _LEAVES = frozenset({FlowControl.RETURN, FlowControl.INDIRECT_BRANCH, FlowControl.INDIRECT_CALL})
+_FRAME_POINTER = Fetch(register=REGISTERS[Register.RBP])
+_MOVES = frozenset({Mnemonic.MOV, Mnemonic.LEA})
+_KEEP_FRAME = frozenset({Mnemonic.PUSH, Mnemonic.CMP, Mnemonic.TEST, Mnemonic.ADD, Mnemonic.SUB})
+_SETS = _MOVES | CONDITIONAL_MOVES
+_SHIFTS = frozenset({Mnemonic.ADD, Mnemonic.SUB, Mnemonic.XADD})
 
 
-def stack_switches(code: memoryview, address: int) -> Iterator[StackSwitch]:
-    """Yield what in ``code`` looks as if another stack were taken up there.
+def stack_switches(
+    code: memoryview, address: int, start_of: Callable[[int], int | None]
+) -> Iterator[StackSwitch]:
+    """See `lbtrace.machine.interface.StackSwitches`.
 
-    There rsp is set from memory or from an argument, and code follows that
-    restores registers and leaves. Whether it is code at all is for
-    `lbtrace.machine.sites` to decide.
+    There rsp is set from memory or from another register, and code follows that
+    restores registers and leaves. A function's code, which is read from its start, may show that it
+    only restores what rsp was. Where that start is not known, the usual registers count.
+    Whether control flow leads there is for `lbtrace.machine.sites` to decide.
     """
+    search = _Search(code, address, start_of)
     for at in find_stack_loads(code):
-        line = Decoder(64, bytes(code[at : at + LOOK_AHEAD * 15]), ip=address + at)
+        yield from search.loaded(at)
+    for at in find_stack_moves(code):
+        yield from search.moved(at)
+        if at and code[at - 1] in _SEGMENTS:
+            yield from search.moved(at - 1)
+
+
+class _Search:
+    def __init__(
+        self, code: memoryview, address: int, start_of: Callable[[int], int | None]
+    ) -> None:
+        self._code = code
+        self._address = address
+        self._start_of = start_of
+
+    def loaded(self, at: int) -> Iterator[StackSwitch]:
+        """Yield the switch by a plain load or an exchange at ``at`` in the code, if it is one."""
+        line = self._decoder(at)
         first = line.decode()
-        if _takes_up(first) and _leads_away(line):
-            yield StackSwitch(address + at, _pointer(first))
+        if _loads(first) and _leads_away(line) and self._takes_up(first):
+            yield StackSwitch(first.ip, _pointer(first))
+
+    def moved(self, at: int) -> Iterator[StackSwitch]:
+        """Yield the switch by other means that begins at ``at`` in the code, if one does."""
+        line = self._decoder(at)
+        first = line.decode()
+        if _moves_both(first, self._decoder(at + first.len).decode()):
+            if self._value(first) is not None:
+                yield StackSwitch(first.ip, None)
+            return
+        by_frame = first.op0_register == Register.RBP
+        place = _frame_taken(line) if by_frame else first.ip
+        leaves = _leads_away(line) if place is not None else None
+        if place is not None and leaves is not None:
+            value = self._value(first)
+            if value is not None and _is_switch(first, value, leaves):
+                yield StackSwitch(place, _FRAME_POINTER if by_frame else _pointer(first))
+
+    def _decoder(self, at: int) -> Decoder:
+        code = bytes(self._code[at : at + LOOK_AHEAD * LONGEST])
+        return Decoder(64, code, ip=self._address + at)
+
+    def _takes_up(self, instruction: Instruction) -> bool:
+        """Whether a load of rsp does not restore it."""
+        exchanged = instruction.mnemonic == Mnemonic.XCHG
+        source = instruction.op1_register or instruction.memory_base
+        saved = not exchanged and source in _SAVED
+        if (saved and source in _FRAME) or self._start(instruction.ip) is None:
+            return not saved
+        value = self._value(instruction)
+        if value is None or not saved:
+            return value is not None and value != Value.OWN
+        runtime = value == Value.UNKNOWN and instruction.memory_base in _RUNTIME
+        return value <= Value.ARGUMENT or runtime
+
+    def _value(self, instruction: Instruction) -> Value | None:
+        """What an instruction sets rsp or rbp to; None where the function has no instruction there,
+        or its start is not known."""
+        at, start, value = instruction.ip, self._start(instruction.ip), None
+        if start is None:
+            return None
+        code = bytes(self._code[start - self._address : at - self._address + LONGEST])
+        for values in values_before(code, start, at):
+            value = _new_value(values, instruction)
+            if value == Value.OWN:
+                break
+        return value
+
+    def _start(self, at: int) -> int | None:
+        """Where the function around ``at`` begins, if it is known and near enough."""
+        start = self._start_of(at)
+        near = start is not None and self._address <= start <= at <= start + FARTHEST
+        return start if near else None
 
 
-def _leads_away(line: Decoder) -> bool:
-    for _, instruction in zip(range(LOOK_AHEAD), line, strict=False):
-        flow = instruction.flow_control
-        if flow in _LEAVES:
-            return True
-        if flow not in _STRAIGHT or instruction.is_invalid or _sets_stack(instruction):
-            return False
-    return False
-
-
-def _takes_up(instruction: Instruction) -> bool:
-    """Whether an instruction sets rsp to what it finds in memory or in a register that is
-    not preserved by anyone."""
+def _loads(instruction: Instruction) -> bool:
+    """Whether an instruction sets rsp to what is in another register or in memory."""
     if instruction.mnemonic == Mnemonic.XCHG:
         return Register.RSP in (instruction.op0_register, instruction.op1_register)
-    if instruction.mnemonic != Mnemonic.MOV or instruction.op0_register != Register.RSP:
-        return False
-    source = instruction.op1_register or instruction.memory_base
-    return source not in _SAVED
+    return bool(instruction.mnemonic == Mnemonic.MOV and instruction.op0_register == Register.RSP)
+
+
+def _leads_away(line: Decoder) -> int | None:
+    """By what control flow the code leaves that follows on a switch; None where it goes on."""
+    for _, instruction in zip(range(LOOK_AHEAD), line, strict=False):
+        flow: int = instruction.flow_control
+        if flow in _LEAVES:
+            return flow
+        if flow != FlowControl.NEXT or instruction.is_invalid or _sets_stack(instruction):
+            return None
+    return None
+
+
+def _is_switch(instruction: Instruction, value: Value, leaves: int) -> bool:
+    """Whether rsp is set to another stack by an instruction that sets it to ``value``.
+
+    Arrays of variable length are made by SUB, before switches. libffi calls functions on memory
+    that its caller reserved on the stack: its registers have copies of arguments.
+    """
+    if instruction.mnemonic == Mnemonic.SUB:
+        return leaves == FlowControl.RETURN
+    if leaves == FlowControl.INDIRECT_CALL:
+        return value == Value.ARGUMENT
+    return value <= Value.ARGUMENT
+
+
+def _new_value(values: FrameValues, instruction: Instruction) -> Value:
+    """What an instruction sets rsp or rbp to. How far they are moved may be computed of rsp, too,
+    and shows nothing."""
+    mnemonic = instruction.mnemonic
+    if mnemonic == Mnemonic.POP:
+        return values.popped()
+    if mnemonic in _SHIFTS:
+        return Value.FOREIGN
+    if mnemonic == Mnemonic.XCHG and instruction.op1_register == Register.RSP:
+        return values.of_operand(instruction, 0)
+    if mnemonic == Mnemonic.XCHG or mnemonic in _SETS:
+        return values.of_operand(instruction, 1)
+    return Value.OWN
+
+
+def _moves_both(instruction: Instruction, following: Instruction) -> bool:
+    """Whether rsp and rbp are moved alike, as greenlet does: what follows is still its own."""
+    return bool(
+        instruction.mnemonic == following.mnemonic == Mnemonic.ADD
+        and instruction.op1_kind == following.op1_kind == OpKind.REGISTER
+        and instruction.op1_register == following.op1_register
+        and following.op0_register == Register.RBP
+    )
+
+
+def _frame_taken(line: Decoder) -> int | None:
+    """Where rsp is set to what rbp holds, before anything else happens to either."""
+    for _, instruction in zip(range(LOOK_AHEAD), line, strict=False):
+        if instruction.flow_control != FlowControl.NEXT or instruction.is_invalid:
+            return None
+        if _sets_stack(instruction):
+            source = instruction.op1_register or instruction.memory_base
+            taken = instruction.mnemonic == Mnemonic.LEAVE or source == Register.RBP
+            return instruction.ip if taken else None
+        if instruction.op0_register == Register.RBP and instruction.mnemonic not in _KEEP_FRAME:
+            return None
+    return None
 
 
 def _pointer(instruction: Instruction) -> Fetch | None:
+    """What fetches the new stack pointer, or an address next to it."""
+    if instruction.mnemonic in _SHIFTS or instruction.mnemonic in CONDITIONAL_MOVES:
+        return None
+    if instruction.mnemonic == Mnemonic.POP:
+        return Fetch(register=REGISTERS[Register.RSP], read="integer")
     for number in range(2):
         register = instruction.op_register(number)
         held = instruction.op_kind(number) == OpKind.REGISTER and register != Register.RSP
         if held and register in REGISTERS:
             return Fetch(register=REGISTERS[register])
     base = REGISTERS.get(instruction.memory_base)
-    if base is None or instruction.memory_index != Register.NONE:
+    if base is None or instruction.memory_index != Register.NONE or instruction.has_segment_prefix:
         return None
+    if instruction.mnemonic == Mnemonic.LEA:
+        return Fetch(register=base)
     offset = instruction.memory_displacement
     return Fetch(register=base, offset=offset - (offset >> 63 << 64), read="integer")
 
@@ -77,6 +220,5 @@ def _sets_stack(instruction: Instruction) -> bool:
     if instruction.mnemonic == Mnemonic.LEA and instruction.memory_base == Register.RSP:
         return False
     return instruction.mnemonic == Mnemonic.LEAVE or (
-        instruction.mnemonic in (Mnemonic.MOV, Mnemonic.LEA)
-        and instruction.op0_register == Register.RSP
+        instruction.mnemonic in _MOVES and instruction.op0_register == Register.RSP
     )

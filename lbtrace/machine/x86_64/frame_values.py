@@ -1,0 +1,198 @@
+"""Which registers of x86-64 code hold addresses in its own stack frame, as far as can be shown.
+
+Code is read from a known start, once, in the order of its addresses. That is exact where it is
+straight; where ways meet, a register may hold what it does on either.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator
+from enum import IntEnum
+
+from iced_x86 import Decoder, FlowControl, Instruction, Mnemonic, OpKind, Register, Register_
+from iced_x86 import RegisterExt as Registers
+
+from lbtrace.machine.x86_64.operands import CONDITIONAL_MOVES
+
+
+class Value(IntEnum):
+    """What a register holds.
+
+    ``FOREIGN``: what was computed, loaded or copied otherwise. ``ARGUMENT``: what it held at the
+    start, for the caller to choose. ``UNKNOWN``: the same of a register that calls preserve, what
+    was loaded by it, and what may be the frame's. ``OWN``: what was derived from the stack pointer,
+    or loaded from the frame.
+    """
+
+    FOREIGN = 0
+    ARGUMENT = 1
+    UNKNOWN = 2
+    OWN = 3
+
+
+_CALLER_SAVED = (
+    *(Register.RAX, Register.RCX, Register.RDX, Register.RSI, Register.RDI),
+    *(Register.R8, Register.R9, Register.R10, Register.R11),
+)
+"""What calls change, and arguments are in: System V ABI, x86-64, 3.2.1."""
+
+_START: dict[int, Value] = dict.fromkeys(range(Register.RAX, Register.R15 + 1), Value.UNKNOWN)
+_START.update(dict.fromkeys(_CALLER_SAVED, Value.ARGUMENT))
+_START[Register.RSP] = Value.OWN
+
+_UNKNOWN: dict[int, Value] = {**dict.fromkeys(_START, Value.UNKNOWN), Register.RSP: Value.OWN}
+
+_KEEP = frozenset({Mnemonic.CMP, Mnemonic.TEST, Mnemonic.BT, Mnemonic.NOP})
+_COMBINE = frozenset({Mnemonic.ADD, Mnemonic.SUB, Mnemonic.AND, Mnemonic.OR, *CONDITIONAL_MOVES})
+_COPY = frozenset({Mnemonic.MOV, Mnemonic.LEA})
+_PADDING = frozenset({Mnemonic.NOP, Mnemonic.INT3})
+_JUMPS = frozenset({FlowControl.CONDITIONAL_BRANCH, FlowControl.UNCONDITIONAL_BRANCH})
+_GOES_ON = frozenset({FlowControl.CONDITIONAL_BRANCH, FlowControl.CALL, FlowControl.INDIRECT_CALL})
+NEAR = 64
+"""Instructions that mostly show what a register holds."""
+
+_ALIGNED = 16
+"""Functions begin at multiples of it, after padding (gcc -falign-functions)."""
+
+
+class FrameValues:
+    """What registers hold before one instruction after the other."""
+
+    def __init__(self) -> None:
+        self._values = dict(_START)
+        self._pushed: list[Value] = []
+        self._at_targets: dict[int, dict[int, Value]] = {}
+        self._ended = self._padded = False
+
+    @classmethod
+    def unknown(cls) -> FrameValues:
+        """Those in the midst of a function, at first."""
+        values = cls()
+        values._values = dict(_UNKNOWN)
+        return values
+
+    def of(self, register: Register_) -> Value:
+        """What a register holds."""
+        return self._values.get(Registers.full_register(register), Value.FOREIGN)
+
+    def of_operand(self, instruction: Instruction, number: int) -> Value:
+        """What an operand is: a register, an address, or what is in memory."""
+        if instruction.op_kind(number) == OpKind.REGISTER:
+            return self.of(instruction.op_register(number))
+        if instruction.op_kind(number) != OpKind.MEMORY:
+            return Value.FOREIGN
+        base, index = instruction.memory_base, instruction.memory_index
+        known = max(self.of(base), self.of(index) if index else Value.FOREIGN)
+        loaded = known == Value.ARGUMENT and instruction.mnemonic != Mnemonic.LEA
+        return Value.FOREIGN if loaded else known
+
+    def reach(self, instruction: Instruction) -> None:
+        """Come to an instruction, before it is asked about."""
+        there = self._at_targets.pop(instruction.ip, None)
+        if there is not None:
+            if self._ended:
+                self._values = there
+            else:
+                _merge(self._values, there)
+        elif self._ended:
+            if instruction.mnemonic in _PADDING:
+                self._padded = True
+                return
+            self._begin_unknown(instruction.ip)
+        self._ended = self._padded = False
+
+    def pass_over(self, instruction: Instruction) -> None:
+        """Go on to what follows an instruction."""
+        flow = instruction.flow_control
+        if flow != FlowControl.NEXT:
+            self._turn(instruction, flow)
+        elif instruction.mnemonic == Mnemonic.PUSH:
+            self._pushed.append(self.of_operand(instruction, 0))
+        elif instruction.mnemonic == Mnemonic.POP:
+            self._set(instruction.op0_register, self.popped())
+            del self._pushed[-1:]
+        elif instruction.mnemonic == Mnemonic.LEAVE:
+            self._set(Register.RBP, Value.UNKNOWN)
+        elif instruction.mnemonic == Mnemonic.XCHG:
+            first, second = (self.of_operand(instruction, n) for n in range(2))
+            self._set(instruction.op0_register, second)
+            self._set(instruction.op1_register, first)
+        elif instruction.op_count and instruction.mnemonic not in _KEEP:
+            self._set(instruction.op0_register, self._result(instruction))
+
+    def popped(self) -> Value:
+        """What the next POP takes; what was not seen to be pushed is the frame's."""
+        return self._pushed[-1] if self._pushed else Value.OWN
+
+    def _result(self, instruction: Instruction) -> Value:
+        if instruction.mnemonic in _COPY:
+            return self.of_operand(instruction, 1)
+        if instruction.mnemonic not in _COMBINE:
+            return Value.FOREIGN
+        parts = [self.of_operand(instruction, n) for n in range(instruction.op_count)]
+        return Value.OWN if Value.OWN in parts else Value.FOREIGN
+
+    def _set(self, register: Register_, value: Value) -> None:
+        """Write a register; whatever the stack pointer is set to, it begins the frame there."""
+        full = Registers.full_register(register)
+        if full == Register.RSP:
+            self._pushed.clear()
+        elif full in self._values:
+            self._values[full] = Value.FOREIGN if value == Value.ARGUMENT else value
+
+    def _turn(self, instruction: Instruction, flow: int) -> None:
+        if flow in _JUMPS and instruction.op0_kind == OpKind.NEAR_BRANCH64:
+            target = instruction.near_branch_target
+            if target > instruction.ip:
+                _merge(self._at_targets.setdefault(target, dict(self._values)), self._values)
+        if flow in (FlowControl.CALL, FlowControl.INDIRECT_CALL):
+            self._call()
+        self._ended = flow not in _GOES_ON
+
+    def _call(self) -> None:
+        """Change what calls do; those of assembly to parts of its own preserve its frame."""
+        for register in _CALLER_SAVED:
+            if self._values[register] <= Value.ARGUMENT:
+                self._values[register] = Value.FOREIGN
+            elif register == Register.RAX:
+                self._values[register] = Value.UNKNOWN
+
+    def _begin_unknown(self, address: int) -> None:
+        """Begin where no jump is seen to lead: with another function, or by a computed jump."""
+        self._values = dict(_START)
+        if not self._padded or address % _ALIGNED:
+            self._values = dict(_UNKNOWN)
+        self._pushed.clear()
+
+
+def _merge(into: dict[int, Value], other: dict[int, Value]) -> None:
+    """Add what registers hold where ways meet; what is the frame's on one of them may be it."""
+    for register, value in other.items():
+        if into[register] != value:
+            own = Value.OWN in (into[register], value)
+            into[register] = Value.UNKNOWN if own else max(into[register], value)
+
+
+def values_before(code: bytes, address: int, at: int) -> Iterator[FrameValues]:
+    """Yield what registers hold before the instruction at ``at``, nothing where ``code``, which
+    begins at ``address``, has none there: first as the `NEAR` instructions before it show, which
+    mostly do, then as all of them do."""
+    last: deque[int] = deque([address], maxlen=NEAR)
+    decoder = Decoder(64, code, ip=address)
+    while decoder.can_decode and decoder.ip < at:
+        last.append(decoder.ip)
+        decoder.decode()
+    if decoder.ip != at:
+        return
+    yield _read(FrameValues.unknown(), code[last[0] - address :], last[0], at)
+    yield _read(FrameValues(), code, address, at)
+
+
+def _read(values: FrameValues, code: bytes, address: int, at: int) -> FrameValues:
+    for instruction in Decoder(64, code, ip=address):
+        values.reach(instruction)
+        if instruction.ip == at:
+            break
+        values.pass_over(instruction)
+    return values
