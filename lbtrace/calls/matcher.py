@@ -1,39 +1,38 @@
 """Events to calls: entries and returns matched per thread, by frame.
 
-A frame is the stack pointer at a function's entry. Stacks grow down, so a
-nested call has a lower frame than its caller; a function reached by a tail
-call has the same one. From this follows which calls have ended:
+A frame is the stack pointer at a function's entry. Stacks grow down, so a nested call has a lower
+frame than its caller; a function reached by a tail call has the same one. From this follows which
+calls have ended:
 
-* A return ends the innermost open call of its function and frame. Calls
-  inside it that did not return were left by an exception, longjmp or the
-  like: they are *unwound*.
+* A return ends the innermost open call of its function and frame. Calls inside it that did not
+  return were left by an exception, longjmp or the like: they are *unwound*.
 * An entry ends the calls whose frames lie below its own. A call with the same frame stays open,
   because the new one may be a tail call, whose return the kernel delivers right after the
   other's. It ends if it is of the same function (unless that may have jumped to one that jumped
   back), or if a call of that frame returned before this entry.
 * Where a function continues after an exception, or setjmp returns, a probe reports the frame of
   calls made from there: calls of that frame and below have ended.
-* Where the thread (or goroutine) lost events after a call began, its return may be among
-  them; such a call ends *open*, not unwound. Where entries and returns were
-  lost, a return may be that of a later call, and ends the earlier one *open*.
-* A jump back to a function's first instruction hits its entry probe again, within the
-  same call. The kernel hooks each hit with a uretprobe and delivers as many returns,
-  one right after the other: the first one counts.
-* Where a return may not have been seen, the call ends *open* as well: from when probes
-  begin to be detached, or when a probe missed hits of an unknown thread.
+* Where the thread (or goroutine) lost events after a call began, its return may be among them;
+  such a call ends *open*, not unwound. Where entries and returns were lost, a return may be that
+  of a later call, and ends the earlier one *open*.
+* A jump back to a function's first instruction hits its entry probe again, within the same call.
+  The kernel hooks each hit with a uretprobe and delivers as many returns, one right after the
+  other: the first one counts.
+* Where a return may not have been seen, the call ends *open* as well: from when probes begin to
+  be detached, or when a probe missed hits of an unknown thread.
 * A call whose return is not watched, or was not hooked on purpose, ends *open*: the next entry of
   its frame counts as another call, or a loop of calls would nest without end.
 * A function whose exits are watched (sites) reports when it is left by a jump to another one: its
-  call ends as a *tail* call at once. A call of the same frame that did not report so did not jump.
-* Calls on a stack that the program made itself are matched by that stack,
-  whichever thread runs on it, those of a goroutine by the goroutine, and all
-  end with it. A stack for signals counts as the lower end of
-  the stack that the signal interrupts. What a thread lost may have happened on any
-  stack that it may have run on.
+  call ends as a *tail* call at once. A call of the same frame that did not report so did not
+  jump.
+* Calls on a stack that the program made itself are matched by that stack, whichever thread runs
+  on it, those of a goroutine by the goroutine, and all end with it. A stack for signals counts as
+  the lower end of the stack that the signal interrupts. What a thread lost may have happened on
+  any stack that it may have run on.
 * Markers that open and close calls: see `lbtrace.calls.marker_pairs`.
-* A return whose entry is not known is counted and not shown. Its entry was
-  lost (which the losses show), came before the trace, or was made by the parent of a forked
-  process, whose stack the child continues.
+* A return whose entry is not known is counted and not shown. Its entry was lost (which the losses
+  show), came before the trace, or was made by the parent of a forked process, whose stack the
+  child continues.
 """
 
 from __future__ import annotations
@@ -44,7 +43,7 @@ from lbtrace.calls.call_stack import NEVER, Stack
 from lbtrace.calls.lanes import Lanes
 from lbtrace.calls.loss_times import NEVER_AGAIN, LossTimes
 from lbtrace.calls.marker_pairs import PairMatcher
-from lbtrace.calls.probe_decoding import Act, ProbeDecoder, ProbeDecoders, pass_over
+from lbtrace.calls.probe_decoding import Act, ProbeDecoder, ProbeDecoders
 from lbtrace.calls.thread_lifetimes import ThreadLifetimes
 from lbtrace.calls.visitor import Visitor
 from lbtrace.errors import CaptureError
@@ -123,12 +122,6 @@ class CallMatcher(PairMatcher):
     def processes(self) -> int:
         """Processes that made calls."""
         return self._lifetimes.processes
-
-    def _act_of(self, acts: dict[str, Act], decoder: ProbeDecoder) -> Act:
-        if decoder.parts:
-            return self._pass_by_part
-        act = acts.get(decoder.role, pass_over)
-        return self._after_waiting(act) if self._has_parts else act
 
     def feed(self, batch: Batch) -> None:
         """Match the events of a batch.

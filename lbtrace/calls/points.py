@@ -12,7 +12,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 
 from lbtrace.calls.call_stack import Stack, WaitingPoint
-from lbtrace.calls.probe_decoding import Act, ProbeDecoder, ProbeDecoders
+from lbtrace.calls.probe_decoding import Act, ProbeDecoder, ProbeDecoders, pass_over
 from lbtrace.calls.visitor import Visitor
 from lbtrace.model import Argument, Call, Event
 from lbtrace.values.datum import Unreadable
@@ -24,6 +24,7 @@ class PointMatcher(ABC):
     """Points, and what a matcher counts. See `lbtrace.calls.matcher.CallMatcher`."""
 
     _probes: ProbeDecoders
+    _has_parts: bool
 
     def __init__(self, visitor: Visitor, max_depth: int | None) -> None:
         self.calls = self.points = 0
@@ -50,6 +51,13 @@ class PointMatcher(ABC):
         waiting.values[event.probe] = decoding.arguments(event, blob)
         if len(waiting.values) == len(waiting.probes):
             self._report_waiting(stack)
+
+    def _act_of(self, acts: dict[str, Act], decoder: ProbeDecoder) -> Act:
+        """What to do with the events of a probe, ``acts`` being those of its pairing, by role."""
+        if decoder.parts:
+            return self._pass_by_part
+        act = acts.get(decoder.role, pass_over)
+        return self._after_waiting(act) if self._has_parts else act
 
     def _after_waiting(self, act: Act) -> Act:
         """``act`` for events that show that no more values of a waiting point come."""
