@@ -216,7 +216,9 @@ class Links:
         for wanted, numbers in attached.items():
             chosen: dict[int, list[Place]] = {}
             for number in numbers:
-                place = Place(plan.probes[number], cookies[number])
+                probe = plan.probes[number]
+                counter = PROBES[probe.source].counter_of(probe)
+                place = Place(probe, cookies[number], counter)
                 chosen.setdefault(place.probe.binary, []).append(place)
             how = find_attach_type(wanted.attach)
             for binary, places in chosen.items():

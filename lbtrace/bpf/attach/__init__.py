@@ -26,16 +26,13 @@ class Attachment(Struct, frozen=True):
 
 
 class Place(Struct, frozen=True):
-    """Where a program is attached, and the cookie that it finds there."""
+    """Where a program is attached, the cookie that it finds there, and where in the file the
+    ``counter`` is that the kernel raises meanwhile (``ref_ctr_offset``, Linux 4.20); 0 where there
+    is none."""
 
     probe: Probe
     cookie: int
-
-
-def counter_of(probe: Probe) -> int:
-    """Return where in the file the counter is that the kernel raises while ``probe`` is attached
-    (``ref_ctr_offset``, Linux 4.20); 0 where there is none."""
-    return int(probe.place) if probe.source == "marker" and probe.place else 0
+    counter: int = 0
 
 
 class AttachType(Protocol):

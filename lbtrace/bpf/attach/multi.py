@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from lbtrace.bpf._libbpf import ffi, lib
-from lbtrace.bpf.attach import Attachment, Place, counter_of
+from lbtrace.bpf.attach import Attachment, Place
 from lbtrace.bpf.gate import check_pointer
 from lbtrace.bpf.objects import Loading, TraceObject
 from lbtrace.system.file import File
@@ -42,7 +42,7 @@ def link_places(
     options.cnt = len(places)
     options.retprobe = wanted.at_return
     options.session = session
-    counters = ffi.new("unsigned long[]", [counter_of(place.probe) for place in places])
+    counters = ffi.new("unsigned long[]", [place.counter for place in places])
     if any(counters):
         options.ref_ctr_offsets = counters
     link = lib.bpf_program__attach_uprobe_multi(

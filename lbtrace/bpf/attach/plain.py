@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from lbtrace.bpf._libbpf import ffi, lib
-from lbtrace.bpf.attach import Attachment, Place, counter_of
+from lbtrace.bpf.attach import Attachment, Place
 from lbtrace.bpf.gate import check_pointer
 from lbtrace.bpf.objects import Loading, TraceObject
 from lbtrace.system.file import File
@@ -25,7 +25,7 @@ def attach(
         options.sz = ffi.sizeof("struct bpf_uprobe_opts")
         options.bpf_cookie = 0 if cookie in loaded.copies else cookie
         options.retprobe = wanted.at_return
-        options.ref_ctr_offset = counter_of(probe)
+        options.ref_ctr_offset = place.counter
         offset, program = probe.site.offset, loaded.program(wanted.program, cookie)
         link = lib.bpf_program__attach_uprobe_opts(
             program, pid or -1, file.opened.encode(), offset, options
