@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias, get_args
 from msgspec.structs import replace
 
 from lbtrace.calls import CallMatcher
-from lbtrace.calls.iterator import Calls, describe_plan
+from lbtrace.calls.iterator import Calls, check_sends, describe_plan
 from lbtrace.errors import UsageError
 from lbtrace.model import SENDING, Addition, Aggregates, Batch, Call, Losses, Plan, Target
 from lbtrace.model.wire_limits import ACTIONS
@@ -277,8 +277,13 @@ class Trace:
         with the first step. The iteration ends when the command or process ends, after `stop`,
         or at a bound of the options; calls that are still open then come last, with ``end``
         ``open``. All that this returns is one iterator: each call is seen once. Stepping raises
-        `CommandError` where the command cannot be executed, `UsageError` outside of ``with``.
+        `CommandError` where the command cannot be executed, `UsageError` outside of ``with``
+        and while another thread steps. Raises `UsageError` of a trace that gathers: see `counts`.
         """
+        check_sends(self.plan)
+        return self._live_calls()
+
+    def _live_calls(self) -> LiveCalls:
         if self._calls is None:
             self._calls = LiveCalls(self, self._max_depth)
         return self._calls
@@ -287,7 +292,7 @@ class Trace:
         """Return how often each function was called, in each process, most often called first.
 
         Of a trace whose action is ``count``: lets the command run and waits for the end of the
-        trace, as iterating `calls` does; after that, at once. Raises what stepping raises.
+        trace; after that, at once. Raises what stepping raises.
         """
         return self._table("count")
 
@@ -301,7 +306,7 @@ class Trace:
         from lbtrace.tables import check_gathers, table_of  # imported here: most traces show calls
 
         check_gathers(self.plan, action)
-        calls = self.calls()
+        calls = self._live_calls()
         for _ in calls:
             pass
         return table_of(self.plan, calls.aggregates, action)
@@ -370,7 +375,6 @@ class LiveCalls(Calls):
     def __init__(self, trace: Trace, max_depth: int | None) -> None:
         super().__init__(trace.plan, trace._batches(), max_depth, trace._note_returns)
         self._trace = trace
-        self._piece: Iterator[Call] = iter(())
 
     def __aiter__(self) -> LiveCalls:
         return self
@@ -382,11 +386,6 @@ class LiveCalls(Calls):
                 raise UsageError(
                     "the trace was not entered by async with", "write: async with trace(...)"
                 )
-            piece = await worker.step(self._next_piece)
-            if piece is None:
+            if not await worker.step(self._step):
                 raise StopAsyncIteration
-            self._piece = iter(piece)
         return call
-
-    def _next_piece(self) -> list[Call] | None:
-        return next(self._pieces, None)

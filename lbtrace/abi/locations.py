@@ -18,6 +18,9 @@ WORD = 8
 OPTIMISED_OUT = "optimised out"
 """Why a value cannot be read that the compiler does not pass."""
 
+SPREAD = "spread over two registers"
+"""Why a bit field cannot be read that begins in one word and ends in the next."""
+
 UNKNOWN = "how it is passed is unknown"
 """Why a value cannot be read whose convention, or type, is not known."""
 

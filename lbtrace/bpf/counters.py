@@ -18,6 +18,7 @@ from lbtrace.bpf.attach import Attachment, AttachType, Place
 from lbtrace.bpf.objects import TraceObject
 from lbtrace.errors import KernelError, option
 from lbtrace.model import Probe
+from lbtrace.probes import PROBES
 from lbtrace.system.file import File
 
 
@@ -25,8 +26,8 @@ def find_counters(probes: Iterable[Probe]) -> dict[tuple[int, int], int]:
     """Return the counters that are raised, by binary and offset: of the first marker there."""
     found: dict[tuple[int, int], int] = {}
     for probe in probes:
-        if probe.source == "marker" and probe.place:
-            found.setdefault((probe.binary, probe.site.offset), int(probe.place))
+        if counter := PROBES[probe.source].counter_of(probe):
+            found.setdefault((probe.binary, probe.site.offset), counter)
     return found
 
 

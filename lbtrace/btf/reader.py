@@ -199,13 +199,6 @@ def parameters(type: BtfType) -> list[tuple[str, int]]:
     return [(type.of.text(name), number) for name, number in found]
 
 
-def read_vmlinux(path: str = VMLINUX) -> Btf:
-    """Return the types of the running kernel. Raises `BtfError` if they are damaged, `OSError`
-    if it has none."""
-    with open(path, "rb") as file:
-        return Btf(file.read())
-
-
 def _positions(data: bytes, start: int, end: int) -> array[int]:
     """Where each type begins."""
     found, at = array("I"), start

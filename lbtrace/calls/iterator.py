@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from _thread import allocate_lock  # threading takes longer to import
 from collections.abc import Callable, Generator, Iterable, Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from lbtrace.calls.matcher import CallMatcher
-from lbtrace.model import Addition, Aggregates, Arguments, Batch, Call, Loss, Plan, Thread
+from lbtrace.errors import UsageError
+from lbtrace.model import SENDING, Addition, Aggregates, Arguments, Batch, Call, Loss, Plan, Thread
 from lbtrace.validation import check_number
 
 if TYPE_CHECKING:
@@ -38,21 +41,27 @@ class Calls(Iterator[Call]):
         self._batches = batches
         self._on_end = on_end
         self._pieces = self._match()
-        self._calls = self._flatten()
+        self._piece: Iterator[Call] = iter(())
+        self._stepping = allocate_lock()
 
     def __repr__(self) -> str:
         return f"<lbtrace.Calls of {describe_plan(self._plan)}>"
 
     def __iter__(self) -> Iterator[Call]:
-        return self._calls  # a generator's own next is faster than the method below
+        return self._flatten()  # a generator's own next is faster than the method below
 
     def __next__(self) -> Call:
-        return next(self._calls)
+        while (call := next(self._piece, None)) is None:
+            if not self._step():
+                raise StopIteration
+        return call
 
     def close(self) -> None:
-        """End the iteration here."""
-        self._calls.close()
-        self._pieces.close()
+        """End the iteration here. Raises `UsageError` where another thread waits for calls."""
+        with self._alone():
+            self._pieces.close()
+        for _ in self._piece:
+            pass  # whoever iterates has the same iterator
 
     def to_arrow(self) -> pyarrow.Table:
         """Return all calls that are left as an Arrow table: see `lbtrace.to_arrow`."""
@@ -67,8 +76,31 @@ class Calls(Iterator[Call]):
         return to_pandas(self)
 
     def _flatten(self) -> Generator[Call]:
-        for piece in self._pieces:
-            yield from piece
+        while True:
+            yield from self._piece
+            if not self._step():
+                return
+
+    def _step(self) -> bool:
+        """Take the calls of the next batch; false at the end. Raises `UsageError` where another
+        thread waits for them."""
+        with self._alone():
+            piece = next(self._pieces, None)
+            self._piece = iter(piece or ())
+        return piece is not None
+
+    @contextmanager
+    def _alone(self) -> Iterator[None]:
+        """What only one thread may do at a time."""
+        if not self._stepping.acquire(blocking=False):
+            raise UsageError(
+                "another thread is iterating these calls",
+                "iterate in one thread, which may hand calls on by a queue.Queue",
+            )
+        try:
+            yield
+        finally:
+            self._stepping.release()
 
     def _match(self) -> Generator[list[Call]]:
         """The calls that have ended after each batch, and after the last one."""
@@ -87,6 +119,17 @@ class Calls(Iterator[Call]):
         self._matcher.finish()
         self._on_end(self._matcher)
         yield self._ended.take()
+
+
+def check_sends(plan: Plan) -> None:
+    """Raise `UsageError` where the kernel gathers what happens, and sends no calls."""
+    actions = dict.fromkeys(probe.action for probe in plan.probes)
+    gathering = [action for action in actions if action not in SENDING]
+    if gathering and "send" not in actions:
+        raise UsageError(
+            f"this trace sends no calls: its action is {' and '.join(gathering)}",
+            "use counts()" if "count" in gathering else "use table()",
+        )
 
 
 def describe_plan(plan: Plan) -> str:

@@ -105,10 +105,14 @@ class Capture:
         """Return the calls, each when it has ended, innermost calls first, without those that are
         ``max_depth`` deep or deeper. Each call of this method starts from the beginning.
 
-        Raises `CaptureError` where the file cannot be read, or its content is impossible. Needs
-        neither privileges nor the traced program.
+        Raises `CaptureError` where the file cannot be read, or its content is impossible,
+        `UsageError` of a trace that gathers: see `counts`. Needs neither privileges nor the traced
+        program.
         """
-        from lbtrace.calls.iterator import Calls  # imported here because an export does not need it
+        # Imported here because an export does not need it.
+        from lbtrace.calls.iterator import Calls, check_sends
+
+        check_sends(self.plan)
 
         def note_losses(matcher: CallMatcher) -> None:
             lost = max(self.losses.return_depth, matcher.return_depth)

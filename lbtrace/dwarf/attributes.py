@@ -164,3 +164,18 @@ def first_bit(member: Any) -> int:
     if above >> 63:  # of a packed record: clang writes a negative one as eight bytes
         above -= 1 << 64
     return 8 * (member_offset(member) + storage) - above - number(member, "DW_AT_bit_size", 0)
+
+
+def has_types(die: Any) -> bool:
+    """Return whether something in ``die`` has a type; functions are not searched."""
+    for child in die.iter_children():
+        if "DW_AT_type" in child.attributes or child.tag == "DW_TAG_imported_unit":
+            return True
+        inside = child.tag in ("DW_TAG_namespace", "DW_TAG_module", *RECORDS)
+        if inside and has_types(child):
+            return True
+        if child.tag == "DW_TAG_subprogram" and any(
+            "DW_AT_type" in part.attributes for part in child.iter_children()
+        ):
+            return True
+    return False

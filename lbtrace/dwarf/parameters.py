@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 from msgspec.structs import replace
 
@@ -27,6 +27,12 @@ FIRST_VECTOR = 17
 """DWARF's number of xmm0 (psABI, figure 3.36). Of arm64 the integer registers from here on
 hold no parameter."""
 
+FRAME_POINTER = 6
+"""DWARF's number of rbp: what the caller pushed lies above it, the function's own copies below."""
+
+Home: TypeAlias = tuple[int, int] | None
+"""See `Formal.frame_location`."""
+
 LARGEST = 16
 """Bytes of a value that travels in integer registers, at most."""
 
@@ -47,12 +53,15 @@ class Callers(NamedTuple):
     registers: Collection[int]
 
 
-def read_parameter(die: Any, own: Any, address: int, callers: Callers, types: Types) -> Formal:
+def read_parameter(
+    die: Any, own: Any, function: Any, address: int, callers: Callers, types: Types
+) -> Formal:
     """Return a parameter: ``die`` declares it, ``own`` (or None) says where this copy of the
     function at ``address`` keeps it."""
     recorded = own is not None and "DW_AT_location" in own.attributes
     expression = lists.expression(own, address) if recorded else b""
-    formal = _read_declared(die, expression, types)
+    home = lists.home(own, function) if own is not None else None
+    formal = _read_declared(die, expression, home, types)
     held = _locate(formal, expression, llvm=types.llvm, plain=callers.plain)
     located, known = _judge(formal, held, own if recorded else None, expression, callers, types)
     # Where gcc changes what is passed it makes a copy of the function with a name of its own.
@@ -69,17 +78,20 @@ def read_parameter(die: Any, own: Any, address: int, callers: Callers, types: Ty
         missing_reason=missing_reason,
         may_be_unset=may_be_unset,
         late_reason=late,
+        frame_location=home,
     )
 
 
-def _read_declared(die: Any, expression: bytes, types: Types) -> Formal:
+def _read_declared(die: Any, expression: bytes, home: Home, types: Types) -> Formal:
     """The parameter with the type and name that it is declared with. Where it may be passed in
-    several ways, ``expression``, its location, tells in which."""
+    several ways, ``expression``, its location, or its ``home`` in the frame tells in which."""
     chain = origins(die)
     typed = next((d for d in chain if "DW_AT_type" in d.attributes), None)
     name = next((n for d in chain if (n := attributes.text(d, "DW_AT_name"))), "")
     formal = types.formal(name, typed)
-    return next((way for way in types.either(name, typed) if _is_shown(way, expression)), formal)
+    is_shown = _is_rust_shown if types.rust else _is_record_shown
+    ways = types.either(name, typed)
+    return next((way for way in ways if is_shown(way, expression, home)), formal)
 
 
 def _judge(
@@ -131,7 +143,16 @@ def moves(variable: Any) -> bool:
     return location is not None and location.form not in lists.EXPRESSIONS
 
 
-def _is_shown(way: Formal, expression: bytes) -> bool:
+def _is_record_shown(way: Formal, expression: bytes, home: Home) -> bool:
+    """Whether debug information has a record where it is passed this ``way``: in registers or in
+    memory of the caller."""
+    in_memory = _lies_in_memory(way)
+    if home is not None and home[0] == FRAME_POINTER:
+        return in_memory == (home[1] > 0)
+    return bool(lists.registers(expression)) and not in_memory
+
+
+def _is_rust_shown(way: Formal, expression: bytes, _home: Home) -> bool:
     """Whether a parameter that is passed this ``way`` has this location at the function's
     first instruction: its numbers in registers of their kinds, or the address in one."""
     if way.reference:

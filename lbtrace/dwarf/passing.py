@@ -11,7 +11,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from lbtrace.abi import find_default
-from lbtrace.dwarf import attributes, producers
+from lbtrace.dwarf import attributes, lost_bits, producers
 from lbtrace.dwarf.triviality import is_trivial
 from lbtrace.dwarf.views import (
     ATE_BOOLEAN,
@@ -79,6 +79,7 @@ class Types:
         self._default_code = producers.default_convention(producer)
         self._rustc = producers.rustc(producer)
         llvm = producers.llvm(producer)
+        self._loses_bits = self.llvm and not self.rust and llvm < lost_bits.KEEPS_BITS
         self._tells_changes = llvm >= TELLS_CHANGES
         clang, dwarf = TELLS_OPTIMISED
         self._tells_optimised = llvm >= clang and top.unit.version >= dwarf
@@ -90,7 +91,7 @@ class Types:
         self.x87 = x87
         self._language = language
         known = "rust" if self.rust else "c" if language in C else "c++"
-        self._source = UnitViews(lambda d: self._name(d, "", attributes.DEPTH), known, x87=x87)
+        self._source = UnitViews(self._write, known, x87=x87, loses_bits=self._loses_bits)
         self._depth = depth
         self._known: dict[int, Formal] = {}
         self._typed: dict[int, bool] = {}
@@ -117,7 +118,7 @@ class Types:
     def has_any(self, unit: Any) -> bool:
         """Return whether anything in ``unit`` has a type."""
         if unit.offset not in self._typed:
-            self._typed[unit.offset] = _has_types(unit.root)
+            self._typed[unit.offset] = attributes.has_types(unit.root)
         return self._typed[unit.offset]
 
     def formal(self, name: str, die: Any) -> Formal:
@@ -204,11 +205,20 @@ class Types:
             )
         if self.llvm and self.x87 and bare.tag in attributes.RECORDS:
             certain = certain and not self._mixes_floats(scalars)
-        if not certain:
+        if not certain or self._may_be_fields(die, type, size, scalars):
             return Formal("", type, size, None)
         wide = any(s.size == WIDE for s in scalars)
         packed = wide and attributes.alignment(bare) < WIDE
         return Formal("", type, size, tuple(scalars), packed=packed)
+
+    def _may_be_fields(self, die: Any, type: Type, size: int, scalars: list[Scalar]) -> bool:
+        """Whether unaligned numbers may be bit fields, with which a record travels otherwise."""
+        fields = lost_bits.as_fields(scalars)
+        if not self._loses_bits or size > LARGEST_IN_REGISTERS or fields == scalars:
+            return False
+        plain, unaligned = (Formal("", type, size, tuple(way)) for way in (scalars, fields))
+        self._either[die.offset] = plain, unaligned
+        return True
 
     def _mixes_floats(self, scalars: list[Scalar]) -> bool:
         """Whether a record of clang has a ``__float128`` in the place of smaller floats: where
@@ -270,11 +280,10 @@ class Types:
                 continue  # a static member
             if "DW_AT_alignment" in member.attributes or not attributes.is_plain(member):
                 return False
-            if "DW_AT_bit_size" in member.attributes:
-                bits = attributes.number(member, "DW_AT_data_bit_offset", -1)
-                if bits < 0:
-                    bits = 8 * attributes.member_offset(member)
-                scalars.append(Scalar(offset + bits // 8, 1, "integer"))
+            if bits := attributes.number(member, "DW_AT_bit_size", 0):
+                first = attributes.first_bit(member)
+                ends = dict.fromkeys((first // 8, (first + bits - 1) // 8))
+                scalars += [Scalar(offset + at, 1, "integer") for at in ends]
                 continue
             into = attributes.member_offset(member)
             if not self._flatten(attributes.type_of(member), offset + into, scalars, depth - 1):
@@ -306,6 +315,9 @@ class Types:
             return declared == DW_CC_PASS_BY_REFERENCE
         trivial = is_trivial(die)
         return None if trivial is None else not trivial
+
+    def _write(self, die: Any) -> str:
+        return self._name(die, "", attributes.DEPTH)
 
     def _name(self, die: Any, inner: str, depth: int) -> str:  # noqa: PLR0911 - a return for each case
         """The C declaration of ``die`` around the declarator ``inner``."""
@@ -354,21 +366,6 @@ class Types:
                 names.append("...")
         empty = "void" if "DW_AT_prototyped" in die.attributes and self._language in C else ""
         return ", ".join(names) or empty
-
-
-def _has_types(die: Any) -> bool:
-    """Whether something in ``die`` has a type; functions are not searched."""
-    for child in die.iter_children():
-        if "DW_AT_type" in child.attributes or child.tag == "DW_TAG_imported_unit":
-            return True
-        inside = child.tag in ("DW_TAG_namespace", "DW_TAG_module", *attributes.RECORDS)
-        if inside and _has_types(child):
-            return True
-        if child.tag == "DW_TAG_subprogram" and any(
-            "DW_AT_type" in part.attributes for part in child.iter_children()
-        ):
-            return True
-    return False
 
 
 def _join(left: str, right: str) -> str:

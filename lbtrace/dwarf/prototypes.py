@@ -150,11 +150,7 @@ def _prototype(die: Any, function: Function, types: Types) -> Prototype:
     callers = _find_callers(chain, function, names, hints, types)
     formals = _pair_formals(die, chain)
     parameters = tuple(
-        replace(
-            read_parameter(d, own, function.address, callers, types),
-            frame_location=lists.home(own, die) if own is not None else None,
-        )
-        for d, own in formals
+        read_parameter(d, own, die, function.address, callers, types) for d, own in formals
     )
     changed = _is_changed(chain) or (types.llvm and any(p.missing_reason for p in parameters))
     if changed or callers.cloned:  # only a register in debug information is certain

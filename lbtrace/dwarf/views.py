@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-from lbtrace.dwarf import attributes
+from lbtrace.dwarf import attributes, lost_bits
 from lbtrace.recognize.view import MemberView, VariantPart
 
 if TYPE_CHECKING:
@@ -46,10 +46,18 @@ PACK = "DW_TAG_GNU_template_parameter_pack"
 
 class UnitViews:
     """What is the same of all types of a compilation unit: its ``language``, what writes the
-    name of an entry, and whether a long double is one of the x87."""
+    name of an entry, whether a long double is one of the x87, and whether the compiler
+    ``loses_bits`` of bit fields (`lbtrace.dwarf.lost_bits`)."""
 
-    def __init__(self, write: Callable[[Any], str], language: str, *, x87: bool) -> None:
-        self.write, self.language, self.x87 = write, language, x87
+    def __init__(
+        self,
+        write: Callable[[Any], str],
+        language: str,
+        *,
+        x87: bool,
+        loses_bits: bool = False,
+    ) -> None:
+        self.write, self.language, self.x87, self.loses_bits = write, language, x87, loses_bits
 
 
 class DieView:
@@ -133,13 +141,16 @@ class DieView:
 
     @property
     def members(self) -> Iterator[MemberView]:
+        misplaced = lost_bits.find_misplaced(self._bare, loses=self._source.loses_bits)
         for child in self._bare.iter_children():
             if child.tag == "DW_TAG_variant_part":
                 yield MemberView("", self, 0, placed=False)
             elif child.tag in ("DW_TAG_member", "DW_TAG_inheritance"):
                 if "DW_AT_external" in child.attributes or "DW_AT_declaration" in child.attributes:
                     continue  # a static member
-                yield self._part(child)
+                part = self._part(child)
+                lost = child.offset in misplaced
+                yield part._replace(unknown=lost_bits.MISPLACED) if lost else part
 
     def _part(self, die: Any) -> MemberView:
         name, base = attributes.text(die, "DW_AT_name"), die.tag == "DW_TAG_inheritance"

@@ -7,8 +7,8 @@ place, so any number of processes may read and write at once.
 
 Root reads it, so no other user may influence it: every directory above it belongs to this user or
 to root and is not writable for others, the directory and its files belong to this user, and none of
-them is reached through a link. A home directory of somebody else, as sudo(8) may leave it, is not
-used; the user's own is.
+them is reached through a link. A home directory of somebody else, as sudo(8) may leave it, or that
+does not exist is not used; the user's own is.
 """
 
 from __future__ import annotations
@@ -172,8 +172,18 @@ def home() -> str | None:
     """Return the user's cache directory; None where none can be trusted."""
     named = os.environ.get("XDG_CACHE_HOME") or ""
     # The specification has relative paths ignored.
-    base = named if named.startswith("/") else os.path.join(os.path.expanduser("~"), ".cache")
-    return trusted(base) or trusted(os.path.join(_own_home(), ".cache"))
+    found = trusted(named) if named.startswith("/") else _within(os.path.expanduser("~"))
+    return found or _within(_own_home())
+
+
+def _within(home: str) -> str | None:
+    """The cache directory in a home directory, which is there and this user's: none is made."""
+    try:
+        status = os.stat(home)
+    except OSError:
+        return None
+    mine = status.st_uid == os.geteuid() and stat.S_ISDIR(status.st_mode)
+    return trusted(os.path.join(home, ".cache")) if mine else None
 
 
 def trusted(path: str) -> str | None:

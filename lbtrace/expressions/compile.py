@@ -175,10 +175,10 @@ class _Binder:
         fetcher = self._after if moment == "return" else self._entry
         if operand.start is not None:
             value = fetcher.text(wanted.name, operand.type, operand.start, operand.length)
+        elif operand.bits[1]:
+            value = fetcher.take(wanted.name, operand.type, number_in(operand))
         else:
             value = fetcher.value(wanted.name, operand.type, operand.place)
-            if operand.bits[1]:
-                value = replace(value, bit_offset=operand.bits[0], bit_size=operand.bits[1])
         return moment, value
 
     def conditions(self, test: Test) -> None:

@@ -8,7 +8,7 @@ from typing import Literal, TypeAlias
 from msgspec import Struct
 from msgspec.structs import replace
 
-from lbtrace.abi.locations import WORD, Location, dereferenced
+from lbtrace.abi.locations import SPREAD, WORD, Location, dereferenced
 from lbtrace.expressions.tree import ExpressionError
 from lbtrace.model import Fetch, Type
 
@@ -100,21 +100,36 @@ def number_in(operand: Operand) -> Fetch:
         raise ExpressionError(
             operand.at, "the kernel does not compute with floats", "compare integers"
         )
+    if not operand.type.is_known:
+        reason = operand.type.absent(getattr(operand.type, "reason", ""))
+        raise ExpressionError(operand.at, f"this cannot be read: {reason}")
     if not operand.type.computes or not 0 < size <= WORD:
         raise ExpressionError(operand.at, "a number is expected here")
     shift, width = operand.bits
     place = operand.place
     if place.memory is not None:
         read = replace(place.memory, read="integer", size=size, signed=signed)
-        return replace(read, bit_offset=shift, bit_size=width) if width else read
+        return _field_in(read, operand) if width else read
     word, into = place.word()
     if isinstance(word, str):
         raise ExpressionError(operand.at, unreadable(word, place))
     shift += 8 * into + word.bit_offset
     width = width or 8 * size
+    if shift + width > 8 * WORD:
+        raise ExpressionError(operand.at, f"this cannot be read: {SPREAD}")
     if not shift and width == 64:
         return replace(word, signed=signed)
     return replace(word, signed=signed, bit_offset=shift, bit_size=width)
+
+
+def _field_in(read: Fetch, operand: Operand) -> Fetch:
+    """Return what reads a bit field from memory: one of a packed record may reach beyond the bytes
+    that a number of its type has."""
+    shift, width = operand.bits
+    needed = max(read.size, 1 << (-(-(shift + width) // 8) - 1).bit_length())
+    if needed > WORD:
+        raise ExpressionError(operand.at, "this cannot be read: it is spread over nine bytes")
+    return replace(read, size=needed, bit_offset=shift, bit_size=width)
 
 
 def is_string(operand: Operand) -> bool:

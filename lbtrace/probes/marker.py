@@ -9,7 +9,6 @@ SOURCES = (
         programs={"point": "reached", "opens": "entered", "closes": "exit_site"},
         attach=("multi", "plain"),
         pairing="lane",
+        raises_counter=True,
     ),
 )
-"""`lbtrace.model.Probe.place` is the offset of the counter in the file; empty where there is
-none."""

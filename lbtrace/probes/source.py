@@ -31,7 +31,9 @@ class Source(Struct, frozen=True):
     entered at its site returns: its opening probe has the same site and precedes it in the plan.
     Probes that every process of the machine hits, whatever is traced, are ``everywhere``.
     ``finder`` is the module that finds what ``--func NAME:PATTERN`` selects
-    (`lbtrace.plan.probe_sources.Finder`), where the source is selected so.
+    (`lbtrace.plan.probe_sources.Finder`), where the source is selected so. Where it
+    ``raises_counter``, `lbtrace.model.Probe.place` is the offset in the file of a counter of the
+    program that is raised while the probe is attached; empty where there is none.
     """
 
     name: str
@@ -42,11 +44,16 @@ class Source(Struct, frozen=True):
     everywhere: bool = False
     paired: str = ""
     finder: str = ""
+    raises_counter: bool = False
 
     def attach_type(self, mode: Mode) -> str:
         """Return how a probe is attached alone, without another one of its call."""
         alone = [name for name in self.attach if name != "session"]
         return mode if mode in alone else alone[0]
+
+    def counter_of(self, probe: Probe) -> int:
+        """Return the offset of the counter that is raised while ``probe`` is attached, or 0."""
+        return int(probe.place) if self.raises_counter and probe.place else 0
 
 
 def hooked_pairs(probes: Sequence[Probe], sources: Mapping[str, Source]) -> dict[int, int]:

@@ -15,7 +15,16 @@ from typing import NamedTuple, TypeAlias, TypeVar
 
 from msgspec.structs import replace
 
-from lbtrace.abi.locations import DEREFS, WORD, Detail, Location, dereferenced, integer, moved
+from lbtrace.abi.locations import (
+    DEREFS,
+    SPREAD,
+    WORD,
+    Detail,
+    Location,
+    dereferenced,
+    integer,
+    moved,
+)
 from lbtrace.model import LONG, Fetch, Integer, Value
 from lbtrace.recognize.slots import TOO_MANY, SlotBudget, Slots
 from lbtrace.values import Type, find_row
@@ -183,6 +192,8 @@ class PartsFetcher(NumberFetcher):
     ) -> Value:
         def take(member: Member) -> Value:
             at = place.inside(member.offset)
+            if 8 * at.word()[1] + member.bit_offset + member.bit_size > 8 * WORD:
+                return Value(member.name, member.type.bare(), -1, SPREAD)
             return as_member(fetcher.in_words(member.name, member.type, at, depth), member)
 
         return self.of_parts(fetcher, name, type, take)

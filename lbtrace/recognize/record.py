@@ -38,8 +38,12 @@ def recognize(view: View, inside: Inside) -> Type | None:
 
 def make_member(part: MemberView, inside: Inside) -> Member:
     """Return a member of a record."""
-    type = inside.part(part.type)
     name = part.name
+    if part.unknown:
+        from lbtrace.values.opaque import Opaque  # imported here because it is rare
+
+        return Member(name, Opaque(part.type.written, part.unknown), part.offset)
+    type = inside.part(part.type)
     if part.is_base:
         name = type.name
     if not part.bits:

@@ -155,7 +155,8 @@ class PlainView:
 
 class MemberView(NamedTuple):
     """A member of a record, or a base: ``offset`` in bytes; of a bit field ``first_bit``, from the
-    start of the record, and ``bits``. What is not ``placed`` lies at no fixed offset."""
+    start of the record, and ``bits``. What is not ``placed`` lies at no fixed offset. Where the
+    description does not say which bits it has, ``unknown`` says why."""
 
     name: str
     type: View
@@ -164,6 +165,7 @@ class MemberView(NamedTuple):
     bits: int = 0
     is_base: bool = False
     placed: bool = True
+    unknown: str = ""
 
 
 class VariantPart(NamedTuple):

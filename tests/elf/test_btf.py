@@ -15,7 +15,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lbtrace.btf.reader import VMLINUX, Btf, BtfError, Kind, parameters, read_vmlinux
+from lbtrace.btf.reader import VMLINUX, Btf, BtfError, Kind, parameters
 from lbtrace.btf.views import BtfView, declare
 from lbtrace.dwarf.prototypes import prototypes
 from lbtrace.elf import symbols
@@ -126,7 +126,7 @@ def test_types_are_those_of_dwarf(number: int, dwarf: str, tmp_path: Path) -> No
 
 
 def test_the_kernels_types_are_those_of_bpftool(tool: Callable[..., str]) -> None:
-    btf = read_vmlinux()
+    btf = Btf(Path(VMLINUX).read_bytes())
     shown = json.loads(tool("bpftool", "-j", "btf", "dump", "file", VMLINUX))["types"]
     assert len(shown) == btf.count - 1
     for each in shown[:: max(1, len(shown) // 5000)]:
@@ -146,7 +146,7 @@ def test_the_kernels_types_are_those_of_bpftool(tool: Callable[..., str]) -> Non
 
 
 def test_kernel_functions_are_declared_as_in_c() -> None:
-    btf = read_vmlinux()
+    btf = Btf(Path(VMLINUX).read_bytes())
     (found,) = btf.find("vfs_read", Kind.FUNC)
     written = declare(btf, btf.type(found).value, "vfs_read")
     assert written == "ssize_t vfs_read(struct file *, char *, size_t, loff_t *)"

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
-from threading import Timer
+from threading import Thread, Timer
 from threading import enumerate as enumerate_threads
 from typing import Any
 
@@ -182,6 +182,30 @@ def test_calls_are_one_iterator(programs: Path) -> None:
         assert [*session.calls()] == []
     assert [*session.calls()] == []
     assert session.losses().total == 0
+
+
+def test_calls_of_a_trace_that_counts(programs: Path) -> None:
+    """There would be none, without a word."""
+    words: dict[str, Any] = {"command": [programs / "fib", "3"], "functions": ["fib"]}
+    with lbtrace.trace(**words, action="count") as session:
+        with pytest.raises(lbtrace.UsageError, match="sends no calls") as raised:
+            session.calls()
+        assert raised.value.hint == "use counts()"
+        assert [row.count for row in session.counts()] == [5]
+
+
+def test_two_threads_with_one_iterator(programs: Path) -> None:
+    """The one that comes second hears why it gets none; the first gets all."""
+    command = [programs / "loop", "20000", "100"]
+    with lbtrace.trace(command=command, functions=["tick"]) as session:
+        calls, found, mine = session.calls(), [next(session.calls())], []
+        first = Thread(target=lambda: found.extend(calls))
+        first.start()
+        for step in (mine.extend, lambda calls: [mine.append(next(calls)) for _ in range(99)]):
+            with pytest.raises(lbtrace.UsageError, match="another thread is iterating"):
+                step(calls)
+        first.join()
+    assert len(found) + len(mine) == 100
 
 
 def test_wrong_order(programs: Path) -> None:

@@ -70,9 +70,21 @@ def test_a_directory_that_cannot_be_made_is_no_error(tmp_path, monkeypatch):
         lost = Cache(directory, "1-2")
         lost.store(".index", [b"lost"])
         assert lost.load(".index") is None
+
+
+def test_no_home_directory_is_made(tmp_path, monkeypatch):
+    """Nor is a relative path used, as the specification has it."""
+    own = Path(pwd.getpwuid(os.geteuid()).pw_dir) / ".cache/lbtrace"
     monkeypatch.setenv("XDG_CACHE_HOME", "relative")
-    monkeypatch.setenv("HOME", "/nowhere")
-    assert cache.directory() == "/nowhere/.cache/lbtrace"
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    assert cache.directory() == str(own)
+    monkeypatch.setattr(cache, "_own_home", lambda: str(tmp_path / "home"))
+    assert cache.directory() is None
+    Cache(cache.directory(), "1-2").store(".index", [b"lost"])
+    assert not (tmp_path / "home").exists()
+    (tmp_path / "home").mkdir()
+    Cache(cache.directory(), "1-2").store(".index", [b"kept"])
+    assert os.listdir(tmp_path / "home/.cache/lbtrace") == ["1-2.index"]
 
 
 def test_the_directory_of_another_user_is_left_alone(tmp_path, monkeypatch):

@@ -26,9 +26,9 @@ class Attachment(Struct, frozen=True):
 
 
 class Place(Struct, frozen=True):
-    """Where a program is attached, and the cookie that it finds there. ``counter`` is where in the
-    file the counter is that the kernel raises meanwhile (``ref_ctr_offset``, Linux 4.20); 0 where
-    there is none."""
+    """Where a program is attached, the cookie that it finds there, and where in the file the
+    ``counter`` is that the kernel raises meanwhile (``ref_ctr_offset``, Linux 4.20); 0 where there
+    is none."""
 
     probe: Probe
     cookie: int
