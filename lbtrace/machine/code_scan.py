@@ -48,6 +48,12 @@ def find_stack_moves(code: memoryview) -> Iterator[int]:
     return _each(lib.lbt_next_stack_move, code)
 
 
+def pass_over(code: bytes, start: int, end: int) -> int:
+    """Pass over the instructions of x86-64 ``code`` from ``start`` on, and return where that leads:
+    to ``end``, beyond it, or before it to an instruction that is left to a full decoder."""
+    return int(lib.lbt_pass_over(ffi.from_buffer(code), len(code), start, end))
+
+
 def find_bytes(code: memoryview, wanted: bytes) -> Iterator[int]:
     """Return where ``wanted`` stands in ``code``."""
     return _each(lib.lbt_next_bytes, code, wanted, len(wanted))

@@ -151,3 +151,12 @@ size_t lbt_next_stack_move(const unsigned char *code, size_t size, size_t from)
 	}
 	return size;
 }
+
+size_t lbt_pass_over(const unsigned char *code, size_t size, size_t from, size_t to)
+{
+	struct instruction i;
+
+	while (from < to && lbt_read_instruction(code, size, from, 0, &i))
+		from = (size_t)i.next;
+	return from;
+}

@@ -16,4 +16,10 @@
  */
 size_t lbt_next_stack_move(const unsigned char *code, size_t size, size_t from);
 
+/*
+ * Passes over instructions from one place on; where it comes to: to another one, or beyond, or
+ * before it to an instruction that is left to a full decoder.
+ */
+size_t lbt_pass_over(const unsigned char *code, size_t size, size_t from, size_t to);
+
 #endif

@@ -13,6 +13,7 @@ from enum import IntEnum
 from iced_x86 import Decoder, FlowControl, Instruction, Mnemonic, OpKind, Register, Register_
 from iced_x86 import RegisterExt as Registers
 
+from lbtrace.machine.code_scan import pass_over
 from lbtrace.machine.x86_64.operands import CONDITIONAL_MOVES
 
 
@@ -49,6 +50,9 @@ _COPY = frozenset({Mnemonic.MOV, Mnemonic.LEA})
 _PADDING = frozenset({Mnemonic.NOP, Mnemonic.INT3})
 _JUMPS = frozenset({FlowControl.CONDITIONAL_BRANCH, FlowControl.UNCONDITIONAL_BRANCH})
 _GOES_ON = frozenset({FlowControl.CONDITIONAL_BRANCH, FlowControl.CALL, FlowControl.INDIRECT_CALL})
+LONGEST = 15
+"""Bytes of an instruction (Intel SDM 2.3.11)."""
+
 NEAR = 64
 """Instructions that mostly show what a register holds."""
 
@@ -178,15 +182,23 @@ def values_before(code: bytes, address: int, at: int) -> Iterator[FrameValues]:
     """Yield what registers hold before the instruction at ``at``, nothing where ``code``, which
     begins at ``address``, has none there: first as the `NEAR` instructions before it show, which
     mostly do, then as all of them do."""
+    if not _is_instruction(code, at - address):
+        return
     last: deque[int] = deque([address], maxlen=NEAR)
     decoder = Decoder(64, code, ip=address)
     while decoder.can_decode and decoder.ip < at:
         last.append(decoder.ip)
         decoder.decode()
-    if decoder.ip != at:
-        return
     yield _read(FrameValues.unknown(), code[last[0] - address :], last[0], at)
     yield _read(FrameValues(), code, address, at)
+
+
+def _is_instruction(code: bytes, at: int) -> bool:
+    """Whether one of the instructions that follow each other in ``code`` begins there."""
+    place = 0
+    while (place := pass_over(code, place, at)) < at:
+        place += Decoder(64, code[place : place + LONGEST]).decode().len
+    return place == at
 
 
 def _read(values: FrameValues, code: bytes, address: int, at: int) -> FrameValues:

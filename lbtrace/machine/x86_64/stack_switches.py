@@ -8,7 +8,7 @@ from iced_x86 import Decoder, FlowControl, Instruction, Mnemonic, OpKind, Regist
 
 from lbtrace.machine.code import StackSwitch
 from lbtrace.machine.code_scan import find_stack_loads, find_stack_moves
-from lbtrace.machine.x86_64.frame_values import FrameValues, Value, values_before
+from lbtrace.machine.x86_64.frame_values import LONGEST, FrameValues, Value, values_before
 from lbtrace.machine.x86_64.operands import CONDITIONAL_MOVES, REGISTERS
 from lbtrace.model import Fetch
 
@@ -17,9 +17,6 @@ LOOK_AHEAD = 24
 
 FARTHEST = 1 << 16
 """Bytes of code that are read up to what looks like a switch, at most."""
-
-LONGEST = 15
-"""Bytes of an instruction (Intel SDM 2.3.11)."""
 
 _FRAME = frozenset({Register.RSP, Register.RBP})
 _RUNTIME = frozenset(range(Register.R12, Register.R15 + 1))
