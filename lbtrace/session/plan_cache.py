@@ -2,9 +2,9 @@
 
 A plan is taken from there if everything is as it was: the request, lbtrace and what it is made of,
 the kernel, the user, the variables that decide which files are found, each file that was looked
-at or looked for (`lbtrace.system.lookups`), and the code that running processes have changed in
-memory, which is looked for again. What the kernel can do, and whether its uretprobes do harm, stays
-as it is until the next boot. Plans for a running process are not kept.
+at or looked for (`lbtrace.system.lookups`), the code that is probed, and the code that running
+processes have changed in memory, which is looked for again. What the kernel can do, and whether its
+uretprobes do harm, stays as it is until the next boot. Plans for a running process are not kept.
 
 What is in the cache was written by this user, but may be damaged or of another lbtrace: whatever
 is wrong with it, the plan is made anew.
@@ -25,6 +25,7 @@ from lbtrace.capture.check import find_faults
 from lbtrace.capture.layout import DECODING_ERRORS, VERSION, decode_plan, encode_plan
 from lbtrace.elf import cache
 from lbtrace.errors import LbtraceError
+from lbtrace.session.planned_code import sum_code
 from lbtrace.session.request import Prepared, Request
 from lbtrace.system.file import File
 from lbtrace.system.lookups import Lookups, of_status, state_of
@@ -60,12 +61,13 @@ Patched: TypeAlias = tuple[tuple[int, int, tuple[int, ...]], ...]
 class _Entry(Struct, frozen=True, array_like=True):
     """What a plan depends on: the ``key`` of its request, the ``states`` of files, the ``paths`` of
     those that have probes, and what `Prepared` says besides the plan; ``patched`` is the device and
-    inode of each file with changed code, and where that is."""
+    inode of each file with changed code, and where that is; ``code`` is `sum_code` of the plan."""
 
     key: bytes
     states: tuple[tuple[bytes, bytes, tuple[int, ...]], ...]
     paths: tuple[bytes, ...]
     patched: Patched
+    code: tuple[int, ...]
     reach: Reach
     notes: tuple[str, ...]
 
@@ -105,7 +107,7 @@ class Place:
         if _rows(find_patched(files, target, entry.reach)) != entry.patched:
             return None
         plan, _ = decode_plan(written, VERSION)
-        if next(find_faults(plan), None) is not None:
+        if next(find_faults(plan), None) is not None or sum_code(plan, files) != entry.code:
             return None
         later = self._request if plan.may_grow else None
         return Prepared(plan, target, files, entry.reach, entry.notes, later)
@@ -120,18 +122,19 @@ class Place:
             for path, (real, numbers) in lookups.states.items()
         )
         paths = tuple(os.fsencode(file.path) for file in prepared.files)
-        entry = _Entry(
-            self._key,
-            tuple(states),
-            paths,
-            _rows(planned.patched),
-            prepared.reach,
-            prepared.notes,
-        )
         try:
+            entry = _Entry(
+                self._key,
+                tuple(states),
+                paths,
+                _rows(planned.patched),
+                sum_code(prepared.plan, prepared.files),
+                prepared.reach,
+                prepared.notes,
+            )
             head = msgspec.msgpack.encode(entry)
             plan = encode_plan(prepared.plan)
-        except (OverflowError, UnicodeEncodeError):  # bytes that are no text, in a note
+        except (OSError, OverflowError, UnicodeEncodeError):  # bytes that are no text, in a note
             return
         if len(plan) <= LARGEST:
             self._cache.store(".plan", (len(head).to_bytes(SIZE, "little"), head, plan))

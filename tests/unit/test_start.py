@@ -115,6 +115,7 @@ KEPT = {
     *("lbtrace.model.plan", "lbtrace.model.wire", "lbtrace.model.wire_limits", "lbtrace.probes"),
     *("lbtrace.probes.marker", "lbtrace.probes.roles", "lbtrace.probes.source"),
     *("lbtrace.probes.uprobe", "lbtrace.session", "lbtrace.session.plan_cache"),
+    "lbtrace.session.planned_code",
     *("lbtrace.session.prepare", "lbtrace.session.request", "lbtrace.system.file"),
     *("lbtrace.system.lookups", "lbtrace.system.procfs", "lbtrace.system.user"),
     *("lbtrace.targets", "lbtrace.targets.patched_code", "lbtrace.targets.reach"),
