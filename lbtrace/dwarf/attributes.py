@@ -79,22 +79,33 @@ def size_of(die: Any, depth: int = DEPTH) -> int:
     return POINTER_SIZE if plain.tag in POINTERS else number(plain, "DW_AT_byte_size", 0)
 
 
-def alignment(die: Any, depth: int = DEPTH) -> int:
+def alignment(die: Any) -> int:
     """Return the alignment that the layout of a type of C suggests: 1 of what is evidently
     packed."""
+    return _alignment(die, DEPTH, {})
+
+
+def _alignment(die: Any, depth: int, known: dict[int, int]) -> int:
+    """``known`` are those of records by their offsets: each is looked at once."""
     plain = bare(die)
     if plain is None or not depth:
         return 1
     if plain.tag == "DW_TAG_array_type":
-        return alignment(type_of(plain), depth - 1)
+        return _alignment(type_of(plain), depth - 1, known)
     size = size_of(plain)
     if plain.tag not in RECORDS:
         parts = 2 if number(plain, "DW_AT_encoding", 0) == DW_ATE_COMPLEX_FLOAT else 1
         return max(1, POINTER_SIZE if plain.tag == MEMBER_POINTER else size // parts)
+    if plain.offset not in known:
+        known[plain.offset] = _alignment_of_record(plain, size, depth, known)
+    return known[plain.offset]
+
+
+def _alignment_of_record(record: Any, size: int, depth: int, known: dict[int, int]) -> int:
     largest = 1
-    for member in plain.iter_children():
+    for member in record.iter_children():
         if member.tag in ("DW_TAG_member", "DW_TAG_inheritance") and is_placed(member):
-            own = alignment(type_of(member), depth - 1)
+            own = _alignment(type_of(member), depth - 1, known)
             if member_offset(member) % own:
                 return 1
             largest = max(largest, own)

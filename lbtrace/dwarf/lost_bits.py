@@ -49,7 +49,7 @@ def find_misplaced(record: Any, *, loses: bool) -> frozenset[int]:
         return frozenset()
     spans = sorted(_spans(record), key=lambda span: span[:2])
     overlapping = [span for span in spans if _overlaps(span, spans)]
-    packed = bool(overlapping) or attributes.alignment(record) == 1
+    packed = bool(overlapping) or (loses and attributes.alignment(record) == 1)
     found: set[int] = set()
     following = BYTE * attributes.size_of(record)
     is_certain = True

@@ -156,7 +156,8 @@ def test_results_are_fetched_at_the_return():
 def test_names_and_bit_fields():
     made = bound("key=node->key", "node->flag")
     assert [v.name for v in made.parameters] == ["key", "node->flag"]
-    assert (made.parameters[1].bit_offset, made.parameters[1].bit_size) == (3, 2)
+    read = made.fetches[made.parameters[1].slot]
+    assert (read.bit_offset, read.bit_size) == (3, 2)
 
 
 @pytest.mark.parametrize(
