@@ -93,6 +93,7 @@ def is_plain(values: tuple[Value, ...], fetches: tuple[Fetch, ...]) -> bool:
     return all(
         value.slot < VALUES
         and not (value.members or value.offset or value.bit_size or value.type.code)
+        and (value.slot < 0 or not value.reason)
         and not lies_in_memory(value.slot, fetches)
         for value in values
     )

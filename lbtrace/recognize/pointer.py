@@ -42,11 +42,11 @@ class KindFetcher(NumberFetcher):
         return _led(fetcher, name, type, dereferenced(address), depth)
 
     def in_piece(self, fetcher: Fetcher, name: str, type: Type, piece: Span, depth: int) -> Value:
-        if not type.is_flat() or _leads_on(type, depth):
-            made = fetcher.in_memory(name, type, piece.start, depth)
-            if made.slot >= 0:
-                return made
-        return super().in_piece(fetcher, name, type, piece, depth)
+        address = super().in_piece(fetcher, name, type, piece, depth)
+        if type.is_flat() and not _leads_on(type, depth):
+            return address
+        made = fetcher.in_memory(name, type, piece.start, depth)
+        return made if made.slot >= 0 else replace(address, reason=made.reason)
 
 
 def _led(fetcher: Fetcher, name: str, type: Type, address: Fetch, depth: int) -> Value:
@@ -71,7 +71,8 @@ def _led(fetcher: Fetcher, name: str, type: Type, address: Fetch, depth: int) ->
     if made.slot < 0 or target is None or not _leads_on(type, depth):
         return made
     found = fetcher.in_memory("", target, address, depth - 1)
-    return replace(made, members=(found,)) if found.slot >= 0 or found.members else made
+    followed = found.slot >= 0 or found.members
+    return replace(made, members=(found,)) if followed else replace(made, reason=found.reason)
 
 
 def _leads_on(type: Type, depth: int) -> bool:

@@ -14,11 +14,12 @@ records objects, arrays arrays, maps arrays of pairs, variants of Rust's
 enumerations strings or, where they carry values, objects with one member.
 A value that could not be read is null, with its reason beside it in
 ``unreadable``. Text that was cut has its true length in bytes beside it, in
-``length``; null where it is unknown. Arrays have the number of their elements there. Records with
-more members than are shown have ``more``, the number of the others. Of members with the same name,
-as those without any, the second gets ``#2`` after its name, and so on. Where this concerns parts of
-a value, ``parts`` beside it has an object with these members for each, by its JSON Pointer (RFC
-6901): ``{"/name": {"length": 200}}``.
+``length``; null where it is unknown. A pointer to text, or one that ``--depth`` asks to follow, is
+an address where that was not read, with the reason beside it in ``unfollowed``. Arrays have the
+number of their elements in ``length``. Records with more members than are shown have ``more``, the
+number of the others. Of members with the same name, as those without any, the second gets ``#2``
+after its name, and so on. Where this concerns parts of a value, ``parts`` beside it has an object
+with these members for each, by its JSON Pointer (RFC 6901): ``{"/name": {"length": 200}}``.
 
 A point, a place inside of a function that the program came by: ``{"type": "point", "name",
 "args", "time", "pid", "tid", "depth"}``, with ``goroutine``, ``stack``, ``binary`` and

@@ -139,7 +139,7 @@ class Sampler:
         named = form in NAMED and not self._is_named_inside(form)
         mark, datum = Type.mark(value.type, number) if named else value.type.mark(number)
         self.marks[mark] = Marked(part, number, form, self._alone)
-        return datum
+        return value.type.remarked(datum, value.reason)
 
     def _part(self, value: Value, form: str) -> Part:
         kind = value.type

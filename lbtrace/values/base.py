@@ -192,6 +192,10 @@ class Type:
         mark = MARK * 10**12 + number
         return str(mark), mark
 
+    def remarked(self, datum: Datum, reason: str) -> Datum:
+        """Return a value of one piece that was read, but for a ``reason`` not what it leads to."""
+        return datum
+
     def decoder(self) -> Decoder:
         """Return what decodes a raw slot, of which bytes beyond the size of the type are ignored:
         the System V convention (psABI 3.2.3) leaves them undefined in a register."""
@@ -247,7 +251,8 @@ class Value(Struct, frozen=True):
     """A parameter or a result: its name, its type, and its slot in an event.
 
     ``slot`` is the number of a fetch of the probe; -1 says that the value
-    cannot be read, and ``reason`` why (``float in xmm0``). The value begins
+    cannot be read, and ``reason`` why (``float in xmm0``). Of a pointer with a slot ``reason`` is
+    why it is not followed. The value begins
     ``offset`` bytes into what was fetched; of a bit field, ``bit_size`` bits
     from ``bit_offset`` on. The ``members`` of a record, the elements of an
     array and what a pointer leads to are values of their own.

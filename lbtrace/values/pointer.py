@@ -21,7 +21,7 @@ from lbtrace.values.base import (
     Value,
 )
 from lbtrace.values.datum import Datum, Form, Token, Unreadable, column_of, json_of, lacks_of
-from lbtrace.values.notation import text
+from lbtrace.values.notation import text, unreadable_text
 
 
 class Address(int, Form):
@@ -47,6 +47,35 @@ class Address(int, Form):
 
     def column(self) -> int:
         return self
+
+
+class Unfollowed(Address):
+    """The value of a pointer that would have been followed, as those to texts always are, but was
+    not, for a ``reason``."""
+
+    is_plain = False
+    reason: str
+
+    def __new__(cls, address: int, reason: str) -> Unfollowed:
+        made = super().__new__(cls, address)
+        made.reason = reason
+        return made
+
+    def __reduce__(self) -> tuple[type[Unfollowed], tuple[int, str]]:
+        return Unfollowed, (int(self), self.reason)
+
+    @property
+    def is_whole(self) -> bool:
+        return False
+
+    def text(self) -> str:
+        return f"{self:#x} {unreadable_text(self.reason)}"
+
+    def json(self) -> str:
+        return f"{self:#x}"
+
+    def lacks(self, path: str) -> Iterator[tuple[str, dict[str, Any]]]:
+        yield path, {"unfollowed": self.reason}
 
 
 class Symbol(Token):
@@ -161,8 +190,13 @@ class Pointer(NumberType, Struct, frozen=True, tag="pointer"):
 
         return read
 
+    def remarked(self, datum: Datum, reason: str) -> Datum:
+        return Unfollowed(datum, reason) if isinstance(datum, Address) and reason else datum
+
     def slot_reader(self, value: Value, probe: Probe) -> Reader:
         pointer = super().slot_reader(value, probe)
+        if value.reason:
+            return lambda fetched: self.remarked(pointer(fetched), value.reason)
         if not self.code:
             return pointer
 

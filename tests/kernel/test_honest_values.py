@@ -370,3 +370,51 @@ def test_other_calling_conventions(
         assert [a["value"] for a in calls["preserving"]["args"]] == [1, 2, 3]
         assert calls["narrow"]["result"] is None
         assert calls["narrow"]["args"][1]["value"] == 3
+
+
+UNFOLLOWED = r"""
+struct names { const char *n[8]; };
+struct node { long key; };
+__attribute__((noinline)) int show(struct names a, struct names b, struct node *p, char **v)
+{
+    __asm__ volatile("" : : : "memory");
+    return 0;
+}
+int main(void)
+{
+    struct names s = {{"a", "b", "c", "d", "e", "f", "g", "h"}};
+    struct node node = {7};
+    for (int n = 0; n < 3; n++)
+        show(s, s, &node, (char **)s.n);
+    return 0;
+}
+"""
+
+
+def test_pointers_that_are_not_followed_say_so(
+    compiled: Compile, lbtrace: Run, tmp_path: Path
+) -> None:
+    """A text for which no slot is left would look like a pointer to anything."""
+    program = compiled("unfollowed", ["gcc", "-g", "-O0"], UNFOLLOWED)
+    attach = ("attach", "--func", "show", "--depth", "1", "--quiet")
+    live, capture, later = (tmp_path / name for name in ("live.jsonl", "run.lbt", "later.jsonl"))
+    assert lbtrace(*attach, "-o", live, "--", program).returncode == 0
+    assert lbtrace(*attach, "-o", capture, "--", program).returncode == 0
+    assert lbtrace("export", capture, "-o", later).returncode == 0
+    for path in (live, later):
+        for call in filter(lambda c: c["type"] == "call", map(json.loads, path.open())):
+            record = call["args"][0]
+            shown = record["value"]["n"]
+            unread = [n for n in range(8) if shown[n] != "abcdefgh"[n]]
+            assert unread
+            for number in unread:
+                assert int(shown[number], 16)
+                assert record["parts"][f"/n/{number}"] == {"unfollowed": "too many values"}
+            assert len(record["parts"]) == len(unread)
+    line = f"{shown[7]} <too many values>"
+    tree = lbtrace("export", capture, "--format", "tree").stdout
+    assert tree.count(line) == 3
+    with api.read_capture(capture) as read:
+        found = next(read.calls())["a"]["n"][7]
+    assert isinstance(found, api.Address)
+    assert str(found) == f"{found:#x}"
