@@ -25,9 +25,6 @@ LAST = 1 << 31
 LONGEST_JUMP = 8
 """Bytes of a run that may be a jump alone."""
 
-OPTIMISED = ("DW_AT_call_all_calls", "DW_AT_GNU_all_call_sites")
-"""What gcc and clang say of functions that they optimised."""
-
 
 class Place(NamedTuple):
     """An ``address`` at which the code of a ``line`` of the file at ``path`` begins; its unit is at
@@ -250,7 +247,7 @@ def _after_prologue(scopes: Scopes | None, address: int, unit: _UnitLines) -> in
     ranges = [(low, high) for low, high in lists.ranges(function) if low <= address < high]
     if body := _next(unit.bodies, address - 1, ranges):
         return body
-    if any(function.has(name) for name in OPTIMISED):
+    if scopes is not None and scopes.is_optimised(function):
         return address
     return _next(unit.starts, address, ranges) or address
 

@@ -10,6 +10,9 @@ RUSTC = re.compile(r"rustc version 1\.(\d+)\.")
 MICROSOFT = re.compile(r"^GNU .* -mabi=ms\b")
 """What gcc notes that was asked to use another convention throughout (``-mabi=ms``)."""
 
+LEVEL = re.compile(r" -O(\S*)")
+"""Levels of optimisation, among the options that gcc notes."""
+
 DW_CC_LLVM_WIN64 = 0xC1
 
 BUNDLED = ((87, 20), (78, 18), (70, 16))
@@ -38,3 +41,12 @@ def llvm(producer: str) -> int:
 def default_convention(producer: str) -> int:
     """Return the ``DW_AT_calling_convention`` of functions that have none, or 0."""
     return DW_CC_LLVM_WIN64 if MICROSOFT.search(producer) else 0
+
+
+def optimises(producer: str) -> bool:
+    """Return whether a unit may be optimised: not where gcc has noted its options, and none of them
+    asks for that."""
+    if not producer.startswith("GNU ") or " -" not in producer:
+        return True
+    levels = LEVEL.findall(producer)
+    return bool(levels) and levels[-1] != "0"

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from lbtrace.abi.dwarf_registers import find_register
 from lbtrace.abi.locations import OPTIMISED_OUT, Location, moved
-from lbtrace.dwarf import attributes, location_views
+from lbtrace.dwarf import attributes, location_views, producers
 from lbtrace.dwarf.passing import Types
 from lbtrace.dwarf.reader import lists
 from lbtrace.dwarf.reader.entries import Entry, Unit
@@ -77,11 +77,16 @@ class FrameBases:
         return moved(held, found.offset)
 
 
+ALL_CALLS = ("DW_AT_call_all_calls", "DW_AT_GNU_all_call_sites")
+"""What gcc and clang say of functions that they optimised, and gcc of others that call nothing."""
+
+
 class Scopes:
     """The functions of a unit, and what is in scope in them."""
 
     def __init__(self, unit: Unit, types: Types, frames: FrameBases) -> None:
         self._unit = unit
+        self._optimises = producers.optimises(attributes.text(unit.root, "DW_AT_producer"))
         self._types = types
         self._frames = frames
         rows: list[tuple[int, int, Entry]] = []
@@ -94,6 +99,11 @@ class Scopes:
         self._rows = rows
         self._lows = [low for low, _, _ in rows]
         self._inner: dict[int, list[tuple[int, int, Entry]]] = {}
+
+    def is_optimised(self, function: Entry) -> bool:
+        """Whether the compiler has optimised a function, so that lists of locations tell where its
+        variables are from its first instruction on."""
+        return self._optimises and any(function.has(name) for name in ALL_CALLS)
 
     def function(self, address: int) -> Entry | None:
         """The function with the code at ``address``."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections import deque
 from collections.abc import Iterable
 
 from lbtrace.elf.image import Image
@@ -28,11 +29,16 @@ class ProbedFiles:
     """
 
     def __init__(self, plan: Plan, files: Iterable[File] = ()) -> None:
-        known = {file.path: file for file in files}
+        # Several may have one path: memfds of the same name, or what was replaced there.
+        known: dict[str, deque[File]] = {}
+        for file in files:
+            known.setdefault(file.path, deque()).append(file)
         self.files: list[File] = []
         for binary in plan.binaries:
-            file = known.get(binary.path)
-            if file is None:
+            same = known.get(binary.path)
+            if same:
+                file = same.popleft()
+            else:
                 image = Image.open(binary.path, any_machine=True)
                 if image.build_id != binary.build_id:
                     raise _changed(binary.path, "another file than the one that was planned")

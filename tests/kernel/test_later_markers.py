@@ -98,6 +98,32 @@ def test_libraries_that_a_process_loads(library: str, follow: bool) -> None:
     assert sales(calls) == list(range(100))
 
 
+def test_memfds_of_one_name(library: str) -> None:
+    """Each is a file of its own."""
+    body = """
+files = [os.memfd_create("shop") for _ in range(3)]
+made = []
+for file in files:
+    os.write(file, content)
+    made.append(ctypes.CDLL(f"/proc/self/fd/{file}"))
+print('ready', flush=True); sys.stdin.readline()
+for number, each in enumerate(made):
+    wait(each.sale); sell(each, 10 * number, 10)
+"""
+    with subprocess.Popen(
+        command(library, body), stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as program:
+        assert program.stdin
+        assert program.stdout
+        assert program.stdout.readline() == b"ready\n"
+        with lbtrace.trace(pid=program.pid, usdt="/sale/") as session:
+            program.stdin.write(b"go\n")
+            program.stdin.close()
+            calls = list(session.calls())
+        assert program.wait() == 0
+    assert sales(calls) == list(range(30))
+
+
 def test_libraries_that_children_load(library: str, tmp_path: Path) -> None:
     """A child loads one, and executes a program that has markers of its own."""
     source = tmp_path / "prog.c"

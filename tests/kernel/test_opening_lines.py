@@ -135,6 +135,41 @@ def test_c(tmp_path: Path, compiler: str) -> None:
         assert (point["b"]["a"], point["b"]["d"]) == (int(a), int(d))
 
 
+LEAF = r"""
+#include <stdio.h>
+
+struct two { int x; long y; };
+__attribute__((noinline)) static long leaf(int n, double f, struct two t, char c) { /* opens */
+	return n + (long)f + t.y + c;
+}
+
+int main(void)
+{
+	for (int i = 1; i < 5; i++) {
+		struct two t = { i, i * -3L };
+		printf("%d %d %ld %d\n", i, t.x, t.y, i + 64);
+		printf("%s", leaf(i, i * 2, t, i + 64) == 7 ? " " : "");
+	}
+}
+"""
+
+
+@pytest.mark.parametrize(
+    "compiler", ["gcc", "gcc -O0 -gdwarf-4", "gcc -O2 -O0 -fomit-frame-pointer", "g++", "clang"]
+)
+def test_a_function_that_calls_nothing(tmp_path: Path, compiler: str) -> None:
+    """gcc says the same of it as of what it has optimised."""
+    source = tmp_path / "leaf.c"
+    source.write_text(LEAF)
+    program = tmp_path / "leaf"
+    subprocess.run([*compiler.split(), "-g", source, "-o", program], check=True)
+    points, log = run(program, f"leaf.c:{opening(LEAF)}")
+    assert len(points) == len(log) == 4
+    for point, row in zip(points, log, strict=True):
+        numbers = [point["n"], point["t"]["x"], point["t"]["y"], ord(str(point["c"]))]
+        assert numbers == [int(word) for word in row]
+
+
 def test_rust(tmp_path: Path, tool: Callable[[str], str]) -> None:
     source = tmp_path / "opens.rs"
     source.write_text(RUST)
