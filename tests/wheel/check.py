@@ -97,6 +97,7 @@ def check(wheel: Path, interpreter: str, directory: Path) -> int:
     run("gcc", "-O1", "-g", ROOT / "tests/programs/fib.c", "-o", program)
     lbtrace = directory / "bin/lbtrace"
     assert "0.1.0" in run(lbtrace, "--version")
+    assert not imported_before(directory / "bin/python", lbtrace)
     if subprocess.run([lbtrace, "doctor"], capture_output=True, check=False).returncode == 0:
         printed = run(
             *(lbtrace, "attach", "--func", "fib", "--format", "racket", "--quiet"),
@@ -108,6 +109,19 @@ def check(wheel: Path, interpreter: str, directory: Path) -> int:
     elif "kernel" in os.environ.get("LBTRACE_REQUIRE", "").split(","):
         raise SystemExit("this machine cannot trace")
     return size
+
+
+def imported_before(python: Path, lbtrace: Path) -> list[str]:
+    """The modules that the command imports after Python's own start and before lbtrace: meanwhile
+    Ctrl-C would end it with a traceback."""
+    done = subprocess.run(
+        [python, "-X", "importtime", lbtrace, "--version"],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    names = [line.split("|")[-1].strip() for line in done.stderr.splitlines()]
+    return [n for n in names[names.index("site") + 1 : names.index("lbtrace")] if n != "_signal"]
 
 
 def occupied(directory: Path) -> int:
