@@ -156,7 +156,8 @@ def test_results_are_fetched_at_the_return():
 def test_names_and_bit_fields():
     made = bound("key=node->key", "node->flag")
     assert [v.name for v in made.parameters] == ["key", "node->flag"]
-    assert (made.parameters[1].bit_offset, made.parameters[1].bit_size) == (3, 2)
+    fetch = made.fetches[made.parameters[1].slot]
+    assert (fetch.bit_offset, fetch.bit_size) == (3, 2)
 
 
 @pytest.mark.parametrize(
@@ -232,6 +233,12 @@ def test_results_and_durations_are_compared_at_the_return():
         ("ratio", None, ""),
         ('reg("zz")', 4, "no register zz"),
         ("(unsigned float)n", 1, "is no type"),
+        ("(foo)n", 1, "foo is no type"),
+        ("(struct foo *)node", 1, "struct foo is no type"),
+        ("*(foo *)node", 2, "foo is no type"),
+        ("(n) size", 1, "n is no type"),
+        ("buf(node, 70000)", 10, "a length from 1 to 4000"),
+        ("n + 010", 4, "010 is not a number"),
         ("n)", 1, "is not expected"),
         ("(" * 99 + "n", None, "too deeply nested"),
         ("str(node, n", 11, "')' is expected"),
