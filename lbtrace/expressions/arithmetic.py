@@ -43,7 +43,9 @@ def add(node: Sum, left: Located, right: Located, scope: Scope) -> Located:
     sign = -1 if node.taken else 1
     match left, right:
         case (Pseudo(at=at, name=name), _) | (_, Pseudo(at=at, name=name)):
-            raise ExpressionError(at, f"{name} can be compared, not added")
+            raise ExpressionError(
+                at, f"{name} can be compared, not added", "compare it: pid == 4711"
+            )
         case Constant() as one, Constant() as other:
             return Constant(node.at, _number(one) + sign * _number(other))
         case Operand() as first, Operand() as second:
@@ -69,7 +71,7 @@ def _taken_from(at: int, constant: Constant, operand: Operand, sign: int, scope:
     """A number, and a value added to it or taken from it."""
     type = _sum_type(operand, constant)
     if type.is_address and sign < 0:
-        raise ExpressionError(at, "an address cannot be taken from a number")
+        raise ExpressionError(at, "an address cannot be taken from a number", "cast it: (long)arg0")
     offset = _wrapped(_number(constant) * _step(type))
     fetch = Fetch(base="constant", offset=offset, plus=_slot(operand, scope), factor=sign)
     return Operand(at, type, Location(words=(fetch,)), operand.moment)
@@ -106,7 +108,9 @@ def _sum_type(operand: Operand, constant: Constant) -> Type:
         return operand.type
     number = of_constant(_number(constant), constant.form == "hexadecimal")
     if number is None:
-        raise ExpressionError(constant.at, "this number needs more than 64 bits")
+        raise ExpressionError(
+            constant.at, "this number needs more than 64 bits", "write a smaller one"
+        )
     return TYPES[common(_promoted(operand), number)]
 
 
@@ -123,12 +127,14 @@ def multiply(node: Product, left: Located, right: Located, scope: Scope) -> Loca
     if isinstance(left, Constant) and isinstance(right, Constant):
         return Constant(node.at, _number(left) * _number(right))
     if not isinstance(left, Operand) or not isinstance(right, Constant):
-        raise ExpressionError(node.at, "a value can be multiplied by a number only")
+        raise ExpressionError(node.at, "a value can be multiplied by a number only", "write n * 2")
     if left.type.is_address:
         raise ExpressionError(node.at, "an address cannot be multiplied", "cast it: (long)arg0")
     factor = _number(right)
     if not -(1 << 31) <= factor < 1 << 31:
-        raise ExpressionError(right.at, "this is too large to multiply with")
+        raise ExpressionError(
+            right.at, "this is too large to multiply with", "a factor has up to 32 bits"
+        )
     type = _sum_type(left, right)
     at = Fetch(base="constant", plus=_slot(left, scope), factor=factor)
     return Operand(node.at, type, Location(words=(at,)), left.moment)
@@ -136,7 +142,7 @@ def multiply(node: Product, left: Located, right: Located, scope: Scope) -> Loca
 
 def _number(constant: Constant) -> int:
     if isinstance(constant.value, bytes):
-        raise ExpressionError(constant.at, "text is not a number")
+        raise ExpressionError(constant.at, "text is not a number", "text can be compared only")
     return constant.value
 
 
@@ -153,5 +159,9 @@ def from_slot(operand: Operand, scope: Scope) -> Fetch:
 def together(at: int, one: Operand, other: Operand) -> Moment:
     """Return the moment (entry or return) at which both operands are available."""
     if {one.moment, other.moment} == {"entry", "return"}:
-        raise ExpressionError(at, "an argument and the result are not available at the same time")
+        raise ExpressionError(
+            at,
+            "an argument and the result are not available at the same time",
+            "compare each with a number",
+        )
     return other.moment if one.moment == "any" else one.moment

@@ -14,6 +14,7 @@ from lbtrace.expressions.operands import (
     Operand,
     Pseudo,
     Scope,
+    not_a_value,
     number_in,
 )
 from lbtrace.expressions.resolve import locate
@@ -148,7 +149,9 @@ class _Binder:
             try:
                 moment, slot = self._number(wanted)
                 if moment == "entry" and self._result_conditions:
-                    raise ExpressionError(0, "this is not known where the calls return")
+                    raise ExpressionError(
+                        0, "this is not known where the calls return", "gather it alone"
+                    )
             except ExpressionError as error:
                 raise error.error("arg", wanted.source) from None
             values = replace(
@@ -162,7 +165,7 @@ class _Binder:
         if isinstance(operand, Pseudo) and operand.name == "duration":
             return "return", SLOT_DURATION
         if not isinstance(operand, Operand):
-            raise ExpressionError(operand.at, "this is no value of the function")
+            raise not_a_value(operand.at)
         moment: Moment = "return" if operand.moment == "return" else "entry"
         return moment, self._scope.take(operand.at, moment, number_in(operand))
 
@@ -170,7 +173,7 @@ class _Binder:
         """Return a value to show, and when it is there."""
         operand = locate(wanted.node, self._scope)
         if not isinstance(operand, Operand):
-            raise ExpressionError(operand.at, "this is not a value of the function")
+            raise not_a_value(operand.at)
         moment: Moment = "return" if operand.moment == "return" else "entry"
         fetcher = self._after if moment == "return" else self._entry
         if operand.start is not None:
@@ -190,7 +193,9 @@ class _Binder:
             if len(moments) > 1:
                 at = alternatives[0].at
                 raise ExpressionError(
-                    at, "arguments and the result can be joined with and, not with or"
+                    at,
+                    "arguments and the result can be joined with and, not with or",
+                    "trace twice, or take one condition away",
                 )
             target = self._conditions
             if "return" in moments:

@@ -71,12 +71,14 @@ class Comparer:
             case Constant(), _:
                 at = comparison.right.at
                 raise ExpressionError(
-                    at, "a value of the function is compared with a number or text"
+                    at,
+                    "a value of the function is compared with a number or text",
+                    "name one: n == 1",
                 )
             case Operand() as one, Operand() as other:
                 return self._relation(comparison.at, operator, one, other, group)
             case (Pseudo(at=at), Operand()) | (_, Pseudo(at=at)):
-                raise ExpressionError(at, UNSUITED)
+                raise ExpressionError(at, UNSUITED, 'write pid == 4711, comm == "redis"')
             case _, Constant(value=bytes(text)) as constant:
                 return self._of_text(comparison.at, operator, left, constant, text, group)
             case Pseudo() as pseudo, Constant() as constant:
@@ -118,7 +120,8 @@ class Comparer:
     ) -> tuple[Moment, Condition]:
         """The comparison of two values."""
         if operator == "startswith" or is_string(left) or is_string(right):
-            raise ExpressionError(at, "text is compared with text between quotation marks")
+            what = "text is compared with text between quotation marks"
+            raise ExpressionError(at, what, 'write name == "abc"')
         moment = together(at, left, right)
         for operand in (left, right):
             number_in(operand)  # or it is refused
@@ -145,20 +148,26 @@ class Comparer:
     ) -> tuple[Moment, Condition]:
         """The comparison of text, or of the name of the thread, with text."""
         if operator not in OF_TEXT:
-            raise ExpressionError(at, "text is compared with ==, != and startswith")
+            raise ExpressionError(
+                at, "text is compared with ==, != and startswith", 'write name == "abc"'
+            )
         if len(text) > TEXT_LIMIT:
             raise ExpressionError(
-                constant.at, f"text of more than {TEXT_LIMIT} bytes cannot be compared"
+                constant.at,
+                f"text of more than {TEXT_LIMIT} bytes cannot be compared",
+                "compare its beginning, with startswith",
             )
         subject: Literal["comm", "text"] = "comm"
         slot, moment = 0, _moment_of(left)
         if isinstance(left, Operand):
             subject, slot = "text", self._text_slot(left, text, constant.at)
         elif isinstance(left, Pseudo) and left.name != "comm":
-            raise ExpressionError(left.at, f"{left.name} is a number")
+            raise ExpressionError(left.at, f"{left.name} is a number", f"write {left.name} == 4711")
         elif len(text) > COMM:
             raise ExpressionError(
-                constant.at, f"the kernel keeps {COMM} bytes of a name, this is longer"
+                constant.at,
+                f"the kernel keeps {COMM} bytes of a name, this is longer",
+                f"write its first {COMM} bytes",
             )
         return moment, Condition(slot, operator, 0, False, group, subject=subject, text=text)
 
@@ -172,7 +181,7 @@ class Comparer:
         else:
             raise ExpressionError(operand.at, "this is not text", "write str() around it")
         if slot < 0:
-            raise ExpressionError(operand.at, "too many values for one probe")
+            raise ExpressionError(operand.at, "too many values for one probe", "compare fewer")
         if b"\0" in text and fetcher.fetches[slot].read == "string":
             raise ExpressionError(at, "this text ends before its NUL", "take buf() for bytes")
         return slot
@@ -184,7 +193,7 @@ def _moment_of(located: Located) -> Moment:
 
 def _refuse_prefix(operator: Operator, constant: Constant) -> None:
     if operator in ("startswith", "lacks"):
-        raise ExpressionError(constant.at, "startswith wants text")
+        raise ExpressionError(constant.at, "startswith wants text", 'write name startswith "abc"')
 
 
 def _refuse_time(constant: Constant) -> None:

@@ -66,23 +66,38 @@ class Scope(Struct, frozen=True):
         left."""
         slot = self.slot(moment, fetch)
         if slot < 0:
-            raise ExpressionError(at, "too many values for one probe")
+            raise ExpressionError(
+                at, "too many values for one probe", "a probe reads 16: ask for fewer"
+            )
         return slot
 
 
+UNREADABLE = "name another value; without --arg all that can be read are shown"
+"""What to do about a value that is not there."""
+
 Located: TypeAlias = Operand | Constant | Pseudo
+
+
+def not_a_value(at: int) -> ExpressionError:
+    """Return what is wrong with a constant, or what is known of every call, where a value of the
+    function is wanted."""
+    hint = "name an argument, retval or a part of one; pid, comm and duration are for --where"
+    return ExpressionError(at, "this is not a value of the function", hint)
 
 
 def address_in(operand: Operand) -> Fetch:
     """Return what fetches the pointer or integer that ``operand`` is. Raises `ExpressionError`."""
     place = operand.place
     if operand.type.size != WORD or operand.bits[1]:
-        raise ExpressionError(operand.at, "an address is expected here, this is smaller or larger")
+        name = operand.type.name or "a value"
+        hint = "take a pointer, or a number of eight bytes: str((char *)arg0)"
+        raise ExpressionError(operand.at, f"an address is expected, this is {name}", hint)
     if place.memory is not None:
         return dereferenced(place.memory)
     word, into = place.word()
     if isinstance(word, str) or into:
-        raise ExpressionError(operand.at, unreadable(word if isinstance(word, str) else "", place))
+        reason = word if isinstance(word, str) else ""
+        raise ExpressionError(operand.at, unreadable(reason, place), UNREADABLE)
     return dereferenced(replace(word, read="value")) if word.read == "integer" else word
 
 
@@ -102,9 +117,11 @@ def number_in(operand: Operand) -> Fetch:
         )
     if not operand.type.is_known:
         reason = operand.type.absent(getattr(operand.type, "reason", ""))
-        raise ExpressionError(operand.at, f"this cannot be read: {reason}")
+        raise ExpressionError(operand.at, f"this cannot be read: {reason}", UNREADABLE)
     if not operand.type.computes or not 0 < size <= WORD:
-        raise ExpressionError(operand.at, "a number is expected here")
+        name = operand.type.name or "a value"
+        what = f"a number is expected here, this is {name}"
+        raise ExpressionError(operand.at, what, "name a number, a pointer or a member: node->key")
     shift, width = operand.bits
     place = operand.place
     if place.memory is not None:
@@ -112,11 +129,11 @@ def number_in(operand: Operand) -> Fetch:
         return _field_in(read, operand) if width else read
     word, into = place.word()
     if isinstance(word, str):
-        raise ExpressionError(operand.at, unreadable(word, place))
+        raise ExpressionError(operand.at, unreadable(word, place), UNREADABLE)
     shift += 8 * into + word.bit_offset
     width = width or 8 * size
     if shift + width > 8 * WORD:
-        raise ExpressionError(operand.at, f"this cannot be read: {SPREAD}")
+        raise ExpressionError(operand.at, f"this cannot be read: {SPREAD}", UNREADABLE)
     if not shift and width == 64:
         return replace(word, signed=signed)
     return replace(word, signed=signed, bit_offset=shift, bit_size=width)
@@ -128,7 +145,8 @@ def _field_in(read: Fetch, operand: Operand) -> Fetch:
     shift, width = operand.bits
     needed = max(read.size, 1 << (-(-(shift + width) // 8) - 1).bit_length())
     if needed > WORD:
-        raise ExpressionError(operand.at, "this cannot be read: it is spread over nine bytes")
+        what = "this cannot be read: it is spread over nine bytes"
+        raise ExpressionError(operand.at, what, UNREADABLE)
     return replace(read, size=needed, bit_offset=shift, bit_size=width)
 
 

@@ -20,6 +20,7 @@ from lbtrace.expressions.operands import (
     Pseudo,
     Scope,
     address_in,
+    not_a_value,
     number_in,
 )
 from lbtrace.expressions.tree import (
@@ -104,14 +105,16 @@ def _name(node: Name, scope: Scope) -> Located:
                 return Constant(node.at, value)
     names = [name for name, _, _ in scope.arguments if name]
     raise ExpressionError(
-        node.at, f"{node.name} is not known", f"there are {', '.join(names)}, retval"
+        node.at,
+        f"{node.name} is not known",
+        f'there are {", ".join(names)}, retval; text is quoted: "abc"',
     )
 
 
 def _operand(node: Node, scope: Scope) -> Operand:
     found = locate(node, scope)
     if not isinstance(found, Operand):
-        raise ExpressionError(found.at, "this is not a value of the function")
+        raise not_a_value(found.at)
     return found
 
 
@@ -130,13 +133,19 @@ def _text(node: TextOf, scope: Scope) -> Operand:
         counted = locate(node.length, scope)
         if isinstance(counted, Constant) and isinstance(counted.value, int):
             if not 0 < counted.value <= 4000:
-                raise ExpressionError(counted.at, "a length from 1 to 4000 is expected")
+                raise ExpressionError(
+                    counted.at, "a length from 1 to 4000 is expected", "write buf(arg0, 64)"
+                )
             length = counted.value
         elif isinstance(counted, Operand):
             together(node.at, inner, counted)
             length = number_in(counted)
         else:
-            raise ExpressionError(counted.at, "a length is expected here")
+            raise ExpressionError(
+                counted.at,
+                "a length is expected here",
+                "write a number, or the value that holds it",
+            )
     return Operand(node.at, TEXT, inner.place, inner.moment, start=start, length=length)
 
 
@@ -150,10 +159,14 @@ def cast(at: int, type: Type, inner: Located, scope: Scope) -> Located:
         truth = type.is_truth
         return Constant(at, int(bool(inner.value)) if truth else width(type).wrapped(inner.value))
     if not isinstance(inner, Operand) or not inner.type.computes:
-        raise ExpressionError(at, "only numbers and pointers can be cast")
+        raise ExpressionError(
+            at, "only numbers and pointers can be cast", "name a member, or take it as it is"
+        )
     size, wanted = inner.type.size, type.size
     if type.is_address and size < WORD:
-        raise ExpressionError(at, "this is too small for a pointer")
+        raise ExpressionError(
+            at, "this is too small for a pointer", "cast a number of eight bytes, or a pointer"
+        )
     if type.is_truth and not inner.type.is_truth:
         raise ExpressionError(
             at, "numbers cannot be converted to truth values", "compare it with 0"
@@ -204,7 +217,10 @@ def _field(node: Field, inner: Operand) -> Operand:
         inner = _dereference(Dereference(node.at, Name(node.at, "")), inner)
         type = inner.type
     if not type.named_parts() and type.components() is None:
-        raise ExpressionError(node.at, "this has no members")
+        name = type.name or "a value"
+        raise ExpressionError(
+            node.at, f"this is {name}, which has no members", "only records and pointers to some do"
+        )
     found = _member(type, node.name)
     if found is None:
         names = ", ".join(m.name for m in type.named_parts() if m.name)

@@ -27,7 +27,15 @@ from contextlib import contextmanager
 from decimal import Decimal
 from typing import Literal, TypeVar, cast
 
-from lbtrace.expressions.tokens import Token, tokens
+from lbtrace.expressions.tokens import (
+    RESERVED,
+    Token,
+    missing_value,
+    refuse_unknown_cast,
+    tokens,
+    unexpected,
+    unknown_type,
+)
 from lbtrace.expressions.tree import (
     ArgExpression,
     Cast,
@@ -61,7 +69,6 @@ DIGITS = 40
 """Of a number: the greatest that there is has 20, and a time may have decimals."""
 
 
-_RESERVED = frozenset({"and", "or", "not", "startswith"})
 _UNITS = {"ns": 1, "us": 1000, "ms": 1_000_000, "s": 1_000_000_000}
 _OPERATORS = ("==", "!=", "<=", ">=", "<", ">", "startswith")
 _ESCAPES = {
@@ -201,6 +208,7 @@ class _Parser:
                 type = self._type()
                 self._expect(")")
                 return Cast(token.at, type, self._unary())
+            refuse_unknown_cast(self._tokens, self._next)
             return self._postfix()
 
     def _postfix(self) -> Node:
@@ -233,11 +241,9 @@ class _Parser:
             return node
         if token.kind == "name" and self._token.text == "(":
             return self._function(token)
-        if token.kind == "name" and token.text not in _RESERVED:
+        if token.kind == "name" and token.text not in RESERVED:
             return Name(token.at, token.text)
-        if token.kind == "end":
-            raise ExpressionError(token.at, "a value is missing at the end")
-        raise ExpressionError(token.at, f"a value is expected, not {token.text!r}")
+        raise missing_value(token)
 
     def _numeral(self, token: Token) -> Number:
         if token.unit:
@@ -274,7 +280,7 @@ class _Parser:
         if type is None and words and set(words) <= _INTEGER_WORDS:
             type = _integer(words)
         if type is None and words != ["void"]:
-            raise ExpressionError(at, f"{' '.join(words)} is no type that is known here")
+            raise unknown_type(at, " ".join(words))
         while self._accept("*"):
             space = "" if type is not None and type.name.endswith("*") else " "
             name = f"{type.name if type else 'void'}{space}*"
@@ -303,24 +309,25 @@ class _Parser:
 
     def _expect(self, text: str) -> None:
         if not self._accept(text):
-            found = f", not {self._token.text!r}" if self._token.text else ""
-            raise ExpressionError(self._token.at, f"{text!r} is expected here{found}")
+            raise unexpected(self._token, text)
 
     def end(self) -> None:
         if self._token.kind != "end":
-            raise ExpressionError(self._token.at, f"{self._token.text!r} is not expected here")
+            raise unexpected(self._token)
 
     def _word(self) -> str:
         token = self._take()
         if token.kind != "name":
-            raise ExpressionError(token.at, "the name of a member is expected here")
+            raise ExpressionError(token.at, "the name of a member is expected here", "node->key")
         return token.text
 
     def _index(self) -> int:
         negative = self._accept("-")
         token = self._take()
         if token.kind != "number":
-            raise ExpressionError(token.at, "only a number can be an index")
+            raise ExpressionError(
+                token.at, "only a number can be an index", "write ptr[2], or *(ptr + n)"
+            )
         return -self._number(token) if negative else self._number(token)
 
     def _number(self, token: Token) -> int:
@@ -360,14 +367,16 @@ class _Parser:
         self._chained += 1
         if self._chained > CHAINED:
             raise ExpressionError(
-                self._token.at, f"this is too long: more than {CHAINED} operators"
+                self._token.at,
+                f"this is too long: more than {CHAINED} operators",
+                "write it shorter",
             )
 
     @contextmanager
     def _deeper(self) -> Iterator[None]:
         self._depth += 1
         if self._depth > DEPTH:
-            raise ExpressionError(self._token.at, "too deeply nested")
+            raise ExpressionError(self._token.at, "too deeply nested", "write it shorter")
         try:
             yield
         finally:

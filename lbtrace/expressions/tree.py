@@ -131,9 +131,9 @@ class ArgExpression(Struct, frozen=True):
 
 
 class ExpressionError(Exception):
-    """What is wrong with an expression, and at which of its characters."""
+    """What is wrong with an expression, at which of its characters, and what to write instead."""
 
-    def __init__(self, at: int, what: str, hint: str = "") -> None:
+    def __init__(self, at: int, what: str, hint: str) -> None:
         super().__init__(what)
         self.at = at
         self.what = what
@@ -142,9 +142,8 @@ class ExpressionError(Exception):
     def error(self, name: str, source: str) -> UsageError:
         """Return the error for the user about the option ``name``, with a mark under the
         character."""
-        hint = self.hint or "write for example: str(arg0, arg1), node->next.key, arg1 > 5"
         return UsageError(
-            f"{option(name)}: {self.what}", hint, detail=f"  {source}\n  {' ' * self.at}^"
+            f"{option(name)}: {self.what}", self.hint, detail=f"  {source}\n  {' ' * self.at}^"
         )
 
 
