@@ -173,7 +173,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Trace, and return the command's status, 0, or `LOST` under ``--strict``."""
-    if not (args.func or args.source or args.line or args.at or args.usdt):
+    if not (args.func or args.source or args.line or args.at or args.usdt or args.locals):
         raise UsageError("--func is missing", f"write: {USAGE}")
     if args.inlined and not (args.func or args.source):
         raise UsageError("--inlined is about functions", "name them with --func or --source")

@@ -9,6 +9,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from lbtrace.abi.locations import SPREAD, WORD, Location, dereferenced
+from lbtrace.errors import option
 from lbtrace.expressions.tree import ExpressionError
 from lbtrace.model import Fetch, Type
 
@@ -72,7 +73,7 @@ class Scope(Struct, frozen=True):
         return slot
 
 
-UNREADABLE = "name another value; without --arg all that can be read are shown"
+UNREADABLE = f"name another value; without {option('arg')} all that can be read are shown"
 """What to do about a value that is not there."""
 
 Located: TypeAlias = Operand | Constant | Pseudo

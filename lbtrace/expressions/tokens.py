@@ -7,6 +7,7 @@ from typing import Literal, TypeAlias
 
 from msgspec import Struct
 
+from lbtrace.errors import option
 from lbtrace.expressions.tree import ExpressionError
 
 LENGTH = 400
@@ -44,7 +45,7 @@ _HINTS = {
     "&": "conditions are joined by and: n > 1 and arg1 == 2",
     "~": _COMPARING,
     ")": "no parenthesis was opened",
-    ",": "write --arg once for each value",
+    ",": f"write {option('arg')} once for each value",
     **dict.fromkeys(("<", ">"), "join comparisons by and: 1 < n and n < 3"),
 }
 

@@ -198,7 +198,7 @@ def _matcher(pattern: str) -> Callable[[str], object] | None:
             return re.compile(pattern[1:-1]).search
         except re.error as error:
             raise UsageError(
-                f"{option('func', pattern)}: {error}",
+                f"{pattern}: {error}",
                 "write a Python regular expression between slashes",
             ) from None
     if any(c in pattern for c in "*?["):

@@ -126,11 +126,15 @@ class PointPlanner:
         return PlannedPoint(function, (probe, *further))
 
     def _parts(self, point: Point, chosen: ValueSelection, most: int) -> list[CallValues]:
-        """The values of a point, divided among at most so many probes."""
-        if chosen.request is not None and chosen.request.wanted:
-            return [self._values(point, chosen)]
+        """The values of a point, divided among at most so many probes: those asked for by
+        expressions, then those in scope if wanted."""
         count = len(point.variables) if self._selection.locals else 0
         parts: list[CallValues] = []
+        if chosen.request is not None and chosen.request.wanted:
+            parts.append(self._values(point, chosen))
+            if most == 1:
+                return parts
+            chosen = replace(chosen, request=replace(chosen.request, wanted=()))
         first = 0
         while first < count or not parts:
             part = self._values(point, replace(chosen, args=count, skipped=first))

@@ -137,7 +137,13 @@ def read_lines(text: str) -> tuple[str, int, int]:
             f"{option('line')} {text}: is no line of a file", "write FILE:LINE, as in server.c:312"
         )
     first = int(read["first"])
-    return read["file"], first, int(read["last"] or first)
+    last = int(read["last"] or first)
+    if last < first:
+        raise UsageError(
+            f"{option('line')} {text}: ends before it begins",
+            f"write the lower line first: {read['file']}:{last}-{first}",
+        )
+    return read["file"], first, last
 
 
 def _no_line(

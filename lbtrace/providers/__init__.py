@@ -122,6 +122,12 @@ def _pairs(
                 "write: #pragma lbtrace pair OPENING CLOSING by ARGUMENT ...",
             )
         by, how = tuple((read[3] or "").split()), read[4]
+        known = {each.name for end in ends for arguments in markers[end] for each in arguments}
+        if unknown := next((name for name in by if name not in known), ""):
+            raise UsageError(
+                f"{path}: {' and '.join(ends)} have no argument {unknown} to be paired by",
+                "name arguments of theirs, and then nests or crosses if they do",
+            )
         yield Pair(ends[0], ends[1], by, nests=how == "nests", crosses=how == "crosses")
 
 

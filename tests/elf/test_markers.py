@@ -271,6 +271,15 @@ def test_pairs_are_of_probes_that_are_defined() -> None:
             )
 
 
+@pytest.mark.parametrize("words", ["by y", "by x neests", "by x corsses nests"])
+def test_pairs_are_by_arguments_that_there_are(words: str) -> None:
+    with pytest.raises(UsageError, match="x:a and x:b have no argument"):
+        read_definitions(
+            f"provider x {{\nprobe a(int x); probe b();\n#pragma lbtrace pair a b {words}\n}};",
+            "x.d",
+        )
+
+
 @pytest.mark.parametrize("text", ["", "provider x { probe; }", "probe a();", "provider x { a b }"])
 def test_what_is_no_definition_is_refused(text: str) -> None:
     with pytest.raises(UsageError, match="is no provider definition"):

@@ -333,3 +333,28 @@ def test_locals_need_a_place(programs: Path) -> None:
     assert done.returncode == 2
     assert "--locals" in done.stderr
     assert "--line" in done.stderr
+    alone = attach("--locals", "--", program)
+    assert alone.returncode == 2
+    assert "is about lines and other places" in alone.stderr
+
+
+def test_locals_beside_expressions(programs: Path) -> None:
+    """Both are shown: what was asked for by ``--arg`` first."""
+    program = str(programs / "trace")
+    words = {"command": [program], "lines": "trace.c:33"}
+    with lbtrace.trace(**words, arg="twice=ret*2", locals=True) as session:
+        both = [tuple((v.name, v.value) for v in p.args) for p in session.calls()]
+    with lbtrace.trace(**words, locals=True) as session:
+        alone = [tuple((v.name, v.value) for v in p.args) for p in session.calls()]
+    values = [dict(each) for each in alone]
+    assert both
+    assert both == [
+        (("twice", each["ret"] * 2), *shown) for each, shown in zip(values, alone, strict=True)
+    ]
+
+
+def test_lines_in_the_wrong_order(programs: Path) -> None:
+    done = attach("--line", "trace.c:33-30", "--", str(programs / "trace"))
+    assert done.returncode == 2
+    assert "ends before it begins" in done.stderr
+    assert "trace.c:30-33" in done.stderr
