@@ -113,7 +113,7 @@ def find(images: Sequence[Image], patterns: Iterable[str]) -> list[list[Marker]]
         count = 0
         for number in meant:
             titles = {marker.title for marker in tables[number]}
-            wanted = set(matching(titles, [name]))
+            wanted = set(matching(titles, [name], "usdt"))
             for marker in tables[number]:
                 if marker.title in wanted:
                     chosen[number][marker] = None

@@ -109,9 +109,9 @@ def readable(functions: Sequence[Function]) -> list[Function]:
     ]
 
 
-def matching(names: Iterable[str], patterns: Iterable[str]) -> list[str]:
-    """Return those of ``names`` that any of ``patterns`` means."""
-    matchers = [_matcher(p) or p.__eq__ for p in patterns]
+def matching(names: Iterable[str], patterns: Iterable[str], asked: str = "func") -> list[str]:
+    """Return those of ``names`` that any of ``patterns``, values of the option ``asked``, means."""
+    matchers = [_matcher(p, asked) or p.__eq__ for p in patterns]
     return [name for name in names if any(matches(name) for matches in matchers)]
 
 
@@ -191,14 +191,14 @@ def _unspaced(name: str) -> str:
     return _WHITESPACE.sub("", name)
 
 
-def _matcher(pattern: str) -> Callable[[str], object] | None:
+def _matcher(pattern: str, asked: str = "func") -> Callable[[str], object] | None:
     """A predicate whether a name matches; None for a pattern that is a plain name."""
     if len(pattern) > 1 and pattern.startswith("/") and pattern.endswith("/"):
         try:
             return re.compile(pattern[1:-1]).search
         except re.error as error:
             raise UsageError(
-                f"{pattern}: {error}",
+                f"{option(asked, pattern)}: {error}",
                 "write a Python regular expression between slashes",
             ) from None
     if any(c in pattern for c in "*?["):

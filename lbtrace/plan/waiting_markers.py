@@ -32,7 +32,9 @@ def make_ready(machine: str) -> None:
 def named_markers(image: Image, patterns: Sequence[str]) -> list[str]:
     """Return those of ``patterns`` that name markers of a file."""
     titles = {marker.title for marker in image.once(read_markers)}
-    return [each for each in patterns if matching(titles, [addressed(each, [image.path])[1]])]
+    return [
+        each for each in patterns if matching(titles, [addressed(each, [image.path])[1]], "usdt")
+    ]
 
 
 def plan_waiting(images: Sequence[Image], selection: Selection) -> Plan:

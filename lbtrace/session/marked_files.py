@@ -80,4 +80,4 @@ def _mapped(pid: int) -> Iterator[tuple[Image, list[str]]]:
 
 
 def _has(image: Image, names: Sequence[str]) -> bool:
-    return bool(matching({marker.title for marker in image.once(read_markers)}, names))
+    return bool(matching({marker.title for marker in image.once(read_markers)}, names, "usdt"))

@@ -66,7 +66,11 @@ def test_values_that_mean_nothing(capsys, words):
         ("attach --func f -o a.lbt -o b.lbt -- ./x", "-o is given twice", "give it once"),
         ("attach --func f --pid 1 --pid 2", "--pid is given twice", "give it once"),
         ("list --binary ./a --binary ./b", "--binary is given twice", "give it once"),
-        ("attach --binary /bin/true --usdt /plug(/", "/plug(/: missing )", "a Python regular"),
+        (
+            "attach --binary /bin/true --usdt /plug(/",
+            "--usdt /plug(/: missing )",
+            "a Python regular",
+        ),
         ("list --pid 1", "--binary is missing", "write: lbtrace list --binary PATH"),
         ("list --binary a --pid 1", "--pid and --provider are about markers", "add --usdt"),
         ("export", "CAPTURE is missing", "write: lbtrace export"),
