@@ -101,7 +101,7 @@ class Copies:
         refuse_returns(selection, f"{option('inlined')} sees")
         result = PointPlan(plan)
         for binary, (image, copies) in enumerate(zip(self._images, self.found, strict=True)):
-            planner = PointPlanner(image, replace(selection, locals=True))
+            planner = PointPlanner(image, selection, by_default=True)
             for copy in copies:
                 title = demangle.short(copy.name)
                 shown = copy.parameters if selection.request else copy.parameters[: selection.args]

@@ -51,15 +51,17 @@ class PlannedPoint(NamedTuple):
 
 
 class PointPlanner:
-    """Plans the points of an image."""
+    """Plans the points of an image. ``by_default``: the variables in scope are shown where no
+    values are asked for."""
 
-    def __init__(self, image: Image, selection: Selection) -> None:
+    def __init__(self, image: Image, selection: Selection, *, by_default: bool = False) -> None:
         table = image.once(symbols.read)
         patched = selection.patched.get(image.file.identity, ())
         self._image = image
         self._machine = Machine(image.machine)
         self._sites = Placer(image, table, self._machine, patched=patched).sites
         self._selection = selection
+        self._by_default = by_default
         self.cut: list[str] = []
         self.refused: list[str] = []
         self.unfit: list[str] = []
@@ -128,13 +130,15 @@ class PointPlanner:
     def _parts(self, point: Point, chosen: ValueSelection, most: int) -> list[CallValues]:
         """The values of a point, divided among at most so many probes: those asked for by
         expressions, then those in scope if wanted."""
-        count = len(point.variables) if self._selection.locals else 0
+        request = chosen.request if chosen.request and chosen.request.wanted else None
+        shown = self._selection.locals or (self._by_default and not request)
+        count = len(point.variables) if shown else 0
         parts: list[CallValues] = []
-        if chosen.request is not None and chosen.request.wanted:
+        if request is not None:
             parts.append(self._values(point, chosen))
             if most == 1:
                 return parts
-            chosen = replace(chosen, request=replace(chosen.request, wanted=()))
+            chosen = replace(chosen, request=replace(request, wanted=()))
         first = 0
         while first < count or not parts:
             part = self._values(point, replace(chosen, args=count, skipped=first))
