@@ -6,6 +6,7 @@
 #include "actions.h"
 #include "condition.h"
 #include "event.h"
+#include "heirs.h"
 #include "within.h"
 
 /*
@@ -252,7 +253,7 @@ static __always_inline bool process_hit(struct pt_regs *ctx, struct hit *at,
 	if (needs_opening(spec)) {
 		call = bpf_map_lookup_elem(&open_calls, &key);
 		if (at->kind != LBT_OPEN) {
-			if (!call && spec->filtered)
+			if (!call && spec->filtered && !may_be_inherited(at))
 				return false;
 		} else if (call) {
 			/* it was left by an exception or longjmp */

@@ -29,6 +29,7 @@ enum lbt_kind {
 	LBT_LOSS = 4,	   /* what the lane has lost since its last event; at the end from user space */
 	LBT_UNWATCHED = 5, /* by user space: since when, and until when, closes may not be seen */
 	LBT_LEFT = 6,	   /* calls of the frame and below were left, unseen */
+	LBT_FORK = 7,	   /* the thread forks a process */
 };
 #define LBT_KINDS 4	   /* that may be lost, and 0 */
 
@@ -54,7 +55,8 @@ enum lbt_kind {
  * length of all that.
  *
  * An event of kind LBT_LOSS is short, and its two values are the lost of a
- * struct lbt_loss.
+ * struct lbt_loss. So is one of kind LBT_FORK, with the values of a struct lbt_fork;
+ * its frame is the stack pointer there.
  */
 struct lbt_event {
 	__u64 time;	  /* CLOCK_MONOTONIC, ns */
@@ -92,6 +94,14 @@ struct lbt_runner {
 };
 
 #define LBT_INSIDE_BITS 22 /* PID_MAX_LIMIT, include/linux/threads.h */
+
+/* A process that a thread forks, as in struct lbt_runner. */
+struct lbt_fork {
+	__u32 pid;
+	__u32 born;
+	__u32 inside;
+	__u32 continues; /* on a copy of the thread's stack, or on that itself (vfork) */
+};
 
 #define LBT_SHORT_VALUES 2
 #define LBT_SHORT (sizeof(struct lbt_event) - 8 * (LBT_VALUES - LBT_SHORT_VALUES))

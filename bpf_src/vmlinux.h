@@ -73,8 +73,19 @@ struct signal_struct {
 	atomic_t live;
 };
 
+struct cpu_context {
+	unsigned long sp;
+};
+
 struct thread_struct {
-	unsigned long fsbase; /* x86 */
+	unsigned long fsbase;		/* x86 */
+	unsigned long sp;		/* x86 */
+	struct cpu_context cpu_context; /* arm64 */
+};
+
+/* x86: what is on the kernel's stack of a task that has not run yet. */
+struct fork_frame {
+	struct pt_regs regs;
 };
 
 struct ns_common {
@@ -132,6 +143,7 @@ struct thread_info {
 struct task_struct {
 	struct thread_info thread_info;
 	struct thread_struct thread;
+	void *stack;
 	struct mm_struct *mm;
 	struct uprobe_task *utask;
 	unsigned long sas_ss_sp;

@@ -164,7 +164,8 @@ class TraceObject:
         return Losses(
             ring_full_entry=totals[lib.LBT_RING_FULL + lib.LBT_OPEN],
             ring_full_return=totals[lib.LBT_RING_FULL + lib.LBT_CLOSE],
-            ring_full_point=totals[lib.LBT_RING_FULL + lib.LBT_POINT],
+            # what is of no kind that is counted by itself: forks
+            ring_full_point=totals[lib.LBT_RING_FULL + lib.LBT_POINT] + totals[lib.LBT_RING_FULL],
             uncounted=totals[lib.LBT_UNCOUNTED],
             return_depth=totals[lib.LBT_TOO_DEEP],
             string_fault=totals[lib.LBT_STRING_FAULT],

@@ -46,12 +46,13 @@ class Stack:
     hits of entry probes within calls that were hooked as well. ``unhooked`` are the depths of
     calls that should have been hooked and are not. ``pairs`` are those of the calls that markers
     opened, ``crossing`` the open calls of pairs that cross, which are not among ``calls``.
-    ``waiting`` is the point of which not all values have come yet.
+    ``waiting`` is the point of which not all values have come yet. The first ``inherited`` of
+    ``calls`` were made by another process before it forked this one.
     """
 
     __slots__ = (
-        *("_echo", "calls", "crossing", "last_return_frame", "lost", "lost_count", "lost_time"),
-        *("pairs", "pid", "repeat_hits", "unhooked", "uretprobe_count", "waiting"),
+        *("_echo", "calls", "crossing", "inherited", "last_return_frame", "lost", "lost_count"),
+        *("lost_time", "pairs", "pid", "repeat_hits", "unhooked", "uretprobe_count", "waiting"),
     )
 
     def __init__(self, pid: int, lost: LastLosses) -> None:
@@ -68,6 +69,7 @@ class Stack:
         self.pairs: list[OpenPair] = []
         self.crossing: list[OpenPair] = []
         self.waiting: WaitingPoint | None = None
+        self.inherited = 0
 
     def open(self, call: Call) -> Call:
         """Add a call that begins."""
@@ -76,6 +78,19 @@ class Stack:
             call.lost = self.lost_count
         self.calls.append(call)
         return call
+
+    def copy(self) -> Stack:
+        """Return a stack with the same calls, for what continues them elsewhere."""
+        copied = Stack(self.pid, self.lost.copy())
+        copied.calls = self.calls.copy()
+        copied.uretprobe_count = self.uretprobe_count
+        copied.last_return_frame = self.last_return_frame
+        copied.repeat_hits = self.repeat_hits.copy()
+        copied.unhooked = self.unhooked.copy()
+        copied._echo = self._echo
+        copied.pairs = self.pairs.copy()
+        copied.crossing = self.crossing.copy()
+        return copied
 
     def unhook(self, call: Call, hooked: bool) -> None:
         """Record that a call has ended; ``hooked`` says whether its return should have been

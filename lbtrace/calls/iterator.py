@@ -9,7 +9,19 @@ from typing import TYPE_CHECKING
 
 from lbtrace.calls.matcher import CallMatcher
 from lbtrace.errors import UsageError
-from lbtrace.model import SENDING, Addition, Aggregates, Arguments, Batch, Call, Loss, Plan, Thread
+from lbtrace.model import (
+    SENDING,
+    Addition,
+    Aggregates,
+    Arguments,
+    Batch,
+    Call,
+    Fork,
+    InheritedCall,
+    Loss,
+    Plan,
+    Thread,
+)
 from lbtrace.validation import check_number
 
 if TYPE_CHECKING:
@@ -162,3 +174,7 @@ class EndedCalls:
         self.exit(point)
 
     def loss(self, loss: Loss) -> None: ...
+
+    def fork(self, fork: Fork) -> None: ...
+
+    def inherited(self, call: InheritedCall) -> None: ...

@@ -30,6 +30,21 @@ class Lanes:
             self._regions.forget(pid)
             self._fibers.forget(pid)
 
+    def made_by(self, pid: int, tid: int) -> set[int]:
+        """Return the numbers of the stacks that a process has made, without those on which other
+        threads than this run."""
+        if self._regions is None:
+            return set()
+        return self._regions.made_by(pid) | self._fibers.made_by(pid, tid)
+
+    def fork(self, parent: int, tid: int, child: int) -> None:
+        """A thread of ``parent`` forks ``child``, whose first thread continues on a copy of the
+        same stack."""
+        if self._regions is not None:
+            self._regions.fork(parent, tid, child)
+            self._fibers.fork(parent, tid, child)
+            self._running[child] = self._running.get(tid, 0)
+
     def place(self, decoder: ProbeDecoder, event: Event) -> bool:
         """Make the number of its stack part of an event; false if the event only reports a new
         stack."""

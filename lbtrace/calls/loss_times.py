@@ -7,12 +7,15 @@ NEVER_AGAIN = 1 << 64
 
 
 class LastLosses:
-    """The times of the last losses: of any events, of entries, of returns."""
+    """The times of the last losses: of any events, of entries, of returns.
 
-    __slots__ = ("at", "entry_at", "return_at")
+    The return of a call that began before ``unsure_before`` needs a closer look: entries and
+    returns have been lost since, or the process has been forked."""
+
+    __slots__ = ("at", "entry_at", "return_at", "unsure_before")
 
     def __init__(self) -> None:
-        self.at = self.entry_at = self.return_at = -1
+        self.at = self.entry_at = self.return_at = self.unsure_before = -1
 
     def note(self, time: int, entries: int, returns: int) -> None:
         """Record that this many of each were lost before ``time``."""
@@ -21,6 +24,20 @@ class LastLosses:
             self.entry_at = time
         if returns:
             self.return_at = time
+        self.unsure_before = max(self.unsure_before, min(self.entry_at, self.return_at))
+
+    def inherit(self, parent: LastLosses, forked: int) -> None:
+        """Record what had been lost by the ``parent`` of a process when this was ``forked``."""
+        self.at = max(self.at, parent.at)
+        self.entry_at = max(self.entry_at, parent.entry_at)
+        self.return_at = max(self.return_at, parent.return_at)
+        self.unsure_before = max(self.unsure_before, forked)
+
+    def copy(self) -> LastLosses:
+        """Return the same times, which stay as they are."""
+        copied = LastLosses()
+        copied.inherit(self, self.unsure_before)
+        return copied
 
 
 class LossTimes:

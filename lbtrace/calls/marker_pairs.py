@@ -25,7 +25,7 @@ from lbtrace.calls.loss_times import LossTimes
 from lbtrace.calls.points import PointMatcher
 from lbtrace.calls.probe_decoding import ProbeDecoder
 from lbtrace.calls.stack_regions import HIGHEST
-from lbtrace.model import Argument, Call, End, Event
+from lbtrace.model import Argument, Call, End, Event, InheritedCall
 from lbtrace.values.datum import Unreadable
 
 CROSSED = ""
@@ -71,6 +71,9 @@ class PairMatcher(PointMatcher):
             self._pass_by(stack, decoding, event, blob)
             return
         self._end_down_to(stack, call.depth + 1)
+        if call.depth < stack.inherited:
+            self._return_inherited(stack, decoding, event, blob)
+            return
         stack.calls.pop()
         stack.pairs.pop()
         _finish(call, decoding, event, blob)
@@ -113,7 +116,9 @@ class PairMatcher(PointMatcher):
     def _report_crossing(self, stack: Stack, call: Call) -> None:
         """Report a call that may cross others, whole."""
         call.depth = len(stack.calls)
-        if call.depth < self._max_depth:
+        if isinstance(call, InheritedCall):
+            self._report_inherited(call)
+        elif call.depth < self._max_depth:
             self._visitor.entry(call)
             self._visitor.exit(call)
 
@@ -124,8 +129,10 @@ class PairMatcher(PointMatcher):
 
     def _lost_since(self, stack: Stack, call: Call, now: int) -> bool:
         """Whether markers may have been missed since a call began."""
-        lost = max(stack.lost.entry_at, stack.lost.return_at)
-        return call.start < lost or self._losses.may_hide(call.start, now)
+        start, lost = call.start, stack.lost
+        if start < lost.entry_at or start < lost.return_at:
+            return True
+        return self._losses.may_hide(start, now)
 
     def _end_crossed(self, stack: Stack) -> None:
         """End the innermost calls whose closing markers came inside of functions that are over."""
@@ -170,10 +177,35 @@ class PairMatcher(PointMatcher):
     def _close(self, stack: Stack, time: int) -> None:
         """Close the innermost call, which did not return, as shown by an event at ``time``."""
 
+    def _leave_unsure(
+        self, stack: Stack, decoding: ProbeDecoder, event: Event, blob: bytes | memoryview
+    ) -> None:
+        """Let the innermost call return, which was inherited, unless this may be the return of
+        another one."""
+        start, lost = stack.calls[-1].start, stack.lost
+        if start < lost.entry_at and start < lost.return_at:
+            self._end(stack, "open")  # or that of a later call that was not seen at all
+        else:
+            self._return_inherited(stack, decoding, event, blob)
+
+    def _return_inherited(
+        self, stack: Stack, decoding: ProbeDecoder, event: Event, blob: bytes | memoryview
+    ) -> None:
+        _finish(stack.calls[-1], decoding, event, blob)
+        self._end(stack, "returned")
+
+    def _report_inherited(self, call: Call) -> None:
+        if call.depth < self._max_depth and isinstance(call, InheritedCall):
+            self._visitor.inherited(call)
+
     def _end(self, stack: Stack, end: End) -> None:
         call = stack.calls.pop()
         stack.unhook(call, self._probes[call.probe].by_uretprobe)
         call.end = end
+        if call.depth < stack.inherited:
+            stack.inherited = call.depth
+            self._report_inherited(call)
+            return
         if call.depth < self._max_depth:
             self._visitor.exit(call)
 
@@ -181,7 +213,10 @@ class PairMatcher(PointMatcher):
 def _finish(call: Call, decoding: ProbeDecoder, event: Event, blob: bytes | memoryview) -> None:
     """Let a call return with its closing marker."""
     call.result = decoding.result(event, blob)
-    call.duration = event.time - call.start
+    if isinstance(call, InheritedCall):
+        call.until = event.time
+    else:
+        call.duration = event.time - call.start
     call.end_cpu = event.cpu
     call.end = "returned"
 

@@ -30,9 +30,9 @@ calls have ended:
   the lower end of the stack that the signal interrupts. What a thread lost may have happened on
   any stack that it may have run on.
 * Markers that open and close calls: see `lbtrace.calls.marker_pairs`.
+* A forked process continues the calls of its parent: see `lbtrace.calls.forks`.
 * A return whose entry is not known is counted and not shown. Its entry was lost (which the losses
-  show), came before the trace, or was made by the parent of a forked process, whose stack the
-  child continues.
+  show), or came before the trace.
 """
 
 from __future__ import annotations
@@ -40,15 +40,17 @@ from __future__ import annotations
 from collections import deque
 
 from lbtrace.calls.call_stack import NEVER, Stack
+from lbtrace.calls.forks import Inheritances
 from lbtrace.calls.lanes import Lanes
 from lbtrace.calls.loss_times import NEVER_AGAIN, LossTimes
-from lbtrace.calls.marker_pairs import PairMatcher
 from lbtrace.calls.probe_decoding import Act, ProbeDecoder, ProbeDecoders
 from lbtrace.calls.thread_lifetimes import ThreadLifetimes
+from lbtrace.calls.threads import ThreadMatcher
 from lbtrace.calls.visitor import Visitor
 from lbtrace.errors import CaptureError
 from lbtrace.model import (
     CLOSE,
+    FORK,
     KIND,
     LEFT,
     LOSS,
@@ -70,7 +72,7 @@ MAX_RETURN_DEPTH = 64
 """Nested uretprobes of a task: MAX_URETPROBE_DEPTH in ``include/linux/uprobes.h``."""
 
 
-class CallMatcher(PairMatcher):
+class CallMatcher(ThreadMatcher):
     """Drives a visitor with the calls that it finds in batches of events.
 
     Calls ``max_depth`` deep and deeper are matched and counted, but not
@@ -106,7 +108,8 @@ class CallMatcher(PairMatcher):
         stacks = any(probe.role in STACK_ROLES for probe in plan.probes)
         self._lanes = Lanes(self._renew_fiber, stacks=stacks)
         self._lifetimes = ThreadLifetimes()
-        self._stacks: dict[int | tuple[int, int], Stack] = {}
+        self._stacks = {}
+        self._inheritances = Inheritances()
         self._losses = LossTimes(shared=stacks)
 
     def grow(self, plan: Plan) -> None:
@@ -147,8 +150,9 @@ class CallMatcher(PairMatcher):
             try:
                 decoding = probes[event.probe]
             except KeyError:
-                if event.kind & KIND == UNWATCHED:  # of a plan that has no probes yet
-                    self._losses.note_gap(event.time, event.value0)
+                if (kind := event.kind & KIND) in (UNWATCHED, FORK):  # the plan has no probes yet
+                    if kind == UNWATCHED:
+                        self._losses.note_gap(event.time, event.value0)
                     continue
                 raise CaptureError(
                     f"an event names probe {event.probe}, but the plan has {probes.count}",
@@ -174,12 +178,16 @@ class CallMatcher(PairMatcher):
         if kind == UNWATCHED:
             self._losses.note_gap(event.time, event.value0)
         if kind > LOSS and kind != LEFT:  # events of unknown kinds are ignored
+            if kind == FORK:
+                self._fork(event)
             return False
         calls = self._lanes.place(decoding, event)
         if kind == LEFT:
             if (left := self._stacks.get(self._key(event))) is not None and left.pid == event.pid:
                 self._report_waiting(left)
                 self._close_below(left, event.frame + 1, event.time)
+            else:
+                self._land_first(event)
             return False
         if kind != LOSS:
             return calls
@@ -189,56 +197,6 @@ class CallMatcher(PairMatcher):
         if stack is not None:
             self._lose(stack, event)
         return False
-
-    @staticmethod
-    def _key(event: Event) -> int | tuple[int, int]:
-        """What calls are matched by: the thread, else the goroutine or stack of its process."""
-        return (event.pid, event.goroutine) if event.goroutine else event.tid
-
-    def _note(self, threads: deque[Thread], time: int) -> int:
-        """Apply the records of ``threads`` up to ``time``; return the time of the next one."""
-        while threads and threads[0].time <= time:
-            thread = threads.popleft()
-            if over := self._lifetimes.observe(thread):
-                self._renew(thread, whole=over == "process")
-            self._visitor.thread(thread)
-        return threads[0].time if threads else NEVER_AGAIN
-
-    def _renew(self, thread: Thread, *, whole: bool) -> None:
-        """Reset a thread or, with ``whole``, its process."""
-        for key, stack in list(self._stacks.items()):
-            if key == thread.tid or (whole and stack.pid == thread.pid):
-                self._abandon(stack)
-                del self._stacks[key]
-        if whole:
-            self._lanes.forget(thread.pid)
-
-    def _renew_fiber(self, pid: int, lane: int) -> None:
-        """End the calls of the stack that had this number before; 0 is no stack."""
-        if former := self._stacks.pop((pid, lane), None):
-            self._abandon(former)
-
-    def finish(self) -> None:
-        """End all calls that are still open."""
-        for stack in self._stacks.values():
-            self._abandon(stack)
-        self._stacks.clear()
-
-    def _begin(self, decoding: ProbeDecoder, event: Event) -> Stack | None:
-        """The stack of an event that is the first one there; None where it begins none."""
-        if decoding.role == "landing" and event.kind & KIND != LOSS:
-            return None  # nothing is known that could be left
-        key = self._key(event)
-        former = self._stacks.get(key)
-        if former is not None:  # the number was given to a thread of another process
-            self._abandon(former)
-        if (
-            decoding.role in ("opens", "point", "more values") or decoding.pair
-        ) and event.frame:  # not a loss at the end of all
-            self._lifetimes.see(event.pid, event.tid)
-        lost = self._losses.of(event.pid, event.tid if key == event.tid else 0)
-        stack = self._stacks[key] = Stack(event.pid, lost)
-        return stack
 
     def _enter(
         self, stack: Stack, decoding: ProbeDecoder, event: Event, blob: bytes | memoryview
@@ -305,8 +263,8 @@ class CallMatcher(PairMatcher):
         if not self._close_others(stack, decoding, event):
             return
         stack.last_return_frame = frame
-        if calls[-1].start < stack.lost.entry_at and calls[-1].start < stack.lost.return_at:
-            self._end(stack, "open")  # or that of a later call that was not seen at all
+        if calls[-1].start < stack.lost.unsure_before:
+            self._leave_unsure(stack, decoding, event, blob)
             return
         call = calls.pop()
         stack.unhook(call, decoding.by_uretprobe)

@@ -100,6 +100,19 @@ class Regions:
         for region in fresh:
             self.learn(pid, region)
 
+    def made_by(self, pid: int) -> set[int]:
+        """Return the starts of a process's regions."""
+        return {region.start for region in self._regions.get(pid, ())}
+
+    def fork(self, parent: int, tid: int, child: int) -> None:
+        """A thread of ``parent`` forks ``child``, whose memory is a copy."""
+        self._fresh.pop(child, None)
+        self._regions[child] = self._regions.get(parent, [])
+        renamed = {own_stack(parent, tid): own_stack(child, child)}
+        for lane, regions in list(self.nested.items()):
+            if lane in renamed or (lane[0] == parent and lane[1] >= 0):
+                self.nested[renamed.get(lane, (child, lane[1]))] = regions.copy()
+
     def find(self, pid: int, address: int, *, settle: bool = True) -> Region | None:
         """Return the stack that holds ``address``, None for that of a thread. What was set up
         before then belongs to the program that runs, where a call asks (``settle``)."""
@@ -149,6 +162,17 @@ class Fibers:
             return 0
         self._running[tid] = frame
         return frame
+
+    def made_by(self, pid: int, tid: int) -> set[int]:
+        """Return the numbers of stacks that a process has left for others, and of the one on which
+        a thread of it runs, but for threads' own."""
+        return {*self._left.get(pid, {}).values(), self._running.get(tid, 0)} - {0}
+
+    def fork(self, parent: int, tid: int, child: int) -> None:
+        """A thread of ``parent`` forks ``child``, which has a copy of each stack."""
+        if parent in self._left:
+            self._left[child] = self._left[parent].copy()
+            self._running[child] = self._running.get(tid, 0)
 
     def running(self, tid: int) -> int:
         """Return the number of the stack on which a thread runs, 0 for its own."""

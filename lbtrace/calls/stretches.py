@@ -237,7 +237,7 @@ class StretchMatcher(CallMatcher):
         native.hooked = stack.uretprobe_count
         native.returned = last != NEVER
         native.last_return = max(last, 0)
-        native.lost_before = max(min(stack.lost.entry_at, stack.lost.return_at), 0)
+        native.lost_before = max(stack.lost.unsure_before, 0)
         base = stretch.lanes[-1].base + len(stretch.lanes[-1].before) if stretch.lanes else 0
         stretch.lanes.append(Lane(stack, calls, base))
         return True

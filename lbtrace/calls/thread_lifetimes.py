@@ -34,6 +34,34 @@ class ThreadLifetimes:
         """Count the thread of those numbers."""
         self._seen.add((pid, tid))
 
+    def name(self, tid: int) -> str:
+        """Return the name of the thread that had a number last, if that is known."""
+        known = self._known.get(tid)
+        return known.name if known else ""
+
+    def has_seen(self, pid: int, tid: int) -> bool:
+        """Return whether the thread of those numbers has been counted."""
+        return (pid, tid) in self._seen
+
+    def expect(self, thread: Thread) -> bool:
+        """Record the first ``thread`` of a process that is forked, which is counted when it is
+        observed; return whether another process had its number before, which has ended."""
+        former = thread.pid in self._programs or thread.tid in self._known
+        if former:
+            ended = {each for each in self._seen if each[0] == thread.pid}
+            self._seen -= ended
+            self._renewed_threads += len(ended)
+            self._renewed_processes += bool(ended)
+        self._known[thread.tid] = thread
+        self._programs[thread.pid] = thread.programs
+        return former
+
+    def executes(self, pid: int, programs: int) -> bool:
+        """Record how many programs a process has executed; return whether that shows that it has
+        executed one, which ended all calls."""
+        former, self._programs[pid] = self._programs.get(pid, programs), programs
+        return former != programs
+
     def observe(self, thread: Thread) -> Ended:
         """Record ``thread``, and return what has ended before it, with its calls."""
         self.see(thread.pid, thread.tid)

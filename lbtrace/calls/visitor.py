@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from lbtrace.model import Call, Loss, Thread
+from lbtrace.model import Call, Fork, InheritedCall, Loss, Thread
 
 
 class Visitor(Protocol):
@@ -24,3 +24,9 @@ class Visitor(Protocol):
 
     def loss(self, loss: Loss) -> None:
         """Events of a thread are missing here."""
+
+    def fork(self, fork: Fork) -> None:
+        """A process that was forked inside of calls continues there, before its first own call."""
+
+    def inherited(self, call: InheritedCall) -> None:
+        """One of these calls ended in that process, as its ``end`` says."""

@@ -6,7 +6,19 @@ from msgspec.structs import replace
 
 from lbtrace.calls import CallMatcher
 from lbtrace.calls.thread_lifetimes import ThreadLifetimes
-from lbtrace.model import Addition, Aggregates, Batch, Call, Loss, Losses, Plan, Summary, Thread
+from lbtrace.model import (
+    Addition,
+    Aggregates,
+    Batch,
+    Call,
+    Fork,
+    InheritedCall,
+    Loss,
+    Losses,
+    Plan,
+    Summary,
+    Thread,
+)
 
 
 class Account:
@@ -83,3 +95,7 @@ class _Nobody:
     def point(self, point: Call) -> None: ...
 
     def loss(self, loss: Loss) -> None: ...
+
+    def fork(self, fork: Fork) -> None: ...
+
+    def inherited(self, call: InheritedCall) -> None: ...

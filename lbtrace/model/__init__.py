@@ -67,6 +67,7 @@ if TYPE_CHECKING:
     from lbtrace.values.word import UNKNOWN, Word
 from lbtrace.model.wire_limits import (
     CLOSE,
+    FORK,
     LEFT,
     LOSS,
     ON_ALTSTACK,
@@ -81,6 +82,7 @@ from lbtrace.model.wire_limits import KIND_MASK as KIND
 __all__ = [
     "CFA",
     "CLOSE",
+    "FORK",
     "KIND",
     "LEFT",
     "LONG",
@@ -120,10 +122,12 @@ __all__ = [
     "Fetch",
     "Fields",
     "Float",
+    "Fork",
     "Form",
     "Formal",
     "Function",
     "GoLayout",
+    "InheritedCall",
     "Integer",
     "Interface",
     "Jump",
@@ -156,14 +160,17 @@ __all__ = [
     "Vector",
     "Void",
     "Word",
+    "forked_thread",
     "keys_of",
     "lost_events",
 ]
 
 _HOMES = {
-    **dict.fromkeys(("Arguments", "Call", "End", "Loss", "Summary"), "model.calls"),
+    **dict.fromkeys(("Arguments", "Call", "End", "Fork", "InheritedCall"), "model.calls"),
+    **dict.fromkeys(("Loss", "Summary"), "model.calls"),
     **dict.fromkeys(("Aggregate", "Aggregates", "Batch", "Event"), "model.events"),
-    **dict.fromkeys(("Losses", "Thread", "lost_events"), "model.events"),
+    **dict.fromkeys(("Losses", "Thread"), "model.events"),
+    **dict.fromkeys(("forked_thread", "lost_events"), "model.events"),
     **dict.fromkeys(("Argument", "Datum", "Form", "Unreadable", "keys_of"), "values.datum"),
     **dict.fromkeys(("Array", "Elements"), "values.array"),
     "Boolean": "values.boolean",

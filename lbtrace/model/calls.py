@@ -132,6 +132,35 @@ class Call(Struct):
         return f"{shown} = {results_text(self.result) if self.goroutine else text(self.result)}"
 
 
+class InheritedCall(Call):
+    """A call inside of which a process was forked, as this process continues it.
+
+    It is no call of its own: the one of the process that made it is counted, and has a duration.
+    ``maker`` is the thread that made it, ``forked`` when the process was forked. ``pid``, ``tid``,
+    ``result``, ``end`` and ``end_cpu`` are those here, and ``until`` is when it returned here;
+    ``duration`` is always None. All else is that of the call.
+    """
+
+    maker: int = 0
+    forked: int = 0
+    until: int | None = None
+
+
+class Fork(Struct, frozen=True):
+    """A process that was forked inside of ``calls``, outermost first, which it continues:
+    ``depth`` of them, but for those that are not shown. ``parent`` is the thread that forked it,
+    ``parent_pid`` its process."""
+
+    pid: int
+    tid: int
+    depth: int
+    time: int
+    parent: int
+    parent_pid: int
+    calls: tuple[InheritedCall, ...] = ()
+    goroutine: int = 0
+
+
 class Loss(Struct, frozen=True):
     """``count`` events of a thread or goroutine are missing at this place in its calls,
     ``entries`` of them beginnings of calls, the others returns."""

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from msgspec import Struct
 
+from lbtrace.model.wire_limits import INSIDE_BITS
+
 
 class Event(Struct, gc=False):
     """One hit of a probe, as the kernel program sends it (``bpf_src/lbtrace.h``).
 
     ``time`` is CLOCK_MONOTONIC in ns. ``frame`` is the stack pointer at the
     function's entry and so identifies the call. ``goroutine`` is 0 outside Go. ``kind`` is `OPEN`
-    (a call begins), `CLOSE` (one ends), `POINT` (anything else), `LOSS`, `UNWATCHED` or `LEFT`, in
-    the bits `KIND`. Of the others, `UNHOOKED` says that no return of this call will be seen,
-    because hooking it would have dropped returns of others, or the kernel keeps as many as it can,
-    `ON_ALTSTACK` that it is on the thread's alternate signal stack (``sigaltstack``),
+    (a call begins), `CLOSE` (one ends), `POINT` (anything else), `LOSS`, `UNWATCHED`, `LEFT` or
+    `FORK`, in the bits `KIND`. Of the others, `UNHOOKED` says that no return of this call will be
+    seen, because hooking it would have dropped returns of others, or the kernel keeps as many as it
+    can, `ON_ALTSTACK` that it is on the thread's alternate signal stack (``sigaltstack``),
     `THREAD_POINTER` that ``goroutine`` is the thread pointer, where programs set up stacks (all of
     these are from ``lbtrace.model.wire_limits``). Bit *n* of ``faults`` says that value *n* could
     not be read, ``cpu`` which processor the probe was hit on.
@@ -22,7 +24,9 @@ class Event(Struct, gc=False):
     (`lost_events`): it comes just before the next one, with its time and place, or at the end of a
     trace. One of kind `UNWATCHED` belongs to no thread or probe: from its time on returns may not
     be seen, for good, or where ``value0`` is not 0, until then. One of kind `LEFT` says that the
-    calls of its frame and below it were left before then, as a hit showed that is not recorded.
+    calls of its frame and below it were left before then, as a hit showed that is not recorded. One
+    of kind `FORK` says that its thread forks a process (`forked_thread`), where ``frame`` is the
+    stack pointer: it comes before all events of that.
 
     ``blob`` is the
     length of the bytes that accompany the event: the values after the sixth, eight bytes each, then
@@ -73,6 +77,17 @@ class Thread(Struct, frozen=True):
     life: int = 0
     inside: int = 0
     programs: int = 0
+
+
+def forked_thread(event: Event, name: str) -> tuple[Thread, bool]:
+    """Return the first thread of the process that an event of kind `FORK` is about, which has the
+    ``name`` of the one that forks it, and whether it continues the calls of that one: not if it
+    has another stack."""
+    low, shift = 0xFFFF_FFFF, 32
+    pid, life = event.value0 & low, event.value0 >> shift
+    programs, inside = divmod(event.value1 & low, 1 << INSIDE_BITS)
+    continues = bool(event.value1 >> shift)
+    return Thread(pid, pid, name, event.time, life, inside, programs), continues
 
 
 class Batch(Struct):

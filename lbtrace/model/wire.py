@@ -11,14 +11,19 @@ from itertools import starmap
 from struct import Struct
 
 from lbtrace.model.events import Batch, Event
+from lbtrace.model.wire_limits import FORK, LOSS, OPEN, UNWATCHED
 from lbtrace.model.wire_limits import KIND_MASK as KIND
-from lbtrace.model.wire_limits import LOSS, OPEN, UNWATCHED
 
 EVENT = Struct("<QQQIIIHHII6Q")
 """A record as ``lbt_gather`` (lbtrace/native/reader.c) makes it: the kernel's, without the thread
 name."""
 
 EVENT_SIZE = EVENT.size
+
+KIND_AT = 36
+"""Where the kind of a record is, its lower byte."""
+
+_IS_FORK = bytes(number & KIND == FORK for number in range(256))
 
 
 def losses(time: int, pid: int, tid: int, goroutine: int, lost: Sequence[int]) -> bytes:
@@ -57,12 +62,26 @@ def count_events(batch: Batch) -> int:
     return sum(event.kind & KIND < LOSS for event in decode(batch))
 
 
-def cut(batch: Batch, events: int) -> Batch:
-    """Return at most ``events`` of a batch; bytes that accompany later ones are harmless."""
-    if len(batch.events) <= events * EVENT_SIZE:
+def count_limited(batch: Batch) -> int:
+    """Return how many records of a batch count where their number is limited: all but forks."""
+    return len(batch.events) // EVENT_SIZE - _forks(batch).count(1)
+
+
+def cut(batch: Batch, records: int) -> Batch:
+    """Return at most so many ``records`` of a batch, and forks; bytes that accompany later ones are
+    harmless."""
+    if count_limited(batch) <= records:
         return batch
-    first = Batch(batch.events[: events * EVENT_SIZE], batch.blobs)
+    forks, end = _forks(batch), records
+    while end - forks[:end].count(1) < records:
+        end = records + forks[:end].count(1)
+    first = Batch(batch.events[: end * EVENT_SIZE], batch.blobs)
     runners = [(event.pid, event.tid) for event in decode(first) if event.kind & KIND == OPEN]
     first.entries, known = len(runners), set(runners)
     first.threads = tuple(each for each in batch.threads if (each.pid, each.tid) in known)
     return first
+
+
+def _forks(batch: Batch) -> bytes:
+    """For each record of a batch 1 where it is a fork, else 0."""
+    return bytes(batch.events[KIND_AT::EVENT_SIZE]).translate(_IS_FORK)

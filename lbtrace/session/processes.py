@@ -9,6 +9,8 @@ from errno import ESRCH
 from typing import TYPE_CHECKING
 
 from lbtrace.errors import KernelError, TargetError
+from lbtrace.model import OPEN, Plan
+from lbtrace.probes import ROLES
 from lbtrace.system.process import still_running
 
 if TYPE_CHECKING:
@@ -48,6 +50,17 @@ def follow_processes(loaded: TraceObject, programs: Iterable[str]) -> Links:
     for program in programs:
         following.attach_tracepoint(loaded, program)
     return following
+
+
+def find_programs(plan: Plan, *, follows: bool, traces_children: bool) -> tuple[str, ...]:
+    """Return the programs that learn of processes and threads which begin and end: where forked
+    ones are followed, what is known of lanes is kept (`--within`), and calls are traced that
+    forked processes continue."""
+    following = ("forked", "exited") if follows else ()
+    keeping = ("inherited", "ended") if plan.within else ()
+    opens = any(probe.action == "send" and ROLES[probe.role].event == OPEN for probe in plan.probes)
+    continuing = ("continued",) if traces_children and (opens or plan.may_grow) else ()
+    return (*following, *keeping, *continuing)
 
 
 @contextmanager

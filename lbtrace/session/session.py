@@ -16,11 +16,11 @@ from msgspec.structs import replace
 
 from lbtrace.errors import UsageError
 from lbtrace.model import SENDING, Addition, Aggregates, Batch, Losses, Plan, Target
-from lbtrace.model.wire import EVENT_SIZE, cut
+from lbtrace.model.wire import count_limited, cut
 from lbtrace.session.backlog import BATCH_EVENTS, Backlog, Unwatched
 from lbtrace.session.options import Options
 from lbtrace.session.probed_files import ProbedFiles
-from lbtrace.session.processes import Followed, follow_processes, of_living
+from lbtrace.session.processes import Followed, find_programs, follow_processes, of_living
 from lbtrace.system.file import File
 from lbtrace.system.limits import allow_open_files
 from lbtrace.system.process import Running, open_pid, still_running
@@ -145,16 +145,21 @@ class Session:
             step()
             self._probed = ProbedFiles(self.plan, self._files)
             self._probed.check(mapped=bool(self.target.pid))
-            follow = ("forked", "exited") if self.child or self.target.follow else ()
+            follow = bool(self.child or self.target.follow)
+            reporting = find_programs(
+                self.plan,
+                follows=follow,
+                traces_children=not self._alone and (follow or not self.target.pid),
+            )
             shared = links.programs(self.mode, attached, self.plan) if kernel.cookie else {}
             self._object = TraceObject(
                 specs,
-                shared | dict.fromkeys((*follow, *self._keeping_lanes), Loading(fetches=False)),
+                shared | dict.fromkeys(reporting, Loading(fetches=False)),
                 copies=copies,
                 tick=step,
                 ring_size=self.options.ring_size,
                 root=root,
-                follow=bool(follow),
+                follow=follow,
                 later=links.LATER_SPECS if self._later else 0,
             )
             held.callback(self._object.close)
@@ -166,7 +171,6 @@ class Session:
             self._waiter.register(self._ring, select.EPOLLIN | select.EPOLLET)
             self._links = links.Links()
             held.push(self._leave)
-            reporting = (*follow, *self._keeping_lanes)
             held.callback(follow_processes(self._object, reporting).close)
             # Where the probes are in every process, the program looks whose hit it is.
             only = 0 if reach.everyone else root
@@ -213,11 +217,6 @@ class Session:
             self.on_attaching(next(done), steps)
 
         return step
-
-    @property
-    def _keeping_lanes(self) -> tuple[str, ...]:
-        """Programs that keep what is known of threads when these begin and end."""
-        return ("inherited", "ended") if self.plan.within else ()
 
     def _leave(self, kind: type[BaseException] | None, *_: object) -> None:
         """Detach; after an error, leave detaching to the kernel."""
@@ -306,7 +305,7 @@ class Session:
                 batch = backlog.next()
                 if budget is not None and not isinstance(batch, Unwatched):
                     batch = cut(batch, budget)
-                    budget -= len(batch.events) // EVENT_SIZE
+                    budget -= count_limited(batch)
                 yielded = True
                 yield batch
             elif ended:

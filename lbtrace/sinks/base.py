@@ -5,7 +5,17 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from lbtrace.model import Aggregates, Call, Loss, Plan, Summary, Thread, keys_of
+from lbtrace.model import (
+    Aggregates,
+    Call,
+    Fork,
+    InheritedCall,
+    Loss,
+    Plan,
+    Summary,
+    Thread,
+    keys_of,
+)
 
 if TYPE_CHECKING:
     from lbtrace.calls.stretches import Stretch
@@ -65,6 +75,12 @@ class Sink(ABC):
     def loss(self, loss: Loss) -> None:
         """Events of a thread are missing here."""
 
+    def fork(self, fork: Fork) -> None:  # noqa: B027 - a format may show each call by itself
+        """A process that was forked inside of calls continues there, before its first own call."""
+
+    def inherited(self, call: InheritedCall) -> None:  # noqa: B027 - as above
+        """One of these calls ended in that process, as its ``end`` says. It is not counted."""
+
     def takes(self, stretch: Stretch) -> bool:
         """Return whether `stretch` may be called: see `lbtrace.calls.stretches.StretchVisitor`."""
         return False
@@ -91,6 +107,6 @@ def describe_loss(loss: Loss) -> str:
     return f"{loss.count} {events} lost here{entries}"
 
 
-def lane(call: Call | Loss) -> int:
+def lane(call: Call | Loss | Fork) -> int:
     """Return the lane of a call tree: the goroutine, else the thread."""
     return call.goroutine or call.tid

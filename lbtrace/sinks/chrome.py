@@ -4,7 +4,8 @@
 the order they occurred, so that results join the arguments of their call;
 ends are named as well, for speedscope matches them by name; metadata events
 name processes and threads; calls that may cross are async events (``b``, ``e``);
-losses and points are instant events of their thread. Times are
+losses and points are instant events of their thread. What a forked process continues of its
+parent's calls are slices from the fork on, called ``work (forked)``. Times are
 µs of CLOCK_MONOTONIC, with decimals.
 
 A call that was left without returning ends where its thread is next seen. A call whose end was not
@@ -19,7 +20,18 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from lbtrace.model import Argument, Call, Datum, Form, Loss, Plan, Summary, Thread
+from lbtrace.model import (
+    Argument,
+    Call,
+    Datum,
+    Fork,
+    Form,
+    InheritedCall,
+    Loss,
+    Plan,
+    Summary,
+    Thread,
+)
 from lbtrace.sinks.base import Sink, keys_of, lane
 from lbtrace.text import to_json
 from lbtrace.values import text
@@ -86,14 +98,12 @@ class Chrome(Sink):
 
     def exit(self, call: Call) -> None:
         if call.probe in self._crossing:
-            self._cross(call)
+            end = None if call.duration is None else call.start + call.duration
+            self._cross(call, call.start, end, call.name)
             return
         tid = call.goroutine or call.tid
         if call.duration is None:
-            # Its place in time is not known before the thread is seen again.
-            self._unended.setdefault((call.pid, tid), []).append(
-                (call.name, f'{self._keys[_names(call.args)][END]}"{call.end}"')
-            )
+            self._leave(call, call.name)
             return
         end = call.start + call.duration
         if self._unended:
@@ -104,18 +114,22 @@ class Chrome(Sink):
             f',"pid":{call.pid},"tid":{tid}{result}}}'
         )
 
-    def _cross(self, call: Call) -> None:
+    def _leave(self, call: Call, name: str) -> None:
+        """Note a call whose place in time is not known before the thread is seen again."""
+        end = f'{self._keys[_names(call.args)][END]}"{call.end}"'
+        self._unended.setdefault((call.pid, lane(call)), []).append((name, end))
+
+    def _cross(self, call: Call, start: int, end: int | None, name: str) -> None:
         """Write a call that others may cross, as duration events of a thread may not."""
-        tid, start = lane(call), call.start
+        tid = lane(call)
         beside = (
             f'"cat":"marker","id":"{tid}.{start}.{call.probe}","pid":{call.pid},"tid":{tid}'
-            f',"name":{self._quoted[call.name]}'
+            f',"name":{self._quoted[name]}'
         )
         begins = f'{{"ph":"b",{beside},"ts":{_micro(start)},"args":{{{self._beginning(call)}}}}}'
         self._held.append(begins)
-        if call.duration is not None:
-            end = _micro(start + call.duration)
-            self._held.append(f'{{"ph":"e",{beside},"ts":{end}{self._ending(call)}}}')
+        if end is not None:
+            self._held.append(f'{{"ph":"e",{beside},"ts":{_micro(end)}{self._ending(call)}}}')
 
     def _beginning(self, call: Call) -> str:
         """The members that a call begins with."""
@@ -190,6 +204,29 @@ class Chrome(Sink):
             f',"pid":{loss.pid},"tid":{lane(loss)},"args":{{"count":{loss.count},"entries":{loss.entries}}}}}'
         )
 
+    def fork(self, fork: Fork) -> None:
+        """Calls that are continued are slices of another name, from the fork on."""
+        self._end_left(fork.pid, lane(fork), fork.time)
+        for call in fork.calls:
+            if call.pid not in self._named:
+                self._unnamed.setdefault(call.pid, call.binary)
+            self._held.append(
+                f'{{"ph":"B","name":{self._quoted[_continued(call)]},"ts":{_micro(fork.time)}'
+                f',"pid":{call.pid},"tid":{lane(call)},"args":{{{self._beginning(call)}}}}}'
+            )
+
+    def inherited(self, call: InheritedCall) -> None:
+        if call.probe in self._crossing:
+            self._cross(call, call.forked, call.until, _continued(call))
+        elif call.until is None:
+            self._leave(call, _continued(call))
+        else:
+            self._end_left(call.pid, lane(call), call.until)
+            self._held.append(
+                f'{{"ph":"E","name":{self._quoted[_continued(call)]},"ts":{_micro(call.until)}'
+                f',"pid":{call.pid},"tid":{lane(call)}{self._ending(call)}}}'
+            )
+
     def flush(self) -> None:
         if self._held:
             self._stream.write(self._separator + _BETWEEN.join(self._held))
@@ -246,6 +283,11 @@ RESULT, END = -2, -1
 
 def _names(arguments: Iterable[Argument]) -> tuple[str, ...]:
     return tuple([argument.name for argument in arguments])
+
+
+def _continued(call: InheritedCall) -> str:
+    """What a call is called where a forked process continues it."""
+    return f"{call.name} (forked)"
 
 
 def _micro(nanoseconds: int) -> str:

@@ -32,6 +32,15 @@ pid namespace of its own.
 A loss: ``{"type": "loss", "pid", "tid", "depth", "time", "count", "entries", "goroutine"}``:
 ``count`` events are missing here, of which ``entries`` began calls.
 
+A process that was forked inside of calls, before its first own call: ``{"type": "fork", "pid",
+"tid", "depth", "time", "parent", "parent_pid"}``, with ``goroutine`` or ``stack`` as calls.
+``time`` is when it was forked, ``parent`` the thread that did so, and ``depth`` the number of its
+open calls, inside of which the process continues. When one of these ends there: ``{"type":
+"inherited", "name", "args", "result", "start", "until", "forked", "maker", "pid", "tid", "depth",
+"end"}``, with ``end_cpu`` and all else as a call. It is none: the thread ``maker`` made the call,
+at ``start``, which has a record of its own. ``until`` is when this process returned from it, null
+unless ``end`` is ``returned``.
+
 What was counted in the kernel: ``{"type": "count", "name", "binary", "pid", "count"}``, a
 function and process each.
 
@@ -46,7 +55,19 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from lbtrace.model import Aggregates, Argument, Call, Datum, Form, Loss, Plan, Summary, Thread
+from lbtrace.model import (
+    Aggregates,
+    Argument,
+    Call,
+    Datum,
+    Fork,
+    Form,
+    InheritedCall,
+    Loss,
+    Plan,
+    Summary,
+    Thread,
+)
 from lbtrace.sinks.base import Sink
 from lbtrace.text import to_json
 from lbtrace.values.datum import json_of, lacks_of
@@ -124,9 +145,7 @@ class JsonLines(Sink):
             f'{{"name":{self._names[each.name]},"value":{json_value(each.value)}}}'
             for each in point.args
         ]
-        rest = f',"{self._lanes[point.probe]}":{point.goroutine}' if point.goroutine else ""
-        if self.several:
-            rest += f',"binary":{self._names[point.binary]}'
+        rest = self._rest(point)
         if self.shows_cpu:
             rest += f',"cpu":{to_json(point.cpu)}'
         self._stream.write(
@@ -137,6 +156,29 @@ class JsonLines(Sink):
 
     def loss(self, loss: Loss) -> None:
         self._write({"type": "loss", **msgspec.structs.asdict(loss)})
+
+    def fork(self, fork: Fork) -> None:
+        fields = msgspec.structs.asdict(fork)
+        calls, number = fields.pop("calls"), fields.pop("goroutine")
+        lanes = {self._lanes[calls[-1].probe]: number} if number else {}
+        self._write({"type": "fork", **fields, **lanes})
+
+    def inherited(self, call: InheritedCall) -> None:
+        rest = self._rest(call)
+        if self.shows_cpu:
+            rest += f',"end_cpu":{to_json(call.end_cpu)}'
+        self._stream.write(
+            f'{{"type":"inherited","name":{self._names[call.name]}'
+            f',"args":[{self.arguments(call.args)}],"result":{json_value(call.result)}'
+            f',"start":{call.start},"until":{to_json(call.until)},"forked":{call.forked}'
+            f',"maker":{call.maker},"pid":{call.pid},"tid":{call.tid},"depth":{call.depth}'
+            f',"end":"{call.end}"{rest}}}\n'
+        )
+
+    def _rest(self, call: Call) -> str:
+        """The members that only some calls have."""
+        rest = f',"{self._lanes[call.probe]}":{call.goroutine}' if call.goroutine else ""
+        return rest + f',"binary":{self._names[call.binary]}' if self.several else rest
 
     def aggregates(self, aggregates: Aggregates) -> None:
         from lbtrace.tables import gathered  # imported here because most traces hold calls

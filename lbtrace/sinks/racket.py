@@ -5,7 +5,8 @@ and ``collects/racket/pretty.rkt`` (``pp-list``), Racket 8.7: from depth 10 on
 the depth is written out; a call that does not fit in 79 columns is broken,
 an argument a line. What has no counterpart there: a call that did not return
 prints no result; a loss is a comment, and so is a point; an address is ``0x…``; an unreadable
-value ``?``; from the second thread on, every line begins with its thread's
+value ``?``; a forked process continues
+its parent's calls, as comments say; from the second thread on, every line begins with its thread's
 number; with ``--cpu`` a comment ends each entry and return.
 """
 
@@ -17,7 +18,7 @@ from functools import lru_cache
 from math import isfinite, isnan
 from typing import TYPE_CHECKING, Any
 
-from lbtrace.model import Argument, Call, Datum, Form, Loss, Plan, Summary
+from lbtrace.model import Argument, Call, Datum, Fork, Form, InheritedCall, Loss, Plan, Summary
 from lbtrace.sinks.base import Sink, describe_loss, lane
 from lbtrace.text import clean, is_clean
 from lbtrace.values import text
@@ -83,10 +84,18 @@ class Racket(Sink):
     def loss(self, loss: Loss) -> None:
         self._print(loss, f"; {describe_loss(loss)}")
 
+    def fork(self, fork: Fork) -> None:
+        self._print(fork, f"; {_prefix(fork.depth, ' ')}forked by {fork.parent}")
+
+    def inherited(self, call: InheritedCall) -> None:
+        if call.end == "returned":
+            line = _prefix(call.depth, "<") + _write(call.result)
+            self._print(call, f"{line} ; entered in {call.maker}", call.end_cpu)
+
     def end(self, summary: Summary) -> None:
         pass
 
-    def _print(self, call: Call | Loss, lines: str, cpu: int | None = None) -> None:
+    def _print(self, call: Call | Loss | Fork, lines: str, cpu: int | None = None) -> None:
         if self.shows_cpu and cpu is not None:
             lines += f" ; CPU {cpu}"
         self._lanes.add((call.pid, lane(call)))

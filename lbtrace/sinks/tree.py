@@ -12,7 +12,14 @@ A place inside of a function that the program comes by is a line of its own: ``�
 A call without traced calls inside is one line. The others have an opening line and, straight below
 it, a closing one. Guides stop at a depth of eight; deeper calls show their depth as a number, so
 nesting never leaves the screen. A call whose return was not seen says so in the place of its
-result, unless returns were not watched. The goroutine, as ``g5``, or the stack that a program made
+result, unless returns were not watched. A process that was forked inside
+of calls continues at their depth, and shows as theirs the returns that it makes from them::
+
+                  4712  │ ── forked by 4711
+       300 ns     4712  │ leaf(n=2) = 3
+                  4712  └ work = 3 (entered in 4711)
+
+The goroutine, as ``g5``, or the stack that a program made
 itself, as ``s2``, takes the place of the thread. With ``--cpu`` a column has the processor: at an
 opening line the one on which the call began, at a closing line the one on which it returned,
 ``0→3`` where both are one line.
@@ -26,7 +33,18 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
 
-from lbtrace.model import Aggregates, Argument, Call, Datum, Loss, Plan, Summary, Thread
+from lbtrace.model import (
+    Aggregates,
+    Argument,
+    Call,
+    Datum,
+    Fork,
+    InheritedCall,
+    Loss,
+    Plan,
+    Summary,
+    Thread,
+)
 from lbtrace.model.calls import ENDS, End
 from lbtrace.sinks.base import Sink, describe_loss, lane
 from lbtrace.text import clean
@@ -143,6 +161,25 @@ class Tree(Sink):
         mark = self._paint(_RED, f"✗ {describe_loss(loss)}")
         own = self._own.get((loss.pid, lane(loss)), str(loss.tid))
         self._line("", own, self._indent(loss.depth) + mark)
+
+    def fork(self, fork: Fork) -> None:
+        pending = self._pending.pop((fork.parent_pid, fork.goroutine or fork.parent), None)
+        if pending is not None:
+            self._open(pending)
+        words = self._paint(_DIM, f"── forked by {fork.parent}")
+        self._line("", self._lane(fork.calls[-1]), self._indent(fork.depth) + words)
+
+    def inherited(self, call: InheritedCall) -> None:
+        if pending := self._pending.pop((call.pid, lane(call)), None):
+            self._open(pending)
+        result = ""
+        if call.end != "returned":
+            result = self.mark(call.probe, call.end)
+        elif call.result is not None:
+            result = f" = {self._paint(_GREEN, self.result(call.probe, call.result))}"
+        corner, maker = self._paint(_DIM, "└ "), self._paint(_DIM, f" (entered in {call.maker})")
+        line = f"{self._indent(call.depth)}{corner}{self._name(call)}{result}{maker}"
+        self._line("", self._lane(call), line, call.end_cpu)
 
     def flush(self) -> None:
         for call in self._pending.values():

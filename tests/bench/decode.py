@@ -26,7 +26,9 @@ from lbtrace.model import (
     Batch,
     Binary,
     Call,
+    Fork,
     Function,
+    InheritedCall,
     Integer,
     Loss,
     Losses,
@@ -118,6 +120,10 @@ class Nobody:
     def exit(self, call: Call) -> None: ...
 
     def loss(self, loss: Loss) -> None: ...
+
+    def fork(self, fork: Fork) -> None: ...
+
+    def inherited(self, call: InheritedCall) -> None: ...
 
     def takes(self, stretch: Stretch) -> bool:
         return True

@@ -188,7 +188,7 @@ def test_programs_run_as_untraced(lbtrace: Run, tmp_path: Path, name: str, retur
     )
     assert (done.returncode, done.stdout) == (0, plain.stdout), done.stderr
     seen = [json.loads(line) for line in (tmp_path / "out.jsonl").open()]
-    works = [event for event in seen if event.get("name") == "work"]
+    works = [event for event in seen if event["type"] == "call" and event["name"] == "work"]
     assert len(works) == PROGRAMS[name][1]
     if returns == "auto" and name == "alone":
         assert [call["result"] for call in works] == [3 * n + 1 for n in range(10)]

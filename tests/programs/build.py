@@ -70,6 +70,12 @@ PROGRAMS = {
     "tail": "tail.c -O2 -g",
     "within-O0": "within.cc -O0 -g -pthread",
     "within-O2": "within.cc -O2 -g -pthread -fno-optimize-sibling-calls",
+    "forks-O0": "forks.cc -O0 -g -pthread",
+    "forks-O2": "forks.cc -O2 -g -pthread -fno-optimize-sibling-calls",
+    "forks-harmless": "forks.cc -O2 -g -pthread -fno-exceptions -DHARMLESS",
+    "fork-fibers-O0": "fork_fibers.c -O0 -g",
+    "fork-fibers-O2": "fork_fibers.c -O2 -g -fno-optimize-sibling-calls",
+    "fork-contexts-O2": "fork_fibers.c -O2 -g -fno-optimize-sibling-calls -DCONTEXTS",
     "within-fibers-O0": "within_fibers.c -O0 -g",
     "within-fibers-O2": "within_fibers.c -O2 -g -fno-optimize-sibling-calls",
 }

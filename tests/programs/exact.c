@@ -300,7 +300,7 @@ TRACED long traced_forking(long n)
 	ENTER(n);
 	pid_t child = SWITCH(fork());
 	if (child == 0) {
-		shadow_new(THREAD_ID());
+		shadow_fork(THREAD_ID());
 		sink += traced_deep(n);
 		shadow_write();
 		_exit(0);

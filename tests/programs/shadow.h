@@ -38,6 +38,7 @@ struct shadow_call {
 struct shadow {
 	long lane;
 	int depth;
+	int inherited; /* open calls that another process has made */
 	struct shadow_call calls[20000];
 	int lines;
 	char *log;
@@ -51,6 +52,15 @@ static void shadow_new(long lane)
 {
 	shadow = (struct shadow *)calloc(1, sizeof(*shadow));
 	shadow->lane = lane;
+}
+
+/* A forked process is inside of the calls that were open, and does not return from them. */
+static inline void shadow_fork(long lane)
+{
+	const int depth = shadow->depth;
+
+	shadow_new(lane);
+	shadow->depth = shadow->inherited = depth;
 }
 
 static int shadow_file, shadow_pid;
@@ -78,7 +88,7 @@ static void shadow_line(const struct shadow_call *call, const char *result, cons
 static void shadow_write(void)
 {
 	int file = open(shadow_path, O_WRONLY | O_CREAT | O_APPEND, 0644);
-	while (shadow->depth)
+	while (shadow->depth > shadow->inherited)
 		shadow_line(&shadow->calls[--shadow->depth], "-", "open");
 	if (write(file, shadow->log, shadow->used) != (ssize_t)shadow->used)
 		abort();

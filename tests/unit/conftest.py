@@ -15,13 +15,16 @@ import pytest
 from lbtrace.calls import CallMatcher
 from lbtrace.model import (
     CLOSE,
+    FORK,
     LOSS,
     OPEN,
     POINT,
     Batch,
     Binary,
     Call,
+    Fork,
     Function,
+    InheritedCall,
     Integer,
     Loss,
     Losses,
@@ -95,6 +98,15 @@ class Script:
     ) -> None:
         self._event(kind, probe, frame, values, tid, **more)
 
+    def fork(
+        self, child: int, frame: int = 0x100, tid: int = 7, *, continues: bool = True, **facts: int
+    ) -> None:
+        """The thread forks a process: ``life``, ``inside`` and ``programs`` are its."""
+        life, inside = facts.pop("life", 0), facts.pop("inside", 0)
+        second = inside | facts.pop("programs", 0) << 22 | continues << 32
+        self._event(FORK, 0, frame, (child | life << 32, second), tid, **facts)
+        self.pids.setdefault(child, child)
+
     def call(self, probe: int, *values: int, tid: int = 7, **more: int) -> None:
         stack = self.stacks.setdefault(tid, [])
         stack.append(TOP - 48 * (len(stack) + 1))
@@ -165,6 +177,15 @@ class Seen:
 
     def loss(self, loss: Loss) -> None:
         self.steps.append(f"{loss.depth} lost {loss.count}")
+
+    def fork(self, fork: Fork) -> None:
+        assert fork.depth == len(fork.calls)
+        self.steps.append(f"{fork.depth} {fork.pid} forked by {fork.parent}")
+
+    def inherited(self, call: InheritedCall) -> None:
+        assert call.duration is None
+        end = f"= {call.result}" if call.end == "returned" else call.end
+        self.steps.append(f"{call.depth} <{call.maker} {call.name} {end}")
 
 
 @pytest.fixture

@@ -131,18 +131,6 @@ def test_a_return_without_entry_is_counted_and_not_shown(script, plan, watch):
     assert (matcher.calls, matcher.returns_without_entry) == (1, 2)
 
 
-def test_a_forked_child_returns_from_its_parents_calls(script, plan, watch):
-    script.pids = {7: 7, 8: 8}
-    script.enter(A, HIGH, tid=7)
-    script.enter(B, MIDDLE, tid=8)
-    script.leave(B, MIDDLE, 2, tid=8)
-    script.leave(A, HIGH, 0, tid=8)
-    script.leave(A, HIGH, 1, tid=7)
-    steps, matcher = watch(plan, script.batch())
-    assert steps == ["0 > a", "0 > b", "0 < b = 2", "0 < a = 1"]
-    assert (matcher.returns_without_entry, matcher.processes) == (1, 2)
-
-
 def test_calls_still_open_end_open(script, plan, watch):
     script.enter(A, HIGH)
     script.enter(B, LOW)

@@ -61,6 +61,10 @@ class Seen:
 
     def loss(self, loss: object) -> None: ...
 
+    def fork(self, fork: object) -> None: ...
+
+    def inherited(self, call: object) -> None: ...
+
     def entry(self, call: Call) -> None:
         assert call.depth == len(self.open)
         self.open.append(call)

@@ -65,6 +65,10 @@ class Seen:
     def loss(self, loss: object) -> None:
         self.ended.append(("loss",))
 
+    def fork(self, fork: object) -> None: ...
+
+    def inherited(self, call: object) -> None: ...
+
     def entry(self, call: Call) -> None: ...
 
     def exit(self, call: Call) -> None:

@@ -15,6 +15,7 @@ from lbtrace.calls.probe_decoding import ProbeDecoders
 from lbtrace.calls.stretches import StretchMatcher
 from lbtrace.model import (
     CLOSE,
+    FORK,
     LOSS,
     OPEN,
     POINT,
@@ -48,7 +49,7 @@ from lbtrace.model.wire import EVENT
 from lbtrace.sinks import FORMATS
 
 SEEDS = 12
-PIDS = (100, 200)
+PIDS = (100, 200, 300)
 CHAR = Integer("char", 1, True)
 CHARACTER = Character("char", 1, True)
 
@@ -219,7 +220,8 @@ class Stream:
         frame += self.random.choice((0, 0, 8, -8))
         while lane and self.random.random() < 0.5:
             lane.pop()
-        kind = self.random.choice((OPEN, OPEN | UNHOOKED, CLOSE, POINT, LOSS, UNWATCHED, 9))
+        kinds = (OPEN, OPEN | UNHOOKED, CLOSE, POINT, LOSS, UNWATCHED, FORK, FORK, 9)
+        kind = self.random.choice(kinds)
         probe = self.random.randrange(len(self.plan.probes))
         if self.random.random() < 0.3:
             probe, kind = len(self.plan.probes) - 1, POINT
@@ -244,6 +246,11 @@ class Stream:
             values = [choose((0, 1, 1 << 32)) for _ in range(6)]
             if kind == POINT:  # a stack somewhere below, which may end where calls are
                 values[:2] = (1 << 40) - choose((64, 256, 4096)), choose((32, 512, 1 << 16))
+            if kind == FORK:
+                child, continues = choose(PIDS), choose((0, 1, 1))
+                values[:2] = child, continues << 32 | choose((0, 0, 0, 1)) << 22
+                own = self.open.get((pid, tid, 0), [])
+                self.open[child, child, 0] = own.copy() if continues else []
         if self.stacks and not goroutine:
             goroutine = choose((0, frame + 64, frame + (1 << 20))) % (1 << 64)
             kind |= THREAD_POINTER if goroutine else 0

@@ -154,6 +154,11 @@ ROWS = tuple(
             "loop",
         ),
         (
+            "tests/kernel/test_forks.py::test_random_forks[plain-O2-sites]",
+            "forks are reported before the child runs, with the stack that it has",
+            "forks-O2",
+        ),
+        (
             "tests/kernel/test_within.py::test_random_graphs[plain-False]",
             "--within: the state of each stack is kept in the kernel",
             "within-O0 within-O2",

@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: (GPL-2.0-only OR Apache-2.0) */
+/* Which processes continue calls of others. */
+#include "event.h"
+#include "heirs.h"
+#include "stacks.h"
+
+/*
+ * Where the kernel's stack of a task that has not run yet holds the registers with which it will
+ * (copy_thread() in arch/x86/kernel/process.c, arch/arm64/kernel/process.c).
+ */
+static __always_inline __u64 first_registers(struct task_struct *child)
+{
+#if defined(__TARGET_ARCH_x86)
+	return BPF_CORE_READ(child, thread.sp) + bpf_core_field_offset(struct fork_frame, regs);
+#else
+	return BPF_CORE_READ(child, thread.cpu_context.sp);
+#endif
+}
+
+static __always_inline __u64 stack_pointer_in(__u64 registers)
+{
+	__u64 pointer = 0;
+
+	bpf_probe_read_kernel(&pointer, sizeof(pointer),
+			      &STACK_POINTER((struct pt_regs *)registers));
+	return pointer;
+}
+
+/* The number of a process in the innermost of its namespaces, 0 if that is the reader's. */
+static __noinline __u32 number_inside_of(struct task_struct *process)
+{
+	struct pid *pid = BPF_CORE_READ(process, thread_pid);
+	__u32 level = BPF_CORE_READ(pid, level);
+	struct upid *innermost = number_at(pid, level);
+
+	if (!level || BPF_CORE_READ(innermost, ns, ns.inum) == config.pidns_inode)
+		return 0;
+	return BPF_CORE_READ(innermost, nr);
+}
+
+static __noinline bool send_fork(const struct hit *at, const struct lbt_fork *fork)
+{
+	struct lbt_event *e;
+
+	if (any_lost && !send_losses(at))
+		return false;
+	e = bpf_ringbuf_reserve(&ring, LBT_SHORT, 0);
+	if (!e)
+		return false;
+	write_header(e, at);
+	__builtin_memcpy(e->values, fork, sizeof(*fork));
+	submit(e);
+	return true;
+}
+
+/*
+ * A thread forks, which may have open calls: it has come by a probe, or its process was forked by
+ * one that may have had. It is reported before the child runs. Both have their registers at the same
+ * place of their stacks in the kernel.
+ */
+SEC("?raw_tp/sched_process_fork")
+int continued(__u64 *args)
+{
+	struct task_struct *child = (struct task_struct *)args[1];
+	struct task_struct *task = (struct task_struct *)bpf_get_current_task();
+	__u32 tgid = bpf_get_current_pid_tgid() >> 32;
+	__u64 registers = first_registers(child);
+	struct hit parent = { .kind = LBT_FORK };
+	struct lbt_fork fork = {};
+
+	fork.pid = BPF_CORE_READ(child, tgid);
+	if (fork.pid != BPF_CORE_READ(child, pid) || !identify(&parent))
+		return 0;
+	if (!BPF_CORE_READ(task, utask) && !bpf_map_lookup_elem(&heirs, &tgid))
+		return 0;
+	parent.time = bpf_ktime_get_ns();
+	parent.frame = stack_pointer_in(registers - (__u64)BPF_CORE_READ(child, stack) +
+					(__u64)BPF_CORE_READ(task, stack));
+	fork.continues = parent.frame && stack_pointer_in(registers) == parent.frame;
+	if (fork.continues) {
+		bpf_map_update_elem(&heirs, &fork.pid, &parent.frame, 0);
+		any_heirs = 1;
+	} else {
+		bpf_map_delete_elem(&heirs, &fork.pid);
+	}
+	if (config.pidns_inode)
+		fork.pid = number_of(child);
+	fork.born = BPF_CORE_READ(child, start_boottime) >> 10;
+	fork.inside = number_inside_of(child) |
+		      (__u32)BPF_CORE_READ(child, self_exec_id) << LBT_INSIDE_BITS;
+	if (config.typed_task && on_altstack(parent.frame))
+		parent.bits |= LBT_ON_ALTSTACK;
+	if (!send_fork(&parent, &fork)) {
+		/* the child has lost what it would have begun with */
+		parent.pid = fork.pid;
+		parent.tid = fork.pid;
+		parent.kind = 0;
+		ring_full(&parent);
+	}
+	return 0;
+}

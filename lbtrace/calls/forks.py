@@ -1,0 +1,89 @@
+"""What processes continue that were forked inside of calls.
+
+A forked process runs on a copy of its parent's stack, and has the calls that were open there: it
+calls others inside of them, and returns from them. Its stacks begin with these calls, each an
+`InheritedCall`, when it is first seen to do something; of those that do nothing, nothing is
+shown. What continues on another stack (a thread, what ``posix_spawn`` starts) inherits nothing.
+
+Inherited calls are not counted. They return as others do, without a duration.
+"""
+
+from __future__ import annotations
+
+from msgspec.structs import asdict
+
+from lbtrace.calls.call_stack import Stack
+from lbtrace.model import Call, Fork, InheritedCall, Thread
+
+OWN = 0
+"""The lane of a thread's own stack, among those of its process."""
+
+MOST = 16384
+"""Processes that may have calls to continue, and have done nothing yet: as many as are followed
+(bpf_src/state.h). Of more, the first ones begin without calls."""
+
+RETURN_SLOT = 8
+"""Bytes by which a function that forks may have moved the stack pointer above its frame: ``vfork``
+takes its return address from the stack before."""
+
+
+class Inheritance:
+    """What a process has of its parent, and has not continued yet: ``stacks`` by lane, of which
+    the calls up to a frame may have been left since (``landed``). ``thread`` is its first one,
+    ``parent`` the one that forked it, ``parent_pid`` its process."""
+
+    __slots__ = ("begun", "landed", "parent", "parent_pid", "stacks", "thread")
+
+    def __init__(self, thread: Thread, parent: int, parent_pid: int) -> None:
+        self.thread = thread
+        self.parent = parent
+        self.parent_pid = parent_pid
+        self.stacks: dict[int, Stack] = {}
+        self.landed: dict[int, int] = {}
+        self.begun = False
+
+    def add(self, lane: int, stack: Stack, landed: int | None = None) -> None:
+        """Inherit the calls of a stack, as far as there are some."""
+        if stack.calls or stack.crossing:
+            self.stacks[lane] = stack.copy()
+            if landed is not None:
+                self.landed[lane] = landed
+
+    def land(self, lane: int, frame: int) -> None:
+        """Record that calls of a frame and below were left on a lane."""
+        self.landed[lane] = max(frame, self.landed.get(lane, frame))
+
+
+class Inheritances(dict[int, Inheritance]):
+    """By the process that has them."""
+
+    def add(self, inheritance: Inheritance) -> Inheritance | None:
+        """Add one; return the first one, which is removed, where there are too many."""
+        pid = inheritance.thread.pid
+        self.pop(pid, None)
+        self[pid] = inheritance
+        return self.pop(next(iter(self))) if len(self) > MOST else None
+
+
+def continue_calls(stack: Stack, of: Inheritance, lane: int) -> Fork:
+    """Let the copy of a parent's ``stack`` be that of the process that continues it on a ``lane``;
+    return what to say of that."""
+    thread = of.thread
+    calls = [_inherit(call, thread) for call in stack.calls]
+    stack.pid, stack.calls, stack.inherited = thread.pid, list(calls), len(calls)
+    stack.pairs = [pair._replace(call=calls[pair.call.depth]) for pair in stack.pairs]
+    stack.crossing = [pair._replace(call=_inherit(pair.call, thread)) for pair in stack.crossing]
+    return Fork(
+        *(thread.pid, thread.tid, len(calls), thread.time, of.parent, of.parent_pid),
+        tuple(calls),
+        goroutine=lane,
+    )
+
+
+def _inherit(call: Call, thread: Thread) -> InheritedCall:
+    """A call as a process continues it whose first thread this is."""
+    fields = {"maker": call.tid} | asdict(call)  # or that of a call that was inherited before
+    fields |= {"pid": thread.pid, "tid": thread.tid, "forked": thread.time, "until": None}
+    return InheritedCall(
+        **fields | {"result": None, "duration": None, "end": "open", "end_cpu": None}
+    )

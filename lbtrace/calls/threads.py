@@ -1,0 +1,167 @@
+"""Threads and processes, as they begin, fork and end: which stacks are theirs."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections import deque
+
+from msgspec.structs import replace
+
+from lbtrace.calls.call_stack import Stack
+from lbtrace.calls.forks import OWN, RETURN_SLOT, Inheritance, Inheritances, continue_calls
+from lbtrace.calls.lanes import BELOW_ALL, Lanes
+from lbtrace.calls.loss_times import NEVER_AGAIN, LastLosses
+from lbtrace.calls.marker_pairs import PairMatcher
+from lbtrace.calls.probe_decoding import ProbeDecoder
+from lbtrace.calls.thread_lifetimes import ThreadLifetimes
+from lbtrace.model import (
+    KIND,
+    LOSS,
+    ON_ALTSTACK,
+    Event,
+    Thread,
+    forked_thread,
+    lost_events,
+)
+
+
+class ThreadMatcher(PairMatcher):
+    """The stacks of threads, and of what else calls belong to. See `CallMatcher`."""
+
+    _lanes: Lanes
+    _lifetimes: ThreadLifetimes
+    _stacks: dict[int | tuple[int, int], Stack]
+    _inheritances: Inheritances
+
+    @staticmethod
+    def _key(event: Event) -> int | tuple[int, int]:
+        """What calls are matched by: the thread, else the goroutine or stack of its process."""
+        return (event.pid, event.goroutine) if event.goroutine else event.tid
+
+    def _note(self, threads: deque[Thread], time: int) -> int:
+        """Apply the records of ``threads`` up to ``time``; return the time of the next one."""
+        while threads and threads[0].time <= time:
+            thread = threads.popleft()
+            if over := self._lifetimes.observe(thread):
+                self._renew(thread, whole=over == "process")
+            self._visitor.thread(thread)
+        return threads[0].time if threads else NEVER_AGAIN
+
+    def _renew(self, thread: Thread, *, whole: bool) -> None:
+        """Reset a thread or, with ``whole``, its process."""
+        for key, stack in list(self._stacks.items()):
+            if key == thread.tid or (whole and stack.pid == thread.pid):
+                self._abandon(stack)
+                del self._stacks[key]
+        if whole:
+            self._lanes.forget(thread.pid)
+            self._inheritances.pop(thread.pid, None)
+
+    def _renew_fiber(self, pid: int, lane: int) -> None:
+        """End the calls of the stack that had this number before; 0 is no stack."""
+        if former := self._stacks.pop((pid, lane), None):
+            self._abandon(former)
+        if lane and pid in self._inheritances:
+            self._inheritances[pid].stacks.pop(lane, None)
+
+    def finish(self) -> None:
+        """End all calls that are still open."""
+        for stack in self._stacks.values():
+            self._abandon(stack)
+        self._stacks.clear()
+        self._inheritances.clear()
+
+    def _begin(self, decoding: ProbeDecoder, event: Event) -> Stack | None:
+        """The stack of an event that is the first one there; None where it begins none."""
+        if decoding.role == "landing" and event.kind & KIND != LOSS:
+            self._land_first(event)
+            return None  # nothing is known that could be left
+        key = self._key(event)
+        former = self._stacks.get(key)
+        if former is not None:  # the number was given to a thread of another process
+            self._abandon(former)
+        if (
+            decoding.role in ("opens", "point", "more values") or decoding.pair
+        ) and event.frame:  # not a loss at the end of all
+            self._lifetimes.see(event.pid, event.tid)
+        lost = self._losses.of(event.pid, event.tid if key == event.tid else 0)
+        stack = self._continue(event, lost) if event.pid in self._inheritances else None
+        stack = self._stacks[key] = stack or Stack(event.pid, lost)
+        return stack
+
+    def _fork(self, event: Event) -> None:
+        """A thread forks a process, which has a copy of all stacks if it continues on one."""
+        thread, continues = forked_thread(event, self._lifetimes.name(event.tid))
+        if self._lifetimes.executes(event.pid, thread.programs):
+            self._renew(Thread(event.pid, event.tid, thread.name), whole=True)
+        inheritance = Inheritance(thread, event.tid, event.pid)
+        if continues:
+            self._fill(inheritance, event)
+        if not (inheritance.stacks or (continues and self._lanes.has_stacks)):
+            self._inheritances.pop(thread.pid, None)  # of a former process with this number
+            return
+        if self._lifetimes.expect(thread):
+            self._renew(thread, whole=True)
+        self._lanes.fork(event.pid, event.tid, thread.pid)
+        given_up = self._inheritances.add(inheritance)
+        if given_up is not None and not given_up.begun:
+            self._lanes.forget(given_up.thread.pid)
+
+    def _fill(self, inheritance: Inheritance, event: Event) -> None:
+        """Add copies of all stacks with calls that the thread of an event, which forks, has."""
+        for lane in (OWN, *self._lanes.made_by(event.pid, event.tid)):
+            own = self._stacks.get((event.pid, lane) if lane else event.tid)
+            if own is not None and own.pid == event.pid:
+                inheritance.add(lane, own)
+            elif (former := self._inherited(event, lane)) is not None:
+                inheritance.add(lane, former.stacks[lane], former.landed.get(lane))
+        if OWN in inheritance.stacks and not self._lanes.has_stacks:
+            self._leave_out(inheritance.stacks[OWN], event)
+
+    def _inherited(self, event: Event, lane: int) -> Inheritance | None:
+        """What the process of an event has inherited, if that lane is among it and not continued
+        yet: of those of threads only its first one's."""
+        found = self._inheritances.get(event.pid)
+        if found is None or lane not in found.stacks or (lane == OWN and event.tid != event.pid):
+            return None
+        return found
+
+    def _leave_out(self, stack: Stack, event: Event) -> None:
+        """Leave calls out that a thread had left before it forked, as its stack pointer shows."""
+        pointer = event.frame - (BELOW_ALL if event.kind & ON_ALTSTACK else 0)
+        while stack.calls and stack.calls[-1].frame < pointer - RETURN_SLOT:
+            call = stack.calls.pop()
+            stack.unhook(call, self._probes[call.probe].by_uretprobe)
+
+    def _continue(self, event: Event, lost: LastLosses) -> Stack | None:
+        """The stack of the first event on it of a process that inherits some; None where it has not
+        inherited that one."""
+        lane = event.goroutine
+        if event.kind & KIND == LOSS and lost_events(event)[0]:  # a fork: what is known is older
+            del self._inheritances[event.pid]
+            return None
+        if (inheritance := self._inherited(event, lane)) is None:
+            return None
+        stack = inheritance.stacks.pop(lane)
+        lost.inherit(stack.lost, inheritance.thread.time + 1)
+        stack.lost = lost
+        fork = continue_calls(stack, inheritance, lane)
+        named = inheritance.begun or self._lifetimes.has_seen(event.pid, event.pid)
+        if inheritance.thread.name and not named:
+            self._visitor.thread(inheritance.thread)
+        inheritance.begun = True
+        if shown := fork.calls[: self._max_depth]:
+            self._visitor.fork(replace(fork, depth=len(shown), calls=shown))
+        if lane in inheritance.landed:
+            self._close_below(stack, inheritance.landed.pop(lane) + 1, event.time)
+        return stack
+
+    def _land_first(self, event: Event) -> None:
+        """Note that calls of a frame and below were left of a stack on which a process has made no
+        call, lest the program is another one by now: only events that name threads tell."""
+        if (inheritance := self._inherited(event, event.goroutine)) is not None:
+            inheritance.land(event.goroutine, event.frame)
+
+    @abstractmethod
+    def _abandon(self, stack: Stack) -> None:
+        """End all calls of a stack whose ends will not be seen."""

@@ -1,0 +1,244 @@
+"""Processes that are forked inside of traced calls, against what the programs log themselves."""
+
+from __future__ import annotations
+
+import json
+import random
+import re
+import signal
+from collections import Counter
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+
+import lbtrace as api
+from lbtrace.capture import read_capture
+from lbtrace.session.options import Options
+
+FUNCTIONS = {
+    "forks": ("one", "two", "simple", "in_signal"),
+    "fork-fibers": ("one", "two"),
+    "fork-contexts": ("one", "two"),
+}
+
+
+class Line(NamedTuple):
+    """What a program logs: a call by its process, thread and number, as deep as it is, and
+    what it returned where it did."""
+
+    pid: int
+    tid: int
+    number: int
+    depth: int
+    result: int | None = None
+
+
+class Truth:
+    """What a program has logged: the calls that each process made, those that returned there, and
+    those among them that another process had made."""
+
+    def __init__(self, log: Path) -> None:
+        lines = [line.split() for line in log.read_text().splitlines()]
+        noted = [(what, Line(*map(int, numbers))) for what, *numbers in lines]
+        self.calls = Counter(line for what, line in noted if what == "enter")
+        made = {(line.pid, line.number) for line in self.calls}
+        left = [line for what, line in noted if what == "leave"]
+        self.returned = Counter(line for line in left if (line.pid, line.number) in made)
+        self.inherited = Counter(line for line in left if (line.pid, line.number) not in made)
+
+
+def check(truth: Truth, rows: list[dict[str, Any]], hint: str) -> None:
+    """That the rows of JSON Lines are true."""
+    assert not [row for row in rows if row["type"] == "loss"]
+
+    def seen(kind: str) -> list[tuple[Line, dict[str, Any]]]:
+        lines = []
+        for row in rows:
+            if row["type"] == kind:
+                number = row["args"][0]["value"]
+                lines.append((Line(row["pid"], row["tid"], number, row["depth"]), row))
+        return lines
+
+    def results(lines: Iterable[tuple[Line, dict[str, Any]]]) -> Counter[Line]:
+        return Counter(
+            line._replace(result=row["result"]) for line, row in lines if row["end"] == "returned"
+        )
+
+    calls, inherited = seen("call"), seen("inherited")
+    assert Counter(line for line, _ in calls) == truth.calls, hint
+    assert results(calls) == truth.returned, hint
+    assert results(inherited) == truth.inherited, hint
+    assert rows[-1]["calls"] == truth.calls.total()
+    assert rows[-1]["processes"] == len({line.pid for line in truth.calls})
+    starts = {(line.tid, line.number, row["start"]) for line, row in calls}
+    for line, row in inherited:
+        assert (row["maker"], line.number, row["start"]) in starts, hint
+        assert row["maker"] != line.pid
+        assert (row["until"] is not None) == (row["end"] == "returned")
+        assert row["start"] < row["forked"] < (row["until"] or 1 << 64)
+    depths = {(row["pid"], row["tid"], row.get("stack")): row["depth"] for row in rows
+              if row["type"] == "fork"}  # fmt: skip
+    ended = Counter((row["pid"], row["tid"], row.get("stack")) for _, row in inherited)
+    assert depths.keys() == ended.keys()
+
+
+@pytest.fixture
+def compare(lbtrace: Any, programs: Path, tmp_path: Path) -> Callable[..., Truth]:
+    """Trace a program with random calls and forks, and compare; the fixture `lbtrace` also compares
+    all formats with those of a capture."""
+
+    def run(program: str, *options: object) -> Truth:
+        seed = random.randrange(1 << 30)
+        log, output = tmp_path / f"{seed}.log", tmp_path / f"{seed}.jsonl"
+        kind = program.rpartition("-")[0]
+        names = [word for name in FUNCTIONS[kind] for word in ("--func", name)]
+        words = ("attach", *options, *names, "--until-last", "--strict", "-o", output)
+        done = lbtrace(*words, "--", programs / program, seed, log)
+        assert done.returncode == 0, f"seed {seed}: {done.stderr}"
+        truth = Truth(log)
+        rows = [json.loads(line) for line in output.read_text().splitlines()]
+        check(truth, rows, f"{program}, seed {seed}")
+        return truth
+
+    return run
+
+
+@pytest.mark.parametrize("returns", ["auto", "sites"])
+@pytest.mark.parametrize("level", ["O0", "O2"])
+def test_random_forks(compare: Any, mode: str, level: str, returns: str) -> None:
+    """fork, vfork, posix_spawn, clone, threads, execve, exceptions, longjmp, signal handlers."""
+    for _ in range(2):
+        compare(f"forks-{level}", "--mode", mode, "--returns", returns)
+
+
+def test_returns_that_the_kernel_hooks(compare: Any, modes: list[str]) -> None:
+    """It hooks them in the child as well. Only sessions do so where a command may start anything
+    else."""
+    returns = "uretprobe" if "session" in modes else "auto"
+    for _ in range(2):
+        compare("forks-harmless", "--returns", returns)
+
+
+def test_calls_that_pass_a_filter(compare: Any, mode: str) -> None:
+    """The kernel remembers by thread which calls have passed."""
+    compare("forks-O2", "--mode", mode, "--where", "number >= 0")
+
+
+@pytest.mark.parametrize("kind", ["fork-fibers-O0", "fork-fibers-O2", "fork-contexts-O2"])
+def test_fibers(compare: Any, kind: str) -> None:
+    """The child has a copy of each, and continues any."""
+    for _ in range(2):
+        compare(kind)
+
+
+@pytest.mark.parametrize("returns", ["uretprobe", "sites"])
+def test_every_process_that_runs_a_file(
+    start_lbtrace: Any, start: Any, programs: Path, tmp_path: Path, mode: str, returns: str
+) -> None:
+    """Here only processes are followed that have come by a probe, or may continue calls."""
+    program, log, output = programs / "forks-harmless", tmp_path / "log", tmp_path / "out.jsonl"
+    seed = random.randrange(1 << 30)
+    names = [word for name in FUNCTIONS["forks"] for word in ("--func", name)]
+    words = ("attach", "--mode", mode, "--returns", returns, *names, "--binary", program)
+    tracer = start_lbtrace(*words, "--strict", "-o", output)
+    tracer.wait_for("Ctrl-C ends")
+    assert start(program, seed, log).finish()[0] == 0
+    tracer.process.send_signal(signal.SIGINT)
+    status, _, said = tracer.finish()
+    assert status == 0, said
+    rows = [json.loads(line) for line in output.read_text().splitlines()]
+    check(Truth(log), rows, f"seed {seed}")
+
+
+def test_the_library_functions_themselves(lbtrace: Any, compiled: Any, tmp_path: Path) -> None:
+    """They return twice; what posix_spawn starts has a stack of its own."""
+    program = compiled("forking", ["gcc", "-O1", "-g"], FORKING)
+    words = ("--returns", "sites", "--func", "fork@libc.so.6", "--func", "vfork@libc.so.6")
+    own = ("--func", "posix_spawn@libc.so.6", "--func", "/leaf|.*(fork|spawn)s/@forking")
+    both = ("--binary", program, "--binary", "libc.so.6")
+    done = lbtrace("attach", *both, *words, *own, "--until-last", "--strict", "--", program)
+    lines = [re.sub(r"^.{9}  +(\d+)  ", r"\1 ", line) for line in done.stdout.splitlines()]
+    parent = next(line.split()[0] for line in lines if "vforks(" in line)
+    children: dict[str, list[str]] = {}
+    for tid, _, rest in (line.partition(" ") for line in lines):
+        if tid.isdigit() and tid != parent:
+            children.setdefault(tid, []).append(rest)
+    entered = f"(entered in {parent})"
+    assert [*children.values()] == [
+        ["── forking", f"│ │ ── forked by {parent}", f"│ └ vfork = 0 {entered}",
+         "│ leaf(n=1) = 2", f"└ vforks ✗ no return seen {entered}"],
+        ["── forking", f"│ │ ── forked by {parent}", f"│ └ fork = 0 {entered}",
+         "│ leaf(n=3) = 4", f"└ forks = 77 {entered}"],
+    ]  # fmt: skip
+
+
+FORKING = r"""
+#include <spawn.h>
+#include <sys/wait.h>
+#include <unistd.h>
+extern char **environ;
+#define TRACED __attribute__((noipa))
+TRACED int leaf(int n) { return n + 1; }
+TRACED int vforks(int n)
+{
+    pid_t child = vfork();
+    if (!child) {
+        leaf(n);
+        _exit(0);
+    }
+    waitpid(child, 0, 0);
+    return n;
+}
+TRACED int spawns(int n)
+{
+    pid_t child;
+    char *words[] = {"true", 0};
+    posix_spawn(&child, "/bin/true", 0, 0, words, environ);
+    waitpid(child, 0, 0);
+    return n;
+}
+TRACED int forks(int n)
+{
+    pid_t child = fork();
+    if (!child) {
+        leaf(n);
+        return 77;
+    }
+    waitpid(child, 0, 0);
+    return n;
+}
+int main(void) { return vforks(1) + spawns(2) + forks(3) == 77; }
+"""
+
+
+def test_python_gets_the_calls_of_each_process(programs: Path, tmp_path: Path, mode: Any) -> None:
+    """Each call once, as deep as it is, and no inherited one."""
+    log = tmp_path / "log"
+    command = [programs / "forks-O2", str(random.randrange(1 << 30)), log]
+    options = Options(mode=mode, until_last=True)
+    with api.trace(
+        command=[*map(str, command)], functions=list(FUNCTIONS["forks"]), options=options
+    ) as session:
+        calls = Counter(Line(c.pid, c.tid, c["number"], c.depth) for c in session.calls())
+        assert session.losses().events == 0
+    assert calls == Truth(log).calls
+
+
+def test_a_ring_that_is_too_small(
+    lbtrace: Any, programs: Path, tmp_path: Path, start_lbtrace: Any
+) -> None:
+    """Forks may be lost, too. What is shown is true, and what is not is counted."""
+    log, capture = tmp_path / "log", tmp_path / "out.lbt"
+    program, seed = programs / "forks-O2", random.randrange(1 << 30)
+    names = [word for name in FUNCTIONS["forks"] for word in ("--func", name)]
+    words = ("attach", "--ring-size", 4096, *names, "--until-last", "--force", "-o", capture)
+    lbtrace(*words, "--", program, seed, log)
+    truth = Truth(log)
+    with read_capture(str(capture)) as read:
+        numbers = Counter((call.pid, call["number"]) for call in read.calls())
+        losses = read.losses
+    made = Counter((line.pid, line.number) for line in truth.calls)
+    assert numbers <= made
+    assert (made - numbers).total() == losses.ring_full_entry, f"seed {seed}"
