@@ -78,7 +78,7 @@ static __always_inline bool handle_hit_of(__u64 cookie, struct pt_regs *ctx, __u
 	at.stack = at.frame;
 	if (config.go && spec->go && !in_goroutine(ctx, spec, &at))
 		at.goroutine = 0;
-	if (config.typed_task && !at.goroutine && on_altstack(at.stack))
+	if (!at.goroutine && on_altstack(at.stack))
 		at.bits |= LBT_ON_ALTSTACK;
 	if (config.within && spec->within > LBT_SWITCH && is_outside(&at, spec))
 		return false;

@@ -13,10 +13,20 @@
  */
 static __always_inline bool on_altstack(__u64 stack)
 {
-	struct task_struct *task = bpf_get_current_task_btf();
-	__u64 start = task->sas_ss_sp;
+	__u64 start, size;
 
-	return stack > start && stack - start <= task->sas_ss_size;
+	if (config.typed_task) {
+		struct task_struct *task = bpf_get_current_task_btf();
+
+		start = task->sas_ss_sp;
+		size = task->sas_ss_size;
+	} else {
+		struct task_struct *task = (struct task_struct *)bpf_get_current_task();
+
+		start = BPF_CORE_READ(task, sas_ss_sp);
+		size = BPF_CORE_READ(task, sas_ss_size);
+	}
+	return stack > start && stack - start <= size;
 }
 
 /* Where hooked calls return to, which lies in the place of their return addresses. */

@@ -88,7 +88,7 @@ int continued(__u64 *args)
 	fork.born = BPF_CORE_READ(child, start_boottime) >> 10;
 	fork.inside = number_inside_of(child) |
 		      (__u32)BPF_CORE_READ(child, self_exec_id) << LBT_INSIDE_BITS;
-	if (config.typed_task && on_altstack(parent.frame))
+	if (on_altstack(parent.frame))
 		parent.bits |= LBT_ON_ALTSTACK;
 	if (!send_fork(&parent, &fork)) {
 		/* the child has lost what it would have begun with */
