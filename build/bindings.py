@@ -35,6 +35,7 @@ const char *bpf_map__name(const struct bpf_map *map);
 int bpf_map__fd(const struct bpf_map *map);
 int bpf_map__reuse_fd(struct bpf_map *map, int fd);
 int bpf_map__set_max_entries(struct bpf_map *map, uint32_t entries);
+int bpf_map__set_map_flags(struct bpf_map *map, uint32_t flags);
 uint32_t bpf_map__key_size(const struct bpf_map *map);
 uint32_t bpf_map__value_size(const struct bpf_map *map);
 void *bpf_map__initial_value(const struct bpf_map *map, size_t *size);

@@ -53,6 +53,9 @@ words of each CPU."""
 INITIAL_PIDNS = "pid:[4026531836]"
 """PROC_PID_INIT_INO in the kernel's include/linux/proc_ns.h."""
 
+ALLOCATING = ("open_calls", "outermost")
+"""Maps of which most entries are seldom used."""
+
 
 class TraceObject:
     """``trace.bpf.o``, loaded: its programs and maps.
@@ -85,7 +88,8 @@ class TraceObject:
         self._typed_task = typed_task()
         sets = (programs, *(copies or {}).values())
         fetching = [how for each in sets for how in each.values() if how.fetches]
-        self._may_fault = specs.memory and may_sleep() and all(how.may_sleep for how in fetching)
+        may_fault = may_sleep()
+        self._may_fault = specs.memory and may_fault and all(how.may_sleep for how in fetching)
         self._counted: list[Any] = []
         self.copies: dict[int, Any] = {}
 
@@ -114,14 +118,7 @@ class TraceObject:
 
         with ExitStack() as held:
             self._object, _ = opened()
-            sizes = {"ring": ring_size, "specs": max(1, len(specs) + later)}
-            for name in specs.actions:
-                own = self._map(f"{name}_map")
-                size = lib.bpf_map__value_size(own) * lib.libbpf_num_possible_cpus()
-                sizes[f"{name}_map"] = max(1, min(AGGREGATES, AGGREGATE_BYTES // size))
-            for name, entries in sizes.items():
-                code = lib.bpf_map__set_max_entries(self._map(name), entries)
-                check(code, f"size the map {name}")
+            self._shape_maps(specs, ring_size, later, early=not may_fault)  # both are new in 6.1
             self._load(self._object, programs)
             self._filled = 0
             self.fill(specs)
@@ -261,6 +258,22 @@ class TraceObject:
         config.typed_task = self._typed_task
         config.may_fault = self._may_fault
         return config
+
+    def _shape_maps(self, specs: Specs, ring_size: int, later: int, *, early: bool) -> None:
+        """Size the maps; with ``early``, let them have all their memory from the start: older
+        kernels warn of programs of probes that allocate some (check_map_prog_compatibility() in
+        kernel/bpf/verifier.c)."""
+        sizes = {"ring": ring_size, "specs": max(1, len(specs) + later)}
+        for name in specs.actions:
+            own = self._map(f"{name}_map")
+            size = lib.bpf_map__value_size(own) * lib.libbpf_num_possible_cpus()
+            sizes[f"{name}_map"] = max(1, min(AGGREGATES, AGGREGATE_BYTES // size))
+        for name, entries in sizes.items():
+            code = lib.bpf_map__set_max_entries(self._map(name), entries)
+            check(code, f"size the map {name}")
+        for name in ALLOCATING if early else ():
+            code = lib.bpf_map__set_map_flags(self._map(name), 0)
+            check(code, f"choose how to allocate the map {name}")
 
     def _load(self, handle: Any, programs: Programs) -> None:
         for name, how in programs.items():
