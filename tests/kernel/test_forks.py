@@ -152,9 +152,9 @@ def test_every_process_that_runs_a_file(
     check(Truth(log), rows, f"seed {seed}")
 
 
-def test_the_library_functions_themselves(lbtrace: Any, compiled: Any, tmp_path: Path) -> None:
+def test_the_library_functions_themselves(lbtrace: Any, programs: Path) -> None:
     """They return twice; what posix_spawn starts has a stack of its own."""
-    program = compiled("forking", ["gcc", "-O1", "-g"], FORKING)
+    program = programs / "forking"
     words = ("--returns", "sites", "--func", "fork@libc.so.6", "--func", "vfork@libc.so.6")
     own = ("--func", "posix_spawn@libc.so.6", "--func", "/leaf|.*(fork|spawn)s/@forking")
     both = ("--binary", program, "--binary", "libc.so.6")
@@ -172,45 +172,6 @@ def test_the_library_functions_themselves(lbtrace: Any, compiled: Any, tmp_path:
         ["── forking", f"│ │ ── forked by {parent}", f"│ └ fork = 0 {entered}",
          "│ leaf(n=3) = 4", f"└ forks = 77 {entered}"],
     ]  # fmt: skip
-
-
-FORKING = r"""
-#include <spawn.h>
-#include <sys/wait.h>
-#include <unistd.h>
-extern char **environ;
-#define TRACED __attribute__((noipa))
-TRACED int leaf(int n) { return n + 1; }
-TRACED int vforks(int n)
-{
-    pid_t child = vfork();
-    if (!child) {
-        leaf(n);
-        _exit(0);
-    }
-    waitpid(child, 0, 0);
-    return n;
-}
-TRACED int spawns(int n)
-{
-    pid_t child;
-    char *words[] = {"true", 0};
-    posix_spawn(&child, "/bin/true", 0, 0, words, environ);
-    waitpid(child, 0, 0);
-    return n;
-}
-TRACED int forks(int n)
-{
-    pid_t child = fork();
-    if (!child) {
-        leaf(n);
-        return 77;
-    }
-    waitpid(child, 0, 0);
-    return n;
-}
-int main(void) { return vforks(1) + spawns(2) + forks(3) == 77; }
-"""
 
 
 def test_python_gets_the_calls_of_each_process(programs: Path, tmp_path: Path, mode: Any) -> None:
