@@ -46,6 +46,11 @@ class SitePlanner(Protocol):
         None if the kernel refuses a probe at every place that would do.
         """
 
+    def point(self, code: Code, red_zone_use: Callable[[], str]) -> Site | str:
+        """Return a site at the first instruction of ``code``, which is amid a function; or why no
+        probe can be there, as a clause. ``red_zone_use`` says why the function may keep something
+        below its stack pointer there, if it may."""
+
     def spills(self, code: Code, read: Read) -> Iterator[FloatSpills]:
         """Return the places further on, in order, at which memory or integer registers hold
         what vector registers held at entry.
@@ -75,6 +80,12 @@ class ExitFinder(Protocol):
     ) -> dict[int, int]:
         """Return the instructions of the same function that control flow reaches, and their
         ends."""
+
+    def red_zone_use(
+        self, parts: Sequence[Code], around: Around, pads: Sequence[int], address: int
+    ) -> str:
+        """Return why the same function may keep something below its stack pointer at ``address``,
+        as a clause; empty where it keeps nothing. Asked only before a probe that writes there."""
 
     def may_restart(self, parts: Sequence[Code]) -> bool:
         """Return whether bytes in a function's ``parts`` look like a jump to the beginning of the

@@ -10,8 +10,9 @@ from msgspec import Struct
 
 
 class NopUse(Struct, frozen=True):
-    """What becomes of a probe on such a nop. ``safe``: it harms nothing; ``quick``: it is
-    quicker than any other. ``reason`` says why, as a clause for users."""
+    """What becomes of a probe on such a nop. ``safe``: it harms nothing at the start of a
+    function; ``quick``: it is quicker than any other, as the kernel puts a call in its place.
+    ``reason`` says why, as a clause for users."""
 
     safe: bool
     quick: bool = False
@@ -20,6 +21,9 @@ class NopUse(Struct, frozen=True):
 
 AskNop: TypeAlias = Callable[[bytes], NopUse]
 """Tells of an instruction how it can be used."""
+
+UNFIT = "kernels refuse a probe on the instruction, or handle it wrongly"
+"""Why there can be none, as a clause for users."""
 
 UNASKED = NopUse(False, reason="it is not known what the kernel makes of a probe on the nop there")
 

@@ -22,6 +22,12 @@ KEPT = 16
 """At most this many functions have all their instructions kept, because neighbours are needed,
 too."""
 
+NO_FUNCTION = "it is in no function that is known"
+UNREACHED = "no code is seen to lead there"
+INSIDE = "it is amid an instruction"
+NO_NOP = "it is no nop, and no code is seen to lead there"
+"""Why there is no site, as clauses for users."""
+
 
 class KnownFunctions(Around, Protocol):
     """A binary, as far as its functions are known."""
@@ -87,36 +93,41 @@ class ProbeSites:
                 return None
         return Site(address, offset)
 
-    def at(self, address: int) -> Site | None:
-        """Return a site at ``address``; None where a probe would be refused or do harm."""
+    def at(self, address: int) -> Site | str:
+        """Return a site at ``address``; or why a probe would be refused or do harm, as a clause."""
         body = self._known.holding(address)
-        if body is None or (address not in self._pads and address not in self._around(body)):
-            return None
+        if body is None:
+            return NO_FUNCTION
+        if address not in self._pads and address not in self._around(body):
+            return UNREACHED
         return self._site(body, address)
 
-    def marked(self, address: int) -> Site | None:
-        """Return a site at a marker; None where a probe would be refused or do harm.
+    def marked(self, address: int) -> Site | str:
+        """Return a site at a marker; or why a probe would be refused or do harm, as a clause.
 
         The assembler says that an instruction begins there, a nop. Control flow need not
         be seen to reach it: a part that was split off a function, without a symbol, has several
         entries. But it must not be seen to reach an instruction in the middle of which it is."""
-        if site := self.at(address):
-            return site
+        site = self.at(address)
         body = self._known.holding(address)
-        inside = any(start < address < end for start, end in self._around(body).items())
-        if body is None or inside:
-            return None
+        if site != UNREACHED or body is None:
+            return site
+        if any(start < address < end for start, end in self._around(body).items()):
+            return INSIDE
         site = self._site(body, address)
-        return site if site is not None and site.displaced == "nop" else None
+        return site if isinstance(site, str) or site.displaced == "nop" else NO_NOP
 
-    def _site(self, body: Body, address: int) -> Site | None:
+    def _site(self, body: Body, address: int) -> Site | str:
         parts = (p for p in body.parts if p.address <= address < p.address + len(p.code))
         part = next(parts, None)
         if part is None:
-            return None
+            return NO_FUNCTION
         into = address - part.address
         code = Code(part.code[into : into + 16], address, part.offset + into, address + 1)
-        return self._planner.choose(code, (), returns=False, begins=False)
+        return self._planner.point(
+            code,
+            lambda: self._finder.red_zone_use(body.parts, self._known, body.pads, address),
+        )
 
     def _around(self, body: Body | None) -> dict[int, int]:
         """The instructions that control flow reaches in a function, and their ends."""

@@ -53,7 +53,7 @@ def add(plan: Plan, images: Sequence[Image], selection: Selection) -> Plan:
         planner = PointPlanner(image, selection, by_default=True)
         planned = [*_planned(planner, image, markers, definitions, pairs, selection)]
         unraised += _unraised(each.marker for each in planned)
-        left_out = {*planner.refused, *planner.unfit}
+        left_out = {*(name for name, _ in planner.refused), *planner.unfit}
         whole = [p for p in pairs if not left_out & {p.opening, p.closing}]
         for each in planned:
             function, probe = marker_pairs.join(

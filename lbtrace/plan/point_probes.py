@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterable, Sequence
 from itertools import takewhile
 from typing import NamedTuple
 
@@ -19,17 +20,22 @@ from lbtrace.machine import Machine
 from lbtrace.model import UNKNOWN, Function, Plan, Probe, Prototype, Site, Value
 from lbtrace.model.wire_limits import CHUNKS, FETCHES
 from lbtrace.plan.placement import Placer
-from lbtrace.plan.remarks import name_functions
+from lbtrace.plan.remarks import name_functions, some
 from lbtrace.plan.selection import Selection
 from lbtrace.plan.value_selection import ValueSelection, select_values
 from lbtrace.recognize.slots import TOO_MANY
 
-HARMFUL = "no instruction is known to begin there, or a probe on it could do harm"
-REFUSED = f"left out because {HARMFUL}"
 UNFIT = "left out at some places, where a value that was asked for is not known"
 
 PARTS = 16
 """Probes that share the values of a point, at most, because each costs the program time."""
+
+
+class Refusal(NamedTuple):
+    """A place at which no probe can be: the ``name`` of its point, and why, as a clause."""
+
+    name: str
+    reason: str
 
 
 class Point(NamedTuple):
@@ -59,11 +65,13 @@ class PointPlanner:
         patched = selection.patched.get(image.file.identity, ())
         self._image = image
         self._machine = Machine(image.machine)
-        self._sites = Placer(image, table, self._machine, patched=patched).sites
+        placer = Placer(image, table, self._machine, patched=patched, ask_nop=selection.ask_nop)
+        self._sites = placer.sites
         self._selection = selection
         self._by_default = by_default
         self.cut: list[str] = []
-        self.refused: list[str] = []
+        self.places: Counter[str] = Counter()
+        self.refused: list[Refusal] = []
         self.unfit: list[str] = []
         self.error: UsageError | None = None
 
@@ -89,8 +97,9 @@ class PointPlanner:
     def _plan(self, point: Point, chosen: ValueSelection, most: int) -> PlannedPoint | None:
         find = self._sites.marked if point.marked else self._sites.at
         site = find(point.address)
-        if site is None:
-            self.refused.append(point.name)
+        self.places[point.name] += 1
+        if isinstance(site, str):
+            self.refused.append(Refusal(point.name, site))
             return None
         site = Site(site.address, site.offset, 0, site.displaced, site.emulated)
         try:
@@ -171,7 +180,8 @@ class PointPlan:
         self._functions = list(plan.functions)
         self._probes = list(plan.probes)
         self._notes = list(plan.notes)
-        self._refused: list[str] = []
+        self._refused: list[Refusal] = []
+        self._places: Counter[str] = Counter()
         self._error: UsageError | None = None
 
     @property
@@ -189,6 +199,7 @@ class PointPlan:
         """Keep what ``planner`` has to say, when all points of its image are planned."""
         self._notes += planner.remarks()
         self._refused += planner.refused
+        self._places += planner.places
         self._error = self._error or planner.error
 
     def check_added(self, kind: str) -> None:
@@ -197,18 +208,28 @@ class PointPlan:
             return
         if self._error is not None:
             raise self._error
-        named = ", ".join(dict.fromkeys(self._refused))
-        raise BinaryError(f"{named}: {HARMFUL}", f"choose another {kind}")
+        named = some([*dict.fromkeys(each.name for each in self._refused)])
+        reasons = "; ".join(dict.fromkeys(each.reason for each in self._refused))
+        raise BinaryError(f"{named}: no probe can be there: {reasons}", f"choose another {kind}")
 
     def make(self, *notes: str) -> Plan:
         """Return the plan, with ``notes`` after all others."""
-        refused = name_functions(list(dict.fromkeys(self._refused)), REFUSED)
+        refused = [note for what, names in self._left_out() for note in name_functions(names, what)]
         return replace(
             self._plan,
             functions=tuple(self._functions),
             probes=tuple(self._probes),
             notes=(*self._notes, *refused, *notes),
         )
+
+    def _left_out(self) -> Iterable[tuple[str, list[str]]]:
+        """What is said of points without a probe, or of some of their places, and of which."""
+        found: dict[str, list[str]] = {}
+        for (name, reason), count in Counter(self._refused).items():
+            places = self._places[name]
+            where = "" if count == places else f" at {count} of {places} places"
+            found.setdefault(f"left out{where}: {reason}", []).append(name)
+        return found.items()
 
 
 def _has_slots(value: Value) -> bool:

@@ -25,7 +25,7 @@ from lbtrace.errors import BinaryError
 from lbtrace.machine import Machine
 from lbtrace.machine.code import StackSwitch
 from lbtrace.machine.sites import ProbeSites
-from lbtrace.model import Fetch, Function, Probe, Prototype
+from lbtrace.model import Fetch, Function, Probe, Prototype, Site
 from lbtrace.plan.code_context import Surroundings
 from lbtrace.plan.value_selection import long
 
@@ -167,7 +167,7 @@ def plan_probes(
             reporting = replace(site, reason=f"reports the stacks of {name}")
             yield Probe(reporting, role, fetches=fetches)
     for switch in switches(image, table, sites):
-        site = sites.at(switch.address)
-        if switch.pointer is not None and site is not None:
-            reporting = replace(site, reason="enters another stack")
+        found = sites.at(switch.address)
+        if switch.pointer is not None and isinstance(found, Site):
+            reporting = replace(found, reason="enters another stack")
             yield Probe(reporting, "switch", fetches=(switch.pointer,))

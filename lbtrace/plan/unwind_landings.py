@@ -43,9 +43,9 @@ def plan_probes(
     catch exceptions, or call setjmp."""
     twice, catches = _called(table, stubs)
     for address in sorted({*pads, *_behind_calls(image, twice, sites)}):
-        site = sites.at(address)
-        if site is not None:
-            yield _probe(replace(site, sp_delta=-sites.machine.return_address_size))
+        landing = sites.at(address)
+        if isinstance(landing, Site):
+            yield _probe(replace(landing, sp_delta=-sites.machine.return_address_size))
     for address in sorted(catches):
         site = sites.start(address, image.offset(address), stub=address in stubs)
         if site is not None:

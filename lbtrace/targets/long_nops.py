@@ -45,7 +45,7 @@ REPLACED = (bytes.fromhex("0f1f440000"), bytes.fromhex("662e0f1f840000000000"))
 """What kernels put calls in the place of: the first one from Linux 6.18 to 7.1, the second one from
 7.2 on (``x86_nops`` of arch/x86/include/asm/nops.h)."""
 
-INSTEAD = "not the nop at the start, in whose place the kernel would put a call"
+INSTEAD = "the kernel would put a call in its place"
 """What reasons begin with."""
 
 QUICK = NopUse(safe=True, quick=True, reason="the kernel puts a call in its place")

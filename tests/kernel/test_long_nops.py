@@ -210,7 +210,7 @@ def test_the_nop_is_used_where_it_is_quick_and_harmless(
         assert "the kernel puts a call in its place" in shown
     elif name != "confined":
         assert f"+{nop} mov" in shown
-        assert "not the nop at the start, in whose place the kernel would put a call" in shown
+        assert "not the nop at the start: the kernel would put a call in its place" in shown
 
 
 def test_a_process_that_runs_is_judged_by_what_it_maps(lbtrace: Run, tmp_path: Path) -> None:

@@ -84,6 +84,12 @@ class Finder(ExitFinder):
         known = flow.instructions
         return {a: a + 4 for a in known if flow.is_certain(a) and a not in exclusive}
 
+    def red_zone_use(
+        self, parts: Sequence[Code], around: Around, pads: Sequence[int], address: int
+    ) -> str:
+        """See `lbtrace.machine.ExitFinder.red_zone_use`; no kernel writes there on arm64."""
+        return ""
+
     def may_restart(self, parts: Sequence[Code]) -> bool:
         """See `lbtrace.machine.ExitFinder.may_restart`."""
         code = parts[0]

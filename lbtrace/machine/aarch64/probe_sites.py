@@ -12,7 +12,7 @@ from typing import NamedTuple
 from lbtrace.machine.aarch64 import instructions
 from lbtrace.machine.code import Code, FloatSpills, Read
 from lbtrace.machine.interface import SitePlanner
-from lbtrace.machine.long_nops import AskNop, avoid_nops
+from lbtrace.machine.long_nops import UNFIT, AskNop, avoid_nops
 from lbtrace.model import Fetch, Site
 
 PREFIX_LIMIT = 16
@@ -72,6 +72,12 @@ class Planner(SitePlanner):
                 )
             obstacle = obstacle or found
         return None
+
+    def point(self, code: Code, red_zone_use: Callable[[], str]) -> Site | str:
+        """See `lbtrace.machine.SitePlanner.point`."""
+        if _may_be_exclusive(code):
+            return "a probe there might make the store that follows fail, which is exclusive"
+        return self.choose(code, (), returns=False) or UNFIT
 
     def spills(self, code: Code, read: Read) -> Iterator[FloatSpills]:
         """See `lbtrace.machine.SitePlanner.spills`; not looked for on arm64."""

@@ -85,6 +85,16 @@ class Finder(ExitFinder):
         with self._flows.follow(parts, around, pads) as flow:
             return flow.certain()
 
+    def red_zone_use(
+        self, parts: Sequence[Code], around: Around, pads: Sequence[int], address: int
+    ) -> str:
+        """See `lbtrace.machine.ExitFinder.red_zone_use`."""
+        # Imported here because few places ask.
+        from lbtrace.machine.x86_64.red_zone import why_in_use
+
+        with self._flows.follow(parts, around, pads) as flow:
+            return why_in_use(flow, address, pads)
+
     def may_restart(self, parts: Sequence[Code]) -> bool:
         """See `lbtrace.machine.ExitFinder.may_restart`."""
         if len(parts) == 1 and code_sweep.may_restart(parts[0]) is False:

@@ -13,7 +13,7 @@ from iced_x86 import Decoder, FlowControl, Instruction, Mnemonic, OpKind
 
 from lbtrace.machine.code import Code, FloatSpills, Read
 from lbtrace.machine.interface import SitePlanner
-from lbtrace.machine.long_nops import AskNop, avoid_nops
+from lbtrace.machine.long_nops import UNFIT, AskNop, avoid_nops
 from lbtrace.machine.x86_64.candidates import Candidate, branches_of, site_of, why_unsafe
 from lbtrace.machine.x86_64.kernel_rules import is_long_nop, is_refused
 from lbtrace.machine.x86_64.operands import REGISTERS, WRITES
@@ -21,6 +21,8 @@ from lbtrace.model import Fetch, Site
 
 PREFIX_LIMIT = 16
 """Instructions looked at before the search for a cheap place is given up."""
+
+AVOIDED = "not the nop at the start: "
 
 _REASONS = (
     "emulated",
@@ -58,7 +60,7 @@ class Planner(SitePlanner):
                 if not code.address <= place.instruction.ip <= begin:
                     continue
                 use = self._ask_nop(place.raw)
-                place.quick, reason = use.quick, use.reason
+                place.quick, reason = use.quick, use.reason if use.safe else AVOIDED + use.reason
                 if not (use.quick or (use.safe and not is_refused(place.raw))):
                     avoids = True
                     continue
@@ -79,6 +81,22 @@ class Planner(SitePlanner):
                 return site_of(code, place, self._formatter, reason)
             first = first or found
         return None
+
+    def point(self, code: Code, red_zone_use: Callable[[], str]) -> Site | str:
+        """See `lbtrace.machine.SitePlanner.point`."""
+        instruction = Decoder(64, code.code[:15], ip=code.address).decode()
+        raw = code.code[: instruction.len]
+        place = Candidate(instruction, raw, 0)
+        if is_long_nop(instruction):
+            use = self._ask_nop(raw)
+            if not use.safe:
+                return use.reason
+            if use.quick and (kept := red_zone_use()):
+                return f"the kernel would put a call in its place, and {kept}"
+            place.quick = use.quick
+        if instruction.is_invalid or (is_refused(raw) and not place.quick):
+            return UNFIT
+        return site_of(code, place, self._formatter, _REASONS[place.cost])
 
     def spills(self, code: Code, read: Read) -> Iterator[FloatSpills]:
         """See `lbtrace.machine.SitePlanner.spills`."""
