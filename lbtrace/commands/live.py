@@ -179,7 +179,7 @@ def _unseen(summary: Summary, plan: Plan, target: Target, args: argparse.Namespa
     ):
         return []
     if not plan.functions:
-        return ["  no file was loaded that has such a marker"]
+        return ["  no file was loaded with such a marker that could be traced"]
     paths = " or ".join(binary.path for binary in plan.binaries)
     how = "as --where demands" if args.where else "while it was traced"
     return [f"  no process ran or loaded {paths}, or called a traced function of it {how}"]

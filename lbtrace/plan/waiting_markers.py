@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Iterable, Sequence
 
 from msgspec.structs import replace
 
 from lbtrace.elf.image import Image
 from lbtrace.elf.stap_notes import read_markers
+from lbtrace.errors import UsageError, option
 from lbtrace.machine import Machine
 from lbtrace.model import Plan
 from lbtrace.plan import markers, probe_sources
 from lbtrace.plan.patterns import addressed, matching
 from lbtrace.plan.planner import make_plan
 from lbtrace.plan.selection import Selection
+
+_ANY = re.compile(r"[:*?[]|^/.*/")
+"""What is in all names of markers, and what may stand for that: a glob or a regular expression."""
 
 ALIKE = 3
 """Names that a remark proposes."""
@@ -40,7 +45,10 @@ def named_markers(image: Image, patterns: Sequence[str]) -> list[str]:
 def plan_waiting(images: Sequence[Image], selection: Selection) -> Plan:
     """Return the plan for the markers that ``images`` have, which may grow. Patterns that name
     none of them wait for files that are loaded later. Raises `NoMatchError` for one that names a
-    provider which is there without that marker, and what `make_plan` raises."""
+    provider which is there without that marker, `UsageError` for one that can name no marker, and
+    what `make_plan` raises."""
+    for pattern in selection.markers:
+        _check_name(pattern)
     titles = {marker.title for image in images for marker in image.once(read_markers)}
     providers = {title.partition(":")[0] for title in titles}
     waiting = [
@@ -56,6 +64,19 @@ def plan_waiting(images: Sequence[Image], selection: Selection) -> Plan:
         plan = probe_sources.empty(images)
     notes = tuple(_wait(pattern, titles) for pattern in waiting)
     return replace(plan, notes=(*plan.notes, *notes), may_grow=True)
+
+
+def _check_name(pattern: str) -> None:
+    """Raise `UsageError` where a pattern can name no marker in any file."""
+    if not _ANY.search(pattern):
+        name, at, file = pattern.partition("@")
+        provider, marker = (
+            option("usdt", f"'{each}{at}{file}'") for each in (f"{name}:*", f"*:{name}")
+        )
+        raise UsageError(
+            f"{option('usdt')} {pattern}: is no name of a marker, which is PROVIDER:NAME",
+            f"write {provider} for all markers of a provider, or {marker} for a name",
+        )
 
 
 def _wait(pattern: str, titles: Iterable[str]) -> str:

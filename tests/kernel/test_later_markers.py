@@ -277,10 +277,25 @@ def test_what_never_comes() -> None:
         [*words, "/bin/sh", "-c", "/bin/true"], capture_output=True, text=True, check=True
     )
     assert "shop:sole: no file that is loaded so far has this marker" in done.stderr
-    assert "no file was loaded that has such a marker" in done.stderr
+    assert "no file was loaded with such a marker that could be traced" in done.stderr
     # A program that can load nothing and start nothing else.
     with pytest.raises(NoMatchError, match="has no markers"):
         lbtrace.trace(command=["/bin/true"], usdt="shop:sole")
+
+
+@pytest.mark.parametrize("at", ["", "@libplug.so"])
+def test_names_that_no_marker_can_have(at: str) -> None:
+    name = f"plug{at}"
+    words = [sys.executable, "-m", "lbtrace", "attach", "--usdt", name, "--"]
+    done = subprocess.run(
+        [*words, "/bin/sh", "-c", "echo ran"], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 2
+    assert done.stdout == ""
+    assert done.stderr == (
+        f"lbtrace: --usdt {name}: is no name of a marker, which is PROVIDER:NAME\n"
+        f"  write --usdt 'plug:*{at}' for all markers of a provider, or --usdt '*:plug{at}' for a name\n"
+    )
 
 
 def test_scripts_are_followed(library: str, tmp_path: Path) -> None:

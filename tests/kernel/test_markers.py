@@ -261,7 +261,9 @@ def test_markers_in_parts_that_were_split_off(tmp_path: Path) -> None:
     subprocess.run(["strip", program], check=True)
     with lbtrace.trace(command=[program], usdt="shop:cold") as session:
         assert [point["arg0"] for point in session.calls()] == [1, 2, 3, 4]
-    with pytest.raises(BinaryError, match="shop:inside: no instruction is known to begin there"):
+    with pytest.raises(
+        BinaryError, match="shop:inside: no probe can be there: it is amid an instruction"
+    ):
         lbtrace.trace(command=[program], usdt="shop:inside")
 
 
