@@ -44,7 +44,8 @@ struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__type(key, __u32);
 	__type(value, __u32);
-	__uint(max_entries, 16384);
+	__uint(max_entries, 65536);
+	__uint(map_flags, LBT_NO_PREALLOC);
 } followed SEC(".maps");
 
 /* Entered and not yet returned: the calls whose return is filtered, or needs what was there. */

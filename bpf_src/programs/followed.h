@@ -20,7 +20,8 @@ int forked(__u64 *args)
 		increment(LBT_CHILDREN);
 		if (config.pidns_inode)
 			number = number_of(child);
-		bpf_map_update_elem(&followed, &tgid, &number, 0);
+		if (bpf_map_update_elem(&followed, &tgid, &number, 0))
+			increment(LBT_UNCOUNTED); /* its calls are not seen */
 	} else {
 		bpf_map_delete_elem(&followed, &tgid);
 	}

@@ -53,7 +53,7 @@ words of each CPU."""
 INITIAL_PIDNS = "pid:[4026531836]"
 """PROC_PID_INIT_INO in the kernel's include/linux/proc_ns.h."""
 
-ALLOCATING = ("open_calls", "outermost")
+ALLOCATING = ("followed", "open_calls", "outermost")
 """Maps of which most entries are seldom used."""
 
 

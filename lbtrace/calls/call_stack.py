@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from lbtrace.calls.loss_times import LastLosses
-from lbtrace.model import Argument, Call, Event
+from lbtrace.model import Argument, Call, Event, Thread
 
 NEVER = -1 << 65
 """No frame: lower than any."""
@@ -47,12 +47,22 @@ class Stack:
     calls that should have been hooked and are not. ``pairs`` are those of the calls that markers
     opened, ``crossing`` the open calls of pairs that cross, which are not among ``calls``.
     ``waiting`` is the point of which not all values have come yet. The first ``inherited`` of
-    ``calls`` were made by another process before it forked this one.
+    ``calls`` were made by another process before it forked this one, of which ``heir`` is the first
+    thread.
     """
 
     __slots__ = (
-        *("_echo", "calls", "crossing", "inherited", "last_return_frame", "lost", "lost_count"),
-        *("lost_time", "pairs", "pid", "repeat_hits", "unhooked", "uretprobe_count", "waiting"),
+        *("_echo", "calls", "crossing", "heir", "inherited", "last_return_frame", "lost"),
+        *(
+            "lost_count",
+            "lost_time",
+            "pairs",
+            "pid",
+            "repeat_hits",
+            "unhooked",
+            "uretprobe_count",
+            "waiting",
+        ),
     )
 
     def __init__(self, pid: int, lost: LastLosses) -> None:
@@ -70,6 +80,7 @@ class Stack:
         self.crossing: list[OpenPair] = []
         self.waiting: WaitingPoint | None = None
         self.inherited = 0
+        self.heir: Thread | None = None
 
     def open(self, call: Call) -> Call:
         """Add a call that begins."""

@@ -1,19 +1,23 @@
 """What processes continue that were forked inside of calls.
 
 A forked process runs on a copy of its parent's stack, and has the calls that were open there: it
-calls others inside of them, and returns from them. Its stacks begin with these calls, each an
-`InheritedCall`, when it is first seen to do something; of those that do nothing, nothing is
-shown. What continues on another stack (a thread, what ``posix_spawn`` starts) inherits nothing.
+calls others inside of them, and returns from them. Its stacks begin with these calls when it is
+first seen to do something; of those that do nothing, nothing is shown. A call becomes an
+`InheritedCall` when it ends there, for most never do, and the same ones may be those of
+thousands of processes. What continues on another stack (a thread, what ``posix_spawn`` starts)
+inherits nothing.
 
 Inherited calls are not counted. They return as others do, without a duration.
 """
 
 from __future__ import annotations
 
-from msgspec.structs import asdict
+from operator import attrgetter
 
 from lbtrace.calls.call_stack import Stack
 from lbtrace.model import Call, Fork, InheritedCall, Thread
+
+_FIELDS = attrgetter(*Call.__struct_fields__)
 
 OWN = 0
 """The lane of a thread's own stack, among those of its process."""
@@ -69,21 +73,20 @@ def continue_calls(stack: Stack, of: Inheritance, lane: int) -> Fork:
     """Let the copy of a parent's ``stack`` be that of the process that continues it on a ``lane``;
     return what to say of that."""
     thread = of.thread
-    calls = [_inherit(call, thread) for call in stack.calls]
-    stack.pid, stack.calls, stack.inherited = thread.pid, list(calls), len(calls)
-    stack.pairs = [pair._replace(call=calls[pair.call.depth]) for pair in stack.pairs]
-    stack.crossing = [pair._replace(call=_inherit(pair.call, thread)) for pair in stack.crossing]
+    stack.pid, stack.inherited, stack.heir = thread.pid, len(stack.calls), thread
+    stack.crossing = [pair._replace(call=inherit(pair.call, thread)) for pair in stack.crossing]
     return Fork(
-        *(thread.pid, thread.tid, len(calls), thread.time, of.parent, of.parent_pid),
-        tuple(calls),
+        *(thread.pid, thread.tid, len(stack.calls), thread.time, of.parent, of.parent_pid),
+        tuple(stack.calls),
         goroutine=lane,
     )
 
 
-def _inherit(call: Call, thread: Thread) -> InheritedCall:
-    """A call as a process continues it whose first thread this is."""
-    fields = {"maker": call.tid} | asdict(call)  # or that of a call that was inherited before
-    fields |= {"pid": thread.pid, "tid": thread.tid, "forked": thread.time, "until": None}
-    return InheritedCall(
-        **fields | {"result": None, "duration": None, "end": "open", "end_cpu": None}
-    )
+def inherit(call: Call, thread: Thread) -> InheritedCall:
+    """Return a call as a process continues it whose first thread this is."""
+    maker = call.maker if isinstance(call, InheritedCall) else call.tid
+    made = InheritedCall(*_FIELDS(call), maker=maker, forked=thread.time)
+    made.pid, made.tid = thread.pid, thread.tid
+    made.result = made.duration = made.end_cpu = None
+    made.end = "open"
+    return made

@@ -21,6 +21,7 @@ from abc import abstractmethod
 from collections.abc import Sequence
 
 from lbtrace.calls.call_stack import OpenPair, Stack
+from lbtrace.calls.forks import inherit
 from lbtrace.calls.loss_times import LossTimes
 from lbtrace.calls.points import PointMatcher
 from lbtrace.calls.probe_decoding import ProbeDecoder
@@ -191,7 +192,9 @@ class PairMatcher(PointMatcher):
     def _return_inherited(
         self, stack: Stack, decoding: ProbeDecoder, event: Event, blob: bytes | memoryview
     ) -> None:
-        _finish(stack.calls[-1], decoding, event, blob)
+        assert stack.heir is not None
+        call = stack.calls[-1] = inherit(stack.calls[-1], stack.heir)
+        _finish(call, decoding, event, blob)
         self._end(stack, "returned")
 
     def _report_inherited(self, call: Call) -> None:
@@ -201,11 +204,14 @@ class PairMatcher(PointMatcher):
     def _end(self, stack: Stack, end: End) -> None:
         call = stack.calls.pop()
         stack.unhook(call, self._probes[call.probe].by_uretprobe)
-        call.end = end
-        if call.depth < stack.inherited:
+        if call.depth < stack.inherited and stack.heir is not None:
             stack.inherited = call.depth
+            if not isinstance(call, InheritedCall):
+                call = inherit(call, stack.heir)
+            call.end = end
             self._report_inherited(call)
             return
+        call.end = end
         if call.depth < self._max_depth:
             self._visitor.exit(call)
 

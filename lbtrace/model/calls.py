@@ -148,8 +148,8 @@ class InheritedCall(Call):
 
 class Fork(Struct, frozen=True):
     """A process that was forked inside of ``calls``, outermost first, which it continues:
-    ``depth`` of them, but for those that are not shown. ``parent`` is the thread that forked it,
-    ``parent_pid`` its process."""
+    ``depth`` of them, but for those that are not shown. They are as their makers have them.
+    ``parent`` is the thread that forked it, ``parent_pid`` its process."""
 
     pid: int
     tid: int
@@ -157,7 +157,7 @@ class Fork(Struct, frozen=True):
     time: int
     parent: int
     parent_pid: int
-    calls: tuple[InheritedCall, ...] = ()
+    calls: tuple[Call, ...] = ()
     goroutine: int = 0
 
 

@@ -208,11 +208,11 @@ class Chrome(Sink):
         """Calls that are continued are slices of another name, from the fork on."""
         self._end_left(fork.pid, lane(fork), fork.time)
         for call in fork.calls:
-            if call.pid not in self._named:
-                self._unnamed.setdefault(call.pid, call.binary)
+            if fork.pid not in self._named:
+                self._unnamed.setdefault(fork.pid, call.binary)
             self._held.append(
                 f'{{"ph":"B","name":{self._quoted[_continued(call)]},"ts":{_micro(fork.time)}'
-                f',"pid":{call.pid},"tid":{lane(call)},"args":{{{self._beginning(call)}}}}}'
+                f',"pid":{fork.pid},"tid":{lane(fork)},"args":{{{self._beginning(call)}}}}}'
             )
 
     def inherited(self, call: InheritedCall) -> None:
@@ -285,7 +285,7 @@ def _names(arguments: Iterable[Argument]) -> tuple[str, ...]:
     return tuple([argument.name for argument in arguments])
 
 
-def _continued(call: InheritedCall) -> str:
+def _continued(call: Call) -> str:
     """What a call is called where a forked process continues it."""
     return f"{call.name} (forked)"
 

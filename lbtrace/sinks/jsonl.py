@@ -35,11 +35,11 @@ A loss: ``{"type": "loss", "pid", "tid", "depth", "time", "count", "entries", "g
 A process that was forked inside of calls, before its first own call: ``{"type": "fork", "pid",
 "tid", "depth", "time", "parent", "parent_pid"}``, with ``goroutine`` or ``stack`` as calls.
 ``time`` is when it was forked, ``parent`` the thread that did so, and ``depth`` the number of its
-open calls, inside of which the process continues. When one of these ends there: ``{"type":
-"inherited", "name", "args", "result", "start", "until", "forked", "maker", "pid", "tid", "depth",
-"end"}``, with ``end_cpu`` and all else as a call. It is none: the thread ``maker`` made the call,
-at ``start``, which has a record of its own. ``until`` is when this process returned from it, null
-unless ``end`` is ``returned``.
+open calls, inside of which the process continues. When it returns from one of these, or is seen
+to have left one: ``{"type": "inherited", "name", "args", "result", "start", "until", "forked",
+"maker", "pid", "tid", "depth", "end"}``, with ``end_cpu`` and all else as a call. It is
+none: the thread ``maker`` made the call, at ``start``, which has a record of its own. ``until`` is
+when this process returned from it, null unless ``end`` is ``returned``.
 
 What was counted in the kernel: ``{"type": "count", "name", "binary", "pid", "count"}``, a
 function and process each.
@@ -164,6 +164,8 @@ class JsonLines(Sink):
         self._write({"type": "fork", **fields, **lanes})
 
     def inherited(self, call: InheritedCall) -> None:
+        if call.end == "open":
+            return  # as most do, when the process ends
         rest = self._rest(call)
         if self.shows_cpu:
             rest += f',"end_cpu":{to_json(call.end_cpu)}'

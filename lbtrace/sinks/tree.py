@@ -167,9 +167,12 @@ class Tree(Sink):
         if pending is not None:
             self._open(pending)
         words = self._paint(_DIM, f"── forked by {fork.parent}")
-        self._line("", self._lane(fork.calls[-1]), self._indent(fork.depth) + words)
+        own = self._lane_of(fork.pid, fork.tid, fork.goroutine, fork.calls[-1].probe)
+        self._line("", own, self._indent(fork.depth) + words)
 
     def inherited(self, call: InheritedCall) -> None:
+        if call.end == "open":
+            return  # as most do, when the process ends
         if pending := self._pending.pop((call.pid, lane(call)), None):
             self._open(pending)
         result = ""
@@ -217,10 +220,12 @@ class Tree(Sink):
         return self._paint(_RED, f" ✗ {ENDS[end]}") if self._watched[probe] else ""
 
     def _lane(self, call: Call) -> str:
-        if not call.goroutine:
-            return str(call.tid)
-        letter = self.letter(call.probe)
-        name = self._own[call.pid, call.goroutine] = f"{letter}{call.goroutine}"
+        return self._lane_of(call.pid, call.tid, call.goroutine, call.probe)
+
+    def _lane_of(self, pid: int, tid: int, goroutine: int, probe: int) -> str:
+        if not goroutine:
+            return str(tid)
+        name = self._own[pid, goroutine] = f"{self.letter(probe)}{goroutine}"
         return name
 
     def letter(self, probe: int) -> str:

@@ -294,7 +294,8 @@ def test_names_that_no_marker_can_have(at: str) -> None:
     assert done.stdout == ""
     assert done.stderr == (
         f"lbtrace: --usdt {name}: is no name of a marker, which is PROVIDER:NAME\n"
-        f"  write --usdt 'plug:*{at}' for all markers of a provider, or --usdt '*:plug{at}' for a name\n"
+        f"  write --usdt 'plug:*{at}' for all markers of a provider, or"
+        f" --usdt '*:plug{at}' for a name\n"
     )
 
 

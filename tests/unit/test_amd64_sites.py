@@ -129,14 +129,14 @@ def test_after_an_avoided_nop_tail_calls_do_not_matter():
     assert planner.choose(code, (), returns=False) is None
     site = planner.choose(code, (), returns=False, never_back=lambda to: to == target)
     assert site is not None
-    assert (site.address, site.reason) == (BASE + 5, "unsafe")
+    assert (site.address, site.reason) == (BASE + 5, "not the nop at the start: unsafe")
 
 
 def test_whoever_knows_nothing_of_the_kernel_avoids_such_nops():
     raw = bytes.fromhex("0f1f440000 31c0 c3")
     site = Planner().choose(Code(raw, BASE, 0, BASE + len(raw)), (), returns=False)
     assert site is not None
-    assert (site.address, site.reason) == (BASE + 5, UNASKED.reason)
+    assert (site.address, site.reason) == (BASE + 5, f"not the nop at the start: {UNASKED.reason}")
 
 
 def test_damaged_code_is_not_followed():
