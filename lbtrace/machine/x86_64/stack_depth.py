@@ -21,6 +21,8 @@ class Stack(NamedTuple):
         """Return the stack after an instruction that is no branch and no call."""
         if instruction.mnemonic == Mnemonic.LEAVE:
             return Stack(None if self.base is None else self.base - 8, None)
+        if instruction.mnemonic == Mnemonic.ENTER:
+            return self._entered(instruction)
         if instruction.is_stack_instruction:
             if self.pointer is None:
                 return self
@@ -33,6 +35,14 @@ class Stack(NamedTuple):
         if register == Register.RSP and instruction.mnemonic not in _COMPARES:
             return Stack(self._target(instruction), self.base)
         return self
+
+    def _entered(self, enter: Instruction) -> Stack:
+        """The stack after ENTER, which pushes rbp, makes it point there, and reserves room: Intel SDM
+        volume 2; deeper levels copy the frame pointers of functions around it."""
+        if self.pointer is None:
+            return UNKNOWN
+        levels = enter.immediate(1) % 32 * 8
+        return Stack(self.pointer + 8 + levels + enter.immediate(0), self.pointer + 8)
 
     def pushed(self, size: int) -> Stack:
         """Return the stack with ``size`` bytes more on it."""
