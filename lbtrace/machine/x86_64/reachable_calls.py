@@ -128,10 +128,11 @@ class _Sweep:
             first, framed = instruction.op0_register, instruction.memory_base in _FRAME
             if framed and instruction.memory_index == Register.NONE:
                 self._look(instruction)
-            realigned = (framed or copies.held) and self._access(instruction)
+            touched = framed or bool(copies.held)
+            realigned = touched and self._access(instruction)
             if last == _STRAIGHT:
                 before, moves = self._stack, first in _FRAME or instruction.is_stack_instruction
-                if moves or framed or copies.held or instruction.op1_register in _FRAME:
+                if moves or touched or instruction.op1_register in _FRAME:
                     self._walks |= copies.follow(instruction, before, self._callers)
                 if moves:
                     self._move(instruction, first)
