@@ -55,7 +55,7 @@ def variant(choose: Random, use: str) -> str:
         "frame": (f"push %rbp; mov %rsp, %rbp; sub ${room}, %rsp", 8 + room, "leave"),
         "entered": (f"enter ${room}, $0", 8 + room, "leave"),
     }[prologue]
-    lines = [begin, f"sub $128, %rsp"]
+    lines = [begin, "sub $128, %rsp"]
     depth += 128
     own = choose.choice(("rsp", "rbp")) if prologue in ("frame", "entered") else "rsp"
     at = depth if own == "rsp" else 8
@@ -108,8 +108,7 @@ def variant(choose: Random, use: str) -> str:
             "wide": f"movups {at - 8}(%{register}), %xmm0; psrldq $8, %xmm0; movq %xmm0, %rax",
             "added": f"mov $0, %{LOW[zero]}; add {at}(%{register}), %{zero}; mov %{zero}, %rax",
             "exchanged": f"xor %{LOW[zero]}, %{LOW[zero]}; xchg %{zero}, {at}(%{register});"
-            f" mov %{zero}, {at}(%{register}); mov %{zero}, %rax"
-            ,
+            f" mov %{zero}, {at}(%{register}); mov %{zero}, %rax",
             "passed": f"lea {at}(%{register}), %rdi; call helper",
             "stored away": f"lea {at}(%{register}), %{zero}; mov %{zero}, away(%rip); call fetch",
             "repeated": f"lea {at}(%{register}), %rsi; mov %rsp, %rdi; mov $1, %ecx;"

@@ -113,46 +113,27 @@ class _Sweep:
     def reach(self) -> Reach:
         # Of each instruction little is asked: a large program has millions.
         last, starts, targets = _STRAIGHT, self._starts, self._targets
-        copies, history = self._copies, deque[Instruction](maxlen=_HISTORY)
+        history: deque[Instruction] = deque(maxlen=_HISTORY)
         for instruction in Decoder(64, self._code.code, ip=self._code.address):
             ip = instruction.ip
             starts.add(ip)
             if ip in targets:
-                if self._stack != targets[ip]:
-                    self._stack = self._merged(targets[ip])
-                copies.meet(self._copies_at[ip], never_returned=last in _CALLS)
-                self._begun = self._stack.pointer
+                self._arrive(ip, never_returned=last in _CALLS)
             elif last != _STRAIGHT and instruction.mnemonic in _PADDING:
                 continue
             last = instruction.flow_control
-            first, framed = instruction.op0_register, instruction.memory_base in _FRAME
+            framed = instruction.memory_base in _FRAME
             if framed and instruction.memory_index == Register.NONE:
                 self._look(instruction)
-            touched = framed or bool(copies.held)
-            realigned = touched and self._access(instruction)
             if last == _STRAIGHT:
-                before, moves = self._stack, first in _FRAME or instruction.is_stack_instruction
-                if moves or touched or instruction.op1_register in _FRAME:
-                    self._walks |= copies.follow(instruction, before, self._callers)
-                if moves:
-                    self._move(instruction, first)
-                    self._restore(instruction, first, before)
-                    if realigned:
-                        self._stack = Stack(0)
-                elif self._callers or self._stack.base == 8 or self._exchanges:
-                    self._take(instruction)
+                self._pass(instruction, framed)
                 history.append(instruction)
                 continue
             if instruction.is_invalid:
                 return Reach(doubt=f"holds bytes at {ip:#x} that are no code")
-            self._flow(instruction, last, history)
-            if last in _CALLS:
-                copies.called()
-            self._begun = self._stack.pointer
-            if last in _ENDS:
-                self._stack = targets.get(instruction.next_ip, self._switched)
-                known = self._copies_at.get(instruction.next_ip, self._switched_copies)
-                copies.held = dict(known)
+            if framed or self._copies.held:
+                self._access(instruction)
+            self._turn(instruction, last, history)
         if not starts.issuperset(targets):
             self._in_doubt("jumps into the midst of an instruction")
         if last not in _ENDS | _CALLS:  # what is called last does not return
@@ -168,6 +149,40 @@ class _Sweep:
             self._keeps,
             self._walks,
         )
+
+    def _arrive(self, ip: int, *, never_returned: bool) -> None:
+        """Go on where jumps lead."""
+        if self._stack != self._targets[ip]:
+            self._stack = self._merged(self._targets[ip])
+        self._copies.meet(self._copies_at[ip], never_returned=never_returned)
+        self._begun = self._stack.pointer
+
+    def _pass(self, instruction: Instruction, framed: bool) -> None:
+        """Follow a plain instruction; ``framed`` says that it reaches memory by rsp or rbp."""
+        first, copies, before = instruction.op0_register, self._copies, self._stack
+        touched = framed or bool(copies.held)
+        realigned = touched and self._access(instruction)
+        moves = first in _FRAME or instruction.is_stack_instruction
+        if moves or touched or instruction.op1_register in _FRAME:
+            self._walks |= copies.follow(instruction, before, self._callers)
+        if moves:
+            self._move(instruction, first)
+            self._restore(instruction, first, before)
+            if realigned:
+                self._stack = Stack(0)
+        elif self._callers or before.base == 8 or self._exchanges:
+            self._take(instruction)
+
+    def _turn(self, instruction: Instruction, flow: int, history: Sequence[Instruction]) -> None:
+        """Follow an instruction that is not plain."""
+        self._flow(instruction, flow, history)
+        if flow in _CALLS:
+            self._copies.called()
+        self._begun = self._stack.pointer
+        if flow in _ENDS:
+            following = instruction.next_ip
+            self._stack = self._targets.get(following, self._switched)
+            self._copies.held = dict(self._copies_at.get(following, self._switched_copies))
 
     def _merged(self, other: Stack) -> Stack:
         if self._stack == UNKNOWN:

@@ -27,14 +27,15 @@ _PARAMETERS = (Register.RDI, Register.RSI, Register.RDX, Register.RCX)
 _RESULTS = (Register.RAX, Register.RDX)
 _READ_ONLY = frozenset({Mnemonic.CMP, Mnemonic.TEST, Mnemonic.BT, Mnemonic.PUSH, Mnemonic.NOP})
 _ARITHMETIC = frozenset({Mnemonic.ADD, Mnemonic.SUB, Mnemonic.AND})
+_COPY = frozenset({Mnemonic.MOV}) | CONDITIONAL_MOVES
 _MULTIPLY = frozenset({Mnemonic.MUL, Mnemonic.DIV, Mnemonic.IDIV})
 _ACCESS_NOTHING = frozenset({Mnemonic.LEA, Mnemonic.NOP})
 _FROM_RSI = frozenset({OpKind.MEMORY_SEG_RSI, OpKind.MEMORY_SEG_ESI})
 _STRINGS = frozenset({OpKind.MEMORY_ESRDI, OpKind.MEMORY_ESEDI}) | _FROM_RSI
 
 _Slot = tuple[int, int]
-"""A slot of the stack: by its depth and 0, or where that is not known by its offset from a register,
-and which."""
+"""A slot of the stack: by its depth and 0, or where that is not known by its offset from a
+register, and which."""
 
 
 class StackCopies:
@@ -193,26 +194,28 @@ class StackCopies:
         if register != _whole(register):
             return None  # 32 bits of it are no address of the stack
         before = self.held.get(register)
-        if mnemonic in CONDITIONAL_MOVES:
+        if mnemonic in _COPY:
             value = self._value(instruction, 1, stack)
-            return before if value is None else value
-        if mnemonic == Mnemonic.MOV:
-            return self._value(instruction, 1, stack)
+            return before if value is None and mnemonic != Mnemonic.MOV else value
         if mnemonic == Mnemonic.LEA:
             if instruction.memory_index != Register.NONE:
                 return None
             aligned = instruction.memory_base == Register.RSP and stack.pointer is None
             return _SOMEWHERE if aligned else self._address(instruction, stack)
-        if before is None:
-            return None
-        if mnemonic in (Mnemonic.INC, Mnemonic.DEC):
-            return before - (1 if mnemonic == Mnemonic.INC else -1)
-        if mnemonic not in _ARITHMETIC or instruction.op1_kind in (OpKind.REGISTER, OpKind.MEMORY):
-            return None
-        amount = _signed(instruction.immediate(1))
-        if mnemonic == Mnemonic.AND:  # the return address is aligned
-            return before if -RETURN_ADDRESS <= amount < 0 and before % 8 == 0 else None
-        return before - (amount if mnemonic == Mnemonic.ADD else -amount)
+        return None if before is None else _computed(instruction, before)
+
+
+def _computed(instruction: Instruction, before: int) -> int | None:
+    """The depth of what is computed of a copy and a number."""
+    mnemonic = instruction.mnemonic
+    if mnemonic in (Mnemonic.INC, Mnemonic.DEC):
+        return before - (1 if mnemonic == Mnemonic.INC else -1)
+    if mnemonic not in _ARITHMETIC or instruction.op1_kind in (OpKind.REGISTER, OpKind.MEMORY):
+        return None
+    amount = _signed(instruction.immediate(1))
+    if mnemonic == Mnemonic.AND:  # the return address is aligned
+        return before if -RETURN_ADDRESS <= amount < 0 and before % 8 == 0 else None
+    return before - (amount if mnemonic == Mnemonic.ADD else -amount)
 
 
 def common(one: dict[int, int], other: dict[int, int]) -> dict[int, int]:
