@@ -16,3 +16,37 @@ WAYS = {
     "leave": "lea -8(%rsi), %rbp; leave",
     "frame": "mov %rsi, %rbp; mov %rbp, %rsp",
 }
+
+WAYS_BY_THE_FRAME = {
+    "pushed": "push %rsi; mov (%rsp), %rsp",
+    "stored": "mov %rsi, -16(%rsp); mov -16(%rsp), %rsp",
+    "reloaded": "mov %rsi, -24(%rsp); mov -24(%rsp), %rax; mov %rax, %rsp",
+}
+"""The same, by way of the frame that is left."""
+
+SHIFTS = frozenset({"add", "memory", "sub", "xadd"})
+"""Those that look like room for an array: only what leaves straight after them is known."""
+
+_POPS = "pop %r15; pop %r14; pop %r13; pop %r12; pop %rbx; pop %rbp; ret"
+GOES_ON = {
+    "straight": _POPS,
+    "jump": "jmp back",
+    "branch": f"test %rsp, %rsp; jz 1f; nop; 1: {_POPS}",
+    "call": f"call 2f; jmp 3f; 2: ret; 3: {_POPS}",
+    "computed": "lea back(%rip), %rax; jmp *%rax",
+}
+"""How it leads on to where it leaves; ``back`` has the same pops."""
+
+LEAVES = {
+    "jump": "mov 48(%rdi), %rsp; jmp *56(%rdi)",
+    "register": "mov 48(%rdi), %rsp; mov 56(%rdi), %rdx; jmp *%rdx",
+    "return": "mov 48(%rdi), %rsp; push 56(%rdi); ret",
+    "branch": "mov 48(%rdi), %rsp; test %eax, %eax; jnz 1f; inc %eax; 1: jmp *56(%rdi)",
+    "shift": "mov 48(%rdi), %rcx; sub %rsp, %rcx; add %rcx, %rsp; jmp *56(%rdi)",
+    "stored": "mov 48(%rdi), %rcx; mov %rcx, -16(%rsp); mov 56(%rdi), %rdx;"
+    " mov -16(%rsp), %rsp; jmp *%rdx",
+    "leave": "mov 56(%rdi), %rdx; mov 48(%rdi), %rcx; mov %rdx, -8(%rcx);"
+    " mov %rbp, -16(%rcx); lea -16(%rcx), %rbp; leave; ret",
+    "pop": "mov 56(%rdi), %rdx; push 48(%rdi); pop %rsp; jmp *%rdx",
+}
+"""Ways in which assembly goes on where rdi has the stack pointer, at 48, and the place, at 56."""

@@ -72,7 +72,7 @@ size_t lbt_next_link(const unsigned char *code, size_t size, size_t from, uint64
  * REX.W, mov or xchg, ModRM: Intel SDM volume 2, 2.1.5, tables 2-2 and 2-4. The register that is
  * set must be rsp, 4, without the bit of REX that makes it r12.
  */
-static int loads_stack(const unsigned char *code)
+static int loads_stack(const unsigned char *code, size_t left)
 {
 	enum { B = 1, R = 4, STACK = 4, FRAME = 5 };
 	int rex = code[0], mode = code[2] >> 6, reg = code[2] >> 3 & 7, rm = code[2] & 7;
@@ -83,7 +83,10 @@ static int loads_stack(const unsigned char *code)
 		return code[1] == 0x87 || (code[1] == 0x89 && !(rex & B));
 	if (reg == STACK && rm != STACK && rm != FRAME)
 		return code[1] == 0x87 || (code[1] == 0x8b && !(rex & R));
-	return 0;
+	if (reg != STACK || mode == 3 || rex != 0x48 || code[1] != 0x8b)
+		return 0;
+	/* From the frame: by rbp, or by rsp without an index. */
+	return rm == FRAME ? mode != 0 : left > 3 && (code[3] & 0x3f) == 0x24;
 }
 
 enum { STRIDE = 16 };
@@ -111,7 +114,7 @@ size_t lbt_next_stack_load(const unsigned char *code, size_t size, size_t from)
 	while (size >= 3 && from <= size - 3) {
 		if (size - from >= STRIDE + 2 && none_loads_stack(code + from))
 			from += STRIDE;
-		else if (loads_stack(code + from))
+		else if (loads_stack(code + from, size - from))
 			return from;
 		else
 			from++;

@@ -7,6 +7,7 @@
 #include "array.h"
 #include "code_graph.h"
 #include "reach.h"
+#include "sorted.h"
 #include "symbol_extents.h"
 #include "x86_64_kinds.h"
 
@@ -41,29 +42,10 @@ struct lbt_follow {
 	size_t extent_count, extent_capacity;
 	uint64_t room_end;
 	int begun, has_room, alone, has_reached;
+	int64_t kept; /* the keeper in code that is no function, or -1 */
 	struct reached reached;
 	struct lbt_reach found;
 };
-
-/* The position of a value, or -1. */
-static int64_t find(const uint64_t *sorted, size_t count, uint64_t value)
-{
-	size_t low = 0;
-
-	while (count) {
-		size_t half = count / 2;
-
-		if (sorted[low + half] == value)
-			return (int64_t)(low + half);
-		if (sorted[low + half] < value) {
-			low += half + 1;
-			count -= half + 1;
-		} else {
-			count = half;
-		}
-	}
-	return -1;
-}
 
 static const struct lbt_code_part *part_at(const struct lbt_follow *follow, uint64_t address)
 {
@@ -232,6 +214,9 @@ static int read_code(struct lbt_follow *follow, const struct extent *extent)
 		if (!extent->end && follow->alone && follow->file.reads)
 			size = undescribed(code, size, node->address, follow->file.largest);
 	}
+	if (extent->start != node->address)
+		follow->kept = find_within(follow->file.keepers, follow->file.keeper_count,
+					   node->address, node->address + size);
 	if (size > follow->file.largest) {
 		node->doubt = (struct lbt_cause){LBT_WHY_LARGE, node->address};
 		follow->reached = (struct reached){0};
@@ -291,6 +276,9 @@ static int look(struct lbt_follow *follow)
 		node->keeps = node->doubt = (struct lbt_cause){LBT_WHY_KEEPER, node->address};
 	if (!follow->has_reached && (need = read_code(follow, &extent)))
 		return need;
+	if (follow->kept >= 0)
+		node->keeps = node->doubt = (struct lbt_cause){
+			LBT_WHY_KEEPER, follow->file.keepers[follow->kept]};
 	if (follow->reached.doubt.kind)
 		set(&node->doubt, follow->reached.doubt.kind, follow->reached.doubt.at);
 	if (follow->reached.keeps)
@@ -323,6 +311,7 @@ int lbt_follow(struct lbt_follow *follow, struct lbt_question *question)
 				return need;
 		}
 		follow->begun = follow->has_reached = follow->has_room = 0;
+		follow->kept = -1;
 		follow->extent_count = 0;
 	}
 	return LBT_FOLLOW_DONE;
@@ -341,6 +330,7 @@ struct lbt_follow *lbt_follow_new(const struct lbt_followed_file *file, const ui
 		if (graph_node(&follow->graph, roots[each], 0) != each)
 			break;
 	follow->roots = count;
+	follow->kept = -1;
 	if (follow->meanings && follow->graph.count == count)
 		return follow;
 	lbt_follow_free(follow);

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "stack_copies.h"
 #include "x86_64_stack.h"
 
 enum { HISTORY = 8, UNSURE = 2048 };
@@ -20,9 +21,10 @@ struct sweep {
 	size_t size;
 	uint64_t start, end;
 	struct stack stack, switched;
-	int32_t deepest;
+	int32_t deepest, begun; /* where a stretch of code without jumps began */
 	int64_t unsure[UNSURE]; /* distances from an unknown stack pointer at which it reads */
 	size_t unsure_count, past;
+	struct copies copies;
 	int based, callers, exchanges, too_much;
 	int8_t firsts[HISTORY], adds[HISTORY];
 };
@@ -180,9 +182,24 @@ static void turn(struct sweep *sweep, const struct instruction *i)
 	case FLOW_JUMP:
 	case FLOW_BRANCH:
 		return jump(sweep, i);
+	case FLOW_RETURN:
+		if (sweep->stack.pointer != LBT_NO_DEPTH && sweep->begun != LBT_NO_DEPTH &&
+		    sweep->stack.pointer && sweep->stack.pointer != sweep->begun)
+			sweep->too_much = 1; /* returns elsewhere: left to a full decoder */
+		return;
 	case FLOW_INT3:
 		return doubt(sweep, LBT_UNUSUAL, i);
 	}
+}
+
+/* Whether other code goes on: that of a function that is called, or jumped to. */
+static int leaves(const struct sweep *sweep, const struct instruction *i)
+{
+	uint64_t target = i->next + (uint64_t)i->immediate;
+
+	if (i->flow == FLOW_JUMP || i->flow == FLOW_BRANCH)
+		return target < sweep->start || target >= sweep->end;
+	return is_call(i->flow) || i->flow == FLOW_JUMP_THROUGH;
 }
 
 /* Follows a plain instruction. */
@@ -190,6 +207,8 @@ static void pass(struct sweep *sweep, const struct instruction *i)
 {
 	size_t at = sweep->past++ % HISTORY;
 
+	if (copies_follow(&sweep->copies, sweep->stack, i, sweep->callers, &sweep->too_much))
+		sweep->too_much = 1;
 	if (i->first == RSP || i->first == RBP || i->flow == FLOW_STACK)
 		move(sweep, i);
 	else if (sweep->callers || sweep->stack.base == 8 || sweep->exchanges)
@@ -212,19 +231,28 @@ static int run(struct sweep *sweep, const unsigned char *code)
 			return 0;
 		place->starts = 1;
 		at = i.next - sweep->start;
-		if (place->targeted)
+		if (place->targeted) {
 			sweep->stack = same(sweep->stack, place->stack)
 					       ? sweep->stack : merged(sweep->stack, place->stack);
-		else if (!is_plain(last) && (i.flow == FLOW_NOP || i.flow == FLOW_INT3))
+			sweep->begun = sweep->stack.pointer;
+		} else if (!is_plain(last) && (i.flow == FLOW_NOP || i.flow == FLOW_INT3)) {
 			continue;
+		}
 		last = i.flow;
 		if ((i.base == RSP || i.base == RBP) && !i.indexed)
 			look(sweep, &i);
+		if (i.in_memory && copies_reach(&sweep->copies, sweep->stack, &i))
+			sweep->too_much = 1;
 		if (is_plain(last)) {
 			pass(sweep, &i);
 			continue;
 		}
 		turn(sweep, &i);
+		if (leaves(sweep, &i) && is_passed(&sweep->copies))
+			sweep->too_much = 1;
+		sweep->begun = sweep->stack.pointer;
+		if (is_call(last))
+			copies_called(&sweep->copies);
 		if (!is_end(last))
 			continue;
 		place = at < sweep->size ? &sweep->places[at] : NULL;
@@ -247,6 +275,7 @@ int lbt_find_reach(const unsigned char *code, size_t size, uint64_t address, int
 	struct sweep sweep = {.found = found, .size = size, .start = address,
 			      .end = address + size, .stack = {depth, LBT_NO_DEPTH},
 			      .switched = NOWHERE, .deepest = depth == LBT_NO_DEPTH ? 0 : depth,
+			      .begun = depth,
 			      .callers = depth == 0};
 	int done;
 
@@ -257,6 +286,7 @@ int lbt_find_reach(const unsigned char *code, size_t size, uint64_t address, int
 	sweep.places = calloc(size + 1, sizeof(*sweep.places));
 	if (!sweep.places)
 		return 0;
+	copies_none(&sweep.copies);
 	sweep.exchanges = size && memchr(code, 0x87, size) != NULL;
 	done = run(&sweep, code);
 	for (size_t each = 0; each < sweep.unsure_count; each++)

@@ -71,9 +71,21 @@ static int sets_anew(const struct instruction *i)
 	       (is_moved(i) || (i->opcode == 0x8d && i->base != RSP));
 }
 
-/* Whether code leads straight on from an instruction, by way of rsp, to one that leaves. */
+/* Whether an instruction with REX.W adds to a register, or subtracts, what another holds. */
+static int is_shift(const unsigned char *code)
+{
+	return code[1] == 0x01 || code[1] == 0x29 || code[1] == 0x03 || code[1] == 0x2b ||
+	       (code[1] == 0x0f && code[2] == 0xc1);
+}
+
+/*
+ * Whether code leads on from an instruction, by way of rsp, to one that leaves: straight after what
+ * adds to rsp, as what makes room for an array does, else also by jumps, past branches and calls.
+ */
 static int leads_away(const unsigned char *code, size_t size, size_t at, enum way way)
 {
+	int shifts = size - at > 2 && is_shift(code + at);
+
 	for (int passed = 0; passed <= LOOK_AHEAD && at < size; passed++) {
 		struct instruction i;
 
@@ -85,7 +97,12 @@ static int leads_away(const unsigned char *code, size_t size, size_t at, enum wa
 		if (i.flow == FLOW_RETURN || i.flow == FLOW_JUMP_THROUGH ||
 		    i.flow == FLOW_CALL_THROUGH)
 			return way == TO_STACK || (way == BY_POP && i.flow != FLOW_CALL_THROUGH);
-		if (!is_plain(i.flow))
+		if (i.flow == FLOW_JUMP && !shifts && way != TO_FRAME) {
+			at += (size_t)i.immediate; /* where there is nothing, nothing is read */
+			continue;
+		}
+		if (!is_plain(i.flow) && (shifts || way == TO_FRAME ||
+					  (i.flow != FLOW_BRANCH && i.flow != FLOW_CALL)))
 			return 0;
 		if (way == TO_FRAME && takes_frame(&i))
 			way = TO_STACK;

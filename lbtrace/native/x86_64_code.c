@@ -109,6 +109,9 @@ static int take_operands(struct reader *reader, struct instruction *into)
 		if (reader->at >= reader->end)
 			return 0;
 		into->indexed = (reader->code[reader->at] >> 3 & 7) != 4 || reader->rex & REX_X;
+		if (into->indexed && reader->code[reader->at] < 0x40)
+			into->index = (int8_t)(reader->code[reader->at] >> 3 |
+					       (reader->rex & REX_X ? 8 : 0));
 		base = reader->code[reader->at++] & 7;
 		if (base == 5 && !mode)
 			return take_bytes(reader, 4, &into->displacement);
@@ -146,9 +149,6 @@ static int8_t first_register(const struct reader *reader, const struct instructi
 {
 	int8_t extended = reader->rex & REX_B ? 8 : 0;
 
-	/* What pushes, pops or leads elsewhere has 64 bits anyway. */
-	if (!(reader->rex & REX_W) && opcode->flow < FLOW_STACK)
-		return NO_REGISTER;
 	if (opcode->operand == OPERAND_RM && !into->in_memory)
 		return (int8_t)(into->rm | extended);
 	if (opcode->operand == OPERAND_REG)
@@ -172,7 +172,8 @@ int lbt_read_instruction(const unsigned char *code, size_t size, size_t at, uint
 	int map = 0;
 
 	*into = (struct instruction){.address = address + at, .base = NO_REGISTER,
-				     .first = NO_REGISTER, .flow = FLOW_NEXT};
+				     .index = NO_REGISTER, .first = NO_REGISTER,
+				     .written = NO_REGISTER, .flow = FLOW_NEXT};
 	if (is_endbr(code + at, size - at)) {
 		into->next = into->address + 4;
 		return 1;
@@ -214,7 +215,9 @@ int lbt_read_instruction(const unsigned char *code, size_t size, size_t at, uint
 	into->wide = (reader.rex & REX_W) != 0;
 	into->extended = (uint8_t)map;
 	into->prefix = (uint8_t)reader.kind;
-	into->first = first_register(&reader, into, &opcode);
+	into->written = first_register(&reader, into, &opcode);
+	/* What pushes, pops or leads elsewhere has 64 bits anyway. */
+	into->first = into->wide || opcode.flow >= FLOW_STACK ? into->written : NO_REGISTER;
 	if (into->has_modrm) {
 		into->reg |= reader.rex & REX_R ? 8 : 0;
 		into->rm |= reader.rex & REX_B && !into->in_memory ? 8 : 0;

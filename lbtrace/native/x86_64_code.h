@@ -37,8 +37,10 @@ struct instruction {
 	uint8_t opcode, reg, rm, prefix; /* prefix: that which selects the opcode, or 0 */
 	uint8_t flow, notrack, wide, extended;
 	uint8_t has_modrm, in_memory, indexed, relative;
-	int8_t first; /* the 64-bit register that is the first operand */
-	int8_t base;  /* in memory */
+	int8_t first;   /* the 64-bit register that is the first operand */
+	int8_t written; /* the same of 32 bits, too */
+	int8_t base;    /* in memory */
+	int8_t index;   /* there, with a scale of 1 */
 };
 
 /* Reads the instruction at code[at]; false for what is left to a full decoder. */

@@ -234,8 +234,7 @@ def _keepers(image: Image, table: Symbols) -> Iterator[tuple[int, str]]:
     for function in table.functions.wanted(wanted_keepers()):
         if keeps_address((function.name, *function.aliases)):
             yield function.address, function.name
-    for function in stack_switches.switching_functions(image, table):
-        yield function.address, function.name
+    yield from stack_switches.switching_functions(image, table)
     first = table.functions.holding(image.entry)
     if first is not None and first.address == image.entry:
         yield first.address, first.name

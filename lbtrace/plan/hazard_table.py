@@ -10,8 +10,7 @@ that only offers one to others, as the C library does, has no use of it by that.
 
 Looked at and left out, since they read no return address and leave no call: Boehm's
 collector (``GC_mark_from`` takes stack words for what they may point to), ``__tls_get_addr``,
-``getcontext`` alone (libunwind and collectors save registers by it; its own return address
-is in `KEEPS_ADDRESS`), ``setjmp`` without a jump.
+``setjmp`` without a jump.
 """
 
 from __future__ import annotations
@@ -126,6 +125,11 @@ HAZARDS = (
         "backtrace(3), libgcc unwind.inc, libbacktrace",
         r"unw_(backtrace|step|init_local)|_U(L?)(x86_64|aarch64)_(step|init_local)"
         r"|_ZN4absl\d*\D*\d*GetStackTrace|_ZNSt10stacktrace",
+    ),
+    Hazard(
+        READ,
+        ("getcontext", "__getcontext"),
+        "getcontext(3): REG_RBP and REG_RSP, from which unwinders go on to return addresses",
     ),
     Hazard(
         READ,

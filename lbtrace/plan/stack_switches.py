@@ -25,7 +25,7 @@ from lbtrace.errors import BinaryError
 from lbtrace.machine import Machine
 from lbtrace.machine.code import StackSwitch
 from lbtrace.machine.sites import ProbeSites
-from lbtrace.model import Fetch, Function, Probe, Prototype, Site
+from lbtrace.model import Fetch, Probe, Prototype, Site
 from lbtrace.plan.code_context import Surroundings
 from lbtrace.plan.value_selection import long
 
@@ -86,12 +86,14 @@ def switches(image: Image, table: Symbols, sites: ProbeSites | None = None) -> l
     return [switch for switch in found if sites.is_instruction(switch.address)]
 
 
-def switching_functions(image: Image, table: Symbols) -> Iterator[Function]:
-    """Yield the functions in which the program takes up other stacks."""
+def switching_functions(image: Image, table: Symbols) -> Iterator[tuple[int, str]]:
+    """Yield where the program takes up other stacks, and the functions that do, by their addresses,
+    with their names; assembly may be called that has no symbol, or none with a type."""
     for switch in _candidates(image, table):
         function = table.functions.holding(switch.address)
-        if function is not None:
-            yield function
+        if function is not None and switch.address < function.address + function.size:
+            yield function.address, function.name
+        yield switch.address, f"code at {switch.address:#x}"
 
 
 def _candidates(image: Image, table: Symbols) -> list[StackSwitch]:

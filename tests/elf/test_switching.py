@@ -11,7 +11,7 @@ from lbtrace.elf import symbols
 from lbtrace.elf.image import Image
 from lbtrace.machine.code import StackSwitch
 from lbtrace.plan import stack_switches
-from tests.stack_ways import WAYS
+from tests.stack_ways import SHIFTS, WAYS, WAYS_BY_THE_FRAME
 
 SOURCE = Path(__file__).resolve().parents[1] / "programs/fibers.c"
 
@@ -78,11 +78,15 @@ int main(int argc, char **argv) { change((void **)argv, *argv); return before(ar
 """
 
 
-@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("way", WAYS | WAYS_BY_THE_FRAME)
 @pytest.mark.parametrize("flags", [["-DDESCRIBED"], ["-DDESCRIBED", "-s"], [], ["-s"]])
 def test_other_ways_to_take_up_a_stack(tmp_path: Path, flags: list[str], way: str) -> None:
     """In assembly with symbols and unwind information, and with neither."""
-    assert found_in(tmp_path, SWITCH, *flags, f'-DTAKE_UP="{WAYS[way]}"')
+    take_up = (WAYS | WAYS_BY_THE_FRAME)[way]
+    assert found_in(tmp_path, SWITCH, *flags, f'-DTAKE_UP="{take_up}"')
+    if way not in SHIFTS:
+        then = f"{take_up}; test %rsp, %rsp; jz 1f; call 2f; 1: jmp 3f; 2: ret; 3:"
+        assert found_in(tmp_path, SWITCH, *flags, f'-DTAKE_UP="{then}"')
 
 
 RESTORES = """
@@ -94,7 +98,11 @@ ASM(saved, "mov %rsp, %r11; sub $64, %rsp; mov %r11, 32(%rsp); mov 32(%rsp), %rs
 ASM(local, "push %rsp; pop %rsp")
 ASM(frame, "push %rbp; mov %rsp, %rax; mov %rax, %rbp; and $-32, %rsp; leave")
 ASM(plain, "mov %rsp, %r9; and $-32, %rsp; mov %r9, %rsp")
-int main(void) { moved(); saved(); local(); frame(); plain(); return 0; }
+ASM(spilled, "mov %rsp, %rax; mov %rax, -16(%rsp); mov -16(%rsp), %rsp; test %rax, %rax; je 1f;"
+             "nop; 1: nop")
+ASM(calling, "push %rbp; mov %rsp, %rbp; call moved; mov %rbp, %rsp; test %rax, %rax; je 1f;"
+             "nop; 1: pop %rbp")
+int main(void) { spilled(); calling(); moved(); saved(); local(); frame(); plain(); return 0; }
 """
 
 

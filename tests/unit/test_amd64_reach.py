@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from lbtrace.machine.aarch64.reachable_calls import walkers as arm64_walkers
 from lbtrace.machine.code import Code
 from lbtrace.machine.x86_64.reachable_calls import reach, walkers
@@ -42,3 +44,69 @@ def test_walkers_are_found_in_code():
 def test_walkers_are_found_in_arm64_code():
     code = bytes.fromhex("fd7bbfa9 fd030091 a00340f9 000440f9 fd7bc1a8 c0035fd6")
     assert [*arm64_walkers(code, BASE)] == [BASE + 8]  # ldr x0, [x29]
+
+
+def found(text: str) -> tuple[bool, bool, str]:
+    """Whether assembly reads its return address or follows frame pointers, and what is in doubt."""
+    raw = bytes.fromhex(text)
+    code = Code(raw, BASE, 0, BASE + len(raw))
+    result = reach(code, 0)
+    return result.keeps, result.walks, result.doubt
+
+
+READS = {
+    "mov rax, rsp; mov rcx, [rax]": "4889e0 488b08 c3",
+    "lea rdi, [rsp+8]; mov rax, [rdi-8]": "488d7c2408 488b47f8 c3",
+    "push rbp; mov rbp, rsp; mov rax, [rbp+8]": "55 4889e5 488b4508 5d c3",
+    "enter 16, 0; mov rax, [rbp+8]": "c8100000 488b4508 c9 c3",
+    "enter 16, 0; mov rax, [rsp+24]": "c8100000 488b442418 c9 c3",
+    "pop rcx; jmp rcx": "59 ffe1",
+    "xchg rax, [rsp]": "48870424 c3",
+    "add rsp, 8; jmp [rsp-8]": "4883c408 ff6424f8",
+    "add rsp, 8; ret": "4883c408 c3",
+    "push rsp; pop rcx; mov rax, [rcx]": "54 59 488b01 c3",
+    "mov [rsp-8], rsp; mov rcx, [rsp-8]; mov rax, [rcx]": "48896424f8 488b4c24f8 488b01 c3",
+    "mov rsi, rsp; lodsq": "4889e6 48ad c3",
+    "mov rax, rsp; movups xmm0, [rax-8]": "4889e0 0f1040f8 c3",
+    "mov eax, [rsp+4]": "8b442404 c3",
+    "mov rdi, rsp; jmp elsewhere": "4889e7 e900100000",
+    "mov rax, rsp; mov [rip+16], rax": "4889e0 48890510000000 c3",
+    "mov rax, rsp; and rax, -8; mov rax, [rax]": "4889e0 4883e0f8 488b00 c3",
+    # The return address is copied to an aligned stack, and read there.
+    "gcc's realigned stack": "4c8d542408 4883e4f0 41ff72f8 55 4889e5 488b4508 5d 498d62f8 c3",
+    "without a frame": "4c8d542408 4883e4f0 41ff72f8 58 498d62f8 c3",
+}
+READS_NOT = {
+    "gcc realigns a stack": "4c8d542408 4883e4f0 41ff72f8 55 4889e5 4152 415a 5d 498d62f8 c3",
+    "OpenSSL saves rsp": "4889e0 53 4883ec40 4883e4c0 4889442438 488b742438 488b5ef8 488d26 c3",
+    "mov rax, [rsp+8], an argument on the stack": "488b442408 c3",
+    "mov rax, rsp; mov rax, [rax+8]": "4889e0 488b4008 c3",
+    "mov rax, rsp; xor eax, eax; mov rax, [rax]": "4889e0 31c0 488b00 c3",
+    "sub rsp, 24; mov rdi, rsp; call f; add rsp, 24": "4883ec18 4889e7 e800100000 4883c418 c3",
+    "movaps [rsp-16], xmm0": "0f294424f0 c3",
+    "enter 16, 0; mov rax, [rbp-8]": "c8100000 488b45f8 c9 c3",
+    "ret 16": "c21000",
+}
+
+
+@pytest.mark.parametrize("what", READS)
+def test_who_reads_its_return_address_by_a_copy_of_the_stack_pointer(what: str):
+    assert found(READS[what])[0]
+
+
+@pytest.mark.parametrize("what", READS_NOT)
+def test_who_does_not(what: str):
+    assert found(READS_NOT[what])[:2] == (False, False)
+
+
+def test_the_saved_frame_pointer_is_reached_by_copies_as_well():
+    assert found("55 4889e5 4889e0 488b00 5d c3")[1]  # mov rax, rsp; mov rax, [rax]
+    assert found("55 58 488b4008 c3")[1]  # push rbp; pop rax; mov rax, [rax+8]
+    assert found("4887e8 c3")[1]  # xchg rax, rbp
+    assert not found("55 4889e5 53 488b1c24 5b 5d c3")[1]
+    assert not found("55 4889e5 4883ec10 488b6c2410 4883c418 c3")[1]  # mov rbp, [rsp+16]
+
+
+def test_who_returns_to_what_it_pushed_may_go_anywhere():
+    assert "pushed" in found("57 c3")[2]  # push rdi; ret
+    assert not found("53 5b c3")[2]

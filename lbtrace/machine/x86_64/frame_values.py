@@ -44,6 +44,7 @@ _START[Register.RSP] = Value.OWN
 
 _UNKNOWN: dict[int, Value] = {**dict.fromkeys(_START, Value.UNKNOWN), Register.RSP: Value.OWN}
 
+_FRAME = frozenset({Register.RSP, Register.RBP})
 _KEEP = frozenset({Mnemonic.CMP, Mnemonic.TEST, Mnemonic.BT, Mnemonic.NOP})
 _COMBINE = frozenset({Mnemonic.ADD, Mnemonic.SUB, Mnemonic.AND, Mnemonic.OR, *CONDITIONAL_MOVES})
 _COPY = frozenset({Mnemonic.MOV, Mnemonic.LEA})
@@ -66,6 +67,7 @@ class FrameValues:
     def __init__(self) -> None:
         self._values = dict(_START)
         self._pushed: list[Value] = []
+        self._stored: dict[tuple[int, int], Value] = {}
         self._at_targets: dict[int, dict[int, Value]] = {}
         self._ended = self._padded = False
 
@@ -87,9 +89,20 @@ class FrameValues:
         if instruction.op_kind(number) != OpKind.MEMORY:
             return Value.FOREIGN
         base, index = instruction.memory_base, instruction.memory_index
+        if instruction.mnemonic != Mnemonic.LEA and not index and base in _FRAME:
+            return self._loaded(instruction)
         known = max(self.of(base), self.of(index) if index else Value.FOREIGN)
         loaded = known == Value.ARGUMENT and instruction.mnemonic != Mnemonic.LEA
         return Value.FOREIGN if loaded else known
+
+    def _loaded(self, instruction: Instruction) -> Value:
+        """What is in the frame: its own, if nothing else was stored there just before."""
+        base, offset = instruction.memory_base, _offset(instruction)
+        if self.of(base) != Value.OWN:
+            return self.of(base)
+        if base == Register.RSP and 0 <= offset < 8 * len(self._pushed) and not offset % 8:
+            return self._pushed[-1 - offset // 8]
+        return self._stored.get((base, offset), Value.OWN)
 
     def reach(self, instruction: Instruction) -> None:
         """Come to an instruction, before it is asked about."""
@@ -109,6 +122,8 @@ class FrameValues:
     def pass_over(self, instruction: Instruction) -> None:
         """Go on to what follows an instruction."""
         flow = instruction.flow_control
+        if instruction.is_stack_instruction or flow != FlowControl.NEXT:
+            self._stored.clear()
         if flow != FlowControl.NEXT:
             self._turn(instruction, flow)
         elif instruction.mnemonic == Mnemonic.PUSH:
@@ -123,7 +138,16 @@ class FrameValues:
             self._set(instruction.op0_register, second)
             self._set(instruction.op1_register, first)
         elif instruction.op_count and instruction.mnemonic not in _KEEP:
+            if instruction.op0_kind == OpKind.MEMORY:
+                self._store(instruction)
             self._set(instruction.op0_register, self._result(instruction))
+
+    def _store(self, instruction: Instruction) -> None:
+        base = instruction.memory_base
+        if base in _FRAME and not instruction.memory_index:
+            moves = instruction.mnemonic == Mnemonic.MOV
+            value = self.of_operand(instruction, 1) if moves else Value.OWN
+            self._stored[base, _offset(instruction)] = value
 
     def popped(self) -> Value:
         """What the next POP takes; what was not seen to be pushed is the frame's."""
@@ -140,6 +164,8 @@ class FrameValues:
     def _set(self, register: Register_, value: Value) -> None:
         """Write a register; whatever the stack pointer is set to, it begins the frame there."""
         full = Registers.full_register(register)
+        if full in _FRAME:
+            self._stored.clear()
         if full == Register.RSP:
             self._pushed.clear()
         elif full in self._values:
@@ -168,6 +194,11 @@ class FrameValues:
         if not self._padded or address % _ALIGNED:
             self._values = dict(_UNKNOWN)
         self._pushed.clear()
+
+
+def _offset(instruction: Instruction) -> int:
+    offset: int = instruction.memory_displacement
+    return offset - (offset >> 63 << 64)
 
 
 def _merge(into: dict[int, Value], other: dict[int, Value]) -> None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections import deque
 from collections.abc import Iterator, Sequence
+from itertools import islice
 
 from iced_x86 import Decoder, FlowControl, Instruction, Mnemonic, OpKind, Register
 
@@ -17,6 +18,7 @@ from lbtrace.machine.code import Code, Reach
 from lbtrace.machine.code_scan import find_bytes
 from lbtrace.machine.x86_64 import code_sweep
 from lbtrace.machine.x86_64.branches import is_switch
+from lbtrace.machine.x86_64.stack_copies import StackCopies, common, is_realigned
 from lbtrace.machine.x86_64.stack_depth import UNKNOWN, Stack
 
 _LOADS = frozenset({Mnemonic.MOV, Mnemonic.XCHG, Mnemonic.POP, Mnemonic.LEA})
@@ -33,6 +35,8 @@ _ENDS = frozenset(
 _PADDING = frozenset({Mnemonic.NOP, Mnemonic.INT3})
 _FRAME = (Register.RSP, Register.RBP)
 _HISTORY = 8
+_AHEAD = 12
+"""Instructions between those of gcc that realign a stack, at most."""
 
 _SAVED, _FRAMED = b"\x55", b"\x48\x89\xe5"
 """``push rbp``, and ``mov rbp, rsp`` at most `_BETWEEN` bytes after it."""
@@ -97,9 +101,13 @@ class _Sweep:
         self._stack = Stack(depth)
         self._deepest = depth or 0
         self._switched = UNKNOWN
+        self._begun = depth
         self._unsure: list[int] = []
         self._based = False
         self._callers = depth == 0
+        self._copies = StackCopies()
+        self._copies_at: dict[int, dict[int, int]] = {}
+        self._switched_copies: dict[int, int] = {}
         self._exchanges = b"\x87" in code.code  # XCHG: Intel SDM volume 2
 
     def reach(self) -> Reach:
@@ -110,26 +118,22 @@ class _Sweep:
             ip = instruction.ip
             starts.add(ip)
             if ip in targets:
-                if self._stack != targets[ip]:
-                    self._stack = self._merged(targets[ip])
+                self._arrive(ip, never_returned=last in _CALLS)
             elif last != _STRAIGHT and instruction.mnemonic in _PADDING:
                 continue
             last = instruction.flow_control
-            if instruction.memory_base in _FRAME and instruction.memory_index == Register.NONE:
+            framed = instruction.memory_base in _FRAME
+            if framed and instruction.memory_index == Register.NONE:
                 self._look(instruction)
             if last == _STRAIGHT:
-                first = instruction.op0_register
-                if first in _FRAME or instruction.is_stack_instruction:
-                    self._move(instruction, first)
-                elif self._callers or self._stack.base == 8 or self._exchanges:
-                    self._take(instruction)
+                self._pass(instruction, framed)
                 history.append(instruction)
                 continue
             if instruction.is_invalid:
                 return Reach(doubt=f"holds bytes at {ip:#x} that are no code")
-            self._flow(instruction, last, history)
-            if last in _ENDS:
-                self._stack = targets.get(instruction.next_ip, self._switched)
+            if framed or self._copies.held:
+                self._access(instruction)
+            self._turn(instruction, last, history)
         if not starts.issuperset(targets):
             self._in_doubt("jumps into the midst of an instruction")
         if last not in _ENDS | _CALLS:  # what is called last does not return
@@ -145,6 +149,40 @@ class _Sweep:
             self._keeps,
             self._walks,
         )
+
+    def _arrive(self, ip: int, *, never_returned: bool) -> None:
+        """Go on where jumps lead."""
+        if self._stack != self._targets[ip]:
+            self._stack = self._merged(self._targets[ip])
+        self._copies.meet(self._copies_at[ip], never_returned=never_returned)
+        self._begun = self._stack.pointer
+
+    def _pass(self, instruction: Instruction, framed: bool) -> None:
+        """Follow a plain instruction; ``framed`` says that it reaches memory by rsp or rbp."""
+        first, copies, before = instruction.op0_register, self._copies, self._stack
+        touched = framed or bool(copies.held)
+        realigned = touched and self._access(instruction)
+        moves = first in _FRAME or instruction.is_stack_instruction
+        if moves or touched or instruction.op1_register in _FRAME:
+            self._walks |= copies.follow(instruction, before, self._callers)
+        if moves:
+            self._move(instruction, first)
+            self._restore(instruction, first, before)
+            if realigned:
+                self._stack = Stack(0)
+        elif self._callers or before.base == 8 or self._exchanges:
+            self._take(instruction)
+
+    def _turn(self, instruction: Instruction, flow: int, history: Sequence[Instruction]) -> None:
+        """Follow an instruction that is not plain."""
+        self._flow(instruction, flow, history)
+        if flow in _CALLS:
+            self._copies.called()
+        self._begun = self._stack.pointer
+        if flow in _ENDS:
+            following = instruction.next_ip
+            self._stack = self._targets.get(following, self._switched)
+            self._copies.held = dict(self._copies_at.get(following, self._switched_copies))
 
     def _merged(self, other: Stack) -> Stack:
         if self._stack == UNKNOWN:
@@ -168,6 +206,34 @@ class _Sweep:
             self._in_doubt(f"sets its stack pointer at {instruction.ip:#x}")
         if mnemonic == Mnemonic.POP and before.pointer == 0:
             self._keeps = True
+
+    def _access(self, instruction: Instruction) -> bool:
+        """Note it where an instruction reaches the return address, or the saved frame pointer, by a
+        copy of the stack pointer; return whether it does so to realign the stack."""
+        copies, stack = self._copies, self._stack
+        if copies.is_put_away(instruction, stack):
+            self._keeps = True
+        elif copies.reads(instruction, stack, 0):
+            base = instruction.memory_base
+            if instruction.mnemonic == Mnemonic.PUSH and stack.pointer is None:
+                start = instruction.next_ip - self._code.address
+                ahead = Decoder(64, self._code.code[start:], ip=instruction.next_ip)
+                if is_realigned([*islice(ahead, _AHEAD)], base):
+                    return True
+            self._keeps = True
+        elif stack.base == 8 and instruction.memory_base != Register.RBP:
+            loads = instruction.mnemonic != Mnemonic.POP and instruction.op0_kind != OpKind.MEMORY
+            if loads and instruction.op0_register != Register.RBP:
+                self._walks |= copies.reads(instruction, stack, 8)
+        return False
+
+    def _restore(self, instruction: Instruction, first: int, before: Stack) -> None:
+        """Follow rsp and rbp where they are set to a copy of what rsp was."""
+        stack = self._stack
+        if first == Register.RSP and stack.pointer is None:
+            self._stack = stack._replace(pointer=self._copies.restored(instruction, before))
+        elif first == Register.RBP and stack.base is None:
+            self._stack = stack._replace(base=self._copies.restored(instruction, before))
 
     def _take(self, instruction: Instruction) -> None:
         """Note it where the frame pointer is taken as a value, or another stack is."""
@@ -201,15 +267,16 @@ class _Sweep:
 
     def _flow(self, instruction: Instruction, flow: int, history: Sequence[Instruction]) -> None:
         if flow == FlowControl.RETURN:
-            if instruction.mnemonic != Mnemonic.RET:
-                self._in_doubt(f"leaves by a far return at {instruction.ip:#x}")
+            self._return(instruction)
         elif flow in _CALLS:
+            self._keeps |= self._copies.is_passed()
             self._call(instruction)
         elif flow == FlowControl.INDIRECT_BRANCH:
+            self._keeps |= self._copies.is_passed()
             if instruction.is_ip_rel_memory_operand:
                 self._jump_slots[instruction.ip_rel_memory_address] = None
             elif is_switch(instruction, history):
-                self._switched = self._stack
+                self._switched, self._switched_copies = self._stack, self._copies.held
             else:
                 self._in_doubt(f"jumps through a pointer at {instruction.ip:#x}")
         elif flow in (FlowControl.UNCONDITIONAL_BRANCH, FlowControl.CONDITIONAL_BRANCH):
@@ -217,14 +284,27 @@ class _Sweep:
         elif flow != FlowControl.EXCEPTION:
             self._in_doubt(f"runs an unusual instruction at {instruction.ip:#x}")
 
+    def _return(self, instruction: Instruction) -> None:
+        if instruction.mnemonic != Mnemonic.RET:
+            self._in_doubt(f"leaves by a far return at {instruction.ip:#x}")
+        elif self._stack.pointer is not None and self._begun is not None:
+            # Before this stretch of code the depth may be mistaken, behind a jump table.
+            self._keeps |= self._stack.pointer < min(self._begun, 0)
+            if self._stack.pointer > max(self._begun, 0):
+                self._in_doubt(f"returns to what it pushed at {instruction.ip:#x}")
+
     def _jump(self, instruction: Instruction) -> None:
         target = instruction.near_branch_target
         if instruction.op0_kind != OpKind.NEAR_BRANCH64:
             self._in_doubt(f"leaves by a far jump at {instruction.ip:#x}")
         elif not self._code.address <= target < self._end:
             self._jumps[target, self._stack.pointer] = None
+            self._keeps |= self._copies.is_passed()
+            return
         elif self._targets.setdefault(target, self._stack) != self._stack:
             self._targets[target] = UNKNOWN
+        held = self._copies.held
+        self._copies_at[target] = common(self._copies_at.get(target, held), held)
 
     def _call(self, instruction: Instruction) -> None:
         if instruction.op_count and instruction.op0_kind == OpKind.NEAR_BRANCH64:

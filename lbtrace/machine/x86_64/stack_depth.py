@@ -19,12 +19,8 @@ class Stack(NamedTuple):
 
     def after(self, instruction: Instruction) -> Stack:
         """Return the stack after an instruction that is no branch and no call."""
-        if instruction.mnemonic == Mnemonic.LEAVE:
-            return Stack(None if self.base is None else self.base - 8, None)
         if instruction.is_stack_instruction:
-            if self.pointer is None:
-                return self
-            return Stack(self.pointer - instruction.stack_pointer_increment, self.base)
+            return self._pushed_or_popped(instruction)
         register = Register.NONE
         if instruction.op_count and instruction.op0_kind == OpKind.REGISTER:
             register = instruction.op0_register
@@ -37,6 +33,19 @@ class Stack(NamedTuple):
     def pushed(self, size: int) -> Stack:
         """Return the stack with ``size`` bytes more on it."""
         return Stack(None if self.pointer is None else self.pointer + size, self.base)
+
+    def _pushed_or_popped(self, instruction: Instruction) -> Stack:
+        """The stack after PUSH, POP and the like: Intel SDM volume 2."""
+        if instruction.mnemonic == Mnemonic.LEAVE:
+            return Stack(None if self.base is None else self.base - 8, None)
+        if instruction.mnemonic == Mnemonic.ENTER:  # rbp is pushed, and points there
+            if self.pointer is None:
+                return UNKNOWN
+            levels = instruction.immediate(1) % 32 * 8  # frame pointers of functions around it
+            return Stack(self.pointer + 8 + levels + instruction.immediate(0), self.pointer + 8)
+        if self.pointer is None:
+            return self
+        return Stack(self.pointer - instruction.stack_pointer_increment, self.base)
 
     def _target(self, instruction: Instruction) -> int | None:
         """The distance of the register that an instruction writes."""

@@ -27,6 +27,13 @@ _SAVED = frozenset({Register.RBX, *_FRAME, *_RUNTIME})
 _SEGMENTS = b"\x64\x65"
 """Prefixes of what is relative to fs or gs, which native code does not look at."""
 _LEAVES = frozenset({FlowControl.RETURN, FlowControl.INDIRECT_BRANCH, FlowControl.INDIRECT_CALL})
+_BRANCHES = frozenset({FlowControl.UNCONDITIONAL_BRANCH, FlowControl.CONDITIONAL_BRANCH})
+_PASSES = frozenset(
+    {
+        *(FlowControl.NEXT, FlowControl.CONDITIONAL_BRANCH),
+        *(FlowControl.CALL, FlowControl.INDIRECT_CALL),
+    }
+)
 _FRAME_POINTER = Fetch(register=REGISTERS[Register.RBP])
 _MOVES = frozenset({Mnemonic.MOV, Mnemonic.LEA})
 _KEEP_FRAME = frozenset({Mnemonic.PUSH, Mnemonic.CMP, Mnemonic.TEST, Mnemonic.ADD, Mnemonic.SUB})
@@ -65,7 +72,13 @@ class _Search:
         """Yield the switch by a plain load or an exchange at ``at`` in the code, if it is one."""
         line = self._decoder(at)
         first = line.decode()
-        if _loads(first) and _leads_away(line) and self._takes_up(first):
+        if not _loads(first):
+            return
+        if _leads_away(line):
+            taken = self._takes_up(first)
+        else:
+            taken = self._goes_on(first.next_ip) and self._is_foreign(first)
+        if taken:
             yield StackSwitch(first.ip, _pointer(first))
 
     def moved(self, at: int) -> Iterator[StackSwitch]:
@@ -78,8 +91,13 @@ class _Search:
             return
         by_frame = first.op0_register == Register.RBP
         place = _frame_taken(line) if by_frame else first.ip
-        leaves = _leads_away(line) if place is not None else None
-        if place is not None and leaves is not None:
+        if place is None:
+            return
+        after = line.ip
+        leaves = _leads_away(line)
+        if leaves is None and first.mnemonic not in _SHIFTS and self._goes_on(after):
+            leaves = FlowControl.RETURN
+        if leaves is not None:
             value = self._value(first)
             if value is not None and _is_switch(first, value, leaves):
                 yield StackSwitch(place, _FRAME_POINTER if by_frame else _pointer(first))
@@ -93,13 +111,46 @@ class _Search:
         exchanged = instruction.mnemonic == Mnemonic.XCHG
         source = instruction.op1_register or instruction.memory_base
         saved = not exchanged and source in _SAVED
-        if (saved and source in _FRAME) or self._start(instruction.ip) is None:
+        if self._start(instruction.ip) is None:
             return not saved
+        if source in _FRAME:  # what the frame keeps is its own, if nothing else was put there
+            return self._is_foreign(instruction)
         value = self._value(instruction)
         if value is None or not saved:
             return value is not None and value != Value.OWN
         runtime = value == Value.UNKNOWN and instruction.memory_base in _RUNTIME
         return value <= Value.ARGUMENT or runtime
+
+    def _is_foreign(self, instruction: Instruction) -> bool:
+        """Whether a load of rsp sets it to what its function got from elsewhere."""
+        value = self._value(instruction)
+        if value is not None:
+            return value <= Value.ARGUMENT
+        source = instruction.op1_register or instruction.memory_base
+        return self._start(instruction.ip) is None and source not in _SAVED
+
+    def _goes_on(self, start: int) -> bool:
+        """Whether code from ``start`` on leaves by a return or a computed jump, also by way of
+        jumps, branches and calls."""
+        ahead, seen = [start], set[int]()
+        while ahead and len(seen) < LOOK_AHEAD:
+            place = ahead.pop() - self._address
+            if not 0 <= place < len(self._code):
+                continue
+            for instruction in self._decoder(place):
+                flow = instruction.flow_control
+                if instruction.ip in seen or len(seen) >= LOOK_AHEAD or instruction.is_invalid:
+                    break
+                seen.add(instruction.ip)
+                if flow in _LEAVES and flow != FlowControl.INDIRECT_CALL:
+                    return True
+                if _sets_stack(instruction):
+                    break
+                if flow in _BRANCHES and instruction.op0_kind == OpKind.NEAR_BRANCH64:
+                    ahead.append(instruction.near_branch_target)
+                if flow not in _PASSES:
+                    break
+        return False
 
     def _value(self, instruction: Instruction) -> Value | None:
         """What an instruction sets rsp or rbp to; None where the function has no instruction there,

@@ -1,0 +1,237 @@
+/*
+ * Where code may have copies of the stack pointer, and whether it may reach its return address by
+ * one. This is a guess, in the order of the code: what it finds is left to a full decoder, and
+ * lbtrace/machine/x86_64/stack_copies.py.
+ */
+#ifndef LBT_STACK_COPIES_H
+#define LBT_STACK_COPIES_H
+
+#include "x86_64_stack.h"
+
+enum { REGISTERS = 16, COPY_SLOTS = 16, ADDRESS_SIZE = 8, VECTOR_SIZE = 16, RAX = 0, RDX = 2 };
+
+/* What a slot of the stack holds: the frame pointer of the caller. */
+enum { CALLERS_FRAME = LBT_NO_DEPTH + 1 };
+
+/* Depths as in struct stack: of what registers other than rsp and rbp hold, and of what slots do. */
+struct copies {
+	int32_t held[REGISTERS];
+	struct {
+		int64_t slot;
+		int32_t depth;
+	} slots[COPY_SLOTS];
+	size_t slot_count;
+};
+
+static inline void copies_none(struct copies *copies)
+{
+	for (int each = 0; each < REGISTERS; each++)
+		copies->held[each] = LBT_NO_DEPTH;
+}
+
+static inline int32_t copies_of(const struct copies *copies, struct stack stack, int reg)
+{
+	if (reg < 0 || reg == RSP || reg == RBP)
+		return lbt_depth_of(stack, reg);
+	return copies->held[reg];
+}
+
+/* The depth of what a slot holds. */
+static inline int32_t copies_in(const struct copies *copies, int64_t slot)
+{
+	for (size_t each = 0; each < copies->slot_count; each++)
+		if (copies->slots[each].slot == slot)
+			return copies->slots[each].depth;
+	return LBT_NO_DEPTH;
+}
+
+/* Keeps what is stored in a slot; the oldest of too many is forgotten. */
+static inline void copies_store(struct copies *copies, int64_t slot, int32_t depth)
+{
+	size_t each = 0;
+
+	while (each < copies->slot_count && copies->slots[each].slot != slot)
+		each++;
+	if (each == copies->slot_count) {
+		if (depth == LBT_NO_DEPTH)
+			return;
+		if (each == COPY_SLOTS)
+			each = (uint64_t)slot / 8 % COPY_SLOTS;
+		else
+			copies->slot_count++;
+	}
+	copies->slots[each].slot = slot;
+	copies->slots[each].depth = depth;
+}
+
+/* The slot in memory of an instruction; where rsp or rbp is not known, by their number. */
+static inline int64_t copies_slot(const struct copies *copies, struct stack stack,
+				  const struct instruction *i)
+{
+	int32_t depth = copies_of(copies, stack, i->base);
+
+	return depth == LBT_NO_DEPTH ? ((int64_t)(i->base + 2) << 40) - i->displacement
+				     : depth - i->displacement;
+}
+
+/* Whether a value is the address of a byte of the return address. */
+static inline int is_address_of_return(int32_t depth)
+{
+	return depth != LBT_NO_DEPTH && depth != CALLERS_FRAME && depth <= 0 &&
+	       depth > -ADDRESS_SIZE;
+}
+
+static inline int is_passed(const struct copies *copies)
+{
+	static const uint8_t parameters[] = {7, 6, 2, 1}; /* rdi, rsi, rdx, rcx */
+
+	for (size_t each = 0; each < sizeof(parameters); each++)
+		if (is_address_of_return(copies->held[parameters[each]]))
+			return 1;
+	return 0;
+}
+
+/* Bytes that an instruction accesses, at most, where its opcode says little. */
+static inline int reached_size(const struct instruction *i)
+{
+	if (i->extended)
+		return (i->opcode & 0xf6) == 0xb6 || (i->opcode & 0xf0) == 0x90 ? 2 : VECTOR_SIZE;
+	return i->wide || i->flow == FLOW_STACK || is_end(i->flow) || is_call(i->flow)
+		       ? ADDRESS_SIZE : 4;
+}
+
+/* Whether memory that an instruction accesses may be the return address, or the saved rbp. */
+static inline int copies_reach(const struct copies *copies, struct stack stack,
+			       const struct instruction *i)
+{
+	int32_t base = copies_of(copies, stack, i->base);
+	int32_t index = copies_of(copies, stack, i->index);
+	int64_t from;
+
+	if (!i->extended && i->opcode == 0x8d)
+		return 0;
+	base = base == LBT_NO_DEPTH ? index : base;
+	if (base == LBT_NO_DEPTH)
+		return 0;
+	from = i->displacement - base;
+	if (!from && !i->indexed && (i->base == RSP || i->base == RBP))
+		return 0; /* which is seen by itself */
+	if (from < ADDRESS_SIZE && from > -reached_size(i))
+		return 1;
+	return stack.base == 8 && from == -8 && i->base != RBP && i->written != RBP;
+}
+
+static inline int is_string(const struct instruction *i)
+{
+	return !i->extended && ((i->opcode >= 0xa4 && i->opcode < 0xa8) ||
+				(i->opcode >= 0xaa && i->opcode < 0xb0));
+}
+
+/* What a plain instruction leaves in the register that it writes. */
+static inline int32_t copies_written(const struct copies *copies, struct stack stack,
+				     const struct instruction *i, int *too_much)
+{
+	int32_t before = copies_of(copies, stack, i->written);
+
+	if (i->extended && (i->opcode & 0xf0) == 0x40) {
+		int32_t moved = i->in_memory ? LBT_NO_DEPTH : copies_of(copies, stack, i->rm);
+
+		return moved == LBT_NO_DEPTH ? before : moved;
+	}
+	if (i->extended || !i->wide)
+		return i->extended && (i->opcode == 0xa3 || i->opcode == 0xba) ? before
+									       : LBT_NO_DEPTH;
+	if (is_moved(i))
+		return !i->in_memory ? copies_of(copies, stack, second_register(i))
+		       : i->indexed || (i->base != RSP && i->base != RBP) ? LBT_NO_DEPTH
+				    : copies_in(copies, copies_slot(copies, stack, i));
+	if (i->opcode == 0x8d && !i->indexed)
+		return lbt_less(copies_of(copies, stack, i->base), i->displacement, too_much);
+	if (is_immediate(i) && (i->reg & 7) == 5)
+		return lbt_less(before, -i->immediate, too_much);
+	if (is_immediate(i) && !(i->reg & 7))
+		return lbt_less(before, i->immediate, too_much);
+	if (is_immediate(i) && (i->reg & 7) == 4) /* AND, which aligns */
+		return i->immediate >= -ADDRESS_SIZE ? before : LBT_NO_DEPTH;
+	if (i->opcode == 0xff && (i->reg & 7) < 2)
+		return lbt_less(before, i->reg & 7 ? -1 : 1, too_much);
+	return LBT_NO_DEPTH;
+}
+
+/* What follows on a push or pop; true where the frame pointer of the caller is taken. */
+static inline int copies_pushed(struct copies *copies, struct stack stack,
+				const struct instruction *i, int is_callers)
+{
+	int reg = i->first;
+	int32_t value;
+
+	if (i->extended || stack.pointer == LBT_NO_DEPTH || i->opcode == 0xc9)
+		return 0;
+	if (!is_pop(i)) {
+		value = i->in_memory ? copies_in(copies, copies_slot(copies, stack, i))
+				     : copies_of(copies, stack, reg);
+		copies_store(copies, stack.pointer + 8,
+			     reg == RBP && is_callers ? CALLERS_FRAME : value);
+		return 0;
+	}
+	value = copies_in(copies, stack.pointer);
+	if (reg >= 0 && reg != RSP && reg != RBP)
+		copies->held[reg] = value == CALLERS_FRAME ? LBT_NO_DEPTH : value;
+	return value == CALLERS_FRAME && reg != RBP;
+}
+
+/* Follows a plain instruction; true where it may do what a full decoder is to look at. */
+static inline int copies_follow(struct copies *copies, struct stack stack,
+				const struct instruction *i, int is_callers, int *too_much)
+{
+	int32_t value;
+	int second;
+
+	if (i->flow == FLOW_STACK)
+		return copies_pushed(copies, stack, i, is_callers);
+	if (is_exchange(i) && i->wide && !i->in_memory) {
+		second = i->opcode == 0x87 ? i->reg : RAX;
+		if (i->first < 0 || i->first == RSP || i->first == RBP || second == RSP ||
+		    second == RBP)
+			return 1;
+		value = copies->held[second];
+		copies->held[second] = copies->held[i->first];
+		copies->held[i->first] = value;
+		return 0;
+	}
+	if (is_string(i) && (is_address_of_return(copies->held[6]) ||
+			     is_address_of_return(copies->held[7])))
+		return 1;
+	if (i->in_memory && i->wide && !i->extended && (i->opcode == 0x89 || i->opcode == 0x87)) {
+		value = copies_of(copies, stack, i->reg);
+		if (is_address_of_return(value) &&
+		    copies_of(copies, stack, i->base) == LBT_NO_DEPTH && i->base != RSP &&
+		    i->base != RBP)
+			return 1;
+		if (!i->indexed)
+			copies_store(copies, copies_slot(copies, stack, i), value);
+	}
+	if (i->extended && i->opcode == 0xa2) /* CPUID */
+		copies->held[RAX] = copies->held[RDX] = copies->held[1] = LBT_NO_DEPTH;
+	if (!i->extended && i->opcode == 0xf7 && (i->reg & 7) > 3) {
+		copies->held[RAX] = copies->held[RDX] = LBT_NO_DEPTH;
+		return 0;
+	}
+	if (i->written < 0 || is_compared(i) ||
+	    (!i->extended && (i->opcode == 0x3d || i->opcode == 0xa9)))
+		return 0;
+	if (i->written == RSP || i->written == RBP) /* which may become known again */
+		return is_moved(i) && second_register(i) >= 0 &&
+		       copies_of(copies, stack, second_register(i)) != LBT_NO_DEPTH &&
+		       second_register(i) != RSP && second_register(i) != RBP;
+	copies->held[i->written] = copies_written(copies, stack, i, too_much);
+	return 0;
+}
+
+/* What a call leaves: its results are no copies. */
+static inline void copies_called(struct copies *copies)
+{
+	copies->held[RAX] = copies->held[RDX] = LBT_NO_DEPTH;
+}
+
+#endif
