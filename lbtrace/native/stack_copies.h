@@ -9,6 +9,8 @@
 #include "x86_64_stack.h"
 
 enum { REGISTERS = 16, COPY_SLOTS = 16, ADDRESS_SIZE = 8, VECTOR_SIZE = 16, RAX = 0, RDX = 2 };
+/* More than any instruction saves: Intel SDM volume 1, 13.4. */
+enum { SAVED_STATE = 1 << 14 };
 
 /* What a slot of the stack holds: the frame pointer of the caller. */
 enum { CALLERS_FRAME = LBT_NO_DEPTH + 1 };
@@ -94,8 +96,12 @@ static inline int is_passed(const struct copies *copies)
 /* Bytes that an instruction accesses, at most, where its opcode says little. */
 static inline int reached_size(const struct instruction *i)
 {
+	if (i->extended && (i->opcode == 0xae || i->opcode == 0xc7))
+		return SAVED_STATE; /* XSAVE and smaller */
 	if (i->extended)
 		return (i->opcode & 0xf6) == 0xb6 || (i->opcode & 0xf0) == 0x90 ? 2 : VECTOR_SIZE;
+	if ((i->opcode & 0xf8) == 0xd8)
+		return SAVED_STATE; /* FNSAVE and smaller */
 	return i->wide || i->flow == FLOW_STACK || is_end(i->flow) || is_call(i->flow)
 		       ? ADDRESS_SIZE : 4;
 }

@@ -140,7 +140,7 @@ def test_any_order_of_instructions_reaches_the_same(seed: int) -> None:
         if found is not None:
             compared += 1
             assert found == decoded_reach(code, depth), (raw.hex(), depth)
-    assert compared > 2000
+    assert compared > 1500  # others are left to the full decoder
 
 
 UNUSUAL = (

@@ -268,7 +268,7 @@ def test_any_place(programs: Path) -> None:
     first = points[0]["at"]
     assert [point["at"] - first for point in points[:5]] == [s - starts[0] for s in starts[:5]]
     for offset in {*range(starts[0], starts[5])} - {*starts}:
-        with pytest.raises(BinaryError, match="no instruction is known to begin there"):
+        with pytest.raises(BinaryError, match="can be there: no code is seen to lead there"):
             lbtrace.trace(command=[program], binary=program, places=f"{program}:{offset:#x}")
 
 

@@ -205,7 +205,7 @@ static ucontext_t contexts[3];
 
 static void prepare(int fiber)
 {
-	getcontext(&contexts[fiber]);
+	SWITCH(getcontext(&contexts[fiber]));
 	contexts[fiber].uc_stack.ss_sp = malloc(FIBER_STACK);
 	contexts[fiber].uc_stack.ss_size = FIBER_STACK;
 	SWITCH(makecontext(&contexts[fiber], run_fiber, 0));

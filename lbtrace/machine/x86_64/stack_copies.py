@@ -165,8 +165,9 @@ class StackCopies:
         value = None if stack.pointer is None else self._slots.get((stack.pointer, 0))
         if instruction.op0_kind != OpKind.REGISTER:
             return value == _CALLERS_FRAME
-        self._set(instruction.op0_register, value)
-        return value == _CALLERS_FRAME and instruction.op0_register != Register.RBP
+        register = _whole(instruction.op0_register)  # none: of a segment
+        self._set(register, value)
+        return value == _CALLERS_FRAME and register not in (Register.RBP, Register.NONE)
 
     def _exchange(self, instruction: Instruction, stack: Stack, callers: bool) -> bool:
         first, second = (self._value(instruction, number, stack) for number in range(2))
