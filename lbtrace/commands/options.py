@@ -15,6 +15,7 @@ from argparse import (
 )
 from collections.abc import Sequence
 from functools import partial
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from lbtrace.commands import streams
@@ -79,7 +80,7 @@ class Parser(ArgumentParser):
         return message
 
     def _advice(self, message: str) -> str:
-        if meant := self._meant_line():
+        if meant := self._refused_value(message) or self._meant_line():
             return f"write: {meant}"
         if unknown := re.match(r"unrecognized arguments: (--?\w\S*)", message):
             # Imported here because only a mistyped option needs it.
@@ -95,6 +96,16 @@ class Parser(ArgumentParser):
         if "are required" in message:
             return " ".join(self.format_usage().replace("usage:", "write:").split())
         return f"{self.prog} --help shows what it takes"
+
+    def _refused_value(self, message: str) -> str:
+        """How a value that begins with a minus is written; empty where that is not what is
+        wrong."""
+        named = re.fullmatch(r"argument ([\w/-]+): expected one argument", message)
+        names = named[1].split("/") if named else []
+        for name, value in pairwise(self.words):
+            if name in names and value.startswith("-") and value != "--":
+                return f"{name}={value}, if that is its value"
+        return ""
 
     def _meant_line(self) -> str:
         """The command line that would work for one that names a program without saying as

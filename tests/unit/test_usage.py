@@ -56,6 +56,8 @@ def test_values_that_mean_nothing(capsys, words):
     [
         ("attahc --func f -- ./x", "no command is called attahc", "there are attach, list"),
         ("attach --func -- ./fib 3", "--func: its value is missing", "lbtrace attach --help"),
+        ("attach --duration -1s -- ./fib", "its value is missing", "write: --duration=-1s, if"),
+        ("attach --output --force -- ./fib", "its value is missing", "write: --output=--force, if"),
         ("attach -- ./fib 3", "--func is missing", "write: lbtrace attach --func PATTERN"),
         ("attach -f fib -- ./fib 3", "no option is called -f", "lbtrace attach --help"),
         ("attach --f x -- ./fib", "ambiguous option: --f", "lbtrace attach --help"),
