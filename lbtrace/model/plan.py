@@ -173,7 +173,7 @@ class Plan(Struct, frozen=True):
     The ``binaries`` are for the same machine. ``notes`` are remarks to the
     user: what was left out, and why. Where there are patterns of functions in ``within``, only
     what happens below calls of these is sent, and these calls. Where it ``may_grow``, additions
-    may come while it runs.
+    may come while it runs, whose probes do ``added_action``.
     """
 
     binaries: tuple[Binary, ...]
@@ -182,6 +182,13 @@ class Plan(Struct, frozen=True):
     notes: tuple[str, ...] = ()
     within: tuple[str, ...] = ()
     may_grow: bool = False
+    added_action: str = "send"
+
+    @property
+    def actions(self) -> tuple[str, ...]:
+        """The actions of its probes, and of those that may be added."""
+        added = (self.added_action,) if self.may_grow else ()
+        return tuple(dict.fromkeys((*(probe.action for probe in self.probes), *added)))
 
     def grown(self, addition: Addition) -> Plan:
         """Return the plan with an addition to it."""
