@@ -165,7 +165,9 @@ class Specs:
             keeps=probe.keeps,
         )
         kernel = self._kernel
-        registers = kernel.PLAIN_RESULTS if role.event == CLOSE else kernel.PLAIN_ARGUMENTS
+        closes = role.event == CLOSE and not probe.pair  # a marker's event is that of a point
+        registers = kernel.PLAIN_RESULTS if closes else kernel.PLAIN_ARGUMENTS
+        named = role.named or bool(probe.pair)
         if PROBES[probe.source].at_return:  # it is on no instruction
             site = Site(0, 0)
         conditional = self._conditional or bool(probe.conditions)
@@ -176,7 +178,7 @@ class Specs:
         jump = (site.unless, site.only, site.jump, site.test)
         place = (role.event, site.sp_delta, jump, go and (go.g, go.goid, go.stack_high))
         within = self._where_it_counts(probe, hooked)
-        found = (place, pairing, within, role.named, plain, key)
+        found = (place, pairing, within, named, plain, key)
         if found not in self._numbers:
             self._numbers[found] = len(self._specs)
             spec = self._make(fetches, probe.conditions, plain)
@@ -184,7 +186,7 @@ class Specs:
             spec.sp_delta = site.sp_delta
             spec.action = ACTIONS[probe.action]
             spec.gathers = max(0, probe.gathers)
-            spec.named = role.named
+            spec.named = named
             spec.hooked = pairing.hooked
             spec.filtered = pairing.filtered
             spec.within, spec.hooks = within

@@ -28,6 +28,7 @@ class Selection(Struct, frozen=True):
     files (``FILE:LINE``), ``places`` addresses in files (``FILE:0xADDRESS``, ``FILE:+0xOFFSET``),
     where points are recorded, with all ``locals`` or without, ``markers`` places that authors left
     for tracers (``PROVIDER:NAME``), of which the user's own ``definitions`` may tell more.
+    Those that ``awaited`` names may come in files that are loaded later.
     ``inlined``: points where the functions were inlined as well. ``within`` are patterns of
     functions below whose calls all that is recorded happens. ``args`` is the number of arguments
     shown; None means those of the prototype, or one without debug information. ``returns`` says how
@@ -59,6 +60,7 @@ class Selection(Struct, frozen=True):
     places: tuple[str, ...] = ()
     locals: bool = False
     markers: tuple[str, ...] = ()
+    awaited: tuple[str, ...] = ()
     definitions: Definitions | None = None
     ask_nop: AskNop = avoid_nops
     within: tuple[str, ...] = ()

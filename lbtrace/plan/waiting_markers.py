@@ -47,7 +47,10 @@ def only_markers(selection: Selection, names: Iterable[str]) -> Selection:
     """Return what ``selection`` asks for of a file of which only the markers ``names`` are
     traced."""
     code = dict.fromkeys(("patterns", "sources", "lines", "places", "within"), ())
-    return replace(selection, markers=tuple(names), locals=False, inlined=False, **code)
+    awaited = selection.markers
+    return replace(
+        selection, markers=tuple(names), awaited=awaited, locals=False, inlined=False, **code
+    )
 
 
 def plan_waiting(
@@ -68,7 +71,8 @@ def plan_waiting(
         and not any(named_markers(image, [pattern]) for image in every)
     ]
     present = tuple(each for each in selection.markers if each not in waiting)
-    plan = _plan_present(images, replace(selection, markers=present), marked)
+    selection = replace(selection, markers=present, awaited=selection.markers)
+    plan = _plan_present(images, selection, marked)
     notes = tuple(_wait(pattern, titles) for pattern in waiting)
     return replace(plan, notes=(*plan.notes, *notes), may_grow=True, added_action=selection.action)
 
