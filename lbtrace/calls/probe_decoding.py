@@ -71,7 +71,6 @@ class ProbeDecoders(dict[int, "ProbeDecoder"]):
             decoding.act = self._act_of(decoding)
         return decoding
 
-
     def _closed_since(self, probe: Probe) -> int:
         """See `ProbeDecoder`. What is attached together closes the calls that it opens."""
         times = self._closings.get(probe.pair, ())

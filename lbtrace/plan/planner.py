@@ -89,7 +89,9 @@ def _of_functions(images: Sequence[Image], selection: Selection) -> Plan:
 def _planned(images: Sequence[Image], selection: Selection) -> Plan:
     """The plan for the functions that ``selection`` names."""
     searched = [
-        patterns.BinarySymbols(image.path, image.once(symbols.read), partial(_loads, image))
+        patterns.BinarySymbols(
+            *(image.path, image.once(symbols.read), partial(_loads, image)), selection.loads_later
+        )
         for image in images
     ]
     chosen = patterns.select(searched, selection.patterns, _of_sources(images, searched, selection))

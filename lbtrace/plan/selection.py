@@ -39,6 +39,7 @@ class Selection(Struct, frozen=True):
     ``patched`` are addresses of code, by the identity of the file, that is not in the processes
     what it is in the file. ``ask_nop`` tells how probes on nops may be used there. ``action`` is
     what becomes of a call: it is sent, or the kernel gathers something from it (`lbtrace.tables`).
+    ``loads_later``: other files than those named may be loaded later, of which an error may be.
     ``force`` allows more than `lbtrace.plan.planner.LIMIT` functions. ``detail`` and ``request``
     are those of `lbtrace.plan.value_selection.ValueSelection`.
     """
@@ -65,6 +66,7 @@ class Selection(Struct, frozen=True):
     ask_nop: AskNop = avoid_nops
     within: tuple[str, ...] = ()
     inlined: bool = False
+    loads_later: bool = False
 
     @property
     def gathers(self) -> bool:

@@ -58,6 +58,7 @@ def plan(request: Request) -> Planned:
         beside=around,
         strangers=reach.strangers,
         altstack_checked=reach.guarded,
+        loads_later=bool(target.pid or target.command) and able.forks and not request.binaries,
     )
     if grows:
         from lbtrace.plan.waiting_markers import plan_waiting  # imported here, as above

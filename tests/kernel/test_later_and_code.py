@@ -138,9 +138,7 @@ def test_within(shop: Shop, mode: lbtrace.Mode) -> None:
 
 def test_within_alone(shop: Shop) -> None:
     """The markers are all that is recorded within calls of the function."""
-    with lbtrace.trace(
-        command=shop.command(shop.one), within="outer", usdt="shop:sale"
-    ) as session:
+    with lbtrace.trace(command=shop.command(shop.one), within="outer", usdt="shop:sale") as session:
         calls = list(session.calls())
     inside = [each for each in shop.logged("outer", "shop:sale") if each[3] < 1000]
     assert relative(rows(calls)) == relative(inside)
@@ -174,19 +172,21 @@ def test_beside_lines_and_places(shop: Shop, mode: lbtrace.Mode) -> None:
 @pytest.mark.parametrize("follow", [False, True])
 def test_a_process_that_runs(shop: Shop, mode: lbtrace.Mode, follow: bool) -> None:
     """What it has loaded besides its program, and what it and its children load later."""
-    with shop.running(shop.one, "ready", shop.two, "fork") as program:
-        with lbtrace.trace(
+    with (
+        shop.running(shop.one, "ready", shop.two, "fork") as program,
+        lbtrace.trace(
             pid=program.pid,
             functions=["inner", "outer"],
             usdt="shop:*",
             follow=follow,
             options=Options(mode=mode, until_last=follow),
-        ) as session:
-            start = [binary.path for binary in session.plan.binaries]
-            assert start == [shop.program, shop.one]
-            go(program)
-            calls = list(session.calls())
-            assert session.losses().total == 0
+        ) as session,
+    ):
+        start = [binary.path for binary in session.plan.binaries]
+        assert start == [shop.program, shop.one]
+        go(program)
+        calls = list(session.calls())
+        assert session.losses().total == 0
     expected = [each for each in shop.logged() if follow or each[0] == program.pid]
     assert rows(calls) == expected
     assert len({call.pid for call in calls}) == 1 + follow
@@ -195,10 +195,12 @@ def test_a_process_that_runs(shop: Shop, mode: lbtrace.Mode, follow: bool) -> No
 
 def test_functions_are_those_of_the_start(shop: Shop) -> None:
     """A library that is there for its markers has no other part in the trace."""
-    with shop.running(shop.one, "ready", shop.two) as program:
-        with lbtrace.trace(pid=program.pid, functions="*", usdt="shop:sale") as session:
-            go(program)
-            calls = list(session.calls())
+    with (
+        shop.running(shop.one, "ready", shop.two) as program,
+        lbtrace.trace(pid=program.pid, functions="*", usdt="shop:sale") as session,
+    ):
+        go(program)
+        calls = list(session.calls())
     assert {call.binary for call in calls if call.end != "point"} == {shop.program}
     assert relative(rows([call for call in calls if call.name == "shop:sale"])) == relative(
         shop.logged("shop:sale")
@@ -247,9 +249,7 @@ def test_counts_of_markers_that_are_not_there_yet(shop: Shop) -> None:
         counts = session.counts()
     few = [each for each in shop.logged("shop:sale") if each[3] < 100]
     assert [(count.name, count.count) for count in counts] == [("shop:sale", len(few))]
-    with lbtrace.trace(
-        command=["sh", "-c", "/bin/true"], usdt="shop:*", action="count"
-    ) as session:
+    with lbtrace.trace(command=["sh", "-c", "/bin/true"], usdt="shop:*", action="count") as session:
         assert session.counts() == []
         assert "waits for one" in " ".join(session.notes)
     with pytest.raises(UsageError, match="show no arguments"):
@@ -259,17 +259,19 @@ def test_counts_of_markers_that_are_not_there_yet(shop: Shop) -> None:
 @pytest.mark.parametrize("follow", [False, True])
 def test_files_that_are_named(shop: Shop, mode: lbtrace.Mode, follow: bool) -> None:
     """Probes are in them before they are loaded: not one hit is missed."""
-    with shop.running("ready", shop.one) as program:
-        with lbtrace.trace(
+    with (
+        shop.running("ready", shop.one) as program,
+        lbtrace.trace(
             pid=program.pid,
             binary=[shop.program, shop.one],
             functions="inner",
             usdt="shop:sale",
             follow=follow,
             options=Options(mode=mode),
-        ) as session:
-            go(program)
-            calls = list(session.calls())
+        ) as session,
+    ):
+        go(program)
+        calls = list(session.calls())
     assert relative(rows(calls)) == relative(shop.logged("inner", "shop:sale"))
 
 
@@ -350,17 +352,21 @@ def test_functions_of_files_that_are_loaded_later(shop: Shop, lbtrace: Any) -> N
     done = lbtrace(*words, *shop.command(shop.one))
     assert done.returncode == 2
     assert "sale: matches no function of" in done.stderr
-    assert "--binary" in done.stderr
-    assert "loaded later" in done.stderr
+    assert "for one of a file that is loaded later, add --binary FILE" in done.stderr
+    words = ("attach", "--func", "sale", "--binary", shop.one, "--", *shop.command(shop.one))
+    assert "100 calls in 1 thread" in lbtrace(*words).stderr
 
 
-def test_names_that_never_come(shop: Shop) -> None:
-    """A provider that is there without the marker, or with another one."""
+def test_names_that_never_come(shop: Shop, tmp_path: Path) -> None:
+    """Of a provider that is there without the marker, or where nothing can be loaded later."""
     with shop.running(shop.one, "ready", shop.two) as program:
         with pytest.raises(NoMatchError, match="matches no marker"):
             lbtrace.trace(pid=program.pid, functions="inner", usdt="shop:sole")
         with lbtrace.trace(pid=program.pid, functions="inner", usdt="shop:s*") as session:
             go(program)
             assert len([*session.calls()]) == 100 + 200
+    program = tmp_path / "one"
+    command = ["gcc", "-x", "c", "-", "-o", program]
+    subprocess.run(command, input="int main(void) { return 0; }", text=True, check=True)
     with pytest.raises(NoMatchError, match="has no markers"):
-        lbtrace.trace(command=["/bin/true"], functions="main", usdt="shop:sole")
+        lbtrace.trace(command=[program], functions="main", usdt="shop:sole")
