@@ -86,9 +86,8 @@ class Specs:
         self.jumps = False
         self.chunk_layouts = ANY_LAYOUT if later else 0
         self.wide = later or any(len(p.fetches) > lib.LBT_VALUES for p in probes)
-        self.filtered = later or any(
-            p.conditions or p.gathers == lib.LBT_SLOT_DURATION for p in probes
-        )
+        self._conditional = any(p.conditions or p.gathers == lib.LBT_SLOT_DURATION for p in probes)
+        self.filtered = later or self._conditional
         self.deferred = any(p.action == "keep" for p in probes)
         self.related = (
             later
@@ -103,7 +102,7 @@ class Specs:
             c.subject in TEXT_SUBJECTS for p in probes for c in p.conditions
         )
         self.memory |= self.compared_texts
-        self.actions = {p.action for p in probes} - SENDING
+        self.actions = {*plan.actions} - SENDING
         self.keeping = any(p.keeps for p in probes)
         self.within = bool(plan.within)
         layouts = [plan.goroutines(probe) for probe in probes]
@@ -158,22 +157,28 @@ class Specs:
         """The number of a probe's spec; ``hooked``: the return of its call is."""
         role, site, fetches = ROLES[probe.role], probe.site, probe.fetches
         pairing = _Pairing(
-            hooked=hooked and (self.filtered or bool(probe.keeps)),
-            filtered=self.filtered and role.of_function and role.event != POINT and not probe.pair,
+            hooked=hooked and (self._conditional or bool(probe.keeps)),
+            filtered=self._conditional
+            and role.of_function
+            and role.event != POINT
+            and not probe.pair,
             keeps=probe.keeps,
         )
         kernel = self._kernel
-        registers = kernel.PLAIN_RESULTS if role.event == CLOSE else kernel.PLAIN_ARGUMENTS
+        closes = role.event == CLOSE and not probe.pair  # a marker's event is that of a point
+        registers = kernel.PLAIN_RESULTS if closes else kernel.PLAIN_ARGUMENTS
+        named = role.named or bool(probe.pair)
         if PROBES[probe.source].at_return:  # it is on no instruction
             site = Site(0, 0)
-        as_it_is = not self.filtered and not pairing.keeps and probe.action == "send"
+        conditional = self._conditional or bool(probe.conditions)
+        as_it_is = not conditional and not pairing.keeps and probe.action == "send"
         as_it_is &= not (self.within and probe.role == "switch")
         plain = as_it_is and fetches == tuple(map(_register, registers[: len(fetches)]))
         key = (len(fetches),) if plain else (fetches, probe.conditions, probe.action, probe.gathers)
         jump = (site.unless, site.only, site.jump, site.test)
         place = (role.event, site.sp_delta, jump, go and (go.g, go.goid, go.stack_high))
         within = self._where_it_counts(probe, hooked)
-        found = (place, pairing, within, role.named, plain, key)
+        found = (place, pairing, within, named, plain, key)
         if found not in self._numbers:
             self._numbers[found] = len(self._specs)
             spec = self._make(fetches, probe.conditions, plain)
@@ -181,7 +186,7 @@ class Specs:
             spec.sp_delta = site.sp_delta
             spec.action = ACTIONS[probe.action]
             spec.gathers = max(0, probe.gathers)
-            spec.named = role.named
+            spec.named = named
             spec.hooked = pairing.hooked
             spec.filtered = pairing.filtered
             spec.within, spec.hooks = within

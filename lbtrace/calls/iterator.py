@@ -135,7 +135,7 @@ class Calls(Iterator[Call]):
 
 def check_sends(plan: Plan) -> None:
     """Raise `UsageError` where the kernel gathers what happens, and sends no calls."""
-    actions = dict.fromkeys(probe.action for probe in plan.probes)
+    actions = plan.actions
     gathering = [action for action in actions if action not in SENDING]
     if gathering and "send" not in actions:
         raise UsageError(

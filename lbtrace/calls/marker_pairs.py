@@ -6,6 +6,8 @@ No frame tells such calls from others, for a marker may stand in any function. T
   inside it, whose own closing marker did not come, end *open*. Where there is no such call, or
   events were lost since it began, or a traced function that is still open was called inside it,
   the marker is a point, and the call ends *open*: its duration is not known;
+* an opening marker is a point as long as no closing marker of its pair is traced, which may be in
+  a file that is loaded later;
 * an opening marker where the stack pointer is no lower than at a call of the same pair
   ends that one, *open*, as an error may have led past its closing marker. That is unknown
   where interpreted calls, which ``nest``, need no stack;
@@ -41,6 +43,9 @@ class PairMatcher(PointMatcher):
     def _enter_pair(
         self, stack: Stack, decoding: ProbeDecoder, event: Event, blob: bytes | memoryview
     ) -> None:
+        if event.time < decoding.closed_since:
+            self._pass_by(stack, decoding, event, blob)
+            return
         self._close_below(stack, event.frame, event.time)
         self._end_crossed(stack)
         if not decoding.nests:
@@ -84,6 +89,9 @@ class PairMatcher(PointMatcher):
     def _enter_crossing(
         self, stack: Stack, decoding: ProbeDecoder, event: Event, blob: bytes | memoryview
     ) -> None:
+        if event.time < decoding.closed_since:
+            self._pass_by(stack, decoding, event, blob)
+            return
         self._close_below(stack, event.frame, event.time)
         key = decoding.key(event, blob)
         if (former := _find(stack.crossing, decoding.pair, key)) >= 0:

@@ -39,6 +39,7 @@ class ProbeDecoders(dict[int, "ProbeDecoder"]):
         self._pairs = ProbePairs(plan)
         self._names: list[Names] = [_types(each.go) if each.go else {} for each in plan.binaries]
         self._namer = Namer([binary.symbols for binary in plan.binaries])
+        self._closings = _closings(plan)
 
     def grow(self, plan: Plan) -> None:
         """Have the decoders of a plan that has grown."""
@@ -46,6 +47,9 @@ class ProbeDecoders(dict[int, "ProbeDecoder"]):
         self._names += [_types(each.go) if each.go else {} for each in added]
         self._namer.add([binary.symbols for binary in added])
         self.count, self._plan, self._pairs = len(plan.probes), plan, ProbePairs(plan)
+        self._closings = _closings(plan)
+        for number, decoding in self.items():
+            decoding.closed_since = self._closed_since(plan.probes[number])
 
     def __missing__(self, number: int) -> ProbeDecoder:
         plan, pairs = self._plan, self._pairs
@@ -62,12 +66,30 @@ class ProbeDecoders(dict[int, "ProbeDecoder"]):
         decoding.by_sites = returning and not decoding.by_uretprobe
         decoding.returns &= returning
         decoding.parts = pairs.parts_of(number)
+        decoding.closed_since = self._closed_since(probe)
         if self._act_of is not None:
             decoding.act = self._act_of(decoding)
         return decoding
 
+    def _closed_since(self, probe: Probe) -> int:
+        """See `ProbeDecoder`. What is attached together closes the calls that it opens."""
+        times = self._closings.get(probe.pair, ())
+        return min((0 if time == probe.since else time for time in times), default=NEVER)
+
+
+NEVER = 1 << 64
+"""No event is as late."""
 
 _NO_FUNCTION = Function("", 0, 0, 0)
+
+
+def _closings(plan: Plan) -> dict[str, set[int]]:
+    """Since when the probes are attached that close calls, by their pair."""
+    found: dict[str, set[int]] = {}
+    for probe in plan.probes:
+        if probe.pair and probe.role == "closes":
+            found.setdefault(probe.pair, set()).add(probe.since)
+    return found
 
 
 def _types(go: GoLayout) -> Names:
@@ -84,12 +106,14 @@ class ProbeDecoder:
     known here, or ``key`` where the keys of calls alone pair them, ``act`` what a matcher does
     accordingly. ``entry`` is the probe that opens the calls which this one closes, -1 if it closes
     none. ``returns`` says that its calls are seen to end, however they return. ``pair``, ``key``
-    and ``nests`` are those of `lbtrace.model.Probe`. ``parameters`` are the names of its values;
+    and ``nests`` are those of `lbtrace.model.Probe`; calls of the pair that this one opens are
+    closed by a probe since the time ``closed_since``. ``parameters`` are the names of its values;
     ``parts`` are the probes that read those of the same point, where there are several.
     """
 
     __slots__ = (
-        *("_index", "act", "arguments", "binary", "by_sites", "by_uretprobe", "entry", "key"),
+        *("_index", "act", "arguments", "binary", "by_sites", "by_uretprobe", "closed_since"),
+        *("entry", "key"),
         *("may_jump", "name", "nests", "pair", "pairing", "parameters", "parts", "region"),
         *("restarts", "result", "returns", "role", "stacks"),
     )
@@ -107,6 +131,7 @@ class ProbeDecoder:
         source = PROBES.get(probe.source)
         self.pairing = "key" if probe.crosses else source.pairing if source else ""
         self.entry = -1
+        self.closed_since = 0
         self.by_uretprobe = False
         self.by_sites = False
         self.returns = not function.exits_hidden

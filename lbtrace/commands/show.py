@@ -30,7 +30,7 @@ def plan_lines(plan: Plan) -> Iterator[str]:
 def _probe_lines(plan: Plan, probes: list[Probe]) -> Iterator[str]:
     for probe in probes:
         if probe.role == "point" or probe.pair:
-            yield from _point_lines(plan.functions[probe.function], probe)
+            yield from _point_lines(plan, probe)
         elif probe.role == "opens":
             function = plan.functions[probe.function]
             yield from function_lines(function, probe.site)
@@ -50,12 +50,15 @@ def _probe_lines(plan: Plan, probes: list[Probe]) -> Iterator[str]:
         yield from wrap(" ".join(more), 100, initial_indent=INDENT, subsequent_indent=INDENT)
 
 
-def _point_lines(function: Function, probe: Probe) -> Iterator[str]:
+def _point_lines(plan: Plan, probe: Probe) -> Iterator[str]:
+    function = plan.functions[probe.function]
     inside = ", ".join(_parameter(p.type, p.name) for p in function.parameters)
     yield f"{function.address:#10x}         {function.name}({inside})"
     yield _site_line(function, probe.site)
     if probe.pair and probe.role == "opens":
-        yield f"{INDENT}closed by {function.returns.partition(': ')[2]}"
+        there = any(p.pair == probe.pair and p.role == "closes" for p in plan.probes)
+        later = "" if there else ", in a file that may be loaded later"
+        yield f"{INDENT}closed by {function.returns.partition(': ')[2]}{later}"
 
 
 def function_lines(

@@ -101,7 +101,9 @@ class Probe(Struct, frozen=True):
     Probes of the same ``pair`` open and close calls that no frame tells from others: those are of
     one call whose values of the ``key`` are equal. One that begins where the stack pointer is no
     lower shows that a former one is over, unless ``nests`` says that they nest without the stack's
-    growing. Those of a pair that ``crosses`` are paired by their keys alone. One with the role
+    growing. Those of a pair that ``crosses`` are paired by their keys alone. What opens a call is
+    a point where no probe closes it: not yet, where that is in a later addition. The probes of an
+    addition are attached ``since`` then (CLOCK_MONOTONIC, ns; 0: from the start). One with the role
     ``more values`` adds its ``values`` to the function's parameters.
     """
 
@@ -123,6 +125,7 @@ class Probe(Struct, frozen=True):
     gate: bool = False
     crosses: bool = False
     values: tuple[Value, ...] = ()
+    since: int = 0
 
 
 class GoLayout(Struct, frozen=True):
@@ -173,7 +176,7 @@ class Plan(Struct, frozen=True):
     The ``binaries`` are for the same machine. ``notes`` are remarks to the
     user: what was left out, and why. Where there are patterns of functions in ``within``, only
     what happens below calls of these is sent, and these calls. Where it ``may_grow``, additions
-    may come while it runs.
+    may come while it runs, whose probes do ``added_action``.
     """
 
     binaries: tuple[Binary, ...]
@@ -182,6 +185,13 @@ class Plan(Struct, frozen=True):
     notes: tuple[str, ...] = ()
     within: tuple[str, ...] = ()
     may_grow: bool = False
+    added_action: str = "send"
+
+    @property
+    def actions(self) -> tuple[str, ...]:
+        """The actions of its probes, and of those that may be added."""
+        added = (self.added_action,) if self.may_grow else ()
+        return tuple(dict.fromkeys((*(probe.action for probe in self.probes), *added)))
 
     def grown(self, addition: Addition) -> Plan:
         """Return the plan with an addition to it."""

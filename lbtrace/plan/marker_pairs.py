@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from msgspec.structs import replace
 
 from lbtrace.model import Function, Probe, Value
+from lbtrace.plan.patterns import matching
 from lbtrace.plan.selection import Selection
 from lbtrace.plan.value_selection import ValueSelection
 from lbtrace.providers import Definitions, Pair
@@ -21,20 +22,30 @@ OF_ALL = frozenset({"pid", "tid", "comm", "true", "false", "NULL", "nullptr"})
 def choose(
     pairs: Iterable[Pair], titles: set[str], selection: Selection
 ) -> tuple[list[Pair], list[str]]:
-    """Return the pairs of which both markers are among ``titles``, and which markers are points
-    because a condition may hold at one of a pair only."""
+    """Return the pairs of which both markers are among ``titles``, or one is and the other one may
+    come later, and which markers are points because a condition may hold at one of a pair only."""
     request = selection.request
     if selection.gathers:
         return [], []
+    pairs = list(pairs)
     whole = [pair for pair in pairs if {pair.opening, pair.closing} <= titles]
+    if request is None or not request.wanted:  # else what a point shows depends on the other marker
+        whole += [pair for pair in pairs if _may_come(pair, titles, selection.awaited)]
     if request is None or request.test is None:
         return whole, []
     from lbtrace.expressions.tree import names_in  # imported here because most traces need none
 
     names = names_in(request.test)
     fit = [pair for pair in whole if names is not None and names <= {*pair.by, *OF_ALL}]
-    unfit = [pair for pair in whole if pair not in fit]
+    unfit = [pair for pair in whole if pair not in fit and {pair.opening, pair.closing} <= titles]
     return fit, [title for pair in unfit for title in (pair.opening, pair.closing)]
+
+
+def _may_come(pair: Pair, titles: set[str], awaited: Sequence[str]) -> bool:
+    """Whether one marker of a pair is among ``titles`` and the other one is awaited."""
+    missing = {pair.opening, pair.closing} - titles
+    names = [pattern.partition("@")[0] for pattern in awaited]
+    return len(missing) == 1 and bool(matching(missing, names, "usdt"))
 
 
 def values_of(

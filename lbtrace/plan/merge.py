@@ -48,6 +48,11 @@ def as_addition(plan: Plan, to: Plan) -> Addition:
     )
 
 
+def attached_since(addition: Addition, time: int) -> Addition:
+    """Return an addition whose probes are attached since a time (CLOCK_MONOTONIC, ns)."""
+    return replace(addition, probes=tuple(replace(each, since=time) for each in addition.probes))
+
+
 def _moved(probe: Probe, first: int) -> int:
     """The new number of the function of a probe, if it has one."""
     return probe.function if probe.function == NO_FUNCTION else first + probe.function

@@ -40,6 +40,8 @@ class BinarySymbols(NamedTuple):
     symbols: Symbols
     loads: Callable[[str], Sequence[str]] = lambda name: ()
     """The libraries that it loads when it starts, if it takes ``name`` from one of them."""
+    loads_later: bool = False
+    """Whether other files may be loaded beside it while it is traced."""
 
 
 def select(
@@ -225,7 +227,7 @@ def _renamed(function: Function, name: str) -> Function:
 
 
 def _no_match(binaries: Sequence[BinarySymbols], pattern: str) -> NoMatchError:
-    for path, symbols, _ in binaries:
+    for path, symbols, *_ in binaries:
         if indirect := matching(symbols.ifuncs, [pattern]):
             return NoMatchError(
                 f"{indirect[0]}: is an indirect function of {path}, its code is chosen at run time",
@@ -239,10 +241,10 @@ def _no_match(binaries: Sequence[BinarySymbols], pattern: str) -> NoMatchError:
     outside = _outside(binaries, pattern)
     near = nearest([f for binary in binaries for f in binary.symbols.functions], pattern)
     paths = " or ".join(binary.path for binary in binaries)
-    return NoMatchError(
-        f"{pattern}: matches no function of {paths}",
-        outside or (f"nearest names: {', '.join(near)}" if near else LISTS),
-    )
+    hint = outside or (f"nearest names: {', '.join(near)}" if near else LISTS)
+    if not outside and any(binary.loads_later for binary in binaries):
+        hint += f"; for one of a file that is loaded later, add {option('binary', 'FILE')}"
+    return NoMatchError(f"{pattern}: matches no function of {paths}", hint)
 
 
 def _outside(binaries: Sequence[BinarySymbols], pattern: str) -> str:

@@ -26,8 +26,13 @@ LIMIT = 50_000
 """Functions a plan may hold without ``force``."""
 
 
-def make_plan(binaries: str | Image | Sequence[str | Image], selection: Selection) -> Plan:
-    """Return the plan for tracing ``selection`` of ``binaries``, paths or open images.
+def make_plan(
+    binaries: str | Image | Sequence[str | Image],
+    selection: Selection,
+    marked: Sequence[Image] = (),
+) -> Plan:
+    """Return the plan for tracing ``selection`` of ``binaries``, paths or open images, and its
+    markers of files that are ``marked`` as well.
 
     A pattern ``SOURCE:PATTERN`` selects probes of a source that has a finder
     (`lbtrace.probes.Source`), all others functions.
@@ -42,7 +47,7 @@ def make_plan(binaries: str | Image | Sequence[str | Image], selection: Selectio
         selection = gathering.narrow(selection)
     functions, chosen = probe_sources.split(selection.patterns)
     selection = replace(selection, patterns=functions)
-    with whole(images):
+    with whole([*images, *marked]):
         if selection.locals and not (selection.lines or selection.places):
             raise UsageError(
                 f"{option('locals')} is about lines and other places, and none is named",
@@ -61,7 +66,9 @@ def make_plan(binaries: str | Image | Sequence[str | Image], selection: Selectio
         from lbtrace.plan import markers, points  # imported here because most plans have none
 
         if selection.markers:
-            plan = markers.add(plan, images, selection)
+            others = probe_sources.empty(marked).binaries
+            plan = replace(plan, binaries=plan.binaries + others)
+            plan = markers.add(plan, [*images, *marked], selection)
         if not (selection.lines or selection.places):
             return plan
         return points.add(plan, images, selection)
@@ -82,7 +89,9 @@ def _of_functions(images: Sequence[Image], selection: Selection) -> Plan:
 def _planned(images: Sequence[Image], selection: Selection) -> Plan:
     """The plan for the functions that ``selection`` names."""
     searched = [
-        patterns.BinarySymbols(image.path, image.once(symbols.read), partial(_loads, image))
+        patterns.BinarySymbols(
+            *(image.path, image.once(symbols.read), partial(_loads, image)), selection.loads_later
+        )
         for image in images
     ]
     chosen = patterns.select(searched, selection.patterns, _of_sources(images, searched, selection))

@@ -28,6 +28,7 @@ class Selection(Struct, frozen=True):
     files (``FILE:LINE``), ``places`` addresses in files (``FILE:0xADDRESS``, ``FILE:+0xOFFSET``),
     where points are recorded, with all ``locals`` or without, ``markers`` places that authors left
     for tracers (``PROVIDER:NAME``), of which the user's own ``definitions`` may tell more.
+    Those that ``awaited`` names may come in files that are loaded later.
     ``inlined``: points where the functions were inlined as well. ``within`` are patterns of
     functions below whose calls all that is recorded happens. ``args`` is the number of arguments
     shown; None means those of the prototype, or one without debug information. ``returns`` says how
@@ -38,6 +39,7 @@ class Selection(Struct, frozen=True):
     ``patched`` are addresses of code, by the identity of the file, that is not in the processes
     what it is in the file. ``ask_nop`` tells how probes on nops may be used there. ``action`` is
     what becomes of a call: it is sent, or the kernel gathers something from it (`lbtrace.tables`).
+    ``loads_later``: other files than those named may be loaded later, of which an error may be.
     ``force`` allows more than `lbtrace.plan.planner.LIMIT` functions. ``detail`` and ``request``
     are those of `lbtrace.plan.value_selection.ValueSelection`.
     """
@@ -59,10 +61,12 @@ class Selection(Struct, frozen=True):
     places: tuple[str, ...] = ()
     locals: bool = False
     markers: tuple[str, ...] = ()
+    awaited: tuple[str, ...] = ()
     definitions: Definitions | None = None
     ask_nop: AskNop = avoid_nops
     within: tuple[str, ...] = ()
     inlined: bool = False
+    loads_later: bool = False
 
     @property
     def gathers(self) -> bool:

@@ -16,6 +16,7 @@ from lbtrace.model import Plan
 from lbtrace.plan import markers, probe_sources
 from lbtrace.plan.patterns import addressed, matching
 from lbtrace.plan.planner import make_plan
+from lbtrace.plan.point_probes import refuse_returns
 from lbtrace.plan.selection import Selection
 
 _ANY = re.compile(r"[:*?[]|^/.*/")
@@ -42,28 +43,59 @@ def named_markers(image: Image, patterns: Sequence[str]) -> list[str]:
     ]
 
 
-def plan_waiting(images: Sequence[Image], selection: Selection) -> Plan:
-    """Return the plan for the markers that ``images`` have, which may grow. Patterns that name
-    none of them wait for files that are loaded later. Raises `NoMatchError` for one that names a
-    provider which is there without that marker, `UsageError` for one that can name no marker, and
-    what `make_plan` raises."""
-    for pattern in selection.markers:
-        _check_name(pattern)
-    titles = {marker.title for image in images for marker in image.once(read_markers)}
+def only_markers(selection: Selection, names: Iterable[str]) -> Selection:
+    """Return what ``selection`` asks for of a file of which only the markers ``names`` are
+    traced."""
+    code = dict.fromkeys(("patterns", "sources", "lines", "places", "within"), ())
+    awaited = selection.markers
+    return replace(
+        selection, markers=tuple(names), awaited=awaited, locals=False, inlined=False, **code
+    )
+
+
+def plan_waiting(
+    images: Sequence[Image], selection: Selection, marked: Sequence[Image] = ()
+) -> Plan:
+    """Return the plan for what ``selection`` asks for of ``images``, and of the markers of those
+    ``marked``, which may grow. Patterns that name no marker of them wait for files that are loaded
+    later. Raises `NoMatchError` for one that names a provider which is there without that marker,
+    `UsageError` for one that can name no marker, and what `make_plan` raises."""
+    _check(selection)
+    every = [*images, *marked]
+    titles = {marker.title for image in every for marker in image.once(read_markers)}
     providers = {title.partition(":")[0] for title in titles}
     waiting = [
         pattern
         for pattern in selection.markers
         if pattern.partition(":")[0] not in providers
-        and not any(named_markers(image, [pattern]) for image in images)
+        and not any(named_markers(image, [pattern]) for image in every)
     ]
     present = tuple(each for each in selection.markers if each not in waiting)
-    if present:
-        plan = make_plan(images, replace(selection, markers=present))
-    else:
-        plan = probe_sources.empty(images)
+    selection = replace(selection, markers=present, awaited=selection.markers)
+    plan = _plan_present(images, selection, marked)
     notes = tuple(_wait(pattern, titles) for pattern in waiting)
-    return replace(plan, notes=(*plan.notes, *notes), may_grow=True)
+    return replace(plan, notes=(*plan.notes, *notes), may_grow=True, added_action=selection.action)
+
+
+def _check(selection: Selection) -> None:
+    """Raise `UsageError` for what is wrong whichever files are loaded later."""
+    for pattern in selection.markers:
+        _check_name(pattern)
+    refuse_returns(selection, f"{option('usdt')} sees")
+    if selection.gathers:
+        from lbtrace.plan import gathering  # imported here because most plans send
+
+        gathering.narrow(selection)
+
+
+def _plan_present(images: Sequence[Image], selection: Selection, marked: Sequence[Image]) -> Plan:
+    """The plan for what is there at the start; ``selection`` has no markers but those."""
+    points = selection.markers or selection.lines or selection.places
+    if not points:
+        selection = replace(selection, request=None)  # it is about markers
+    if points or selection.patterns or selection.sources or selection.within:
+        return make_plan(images, selection, marked)
+    return probe_sources.empty(images)
 
 
 def _check_name(pattern: str) -> None:

@@ -6,7 +6,8 @@ from lbtrace.probes.source import Source
 SOURCES = (
     Source(
         name="marker",
-        programs={"point": "reached", "opens": "entered", "closes": "exit_site"},
+        # One that closes a call may be a point, which names its thread.
+        programs={"point": "reached", "opens": "entered", "closes": "reached"},
         attach=("multi", "plain"),
         pairing="lane",
         raises_counter=True,

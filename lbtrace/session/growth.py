@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
@@ -11,7 +12,7 @@ from lbtrace.bpf import features, links
 from lbtrace.bpf.mappings import Mappings
 from lbtrace.errors import KernelError
 from lbtrace.model import Addition, Plan
-from lbtrace.plan.merge import as_addition
+from lbtrace.plan.merge import as_addition, attached_since
 from lbtrace.session.later import LaterFiles
 from lbtrace.system.file import File
 from lbtrace.system.limits import allow_open_files
@@ -94,7 +95,8 @@ class Growth:
                     addition = as_addition(found.planned.plan, plan)
                     plan = plan.grown(addition)
                     self._attach(plan, addition, found.planned.file, say)
-                    yield addition
+                    # What was hit before has been read already, or comes with an earlier time.
+                    yield attached_since(addition, time.monotonic_ns())
 
     def _attach(
         self, plan: Plan, addition: Addition, file: File, say: Callable[[str], None]

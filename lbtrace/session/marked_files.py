@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from lbtrace.elf.image import Image
 from lbtrace.elf.stap_notes import read_markers
@@ -15,23 +15,37 @@ from lbtrace.system.file import File
 from lbtrace.targets.images import OpenedImages, beside
 
 
-def open_marked(target: Target, patterns: Sequence[str], opened: OpenedImages) -> OpenedImages:
-    """Return the files that have markers which ``patterns`` name: of those ``opened``, and of those
-    that the process of ``target`` has mapped or that are loaded with its command. Where none has
-    such markers, return all that have any, after ``opened``. Files that cannot be read are left
-    out."""
-    names = [pattern.partition("@")[0] for pattern in patterns]
-    known = {image.file.identity for image in opened.images}
-    marked: list[Image] = []
-    notes = list(opened.notes)
+def open_marked(target: Target, opened: Iterable[Image]) -> OpenedImages:
+    """Return the files with markers, besides those ``opened``, that the process of ``target`` has
+    mapped or that are loaded with its command. Files that cannot be read are left out."""
+    known = {image.file.identity for image in opened}
+    found = OpenedImages([], [])
     for image, remarks in _loaded(target):
         if image.file.identity in known or not image.once(read_markers):
             continue
         known.add(image.file.identity)
-        marked.append(image)
-        notes += remarks
-    images = [*opened.images, *marked]
-    return OpenedImages([each for each in images if _has(each, names)] or images, notes)
+        found.images.append(image)
+        found.notes += remarks
+    return found
+
+
+def having(
+    images: Sequence[Image], patterns: Sequence[str], *, other_providers: bool
+) -> list[Image]:
+    """Return those of ``images`` that have markers which ``patterns`` name; besides, where one of
+    them names none, those with markers of that provider, or of any with ``other_providers``."""
+    names = [pattern.partition("@")[0] for pattern in patterns]
+    missing = [name for name in names if not any(_has(each, [name]) for each in images)]
+    providers = {name.partition(":")[0] for name in missing}
+    return [
+        image
+        for image in images
+        if _has(image, names)
+        or any(
+            marker.provider in providers or (missing and other_providers)
+            for marker in image.once(read_markers)
+        )
+    ]
 
 
 def loaded_markers(pid: int) -> list[Image]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
@@ -41,10 +41,12 @@ def plan(request: Request) -> Planned:
     """Plan what is asked for. Raises `LbtraceError`: of the target, the files, the patterns and
     the expressions."""
     target = request.target
-    traced = _open(request)
-    files = tuple(image.file for image in traced.images)
+    opened = _open(request)
     around = beside(target)
     able = find_abilities(target, around)
+    grows = request.seeks_files and able.forks
+    traced = _add_marked(request, opened, grows) if request.seeks_files else opened
+    files = tuple(image.file for image in (*traced.images, *traced.marked))
     reach = find_reach(target, request.mode, able)
     watcher = watchers.find_watcher(target, around)
     hazard = watchers.hazard_of(watcher)
@@ -56,34 +58,54 @@ def plan(request: Request) -> Planned:
         beside=around,
         strangers=reach.strangers,
         altstack_checked=reach.guarded,
+        loads_later=bool(target.pid or target.command) and able.forks and not request.binaries,
     )
-    if request.seeks_files and able.forks and request.action == "send":
+    if grows:
         from lbtrace.plan.waiting_markers import plan_waiting  # imported here, as above
 
-        made = plan_waiting(traced.images, selection)
+        made = plan_waiting(traced.images, selection, traced.marked)
     else:
-        made = make_plan(traced.images, selection)
+        made = make_plan(traced.images, selection, traced.marked)
     _check_reach(made, target)
     later = request if made.may_grow else None
     return Planned(Prepared(made, target, files, reach, tuple(traced.notes), later), patched)
 
 
-def _open(request: Request) -> OpenedImages:
-    """The files to trace."""
-    target = request.target
-    if not request.seeks_files:
-        return open_images(target, request.binaries)
-    from lbtrace.session.marked_files import open_marked  # imported here: few ask for markers
+class _Traced(OpenedImages):
+    """The images to trace, and those that are ``marked``, of which only markers are traced."""
 
-    # A script has no markers, but what runs it may load files that have.
-    program = [interpreter(find_command(target.command[0]))] if target.command else []
-    return open_marked(target, request.markers, open_images(target, program))
+    marked: Sequence[Image] = ()
+
+
+def _open(request: Request) -> _Traced:
+    """The files to trace, besides those with markers that are to be found."""
+    target, names = request.target, request.binaries
+    if target.command and request.seeks_files and not request.names_code:
+        # A script has no markers, but what runs it may load files that have.
+        names = (interpreter(find_command(target.command[0])),)
+    opened = open_images(target, names)
+    return _Traced(opened.images, opened.notes)
+
+
+def _add_marked(request: Request, opened: _Traced, grows: bool) -> _Traced:
+    """``opened`` with the files that have wanted markers, and with those by which an error says
+    what there is instead: all with markers, or where a trace that ``grows`` waits for those of
+    other providers, those of the same one."""
+    from lbtrace.session import marked_files  # imported here: few ask for markers
+
+    found = marked_files.open_marked(request.target, opened.images)
+    notes = [*opened.notes, *found.notes]
+    images = [*opened.images, *found.images]
+    chosen = marked_files.having(images, request.markers, other_providers=not grows)
+    if request.names_code:
+        return _Traced(opened.images, notes, [each for each in chosen if each in found.images])
+    return _Traced(chosen or images, notes)
 
 
 def plan_mapped(request: Request, image: Image, pid: int, reach: Reach) -> Plan | None:
     """Plan the markers of a file that process ``pid`` has mapped while a trace runs whose probes
     ``reach`` that process; None where none is asked for. Raises `LbtraceError`."""
-    from lbtrace.plan.waiting_markers import named_markers  # imported here, as above
+    from lbtrace.plan.waiting_markers import named_markers, only_markers  # imported here, as above
 
     names = named_markers(image, request.markers)
     if not names:
@@ -97,7 +119,7 @@ def plan_mapped(request: Request, image: Image, pid: int, reach: Reach) -> Plan 
 
     patched = find_patched((image.file,), Target(pid=pid), reach)
     selection = _select(request, patched, LongNops(find))
-    return make_plan(image, replace(selection, markers=tuple(names)))
+    return make_plan(image, only_markers(selection, names))
 
 
 def _select(

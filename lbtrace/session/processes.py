@@ -59,7 +59,8 @@ def find_programs(plan: Plan, *, follows: bool, traces_children: bool) -> tuple[
     following = ("forked", "exited") if follows else ()
     keeping = ("inherited", "ended") if plan.within else ()
     opens = any(probe.action == "send" and ROLES[probe.role].event == OPEN for probe in plan.probes)
-    continuing = ("continued",) if traces_children and (opens or plan.may_grow) else ()
+    opens |= plan.may_grow and plan.added_action == "send"
+    continuing = ("continued",) if traces_children and opens else ()
     return (*following, *keeping, *continuing)
 
 

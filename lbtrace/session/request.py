@@ -47,7 +47,7 @@ class Request(Struct, frozen=True):
     @property
     def seeks_files(self) -> bool:
         """Whether the files with the wanted markers are to be found, as none is named."""
-        return bool(self.markers) and not (self.binaries or self.names_code)
+        return bool(self.markers) and not self.binaries
 
 
 class Prepared(Struct, frozen=True):

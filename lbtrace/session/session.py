@@ -266,7 +266,7 @@ class Session:
         says that for a moment there were none. Raises `TargetError` where the
         command cannot be executed.
         """
-        gathers = any(probe.action not in SENDING for probe in self.plan.probes)
+        gathers = not SENDING.issuperset(self.plan.actions)
         self._next_gathering = time.monotonic() + GATHER_PERIOD if gathers else float("inf")
         for batch in self._batches():
             yield batch

@@ -65,12 +65,13 @@ class Chrome(Sink):
         self._named: set[int] = set()
         self._quoted = _Quoted()
         self._keys = _Keys()
-        self._crossing = {n for n, probe in enumerate(plan.probes) if probe.crosses}
+        self._crossing = _crossing(plan)
         self._separator = '{"traceEvents":[\n'
         self._writer: LineWriter | None = None
 
     def grow(self, plan: Plan) -> None:
         super().grow(plan)
+        self._crossing = _crossing(plan)
         self._writer = None
 
     def thread(self, thread: Thread) -> None:
@@ -283,6 +284,11 @@ RESULT, END = -2, -1
 
 def _names(arguments: Iterable[Argument]) -> tuple[str, ...]:
     return tuple([argument.name for argument in arguments])
+
+
+def _crossing(plan: Plan) -> set[int]:
+    """The probes of pairs whose calls may cross."""
+    return {number for number, probe in enumerate(plan.probes) if probe.crosses}
 
 
 def _continued(call: Call) -> str:

@@ -71,5 +71,4 @@ def table_of(plan: Plan, aggregates: Aggregates, action: str = "") -> list[Any]:
 
 
 def _actions(plan: Plan) -> list[str]:
-    used = {probe.action for probe in plan.probes}
-    return [action for action in GATHERING if action in used]
+    return [action for action in GATHERING if action in plan.actions]

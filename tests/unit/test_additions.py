@@ -17,6 +17,7 @@ from lbtrace.commands import main
 from lbtrace.commands.output import render
 from lbtrace.errors import CaptureError
 from lbtrace.model import (
+    OPEN,
     Addition,
     Batch,
     Binary,
@@ -30,7 +31,7 @@ from lbtrace.model import (
     Thread,
     Value,
 )
-from lbtrace.plan.merge import as_addition
+from lbtrace.plan.merge import as_addition, attached_since
 from lbtrace.sinks import FORMATS
 
 INT = Integer("int", 4, True)
@@ -109,6 +110,83 @@ def test_every_format_shows_what_was_added(name: str, trace: Any, write: Any) ->
         render(capture.plan, capture.batches(), sink, lambda: (Losses(), False))
     assert live.getvalue() == read.getvalue()
     assert live.getvalue().count("late") >= POINTS
+
+
+@pytest.mark.parametrize(
+    "name", sorted(name for name, row in FORMATS.items() if not row.is_capture)
+)
+def test_functions_go_on_beside_what_was_added(
+    name: str, script: Any, fib_plan: Plan, write: Any
+) -> None:
+    """Calls that are open meanwhile, in stretches that native code matches."""
+    plan, batches = replace(fib_plan, may_grow=True), list[Batch | Addition]()
+    start = plan
+    for number, file in enumerate(("early", "late")):
+        script.call(0, 100 + number)
+        script.fib(12)
+        batches.append(script.batch((Thread(5, 7, "prog"),)))
+        addition = as_addition(plan_of_file(file), plan)
+        plan = plan.grown(addition)
+        for n in range(POINTS):
+            script.hit(2 + number, 0x7000, n)
+        script.fib(12)
+        batches += [addition, script.batch()]
+    script.ret(0, 201)
+    script.ret(0, 200)
+    batches.append(script.batch())
+    live, read = io.StringIO(), io.StringIO()
+    sink = FORMATS[name].load()(live, start)
+    summary = render(start, batches, sink, lambda: (Losses(), False))
+    path, _ = write(batches, start)
+    with read_capture(str(path)) as capture:
+        sink = FORMATS[name].load()(read, capture.plan)
+        again = render(capture.plan, capture.batches(), sink, lambda: (Losses(), False))
+    assert live.getvalue() == read.getvalue()
+    assert (summary.calls, summary.points) == (again.calls, again.points) == (4 * 465 + 2, 2 * 300)
+    assert [c.end for c in read_capture(str(path)).calls() if c.name == "fib"] == (
+        ["returned"] * summary.calls
+    )
+
+
+def marker(name: str, role: str, crosses: bool) -> Plan:
+    """What is planned of a file with a marker of a pair."""
+    plan = plan_of_file(name)
+    probe = replace(plan.probes[0], role=role, pair="begin", crosses=crosses)
+    result = Value("", INT, 0) if role == "closes" else None
+    function = replace(plan.functions[0], result=result)
+    return replace(plan, probes=(probe,), functions=(function,))
+
+
+@pytest.mark.parametrize("crosses", [False, True])
+@pytest.mark.parametrize(
+    "name", sorted(name for name, row in FORMATS.items() if not row.is_capture)
+)
+def test_pairs_whose_end_is_added(name: str, script: Any, write: Any, crosses: bool) -> None:
+    """Beginnings are points until then, in whatever batch they come, and whatever is known of
+    the plan's future."""
+    first = as_addition(marker("begin", "opens", crosses), EMPTY)
+    second = as_addition(marker("end", "closes", crosses), EMPTY.grown(first))
+    script.hit(0, 0x7000, 1, kind=OPEN)
+    batches = [first, script.batch((Thread(5, 7, "prog"),))]
+    script.hit(0, 0x7000, 2, kind=OPEN)  # before the end is attached, and read after it
+    second = attached_since(second, script.time + 50)
+    script.hit(0, 0x7000, 3, kind=OPEN)
+    script.hit(1, 0x7000, 4)
+    script.hit(1, 0x7000, 5)
+    batches += [second, script.batch()]
+    path, _ = write(batches)
+    with read_capture(str(path)) as capture:
+        shown = [(call.name, call["n"], call.end, call.result) for call in capture.calls()]
+    assert shown == [
+        *(("begin", 1, "point", None), ("begin", 2, "point", None)),
+        *(("begin", 3, "returned", 4), ("end", 5, "point", None)),
+    ]
+    live, read = io.StringIO(), io.StringIO()
+    render(EMPTY, batches, FORMATS[name].load()(live, EMPTY), lambda: (Losses(), False))
+    with read_capture(str(path)) as capture:
+        sink = FORMATS[name].load()(read, capture.plan)
+        render(capture.plan, capture.batches(), sink, lambda: (Losses(), False))
+    assert live.getvalue() == read.getvalue()
 
 
 def test_older_readers_are_told(trace: Any, write: Any) -> None:
