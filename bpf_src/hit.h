@@ -48,22 +48,36 @@ static __always_inline bool in_goroutine(struct pt_regs *ctx, const struct lbt_s
 			asm volatile("call 12" ::: "r0", "r1", "r2", "r3", "r4", "r5", "memory");  \
 	} while (0)
 
+/* Whether the return of a call that opens is hooked. */
+struct hooking {
+	bool refuses;	/* the program decides, and does not want what harms */
+	bool refused;	/* found out only of a call that may be traced */
+	bool too_deep;
+};
+
+static __always_inline __u16 decide(struct hooking *hooking, __u64 cookie, struct pt_regs *ctx)
+{
+	hooking->refused = hooking->refuses && hook_harms(ctx);
+	hooking->too_deep = config.hooked && LBT_COOKIE_RETURN_SPEC(cookie) && is_too_deep();
+	return hooking->refused || hooking->too_deep ? LBT_UNHOOKED : 0;
+}
+
 /*
  * What becomes of a hit with these registers, whose probe has this cookie. False where the call
  * is not traced. A uretprobe's return has popped the return address already; a probe on a
- * function's ret has not.
+ * function's ret has not. Most hits may be outside of what is traced: that is asked first.
  */
 static __always_inline bool handle_hit_of(__u64 cookie, struct pt_regs *ctx, __u16 kind,
-					  bool popped, __u16 bits)
+					  bool popped, struct hooking *hooking)
 {
 	const struct lbt_spec *spec;
+	struct lbt_outermost *found = NULL;
 	struct hit at = {
 		.time = config.within ? 0 : bpf_ktime_get_ns(), /* a hit outside needs none */
 		.frame = STACK_POINTER(ctx),
 		.probe = LBT_COOKIE_PROBE(cookie) + popped,
 		.spec = popped ? LBT_COOKIE_RETURN_SPEC(cookie) : LBT_COOKIE_SPEC(cookie),
 		.kind = kind,
-		.bits = bits,
 	};
 
 	KEEP_TASK_STACK();
@@ -78,9 +92,16 @@ static __always_inline bool handle_hit_of(__u64 cookie, struct pt_regs *ctx, __u
 	at.stack = at.frame;
 	if (config.go && spec->go && !in_goroutine(ctx, spec, &at))
 		at.goroutine = 0;
+	if (config.within && spec->within > LBT_SWITCH) {
+		found = find_outermost(&at, spec);
+		if (!found && !(spec->within == LBT_OUTER && kind == LBT_OPEN))
+			return false;
+	}
+	if (hooking)
+		at.bits = decide(hooking, cookie, ctx);
 	if (!at.goroutine && on_altstack(at.stack))
 		at.bits |= LBT_ON_ALTSTACK;
-	if (config.within && spec->within > LBT_SWITCH && is_outside(&at, spec))
+	if (config.within && spec->within > LBT_SWITCH && is_outside(&at, spec, found))
 		return false;
 	if (config.within)
 		at.time = bpf_ktime_get_ns();
@@ -98,23 +119,25 @@ static __always_inline bool handle_hit_of(__u64 cookie, struct pt_regs *ctx, __u
 	return true;
 }
 
-/* The same where a call opens, whose return is hooked unless that is refused or not possible. */
-static __always_inline bool handle_opening(struct pt_regs *ctx, bool refused)
+/*
+ * The same where a call opens. False where its return is not to be hooked, if the program
+ * refuses that.
+ */
+static __always_inline bool handle_opening(struct pt_regs *ctx, bool refuses)
 {
-	const __u64 cookie = cookie_of(ctx);
-	const bool deep = config.hooked && LBT_COOKIE_RETURN_SPEC(cookie) && is_too_deep();
+	struct hooking hooking = { .refuses = refuses };
 
-	if (!handle_hit_of(cookie, ctx, LBT_OPEN, false, refused || deep ? LBT_UNHOOKED : 0))
+	if (!handle_hit_of(cookie_of(ctx), ctx, LBT_OPEN, false, &hooking))
 		return false;
-	if (deep)
+	if (hooking.too_deep)
 		increment(LBT_TOO_DEEP);
-	return true;
+	return !hooking.refused;
 }
 
 /* The same of programs whose context are the registers. */
-static __always_inline bool handle_hit(struct pt_regs *ctx, __u16 kind, bool popped, __u16 bits)
+static __always_inline bool handle_hit(struct pt_regs *ctx, __u16 kind, bool popped)
 {
-	return handle_hit_of(cookie_of(ctx), ctx, kind, popped, bits);
+	return handle_hit_of(cookie_of(ctx), ctx, kind, popped, NULL);
 }
 
 #endif

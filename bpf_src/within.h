@@ -151,17 +151,27 @@ static __always_inline bool is_above(struct lbt_outer *outer, const struct hit *
 	return false;
 }
 
-/* Whether a hit does not count, as it is not below an outermost call, nor one itself. */
-static __noinline bool is_outside(struct hit *at, const struct lbt_spec *spec)
+/* What is known of a hit's lane. NULL: there is no such call, and all is outside that opens none. */
+static __always_inline struct lbt_outermost *find_outermost(const struct hit *at,
+							    const struct lbt_spec *spec)
 {
 	__u64 lane = stack_lane(at, config.go && spec->go && !at->goroutine);
-	struct lbt_outermost *found = bpf_map_lookup_elem(&outermost, &lane);
+
+	return bpf_map_lookup_elem(&outermost, &lane);
+}
+
+/*
+ * Whether a hit does not count, as it is not below an outermost call, nor one itself; where there
+ * is none, it opens one.
+ */
+static __noinline bool is_outside(struct hit *at, const struct lbt_spec *spec,
+				  struct lbt_outermost *found)
+{
+	__u64 lane = stack_lane(at, config.go && spec->go && !at->goroutine);
 	struct lbt_outer *outer;
 	bool outside, interrupting;
 
 	if (!found) {
-		if (spec->within != LBT_OUTER || at->kind != LBT_OPEN)
-			return true;
 		/* filled in place: the stack has no room for it */
 		bpf_map_update_elem(&outermost, &lane, &no_outermost, 0);
 		found = bpf_map_lookup_elem(&outermost, &lane);

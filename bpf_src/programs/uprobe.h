@@ -12,7 +12,7 @@ int entered(struct pt_regs *ctx)
 SEC("?uretprobe")
 int returned(struct pt_regs *ctx)
 {
-	handle_hit(ctx, LBT_CLOSE, true, 0);
+	handle_hit(ctx, LBT_CLOSE, true);
 	return 0;
 }
 
@@ -20,7 +20,7 @@ int returned(struct pt_regs *ctx)
 SEC("?uprobe")
 int exit_site(struct pt_regs *ctx)
 {
-	handle_hit(ctx, LBT_CLOSE, false, 0);
+	handle_hit(ctx, LBT_CLOSE, false);
 	return 0;
 }
 
@@ -28,7 +28,7 @@ int exit_site(struct pt_regs *ctx)
 SEC("?uprobe")
 int reached(struct pt_regs *ctx)
 {
-	handle_hit(ctx, LBT_POINT, false, 0);
+	handle_hit(ctx, LBT_POINT, false);
 	return 0;
 }
 
@@ -39,17 +39,16 @@ extern bool bpf_session_is_return___with_context(void *ctx) __ksym __weak;
 SEC("?uprobe")
 int session(struct pt_regs *ctx)
 {
-	bool returns, refused;
+	bool returns;
 
 	if (bpf_ksym_exists(bpf_session_is_return___with_context))
 		returns = bpf_session_is_return___with_context(ctx);
 	else
 		returns = bpf_session_is_return();
 	if (returns) {
-		handle_hit(ctx, LBT_CLOSE, true, 0);
+		handle_hit(ctx, LBT_CLOSE, true);
 		return 0;
 	}
-	refused = hook_harms(ctx);
 	/* 1: the kernel leaves the return address alone */
-	return !handle_opening(ctx, refused) || refused;
+	return !handle_opening(ctx, true);
 }

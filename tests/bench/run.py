@@ -67,8 +67,8 @@ def main() -> None:
     planning.main()
     attaching.main()
     entries.main()
-    markers.main()
-    within.main()
+    markers.main(ratio)
+    within.main(ratio)
     shares()
     exit_sites.main()
     for wheel in (ROOT / "dist").glob("*.whl"):
