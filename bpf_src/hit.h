@@ -98,11 +98,25 @@ static __always_inline bool handle_hit_of(__u64 cookie, struct pt_regs *ctx, __u
 	return true;
 }
 
-/* The same where a call opens, whose return is hooked unless that is refused or not possible. */
-static __always_inline bool handle_opening(struct pt_regs *ctx, bool refused)
+/* Whether the hit is one more of a call that is hooked, in a function that is known to loop so. */
+static __noinline bool is_repeated(struct pt_regs *ctx, __u64 cookie)
 {
-	const __u64 cookie = cookie_of(ctx);
-	const bool deep = config.hooked && LBT_COOKIE_RETURN_SPEC(cookie) && is_too_deep();
+	struct task_struct *task = (struct task_struct *)bpf_get_current_task();
+	struct return_instance *pending = BPF_CORE_READ(task, utask, return_instances);
+	__u32 number = LBT_COOKIE_SPEC(cookie);
+	const struct lbt_spec *spec;
+
+	if (!pending || BPF_CORE_READ(pending, stack) != STACK_POINTER(ctx))
+		return false;
+	spec = bpf_map_lookup_elem(&specs, &number);
+	return spec && spec->restarts && goes_round(ctx, pending);
+}
+
+/* The same where a call opens, whose return is hooked unless that is refused or not possible. */
+static __always_inline bool handle_opening(struct pt_regs *ctx, __u64 cookie, bool refused)
+{
+	const bool deep = config.hooked && LBT_COOKIE_RETURN_SPEC(cookie) && is_too_deep() &&
+			  !is_repeated(ctx, cookie);
 
 	if (!handle_hit_of(cookie, ctx, LBT_OPEN, false, refused || deep ? LBT_UNHOOKED : 0))
 		return false;

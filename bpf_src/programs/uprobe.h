@@ -5,7 +5,7 @@
 SEC("?uprobe")
 int entered(struct pt_regs *ctx)
 {
-	handle_opening(ctx, false);
+	handle_opening(ctx, cookie_of(ctx), false);
 	return 0;
 }
 
@@ -40,6 +40,7 @@ SEC("?uprobe")
 int session(struct pt_regs *ctx)
 {
 	bool returns, refused;
+	__u64 cookie;
 
 	if (bpf_ksym_exists(bpf_session_is_return___with_context))
 		returns = bpf_session_is_return___with_context(ctx);
@@ -49,7 +50,9 @@ int session(struct pt_regs *ctx)
 		handle_hit(ctx, LBT_CLOSE, true, 0);
 		return 0;
 	}
-	refused = hook_harms(ctx);
+	cookie = cookie_of(ctx);
+	/* Hooked in each round, one call would take the room of 64. */
+	refused = hook_harms(ctx) || (config.restarts && is_repeated(ctx, cookie));
 	/* 1: the kernel leaves the return address alone */
-	return !handle_opening(ctx, refused) || refused;
+	return !handle_opening(ctx, cookie, refused) || refused;
 }
