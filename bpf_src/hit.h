@@ -48,6 +48,20 @@ static __always_inline bool in_goroutine(struct pt_regs *ctx, const struct lbt_s
 			asm volatile("call 12" ::: "r0", "r1", "r2", "r3", "r4", "r5", "memory");  \
 	} while (0)
 
+/* Whether the hit is one more of a call that is hooked, in a function that is known to loop so. */
+static __noinline bool is_repeated(struct pt_regs *ctx, __u64 cookie)
+{
+	struct task_struct *task = (struct task_struct *)bpf_get_current_task();
+	struct return_instance *pending = BPF_CORE_READ(task, utask, return_instances);
+	__u32 number = LBT_COOKIE_SPEC(cookie);
+	const struct lbt_spec *spec;
+
+	if (!pending || BPF_CORE_READ(pending, stack) != STACK_POINTER(ctx))
+		return false;
+	spec = bpf_map_lookup_elem(&specs, &number);
+	return spec && spec->restarts && goes_round(ctx, pending);
+}
+
 /* Whether the return of a call that opens is hooked. */
 struct hooking {
 	bool refuses;	/* the program decides, and does not want what harms */
@@ -57,8 +71,11 @@ struct hooking {
 
 static __always_inline __u16 decide(struct hooking *hooking, __u64 cookie, struct pt_regs *ctx)
 {
-	hooking->refused = hooking->refuses && hook_harms(ctx);
-	hooking->too_deep = config.hooked && LBT_COOKIE_RETURN_SPEC(cookie) && is_too_deep();
+	/* Hooked in each round, one call would take the room of 64. */
+	hooking->refused = hooking->refuses &&
+			   (hook_harms(ctx) || (config.restarts && is_repeated(ctx, cookie)));
+	hooking->too_deep = config.hooked && LBT_COOKIE_RETURN_SPEC(cookie) && is_too_deep() &&
+			    !is_repeated(ctx, cookie);
 	return hooking->refused || hooking->too_deep ? LBT_UNHOOKED : 0;
 }
 

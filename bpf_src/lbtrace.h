@@ -30,6 +30,8 @@ enum lbt_kind {
 	LBT_UNWATCHED = 5, /* by user space: since when, and until when, closes may not be seen */
 	LBT_LEFT = 6,	   /* calls of the frame and below were left, unseen */
 	LBT_FORK = 7,	   /* the thread forks a process */
+	LBT_EXEC = 8,	   /* its process has executed a program */
+	LBT_INTERRUPT = 9, /* a handler will run on the thread's alternate signal stack */
 };
 #define LBT_KINDS 4	   /* that may be lost, and 0 */
 
@@ -56,7 +58,9 @@ enum lbt_kind {
  *
  * An event of kind LBT_LOSS is short, and its two values are the lost of a
  * struct lbt_loss. So is one of kind LBT_FORK, with the values of a struct lbt_fork;
- * its frame is the stack pointer there.
+ * its frame is the stack pointer there. One of kind LBT_EXEC has the inside of the thread's
+ * struct lbt_runner, without its number, as its first value, and no frame. One of kind LBT_INTERRUPT has
+ * no values; its frame is the stack pointer of what the signal interrupts.
  */
 struct lbt_event {
 	__u64 time;	  /* CLOCK_MONOTONIC, ns */
@@ -286,6 +290,7 @@ struct lbt_spec {
 	__u8 gathers;	  /* slot of the value that the action gathers */
 	__u8 within;	  /* enum lbt_within */
 	__u8 hooks;	  /* of LBT_OUTER: the return is hooked */
+	__u8 restarts;	  /* of an entry whose return is hooked: the function jumps back to it */
 	__u32 unless;	  /* processor flags with any of which a hit does not count, */
 	__u32 only;	  /* and with any of which it does; 0: in any case */
 	__u32 go_goid;	  /* offset of g.goid */
@@ -358,6 +363,7 @@ struct lbt_config {
 	__u32 go;	     /* some spec is of Go */
 	__u32 stacks;	     /* some probe reports a stack that the program sets up */
 	__u32 within;	     /* some spec is LBT_OUTER */
+	__u32 restarts;	     /* some spec is of a function that jumps back to its entry */
 };
 
 enum lbt_counter {

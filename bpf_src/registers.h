@@ -25,6 +25,14 @@
 #define FLAGS(r) ((r)->flags | (((r)->flags >> 7 ^ (r)->flags >> 11) & 1 ? LBT_FLAG_LESS : 0))
 #define GO_REGISTER(r) ((r)->r14)
 
+/* Where a function returns to that begins with these registers, 0 where that is unreadable. */
+static __always_inline __u64 return_address(struct pt_regs *ctx)
+{
+	__u64 there;
+
+	return bpf_probe_read_user(&there, sizeof(there), (void *)ctx->sp) ? 0 : there;
+}
+
 static __always_inline __u64 thread_pointer(void)
 {
 	return BPF_CORE_READ((struct task_struct *)bpf_get_current_task(), thread.fsbase);
@@ -51,6 +59,11 @@ static __always_inline __u64 thread_pointer(void)
 	 (((r)->user_regs.pstate >> 31 ^ (r)->user_regs.pstate >> 28) & 1 ? LBT_FLAG_LESS : 0) |   \
 	 ((r)->user_regs.pstate >> 29 & 1 ? 0 : LBT_FLAG_NO_CARRY))
 #define GO_REGISTER(r) ((r)->user_regs.regs[28])
+
+static __always_inline __u64 return_address(struct pt_regs *ctx)
+{
+	return ctx->user_regs.regs[30];
+}
 
 static __always_inline __u64 thread_pointer(void)
 {

@@ -29,6 +29,15 @@ static __always_inline bool on_altstack(__u64 stack)
 	return stack > start && stack - start <= size;
 }
 
+/* The stack pointer among the registers that the kernel keeps of a task, 0 if unreadable. */
+static __always_inline __u64 stack_pointer_in(const struct pt_regs *registers)
+{
+	__u64 pointer = 0;
+
+	bpf_probe_read_kernel(&pointer, sizeof(pointer), &STACK_POINTER(registers));
+	return pointer;
+}
+
 /* Where hooked calls return to, which lies in the place of their return addresses. */
 static __always_inline __u64 trampoline_of_task(void)
 {
@@ -109,6 +118,19 @@ static __always_inline bool is_too_deep(void)
 	if (config.typed_task)
 		return bpf_get_current_task_btf()->utask->depth >= LBT_MAX_HOOKS;
 	return BPF_CORE_READ(task, utask, depth) >= LBT_MAX_HOOKS;
+}
+
+/*
+ * Whether a function jumps back to its first instruction, rather than is called: its return is
+ * pending, and it would return to where hooked calls do. What a call wrote there is the program's.
+ */
+static __always_inline bool goes_round(struct pt_regs *ctx, const struct return_instance *pending)
+{
+	struct task_struct *task = (struct task_struct *)bpf_get_current_task();
+	__u64 trampoline = BPF_CORE_READ(task, mm, uprobes_state.xol_area, vaddr);
+
+	return BPF_CORE_READ(pending, func) == INSTRUCTION_POINTER(ctx) &&
+	       return_address(ctx) == trampoline;
 }
 
 static __always_inline bool hook_harms(struct pt_regs *ctx)

@@ -120,6 +120,7 @@ struct mm_struct {
 
 /* A pending return of a uretprobe: the kernel drops those whose stack lies below a new one's. */
 struct return_instance {
+	unsigned long func; /* where the call was hooked */
 	unsigned long stack;
 	struct return_instance *next;
 };
@@ -138,6 +139,14 @@ enum syscall_work_bit {
 
 struct thread_info {
 	unsigned long syscall_work;
+};
+
+struct sigaction {
+	unsigned long sa_flags;
+};
+
+struct k_sigaction {
+	struct sigaction sa;
 };
 
 struct task_struct {

@@ -17,15 +17,6 @@ static __always_inline __u64 first_registers(struct task_struct *child)
 #endif
 }
 
-static __always_inline __u64 stack_pointer_in(__u64 registers)
-{
-	__u64 pointer = 0;
-
-	bpf_probe_read_kernel(&pointer, sizeof(pointer),
-			      &STACK_POINTER((struct pt_regs *)registers));
-	return pointer;
-}
-
 /* The number of a process in the innermost of its namespaces, 0 if that is the reader's. */
 static __noinline __u32 number_inside_of(struct task_struct *process)
 {
@@ -38,7 +29,8 @@ static __noinline __u32 number_inside_of(struct task_struct *process)
 	return BPF_CORE_READ(innermost, nr);
 }
 
-static __noinline bool send_fork(const struct hit *at, const struct lbt_fork *fork)
+/* An event with a fork's values, or two others; false where there is no room. */
+static __noinline bool send_process(const struct hit *at, const struct lbt_fork *fork)
 {
 	struct lbt_event *e;
 
@@ -74,9 +66,9 @@ int continued(__u64 *args)
 	if (!BPF_CORE_READ(task, utask) && !bpf_map_lookup_elem(&heirs, &tgid))
 		return 0;
 	parent.time = bpf_ktime_get_ns();
-	parent.frame = stack_pointer_in(registers - (__u64)BPF_CORE_READ(child, stack) +
-					(__u64)BPF_CORE_READ(task, stack));
-	fork.continues = parent.frame && stack_pointer_in(registers) == parent.frame;
+	parent.frame = stack_pointer_in((void *)(registers - (__u64)BPF_CORE_READ(child, stack) +
+						 (__u64)BPF_CORE_READ(task, stack)));
+	fork.continues = parent.frame && stack_pointer_in((void *)registers) == parent.frame;
 	if (fork.continues) {
 		bpf_map_update_elem(&heirs, &fork.pid, &parent.frame, 0);
 		any_heirs = 1;
@@ -90,12 +82,36 @@ int continued(__u64 *args)
 		      (__u32)BPF_CORE_READ(child, self_exec_id) << LBT_INSIDE_BITS;
 	if (on_altstack(parent.frame))
 		parent.bits |= LBT_ON_ALTSTACK;
-	if (!send_fork(&parent, &fork)) {
+	if (!send_process(&parent, &fork)) {
 		/* the child has lost what it would have begun with */
 		parent.pid = fork.pid;
 		parent.tid = fork.pid;
 		parent.kind = 0;
 		ring_full(&parent);
+	}
+	return 0;
+}
+
+/*
+ * A process executes a program, which ends all of its calls: what is hit first in the new one may be
+ * a probe whose event does not tell, such as where setjmp() returns.
+ */
+SEC("?raw_tp/sched_process_exec")
+int executed(__u64 *args)
+{
+	struct task_struct *task = (struct task_struct *)bpf_get_current_task();
+	__u32 tgid = bpf_get_current_pid_tgid() >> 32;
+	struct hit at = { .kind = LBT_EXEC };
+	struct lbt_fork programs = {};
+
+	bpf_map_delete_elem(&heirs, &tgid);
+	if (!identify(&at))
+		return 0;
+	at.time = bpf_ktime_get_ns();
+	programs.pid = (__u32)BPF_CORE_READ(task, self_exec_id) << LBT_INSIDE_BITS;
+	if (!send_process(&at, &programs)) {
+		at.kind = 0;
+		ring_full(&at);
 	}
 	return 0;
 }

@@ -114,6 +114,7 @@ class TraceObject:
             config.stacks = specs.stacks
             config.hooked = specs.hooked
             config.within = specs.within
+            config.restarts = specs.restarts
             return handle, config
 
         with ExitStack() as held:

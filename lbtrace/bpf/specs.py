@@ -71,9 +71,10 @@ class Specs:
     some have code that reads the process's memory, as all that compare texts; ``jumps``,
     some are on a jump whose target is computed; ``chunk_layouts``, the bits of ``enum
     lbt_chunk_layout``; ``go``, some distinguish goroutines; ``stacks``, some probes report where
-    the program sets up stacks; ``hooked``, uretprobes see the returns of some calls; ``actions``,
-    the names of those that gather; ``within``, only hits below calls of some functions count.
-    Where the plan ``may_grow``, they are ready for all that points may need.
+    the program sets up stacks; ``hooked``, uretprobes see the returns of some calls;
+    ``restarts``, some of functions that jump back to their entry, whose calls are to be hooked
+    once; ``actions``, the names of those that gather; ``within``, only hits below calls of some
+    functions count. Where the plan ``may_grow``, they are ready for all that points may need.
     """
 
     def __init__(self, plan: Plan) -> None:
@@ -111,8 +112,10 @@ class Specs:
         pairs = hooked_pairs(probes, PROBES)
         self.hooked = bool(pairs)
         hooked = {*pairs, *pairs.values()}
+        rounds = {n for n in pairs if plan.functions[probes[n].function].restarts}
+        self.restarts = bool(rounds) and not self.within
         specs = [
-            self._find(probe, number in hooked, go)
+            self._find(probe, number in hooked, go, number in rounds)
             for number, (probe, go) in enumerate(zip(probes, layouts, strict=True))
         ]
         self.cookies = [number | spec << 32 for number, spec in enumerate(specs)]
@@ -124,7 +127,7 @@ class Specs:
         """Add what a plan needs that has grown by points."""
         for number in range(len(self.cookies), len(plan.probes)):
             probe = plan.probes[number]
-            spec = self._find(probe, False, plan.goroutines(probe))
+            spec = self._find(probe, False, plan.goroutines(probe), False)
             self.cookies.append(number | spec << 32)
 
     def __len__(self) -> int:
@@ -134,7 +137,7 @@ class Specs:
         """A pointer to a ``struct lbt_spec``."""
         return self._specs[number]
 
-    def _find(self, probe: Probe, hooked: bool, go: GoLayout | None) -> int:
+    def _find(self, probe: Probe, hooked: bool, go: GoLayout | None, restarts: bool) -> int:
         """As `_spec`, which takes longer, only for the first of probes that are alike."""
         site = probe.site
         alike = (
@@ -145,16 +148,18 @@ class Specs:
                 probe.conditions,
                 bool(probe.pair),
                 hooked,
+                restarts,
                 id(go),
             ),  # the plan keeps that alive
         )
         number = self._alike.get(alike)
         if number is None:
-            number = self._alike[alike] = self._spec(probe, hooked, go)
+            number = self._alike[alike] = self._spec(probe, hooked, go, restarts)
         return number
 
-    def _spec(self, probe: Probe, hooked: bool, go: GoLayout | None) -> int:
-        """The number of a probe's spec; ``hooked``: the return of its call is."""
+    def _spec(self, probe: Probe, hooked: bool, go: GoLayout | None, restarts: bool) -> int:
+        """The number of a probe's spec; ``hooked``: the return of its call is; ``restarts``: the
+        function jumps back to it."""
         role, site, fetches = ROLES[probe.role], probe.site, probe.fetches
         pairing = _Pairing(
             hooked=hooked and (self._conditional or bool(probe.keeps)),
@@ -178,7 +183,7 @@ class Specs:
         jump = (site.unless, site.only, site.jump, site.test)
         place = (role.event, site.sp_delta, jump, go and (go.g, go.goid, go.stack_high))
         within = self._where_it_counts(probe, hooked)
-        found = (place, pairing, within, named, plain, key)
+        found = (place, pairing, within, named, restarts, plain, key)
         if found not in self._numbers:
             self._numbers[found] = len(self._specs)
             spec = self._make(fetches, probe.conditions, plain)
@@ -187,6 +192,7 @@ class Specs:
             spec.action = ACTIONS[probe.action]
             spec.gathers = max(0, probe.gathers)
             spec.named = named
+            spec.restarts = restarts
             spec.hooked = pairing.hooked
             spec.filtered = pairing.filtered
             spec.within, spec.hooks = within

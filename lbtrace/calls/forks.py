@@ -27,8 +27,9 @@ MOST = 16384
 (bpf_src/state.h). Of more, the first ones begin without calls."""
 
 RETURN_SLOT = 8
-"""Bytes by which a function that forks may have moved the stack pointer above its frame: ``vfork``
-takes its return address from the stack before."""
+"""Bytes of the stack that a call takes for its return address, at most: on arm64 it takes none. By
+so many a function that forks may have moved the stack pointer above its frame: ``vfork`` takes its
+return address from the stack before."""
 
 
 class Inheritance:

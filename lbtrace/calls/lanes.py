@@ -14,21 +14,38 @@ BELOW_ALL = 1 << 64
 
 class Lanes:
     """Places events on stacks; ``renew`` is called with a process and the number of a stack
-    of it that is new, so that the one that had that number has ended. With ``stacks``, programs may
-    run on others than those of their threads."""
+    of it that is new, so that the one that had that number has ended, ``jump`` with an event that
+    may be a jump within the stack where it happens; it returns whether it is one. With ``stacks``,
+    programs may run on others than those of their threads."""
 
-    def __init__(self, renew: Callable[[int, int], None], *, stacks: bool) -> None:
+    def __init__(
+        self,
+        renew: Callable[[int, int], None],
+        jump: Callable[[Event], bool],
+        *,
+        stacks: bool,
+    ) -> None:
         self.has_stacks = stacks
         self._renew = renew
+        self._jump = jump
         self._regions = Regions() if stacks else None
         self._fibers = Fibers()
         self._running: dict[int, int] = {}
+        self._interrupted: dict[int, int] = {}
 
     def forget(self, pid: int) -> None:
         """Forget the stacks of a process that has ended."""
         if self._regions is not None:
             self._regions.forget(pid)
             self._fibers.forget(pid)
+
+    def execute(self, pid: int) -> None:
+        """Forget the stacks of a process that has executed another program just now."""
+        self._running.pop(pid, None)
+        self._interrupted.pop(pid, None)
+        if self._regions is not None:
+            self._regions.find(pid, 0)  # none of them belongs to the new one
+            self.forget(pid)
 
     def made_by(self, pid: int, tid: int) -> set[int]:
         """Return the numbers of the stacks that a process has made, without those on which other
@@ -44,23 +61,41 @@ class Lanes:
             self._regions.fork(parent, tid, child)
             self._fibers.fork(parent, tid, child)
             self._running[child] = self._running.get(tid, 0)
+            self._interrupted.pop(child, None)
+            if tid in self._interrupted:
+                self._interrupted[child] = self._interrupted[tid]
 
     def place(self, decoder: ProbeDecoder, event: Event) -> bool:
         """Make the number of its stack part of an event; false if the event only reports a new
         stack."""
         if event.kind & ON_ALTSTACK and not decoder.stacks:
             event.frame -= BELOW_ALL
-        pointer = 0
-        if event.kind & THREAD_POINTER:
-            pointer, event.goroutine = event.goroutine, 0
-        regions = self._regions
-        if regions is None or event.goroutine:
+        pointer = _take_pointer(event)
+        if self._regions is None or event.goroutine:
             return True
         if event.kind & KIND == LOSS:
             self._lose_switches(event)
         if decoder.stacks:
-            self._change_stacks(regions, decoder, event)
+            self._change_stacks(self._regions, decoder, event)
             return False
+        self._find_lane(self._regions, event, pointer)
+        return True
+
+    def interrupt(self, event: Event) -> None:
+        """A signal interrupts a thread where an event says, and is handled on another stack."""
+        self.locate(event)
+        self._interrupted[event.tid] = event.goroutine
+
+    def locate(self, event: Event) -> None:
+        """Make the number of the stack part of an event on which its thread is where a signal
+        interrupts it, or it forks: it runs there until another event says otherwise."""
+        if event.kind & ON_ALTSTACK:
+            event.frame -= BELOW_ALL
+        pointer = _take_pointer(event)
+        if self._regions is not None:
+            self._find_lane(self._regions, event, pointer)
+
+    def _find_lane(self, regions: Regions, event: Event, pointer: int) -> None:
         frame = event.frame % BELOW_ALL
         region = regions.find(event.pid, frame)
         if pointer and region and regions.is_own(event.pid, event.tid, frame, pointer, region):
@@ -70,15 +105,15 @@ class Lanes:
         signal = event.frame < 0  # the event says which
         if signal or (region and region.kind == "signal stack"):
             event.frame -= 0 if signal else BELOW_ALL
-            event.goroutine = self._running.get(event.tid, 0)
-            return True
+            running = self._running.get(event.tid, 0)
+            event.goroutine = self._interrupted.get(event.tid, running)
+            return
         lane = region.start if region else self._fibers.running(event.tid)
         event.goroutine = self._running[event.tid] = lane
         if regions.nested:
             of = (event.pid, lane) if lane else own_stack(event.pid, event.tid)
             for over in regions.left(of, frame):
                 self._renew(event.pid, over.start)
-        return True
 
     def own_stack(self, event: Event) -> tuple[int, int] | None:
         """Return the lowest and the highest frame around that of an event for which `place` need
@@ -96,6 +131,8 @@ class Lanes:
     def _lose_switches(self, event: Event) -> None:
         """Forget which stack a thread is on, if a switch may be among what it lost."""
         lost = lost_events(event)
+        if lost[0]:  # a signal may be among them
+            self._interrupted.pop(event.tid, None)
         if event.frame and (lost[0] or lost[POINT]):
             frame = event.frame % BELOW_ALL
             self._renew(event.pid, self._fibers.lose(event.pid, event.tid, frame))
@@ -110,7 +147,8 @@ class Lanes:
                 self._set_up(regions, decoder.region, event)
         else:
             event.goroutine = self._fibers.running(event.tid)
-            if changes:
+            known = self._fibers.knows(event.pid, event.value0)
+            if changes and (known or not self._jump(event)):
                 to = self._fibers.switch(event.pid, event.tid, event.frame, event.value0)
                 self._renew(event.pid, to)
 
@@ -122,3 +160,11 @@ class Lanes:
             self._renew(event.pid, over.start)
         lane = (event.pid, around.start) if around else own_stack(event.pid, event.tid)
         regions.nest(region, lane, event.frame % BELOW_ALL)
+
+
+def _take_pointer(event: Event) -> int:
+    """Remove the thread pointer from an event that has it, and return it; else 0."""
+    if not event.kind & THREAD_POINTER:
+        return 0
+    pointer, event.goroutine = event.goroutine, 0
+    return pointer

@@ -192,8 +192,11 @@ class PairMatcher(PointMatcher):
         """Let the innermost call return, which was inherited, unless this may be the return of
         another one."""
         start, lost = stack.calls[-1].start, stack.lost
-        if start < lost.entry_at and start < lost.return_at:
-            self._end(stack, "open")  # or that of a later call that was not seen at all
+        both_lost = start < lost.entry_at and start < lost.return_at
+        if both_lost or stack.heir is None:
+            # Or that of a later call that was not seen at all, or of another process's, which had
+            # this number before and did not end visibly.
+            self._end(stack, "open")
         else:
             self._return_inherited(stack, decoding, event, blob)
 

@@ -16,8 +16,8 @@ calls have ended:
   such a call ends *open*, not unwound. Where entries and returns were lost, a return may be that
   of a later call, and ends the earlier one *open*.
 * A jump back to a function's first instruction hits its entry probe again, within the same call.
-  The kernel hooks each hit with a uretprobe and delivers as many returns, one right after the
-  other: the first one counts.
+  The kernel hooks each hit with a uretprobe, unless a session refuses that, and delivers as many
+  returns, one right after the other: the first one counts.
 * Where a return may not have been seen, the call ends *open* as well: from when probes begin to
   be detached, or when a probe missed hits of an unknown thread.
 * A call whose return is not watched, or was not hooked on purpose, ends *open*: the next entry of
@@ -50,7 +50,9 @@ from lbtrace.calls.visitor import Visitor
 from lbtrace.errors import CaptureError
 from lbtrace.model import (
     CLOSE,
+    EXEC,
     FORK,
+    INTERRUPT,
     KIND,
     LEFT,
     LOSS,
@@ -77,8 +79,9 @@ class CallMatcher(ThreadMatcher):
 
     Calls ``max_depth`` deep and deeper are matched and counted, but not
     shown. ``calls`` counts the calls seen, ``points`` the places inside of functions, ``threads``
-    and ``processes`` those they were seen in. ``returns_without_entry`` and ``return_depth``
-    (calls whose return the kernel could not deliver) count cases of the module's docstring.
+    and ``processes`` those they were seen in, or that returned from inherited calls.
+    ``returns_without_entry`` and ``return_depth`` (calls whose return the kernel could not deliver)
+    count cases of the module's docstring.
     """
 
     def __init__(self, plan: Plan, visitor: Visitor, *, max_depth: int | None = None) -> None:
@@ -106,7 +109,7 @@ class CallMatcher(ThreadMatcher):
         )
         self._has_parts = any(probe.role == "more values" for probe in plan.probes)
         stacks = any(probe.role in STACK_ROLES for probe in plan.probes)
-        self._lanes = Lanes(self._renew_fiber, stacks=stacks)
+        self._lanes = Lanes(self._renew_fiber, self._jump, stacks=stacks)
         self._lifetimes = ThreadLifetimes()
         self._stacks = {}
         self._inheritances = Inheritances()
@@ -118,12 +121,12 @@ class CallMatcher(ThreadMatcher):
 
     @property
     def threads(self) -> int:
-        """Threads that made calls."""
+        """Threads that made calls, or returned from inherited ones."""
         return self._lifetimes.threads
 
     @property
     def processes(self) -> int:
-        """Processes that made calls."""
+        """Processes that made calls, or returned from inherited ones."""
         return self._lifetimes.processes
 
     def feed(self, batch: Batch) -> None:
@@ -150,7 +153,12 @@ class CallMatcher(ThreadMatcher):
             try:
                 decoding = probes[event.probe]
             except KeyError:
-                if (kind := event.kind & KIND) in (UNWATCHED, FORK):  # the plan has no probes yet
+                if (kind := event.kind & KIND) in (
+                    UNWATCHED,
+                    FORK,
+                    EXEC,
+                    INTERRUPT,
+                ):  # the plan has no probes yet
                     if kind == UNWATCHED:
                         self._losses.note_gap(event.time, event.value0)
                     continue
@@ -180,6 +188,10 @@ class CallMatcher(ThreadMatcher):
         if kind > LOSS and kind != LEFT:  # events of unknown kinds are ignored
             if kind == FORK:
                 self._fork(event)
+            elif kind == EXEC:
+                self._execute(event)
+            elif kind == INTERRUPT:
+                self._lanes.interrupt(event)
             return False
         calls = self._lanes.place(decoding, event)
         if kind == LEFT:
@@ -209,7 +221,7 @@ class CallMatcher(ThreadMatcher):
             if stack.pairs:
                 self._end_pairs(stack, frame)
             if calls and calls[-1].frame == frame:
-                if decoding.restarts and self._goes_round(stack, decoding):
+                if decoding.restarts and self._goes_round(stack, decoding, event):
                     return
                 before = self._probes[calls[-1].probe]
                 unhooked = len(calls) - 1 in stack.unhooked
@@ -235,7 +247,7 @@ class CallMatcher(ThreadMatcher):
         lost = call.start < stack.lost.at or stack.uretprobe_count > MAX_RETURN_DEPTH
         return self._probes[call.probe].may_jump and not lost
 
-    def _goes_round(self, stack: Stack, decoding: ProbeDecoder) -> bool:
+    def _goes_round(self, stack: Stack, decoding: ProbeDecoder, event: Event) -> bool:
         """Whether a function that jumps back to its first instruction did so in the
         innermost call, which continues."""
         call = stack.calls[-1]
@@ -243,7 +255,7 @@ class CallMatcher(ThreadMatcher):
             return False
         if not decoding.by_uretprobe:
             return decoding.by_sites
-        if call.depth in stack.unhooked:
+        if call.depth in stack.unhooked or event.kind & UNHOOKED:
             return True
         if stack.uretprobe_count > MAX_RETURN_DEPTH:
             return False

@@ -14,6 +14,9 @@ SMALLEST = 16384
 """Bytes of the smallest stack of a thread: PTHREAD_STACK_MIN of glibc. What the thread pointer
 leads to is at the upper end of the stack, except in a process's first thread."""
 
+LARGEST = 8 << 20
+"""Bytes of the largest stack of most threads: what `ulimit -s` is unless it is changed."""
+
 HIGHEST = (1 << 64) - 1
 """The highest address."""
 
@@ -145,6 +148,10 @@ class Fibers:
     def __init__(self) -> None:
         self._left: dict[int, dict[int, int]] = {}
         self._running: dict[int, int] = {}
+
+    def knows(self, pid: int, pointer: int) -> bool:
+        """Return whether a stack was left at ``pointer``."""
+        return pointer in self._left.get(pid, ())
 
     def switch(self, pid: int, tid: int, pointer: int, to: int) -> int:
         """A thread leaves a stack at ``pointer`` for another; its number if that is a new one,

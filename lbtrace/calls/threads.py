@@ -9,17 +9,19 @@ from msgspec.structs import replace
 
 from lbtrace.calls.call_stack import Stack
 from lbtrace.calls.forks import OWN, RETURN_SLOT, Inheritance, Inheritances, continue_calls
-from lbtrace.calls.lanes import BELOW_ALL, Lanes
+from lbtrace.calls.lanes import Lanes
 from lbtrace.calls.loss_times import NEVER_AGAIN, LastLosses
 from lbtrace.calls.marker_pairs import PairMatcher
 from lbtrace.calls.probe_decoding import ProbeDecoder
+from lbtrace.calls.stack_regions import LARGEST, SMALLEST
 from lbtrace.calls.thread_lifetimes import ThreadLifetimes
 from lbtrace.model import (
     KIND,
     LOSS,
-    ON_ALTSTACK,
+    OPEN,
     Event,
     Thread,
+    executed_programs,
     forked_thread,
     lost_events,
 )
@@ -64,6 +66,24 @@ class ThreadMatcher(PairMatcher):
         if lane and pid in self._inheritances:
             self._inheritances[pid].stacks.pop(lane, None)
 
+    def _jump(self, event: Event) -> bool:
+        """Leave calls by the program's own kind of longjmp, if an event that sets the stack pointer
+        is one: it leads upwards to where an open call was made. Where the code keeps no pointer to
+        come back, anywhere between open calls is on the same stack, and what is near enough."""
+        here, to = event.frame, event.value0
+        stack = self._stacks.get(self._key(event))
+        stack = stack if stack and stack.pid == event.pid else None
+        frames = {call.frame for call in stack.calls} if stack else set()
+        if event.value1:
+            near = SMALLEST if event.goroutine else LARGEST
+            same = here < to <= max((here + near, *frames))
+        else:
+            same = here < to and not frames.isdisjoint((to, to - RETURN_SLOT))
+        if same and stack:
+            self._report_waiting(stack)
+            self._close_below(stack, to, event.time)
+        return same
+
     def finish(self) -> None:
         """End all calls that are still open."""
         for stack in self._stacks.values():
@@ -95,6 +115,7 @@ class ThreadMatcher(PairMatcher):
         if self._lifetimes.executes(event.pid, thread.programs):
             self._renew(Thread(event.pid, event.tid, thread.name), whole=True)
         inheritance = Inheritance(thread, event.tid, event.pid)
+        self._lanes.locate(event)
         if continues:
             self._fill(inheritance, event)
         if not (inheritance.stacks or (continues and self._lanes.has_stacks)):
@@ -107,6 +128,12 @@ class ThreadMatcher(PairMatcher):
         if given_up is not None and not given_up.begun:
             self._lanes.forget(given_up.thread.pid)
 
+    def _execute(self, event: Event) -> None:
+        """A process has executed a program, which ends all of its calls."""
+        self._lifetimes.executes(event.pid, executed_programs(event))
+        self._lanes.execute(event.pid)
+        self._renew(Thread(event.pid, event.pid, ""), whole=True)
+
     def _fill(self, inheritance: Inheritance, event: Event) -> None:
         """Add copies of all stacks with calls that the thread of an event, which forks, has."""
         for lane in (OWN, *self._lanes.made_by(event.pid, event.tid)):
@@ -115,8 +142,8 @@ class ThreadMatcher(PairMatcher):
                 inheritance.add(lane, own)
             elif (former := self._inherited(event, lane)) is not None:
                 inheritance.add(lane, former.stacks[lane], former.landed.get(lane))
-        if OWN in inheritance.stacks and not self._lanes.has_stacks:
-            self._leave_out(inheritance.stacks[OWN], event)
+        if event.goroutine in inheritance.stacks:
+            self._leave_out(inheritance.stacks[event.goroutine], event.frame - RETURN_SLOT)
 
     def _inherited(self, event: Event, lane: int) -> Inheritance | None:
         """What the process of an event has inherited, if that lane is among it and not continued
@@ -126,11 +153,14 @@ class ThreadMatcher(PairMatcher):
             return None
         return found
 
-    def _leave_out(self, stack: Stack, event: Event) -> None:
-        """Leave calls out that a thread had left before it forked, as its stack pointer shows."""
-        pointer = event.frame - (BELOW_ALL if event.kind & ON_ALTSTACK else 0)
-        while stack.calls and stack.calls[-1].frame < pointer - RETURN_SLOT:
-            call = stack.calls.pop()
+    def _leave_out(self, stack: Stack, frame: int, *, watched: bool = True) -> None:
+        """Leave calls of lower frames out, which a thread had left before it forked, as its stack
+        pointer shows; or, where they are not ``watched``, may have left."""
+        while stack.calls and stack.calls[-1].frame < frame:
+            call = stack.calls[-1]
+            if not watched and self._probes[call.probe].returns:
+                return
+            stack.calls.pop()
             stack.unhook(call, self._probes[call.probe].by_uretprobe)
 
     def _continue(self, event: Event, lost: LastLosses) -> Stack | None:
@@ -143,6 +173,10 @@ class ThreadMatcher(PairMatcher):
         if (inheritance := self._inherited(event, lane)) is None:
             return None
         stack = inheritance.stacks.pop(lane)
+        # What is over in the child, and whose return is not watched, may have been over before.
+        self._leave_out(stack, event.frame + (event.kind & KIND == OPEN), watched=False)
+        if not (stack.calls or stack.crossing):
+            return None
         lost.inherit(stack.lost, inheritance.thread.time + 1)
         stack.lost = lost
         fork = continue_calls(stack, inheritance, lane)
@@ -150,6 +184,7 @@ class ThreadMatcher(PairMatcher):
         if inheritance.thread.name and not named:
             self._visitor.thread(inheritance.thread)
         inheritance.begun = True
+        self._lifetimes.see(event.pid, event.tid)
         if shown := fork.calls[: self._max_depth]:
             self._visitor.fork(replace(fork, depth=len(shown), calls=shown))
         if lane in inheritance.landed:

@@ -118,10 +118,12 @@ class Reach(NamedTuple):
 
 class StackSwitch(Struct, frozen=True):
     """An instruction that switches to another stack, and how to fetch its pointer; None where that
-    is unknown."""
+    is unknown. What does not ``keep`` the present pointer leads never back, as longjmp, which may
+    stay on the same stack."""
 
     address: int
     pointer: Fetch | None
+    keeps: bool = True
 
 
 class FloatSpills(NamedTuple):

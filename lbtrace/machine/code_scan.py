@@ -48,6 +48,11 @@ def find_stack_moves(code: memoryview) -> Iterator[int]:
     return _each(lib.lbt_next_stack_move, code)
 
 
+def find_stack_words(code: memoryview) -> Iterator[int]:
+    """Return where in arm64 ``code`` instructions stand that set sp by another register."""
+    return _each(lib.lbt_next_stack_word, code)
+
+
 def pass_over(code: bytes, start: int, end: int) -> int:
     """Pass over the instructions of x86-64 ``code`` from ``start`` on, and return where that leads:
     to ``end``, beyond it, or before it to an instruction that is left to a full decoder."""

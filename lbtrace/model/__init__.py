@@ -67,7 +67,9 @@ if TYPE_CHECKING:
     from lbtrace.values.word import UNKNOWN, Word
 from lbtrace.model.wire_limits import (
     CLOSE,
+    EXEC,
     FORK,
+    INTERRUPT,
     LEFT,
     LOSS,
     ON_ALTSTACK,
@@ -82,7 +84,9 @@ from lbtrace.model.wire_limits import KIND_MASK as KIND
 __all__ = [
     "CFA",
     "CLOSE",
+    "EXEC",
     "FORK",
+    "INTERRUPT",
     "KIND",
     "LEFT",
     "LONG",
@@ -160,6 +164,7 @@ __all__ = [
     "Vector",
     "Void",
     "Word",
+    "executed_programs",
     "forked_thread",
     "keys_of",
     "lost_events",
@@ -170,7 +175,7 @@ _HOMES = {
     **dict.fromkeys(("Loss", "Summary"), "model.calls"),
     **dict.fromkeys(("Aggregate", "Aggregates", "Batch", "Event"), "model.events"),
     **dict.fromkeys(("Losses", "Thread"), "model.events"),
-    **dict.fromkeys(("forked_thread", "lost_events"), "model.events"),
+    **dict.fromkeys(("executed_programs", "forked_thread", "lost_events"), "model.events"),
     **dict.fromkeys(("Argument", "Datum", "Form", "Unreadable", "keys_of"), "values.datum"),
     **dict.fromkeys(("Array", "Elements"), "values.array"),
     "Boolean": "values.boolean",

@@ -12,10 +12,11 @@ class Event(Struct, gc=False):
 
     ``time`` is CLOCK_MONOTONIC in ns. ``frame`` is the stack pointer at the
     function's entry and so identifies the call. ``goroutine`` is 0 outside Go. ``kind`` is `OPEN`
-    (a call begins), `CLOSE` (one ends), `POINT` (anything else), `LOSS`, `UNWATCHED`, `LEFT` or
-    `FORK`, in the bits `KIND`. Of the others, `UNHOOKED` says that no return of this call will be
-    seen, because hooking it would have dropped returns of others, or the kernel keeps as many as it
-    can, `ON_ALTSTACK` that it is on the thread's alternate signal stack (``sigaltstack``),
+    (a call begins), `CLOSE` (one ends), `POINT` (anything else), `LOSS`, `UNWATCHED`, `LEFT`,
+    `FORK`, `EXEC` or `INTERRUPT`, in the bits `KIND`. Of the others, `UNHOOKED` says that no return
+    of this call will be seen, because hooking it would have dropped returns of others, or the
+    kernel keeps as many as it can, or that this is one more hit within a call that was hooked;
+    `ON_ALTSTACK` that it is on the thread's alternate signal stack (``sigaltstack``),
     `THREAD_POINTER` that ``goroutine`` is the thread pointer, where programs set up stacks (all of
     these are from ``lbtrace.model.wire_limits``). Bit *n* of ``faults`` says that value *n* could
     not be read, ``cpu`` which processor the probe was hit on.
@@ -26,7 +27,9 @@ class Event(Struct, gc=False):
     be seen, for good, or where ``value0`` is not 0, until then. One of kind `LEFT` says that the
     calls of its frame and below it were left before then, as a hit showed that is not recorded. One
     of kind `FORK` says that its thread forks a process (`forked_thread`), where ``frame`` is the
-    stack pointer: it comes before all events of that.
+    stack pointer: it comes before all events of that. One of kind `EXEC` says that its process has
+    executed a program (`executed_programs` is how many). One of kind `INTERRUPT` says that a
+    handler begins on the thread's alternate signal stack, where the stack pointer was ``frame``.
 
     ``blob`` is the
     length of the bytes that accompany the event: the values after the sixth, eight bytes each, then
@@ -88,6 +91,12 @@ def forked_thread(event: Event, name: str) -> tuple[Thread, bool]:
     programs, inside = divmod(event.value1 & low, 1 << INSIDE_BITS)
     continues = bool(event.value1 >> shift)
     return Thread(pid, pid, name, event.time, life, inside, programs), continues
+
+
+def executed_programs(event: Event) -> int:
+    """Return how many programs the process has executed of an event of kind `EXEC`, as
+    `Thread.programs` has it."""
+    return (event.value0 & 0xFFFF_FFFF) >> INSIDE_BITS
 
 
 class Batch(Struct):

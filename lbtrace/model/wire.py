@@ -11,7 +11,7 @@ from itertools import starmap
 from struct import Struct
 
 from lbtrace.model.events import Batch, Event
-from lbtrace.model.wire_limits import FORK, LOSS, OPEN, UNWATCHED
+from lbtrace.model.wire_limits import EXEC, FORK, INTERRUPT, LOSS, OPEN, UNWATCHED
 from lbtrace.model.wire_limits import KIND_MASK as KIND
 
 EVENT = Struct("<QQQIIIHHII6Q")
@@ -23,7 +23,7 @@ EVENT_SIZE = EVENT.size
 KIND_AT = 36
 """Where the kind of a record is, its lower byte."""
 
-_IS_FORK = bytes(number & KIND == FORK for number in range(256))
+_BESIDE = bytes(number & KIND in (FORK, EXEC, INTERRUPT) for number in range(256))
 
 
 def losses(time: int, pid: int, tid: int, goroutine: int, lost: Sequence[int]) -> bytes:
@@ -63,18 +63,19 @@ def count_events(batch: Batch) -> int:
 
 
 def count_limited(batch: Batch) -> int:
-    """Return how many records of a batch count where their number is limited: all but forks."""
-    return len(batch.events) // EVENT_SIZE - _forks(batch).count(1)
+    """Return how many records of a batch count where their number is limited: all but those of
+    processes that are forked or execute a program, and of signals."""
+    return len(batch.events) // EVENT_SIZE - _beside(batch).count(1)
 
 
 def cut(batch: Batch, records: int) -> Batch:
-    """Return at most so many ``records`` of a batch, and forks; bytes that accompany later ones are
-    harmless."""
+    """Return at most so many ``records`` of a batch, and those between them that do not count;
+    bytes that accompany later ones are harmless."""
     if count_limited(batch) <= records:
         return batch
-    forks, end = _forks(batch), records
-    while end - forks[:end].count(1) < records:
-        end = records + forks[:end].count(1)
+    others, end = _beside(batch), records
+    while end - others[:end].count(1) < records:
+        end = records + others[:end].count(1)
     first = Batch(batch.events[: end * EVENT_SIZE], batch.blobs)
     runners = [(event.pid, event.tid) for event in decode(first) if event.kind & KIND == OPEN]
     first.entries, known = len(runners), set(runners)
@@ -82,6 +83,6 @@ def cut(batch: Batch, records: int) -> Batch:
     return first
 
 
-def _forks(batch: Batch) -> bytes:
-    """For each record of a batch 1 where it is a fork, else 0."""
-    return bytes(batch.events[KIND_AT::EVENT_SIZE]).translate(_IS_FORK)
+def _beside(batch: Batch) -> bytes:
+    """For each record of a batch 1 where it does not count, as a fork, else 0."""
+    return bytes(batch.events[KIND_AT::EVENT_SIZE]).translate(_BESIDE)

@@ -122,6 +122,36 @@ size_t lbt_next_stack_load(const unsigned char *code, size_t size, size_t from)
 	return size;
 }
 
+/*
+ * add and sub of an immediate, and of one, add and sub of an extended register, which set the
+ * stack pointer: C4.1.65, C4.1.69. What moves it by an immediate does not count.
+ */
+static int sets_stack(uint32_t word)
+{
+	enum { SP = 31 };
+	const int from_stack = (word >> 5 & SP) == SP;
+
+	if ((word & SP) != SP)
+		return 0;
+	if ((word & 0xbf800000) == 0x91000000 || (word & 0xff800000) == 0x92000000)
+		return !from_stack;
+	return (word & 0xbfe00000) == 0x8b200000;
+}
+
+size_t lbt_next_stack_word(const unsigned char *code, size_t size, size_t from)
+{
+	enum { WORD = 4 };
+
+	for (from += (WORD - from % WORD) % WORD; size >= WORD && from <= size - WORD; from += WORD) {
+		uint32_t word;
+
+		memcpy(&word, code + from, sizeof(word));
+		if (sets_stack(word))
+			return from;
+	}
+	return size;
+}
+
 size_t lbt_next_bytes(const unsigned char *code, size_t size, size_t from,
 		      const unsigned char *wanted, size_t count)
 {

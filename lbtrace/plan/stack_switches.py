@@ -172,4 +172,5 @@ def plan_probes(
         found = sites.at(switch.address)
         if switch.pointer is not None and isinstance(found, Site):
             reporting = replace(found, reason="enters another stack")
-            yield Probe(reporting, "switch", fetches=(switch.pointer,))
+            left = Fetch(base="constant", offset=int(not switch.keeps))
+            yield Probe(reporting, "switch", fetches=(switch.pointer, left))

@@ -40,7 +40,8 @@ ROLES: dict[str, Role] = {
     # first two values are.
     "stack": Role(POINT, stacks=True),
     "signal stack": Role(POINT, stacks=True),
-    # The program's own code switches to another stack, whose pointer the first value is.
+    # The program's own code switches to another stack, whose pointer the first value is. Where the
+    # second one is not 0, it does not keep the present pointer, and may stay on the same stack.
     "switch": Role(POINT, stacks=True),
     # The lane (a goroutine) ends, with all its calls.
     "lane end": Role(POINT),

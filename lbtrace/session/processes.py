@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from lbtrace.errors import KernelError, TargetError
 from lbtrace.model import OPEN, Plan
-from lbtrace.probes import ROLES
+from lbtrace.probes import ROLES, STACK_ROLES
 from lbtrace.system.process import still_running
 
 if TYPE_CHECKING:
@@ -52,16 +52,23 @@ def follow_processes(loaded: TraceObject, programs: Iterable[str]) -> Links:
     return following
 
 
-def find_programs(plan: Plan, *, follows: bool, traces_children: bool) -> tuple[str, ...]:
+def find_programs(
+    plan: Plan, *, follows: bool, traces_children: bool, knows_registers: bool
+) -> tuple[str, ...]:
     """Return the programs that learn of processes and threads which begin and end: where forked
-    ones are followed, what is known of lanes is kept (`--within`), and calls are traced that
-    forked processes continue."""
+    ones are followed, what is known of lanes is kept (`--within`), and calls are traced, which
+    forked processes continue, and which end where their process executes a program. Where programs
+    make stacks, one learns which of these signals interrupt, if the kernel ``knows_registers`` of
+    tasks (bpf_task_pt_regs, 5.15)."""
     following = ("forked", "exited") if follows else ()
     keeping = ("inherited", "ended") if plan.within else ()
     opens = any(probe.action == "send" and ROLES[probe.role].event == OPEN for probe in plan.probes)
     opens |= plan.may_grow and plan.added_action == "send"
     continuing = ("continued",) if traces_children and opens else ()
-    return (*following, *keeping, *continuing)
+    executing = ("executed",) if opens else ()
+    stacks = any(probe.role in STACK_ROLES for probe in plan.probes)
+    interrupting = ("interrupted",) if stacks and knows_registers else ()
+    return (*following, *keeping, *continuing, *executing, *interrupting)
 
 
 @contextmanager

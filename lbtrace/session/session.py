@@ -150,6 +150,7 @@ class Session:
                 self.plan,
                 follows=follow,
                 traces_children=not self._alone and (follow or not self.target.pid),
+                knows_registers=kernel.cookie,
             )
             shared = links.programs(self.mode, attached, self.plan) if kernel.cookie else {}
             self._object = TraceObject(

@@ -13,6 +13,7 @@ from lbtrace.machine.code import StackSwitch
 from lbtrace.plan import stack_switches
 from tests.stack_ways import SHIFTS, WAYS, WAYS_BY_THE_FRAME
 
+CROSS = "aarch64-linux-gnu-gcc"
 SOURCE = Path(__file__).resolve().parents[1] / "programs/fibers.c"
 
 
@@ -119,9 +120,95 @@ def test_assembly_of_libraries_switches_no_stacks(name: str) -> None:
     assert [*stack_switches.similar(Image.open(name))] == []
 
 
-def found_in(folder: Path, text: str, *flags: str) -> list[StackSwitch]:
+def found_in(folder: Path, text: str, *flags: str, compiler: str = "gcc") -> list[StackSwitch]:
     """What is found in a program."""
     (folder / "program.c").write_text(text)
     made = folder / "program"
-    subprocess.run(["gcc", "-O1", *flags, folder / "program.c", "-o", made], check=True)
-    return [*stack_switches.similar(Image.open(str(made)))]
+    subprocess.run([compiler, "-O1", *flags, folder / "program.c", "-o", made], check=True)
+    return [*stack_switches.similar(Image.open(str(made), any_machine=True))]
+
+
+ARM64 = {
+    "move": "mov sp, x1",
+    "add": "add sp, x1, #0",
+    "apart": "sub x9, x1, #32; add sp, x9, #32",
+    "farther": "sub x9, x1, #1, lsl 12; add sp, x9, #1, lsl 12",
+    "sub": "add x9, x1, #48; sub sp, x9, #48",
+    "aligned": "and sp, x1, #-16",
+    "saved": "mov x20, x1; mov sp, x20",
+    "chosen": "cmp x1, #0; csel x9, x1, x0, ne; mov sp, x9",
+    "frame": "mov x29, x1; mov sp, x29",
+    "stored": "str x1, [sp, #-16]!; ldr x9, [sp], #16; mov sp, x9",
+    "loaded": "str x1, [x1, #-8]; ldr x9, [x1, #-8]; mov sp, x9",
+    "extended": "add sp, x1, xzr",
+    "shift": "mov x9, sp; sub x9, x1, x9; add sp, sp, x9",
+}
+"""Ways in which arm64 assembly takes up the stack at x1."""
+
+ARM64_SWITCH = """
+int before(int n) { int a[n]; __asm__ volatile("" :: "r"(a)); return a[n - 1]; }
+__asm__(".text\\n.p2align 2\\n.globl change\\n.type change, %function\\nchange:\\n.cfi_startproc\\n"
+    "stp x19, x20, [sp, #-32]!; stp x29, x30, [sp, #16]; mov x10, sp; str x10, [x0]\\n"
+    TAKE_UP "\\nldp x29, x30, [sp, #16]; ldp x19, x20, [sp], #32; ret\\n"
+    ".cfi_endproc\\n.size change, . - change\\n");
+void change(void **, void *);
+int main(int argc, char **argv) { change((void **)argv, *argv); return before(argc); }
+"""
+
+
+@pytest.mark.parametrize("way", ARM64)
+@pytest.mark.parametrize("flags", [[], ["-s"]])
+def test_ways_to_take_up_a_stack_on_arm64(tmp_path: Path, flags: list[str], way: str) -> None:
+    take_up = ARM64[way]
+    (found,) = found_in(tmp_path, ARM64_SWITCH, *flags, f'-DTAKE_UP="{take_up}"', compiler=CROSS)
+    assert found.keeps
+    if way != "shift":
+        then = f"{take_up}; cbz x0, 1f; bl 2f; 1: b 3f; 2: ret; 3:"
+        flag = f'-DTAKE_UP="{then}"'
+        (found,) = found_in(tmp_path, ARM64_SWITCH, *flags, flag, compiler=CROSS)
+
+
+ARM64_RESTORES = """
+#define ASM(name, text) __asm__(".text\\n.p2align 2\\n.globl " #name "\\n.type " #name \
+    ", %function\\n" #name ":\\n.cfi_startproc\\n" text "\\nret\\n.cfi_endproc\\n.size " #name \
+    ", . - " #name "\\n"); void name(void);
+ASM(copied, "mov x9, sp; and sp, x9, #-64; sub sp, sp, #256; mov sp, x9")
+ASM(apart, "sub x9, sp, #64; mov sp, x9; add sp, x9, #64")
+ASM(framed, "stp x29, x30, [sp, #-32]!; mov x29, sp; sub sp, sp, x0; sub sp, x29, #0;"
+            "ldp x29, x30, [sp], #32")
+ASM(saved, "mov x9, sp; sub sp, sp, #64; str x9, [sp, #32]; ldr x10, [sp, #32]; mov sp, x10")
+ASM(huge, "mov x16, #4096; movk x16, #1, lsl 16; sub sp, sp, x16; add sp, sp, x16")
+ASM(lent, "mov x9, sp; str x9, [x1, #32]; str x29, [x1]; mov x29, x1; mov sp, x0; blr x2;"
+          "ldr x9, [x29, #32]; ldr x29, [x29]; mov sp, x9") // libffi
+int fixed(int n) { int a[n]; __asm__ volatile("" :: "r"(a)); return a[n - 1]; }
+int aligned(int n) { _Alignas(64) int a[16]; __asm__ volatile("" :: "r"(a)); return a[n]; }
+int nested(int n) { int sum = 0; while (n--) { int a[n + 1]; a[n] = n;
+    __asm__ volatile("" :: "r"(a)); sum += a[n]; } return sum; }
+int large(int n) { char a[40000]; __asm__ volatile("" :: "r"(a)); return a[n]; }
+int main(int argc, char **argv) { return fixed(argc) + aligned(argc) + nested(argc) + large(argc); }
+"""
+
+
+@pytest.mark.parametrize("level", ["-O0", "-O1", "-O2", "-Os"])
+@pytest.mark.parametrize(
+    "flags", [[], ["-fstack-clash-protection", "-mbranch-protection=standard"]]
+)
+def test_what_restores_the_stack_pointer_on_arm64(
+    tmp_path: Path, flags: list[str], level: str
+) -> None:
+    assert not found_in(tmp_path, ARM64_RESTORES, level, *flags, compiler=CROSS)
+
+
+@pytest.mark.parametrize(("name", "expected"), [
+    ("libc.so.6", {"__longjmp", "setcontext"}), ("libgcc_s.so.1", set()), ("libstdc++.so.6", set()),
+])  # fmt: skip
+def test_libraries_of_arm64(name: str, expected: set[str]) -> None:
+    """Those of the cross compiler."""
+    path = subprocess.run([CROSS, f"-print-file-name={name}"], capture_output=True, check=True)
+    image = Image.open(path.stdout.decode().strip(), any_machine=True)
+    table = symbols.read(image)
+    found = {switch.address for switch in stack_switches.similar(image)}
+    holding = map(table.functions.holding, found)
+    names = {function.name for function in holding if function is not None}
+    assert {name for name in names if not name.startswith("_Unwind_")} <= expected
+    assert bool(found) or not expected

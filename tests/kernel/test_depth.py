@@ -31,7 +31,7 @@ def trace(start: Callable[..., Any], start_lbtrace: Callable[..., Any], programs
             tools[-1].wait_for("Ctrl-C ends")
         out, _ = target.process.communicate("\n", timeout=60)
         assert target.process.returncode == 0
-        assert all(line.split()[0] in ("inner", "outer") for line in out.splitlines())
+        assert all(line.split()[0] in ("inner", "outer", "around") for line in out.splitlines())
         return [ends(tool.finish()[1]) for tool in tools]
 
     return run
@@ -66,6 +66,19 @@ def test_what_longjmp_leaves_counts_until_the_kernel_drops_it(trace: Trace, mode
     (many,) = trace("l 99 f 5", mode, "lea*")
     leaves = ["unwound"] * LIMIT + ["open"] * 36
     assert many == ({"leaves": leaves, "leaf": ["open"] * 5}, 36 + 5)
+
+
+def test_a_function_that_jumps_to_its_beginning_is_one_call(trace: Trace, mode: str) -> None:
+    """The kernel hooks it in each round, unless a session refuses. Nothing of it is lost then, but
+    there is no room for what it calls."""
+    (short,) = trace("r 40 r 63", mode, "around")
+    assert short == ({"around": ["returned"] * 2}, 0)
+    (long,) = trace("r 1000 r 10", mode, "around")
+    assert long == ({"around": ["returned"] * 2}, 0)
+    (both,) = trace("r 100 f 3", mode, "/^(around|leaf)$/")
+    hooked = 100 if mode == "session" else LIMIT - 1
+    leaves = ["returned"] * hooked + ["open"] * (100 - hooked) + ["returned"] * 3
+    assert both == ({"around": ["returned"], "leaf": leaves}, 100 - hooked)
 
 
 def test_the_plan_says_how_deep(start_lbtrace: Callable[..., Any], programs: Path) -> None:

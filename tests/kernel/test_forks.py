@@ -18,7 +18,7 @@ from lbtrace.capture import read_capture
 from lbtrace.session.options import Options
 
 FUNCTIONS = {
-    "forks": ("one", "two", "simple", "in_signal"),
+    "forks": ("one", "two", "simple", "in_signal", "loops"),
     "fork-fibers": ("one", "two"),
     "fork-contexts": ("one", "two"),
 }
@@ -37,11 +37,23 @@ class Line(NamedTuple):
 
 class Truth:
     """What a program has logged: the calls that each process made, those that returned there, and
-    those among them that another process had made."""
+    those among them that another process had made. ``ends`` are those of the calls it made: a
+    call that nothing says to be over is open."""
 
     def __init__(self, log: Path) -> None:
         lines = [line.split() for line in log.read_text().splitlines()]
         noted = [(what, Line(*map(int, numbers))) for what, *numbers in lines]
+        self.ends: dict[tuple[int, int], str] = {}
+        for what, line in noted:
+            if what == "enter":
+                self.ends[line.pid, line.number] = f"open {line.tid}"
+            elif what == "leave" and (line.pid, line.number) in self.ends:
+                self.ends[line.pid, line.number] = "returned"
+            elif what == "caught":
+                left = f"open {line.tid}"
+                for (pid, number), end in self.ends.items():
+                    if pid == line.pid and number > line.number and end == left:
+                        self.ends[pid, number] = "unwound"
         self.calls = Counter(line for what, line in noted if what == "enter")
         made = {(line.pid, line.number) for line in self.calls}
         left = [line for what, line in noted if what == "leave"]
@@ -70,8 +82,11 @@ def check(truth: Truth, rows: list[dict[str, Any]], hint: str) -> None:
     assert Counter(line for line, _ in calls) == truth.calls, hint
     assert results(calls) == truth.returned, hint
     assert results(inherited) == truth.inherited, hint
+    ends = {(line.pid, line.number): row["end"] for line, row in calls}
+    assert ends == {key: end.partition(" ")[0] for key, end in truth.ends.items()}, hint
     assert rows[-1]["calls"] == truth.calls.total()
-    assert rows[-1]["processes"] == len({line.pid for line in truth.calls})
+    seen = {line.pid for line in truth.calls + truth.inherited}
+    assert rows[-1]["processes"] == len(seen), hint
     starts = {(line.tid, line.number, row["start"]) for line, row in calls}
     for line, row in inherited:
         assert (row["maker"], line.number, row["start"]) in starts, hint

@@ -10,6 +10,7 @@ import random
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -60,8 +61,42 @@ def check(lbtrace: Run, into: Path, how: str, build: str, returns: str) -> None:
     ends = {(call["name"], call["end"]) for call in calls}
     if returns != "none":  # nothing that was left is said to have returned
         assert ("f_deep", "returned") not in ends
-    if returns in ("auto", "sites") and name == "LEAVE":
-        assert {end for function, end in ends if function == "f_leaf"} == {"returned"}
+    if name == "LEAVE":
+        check_left_calls(calls, watched=returns in ("auto", "sites"))
+
+
+def check_left_calls(calls: list[dict[str, Any]], *, watched: bool) -> None:
+    """That all calls are on one stack, as deep as they are, and only those end unwound that were
+    left."""
+    assert not [call for call in calls if "stack" in call]
+    if watched:
+        ends = {(call["name"], call["depth"] if call["name"] != "f_deep" else -1, call["end"])
+                for call in calls}  # fmt: skip
+        assert ends == {
+            *(("f_after", 0, "returned"), ("f_try", 1, "returned"), ("f_deep", -1, "unwound")),
+            *(("f_leaf", 1, "returned"), ("f_leaf", 2, "returned")),
+        }
+
+
+@pytest.mark.parametrize("level", ["-O0", "-O1", "-O2", "-O2 -fno-omit-frame-pointer"])
+def test_longjmp_that_compilers_make(
+    lbtrace: Run, tool: Callable[[str], str], tmp_path: Path, level: str
+) -> None:
+    """In a function with an array of variable length, of threads, too."""
+    tool("gcc")
+    made, out = tmp_path / "program", tmp_path / "out.jsonl"
+    source = SOURCE.with_name("built_in_longjmp.c")
+    subprocess.run(["gcc", *level.split(), "-w", "-pthread", source, "-o", made], check=True)
+    plain = subprocess.run([made], capture_output=True, text=True, timeout=60, check=True)
+    for returns in ("auto", "none"):
+        done = lbtrace(
+            *("attach", "--binary", made, "--func", "f_*", "--quiet", "--returns", returns),
+            *("-o", out, "--force", "--", made),
+        )
+        assert (done.returncode, done.stdout) == (0, plain.stdout), done.stderr
+        records = [json.loads(line) for line in out.read_text().splitlines()]
+        calls = [record for record in records if record["type"] == "call"]
+        check_left_calls(calls, watched=returns == "auto")
 
 
 @pytest.mark.parametrize(("how", "build", "returns"), EVERYDAY)

@@ -14,8 +14,9 @@ from lbtrace.bpf.objects import Loading, TraceObject
 from lbtrace.bpf.specs import Specs
 from lbtrace.model import (
     CLOSE,
+    KIND,
+    LOSS,
     OPEN,
-    UNWATCHED,
     Batch,
     Condition,
     Event,
@@ -53,7 +54,7 @@ def run(made: Plan, program: Path, mode: str) -> tuple[list[tuple[Event, bytes]]
     target = Target(command=(str(program),))
     with Session(made, target, Options(mode=mode)) as session:  # type: ignore[arg-type]
         events = [pair for batch in session.batches() for pair in split(batch)]
-        return [pair for pair in events if pair[0].kind != UNWATCHED], session.losses()
+        return [pair for pair in events if pair[0].kind & KIND < LOSS], session.losses()
 
 
 def split(batch: Batch) -> Iterator[tuple[Event, bytes]]:

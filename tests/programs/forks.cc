@@ -7,6 +7,10 @@
  *
  *     enter PID TID NUMBER DEPTH          where PID makes a call
  *     leave PID TID NUMBER DEPTH RESULT   where it returns from one, whoever made it
+ *     caught PID TID NUMBER 0             where it leaves those after NUMBER that are open
+ *
+ * Fibers return to where they were begun (uc_link), where a signal may come next. One function jumps
+ * back to its first instruction.
  *
  * With HARMLESS it does nothing that uretprobes would harm: all calls return or are open at the end.
  */
@@ -22,6 +26,7 @@
 #include <sys/mman.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
+#include <ucontext.h>
 #include <unistd.h>
 
 extern char **environ;
@@ -62,15 +67,35 @@ long one(long number);
 long two(long number);
 long simple(long number);
 long in_signal(long number);
+long loops(long number, long rounds);
 }
+
+#if defined(__x86_64__)
+#define LOOPS "sub $1, %rsi\njg loops\nlea (%rdi,%rdi,2), %rax\nret\n"
+#else
+#define LOOPS "subs x1, x1, #1\nb.gt loops\nadd x0, x0, x0, lsl #1\nret\n"
+#endif
+asm(".text\n.p2align 4\n.globl loops\n.type loops, %function\nloops:\n" LOOPS ".size loops, .-loops\n");
 
 static void act(void);
 
 static bool may_begin() { return __atomic_sub_fetch(processes, 1, __ATOMIC_RELAXED) >= 0; }
 
+static long goes_round()
+{
+	const long number = another();
+	char result[32];
+
+	note("enter", number, nested, "");
+	snprintf(result, sizeof(result), " %ld", loops(number, 1 + draw(100)));
+	note("leave", number, nested, result);
+	return number;
+}
+
 static long call()
 {
-	switch (draw(3)) {
+	switch (draw(4)) {
+	case 2: return goes_round();
 	case 0: return one(another());
 	case 1: return two(another());
 	default: return simple(another());
@@ -84,6 +109,7 @@ static void tried() { act(); }
 static void guarded()
 {
 	const int depth = nested, handling = in_handler, catching = catches;
+	const long before = next_number;
 	landing here;
 
 	here.around = innermost;
@@ -91,6 +117,8 @@ static void guarded()
 		innermost = &here;
 		catches = 0;
 		act();
+	} else {
+		note("caught", before, 0, "");
 	}
 	innermost = here.around;
 	nested = depth;
@@ -101,6 +129,7 @@ static void guarded()
 static void tried()
 {
 	const int depth = nested, handling = in_handler, catching = catches;
+	const long before = next_number;
 	landing *const around = innermost;
 
 	try {
@@ -108,11 +137,42 @@ static void tried()
 		catches = 1;
 		act();
 	} catch (int) {
+		note("caught", before, 0, "");
 	}
 	innermost = around;
 	nested = depth;
 	in_handler = handling;
 	catches = catching;
+}
+
+static __thread ucontext_t *inside;
+
+static void run_fiber() { act(); }
+
+static void fiber()
+{
+	const int depth = nested, catching = catches;
+	const size_t size = 1 << 18;
+	ucontext_t back, there, *const outer = inside;
+	landing *const around = innermost;
+	void *stack = malloc(size);
+
+	getcontext(&there);
+	there.uc_stack.ss_sp = stack;
+	there.uc_stack.ss_size = size;
+	there.uc_link = &back;
+	makecontext(&there, run_fiber, 0);
+	inside = &there;
+	nested = catches = 0;
+	innermost = nullptr;
+	swapcontext(&back, &there);
+	inside = outer;
+	nested = depth;
+	catches = catching;
+	innermost = around;
+	if (!in_handler && draw(2))
+		raise(SIGUSR1);
+	free(stack);
 }
 #endif
 
@@ -227,10 +287,11 @@ static void act()
 	for (unsigned n = draw(4) + 1; n--;) {
 		if (nested > 20 || --left <= 0)
 			return;
-		switch (draw(20)) {
+		switch (draw(21)) {
 		case 0: guarded(); break;
 		case 1: tried(); break;
 #ifndef HARMLESS
+		case 12: fiber(); break;
 		case 2: if (innermost && !in_handler) siglongjmp(innermost->where, 1); break;
 		case 3: if (catches && !in_handler) throw 1; break;
 #endif
@@ -275,7 +336,10 @@ int main(int argc, char **argv)
 	stack_t alternate = {};
 	const pid_t first = getpid();
 
-	self = "/proc/self/exe";
+#ifndef HARMLESS
+	sigjmp_buf begin;
+	sigsetjmp(begin, 1); /* what a program does that another one executes may not be a call */
+#endif
 	log_path = argv[2];
 	logged = open(argv[2], O_WRONLY | O_CREAT | O_APPEND, 0600);
 	state = atol(argv[1]) * 2654435761UL + 1;

@@ -15,7 +15,9 @@ import pytest
 from lbtrace.calls import CallMatcher
 from lbtrace.model import (
     CLOSE,
+    EXEC,
     FORK,
+    INTERRUPT,
     LOSS,
     OPEN,
     POINT,
@@ -106,6 +108,14 @@ class Script:
         second = inside | facts.pop("programs", 0) << 22 | continues << 32
         self._event(FORK, 0, frame, (child | life << 32, second), tid, **facts)
         self.pids.setdefault(child, child)
+
+    def executes(self, programs: int, tid: int = 7) -> None:
+        """The process has executed that many programs."""
+        self._event(EXEC, 0, 0, (programs << 22,), tid)
+
+    def interrupt(self, frame: int, tid: int = 7) -> None:
+        """A signal interrupts the thread, to be handled on another stack."""
+        self._event(INTERRUPT, 0, frame, (), tid)
 
     def call(self, probe: int, *values: int, tid: int = 7, **more: int) -> None:
         stack = self.stacks.setdefault(tid, [])

@@ -16,6 +16,7 @@ from lbtrace.model import (
     FORK,
     LOSS,
     ON_ALTSTACK,
+    OPEN,
     Batch,
     Integer,
     Losses,
@@ -77,7 +78,7 @@ def test_a_child_that_only_returns_is_named(script: Any, plan: Plan, watch: Any)
     assert steps == [
         *("thread 7 name", "0 > a", "thread 8 name", "1 8 forked by 7", "0 <7 a = 1", "0 < a open")
     ]
-    assert matcher.threads == 1  # which made calls
+    assert (matcher.threads, matcher.processes) == (2, 2)
 
 
 def test_what_the_parent_did_later_is_not_inherited(script: Any, plan: Plan, watch: Any) -> None:
@@ -467,3 +468,62 @@ def test_a_plan_without_probes_yet(make_plan: Any) -> None:
     CallMatcher(plan, FORMATS["tree"].load()(io.StringIO(), plan)).feed(
         Batch(EVENT.pack(*head, 8, 1 << 32, *[0] * 4))
     )
+
+
+def test_a_program_that_is_executed_ends_what_is_open(script: Any, plan: Plan, watch: Any) -> None:
+    """Whatever comes first in the new one, and wherever its stack is."""
+    plan = replace(plan, probes=(*plan.probes, Probe(Site(1, 1), "landing", -1)))
+    landing = len(plan.probes) - 1
+    script.enter(A, MIDDLE)
+    script.fork(8)
+    script.enter(B, LOW, tid=8)
+    script.executes(2, tid=8)
+    script.hit(landing, HIGH, tid=8)
+    script.enter(C, HIGH, tid=8)
+    script.leave(C, HIGH, 1, tid=8)
+    script.executes(2)
+    script.hit(landing, HIGH)
+    script.enter(C, HIGH)
+    script.executes(3)
+    steps, matcher = watch(plan, script.batch())
+    assert steps == [
+        *("0 > a", "1 8 forked by 7", "1 > b", "1 < b open", "0 <7 a open", "0 > c", "0 < c = 1"),
+        *("0 < a open", "0 > c", "0 < c open"),
+    ]
+    assert (matcher.calls, matcher.processes) == (4, 2)
+
+
+def test_what_has_done_nothing_yet_and_executes_a_program(
+    script: Any, plan: Plan, watch: Any
+) -> None:
+    script.enter(A, HIGH)
+    script.fork(8)
+    script.executes(1, tid=8)
+    script.enter(B, LOW, tid=8)
+    steps, _ = watch(plan, script.batch())
+    assert steps == ["0 > a", "0 > b", "0 < a open", "0 < b open"]
+
+
+def test_calls_whose_returns_are_not_watched_and_that_may_have_been_over(
+    script: Any, plan: Plan, watch: Any
+) -> None:
+    """Nothing is said of them where the child shows that they are over there."""
+    entries = tuple(probe for probe in plan.probes if probe.role == "opens")
+    plan = replace(plan, probes=entries)
+
+    def enter(function: int, frame: int, tid: int = 7) -> None:
+        script.hit(function, frame, tid=tid, kind=OPEN)
+
+    enter(A, HIGH)
+    enter(B, LOW)
+    script.fork(8, LOW - 64)
+    enter(C, LOW, 8)
+    script.fork(9, LOW - 64)
+    enter(C, HIGH, 9)
+    script.fork(10, LOW - 64)
+    enter(C, LOW - 128, 10)
+    steps, _ = watch(plan, script.batch())
+    assert steps[:9] == [
+        *("0 > a", "1 > b", "1 8 forked by 7", "1 > c", "0 > c"),
+        *("2 10 forked by 7", "2 > c", "1 < b open", "0 < a open"),
+    ]

@@ -15,7 +15,9 @@ from lbtrace.calls.probe_decoding import ProbeDecoders
 from lbtrace.calls.stretches import StretchMatcher
 from lbtrace.model import (
     CLOSE,
+    EXEC,
     FORK,
+    INTERRUPT,
     LOSS,
     OPEN,
     POINT,
@@ -220,7 +222,19 @@ class Stream:
         frame += self.random.choice((0, 0, 8, -8))
         while lane and self.random.random() < 0.5:
             lane.pop()
-        kinds = (OPEN, OPEN | UNHOOKED, CLOSE, POINT, LOSS, UNWATCHED, FORK, FORK, 9)
+        kinds = (
+            OPEN,
+            OPEN | UNHOOKED,
+            CLOSE,
+            POINT,
+            LOSS,
+            UNWATCHED,
+            FORK,
+            FORK,
+            EXEC,
+            INTERRUPT,
+            15,
+        )
         kind = self.random.choice(kinds)
         probe = self.random.randrange(len(self.plan.probes))
         if self.random.random() < 0.3:
@@ -251,6 +265,8 @@ class Stream:
                 values[:2] = child, continues << 32 | choose((0, 0, 0, 1)) << 22
                 own = self.open.get((pid, tid, 0), [])
                 self.open[child, child, 0] = own.copy() if continues else []
+            if kind == EXEC:
+                values[0] = choose((0, 1 << 22))
         if self.stacks and not goroutine:
             goroutine = choose((0, frame + 64, frame + (1 << 20))) % (1 << 64)
             kind |= THREAD_POINTER if goroutine else 0

@@ -24,7 +24,7 @@ def reach(code: Code, depth: int | None) -> Reach:
     start, end = code.address, code.address + len(code.code) // 4 * 4
     calls: dict[int, None] = {}
     jumps: dict[tuple[int, int | None], None] = {}
-    doubt, keeps, ends = "", False, False
+    doubt, keeps, ends, before = "", False, False, 0
     for at, (word,) in enumerate(iter_unpack("<I", code.code[: len(code.code) // 4 * 4])):
         if ends and word in _PADDING:
             continue
@@ -40,10 +40,11 @@ def reach(code: Code, depth: int | None) -> Reach:
             doubt = doubt or f"goes through a pointer at {address:#x}"
         elif word & 0xFF000000 == 0xD4000000:
             doubt = doubt or f"makes a system call at {address:#x}"
-        elif _sets_stack(word):
+        elif _sets_stack(word, before):
             doubt = doubt or f"sets its stack pointer at {address:#x}"
         elif word & 0xFFFFFFE0 == 0xAA1E03E0 or word == 0xD50320FF:  # mov x?, x30; xpaclri
             keeps = True
+        before = word
     if not ends:  # what is called last does not return
         doubt = doubt or "continues beyond its end"
     return Reach(tuple(calls), tuple(jumps), doubt=doubt, keeps=keeps)
@@ -75,10 +76,13 @@ def _returns(word: int) -> bool:
     return word in (0xD65F0000 | _LINK << 5, 0xD65F0BFF, 0xD65F0FFF)
 
 
-def _sets_stack(word: int) -> bool:
-    """``mov sp, x?`` from another register than the frame pointer."""
-    moved = word & 0xFFFFFC1F == 0x9100001F
-    return moved and word >> 5 & 31 not in (29, 31)
+def _sets_stack(word: int, before: int) -> bool:
+    """``mov``, ``add``, ``sub`` or ``and`` of another register than the frame pointer, unless it is
+    realigned, which was computed just ``before`` of the stack pointer (C4.1.65)."""
+    source = word >> 5 & 31
+    if word & 0xFF80001F == 0x9200001F:
+        return before & 0xBF8003FF != 0x910003E0 | source
+    return word & 0xBF80001F == 0x9100001F and source not in (29, 31)
 
 
 def _signed(number: int, bits: int) -> int:

@@ -8,29 +8,13 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterator
-from enum import IntEnum
 
 from iced_x86 import Decoder, FlowControl, Instruction, Mnemonic, OpKind, Register, Register_
 from iced_x86 import RegisterExt as Registers
 
 from lbtrace.machine.code_scan import pass_over
+from lbtrace.machine.held_values import Value
 from lbtrace.machine.x86_64.operands import CONDITIONAL_MOVES
-
-
-class Value(IntEnum):
-    """What a register holds.
-
-    ``FOREIGN``: what was computed, loaded or copied otherwise. ``ARGUMENT``: what it held at the
-    start, for the caller to choose. ``UNKNOWN``: the same of a register that calls preserve, what
-    was loaded by it, and what may be the frame's. ``OWN``: what was derived from the stack pointer,
-    or loaded from the frame.
-    """
-
-    FOREIGN = 0
-    ARGUMENT = 1
-    UNKNOWN = 2
-    OWN = 3
-
 
 _CALLER_SAVED = (
     *(Register.RAX, Register.RCX, Register.RDX, Register.RSI, Register.RDI),

@@ -8,7 +8,8 @@ from iced_x86 import Decoder, FlowControl, Instruction, Mnemonic, OpKind, Regist
 
 from lbtrace.machine.code import StackSwitch
 from lbtrace.machine.code_scan import find_stack_loads, find_stack_moves
-from lbtrace.machine.x86_64.frame_values import LONGEST, FrameValues, Value, values_before
+from lbtrace.machine.held_values import Value
+from lbtrace.machine.x86_64.frame_values import LONGEST, FrameValues, values_before
 from lbtrace.machine.x86_64.operands import CONDITIONAL_MOVES, REGISTERS
 from lbtrace.model import Fetch
 
@@ -79,7 +80,7 @@ class _Search:
         else:
             taken = self._goes_on(first.next_ip) and self._is_foreign(first)
         if taken:
-            yield StackSwitch(first.ip, _pointer(first))
+            yield StackSwitch(first.ip, _pointer(first), self._keeps(first))
 
     def moved(self, at: int) -> Iterator[StackSwitch]:
         """Yield the switch by other means that begins at ``at`` in the code, if one does."""
@@ -100,7 +101,8 @@ class _Search:
         if leaves is not None:
             value = self._value(first)
             if value is not None and _is_switch(first, value, leaves):
-                yield StackSwitch(place, _FRAME_POINTER if by_frame else _pointer(first))
+                pointer = _FRAME_POINTER if by_frame else _pointer(first)
+                yield StackSwitch(place, pointer, self._keeps(first))
 
     def _decoder(self, at: int) -> Decoder:
         code = bytes(self._code[at : at + LOOK_AHEAD * LONGEST])
@@ -164,6 +166,14 @@ class _Search:
             if value == Value.OWN:
                 break
         return value
+
+    def _keeps(self, switch: Instruction) -> bool:
+        """Whether its function may keep the present stack pointer before a switch."""
+        start = self._start(switch.ip)
+        if start is None:
+            return True
+        code = bytes(self._code[start - self._address : switch.next_ip - self._address])
+        return any(map(_copies_stack, Decoder(64, code, ip=start)))
 
     def _start(self, at: int) -> int | None:
         """Where the function around ``at`` begins, if it is known and near enough."""
@@ -260,6 +270,17 @@ def _pointer(instruction: Instruction) -> Fetch | None:
         return Fetch(register=base)
     offset = instruction.memory_displacement
     return Fetch(register=base, offset=offset - (offset >> 63 << 64), read="integer")
+
+
+def _copies_stack(instruction: Instruction) -> bool:
+    """Whether an instruction puts rsp, or an address near it, elsewhere than into rbp."""
+    to, mnemonic = instruction.op0_register, instruction.mnemonic
+    if mnemonic == Mnemonic.LEA:
+        return to not in _FRAME and instruction.memory_base == Register.RSP
+    if mnemonic in (Mnemonic.XCHG, Mnemonic.XADD, Mnemonic.PUSH):
+        return Register.RSP in (to, instruction.op1_register)
+    taken = mnemonic == Mnemonic.MOV and instruction.op1_register == Register.RSP
+    return bool(taken and to not in _FRAME)
 
 
 def _sets_stack(instruction: Instruction) -> bool:
