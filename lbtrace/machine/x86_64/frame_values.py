@@ -181,12 +181,10 @@ class FrameValues:
         self._ended = flow not in _GOES_ON
 
     def _call(self) -> None:
-        """Change what calls do; those of assembly to parts of its own preserve its frame."""
+        """Change what calls do. Those of assembly to parts of its own may preserve its frame."""
         for register in _CALLER_SAVED:
-            if self._values[register] <= Value.ARGUMENT:
-                self._values[register] = Value.FOREIGN
-            elif register == Register.RAX:
-                self._values[register] = Value.UNKNOWN
+            kept = self._values[register] > Value.ARGUMENT
+            self._values[register] = Value.UNKNOWN if kept else Value.FOREIGN
 
     def _begin_unknown(self, address: int) -> None:
         """Begin where no jump is seen to lead: with another function, or by a computed jump."""
@@ -213,7 +211,7 @@ def values_before(code: bytes, address: int, at: int) -> Iterator[FrameValues]:
     """Yield what registers hold before the instruction at ``at``, nothing where ``code``, which
     begins at ``address``, has none there: first as the `NEAR` instructions before it show, which
     mostly do, then as all of them do."""
-    if not _is_instruction(code, at - address):
+    if not is_instruction(code, at - address):
         return
     last: deque[int] = deque([address], maxlen=NEAR)
     decoder = Decoder(64, code, ip=address)
@@ -224,8 +222,8 @@ def values_before(code: bytes, address: int, at: int) -> Iterator[FrameValues]:
     yield _read(FrameValues(), code, address, at)
 
 
-def _is_instruction(code: bytes, at: int) -> bool:
-    """Whether one of the instructions that follow each other in ``code`` begins there."""
+def is_instruction(code: bytes, at: int) -> bool:
+    """Return whether one of the instructions that follow each other in ``code`` begins there."""
     place = 0
     while (place := pass_over(code, place, at)) < at:
         place += Decoder(64, code[place : place + LONGEST]).decode().len
