@@ -35,10 +35,10 @@ SWITCHES = {
     "an argument after a copy, and padding": "mov %rsp, %rsi; mov (%rsi), %rax; ret; .p2align 4;"
     " push %rbx; mov %rsi, %rsp; pop %rbx; ret",
     "what a call gave": "mov %rsp, %rax; mov %rsp, %rdi; call *%rdx; mov %rax, %rsp; ret",
-    "what a called part gave": "jmp 2f; .p2align 4; 1: mov (%rdi), %r10; ret; .p2align 4;"
-    " 2: mov %rsp, %r10; call 1b; mov %r10, %rsp; ret",
-    "what a part gave, by a jump": "jmp 2f; .p2align 4; 1: mov (%rdi), %r10; ret; .p2align 4;"
-    " 3: jmp 1b; .p2align 4; 2: mov %rsp, %r10; call 3b; mov %r10, %rsp; ret",
+    "what a called part gave": "jmp 2f; .p2align 4; 1: mov (%rdi), %rax; ret; .p2align 4;"
+    " 2: mov %rsp, %rax; call 1b; mov %rax, %rsp; ret",
+    "what a part gave, by a jump": "jmp 2f; .p2align 4; 1: mov (%rdi), %rax; ret; .p2align 4;"
+    " 3: jmp 1b; .p2align 4; 2: mov %rsp, %rax; call 3b; mov %rax, %rsp; ret",
     "another stack's, after a switch": "mov %rsp, %rax; mov %rdi, %rsp; ret; .p2align 4;"
     " mov %rax, %rsp; ret",
     "what replaced the copy": "mov %rsp, %r11; mov %r11, (%rdi); mov (%rsi), %r11; mov %r11, %rsp;"

@@ -181,10 +181,13 @@ class FrameValues:
         self._ended = flow not in _GOES_ON
 
     def _call(self) -> None:
-        """Change what calls do. Those of assembly to parts of its own may preserve its frame."""
+        """Change what calls do. Those of assembly to parts of its own preserve its frame, and gcc
+        keeps it in registers that a function is known not to change (-fipa-ra)."""
         for register in _CALLER_SAVED:
-            kept = self._values[register] > Value.ARGUMENT
-            self._values[register] = Value.UNKNOWN if kept else Value.FOREIGN
+            if self._values[register] <= Value.ARGUMENT:
+                self._values[register] = Value.FOREIGN
+            elif register == Register.RAX:
+                self._values[register] = Value.UNKNOWN
 
     def _begin_unknown(self, address: int) -> None:
         """Begin where no jump is seen to lead: with another function, or by a computed jump."""
