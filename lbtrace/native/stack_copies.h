@@ -30,6 +30,7 @@ struct copies {
 		int32_t depth;
 	} slots[COPY_SLOTS];
 	size_t slot_count;
+	uint32_t numbers; /* registers that hold numbers which the code shows, a bit each */
 };
 
 static inline void copies_none(struct copies *copies)
@@ -249,13 +250,57 @@ static inline int copies_pushed(struct copies *copies, struct stack stack,
 	return value == CALLERS_FRAME && reg != RBP;
 }
 
+/* Whether an instruction computes an address of a copy and a number in a register. */
+static inline int copies_counted(const struct copies *copies, struct stack stack,
+				 const struct instruction *i)
+{
+	uint32_t numbers = copies->numbers;
+	int second;
+
+	if (!numbers)
+		return 0;
+	if (i->in_memory && i->indexed) {
+		if (copies_own(copies, stack, i->base) != LBT_NO_DEPTH)
+			return i->index < 0 || (numbers >> i->index & 1);
+		return i->base >= 0 && (numbers >> i->base & 1) && i->index >= 0 &&
+		       copies_own(copies, stack, i->index) != LBT_NO_DEPTH;
+	}
+	if (i->extended || !i->wide || i->in_memory || (i->opcode & 0xd5) != 0x01)
+		return 0;
+	second = i->opcode & 2 ? i->rm : i->reg;
+	if (i->written < 0 || i->written == RSP || i->written == RBP)
+		return 0;
+	return (copies_own(copies, stack, i->written) != LBT_NO_DEPTH && (numbers >> second & 1)) ||
+	       (copies_own(copies, stack, second) != LBT_NO_DEPTH && (numbers >> i->written & 1));
+}
+
+/* Notes numbers in registers: MOV, and XOR and SUB of a register with itself. */
+static inline void copies_count(struct copies *copies, const struct instruction *i)
+{
+	int is_number, is_same = !i->in_memory && i->rm == i->reg;
+
+	if (i->written < 0)
+		return;
+	is_number = !i->extended && ((i->opcode >= 0xb8 && i->opcode < 0xc0) ||
+				     (i->opcode == 0xc7 && !i->in_memory) ||
+				     ((i->opcode & 0xfd) == 0x31 && is_same) ||
+				     ((i->opcode & 0xfd) == 0x29 && is_same));
+	if (is_number)
+		copies->numbers |= 1u << i->written;
+	else if (!is_compared(i))
+		copies->numbers &= ~(1u << i->written);
+}
+
 /* Follows a plain instruction; true where it may do what a full decoder is to look at. */
 static inline int copies_follow(struct copies *copies, struct stack stack,
 				const struct instruction *i, int is_callers, int *too_much)
 {
 	int32_t value;
-	int second;
+	int second, counted = copies_counted(copies, stack, i);
 
+	copies_count(copies, i);
+	if (counted)
+		return 1;
 	if (i->flow == FLOW_STACK)
 		return copies_pushed(copies, stack, i, is_callers);
 	if (is_exchange(i) && i->wide && !i->in_memory) {
@@ -302,6 +347,7 @@ static inline void copies_called(struct copies *copies)
 {
 	static const uint8_t changed[] = {0, 1, 2, 6, 7, 8, 9, 10, 11};
 
+	copies->numbers = 0;
 	for (size_t each = 0; each < sizeof(changed); each++)
 		if (parameter_of(copies->held[changed[each]]))
 			copies->held[changed[each]] = LBT_NO_DEPTH;
