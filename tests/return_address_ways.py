@@ -10,6 +10,7 @@ LOW = {"rax": "eax", "rcx": "ecx", "rdx": "edx", "rsi": "esi", "rdi": "edi"}
 USES = (
     *("read", "pushed", "indexed", "string", "halves", "vector", "wide", "added", "exchanged"),
     *("passed", "stored away", "repeated", "changed"),
+    *("computed", "scaled", "summed", "subtracted", "led to"),
 )
 """What is done with the address; ``changed`` continues after another instruction than the call."""
 
@@ -113,6 +114,11 @@ def variant(choose: Random, use: str) -> str:
             "stored away": f"lea {at}(%{register}), %{zero}; mov %{zero}, away(%rip); call fetch",
             "repeated": f"lea {at}(%{register}), %rsi; mov %rsp, %rdi; mov $1, %ecx;"
             " rep movsq; mov (%rsp), %rax",
+            "computed": f"mov ${at}, %{zero}; mov (%{register},%{zero}), %rax",
+            "scaled": f"mov ${at // 8}, %{zero}; mov {at % 8}(%{register},%{zero},8), %rax",
+            "summed": f"mov ${at}, %{zero}; add %{register}, %{zero}; mov (%{zero}), %rax",
+            "subtracted": f"mov ${-at}, %{zero}; sub %{zero}, %{register}; mov (%{register}), %rax",
+            "led to": f"mov ${at}, %{zero}; lea (%{register},%{zero}), %rax; mov (%rax), %rax",
             "changed": f"addq $5, {at}(%{register}); lea call_NAME(%rip), %rax",
         }[use]
     )

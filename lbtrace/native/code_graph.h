@@ -16,6 +16,7 @@ struct node {
 	int32_t walks;
 	struct lbt_cause doubt, keeps;
 	uint32_t first_edge, first_tail, end; /* positions among the edges */
+	uint32_t first_pass, end_passes, first_access, end_accesses;
 };
 
 struct graph {

@@ -6,12 +6,14 @@
 
 #include "array.h"
 #include "code_graph.h"
+#include "passed.h"
 #include "reach.h"
 #include "sorted.h"
 #include "symbol_extents.h"
+#include "undescribed.h"
 #include "x86_64_kinds.h"
 
-enum { UNKNOWN_DEPTH = LBT_NO_DEPTH, UNDESCRIBED = 4096 };
+enum { UNKNOWN_DEPTH = LBT_NO_DEPTH };
 
 /* The function, or cold part of one, that holds an address; its end is 0 where none does. */
 struct extent {
@@ -25,6 +27,7 @@ struct reached {
 	size_t call_count, call_slot_count, jump_count, jump_slot_count;
 	struct lbt_cause doubt;
 	int keeps, walks;
+	const struct lbt_reach *passed; /* NULL where that is not known */
 };
 
 struct meaning {
@@ -44,6 +47,7 @@ struct lbt_follow {
 	int begun, has_room, alone, has_reached;
 	int64_t kept; /* the keeper in code that is no function, or -1 */
 	struct reached reached;
+	struct passes passes;
 	struct lbt_reach found;
 };
 
@@ -167,33 +171,6 @@ static int through(struct lbt_follow *follow, uint64_t slot, int tail)
 	return LBT_FOLLOW_DONE;
 }
 
-/*
- * The size of code that nothing describes: up to an instruction that leads elsewhere, if no jump
- * before it leads beyond. Where jumps are computed that is not known: it is all, or too large.
- */
-static uint64_t undescribed(const unsigned char *code, uint64_t size, uint64_t address,
-			    uint64_t largest)
-{
-	uint64_t at = 0, furthest = 0, all = size > UNDESCRIBED ? largest + 1 : size;
-	struct instruction i;
-
-	while (at < size && at <= largest) {
-		if (!lbt_read_instruction(code, size, at, address, &i) ||
-		    i.flow == FLOW_JUMP_THROUGH)
-			return all;
-		at = i.next - address;
-		if (i.flow == FLOW_JUMP || i.flow == FLOW_BRANCH) {
-			uint64_t target = i.next + (uint64_t)i.immediate - address;
-
-			if (target < size && target > furthest)
-				furthest = target;
-		}
-		if (is_end(i.flow) && at > furthest)
-			return at;
-	}
-	return all;
-}
-
 /* Finds what the code of the node does by itself. */
 static int read_code(struct lbt_follow *follow, const struct extent *extent)
 {
@@ -235,25 +212,46 @@ static int read_code(struct lbt_follow *follow, const struct extent *extent)
 		.call_count = found->call_count, .call_slot_count = found->call_slot_count,
 		.jump_count = found->jump_count, .jump_slot_count = found->jump_slot_count,
 		.doubt = {found->doubt, found->doubt_at},
-		.keeps = found->keeps, .walks = found->walks,
+		.keeps = found->keeps, .walks = found->walks, .passed = found,
 	};
 	return LBT_FOLLOW_DONE;
+}
+
+/* Notes what is passed to the node that was led to last, if any was since. */
+static int passed(struct lbt_follow *follow, size_t edges, const struct lbt_passed *what)
+{
+	const struct graph *graph = &follow->graph;
+
+	if (!follow->reached.passed || graph->edge_count == edges)
+		return LBT_FOLLOW_DONE;
+	return passes_add(&follow->passes, graph->edges[graph->edge_count - 1], what)
+		       ? LBT_FOLLOW_DONE : LBT_FOLLOW_FAILED;
 }
 
 /* Follows all that the code of the node leads to. */
 static int follow_edges(struct lbt_follow *follow)
 {
 	const struct reached *reached = &follow->reached;
+	const struct lbt_reach *found = &follow->found;
 	int need = LBT_FOLLOW_DONE;
-	size_t each;
+	size_t each, edges;
 
-	for (each = 0; each < reached->call_count && !need; each++)
+	for (each = 0; each < reached->call_count && !need; each++) {
+		edges = follow->graph.edge_count;
 		need = called(follow, reached->calls[each], 0);
-	for (each = 0; each < reached->call_slot_count && !need; each++)
+		need = need ? need : passed(follow, edges, &found->call_passed[each]);
+	}
+	for (each = 0; each < reached->call_slot_count && !need; each++) {
+		edges = follow->graph.edge_count;
 		need = through(follow, reached->call_slots[each], 0);
+		need = need ? need : passed(follow, edges, &found->slot_passed[each]);
+	}
 	node_of(follow)->first_tail = (uint32_t)follow->graph.edge_count;
-	for (each = 0; each < reached->jump_count && !need; each++)
+	for (each = 0; each < reached->jump_count && !need; each++) {
+		edges = follow->graph.edge_count;
 		need = jumped(follow, reached->jumps[each], reached->depths[each]);
+		need = need ? need : passed(follow, edges, &found->jump_passed[each]);
+	}
 	for (each = 0; each < reached->jump_slot_count && !need; each++)
 		need = through(follow, reached->jump_slots[each], 1);
 	return need;
@@ -271,6 +269,7 @@ static int look(struct lbt_follow *follow)
 		return need;
 	node->doubt = node->keeps = (struct lbt_cause){0};
 	follow->graph.edge_count = node->first_edge;
+	follow->passes.pass_count = node->first_pass;
 	if (extent.end && !extent.cold && extent.start == node->address &&
 	    find(file->keepers, file->keeper_count, node->address) >= 0)
 		node->keeps = node->doubt = (struct lbt_cause){LBT_WHY_KEEPER, node->address};
@@ -285,9 +284,21 @@ static int look(struct lbt_follow *follow)
 		set(&node->keeps, LBT_WHY_READ, node->address);
 	node->walks = follow->reached.walks && node->keeps.kind != LBT_WHY_KEEPER;
 	need = follow_edges(follow);
-	if (!need)
-		node_of(follow)->end = (uint32_t)follow->graph.edge_count;
-	return need;
+	if (need)
+		return need;
+	if (follow->reached.passed && !accesses_add(&follow->passes, &follow->found))
+		return LBT_FOLLOW_FAILED;
+	node_of(follow)->end = (uint32_t)follow->graph.edge_count;
+	node_of(follow)->end_passes = (uint32_t)follow->passes.pass_count;
+	node_of(follow)->end_accesses = (uint32_t)follow->passes.access_count;
+	return LBT_FOLLOW_DONE;
+}
+
+static void begin(const struct lbt_follow *follow, struct node *node)
+{
+	node->first_edge = node->first_tail = node->end = (uint32_t)follow->graph.edge_count;
+	node->first_pass = node->end_passes = (uint32_t)follow->passes.pass_count;
+	node->first_access = node->end_accesses = (uint32_t)follow->passes.access_count;
 }
 
 int lbt_follow(struct lbt_follow *follow, struct lbt_question *question)
@@ -300,8 +311,7 @@ int lbt_follow(struct lbt_follow *follow, struct lbt_question *question)
 		int need;
 
 		if (!follow->begun)
-			node->first_edge = node->first_tail = node->end =
-				(uint32_t)graph->edge_count;
+			begin(follow, node);
 		follow->begun = 1;
 		if (follow->next >= follow->roots + follow->file.most_nodes) {
 			node->doubt = (struct lbt_cause){LBT_WHY_LIMIT, 0};
@@ -340,6 +350,7 @@ struct lbt_follow *lbt_follow_new(const struct lbt_followed_file *file, const ui
 void lbt_follow_free(struct lbt_follow *follow)
 {
 	graph_free(&follow->graph);
+	passes_free(&follow->passes);
 	free(follow->meanings);
 	free(follow->extents);
 	free(follow);
@@ -385,5 +396,6 @@ void lbt_answer_reach(struct lbt_follow *follow, const uint64_t *calls, size_t c
 
 int lbt_judge(struct lbt_follow *follow, struct lbt_verdict *verdicts)
 {
+	judge_passes(&follow->passes, &follow->graph);
 	return graph_judge(&follow->graph, follow->roots, verdicts);
 }

@@ -20,6 +20,7 @@ enum lbt_why {
 	LBT_WHY_KEEPER,    /* by the name of the function at an address */
 	LBT_WHY_DECODED,   /* as the full decoder says of the node of that number */
 	LBT_WHY_READ,      /* reads its return address */
+	LBT_WHY_PASSED,    /* the code at an address reads it, by an address that it gets */
 };
 
 /* What a name means where it is called. */

@@ -129,8 +129,10 @@ static void jump(struct sweep *sweep, const struct instruction *i)
 
 	found->restarts |= target == sweep->start;
 	if (target < sweep->start || target >= sweep->end) {
-		if (found->jump_count < LBT_REACHED)
+		if (found->jump_count < LBT_REACHED) {
 			found->depths[found->jump_count] = sweep->stack.pointer;
+			found->jump_passed[found->jump_count] = copies_passed(&sweep->copies);
+		}
 		note(sweep, found->jumps, &found->jump_count, target);
 		found->leads_elsewhere |= i->flow == FLOW_BRANCH || sweep->stack.pointer;
 		return;
@@ -146,13 +148,16 @@ static void jump(struct sweep *sweep, const struct instruction *i)
 static void call(struct sweep *sweep, const struct instruction *i)
 {
 	uint64_t target = i->next + (uint64_t)i->immediate;
+	struct lbt_reach *found = sweep->found;
 
+	if (found->call_count < LBT_REACHED)
+		found->call_passed[found->call_count] = copies_passed(&sweep->copies);
 	if (target == i->next && sweep->stack.pointer != LBT_NO_DEPTH)
 		sweep->stack.pointer = lbt_less(sweep->stack.pointer, -8, &sweep->too_much);
 	else if (target > sweep->start && target < sweep->end)
 		doubt(sweep, LBT_CALLS_ITSELF, i);
 	else
-		note(sweep, sweep->found->calls, &sweep->found->call_count, target);
+		note(sweep, found->calls, &found->call_count, target);
 }
 
 /* Follows what is no plain instruction. */
@@ -165,6 +170,8 @@ static void turn(struct sweep *sweep, const struct instruction *i)
 	case FLOW_CALL:
 		return call(sweep, i);
 	case FLOW_CALL_THROUGH:
+		if (i->relative && found->call_slot_count < LBT_REACHED)
+			found->slot_passed[found->call_slot_count] = copies_passed(&sweep->copies);
 		if (i->relative)
 			return note(sweep, found->call_slots, &found->call_slot_count, slot);
 		return doubt(sweep, LBT_UNKNOWN_CALL, i);
@@ -243,6 +250,8 @@ static int run(struct sweep *sweep, const unsigned char *code)
 			look(sweep, &i);
 		if (i.in_memory && copies_reach(&sweep->copies, sweep->stack, &i))
 			sweep->too_much = 1;
+		if (i.in_memory)
+			copies_note(&sweep->copies, sweep->stack, &i, sweep->found);
 		if (is_plain(last)) {
 			pass(sweep, &i);
 			continue;
@@ -287,6 +296,8 @@ int lbt_find_reach(const unsigned char *code, size_t size, uint64_t address, int
 	if (!sweep.places)
 		return 0;
 	copies_none(&sweep.copies);
+	if (!depth)
+		copies_begin(&sweep.copies);
 	sweep.exchanges = size && memchr(code, 0x87, size) != NULL;
 	done = run(&sweep, code);
 	for (size_t each = 0; each < sweep.unsure_count; each++)

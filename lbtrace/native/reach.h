@@ -24,6 +24,19 @@ enum lbt_doubt {
 	LBT_UNUSUAL,
 };
 
+enum { LBT_PARAMETERS = 6 };
+
+/* Memory that is accessed by what a parameter points to, from 1: so many bytes after that. */
+struct lbt_access {
+	int64_t offset;
+	int16_t size, parameter;
+};
+
+/* What parameters hold: see stack_copies.h; LBT_NO_DEPTH where that is no address of the stack. */
+struct lbt_passed {
+	int32_t values[LBT_PARAMETERS];
+};
+
 /*
  * The addresses that are called, the slots that are called or jumped through, and where jumps
  * lead to, with the depth of the stack there; all in the order of the code, with repetitions.
@@ -32,7 +45,10 @@ struct lbt_reach {
 	uint64_t calls[LBT_REACHED], call_slots[LBT_REACHED], jump_slots[LBT_REACHED];
 	uint64_t jumps[LBT_REACHED];
 	int32_t depths[LBT_REACHED];
-	size_t call_count, call_slot_count, jump_slot_count, jump_count;
+	struct lbt_passed call_passed[LBT_REACHED], slot_passed[LBT_REACHED];
+	struct lbt_passed jump_passed[LBT_REACHED];
+	struct lbt_access accesses[LBT_REACHED];
+	size_t call_count, call_slot_count, jump_slot_count, jump_count, access_count;
 	uint64_t doubt_at;
 	int doubt, keeps, walks;
 	int restarts;        /* a jump leads to the first instruction */

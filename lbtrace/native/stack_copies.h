@@ -6,6 +6,7 @@
 #ifndef LBT_STACK_COPIES_H
 #define LBT_STACK_COPIES_H
 
+#include "reach.h"
 #include "x86_64_stack.h"
 
 enum { REGISTERS = 16, COPY_SLOTS = 16, ADDRESS_SIZE = 8, VECTOR_SIZE = 16, RAX = 0, RDX = 2 };
@@ -15,7 +16,13 @@ enum { SAVED_STATE = 1 << 14 };
 /* What a slot of the stack holds: the frame pointer of the caller. */
 enum { CALLERS_FRAME = LBT_NO_DEPTH + 1 };
 
-/* Depths as in struct stack: of what registers other than rsp and rbp hold, and of what slots do. */
+/*
+ * Depths as in struct stack: of what registers other than rsp and rbp hold, and of what slots do.
+ * Also addresses at known distances from what a parameter points to: as from a depth of its own, far
+ * from those of the stack.
+ */
+enum { PARAMETER = 1 << 26 };
+
 struct copies {
 	int32_t held[REGISTERS];
 	struct {
@@ -23,6 +30,7 @@ struct copies {
 		int32_t depth;
 	} slots[COPY_SLOTS];
 	size_t slot_count;
+	uint32_t numbers; /* registers that hold numbers which the code shows, a bit each */
 };
 
 static inline void copies_none(struct copies *copies)
@@ -31,11 +39,43 @@ static inline void copies_none(struct copies *copies)
 		copies->held[each] = LBT_NO_DEPTH;
 }
 
+static const uint8_t parameters[LBT_PARAMETERS] = {7, 6, 2, 1, 8, 9}; /* rdi, rsi, rdx, rcx, r8, r9 */
+
+/* The number of the parameter from which a value is counted, and 0 for what is none. */
+static inline int parameter_of(int32_t depth)
+{
+	return depth < PARAMETER / 2 ? 0 : (depth + PARAMETER / 2) / PARAMETER;
+}
+
 static inline int32_t copies_of(const struct copies *copies, struct stack stack, int reg)
 {
 	if (reg < 0 || reg == RSP || reg == RBP)
 		return lbt_depth_of(stack, reg);
 	return copies->held[reg];
+}
+
+/* The same, but for what a parameter points to. */
+static inline int32_t copies_own(const struct copies *copies, struct stack stack, int reg)
+{
+	int32_t depth = copies_of(copies, stack, reg);
+
+	return parameter_of(depth) ? LBT_NO_DEPTH : depth;
+}
+
+/* At the start of a function. */
+static inline void copies_begin(struct copies *copies)
+{
+	for (int each = 0; each < LBT_PARAMETERS; each++)
+		copies->held[parameters[each]] = (each + 1) * PARAMETER;
+}
+
+/* Less by an amount; parameters may be any numbers. */
+static inline int32_t copies_less(int32_t depth, int64_t amount, int *too_much)
+{
+	int ignored = 0, parameter = parameter_of(depth);
+	int32_t less = lbt_less(depth, amount, parameter ? &ignored : too_much);
+
+	return parameter_of(less) == parameter ? less : LBT_NO_DEPTH;
 }
 
 /* The depth of what a slot holds. */
@@ -55,7 +95,7 @@ static inline void copies_store(struct copies *copies, int64_t slot, int32_t dep
 	while (each < copies->slot_count && copies->slots[each].slot != slot)
 		each++;
 	if (each == copies->slot_count) {
-		if (depth == LBT_NO_DEPTH)
+		if (depth == LBT_NO_DEPTH || (each == COPY_SLOTS && parameter_of(depth)))
 			return;
 		if (each == COPY_SLOTS)
 			each = (uint64_t)slot / 8 % COPY_SLOTS;
@@ -70,7 +110,7 @@ static inline void copies_store(struct copies *copies, int64_t slot, int32_t dep
 static inline int64_t copies_slot(const struct copies *copies, struct stack stack,
 				  const struct instruction *i)
 {
-	int32_t depth = copies_of(copies, stack, i->base);
+	int32_t depth = copies_own(copies, stack, i->base);
 
 	return depth == LBT_NO_DEPTH ? ((int64_t)(i->base + 2) << 40) - i->displacement
 				     : depth - i->displacement;
@@ -85,9 +125,7 @@ static inline int is_address_of_return(int32_t depth)
 
 static inline int is_passed(const struct copies *copies)
 {
-	static const uint8_t parameters[] = {7, 6, 2, 1}; /* rdi, rsi, rdx, rcx */
-
-	for (size_t each = 0; each < sizeof(parameters); each++)
+	for (size_t each = 0; each < 4; each++)
 		if (is_address_of_return(copies->held[parameters[each]]))
 			return 1;
 	return 0;
@@ -110,8 +148,8 @@ static inline int reached_size(const struct instruction *i)
 static inline int copies_reach(const struct copies *copies, struct stack stack,
 			       const struct instruction *i)
 {
-	int32_t base = copies_of(copies, stack, i->base);
-	int32_t index = copies_of(copies, stack, i->index);
+	int32_t base = copies_own(copies, stack, i->base);
+	int32_t index = copies_own(copies, stack, i->index);
 	int64_t from;
 
 	if (!i->extended && i->opcode == 0x8d)
@@ -125,6 +163,31 @@ static inline int copies_reach(const struct copies *copies, struct stack stack,
 	if (from < ADDRESS_SIZE && from > -reached_size(i))
 		return 1;
 	return stack.base == 8 && from == -8 && i->base != RBP && i->written != RBP;
+}
+
+/* Notes where an instruction accesses memory at a known distance from what a parameter points to. */
+static inline void copies_note(const struct copies *copies, struct stack stack,
+			       const struct instruction *i, struct lbt_reach *found)
+{
+	int32_t base = copies_of(copies, stack, i->base);
+	int parameter = parameter_of(base);
+
+	if (!parameter || i->indexed || (!i->extended && i->opcode == 0x8d) ||
+	    found->access_count == LBT_REACHED)
+		return;
+	found->accesses[found->access_count++] = (struct lbt_access){
+		parameter * PARAMETER - base + i->displacement, (int16_t)reached_size(i),
+		(int16_t)parameter};
+}
+
+/* What a call or jump passes on. */
+static inline struct lbt_passed copies_passed(const struct copies *copies)
+{
+	struct lbt_passed passed;
+
+	for (int each = 0; each < LBT_PARAMETERS; each++)
+		passed.values[each] = copies->held[parameters[each]];
+	return passed;
 }
 
 static inline int is_string(const struct instruction *i)
@@ -142,7 +205,8 @@ static inline int32_t copies_written(const struct copies *copies, struct stack s
 	if (i->extended && (i->opcode & 0xf0) == 0x40) {
 		int32_t moved = i->in_memory ? LBT_NO_DEPTH : copies_of(copies, stack, i->rm);
 
-		return moved == LBT_NO_DEPTH ? before : moved;
+		return moved == LBT_NO_DEPTH || (parameter_of(moved) && before != LBT_NO_DEPTH)
+			       ? before : moved;
 	}
 	if (i->extended || !i->wide)
 		return i->extended && (i->opcode == 0xa3 || i->opcode == 0xba) ? before
@@ -152,15 +216,15 @@ static inline int32_t copies_written(const struct copies *copies, struct stack s
 		       : i->indexed || (i->base != RSP && i->base != RBP) ? LBT_NO_DEPTH
 				    : copies_in(copies, copies_slot(copies, stack, i));
 	if (i->opcode == 0x8d && !i->indexed)
-		return lbt_less(copies_of(copies, stack, i->base), i->displacement, too_much);
+		return copies_less(copies_of(copies, stack, i->base), i->displacement, too_much);
 	if (is_immediate(i) && (i->reg & 7) == 5)
-		return lbt_less(before, -i->immediate, too_much);
+		return copies_less(before, -i->immediate, too_much);
 	if (is_immediate(i) && !(i->reg & 7))
-		return lbt_less(before, i->immediate, too_much);
+		return copies_less(before, i->immediate, too_much);
 	if (is_immediate(i) && (i->reg & 7) == 4) /* AND, which aligns */
 		return i->immediate >= -ADDRESS_SIZE ? before : LBT_NO_DEPTH;
 	if (i->opcode == 0xff && (i->reg & 7) < 2)
-		return lbt_less(before, i->reg & 7 ? -1 : 1, too_much);
+		return copies_less(before, i->reg & 7 ? -1 : 1, too_much);
 	return LBT_NO_DEPTH;
 }
 
@@ -186,13 +250,57 @@ static inline int copies_pushed(struct copies *copies, struct stack stack,
 	return value == CALLERS_FRAME && reg != RBP;
 }
 
+/* Whether an instruction computes an address of a copy and a number in a register. */
+static inline int copies_counted(const struct copies *copies, struct stack stack,
+				 const struct instruction *i)
+{
+	uint32_t numbers = copies->numbers;
+	int second;
+
+	if (!numbers)
+		return 0;
+	if (i->in_memory && i->indexed) {
+		if (copies_own(copies, stack, i->base) != LBT_NO_DEPTH)
+			return i->index < 0 || (numbers >> i->index & 1);
+		return i->base >= 0 && (numbers >> i->base & 1) && i->index >= 0 &&
+		       copies_own(copies, stack, i->index) != LBT_NO_DEPTH;
+	}
+	if (i->extended || !i->wide || i->in_memory || (i->opcode & 0xd5) != 0x01)
+		return 0;
+	second = i->opcode & 2 ? i->rm : i->reg;
+	if (i->written < 0 || i->written == RSP || i->written == RBP)
+		return 0;
+	return (copies_own(copies, stack, i->written) != LBT_NO_DEPTH && (numbers >> second & 1)) ||
+	       (copies_own(copies, stack, second) != LBT_NO_DEPTH && (numbers >> i->written & 1));
+}
+
+/* Notes numbers in registers: MOV, and XOR and SUB of a register with itself. */
+static inline void copies_count(struct copies *copies, const struct instruction *i)
+{
+	int is_number, is_same = !i->in_memory && i->rm == i->reg;
+
+	if (i->written < 0)
+		return;
+	is_number = !i->extended && ((i->opcode >= 0xb8 && i->opcode < 0xc0) ||
+				     (i->opcode == 0xc7 && !i->in_memory) ||
+				     ((i->opcode & 0xfd) == 0x31 && is_same) ||
+				     ((i->opcode & 0xfd) == 0x29 && is_same));
+	if (is_number)
+		copies->numbers |= 1u << i->written;
+	else if (!is_compared(i))
+		copies->numbers &= ~(1u << i->written);
+}
+
 /* Follows a plain instruction; true where it may do what a full decoder is to look at. */
 static inline int copies_follow(struct copies *copies, struct stack stack,
 				const struct instruction *i, int is_callers, int *too_much)
 {
 	int32_t value;
-	int second;
+	int second, counted = copies_counted(copies, stack, i);
 
+	copies_count(copies, i);
+	if (counted)
+		return 1;
 	if (i->flow == FLOW_STACK)
 		return copies_pushed(copies, stack, i, is_callers);
 	if (is_exchange(i) && i->wide && !i->in_memory) {
@@ -211,7 +319,7 @@ static inline int copies_follow(struct copies *copies, struct stack stack,
 	if (i->in_memory && i->wide && !i->extended && (i->opcode == 0x89 || i->opcode == 0x87)) {
 		value = copies_of(copies, stack, i->reg);
 		if (is_address_of_return(value) &&
-		    copies_of(copies, stack, i->base) == LBT_NO_DEPTH && i->base != RSP &&
+		    copies_own(copies, stack, i->base) == LBT_NO_DEPTH && i->base != RSP &&
 		    i->base != RBP)
 			return 1;
 		if (!i->indexed)
@@ -228,15 +336,21 @@ static inline int copies_follow(struct copies *copies, struct stack stack,
 		return 0;
 	if (i->written == RSP || i->written == RBP) /* which may become known again */
 		return is_moved(i) && second_register(i) >= 0 &&
-		       copies_of(copies, stack, second_register(i)) != LBT_NO_DEPTH &&
+		       copies_own(copies, stack, second_register(i)) != LBT_NO_DEPTH &&
 		       second_register(i) != RSP && second_register(i) != RBP;
 	copies->held[i->written] = copies_written(copies, stack, i, too_much);
 	return 0;
 }
 
-/* What a call leaves: its results are no copies. */
+/* What a call leaves: its results are no copies. Assembly may preserve those of the stack pointer. */
 static inline void copies_called(struct copies *copies)
 {
+	static const uint8_t changed[] = {0, 1, 2, 6, 7, 8, 9, 10, 11};
+
+	copies->numbers = 0;
+	for (size_t each = 0; each < sizeof(changed); each++)
+		if (parameter_of(copies->held[changed[each]]))
+			copies->held[changed[each]] = LBT_NO_DEPTH;
 	copies->held[RAX] = copies->held[RDX] = LBT_NO_DEPTH;
 }
 

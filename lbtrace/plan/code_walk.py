@@ -42,11 +42,12 @@ _OUTSIDE = {
     lib.LBT_WHY_LIMIT: "calls more than is followed",
 }
 
-_BY_NAME: dict[int, Literal["name", "keeper", "decoded", "read"]] = {
+_BY_NAME: dict[int, Literal["name", "keeper", "decoded", "read", "passed"]] = {
     lib.LBT_WHY_NAME: "name",
     lib.LBT_WHY_KEEPER: "keeper",
     lib.LBT_WHY_DECODED: "decoded",
     lib.LBT_WHY_READ: "read",
+    lib.LBT_WHY_PASSED: "passed",
 }
 
 _DEEPEST = 1 << 30
@@ -68,7 +69,7 @@ class Cause(NamedTuple):
     """Why code is in doubt, or keeps its return address: in words, or by the name or the answer of
     the number ``at``, or by the function or code there."""
 
-    kind: Literal["", "name", "keeper", "decoded", "read", "text"] = ""
+    kind: Literal["", "name", "keeper", "decoded", "read", "passed", "text"] = ""
     at: int = 0
     text: str = ""
 

@@ -212,6 +212,8 @@ class Judge:
             return "its return address must stay as it is"
         if kind == "read":
             return "it reads its return address"
+        if kind == "passed":
+            return f"the code at {at:#x}, which it calls, may reach its return address"
         if kind == "name":
             name = plain_name(self._stubs[at].name)
             return f"{name}, which reads it, is called in its place"

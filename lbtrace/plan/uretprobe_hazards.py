@@ -60,6 +60,11 @@ _UNWINDS = frozenset({"_Unwind_Resume", "__gcc_personality_v0", "__gxx_personali
 """What a file imports whose functions clean up when they are unwound. Where none does,
 threads that are cancelled at any instruction end without reading return addresses."""
 
+_HANDLED = frozenset({"sigaction", "signal", "__sysv_signal", "bsd_signal", "sigset", "sigvec"})
+_THROWN = frozenset({"__cxa_throw", "__cxa_rethrow"})
+"""What sets handlers of signals, and what such a handler in the same file may throw with (gcc
+-fnon-call-exceptions): through any function that it interrupts. Rust's handlers cannot."""
+
 _OFFERED = frozenset({"stack", "left", "handler"})
 """The dangers of functions that a file defines. No file has a copy of ``dlopen`` to load
 plugins."""
@@ -258,8 +263,11 @@ def _findings(image: Image, *, scan: bool = True) -> Iterator[Finding]:
         named += _named(image, dynamic, wanted_patterns(more))
     for hazard, name, imported in sorted(named, key=_rank):
         if hazard.danger not in dangers or name == "sigaltstack":
-            dangers[hazard.danger] = None
+            if name != "sigaltstack":  # which may be checked, and hides no other then
+                dangers[hazard.danger] = None
             yield Finding(hazard.danger, hazard.why, path, name, imported)
+    if "handler" not in dangers and (name := _thrown_by_handlers(image, dynamic)):
+        yield Finding("handler", "signal handlers may throw exceptions", path, name, True)
     if scan and "stack" not in dangers and (address := _switch(image)) is not None:
         yield Finding("stack", "code switches stacks by itself", path, f"{address:#x}")
     elif "stack" not in dangers and (address := _walker(image)) is not None:
@@ -301,6 +309,16 @@ def _named(image: Image, dynamic: Dynamic, wanted: Wanted) -> Iterator[tuple[Haz
         hazard = hazard_of(plain)
         if hazard and hazard.danger in _OFFERED and not (static and plain.startswith(STATIC)):
             yield hazard, plain, False
+
+
+def _thrown_by_handlers(image: Image, dynamic: Dynamic) -> str:
+    """With what a file may throw from handlers of signals that it sets; empty where it cannot."""
+    wanted = Wanted(_HANDLED | _THROWN)
+    names = {*dynamic.imports.wanted(wanted)}
+    if not dynamic.needed:
+        names |= _local(image, wanted)
+    thrown = sorted(names & _THROWN)
+    return thrown[0] if thrown and names & _HANDLED else ""
 
 
 def _local(image: Image, wanted: Wanted) -> set[str]:

@@ -165,7 +165,8 @@ class FrameValues:
         self._ended = flow not in _GOES_ON
 
     def _call(self) -> None:
-        """Change what calls do; those of assembly to parts of its own preserve its frame."""
+        """Change what calls do. Those of assembly to parts of its own preserve its frame, and gcc
+        keeps it in registers that a function is known not to change (-fipa-ra)."""
         for register in _CALLER_SAVED:
             if self._values[register] <= Value.ARGUMENT:
                 self._values[register] = Value.FOREIGN
@@ -197,7 +198,7 @@ def values_before(code: bytes, address: int, at: int) -> Iterator[FrameValues]:
     """Yield what registers hold before the instruction at ``at``, nothing where ``code``, which
     begins at ``address``, has none there: first as the `NEAR` instructions before it show, which
     mostly do, then as all of them do."""
-    if not _is_instruction(code, at - address):
+    if not is_instruction(code, at - address):
         return
     last: deque[int] = deque([address], maxlen=NEAR)
     decoder = Decoder(64, code, ip=address)
@@ -208,8 +209,8 @@ def values_before(code: bytes, address: int, at: int) -> Iterator[FrameValues]:
     yield _read(FrameValues(), code, address, at)
 
 
-def _is_instruction(code: bytes, at: int) -> bool:
-    """Whether one of the instructions that follow each other in ``code`` begins there."""
+def is_instruction(code: bytes, at: int) -> bool:
+    """Return whether one of the instructions that follow each other in ``code`` begins there."""
     place = 0
     while (place := pass_over(code, place, at)) < at:
         place += Decoder(64, code[place : place + LONGEST]).decode().len

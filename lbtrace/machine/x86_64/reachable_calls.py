@@ -165,6 +165,7 @@ class _Sweep:
         moves = first in _FRAME or instruction.is_stack_instruction
         if moves or touched or instruction.op1_register in _FRAME:
             self._walks |= copies.follow(instruction, before, self._callers)
+        copies.count(instruction)
         if moves:
             self._move(instruction, first)
             self._restore(instruction, first, before)
@@ -180,6 +181,7 @@ class _Sweep:
             self._copies.called()
         self._begun = self._stack.pointer
         if flow in _ENDS:
+            self._copies.ended()
             following = instruction.next_ip
             self._stack = self._targets.get(following, self._switched)
             self._copies.held = dict(self._copies_at.get(following, self._switched_copies))

@@ -27,6 +27,7 @@ _PARAMETERS = (Register.RDI, Register.RSI, Register.RDX, Register.RCX)
 _RESULTS = (Register.RAX, Register.RDX)
 _READ_ONLY = frozenset({Mnemonic.CMP, Mnemonic.TEST, Mnemonic.BT, Mnemonic.PUSH, Mnemonic.NOP})
 _ARITHMETIC = frozenset({Mnemonic.ADD, Mnemonic.SUB, Mnemonic.AND})
+_SUMS = frozenset({Mnemonic.ADD, Mnemonic.SUB})
 _COPY = frozenset({Mnemonic.MOV}) | CONDITIONAL_MOVES
 _MULTIPLY = frozenset({Mnemonic.MUL, Mnemonic.DIV, Mnemonic.IDIV})
 _ACCESS_NOTHING = frozenset({Mnemonic.LEA, Mnemonic.NOP})
@@ -45,11 +46,13 @@ class StackCopies:
     def __init__(self) -> None:
         self.held: dict[int, int] = {}
         self._slots: dict[_Slot, int] = {}
+        self._numbers: dict[int, int] = {}
 
     def meet(self, others: dict[int, int], *, never_returned: bool) -> None:
         """Keep the copies that the jumps to the next instruction have as well; theirs alone where a
         call stands before it, which may never return."""
         self.held = dict(others) if never_returned else common(self.held, others)
+        self._numbers.clear()
 
     def of(self, register: int, stack: Stack) -> int | None:
         """Return the depth of what a register holds; None where it is no copy."""
@@ -98,8 +101,26 @@ class StackCopies:
             self._write(instruction, stack)
         return False
 
+    def count(self, instruction: Instruction) -> None:
+        """Note what number an instruction that is no branch sets a register to, after all else."""
+        if instruction.op_count == 0 or instruction.mnemonic in _READ_ONLY:
+            return
+        for place in range(instruction.op_count if instruction.mnemonic == Mnemonic.XCHG else 1):
+            if instruction.op_kind(place) == OpKind.REGISTER:
+                self._numbers.pop(_whole(instruction.op_register(place)), None)
+        if instruction.op_count == 1 or instruction.has_rep_prefix:
+            self._numbers.clear()
+        number = _number(instruction)
+        if number is not None:
+            self._numbers[_whole(instruction.op0_register)] = number
+
+    def ended(self) -> None:
+        """Forget what does not hold where code begins anew."""
+        self._numbers.clear()
+
     def called(self) -> None:
         """Forget what a call changes: its results are no copies."""
+        self._numbers.clear()
         for register in _RESULTS:
             self.held.pop(register, None)
 
@@ -113,15 +134,19 @@ class StackCopies:
         return depth if depth is not None and depth < _KNOWN else None
 
     def _address(self, instruction: Instruction, stack: Stack) -> int | None:
-        """The depth of the memory of an instruction, at index 0 if it is indexed by what is no
-        copy."""
+        """The depth of the memory of an instruction, at index 0 if it is indexed by what is not
+        known."""
         if instruction.has_segment_prefix and instruction.segment_prefix >= Register.FS:
             return None
         base, index = instruction.memory_base, instruction.memory_index
-        depth = self.of(base, stack)
-        if depth is None and instruction.memory_index_scale == 1:
-            depth = self.of(index, stack)
-        return None if depth is None else depth - _signed(instruction.memory_displacement)
+        depth, scale = self.of(base, stack), instruction.memory_index_scale
+        if depth is None and scale == 1:
+            base, index = index, base
+            depth = self.of(base, stack)
+        if depth is None:
+            return None
+        indexed = self._numbers.get(index, 0) * scale
+        return depth - _signed(instruction.memory_displacement) - indexed
 
     def _slot(self, instruction: Instruction, stack: Stack) -> _Slot:
         address = self._address(instruction, stack)
@@ -199,11 +224,25 @@ class StackCopies:
             value = self._value(instruction, 1, stack)
             return before if value is None and mnemonic != Mnemonic.MOV else value
         if mnemonic == Mnemonic.LEA:
-            if instruction.memory_index != Register.NONE:
+            index, numbers = instruction.memory_index, self._numbers
+            known = index in numbers or instruction.memory_base in numbers
+            if index != Register.NONE and not known:
                 return None
             aligned = instruction.memory_base == Register.RSP and stack.pointer is None
             return _SOMEWHERE if aligned else self._address(instruction, stack)
+        if mnemonic in _SUMS and instruction.op1_kind == OpKind.REGISTER:
+            return self._sum(instruction, before, stack)
         return None if before is None else _computed(instruction, before)
+
+    def _sum(self, instruction: Instruction, before: int | None, stack: Stack) -> int | None:
+        """The depth of the sum or difference of a copy and a number, both in registers."""
+        added = instruction.mnemonic == Mnemonic.ADD
+        number = self._numbers.get(instruction.op1_register)
+        if before is not None:
+            return None if number is None else before - (number if added else -number)
+        number = self._numbers.get(instruction.op0_register)
+        depth = self.of(instruction.op1_register, stack)
+        return depth - number if added and number is not None and depth is not None else None
 
 
 def _computed(instruction: Instruction, before: int) -> int | None:
@@ -217,6 +256,18 @@ def _computed(instruction: Instruction, before: int) -> int | None:
     if mnemonic == Mnemonic.AND:  # the return address is aligned
         return before if -RETURN_ADDRESS <= amount < 0 and before % 8 == 0 else None
     return before - (amount if mnemonic == Mnemonic.ADD else -amount)
+
+
+def _number(instruction: Instruction) -> int | None:
+    """The number to which an instruction sets its first register; None where that is not known."""
+    mnemonic, first = instruction.mnemonic, instruction.op0_register
+    if instruction.op0_kind != OpKind.REGISTER or _whole(first) == Register.NONE:
+        return None
+    if instruction.op1_kind == OpKind.REGISTER:
+        same = instruction.op1_register == first and mnemonic in (Mnemonic.XOR, Mnemonic.SUB)
+        return 0 if same else None
+    immediate = mnemonic == Mnemonic.MOV and instruction.op1_kind != OpKind.MEMORY
+    return _signed(instruction.immediate(1)) if immediate else None
 
 
 def common(one: dict[int, int], other: dict[int, int]) -> dict[int, int]:

@@ -3,15 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from itertools import islice
 
 from iced_x86 import Decoder, FlowControl, Instruction, Mnemonic, OpKind, Register
 
 from lbtrace.machine.code import StackSwitch
 from lbtrace.machine.code_scan import find_stack_loads, find_stack_moves
 from lbtrace.machine.held_values import Value
-from lbtrace.machine.x86_64.frame_values import LONGEST, FrameValues, values_before
+from lbtrace.machine.x86_64.frame_values import (
+    LONGEST,
+    FrameValues,
+    is_instruction,
+    values_before,
+)
 from lbtrace.machine.x86_64.operands import CONDITIONAL_MOVES, REGISTERS
+from lbtrace.machine.x86_64.own_pointers import restores_pointer, restores_room
 from lbtrace.model import Fetch
+
+LARGEST = 1 << 22
+"""Bytes of a function of which it is known where instructions are, at most."""
 
 LOOK_AHEAD = 24
 """Instructions from the switch to the jump into the other stack's code, at most."""
@@ -73,13 +83,14 @@ class _Search:
         """Yield the switch by a plain load or an exchange at ``at`` in the code, if it is one."""
         line = self._decoder(at)
         first = line.decode()
-        if not _loads(first):
+        if not _loads(first) or self._is_data(first.ip):
             return
-        if _leads_away(line):
+        leaves = _leads_away(line)
+        if leaves:
             taken = self._takes_up(first)
         else:
             taken = self._goes_on(first.next_ip) and self._is_foreign(first)
-        if taken:
+        if taken and not (leaves == FlowControl.RETURN and self._restores(first)):
             yield StackSwitch(first.ip, _pointer(first), self._keeps(first))
 
     def moved(self, at: int) -> Iterator[StackSwitch]:
@@ -100,9 +111,21 @@ class _Search:
             leaves = FlowControl.RETURN
         if leaves is not None:
             value = self._value(first)
-            if value is not None and _is_switch(first, value, leaves):
+            if value is None or not _is_switch(first, value, leaves):
+                return
+            if leaves != FlowControl.RETURN or not self._restores(first):
                 pointer = _FRAME_POINTER if by_frame else _pointer(first)
                 yield StackSwitch(place, pointer, self._keeps(first))
+
+    def _restores(self, instruction: Instruction) -> bool:
+        """Whether the code before an instruction saved what that sets rsp to."""
+        if instruction.mnemonic == Mnemonic.SUB:
+            ahead = self._decoder(instruction.next_ip - self._address)
+            back = next(filter(_shifts, islice(ahead, LOOK_AHEAD)), None)
+            return back is not None and restores_room(self._code, self._address, back)
+        if instruction.mnemonic in _SHIFTS:
+            return restores_room(self._code, self._address, instruction)
+        return restores_pointer(self._code, self._address, instruction)
 
     def _decoder(self, at: int) -> Decoder:
         code = bytes(self._code[at : at + LOOK_AHEAD * LONGEST])
@@ -181,6 +204,14 @@ class _Search:
         near = start is not None and self._address <= start <= at <= start + FARTHEST
         return start if near else None
 
+    def _is_data(self, at: int) -> bool:
+        """Whether ``at`` is far into a function that has no instruction there."""
+        start = self._start_of(at)
+        if start is None or not FARTHEST < at - start < LARGEST or start < self._address:
+            return False
+        code = bytes(self._code[start - self._address : at - self._address + LONGEST])
+        return not is_instruction(code, at - start)
+
 
 def _loads(instruction: Instruction) -> bool:
     """Whether an instruction sets rsp to what is in another register or in memory."""
@@ -226,6 +257,12 @@ def _new_value(values: FrameValues, instruction: Instruction) -> Value:
     if mnemonic == Mnemonic.XCHG or mnemonic in _SETS:
         return values.of_operand(instruction, 1)
     return Value.OWN
+
+
+def _shifts(instruction: Instruction) -> bool:
+    """Whether rsp is moved by what a register holds."""
+    shifts = instruction.op0_register == Register.RSP and instruction.mnemonic in _SHIFTS
+    return bool(shifts and instruction.op1_kind == OpKind.REGISTER)
 
 
 def _moves_both(instruction: Instruction, following: Instruction) -> bool:
