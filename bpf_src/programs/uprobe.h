@@ -5,7 +5,7 @@
 SEC("?uprobe")
 int entered(struct pt_regs *ctx)
 {
-	handle_opening(ctx, cookie_of(ctx), false);
+	handle_opening(ctx, false);
 	return 0;
 }
 
