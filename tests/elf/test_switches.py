@@ -129,3 +129,49 @@ def test_all_lines_have_points(tmp_path: Path, compiler: str, level: str, kind: 
     for function in symbols.read(image).functions:
         if function.name in NAMES:
             assert not sites.exits(around.body(function)).hidden, function.name
+
+
+BESIDE = """
+    .text
+    .globl main
+    .type main, @function
+main:
+    cmp $2, %edi
+    fldz
+    ja .Lout
+    fstp %st(0)
+    mov %edi, %edi
+    lea .Ltable(%rip), %rdx
+    movslq (%rdx,%rdi,4), %rcx
+    add %rdx, %rcx
+    jmp *%rcx
+.Lfirst:
+    mov $1, %eax
+    ret
+.Lsecond:
+    mov $2, %eax
+    ret
+.Lout:
+    fstp %st(0)
+    xor %eax, %eax
+    ret
+    .size main, . - main
+    .section .rodata
+.Ltable:
+    .long .Lfirst - .Ltable, .Lsecond - .Ltable, .Lfirst - .Ltable
+    .section .note.GNU-stack, "", @progbits
+"""
+
+
+def test_floats_beside_the_comparison(tmp_path: Path) -> None:
+    """The x87's instructions change flags of their own, which no jump tests."""
+    (tmp_path / "beside.s").write_text(BESIDE)
+    made = str(tmp_path / "beside")
+    subprocess.run(["gcc", tmp_path / "beside.s", "-o", made], check=True)
+    image, machine = Image.open(made), Machine("x86_64")
+    table = symbols.read(image)
+    around = Surroundings(image, table, machine)
+    main = next(function for function in table.functions if function.name == "main")
+    found = ProbeSites(machine, around).exits(around.body(main))
+    assert not found.hidden
+    assert len(found.exits) == BESIDE.count("ret\n")

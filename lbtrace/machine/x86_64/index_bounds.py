@@ -5,7 +5,16 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 import iced_x86
-from iced_x86 import ConditionCode, FlowControl, Instruction, Mnemonic, OpKind, Register, Register_
+from iced_x86 import (
+    ConditionCode,
+    FlowControl,
+    Instruction,
+    Mnemonic,
+    OpKind,
+    Register,
+    Register_,
+    RflagsBits,
+)
 
 from lbtrace.machine.x86_64.operands import REGISTERS
 from lbtrace.machine.x86_64.register_writers import CLOBBERED
@@ -29,6 +38,9 @@ _OPPOSITE = {
     ConditionCode.B: ConditionCode.AE,
     ConditionCode.L: ConditionCode.GE,
 }
+_TESTED = RflagsBits.CF | RflagsBits.ZF | RflagsBits.SF | RflagsBits.OF
+"""The flags that a jump tests; of the x87's own there are more."""
+
 _COMPARES = frozenset({Mnemonic.CMP, Mnemonic.SUB})
 """A subtraction compares what was there before it: clang's unoptimised code has no other."""
 
@@ -149,7 +161,7 @@ class Bounds:
             if instruction.mnemonic in _COMPARES:
                 limit = self._limit(traced, instruction)
                 return None if limit is None else limit - (condition in _BELOW) + traced.more
-            if instruction.rflags_modified:
+            if instruction.rflags_modified & _TESTED:
                 return None
             step = self._through(traced, instruction)
             if not isinstance(step, TracedValue):
