@@ -94,14 +94,18 @@ def locate(
         return Location(reason=str(error))
     except (IndexError, KeyError, ValueError):
         return Location(reason="its location is damaged")
-    if len(parts) == 1 and not parts[0].size:
-        (part,) = parts
-        if split and scalars and (len(scalars) > 1 or scalars[0].size > WORD_SIZE):
-            return Location(reason=ONE_PART)
-        if part.memory is not None:
-            return Location(memory=part.memory)
-        return Location(words=(part.word,)) if part.word != OPTIMISED_OUT else OUT
-    return _joined(parts, scalars)
+    if len(parts) > 1 or parts[0].size:
+        return _joined(parts, scalars)
+    if split and scalars and (len(scalars) > 1 or scalars[0].size > WORD_SIZE):
+        return Location(reason=ONE_PART)
+    return _whole(parts[0])
+
+
+def _whole(part: Part) -> Location:
+    """The location of a value that is in one piece."""
+    if part.memory is not None:
+        return Location(memory=part.memory)
+    return Location(words=(part.word,)) if part.word != OPTIMISED_OUT else OUT
 
 
 OUT = Location(reason=OPTIMISED_OUT)
