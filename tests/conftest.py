@@ -105,6 +105,7 @@ KINDS: dict[str, tuple[tuple[str, ...], dict[str, str]]] = {
     "shared": (("-buildmode=c-shared",), {"CGO_ENABLED": "1"}),
     "shared-stripped": (("-buildmode=c-shared", "-ldflags=-s -w"), {"CGO_ENABLED": "1"}),
     "noinline": (("-gcflags=-l",), {}),
+    "unoptimised": (("-gcflags=-N -l",), {}),
     "arm64": ((), {"GOARCH": "arm64"}),
 }
 """Ways to build: flags of ``go build``, and variables of its environment."""

@@ -43,6 +43,12 @@ def default_convention(producer: str) -> int:
     return DW_CC_LLVM_WIN64 if MICROSOFT.search(producer) else 0
 
 
+def optimises_go(producer: str) -> bool:
+    """Return whether Go's own compiler made the unit, and notes no ``-N`` among its options."""
+    compiler, _, options = producer.partition(";")
+    return compiler.startswith("Go cmd/compile") and "-N" not in options.split()
+
+
 def optimises(producer: str) -> bool:
     """Return whether a unit may be optimised: not where gcc has noted its options, and none of them
     asks for that."""

@@ -86,7 +86,9 @@ class Scopes:
 
     def __init__(self, unit: Unit, types: Types, frames: FrameBases) -> None:
         self._unit = unit
-        self._optimises = producers.optimises(attributes.text(unit.root, "DW_AT_producer"))
+        producer = attributes.text(unit.root, "DW_AT_producer")
+        self._optimises = producers.optimises(producer)
+        self._splits = producers.optimises_go(producer)
         self._types = types
         self._frames = frames
         rows: list[tuple[int, int, Entry]] = []
@@ -219,7 +221,8 @@ class Scopes:
         scalars = formal.scalars
         if scalars is None:  # how it is passed is unknown, and does not matter here
             scalars = tuple(_numbers(formal.type, 0, attributes.DEPTH))
-        return locate(expression, place, scalars)
+        listed = located.get("DW_AT_location").form not in lists.EXPRESSIONS
+        return locate(expression, place, scalars, split=self._splits and listed)
 
 
 def _varies(declared: Entry) -> bool:

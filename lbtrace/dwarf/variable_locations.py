@@ -22,6 +22,12 @@ THREAD_LOCAL = "thread-local"
 ENTRY_VALUE = "optimised out"
 """What a caller passed, and what is no longer there."""
 
+WORD_SIZE = 8
+
+ONE_PART = "only a part of it is known, and not which"
+"""Go's optimiser takes values of several words apart, and describes those of which it has kept but
+one as if they were nothing else (``cmd/compile/internal/ssa/debug.go``, ``writePendingEntry``)."""
+
 ADDR, DEREF, CONST1U, CONSTU, CONSTS, DUP, DROP = 0x03, 0x06, 0x08, 0x10, 0x11, 0x12, 0x13
 AND, MINUS, MUL, NEG, NOT, OR, PLUS, PLUS_UCONST = 0x1A, 0x1C, 0x1E, 0x1F, 0x20, 0x21, 0x22, 0x23
 SHL, LIT0, REG0, BREG0, REGX, FBREG, BREGX = 0x24, 0x30, 0x50, 0x70, 0x90, 0x91, 0x92
@@ -75,8 +81,11 @@ class Part(NamedTuple):
     size: int = 0
 
 
-def locate(expression: bytes, place: Place, scalars: Sequence[Scalar] | None) -> Location:
-    """The location that ``expression`` gives to a value made of ``scalars``."""
+def locate(
+    expression: bytes, place: Place, scalars: Sequence[Scalar] | None, *, split: bool = False
+) -> Location:
+    """The location that ``expression`` gives to a value made of ``scalars``. ``split``: if these
+    are several, nothing but pieces says where they are (`ONE_PART`)."""
     if not expression:
         return Location(reason=OPTIMISED_OUT)
     try:
@@ -85,12 +94,18 @@ def locate(expression: bytes, place: Place, scalars: Sequence[Scalar] | None) ->
         return Location(reason=str(error))
     except (IndexError, KeyError, ValueError):
         return Location(reason="its location is damaged")
-    if len(parts) == 1 and not parts[0].size:
-        (part,) = parts
-        if part.memory is not None:
-            return Location(memory=part.memory)
-        return Location(words=(part.word,)) if part.word != OPTIMISED_OUT else OUT
-    return _joined(parts, scalars)
+    if len(parts) > 1 or parts[0].size:
+        return _joined(parts, scalars)
+    if split and scalars and (len(scalars) > 1 or scalars[0].size > WORD_SIZE):
+        return Location(reason=ONE_PART)
+    return _whole(parts[0])
+
+
+def _whole(part: Part) -> Location:
+    """The location of a value that is in one piece."""
+    if part.memory is not None:
+        return Location(memory=part.memory)
+    return Location(words=(part.word,)) if part.word != OPTIMISED_OUT else OUT
 
 
 OUT = Location(reason=OPTIMISED_OUT)

@@ -13,6 +13,7 @@ import pytest
 import lbtrace
 from lbtrace import Unreadable
 from lbtrace.errors import BinaryError, NoMatchError, UsageError
+from tests.made_inlined import CALLS, TURNS, build_entry
 
 pytestmark = pytest.mark.host
 
@@ -261,3 +262,22 @@ def test_errors(build) -> None:
     subprocess.run(["strip", "-g", program], check=True)
     with pytest.raises(BinaryError, match="no debug information"):
         plan(functions="clamp")
+
+
+def test_a_copy_counts_where_it_is_entered(tmp_path: Path) -> None:
+    """Not where its lowest instruction is, in a loop: each call of the function around it comes to
+    its entry once."""
+    program = build_entry(tmp_path, "address")
+    wanted: dict[str, int] = {"copied": CALLS, "made:low": CALLS * TURNS}
+    image = subprocess.run(["nm", program], capture_output=True, text=True, check=True).stdout
+    low = next(line.split()[0] for line in image.splitlines() if line.endswith(" low"))
+    counted = dict.fromkeys(wanted, 0)
+    with lbtrace.trace(
+        command=[program], binary=program, functions=["copied"], inlined=True
+    ) as session:
+        for point in session.calls():
+            counted[point.name] += 1
+    with lbtrace.trace(command=[program], binary=program, places=f"{program}:0x{low}") as session:
+        for _ in session.calls():
+            counted["made:low"] += 1
+    assert counted == wanted

@@ -5,7 +5,16 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 import iced_x86
-from iced_x86 import ConditionCode, FlowControl, Instruction, Mnemonic, OpKind, Register, Register_
+from iced_x86 import (
+    ConditionCode,
+    FlowControl,
+    Instruction,
+    Mnemonic,
+    OpKind,
+    Register,
+    Register_,
+    RflagsBits,
+)
 
 from lbtrace.machine.x86_64.operands import REGISTERS
 from lbtrace.machine.x86_64.register_writers import CLOBBERED
@@ -29,7 +38,18 @@ _OPPOSITE = {
     ConditionCode.B: ConditionCode.AE,
     ConditionCode.L: ConditionCode.GE,
 }
+_TESTED = RflagsBits.CF | RflagsBits.ZF | RflagsBits.SF | RflagsBits.OF
+"""The flags that a jump tests; of the x87's own there are more."""
+
+_COMPARES = frozenset({Mnemonic.CMP, Mnemonic.SUB})
+"""A subtraction compares what was there before it: clang's unoptimised code has no other."""
+
 _CALLS = frozenset({FlowControl.CALL, FlowControl.INDIRECT_CALL})
+_FRAME = frozenset({Register.RSP, Register.RBP})
+
+_NEAR = 6
+"""Instructions between a comparison and what belongs to it, at most."""
+
 _HIGH = frozenset({Register.AH, Register.BH, Register.CH, Register.DH})
 
 Cell: TypeAlias = tuple[Register_, Register_, int, int, int]
@@ -133,15 +153,15 @@ class Bounds:
         if condition not in _AT_MOST and condition not in _BELOW:
             return None
         ip = jump.ip
-        for _ in range(6):
+        for _ in range(_NEAR):
             leading = self._code.before.get(ip)
             if leading is None or self._code.sources.get(ip, ()):
                 return None
             instruction = self._code.instructions[leading]
-            if instruction.mnemonic == Mnemonic.CMP:
+            if instruction.mnemonic in _COMPARES:
                 limit = self._limit(traced, instruction)
                 return None if limit is None else limit - (condition in _BELOW) + traced.more
-            if instruction.rflags_modified:
+            if instruction.rflags_modified & _TESTED:
                 return None
             step = self._through(traced, instruction)
             if not isinstance(step, TracedValue):
@@ -156,16 +176,42 @@ class Bounds:
         number = int(compare.immediate(1))
         if number >> 31:
             return None
+        written = compare.mnemonic == Mnemonic.SUB
         if compare.op0_kind == OpKind.MEMORY:
-            return number if _is_cell(traced.what, _cell(compare)) else None
+            return number if not written and _is_cell(traced.what, _cell(compare)) else None
         name = _name(compare.op0_register)
-        if name and (name == traced.what or self._are_same(traced.what, name, compare.ip)):
-            return number
-        return None
+        if not name or name == traced.what:
+            return None if written or not name else number
+        return number if self._are_same(traced.what, name, compare.ip) else None
 
     def _are_same(self, what: str | Cell, name: str, ip: int) -> bool:
-        """Whether two registers hold the same, as one was copied from the other."""
-        return isinstance(what, str) and self._origin(what, ip) == self._origin(name, ip)
+        """Whether a register, or a cell, and a register hold the same, as one was copied from the
+        other."""
+        at = ip
+        if not isinstance(what, str):
+            stored = self._stored(what, ip)
+            if stored is None:
+                return False
+            what, at = stored
+        return self._origin(what, at) == self._origin(name, ip)
+
+    def _stored(self, cell: Cell, ip: int) -> tuple[str, int] | None:
+        """The register that was stored to all of a cell of the frame shortly before ``ip``, and
+        where."""
+        if cell[0] not in _FRAME or cell[1] != Register.NONE:
+            return None
+        for _ in range(_NEAR):
+            leading = self._code.before.get(ip)
+            if leading is None or self._code.sources.get(ip, ()):
+                return None
+            i, ip = self._code.instructions[leading], leading
+            if i.op_count and i.op0_kind == OpKind.MEMORY and _is_cell(cell, _cell(i)):
+                whole = i.mnemonic == Mnemonic.MOV and i.op1_kind == OpKind.REGISTER
+                name = _name(i.op1_register) if whole and _cell(i) == cell else ""
+                return (name, ip) if name else None
+            if i.flow_control != FlowControl.NEXT or _name(cell[0]) in self._writers.written(ip):
+                return None
+        return None
 
     def _origin(self, name: str, ip: int) -> tuple[str, frozenset[int | None]]:
         for _ in range(6):

@@ -9,14 +9,15 @@ number of entries.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, NamedTuple
 
 import iced_x86
 from iced_x86 import FlowControl, Instruction, Mnemonic, OpKind, Register, Register_
 
+from lbtrace.machine.x86_64.frame_stores import Cell, FrameStores, cell_of
 from lbtrace.machine.x86_64.index_bounds import Bounds
 from lbtrace.machine.x86_64.operands import REGISTERS
-from lbtrace.machine.x86_64.register_writers import Writers
+from lbtrace.machine.x86_64.register_writers import CLOBBERED, Writers
 
 if TYPE_CHECKING:
     from lbtrace.machine.x86_64.reached_code import FollowedCode
@@ -34,11 +35,13 @@ NUMBERS = frozenset(
     {OpKind.IMMEDIATE8TO64, OpKind.IMMEDIATE32TO64, OpKind.IMMEDIATE8TO32, OpKind.IMMEDIATE32}
 )
 
-SIZES = frozenset({1, 2, 4, 8})
-FRAME = frozenset({Register.RSP, Register.RBP})
+CALLS = frozenset({FlowControl.CALL, FlowControl.INDIRECT_CALL})
 
-Cell: TypeAlias = tuple[Register_, int]
-"""A word of the frame: the register that it is addressed by, and the distance from there."""
+CARRIED = CLOBBERED - {"ax", "dx"}
+"""What no function of C returns. Where it is read after a call, though calls may change it, the
+compiler knows that this one leaves it alone (gcc's ``-fipa-ra``)."""
+
+SIZES = frozenset({1, 2, 4, 8})
 
 
 class Load(NamedTuple):
@@ -96,8 +99,7 @@ class Targets:
         self._tables: dict[tuple[int, int, int | None], tuple[int, ...]] = {}
         self._kept: dict[Cell, Sum | None] = {}
         self._keeping = False
-        self._stores: dict[Cell, list[Instruction]] = {}
-        self._looked_at = 0
+        self._stores = FrameStores(code)
 
     def forget(self) -> None:
         """Forget what may have changed, as more code has become known."""
@@ -116,7 +118,13 @@ class Targets:
         writers = self._writers.of(name, jump.ip)
         if None in writers or not writers:
             return None
-        return self._resolved([self._written(name, w, 0) for w in writers if w is not None])
+        sums: list[Sum] = []
+        for writer in writers:
+            assert writer is not None
+            i = self._code.instructions[writer]
+            loads = i.mnemonic == Mnemonic.MOV and i.op1_kind == OpKind.MEMORY
+            sums += (self._loaded(i) if loads else ()) or [self._written(name, writer, 0)]
+        return self._resolved(sums)
 
     def is_sum(self, jump: Instruction) -> bool:
         """Return whether the target of ``jump`` is computed from more than a pointer: then it is
@@ -255,14 +263,26 @@ class Targets:
             (writer,) = writers
             found = self._written(name, writer, depth) if writer is not None else unknown
             return unknown if found == Sum(0, ((1, Index(name, -1)),)) else found
+        if name in CARRIED:
+            writers = frozenset(w for w in writers if not self._is_call(w))
         values = {self._written(name, w, depth) for w in writers if w is not None}
         if len(values) == 1 and not (value := values.pop()).terms:
             return value
         return unknown
 
+    def _is_call(self, ip: int | None) -> bool:
+        return ip is not None and self._code.instructions[ip].flow_control in CALLS
+
     def _written(self, name: str, ip: int, depth: int) -> Sum:
         """What the register ``name`` holds after the instruction at ``ip``, which writes it."""
         instruction = self._code.instructions[ip]
+        if instruction.mnemonic == Mnemonic.CDQE:
+            value = self._value(Register.EAX, ip, depth + 1)
+            return _extended(value, Index(name, instruction.next_ip))
+        return self._assigned(name, instruction, depth)
+
+    def _assigned(self, name: str, instruction: Instruction, depth: int) -> Sum:
+        """The same of an instruction whose first operand is the register."""
         unknown = Sum(0, ((1, Index(name, -1)),))
         if instruction.op_count < 1 or instruction.op0_kind != OpKind.REGISTER:
             return unknown
@@ -319,10 +339,8 @@ class Targets:
             return Sum(i.immediate(1) & MASK)
         value = self._value(i.op1_register, i.ip, depth)
         loaded = len(value.terms) == 1 and isinstance(value.terms[0][1], Load)
-        if signed and i.mnemonic == Mnemonic.MOVSXD and loaded and not value.constant:
-            factor, term = value.terms[0]
-            assert isinstance(term, Load)
-            return Sum(0, ((factor, term._replace(signed=True)),)) if term.size == 4 else value
+        if i.mnemonic == Mnemonic.MOVSXD and loaded:
+            return _extended(value, Index(_name(i.op0_register), i.next_ip))
         if value.terms and iced_x86.RegisterExt.size(i.op1_register) < 8 and not loaded:
             # An index: what it may be is asked where it is extended.
             return Sum(0, ((1, Index(_name(i.op0_register), i.next_ip)),))
@@ -339,39 +357,43 @@ class Targets:
 
     def _spilled(self, i: Instruction, size: int) -> Sum | None:
         """The constant that the function keeps in a word of its frame, if it is always one."""
-        if size != 8 or i.memory_base not in FRAME or i.memory_index:
+        place = cell_of(i) if size == 8 else None
+        if place is None:
             return None
-        place = (i.memory_base, i.memory_displacement)
         if place not in self._kept:
             if self._keeping:  # of those, one does not depend on another
                 return None
             self._keeping = True
-            self._kept[place] = self._constant_in(place)
+            found = set(self._stored(place) or ())
+            only = next(iter(found), None)
+            self._kept[place] = only if len(found) == 1 and only and not only.terms else None
             self._keeping = False
         return self._kept[place]
 
-    def _constant_in(self, place: Cell) -> Sum | None:
-        """The constant in a word of the frame to which nothing else is ever written."""
-        found: set[Sum] = set()
-        for i in self._stores_to(place):
-            if i.mnemonic != Mnemonic.MOV or i.op1_kind != OpKind.REGISTER:
-                return None
-            found.add(self._value(i.op1_register, i.ip, 1))
-            if len(found) > 1 or any(value.terms for value in found):
-                return None
-        return next(iter(found), None)
+    def _stored(self, place: Cell) -> list[Sum] | None:
+        """What registers the function stores to a word of its frame; None if it writes there
+        otherwise."""
+        stores = self._stores.to(place)
+        if any(i.mnemonic != Mnemonic.MOV or i.op1_kind != OpKind.REGISTER for i in stores):
+            return None
+        return [self._value(i.op1_register, i.ip, 1) for i in stores]
 
-    def _stores_to(self, place: Cell) -> list[Instruction]:
-        """What writes to a word of the frame."""
-        known = self._code.instructions
-        for i in self._code.framed(self._looked_at):
-            if i.memory_base not in FRAME or i.memory_index or i.op0_kind != OpKind.MEMORY:
-                continue
-            if i.op_count > 1 and i.mnemonic not in (Mnemonic.CMP, Mnemonic.TEST):
-                here = (i.memory_base, i.memory_displacement)
-                self._stores.setdefault(here, []).append(i)
-        self._looked_at = len(known)
-        return self._stores.get(place, [])
+    def _loaded(self, i: Instruction) -> list[Sum]:
+        """What ``i`` loads from a word of the frame: the target of a jump for which several places
+        have stored theirs, as computed gotos in clang's unoptimised code. Else nothing."""
+        place = cell_of(i) if iced_x86.MemorySizeExt.size(i.memory_size) == 8 else None
+        stored = self._stored(place) if place is not None else None
+        return stored if stored and all(total.terms for total in stored) else []
+
+
+def _extended(value: Sum, index: Index) -> Sum:
+    """What is left of a ``value`` when its lower half is extended with its sign: a load of four
+    bytes is a signed one then; what else it may be is asked of the ``index``."""
+    if len(value.terms) == 1 and not value.constant:
+        ((factor, term),) = value.terms
+        if factor == 1 and isinstance(term, Load):
+            return Sum(0, ((1, term._replace(signed=True)),)) if term.size == 4 else value
+    return Sum(0, ((1, index),))
 
 
 def _name(register: Register_) -> str:
