@@ -72,7 +72,8 @@ def attachments(mode: Mode, probes: Sequence[Probe], first: int = 0) -> Attachme
             alike.setdefault((probe.role, probes[pairs[number]].source, True), []).append(number)
         elif number not in together:
             alike.setdefault((probe.role, probe.source, False), []).append(number)
-    found: dict[tuple[int, Attachment], list[int]] = {}
+    found: dict[Attachment, list[int]] = {}
+    orders: dict[Attachment, int] = {}
     for (role, name, paired), numbers in alike.items():
         source = PROBES[name]
         if paired:
@@ -80,13 +81,12 @@ def attachments(mode: Mode, probes: Sequence[Probe], first: int = 0) -> Attachme
         else:
             program = source.programs[role]
             wanted = Attachment(program, source.attach_type(mode), source.at_return)
-        found.setdefault((ORDER[ROLES[role].event], wanted), []).extend(numbers)
-    return {wanted: sorted(found[order, wanted]) for order, wanted in sorted(found, key=_before)}
-
-
-def _before(key: tuple[int, Attachment]) -> tuple[int, bool]:
-    order, wanted = key
-    return order, not wanted.at_return
+        found.setdefault(wanted, []).extend(numbers)
+        # Of several roles that a program serves, that which is attached first decides.
+        order = ORDER[ROLES[role].event]
+        orders[wanted] = min(order, orders.get(wanted, order))
+    ordered = sorted(found, key=lambda wanted: (orders[wanted], not wanted.at_return))
+    return {wanted: sorted(found[wanted]) for wanted in ordered}
 
 
 def programs(mode: Mode, attached: Iterable[Attachment], plan: Plan | None = None) -> Programs:

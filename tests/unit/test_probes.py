@@ -51,6 +51,17 @@ def test_what_closes_calls_is_attached_before_what_opens_them(mode: str) -> None
     assert set(programs(mode, found)) == {"returned", "exit_site", "reached", "entered"}  # type: ignore[arg-type]
 
 
+@pytest.mark.parametrize("mode", ["multi", "plain"])
+def test_all_probes_of_a_program_that_serves_several_roles_are_attached(mode: str) -> None:
+    points = (Probe(SITE, "point", 0, source="marker"), LANDING)
+    pair = [Probe(SITE, role, 1, source="marker", pair="a:b") for role in ("opens", "closes")]
+    found = attachments(mode, (*points, *pair))  # type: ignore[arg-type]
+    assert list(found.items()) == [
+        (Attachment("reached", mode), [0, 1, 3]),
+        (Attachment("entered", mode), [2]),
+    ]
+
+
 def test_a_program_that_two_sources_need_loaded_differently_is_refused(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
