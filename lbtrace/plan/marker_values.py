@@ -8,7 +8,7 @@ from functools import partial
 
 from msgspec.structs import replace
 
-from lbtrace.abi.locations import Location
+from lbtrace.abi.locations import WORD, Location, moved
 from lbtrace.abi.marker_operands import Operand, read_operands
 from lbtrace.dwarf.scopes import Variable
 from lbtrace.elf.data_symbols import find_address
@@ -16,6 +16,7 @@ from lbtrace.elf.image import Image
 from lbtrace.elf.stap_notes import Marker
 from lbtrace.model import Fetch, Formal, Scalar
 from lbtrace.providers import LENGTHS, Argument, Definitions, choose
+from lbtrace.recognize.fetcher import pointer_in
 from lbtrace.values import Type
 from lbtrace.values.boolean import Boolean
 from lbtrace.values.character import Character
@@ -45,11 +46,12 @@ def marker_values(image: Image, marker: Marker, definitions: Definitions) -> Ite
     defined = definitions.markers.get(marker.title, ())
     arguments = choose(defined, len(operands)) or [Argument("", "")] * len(operands)
     hidden = False
-    for number, (argument, operand) in enumerate(zip(arguments, operands, strict=True)):
+    for number, (argument, passed) in enumerate(zip(arguments, operands, strict=True)):
         name = argument.name or f"arg{number}"
         if hidden:
             hidden = False
             continue
+        operand = _shifted(passed, argument.offset)
         following = arguments[number + 1].name if number + 1 < len(arguments) else ""
         if argument.is_text and following in [name + each for each in LENGTHS]:
             hidden = True
@@ -62,6 +64,15 @@ def _single(name: str, argument: Argument, operand: Operand, machine: str) -> Va
     type = find_type(argument, operand, machine)
     scalars = (Scalar(0, operand.size, "integer"),)
     return Variable(Formal(name, type, operand.size, scalars), operand.location)
+
+
+def _shifted(operand: Operand, offset: int) -> Operand:
+    """The operand of a text that begins ``offset`` bytes after the address that is passed."""
+    location = operand.location
+    words = [moved(pointer_in(w), offset) for w in location.words if isinstance(w, Fetch)]
+    if not offset or operand.size != WORD or not words:
+        return operand
+    return operand._replace(location=Location(words=tuple(words)))
 
 
 def _counted(name: str, text: Operand, length: Operand) -> Variable:

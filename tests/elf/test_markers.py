@@ -347,6 +347,20 @@ def test_pairs_are_of_probes_that_are_defined() -> None:
             )
 
 
+def test_texts_may_begin_after_the_address_that_is_passed() -> None:
+    text = """provider x {
+        probe a(char *name, int b);
+        probe a(int c, char *name);
+        #pragma lbtrace text a name at 24
+        #pragma lbtrace pair a a
+    };"""
+    found = read_definitions(text, "x.d")
+    assert [[each.offset for each in way] for way in found.markers["x:a"]] == [[24, 0], [0, 24]]
+    for wrong in ("a b at 24", "a other at 24", "c name at 24"):
+        with pytest.raises(UsageError, match="is text"):
+            read_definitions(text.replace("a name at 24", wrong), "x.d")
+
+
 @pytest.mark.parametrize("words", ["by y", "by x neests", "by x corsses nests"])
 def test_pairs_are_by_arguments_that_there_are(words: str) -> None:
     with pytest.raises(UsageError, match="x:a and x:b have no argument"):

@@ -89,6 +89,27 @@ def test_php(capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch)
     assert sum(call.end == "point" for call in calls) == 25
 
 
+def test_php_names_classes_and_files(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What is compiled for an include has no resolved path when that begins."""
+    monkeypatch.setenv("USE_ZEND_DTRACE", "1")
+    files = {"main.php": PHP, "first.php": "", "second.php": ""}
+    for name, code in files.items():
+        (tmp_path / name).write_text(f"<?php {code}")
+    with (tmp_path / "main.php").open("a") as main:
+        main.write("include __DIR__.'/first.php'; include __DIR__.'/second.php';")
+    command = ["php8.2", str(tmp_path / "main.php")]
+    calls = traced(command, ["php:exception__*", "php:compile__file__*"], strings=200)
+    caught = [call for call in calls if call.name == "php:exception__caught"]
+    thrown = [call for call in calls if call.name == "php:exception__thrown"]
+    assert [text(c["class_name"]) for c in (*caught, *thrown)] == ["Exception"] * 50
+    compiled = [call for call in calls if call.name == "php:compile__file__entry"]
+    assert {call.end for call in compiled} == {"returned"}
+    assert [Path(text(call["file"])).name for call in compiled] == [*files]
+    capfd.readouterr()
+
+
 PYTHON = """
 import gc, sys
 counts = {"walk": 0, "fails": 0}
