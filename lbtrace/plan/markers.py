@@ -50,7 +50,7 @@ def add(plan: Plan, images: Sequence[Image], selection: Selection) -> Plan:
     for binary, (image, markers) in enumerate(zip(images, found, strict=True)):
         if not markers:
             continue
-        planner = PointPlanner(image, selection, by_default=True)
+        planner = PointPlanner(image, selection, by_default=True, unnamed=True)
         planned = [*_planned(planner, image, markers, definitions, pairs, selection)]
         unraised += _unraised(each.marker for each in planned)
         left_out = {*(name for name, _ in planner.refused), *planner.unfit}
@@ -95,6 +95,9 @@ def _planned(
     selection: Selection,
 ) -> Iterator[_Planned]:
     for marker in markers:
+        if marker.misplaced:
+            planner.refuse(marker.title, marker.misplaced)
+            continue
         values = tuple(marker_values(image, marker, definitions))
         shown, hidden = marker_pairs.values_of(marker.title, pairs, selection.values)
         made = planner.plan(Point(marker.title, marker.address, values, marked=True), shown)
