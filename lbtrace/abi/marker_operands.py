@@ -66,10 +66,24 @@ def read_operands(machine: str, text: str, site: int, find: FindSymbol) -> list[
 
     An argument that is not understood, or cannot be fetched, has a location that says why.
     """
-    words = SPLIT.split(text.strip()) if text.strip() else []
-    if machine == "x86_64" and "@" not in text:
-        return [_unsized(word, site, find) for word in text.split()]
-    return [_sized(machine, word, site, find) for word in words]
+    read = _unsized if _has_no_sizes(machine, text) else _sized
+    return [read(machine, word, site, find) for word in _split(machine, text)]
+
+
+def count_operands(machine: str, text: str) -> int:
+    """Return how many arguments a note lists."""
+    return len(_split(machine, text))
+
+
+def _split(machine: str, text: str) -> list[str]:
+    if _has_no_sizes(machine, text) or not text.strip():
+        return text.split()
+    return SPLIT.split(text.strip())
+
+
+def _has_no_sizes(machine: str, text: str) -> bool:
+    """Whether a note is of a time when `sys/sdt.h` wrote none, on x86-64 only."""
+    return machine == "x86_64" and "@" not in text
 
 
 def _sized(machine: str, word: str, site: int, find: FindSymbol) -> Operand:
@@ -82,7 +96,7 @@ def _sized(machine: str, word: str, site: int, find: FindSymbol) -> Operand:
     return Operand(size, bool(said["sign"]), _location(place, operand, size), bool(said["real"]))
 
 
-def _unsized(word: str, site: int, find: FindSymbol) -> Operand:
+def _unsized(_machine: str, word: str, site: int, find: FindSymbol) -> Operand:
     """An operand of notes before `sys/sdt.h` wrote sizes: that of the register, as in
     SystemTap, or a word for a constant; nothing says how much of memory is meant."""
     name = X86_PART.fullmatch(word.removeprefix("%")) if word.startswith("%") else None

@@ -133,10 +133,16 @@ def test_python(capfd: pytest.CaptureFixture[str]) -> None:
     usdt = ["python:function__*", "python:gc__*"]
     calls = traced(["/usr/bin/python3.11", "-S", "-c", PYTHON], usdt)
     walked, failed = map(int, capfd.readouterr().out.split())
-    # Python 3.11 hardly ever comes to the marker of the entry: bpftrace counts no more.
+    # Python 3.11 comes to the marker of the entry of few calls only: bpftrace counts no more.
     returns = Counter(text(call["function"]) for call in calls if call.end == "point")
     assert (returns["walk"], returns["fails"]) == (walked, failed)
     assert sum(call.name == "python:gc__start" for call in calls) >= 20
+    # ... unless its lines are traced, too
+    calls = traced(["/usr/bin/python3.11", "-S", "-c", PYTHON], ["python:function__*", "python:l*"])
+    assert capfd.readouterr().out.split() == [str(walked), str(failed)]
+    entered = [call for call in calls if call.name == "python:function__entry"]
+    assert {call.end for call in entered} == {"returned"}
+    assert Counter(text(call["function"]) for call in entered)["walk"] == walked
 
 
 JAVA = """

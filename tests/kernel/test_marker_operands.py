@@ -214,3 +214,26 @@ def test_floats_are_listed_and_captured(shop: str, tmp_path: Path) -> None:
     shown = [[each.get("value") for each in line["args"]] for line in lines if "args" in line]
     assert [values[0] for values in shown] == [n * -1.25 for n in range(8)]
     assert [values[4] for values in shown] == [-2.25] * 8
+
+
+def test_definitions_that_do_not_fit_are_said(shop: str, tmp_path: Path) -> None:
+    definitions = tmp_path / "shop.d"
+    definitions.write_text(
+        "provider shop { probe flag(bool open); probe text(char *name, long other);"
+        " probe part(long a, long b);\n#pragma lbtrace pair flag text by name\n};"
+    )
+    wanted = "shop:flag", "shop:text", "shop:symbol"
+    with lbtrace.trace(command=[shop], usdt=wanted, providers=definitions) as session:
+        names = {argument.name for point in session.calls() for argument in point.args}
+        notes = list(session.plan.notes)
+    assert names == {"arg0", "arg1", "arg2", "arg3"}
+    assert notes == [
+        "shop:flag: defined with 1 argument, but the note has 3: shown without their names",
+        "shop:text: defined with 2 arguments, but the note has 1: shown without their names",
+        "shop:flag, shop:text: no pair, as the values of name are unknown",
+    ]
+
+
+def test_a_file_that_is_not_traced_is_named(shop: str) -> None:
+    with pytest.raises(lbtrace.NoMatchError, match="no file that is traced is called nofile, but"):
+        lbtrace.trace(command=[shop], usdt="shop:flag@nofile", binary=shop)
