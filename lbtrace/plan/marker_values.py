@@ -79,6 +79,8 @@ def _counted(name: str, text: Operand, length: Operand) -> Variable:
     """Text whose number of bytes is an argument of its own."""
     type = String("char *", 16, 0, 8)
     reason = text.location.reason or length.location.reason
+    if not reason and (length.real or max(text.size, length.size) > WORD):
+        reason = "its length is no number of 64 bits"
     if reason:
         location = Location(reason=reason)
     else:

@@ -7,6 +7,7 @@ import re
 import struct
 import subprocess
 from collections.abc import Callable, Iterator
+from functools import cache
 from importlib import resources
 from pathlib import Path
 
@@ -17,15 +18,22 @@ from lbtrace.bpf._libbpf import ffi
 
 import lbtrace.providers
 from lbtrace.abi.locations import Detail, IndexedFetch
-from lbtrace.abi.marker_operands import read_operands
+from lbtrace.abi.marker_operands import count_operands, read_operands
 from lbtrace.bpf.specs import _fill
 from lbtrace.elf.image import Image
 from lbtrace.elf.stap_notes import SECTION, Marker, read_markers
 from lbtrace.errors import LbtraceError, UsageError
 from lbtrace.machine import Machine
 from lbtrace.model import Fetch
-from lbtrace.plan.marker_values import _single
-from lbtrace.providers import Argument, Pair, choose, find_definitions, read_definitions
+from lbtrace.plan.marker_values import marker_values
+from lbtrace.providers import (
+    Argument,
+    Definitions,
+    Pair,
+    choose,
+    find_definitions,
+    read_definitions,
+)
 from lbtrace.recognize.fetcher import Fetcher
 from lbtrace.system.file import File
 
@@ -233,7 +241,9 @@ NUMBERS = st.one_of(
     st.integers(-(1 << 70), 1 << 70).map(str),
     st.integers(0, 1 << 70).map(hex),
     st.integers(0, 1 << 70).map("0{:o}".format),
-    st.sampled_from(["", "NBuffers", "all.0+8", "unknown", "08", "0x", "\u0663", "9" * 5000]),
+    st.sampled_from(
+        ["", "NBuffers", "_ZSt4cout", "_ZSt3cin+8", "unknown", "08", "0x", "\u0663", "9" * 5000]
+    ),
 )
 NAMES = "rax eax ax al ah r9 r9d r9b rip rsp xmm1 st(0) x3 w3 x31 wzr sp d1 x\u0663"
 REGISTERS = st.sampled_from(NAMES.split(" "))
@@ -256,20 +266,35 @@ ANY_TEXT = st.one_of(
 )
 
 
+@cache
+def opened() -> list[Image]:
+    """Files with markers, of all machines that there are."""
+    return [Image.open(path, any_machine=True) for path in MARKED]
+
+
+TYPES = ["", "double", "float", "int", "bool", "char *", "void *"]
+
+
 @settings(deadline=None, max_examples=1000)
-@given(text=ANY_TEXT, declared=st.sampled_from(["", "double", "float", "int", "bool", "char *"]))
-def test_operands_of_any_text_are_read_or_refused(text: str, declared: str) -> None:
+@given(text=ANY_TEXT, types=st.lists(st.sampled_from(TYPES), min_size=4, max_size=4))
+def test_operands_of_any_text_are_read_or_refused(text: str, types: list[str]) -> None:
     """Also the kernel's program can be given what is fetched of them."""
-    for machine in ("x86_64", "aarch64"):
-        for operand in read_operands(machine, text, 1 << 63, SYMBOLS.get):
-            variable = _single("a", Argument(declared, "a"), operand, machine)
-            fetcher = Fetcher(16, Detail())
+    names = ["text", "text_length", "name", "last"]
+    for image in {image.machine: image for image in opened()}.values():
+        machine = image.machine
+        count = len(read_operands(machine, text, 1 << 63, SYMBOLS.get))
+        assert count == count_operands(machine, text)
+        way = tuple(map(Argument, types, names, (0, 0, 24, 0)))[:count]
+        definitions = Definitions({"shop:sale": [way]})
+        marker = Marker("shop", "sale", 1 << 63, text)
+        fetcher = Fetcher(16, Detail())
+        for variable in marker_values(image, marker, definitions):
             value = fetcher.value("a", variable.formal.type, variable.location)
             assert value.slot >= 0 or value.reason, text
             assert value.type.is_sound(), text
-            slots = ffi.new("struct lbt_fetch[16]")
-            for slot, fetch in zip(slots, fetcher.fetches, strict=False):
-                _fill(slot, fetch, Machine(machine).kernel.PT_REGS)
+        slots = ffi.new("struct lbt_fetch[16]")
+        for slot, fetch in zip(slots, fetcher.fetches, strict=False):
+            _fill(slot, fetch, Machine(machine).kernel.PT_REGS)
 
 
 @settings(
