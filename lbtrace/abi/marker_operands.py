@@ -82,7 +82,7 @@ def _split(machine: str, text: str) -> list[str]:
 
 
 def _has_no_sizes(machine: str, text: str) -> bool:
-    """Whether a note is of a time when `sys/sdt.h` wrote none, on x86-64 only."""
+    """Whether a note lists operands of x86-64 without their sizes, which `sys/sdt.h` writes."""
     return machine == "x86_64" and "@" not in text
 
 
@@ -97,8 +97,8 @@ def _sized(machine: str, word: str, site: int, find: FindSymbol) -> Operand:
 
 
 def _unsized(_machine: str, word: str, site: int, find: FindSymbol) -> Operand:
-    """An operand of notes before `sys/sdt.h` wrote sizes: that of the register, as in
-    SystemTap, or a word for a constant; nothing says how much of memory is meant."""
+    """An operand without a size: that of the register, or a word for a constant. How much of
+    memory is meant, nothing says."""
     name = X86_PART.fullmatch(word.removeprefix("%")) if word.startswith("%") else None
     if name is None and not word.startswith("$"):
         return Operand(8, False, Location(reason=f"{_refused(word)}: its size is not said"))
