@@ -120,6 +120,9 @@ def trace(
         raise UsageError("functions is empty", 'give names, or "*" for all')
     if inlined and not (patterns or sources):
         raise UsageError("inlined is about functions", "name them in functions or source")
+    definitions = check_paths("providers", providers, "give the paths of definitions")
+    if definitions and not markers:
+        raise UsageError("providers is about markers", "name them in usdt")
     binaries = check_paths("binary", () if binary is None else binary, "give the path of a file")
     check_boolean("force", force)
     check_boolean("cache", cache)
@@ -157,7 +160,7 @@ def trace(
         locals=locals,
         markers=markers,
         within=check_texts("within", within, 'give names of functions: within=["traceme"]'),
-        providers=check_paths("providers", providers, "give the paths of definitions"),
+        providers=definitions,
         inlined=inlined,
     )
     plan = replace(prepared.plan, notes=(*prepared.notes, *prepared.plan.notes))

@@ -32,6 +32,7 @@ _IN_PYTHON = {
     "follow": "follow=True",
     "line": "lines=",
     "at": "places=",
+    "provider": "providers=",
 }
 """How to write an option for `lbtrace.trace`, where that is not its name and ``=``."""
 

@@ -13,30 +13,38 @@ from typing import NamedTuple
 
 from msgspec.structs import replace
 
-from lbtrace.abi.locations import IndexedFetch, Location
+from lbtrace.abi.locations import WORD, IndexedFetch, Location
 from lbtrace.model import Fetch
 
-ARGUMENT = re.compile(r"(?P<sign>-?)(?P<size>[1248]|16)(?P<float>f?)@(?P<operand>.*)")
+ARGUMENT = re.compile(r"(?P<sign>-?)(?P<size>[1248]|16)(?P<real>f?)@(?P<operand>.*)")
 
-SPLIT = re.compile(r"\s+(?=-?\d+f?@)")
+SPLIT = re.compile(r"\s+(?=-?\d+f?@)", re.ASCII)
 """Operands may contain spaces."""
+
+SIZES = {"": 8, "r": 8, "e": 4, "d": 4, "w": 2, "b": 1}
+"""Bytes of parts of x86-64's registers, by the letter before the name of an old one or after
+that of a new one."""
 
 X86_PART = re.compile(
     r"(?P<high>[abcd])h|[re]?(?P<old>[abcd]x|[sd]i|[bs]p)|(?P<byte>[abcd]|[sd]i|[bs]p)l"
-    r"|(?P<new>r(?:[89]|1[0-5]))(?P<width>[dwb]?)"
+    r"|(?P<new>r(?:[89]|1[0-5]))(?P<width>[dwb]?)",
+    re.ASCII,
 )
 X86_MEMORY = re.compile(
     r"(?P<offset>[^(]*)\((?:%(?P<base>\w+))?(?:,%(?P<index>\w+)(?:,(?P<scale>[1248]))?)?\)"
 )
-X86_VECTOR = re.compile(r"[xyz]?mm\d+|st(\(\d\))?")
+X86_VECTOR = re.compile(r"[xyz]?mm\d+|st(\(\d\))?", re.ASCII)
 ARM64_MEMORY = re.compile(r"\[(?P<base>\w+)(?:,\s*#?(?P<page>:lo12:)?(?P<offset>-?[\w.+]+))?\]")
 ARM64_INDEXED = re.compile(
     r"\[(?P<base>x(?:[12]?\d|30)|sp),\s*(?P<width>[xw])(?P<index>[12]?\d|30)"
-    r"(?:,\s*(?P<extend>lsl|sxtx|[us]xtw)(?:\s+#?(?P<shift>\d))?)?\]"
+    r"(?:,\s*(?P<extend>lsl|sxtx|[us]xtw)(?:\s+#?(?P<shift>\d))?)?\]",
+    re.ASCII,
 )
-ARM64_REGISTER = re.compile(r"[xw](?P<number>[12]?\d|30)|sp")
+ARM64_REGISTER = re.compile(r"[xw](?P<number>[12]?\d|30)|sp", re.ASCII)
 TERM = re.compile(
-    r"(?P<sign>[+-]?)(?:(?P<number>0x[0-9a-fA-F]+|\d+)|(?P<symbol>[A-Za-z_.][\w.@]*))"
+    r"(?P<sign>[+-]?)(?:(?P<number>0x[0-9a-fA-F]{1,64}|\d{1,64})"
+    r"|(?P<symbol>[A-Za-z_.][\w.@]*))(?![\w.@])",
+    re.ASCII,
 )
 
 FindSymbol = Callable[[str], "int | None"]
@@ -44,11 +52,13 @@ FindSymbol = Callable[[str], "int | None"]
 
 
 class Operand(NamedTuple):
-    """An argument of ``size`` bytes: where it lies."""
+    """An argument of ``size`` bytes: where it lies. ``real``: the note says that it is a
+    floating-point number."""
 
     size: int
     signed: bool
     location: Location
+    real: bool = False
 
 
 def read_operands(machine: str, text: str, site: int, find: FindSymbol) -> list[Operand]:
@@ -56,21 +66,56 @@ def read_operands(machine: str, text: str, site: int, find: FindSymbol) -> list[
 
     An argument that is not understood, or cannot be fetched, has a location that says why.
     """
+    read = _unsized if _has_no_sizes(machine, text) else _sized
+    return [read(machine, word, site, find) for word in _split(machine, text)]
+
+
+def count_operands(machine: str, text: str) -> int:
+    """Return how many arguments a note lists."""
+    return len(_split(machine, text))
+
+
+def _split(machine: str, text: str) -> list[str]:
+    if _has_no_sizes(machine, text) or not text.strip():
+        return text.split()
+    return SPLIT.split(text.strip())
+
+
+def _has_no_sizes(machine: str, text: str) -> bool:
+    """Whether a note lists operands of x86-64 without their sizes, which `sys/sdt.h` writes."""
+    return machine == "x86_64" and "@" not in text
+
+
+def _sized(machine: str, word: str, site: int, find: FindSymbol) -> Operand:
+    said = ARGUMENT.fullmatch(word)
+    if said is None:
+        return Operand(8, False, Location(reason=_refused(word)))
     read = {"x86_64": _x86_64, "aarch64": _arm64}[machine]
-    found = []
-    for word in SPLIT.split(text.strip()) if text.strip() else ():
-        said = ARGUMENT.fullmatch(word)
-        if said is None:
-            unknown = Location(reason=_refused(word))
-            found.append(Operand(8, False, unknown))
-            continue
-        operand, size = said["operand"].strip(), int(said["size"])
-        place: Fetch | str = f"a float in {operand.lstrip('%')}"
-        if not (said["float"] and X86_VECTOR.fullmatch(operand.lstrip("%"))):
-            place = read(operand, size, site, find)
-        location = Location(words=(place,)) if isinstance(place, Fetch) else Location(reason=place)
-        found.append(Operand(size, bool(said["sign"]), location))
-    return found
+    operand, size = said["operand"].strip(), int(said["size"])
+    place = read(operand, size, site, find)
+    return Operand(size, bool(said["sign"]), _location(place, operand, size), bool(said["real"]))
+
+
+def _unsized(_machine: str, word: str, site: int, find: FindSymbol) -> Operand:
+    """An operand without a size: that of the register, or a word for a constant. How much of
+    memory is meant, nothing says."""
+    name = X86_PART.fullmatch(word.removeprefix("%")) if word.startswith("%") else None
+    if name is None and not word.startswith("$"):
+        return Operand(8, False, Location(reason=f"{_refused(word)}: its size is not said"))
+    size = _x86_size(name) if name else 8
+    return Operand(
+        size, word.startswith("$-"), _location(_x86_64(word, size, site, find), word, size)
+    )
+
+
+def _location(place: Fetch | str, operand: str, size: int) -> Location:
+    if isinstance(place, str):
+        return Location(reason=place)
+    if size <= WORD:
+        return Location(words=(place,))
+    if place.read == "value":
+        return Location(reason=f"{_refused(operand)}: it has fewer than {size} bytes")
+    return Location(memory=replace(place, read="value"))
 
 
 def _x86_64(operand: str, size: int, site: int, find: FindSymbol) -> Fetch | str:
@@ -78,6 +123,8 @@ def _x86_64(operand: str, size: int, site: int, find: FindSymbol) -> Fetch | str
         return _value(operand[1:], "ip", site, find) or _refused(operand)
     if operand.startswith("%"):
         return _x86_register(operand[1:])
+    if X86_VECTOR.fullmatch(operand):
+        return f"a float in {operand}"
     memory = X86_MEMORY.fullmatch(operand)
     address = _x86_address(memory, site, find) if memory else _value(operand, "ip", site, find)
     return _in_memory(address, size) if address else _refused(operand)
@@ -99,14 +146,16 @@ def _x86_address(memory: re.Match[str], site: int, find: FindSymbol) -> Fetch | 
 
 
 def _sum(terms: list[tuple[str, int]], offset: int) -> Fetch | None:
-    """The sum of up to two registers, each times its factor, the last one's at most not being 1."""
-    if not terms or len(terms) > 2:
+    """The sum of registers, the last one times its factor; None of none."""
+    if not terms:
         return None
-    if len(terms) == 1 and terms[0][1] == 1:
-        return Fetch(register=terms[0][0], offset=offset)
-    index, factor = terms[-1]
-    added = IndexedFetch(base="constant", offset=offset, factor=factor, index=Fetch(register=index))
-    return replace(added, base="register", register=terms[0][0]) if len(terms) > 1 else added
+    *others, (register, factor) = terms
+    total = Fetch(register=register)
+    if not others and factor != 1:
+        return IndexedFetch(base="constant", offset=offset, factor=factor, index=total)
+    for name, _ in reversed(others):
+        total, factor = IndexedFetch(register=name, factor=factor, index=total), 1
+    return replace(total, offset=offset)
 
 
 def _x86_whole(name: str) -> str:
@@ -115,6 +164,16 @@ def _x86_whole(name: str) -> str:
     if found is None or not name.startswith("r") or found["width"]:
         return ""
     return str(found["old"] or found["new"])
+
+
+def _x86_size(found: re.Match[str]) -> int:
+    """Bytes of the register, or part of one, that `X86_PART` has found."""
+    if found["high"] or found["byte"]:
+        return 1
+    if found["new"]:
+        return SIZES[found["width"]]
+    prefix = found[0][: -len(found["old"])]
+    return SIZES[prefix] if prefix else 2
 
 
 def _x86_register(name: str) -> Fetch | str:
@@ -177,24 +236,39 @@ def _value(text: str, pointer: str, site: int, find: FindSymbol) -> Fetch | None
     if number is not None:
         return Fetch(base="constant", offset=number)
     address = _displacement(text, find)
-    return None if address is None else Fetch(register=pointer, offset=address - site)
+    if address is None:
+        return None
+    return Fetch(register=pointer, offset=_signed(address - site))
+
+
+def _signed(number: int) -> int:
+    """The number of 64 bits with a sign that has the same bits as ``number``."""
+    return (number + (1 << 63)) % (1 << 64) - (1 << 63)
+
+
+def _number(text: str) -> int | None:
+    """A number as GNU as reads it: after a leading 0 it is octal. None where it is none."""
+    try:
+        return int(text, 8 if text[0] == "0" and text.isdigit() else 0)
+    except ValueError:
+        return None
 
 
 def _displacement(text: str, find: FindSymbol) -> int | None:
-    """The sum of numbers and one symbol, whose address ``find`` knows; None where it is something
-    else, or the symbol is unknown."""
+    """The sum of numbers and one symbol, whose address ``find`` knows, as 64 bits with a sign; None
+    where it is something else, or has more bits, or the symbol is unknown."""
     total = position = symbols = 0
     while position < len(text):
         term = TERM.match(text, position)
         if term is None or (position and not term["sign"]):
             return None
-        value = int(term["number"], 0) if term["number"] else find(term["symbol"])
+        value = _number(term["number"]) if term["number"] else find(term["symbol"])
         symbols += not term["number"]
         if value is None or symbols > 1 or (term["symbol"] and term["sign"] == "-"):
             return None
         total += -value if term["sign"] == "-" else value
         position = term.end()
-    return total
+    return _signed(total) if -(1 << 63) <= total < 1 << 64 else None
 
 
 def _in_memory(address: Fetch, size: int) -> Fetch:

@@ -177,6 +177,8 @@ def run(args: argparse.Namespace) -> int:
         raise UsageError("--func is missing", f"write: {USAGE}")
     if args.inlined and not (args.func or args.source):
         raise UsageError("--inlined is about functions", "name them with --func or --source")
+    if args.provider and not args.usdt:
+        raise UsageError("--provider is about markers", "name them with --usdt")
     from lbtrace.commands import tracing  # imported here: --help and wrong options need no more
 
     return tracing.run(args)

@@ -10,6 +10,9 @@ from lbtrace.errors import UsageError
 MEANT = "--binary {program} {options}"
 """How a binary is named that was given without ``--binary``."""
 
+FUNCTIONS_ONLY = ("func", "source", "lines", "inlined", "sites")
+"""Options that say nothing of markers."""
+
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     """The options of the command."""
@@ -55,6 +58,13 @@ def run(args: argparse.Namespace) -> int:
             "--binary is missing", "write: lbtrace list --binary PATH, or --usdt --pid PID"
         )
     if args.usdt:
+        others = [name for name in FUNCTIONS_ONLY if getattr(args, name)]
+        if others:
+            named = " and ".join(f"--{name}" for name in others)
+            verb = "is" if len(others) == 1 else "are"
+            raise UsageError(
+                f"{named} {verb} about functions, --usdt about markers", "list them apart"
+            )
         from lbtrace.commands import show_markers
 
         return show_markers.run(args)

@@ -18,6 +18,14 @@ PLACE = Layout("<QQQ")
 NAME, TYPE = b"stapsdt", 3
 SECTION, BASE = ".note.stapsdt", ".stapsdt.base"
 
+COUNTER, PF_W = 2, 2
+"""Bytes of a counter, and the flag of segments that may be written (gabi, chapter 5)."""
+
+NOT_LOADED = "its note names a counter that is not in what is loaded of the file"
+ODD = "its note names a counter at an odd address, which the kernel does not raise"
+NOT_WRITTEN = "its note names a counter in memory that may not be written"
+"""Why a marker's counter cannot be raised, as clauses for users."""
+
 LARGEST, MOST = 16 << 20, 200_000
 """Bytes of notes that are read, and markers in them. The JVM's library has 570."""
 
@@ -25,13 +33,15 @@ LARGEST, MOST = 16 << 20, 200_000
 class Marker(NamedTuple):
     """One place of a marker, which may have several. Its ``arguments`` are in the assembler's
     syntax, each with its size: ``-4@%edi 8@16(%rsp)``. The ``semaphore`` is the offset in the
-    file of a counter of 16 bits, which is not 0 while someone listens; 0 where there is none."""
+    file of a counter of 16 bits, which is not 0 while someone listens; 0 where there is none.
+    ``misplaced`` says, as a clause, why the kernel cannot raise the one that the note names."""
 
     provider: str
     name: str
     address: int
     arguments: str = ""
     semaphore: int = 0
+    misplaced: str = ""
 
     @property
     def title(self) -> str:
@@ -78,13 +88,27 @@ def _read(image: Image, described: bytes, base: int) -> Marker | None:
     address, linked, semaphore = PLACE.unpack_from(described)
     moved = base - linked if base and linked else 0
     provider, name, arguments = (text.decode("utf-8", "replace") for text in texts[:3])
-    counter = _file_offset(image, semaphore + moved) if semaphore else 0
-    return Marker(provider, name, (address + moved) % (1 << 64), arguments, counter)
+    counter, misplaced = 0, ""
+    if semaphore:
+        counter, misplaced = _counter(image, (semaphore + moved) % (1 << 64))
+    return Marker(provider, name, (address + moved) % (1 << 64), arguments, counter, misplaced)
 
 
-def _file_offset(image: Image, address: int) -> int:
-    """Where in the file the byte is that lies at virtual ``address``; 0 where it is in none."""
-    for segment in image.segments:
-        if segment.type == PT_LOAD and 0 <= address - segment.address < segment.size:
-            return segment.offset + address - segment.address
-    return 0
+def _counter(image: Image, address: int) -> tuple[int, str]:
+    """Where in the file the counter at virtual ``address`` is, and why the kernel cannot raise it:
+    it wants an even offset, of what is mapped to be written (kernel/events/uprobes.c,
+    ``uprobe_register`` and ``valid_ref_ctr_vma``)."""
+    segment = next(
+        (
+            each
+            for each in image.segments
+            if each.type == PT_LOAD and 0 <= address - each.address <= each.size - COUNTER
+        ),
+        None,
+    )
+    if segment is None:
+        return 0, NOT_LOADED
+    offset = segment.offset + address - segment.address
+    if offset % COUNTER:
+        return 0, ODD
+    return (offset, "") if segment.flags & PF_W else (0, NOT_WRITTEN)

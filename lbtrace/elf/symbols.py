@@ -116,6 +116,17 @@ def read(image: Image, *, servers: bool = True) -> Symbols:
 
     Raises `BinaryError` if there is no symbol table, or none with a function.
     """
+    found = read_any(image, servers=servers)
+    if not found.functions:
+        raise BinaryError(
+            f"{image.path}: is stripped, and nothing names its functions",
+            debugfile.advice(image),
+        )
+    return found
+
+
+def read_any(image: Image, *, servers: bool = True) -> Symbols:
+    """Return the functions of ``image`` as `read` does, none where it names none."""
     sources: list[SymbolSource] = []
     for kind in (SHT_SYMTAB, SHT_DYNSYM):  # a file has one of each at most (gabi)
         section = next((s for s in image.sections if s.type == kind), None)
@@ -141,11 +152,6 @@ def read(image: Image, *, servers: bool = True) -> Symbols:
             "Q", sorted({*table.addresses, *go.starts}) if table.addresses else go.starts
         )
     functions = functions or _marked(image, table)
-    if not functions:
-        raise BinaryError(
-            f"{image.path}: is stripped, and nothing names its functions",
-            debugfile.advice(image),
-        )
     choosers = [*map(table.symbol, table.flagged(CHOOSER | INSIDE))]
     return Symbols(
         functions,

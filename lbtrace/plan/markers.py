@@ -13,6 +13,7 @@ from lbtrace.elf.stap_notes import Marker, read_markers
 from lbtrace.errors import NoMatchError, option
 from lbtrace.model import Function, Plan, Probe
 from lbtrace.plan import marker_pairs
+from lbtrace.plan.marker_definitions import misfits
 from lbtrace.plan.marker_values import marker_values
 from lbtrace.plan.patterns import addressed, matching
 from lbtrace.plan.point_probes import Point, PointPlan, PointPlanner, refuse_returns
@@ -47,11 +48,13 @@ def add(plan: Plan, images: Sequence[Image], selection: Selection) -> Plan:
     pairs, unpaired = marker_pairs.choose(definitions.pairs, titles, selection)
     result = PointPlan(plan)
     unraised: list[str] = []
+    unfit: list[str] = []
     for binary, (image, markers) in enumerate(zip(images, found, strict=True)):
         if not markers:
             continue
-        planner = PointPlanner(image, selection, by_default=True)
+        planner = PointPlanner(image, selection, by_default=True, unnamed=True)
         planned = [*_planned(planner, image, markers, definitions, pairs, selection)]
+        unfit += misfits(markers, image.machine, selection.definitions)
         unraised += _unraised(each.marker for each in planned)
         left_out = {*(name for name, _ in planner.refused), *planner.unfit}
         whole = [p for p in pairs if not left_out & {p.opening, p.closing}]
@@ -64,7 +67,9 @@ def add(plan: Plan, images: Sequence[Image], selection: Selection) -> Plan:
         result.close_image(planner)
     result.check_added("marker")
     return result.make(
-        *name_functions(unpaired, marker_pairs.UNPAIRED), *name_functions(unraised, UNRAISED)
+        *dict.fromkeys(unfit),
+        *name_functions(unpaired, marker_pairs.UNPAIRED),
+        *name_functions(unraised, UNRAISED),
     )
 
 
@@ -95,6 +100,9 @@ def _planned(
     selection: Selection,
 ) -> Iterator[_Planned]:
     for marker in markers:
+        if marker.misplaced:
+            planner.refuse(marker.title, marker.misplaced)
+            continue
         values = tuple(marker_values(image, marker, definitions))
         shown, hidden = marker_pairs.values_of(marker.title, pairs, selection.values)
         made = planner.plan(Point(marker.title, marker.address, values, marked=True), shown)
@@ -128,6 +136,12 @@ def _no_marker(
 ) -> NoMatchError:
     titles = sorted({marker.title for table in tables for marker in table})
     named = " or ".join(paths)
+    wanted, _, file = pattern.rpartition("@")
+    if wanted and matching(titles, [wanted], "usdt"):
+        return NoMatchError(
+            f"{pattern}: no file that is traced is called {file}, but {named}",
+            f"name one of them after the @, or add {option('binary', file)}",
+        )
     if not titles:
         return NoMatchError(
             f"{pattern}: {named} has no markers (USDT)",

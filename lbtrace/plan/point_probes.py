@@ -17,6 +17,7 @@ from lbtrace.elf.image import Image
 from lbtrace.errors import BinaryError, UsageError
 from lbtrace.fetch.call_values import CallValues
 from lbtrace.machine import Machine
+from lbtrace.machine.sites import NO_FUNCTION
 from lbtrace.model import UNKNOWN, Function, Plan, Probe, Prototype, Site, Value
 from lbtrace.model.wire_limits import CHUNKS, FETCHES
 from lbtrace.plan.placement import Placer
@@ -26,6 +27,11 @@ from lbtrace.plan.value_selection import ValueSelection, select_values
 from lbtrace.recognize.slots import TOO_MANY
 
 UNFIT = "left out at some places, where a value that was asked for is not known"
+
+NOT_DESCRIBED = (
+    "the file is stripped, and no unwind information says which function it is in: use a build"
+    " with symbols"
+)
 
 PARTS = 16
 """Probes that share the values of a point, at most, because each costs the program time."""
@@ -58,13 +64,21 @@ class PlannedPoint(NamedTuple):
 
 class PointPlanner:
     """Plans the points of an image. ``by_default``: the variables in scope are shown where no
-    values are asked for."""
+    values are asked for; ``unnamed``: functions may be known by unwind information only."""
 
-    def __init__(self, image: Image, selection: Selection, *, by_default: bool = False) -> None:
-        table = image.once(symbols.read)
+    def __init__(
+        self,
+        image: Image,
+        selection: Selection,
+        *,
+        by_default: bool = False,
+        unnamed: bool = False,
+    ) -> None:
+        table = image.once(symbols.read_any if unnamed else symbols.read)
         patched = selection.patched.get(image.file.identity, ())
         self._image = image
         self._machine = Machine(image.machine)
+        self._nameless = not table.functions
         placer = Placer(image, table, self._machine, patched=patched, ask_nop=selection.ask_nop)
         self._sites = placer.sites
         self._selection = selection
@@ -79,6 +93,11 @@ class PointPlanner:
         """Return what to say of the points that were planned."""
         cut = f"not shown with all values: a probe reads {FETCHES}, of them {CHUNKS} texts"
         return [*name_functions(self.cut, cut), *name_functions(self.unfit, UNFIT)]
+
+    def refuse(self, name: str, reason: str) -> None:
+        """Keep that no probe is at a place of the point ``name``, and why, as a clause."""
+        self.places[name] += 1
+        self.refused.append(Refusal(name, reason))
 
     def plan(
         self, point: Point, shown: ValueSelection | None = None
@@ -97,10 +116,12 @@ class PointPlanner:
     def _plan(self, point: Point, chosen: ValueSelection, most: int) -> PlannedPoint | None:
         find = self._sites.marked if point.marked else self._sites.at
         site = find(point.address)
-        self.places[point.name] += 1
         if isinstance(site, str):
-            self.refused.append(Refusal(point.name, site))
+            self.refuse(
+                point.name, NOT_DESCRIBED if self._nameless and site == NO_FUNCTION else site
+            )
             return None
+        self.places[point.name] += 1
         site = Site(site.address, site.offset, 0, site.displaced, site.emulated)
         try:
             parts = self._parts(point, chosen, most)

@@ -6,6 +6,9 @@ projects that have markers keep them in such files. The grammar is that of the D
 argument ``NAME_length`` or ``NAME_len`` follows it, that is the number of its bytes; else it
 ends with a NUL. A probe may be defined several times, for versions with other numbers of arguments.
 
+``#pragma lbtrace text PROBE ARGUMENT at OFFSET`` says that the text begins so many bytes after the
+address that is passed: see `Argument`.
+
 ``#pragma lbtrace pair OPENING CLOSING by ARGUMENT ...`` within a provider says that the two probes
 open and close a call, which the arguments named tell from others: see `Pair`.
 """
@@ -27,6 +30,11 @@ PAIR = re.compile(
     r"(?:[ \t]+by((?:[ \t]+\w+)+?))?(?:[ \t]+(nests|crosses))?[ \t]*$",
     re.M,
 )
+TEXT = re.compile(
+    r"^[ \t]*#[ \t]*pragma[ \t]+lbtrace[ \t]+text[ \t]+(\w+)[ \t]+(\w+)"
+    r"[ \t]+at[ \t]+([0-9]{1,6})[ \t]*$",
+    re.M,
+)
 PRAGMA = re.compile(r"^[ \t]*#[ \t]*pragma[ \t]+lbtrace\b[^\n]*", re.M)
 PROBE = re.compile(r"\s*probe\s+(\w+)\s*\(([^()]*)\)\s*;")
 
@@ -40,10 +48,12 @@ LARGEST = 1 << 20
 
 
 class Argument(NamedTuple):
-    """An argument as it is declared: its ``type`` in C, and its ``name``, which may be empty."""
+    """An argument as it is declared: its ``type`` in C, and its ``name``, which may be empty. Its
+    text begins ``offset`` bytes after the address that is passed."""
 
     type: str
     name: str
+    offset: int = 0
 
     @property
     def is_text(self) -> bool:
@@ -104,16 +114,36 @@ def read_definitions(text: str, path: str) -> Definitions:
             position = probe.end()
         if rest := probes[position:].strip():
             raise _misread(path, rest)
+        _shift_texts(provider, body, markers, path)
         pairs += _pairs(provider, body, markers, path)
     if not markers:
         raise _misread(path, text.strip())
     return Definitions(markers, tuple(pairs))
 
 
+def _shift_texts(
+    provider: str, body: str, markers: dict[str, list[tuple[Argument, ...]]], path: str
+) -> None:
+    for probe, name, offset in TEXT.findall(body):
+        ways = markers.get(f"{provider}:{probe}", [])
+        texts = [each for way in ways for each in way if each.name == name and each.is_text]
+        if not texts:
+            raise UsageError(
+                f"{path}: {provider}:{probe} has no argument {name} that is text",
+                "write: #pragma lbtrace text PROBE ARGUMENT at OFFSET",
+            )
+        ways[:] = [
+            tuple(each._replace(offset=int(offset)) if each in texts else each for each in way)
+            for way in ways
+        ]
+
+
 def _pairs(
     provider: str, body: str, markers: dict[str, list[tuple[Argument, ...]]], path: str
 ) -> Iterator[Pair]:
     for line in PRAGMA.findall(body):
+        if TEXT.fullmatch(line):
+            continue
         read = PAIR.fullmatch(line)
         ends = [f"{provider}:{name}" for name in read.groups()[:2]] if read else []
         if read is None or not all(end in markers for end in ends):

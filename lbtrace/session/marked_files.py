@@ -7,12 +7,14 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from lbtrace.elf.image import Image
 from lbtrace.elf.stap_notes import read_markers
-from lbtrace.errors import LbtraceError
+from lbtrace.errors import BinaryError, LbtraceError, option
 from lbtrace.model import Target
 from lbtrace.plan.patterns import matching
 from lbtrace.providers import LARGEST, UNDEFINED, Definitions, read_definitions
 from lbtrace.system.file import File
 from lbtrace.targets.images import OpenedImages, beside
+
+DEFINITIONS = f"name a file of provider definitions with {option('provider')}"
 
 
 def open_marked(target: Target, opened: Iterable[Image]) -> OpenedImages:
@@ -63,10 +65,18 @@ def open_definitions(paths: Sequence[str]) -> Definitions:
     `BinaryError`, `UsageError`."""
     found = UNDEFINED
     for path in paths:
-        file = File(path)
+        file = _open_definition(path)
         text = os.pread(file.descriptor, LARGEST, 0).decode("utf-8", "replace")
         found = found.joined(read_definitions(text, path))
     return found
+
+
+def _open_definition(path: str) -> File:
+    try:
+        return File(path)
+    except BinaryError as error:
+        hint = error.hint if "permissions" in error.hint else DEFINITIONS
+        raise BinaryError(error.message, hint) from None
 
 
 def _loaded(target: Target) -> Iterator[tuple[Image, list[str]]]:

@@ -7,21 +7,34 @@ import re
 import struct
 import subprocess
 from collections.abc import Callable, Iterator
+from functools import cache
 from importlib import resources
 from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from lbtrace.bpf._libbpf import ffi
 
 import lbtrace.providers
-from lbtrace.abi.locations import IndexedFetch
-from lbtrace.abi.marker_operands import read_operands
+from lbtrace.abi.locations import Detail, IndexedFetch
+from lbtrace.abi.marker_operands import count_operands, read_operands
+from lbtrace.bpf.specs import _fill
 from lbtrace.elf.image import Image
 from lbtrace.elf.stap_notes import SECTION, Marker, read_markers
 from lbtrace.errors import LbtraceError, UsageError
+from lbtrace.machine import Machine
 from lbtrace.model import Fetch
-from lbtrace.providers import Pair, choose, find_definitions, read_definitions
+from lbtrace.plan.marker_values import marker_values
+from lbtrace.providers import (
+    Argument,
+    Definitions,
+    Pair,
+    choose,
+    find_definitions,
+    read_definitions,
+)
+from lbtrace.recognize.fetcher import Fetcher
 from lbtrace.system.file import File
 
 PLACES = (
@@ -129,6 +142,7 @@ def indexed(base: str, offset: int, size: int, index: Fetch, factor: int) -> Fet
 
 AX, BX, SI, R9 = (Fetch(register=name) for name in ("ax", "bx", "si", "r9"))
 X2, X20 = Fetch(register="x2"), Fetch(register="x20")
+AX_BX, AX_AX = (IndexedFetch(register="ax", index=each, factor=n) for each, n in ((BX, 2), (AX, 1)))
 LOW, SIGNED_LOW = (Fetch(register="x2", bit_size=32, signed=signed) for signed in (False, True))
 
 
@@ -171,7 +185,27 @@ SYMBOLS = {"NBuffers": 0x5000, "all.0": 0x6000}
         ("x86_64", "8@NBuffers-all.0(%rip)", 8, False, refused("NBuffers-all.0(%rip)")),
         ("x86_64", "8@8(%rip)", 8, False, refused("8(%rip)")),
         ("x86_64", "8@8(%eax)", 8, False, refused("8(%eax)")),
-        ("x86_64", "8@NBuffers(%rax,%rbx,2)", 8, False, refused("NBuffers(%rax,%rbx,2)")),
+        ("x86_64", "8@NBuffers(%rax,%rbx,2)", 8, False, indexed("ip", 0x4000, 8, AX_BX, 1)),
+        ("x86_64", "8@NBuffers(%rax,%rax)", 8, False, indexed("ip", 0x4000, 8, AX_AX, 1)),
+        ("x86_64", "8@$0xffffffffffffffff", 8, False, Fetch(base="constant", offset=-1)),
+        ("x86_64", "8@$18446744073709551615", 8, False, Fetch(base="constant", offset=-1)),
+        ("x86_64", "-8@$0x8000000000000000", 8, True, Fetch(base="constant", offset=-1 << 63)),
+        ("x86_64", "8@$18446744073709551616", 8, False, refused("$18446744073709551616")),
+        ("x86_64", "8@$-9223372036854775809", 8, False, refused("$-9223372036854775809")),
+        ("x86_64", "8@99999999999999999999(%rdi)", 8, False, refused("99999999999999999999(%rdi)")),
+        ("x86_64", "8@0xfffffffffffffff8(%rdi)", 8, False, memory("di", -8, 8)),
+        ("x86_64", "8@$010", 8, False, Fetch(base="constant", offset=8)),
+        ("x86_64", "8@010(%rax)", 8, False, memory("ax", 8, 8)),
+        ("x86_64", "8@$08", 8, False, refused("$08")),
+        ("x86_64", "8@$1x", 8, False, refused("$1x")),
+        ("x86_64", "8f@(%rax)", 8, False, memory("ax", 0, 8)),
+        ("x86_64", "4f@%eax", 4, False, AX),
+        ("x86_64", "16@%rax", 16, False, refused("%rax") + ": it has fewer than 16 bytes"),
+        ("x86_64", "%eax", 4, False, AX),
+        ("x86_64", "%bx", 2, False, BX),
+        ("x86_64", "%r9", 8, False, R9),
+        ("x86_64", "$-3", 8, True, Fetch(base="constant", offset=-3)),
+        ("x86_64", "8(%rax)", 8, False, refused("8(%rax)") + ": its size is not said"),
         ("x86_64", "3@%eax", 8, False, refused("3@%eax")),
         ("aarch64", "-4@w19", 4, True, Fetch(register="x19")),
         ("aarch64", "8@[sp, 16]", 8, False, memory("sp", 16, 8)),
@@ -203,10 +237,64 @@ def test_operands_with_spaces_are_told_apart() -> None:
     assert [operand.size for operand in found] == [8, 4, 8, 4]
 
 
-@given(st.text(alphabet="-0123456789@%$()[]+,. abcdefilprsx", max_size=60))
-def test_operands_of_any_text_are_read_or_refused(text: str) -> None:
-    for machine in ("x86_64", "aarch64"):
-        read_operands(machine, text, 0, SYMBOLS.get)
+NUMBERS = st.one_of(
+    st.integers(-(1 << 70), 1 << 70).map(str),
+    st.integers(0, 1 << 70).map(hex),
+    st.integers(0, 1 << 70).map("0{:o}".format),
+    st.sampled_from(
+        ["", "NBuffers", "_ZSt4cout", "_ZSt3cin+8", "unknown", "08", "0x", "\u0663", "9" * 5000]
+    ),
+)
+NAMES = "rax eax ax al ah r9 r9d r9b rip rsp xmm1 st(0) x3 w3 x31 wzr sp d1 x\u0663"
+REGISTERS = st.sampled_from(NAMES.split(" "))
+SHAPES = st.sampled_from(
+    ["${0}", "%{1}", "{0}(%{1})", "{0}(%{1},%{2},8)", "{0}(,%{2},4)", "{0}(%rip)", "%fs:{0}"]
+    + ["{0}", "{1}", "[{1}, {0}]", "[{1}, {2}, lsl 3]", "[{1}, #:lo12:{0}]", "[{1}, {2}, sxtw #2]"]
+)
+WORDS = st.builds(
+    lambda size, shape, *parts: size + shape.format(*parts),
+    *(
+        st.sampled_from(["", "8@", "-4@", "8f@", "4f@", "16@", "16f@", "1f@", "2@", "3@", "@"]),
+        SHAPES,
+    ),
+    *(NUMBERS, REGISTERS, REGISTERS),
+)
+ANY_TEXT = st.one_of(
+    st.text(alphabet="-0123456789@%$()[]+,. abcdefilprsx", max_size=60),
+    st.lists(WORDS, max_size=4).map(" ".join),
+    st.text(max_size=30),
+)
+
+
+@cache
+def opened() -> list[Image]:
+    """Files with markers, of all machines that there are."""
+    return [Image.open(path, any_machine=True) for path in MARKED]
+
+
+TYPES = ["", "double", "float", "int", "bool", "char *", "void *"]
+
+
+@settings(deadline=None, max_examples=1000)
+@given(text=ANY_TEXT, types=st.lists(st.sampled_from(TYPES), min_size=4, max_size=4))
+def test_operands_of_any_text_are_read_or_refused(text: str, types: list[str]) -> None:
+    """Also the kernel's program can be given what is fetched of them."""
+    names = ["text", "text_length", "name", "last"]
+    for image in {image.machine: image for image in opened()}.values():
+        machine = image.machine
+        count = len(read_operands(machine, text, 1 << 63, SYMBOLS.get))
+        assert count == count_operands(machine, text)
+        way = tuple(map(Argument, types, names, (0, 0, 24, 0)))[:count]
+        definitions = Definitions({"shop:sale": [way]})
+        marker = Marker("shop", "sale", 1 << 63, text)
+        fetcher = Fetcher(16, Detail())
+        for variable in marker_values(image, marker, definitions):
+            value = fetcher.value("a", variable.formal.type, variable.location)
+            assert value.slot >= 0 or value.reason, text
+            assert value.type.is_sound(), text
+        slots = ffi.new("struct lbt_fetch[16]")
+        for slot, fetch in zip(slots, fetcher.fetches, strict=False):
+            _fill(slot, fetch, Machine(machine).kernel.PT_REGS)
 
 
 @settings(
@@ -255,6 +343,19 @@ def test_definitions_of_users() -> None:
     assert found.pairs == (Pair("shop:sale__start", "shop:sale__done", ("what",), nests=True),)
 
 
+@pytest.mark.parametrize(
+    ("name", "arguments"),
+    [  # LIBC_PROBE in malloc/malloc.c: sysmalloc, systrim, free, do_set_trim_threshold
+        ("memory_sbrk_more", ["void * start", "size_t size"]),
+        ("memory_sbrk_less", ["void * end", "size_t size"]),
+        ("memory_mallopt_trim_threshold", ["size_t value", "size_t former", "int fixed"]),
+    ],
+)
+def test_arguments_of_glibc_are_those_of_its_source(name: str, arguments: list[str]) -> None:
+    (found,) = find_definitions("libc").markers[f"libc:{name}"]
+    assert [f"{each.type} {each.name}" for each in found] == arguments
+
+
 def test_pairs_are_of_probes_that_are_defined() -> None:
     for path in resources.files(lbtrace.providers).iterdir():
         if path.name.endswith(".d"):
@@ -269,6 +370,20 @@ def test_pairs_are_of_probes_that_are_defined() -> None:
                 f"provider x {{\nprobe a(int x); probe b(int x);\n#pragma lbtrace {line}\n}};",
                 "x.d",
             )
+
+
+def test_texts_may_begin_after_the_address_that_is_passed() -> None:
+    text = """provider x {
+        probe a(char *name, int b);
+        probe a(int c, char *name);
+        #pragma lbtrace text a name at 24
+        #pragma lbtrace pair a a
+    };"""
+    found = read_definitions(text, "x.d")
+    assert [[each.offset for each in way] for way in found.markers["x:a"]] == [[24, 0], [0, 24]]
+    for wrong in ("a b at 24", "a other at 24", "c name at 24"):
+        with pytest.raises(UsageError, match="is text"):
+            read_definitions(text.replace("a name at 24", wrong), "x.d")
 
 
 @pytest.mark.parametrize("words", ["by y", "by x neests", "by x corsses nests"])

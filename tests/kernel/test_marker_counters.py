@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import subprocess
+from pathlib import Path
 
 import pytest
 
@@ -94,3 +95,54 @@ def test_another_tracer_is_in_the_way(shop: str, mode: lbtrace.Mode) -> None:
             with lbtrace.trace(functions="done", usdt="shop:done", **wanted):  # type: ignore[arg-type]
                 pass
         process.communicate()
+
+
+MISPLACED = r"""
+.data
+.balign 8
+place: .quad 0, 0
+.text
+.globl main
+.type main, @function
+.balign 16
+main: mov $7, %eax
+1: nop
+2: nop
+3: nop
+4: nop
+xor %eax, %eax
+ret
+.size main, . - main
+.macro mark name, address, counter
+.pushsection .note.stapsdt, "", "note"
+.balign 4
+.4byte 8, 9f - 8f, 3
+.asciz "stapsdt"
+8: .8byte \address, 0, \counter
+.asciz "shop", "\name", "-4@%eax"
+9: .balign 4
+.popsection
+.endm
+mark odd, 1b, place + 1
+mark text, 2b, main
+mark beyond, 3b, 0x7ffffffff
+mark sold, 4b, place + 2
+.section .note.GNU-stack, "", @progbits
+"""
+
+
+def test_a_counter_that_cannot_be_raised_costs_its_marker_only(
+    tmp_path: Path, mode: lbtrace.Mode
+) -> None:
+    program = str(tmp_path / "shop")
+    command = ["gcc", "-no-pie", "-x", "assembler", "-", "-o", program]
+    subprocess.run(command, input=MISPLACED, text=True, check=True)
+    with lbtrace.trace(command=[program], usdt="shop:*", options=options(mode)) as session:
+        assert [(point.name, point[0]) for point in session.calls()] == [("shop:sold", 7)]
+        notes = sorted(note for note in session.plan.notes if "left out" in note)
+    said = ": left out: its note names a counter "
+    assert notes == [
+        f"shop:beyond{said}that is not in what is loaded of the file",
+        f"shop:odd{said}at an odd address, which the kernel does not raise",
+        f"shop:text{said}in memory that may not be written",
+    ]

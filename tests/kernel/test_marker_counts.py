@@ -89,6 +89,27 @@ def test_php(capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch)
     assert sum(call.end == "point" for call in calls) == 25
 
 
+def test_php_names_classes_and_files(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What is compiled for an include has no resolved path when that begins."""
+    monkeypatch.setenv("USE_ZEND_DTRACE", "1")
+    files = {"main.php": PHP, "first.php": "", "second.php": ""}
+    for name, code in files.items():
+        (tmp_path / name).write_text(f"<?php {code}")
+    with (tmp_path / "main.php").open("a") as main:
+        main.write("include __DIR__.'/first.php'; include __DIR__.'/second.php';")
+    command = ["php8.2", str(tmp_path / "main.php")]
+    calls = traced(command, ["php:exception__*", "php:compile__file__*"], strings=200)
+    caught = [call for call in calls if call.name == "php:exception__caught"]
+    thrown = [call for call in calls if call.name == "php:exception__thrown"]
+    assert [text(c["class_name"]) for c in (*caught, *thrown)] == ["Exception"] * 50
+    compiled = [call for call in calls if call.name == "php:compile__file__entry"]
+    assert {call.end for call in compiled} == {"returned"}
+    assert [Path(text(call["file"])).name for call in compiled] == [*files]
+    capfd.readouterr()
+
+
 PYTHON = """
 import gc, sys
 counts = {"walk": 0, "fails": 0}
@@ -112,10 +133,16 @@ def test_python(capfd: pytest.CaptureFixture[str]) -> None:
     usdt = ["python:function__*", "python:gc__*"]
     calls = traced(["/usr/bin/python3.11", "-S", "-c", PYTHON], usdt)
     walked, failed = map(int, capfd.readouterr().out.split())
-    # Python 3.11 hardly ever comes to the marker of the entry: bpftrace counts no more.
+    # Python 3.11 comes to the marker of the entry of few calls only: bpftrace counts no more.
     returns = Counter(text(call["function"]) for call in calls if call.end == "point")
     assert (returns["walk"], returns["fails"]) == (walked, failed)
     assert sum(call.name == "python:gc__start" for call in calls) >= 20
+    # ... unless its lines are traced, too
+    calls = traced(["/usr/bin/python3.11", "-S", "-c", PYTHON], ["python:function__*", "python:l*"])
+    assert capfd.readouterr().out.split() == [str(walked), str(failed)]
+    entered = [call for call in calls if call.name == "python:function__entry"]
+    assert {call.end for call in entered} == {"returned"}
+    assert Counter(text(call["function"]) for call in entered)["walk"] == walked
 
 
 JAVA = """

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import json
+import struct
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -49,8 +52,29 @@ __attribute__((noinline)) void close_shop(int64_t n)
     MARK(flag, "-4@$1 -2@%%bx -4@$-7", "b"(n - 3));
 }
 
+double rates[8];
+const int64_t table[8] = { 10, 11, 12, 13, 14, 15, 16, 17 };
+
+__attribute__((noinline)) void weigh(int64_t n)
+{
+    double rate = n * -1.25;
+    float share = n * 0.1f;
+    long double exact = n / 3.0L;
+    int64_t bits;
+
+    __builtin_memcpy(&bits, &rate, 8);
+    rates[n] = rate;
+    MARK(weighed, "8f@%0 4f@%1 8f@%2 16f@%3 8f@$0xc002000000000000 8f@rates(,%4,8) 8f@%5 8@%0",
+         "m"(rate), "m"(share), "r"(bits), "m"(exact), "r"(n), "x"(rate), "m"(rates), "m"(bits));
+    printf("weighed %.17g %.9g %.17g %.17g\n", rate, share, rate, (double)exact);
+    MARK(extreme, "8@$0xffffffffffffffff -8@$0x8000000000000000 8@$010 8@99999999999999999999(%0) "
+         "8@$99999999999999999999 -8@table(%1,%0,8)", "r"(n), "r"(0L), "m"(table));
+}
+
 int main(void)
 {
+    for (int n = 0; n < 8; n++)
+        weigh(n);
     for (int n = 0; n < 64; n++)
         prices[n] = n * -0x123456789;
     for (int n = 0; n < 5; n++) {
@@ -130,3 +154,86 @@ def test_size_and_sign_are_those_of_the_place(shop: str, tmp_path: Path) -> None
     assert [(p["open"], p["left"], p["what"]) for p in points[1::2]] == [
         (True, n - 3, -7) for n in range(5)
     ]
+
+
+def test_floats_are_what_the_program_prints(
+    shop: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    definitions = tmp_path / "shop.d"
+    with lbtrace.trace(command=[shop], usdt="shop:weighed") as session:
+        points = list(session.calls())
+    lines = printed(capfd.readouterr().out, "weighed")
+    assert len(points) == len(lines) == 8
+    for number, (point, line) in enumerate(zip(points, lines, strict=True)):
+        rate, share, same, exact = map(float, line)
+        assert [point[n] for n in (0, 2, 5)] == [rate, same, rate]
+        assert point[1] == struct.unpack("f", struct.pack("f", share))[0]
+        assert (point[3], point[4]) == (exact, -2.25), number
+        assert isinstance(point[7], int)
+        assert "<a float in xmm" in str(point)
+    # without a mark of its own, an operand is a float by its definition, if that agrees in size
+    definitions.write_text(
+        "provider shop { probe weighed(double a, double b, float c, long double d, double e,"
+        " long f, double g, double h); };"
+    )
+    with lbtrace.trace(command=[shop], usdt="shop:weighed", providers=definitions) as session:
+        named = list(session.calls())
+    for point, line in zip(named, lines, strict=True):
+        assert point["a"] == point["c"] == point["f"] == point["h"] == float(line[0])
+        assert point["b"] == points[named.index(point)][1]
+    with pytest.raises(lbtrace.UsageError, match="does not compute with floats"):
+        lbtrace.trace(command=[shop], usdt="shop:weighed", where="arg0 > 1")
+
+
+def test_one_operand_stops_no_trace(
+    shop: str, mode: lbtrace.Mode, capfd: pytest.CaptureFixture[str]
+) -> None:
+    options = lbtrace.Options(mode=mode)
+    with lbtrace.trace(command=[shop], usdt="shop:*", options=options) as session:
+        points = [point for point in session.calls() if point.name == "shop:extreme"]
+    assert len(points) == 8
+    for number, point in enumerate(points):
+        assert [point[n] for n in (0, 1, 2, 5)] == [(1 << 64) - 1, -1 << 63, 8, 10 + number]
+        assert "<the operand 99999999999999999999(%" in str(point)
+        assert "<the operand $99999999999999999999 cannot be read>" in str(point)
+
+
+def run(*words: str | Path) -> str:
+    """What lbtrace prints."""
+    command = [sys.executable, "-m", "lbtrace", *words]
+    return subprocess.run(command, capture_output=True, text=True, check=True).stdout
+
+
+def test_floats_are_listed_and_captured(shop: str, tmp_path: Path) -> None:
+    listed = run("list", "--binary", shop, "--usdt", "shop:weighed")
+    assert "(double arg0, float arg1, double arg2, long double arg3, double arg4" in listed
+    capture, exported = tmp_path / "floats.lbt", tmp_path / "floats.jsonl"
+    run("attach", "--usdt", "shop:weighed", "-o", capture, "--", shop)
+    run("export", capture, "--format", "jsonl", "-o", exported)
+    lines = map(json.loads, exported.read_text().splitlines())
+    shown = [[each.get("value") for each in line["args"]] for line in lines if "args" in line]
+    assert [values[0] for values in shown] == [n * -1.25 for n in range(8)]
+    assert [values[4] for values in shown] == [-2.25] * 8
+
+
+def test_definitions_that_do_not_fit_are_said(shop: str, tmp_path: Path) -> None:
+    definitions = tmp_path / "shop.d"
+    definitions.write_text(
+        "provider shop { probe flag(bool open); probe text(char *name, long other);"
+        " probe part(long a, long b);\n#pragma lbtrace pair flag text by name\n};"
+    )
+    wanted = "shop:flag", "shop:text", "shop:symbol"
+    with lbtrace.trace(command=[shop], usdt=wanted, providers=definitions) as session:
+        names = {argument.name for point in session.calls() for argument in point.args}
+        notes = list(session.plan.notes)
+    assert names == {"arg0", "arg1", "arg2", "arg3"}
+    assert notes == [
+        "shop:flag: defined with 1 argument, but the note has 3: shown without their names",
+        "shop:text: defined with 2 arguments, but the note has 1: shown without their names",
+        "shop:flag, shop:text: no pair, as the values of name are unknown",
+    ]
+
+
+def test_a_file_that_is_not_traced_is_named(shop: str) -> None:
+    with pytest.raises(lbtrace.NoMatchError, match="no file that is traced is called nofile, but"):
+        lbtrace.trace(command=[shop], usdt="shop:flag@nofile", binary=shop)

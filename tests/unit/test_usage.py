@@ -75,6 +75,13 @@ def test_values_that_mean_nothing(capsys, words):
         ),
         ("list --pid 1", "--binary is missing", "write: lbtrace list --binary PATH"),
         ("list --binary a --pid 1", "--pid and --provider are about markers", "add --usdt"),
+        ("list --binary a --usdt --func f", "--func is about functions, --usdt", "list them apart"),
+        (
+            "list --binary a --usdt --sites --lines x.c",
+            "--lines and --sites are about functions",
+            "list them apart",
+        ),
+        ("attach --func f --provider x.d -- ./x", "--provider is about markers", "with --usdt"),
         ("export", "CAPTURE is missing", "write: lbtrace export"),
         ("export a.lbt b.lbt", "unexpected: b.lbt", "lbtrace export --help"),
     ],
@@ -86,6 +93,20 @@ def test_one_line_says_what_is_wrong_and_one_what_to_do(capsys, words, wrong, ad
     assert wrong in first
     assert second.startswith("  ")
     assert advice in second
+
+
+@pytest.mark.parametrize("kind", ["empty", "pipe"])
+def test_a_file_that_cannot_define_markers(capsys, tmp_path, kind):
+    path = tmp_path / "x.d"
+    path.touch() if kind == "empty" else os.mkfifo(path)
+    words = ["list", "--binary", "/bin/true", "--usdt", "--provider", str(path)]
+    assert main(words) == 1
+    assert "  name a file of provider definitions with --provider\n" in capsys.readouterr().err
+
+
+def test_providers_are_about_markers():
+    with pytest.raises(UsageError, match="providers is about markers"):
+        lbtrace.trace(command=["/bin/true"], functions="main", providers="x.d")
 
 
 def test_the_same_value_twice_is_no_contradiction(capsys):
