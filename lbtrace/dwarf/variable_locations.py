@@ -89,8 +89,32 @@ def locate(expression: bytes, place: Place, scalars: Sequence[Scalar] | None) ->
         (part,) = parts
         if part.memory is not None:
             return Location(memory=part.memory)
+        size = max((s.offset + s.size for s in scalars or ()), default=WORD)
+        if _is_lost_load(part._replace(size=size), place):
+            return Location(reason=TOO_COMPLEX)
         return Location(words=(part.word,)) if part.word != OPTIMISED_OUT else OUT
+    words = [TOO_COMPLEX if _is_lost_load(part, place) else part.word for part in parts]
+    parts = [part._replace(word=word) for part, word in zip(parts, words, strict=True)]
     return _joined(parts, scalars)
+
+
+def _is_lost_load(part: Part, place: Place) -> bool:
+    """Whether a part is computed from an address in the frame, but is too small for an address.
+    clang 14 leaves out the load of what it spilled where it also truncates that."""
+    word = part.word
+    if part.memory is not None or isinstance(word, str) or not 0 < part.size < WORD:
+        return False
+    is_address = word.base == "register" and word.read == "value" and not word.derefs
+    return is_address and word.register in _frame_registers(place)
+
+
+def _frame_registers(place: Place) -> set[str]:
+    """The registers that hold addresses of the frame, and nothing else."""
+    registers = {"sp"}
+    if len(place.frame_base) == 1 and REG0 <= place.frame_base[0] < BREG0:
+        held = find_register(place.machine, place.frame_base[0] - REG0)
+        registers |= set() if isinstance(held, str) else {held.register}
+    return registers
 
 
 OUT = Location(reason=OPTIMISED_OUT)
