@@ -117,13 +117,24 @@ class _Finder:
             with suppress(BinaryError):  # registers are known without debug information
                 unit = self._source_lines(number).unit_of(address)
         title = f"{os.path.basename(image.path)}:{read['offset']}{value:#x}"
-        self._add(number, title, address, unit)
+        self._add(number, title, address, unit, by_register=True)
 
-    def _add(self, number: int, title: str, address: int, unit: int | None, view: int = -1) -> None:
+    def _add(
+        self,
+        number: int,
+        title: str,
+        address: int,
+        unit: int | None,
+        view: int = -1,
+        *,
+        by_register: bool = False,
+    ) -> None:
         variables: Sequence[Variable] = ()
         if self._shows and unit is not None:
             variables = self._source_lines(number).variables(unit, address, view)
-        self.found[number][title, address] = Point(title, address, tuple(variables))
+        self.found[number][title, address] = Point(
+            title, address, tuple(variables), by_register=by_register
+        )
 
 
 def read_lines(text: str) -> tuple[str, int, int]:

@@ -76,7 +76,7 @@ def bound(*arguments: str, where: str = ""):
         PROTOTYPE,
         places(PROTOTYPE),
         range(len(PROTOTYPE.parameters)),
-        REGISTERS,
+        compile.Names(REGISTERS),
         compile.Bounds(16, Detail(0, 64)),
     )
 

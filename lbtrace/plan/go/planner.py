@@ -186,7 +186,7 @@ class GoPlan:
             Prototype(tuple(prototype.parameters[n] for n in declared), places.returned),
             Locations(tuple(places.parameters[n] for n in declared), places.result),
             range(len(declared) if shown is None else min(shown, len(declared))),
-            Machine(self._image.machine).registers,
+            compile.Names(Machine(self._image.machine).registers),
             compile.Bounds(FETCHES, selection.detail),
             GoFetcher,
         )
