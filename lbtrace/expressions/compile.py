@@ -10,6 +10,7 @@ from lbtrace.abi.locations import Detail
 from lbtrace.expressions.conditions import Comparer
 from lbtrace.expressions.normal_form import find_comparisons, find_groups
 from lbtrace.expressions.operands import (
+    UNREADABLE,
     Moment,
     Names,
     Operand,
@@ -85,6 +86,8 @@ def bind(
         try:
             binder.conditions(request.test)
         except ExpressionError as error:
+            if error.hint == UNREADABLE:
+                error.hint = "compare another value"
             raise error.error("where", request.source) from None
     if request.gathers:
         return binder.gathering(request)
