@@ -48,7 +48,8 @@ class Defined(NamedTuple):
 
 def path_test(pattern: str, asked: str = "source") -> PathTest:
     """Return a predicate whether a path ends as ``pattern``, a value of the option ``asked``, says:
-    its last names match the names of the pattern, each a glob. A pattern between slashes is a regular expression for the whole path.
+    its last names match the names of the pattern, each a glob. A pattern between slashes is a
+    regular expression for the whole path.
 
     Raises `UsageError` for one that cannot be compiled.
     """

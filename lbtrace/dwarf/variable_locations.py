@@ -86,16 +86,20 @@ def locate(expression: bytes, place: Place, scalars: Sequence[Scalar] | None) ->
     except (IndexError, KeyError, ValueError):
         return Location(reason="its location is damaged")
     if len(parts) == 1 and not parts[0].size:
-        (part,) = parts
-        if part.memory is not None:
-            return Location(memory=part.memory)
         size = max((s.offset + s.size for s in scalars or ()), default=WORD)
-        if _is_lost_load(part._replace(size=size), place):
-            return Location(reason=TOO_COMPLEX)
-        return Location(words=(part.word,)) if part.word != OPTIMISED_OUT else OUT
+        return _undivided(parts[0]._replace(size=size), place)
     words = [TOO_COMPLEX if _is_lost_load(part, place) else part.word for part in parts]
     parts = [part._replace(word=word) for part, word in zip(parts, words, strict=True)]
     return _joined(parts, scalars)
+
+
+def _undivided(part: Part, place: Place) -> Location:
+    """The location of a value in one piece, all of which is the ``part``."""
+    if part.memory is not None:
+        return Location(memory=part.memory)
+    if _is_lost_load(part, place):
+        return Location(reason=TOO_COMPLEX)
+    return Location(words=(part.word,)) if part.word != OPTIMISED_OUT else OUT
 
 
 def _is_lost_load(part: Part, place: Place) -> bool:

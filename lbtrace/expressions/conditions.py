@@ -201,9 +201,7 @@ class Comparer:
             raise ExpressionError(constant.at, what, "compare its beginning, with startswith")
         fetch = replace(memory, read="bytes", limit=min(size, TEXT_LIMIT))
         slot = self._scope.take(left.at, left.moment, fetch)
-        return left.moment, Condition(
-            slot, operator, 0, False, group, subject="text", text=text
-        )
+        return left.moment, Condition(slot, operator, 0, False, group, subject="text", text=text)
 
     def _text_slot(self, operand: Operand, text: bytes, at: int) -> int:
         """The slot of a text that is compared with what stands ``at`` a character."""

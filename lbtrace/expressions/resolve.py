@@ -100,6 +100,11 @@ def _name(node: Name, scope: Scope) -> Located:
             _, type, place = scope.arguments[number]
             return Operand(node.at, type, place, "entry")
         raise ExpressionError(node.at, f"there is no argument {number}", "arg0 is the first")
+    return _outside_name(node, scope)
+
+
+def _outside_name(node: Name, scope: Scope) -> Located:
+    """What is named that is no value of the function: a constant of an enumeration, a register."""
     for _, type, _ in (*scope.arguments, ("", *scope.result)):
         for value, name in type.constants():
             if name == node.name:
@@ -121,7 +126,7 @@ def _explain_names(scope: Scope) -> str:
     if scope.names.stand_alone:
         known.append(f"the registers {', '.join(scope.names.registers)}")
     if not known:
-        return f"no variable is known here; registers are: reg(\"{scope.names.registers[0]}\")"
+        return f'no variable is known here; registers are: reg("{scope.names.registers[0]}")'
     return f'there {"are" if len(known) > 1 else "is"} {", ".join(known)}; text is quoted: "abc"'
 
 

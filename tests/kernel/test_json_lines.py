@@ -108,16 +108,15 @@ def program(tmp_path: Path) -> str:
 def test_real_output(program: str, tmp_path: Path) -> None:
     functions = ("--func", "look", "--func", "divide", "--depth", "1", "--cpu")
     rows = attach(tmp_path, *functions, "--line", "items.c:17", "--locals", "--", program)
-    lacks = {
-        name for row in rows for a in row.get("args", ()) for name in {*a} - {"name", "value"}
-    }
+    lacks = {name for row in rows for a in row.get("args", ()) for name in {*a} - {"name", "value"}}
     assert {"unreadable", "parts"} <= lacks
     kinds = {check(row) for row in rows}
     assert {"call", "point", "thread", "fork", "inherited", "summary"} <= kinds
 
 
 @pytest.mark.parametrize(
-    ("kind", "struct", "hidden"), [("loss", Loss, ()), ("fork", Fork, ("calls",)), ("count", Count, ())]
+    ("kind", "struct", "hidden"),
+    [("loss", Loss, ()), ("fork", Fork, ("calls",)), ("count", Count, ())],
 )
 def test_fields_of_what_is_rare(kind: str, struct: type, hidden: tuple[str, ...]) -> None:
     names = {field.name for field in msgspec.structs.fields(struct)} - {*hidden}
