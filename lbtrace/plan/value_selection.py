@@ -105,6 +105,7 @@ def _plan_values(
         located = replace(located, parameters=located.parameters[shown.start :])
         return plan_values(prototype, located, FETCHES, selection.detail)
     from lbtrace.expressions import compile  # imported here because most traces need none
+    from lbtrace.expressions.operands import Names
 
     wider = sized(declared, max(shown.stop, len(declared.parameters), least))
     return compile.bind(
@@ -112,7 +113,7 @@ def _plan_values(
         wider,
         places(wider),
         shown,
-        compile.Names(*named),
+        Names(*named),
         compile.Bounds(FETCHES, selection.detail),
     )
 
