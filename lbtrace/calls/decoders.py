@@ -92,6 +92,7 @@ def is_plain(values: tuple[Value, ...], fetches: tuple[Fetch, ...]) -> bool:
     nothing else."""
     return all(
         value.slot < VALUES
+        and (value.slot < 0 or value.type.is_number)
         and not (value.members or value.offset or value.bit_size or value.type.code)
         and (value.slot < 0 or not value.reason)
         and not lies_in_memory(value.slot, fetches)

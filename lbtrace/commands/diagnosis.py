@@ -53,7 +53,7 @@ def _features() -> list[Check]:
         if isinstance(error, PrivilegeError):
             return [Check("features", "unknown", "the kernel answers only with privileges")]
         return [Check("features", "missing", ": ".join(error.command_line))]
-    return _perf_events(survey) + [_feature(feature) for feature in survey]
+    return [*_perf_events(survey), *map(_feature, survey), *_places(survey)]
 
 
 def _feature(feature: features.Feature) -> Check:
@@ -62,6 +62,17 @@ def _feature(feature: features.Feature) -> Check:
         return Check(feature.name, "ok", purpose)
     state = "missing" if feature.name in ESSENTIAL else "absent"
     return Check(feature.name, state, f"{purpose}: {feature.without}")
+
+
+def _places(survey: tuple[features.Feature, ...]) -> list[Check]:
+    """What traces of places inside of functions, and below calls, need besides probes."""
+    state = "ok" if all(f.works for f in survey if f.name in ESSENTIAL) else "absent"
+    lines = "points at source lines, from debug information (-g), and at instructions"
+    within = "records only what is below some calls, where their returns and all stacks are seen"
+    return [
+        Check("lines", state, f"{lines}: needs uprobe"),
+        Check("within", state, f"{within}: needs uprobe"),
+    ]
 
 
 def _perf_events(survey: tuple[features.Feature, ...]) -> list[Check]:

@@ -55,7 +55,7 @@ def find_lines(image: Image, file: str) -> Iterator[ListedLine]:
     Raises `BinaryError` without debug information, `NoMatchError` where there is no such file.
     """
     lines = SourceLines(image, 0)
-    places = lines.places(path_test(file))
+    places = lines.places(path_test(file, "lines"))
     if not places:
         near = nearest_paths(lines.paths, file)
         raise NoMatchError(

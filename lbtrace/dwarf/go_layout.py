@@ -5,10 +5,12 @@ Source: Go's ``src/cmd/compile/abi-internal.md``, "Memory layout" and "Register 
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from lbtrace.dwarf.attributes import DEPTH
-from lbtrace.model import Scalar
+from lbtrace.dwarf.go_views import GoDieView
+from lbtrace.model import Formal, Scalar
+from lbtrace.recognize import Recognizer
 from lbtrace.recognize.view import View
 
 WORD = 8
@@ -79,3 +81,12 @@ def _of_number(view: View) -> Layout:
         return Layout(half, (Scalar(0, half, "float"), Scalar(half, half, "float")))
     kind = "float" if view.encoding == "float" else "integer"
     return Layout(max(1, min(size, WORD)), (Scalar(0, size, kind),))  # type: ignore[arg-type]
+
+
+def make_formal(die: Any, depth: int) -> Formal:
+    """Return a variable without a name, of the type that ``die`` describes; pointers are followed
+    ``depth`` deep. Raises `ValueError` where the type would hold itself."""
+    view = GoDieView(die)
+    layout = Layouts().of(view)
+    type = Recognizer(depth).type_of(view)
+    return Formal("", type, view.size, layout.scalars, alignment=layout.alignment)

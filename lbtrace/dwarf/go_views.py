@@ -89,9 +89,9 @@ class GoDieView(PlainView):
 
     @property
     def target(self) -> GoDieView | None:
-        if self._form == "slice" and GO_ELEM in self._die.attributes:
-            element = self._die.attributes[GO_ELEM].value
-            return GoDieView(self._die.dwarfinfo.get_DIE_from_refaddr(element))
+        element = _own(self._die, GO_ELEM)
+        if self._form == "slice" and element is not None:
+            return GoDieView(self._die.get_DIE_from_attribute(element))
         leads = self._form == "array" or self._kind == POINTER
         if not leads or "DW_AT_type" not in self._die.attributes:
             return None
@@ -119,8 +119,14 @@ class GoDieView(PlainView):
 
 
 def _kind(die: Any) -> int:
-    attribute = die.attributes.get(GO_KIND)
-    return int(attribute.value) if attribute is not None else -1
+    name = _own(die, GO_KIND)
+    return int(die.attributes[name].value) if name is not None else -1
+
+
+def _own(die: Any, code: int) -> Any:
+    """What the reader of ``die`` calls an attribute of Go's own, pyelftools or
+    `lbtrace.dwarf.reader`; None where there is none."""
+    return next((name for name in (code, f"DW_AT_{code:#x}") if name in die.attributes), None)
 
 
 def _target(die: Any) -> Any:

@@ -31,6 +31,7 @@ ASSEMBLERS = frozenset({0x8001, 0x31})
 C = frozenset({0x01, 0x02, 0x0C, 0x1D, 0x2C})
 CPP = frozenset({0x04, 0x1A, 0x21, 0x2B})
 RUST = 0x1C
+GO = 0x16
 
 KEYWORDS = {
     "DW_TAG_structure_type": "struct",
@@ -128,8 +129,15 @@ class Types:
             return Formal(name, VOID, 0)
         known = self._known.get(target.offset)
         if known is None:
-            known = self._known[target.offset] = self._work_out(target)
+            known = self._known[target.offset] = self._make(target)
         return self._named(name, known)
+
+    def _make(self, die: Any) -> Formal:
+        if self._language != GO:
+            return self._work_out(die)
+        from lbtrace.dwarf.go_layout import make_formal  # imported here: most programs are not Go
+
+        return make_formal(die, self._depth)
 
     def either(self, name: str, die: Any) -> tuple[Formal, ...]:
         """Return the two ways in which the parameter that ``die`` declares may be passed, if debug

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 from bisect import bisect_right
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
 from lbtrace.abi.dwarf_registers import find_register
@@ -45,6 +45,18 @@ class Variable(NamedTuple):
     formal: Formal
     location: Location
     parameter: bool = False
+
+
+class _Block(NamedTuple):
+    """A block, with the ranges of its code."""
+
+    entry: Entry
+    ranges: tuple[tuple[int, int], ...]
+
+    @property
+    def size(self) -> int:
+        """Bytes of its code."""
+        return sum(high - low for low, high in self.ranges)
 
 
 class FrameBases:
@@ -100,7 +112,7 @@ class Scopes:
         rows.sort(key=lambda row: row[0])
         self._rows = rows
         self._lows = [low for low, _, _ in rows]
-        self._inner: dict[int, list[tuple[int, int, Entry]]] = {}
+        self._inner: dict[int, list[_Block]] = {}
 
     def is_optimised(self, function: Entry) -> bool:
         """Whether the compiler has optimised a function, so that lists of locations tell where its
@@ -117,17 +129,22 @@ class Scopes:
     def path(self, address: int) -> list[Entry]:
         """The function, and the blocks in it that hold ``address``, outermost first."""
         function = self.function(address)
-        found = [] if function is None else [function]
-        while found and (inner := self._block(found[-1], address)):
-            found.append(inner)
-        return found
+        if function is None:
+            return []
+        # gcc moves the entry of a block out of the block around it, and lists it beside that
+        # one, which still has the same code: the outer one has more.
+        inner = sorted(self._blocks(function, address), key=lambda block: -block.size)
+        return [function, *(block.entry for block in inner)]
 
-    def _block(self, entry: Entry, address: int) -> Entry | None:
-        """The block right inside ``entry`` that holds ``address``."""
+    def _blocks(self, entry: Entry, address: int) -> Iterator[_Block]:
+        """The blocks in ``entry`` that hold ``address``, each before those in it."""
         blocks = self._inner.get(entry.offset)
         if blocks is None:
             blocks = self._inner[entry.offset] = list(_blocks(entry))
-        return next((block for low, high, block in blocks if low <= address < high), None)
+        for block in blocks:
+            if any(low <= address < high for low, high in block.ranges):
+                yield block
+                yield from self._blocks(block.entry, address)
 
     def title(self, address: int) -> str:
         """The name of the function, inlined or not, that the code at ``address`` is of."""
@@ -144,9 +161,11 @@ class Scopes:
         if not path:
             return []
         place = self._place(path[0], address)._replace(view=view, line=True)
+        moved = {origins(e)[1].offset: e for e in _moved(path[0])} if len(path) > 1 else {}
+        seen: set[int] = set()
         found: list[Variable] = []
         for block in reversed(path):
-            found += self._declared(block, place)
+            found += self._declared(block, place, moved, seen)
             if block.tag == "DW_TAG_inlined_subroutine":
                 break
         return found
@@ -157,7 +176,7 @@ class Scopes:
         if function is None:
             return []
         place = self._place(function, address)._replace(view=location_views.entry_view(block))
-        found = [each for each in self._declared(block, place) if each.parameter]
+        found = [each for each in self._declared(block, place, {}, set()) if each.parameter]
         order = [text(e, "DW_AT_name") for e in origins(block)[-1].iter_children()]
         return sorted(found, key=lambda each: order.index(each.formal.name))
 
@@ -173,19 +192,24 @@ class Scopes:
             lambda: self._frames.find(address),
         )
 
-    def _declared(self, block: Entry, place: Place) -> Iterator[Variable]:
-        seen: set[int] = set()
+    def _declared(
+        self, block: Entry, place: Place, moved: Mapping[int, Entry], seen: set[int]
+    ) -> Iterator[Variable]:
+        """The variables that are declared in a block, without those that were ``seen`` in another.
+        ``moved`` are those that the compiler may have taken out of it, by their origins."""
         for entry in block.iter_children():
-            if entry.tag in VARIABLES:
+            if entry.tag in VARIABLES and entry.offset not in seen:
                 chain = origins(entry)
                 seen.update(each.offset for each in chain)
                 if variable := self._variable(chain, place):
                     yield variable
-        for abstract in origins(block)[1:2]:  # of what the compiler left nothing
+        for abstract in origins(block)[1:2]:
             for entry in abstract.iter_children():
-                new = entry.tag in VARIABLES and entry.offset not in seen
-                if new and (variable := self._variable(origins(entry), place)):
-                    yield variable
+                if entry.tag in VARIABLES and entry.offset not in seen:
+                    chain = origins(moved.get(entry.offset, entry))  # else nothing is left of it
+                    seen.update(each.offset for each in chain)
+                    if variable := self._variable(chain, place):
+                        yield variable
 
     def _variable(self, chain: list[Entry], place: Place) -> Variable | None:
         name = next(filter(None, (text(e, "DW_AT_name") for e in chain)), "")
@@ -246,14 +270,22 @@ def _numbers(type: Type, offset: int, depth: int) -> Iterator[Scalar]:
         yield from _numbers(part.type, offset + part.offset, depth - 1)
 
 
-def _blocks(entry: Entry) -> Iterator[tuple[int, int, Entry]]:
-    """The blocks right inside ``entry``, with the ranges of their code."""
+def _blocks(entry: Entry) -> Iterator[_Block]:
+    """The blocks right inside ``entry``."""
     for child in entry.iter_children():
         if child.tag in BLOCKS:
             try:
-                yield from [(low, high, child) for low, high in lists.ranges(child)]
+                yield _Block(child, tuple(lists.ranges(child)))
             except DAMAGE:
                 continue
+
+
+def _moved(function: Entry) -> Iterator[Entry]:
+    """The static variables of inner blocks that gcc lists as those of the function, in a copy of it
+    that has an origin."""
+    for entry in function.iter_children():
+        if entry.tag == "DW_TAG_variable" and len(origins(entry)) > 1:
+            yield entry
 
 
 def origins(entry: Entry) -> list[Entry]:

@@ -46,9 +46,10 @@ class Defined(NamedTuple):
     partly: bool = False
 
 
-def path_test(pattern: str) -> PathTest:
-    """Return a predicate whether a path ends as ``pattern`` says: its last names match the names of
-    the pattern, each a glob. A pattern between slashes is a regular expression for the whole path.
+def path_test(pattern: str, asked: str = "source") -> PathTest:
+    """Return a predicate whether a path ends as ``pattern``, a value of the option ``asked``, says:
+    its last names match the names of the pattern, each a glob. A pattern between slashes is a
+    regular expression for the whole path.
 
     Raises `UsageError` for one that cannot be compiled.
     """
@@ -57,7 +58,7 @@ def path_test(pattern: str) -> PathTest:
             search = re.compile(pattern[1:-1]).search
         except re.error as error:
             raise UsageError(
-                f"{option('source', pattern)}: {error}",
+                f"{option(asked, pattern)}: {error}",
                 "write a Python regular expression between slashes",
             ) from None
         return lambda path: search(path) is not None

@@ -22,7 +22,6 @@ THREAD_LOCAL = "thread-local"
 ENTRY_VALUE = "optimised out"
 """What a caller passed, and what is no longer there."""
 
-WORD_SIZE = 8
 
 ONE_PART = "only a part of it is known, and not which"
 """Go's optimiser takes values of several words apart, and describes those of which it has kept but
@@ -94,18 +93,42 @@ def locate(
         return Location(reason=str(error))
     except (IndexError, KeyError, ValueError):
         return Location(reason="its location is damaged")
-    if len(parts) > 1 or parts[0].size:
-        return _joined(parts, scalars)
-    if split and scalars and (len(scalars) > 1 or scalars[0].size > WORD_SIZE):
-        return Location(reason=ONE_PART)
-    return _whole(parts[0])
+    if len(parts) == 1 and not parts[0].size:
+        if split and scalars and (len(scalars) > 1 or scalars[0].size > WORD):
+            return Location(reason=ONE_PART)
+        size = max((s.offset + s.size for s in scalars or ()), default=WORD)
+        return _undivided(parts[0]._replace(size=size), place)
+    words = [TOO_COMPLEX if _is_lost_load(part, place) else part.word for part in parts]
+    parts = [part._replace(word=word) for part, word in zip(parts, words, strict=True)]
+    return _joined(parts, scalars)
 
 
-def _whole(part: Part) -> Location:
-    """The location of a value that is in one piece."""
+def _undivided(part: Part, place: Place) -> Location:
+    """The location of a value in one piece, all of which is the ``part``."""
     if part.memory is not None:
         return Location(memory=part.memory)
+    if _is_lost_load(part, place):
+        return Location(reason=TOO_COMPLEX)
     return Location(words=(part.word,)) if part.word != OPTIMISED_OUT else OUT
+
+
+def _is_lost_load(part: Part, place: Place) -> bool:
+    """Whether a part is computed from an address in the frame, but is too small for an address.
+    clang 14 leaves out the load of what it spilled where it also truncates that."""
+    word = part.word
+    if part.memory is not None or isinstance(word, str) or not 0 < part.size < WORD:
+        return False
+    is_address = word.base == "register" and word.read == "value" and not word.derefs
+    return is_address and word.register in _frame_registers(place)
+
+
+def _frame_registers(place: Place) -> set[str]:
+    """The registers that hold addresses of the frame, and nothing else."""
+    registers = {"sp"}
+    if len(place.frame_base) == 1 and REG0 <= place.frame_base[0] < BREG0:
+        held = find_register(place.machine, place.frame_base[0] - REG0)
+        registers |= set() if isinstance(held, str) else {held.register}
+    return registers
 
 
 OUT = Location(reason=OPTIMISED_OUT)

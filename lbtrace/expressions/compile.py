@@ -10,7 +10,9 @@ from lbtrace.abi.locations import Detail
 from lbtrace.expressions.conditions import Comparer
 from lbtrace.expressions.normal_form import find_comparisons, find_groups
 from lbtrace.expressions.operands import (
+    UNREADABLE,
     Moment,
+    Names,
     Operand,
     Pseudo,
     Scope,
@@ -58,14 +60,14 @@ def bind(
     prototype: Prototype,
     places: Locations,
     shown: range,
-    registers: tuple[str, ...],
+    names: Names,
     bounds: Bounds,
     fetcher: type[Fetcher] = Fetcher,
 ) -> CallValues:
     """Return the fetches and conditions of one function.
 
     ``shown`` are the parameters that are shown where the request names none;
-    ``fetcher`` knows the language's values.
+    expressions may use ``names`` besides; ``fetcher`` knows the language's values.
     Raises `UsageError` that points at what the function does not have.
     """
     result = prototype.result
@@ -76,7 +78,7 @@ def bind(
             for formal, place in zip(prototype.parameters, places.parameters, strict=True)
         ),
         (result.type, places.result) if result else (TEXT, places.result),
-        registers,
+        names,
         lambda moment, fetch: (after if moment == "return" else entry).slot(fetch),
     )
     binder = _Binder(scope, entry, after)
@@ -84,6 +86,8 @@ def bind(
         try:
             binder.conditions(request.test)
         except ExpressionError as error:
+            if error.hint == UNREADABLE:
+                error.hint = "compare another value"
             raise error.error("where", request.source) from None
     if request.gathers:
         return binder.gathering(request)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Literal
 
+from msgspec.structs import replace
+
 from lbtrace.expressions.arithmetic import together
 from lbtrace.expressions.conversions import (
     TYPES,
@@ -157,6 +159,8 @@ class Comparer:
                 f"text of more than {TEXT_LIMIT} bytes cannot be compared",
                 "compare its beginning, with startswith",
             )
+        if (size := _characters(left)) and isinstance(left, Operand):
+            return self._of_characters(operator, left, constant, text, size, group)
         subject: Literal["comm", "text"] = "comm"
         slot, moment = 0, _moment_of(left)
         if isinstance(left, Operand):
@@ -170,6 +174,34 @@ class Comparer:
                 f"write its first {COMM} bytes",
             )
         return moment, Condition(slot, operator, 0, False, group, subject=subject, text=text)
+
+    def _of_characters(
+        self,
+        operator: Operator,
+        left: Operand,
+        constant: Constant,
+        text: bytes,
+        size: int,
+        group: int,
+    ) -> tuple[Moment, Condition]:
+        """The comparison of the text in an array of ``size`` characters: it ends at a NUL, or with
+        the array."""
+        memory = left.place.memory
+        if memory is None:
+            what = "the text in this array is compared only where it lies in memory"
+            raise ExpressionError(left.at, what, "compare its characters: name[0] == 'a'")
+        if len(text) > size or b"\0" in text:
+            what = "with this text it holds for every call, or for none"
+            raise ExpressionError(constant.at, what, f"the array has {size} characters")
+        if operator in ("==", "!="):
+            operator = "startswith" if operator == "==" else "lacks"
+            text += b"\0" * (len(text) < size)
+        if len(text) > TEXT_LIMIT:
+            what = f"text of more than {TEXT_LIMIT - 1} bytes cannot be compared with an array"
+            raise ExpressionError(constant.at, what, "compare its beginning, with startswith")
+        fetch = replace(memory, read="bytes", limit=min(size, TEXT_LIMIT))
+        slot = self._scope.take(left.at, left.moment, fetch)
+        return left.moment, Condition(slot, operator, 0, False, group, subject="text", text=text)
 
     def _text_slot(self, operand: Operand, text: bytes, at: int) -> int:
         """The slot of a text that is compared with what stands ``at`` a character."""
@@ -185,6 +217,14 @@ class Comparer:
         if b"\0" in text and fetcher.fetches[slot].read == "string":
             raise ExpressionError(at, "this text ends before its NUL", "take buf() for bytes")
         return slot
+
+
+def _characters(located: Located) -> int:
+    """How many characters an array of them has; 0 where it is something else."""
+    if not isinstance(located, Operand) or located.start is not None:
+        return 0
+    first = located.type.element_at(0)
+    return located.type.size if first is not None and first.type.is_char() else 0
 
 
 def _moment_of(located: Located) -> Moment:

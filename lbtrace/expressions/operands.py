@@ -48,18 +48,26 @@ class Pseudo(Struct, frozen=True):
     name: Literal["pid", "tid", "comm", "duration"]
 
 
+class Names(Struct, frozen=True):
+    """What expressions may name besides parameters: ``registers``, in ``reg``, and where they
+    ``stand_alone`` also by themselves; the result if there is a ``retval``."""
+
+    registers: tuple[str, ...]
+    stand_alone: bool = False
+    retval: bool = True
+
+
 class Scope(Struct, frozen=True):
     """The names that an expression may use in one function.
 
     ``arguments`` are its parameters, each with its name, its type and its
-    place; further ones are those that the convention would have.
-    ``registers`` are the names that ``reg`` knows. ``slot`` finds a slot for
-    what is fetched at a moment; -1 where none is left.
+    place; further ones are those that the convention would have. ``result`` is that of the
+    function. ``slot`` finds a slot for what is fetched at a moment; -1 where none is left.
     """
 
     arguments: tuple[tuple[str, Type, Location], ...]
     result: tuple[Type, Location]
-    registers: tuple[str, ...]
+    names: Names
     slot: Callable[[Moment, Fetch], int]
 
     def take(self, at: int, moment: Moment, fetch: Fetch) -> int:

@@ -38,6 +38,7 @@ from lbtrace.expressions.tree import (
     TextOf,
 )
 from lbtrace.model import LONG, Fetch, Member, Type
+from lbtrace.values.pointer import ADDRESS
 from lbtrace.values.string import GO_TEXT, TEXT
 
 
@@ -51,8 +52,8 @@ def locate(node: Node, scope: Scope) -> Located:  # noqa: PLR0911 - a return for
         case Name():
             return _name(node, scope)
         case Register():
-            if node.name not in scope.registers:
-                known = ", ".join(scope.registers)
+            if node.name not in scope.names.registers:
+                known = ", ".join(scope.names.registers)
                 raise ExpressionError(
                     node.at, f"there is no register {node.name}", f"there are {known}"
                 )
@@ -99,16 +100,34 @@ def _name(node: Name, scope: Scope) -> Located:
             _, type, place = scope.arguments[number]
             return Operand(node.at, type, place, "entry")
         raise ExpressionError(node.at, f"there is no argument {number}", "arg0 is the first")
+    return _outside_name(node, scope)
+
+
+def _outside_name(node: Name, scope: Scope) -> Located:
+    """What is named that is no value of the function: a constant of an enumeration, a register."""
     for _, type, _ in (*scope.arguments, ("", *scope.result)):
         for value, name in type.constants():
             if name == node.name:
                 return Constant(node.at, value)
-    names = [name for name, _, _ in scope.arguments if name]
-    raise ExpressionError(
-        node.at,
-        f"{node.name} is not known",
-        f'there are {", ".join(names)}, retval; text is quoted: "abc"',
-    )
+    if scope.names.stand_alone and node.name in scope.names.registers:
+        type = ADDRESS if node.name in ADDRESSES else LONG
+        return Operand(node.at, type, Location(words=(Fetch(register=node.name),)))
+    raise ExpressionError(node.at, f"{node.name} is not known", _explain_names(scope))
+
+
+ADDRESSES = frozenset({"ip", "pc", "sp"})
+"""Registers that hold nothing but addresses."""
+
+
+def _explain_names(scope: Scope) -> str:
+    """What may be named, as a hint."""
+    known = [name for name, _, _ in scope.arguments if name]
+    known += ["retval"] * scope.names.retval
+    if scope.names.stand_alone:
+        known.append(f"the registers {', '.join(scope.names.registers)}")
+    if not known:
+        return f'no variable is known here; registers are: reg("{scope.names.registers[0]}")'
+    return f'there {"are" if len(known) > 1 else "is"} {", ".join(known)}; text is quoted: "abc"'
 
 
 def _operand(node: Node, scope: Scope) -> Operand:

@@ -48,9 +48,10 @@ def select(
     binaries: Sequence[BinarySymbols],
     patterns: Sequence[str],
     others: Sequence[Sequence[Function]] = (),
+    asked: str = "func",
 ) -> list[list[Function]]:
-    """Return the functions of each binary that match any of ``patterns``, in the order of
-    their addresses, and ``others``, which were selected otherwise.
+    """Return the functions of each binary that match any of ``patterns``, values of the option
+    ``asked``, in the order of their addresses, and ``others``, which were selected otherwise.
 
     A function is called by the name that matched, a copy that the compiler made of it by
     its own. Raises `UsageError` for a
@@ -60,7 +61,7 @@ def select(
     chosen: list[dict[int, Function]] = [{} for _ in binaries]
     for pattern in patterns:
         meant, name = addressed(pattern, [binary.path for binary in binaries])
-        matched = [_matched(binaries[n].symbols, name) for n in meant]
+        matched = [_matched(binaries[n].symbols, name, asked) for n in meant]
         if not any(matched):
             raise _no_match([binaries[n] for n in meant], name)
         for n, functions in zip(meant, matched, strict=True):
@@ -89,9 +90,9 @@ def _is_called(path: str, name: str) -> bool:
     return name in (path, stem + library, stem) or path.endswith(f"/{name}")
 
 
-def _matched(symbols: Symbols, pattern: str) -> list[Function]:
+def _matched(symbols: Symbols, pattern: str, asked: str) -> list[Function]:
     matched = _exact(symbols, pattern)
-    if not matched and (matches := _matcher(pattern)):
+    if not matched and (matches := _matcher(pattern, asked)):
         matched = [f for f in (_named(f, matches) for f in symbols.functions) if f]
     return matched or _demangled(symbols, pattern) or _unqualified(symbols, pattern)
 

@@ -46,12 +46,13 @@ class Refusal(NamedTuple):
 
 class Point(NamedTuple):
     """A place to probe: its ``name``, the ``address``, and the ``variables`` in scope there.
-    ``marked``: it is a marker."""
+    ``marked``: it is a marker. ``by_register``: expressions may name registers alone there."""
 
     name: str
     address: int
     variables: tuple[Variable, ...] = ()
     marked: bool = False
+    by_register: bool = False
 
 
 class PlannedPoint(NamedTuple):
@@ -190,7 +191,14 @@ class PointPlanner:
         def places(prototype: Prototype) -> Locations:
             return Locations(located[: len(prototype.parameters)], Location())
 
-        return select_values(self._machine, Prototype(formals), chosen, places, undeclared=False)
+        return select_values(
+            self._machine,
+            Prototype(formals),
+            chosen,
+            places,
+            undeclared=False,
+            by_register=point.by_register,
+        )
 
 
 class PointPlan:

@@ -81,7 +81,7 @@ class _Finder:
                 errors.append(error)
                 continue
             around.append(lines)
-            for place in lines.places(path_test(file), first, last):
+            for place in lines.places(path_test(file, "line"), first, last):
                 count += 1
                 title = f"{os.path.basename(place.path)}:{place.line}"
                 self._add(number, title, place.address, place.unit, place.view)
@@ -101,9 +101,13 @@ class _Finder:
         value = int(read["number"], 16 if read["number"].startswith("0x") else 10)
         number = next((n for n, p in enumerate(self._paths) if _is_file(p, read["file"])), -1)
         if number < 0:
+            note(read["file"])
+            exists = os.path.isfile(read["file"])
             raise NoMatchError(
                 f"{text}: none of the traced files is called so",
-                f"add {option('binary', read['file'])}",
+                f"add {option('binary', read['file'])}"
+                if exists
+                else f"traced: {', '.join(self._paths[:3])}; there is no file {read['file']}",
             )
         image = self._images[number]
         address = _address(image, value) if read["offset"] else value
@@ -117,13 +121,24 @@ class _Finder:
             with suppress(BinaryError):  # registers are known without debug information
                 unit = self._source_lines(number).unit_of(address)
         title = f"{os.path.basename(image.path)}:{read['offset']}{value:#x}"
-        self._add(number, title, address, unit)
+        self._add(number, title, address, unit, by_register=True)
 
-    def _add(self, number: int, title: str, address: int, unit: int | None, view: int = -1) -> None:
+    def _add(
+        self,
+        number: int,
+        title: str,
+        address: int,
+        unit: int | None,
+        view: int = -1,
+        *,
+        by_register: bool = False,
+    ) -> None:
         variables: Sequence[Variable] = ()
         if self._shows and unit is not None:
             variables = self._source_lines(number).variables(unit, address, view)
-        self.found[number][title, address] = Point(title, address, tuple(variables))
+        self.found[number][title, address] = Point(
+            title, address, tuple(variables), by_register=by_register
+        )
 
 
 def read_lines(text: str) -> tuple[str, int, int]:
@@ -165,7 +180,9 @@ def _no_line(
     near_paths = nearest_paths(all_paths, file)
     return NoMatchError(
         f"{file}: is no source file of {named}",
-        f"nearest names: {', '.join(near_paths)}" if near_paths else "lbtrace list shows functions",
+        f"nearest names: {', '.join(near_paths)}"
+        if near_paths
+        else "lbtrace list --source '*' shows them",
     )
 
 

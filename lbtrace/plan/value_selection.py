@@ -59,18 +59,21 @@ def select_values(
     places: Callable[[Prototype], Locations] | None = None,
     *,
     undeclared: bool = True,
+    by_register: bool = False,
 ) -> CallValues:
     """Return how the selected values of a function are passed.
 
     ``places`` gives their locations when the probe is hit, if not those of the convention.
-    ``undeclared``: expressions may name arguments that are not declared. Where
+    ``undeclared``: it is a function, of which expressions may name arguments that are not
+    declared, and the result. ``by_register``: they may name registers alone. Where
     one of them is a pointer to code, the entry reports where the code is mapped.
 
     Raises `UsageError` where an expression names what the function does not have.
     """
     places = places or partial(locate_values, machine.name)
     least = REGISTER_ARGUMENTS if undeclared else 0
-    call_values = _plan_values(prototype, selection, places, machine.registers, least)
+    named = machine.registers, by_register, undeclared
+    call_values = _plan_values(prototype, selection, places, named, least)
     values = (*call_values.parameters, *([call_values.result] if call_values.result else ()))
     if any(map(leads_to_code, values)) and len(call_values.fetches) < FETCHES:
         name = next(r for r in ("ip", "pc") if r in machine.registers)
@@ -89,7 +92,7 @@ def _plan_values(
     prototype: Prototype | None,
     selection: ValueSelection,
     places: Callable[[Prototype], Locations],
-    registers: tuple[str, ...],
+    named: tuple[tuple[str, ...], bool, bool],
     least: int,
 ) -> CallValues:
     if prototype is None:
@@ -102,6 +105,7 @@ def _plan_values(
         located = replace(located, parameters=located.parameters[shown.start :])
         return plan_values(prototype, located, FETCHES, selection.detail)
     from lbtrace.expressions import compile  # imported here because most traces need none
+    from lbtrace.expressions.operands import Names
 
     wider = sized(declared, max(shown.stop, len(declared.parameters), least))
     return compile.bind(
@@ -109,7 +113,7 @@ def _plan_values(
         wider,
         places(wider),
         shown,
-        registers,
+        Names(*named),
         compile.Bounds(FETCHES, selection.detail),
     )
 

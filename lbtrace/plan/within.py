@@ -57,7 +57,8 @@ def select(
     if not wanted:
         return [Within(functions) for functions in chosen]
     found = []
-    for functions, outer in zip(chosen, patterns.select(binaries, wanted), strict=True):
+    selected = patterns.select(binaries, wanted, asked="within")
+    for functions, outer in zip(chosen, selected, strict=True):
         by_address = {f.address: f for f in (*outer, *functions)}
         addresses = frozenset(f.address for f in outer)
         added = addresses - {f.address for f in functions}

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
-from lbtrace.abi.locations import WORD, Location
-from lbtrace.model import Value
+from collections.abc import Sequence
+
+from lbtrace.abi.locations import Location
+from lbtrace.model import Fetch, Value
 from lbtrace.recognize import Inside
 from lbtrace.recognize.fetcher import ELEMENTS, Fetcher, PartsFetcher, Span, Take, compose
 from lbtrace.recognize.record import SIZELESS
 from lbtrace.recognize.view import View
 from lbtrace.values import Type
 from lbtrace.values.array import Array
+
+TEXT_ELEMENTS = 16
+"""Characters of a text that are fetched one by one, where it lies in several pieces."""
 
 
 def recognize(view: View, inside: Inside) -> Type | None:
@@ -43,13 +48,27 @@ class KindFetcher(PartsFetcher):
         assert isinstance(type, Array)
         if not type.element.is_char():
             return super().in_words(fetcher, name, type, place, depth)
-        word, into = place.word()
-        if isinstance(word, str) or into + type.size > WORD:
-            return Value(name, type.bare(), -1, word if isinstance(word, str) else "")
-        return fetcher.take(name, type.bare(), word, into)
+        held = [place.word(at) for at in range(min(type.count, TEXT_ELEMENTS))]
+        word, into = held[0]
+        if len(held) == type.count and _is_one_word(held):
+            if isinstance(word, str):
+                return Value(name, type.bare(), -1, word)
+            return fetcher.take(name, type.bare(), word, into)
+        parts = [type.element_at(at) for at in range(len(held))]
+        return compose(
+            name,
+            type,
+            [fetcher.in_words("", m.type, place.inside(m.offset), depth) for m in parts],
+        )
 
     def in_piece(self, fetcher: Fetcher, name: str, type: Type, piece: Span, depth: int) -> Value:
         assert isinstance(type, Array)
         if type.element.is_char():
             return Value(name, type.bare(), piece.slot, offset=piece.offset)
         return super().in_piece(fetcher, name, type, piece, depth)
+
+
+def _is_one_word(held: Sequence[tuple[Fetch | str, int]]) -> bool:
+    """Whether bytes, each in a word and at a position in it, follow each other in one word."""
+    word, into = held[0]
+    return all(each == (word, into + at) for at, each in enumerate(held))

@@ -48,7 +48,7 @@ from lbtrace.model import (
 from lbtrace.model.calls import ENDS, End
 from lbtrace.sinks.base import Sink, describe_loss, lane
 from lbtrace.text import clean
-from lbtrace.values.notation import argument_text, results_text, text
+from lbtrace.values.notation import argument_text, results_text, shown_name, text
 
 if TYPE_CHECKING:
     from lbtrace.calls.stretches import Stretch
@@ -316,7 +316,7 @@ class _Style:
         typed = self._plan.functions[self._plan.probes[number].function].typed
         for position, name in enumerate(names):
             comma = ", " if position else ""
-            yield comma + (f"{name}=" if typed and name.isidentifier() else ""), ""
+            yield comma + (shown_name(name) if typed else ""), ""
 
     def arguments(self, number: int, arguments: Sequence[Argument]) -> str:
         return self._sink.arguments(number, arguments)

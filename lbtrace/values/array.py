@@ -76,7 +76,11 @@ class Array(Type, Struct, frozen=True, tag="array"):
     element: Type
     count: int
 
-    is_composed_alike = True
+    is_number = False
+
+    @property
+    def is_composed_alike(self) -> bool:  # type: ignore[override]
+        return not self.element.is_char()
 
     def native_form(self) -> NativeForm:
         return "characters" if self.size else ""
@@ -88,6 +92,9 @@ class Array(Type, Struct, frozen=True, tag="array"):
 
     def bare(self) -> Array:
         return replace(self, element=Opaque(""))
+
+    def with_parts(self, count: int) -> Array:
+        return self if self.element.is_char() else self.bare()
 
     def is_flat(self) -> bool:
         return self.element.is_flat()
@@ -107,18 +114,18 @@ class Array(Type, Struct, frozen=True, tag="array"):
 
     def composed_reader(self, value: Value, probe: Probe) -> Reader:
         readers = [probe.reader(member) for member in value.members]
-        count = self.count
+        count, is_text = self.count, self.element.is_char()
 
         def read(fetched: Fetched) -> Datum:
             elements = tuple([read(fetched) for read in readers])
+            if is_text and (text := _join(elements, count)):
+                return text
             return whole(Elements(elements, count - len(elements)), elements)
 
         return read
 
     def slot_reader(self, value: Value, probe: Probe) -> Reader:
         """Return the text in an array of characters: up to a NUL, or to its end."""
-        from lbtrace.values.string import Text  # imported here because few arrays hold text
-
         slot, fault, start, size = value.slot, 1 << value.slot, value.offset, self.size
         in_memory = probe.is_piece(slot)
 
@@ -133,6 +140,30 @@ class Array(Type, Struct, frozen=True, tag="array"):
                 return NOT_READ
             characters, nul, _ = data.partition(b"\0")
             known = len(characters) if nul or len(data) == size else None
-            return Text(characters, known)
+            return string_of(characters, known)
 
         return read
+
+
+def _join(elements: Sequence[Datum], count: int) -> Datum | None:
+    """Return the text of an array of ``count`` characters that were fetched one by one, as far as a
+    NUL; None where one of them could not be read."""
+    data = bytearray()
+    for element in elements:
+        if not isinstance(element, str):
+            return None
+        code = ord(element)
+        if not code:
+            break
+        data.append(code & 0xFF)  # bytes that are no text are from U+DC80 on
+    else:
+        if len(elements) < count:
+            return string_of(bytes(data), None)
+    return string_of(bytes(data), len(data))
+
+
+def string_of(data: bytes, length: int | None) -> Datum:
+    """Return text of that ``length``, None where it is unknown."""
+    from lbtrace.values.string import Text  # imported here because few arrays hold text
+
+    return Text(data, length)

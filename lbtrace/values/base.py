@@ -124,6 +124,10 @@ class Type:
     is_real: ClassVar[bool] = False
     """Whether its numbers have fractions, with which the kernel does not compute."""
 
+    is_number: ClassVar[bool] = True
+    """Whether a value of one word is what the `decoder` makes of it. The text in an array is not,
+    though it may lie in a word."""
+
     is_composed_alike: ClassVar[bool] = False
     """Whether values of several members, all of which can be read, differ in nothing else than
     these, so that native code can write them."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
@@ -70,9 +71,17 @@ def members_text(members: Iterable[Argument], more: int) -> str:
 
 
 def argument_text(argument: Argument) -> str:
-    """Return an argument or member with its name, if it has one that is a word."""
-    shown = text(argument.value)
-    return f"{argument.name}={shown}" if argument.name.isidentifier() else shown
+    """Return an argument or member with its name, if it has one that is `shown_name`."""
+    return shown_name(argument.name) + text(argument.value)
+
+
+SHOWN_NAME = re.compile(r'~?[^\W\d][\w$]*(\.[\w$]+)*|reg\("\w+"\)')
+
+
+def shown_name(name: str) -> str:
+    """Return what stands before a value that has a name: nothing if that is a longer expression.
+    Go calls results without a name ``~r0``, and parts of strings and slices ``text.len``."""
+    return f"{name}=" if SHOWN_NAME.fullmatch(name) else ""
 
 
 def unreadable_text(reason: str) -> str:

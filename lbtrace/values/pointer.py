@@ -208,3 +208,7 @@ class Pointer(NumberType, Struct, frozen=True, tag="pointer"):
             return Symbol(name) if name else where
 
         return read
+
+
+ADDRESS = Pointer("void *")
+"""Of something that nothing is known of."""

@@ -272,6 +272,40 @@ def test_any_place(programs: Path) -> None:
             lbtrace.trace(command=[program], binary=program, places=f"{program}:{offset:#x}")
 
 
+def test_registers_by_name(programs: Path) -> None:
+    """At a place, as events of ``uprobe_events`` name them; the variables of the program come
+    first."""
+    program = str(programs / "trace")
+    table = subprocess.run(["nm", program], capture_output=True, text=True, check=True).stdout
+    (start,) = re.findall(r"(?m)^(\w+) [tT] smaller$", table)
+    result = attach("--at", f"{program}:0x{start}", "--arg", "ip", "--arg", "di", "--arg",
+                    'reg("si")', "--arg", "a", "--where", "si > 0", "--", program)  # fmt: skip
+    assert result.returncode == 0, result.stderr
+    found = re.findall(r'ip=(0x\w+), di=(\d+), reg\("si"\)=(\d+), a=', result.stdout)
+    assert len(found) == 2, result.stdout
+    assert {int(ip, 16) & 0xFFF for ip, _, _ in found} == {int(start, 16) & 0xFFF}
+    assert [(di, si) for _, di, si in found] == [("36", "3"), ("39", "3")]  # smaller(36, 3)
+
+
+@pytest.mark.parametrize(
+    ("where", "hint"),
+    [
+        (("--line", "trace.c:33"), r"there are n, ret; text"),
+        (("--at", "{program}:0x{start}"), r"there are a, b, ret, the registers .*ip.*; text"),
+    ],
+)
+def test_hints_name_what_there_is(programs: Path, where: tuple[str, ...], hint: str) -> None:
+    program = str(programs / "trace")
+    table = subprocess.run(["nm", program], capture_output=True, text=True, check=True).stdout
+    (start,) = re.findall(r"(?m)^(\w+) [tT] smaller$", table)
+    words = [word.format(program=program, start=start) for word in where]
+    result = attach(*words, "--arg", "nosuch", "--", program)
+    assert result.returncode != 0
+    assert "nosuch is not known" in result.stderr
+    assert "retval" not in result.stderr
+    assert re.search(hint, result.stderr), result.stderr
+
+
 @pytest.mark.host
 def test_errors(programs: Path, build) -> None:
     program = str(programs / "trace")

@@ -8,6 +8,7 @@ from lbtrace.abi.locations import Detail
 from lbtrace.abi.sysv_x86_64 import places
 from lbtrace.errors import UsageError
 from lbtrace.expressions import compile, conversions, syntax
+from lbtrace.expressions.operands import Names
 from lbtrace.expressions.tree import Request
 from lbtrace.machine.x86_64.registers import REGISTERS
 from lbtrace.model import (
@@ -76,7 +77,7 @@ def bound(*arguments: str, where: str = ""):
         PROTOTYPE,
         places(PROTOTYPE),
         range(len(PROTOTYPE.parameters)),
-        REGISTERS,
+        Names(REGISTERS),
         compile.Bounds(16, Detail(0, 64)),
     )
 

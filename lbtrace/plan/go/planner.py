@@ -177,6 +177,7 @@ class GoPlan:
                 prototype, convention, FETCHES, selection.detail, shown=shown
             )
         from lbtrace.expressions import compile
+        from lbtrace.expressions.operands import Names
         from lbtrace.fetch.go_fetcher import GoFetcher
 
         places = convention.places(prototype)
@@ -186,7 +187,7 @@ class GoPlan:
             Prototype(tuple(prototype.parameters[n] for n in declared), places.returned),
             Locations(tuple(places.parameters[n] for n in declared), places.result),
             range(len(declared) if shown is None else min(shown, len(declared))),
-            Machine(self._image.machine).registers,
+            Names(Machine(self._image.machine).registers),
             compile.Bounds(FETCHES, selection.detail),
             GoFetcher,
         )

@@ -1,0 +1,19 @@
+"""Which names stand before values in a tree."""
+
+from __future__ import annotations
+
+import pytest
+
+from lbtrace.values.notation import shown_name
+
+
+@pytest.mark.parametrize(
+    "name", ["n", "text.ptr", "text.len", "~r0", "t.c.d", "self.0", 'reg("ax")', "größe", "a$b"]
+)
+def test_names_that_are_shown(name: str) -> None:
+    assert shown_name(name) == f"{name}="
+
+
+@pytest.mark.parametrize("name", ["", "n->len", "a + b", "*p", "p[2]", "str(key, 8)", "0", "a b"])
+def test_expressions_that_stand_for_themselves(name: str) -> None:
+    assert shown_name(name) == ""
