@@ -109,9 +109,10 @@ int executed(__u64 *args)
 		return 0;
 	at.time = bpf_ktime_get_ns();
 	programs.pid = (__u32)BPF_CORE_READ(task, self_exec_id) << LBT_INSIDE_BITS;
-	if (!send_process(&at, &programs)) {
-		at.kind = 0;
-		ring_full(&at);
-	}
+	/*
+	 * One that has no room is no event that is missing: the process may be anybody's, and if it is
+	 * traced, its first event that names its thread tells as well.
+	 */
+	send_process(&at, &programs);
 	return 0;
 }

@@ -101,7 +101,7 @@ def _unsized(_machine: str, word: str, site: int, find: FindSymbol) -> Operand:
     memory is meant, nothing says."""
     name = X86_PART.fullmatch(word.removeprefix("%")) if word.startswith("%") else None
     if name is None and not word.startswith("$"):
-        return Operand(8, False, Location(reason=f"{_refused(word)}: its size is not said"))
+        return Operand(8, False, Location(reason=_refused(word, "its size is not said")))
     size = _x86_size(name) if name else 8
     return Operand(
         size, word.startswith("$-"), _location(_x86_64(word, size, site, find), word, size)
@@ -114,7 +114,7 @@ def _location(place: Fetch | str, operand: str, size: int) -> Location:
     if size <= WORD:
         return Location(words=(place,))
     if place.read == "value":
-        return Location(reason=f"{_refused(operand)}: it has fewer than {size} bytes")
+        return Location(reason=_refused(operand, f"it has fewer than {size} bytes"))
     return Location(memory=replace(place, read="value"))
 
 
@@ -221,8 +221,8 @@ def _arm64_register(name: str) -> Fetch | None:
     return Fetch(register=f"x{found['number']}" if found["number"] else "sp") if found else None
 
 
-def _refused(operand: str) -> str:
-    return f"the operand {operand} cannot be read"
+def _refused(operand: str, why: str = "") -> str:
+    return f"the operand {operand} cannot be read{why and ': '}{why}"
 
 
 def _unknown(symbol: str) -> None:

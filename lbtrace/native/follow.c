@@ -13,8 +13,6 @@
 #include "undescribed.h"
 #include "x86_64_kinds.h"
 
-enum { UNKNOWN_DEPTH = LBT_NO_DEPTH };
-
 /* The function, or cold part of one, that holds an address; its end is 0 where none does. */
 struct extent {
 	uint64_t address, start, end;
@@ -158,7 +156,7 @@ static int jumped(struct lbt_follow *follow, uint64_t target, int32_t depth)
 	if (!extent.end && find(file->named, file->named_count, target) < 0 &&
 	    part_at(follow, target))
 		return lead(follow, target, depth);
-	return called(follow, target, !depth || depth == UNKNOWN_DEPTH);
+	return called(follow, target, !depth || depth == LBT_NO_DEPTH);
 }
 
 static int through(struct lbt_follow *follow, uint64_t slot, int tail)

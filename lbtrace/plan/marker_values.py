@@ -8,6 +8,7 @@ from functools import partial
 
 from msgspec.structs import replace
 
+from lbtrace.abi import find_default
 from lbtrace.abi.locations import WORD, Location, moved
 from lbtrace.abi.marker_operands import Operand, read_operands
 from lbtrace.dwarf.scopes import Variable
@@ -124,5 +125,5 @@ def _find_real(declared: str, operand: Operand, machine: str) -> Type:
     name = declared if REALS.get(declared) == size else NAMES.get(size, "_Float16")
     if size == 1:
         return Opaque(name, "a float of one byte")
-    # psABI 3.1.2: a long double of x86-64 has ten bytes, and six of padding
-    return Float(name, 10 if size == 16 and machine == "x86_64" else size)
+    # psABI of x86-64, 3.1.2: a long double of the x87 has ten bytes, and six of padding
+    return Float(name, 10 if size == 16 and find_default(machine).x87 else size)

@@ -80,6 +80,7 @@ class Array(Type, Struct, frozen=True, tag="array"):
 
     @property
     def is_composed_alike(self) -> bool:  # type: ignore[override]
+        """Whether it is: those of characters are shown as texts."""
         return not self.element.is_char()
 
     def native_form(self) -> NativeForm:

@@ -200,6 +200,6 @@ def test_go(tmp_path: Path, flags: tuple[str, ...]) -> None:
     assert len(points) == len(log) == 4
     for point, (n, text, x, y, count) in zip(points, log, strict=True):
         assert point["n"] == int(n)
-        assert point["text"]["len"] == len(text)
+        assert str(point["text"]) == text
         assert (point["t"]["x"], point["t"]["y"]) == (int(x), int(y))
         assert point["items"]["len"] == int(count)

@@ -86,6 +86,7 @@ static long goes_round()
 	const long number = another();
 	char result[32];
 
+	note("loops", number, nested, "");
 	note("enter", number, nested, "");
 	snprintf(result, sizeof(result), " %ld", loops(number, 1 + draw(100)));
 	note("leave", number, nested, result);
