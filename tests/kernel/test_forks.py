@@ -46,7 +46,11 @@ class Truth:
         lines = [line.split() for line in log.read_text().splitlines()]
         noted = [(what, Line(*map(int, numbers))) for what, *numbers in lines]
         left_out = {(line.pid, line.number) for what, line in noted if what in without}
-        noted = [each for each in noted if (each[1].pid, each[1].number) not in left_out]
+        noted = [
+            (what, line)
+            for what, line in noted
+            if what == "caught" or (line.pid, line.number) not in left_out
+        ]
         self.ends: dict[tuple[int, int], str] = {}
         for what, line in noted:
             if what == "enter":
