@@ -125,7 +125,7 @@ check-wheel: $(OUT)/wheel
 	$(BIN)/python tests/wheel/check.py dist/lbtrace-*$$(uname -m).whl
 
 # What the guests trace: they have no compiler.
-vm-programs: $(OUT)/bootstrap-vm | $(VENV)/ready
+vm-programs: $(OUT)/bootstrap-vm build
 	PYTHONPATH=. $(BIN)/python tests/vm/programs.py $(PROGRAMS) $(MACHINES)
 
 # A few minutes, also where nothing was built and where there is no KVM: one kernel, and the tests
