@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 import pytest
 
 import lbtrace as api
+from lbtrace.bpf import features
 from lbtrace.capture import read_capture
 from lbtrace.session.options import Options
 
@@ -105,6 +106,13 @@ def check(truth: Truth, rows: list[dict[str, Any]], hint: str) -> None:
               if row["type"] == "fork"}  # fmt: skip
     ended = Counter((row["pid"], row["tid"], row.get("stack")) for _, row in inherited)
     assert ended.keys() <= depths.keys()
+
+
+@pytest.fixture(autouse=True)
+def _acts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Before Linux 5.15 the stack that a handler interrupts after a fiber is not known."""
+    if not features.probe().cookie:
+        monkeypatch.setenv("FORKS_WITHOUT_FIBERS", "1")
 
 
 @pytest.fixture

@@ -292,7 +292,10 @@ static void act()
 		case 0: guarded(); break;
 		case 1: tried(); break;
 #ifndef HARMLESS
-		case 12: fiber(); break;
+		case 12:
+			if (!getenv("FORKS_WITHOUT_FIBERS"))
+				fiber();
+			break;
 		case 2: if (innermost && !in_handler) siglongjmp(innermost->where, 1); break;
 		case 3: if (catches && !in_handler) throw 1; break;
 #endif
