@@ -80,4 +80,4 @@ def test_a_spare_handles_what_those_before_it_do_not(
     monkeypatch.setattr(Links, "attach_tracepoint", attach_some)
     events, spared = trace(programs / "crowd")
     check(events)
-    assert (spared > 0) == ("" in missing)
+    assert spared or "" not in missing
