@@ -32,26 +32,33 @@ def trace(program: Path) -> tuple[list[Event], int]:
         return events, session._object._totals()[int(lib.LBT_SPARED)]
 
 
-def check(events: list[Event]) -> None:
-    """Each fork and each program that was executed is reported once, and all calls are seen."""
+def preempts() -> bool:
+    """Whether this kernel preempts tracepoints: its types show what guards them
+    (include/linux/tracepoint.h). A variable of that name guarded others before 6.13."""
+    return all(
+        features.names(name)
+        for name in (b"\0tracepoint_srcu_srcu_data\0", b"\0class_srcu_fast_notrace_t\0")
+    )
+
+
+def check(events: list[Event], *, whole: bool = True) -> None:
+    """Each fork and each program that was executed is reported once, and all calls are seen; if
+    not the ``whole`` is to be expected, none more often."""
     kinds = {kind: [e for e in events if e.kind & KIND == kind] for kind in (OPEN, FORK, EXEC)}
-    assert len(kinds[OPEN]) == WIDTH + 2 * WIDTH * ROUNDS
     children = Counter(forked_thread(event, "")[0].pid for event in kinds[FORK])
     assert children == dict.fromkeys(children, 1)
-    assert len(children) == WIDTH * ROUNDS
     executed = Counter(event.pid for event in kinds[EXEC])
+    assert executed == dict.fromkeys(executed, 1)
+    if not whole:
+        return
+    assert len(kinds[OPEN]) == WIDTH + 2 * WIDTH * ROUNDS
+    assert len(children) == WIDTH * ROUNDS
     assert executed - children == {event.pid: 1 for event in kinds[EXEC][:1]}  # the command itself
     assert children <= executed
 
 
 def test_the_kernels_whose_tracepoints_are_preempted() -> None:
-    """The kernel's types show what guards a tracepoint (include/linux/tracepoint.h). A variable of
-    that name guarded others before 6.13."""
-    guarded = all(
-        features.names(name)
-        for name in (b"\0tracepoint_srcu_srcu_data\0", b"\0class_srcu_fast_notrace_t\0")
-    )
-    assert features.preempts_tracepoints(os.uname().release) is guarded
+    assert features.preempts_tracepoints(os.uname().release) is preempts()
 
 
 @pytest.fixture(autouse=True)
@@ -63,8 +70,7 @@ def _preempted(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) 
 def test_spares_leave_to_their_program_what_it_has_handled(programs: Path) -> None:
     events, spared = trace(programs / "crowd")
     check(events)
-    if not features.names(b"\0class_srcu_fast_notrace_t\0"):
-        assert spared == 0  # elsewhere the program may have been missed
+    assert spared == 0 or preempts()  # there the program may have been missed
 
 
 @pytest.mark.parametrize("missing", [("",), ("", "_1"), ("", "_1", "_2"), ("_1", "_3")])
@@ -79,5 +85,5 @@ def test_a_spare_handles_what_those_before_it_do_not(
 
     monkeypatch.setattr(Links, "attach_tracepoint", attach_some)
     events, spared = trace(programs / "crowd")
-    check(events)
+    check(events, whole=not preempts())  # there those that are attached may be busy
     assert spared or "" not in missing
