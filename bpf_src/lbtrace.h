@@ -20,6 +20,7 @@
 #define LBT_TEXT_WORDS 8 /* of a text, padded with zeros */
 #define LBT_TEXT_LIMIT 62
 #define LBT_COMM 16	 /* TASK_COMM_LEN, include/linux/sched.h */
+#define LBT_SPARE_PROGRAMS 3 /* of each of a tracepoint's: bpf_src/spares.h */
 #define LBT_RANGES 4	 /* of addresses to which a jump may lead and stay */
 
 enum lbt_kind {
@@ -363,6 +364,7 @@ struct lbt_config {
 	__u32 go;	     /* some spec is of Go */
 	__u32 stacks;	     /* some probe reports a stack that the program sets up */
 	__u32 within;	     /* some spec is LBT_OUTER */
+	__u32 spares;	     /* programs of tracepoints have some */
 	__u32 restarts;	     /* some spec is of a function that jumps back to its entry */
 };
 
@@ -371,6 +373,7 @@ enum lbt_counter {
 	LBT_STRING_FAULT = LBT_KINDS,
 	LBT_UNCOUNTED, /* hits for which the map of an action had no room */
 	LBT_CHILDREN, /* processes that followed ones have forked */
+	LBT_SPARED, /* what a spare handled because the program was busy: bpf_src/spares.h */
 	LBT_TOO_DEEP, /* calls whose return the kernel did not hook, because it has too many */
 	LBT_COUNTERS,
 };

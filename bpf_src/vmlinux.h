@@ -163,6 +163,8 @@ struct task_struct {
 	int tgid;
 	__u64 start_boottime;
 	__u64 self_exec_id;
+	unsigned long nvcsw;	     /* how often it waited, */
+	unsigned long nivcsw;	     /* and was preempted */
 	struct signal_struct *signal;
 	char comm[16];
 };

@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR Apache-2.0) */
 /* Which processes are traced besides the first one. */
 #include "event.h"
+#include "spares.h"
 
 /*
  * A followed process forks: its child is followed before it runs. If the parent is not
  * followed, drop a stale entry that an earlier process with this pid left.
  */
-SEC("?raw_tp/sched_process_fork")
-int forked(__u64 *args)
+WITH_SPARES(sched_process_fork, forked)
 {
 	struct task_struct *child = (struct task_struct *)args[1];
 	__u32 pid = BPF_CORE_READ(child, pid), tgid = BPF_CORE_READ(child, tgid);
 	__u32 number = tgid;
 	struct hit parent;
 
-	if (pid != tgid)
+	if (is_handled_fork(LBT_FORKED, child, by) || pid != tgid)
 		return 0;
 	if (identify(&parent)) {
 		increment(LBT_CHILDREN);
@@ -28,7 +28,10 @@ int forked(__u64 *args)
 	return 0;
 }
 
-/* The last thread of a process ends: its pid may be reused. */
+/*
+ * The last thread of a process ends: its pid may be reused. One that is missed loses nothing, as
+ * forked() knows a new process of that pid.
+ */
 SEC("?raw_tp/sched_process_exit")
 int exited(__u64 *args)
 {

@@ -2,6 +2,7 @@
 /* Which processes continue calls of others. */
 #include "event.h"
 #include "heirs.h"
+#include "spares.h"
 #include "stacks.h"
 
 /*
@@ -50,8 +51,7 @@ static __noinline bool send_process(const struct hit *at, const struct lbt_fork 
  * one that may have had. It is reported before the child runs. Both have their registers at the same
  * place of their stacks in the kernel.
  */
-SEC("?raw_tp/sched_process_fork")
-int continued(__u64 *args)
+WITH_SPARES(sched_process_fork, continued)
 {
 	struct task_struct *child = (struct task_struct *)args[1];
 	struct task_struct *task = (struct task_struct *)bpf_get_current_task();
@@ -59,6 +59,9 @@ int continued(__u64 *args)
 	__u64 registers = first_registers(child);
 	struct hit parent = { .kind = LBT_FORK };
 	struct lbt_fork fork = {};
+
+	if (is_handled_fork(LBT_CONTINUED, child, by))
+		return 0;
 
 	fork.pid = BPF_CORE_READ(child, tgid);
 	if (fork.pid != BPF_CORE_READ(child, pid) || !identify(&parent))
@@ -96,19 +99,22 @@ int continued(__u64 *args)
  * A process executes a program, which ends all of its calls: what is hit first in the new one may be
  * a probe whose event does not tell, such as where setjmp() returns.
  */
-SEC("?raw_tp/sched_process_exec")
-int executed(__u64 *args)
+WITH_SPARES(sched_process_exec, executed)
 {
 	struct task_struct *task = (struct task_struct *)bpf_get_current_task();
 	__u32 tgid = bpf_get_current_pid_tgid() >> 32;
 	struct hit at = { .kind = LBT_EXEC };
 	struct lbt_fork programs = {};
+	__u64 number = BPF_CORE_READ(task, self_exec_id);
 
+	if (config.spares &&
+	    is_handled(LBT_EXECUTED, BPF_CORE_READ(task, start_boottime), number, 0, by))
+		return 0;
 	bpf_map_delete_elem(&heirs, &tgid);
 	if (!identify(&at))
 		return 0;
 	at.time = bpf_ktime_get_ns();
-	programs.pid = (__u32)BPF_CORE_READ(task, self_exec_id) << LBT_INSIDE_BITS;
+	programs.pid = (__u32)number << LBT_INSIDE_BITS;
 	/*
 	 * One that has no room is no event that is missing: the process may be anybody's, and if it is
 	 * traced, its first event that names its thread tells as well.

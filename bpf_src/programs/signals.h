@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR Apache-2.0) */
 /* What signals interrupt whose handlers run on another stack. */
 #include "event.h"
+#include "spares.h"
 #include "stacks.h"
 
 #define SA_ONSTACK 0x08000000 /* include/uapi/asm-generic/signal-defs.h */
@@ -10,14 +11,18 @@
  * already (sigsp() in include/linux/sched/signal.h). Only here it is known on which stack the thread
  * was: it may have gone to another one since its last event.
  */
-SEC("?raw_tp/signal_deliver")
-int interrupted(__u64 *args)
+WITH_SPARES(signal_deliver, interrupted)
 {
 	const struct k_sigaction *action = (void *)args[2];
 	struct task_struct *task = bpf_get_current_task_btf();
 	struct hit at = { .kind = LBT_INTERRUPT };
 	struct lbt_event *e = NULL;
 
+	if (config.spares &&
+	    is_handled(LBT_INTERRUPTED, task->start_boottime,
+		       stack_pointer_in((void *)bpf_task_pt_regs(task)),
+		       task->nvcsw + task->nivcsw, by))
+		return 0;
 	if (!(BPF_CORE_READ(action, sa.sa_flags) & SA_ONSTACK) || !task->sas_ss_size ||
 	    !identify(&at))
 		return 0;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR Apache-2.0) */
 /* What becomes of outermost calls where threads begin and end. */
 #include "hit.h"
+#include "spares.h"
 
 /* A new process continues its parent's calls; a new thread has none. */
-SEC("?raw_tp/sched_process_fork")
-int inherited(__u64 *args)
+WITH_SPARES(sched_process_fork, inherited)
 {
 	struct task_struct *child = (struct task_struct *)args[1];
 	__u32 pid = BPF_CORE_READ(child, pid), tgid = BPF_CORE_READ(child, tgid);
@@ -12,7 +12,7 @@ int inherited(__u64 *args)
 	struct hit parent = {};
 	__u64 lane;
 
-	if (pid != tgid || !identify(&parent))
+	if (is_handled_fork(LBT_INHERITED, child, by) || pid != tgid || !identify(&parent))
 		return 0;
 	lane = parent.tid;
 	found = bpf_map_lookup_elem(&outermost, &lane);
@@ -27,6 +27,7 @@ int inherited(__u64 *args)
 	return 0;
 }
 
+/* One that is missed loses nothing, as a new thread of that number has another life. */
 SEC("?raw_tp/sched_process_exit")
 int ended(__u64 *args)
 {

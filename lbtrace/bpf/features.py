@@ -126,6 +126,17 @@ def filters_by_thread(release: str) -> bool:
     return numbers is not None and (6, 6) <= (int(numbers[1]), int(numbers[2])) < (6, 10)
 
 
+def preempts_tracepoints(release: str) -> bool:
+    """Return whether a task may be preempted in the program of a tracepoint, so that the kernel
+    skips it for others.
+
+    From 7.0 on ("tracing: Guard __DECLARE_TRACE() use of __DO_TRACE_CALL() with SRCU-fast"). The
+    kernel's types show it as well, but reading them takes longer than all that depends on it.
+    """
+    numbers = re.match(r"(\d+)\.", release)
+    return numbers is not None and int(numbers[1]) >= 7
+
+
 def typed_task() -> bool:
     """Return whether probes can read the current task directly (5.11)."""
     return _helper(lib.BPF_FUNC_get_current_task_btf)

@@ -13,6 +13,7 @@ from msgspec import Struct
 from lbtrace.bpf._libbpf import ffi, lib
 from lbtrace.bpf.features import has_btf, may_sleep, typed_task
 from lbtrace.bpf.gate import check, check_pointer, start_log
+from lbtrace.bpf.spares import FORGETTING, served_by
 from lbtrace.bpf.specs import Specs
 from lbtrace.errors import KernelError
 from lbtrace.model import Losses
@@ -33,11 +34,6 @@ class Loading(Struct, frozen=True):
 
 Programs: TypeAlias = dict[str, Loading]
 """Names of programs, and how they are loaded."""
-
-FORGETTING = "exited"
-"""The one that loses nothing when it is missed, as where threads end together and one is
-preempted (kernels that run tracepoints preemptibly): a new process of that pid is
-distinguished."""
 
 AGGREGATES = 16384
 """Keys (a probe, a process) at which an action may gather; what has no room is counted."""
@@ -90,7 +86,8 @@ class TraceObject:
         fetching = [how for each in sets for how in each.values() if how.fetches]
         may_fault = may_sleep()
         self._may_fault = specs.memory and may_fault and all(how.may_sleep for how in fetching)
-        self._counted: list[Any] = []
+        self._counted: list[tuple[str, Any]] = []
+        self._spares: dict[str, list[Any]] = {}
         self.copies: dict[int, Any] = {}
 
         def opened() -> tuple[Any, Any]:
@@ -118,8 +115,10 @@ class TraceObject:
             return handle, config
 
         with ExitStack() as held:
-            self._object, _ = opened()
-            self._shape_maps(specs, ring_size, later, early=not may_fault)  # both are new in 6.1
+            self._object, config = opened()
+            config.spares = any(served_by(name) for name in programs)
+            # may_fault: both are new in 6.1
+            self._shape_maps(specs, ring_size, later, early=not may_fault, spared=config.spares)
             self._load(self._object, programs)
             self._filled = 0
             self.fill(specs)
@@ -206,11 +205,16 @@ class TraceObject:
         return totals
 
     def missed(self) -> int:
-        """Hits of probes at which the kernel ran no program."""
-        return sum(
-            max(0, lib.lbt_program_misses(lib.bpf_program__fd(program)))
-            for program in self._counted
+        """Hits of probes at which the kernel ran no program, nor a spare of it."""
+        missed = sum(_misses(program) for _, program in self._counted)
+        if not (missed and self._spares):
+            return missed
+        # Asked in this order, what a spare is about to handle is not among them.
+        by_all = sum(
+            min(_misses(each) for each in (program, *self._spares.get(name, ())))
+            for name, program in self._counted
         )
+        return max(0, min(by_all, missed - self._totals()[int(lib.LBT_SPARED)]))
 
     def pending_losses(self) -> list[tuple[int, int, int, tuple[int, ...]]]:
         """Losses that no later event reported: pid, tid, goroutine, and the number of events by
@@ -260,11 +264,15 @@ class TraceObject:
         config.may_fault = self._may_fault
         return config
 
-    def _shape_maps(self, specs: Specs, ring_size: int, later: int, *, early: bool) -> None:
+    def _shape_maps(
+        self, specs: Specs, ring_size: int, later: int, *, early: bool, spared: bool
+    ) -> None:
         """Size the maps; with ``early``, let them have all their memory from the start: older
         kernels warn of programs of probes that allocate some (check_map_prog_compatibility() in
         kernel/bpf/verifier.c)."""
         sizes = {"ring": ring_size, "specs": max(1, len(specs) + later)}
+        if not spared:
+            sizes["handled"] = 1
         for name in specs.actions:
             own = self._map(f"{name}_map")
             size = lib.bpf_map__value_size(own) * lib.libbpf_num_possible_cpus()
@@ -286,8 +294,10 @@ class TraceObject:
             if self._may_fault and how.may_sleep:
                 code = lib.bpf_program__set_flags(program, lib.BPF_F_SLEEPABLE)
                 check(code, "let programs sleep")
-            if name != FORGETTING:
-                self._counted.append(program)
+            if served := served_by(name):
+                self._spares.setdefault(served, []).append(program)
+            elif name not in FORGETTING:
+                self._counted.append((name, program))
         with held_back():  # a signal ends the verifier's work: EAGAIN, do_check() in verifier.c
             check(lib.bpf_object__load(handle), "load the BPF programs")
 
@@ -302,6 +312,11 @@ def open_object() -> Any:
     options.object_name = title
     opened = lib.bpf_object__open_mem(data, len(data), options)
     return check_pointer(opened, f"open {name}")
+
+
+def _misses(program: Any) -> int:
+    """How often the kernel skipped a program."""
+    return max(0, int(lib.lbt_program_misses(lib.bpf_program__fd(program))))
 
 
 def _program(handle: Any, name: str) -> Any:

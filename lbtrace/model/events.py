@@ -142,7 +142,8 @@ class Losses(Struct):
 
     * ``ring_full_entry``, ``ring_full_return``: entries and returns for which the ring buffer
       had no room; ``ring_full_point``: hits of other probes.
-    * ``nested_miss``: hits of probes that the kernel skipped, inside of another one.
+    * ``nested_miss``: hits of probes, forks and the like that the kernel skipped, inside of another
+      one.
     * ``return_depth``: returns the kernel does not deliver because 64 calls that some tool traces
       were already open in the thread.
     * ``string_fault``, ``blob_too_long``: values that could not be read, or were too long; their

@@ -97,7 +97,7 @@ class Backlog:
         """A batch that says that the kernel skipped hits of probes since the last call."""
         now, missed = time.monotonic_ns(), self._object.missed()
         since, self._watched = self._watched, now
-        if missed == self._missed:
+        if missed <= self._missed:
             return None
         self._missed = missed
         return Unwatched(unwatched(since, now))

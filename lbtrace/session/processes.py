@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from errno import ESRCH
 from typing import TYPE_CHECKING
 
+from lbtrace.bpf.spares import with_spares
 from lbtrace.errors import KernelError, TargetError
 from lbtrace.model import OPEN, Plan
 from lbtrace.probes import ROLES, STACK_ROLES
@@ -53,13 +54,13 @@ def follow_processes(loaded: TraceObject, programs: Iterable[str]) -> Links:
 
 
 def find_programs(
-    plan: Plan, *, follows: bool, traces_children: bool, knows_registers: bool
+    plan: Plan, *, follows: bool, traces_children: bool, knows_registers: bool, preempted: bool
 ) -> tuple[str, ...]:
     """Return the programs that learn of processes and threads which begin and end: where forked
     ones are followed, what is known of lanes is kept (`--within`), and calls are traced, which
     forked processes continue, and which end where their process executes a program. Where programs
     make stacks, one learns which of these signals interrupt, if the kernel ``knows_registers`` of
-    tasks (bpf_task_pt_regs, 5.15)."""
+    tasks (bpf_task_pt_regs, 5.15). They have spares where they may be ``preempted`` (7.0)."""
     following = ("forked", "exited") if follows else ()
     keeping = ("inherited", "ended") if plan.within else ()
     opens = any(probe.action == "send" and ROLES[probe.role].event == OPEN for probe in plan.probes)
@@ -68,7 +69,8 @@ def find_programs(
     executing = ("executed",) if opens else ()
     stacks = any(probe.role in STACK_ROLES for probe in plan.probes)
     interrupting = ("interrupted",) if stacks and knows_registers else ()
-    return (*following, *keeping, *continuing, *executing, *interrupting)
+    found = (*following, *keeping, *continuing, *executing, *interrupting)
+    return with_spares(found) if preempted else found
 
 
 @contextmanager

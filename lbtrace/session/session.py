@@ -151,6 +151,7 @@ class Session:
                 follows=follow,
                 traces_children=not self._alone and (follow or not self.target.pid),
                 knows_registers=kernel.cookie,
+                preempted=features.preempts_tracepoints(os.uname().release),
             )
             shared = links.programs(self.mode, attached, self.plan) if kernel.cookie else {}
             self._object = TraceObject(

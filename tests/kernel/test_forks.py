@@ -220,6 +220,29 @@ def test_python_gets_the_calls_of_each_process(programs: Path, tmp_path: Path, m
     assert calls == Truth(log).calls
 
 
+def test_a_crowd_of_processes(lbtrace: Any, programs: Path, tmp_path: Path, mode: str) -> None:
+    """Of those that share a processor one may be preempted while the kernel tells of its fork."""
+    width, rounds, output = 5, 10, tmp_path / "out.jsonl"
+    names = ("--func", "/forked|executed|rounds/")
+    words = ("attach", "--mode", mode, *names, "--until-last", "--strict", "-o", output)
+    done = lbtrace(*words, "--", programs / "crowd", width, rounds)
+    assert done.returncode == 0, done.stderr
+    rows = [json.loads(line) for line in output.read_text().splitlines()]
+    calls = [row for row in rows if row["type"] == "call"]
+    made = Counter(
+        (row["name"], row["args"][0]["value"], row["result"], row["end"]) for row in calls
+    )
+    assert made == {
+        ("rounds", rounds, rounds, "returned"): width,
+        **{("forked", n, n + 1, "returned"): width for n in range(rounds)},
+        **{("executed", n + 1, n + 3, "returned"): width for n in range(rounds)},
+    }
+    depths = {name: {row["depth"] for row in calls if row["name"] == name} for name, *_ in made}
+    assert depths == {"rounds": {0}, "forked": {1}, "executed": {0}}
+    pids = Counter(row["pid"] for row in calls)
+    assert Counter(pids.values()) == {1: width, 2: width * rounds}
+
+
 def test_a_ring_that_is_too_small(
     lbtrace: Any, programs: Path, tmp_path: Path, start_lbtrace: Any
 ) -> None:

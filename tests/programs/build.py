@@ -71,6 +71,7 @@ PROGRAMS = {
     "within-O0": "within.cc -O0 -g -pthread",
     "within-O2": "within.cc -O2 -g -pthread -fno-optimize-sibling-calls",
     "forking": "forking.c -O1 -g",
+    "crowd": "crowd.c -O1 -g",
     "forks-O0": "forks.cc -O0 -g -pthread",
     "forks-O2": "forks.cc -O2 -g -pthread -fno-optimize-sibling-calls",
     "forks-harmless": "forks.cc -O2 -g -pthread -fno-exceptions -DHARMLESS",
