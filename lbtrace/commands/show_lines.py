@@ -12,22 +12,27 @@ from msgspec import Struct
 from lbtrace.commands.rows import ListedVariable, listed, write_json, write_lines
 from lbtrace.dwarf.lines import SourceLines
 from lbtrace.dwarf.sources import path_test
-from lbtrace.elf import demangle
+from lbtrace.elf import demangle, symbols
 from lbtrace.elf.image import Image
 from lbtrace.errors import NoMatchError
+from lbtrace.machine import Machine
+from lbtrace.plan import Placer
 from lbtrace.plan.inlined import Copies
 from lbtrace.plan.selection import Selection
 from lbtrace.plan.source_files import nearest_paths
+from lbtrace.targets import long_nops
 
 
 class ListedLine(Struct, omit_defaults=True):
-    """A line of ``--lines --json``: a place where the code of a line of ``file`` begins."""
+    """A line of ``--lines --json``: a place where the code of a line of ``file`` begins; ``reason``
+    says why it has no point."""
 
     file: str
     line: int
     address: int
     function: str
     variables: tuple[ListedVariable, ...] = ()
+    reason: str = ""
 
 
 class ListedCopy(Struct, omit_defaults=True):
@@ -62,9 +67,20 @@ def find_lines(image: Image, file: str) -> Iterator[ListedLine]:
             f"{file}: is no source file of {image.path} with code",
             f"nearest names: {', '.join(near)}" if near else "lbtrace list shows functions",
         )
+    reasons = _why_none(image, {place.address for place in places})
     for path, line, address, unit, view in places:
         variables = tuple(map(listed, lines.variables(unit, address, view)))
-        yield ListedLine(path, line, address, lines.function(unit, address), variables)
+        function = lines.function(unit, address)
+        yield ListedLine(path, line, address, function, variables, reasons.get(address, ""))
+
+
+def _why_none(image: Image, addresses: Iterable[int]) -> dict[int, str]:
+    """Why no probe can be at some of ``addresses``."""
+    table = image.once(symbols.read_any)
+    placer = Placer(image, table, Machine(image.machine), ask_nop=long_nops.of_file(image))
+    # By address, as the code of functions is followed one after the other.
+    found = ((address, placer.sites.at(address)) for address in sorted(addresses))
+    return {address: why for address, why in found if isinstance(why, str)}
 
 
 def find_copies(image: Image, names: Sequence[str], sources: Sequence[str]) -> list[ListedCopy]:
@@ -90,9 +106,10 @@ def find_copies(image: Image, names: Sequence[str], sources: Sequence[str]) -> l
 
 
 def line_text(place: ListedLine) -> str:
-    """Return the address of a place, its line, function, and the variables that can be read."""
+    """Return the address of a place, its line, function, and the variables that can be read; or
+    why it has no point."""
     title = f"{os.path.basename(place.file)}:{place.line}"
-    shown = _readable(place.variables)
+    shown = f"<no point: {place.reason}>" if place.reason else _readable(place.variables)
     return f"{place.address:#10x}  {title:<20}  {place.function}  {shown}".rstrip()
 
 

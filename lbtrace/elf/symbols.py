@@ -94,6 +94,12 @@ class Symbols:
         candidates = ((name, part) for name in names for part in self.cold.named(name))
         return [part for name, part in candidates if _split_off(part) == name]
 
+    def owners(self, part: Function) -> list[Function]:
+        """Return the functions that ``part`` may have been split off, by its name: local ones may
+        share it."""
+        name = _split_off(part)
+        return [f for f in self.functions.named(name) if name in (f.name, *f.aliases)]
+
     @cached_property
     def _cold_parts(self) -> Mapping[str, Sequence[Function]]:
         parts: dict[str, list[Function]] = {}

@@ -306,5 +306,7 @@ class _Reader:
 
     def pointer(self, encoding: int) -> int:
         at = self.address
+        if encoding & 0xF0 not in (0, PC_RELATIVE):
+            raise KeyError(encoding)
         number = self.unsigned() if encoding & 0x0F == 1 else self.number(FORMATS[encoding & 0x0F])
         return number + at if number and encoding & 0x70 == PC_RELATIVE else number

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple, Protocol
 
 from lbtrace.machine.code import Code
@@ -29,6 +29,9 @@ class Around(Protocol):
     def more(self, address: int) -> Code | None:
         """Return the code at an address that the function jumps to and that is none of its own
         yet; None where another function begins there, or no code is."""
+
+    def landings(self, part: Code) -> Sequence[int]:
+        """Return where the code that `more` gave continues after exceptions."""
 
     def read(self, address: int, size: int) -> bytes:
         """``size`` bytes at ``address`` that the program cannot change; fewer, or none,
@@ -72,6 +75,33 @@ class Extent:
             if part is not None:
                 self.parts.append(part)
         return self.part(address) is not None
+
+    def follow_all(
+        self,
+        given: int,
+        pads: Sequence[int],
+        follow: Callable[[int], None],
+        follow_computed: Callable[[], None],
+    ) -> None:
+        """Have code followed from ``pads``, then computed jumps, and both again as long as parts
+        become known besides the first ``given`` ones that have landing pads of their own."""
+
+        def landings() -> list[int]:
+            nonlocal given
+            new, given = self.parts[given:], len(self.parts)
+            return [pad for part in new for pad in self._around.landings(part)]
+
+        ahead = [*pads, *landings()]
+        while True:
+            while ahead:
+                for pad in ahead:
+                    if self.knows(pad):
+                        follow(pad)
+                ahead = landings()
+            follow_computed()
+            ahead = landings()
+            if not ahead:
+                return
 
     def is_within(self, address: int) -> bool:
         """Return whether ``address`` is in the function's code, and no part of it begins there."""

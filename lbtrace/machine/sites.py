@@ -46,7 +46,7 @@ class ProbeSites:
         self._planner = machine.site_planner(ask_nop)
         self._finder = machine.exit_finder()
         self._known = known
-        self._reached: dict[int, dict[int, int]] = {}
+        self._reached: dict[tuple[int, tuple[int, ...]], dict[int, int]] = {}
         self._pads: set[int] = set()
 
     def entry(
@@ -133,11 +133,11 @@ class ProbeSites:
         """The instructions that control flow reaches in a function, and their ends."""
         if body is None:
             return {}
-        start = body.parts[0].address
-        found = self._reached.get(start)
+        key = body.parts[0].address, body.pads
+        found = self._reached.get(key)
         if found is None:
             if len(self._reached) >= KEPT:
                 del self._reached[next(iter(self._reached))]
             found = self._finder.reached(body.parts, self._known, body.pads)
-            self._reached[start] = found
+            self._reached[key] = found
         return found

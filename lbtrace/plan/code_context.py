@@ -15,7 +15,7 @@ from lbtrace.elf.symbols import SHF_EXECINSTR, Symbols
 from lbtrace.elf.unwind import Unwind
 from lbtrace.machine import Machine
 from lbtrace.machine.code import Code
-from lbtrace.machine.function_code import Body
+from lbtrace.machine.function_code import PARTS, Body
 from lbtrace.model import Function
 from lbtrace.plan.noreturn_functions import never_returns
 
@@ -170,7 +170,7 @@ class Surroundings:
         if function is None:
             cold = self._split.holding(address)
             if cold is not None:
-                return Body((self._code(cold.address, cold.size),), ())
+                return self._split_body(cold)
             described = self._unwind.range_of(address)
             if described is None:
                 return None
@@ -178,6 +178,27 @@ class Surroundings:
             pads = tuple(self._unwind.landing_pads(start))
             return Body((self._code(start, len(described)),), pads)
         return self.body(function)
+
+    def _split_body(self, part: Function) -> Body:
+        """The code of the function that ``part`` was split off, which comes to several places in
+        it; that of the part alone where none is known. It begins with an instruction."""
+        owners = self._table.owners(part)[:PARTS]
+        if len(owners) > 1:
+            owners = [owner for owner in owners if self._leads_to(part, owner)]
+        if not owners:
+            pads = self._unwind.landing_pads(part.address)
+            return Body((self._code(part.address, part.size),), tuple(pads))
+        body = self.body(owners[0])
+        return Body(body.parts, (*body.pads, part.address))
+
+    def _leads_to(self, part: Function, owner: Function) -> bool:
+        """Whether something in ``owner`` looks like a jump to ``part``."""
+        within = range(part.address, part.address + part.size)
+        return any(to in within for _, to in self._finder.jumps(self.body(owner).parts[0]))
+
+    def landings(self, part: Code) -> Sequence[int]:
+        """See `lbtrace.machine.function_code.Around.landings`."""
+        return self._unwind.landing_pads(part.address)
 
     def more(self, address: int) -> Code | None:
         """See `lbtrace.machine.function_code.Around.more`: a part that was split off, or a function

@@ -92,6 +92,10 @@ class Anything:
         inside = 0 <= address - APART < len(self.apart.code)
         return self.apart if inside and address % 3 else None
 
+    def landings(self, part: Code) -> list[int]:
+        size = len(part.code)
+        return [part.address + size // 2] if size % 3 else []
+
     def read(self, address: int, size: int) -> bytes:
         return b""
 

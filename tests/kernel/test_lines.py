@@ -230,6 +230,37 @@ def test_list(programs: Path) -> None:
     assert any(row["function"] == "traceme" and row["variables"] == variables for row in rows)
 
 
+@pytest.mark.host
+def test_list_says_which_lines_have_no_point(tmp_path: Path) -> None:
+    """The same as a trace says of them."""
+    (tmp_path / "dead.c").write_text(
+        """#include <stdlib.h>
+int fail(void) { exit(3); }
+int dead(int n)
+{
+	if (n > 5) {
+		fail();
+		n++;
+	}
+	return n;
+}
+int main(void) { return dead(1) != 1; }
+"""
+    )
+    program = str(tmp_path / "dead")
+    subprocess.run(["gcc", "-g", "-O0", "dead.c", "-o", program], cwd=tmp_path, check=True)
+    words = [sys.executable, "-m", "lbtrace", "list", "--binary", program, "--lines", "dead.c"]
+    rows = json.loads(subprocess.run([*words, "--json"], stdout=-1, check=True).stdout)
+    why = "no code is seen to lead there"
+    assert {row["line"]: row["reason"] for row in rows if "reason" in row} == {7: why}
+    text = subprocess.run(words, stdout=-1, text=True, check=True).stdout
+    (line,) = (each for each in text.splitlines() if "no point" in each)
+    assert re.fullmatch(rf" *0x\w+  dead.c:7 +dead  <no point: {why}>", line)
+    done = attach("--line", "dead.c:*", "--", program)
+    assert done.returncode == 0, done.stderr
+    assert f"left out: {why}" in done.stderr
+
+
 def test_formats(programs: Path, tmp_path: Path) -> None:
     """Every format shows them, from a capture as well."""
     program, kept = str(programs / "trace"), str(tmp_path / "kept.lbt")

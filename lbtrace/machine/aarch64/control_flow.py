@@ -36,10 +36,13 @@ class Flow(ReachedCode):
         super().__init__(parts, around)
         self._indirect: list[int] = []
         self._follow(self.start)
-        for pad in pads:
-            if self.knows(pad):
-                self._follow(pad)
-        self._follow_tables()
+        self.follow_all(len(parts), pads, self._land, self._follow_tables)
+        self.outs += sorted(self.computed)
+
+    def _land(self, pad: int) -> None:
+        """Follow the code from a landing pad on."""
+        self.landed.add(pad)
+        self._follow(pad)
 
     def _follow(self, address: int, source: int = -1) -> None:
         """Follow the code from ``address`` on, to which ``source`` leads."""
@@ -132,7 +135,6 @@ class Flow(ReachedCode):
                     self._follow(target, at)
             if not grown:
                 break
-        self.outs += sorted(self.computed)
 
     def _leave(self, at: int, *, switch: bool) -> None:
         if switch:

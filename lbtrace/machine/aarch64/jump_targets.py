@@ -21,6 +21,9 @@ STEPS = 300
 ENTRIES = 1 << 14
 """Entries of one table, at most."""
 
+KEPT = range(19, 30)
+"""Registers that calls leave alone: AAPCS64, 6.1.1."""
+
 HI, LS, CS, CC = 8, 9, 2, 3
 """Conditions: unsigned higher, lower or same, higher or same, lower (C1.2.4)."""
 
@@ -134,11 +137,21 @@ class Targets:
         found: set[int | None] = set()
         seen: set[int] = set()
         ways = [at]
-        while ways:
-            here = ways.pop()
-            last = self._code.before.get(here)
-            leading = [*self._code.sources.get(here, ()), *([] if last is None else [last])]
-            if not leading or here == self._code.start or len(seen) > STEPS:
+        landed = of_calls = False
+        while ways or (landed and not found):
+            if ways:
+                here = ways.pop()
+                last = self._code.before.get(here)
+                leading = [*self._code.sources.get(here, ()), *([] if last is None else [last])]
+                # It holds at a landing pad what it held at a call, as the unwinder restores it.
+                carried = here in self._code.landed and register in KEPT
+                landed |= carried
+                # What its caller left in a register that it restores is nothing that it reads.
+                if not of_calls and (here == self._code.start or not (leading or carried)):
+                    return {None}
+            else:
+                leading, landed, of_calls = self._calls(), False, True
+            if len(seen) > STEPS:
                 return {None}
             for source in leading:
                 if source in seen:
@@ -148,7 +161,10 @@ class Targets:
                     found.add(source)
                 else:
                     ways.append(source)
-        return found
+        return found or {None}
+
+    def _calls(self) -> list[int]:
+        return [at for at, word in self._code.instructions.items() if is_call(word)]
 
     def _writer(self, register: int, at: int) -> int | None:
         writers = self._writers(register, at)

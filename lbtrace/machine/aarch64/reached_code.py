@@ -43,9 +43,9 @@ class Words:
 class ReachedCode(Extent):
     """The code of a function as far as it is known.
 
-    ``instructions``, ``before``, ``sources``, ``hidden``, ``tables`` and ``restarts`` are
-    those of `lbtrace.machine.x86_64.reached_code.ReachedCode`; ``outs`` are the instructions
-    that leave the function, ``computed`` those of them that may also stay.
+    ``instructions``, ``before``, ``sources``, ``hidden``, ``tables``, ``restarts`` and
+    ``landed`` are those of `lbtrace.machine.x86_64.reached_code.ReachedCode`; ``outs`` are the
+    instructions that leave the function, ``computed`` those of them that may also stay.
     """
 
     def __init__(self, parts: Sequence[Code], around: Around) -> None:
@@ -60,6 +60,7 @@ class ReachedCode(Extent):
         self.hidden: dict[int, str] = {}
         self.tables: list[range] = []
         self.restarts = False
+        self.landed: set[int] = set()
         self._parts: dict[int, Words] = {}
 
     def words(self, part: Code) -> Words:

@@ -30,6 +30,7 @@ class ComputedJumps:
         self._follow = follow
         self._meetings: dict[tuple[int, ...], int] = {}
         self._met: set[tuple[int, Stack]] = set()
+        self._known: dict[int, set[int]] = {}
         self._within: set[tuple[int, ...]] = set()
 
     def follow(self) -> None:
@@ -39,7 +40,7 @@ class ComputedJumps:
         # Imported here because few functions need it.
         from lbtrace.machine.x86_64.jump_targets import Targets
 
-        known: dict[int, set[int]] = {}
+        known = self._known
         targets = Targets(self._code)
         for _ in range(ROUNDS):
             # What is certain comes first: the rest is measured by it.

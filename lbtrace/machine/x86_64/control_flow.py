@@ -42,15 +42,17 @@ class Flow(ReachedCode):
         self._pushed: set[int] = set()
         self._computed = ComputedJumps(self, self._follow)
         self._follow(WorkItem(self.start, ENTRY))
-        for pad in pads:
-            if self.knows(pad):
-                self._follow(WorkItem(pad, UNKNOWN))
-        self._computed.follow()
+        self.follow_all(len(parts), pads, self._land, self._computed.follow)
         if self._pushed:
             self._judge_returns()
         for ip in self.hidden.keys() & self.instructions.keys():
             if self.hidden[ip].startswith(TRAP):
                 del self.hidden[ip]  # it is reached otherwise
+
+    def _land(self, pad: int) -> None:
+        """Follow the code from a landing pad on."""
+        self.landed.add(pad)
+        self._follow(WorkItem(pad, UNKNOWN))
 
     def _follow(self, way: WorkItem) -> None:
         """Follow the code from ``way`` on."""

@@ -180,6 +180,7 @@ class NativeFlow(_Asking):
         self.hidden: dict[int, str] = {}
         self.tables: list[range] = []
         self.restarts = False
+        self.landed: set[int] = set()
         self._computed = ComputedJumps(self, self._continue)
         self._taken: list[int] = []
         self._seen_outs = self._seen_hidings = self._looked_at = 0
@@ -189,10 +190,7 @@ class NativeFlow(_Asking):
         for part in parts:
             self._add(part)
         self._continue(WorkItem(self.start, ENTRY))
-        for pad in pads:
-            if self.knows(pad):
-                self._continue(WorkItem(pad, UNKNOWN))
-        self._computed.follow()
+        self.follow_all(len(parts), pads, self._land, self._computed.follow)
         for ip, why in [*self.hidden.items()]:
             if why.startswith(TRAP) and ip in self.instructions:
                 del self.hidden[ip]  # it is reached otherwise
@@ -207,6 +205,11 @@ class NativeFlow(_Asking):
         self.restarts |= bool(lib.lbt_flow_restarts(self.native))
         self._note_outs()
         self._note_hidden()
+
+    def _land(self, pad: int) -> None:
+        """Follow the code from a landing pad on."""
+        self.landed.add(pad)
+        self._continue(WorkItem(pad, UNKNOWN))
 
     def _note_outs(self) -> None:
         outs = ffi.new("const struct lbt_out **")

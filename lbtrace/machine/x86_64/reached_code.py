@@ -81,6 +81,7 @@ class FollowedCode(Protocol):
     hidden: dict[int, str]
     tables: list[range]
     restarts: bool
+    landed: set[int]
 
     @property
     def instructions(self) -> Instructions:
@@ -142,7 +143,8 @@ class ReachedCode(Extent):
     an instruction the one that continues to it, ``sources`` those that jump to it. Computed jumps
     to the same places meet at one with a negative number, so that they need not be followed one by
     one. ``outs`` are the exits, ``hidden`` describes exits that no probe can watch. ``restarts``
-    says that a jump leads to the first instruction, ``tables`` where in the code tables lie.
+    says that a jump leads to the first instruction, ``tables`` where in the code tables lie;
+    ``landed`` are the landing pads that were followed.
     ``depths`` are the stacks at branches.
     """
 
@@ -158,6 +160,7 @@ class ReachedCode(Extent):
         self.hidden: dict[int, str] = {}
         self.tables: list[range] = []
         self.restarts = False
+        self.landed: set[int] = set()
         self.depths: dict[int, Stack] = {}
         self._stretches: list[tuple[int, int]] = []
         self._taken: list[int] = []

@@ -104,11 +104,17 @@ class Writers:
         found: set[int | None] = set()
         seen = {start}
         ahead = [start]
-        while ahead:
-            at = ahead.pop()
-            leading = self.before(at)
-            if at == self.code.start or not leading:
-                found.add(None)
+        landed = of_calls = False
+        while ahead or (landed and not found):
+            if ahead:
+                at = ahead.pop()
+                leading = self.before(at)
+                carried = self._is_carried(name, at)
+                landed |= carried
+                if at == self.code.start or not (leading or carried):
+                    found.add(None)
+            else:
+                leading, landed, of_calls = self._calls(), False, True
             if len(seen) > STEPS or len(found) > MOST:
                 return frozenset({None, *found})
             for source, _ in leading:
@@ -123,7 +129,19 @@ class Writers:
                         ahead.append(begin)
                     else:
                         found |= known
-        return frozenset(found)
+        # What its caller left in a register that it has to restore is nothing that it reads.
+        return frozenset((found - {None} if of_calls else found) or {None})
+
+    def _is_carried(self, name: str, at: int) -> bool:
+        """Whether the unwinder restores the register before it comes to a landing pad at ``at``:
+        it holds then what it held at one of the function's calls. What other ways say of it is
+        true of these, so the calls are asked only where there is no other way."""
+        return at in self.code.landed and name not in CLOBBERED
+
+    def _calls(self) -> list[tuple[int, bool]]:
+        """The calls that are known, as what leads to landing pads."""
+        known = self.code.instructions.values()
+        return [(i.ip, True) for i in known if i.flow_control in _CALLS]
 
     def _known(self, name: str, begin: int) -> frozenset[int | None] | None:
         """What was found for the beginning of a stretch. Where computed jumps meet it is worked
