@@ -257,6 +257,7 @@ enum lbt_within {
 	LBT_OUTER = 3,	  /* it opens or closes such a call */
 	LBT_LANDING = 4,  /* it shows that calls were left, such a one perhaps */
 	LBT_LANE_END = 5, /* the lane ends, with such a call perhaps */
+	LBT_INSIDE = 6,	  /* as LBT_INNER, in the body of a function, whose frame it may have */
 };
 
 /* How the key begins by which an action gathers. */

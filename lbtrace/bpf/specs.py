@@ -230,6 +230,8 @@ class Specs:
         if probe.gate:
             return int(lib.LBT_OUTER), hooked
         inner = lib.LBT_INNER if ROLES[probe.role].of_function else lib.LBT_ANYWHERE
+        if probe.pair:
+            inner = lib.LBT_INSIDE
         return int(WITHIN.get(probe.role, inner)), False
 
     def _set_jump(self, spec: Any, site: Site) -> None:
