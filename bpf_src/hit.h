@@ -129,7 +129,9 @@ static __always_inline bool handle_hit_of(__u64 cookie, struct pt_regs *ctx, __u
 	if (config.generic && !spec->plain)
 		return process_hit(ctx, &at, spec) ||
 		       (config.within && spec->within == LBT_OUTER); /* it closes, too */
-	if (kind == LBT_CLOSE || spec->fetches <= LBT_SHORT_VALUES)
+	if (config.picking && spec->picks)
+		send_picked(ctx, &at, spec);
+	else if (kind == LBT_CLOSE || spec->fetches <= LBT_SHORT_VALUES)
 		send_short(ctx, &at);
 	else
 		send_plain(ctx, &at);

@@ -258,6 +258,7 @@ enum lbt_within {
 	LBT_OUTER = 3,	  /* it opens or closes such a call */
 	LBT_LANDING = 4,  /* it shows that calls were left, such a one perhaps */
 	LBT_LANE_END = 5, /* the lane ends, with such a call perhaps */
+	LBT_INSIDE = 6,	  /* as LBT_INNER, in the body of a function, whose frame it may have */
 };
 
 /* How the key begins by which an action gathers. */
@@ -267,9 +268,9 @@ struct lbt_gather_key {
 };
 
 /*
- * What to do at a probe. Probes alike share a spec. With plain set the
- * values are the two result registers (where a call closes) or else the first
- * six argument registers, as they are.
+ * What to do at a probe. Probes alike share a spec. With plain set an event has the two result
+ * registers (where a call closes) or else the first six argument registers, or those that are
+ * picked, as they are: values are made of them in user space (struct lbt_made_value).
  */
 struct lbt_spec {
 	__u8 plain;
@@ -292,6 +293,8 @@ struct lbt_spec {
 	__u8 within;	  /* enum lbt_within */
 	__u8 hooks;	  /* of LBT_OUTER: the return is hooked */
 	__u8 restarts;	  /* of an entry whose return is hooked: the function jumps back to it */
+	__u8 picks;	  /* of a plain spec: how many registers are picked */
+	__u8 pick[LBT_VALUES]; /* which, as in struct lbt_fetch */
 	__u32 unless;	  /* processor flags with any of which a hit does not count, */
 	__u32 only;	  /* and with any of which it does; 0: in any case */
 	__u32 go_goid;	  /* offset of g.goid */
@@ -300,6 +303,23 @@ struct lbt_spec {
 	struct lbt_fetch fetch[LBT_FETCHES];
 	struct lbt_condition condition[LBT_CONDITIONS];
 	struct lbt_text text[LBT_TEXTS];
+};
+
+/*
+ * How user space makes a value of what an event of a plain spec has recorded, as a struct
+ * lbt_fetch would.
+ */
+struct lbt_made_value {
+	__u8 from;	  /* which of the recorded; LBT_NO_REGISTER: 0 */
+	__u8 left;	  /* shifts */
+	__u8 right;
+	__u8 is_signed;
+	__s64 offset;
+};
+
+struct lbt_making {
+	__u32 values;	  /* 0: those recorded are the values */
+	struct lbt_made_value value[LBT_VALUES];
 };
 
 /*
@@ -348,6 +368,7 @@ struct lbt_config {
 	__u32 follow;	     /* and the processes it forks */
 	__u32 wakeup_bytes;  /* data at which the ring wakes its reader */
 	__u32 generic;	     /* some spec is not plain */
+	__u32 picking;	     /* some spec picks registers */
 	__u32 chunk_layouts; /* bits of enum lbt_chunk_layout that specs have */
 	__u32 wide;	     /* some spec has more than six values */
 	__u32 compared_texts; /* some condition is of a text */

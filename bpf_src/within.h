@@ -124,6 +124,7 @@ static __always_inline bool is_above(struct lbt_outer *outer, const struct hit *
 				     const struct lbt_spec *spec)
 {
 	const bool outermost = spec->within == LBT_OUTER;
+	const bool in_body = at->kind == LBT_POINT || spec->within == LBT_INSIDE;
 
 	if (outer->state & LBT_HAS_ENDED) {
 		if (outermost && at->kind == LBT_CLOSE && at->frame == outer->frame)
@@ -139,7 +140,7 @@ static __always_inline bool is_above(struct lbt_outer *outer, const struct hit *
 		if (at->frame == outer->frame) {
 			if (outermost && at->kind == LBT_CLOSE)
 				outer->state = LBT_HAS_ENDED;
-			if (outermost || at->kind == LBT_POINT || outer->state & LBT_IS_HOOKED)
+			if (outermost || in_body || outer->state & LBT_IS_HOOKED)
 				return false;
 		}
 		if (!(outermost && at->kind == LBT_OPEN) && send_left(at, outer->frame, 0))

@@ -41,7 +41,9 @@ TICK = 0.02
 
 ORDER = {CLOSE: 0, POINT: 1, OPEN: 2}
 """Attach what closes calls first, so that a call made meanwhile is recorded completely or not
-at all."""
+at all. Of several probes on an instruction the kernel runs that first which was attached last
+(consumer_add() in kernel/events/uprobes.c): a function's calls begin before those of markers in
+it, and end after them."""
 
 
 Attachments: TypeAlias = dict[Attachment, list[int]]
@@ -85,8 +87,18 @@ def attachments(mode: Mode, probes: Sequence[Probe], first: int = 0) -> Attachme
         # Of several roles that a program serves, that which is attached first decides.
         order = ORDER[ROLES[role].event]
         orders[wanted] = min(order, orders.get(wanted, order))
-    ordered = sorted(found, key=lambda wanted: (orders[wanted], not wanted.at_return))
-    return {wanted: sorted(found[wanted]) for wanted in ordered}
+    inner = {number for number, probe in enumerate(probes[first:], first) if probe.pair}
+    ordered = sorted(
+        found,
+        key=lambda wanted: (
+            *(orders[wanted], not wanted.at_return),
+            inner.isdisjoint(found[wanted]) == (orders[wanted] == ORDER[OPEN]),
+        ),
+    )
+    return {
+        wanted: sorted(found[wanted], key=lambda number: (number not in inner, number))
+        for wanted in ordered
+    }
 
 
 def programs(mode: Mode, attached: Iterable[Attachment], plan: Plan | None = None) -> Programs:

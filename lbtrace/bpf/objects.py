@@ -96,6 +96,7 @@ class TraceObject:
             config = self._config(handle)
             config.wakeup_bytes = ring_size // 4
             config.generic = specs.generic
+            config.picking = specs.picking
             config.chunk_layouts = specs.chunk_layouts
             config.wide = specs.wide
             config.filtered = specs.filtered

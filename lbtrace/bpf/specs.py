@@ -11,6 +11,7 @@ from typing import Any
 from msgspec import Struct
 
 from lbtrace.bpf._libbpf import ffi, lib
+from lbtrace.bpf.recording import Recording, find_recording, find_shifts
 from lbtrace.errors import UsageError, option
 from lbtrace.machine import Machine
 from lbtrace.model import CLOSE, POINT, SENDING, Condition, Fetch, GoLayout, Plan, Probe, Site
@@ -67,23 +68,25 @@ class _Pairing(Struct, frozen=True):
 class Specs:
     """The distinct specs of a plan, and the cookies of its probes.
 
-    What they need of the programs: ``generic``, some are not plain; ``memory``,
-    some have code that reads the process's memory, as all that compare texts; ``jumps``,
-    some are on a jump whose target is computed; ``chunk_layouts``, the bits of ``enum
-    lbt_chunk_layout``; ``go``, some distinguish goroutines; ``stacks``, some probes report where
-    the program sets up stacks; ``hooked``, uretprobes see the returns of some calls;
-    ``restarts``, some of functions that jump back to their entry, whose calls are to be hooked
-    once; ``actions``, the names of those that gather; ``within``, only hits below calls of some
-    functions count. Where the plan ``may_grow``, they are ready for all that points may need.
+    Where values are made of what events record, ``makings`` has the ``struct lbt_making`` by probe.
+    What specs need of the programs: ``generic``, some are not plain; ``picking``, some pick the
+    registers that are recorded; ``memory``, some have code that reads the process's memory, as all
+    that compare texts; ``jumps``, some are on a jump whose target is computed; ``chunk_layouts``,
+    the bits of ``enum lbt_chunk_layout``; ``go``, some distinguish goroutines; ``stacks``, some
+    probes report where the program sets up stacks; ``hooked``, uretprobes see the returns of some
+    calls; ``restarts``, some of functions that jump back to their entry, whose calls are to be
+    hooked once; ``actions``, the names of those that gather; ``within``, only hits below calls of
+    some functions count. Where the plan ``may_grow``, they are ready for all that points may need.
     """
 
     def __init__(self, plan: Plan) -> None:
         probes, later = plan.probes, plan.may_grow
         self._kernel = Machine(plan.binaries[0].machine or os.uname().machine).kernel
         self._numbers: dict[object, int] = {}
-        self._alike: dict[object, int] = {}
+        self._alike: dict[object, tuple[int, Any]] = {}
         self._specs: list[Any] = []
-        self.generic = self.memory = later
+        self.makings: dict[int, Any] = {}
+        self.generic = self.picking = self.memory = later
         self.jumps = False
         self.chunk_layouts = ANY_LAYOUT if later else 0
         self.wide = later or any(len(p.fetches) > lib.LBT_VALUES for p in probes)
@@ -115,7 +118,7 @@ class Specs:
         rounds = {n for n in pairs if plan.functions[probes[n].function].restarts}
         self.restarts = bool(rounds) and not self.within
         specs = [
-            self._find(probe, number in hooked, go, number in rounds)
+            self._find(number, probe, number in hooked, go, number in rounds)
             for number, (probe, go) in enumerate(zip(probes, layouts, strict=True))
         ]
         self.cookies = [number | spec << 32 for number, spec in enumerate(specs)]
@@ -127,7 +130,7 @@ class Specs:
         """Add what a plan needs that has grown by points."""
         for number in range(len(self.cookies), len(plan.probes)):
             probe = plan.probes[number]
-            spec = self._find(probe, False, plan.goroutines(probe), False)
+            spec = self._find(number, probe, False, plan.goroutines(probe), False)
             self.cookies.append(number | spec << 32)
 
     def __len__(self) -> int:
@@ -137,7 +140,9 @@ class Specs:
         """A pointer to a ``struct lbt_spec``."""
         return self._specs[number]
 
-    def _find(self, probe: Probe, hooked: bool, go: GoLayout | None, restarts: bool) -> int:
+    def _find(
+        self, number: int, probe: Probe, hooked: bool, go: GoLayout | None, restarts: bool
+    ) -> int:
         """As `_spec`, which takes longer, only for the first of probes that are alike."""
         site = probe.site
         alike = (
@@ -152,14 +157,19 @@ class Specs:
                 id(go),
             ),  # the plan keeps that alive
         )
-        number = self._alike.get(alike)
-        if number is None:
-            number = self._alike[alike] = self._spec(probe, hooked, go, restarts)
-        return number
+        found = self._alike.get(alike)
+        if found is None:
+            found = self._alike[alike] = self._spec(probe, hooked, go, restarts)
+        spec, making = found
+        if making is not None:
+            self.makings[number] = making
+        return spec
 
-    def _spec(self, probe: Probe, hooked: bool, go: GoLayout | None, restarts: bool) -> int:
-        """The number of a probe's spec; ``hooked``: the return of its call is; ``restarts``: the
-        function jumps back to it."""
+    def _spec(
+        self, probe: Probe, hooked: bool, go: GoLayout | None, restarts: bool
+    ) -> tuple[int, Any]:
+        """The number of a probe's spec, and how its values are made; ``hooked``: the return of its
+        call is; ``restarts``: the function jumps back to it."""
         role, site, fetches = ROLES[probe.role], probe.site, probe.fetches
         pairing = _Pairing(
             hooked=hooked and (self._conditional or bool(probe.keeps)),
@@ -178,15 +188,20 @@ class Specs:
         conditional = self._conditional or bool(probe.conditions)
         as_it_is = not conditional and not pairing.keeps and probe.action == "send"
         as_it_is &= not (self.within and probe.role == "switch")
-        plain = as_it_is and fetches == tuple(map(_register, registers[: len(fetches)]))
-        key = (len(fetches),) if plain else (fetches, probe.conditions, probe.action, probe.gathers)
+        recording = find_recording(fetches, registers, kernel.PT_REGS) if as_it_is else None
+        key: tuple[object, ...] = (fetches, probe.conditions, probe.action, probe.gathers)
+        if recording:
+            key = (recording.count, recording.picks)
         jump = (site.unless, site.only, site.jump, site.test)
         place = (role.event, site.sp_delta, jump, go and (go.g, go.goid, go.stack_high))
         within = self._where_it_counts(probe, hooked)
-        found = (place, pairing, within, named, restarts, plain, key)
+        found = (place, pairing, within, named, restarts, key)
         if found not in self._numbers:
             self._numbers[found] = len(self._specs)
-            spec = self._make(fetches, probe.conditions, plain)
+            if recording:
+                spec = self._make_plain(recording)
+            else:
+                spec = self._make(fetches, probe.conditions)
             self._specs.append(spec)
             spec.sp_delta = site.sp_delta
             spec.action = ACTIONS[probe.action]
@@ -206,7 +221,7 @@ class Specs:
                     "the traced functions need more than 65,535 different kinds of probe",
                     f"trace fewer functions, or use {option('args', 0)}",
                 )
-        return self._numbers[found]
+        return self._numbers[found], recording and recording.making()
 
     def _where_it_counts(self, probe: Probe, hooked: bool) -> tuple[int, bool]:
         """An ``enum lbt_within``, and whether the return is hooked of a call that is outermost."""
@@ -215,6 +230,8 @@ class Specs:
         if probe.gate:
             return int(lib.LBT_OUTER), hooked
         inner = lib.LBT_INNER if ROLES[probe.role].of_function else lib.LBT_ANYWHERE
+        if probe.pair:
+            inner = lib.LBT_INSIDE
         return int(WITHIN.get(probe.role, inner)), False
 
     def _set_jump(self, spec: Any, site: Site) -> None:
@@ -238,14 +255,22 @@ class Specs:
         for number, (low, high) in enumerate(jump.inside[: lib.LBT_RANGES]):
             spec.jump.low[number], spec.jump.high[number] = low, high
 
+    def _make_plain(self, recording: Recording) -> Any:
+        spec = ffi.new("struct lbt_spec *")
+        spec.plain = True
+        spec.fetches = recording.count
+        spec.picks = len(recording.picks)
+        self.picking |= bool(recording.picks)
+        for number, register in enumerate(recording.picks):
+            spec.pick[number] = self._kernel.PT_REGS.index(register)
+        return spec
+
     def _make(
         self,
         fetches: tuple[Fetch, ...],
         conditions: tuple[Condition, ...],
-        plain: bool,
     ) -> Any:
         spec = ffi.new("struct lbt_spec *")
-        spec.plain = plain
         spec.fetches = len(fetches)
         spec.more = max(0, len(fetches) - lib.LBT_VALUES)
         texts = [fetch for fetch in fetches if fetch.read in ("string", "bytes")]
@@ -287,7 +312,7 @@ class Specs:
                 slot.prefix = condition.operator in ("startswith", "lacks")
                 slot.text = compared.index((condition.text, bool(slot.prefix))) + 1
                 slot.length = len(condition.text)
-        self.generic |= not plain
+        self.generic = True
         self.memory |= any(fetch.derefs or fetch.read != "value" for fetch in fetches)
         return spec
 
@@ -303,10 +328,6 @@ def _locate_goroutine(spec: Any, go: GoLayout) -> None:
     spec.go = lib.LBT_GO_REGISTER if go.g == "register" else lib.LBT_GO_THREAD
     spec.go_goid = go.goid
     spec.go_stack_high = go.stack_high
-
-
-def _register(name: str) -> Fetch:
-    return Fetch(register=name)
 
 
 def _fill(slot: Any, fetch: Fetch, registers: tuple[str, ...]) -> None:
@@ -333,9 +354,7 @@ def _fill(slot: Any, fetch: Fetch, registers: tuple[str, ...]) -> None:
     slot.size = fetch.size
     slot.is_signed = fetch.signed
     if fetch.read in ("value", "integer"):
-        bits = fetch.bit_size or 8 * (fetch.size if fetch.read == "integer" else 8)
-        slot.left = 64 - bits - fetch.bit_offset
-        slot.right = 64 - bits
+        slot.left, slot.right = find_shifts(fetch)
     slot.derefs = len(fetch.derefs)
     for number, offset in enumerate(fetch.derefs):
         slot.deref[number] = offset

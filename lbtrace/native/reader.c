@@ -125,6 +125,50 @@ static int lbt_is_whole(const void *data, size_t size)
 	return 1;
 }
 
+/* Makes the values of a hit's event of what it has recorded, where they are not that. */
+static void lbt_make(const struct lbt_reader *reader, struct lbt_event *e)
+{
+	const __u32 kind = e->kind & LBT_KIND_MASK;
+	const struct lbt_making *making;
+	__u64 recorded[LBT_VALUES];
+
+	if (e->probe >= reader->making_count || (kind != LBT_OPEN && kind != LBT_CLOSE && kind != LBT_POINT))
+		return;
+	making = &reader->makings[e->probe];
+	if (!making->values)
+		return;
+	memcpy(recorded, e->values, sizeof(recorded));
+	memset(e->values, 0, sizeof(e->values));
+	for (__u32 n = 0; n < LBT_VALUES && n < making->values; n++) {
+		const struct lbt_made_value *as = &making->value[n];
+		__u64 v = as->offset;
+
+		if (as->from < LBT_VALUES)
+			v += recorded[as->from];
+		v <<= as->left & 63;
+		e->values[n] = as->is_signed ? (__u64)((__s64)v >> (as->right & 63))
+					     : v >> (as->right & 63);
+	}
+}
+
+int lbt_reader_make(struct lbt_reader *reader, __u32 probe, const struct lbt_making *making)
+{
+	if (probe >= reader->making_count) {
+		const size_t count = probe + 1 > 2 * reader->making_count ? probe + 1
+									  : 2 * reader->making_count;
+		struct lbt_making *grown = realloc(reader->makings, count * sizeof(*grown));
+
+		if (!grown)
+			return -ENOMEM;
+		memset(grown + reader->making_count, 0,
+		       (count - reader->making_count) * sizeof(*grown));
+		reader->makings = grown;
+		reader->making_count = count;
+	}
+	reader->makings[probe] = *making;
+	return 0;
+}
+
 static int lbt_gather(void *context, void *data, size_t size)
 {
 	struct lbt_reader *reader = context;
@@ -138,6 +182,7 @@ static int lbt_gather(void *context, void *data, size_t size)
 	memcpy(e, data, copied);
 	memset((char *)e + copied, 0, LBT_RECORD - copied);
 	reader->count++;
+	lbt_make(reader, e);
 	runner = (const char *)data + copied + (e->kind >> 8 ? LBT_MORE : 0);
 	if (e->blob || e->kind >> 8)
 		error = lbt_pack(reader, e, ((const struct lbt_event *)data)->values,
@@ -157,6 +202,7 @@ void lbt_reader_free(struct lbt_reader *reader)
 	free(reader->events);
 	free(reader->blobs);
 	free(reader->threads);
+	free(reader->makings);
 	free(reader);
 }
 

@@ -28,6 +28,8 @@ struct lbt_reader {
 	struct lbt_thread *threads;
 	size_t thread_count;
 	size_t thread_capacity;
+	struct lbt_making *makings; /* by probe, of as many as some need */
+	size_t making_count;
 	/* the last name seen of a thread, by tid; a collision reports it again */
 	struct lbt_thread known[LBT_NAME_CACHE];
 };
@@ -35,6 +37,12 @@ struct lbt_reader {
 /* Returns NULL, with errno, where the ring cannot be mapped or memory lacks. */
 struct lbt_reader *lbt_reader_new(int ring_fd, size_t capacity);
 void lbt_reader_free(struct lbt_reader *reader);
+
+/*
+ * Says how to make the values of a probe's events of what they record, before the first of them.
+ * -ENOMEM.
+ */
+int lbt_reader_make(struct lbt_reader *reader, __u32 probe, const struct lbt_making *making);
 
 /* A descriptor that is readable when the ring has data. */
 int lbt_reader_fd(struct lbt_reader *reader);

@@ -69,6 +69,7 @@ def make_plan(
             others = probe_sources.empty(marked).binaries
             plan = replace(plan, binaries=plan.binaries + others)
             plan = markers.add(plan, [*images, *marked], selection)
+            plan = within.remark_markers(plan) if selection.within else plan
         if not (selection.lines or selection.places):
             return plan
         return points.add(plan, images, selection)

@@ -34,6 +34,8 @@ OTHER_LANES = (
     " the other counts as outside"
 )
 
+MARKERS = "markers belong to threads, functions of Go to goroutines: no marker is inside of these"
+
 
 class Within(NamedTuple):
     """The ``functions`` to trace of a binary; the addresses of the ``outer`` ones below which all
@@ -91,6 +93,16 @@ def mark(
     )
     notes = (*plan.notes, *_remarks(plan, outer))
     return replace(plan, probes=probes, notes=notes, within=selection.within)
+
+
+def remark_markers(plan: Plan) -> Plan:
+    """Return a plan with markers, which says where these are inside of no outer function."""
+    gates = {plan.goroutines(probe) is None for probe in plan.probes if probe.gate}
+    if False in gates and any(
+        probe.source == "marker" and plan.goroutines(probe) is None for probe in plan.probes
+    ):
+        return replace(plan, notes=(*plan.notes, MARKERS))
+    return plan
 
 
 def _check_traced(

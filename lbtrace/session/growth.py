@@ -19,6 +19,7 @@ from lbtrace.system.limits import allow_open_files
 
 if TYPE_CHECKING:
     from lbtrace.bpf.objects import TraceObject
+    from lbtrace.bpf.ring import RingReader
     from lbtrace.bpf.specs import Specs
     from lbtrace.probes import Mode
     from lbtrace.session.probed_files import ProbedFiles
@@ -31,6 +32,7 @@ class Attached(Struct, frozen=True):
     that has them, 0 where all have."""
 
     traced: TraceObject
+    reader: RingReader
     specs: Specs
     links: links.Links
     mode: Mode
@@ -107,6 +109,7 @@ class Growth:
         wanted = links.attachments(to.mode, plan.probes, addition.after[2])
         try:
             to.traced.fill(to.specs)
+            to.reader.make_values(to.specs.makings)
             to.links.attach(
                 *(to.traced, plan, to.specs.cookies, wanted, to.only, to.probed.files),
             )

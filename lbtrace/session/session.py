@@ -166,9 +166,9 @@ class Session:
             )
             held.callback(self._object.close)
             self._ring = self._object.ring_fd()
-            reader = RingReader(self._ring, BATCH_EVENTS)
-            held.callback(reader.close)
-            self._backlog = Backlog(self._object, reader)
+            self._reader = RingReader(self._ring, BATCH_EVENTS, specs.makings)
+            held.callback(self._reader.close)
+            self._backlog = Backlog(self._object, self._reader)
             # Edge-triggered: data in the ring does not wake, only the program does.
             self._waiter.register(self._ring, select.EPOLLIN | select.EPOLLET)
             self._links = links.Links()
@@ -203,7 +203,9 @@ class Session:
         # Imported here because few plans grow.
         from lbtrace.session.growth import Attached, watch
 
-        to = Attached(self._object, specs, self._links, self.mode, only, self._probed)
+        to = Attached(
+            *(self._object, self._reader, specs, self._links, self.mode, only, self._probed)
+        )
         root = self.child.pid if self.child else self.target.pid
         self._growth = watch(self._later, reach, to, root, self.target.pid, self.on_note)
         if self._growth:

@@ -24,12 +24,15 @@ from entries import nanoseconds
 ROUNDS = 7
 CHUNKS = 1_000
 IN_REGISTERS = ("--arg", "n", "--arg", "m")
+SIX = (*IN_REGISTERS, *("--arg", "index", "--arg", "other", "--arg", 'reg("r8")', "--arg", "f"))
 IN_MEMORY = ("--arg", "g", "--arg", "h")
 ROWS: dict[str, tuple[str, tuple[str, ...], float | None]] = {
     "in the registers of the function's": ("8@%rdi 8@%rsi", IN_REGISTERS, 1.05),
     "in other registers": ("8@%rdx 8@%rcx", IN_REGISTERS, 1.05),
     "parts of registers": ("1@%dl -2@%cx", IN_REGISTERS, 1.05),
     "a constant and a number with a sign": ("4@$3 -4@%eax", IN_REGISTERS, 1.05),
+    "six in another order": ("8@%r9 8@%r8 8@%rcx 8@%rdx 8@%rsi 8@%rdi", SIX, 1.05),
+    "six in other registers": ("8@%rbx 8@%rbp 8@%r12 8@%r13 4@%r14d -4@%r15d", SIX, 1.05),
     "one in memory": ("8@%rdi 8@16(%rsp)", ("--arg", "n", "--arg", "h"), 1.05),
     "both in memory": ("-4@8(%rsp) 8@16(%rsp)", IN_MEMORY, 1.05),
     "one with an index": ("8@%rdi 8@-64(%rsp,%rdx,8)", ("--arg", "n", "--arg", "h"), None),

@@ -29,6 +29,7 @@ import live
 import markers
 import planning
 import starts
+import waiting
 import within
 
 from lbtrace.bpf.features import probe
@@ -68,6 +69,7 @@ def main() -> None:
     attaching.main()
     entries.main()
     markers.main(ratio)
+    waiting.main(ratio)
     within.main(ratio)
     shares()
     exit_sites.main()

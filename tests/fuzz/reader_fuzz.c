@@ -18,7 +18,14 @@ int ring_buffer__consume_n(struct ring_buffer *rings, size_t n) { (void)rings, (
 int LLVMFuzzerTestOneInput(const unsigned char *data, size_t size)
 {
 	struct lbt_reader *reader = lbt_reader_new(-1, 64);
+	struct lbt_making making;
 
+	for (unsigned probe = 0; size > sizeof(making) && data[0] & 1 && probe < 2; probe++) {
+		memcpy(&making, data + 1, sizeof(making));
+		lbt_reader_make(reader, probe * data[1], &making);
+		data += 1 + sizeof(making);
+		size -= 1 + sizeof(making);
+	}
 	while (size > 2 && reader->count < reader->capacity) {
 		size_t length = data[0] | data[1] << 8;
 		void *record;

@@ -162,6 +162,31 @@ def test_narrow_integers_in_memory(programs: Path, mode: str, registers: tuple[s
     assert seen == [int.from_bytes(name[:size], "little") for size in (1, 2, 4, 8)]
 
 
+def test_what_is_made_of_registers(programs: Path, mode: str, registers: tuple[str, str]) -> None:
+    """Events record the registers as they are; the stack pointer is none of those of arguments."""
+    program, (first, second) = programs / "values", registers
+    fetches = (
+        Fetch(register=second, bit_size=8, signed=True),
+        Fetch(base="constant", offset=-7),
+        Fetch(register=second, offset=5),
+        Fetch(register=second, bit_offset=4, bit_size=12),
+        Fetch(base="constant", offset=0x1FF, bit_size=8, signed=True),
+    )
+    for more in ((), (Fetch(register=first),), (Fetch(register="sp"),)):
+        made = plan(program, "take_string", *fetches, *more)
+        specs = Specs(made)
+        assert not specs.generic
+        assert specs.picking == (bool(more) and more[0].register == "sp")
+        events, _ = run(made, program, mode)
+        entries = [event for event, _ in events if event.kind == OPEN]
+        for event, length in zip(entries, LENGTHS, strict=True):
+            assert signed(event.value0) == (length + 128) % 256 - 128
+            assert (signed(event.value1), signed(event.value2)) == (-7, length + 5)
+            assert (event.value3, signed(event.value4)) == (length >> 4 & 0xFFF, -1)
+            if specs.picking:
+                assert event.frame == event.value5 + made.probes[0].site.sp_delta
+
+
 @pytest.mark.parametrize(
     ("conditions", "passing"),
     [

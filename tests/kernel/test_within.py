@@ -144,3 +144,12 @@ def test_refusals(programs: Path, lbtrace: Any) -> None:
     stacks = lbtrace("attach", "--func", "main", "--within", "main", "--", programs / "stacks", 1)
     assert stacks.returncode == 2
     assert "switches stacks" in stacks.stderr
+
+
+def test_markers_beside_go(programs: Path, go_program: Any, lbtrace: Any) -> None:
+    """They belong to threads, so that none is inside of a function of Go; the plan says so."""
+    words = ("attach", "--dry-run", "--within", "main.outer", "--usdt", "shop:sale")
+    files = (go_program("within", "1.27.3"), programs / "markers-O2")
+    done = lbtrace(*words, *(word for file in files for word in ("--binary", file)))
+    assert done.returncode == 0
+    assert (done.stdout + done.stderr).count("no marker is inside of these") == 1

@@ -1,0 +1,68 @@
+"""Which registers the events of a probe record as they are, of which user space makes its values.
+
+What is not done at each hit costs the traced program nothing: parts of registers, signs, constants.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from msgspec import Struct
+
+from lbtrace.bpf._libbpf import ffi, lib
+from lbtrace.model import Fetch
+
+
+class Recording(Struct, frozen=True):
+    """``count`` registers are recorded: the first ones of the convention, or the ``picks``. The
+    fetches are made of them as ``made`` says (``struct lbt_made_value``: from, left, right,
+    is_signed, offset); empty where they are the values as they are."""
+
+    count: int
+    picks: tuple[str, ...] = ()
+    made: tuple[tuple[int, int, int, bool, int], ...] = ()
+
+    def making(self) -> Any:
+        """Return the ``struct lbt_making``; None where there is nothing to do."""
+        return ffi.new("struct lbt_making *", (len(self.made), self.made)) if self.made else None
+
+
+def find_recording(
+    fetches: tuple[Fetch, ...], first: tuple[str, ...], known: tuple[str, ...]
+) -> Recording | None:
+    """Return how events record what ``fetches`` need; None where that is more than registers and
+    constants. ``first`` are the registers that events record without asking for each, ``known``
+    those that can be asked for."""
+    if len(fetches) > lib.LBT_VALUES or not all(_is_made(fetch, known) for fetch in fetches):
+        return None
+    if fetches == tuple(Fetch(register=name) for name in first[: len(fetches)]):
+        return Recording(len(fetches))
+    needed = tuple(dict.fromkeys(f.register for f in fetches if f.base == "register"))
+    if set(needed) <= set(first):
+        count = max((first.index(name) + 1 for name in needed), default=0)
+        if count <= lib.LBT_SHORT_VALUES or len(needed) > lib.LBT_SHORT_VALUES:
+            return Recording(count, made=tuple(_make(fetch, first) for fetch in fetches))
+    return Recording(len(needed), needed, tuple(_make(fetch, needed) for fetch in fetches))
+
+
+def _is_made(fetch: Fetch, known: tuple[str, ...]) -> bool:
+    """Whether all that it needs is a register at most."""
+    if fetch.derefs or fetch.read != "value" or fetch.plus >= 0:
+        return False
+    return fetch.base == "constant" or (fetch.base == "register" and fetch.register in known)
+
+
+def _make(fetch: Fetch, recorded: tuple[str, ...]) -> tuple[int, int, int, bool, int]:
+    is_register = fetch.base == "register"
+    return (
+        recorded.index(fetch.register) if is_register else lib.LBT_NO_REGISTER,
+        *find_shifts(fetch),
+        fetch.signed,
+        fetch.offset,
+    )
+
+
+def find_shifts(fetch: Fetch) -> tuple[int, int]:
+    """Return how far a value or an integer is shifted left, then right, for its bits."""
+    bits = fetch.bit_size or 8 * (fetch.size if fetch.read == "integer" else 8)
+    return 64 - bits - fetch.bit_offset, 64 - bits
