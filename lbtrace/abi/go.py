@@ -112,26 +112,81 @@ class Assignment(NamedTuple):
 
 
 def assign(
-    parameters: Sequence[Formal], results: Sequence[Formal], convention: GoConvention
+    parameters: Sequence[Formal],
+    results: Sequence[Formal],
+    convention: GoConvention,
+    stack: _Stack | None = None,
 ) -> tuple[list[Assignment], list[Assignment]]:
-    """Return where parameters (the receiver first) and results lie.
+    """Return where parameters (the receiver first) and results lie, taking them from ``stack``.
 
     A formal whose ``scalars`` are None holds an array of several elements and
     is never put into registers.
     """
-    stack = _Stack(convention.stack)
+    stack = stack or _Stack(convention.stack)
     taken = _assign(parameters, convention, stack)
     stack.align(WORD)
-    return taken, _assign(results, convention, stack)
+    returned = _assign(results, convention, stack)
+    stack.align(WORD)
+    return taken, returned
 
 
-def stack_bytes(prototype: Prototype, convention: GoConvention) -> int:
-    """Return bytes that the parameters and results of ``prototype`` take on the stack."""
+class ArgumentSpace(NamedTuple):
+    """What the values of a function take on the stack, in bytes, ``padding`` being between them.
+
+    Those in registers have room to be saved, behind the others (cmd/compile/abi-internal.md).
+    """
+
+    size: int
+    padding: int
+
+
+def argument_space(prototype: Prototype, convention: GoConvention) -> ArgumentSpace:
+    """Return what the parameters and results of ``prototype`` take on the stack."""
     stack = _Stack(convention.stack)
-    for formals in (prototype.parameters, prototype.results):
-        _assign(formals, convention, stack)
-        stack.align(WORD)
-    return stack.used
+    given, returned = assign(prototype.parameters, prototype.results, convention, stack)
+    values = [*prototype.parameters]
+    for formal, place in zip(prototype.parameters, given, strict=True):
+        if place.registers:
+            stack.take(formal.size, max(formal.alignment, 1))
+    stack.align(WORD)
+    values += [f for f, p in zip(prototype.results, returned, strict=True) if not p.registers]
+    return ArgumentSpace(stack.used, stack.used - sum(value.size for value in values))
+
+
+def certain(prototype: Prototype, convention: GoConvention) -> list[bool]:
+    """Return of each parameter whether it is where `assign` puts it, although one that is not
+    declared may be hidden by padding.
+
+    On the stack that would move those before the padding, by multiples of their alignment. In
+    registers only debug information can tell.
+    """
+    given, _ = assign(prototype.parameters, prototype.results, convention)
+    located = prototype.located or (None,) * len(given)
+    agreeing = [
+        known == place.offset - convention.cfa
+        if isinstance(known, int) and not place.registers
+        else known is not None and _names(known, convention) == place.registers
+        for place, known in zip(given, located, strict=True)
+    ]
+    if convention.integers:
+        return agreeing
+    answers: list[bool] = []
+    end = convention.stack + argument_space(replace(prototype, results=()), convention).size
+    padding = 0
+    for formal, place, agrees in reversed(
+        [*zip(prototype.parameters, given, agreeing, strict=True)]
+    ):
+        padding += end - place.offset - formal.size
+        answers.append(agrees or padding < formal.alignment)
+        padding *= not agrees
+        end = place.offset
+    return answers[::-1]
+
+
+def _names(numbers: tuple[int, ...] | int, convention: GoConvention) -> tuple[str, ...]:
+    """The registers of these numbers in DWARF."""
+    numbers = numbers if isinstance(numbers, tuple) else ()
+    return tuple([convention.dwarf.get(number, "") for number in numbers])
 
 
 class _Stack:
@@ -203,7 +258,7 @@ def _corrected(
     for formal, place, known in zip(prototype.parameters, places, located, strict=False):
         parts = len(formal.scalars or ())
         if isinstance(known, tuple) and len(known) == parts:
-            names = tuple([convention.dwarf.get(number, "") for number in known])
+            names = _names(known, convention)
             corrected.append(Assignment(names, 0) if all(names) else place)
         elif place.registers:
             corrected.append(place)

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 from elftools.dwarf.dwarf_expr import DWARFExprParser
 from elftools.elf.elffile import ELFFile
+from msgspec.structs import replace
 
 from lbtrace.dwarf.attributes import text
 from lbtrace.dwarf.go_layout import Layouts
@@ -55,11 +56,11 @@ class _Unit(NamedTuple):
     unit: Any
 
 
-Whole: TypeAlias = Callable[[Function, int], bool]
-"""Whether a function has this many parameters, the dictionary of generic ones not counted."""
+Whole: TypeAlias = Callable[[Function, Prototype], bool]
+"""Whether a function has no parameters but those of this prototype."""
 
 
-def _unknown(function: Function, count: int) -> bool:
+def _unknown(function: Function, prototype: Prototype) -> bool:
     return False
 
 
@@ -68,8 +69,7 @@ def prototypes(
 ) -> dict[int, Prototype]:
     """Return the prototypes of ``functions``, by address, as far as debug information has them.
 
-    For a function that is ``whole`` with the declared parameters it does not say where they are:
-    the convention does.
+    Where what is declared is ``whole`` they do not say where it is: the convention does.
 
     Raises nothing: a function that damaged debug information hides is missing.
     """
@@ -137,20 +137,17 @@ class _Reader:
             formals = _formals(die)
             given = [d for d in formals if not _is_result(d)]
             parameters = [self._formal(d) for d in given]
-            named = sum(p.name != DICTIONARY for p in parameters)
-            located: list[Located] = []
-            if not whole(function, named):
-                located = [self._located(d, address) for d in given]
             hidden = self._dictionary_at(name, parameters)
             if hidden >= 0:
                 parameters.insert(hidden, _DICTIONARY)
-                located[hidden:hidden] = [None] * bool(located)
-            return Prototype(
-                tuple(parameters),
-                None,
-                tuple(self._formal(d) for d in formals if _is_result(d)),
-                tuple(located),
-            )
+            results = tuple(self._formal(d) for d in formals if _is_result(d))
+            prototype = Prototype(tuple(parameters), None, results)
+            if whole(function, prototype):
+                return prototype
+            located = [self._located(d, address) for d in given]
+            if hidden >= 0:
+                located.insert(hidden, None)
+            return replace(prototype, located=tuple(located))
         return None
 
     def member_offset(self, structure: str, member: str) -> int | None:

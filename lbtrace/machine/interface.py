@@ -121,6 +121,10 @@ class GoSitePlanner(Protocol):
     def infer_registers(self, code: Code, integers: Sequence[str]) -> InferredRegisters:
         """Infer from the code which of the registers ``integers`` hold arguments and results."""
 
+    def kept(self, code: Code) -> frozenset[str] | None:
+        """Return the registers of arguments that are saved while the stack grows: where it has
+        grown, others hold something else at the site of `entry`. None where it does not grow."""
+
     def infer_stack_words(self, code: Code, words: int) -> InferredStackWords | None:
         """Infer from the code which of the ``words`` on the stack are arguments and which results;
         None if ambiguous."""

@@ -127,12 +127,12 @@ def test_code_distinguishes_arguments_from_results_on_the_stack(go_program: Comp
     for function in functions:
         prototype = declared.get(function.address)
         size = table.go.argument_bytes(function.address)
-        if prototype is None or go_abi.stack_bytes(prototype, convention) != size:
+        if prototype is None or go_abi.argument_space(prototype, convention).size != size:
             continue  # receivers of methods that the compiler made are not declared
         inferred = plan.undeclared_prototype(function, convention, None)
         seen["inferred" if inferred is not None else "unknown"] += 1
         if inferred is not None:
-            given = go_abi.stack_bytes(replace(prototype, results=()), convention)
+            given = go_abi.argument_space(replace(prototype, results=()), convention).size
             assert 8 * len(inferred.parameters) == given, function.name
             assert 8 * len(inferred.results) == size - given, function.name
     assert seen["inferred"] > 500

@@ -77,15 +77,24 @@ class GoPlanner(GoSitePlanner):
         """Infer arguments in registers from the code: where it saves them all before the stack
         grows (see `lbtrace.machine.x86_64.go_registers`). It is not read for the rest.
         """
+        return InferredRegisters(self._spilled(code), 0, ())
+
+    def kept(self, code: Code) -> frozenset[str] | None:
+        """See `lbtrace.machine.GoSitePlanner.kept`."""
+        spilled = self._spilled(code)
+        return None if spilled is None else frozenset(spilled.values())
+
+    def _spilled(self, code: Code) -> dict[int, str] | None:
+        """The registers of arguments by their places; None where the stack does not grow."""
         _, block = self._check(code)
         if block is None:
-            return InferredRegisters(None, 0, ())
+            return None
         found: dict[int, str] = {}
         for _, word in _words(code, block, SPILL_LIMIT):
             if word & 0xFC000000 == 0x94000000:  # bl
                 break
             found.update((at - STACK_ARGUMENTS, name) for at, name in _saved(word))
-        return InferredRegisters(found, 0, ())
+        return found
 
     def infer_stack_words(self, code: Code, words: int) -> InferredStackWords | None:
         """Nothing is read of the code for that here."""

@@ -85,6 +85,15 @@ class GoPlanner(GoSitePlanner):
             return InferredRegisters(None, reader.read_first(code, integers), results)
         return InferredRegisters(reader.spilled(code, jump.near_branch_target), 0, results)
 
+    def kept(self, code: Code) -> frozenset[str] | None:
+        """See `lbtrace.machine.GoSitePlanner.kept`."""
+        from lbtrace.machine.x86_64.go_registers import GoRegisterReader  # imported here as above
+
+        _, jump = self._check(code)
+        if jump is None:
+            return None
+        return frozenset(GoRegisterReader().spilled(code, jump.near_branch_target).values())
+
     def finds_g(self, code: Code) -> bool:
         """Return whether the function loads the goroutine's register (r14) first of all, which
         holds it already wherever arguments are in registers."""

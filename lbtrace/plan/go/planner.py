@@ -9,7 +9,7 @@ from typing import NamedTuple
 from msgspec.structs import replace
 
 from lbtrace.abi import Locations
-from lbtrace.abi.go import HIDDEN, GoConvention, find_go_convention, stack_bytes
+from lbtrace.abi.go import HIDDEN, GoConvention, argument_space, certain, find_go_convention
 from lbtrace.elf import plt
 from lbtrace.elf.go.arguments import Arguments, Group
 from lbtrace.elf.go.pclntab import GoTable
@@ -43,6 +43,10 @@ GOROUTINE_END = "runtime.goexit1"
 
 ABI0 = ".abi0"
 """What the linker adds to the names of functions that take all from the stack."""
+
+DECLARES_ALL = (1, 24)
+"""A version that gives parameters without a name one for debug information
+(``declareParams`` in cmd/compile/internal/ir/func.go)."""
 
 TYPED_LIMIT = 5_000
 """Functions whose types are read: some seconds of work."""
@@ -141,6 +145,9 @@ class GoPlan:
             declared = prototype is not None
             if prototype is not None:
                 prototype = self.checked(prototype, function, convention)
+                kept = self._planner.kept(self._code(function)) if convention.integers else None
+                if kept is not None:
+                    prototype = undeclared.lasting(prototype, kept, convention)
             else:
                 prototype = self.undeclared_prototype(function, convention, selection.args)
                 asked = selection.request is not None and convention.integers
@@ -226,30 +233,37 @@ class GoPlan:
         named = f"{function.name}{ABI0}" in function.aliases
         return named or self._planner.finds_g(self._code(function))
 
-    def is_whole(self, function: Function, parameters: int) -> bool:
-        """Return whether ``function`` has as many parameters as debug information declares, by
-        Go's own table. Old compilers leave out those without a name."""
-        arguments = self._table_arguments(function)
-        if arguments is None:
+    def is_whole(self, function: Function, prototype: Prototype) -> bool:
+        """Return whether ``function`` has no parameters but those of ``prototype``, which debug
+        information declares, by Go's own tables. Old compilers leave out those without a name."""
+        space = argument_space(prototype, self.convention(function))
+        if space.size != self._table.argument_bytes(function.address):
             return False
-        count = len(arguments.parts)
-        return parameters == count or (arguments.more and parameters > count)
+        if self._version >= DECLARES_ALL or not space.padding:
+            return True
+        # One that is left out could be where the others are padded.
+        arguments = self._table_arguments(function)
+        named = sum(formal.name not in HIDDEN for formal in prototype.parameters)
+        return arguments is not None and not arguments.more and len(arguments.parts) == named
 
     def checked(
         self, prototype: Prototype, function: Function, convention: GoConvention
     ) -> Prototype:
         """Return ``prototype`` without the values whose places are in doubt: where parameters are
         missing, those after them are elsewhere, unless debug information has their location."""
-        if convention.integers:
-            named = sum(f.name not in HIDDEN for f in prototype.parameters)
-            if self._table_arguments(function) is None or self.is_whole(function, named):
-                return prototype
-            return undeclared.incomplete(prototype, 0, convention)
         size = self._table.argument_bytes(function.address)
-        missing = size - stack_bytes(prototype, convention)
-        if size >= 0 and missing:
-            return undeclared.incomplete(prototype, missing, convention)
-        return replace(prototype, located=()) if size >= 0 else prototype
+        if size < 0:
+            return prototype
+        if self.is_whole(function, prototype):
+            return replace(prototype, located=())
+        missing = size - argument_space(prototype, convention).size
+        known = [False] * len(prototype.parameters)
+        if not missing:
+            known = certain(prototype, convention)
+            if all(known):
+                return replace(prototype, located=())
+        left_out = None if convention.integers or missing < 0 else missing
+        return undeclared.incomplete(prototype, known, left_out, convention)
 
     def undeclared_prototype(
         self, function: Function, convention: GoConvention, wanted: int | None

@@ -8,11 +8,11 @@ guessed. Nothing declares results but the code, and where it does not there are 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from msgspec.structs import replace
 
-from lbtrace.abi.go import MISSING, GoConvention, placed
+from lbtrace.abi.go import MISSING, Assignment, GoConvention, assign, placed
 from lbtrace.elf.go.arguments import ArgumentPart, Group, Word
 from lbtrace.machine.code import InferredRegisters, InferredStackWords
 from lbtrace.model import Formal, Prototype, Scalar
@@ -22,6 +22,10 @@ WORD = 8
 
 UNPLACED = "?"
 """Reason shown for an argument whose size is known but not its location."""
+
+NOT_KEPT = "unused, lost where the stack grows"
+"""Reason shown for an argument in registers that the code does not save before its stack grows,
+as it reads none of it (``partLiveArgsSpilled`` in cmd/compile/internal/ssagen/ssa.go)."""
 
 MORE = "…"
 """There are arguments that the table does not list."""
@@ -107,33 +111,65 @@ def unknown(results: Sequence[int]) -> Prototype:
     return Prototype((more,), None, tuple(word("", size) for size in results))
 
 
-def incomplete(prototype: Prototype, missing: int, convention: GoConvention) -> Prototype:
-    """Return what remains of ``prototype`` where debug information leaves out parameters.
+def incomplete(
+    prototype: Prototype, known: Sequence[bool], missing: int | None, convention: GoConvention
+) -> Prototype:
+    """Return what remains of ``prototype`` where debug information may leave out parameters.
 
-    A parameter is where it is said to be, or unknown. ``missing`` are the bytes on the
-    stack that what is declared does not take; results follow them if that is all.
+    A parameter is where it is ``known`` or said to be, or unknown. ``missing`` are the bytes on the
+    stack that what is declared does not take, after which results follow; None if not known.
     """
-    located = [
-        place if isinstance(place, tuple) or len(formal.scalars or ()) == 1 else None
-        for formal, place in zip(prototype.parameters, prototype.located, strict=True)
-    ]
+    given, returned = assign(prototype.parameters, prototype.results, convention)
+    located: list[tuple[int, ...] | int | None] = []
+    for formal, sure, place, location in zip(
+        prototype.parameters, known, given, prototype.located, strict=True
+    ):
+        if sure and not place.registers:
+            located.append(place.offset - convention.cfa)
+        elif isinstance(location, tuple) or _is_single(formal, place):
+            located.append(location)
+        else:
+            located.append(None)
     parameters = [
-        formal if place is not None else replace(formal, missing_reason=UNPLACED)
-        for formal, place in zip(prototype.parameters, located, strict=True)
+        formal if location is not None else replace(formal, missing_reason=UNPLACED)
+        for formal, location in zip(prototype.parameters, located, strict=True)
     ]
-    _, returned = placed(prototype, convention)
     results = [
-        replace(formal, missing_reason=UNPLACED) if not place.registers and missing <= 0 else formal
+        formal
+        if place.registers or missing is not None
+        else replace(formal, missing_reason=UNPLACED)
         for formal, place in zip(prototype.results, returned, strict=True)
     ]
-    before = Formal(MISSING, bits(0), max(missing, 0), None)
+    before = Formal(MISSING, bits(0), missing or 0, None)
     after = Formal("", bits(0), 0, None, missing_reason=MORE)
     return replace(
         prototype,
         parameters=(before, *parameters, after),
         results=tuple(results),
         located=(None, *located, None),
+        exact=True,
     )
+
+
+def lasting(prototype: Prototype, kept: Collection[str], convention: GoConvention) -> Prototype:
+    """Return ``prototype`` without the parameters of which a register is not ``kept`` when the
+    stack grows."""
+    given, _ = placed(prototype, convention)
+    return replace(
+        prototype,
+        parameters=tuple(
+            formal
+            if formal.missing_reason or all(r in kept or r.endswith("!") for r in place.registers)
+            else replace(formal, missing_reason=NOT_KEPT)
+            for formal, place in zip(prototype.parameters, given, strict=True)
+        ),
+    )
+
+
+def _is_single(formal: Formal, place: Assignment) -> bool:
+    """Whether a location on the stack is that of a parameter: of several parts, debug information
+    may have that of one; of one in a register, it has where that is saved."""
+    return not place.registers and len(formal.scalars or ()) == 1
 
 
 def word(name: str, size: int = WORD) -> Formal:
