@@ -307,7 +307,11 @@ var sink byte
 func unused(a int, b string, c int8) { var big [4000]byte; big[sink] = 1; sink = big[1] }
 
 //go:noinline
-func used(a int, b string, c int8) int { var big [4000]byte; big[sink] = 1; return a + len(b) + int(c) }
+func used(a int, b string, c int8) int {
+	var big [4000]byte
+	big[sink] = 1
+	return a + len(b) + int(c)
+}
 
 func main() {
 	for n := 0; n < 3; n++ {
