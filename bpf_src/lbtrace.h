@@ -305,10 +305,7 @@ struct lbt_spec {
 	struct lbt_text text[LBT_TEXTS];
 };
 
-/*
- * How user space makes a value of what an event of a plain spec has recorded, as a struct
- * lbt_fetch would.
- */
+/* How user space makes a value of what a plain spec has recorded, as a struct lbt_fetch would. */
 struct lbt_made_value {
 	__u8 from;	  /* which of the recorded; LBT_NO_REGISTER: 0 */
 	__u8 left;	  /* shifts */

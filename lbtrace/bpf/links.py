@@ -43,7 +43,7 @@ ORDER = {CLOSE: 0, POINT: 1, OPEN: 2}
 """Attach what closes calls first, so that a call made meanwhile is recorded completely or not
 at all. Of several probes on an instruction the kernel runs that first which was attached last
 (consumer_add() in kernel/events/uprobes.c): a function's calls begin before those of markers in
-it, and end after them."""
+it, and end after them; points come in the order of the plan."""
 
 
 Attachments: TypeAlias = dict[Attachment, list[int]]
@@ -95,10 +95,15 @@ def attachments(mode: Mode, probes: Sequence[Probe], first: int = 0) -> Attachme
             inner.isdisjoint(found[wanted]) == (orders[wanted] == ORDER[OPEN]),
         ),
     )
-    return {
-        wanted: sorted(found[wanted], key=lambda number: (number not in inner, number))
-        for wanted in ordered
-    }
+    firsts: dict[tuple[int, int], int] = {}
+    for number, probe in enumerate(probes[first:], first):
+        firsts.setdefault((probe.binary, probe.site.address), number)
+
+    def attached(number: int) -> tuple[bool, int, int]:
+        probe = probes[number]
+        return number not in inner, firsts[probe.binary, probe.site.address], -number
+
+    return {wanted: sorted(found[wanted], key=attached) for wanted in ordered}
 
 
 def programs(mode: Mode, attached: Iterable[Attachment], plan: Plan | None = None) -> Programs:

@@ -123,11 +123,14 @@ def _explain_names(scope: Scope) -> str:
     """What may be named, as a hint."""
     known = [name for name, _, _ in scope.arguments if name]
     known += ["retval"] * scope.names.retval
+    first, part = scope.names.registers[0], ""
     if scope.names.stand_alone:
         known.append(f"the registers {', '.join(scope.names.registers)}")
+        part = f", a part of one is cast: (int){first}"
     if not known:
-        return f'no variable is known here; registers are: reg("{scope.names.registers[0]}")'
-    return f'there {"are" if len(known) > 1 else "is"} {", ".join(known)}; text is quoted: "abc"'
+        return f'no variable is known here; registers are: reg("{first}")'
+    are = "are" if len(known) > 1 or scope.names.stand_alone else "is"
+    return f'there {are} {", ".join(known)}{part}; text is quoted: "abc"'
 
 
 def _operand(node: Node, scope: Scope) -> Operand:

@@ -203,9 +203,8 @@ class Session:
         # Imported here because few plans grow.
         from lbtrace.session.growth import Attached, watch
 
-        to = Attached(
-            *(self._object, self._reader, specs, self._links, self.mode, only, self._probed)
-        )
+        bpf, reader = self._object, self._reader
+        to = Attached(bpf, reader, specs, self._links, self.mode, only, self._probed)
         root = self.child.pid if self.child else self.target.pid
         self._growth = watch(self._later, reach, to, root, self.target.pid, self.on_note)
         if self._growth:

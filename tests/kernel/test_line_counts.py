@@ -102,3 +102,17 @@ def test_other_lines_count_as_in_gdb(tmp_path: Path, compiler: str) -> None:
     hits = [int(n) for n in re.findall(r"already hit (\d+) time", shown)]
     found = count(program, lines)
     assert [found[f"counts.c:{n}"] for n in lines] == hits
+
+
+def test_lines_at_one_instruction_come_in_their_order(tmp_path: Path) -> None:
+    """The kernel runs first what was attached last."""
+    source = tmp_path / "sums.c"
+    source.write_text(
+        "int main(int c, char **v)\n{\n\tint a = c + 1;\n\tint b = a + 2;\n"
+        "\tint d = b * 3;\n\treturn d == 4;\n}\n"
+    )
+    program = tmp_path / "sums"
+    subprocess.run(["gcc", "-g", "-O1", str(source), "-o", str(program)], check=True)
+    with lbtrace.trace(command=[str(program)], lines=["sums.c:*"]) as session:
+        shown = [call.name for call in session.calls()]
+    assert len(shown) > 3 and shown == sorted(shown)

@@ -322,7 +322,10 @@ def test_registers_by_name(programs: Path) -> None:
     ("where", "hint"),
     [
         (("--line", "trace.c:33"), r"there are n, ret; text"),
-        (("--at", "{program}:0x{start}"), r"there are a, b, ret, the registers .*ip.*; text"),
+        (
+            ("--at", "{program}:0x{start}"),
+            r"there are a, b, ret, the registers .*ip.*, a part of one is cast: \(int\)\w+; text",
+        ),
     ],
 )
 def test_hints_name_what_there_is(programs: Path, where: tuple[str, ...], hint: str) -> None:
