@@ -61,6 +61,9 @@ class Parser(ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         """Say what is wrong and what to do, and exit with 2."""
+        name, value = self._refused_value(message)
+        if name and (wrong := self._wrong(name, value)):
+            message = f"argument {name}: {wrong}"
         streams.report([f"lbtrace: {self._plain(message)}", f"  {self._advice(message)}"])
         sys.exit(2)
 
@@ -80,7 +83,9 @@ class Parser(ArgumentParser):
         return message
 
     def _advice(self, message: str) -> str:
-        if meant := self._refused_value(message) or self._meant_line():
+        name, value = self._refused_value(message)
+        meant = f"{name}={value}, if that is its value" if name else self._meant_line()
+        if meant:
             return f"write: {meant}"
         if unknown := re.match(r"unrecognized arguments: (--?\w\S*)", message):
             # Imported here because only a mistyped option needs it.
@@ -97,14 +102,24 @@ class Parser(ArgumentParser):
             return " ".join(self.format_usage().replace("usage:", "write:").split())
         return f"{self.prog} --help shows what it takes"
 
-    def _refused_value(self, message: str) -> str:
-        """How a value that begins with a minus is written; empty where that is not what is
+    def _refused_value(self, message: str) -> tuple[str, str]:
+        """The option, and its value that begins with a minus; empty where that is not what is
         wrong."""
         named = re.fullmatch(r"argument ([\w/-]+): expected one argument", message)
         names = named[1].split("/") if named else []
         for name, value in pairwise(self.words):
             if name in names and value.startswith("-") and value != "--":
-                return f"{name}={value}, if that is its value"
+                return name, value
+        return "", ""
+
+    def _wrong(self, name: str, value: str) -> str:
+        """What is wrong with a value; empty where it is right."""
+        type = self._option_string_actions[name].type
+        try:
+            if callable(type):
+                type(value)
+        except ArgumentTypeError as error:
+            return str(error)
         return ""
 
     def _meant_line(self) -> str:
@@ -124,7 +139,8 @@ class Parser(ArgumentParser):
         if not self.meant or not left or left[0] == "--":
             return ""
         if "--func" not in self.words and self.words[0] == "attach":
-            options += ["--func", "NAME"]
+            named = len(left) > 2 and left[1] == "--" and "/" not in left[0]
+            options += ["--func", left.pop(0) if named else "NAME"]
         import shlex  # imported here because only a wrong command line needs it
 
         program = shlex.join(word for word in left if word != "--")
@@ -222,7 +238,9 @@ def seconds(text: str) -> float:
         raise ArgumentTypeError(f"{text!r} is not a time: write 10s, 500ms or 2m")
     if len(match[1]) > 2 * DIGITS:
         raise ArgumentTypeError(f"{match[1][:12]}… is too long a time")
-    return float(match[1]) * _SECONDS[match[2]]
+    if not (time := float(match[1]) * _SECONDS[match[2]]):
+        raise ArgumentTypeError(f"{text!r} is no time at all: write 10s, 500ms or 2m")
+    return time
 
 
 def size(text: str) -> int:

@@ -252,7 +252,7 @@ def _outside(binaries: Sequence[BinarySymbols], pattern: str) -> str:
     """What to do where a function of another file is meant; empty where none is."""
     name, _, place = pattern.rpartition("@")
     if name and place and not name.endswith("@") and not place.endswith("/"):
-        return f"no traced file is called {place}: add {option('binary', place)}"
+        return f"no traced file is called {place}: add it by {option('binary', 'FILE')}"
     for binary in binaries:
         if libraries := binary.loads(pattern):
             named = " or ".join(option("binary", library) for library in libraries[:3])

@@ -87,7 +87,7 @@ def test_no_match_shows_at_most_three_near_names():
     [
         ("printf", "it is a library's: add --binary libc.so.6 or --binary libm.so.6"),
         ("pritnf", "lbtrace list shows its functions"),
-        ("printf@libc", "no traced file is called libc: add --binary libc"),
+        ("printf@libc", "no traced file is called libc: add it by --binary FILE"),
         ("/a@b/", "lbtrace list shows its functions"),
         ("new@@V3", "nearest names: new"),
     ],

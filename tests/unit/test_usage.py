@@ -17,6 +17,7 @@ from lbtrace.sinks import format_for
     [
         ("attach ./fib 3", "lbtrace attach --func NAME -- ./fib 3"),
         ("attach --func fib --strict ./fib -- 3", "lbtrace attach --func fib --strict -- ./fib 3"),
+        ("attach fib -- ./fib 3", "lbtrace attach --func fib -- ./fib 3"),
         ("list ./fib", "lbtrace list --binary ./fib"),
         ("list --func f* ./fib", "lbtrace list --binary ./fib --func 'f*'"),
         ("doctor --json ./fib", "lbtrace doctor --binary ./fib --json"),
@@ -43,6 +44,9 @@ def test_numbers_that_are_too_large(capsys, words):
     [
         ["--args", "65"],
         ["--duration", "٣s"],
+        ["--duration", "0s"],
+        ["--duration", "-5s"],
+        ["--strings", "-1"],
         *(["--" + option, ""] for option in ("where", "user", "output", "binary", "func")),
     ],
 )
@@ -56,7 +60,7 @@ def test_values_that_mean_nothing(capsys, words):
     [
         ("attahc --func f -- ./x", "no command is called attahc", "there are attach, list"),
         ("attach --func -- ./fib 3", "--func: its value is missing", "lbtrace attach --help"),
-        ("attach --duration -1s -- ./fib", "its value is missing", "write: --duration=-1s, if"),
+        ("attach --duration -1s -- ./fib", "'-1s' is not a time: write 10s", "attach --help"),
         ("attach --output --force -- ./fib", "its value is missing", "write: --output=--force, if"),
         ("attach -- ./fib 3", "--func is missing", "write: lbtrace attach --func PATTERN"),
         ("attach -f fib -- ./fib 3", "no option is called -f", "lbtrace attach --help"),
