@@ -6,6 +6,7 @@ import argparse
 import os
 import stat
 from contextlib import ExitStack, suppress
+from functools import partial
 from itertools import chain
 from typing import IO, Any, BinaryIO, cast
 
@@ -27,7 +28,7 @@ from lbtrace.session.request import Prepared
 from lbtrace.session.session import Session
 from lbtrace.sinks import Format
 from lbtrace.system.priority import hurried
-from lbtrace.system.process import end_all
+from lbtrace.system.process import Running, end_all
 from lbtrace.targets.command import find_command
 
 ASIDE = "what the command prints goes to standard error: the capture is on standard output"
@@ -49,8 +50,10 @@ def run(prepared: Prepared, chosen: Format, args: argparse.Namespace) -> int:
     destination = Destination(args.output, force=args.force, kept=_kept(plan, target))
     if chosen.is_capture and destination.is_terminal:
         raise UsageError("a capture is not for a terminal", "name a file with -o, or redirect")
+    left: list[Running] = []
     with ExitStack() as stack:
         session = Session(plan, target, options, prepared.files, reach, prepared.later)
+        stack.push(partial(_name_those_left, left, session, args))
         # What the command prints would stand between the records of a capture (perf does the same).
         session.aside = chosen.is_capture and destination.shares_stdout
         attaching = _announce(session, args)
@@ -75,10 +78,12 @@ def run(prepared: Prepared, chosen: Format, args: argparse.Namespace) -> int:
         if args.kill:
             stack.callback(lambda: end_all(session.running))
         trace = _capture if chosen.is_capture else _trace
-        with hurried():  # what is not read in time is lost
-            summary = trace(session, stream, chosen, args)
-        status = status_of(session, interrupts, summary, args)
-        left = [] if args.kill else session.running()
+        try:
+            with hurried():  # what is not read in time is lost
+                summary = trace(session, stream, chosen, args)
+            status = status_of(session, interrupts, summary, args)
+        finally:
+            left += [] if args.kill else session.running()
     if not args.quiet:
         say(
             [
@@ -88,6 +93,14 @@ def run(prepared: Prepared, chosen: Format, args: argparse.Namespace) -> int:
             ]
         )
     return status
+
+
+def _name_those_left(
+    left: list[Running], session: Session, args: argparse.Namespace, failed: object, *_: object
+) -> None:
+    """Say after a failure which processes still run."""
+    if failed and not args.quiet:
+        say(going_on(left, session, args))
 
 
 def _announce(session: Session, args: argparse.Namespace) -> Steps:

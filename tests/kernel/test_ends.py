@@ -205,6 +205,14 @@ def test_full_disk(lbtrace: Run, programs: Path, tmp_path: Path) -> None:
         assert "Traceback" not in done.stderr
         done = lbtrace("export", out, "--format", "jsonl")
         assert json.loads(done.stdout.splitlines()[-1])["interrupted"]
+        out.unlink()
+        command = ["sh", "-c", f"{programs / 'fib'} 22; sleep 9"]
+        done = lbtrace(
+            *("attach", "--binary", programs / "fib", "--func", "fib", "-o", out, "--", *command)
+        )
+        assert done.returncode == 1
+        assert "no longer traced: " in done.stderr
+        assert "(sh)" in done.stderr
         done = lbtrace("attach", "--func", "fib", "-o", small / "t.txt", "--", programs / "fib", 22)
         assert done.returncode == 1
         assert "No space left on device" in done.stderr

@@ -115,4 +115,5 @@ def test_lines_at_one_instruction_come_in_their_order(tmp_path: Path) -> None:
     subprocess.run(["gcc", "-g", "-O1", str(source), "-o", str(program)], check=True)
     with lbtrace.trace(command=[str(program)], lines=["sums.c:*"]) as session:
         shown = [call.name for call in session.calls()]
-    assert len(shown) > 3 and shown == sorted(shown)
+    assert len(shown) > 3
+    assert shown == sorted(shown)
