@@ -9,7 +9,7 @@ HEAD = """\
 #include <cstdio>
 #include <stdexcept>
 #include <string>
-static unsigned log_[4096];
+static unsigned log_[1 << 14];
 static unsigned state = SEED;
 __attribute__((noinline)) void note(int line) { log_[line]++; }
 __attribute__((noinline)) unsigned dice(unsigned sides)
@@ -32,7 +32,7 @@ int main()
 			sum++;
 		}
 	}
-	for (int line = 0; line < 4096; line++)
+	for (int line = 0; line < 1 << 14; line++)
 		if (log_[line])
 			printf("%d %u\\n", line, log_[line]);
 	return sum == 4711;
