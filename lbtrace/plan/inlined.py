@@ -108,7 +108,7 @@ class Copies:
                 made = planner.plan_all(Point(title, copy.address, shown))
                 if made is not None:
                     result.add(*made, binary)
-            result.close_image(planner)
+            result.close_image(planner, binary)
             if planner.error and result.is_empty:
                 raise planner.error
         return result.make() if any(self.found) else result.make(NONE)

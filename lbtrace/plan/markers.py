@@ -64,7 +64,7 @@ def add(plan: Plan, images: Sequence[Image], selection: Selection) -> Plan:
             )
             place = str(each.marker.semaphore) if each.marker.semaphore else ""
             result.add(function, [replace(probe, source="marker", place=place)], binary)
-        result.close_image(planner)
+        result.close_image(planner, binary)
     result.check_added("marker")
     return result.make(
         *dict.fromkeys(unfit),

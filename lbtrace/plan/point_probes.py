@@ -18,11 +18,12 @@ from lbtrace.errors import BinaryError, UsageError
 from lbtrace.fetch.call_values import CallValues
 from lbtrace.machine import Machine
 from lbtrace.machine.sites import NO_FUNCTION
-from lbtrace.model import UNKNOWN, Function, Plan, Probe, Prototype, Site, Value
+from lbtrace.model import UNKNOWN, Function, GoLayout, Plan, Probe, Prototype, Site, Value
 from lbtrace.model.wire_limits import CHUNKS, FETCHES
 from lbtrace.plan.placement import Placer
 from lbtrace.plan.remarks import name_functions, some
 from lbtrace.plan.selection import Selection
+from lbtrace.plan.traced_functions import go_plan
 from lbtrace.plan.value_selection import ValueSelection, select_values
 from lbtrace.recognize.slots import TOO_MANY
 
@@ -82,6 +83,8 @@ class PointPlanner:
         self._nameless = not table.functions
         placer = Placer(image, table, self._machine, patched=patched, ask_nop=selection.ask_nop)
         self._sites = placer.sites
+        self._go = go_plan(image, table)
+        self._tells_goroutine = False
         self._selection = selection
         self._by_default = by_default
         self.cut: list[str] = []
@@ -94,6 +97,13 @@ class PointPlanner:
         """Return what to say of the points that were planned."""
         cut = f"not shown with all values: a probe reads {FETCHES}, of them {CHUNKS} texts"
         return [*name_functions(self.cut, cut), *name_functions(self.unfit, UNFIT)]
+
+    def goroutines(self) -> tuple[GoLayout | None, list[Probe]]:
+        """Return how the goroutines are found that come by the points, and the probes that report
+        when these end; None where the points belong to threads."""
+        if self._go is None or not self._tells_goroutine:
+            return None, []
+        return self._go.layout, [] if self._selection.gathers else [*self._go.ends()]
 
     def refuse(self, name: str, reason: str) -> None:
         """Keep that no probe is at a place of the point ``name``, and why, as a clause."""
@@ -143,8 +153,17 @@ class PointPlanner:
             returns="none",
         )
         action = self._selection.action if self._selection.gathers else "send"
+        told = self._go is not None and self._go.tells_goroutine(point.address)
+        if self._go and told:
+            self._tells_goroutine = True
+            self._go.show(value for part in parts for value in part.parameters)
         probe = Probe(
-            site, "point", fetches=first.fetches, conditions=first.conditions, action=action
+            site,
+            "point",
+            fetches=first.fetches,
+            conditions=first.conditions,
+            action=action,
+            foreign=self._go is not None and not told,
         )
         further = [
             replace(
@@ -206,6 +225,7 @@ class PointPlan:
 
     def __init__(self, plan: Plan) -> None:
         self._plan = plan
+        self._binaries = list(plan.binaries)
         self._functions = list(plan.functions)
         self._probes = list(plan.probes)
         self._notes = list(plan.notes)
@@ -224,8 +244,14 @@ class PointPlan:
         self._probes += [replace(each, function=number, binary=binary) for each in probes]
         self._functions.append(replace(function, binary=binary))
 
-    def close_image(self, planner: PointPlanner) -> None:
-        """Keep what ``planner`` has to say, when all points of its image are planned."""
+    def close_image(self, planner: PointPlanner, binary: int) -> None:
+        """Keep what ``planner`` has to say, when all points are planned of its image, which has the
+        number ``binary``."""
+        layout, ends = planner.goroutines()
+        known = self._binaries[binary].go
+        if layout and (known is None or not known.types[0]):
+            self._probes += [replace(each, binary=binary) for each in ends] if not known else []
+            self._binaries[binary] = replace(self._binaries[binary], go=layout)
         self._notes += planner.remarks()
         self._refused += planner.refused
         self._places += planner.places
@@ -246,6 +272,7 @@ class PointPlan:
         refused = [note for what, names in self._left_out() for note in name_functions(names, what)]
         return replace(
             self._plan,
+            binaries=tuple(self._binaries),
             functions=tuple(self._functions),
             probes=tuple(self._probes),
             notes=(*self._notes, *refused, *notes),

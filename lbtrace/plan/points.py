@@ -44,7 +44,7 @@ def add(plan: Plan, images: Sequence[Image], selection: Selection) -> Plan:
             made = planner.plan_all(point)
             if made is not None:
                 result.add(*made, binary)
-        result.close_image(planner)
+        result.close_image(planner, binary)
     result.check_added("place")
     return result.make()
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
 from typing import NamedTuple
 
@@ -81,6 +82,18 @@ class GoPlan:
     def holds(self, function: Function) -> bool:
         """Return whether ``function`` is one of Go, not of C linked to it."""
         return bool(self._table.start <= function.address < self._table.end)
+
+    def tells_goroutine(self, address: int) -> bool:
+        """Return whether the running goroutine is found at an address: not in C, nor in assembly,
+        which may use the register of g for itself."""
+        if not (self.tells_goroutines and self._table.start <= address < self._table.end):
+            return False
+        start = self._table.starts[bisect_right(self._table.starts, address) - 1]
+        return start not in self._table.assembly
+
+    def show(self, values: Iterable[Value]) -> None:
+        """Let `layout` have the names of types, if one of ``values`` is shown by its type's."""
+        self._dynamic |= any(_is_dynamic(value) for value in values)
 
     @cached_property
     def tells_goroutines(self) -> bool:
@@ -165,11 +178,8 @@ class GoPlan:
                     planned[alike] = self._plan_values(prototype, convention, selection, shown)
                 call_values = planned[alike]
             described[function.address] = GoFunctionValues(call_values, declared)
-            values = (
-                *call_values.parameters,
-                *([call_values.result] if call_values.result else []),
-            )
-            self._dynamic |= any(_is_dynamic(value) for value in values)
+            self.show(call_values.parameters)
+            self.show([call_values.result] if call_values.result else [])
         return described
 
     def _plan_values(
