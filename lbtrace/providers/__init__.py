@@ -105,12 +105,25 @@ def read_definitions(text: str, path: str) -> Definitions:
     `UsageError`."""
     markers: dict[str, list[tuple[Argument, ...]]] = {}
     pairs: list[Pair] = []
-    for provider, body in PROVIDER.findall(COMMENTS.sub(" ", text[:LARGEST])):
+    plain = COMMENTS.sub(" ", text[:LARGEST])
+    if outside := PRAGMA.search(PROVIDER.sub("", plain)):
+        raise UsageError(
+            f"{path}: stands in no provider: {_line(outside[0])}",
+            "write it between the braces of the provider whose markers it is about",
+        )
+    for provider, body in PROVIDER.findall(plain):
         probes = DIRECTIVES.sub(" ", body)
         position = 0
         while probe := PROBE.match(probes, position):
             arguments = tuple(_arguments(probe[2], path))
-            markers.setdefault(f"{provider}:{probe[1]}", []).append(arguments)
+            ways = markers.setdefault(f"{provider}:{probe[1]}", [])
+            if any(len(way) == len(arguments) for way in ways):
+                raise UsageError(
+                    f"{path}: {provider}:{probe[1]} is defined twice with"
+                    f" {len(arguments)} argument{'s' * (len(arguments) != 1)}",
+                    "leave one: a marker is told from others of its name by their number",
+                )
+            ways.append(arguments)
             position = probe.end()
         if rest := probes[position:].strip():
             raise _misread(path, rest)
@@ -138,6 +151,11 @@ def _shift_texts(
         ]
 
 
+def _line(text: str) -> str:
+    """What is shown of a line."""
+    return " ".join(text.split())[:80]
+
+
 def _pairs(
     provider: str, body: str, markers: dict[str, list[tuple[Argument, ...]]], path: str
 ) -> Iterator[Pair]:
@@ -146,9 +164,9 @@ def _pairs(
             continue
         read = PAIR.fullmatch(line)
         ends = [f"{provider}:{name}" for name in read.groups()[:2]] if read else []
-        if read is None or not all(end in markers for end in ends):
+        if read is None or len(set(ends)) < 2 or not all(end in markers for end in ends):
             raise UsageError(
-                f"{path}: is no pair of markers: {' '.join(line.split())[:80]}",
+                f"{path}: is no pair of markers: {_line(line)}",
                 "write: #pragma lbtrace pair OPENING CLOSING by ARGUMENT ...",
             )
         by, how = tuple((read[3] or "").split()), read[4]

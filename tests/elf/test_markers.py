@@ -364,7 +364,14 @@ def test_pairs_are_of_probes_that_are_defined() -> None:
                 for title in (pair.opening, pair.closing):
                     for arguments in found.markers[title]:
                         assert set(pair.by) <= {argument.name for argument in arguments}, pair
-    for line in ("pair a", "pair a b by", "pair a c", "pairs a b", "pair a b by x nests y z!"):
+    for line in (
+        "pair a",
+        "pair a a",
+        "pair a b by",
+        "pair a c",
+        "pairs a b",
+        "pair a b by x nests y z!",
+    ):
         with pytest.raises(UsageError, match="is no pair of markers"):
             read_definitions(
                 f"provider x {{\nprobe a(int x); probe b(int x);\n#pragma lbtrace {line}\n}};",
@@ -372,15 +379,26 @@ def test_pairs_are_of_probes_that_are_defined() -> None:
             )
 
 
+def test_definitions_that_contradict_themselves() -> None:
+    """What would be left out in silence is refused."""
+    probes = "probe a(int x); probe b(int x);"
+    with pytest.raises(UsageError, match=r"x\.d: x:a is defined twice with 1 argument"):
+        read_definitions(f"provider x {{ {probes} probe a(long y); }};", "x.d")
+    assert read_definitions(f"provider x {{ {probes} probe a(int y, int z); }};", "x.d").markers
+    with pytest.raises(UsageError, match=r"x\.d: stands in no provider: #pragma lbtrace pair a b"):
+        read_definitions(f"provider x {{ {probes} }};\n#pragma lbtrace pair a b\n", "x.d")
+
+
 def test_texts_may_begin_after_the_address_that_is_passed() -> None:
     text = """provider x {
         probe a(char *name, int b);
-        probe a(int c, char *name);
+        probe a(int c, char *name, int d);
+        probe b();
         #pragma lbtrace text a name at 24
-        #pragma lbtrace pair a a
+        #pragma lbtrace pair a b
     };"""
     found = read_definitions(text, "x.d")
-    assert [[each.offset for each in way] for way in found.markers["x:a"]] == [[24, 0], [0, 24]]
+    assert [[each.offset for each in way] for way in found.markers["x:a"]] == [[24, 0], [0, 24, 0]]
     for wrong in ("a b at 24", "a other at 24", "c name at 24"):
         with pytest.raises(UsageError, match="is text"):
             read_definitions(text.replace("a name at 24", wrong), "x.d")
