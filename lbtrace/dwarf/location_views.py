@@ -9,6 +9,8 @@ documentation of ``-gvariable-location-views`` and "Location View Numbering" (Ol
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 from lbtrace.dwarf.reader import lists
 from lbtrace.dwarf.reader.entries import Entry
 from lbtrace.dwarf.reader.forms import uleb
@@ -20,34 +22,45 @@ PAIR = 20
 def expression(entry: Entry, address: int, view: int) -> bytes:
     """Return the location of ``entry`` at a ``view`` of ``address``, where its list has views; else
     that at the address."""
-    return _at_view(entry, address, view) or lists.expression(entry, address)
+    return _at_view(entry, address, view).location or lists.expression(entry, address)
 
 
 def expression_of_line(entry: Entry, address: int, view: int) -> bytes | None:
     """Return the location of ``entry`` at ``address``, which is that of its last view and what
-    debuggers show; None where it has another one at the ``view`` at which a line begins."""
+    debuggers show; None where it has another one at the ``view`` at which a line begins, or none
+    any more."""
     found = lists.expression(entry, address)
-    return found if _at_view(entry, address, view) in (b"", found) else None
+    here = _at_view(entry, address, view)
+    changes = bool(found) if here.is_former else here.location not in (b"", found)
+    return None if changes else found
 
 
-def _at_view(entry: Entry, address: int, view: int) -> bytes:
-    """The location at a view; where that has none, the next one at the same address. Empty where
-    neither is there, or the list has no views."""
+class _AtView(NamedTuple):
+    """The ``location`` at a view; where that has none, the next one at the same address. Empty
+    where neither is there, or the list has no views. ``is_former``: only before it had one."""
+
+    location: bytes = b""
+    is_former: bool = False
+
+
+def _at_view(entry: Entry, address: int, view: int) -> _AtView:
     if view < 0 or not entry.has("DW_AT_GNU_locviews"):
-        return b""
+        return _AtView()
     name = ".debug_loclists" if entry.unit.version >= 5 else ".debug_loc"
     section, at = entry.unit.file.section(name), int(entry.get("DW_AT_GNU_locviews").value)
     later: list[tuple[int, bytes]] = []
+    former = False
     for low, high, found in lists.locations(entry):
         raw = section.cut(at, at + PAIR)
         begin, after = uleb(raw, 0)
         end, after = uleb(raw, after)
         at += after
         if (low, begin) <= (address, view) < (high, end):
-            return found
+            return _AtView(found)
+        former |= (high, end) <= (address, view)
         if low == address and begin > view:
             later.append((begin, found))
-    return min(later)[1] if later else b""
+    return _AtView(min(later)[1] if later else b"", former)
 
 
 def entry_view(entry: Entry) -> int:

@@ -103,3 +103,28 @@ def test_what_changes_where_a_line_begins_is_not_shown(tmp_path, capsys):
         (left,) = (each for each in row["variables"] if each["name"] == "left")
         assert left["reason"] == "changes at this instruction"
         assert {"name": "fd", "type": "int"} in row["variables"]
+
+
+ASSIGNED = """\
+__attribute__((noinline)) double rounds(unsigned char x)
+{
+	for (int i = 0; i < 3; i++) {
+		x = 3 | 3;
+		unsigned n = x ^ 3;
+	}
+	return x;
+}
+"""
+
+
+def test_what_is_assigned_later_at_an_instruction_is_not_shown(tmp_path, capsys):
+    """At the view where line 4 begins gcc knows of no ``x``; before it is 37, after it 3."""
+    (tmp_path / "views.c").write_text(ASSIGNED)
+    build = ["gcc", "-O1", "-g", "-shared", "-fPIC", "-o", "views.so", "views.c"]
+    subprocess.run(build, cwd=tmp_path, check=True)
+    out = run(capsys, "--binary", str(tmp_path / "views.so"), "--lines", "views.c", "--json")
+    rows = [row for row in json.loads(out) if row["line"] == 4]
+    assert rows
+    for row in rows:
+        (x,) = (each for each in row["variables"] if each["name"] == "x")
+        assert x["reason"] == "changes at this instruction"
