@@ -101,6 +101,8 @@ def attachments(mode: Mode, probes: Sequence[Probe], first: int = 0) -> Attachme
 
     def attached(number: int) -> tuple[bool, int, int]:
         probe = probes[number]
+        if ROLES[probe.role].event != POINT and number not in inner:
+            return True, number, number
         return number not in inner, firsts[probe.binary, probe.site.address], -number
 
     return {wanted: sorted(found[wanted], key=attached) for wanted in ordered}

@@ -42,18 +42,20 @@ def test_lines_count_as_the_program_does(tmp_path: Path, command: str, seed: str
         command=["sh", "-c", f"{program} >{tmp_path / 'said'}"],
         binary=str(program),
         lines="made.cc:*",
+        options=lbtrace.Options(ring_size=64 << 20),
     ) as session:
         points = Counter(int(c.name.rpartition(":")[2]) for c in session.calls())
     # clang puts equal ends of several lines together, and says of these that they are of no line.
     known = SourceLines(Image.open(str(program)), 0).numbers(path_test("made.cc"))
     noted = [n for n, text in enumerate(write(seed).splitlines(), 1) if "note(__LINE__)" in text]
+    assert not session.losses().events
     # A switch in a loop whose table is not followed is said to have lines without a point.
     words = ["list", "--lines", "made.cc", "--binary", str(program), "--json"]
     listed = subprocess.run(
         [sys.executable, "-m", "lbtrace", *words], capture_output=True, text=True, check=True
     )
     silent = {row["line"] for row in json.loads(listed.stdout) if "reason" in row}
-    assert len(silent) < 0.05 * len(noted)
+    assert len(silent) < 0.2 * len(noted)
     noted = [n for n in noted if n not in silent]
     other = [n for n in noted if points[n] != log[n] and (n in known or "clang" not in command)]
     assert not other or "clang" in command, other

@@ -57,7 +57,7 @@ def test_all_probes_of_a_program_that_serves_several_roles_are_attached(mode: st
     pair = [Probe(SITE, role, 1, source="marker", pair="a:b") for role in ("opens", "closes")]
     found = attachments(mode, (*points, *pair))  # type: ignore[arg-type]
     assert list(found.items()) == [
-        (Attachment("reached", mode), [3, 0, 1]),  # what closes is to run last
+        (Attachment("reached", mode), [3, 1, 0]),  # that which closes is to run last
         (Attachment("entered", mode), [2]),
     ]
 
