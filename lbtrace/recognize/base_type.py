@@ -35,10 +35,17 @@ def recognize(view: View, inside: Inside) -> Type | None:
     if size == 16 and encoding in INTEGERS:
         return Integer(name, size, encoding in SIGNED)
     if size not in (1, 2, 4, 8):
-        return None
+        return _unit(view) if not size and view.language == "rust" else None
     if view.name != WIDE_CHARACTER and (encoding in INTEGERS or view.name in SMALL_INTEGERS):
         return Integer(name, size, encoding in SIGNED)
     return _other(view, size)
+
+
+def _unit(view: View) -> Type:
+    """The type of Rust whose one value takes no room."""
+    from lbtrace.values.record import Record
+
+    return Record(view.written, 0)
 
 
 def _other(view: View, size: int) -> Type | None:

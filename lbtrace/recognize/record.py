@@ -11,7 +11,7 @@ from lbtrace.values.record import Record
 
 KindFetcher = PartsFetcher
 
-SIZELESS = frozenset({"go"})
+SIZELESS = frozenset({"go", "rust"})
 """Languages in which a record of no size is known to have no members that count."""
 
 

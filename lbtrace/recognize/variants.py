@@ -27,7 +27,12 @@ def recognize(view: View, inside: Inside) -> Type | None:
     unknown = Opaque(view.written)
     if part.discriminant >= 0 and part.width not in (1, 2, 4, 8, 16):
         return unknown
-    if not part.whole or not part.cases or len(part.cases) > CASES or not view.size:
+    if (
+        not part.whole
+        or not part.cases
+        or len(part.cases) > CASES
+        or not (view.size or part.discriminant < 0)
+    ):
         return unknown
     mask = (1 << 8 * part.width) - 1
     discriminant = None

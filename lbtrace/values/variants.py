@@ -76,6 +76,11 @@ class Variants(Type, Struct, frozen=True, tag="variants"):
     def is_flat(self) -> bool:
         return all(case.record.is_flat() for case in self.cases)
 
+    def absent(self, reason: str) -> Datum:
+        if self.size or reason or len(self.cases) != 1:
+            return Unreadable(reason)
+        return Variant(self.cases[0].name, ())  # it takes no room, as there is no other
+
     def composed_reader(self, value: Value, probe: Probe) -> Reader:
         """Return the variant that the discriminant says it is."""
         cases = self.cases
