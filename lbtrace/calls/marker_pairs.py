@@ -10,7 +10,9 @@ No frame tells such calls from others, for a marker may stand in any function. T
   a file that is loaded later;
 * an opening marker where the stack pointer is no lower than at a call of the same pair
   ends that one, *open*, as an error may have led past its closing marker. That is unknown
-  where interpreted calls, which ``nest``, need no stack;
+  where interpreted calls, which ``nest``, need no stack, and where the stack pointer is the same
+  and both the key and the place in the code are others: one function may begin several calls. At
+  the same place, a loop has come round, so that what errors leave open does not pile up;
 * a call of markers ends with the traced function inside of which it began, *open*;
 * calls of a pair that *crosses* may overlap each other and everything else of their thread. They
   are paired by their keys alone, and reported when they end. The next one of the same key ends a
@@ -48,12 +50,15 @@ class PairMatcher(PointMatcher):
             return
         self._close_below(stack, event.frame, event.time)
         self._end_crossed(stack)
+        opened = OpenPair(
+            decoding.begin(event, blob), decoding.pair, event.frame, decoding.key(event, blob)
+        )
         if not decoding.nests:
-            self._end_former(stack, decoding.pair, event.frame)
-        call = decoding.begin(event, blob)
+            self._end_former(stack, opened)
+        call = opened.call
         call.frame = stack.calls[-1].frame if stack.calls else HIGHEST
         stack.open(call)
-        stack.pairs.append(OpenPair(call, decoding.pair, event.frame, decoding.key(event, blob)))
+        stack.pairs.append(opened)
         self.calls += 1
         if call.depth < self._max_depth:
             self._visitor.entry(call)
@@ -158,10 +163,13 @@ class PairMatcher(PointMatcher):
                 return
             self._end(stack, "open")
 
-    def _end_former(self, stack: Stack, pair: str, pointer: int) -> None:
-        """End calls of a pair that began where the stack pointer was no higher than now."""
+    def _end_former(self, stack: Stack, opened: OpenPair) -> None:
+        """End calls of a pair that began where the stack pointer was no higher than where another
+        one is ``opened``, unless that may be inside of them."""
         for each in stack.pairs:
-            if each.pair == pair and each.pointer <= pointer:
+            if each.pair != opened.pair or each.pointer > opened.pointer:
+                continue
+            if not _may_hold(each, opened):
                 if self._holds_only_pairs(stack, each.call.depth):
                     self._end_down_to(stack, each.call.depth)
                 return
@@ -236,6 +244,15 @@ def _finish(call: Call, decoding: ProbeDecoder, event: Event, blob: bytes | memo
         call.duration = event.time - call.start
     call.end_cpu = event.cpu
     call.end = "returned"
+
+
+def _may_hold(former: OpenPair, opened: OpenPair) -> bool:
+    """Whether the same frame may have begun one call inside of another: they differ by their keys,
+    which were read, and by the markers' places."""
+    if former.pointer != opened.pointer or former.call.probe == opened.call.probe:
+        return False
+    values = [each.value for each in (*former.key, *opened.key)]
+    return former.key != opened.key and not any(isinstance(v, Unreadable) for v in values)
 
 
 def _find(pairs: Sequence[OpenPair], pair: str, key: tuple[Argument, ...]) -> int:

@@ -100,8 +100,9 @@ class Probe(Struct, frozen=True):
 
     Probes of the same ``pair`` open and close calls that no frame tells from others: those are of
     one call whose values of the ``key`` are equal. One that begins where the stack pointer is no
-    lower shows that a former one is over, unless ``nests`` says that they nest without the stack's
-    growing. Those of a pair that ``crosses`` are paired by their keys alone. What opens a call is
+    lower shows that a former one is over, unless it is the same and key and site are others, or
+    ``nests`` says that they nest without the stack's growing. Those of a pair that ``crosses`` are
+    paired by their keys alone. What opens a call is
     a point where no probe closes it: not yet, where that is in a later addition. The probes of an
     addition are attached ``since`` then (CLOCK_MONOTONIC, ns; 0: from the start). One with the role
     ``more values`` adds its ``values`` to the function's parameters.

@@ -66,8 +66,9 @@ class Pair(NamedTuple):
 
     A closing marker is that of the innermost call of the pair whose arguments of the names ``by``
     have the same values. The next opening where the stack pointer is no lower ends a
-    call that nothing closed, unless the pair ``nests`` without the stack's growing, as
-    calls of an interpreter do. Calls of a pair that ``crosses`` may begin and end in any order.
+    call that nothing closed, unless the pointer is the same and the values and the marker's place
+    are others, or the pair ``nests`` without the stack's growing, as calls of an interpreter do.
+    Calls of a pair that ``crosses`` may begin and end in any order.
     """
 
     opening: str

@@ -27,12 +27,13 @@ from lbtrace.values.integer import Integer
 
 KEY = Value("id", Integer("long", 8, True), 0)
 FETCHES = (Fetch(register="di"),)
-BEGIN, END, NESTED, UNNESTED, ENTRY, RETURN = range(6)
+BEGIN, END, NESTED, UNNESTED, ENTRY, RETURN, OPENED, SHUT, OPENED_ELSEWHERE = range(9)
 
 
 def make_plan() -> Plan:
-    """Two pairs of markers, of which the second nests without a stack, and a function."""
-    names = "x:begin", "x:end", "y:entry", "y:return", "f"
+    """Three pairs of markers, of which the second nests without a stack and the third has a key
+    and two places that begin it, and a function."""
+    names = "x:begin", "x:end", "y:entry", "y:return", "f", "z:open", "z:shut"
     functions = tuple(Function(name, 8, 0, 8, parameters=(KEY,), typed=True) for name in names)
     probes = [
         Probe(Site(8, 8), role, number, "marker", FETCHES, pair=pair, key=key, nests=nests)
@@ -47,6 +48,10 @@ def make_plan() -> Plan:
     ]
     probes.append(Probe(Site(8, 8), "opens", 4))
     probes.append(Probe(Site(8, 8), "closes", 4))
+    shop: Any = {"source": "marker", "fetches": FETCHES, "pair": "z", "key": (KEY,)}
+    probes.append(Probe(Site(8, 8), "opens", 5, **shop))
+    probes.append(Probe(Site(9, 9), "closes", 6, **shop))
+    probes.append(Probe(Site(10, 10), "opens", 5, **shop))
     return Plan((Binary("./one"),), functions, tuple(probes))
 
 
@@ -136,6 +141,21 @@ def test_an_opening_at_the_same_place_of_the_stack_ends_the_former() -> None:
         ("x:begin", 2, "returned", 10),
         ("x:begin", 1, "returned", 30),
     ]
+
+
+def test_an_opening_of_another_key_elsewhere_in_the_frame_is_inside() -> None:
+    inner = (OPENED_ELSEWHERE, 90, 11), (SHUT, 90, 11)
+    assert match((OPENED, 90, 1), *inner, (SHUT, 90, 1)) == [
+        ("z:open", 11, "returned", 10),
+        ("z:open", 1, "returned", 30),
+    ]
+    ended = ("z:open", 1, "open", None)
+    # The same key, a higher pointer, and a place that a loop has come back to.
+    assert match((OPENED, 90, 1), (OPENED_ELSEWHERE, 90, 1))[0] == ended
+    assert match((OPENED, 90, 1), (OPENED_ELSEWHERE, 91, 2), (SHUT, 91, 2))[0] == ended
+    again = [(OPENED_ELSEWHERE if n % 2 else OPENED, 90, n) for n in range(8)]
+    # Each first one of a round ends both of the round before: nothing piles up.
+    assert [each[1] for each in match(*again)] == [1, 0, 3, 2, 5, 4, 7, 6]
 
 
 def test_losses_hide_ends() -> None:
