@@ -90,6 +90,8 @@ int main(int count, char **words)
 		}
 	}
 	await();
+	if (plugins)
+		usleep(300000); /* a plain probe's breakpoint is there before what it runs is attached */
 	for (long n = 0; n < 50; n++) {
 		outer(10 * n);
 		inner(1000 + 10 * n);
