@@ -226,6 +226,29 @@ static __noinline bool remember(struct pt_regs *ctx, const struct hit *at,
 	return true;
 }
 
+const struct lbt_open_call call_left_out = { .spec = LBT_LEFT_OUT };
+
+/*
+ * Remembers of a call that conditions leave out that it is one, where its return could be taken for
+ * that of a call at the same frame which another process has made.
+ */
+static __noinline void remember_left_out(const struct hit *at, const struct lbt_spec *spec)
+{
+	struct lbt_call_key key = key_of(at, spec);
+	struct lbt_open_call *call;
+
+	if (!may_be_inherited(at))
+		return;
+	/* filled in place: the stack has no room for it */
+	if (bpf_map_update_elem(&open_calls, &key, &call_left_out, 0)) {
+		ring_full(at);
+		return;
+	}
+	call = bpf_map_lookup_elem(&open_calls, &key);
+	if (call)
+		call->time = life_of(at);
+}
+
 /* Does the action of a spec. The verifier does not see actions that no spec has. */
 static __always_inline void act(const struct hit *at, const struct lbt_spec *spec,
 				const __u64 *values, __u32 faults)
@@ -249,10 +272,18 @@ static __always_inline bool process_hit(struct pt_regs *ctx, struct hit *at,
 	__u64 values[LBT_SLOTS];
 	struct lbt_open_call *call = NULL;
 	__u32 faults = spec->opaque_zero, comparisons = 0;
+	bool left_out;
 
 	if (needs_opening(spec)) {
 		call = bpf_map_lookup_elem(&open_calls, &key);
 		if (at->kind != LBT_OPEN) {
+			if (call && call->spec == LBT_LEFT_OUT) {
+				left_out = call->time == life_of(at);
+				bpf_map_delete_elem(&open_calls, &key);
+				if (left_out)
+					return false;
+				call = NULL;
+			}
 			if (!call && spec->filtered && !may_be_inherited(at))
 				return false;
 		} else if (call) {

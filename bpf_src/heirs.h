@@ -6,29 +6,54 @@
 #include "state.h"
 
 /*
- * By tgid in the initial namespace, the stack pointer where the process was forked: calls of lower
- * frames are its own. A stale entry costs an event for a fork, and for returns that are left out
- * otherwise.
+ * Which frames may be of calls that a process has not made itself: those from ``pointer`` on, where
+ * it was forked, and all below ``bottom``, which may be on other stacks that its parent had calls on
+ * (fibers, a handler's).
+ */
+struct lbt_heir {
+	__u64 pointer;
+	__u64 bottom;
+};
+
+/*
+ * By tgid in the initial namespace. A stale entry costs an event for a fork, and for returns that are
+ * left out otherwise.
  */
 struct {
 	__uint(type, BPF_MAP_TYPE_LRU_HASH);
 	__type(key, __u32);
-	__type(value, __u64);
+	__type(value, struct lbt_heir);
 	__uint(max_entries, 4096);
 } heirs SEC(".maps");
 
 __u64 any_heirs = 0; /* there have been none while this is 0 */
 
-/* Whether what returns may be a call that another process has made. */
+/*
+ * Below the start of a process's first stack at least this is that stack's alone: the kernel begins
+ * to map files 128 MiB below (MIN_GAP in mm/util.c and arch/x86/mm/mmap.c).
+ */
+#define LBT_FIRST_STACK (8 << 20)
+
+/* What a process may continue that ``parent`` forks where its stack pointer is ``pointer``. */
+static __always_inline struct lbt_heir heir_of(struct task_struct *parent, __u64 pointer)
+{
+	const __u64 bottom = BPF_CORE_READ(parent, mm, start_stack) - LBT_FIRST_STACK;
+	const bool first = pointer - bottom <= LBT_FIRST_STACK;
+
+	return (struct lbt_heir){ .pointer = pointer, .bottom = first ? bottom : pointer };
+}
+
+/* Whether the frame of a hit may be that of a call which another process has made. */
 static __noinline bool may_be_inherited(const struct hit *at)
 {
 	__u32 tgid = bpf_get_current_pid_tgid() >> 32;
-	__u64 *pointer;
+	const __u64 frame = at->frame + LBT_RETURN_SLOT;
+	struct lbt_heir *heir;
 
 	if (!any_heirs)
 		return false;
-	pointer = bpf_map_lookup_elem(&heirs, &tgid);
-	return pointer && at->frame + LBT_RETURN_SLOT >= *pointer;
+	heir = bpf_map_lookup_elem(&heirs, &tgid);
+	return heir && (frame >= heir->pointer || frame < heir->bottom);
 }
 
 #endif

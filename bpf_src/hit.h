@@ -126,9 +126,15 @@ static __always_inline bool handle_hit_of(__u64 cookie, struct pt_regs *ctx, __u
 		at.bits |= LBT_NAMED;
 	if (kind != LBT_CLOSE || config.deferred)
 		resolve_inner_tid(&at);
-	if (config.generic && !spec->plain)
-		return process_hit(ctx, &at, spec) ||
-		       (config.within && spec->within == LBT_OUTER); /* it closes, too */
+	if (config.generic && !spec->plain) {
+		if (process_hit(ctx, &at, spec))
+			return true;
+		/* Nothing hooks its return then if the program decides. */
+		if (kind == LBT_OPEN && config.filtered && spec->filtered &&
+		    !(hooking && hooking->refuses && spec->hooked))
+			remember_left_out(&at, spec);
+		return config.within && spec->within == LBT_OUTER; /* it closes, too */
+	}
 	if (config.picking && spec->picks)
 		send_picked(ctx, &at, spec);
 	else if (kind == LBT_CLOSE || spec->fetches <= LBT_SHORT_VALUES)

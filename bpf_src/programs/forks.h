@@ -59,6 +59,7 @@ WITH_SPARES(sched_process_fork, continued)
 	__u64 registers = first_registers(child);
 	struct hit parent = { .kind = LBT_FORK };
 	struct lbt_fork fork = {};
+	struct lbt_heir heir;
 
 	if (is_handled_fork(LBT_CONTINUED, child, by))
 		return 0;
@@ -73,7 +74,8 @@ WITH_SPARES(sched_process_fork, continued)
 						 (__u64)BPF_CORE_READ(task, stack)));
 	fork.continues = parent.frame && stack_pointer_in((void *)registers) == parent.frame;
 	if (fork.continues) {
-		bpf_map_update_elem(&heirs, &fork.pid, &parent.frame, 0);
+		heir = heir_of(task, parent.frame);
+		bpf_map_update_elem(&heirs, &fork.pid, &heir, 0);
 		any_heirs = 1;
 	} else {
 		bpf_map_delete_elem(&heirs, &fork.pid);

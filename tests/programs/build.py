@@ -78,6 +78,7 @@ PROGRAMS = {
     "fork-fibers-O0": "fork_fibers.c -O0 -g",
     "fork-fibers-O2": "fork_fibers.c -O2 -g -fno-optimize-sibling-calls",
     "fork-contexts-O2": "fork_fibers.c -O2 -g -fno-optimize-sibling-calls -DCONTEXTS",
+    "fork-left": "fork_left.c -O1 -g",
     "within-fibers-O0": "within_fibers.c -O0 -g",
     "within-fibers-O2": "within_fibers.c -O2 -g -fno-optimize-sibling-calls",
 }
