@@ -76,6 +76,7 @@ def attachments(mode: Mode, probes: Sequence[Probe], first: int = 0) -> Attachme
             alike.setdefault((probe.role, probe.source, False), []).append(number)
     found: dict[Attachment, list[int]] = {}
     orders: dict[Attachment, int] = {}
+    points: set[int] = set()
     for (role, name, paired), numbers in alike.items():
         source = PROBES[name]
         if paired:
@@ -84,6 +85,8 @@ def attachments(mode: Mode, probes: Sequence[Probe], first: int = 0) -> Attachme
             program = source.programs[role]
             wanted = Attachment(program, source.attach_type(mode), source.at_return)
         found.setdefault(wanted, []).extend(numbers)
+        if ROLES[role].event == POINT:
+            points.update(numbers)
         # Of several roles that a program serves, that which is attached first decides.
         order = ORDER[ROLES[role].event]
         orders[wanted] = min(order, orders.get(wanted, order))
@@ -95,15 +98,12 @@ def attachments(mode: Mode, probes: Sequence[Probe], first: int = 0) -> Attachme
             inner.isdisjoint(found[wanted]) == (orders[wanted] == ORDER[OPEN]),
         ),
     )
-    firsts: dict[tuple[int, int], int] = {}
-    for number, probe in enumerate(probes[first:], first):
-        firsts.setdefault((probe.binary, probe.site.address), number)
+    if not points and not inner:
+        return {wanted: sorted(found[wanted]) for wanted in ordered}
 
-    def attached(number: int) -> tuple[bool, int, int]:
-        probe = probes[number]
-        if ROLES[probe.role].event != POINT and number not in inner:
-            return True, number, number
-        return number not in inner, firsts[probe.binary, probe.site.address], -number
+    def attached(number: int) -> tuple[bool, int]:
+        backwards = number in points or number in inner
+        return number not in inner, -number if backwards else number
 
     return {wanted: sorted(found[wanted], key=attached) for wanted in ordered}
 
