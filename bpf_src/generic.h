@@ -226,6 +226,8 @@ static __noinline bool remember(struct pt_regs *ctx, const struct hit *at,
 	return true;
 }
 
+#define LBT_LEFT_OUT (~0U)
+
 const struct lbt_open_call call_left_out = { .spec = LBT_LEFT_OUT };
 
 /*

@@ -329,11 +329,9 @@ struct lbt_call_key {
 	__u64 probe;	  /* the closing one, 0 where the exits are probed */
 };
 
-#define LBT_LEFT_OUT (~0U)
-
 struct lbt_open_call {
 	__u64 time;	  /* of the entry; of a call that is left out, the life of its thread */
-	__u32 spec;	  /* of the entry, or LBT_LEFT_OUT */
+	__u32 spec;	  /* of the entry; of a call that is left out, LBT_LEFT_OUT */
 	__u32 probe;
 	__u64 faults;
 	__u64 kept;	  /* what the register of the spec held */
