@@ -31,7 +31,8 @@ class Hazard(NamedTuple):
     """Functions that make return addresses matter, and why: a clause for users.
 
     ``names`` are whole names, ``pattern`` matches others from their beginning.
-    ``source`` is where it is seen or said.
+    ``source`` is where it is seen or said. ``in_handler`` says what a handler of signals, in a file
+    that sets any, may do to whatever function it interrupts.
     """
 
     why: str
@@ -39,6 +40,7 @@ class Hazard(NamedTuple):
     source: str
     pattern: str = ""
     danger: Danger = "stack"
+    in_handler: str = ""
 
 
 EXCEPTIONS = "exceptions follow return addresses"
@@ -49,6 +51,35 @@ READ = "return addresses are read"
 COLLECTOR = "a collector finds frames by return addresses"
 RUNTIME = "a runtime walks or switches its stacks"
 
+THROWN = "signal handlers may throw exceptions"
+SWITCHED = "signal handlers may switch stacks"
+ENDED = "signal handlers may end threads by unwinding"
+
+SETS_HANDLERS = frozenset(
+    {
+        *("sigaction", "signal", "sigset", "sigvec", "ssignal", "bsd_signal"),
+        *("sysv_signal", "__sysv_signal"),
+    }
+)
+"""What sets handlers of signals: sigaction(2), signal(2), sysv_signal(3), sigset(3), and
+signal/signal.h of glibc."""
+
+UNWOUND = frozenset({"_Unwind_Resume", "__gcc_personality_v0", "__gxx_personality_v0"})
+"""What a file imports whose functions clean up when they are unwound. Where no file of a process
+does, threads end without reading return addresses: nptl/unwind.c calls the cleanup handlers of C
+also where the unwinder finds no further frame."""
+
+IF_UNWOUND = frozenset({"pthread_exit", "pthread_cancel", "thrd_exit", "pthread_setcanceltype"})
+"""What is no danger in handlers where no function is cleaned up."""
+
+CALLED = re.compile(r"lib(stdc\+\+|c\+\+|c\+\+abi|jemalloc|tcmalloc)\w*\.so")
+"""Libraries, by DT_SONAME, that clean up in functions which call none of a program that can end
+its thread: those of C++ and its allocators."""
+
+RECORDS = re.compile(r"libcrypto\.so")
+"""Libraries whose handlers only note that there was a signal: recsig() in crypto/ui/ui_openssl.c of
+OpenSSL."""
+
 HAZARDS = (
     # Exceptions.
     Hazard(
@@ -56,6 +87,7 @@ HAZARDS = (
         ("__cxa_throw", "__cxa_begin_catch", "__cxa_rethrow", "__gxx_personality_v0"),
         "Itanium C++ ABI, exception handling, 1.6 (_Unwind_RaiseException finds frames by them)",
         r"_ZSt\d+__throw_|_ZSt17rethrow_exception|_ZSt9terminatev|_ZNSt15__exception_ptr",
+        in_handler=THROWN,  # gcc -fnon-call-exceptions; Rust's handlers cannot
     ),
     Hazard(
         EXCEPTIONS,
@@ -74,12 +106,14 @@ HAZARDS = (
             *("_d_eh_swapContextDwarf", "__gnu_objc_personality_v0", "__wine_setjmpex"),
         ),
         "gcc/ada/raise-gcc.c, libphobos deh.d, libobjc exception.c: personalities of the unwinder",
+        in_handler=THROWN,  # init.c of Ada's runtime, etc.linux.memoryerror of D's
     ),
     # Other stacks.
     Hazard(
         SWITCHES,
         ("makecontext", "swapcontext", "setcontext"),
         "makecontext(3); sysdeps/unix/sysv/linux/x86_64/swapcontext.S of glibc",
+        in_handler=SWITCHED,
     ),
     Hazard(
         SWITCHES,
@@ -93,6 +127,7 @@ HAZARDS = (
         " minicoro, druntime, GNU Pth, State Threads, tbox, libtask, lthread",
         r"_ZN5boost7context|_ZN5boost6fibers|_ZN5boost10coroutines|_ZN5folly6fibers"
         r"|_ZN7bthread|bthread_start|_ZN4core6thread5fiber",
+        in_handler=SWITCHED,
     ),
     Hazard(
         SWITCHES,
@@ -117,6 +152,7 @@ HAZARDS = (
         ENDS,
         ("pthread_exit", "pthread_cancel", "thrd_exit"),
         "nptl/unwind.c of glibc: _Unwind_ForcedUnwind calls the cleanup handlers",
+        in_handler=ENDED,
     ),
     # Those that read return addresses.
     Hazard(
