@@ -15,7 +15,7 @@ from lbtrace.dwarf.reader import lists
 from lbtrace.dwarf.reader.bounds import Budget, BudgetExceeded
 from lbtrace.dwarf.reader.companions import Companions
 from lbtrace.dwarf.reader.entries import Entry, Unit
-from lbtrace.dwarf.reader.files import File
+from lbtrace.dwarf.reader.files import INFO, File
 from lbtrace.dwarf.reader.index import find_units
 from lbtrace.dwarf.reader.line_tables import LineTable, line_table
 from lbtrace.elf import cache as files_cache
@@ -87,7 +87,9 @@ def open_debug_information(image: Image, budget: Budget) -> tuple[File, Companio
         )
     companions = Companions(image.path, debug.path, debugfile.ROOT, budget)
     try:
-        return companions.open(Sections(debug.data, files_cache.of(debug.status))), companions
+        file = companions.open(Sections(debug.data, files_cache.of(debug.status)))
+        file.section(INFO)  # it may be packed, and damaged
+        return file, companions
     except DAMAGE as error:
         raise BinaryError(
             f"{debug.path}: its debug information is damaged: {error}", "build it again"

@@ -5,6 +5,9 @@ Sources: DWARF 5, section 6.4; LSB core specification, "Exception Frames", for `
 
 from __future__ import annotations
 
+from bisect import bisect_right
+from functools import cached_property
+from operator import attrgetter
 from typing import NamedTuple
 
 from lbtrace.elf.debug_sections import DwarfError
@@ -52,6 +55,18 @@ class _Common(NamedTuple):
     augmented: bool
 
 
+class _Description(NamedTuple):
+    """The code that an FDE is about, and its instructions after those of the CIE."""
+
+    start: int
+    end: int
+    common: _Common
+    instructions: bytes
+
+
+_DAMAGE = (DwarfError, IndexError, KeyError, ValueError)
+
+
 class Frames:
     """The frame descriptions of a section: ``.eh_frame``, which lies at ``address``, or
     ``.debug_frame``, where that is None."""
@@ -60,24 +75,47 @@ class Frames:
         self._raw = raw
         self._address = address
         self._commons: dict[int, _Common] = {}
+        self._damage: Exception | None = None
 
     def find(self, pc: int, at: int | None = None) -> Cfa | None:
         """The CFA when the program is at ``pc``; the description is at position ``at``, if that is
         known. None where none describes it. Raises `DwarfError` where it is damaged."""
         try:
-            if at is not None:
-                return self._described(at, pc)[0]
-            at = 0
-            while at + 8 <= len(self._raw):
-                found, at = self._described(at, pc)
-                if found is not None:
-                    return found
-        except (IndexError, KeyError, ValueError) as error:
+            found = self._containing(pc) if at is None else self._description(at)[0]
+            if found is None or not found.start <= pc < found.end:
+                return None
+            return _carry_out(found.common, found.instructions, found.start, pc)
+        except _DAMAGE as error:
             raise DwarfError(f"a frame description is damaged: {error}") from None
-        return None
 
-    def _described(self, at: int, pc: int) -> tuple[Cfa | None, int]:
-        """The CFA by the description at ``at``, if it is for ``pc``, and where the next one is."""
+    def _containing(self, pc: int) -> _Description | None:
+        """The description of the code at ``pc``, if there is one."""
+        number = bisect_right(self._starts, pc) - 1
+        found = self._sorted[number] if number >= 0 else None
+        if (found is None or pc >= found.end) and self._damage:
+            raise self._damage
+        return found
+
+    @cached_property
+    def _starts(self) -> list[int]:
+        return [each.start for each in self._sorted]
+
+    @cached_property
+    def _sorted(self) -> list[_Description]:
+        """All descriptions as far as they can be read, by where their code begins."""
+        found: list[_Description] = []
+        at = 0
+        try:
+            while at + 8 <= len(self._raw):
+                description, at = self._description(at)
+                if description is not None:
+                    found.append(description)
+        except _DAMAGE as error:
+            self._damage = error
+        return sorted(found, key=attrgetter("start"))
+
+    def _description(self, at: int) -> tuple[_Description | None, int]:
+        """The description at ``at``, if it is one of code, and where the next one is."""
         reader = _Reader(self._raw, at)
         length = reader.fixed(4)
         wide = length == 0xFFFFFFFF
@@ -92,11 +130,9 @@ class Frames:
         shared = self._common(here - common if self._address is not None else common)
         start = self._pointer(reader, shared.encoding)
         size = self._pointer(reader, shared.encoding & 0x0F)
-        if not start <= pc < start + size:
-            return None, end
         if shared.augmented:
             reader.at += reader.unsigned()
-        return _carry_out(shared, self._raw[reader.at : end], start, pc), end
+        return _Description(start, start + size, shared, self._raw[reader.at : end]), end
 
     def _pointer(self, reader: _Reader, encoding: int) -> int:
         own = (self._address or 0) + reader.at

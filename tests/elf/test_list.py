@@ -5,10 +5,14 @@ from __future__ import annotations
 import argparse
 import json
 import subprocess
+from contextlib import suppress
+from pathlib import Path
 
 import pytest
 
 from lbtrace.commands import list as command
+from lbtrace.elf.image import Image
+from lbtrace.errors import BinaryError, NoMatchError
 
 
 def run(capsys, *words):
@@ -128,3 +132,28 @@ def test_what_is_assigned_later_at_an_instruction_is_not_shown(tmp_path, capsys)
     for row in rows:
         (x,) = (each for each in row["variables"] if each["name"] == "x")
         assert x["reason"] == "changes at this instruction"
+
+
+SHOWN = [
+    ("--lines", "*.c"),
+    ("--source", "*.c"),
+    ("--func", "*", "--inlined"),
+    ("--sites",),
+    (),
+]
+
+
+@pytest.mark.parametrize("words", SHOWN, ids=" ".join)
+def test_packed_sections_that_are_damaged(build, tmp_path, capsys, words):
+    """Each shows what it can, or says what is damaged."""
+    content = Path(build("-g", "-O1", "-gz")).read_bytes()
+    image = Image.open(build("-g", "-O1", "-gz"))
+    sections = [section for section in image.sections if section.name.startswith(".debug_")]
+    assert len(sections) > 4
+    for section in sections:
+        damaged = bytearray(content)
+        damaged[section.offset + section.size - 3] ^= 0xFF  # the checksum of zlib
+        path = tmp_path / f"damaged{section.name}"
+        path.write_bytes(damaged)
+        with suppress(BinaryError, NoMatchError):
+            run(capsys, "--binary", str(path), *words)
