@@ -17,7 +17,7 @@ from lbtrace.sinks import Format, format_for
 
 def run(args: argparse.Namespace) -> int:
     """Export; `LOST` under ``--strict`` when the account shows losses."""
-    chosen = format_for(args.format, args.output)
+    chosen = format_for(args.format, args.output, captures=False)
     if chosen.is_capture:
         raise UsageError("a capture is a capture already", "copy it, or choose another --format")
     with read_capture(args.capture, salvage=args.salvage) as capture:

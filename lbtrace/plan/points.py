@@ -16,7 +16,7 @@ from lbtrace.model import Plan
 from lbtrace.plan.patterns import addressed
 from lbtrace.plan.point_probes import Point, PointPlan, PointPlanner, refuse_returns
 from lbtrace.plan.selection import Selection
-from lbtrace.plan.source_files import nearest_paths
+from lbtrace.plan.source_files import no_source_file
 from lbtrace.plan.value_selection import depth
 from lbtrace.system.lookups import note
 
@@ -177,13 +177,7 @@ def _no_line(
             f"the nearest lines with code: {', '.join(map(str, near))}",
         )
     all_paths = {path for lines in around for path in lines.paths}
-    near_paths = nearest_paths(all_paths, file)
-    return NoMatchError(
-        f"{file}: is no source file of {named}",
-        f"nearest names: {', '.join(near_paths)}"
-        if near_paths
-        else "lbtrace list --source '*' shows them",
-    )
+    return no_source_file(all_paths, file, named)
 
 
 def file_of(text: str) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 
 from lbtrace.elf.image import Image
 from lbtrace.elf.symbols import Symbols
@@ -63,6 +63,17 @@ def _nothing(paths: Sequence[str], pattern: str, found: Sequence[Found]) -> Exce
             "its functions may be inlined: trace those that call them",
         )
     known = {path for _, _, each in found if isinstance(each, set) for path in each}
+    return no_source_file(known, pattern, named)
+
+
+def no_source_file(known: Collection[str], pattern: str, named: str) -> NoMatchError:
+    """Return the error for a ``pattern`` that none of the ``known`` source files of what is
+    ``named`` has."""
+    if not known:
+        return NoMatchError(
+            f"{pattern}: the debug information of {named} names no source files",
+            "build it again with -g; lbtrace list shows its functions",
+        )
     near = nearest_paths(known, pattern)
     return NoMatchError(
         f"{pattern}: is no source file of {named}",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from importlib import import_module
 from typing import TYPE_CHECKING
 
@@ -49,17 +50,20 @@ FORMATS: dict[str, Format] = {
 DEFAULT = "tree"
 
 
-def format_for(name: str | None, path: str | None) -> Format:
-    """Return the format that ``name`` gives, else the suffix of ``path``, else the default.
+def format_for(name: str | None, path: str | None, *, captures: bool = True) -> Format:
+    """Return the format that ``name`` gives, else the suffix of ``path``, else the default. Errors
+    offer that of ``captures``, unless these are what is read.
 
     Raises `UsageError` for a name or a suffix that is not in the table, and where format and suffix
     disagree about whether the file is a capture.
     """
+    offered = [row for row in FORMATS.values() if captures or not row.is_capture]
     by_suffix = next((row for row in FORMATS.values() if path and path.endswith(row.suffix)), None)
     if name is not None:
         if name not in FORMATS:
             raise UsageError(
-                f"no format is called {name!r}", f"choose one of: {', '.join(FORMATS)}"
+                f"no format is called {name!r}",
+                f"choose one of: {', '.join(row.name for row in offered)}",
             )
         chosen = FORMATS[name]
         if by_suffix is not None and by_suffix.is_capture != chosen.is_capture:
@@ -74,7 +78,10 @@ def format_for(name: str | None, path: str | None) -> Format:
         return FORMATS[DEFAULT]
     if by_suffix is not None:
         return by_suffix
+    if os.path.isdir(path):
+        within = os.path.join(path, f"trace{offered[-1].suffix}")
+        raise UsageError(f"{path} is a directory", f"name a file in it: {within}")
     raise UsageError(
         f"the name {path} does not give the format",
-        f"add --format, or a suffix: {', '.join(row.suffix for row in FORMATS.values())}",
+        f"add --format, or a suffix: {', '.join(row.suffix for row in offered)}",
     )

@@ -19,8 +19,8 @@ of calls continues at their depth, and shows as theirs the returns that it makes
        300 ns     4712  │ leaf(n=2) = 3
                   4712  └ work = 3 (entered in 4711)
 
-The goroutine, as ``g5``, or the stack that a program made
-itself, as ``s2``, takes the place of the thread. With ``--cpu`` a column has the processor: at an
+The goroutine, as ``g5``, or the stack that a program made itself, by its address, as
+``s94838273753120``, takes the place of the thread. With ``--cpu`` a column has the processor: at an
 opening line the one on which the call began, at a closing line the one on which it returned,
 ``0→3`` where both are one line.
 """

@@ -150,3 +150,12 @@ def test_a_name_may_have_any_text_format():
     assert format_for("racket", "x.txt").name == "racket"
     assert format_for("lbt", "/dev/stdout").name == "lbt"
     assert format_for(None, "x.lbt").is_capture
+
+
+@pytest.mark.parametrize("captures", [True, False])
+def test_what_is_offered_for_a_format(tmp_path, captures):
+    """No capture where one is exported; a file in a directory that is named."""
+    for name, path in (("yaml", None), (None, "out.yaml"), (None, str(tmp_path))):
+        with pytest.raises(UsageError) as raised:
+            format_for(name, path, captures=captures)
+        assert raised.value.hint.endswith("lbt") == captures
