@@ -27,6 +27,7 @@ from lbtrace.plan.hazard_table import (
     SETS_HANDLERS,
     SWITCHED,
     SYSTEM,
+    THROWN,
     UNWOUND,
     Danger,
     Hazard,
@@ -84,9 +85,10 @@ def of_traced_file(image: Image, table: Symbols, *, every: bool = True) -> Itera
     named = any(section.type == SHT_SYMTAB for section in image.sections)
     found = [*_findings(image, scan=not named)]
     yield from found
-    dangers = {finding.danger for finding in found}
-    handles = "handler" not in dangers and _sets_handlers(image, image.once(Dynamic))
-    if not every and "stack" in dangers and not handles:
+    known = any(finding.danger == "stack" for finding in found)
+    left = any(finding.why in (THROWN, SWITCHED) for finding in found)
+    handles = not left and _sets_handlers(image, image.once(Dynamic))
+    if not every and known and not handles:
         return
     if why := stack_switches.why_hazardous(image, table):
         yield Finding("stack", why, image.path)
@@ -95,8 +97,8 @@ def of_traced_file(image: Image, table: Symbols, *, every: bool = True) -> Itera
 
 
 def _findings(image: Image, *, scan: bool = True) -> Iterator[Finding]:
-    """One finding of each danger, the first of the table. Without a name that shows the stack the
-    code is searched for switches, with ``scan``."""
+    """The first finding of each danger in the table, and all of what handlers of signals may do.
+    With ``scan`` the code is searched for switches of stacks, where no name tells."""
     path = image.path
     dynamic = image.once(Dynamic)
     if SYSTEM.match(dynamic.soname):
@@ -106,7 +108,7 @@ def _findings(image: Image, *, scan: bool = True) -> Iterator[Finding]:
         yield Finding("stack", GO, path)
         yield Finding("handler", GO, path, "Go")
         dangers.update({"stack": None})
-    handles = not RECORDS.match(dynamic.soname) and _sets_handlers(image, dynamic)
+    handles = _sets_handlers(image, dynamic)
     named = [*_named(image, dynamic, wanted_names())]
     if more := _open_patterns(named, handles=handles):
         named += _named(image, dynamic, wanted_patterns(more))
@@ -116,11 +118,14 @@ def _findings(image: Image, *, scan: bool = True) -> Iterator[Finding]:
         if hazard.danger not in dangers or hazard.danger == "handler":
             dangers[hazard.danger] = None
             yield Finding(hazard.danger, hazard.why, path, name, imported)
-    acts = {hazard.in_handler: (name, imported) for hazard, name, imported in reversed(named)}
-    for why, (name, imported) in reversed(acts.items() if handles else ()):
-        if why:
-            yield Finding("handler", why, path, name, imported)
-    if scan and "stack" not in dangers and (address := _switch(image)) is not None:
+    acts = {""}
+    for hazard, name, imported in named if handles else ():
+        if hazard.in_handler not in acts:
+            acts.add(hazard.in_handler)
+            yield Finding("handler", hazard.in_handler, path, name, imported)
+    handles = handles and acts.isdisjoint((THROWN, SWITCHED))
+    wanted = scan and (handles or "stack" not in dangers)
+    if wanted and (address := _switch(image)) is not None:
         yield Finding("stack", SWITCH, path, f"{address:#x}")
         if handles:
             yield Finding("handler", SWITCHED, path, f"{address:#x}")
@@ -171,7 +176,9 @@ def _named(image: Image, dynamic: Dynamic, wanted: Wanted) -> Iterator[tuple[Haz
 
 
 def _sets_handlers(image: Image, dynamic: Dynamic) -> bool:
-    """Whether code of a file sets handlers of signals."""
+    """Whether code of a file sets handlers of signals that may leave what they interrupt."""
+    if RECORDS.match(dynamic.soname):
+        return False
     wanted = Wanted(SETS_HANDLERS)
     if any(dynamic.imports.wanted(wanted)):
         return True

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import platform
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
@@ -105,6 +106,36 @@ int main(void) {
 """
 
 
+OWN_SWITCH = r"""
+#include <execinfo.h>
+#include <signal.h>
+#include <stdio.h>
+#include <sys/mman.h>
+static char stack[65536];
+static void *saved, *other, *callers[4];
+static int *page, number = 4;
+__attribute__((noinline)) void swap(void **from, void *to);
+__asm__(".text\n.globl swap\n.type swap, @function\nswap:\n"
+        "push %rbx\npush %rbp\npush %r12\npush %r13\npush %r14\npush %r15\n"
+        "mov %rsp, (%rdi)\nmov %rsi, %rsp\n"
+        "pop %r15\npop %r14\npop %r13\npop %r12\npop %rbp\npop %rbx\nret\n"
+        ".size swap, . - swap\n");
+__attribute__((noinline)) int leaf(int *number) { return *number + 1; }
+static void second(void) { printf("%d\n", leaf(&number)); swap(&other, saved); }
+static void handle(int signal) { mprotect(page, 4096, PROT_READ); swap(&saved, other); }
+int main(void) {
+    struct sigaction action = {.sa_handler = handle};
+    void **top = (void **)(stack + sizeof(stack) - 64);
+    page = mmap(0, 4096, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    sigaction(SIGSEGV, &action, 0);
+    top[0] = second;
+    other = top - 6;
+    printf("%d\n", leaf(page));
+    return backtrace(callers, 4) == 0;
+}
+"""
+
+
 def check(lbtrace: Run, into: Path, source: str, returns: str, expected: str, *flags: str) -> None:
     """That a program, traced, prints what is expected of it untraced."""
     compiler, suffix = ("g++", "cc") if "<cstdio>" in source else ("gcc", "c")
@@ -146,3 +177,10 @@ def test_they_end_threads(lbtrace: Run, tmp_path: Path, returns: str) -> None:
 def test_they_switch_stacks(lbtrace: Run, tmp_path: Path, returns: str, higher: int) -> None:
     """A call on a stack above makes the kernel drop what is pending on those below."""
     check(lbtrace, tmp_path, SWITCHES, returns, "5\n1\n", f"-DHIGHER={higher}")
+
+
+@pytest.mark.skipif(platform.machine() != "x86_64", reason="x86-64 assembly")
+@pytest.mark.parametrize("returns", ["auto", "uretprobe"])
+def test_they_switch_stacks_by_themselves(lbtrace: Run, tmp_path: Path, returns: str) -> None:
+    """Another name is against uretprobes already: the code is looked at all the same."""
+    check(lbtrace, tmp_path, OWN_SWITCH, returns, "5\n1\n")
