@@ -42,6 +42,9 @@ PIECE = 120
 DEEP_ELEMENTS = 3
 """Elements that are shown of those that need fetches of their own: strings."""
 
+PARTS = 1000
+"""Parts of one value, those in other parts included, that are looked at."""
+
 REASONS = 2
 """Why the parts of a value cannot be read, at most, before ``…``: a complex number's two."""
 
@@ -75,6 +78,7 @@ class Fetcher(Slots):
         super().__init__(limit, budget)
         self.cut = 0
         self._detail = detail
+        self._parts = 0
 
     def slot(self, fetch: Fetch) -> int:
         """See `Slots.slot`. What lies after too many pointers has none."""
@@ -104,8 +108,9 @@ class Fetcher(Slots):
 
     def value(self, name: str, type: Type, place: Location) -> Value:
         """Return the value ``name`` of ``type`` that lies in ``place``."""
+        self._parts = 0
         if place.memory is None and not place.words:
-            return Value(name, type.bare(), -1, place.reason)
+            return self.in_no_room(name, type, place.reason)
         if place.memory is not None:
             made = self.in_memory(name, type, place.memory, self._detail.depth)
         else:
@@ -127,24 +132,41 @@ class Fetcher(Slots):
         slot = self.slot(fetch)
         return Value(name, type.bare(), slot, "" if slot >= 0 else TOO_MANY, offset)
 
+    def in_no_room(self, name: str, type: Type, reason: str = "") -> Value:
+        """Return a value for which nothing is fetched: for a ``reason``, or as it has no bytes."""
+        if reason or type.size:
+            return Value(name, type.bare(), -1, reason)
+        return self._fetcher_of(type).in_no_room(self, name, type)
+
     def in_words(self, name: str, type: Type, place: Location, depth: int) -> Value:
         """Return a value in registers, or in slots of the stack; pointers are followed ``depth``
         deep."""
-        return kind_fetcher(type).in_words(self, name, type, place, depth)
+        return self._fetcher_of(type).in_words(self, name, type, place, depth)
 
     def in_memory(self, name: str, type: Type, address: Fetch, depth: int) -> Value:
         """Return a value in memory, at the address that is fetched so."""
         if len(address.derefs) > DEREFS:
             return Value(name, type.bare(), -1, TOO_FAR)
-        return kind_fetcher(type).in_memory(self, name, type, address, depth)
+        return self._fetcher_of(type).in_memory(self, name, type, address, depth)
 
     def in_piece(self, name: str, type: Type, piece: Span, depth: int) -> Value:
         """Return a value that lies in bytes that were fetched."""
-        return kind_fetcher(type).in_piece(self, name, type, piece, depth)
+        if piece.offset >= PIECE and type.is_flat():
+            return Value(name, type.bare(), piece.slot, offset=piece.offset)
+        return self._fetcher_of(type).in_piece(self, name, type, piece, depth)
+
+    def _fetcher_of(self, type: Type) -> NumberFetcher:
+        """Return what fetches a value of this type, which is a part of one at most."""
+        self._parts += 1
+        return kind_fetcher(type) if self._parts <= PARTS else NoFetcher()
 
 
 class NumberFetcher:
     """What is fetched of a value of one piece: a number, an address, a character."""
+
+    def in_no_room(self, fetcher: Fetcher, name: str, type: Type) -> Value:
+        """See `Fetcher.in_no_room`."""
+        return Value(name, type.bare())
 
     def in_words(
         self, fetcher: Fetcher, name: str, type: Type, place: Location, depth: int
@@ -176,6 +198,26 @@ class NumberFetcher:
         return Value(name, type.bare(), piece.slot, offset=piece.offset)
 
 
+class NoFetcher(NumberFetcher):
+    """What is fetched of a part of a value that has too many: nothing."""
+
+    def in_no_room(self, fetcher: Fetcher, name: str, type: Type) -> Value:
+        return Value(name, type.bare(), -1, TOO_MANY)
+
+    def in_words(
+        self, fetcher: Fetcher, name: str, type: Type, place: Location, depth: int
+    ) -> Value:
+        return self.in_no_room(fetcher, name, type)
+
+    def in_memory(
+        self, fetcher: Fetcher, name: str, type: Type, address: Fetch, depth: int
+    ) -> Value:
+        return self.in_no_room(fetcher, name, type)
+
+    def in_piece(self, fetcher: Fetcher, name: str, type: Type, piece: Span, depth: int) -> Value:
+        return self.in_no_room(fetcher, name, type)
+
+
 Take: TypeAlias = Callable[[Member], Value]
 """Fetches a part of a value, wherever that lies."""
 
@@ -186,6 +228,12 @@ class PartsFetcher(NumberFetcher):
     def of_parts(self, fetcher: Fetcher, name: str, type: Type, take: Take) -> Value:
         """Return the value, of which ``take`` fetches the parts: its first `MEMBERS`."""
         return compose(name, type, [take(member) for member in type.named_parts()[:MEMBERS]])
+
+    def in_no_room(self, fetcher: Fetcher, name: str, type: Type) -> Value:
+        def take(member: Member) -> Value:
+            return fetcher.in_no_room(member.name, member.type)
+
+        return self.of_parts(fetcher, name, type, take)
 
     def in_words(
         self, fetcher: Fetcher, name: str, type: Type, place: Location, depth: int
@@ -235,7 +283,7 @@ def kind_fetcher(type: Type) -> NumberFetcher:
 def fetch_whole(fetcher: Fetcher, name: str, type: Type, address: Fetch, depth: int) -> Value:
     """Return a value in memory of which all bytes are fetched, as far as there is room."""
     if not type.size > 0:
-        return Value(name, type.bare())
+        return fetcher.in_no_room(name, type)
     if type.size <= WORD:
         whole = replace(address, read="integer", size=type.size)
         return fetcher.in_words(name, type, Location(words=(whole,)), depth)
@@ -278,9 +326,11 @@ def as_member(value: Value, member: Member) -> Value:
 
 
 def compose(name: str, type: Type, members: Sequence[Value]) -> Value:
-    """Return the value made of ``members``; it can be read where one of them can."""
+    """Return the value made of ``members``; it can be read where one of them can, or where all of
+    them take no room."""
     slot = next((m.slot for m in members if m.slot >= 0), -1)
-    reasons = list(dict.fromkeys(m.reason for m in members if m.reason)) if slot < 0 else []
+    is_known = slot >= 0 or not (type.size or all(m.reason for m in members))
+    reasons = list(dict.fromkeys(m.reason for m in members if m.reason)) if not is_known else []
     reason = ", ".join([*reasons[:REASONS], *["…"] * (len(reasons) > REASONS)])
     shown = type.with_parts(len(members))
-    return Value(name, shown, slot, reason, members=tuple(members) if slot >= 0 else ())
+    return Value(name, shown, slot, reason, members=tuple(members) if is_known else ())
