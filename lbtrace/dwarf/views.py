@@ -94,6 +94,12 @@ class DieView:
         return attributes.size_of(self._die)
 
     @property
+    def is_sized(self) -> bool:
+        return self.size > 0 or (
+            self._bare is not None and "DW_AT_byte_size" in self._bare.attributes
+        )
+
+    @property
     def alignment(self) -> int:
         return attributes.alignment(self._die)
 

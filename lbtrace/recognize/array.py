@@ -8,7 +8,6 @@ from lbtrace.abi.locations import Location
 from lbtrace.model import Fetch, Value
 from lbtrace.recognize import Inside
 from lbtrace.recognize.fetcher import ELEMENTS, Fetcher, PartsFetcher, Span, Take, compose
-from lbtrace.recognize.record import SIZELESS
 from lbtrace.recognize.view import View
 from lbtrace.values import Type
 from lbtrace.values.array import Array
@@ -24,14 +23,13 @@ def recognize(view: View, inside: Inside) -> Type | None:
         return None
     element: Type = inside.part(target)
     size = target.size
-    sizeless = view.language in SIZELESS
-    if None in counts or not (size or sizeless):
+    if None in counts or not target.is_sized:
         return None
     for count in reversed(counts):
         assert count is not None
         size *= count
         element = Array(view.written, size, element, count)
-    return element if size or sizeless else None
+    return element
 
 
 class KindFetcher(PartsFetcher):

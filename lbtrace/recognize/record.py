@@ -11,9 +11,6 @@ from lbtrace.values.record import Record
 
 KindFetcher = PartsFetcher
 
-SIZELESS = frozenset({"go", "rust"})
-"""Languages in which a record of no size is known to have no members that count."""
-
 
 def recognize(view: View, inside: Inside) -> Type | None:
     """See `lbtrace.recognize`."""
@@ -31,7 +28,7 @@ def recognize(view: View, inside: Inside) -> Type | None:
             members.append(member)
     if not (members or more or view.language == "rust") and size:
         return Record(name, 0)  # C++ gives it a byte that holds nothing
-    if not size and view.language not in SIZELESS:
+    if not view.is_sized:
         return None  # only declared
     return Record(name, size, tuple(members), more)
 

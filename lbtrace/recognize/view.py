@@ -54,6 +54,10 @@ class View(Protocol):
     @property
     def size(self) -> int: ...
     @property
+    def is_sized(self) -> bool:
+        """Whether the size is known: a record that is only declared has none."""
+
+    @property
     def language(self) -> str: ...
 
     @property
@@ -107,6 +111,10 @@ class PlainView:
     """What is true of most types: a view derives from it, and says what is different."""
 
     __slots__ = ()
+
+    @property
+    def is_sized(self) -> bool:
+        return True
 
     @property
     def alignment(self) -> int:

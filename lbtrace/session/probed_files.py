@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import os
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 from lbtrace.elf.image import Image
 from lbtrace.errors import BinaryError
 from lbtrace.model import Binary, Plan
 from lbtrace.system.file import Change, File
+from lbtrace.targets.mapped_files import is_untouched
 
 _NOTES: dict[Change, str] = {
     "replaced": "{} was replaced on disk: processes started since run another file,"
@@ -17,6 +18,8 @@ _NOTES: dict[Change, str] = {
     "removed": "{} was removed: it is still traced where it runs",
     "overwritten": "{} was overwritten in place: the trace ends, because its probes break"
     " the processes that run it",
+    "copied": "{} was changed in an overlay: processes started since may run a copy of it,"
+    " which is not traced",
 }
 """What to say of each change, the path filled in."""
 
@@ -45,6 +48,9 @@ class ProbedFiles:
                 file = image.file
             self.files.append(file)
         self._build_ids = [binary.build_id for binary in plan.binaries]
+        # A probe of each file.
+        self._sites = {probe.binary: probe.site.offset for probe in reversed(plan.probes)}
+        self._placed = False
         self._programs: set[tuple[int, int]] = set()
         self._stray = ""
         self._changes: set[tuple[str, Change]] = set()
@@ -54,7 +60,7 @@ class ProbedFiles:
         ``mapped`` already may lie at its path or not."""
         for file, build_id in zip(self.files, self._build_ids, strict=True):
             change = file.change()
-            if change and not (mapped and change != "overwritten"):
+            if change not in ("", "copied") and (change == "overwritten" or not mapped):
                 raise _changed(file.path, change)
             image = Image(file, any_machine=True)
             if image.build_id != build_id:
@@ -67,17 +73,32 @@ class ProbedFiles:
         self.files.append(file)
         self._build_ids.append(binary.build_id)
 
-    def look(self, pid: int = 0) -> tuple[list[str], bool]:
+    def look(self, pid: int = 0, *, follows: bool = False) -> tuple[list[str], bool]:
         """Return notes of what has changed since the last look, and whether probes do harm by
-        now; of process ``pid`` whether it runs another program than the one planned."""
+        now; of process ``pid`` whether it has the probes and, unless the trace ``follows`` what it
+        does, whether it runs another program than the one planned."""
         changes = {(file.path, change) for file in self.files if (change := file.change())}
         new = sorted(changes - self._changes)
         self._changes |= changes
         notes = [_NOTES[change].format(path) for path, change in new]
-        if pid and not self._stray and (program := self.stray(pid)):
+        if pid and not self._placed:
+            notes += self._unplaced(pid)
+            self._placed = True
+        if pid and not (follows or self._stray) and (program := self.stray(pid)):
             self._stray = program
             notes.append(f"process {pid} runs {program}, whose functions are not traced")
         return notes, any(change == "overwritten" for _, change in new)
+
+    def _unplaced(self, pid: int) -> Iterator[str]:
+        """Yield notes of the files that a process has mapped, but without probes."""
+        for number, offset in self._sites.items():
+            file = self.files[number]
+            if is_untouched(pid, file, offset):
+                yield (
+                    f"process {pid} has no probes in {file.path}, so none of its calls are seen: it"
+                    " runs another copy of the file (changed in an overlay?), or moved its code;"
+                    " start it again"
+                )
 
     def stray(self, pid: int) -> str:
         """Return the program that a process runs where another one was planned; empty otherwise."""

@@ -355,7 +355,7 @@ class Session:
         if now < self._next_look and not at_once:
             return
         self._next_look = now + LOOK_PERIOD
-        notes, harmful = self._probed.look(0 if self.target.follow else self.target.pid)
+        notes, harmful = self._probed.look(self.target.pid, follows=self.target.follow)
         self.broken_off |= harmful
         for note in notes:
             self.on_note(note)

@@ -14,10 +14,12 @@ from typing import Literal, TypeAlias
 
 from lbtrace.errors import BinaryError
 from lbtrace.system.lookups import note
+from lbtrace.system.procfs import read_lines
 
-Change: TypeAlias = Literal["", "overwritten", "replaced", "removed"]
+Change: TypeAlias = Literal["", "overwritten", "replaced", "removed", "copied"]
 """What has happened to a file since it was opened: other content, another file at its
-path, none there. Empty if nothing."""
+path, none there; an overlay may have copied it, so that its users have another one than those
+before. Empty if nothing."""
 
 
 class File:
@@ -77,12 +79,29 @@ class File:
         now = os.fstat(self.descriptor)
         if (now.st_size, now.st_mtime_ns) != self.written:
             return "overwritten"
+        touched = now.st_ctime_ns != self._status.st_ctime_ns
+        copied: Change = "copied" if touched and _is_in_overlay(self.descriptor) else ""
         if not self._expected:
-            return ""
+            return copied
         try:
             there = os.stat(self.path)
         except FileNotFoundError:
             return "removed"
         except OSError:  # unknown, as on a share that is gone
-            return ""
-        return "" if (there.st_dev, there.st_ino) == self.identity else "replaced"
+            return copied
+        return copied if (there.st_dev, there.st_ino) == self.identity else "replaced"
+
+
+def _is_in_overlay(descriptor: int) -> bool:
+    """Whether an open file is in an overlay filesystem. It copies a file from its lower layer when
+    the mode or owner is changed, and shows the same device, inode, size and times as before
+    (Documentation/filesystems/overlayfs.rst, "Non-standard behavior")."""
+    try:
+        facts = read_lines(f"/proc/self/fdinfo/{descriptor}")
+        number = next(line.split()[1] for line in facts if line.startswith("mnt_id:"))
+        # number parent device root point options … - type source options (proc_pid_mountinfo(5))
+        mounts = [line.split() for line in read_lines("/proc/self/mountinfo")]
+        mount = next(words for words in mounts if words[0] == number)
+        return mount[mount.index("-") + 1] == "overlay"
+    except (OSError, StopIteration, ValueError, IndexError):
+        return False

@@ -24,6 +24,9 @@ from lbtrace.system.procfs import read_bytes
 DELETED = " (deleted)"
 """What the kernel adds to the name of a file that nothing leads to any more (d_path)."""
 
+BREAKPOINT = 4
+"""Bytes of which a breakpoint changes some, on each machine."""
+
 
 class Mapped(Struct, frozen=True):
     """A file that a process has mapped executable.
@@ -72,16 +75,43 @@ class Opened(Struct):
 def mapped_files(pid: int) -> list[Mapped]:
     """Return the files that a process has mapped executable. Raises `TargetError`."""
     with look_at(pid, "what it has mapped"):
-        maps = os.fsdecode(read_bytes(f"/proc/{pid}/maps"))
+        rows = _code_rows(pid)
+    found: dict[tuple[str, str, int], Mapped] = {}
+    for span, _, _, device, inode, path in rows:
+        key = (path, device, int(inode))
+        found.setdefault(key, _mapped(pid, span, path, int(inode)))
+    return list(found.values())
+
+
+def is_untouched(pid: int, file: File, offset: int) -> bool:
+    """Return whether a process has no breakpoint at an ``offset`` of a file that it has mapped, as
+    its code is there what it is in the file, or which it runs from elsewhere."""
+    expected = os.pread(file.descriptor, BREAKPOINT, offset)
+    found = False
+    try:
+        for row in _code_rows(pid):
+            span, _, start, _, inode, path = row
+            first, last = (int(each, 16) for each in span.split("-"))
+            address = first + offset - int(start, 16)
+            if first <= address < last and _mapped(pid, span, path, int(inode)).is_at(file.opened):
+                memory = os.open(f"/proc/{pid}/mem", os.O_RDONLY | os.O_CLOEXEC)
+                try:
+                    if os.pread(memory, BREAKPOINT, address) != expected:
+                        return False
+                finally:
+                    os.close(memory)
+                found = True
+        return found or _program(pid).is_at(file.opened)
+    except (OSError, TargetError):  # it has ended, or nobody may know
+        return False
+
+
+def _code_rows(pid: int) -> list[list[str]]:
+    """What /proc says of the files that a process has mapped executable. Raises `OSError`."""
+    maps = os.fsdecode(read_bytes(f"/proc/{pid}/maps"))
     # address perms offset device inode path (proc_pid_maps(5))
     rows = [line.split(maxsplit=5) for line in maps.split("\n") if "/" in line]
-    found: dict[tuple[str, str, int], Mapped] = {}
-    for row in rows:
-        span, permissions, _, device, inode, path = row
-        if "x" in permissions and path.startswith("/"):
-            key = (path, device, int(inode))
-            found.setdefault(key, _mapped(pid, span, path, int(inode)))
-    return list(found.values())
+    return [row for row in rows if "x" in row[1] and row[5].startswith("/")]
 
 
 def open_program(pid: int) -> Opened:
