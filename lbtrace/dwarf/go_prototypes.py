@@ -144,9 +144,12 @@ class _Reader:
             prototype = Prototype(tuple(parameters), None, results)
             if whole(function, prototype):
                 return prototype
-            located = [self._located(d, address) for d in given]
             if hidden >= 0:
-                located.insert(hidden, None)
+                given.insert(hidden, None)
+            located = [
+                None if d is None else self._located(d, address, formal)
+                for d, formal in zip(given, parameters, strict=True)
+            ]
             return replace(prototype, located=tuple(located))
         return None
 
@@ -215,7 +218,7 @@ class _Reader:
             alignment=layout.alignment,
         )
 
-    def _located(self, die: Any, address: int) -> Located:
+    def _located(self, die: Any, address: int, formal: Formal) -> Located:
         """Where a parameter is at function entry: registers, or an offset from the CFA."""
         attribute = die.attributes.get("DW_AT_location")
         if attribute is None or not attribute.value:
@@ -234,11 +237,14 @@ class _Reader:
                 break
         else:
             expression = attribute.value
-        return _place(die.cu.structs, expression) if expression else None
+        return _place(die.cu.structs, expression, formal) if expression else None
 
 
-def _place(structs: Any, expression: Sequence[int]) -> Located:
+def _place(structs: Any, expression: Sequence[int], formal: Formal) -> Located:
+    """Where an expression says that a parameter is. In registers it has a piece for each of its
+    scalars, or something is wrong: Go up to 1.21 describes the pointer of a slice twice."""
     registers: list[int] = []
+    pieces: list[int] = []
     operations = DWARFExprParser(structs).parse_expr(list(expression))
     for operation in operations:
         if DW_OP_REG0 <= operation.op <= DW_OP_REG31:
@@ -249,9 +255,13 @@ def _place(structs: Any, expression: Sequence[int]) -> Located:
             return int(operation.args[0])
         elif operation.op == DW_OP_CALL_FRAME_CFA and len(operations) == 1:
             return 0
-        elif operation.op != DW_OP_PIECE:
+        elif operation.op == DW_OP_PIECE:
+            pieces += operation.args
+        else:
             return None
-    return tuple(registers) or None
+    sizes = [scalar.size for scalar in formal.scalars or ()]
+    is_whole = len(registers) == len(sizes) and pieces in ([], sizes)
+    return tuple(registers) if registers and is_whole else None
 
 
 def _formals(die: Any) -> list[Any]:

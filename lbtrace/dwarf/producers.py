@@ -43,10 +43,15 @@ def default_convention(producer: str) -> int:
     return DW_CC_LLVM_WIN64 if MICROSOFT.search(producer) else 0
 
 
+def is_go(producer: str) -> bool:
+    """Return whether Go's own compiler made the unit."""
+    return producer.startswith("Go cmd/compile")
+
+
 def optimises_go(producer: str) -> bool:
     """Return whether Go's own compiler made the unit, and notes no ``-N`` among its options."""
-    compiler, _, options = producer.partition(";")
-    return compiler.startswith("Go cmd/compile") and "-N" not in options.split()
+    _, _, options = producer.partition(";")
+    return is_go(producer) and "-N" not in options.split()
 
 
 def optimises(producer: str) -> bool:

@@ -6,6 +6,7 @@ Source: DWARF 5, sections 3.3 to 3.5 and 4.1.
 from __future__ import annotations
 
 import os
+import re
 from bisect import bisect_right
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
@@ -93,6 +94,11 @@ ALL_CALLS = ("DW_AT_call_all_calls", "DW_AT_GNU_all_call_sites")
 """What gcc and clang say of functions that they optimised, and gcc of others that call nothing."""
 
 
+UNNAMED = re.compile(r"_|~p\d+")
+"""What Go calls parameters that nothing can name. They come in registers, and keep them; 1.27 gives
+the slots where registers are saved as the stack grows, to which nothing else writes."""
+
+
 class Scopes:
     """The functions of a unit, and what is in scope in them."""
 
@@ -101,6 +107,7 @@ class Scopes:
         producer = attributes.text(unit.root, "DW_AT_producer")
         self._optimises = producers.optimises(producer)
         self._splits = producers.optimises_go(producer)
+        self._is_go = producers.is_go(producer)
         self._types = types
         self._frames = frames
         rows: list[tuple[int, int, Entry]] = []
@@ -246,6 +253,8 @@ class Scopes:
         if scalars is None:  # how it is passed is unknown, and does not matter here
             scalars = tuple(_numbers(formal.type, 0, attributes.DEPTH))
         listed = located.get("DW_AT_location").form not in lists.EXPRESSIONS
+        if self._is_go and not listed and UNNAMED.fullmatch(formal.name):
+            return Location(reason=OPTIMISED_OUT)
         return locate(expression, place, scalars, split=self._splits and listed)
 
 

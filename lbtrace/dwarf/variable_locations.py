@@ -17,6 +17,9 @@ from lbtrace.dwarf.reader.entries import Unit
 from lbtrace.dwarf.reader.forms import sleb, uleb
 from lbtrace.model import Fetch, Scalar
 
+DAMAGED = "its location is damaged"
+"""Not only by accident: Go up to 1.21 may describe the pointer of a slice twice."""
+
 TOO_COMPLEX = "computed as no probe can"
 THREAD_LOCAL = "thread-local"
 ENTRY_VALUE = "optimised out"
@@ -91,7 +94,7 @@ def locate(
     except Unreadable as error:
         return Location(reason=str(error))
     except (IndexError, KeyError, ValueError):
-        return Location(reason="its location is damaged")
+        return Location(reason=DAMAGED)
     if len(parts) == 1 and not parts[0].size:
         if split and scalars and (len(scalars) > 1 or scalars[0].size > WORD):
             return Location(reason=ONE_PART)
@@ -99,7 +102,7 @@ def locate(
         return _undivided(parts[0]._replace(size=size), place)
     words = [TOO_COMPLEX if _is_lost_load(part, place) else part.word for part in parts]
     parts = [part._replace(word=word) for part, word in zip(parts, words, strict=True)]
-    return _joined(parts, scalars)
+    return _joined(parts, scalars, exact=split)
 
 
 def _undivided(part: Part, place: Place) -> Location:
@@ -143,8 +146,11 @@ def _number(value: int) -> Fetch:
     return Fetch(base="constant", offset=value - (1 << 64) if value >> 63 else value)
 
 
-def _joined(parts: Sequence[Part], scalars: Sequence[Scalar] | None) -> Location:
-    """The location of a value in pieces, each of its numbers in one of them."""
+def _joined(parts: Sequence[Part], scalars: Sequence[Scalar] | None, *, exact: bool) -> Location:
+    """The location of a value in pieces, each of its numbers in one of them; where ``exact``, in
+    one of its own."""
+    if exact and [part.size for part in parts] != [scalar.size for scalar in scalars or ()]:
+        return Location(reason=DAMAGED)
     words: list[Fetch | str] = []
     starts: list[int] = []
     bounds: list[tuple[int, int]] = []
