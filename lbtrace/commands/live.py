@@ -175,10 +175,17 @@ def _waiting(plan: Plan, target: Target) -> str:
     if not plan.functions:
         return f"waiting for markers in what process {target.pid} loads; Ctrl-C ends"
     functions = f"{len(plan.functions):,} function{'s' * (len(plan.functions) != 1)}"
-    paths = " and ".join(binary.path for binary in plan.binaries)
-    them = "it" if len(plan.binaries) == 1 else "them"
+    traced = _traced(plan)
+    paths = " and ".join(traced)
+    them = "it" if len(traced) == 1 else "them"
     where = f"process {target.pid}" if target.pid else f"every process that runs {them}"
     return f"tracing {functions} of {paths} in {where}; Ctrl-C ends"
+
+
+def _traced(plan: Plan) -> list[str]:
+    """The files whose functions are traced; there may be more with switches of stacks."""
+    numbers = {function.binary for function in plan.functions}
+    return [binary.path for number, binary in enumerate(plan.binaries) if number in numbers]
 
 
 def _unseen(summary: Summary, plan: Plan, target: Target, args: argparse.Namespace) -> list[str]:
@@ -193,7 +200,7 @@ def _unseen(summary: Summary, plan: Plan, target: Target, args: argparse.Namespa
         return []
     if not plan.functions:
         return ["  no file was loaded with such a marker that could be traced"]
-    paths = " or ".join(binary.path for binary in plan.binaries)
+    paths = " or ".join(_traced(plan))
     how = "as --where demands" if args.where else "while it was traced"
     return [f"  no process ran or loaded {paths}, or called a traced function of it {how}"]
 

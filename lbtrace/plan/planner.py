@@ -15,7 +15,7 @@ from lbtrace.elf.dynamic import Dynamic
 from lbtrace.elf.image import Image, whole
 from lbtrace.errors import BinaryError, UsageError, option
 from lbtrace.model import Function, Plan
-from lbtrace.plan import patterns, probe_sources, strategies, within
+from lbtrace.plan import foreign_switches, patterns, probe_sources, strategies, within
 from lbtrace.plan.binary_plan import ASKED_AGAIN, PATCHED, UNANSWERED, plan_binary
 from lbtrace.plan.call_graph import TracedBinary
 from lbtrace.plan.merge import merge_plans
@@ -41,6 +41,14 @@ def make_plan(
     pattern selects nothing in any, `UsageError` if the selection is too large.
     """
     images = _images([binaries] if isinstance(binaries, str | Image) else binaries)
+    plan = _made(images, selection, marked)
+    nests = selection.patterns or selection.sources or selection.within
+    if selection.gathers or not (nests and plan.functions):
+        return plan
+    return foreign_switches.add(plan, images, selection.beside)
+
+
+def _made(images: Sequence[Image], selection: Selection, marked: Sequence[Image]) -> Plan:
     if selection.gathers:
         from lbtrace.plan import gathering  # imported here because most plans send
 

@@ -53,7 +53,7 @@ class Forbidden(NamedTuple):
     others: Container[str] | None = frozenset()
 
 
-class _Process(NamedTuple):
+class Process(NamedTuple):
     """What one process maps, and what was not found of it."""
 
     paths: tuple[str, ...]
@@ -77,11 +77,11 @@ def forbidden(
         part.image.file.identity: tuple(of_traced_file(part.image, table, every=False))
         for part, table in zip(parts, tables, strict=True)
     }
-    processes = [*_processes(parts, beside)]
+    running = [*processes(parts, beside)]
     found: list[Forbidden] = []
     for part in parts:
         image = part.image
-        mine = [p for p in processes if not image.is_program or _holds(p, image)]
+        mine = [p for p in running if not image.is_program or _holds(p, image)]
         unknown = not image.is_program and (beside is None or strangers)
         findings = [f for process in mine for f in _of_process(process, own)]
         findings.sort(key=lambda finding: finding.path != image.path)  # its own come first
@@ -100,7 +100,7 @@ def survey(image: Image, beside: Closure | None) -> list[str]:
         return []
     part = TracedBinary(image, {}, ())
     own = {image.file.identity: tuple(of_traced_file(image, table))}
-    found = [f for p in _processes([part], beside) for f in _of_process(p, own)]
+    found = [f for p in processes([part], beside) for f in _of_process(p, own)]
     if image.is_program:  # what it starts maps files of its own
         found = [finding for finding in found if finding.danger != "starts"]
     return list(dict.fromkeys(finding.describe(image.path) for finding in found))
@@ -132,21 +132,21 @@ def _decided(
     return Forbidden(most, every, first.get("left", ""), others)
 
 
-def _processes(parts: Sequence[TracedBinary], beside: Closure | None) -> Iterator[_Process]:
-    """The processes of the programs among ``parts``, and the one with what is ``beside``.
+def processes(parts: Sequence[TracedBinary], beside: Closure | None) -> Iterator[Process]:
+    """Yield the processes of the programs among ``parts``, and the one with what is ``beside``.
     The libraries among ``parts`` may be in any."""
     libraries = [part.image.path for part in parts if not part.image.is_program]
     programs = [part.image for part in parts if part.image.is_program]
     with_libraries = _loaded(libraries)
     if beside is not None and beside.paths:
-        yield _Process((*beside.paths, *with_libraries.paths), beside.missing)
-        known = set(map(_identity, beside.paths))
+        yield Process((*beside.paths, *with_libraries.paths), beside.missing)
+        known = set(map(identity_of, beside.paths))
         programs = [image for image in programs if image.file.identity not in known]
     for program in programs:
         loaded = closure(program.path, os.environ)
-        yield _Process((*loaded.paths, *with_libraries.paths), loaded.missing)
+        yield Process((*loaded.paths, *with_libraries.paths), loaded.missing)
     if not programs and not (beside and beside.paths):
-        yield _Process(with_libraries.paths, with_libraries.missing)
+        yield Process(with_libraries.paths, with_libraries.missing)
 
 
 def _loaded(libraries: Sequence[str]) -> Closure:
@@ -156,11 +156,12 @@ def _loaded(libraries: Sequence[str]) -> Closure:
     return closure(libraries[0], os.environ, more=libraries[1:])
 
 
-def _holds(process: _Process, image: Image) -> bool:
-    return any(_identity(path) == image.file.identity for path in process.paths)
+def _holds(process: Process, image: Image) -> bool:
+    return any(identity_of(path) == image.file.identity for path in process.paths)
 
 
-def _identity(path: str) -> tuple[int, int] | None:
+def identity_of(path: str) -> tuple[int, int] | None:
+    """Return device and inode of the file at ``path``; None where there is none."""
     try:
         status = os.stat(path)
     except OSError:
@@ -169,9 +170,9 @@ def _identity(path: str) -> tuple[int, int] | None:
 
 
 def _of_process(
-    process: _Process, own: dict[tuple[int, int], tuple[Finding, ...]]
+    process: Process, own: dict[tuple[int, int], tuple[Finding, ...]]
 ) -> Iterator[Finding]:
-    paths = {_identity(path): path for path in process.paths}
+    paths = {identity_of(path): path for path in process.paths}
     paths.pop(None, None)
     found: list[Finding] = []
     for identity, path in paths.items():
@@ -186,11 +187,11 @@ def _is_of_unwinding(found: Iterable[Finding]) -> bool:
     return any(each.danger == "handler" and each.name in IF_UNWOUND for each in found)
 
 
-def _offered(processes: Sequence[_Process], image: Image) -> Container[str]:
+def _offered(processes: Sequence[Process], image: Image) -> Container[str]:
     """What the other files of ``processes`` offer that are none of the system's."""
     mine = image.file.identity
     paths = dict.fromkeys(path for process in processes for path in process.paths)
-    return AnyOf([_exports(path, _identity(path)) for path in paths if _identity(path) != mine])
+    return AnyOf([_exports(path, identity_of(path)) for path in paths if identity_of(path) != mine])
 
 
 @remembering(512)

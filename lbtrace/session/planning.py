@@ -9,6 +9,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from lbtrace.abi.locations import Detail
+from lbtrace.elf.image import Image
 from lbtrace.elf.loaded_files import interpreter
 from lbtrace.errors import UsageError, option
 from lbtrace.model import Plan, Target
@@ -25,7 +26,6 @@ from lbtrace.targets.patched_code import find_patched
 from lbtrace.targets.reach import Reach, find_reach
 
 if TYPE_CHECKING:
-    from lbtrace.elf.image import Image
     from lbtrace.providers import Definitions
 
 
@@ -66,6 +66,8 @@ def plan(request: Request) -> Planned:
         made = plan_waiting(traced.images, selection, traced.marked)
     else:
         made = make_plan(traced.images, selection, traced.marked)
+    # Those of libraries that nobody asked for: `lbtrace.plan.foreign_switches`.
+    files += tuple(Image.open(binary.path).file for binary in made.binaries[len(files) :])
     _check_reach(made, target)
     later = request if made.may_grow else None
     return Planned(Prepared(made, target, files, reach, tuple(traced.notes), later), patched)
