@@ -48,6 +48,11 @@ identified by their build-id only."""
 
 CHUNK = 1 << 20
 
+MAGIC = b"\x7fELF"
+
+MISSING = 404
+"""The status of an answer that says that a server does not have it."""
+
 UNPACKED, DICTIONARY = 32 << 20, 72 << 20
 """Bytes of ``.gnu_debugdata`` that are unpacked, and memory for it: what ``xz -9`` takes."""
 
@@ -64,15 +69,26 @@ class Found(NamedTuple):
     status: os.stat_result | None = None
 
 
+OTHER, UNREADABLE = "of another build than the binary", "not readable as a debug file"
+
+
+class Refused(NamedTuple):
+    """A file that exists, but is not used, and ``why``: what it is."""
+
+    path: str
+    why: str
+
+
 class Search(NamedTuple):
     """The result of a search for the debug file of an image: the paths that were ``looked`` at; in
-    ``refused`` those that exist, but are of another build; ``asked``: servers were asked as
-    well."""
+    ``refused`` those that exist, but are not used; ``asked``: servers were asked as well, and
+    those that ``failed`` to answer."""
 
     found: Found | None
     looked: tuple[str, ...] = ()
-    refused: tuple[str, ...] = ()
+    refused: tuple[Refused, ...] = ()
     asked: bool = False
+    failed: tuple[str, ...] = ()
 
 
 class _Known:
@@ -120,26 +136,29 @@ def symbol_table(image: Image, *, servers: bool = True) -> Table:
 
 def advice(image: Image) -> str:
     """Advice on getting names for a stripped ``image``: where they were searched, and which file
-    exists, but is of another build."""
+    exists, but is not used."""
     known = search(image)
     servers = "" if os.environ.get("DEBUGINFOD_URLS") else ", or set DEBUGINFOD_URLS"
+    if known.failed:
+        servers = f"; no answer from {', '.join(known.failed[:2])}"
     where = f" (looked for {', '.join(known.looked[:2])})" if known.looked else ""
     if known.refused:
-        where = f" ({known.refused[0]} is of another build)"
+        where = f" ({known.refused[0].path} is {known.refused[0].why})"
+    elif image.section(".gnu_debugdata") and not _unpacked(image):
+        where = " (its .gnu_debugdata is damaged, or too large)"
     return f"{WHOLE_NAMES}{where}{servers}"
 
 
 def _search(image: Image) -> Search:
     looked: list[str] = []
-    refused: list[str] = []
+    refused: list[Refused] = []
     for path, checksum in _candidates(image):
         looked.append(path)
-        found = _opened(path, checksum)
-        if found is None:
-            continue
-        if _belongs(found.data, image, known=checksum is not None):
+        found = _opened(path, checksum, image)
+        if isinstance(found, Found):
             return Search(found, tuple(looked), tuple(refused))
-        refused.append(path)
+        if found is not None:
+            refused.append(found)
     return Search(None, tuple(looked), tuple(refused))
 
 
@@ -148,14 +167,14 @@ def _asked(image: Image, known: Search) -> Search:
     known = known._replace(asked=True)
     if not os.environ.get("DEBUGINFOD_URLS") or not BUILD_ID.fullmatch(image.build_id):
         return known
-    kept = _downloaded(image.build_id)
-    found = None if kept is None else _opened(kept, None)
-    if found is None:
-        doubt()  # they may have it next time
-        return known
-    if _belongs(found.data, image):
+    failed: list[str] = []
+    kept = _downloaded(image.build_id, failed)
+    found = None if kept is None else _opened(kept, None, image)
+    if isinstance(found, Found):
         return known._replace(found=found)
-    return known._replace(refused=(*known.refused, found.path))
+    doubt()  # they may have it next time
+    refused = (*known.refused, *filter(None, [found]))
+    return known._replace(refused=refused, failed=tuple(failed))
 
 
 def _candidates(image: Image) -> Iterator[tuple[str, int | None]]:
@@ -187,18 +206,27 @@ def _link(image: Image) -> tuple[bytes, int]:
     return name, int.from_bytes(content[-4:], "little")
 
 
-def _opened(path: str, checksum: int | None) -> Found | None:
-    """The file ``path``; None where it is none, or has another checksum."""
+def _opened(path: str, checksum: int | None, image: Image) -> Found | Refused | None:
+    """The file ``path``, if it is that of ``image``, or why not; None where there is none."""
     try:
         descriptor, status = open_regular(path)
         with open(descriptor, "rb", buffering=0):
             summed = checksum is not None and status.st_size <= SUMMED
             if summed and _sum(descriptor) != checksum:
-                return None
+                return Refused(path, OTHER)
             data = Mapped(descriptor)
-    except (OSError, ValueError):  # ValueError: truncated since
+    except (FileNotFoundError, NotADirectoryError):
         return None
-    return Found(path, data, status)
+    except (OSError, ValueError):  # ValueError: truncated since
+        return Refused(path, UNREADABLE)
+    try:
+        build_id = Sections(data).build_id.hex()
+    except (DwarfError, IndexError):
+        return Refused(path, UNREADABLE)
+    # What is known by its checksum need not have a build-id, unless it was too large for that.
+    known = checksum is not None and len(data) <= SUMMED
+    fits = build_id == image.build_id if build_id and image.build_id else known
+    return Found(path, data, status) if fits else Refused(path, OTHER)
 
 
 def _sum(descriptor: int) -> int:
@@ -207,18 +235,6 @@ def _sum(descriptor: int) -> int:
     while chunk := os.read(descriptor, CHUNK):
         checksum = crc32(chunk, checksum)
     return checksum
-
-
-def _belongs(data: mmap.mmap, image: Image, *, known: bool = False) -> bool:
-    """Whether a file is of the build of ``image``. ``known`` is one by its checksum: it
-    need not have a build-id, unless it was too large for that."""
-    try:
-        build_id = Sections(data).build_id.hex()
-    except (DwarfError, IndexError):
-        return False
-    if not build_id or not image.build_id:
-        return known and len(data) <= SUMMED
-    return build_id == image.build_id
 
 
 def _table(data: Buffer) -> Table:
@@ -249,8 +265,9 @@ def _unpacked(image: Image) -> bytes:
     return content if engine.eof else b""
 
 
-def _downloaded(build_id: str) -> str | None:
-    """The path of the debug file that a server has for ``build_id``."""
+def _downloaded(build_id: str, failed: list[str]) -> str | None:
+    """The path of the debug file that a server has for ``build_id``; adds to ``failed`` those that
+    did not answer, or not wholly."""
     directory = _client_cache()
     if directory is None:
         return None
@@ -263,15 +280,19 @@ def _downloaded(build_id: str) -> str | None:
             return str(kept)
         if time.time() - status.st_mtime < MISSED:  # as debuginfod-find(1) notes it
             return None
+    broken = False
     for url in os.environ["DEBUGINFOD_URLS"].split():
         try:
             if _fetched(f"{url.rstrip('/')}/buildid/{build_id}/debuginfo", kept):
                 return str(kept)
-        except (OSError, ValueError):  # URLError is an OSError: the next server may know
-            continue
-    with suppress(OSError):
-        kept.parent.mkdir(parents=True, exist_ok=True)
-        kept.touch()
+        except (OSError, ValueError, EOFError) as error:  # the next server may know
+            if getattr(error, "code", 0) != MISSING:
+                failed.append(url)
+            broken |= isinstance(error, EOFError)
+    if not broken:
+        with suppress(OSError):
+            kept.parent.mkdir(parents=True, exist_ok=True)
+            kept.touch()
     return None
 
 
@@ -295,13 +316,20 @@ def _fetched(url: str, into: Path) -> bool:
         descriptor, part = tempfile.mkstemp(dir=into.parent)
         try:
             size, start = 0, time.monotonic()
-            with open(descriptor, "wb") as file:
+            with open(descriptor, "w+b") as file:
                 while chunk := answer.read1(1 << 20):
                     size += len(chunk)
                     late = time.monotonic() - start > patience and size < SLOWEST
-                    if size > LARGEST or late:
+                    if late:
+                        raise TimeoutError
+                    if size > LARGEST:
                         return False
                     file.write(chunk)
+                file.seek(0)
+                if file.read(len(MAGIC)) != MAGIC:  # a page, as of a network that wants a password
+                    return False
+            if size != int(answer.headers.get("Content-Length") or size):
+                raise EOFError  # the connection broke
             os.replace(part, into)
         finally:
             with suppress(FileNotFoundError):  # renamed

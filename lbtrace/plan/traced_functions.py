@@ -83,7 +83,10 @@ def describe(
             read.missing, "not found, so the types of some functions are missing"
         )
     refused = debugfile.search(image).refused if others and not image.has_debug_info else ()
-    notes += name_functions([*refused], "of another build than the binary, not used")
+    for why in dict.fromkeys(each.why for each in refused):
+        notes += name_functions(
+            [each.path for each in refused if each.why == why], f"{why}, not used"
+        )
     plain = select_values(machine, None, selection) if len(found) < len(others) else CallValues()
     asked = selection.request is not None and bool(selection.request.wanted)
     traced: list[TracedFunction] = []

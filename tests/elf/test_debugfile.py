@@ -167,6 +167,33 @@ def test_a_server_that_has_nothing_is_not_asked_each_time(split, tmp_path, monke
     server.shutdown()
 
 
+@pytest.mark.parametrize("kind", ["part", "page"])
+def test_what_is_no_whole_file_is_not_kept(split, tmp_path, monkeypatch, kind):
+    """A connection that breaks, a network that answers with a page of its own."""
+    program, debug = split
+    whole, answers = debug.read_bytes(), []
+    debug.unlink()
+    size = len(whole)
+
+    def answer(handler):
+        content = answers[0]
+        handler.send_response(200)
+        handler.send_header("Content-Length", str(len(content) if kind == "page" else size))
+        handler.end_headers()
+        handler.wfile.write(content)
+
+    server = Answering(answer)
+    monkeypatch.setenv("DEBUGINFOD_CACHE_PATH", str(tmp_path / "cache"))
+    monkeypatch.setenv("DEBUGINFOD_URLS", f"http://127.0.0.1:{server.server_port}")
+    answers[:] = [whole[: size // 2] if kind == "part" else b"<html>log in</html>"]
+    assert not typed(program)
+    answers[:] = [whole]
+    if kind == "page":  # as from a server that has nothing
+        monkeypatch.setattr(debugfile, "MISSED", 0.0)
+    assert typed(program)
+    server.shutdown()
+
+
 def test_a_server_that_trickles_is_given_up(split, tmp_path, monkeypatch):
     program, debug = split
     debug.unlink()
@@ -234,10 +261,31 @@ def test_names_by_build_id(nameless, build, tmp_path, monkeypatch):
     subprocess.run(["objcopy", "--only-keep-debug", other, place], check=True)
     found = debugfile.search(Image.open(str(program)))
     assert found.found is None
-    assert found.refused == (str(place),)
+    assert [each.path for each in found.refused] == [str(place)]
     with pytest.raises(BinaryError, match="is stripped") as raised:
         places(program)
     assert f"{place} is of another build" in raised.value.hint
+
+
+def test_linked_files_that_are_not_used(nameless, build):
+    """Beside the program, by the name in ``.gnu_debuglink``."""
+    program, debug = nameless
+    link = ["objcopy", f"--add-gnu-debuglink={debug}", program]
+    subprocess.run(link, check=True)
+    place = program.parent / debug.name
+    assert places(program) == places(build("-g", "-Wl,--build-id"))
+    other = Path(build("-g", "-O2", "-Wl,--build-id"))
+    place.unlink()
+    subprocess.run(["objcopy", "--only-keep-debug", other, place], check=True)
+    with pytest.raises(BinaryError, match="is stripped") as raised:
+        places(program)
+    assert f"{place} is of another build" in raised.value.hint
+    for make in (place.touch, lambda: os.mkfifo(place)):
+        place.unlink()
+        make()
+        with pytest.raises(BinaryError, match="is stripped") as raised:
+            places(program)
+        assert f"{place} is not readable as a debug file" in raised.value.hint
 
 
 def test_a_file_of_another_build_is_named(split, build, tmp_path, monkeypatch):
