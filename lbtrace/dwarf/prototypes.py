@@ -48,6 +48,10 @@ ALL_CALLS = ("DW_AT_call_all_calls", "DW_AT_GNU_all_call_sites")
 CLONE = re.compile(r"\.(isra|constprop|part)\b")
 """Names of copies for which gcc changed what is passed; LLVM does so without renaming."""
 
+COROUTINE = re.compile(r"\.(resume|destroy|cleanup)\b")
+"""Names of the parts into which LLVM splits a coroutine (CoroSplit.cpp). They take the address of
+its frame and return nothing, and have a copy of the coroutine's own description."""
+
 RETURNS_LESS = re.compile(r"\.isra\b")
 """Clones whose return value the compiler may have removed because no caller used it."""
 
@@ -152,6 +156,9 @@ def _prototype(die: Any, function: Function, types: Types) -> Prototype:
     parameters = tuple(
         read_parameter(d, own, die, function.address, callers, types) for d, own in formals
     )
+    if types.llvm and COROUTINE.search(names):
+        parameters = tuple(replace(p, missing_reason=OPTIMISED_OUT) for p in parameters)
+        return Prototype(parameters, Formal("", VOID, 0), hints=hints)
     changed = _is_changed(chain) or (types.llvm and any(p.missing_reason for p in parameters))
     if changed or callers.cloned:  # only a register in debug information is certain
         parameters = tuple(map(lose_unless_named, parameters, repeat(OPTIMISED_OUT)))
