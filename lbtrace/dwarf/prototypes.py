@@ -19,7 +19,7 @@ from msgspec.structs import replace
 
 from lbtrace.abi import find_convention
 from lbtrace.abi.locations import OPTIMISED_OUT, lose_unless_named
-from lbtrace.dwarf import attributes
+from lbtrace.dwarf import attributes, rust_closures
 from lbtrace.dwarf.parameters import Callers, moves, origins, read_parameter
 from lbtrace.dwarf.passing import Types
 from lbtrace.dwarf.reader import bounds, lists
@@ -153,6 +153,8 @@ def _prototype(die: Any, function: Function, types: Types) -> Prototype:
     hints = types.hints(_convention_code(chain))
     callers = _find_callers(chain, function, names, hints, types)
     formals = _pair_formals(die, chain)
+    if types.rust and _is_unchanged(die, formals, types):
+        callers = callers._replace(known=False)
     parameters = tuple(
         read_parameter(d, own, die, function.address, callers, types) for d, own in formals
     )
@@ -164,6 +166,12 @@ def _prototype(die: Any, function: Function, types: Types) -> Prototype:
         parameters = tuple(map(lose_unless_named, parameters, repeat(OPTIMISED_OUT)))
     if types.llvm and _leaves_out(chain, [d for d, _ in formals]):
         parameters = tuple(map(lose_unless_named, parameters, repeat(LEFT_OUT)))
+    if types.rust and rust_closures.is_cut(chain, parameters):
+        captured = rust_closures.environment(die, function.address, callers)
+        if captured is None:
+            parameters = tuple(map(lose_unless_named, parameters, repeat(LEFT_OUT)))
+        else:
+            parameters = (captured, *parameters)
     declared = next((d for d in chain if "DW_AT_type" in d.attributes), None)
     if declared is None:
         return Prototype(parameters, Formal("", VOID, 0), hints=hints)
@@ -204,6 +212,14 @@ def _pair_formals(die: Any, chain: Sequence[Any]) -> list[tuple[Any, Any]]:
     # abstract origin has them all, in order.
     declared = [(d, concrete.get(d.offset)) for d in _formals(chain[1])]
     return [(d, own) for d, own in declared if not _is_unpassed(d, own)]
+
+
+def _is_unchanged(die: Any, formals: Sequence[tuple[Any, Any]], types: Types) -> bool:
+    """Whether rustc did not optimise a function: all that has a location lies in its frame, from
+    beginning to end. What it does not use may have none all the same."""
+    located = [own for _, own in formals if own is not None and "DW_AT_location" in own.attributes]
+    kept = bool(located) and all(lists.home(own, die) is not None for own in located)
+    return kept and not types.optimised()
 
 
 def _may_return_less(die: Any, callers: Callers, types: Types) -> bool:

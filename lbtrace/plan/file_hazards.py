@@ -45,6 +45,16 @@ STATIC = ("_Unwind_", "__register_frame", "dl_iterate_phdr", "_dl_find_object", 
 """What every static program has a copy of, used or not: beginnings of names of libgcc and
 the C library."""
 
+CPP_BEGINNINGS = ("_ZNSt", "_ZNKSt", "_ZSt")
+CPP_NAMES = frozenset(
+    {
+        *("_Znwm", "_Znam", "_ZnwmSt11align_val_t", "_ZnamSt11align_val_t", "__dynamic_cast"),
+        *("__cxa_bad_cast", "__cxa_bad_typeid", "__cxa_throw_bad_array_new_length"),
+    }
+)
+"""What a file imports in which exceptions may begin though it has no code for any: operator new,
+dynamic_cast, the standard library."""
+
 _OFFERED = frozenset({"stack", "left", "handler"})
 """The dangers of functions that a file defines. No file has a copy of ``dlopen`` to load
 plugins."""
@@ -123,6 +133,9 @@ def _findings(image: Image, *, scan: bool = True) -> Iterator[Finding]:
         if hazard.in_handler not in acts:
             acts.add(hazard.in_handler)
             yield Finding("handler", hazard.in_handler, path, name, imported)
+    if handles and THROWN not in acts and (name := _of_cpp(dynamic)):
+        acts.add(THROWN)
+        yield Finding("handler", THROWN, path, name, imported=True)
     handles = handles and acts.isdisjoint((THROWN, SWITCHED))
     wanted = scan and (handles or "stack" not in dangers)
     if wanted and (address := _switch(image)) is not None:
@@ -183,6 +196,12 @@ def _sets_handlers(image: Image, dynamic: Dynamic) -> bool:
     if any(dynamic.imports.wanted(wanted)):
         return True
     return not dynamic.needed and not SETS_HANDLERS.isdisjoint(_local(image, wanted))
+
+
+def _of_cpp(dynamic: Dynamic) -> str:
+    """A function of the library of C++ that a file imports, if any."""
+    names = dynamic.imports.wanted(Wanted(CPP_NAMES, CPP_BEGINNINGS))
+    return next((n for n in sorted(names) if n in CPP_NAMES or n.startswith(CPP_BEGINNINGS)), "")
 
 
 def _local(image: Image, wanted: Wanted) -> set[str]:

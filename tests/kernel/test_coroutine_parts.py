@@ -1,4 +1,4 @@
-"""The parts into which compilers split a coroutine of C++: none shows values that it does not get."""
+"""The parts into which compilers split a coroutine of C++: none shows what it does not get."""
 
 from __future__ import annotations
 
@@ -29,7 +29,8 @@ struct Generator {
     std::coroutine_handle<promise_type> handle;
 };
 
-[[gnu::noinline]] Generator numbers(int first, long second) { co_yield first; co_yield (int)second; }
+[[gnu::noinline]]
+Generator numbers(int first, long second) { co_yield first; co_yield (int)second; }
 
 int main() {
     Generator made = numbers(10, 11);

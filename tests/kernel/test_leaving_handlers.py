@@ -51,6 +51,45 @@ WAYS = {
 }
 SETTERS = ("sysv_signal", "ssignal", "sigset")
 
+LIBRARY = """
+#include <csignal>
+#include <cstddef>
+#include <locale>
+struct base { virtual ~base() {} };
+struct derived : base {};
+struct large { long parts[2]; };
+static base held;
+static void handle(int) {
+    sigset_t set;
+    sigemptyset(&set);
+    sigaddset(&set, SIGSEGV);
+    sigprocmask(SIG_UNBLOCK, &set, nullptr);
+    THROWS;
+}
+extern "C" void set_handler() { signal(SIGSEGV, handle); }
+"""
+"""Handlers in a file that has no code for exceptions of its own."""
+
+CATCHES = """
+#include <cstdio>
+extern "C" void set_handler();
+__attribute__((noinline)) int leaf(int *number) { return *number + 1; }
+__attribute__((noinline)) int use(int *number) {
+    try { return leaf(number); } catch (...) { return -7; }
+}
+int main() {
+    int number = 3, sum = 0;
+    for (int n = 0; n < 4; n++) { set_handler(); sum += use(n % 2 ? &number : nullptr); }
+    std::printf("%d\\n", sum);
+}
+"""
+SILENT_WAYS = {
+    "cast": 'base *q = &held; asm volatile("" : "+r"(q)); (void)dynamic_cast<derived &>(*q)',
+    "new": 'volatile std::size_t n = ~0ull >> 1; char *p = new char[n]; asm volatile("" : : "r"(p))',
+    "length": 'volatile long n = -1; large *p = new large[n]; asm volatile("" : : "r"(p))',
+    "locale": 'std::locale made("nonexistent_XX")',
+}
+
 ENDS = """
 #include <csignal>
 #include <cstdio>
@@ -136,12 +175,14 @@ int main(void) {
 """
 
 
-def check(lbtrace: Run, into: Path, source: str, returns: str, expected: str, *flags: str) -> None:
+def check(
+    lbtrace: Run, into: Path, source: str, returns: str, expected: str, *flags: str | Path
+) -> None:
     """That a program, traced, prints what is expected of it untraced."""
     compiler, suffix = ("g++", "cc") if "<cstdio>" in source else ("gcc", "c")
     path, program = into / f"program.{suffix}", into / "program"
     path.write_text(source)
-    options = ["-O1", "-fnon-call-exceptions", *flags, path]
+    options = ["-O1", "-fnon-call-exceptions", path, *flags]
     subprocess.run([compiler, *options, "-o", program], check=True)
     done = lbtrace(
         *("attach", "--binary", program, "--func", "*", "--quiet"),
@@ -164,6 +205,16 @@ def test_they_throw(lbtrace: Run, tmp_path: Path, returns: str, flags: tuple[str
 def test_they_throw_in_other_ways(lbtrace: Run, tmp_path: Path, setter: str, way: str) -> None:
     defined = (f"-DTHROWS={WAYS[way]}", f"-DSETS={setter}")
     check(lbtrace, tmp_path, THROWS, "auto", "-6\n", *defined)
+
+
+@pytest.mark.parametrize("way", SILENT_WAYS)
+def test_they_throw_from_a_library(lbtrace: Run, tmp_path: Path, way: str) -> None:
+    library = tmp_path / "library.cc"
+    library.write_text(LIBRARY)
+    options = ["-O2", "-fnon-call-exceptions", "-shared", "-fPIC", f"-DTHROWS={SILENT_WAYS[way]}"]
+    made = tmp_path / "libhandlers.so"
+    subprocess.run(["g++", *options, library, "-o", made], check=True)
+    check(lbtrace, tmp_path, CATCHES, "auto", "-6\n", f"-Wl,-rpath,{tmp_path}", made)
 
 
 @pytest.mark.parametrize("returns", ["auto", "uretprobe"])
