@@ -85,7 +85,7 @@ int main() {
 """
 SILENT_WAYS = {
     "cast": 'base *q = &held; asm volatile("" : "+r"(q)); (void)dynamic_cast<derived &>(*q)',
-    "new": 'volatile std::size_t n = ~0ull >> 1; char *p = new char[n]; asm volatile("" : : "r"(p))',
+    "new": 'volatile long n = -1ul >> 1; char *p = new char[n]; asm volatile("" : : "r"(p))',
     "length": 'volatile long n = -1; large *p = new large[n]; asm volatile("" : : "r"(p))',
     "locale": 'std::locale made("nonexistent_XX")',
 }
