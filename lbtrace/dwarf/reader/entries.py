@@ -66,6 +66,7 @@ class Unit:
         self.raw = file.section(header.section).cut(header.offset, end)
         self._table = file.table(header)
         self._entries: dict[int, Entry] = {}
+        self._ends: dict[int, int] = {}
         self._bases: dict[str, int] = {}
 
     @cached_property
@@ -97,10 +98,14 @@ class Unit:
         while at < len(self.raw) and self.raw[at]:
             child = self.at(at)
             yield child
-            at = self._behind(child)
+            end = self._ends.get(at)
+            if end is None:
+                end = self._ends[at] = self._behind(child)
+            at = end
 
     def _behind(self, entry: Entry) -> int:
-        """The position of what follows ``entry`` on its level."""
+        """The position of what follows ``entry`` on its level. What rustc writes does not say it, so
+        all below is stepped over: types lie in namespaces that are looked into for each."""
         raw, table, budget = self.raw, self._table, self.budget
         abbreviation, at, depth = entry.abbreviation, entry.start, 0
         while True:
