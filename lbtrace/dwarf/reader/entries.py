@@ -104,8 +104,8 @@ class Unit:
             at = end
 
     def _behind(self, entry: Entry) -> int:
-        """The position of what follows ``entry`` on its level. What rustc writes does not say it, so
-        all below is stepped over: types lie in namespaces that are looked into for each."""
+        """The position of what follows ``entry`` on its level. Where DW_AT_sibling does not say it
+        (rustc) all below is stepped over."""
         raw, table, budget = self.raw, self._table, self.budget
         abbreviation, at, depth = entry.abbreviation, entry.start, 0
         while True:
