@@ -52,11 +52,11 @@ def going_on(left: Sequence[Running], session: Session, args: argparse.Namespace
         again = [("--func", ["NAME"])]
     words += [word for option, values in again for value in values for word in (option, value)]
     also = "--kill ends them" if session.child else ""
-    if session.target_ended:
+    if session.target_ended and not args.until_last:
         also = "--until-last waits for them" + (f", {also}" if also else "")
     return [
         f"{len(left):,} {plural}, no longer traced: {names}{more}",
-        f"  to continue: {shlex.join(words)}",
+        f"  to continue{' with one' if len(left) > 1 else ''}: {shlex.join(words)}",
         *([f"  next time: {also}"] if also else []),
     ]
 

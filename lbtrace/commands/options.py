@@ -34,6 +34,9 @@ DIGITS = 9
 
 WIDTH = 80
 
+NAMING = frozenset({"--func", "--source", "--line", "--at", "--usdt"})
+"""Options of which one is enough to say what is traced."""
+
 TWICE = "is given twice, with different values"
 
 
@@ -83,6 +86,8 @@ class Parser(ArgumentParser):
         return message
 
     def _advice(self, message: str) -> str:
+        if message.endswith(TWICE):
+            return "join the conditions with and" if "--where" in message else "give it once"
         name, value = self._refused_value(message)
         meant = f"{name}={value}, if that is its value" if name else self._meant_line()
         if meant:
@@ -96,8 +101,6 @@ class Parser(ArgumentParser):
                 return f"the nearest one is {near[0]}"
         if choices := re.search(r"\(choose from (.*)\)$", message):
             return f"choose one of: {choices[1].replace(chr(39), '')}"
-        if message.endswith(TWICE):
-            return "join the conditions with and" if "--where" in message else "give it once"
         if "are required" in message:
             return " ".join(self.format_usage().replace("usage:", "write:").split())
         return f"{self.prog} --help shows what it takes"
@@ -138,14 +141,15 @@ class Parser(ArgumentParser):
                 options.append(left.pop(0))
         if not self.meant or not left or left[0] == "--":
             return ""
-        if "--func" not in self.words and self.words[0] == "attach":
+        given = {word.partition("=")[0] for word in options}
+        if self.words[0] == "attach" and given.isdisjoint(NAMING):
             named = len(left) > 2 and left[1] == "--" and "/" not in left[0]
             options += ["--func", left.pop(0) if named else "NAME"]
         import shlex  # imported here because only a wrong command line needs it
 
         program = shlex.join(word for word in left if word != "--")
-        given = self.meant.format(options=shlex.join(options), program=program)
-        return f"{self.prog} {given}".rstrip()
+        line = self.meant.format(options=shlex.join(options), program=program)
+        return f"{self.prog} {line}".rstrip()
 
     def _takes(self, option: str) -> Action | None:
         """The one option that is meant, perhaps by its beginning; None where it is not clear."""

@@ -35,6 +35,6 @@ def test_the_way_to_go_on_is_one_that_works(sleeping, binary, given, way):
     session = SimpleNamespace(
         plan=Plan((Binary(binary),), (), ()), child=sleeping, target_ended=False
     )
-    args = Namespace(binary=given, func=["f*"], where="n > 1")
+    args = Namespace(binary=given, func=["f*"], where="n > 1", until_last=False)
     told = going_on([Running(sleeping.pid)], session, args)
     assert told[1] == f"  to continue: lbtrace attach --pid {sleeping.pid} --follow {way}"

@@ -18,6 +18,8 @@ from lbtrace.sinks import format_for
         ("attach ./fib 3", "lbtrace attach --func NAME -- ./fib 3"),
         ("attach --func fib --strict ./fib -- 3", "lbtrace attach --func fib --strict -- ./fib 3"),
         ("attach fib -- ./fib 3", "lbtrace attach --func fib -- ./fib 3"),
+        ("attach --func=fib ./fib 3", "lbtrace attach --func=fib -- ./fib 3"),
+        ("attach --line fib.c:6 ./fib 3", "lbtrace attach --line fib.c:6 -- ./fib 3"),
         ("list ./fib", "lbtrace list --binary ./fib"),
         ("list --func f* ./fib", "lbtrace list --binary ./fib --func 'f*'"),
         ("doctor --json ./fib", "lbtrace doctor --binary ./fib --json"),
