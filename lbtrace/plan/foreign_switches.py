@@ -9,6 +9,7 @@ not worth a probe in a file that nobody asked for.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from functools import cache
 
@@ -35,12 +36,19 @@ MOST = 8
 SPLIT = "__morestack"
 """Continues in another segment of a stack, and comes back as a function returns."""
 
+RARELY = re.compile(r"libcrypto\.so")
+"""Libraries, by DT_SONAME, that many programs have, and that switch stacks only for programs which ask
+for that: ASYNC_start_job(3)."""
+
 ROLES = frozenset({"switch", "stack"})
 
 
 def add(plan: Plan, images: Sequence[Image], beside: Closure | None) -> Plan:
-    """Return ``plan``, which traces ``images``, with probes on the switches of what runs beside
-    them in their processes, as far as that is known (``beside``, None: anything may)."""
+    """Return ``plan``, which traces ``images``, with probes on the switches of what is ``beside``
+    them in the traced process; without any where every process is traced (None), most of which
+    may not run the images."""
+    if beside is None:
+        return plan
     binaries, probes = list(plan.binaries), list(plan.probes)
     for image in _switching(images, beside):
         found = [*_probes(image)]
@@ -50,7 +58,7 @@ def add(plan: Plan, images: Sequence[Image], beside: Closure | None) -> Plan:
     return replace(plan, binaries=tuple(binaries), probes=tuple(probes))
 
 
-def _switching(images: Sequence[Image], beside: Closure | None) -> Iterator[Image]:
+def _switching(images: Sequence[Image], beside: Closure) -> Iterator[Image]:
     traced = {image.file.identity for image in images}
     parts = [TracedBinary(image, {}, ()) for image in images]
     running = uretprobe_hazards.processes(parts, beside)
@@ -74,7 +82,7 @@ def _has_switches(path: str, _identity: object) -> bool:
         dynamic = Dynamic(Image.open(path))
     except BinaryError:
         return False
-    if SYSTEM.match(dynamic.soname):
+    if SYSTEM.match(dynamic.soname) or RARELY.match(dynamic.soname):
         return False
     names, wanted = _names()
     found = (name for table in (dynamic.exports, dynamic.imports) for name in table.wanted(wanted))
