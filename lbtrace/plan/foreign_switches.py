@@ -37,8 +37,8 @@ SPLIT = "__morestack"
 """Continues in another segment of a stack, and comes back as a function returns."""
 
 RARELY = re.compile(r"libcrypto\.so")
-"""Libraries, by DT_SONAME, that many programs have, and that switch stacks only for programs which ask
-for that: ASYNC_start_job(3)."""
+"""Libraries, by DT_SONAME, that many programs have, and that switch stacks only for those which
+ask for it: ASYNC_start_job(3)."""
 
 ROLES = frozenset({"switch", "stack"})
 
