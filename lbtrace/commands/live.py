@@ -73,7 +73,8 @@ def run(prepared: Prepared, chosen: Format, args: argparse.Namespace) -> int:
             aside = ASIDE if session.child and session.aside else ""
             say([line for line in (warned, waiting, aside) if line])
         detaching = Steps("detached {} of {} probes; Ctrl-C leaves the rest to the kernel")
-        session.on_detaching = detaching.show
+        if not args.quiet:
+            session.on_detaching = detaching.show
         stack.callback(detaching.end)
         if args.kill:
             stack.callback(lambda: end_all(session.running))
@@ -111,7 +112,8 @@ def _announce(session: Session, args: argparse.Namespace) -> Steps:
     def show(done: int, total: int) -> None:
         if done == 0 and session.detach_seconds > LONG and not args.quiet:
             say([_slow(session.detach_seconds)])
-        attaching.show(done, total)
+        if not args.quiet:
+            attaching.show(done, total)
 
     session.on_attaching = show
     return attaching

@@ -83,10 +83,14 @@ def _of_number(view: View) -> Layout:
     return Layout(max(1, min(size, WORD)), (Scalar(0, size, kind),))  # type: ignore[arg-type]
 
 
+LOOKED_INTO = 2
+"""Pointers that declare the types of their targets, at least: elements of slices are shown."""
+
+
 def make_formal(die: Any, depth: int) -> Formal:
     """Return a variable without a name, of the type that ``die`` describes; pointers are followed
     ``depth`` deep. Raises `ValueError` where the type would hold itself."""
     view = GoDieView(die)
     layout = Layouts().of(view)
-    type = Recognizer(depth).type_of(view)
+    type = Recognizer(max(depth, LOOKED_INTO)).type_of(view)
     return Formal("", type, view.size, layout.scalars, alignment=layout.alignment)

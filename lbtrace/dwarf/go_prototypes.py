@@ -17,7 +17,7 @@ from elftools.elf.elffile import ELFFile
 from msgspec.structs import replace
 
 from lbtrace.dwarf.attributes import text
-from lbtrace.dwarf.go_layout import Layouts
+from lbtrace.dwarf.go_layout import LOOKED_INTO, Layouts
 from lbtrace.dwarf.go_views import GoDieView
 from lbtrace.elf.go import build
 from lbtrace.elf.image import Image
@@ -40,9 +40,6 @@ SHAPE = "go.shape."
 DICTIONARY, DICTIONARY_SECOND = ".dict", (1, 20)
 METHOD, CLOSURE = re.compile(r"\]\)?\.\w+$"), re.compile(r"\.func\d+$|\.gowrap\d+$")
 _DICTIONARY = Formal(DICTIONARY, LONG, 8, (Scalar(0, 8, "integer"),))
-
-LOOKED_INTO = 2
-"""Pointers that declare the types of their targets."""
 
 BOUNDS = Bounds(nesting=32, types=1 << 16, members=1 << 12)
 """Each type is looked at once for all functions."""

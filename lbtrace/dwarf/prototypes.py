@@ -18,8 +18,8 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from lbtrace.abi import find_convention
-from lbtrace.abi.locations import OPTIMISED_OUT, lose_unless_named
-from lbtrace.dwarf import attributes, rust_closures
+from lbtrace.abi.locations import OPTIMISED_OUT, UNKNOWN, lose_unless_named
+from lbtrace.dwarf import attributes, rust_closures, rust_foreign
 from lbtrace.dwarf.parameters import Callers, moves, origins, read_parameter
 from lbtrace.dwarf.passing import Types
 from lbtrace.dwarf.reader import bounds, lists
@@ -166,6 +166,9 @@ def _prototype(die: Any, function: Function, types: Types) -> Prototype:
         parameters = tuple(map(lose_unless_named, parameters, repeat(OPTIMISED_OUT)))
     if types.llvm and _leaves_out(chain, [d for d, _ in formals]):
         parameters = tuple(map(lose_unless_named, parameters, repeat(LEFT_OUT)))
+    if types.rust and (known := rust_foreign.count_known(parameters)) < len(parameters):
+        lost = map(lose_unless_named, parameters[known:], repeat(UNKNOWN))
+        parameters = (*parameters[:known], *lost)
     if types.rust and rust_closures.is_cut(chain, parameters):
         captured = rust_closures.environment(die, function.address, callers)
         if captured is None:

@@ -95,9 +95,11 @@ class DieView:
 
     @property
     def is_sized(self) -> bool:
-        return self.size > 0 or (
-            self._bare is not None and "DW_AT_byte_size" in self._bare.attributes
-        )
+        if self.size or self._bare is None:
+            return self.size > 0
+        if self._bare.tag == "DW_TAG_array_type":
+            return None not in self.counts and self.target is not None and self.target.is_sized
+        return "DW_AT_byte_size" in self._bare.attributes
 
     @property
     def alignment(self) -> int:

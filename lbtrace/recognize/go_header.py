@@ -33,7 +33,7 @@ def fetch_count(fetcher: Fetcher, name: str, type: Pointer, word: Fetch) -> Valu
     (member,) = type.target.members
     header, count = fetcher.slot(word), fetcher.slot(replace(word, read="integer"))
     if count < 0:
-        return Value(name, type.bare(), header, "" if header >= 0 else TOO_MANY)
+        return Value(name, type.bare(), header, TOO_MANY)
     length = Value(member.name, member.type, count)
     inside = Value("", type.target.bare(), count, members=(length,))
     return Value(name, type.bare(), header, members=(inside,))

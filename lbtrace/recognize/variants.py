@@ -55,18 +55,20 @@ class KindFetcher(PartsFetcher):
         if members and members[0].slot < 0:
             return Value(name, type.bare(), -1, members[0].reason)
         with fetcher.as_optional():
-            members += [_carried(take(Member(c.name, c.record, c.offset)), c) for c in type.cases]
+            members += [
+                _carried(fetcher, take(Member(c.name, c.record, c.offset)), c) for c in type.cases
+            ]
         slot = next((m.slot for m in members if m.slot >= 0), -1)
         return Value(name, type.bare(), slot, members=tuple(members))
 
 
-def _carried(value: Value, case: Case) -> Value:
+def _carried(fetcher: Fetcher, value: Value, case: Case) -> Value:
     """A case with its members, even where none can be read."""
     if not isinstance(case.record, Record):
         return replace(value, type=case.record.bare(), members=(replace(value, name=""),))
     if value.members:
         return value
     own = case.record.members[:MEMBERS]
-    members = tuple(Value(m.name, m.type.bare(), -1, value.reason) for m in own)
+    members = tuple(fetcher.in_no_room(m.name, m.type, value.reason) for m in own)
     more = case.record.more + len(case.record.members) - len(own)
     return replace(value, type=replace(case.record.bare(), more=more), members=members)
