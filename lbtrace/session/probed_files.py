@@ -23,6 +23,9 @@ _NOTES: dict[Change, str] = {
 }
 """What to say of each change, the path filled in."""
 
+LOOKED_AT = 8
+"""Places of a file at which breakpoints are looked for: some may have been refused."""
+
 
 class ProbedFiles:
     """The files of a plan's binaries, in the same order.
@@ -48,8 +51,11 @@ class ProbedFiles:
                 file = image.file
             self.files.append(file)
         self._build_ids = [binary.build_id for binary in plan.binaries]
-        # A probe of each file.
-        self._sites = {probe.binary: probe.site.offset for probe in reversed(plan.probes)}
+        self._sites: dict[int, list[int]] = {}
+        for probe in plan.probes:
+            sites = self._sites.setdefault(probe.binary, [])
+            if len(sites) < LOOKED_AT:
+                sites.append(probe.site.offset)
         self._placed = False
         self._programs: set[tuple[int, int]] = set()
         self._stray = ""
@@ -91,9 +97,9 @@ class ProbedFiles:
 
     def _unplaced(self, pid: int) -> Iterator[str]:
         """Yield notes of the files that a process has mapped, but without probes."""
-        for number, offset in self._sites.items():
+        for number, offsets in self._sites.items():
             file = self.files[number]
-            if is_untouched(pid, file, offset):
+            if is_untouched(pid, file, offsets):
                 yield (
                     f"process {pid} has no probes in {file.path}, so none of its calls are seen: it"
                     " runs another copy of the file (changed in an overlay?), or moved its code;"

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 from msgspec import Struct
 
@@ -83,27 +83,35 @@ def mapped_files(pid: int) -> list[Mapped]:
     return list(found.values())
 
 
-def is_untouched(pid: int, file: File, offset: int) -> bool:
-    """Return whether a process has no breakpoint at an ``offset`` of a file that it has mapped, as
-    its code is there what it is in the file, or which it runs from elsewhere."""
-    expected = os.pread(file.descriptor, BREAKPOINT, offset)
+def is_untouched(pid: int, file: File, offsets: Sequence[int]) -> bool:
+    """Return whether a process has no breakpoint at any of the ``offsets`` of a file that it has
+    mapped, as its code is there what it is in the file, or which it runs from elsewhere."""
     found = False
     try:
-        for row in _code_rows(pid):
-            span, _, start, _, inode, path = row
+        for span, _, start, _, inode, path in _code_rows(pid):
             first, last = (int(each, 16) for each in span.split("-"))
-            address = first + offset - int(start, 16)
-            if first <= address < last and _mapped(pid, span, path, int(inode)).is_at(file.opened):
-                memory = os.open(f"/proc/{pid}/mem", os.O_RDONLY | os.O_CLOEXEC)
-                try:
-                    if os.pread(memory, BREAKPOINT, address) != expected:
-                        return False
-                finally:
-                    os.close(memory)
+            moved = first - int(start, 16)
+            inside = [offset for offset in offsets if first <= moved + offset < last]
+            if inside and _mapped(pid, span, path, int(inode)).is_at(file.opened):
+                if _differs(pid, moved, file, inside):
+                    return False
                 found = True
         return found or _program(pid).is_at(file.opened)
     except (OSError, TargetError):  # it has ended, or nobody may know
         return False
+
+
+def _differs(pid: int, moved: int, file: File, offsets: Iterable[int]) -> bool:
+    """Whether the code of a process differs from a file that is mapped ``moved`` by so much."""
+    memory = os.open(f"/proc/{pid}/mem", os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        return any(
+            os.pread(memory, BREAKPOINT, moved + offset)
+            != os.pread(file.descriptor, BREAKPOINT, offset)
+            for offset in offsets
+        )
+    finally:
+        os.close(memory)
 
 
 def _code_rows(pid: int) -> list[list[str]]:
