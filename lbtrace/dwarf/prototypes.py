@@ -166,7 +166,9 @@ def _prototype(die: Any, function: Function, types: Types) -> Prototype:
         parameters = tuple(map(lose_unless_named, parameters, repeat(OPTIMISED_OUT)))
     if types.llvm and _leaves_out(chain, [d for d, _ in formals]):
         parameters = tuple(map(lose_unless_named, parameters, repeat(LEFT_OUT)))
-    if types.rust and (known := rust_foreign.count_known(parameters)) < len(parameters):
+    known = rust_foreign.count_known(parameters) if types.rust else len(parameters)
+    foreign = known < len(parameters)
+    if foreign:
         lost = map(lose_unless_named, parameters[known:], repeat(UNKNOWN))
         parameters = (*parameters[:known], *lost)
     if types.rust and rust_closures.is_cut(chain, parameters):
@@ -179,6 +181,8 @@ def _prototype(die: Any, function: Function, types: Types) -> Prototype:
     if declared is None:
         return Prototype(parameters, Formal("", VOID, 0), hints=hints)
     result = types.formal("", declared)
+    if foreign and rust_foreign.differs(result):
+        result = replace(result, missing_reason=UNKNOWN)
     if changed or RETURNS_LESS.search(names) or _may_return_less(die, callers, types):
         result = replace(result, missing_reason=OPTIMISED_OUT)
     return Prototype(parameters, result, hints=hints)

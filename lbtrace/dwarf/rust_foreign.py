@@ -19,10 +19,10 @@ def count_known(parameters: Sequence[Formal]) -> int:
     where its convention has them."""
     if not any(p.reference and p.frame_location is not None for p in parameters):
         return len(parameters)
-    return next((n for n, p in enumerate(parameters) if _differs(p)), len(parameters))
+    return next((n for n, p in enumerate(parameters) if differs(p)), len(parameters))
 
 
-def _differs(formal: Formal) -> bool:
-    """Whether C passes a value otherwise: in memory, or two small numbers in one register."""
+def differs(formal: Formal) -> bool:
+    """Return whether C passes a value otherwise: in memory, or two numbers in one register."""
     words = [scalar.offset // WORD for scalar in formal.scalars or ()]
     return formal.reference or len(set(words)) < len(words)

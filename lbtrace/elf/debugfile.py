@@ -48,8 +48,6 @@ identified by their build-id only."""
 
 CHUNK = 1 << 20
 
-MAGIC = b"\x7fELF"
-
 MISSING = 404
 """The status of an answer that says that a server does not have it."""
 
@@ -70,6 +68,7 @@ class Found(NamedTuple):
 
 
 OTHER, UNREADABLE = "of another build than the binary", "not readable as a debug file"
+CHANGED = "of another build than the binary, or damaged"
 
 
 class Refused(NamedTuple):
@@ -168,7 +167,7 @@ def _asked(image: Image, known: Search) -> Search:
     if not os.environ.get("DEBUGINFOD_URLS") or not BUILD_ID.fullmatch(image.build_id):
         return known
     failed: list[str] = []
-    kept = _downloaded(image.build_id, failed)
+    kept = _downloaded(image, failed)
     found = None if kept is None else _opened(kept, None, image)
     if isinstance(found, Found):
         return known._replace(found=found)
@@ -213,7 +212,7 @@ def _opened(path: str, checksum: int | None, image: Image) -> Found | Refused | 
         with open(descriptor, "rb", buffering=0):
             summed = checksum is not None and status.st_size <= SUMMED
             if summed and _sum(descriptor) != checksum:
-                return Refused(path, OTHER)
+                return Refused(path, CHANGED)
             data = Mapped(descriptor)
     except (FileNotFoundError, NotADirectoryError):
         return None
@@ -265,15 +264,16 @@ def _unpacked(image: Image) -> bytes:
     return content if engine.eof else b""
 
 
-def _downloaded(build_id: str, failed: list[str]) -> str | None:
-    """The path of the debug file that a server has for ``build_id``; adds to ``failed`` those that
+def _downloaded(image: Image, failed: list[str]) -> str | None:
+    """The path of the debug file that a server has for ``image``; adds to ``failed`` those that
     did not answer, or not wholly."""
     directory = _client_cache()
     if directory is None:
         return None
-    from pathlib import Path  # imported here because it is slow and seldom needed
+    from http.client import HTTPException  # imported here, as Path, because it is seldom needed
+    from pathlib import Path
 
-    kept = Path(directory) / build_id / "debuginfo"
+    kept = Path(directory) / image.build_id / "debuginfo"
     if kept.is_file():
         status = kept.stat()
         if status.st_size:
@@ -283,12 +283,12 @@ def _downloaded(build_id: str, failed: list[str]) -> str | None:
     broken = False
     for url in os.environ["DEBUGINFOD_URLS"].split():
         try:
-            if _fetched(f"{url.rstrip('/')}/buildid/{build_id}/debuginfo", kept):
+            if _fetched(f"{url.rstrip('/')}/buildid/{image.build_id}/debuginfo", kept, image):
                 return str(kept)
-        except (OSError, ValueError, EOFError) as error:  # the next server may know
+        except (OSError, ValueError, HTTPException) as error:  # the next server may know
             if getattr(error, "code", 0) != MISSING:
                 failed.append(url)
-            broken |= isinstance(error, EOFError)
+            broken |= isinstance(error, HTTPException)
     if not broken:
         with suppress(OSError):
             kept.parent.mkdir(parents=True, exist_ok=True)
@@ -303,9 +303,10 @@ def _client_cache() -> str | None:
     return base and (base if named else os.path.join(base, "debuginfod_client"))
 
 
-def _fetched(url: str, into: Path) -> bool:
+def _fetched(url: str, into: Path, image: Image) -> bool:
     """Whether ``url`` could be copied to ``into``, which appears only when it is whole."""
-    import tempfile  # late, as is urlopen: slow to import, seldom needed
+    import tempfile  # late, as are these: slow to import, seldom needed
+    from http.client import IncompleteRead
     from urllib.request import urlopen
 
     if not url.startswith(("http://", "https://")):
@@ -316,7 +317,7 @@ def _fetched(url: str, into: Path) -> bool:
         descriptor, part = tempfile.mkstemp(dir=into.parent)
         try:
             size, start = 0, time.monotonic()
-            with open(descriptor, "w+b") as file:
+            with open(descriptor, "wb") as file:
                 while chunk := answer.read1(1 << 20):
                     size += len(chunk)
                     late = time.monotonic() - start > patience and size < SLOWEST
@@ -325,11 +326,11 @@ def _fetched(url: str, into: Path) -> bool:
                     if size > LARGEST:
                         return False
                     file.write(chunk)
-                file.seek(0)
-                if file.read(len(MAGIC)) != MAGIC:  # a page, as of a network that wants a password
-                    return False
-            if size != int(answer.headers.get("Content-Length") or size):
-                raise EOFError  # the connection broke
+            whole = _opened(part, None, image)
+            if not isinstance(whole, Found):
+                if size == int(answer.headers.get("Content-Length") or -1):
+                    return False  # a page, as of a network that wants a password
+                raise IncompleteRead(b"", None)  # the connection broke
             os.replace(part, into)
         finally:
             with suppress(FileNotFoundError):  # renamed

@@ -13,6 +13,7 @@ from msgspec.structs import replace
 from lbtrace.elf import plt, symbols
 from lbtrace.elf.dynamic import Dynamic
 from lbtrace.elf.image import Image, whole
+from lbtrace.elf.memory import PF_W
 from lbtrace.errors import BinaryError, UsageError, option
 from lbtrace.model import Function, Plan
 from lbtrace.plan import foreign_switches, patterns, probe_sources, strategies, within
@@ -107,6 +108,8 @@ def _planned(images: Sequence[Image], selection: Selection) -> Plan:
     outer = within.select(searched, selection.within, chosen)
     chosen = [list(found.functions) for found in outer]
     paths = " and ".join(image.path for image in images)
+    for image, functions in zip(images, chosen, strict=True):
+        _check_writable(image, functions)
     _check_request(selection, sum(map(len, chosen)), paths)
     parts = [
         TracedBinary(i, i.once(plt.stubs), found) for i, found in zip(images, chosen, strict=True)
@@ -132,6 +135,24 @@ def _of_sources(
     from lbtrace.plan import source_files  # imported here because most plans select none
 
     return source_files.select(images, [each.symbols for each in searched], selection.sources)
+
+
+def _check_writable(image: Image, functions: Sequence[Function]) -> None:
+    """Raise `BinaryError` where functions lie in code that the loader maps writable: the kernel
+    places no breakpoint there (``valid_vma``, kernel/events/uprobes.c)."""
+    writable = [segment for segment in image.executable_segments if segment.flags & PF_W]
+    if not writable:
+        return
+    inside = [
+        function.name
+        for function in functions
+        if any(s.address <= function.address < s.address + s.size for s in writable)
+    ]
+    if inside:
+        raise BinaryError(
+            f"{image.path}: the kernel places no probes in writable code: {some(inside)}",
+            "link it without -N (--omagic)",
+        )
 
 
 def _check_request(selection: Selection, count: int, paths: str) -> None:

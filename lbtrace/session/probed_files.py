@@ -10,7 +10,7 @@ from lbtrace.elf.image import Image
 from lbtrace.errors import BinaryError
 from lbtrace.model import Binary, Plan
 from lbtrace.system.file import Change, File
-from lbtrace.targets.mapped_files import is_untouched
+from lbtrace.targets.mapped_files import find_untouched
 
 _NOTES: dict[Change, str] = {
     "replaced": "{} was replaced on disk: processes started since run another file,"
@@ -23,8 +23,8 @@ _NOTES: dict[Change, str] = {
 }
 """What to say of each change, the path filled in."""
 
-LOOKED_AT = 8
-"""Places of a file at which breakpoints are looked for: some may have been refused."""
+LOOKED_AT = 256
+"""Places of a file at which breakpoints are looked for."""
 
 
 class ProbedFiles:
@@ -51,11 +51,11 @@ class ProbedFiles:
                 file = image.file
             self.files.append(file)
         self._build_ids = [binary.build_id for binary in plan.binaries]
-        self._sites: dict[int, list[int]] = {}
+        self._sites: dict[int, dict[int, None]] = {}
         for probe in plan.probes:
-            sites = self._sites.setdefault(probe.binary, [])
+            sites = self._sites.setdefault(probe.binary, {})
             if len(sites) < LOOKED_AT:
-                sites.append(probe.site.offset)
+                sites[probe.site.offset] = None
         self._placed = False
         self._programs: set[tuple[int, int]] = set()
         self._stray = ""
@@ -99,11 +99,12 @@ class ProbedFiles:
         """Yield notes of the files that a process has mapped, but without probes."""
         for number, offsets in self._sites.items():
             file = self.files[number]
-            if is_untouched(pid, file, offsets):
+            if missing := len(find_untouched(pid, file, [*offsets])):
+                many = "" if missing == len(offsets) else f" at {missing} of {len(offsets)} places"
                 yield (
-                    f"process {pid} has no probes in {file.path}, so none of its calls are seen: it"
-                    " runs another copy of the file (changed in an overlay?), or moved its code;"
-                    " start it again"
+                    f"process {pid} has no probes in {file.path}{many}, so calls there are not"
+                    " seen: its code is writable, was moved, or is another copy of the file (an"
+                    " overlay's)"
                 )
 
     def stray(self, pid: int) -> str:

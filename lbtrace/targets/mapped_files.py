@@ -83,33 +83,35 @@ def mapped_files(pid: int) -> list[Mapped]:
     return list(found.values())
 
 
-def is_untouched(pid: int, file: File, offsets: Sequence[int]) -> bool:
-    """Return whether a process has no breakpoint at any of the ``offsets`` of a file that it has
-    mapped, as its code is there what it is in the file, or which it runs from elsewhere."""
-    found = False
+def find_untouched(pid: int, file: File, offsets: Sequence[int]) -> list[int]:
+    """Return at which of the ``offsets`` of a file that it has mapped a process has no breakpoint,
+    as its code is there what it is in the file, or which it runs from elsewhere."""
+    found: dict[int, bool] = {}
     try:
         for span, _, start, _, inode, path in _code_rows(pid):
             first, last = (int(each, 16) for each in span.split("-"))
             moved = first - int(start, 16)
             inside = [offset for offset in offsets if first <= moved + offset < last]
             if inside and _mapped(pid, span, path, int(inode)).is_at(file.opened):
-                if _differs(pid, moved, file, inside):
-                    return False
-                found = True
-        return found or _program(pid).is_at(file.opened)
+                alike = _alike(pid, moved, file, inside)
+                found |= {o: found.get(o, True) and o in alike for o in inside}
+        if not (found or _program(pid).is_at(file.opened)):
+            return []
     except (OSError, TargetError):  # it has ended, or nobody may know
-        return False
+        return []
+    return [offset for offset in offsets if found.get(offset, True)]
 
 
-def _differs(pid: int, moved: int, file: File, offsets: Iterable[int]) -> bool:
-    """Whether the code of a process differs from a file that is mapped ``moved`` by so much."""
+def _alike(pid: int, moved: int, file: File, offsets: Iterable[int]) -> set[int]:
+    """Where the code of a process is that of a file, which is mapped ``moved`` by so much."""
     memory = os.open(f"/proc/{pid}/mem", os.O_RDONLY | os.O_CLOEXEC)
     try:
-        return any(
-            os.pread(memory, BREAKPOINT, moved + offset)
-            != os.pread(file.descriptor, BREAKPOINT, offset)
+        return {
+            offset
             for offset in offsets
-        )
+            if os.pread(memory, BREAKPOINT, moved + offset)
+            == os.pread(file.descriptor, BREAKPOINT, offset)
+        }
     finally:
         os.close(memory)
 

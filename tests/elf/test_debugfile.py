@@ -167,8 +167,8 @@ def test_a_server_that_has_nothing_is_not_asked_each_time(split, tmp_path, monke
     server.shutdown()
 
 
-@pytest.mark.parametrize("kind", ["part", "page"])
-def test_what_is_no_whole_file_is_not_kept(split, tmp_path, monkeypatch, kind):
+@pytest.mark.parametrize("kind", ["part", "page", "chunks", "endless", "other"])
+def test_what_is_no_whole_file_is_not_kept(split, build, tmp_path, monkeypatch, kind):
     """A connection that breaks, a network that answers with a page of its own."""
     program, debug = split
     whole, answers = debug.read_bytes(), []
@@ -177,18 +177,27 @@ def test_what_is_no_whole_file_is_not_kept(split, tmp_path, monkeypatch, kind):
 
     def answer(handler):
         content = answers[0]
+        handler.protocol_version = "HTTP/1.1" if kind == "chunks" else "HTTP/1.0"
         handler.send_response(200)
-        handler.send_header("Content-Length", str(len(content) if kind == "page" else size))
+        if kind == "chunks":
+            handler.send_header("Transfer-Encoding", "chunked")
+        elif kind != "endless":
+            handler.send_header("Content-Length", str(size if kind == "part" else len(content)))
         handler.end_headers()
+        if kind == "chunks":
+            content = b"%x\r\n%b\r\n" % (len(content), content)
+            content += b"0\r\n\r\n" if len(content) > size else b""
+            handler.close_connection = True
         handler.wfile.write(content)
 
     server = Answering(answer)
     monkeypatch.setenv("DEBUGINFOD_CACHE_PATH", str(tmp_path / "cache"))
     monkeypatch.setenv("DEBUGINFOD_URLS", f"http://127.0.0.1:{server.server_port}")
-    answers[:] = [whole[: size // 2] if kind == "part" else b"<html>log in</html>"]
+    firsts = {"page": b"<html>log in</html>", "other": Path(build("-g", "-O2")).read_bytes()}
+    answers[:] = [firsts.get(kind, whole[: size // 2])]
     assert not typed(program)
     answers[:] = [whole]
-    if kind == "page":  # as from a server that has nothing
+    if kind in firsts:  # as from a server that has nothing
         monkeypatch.setattr(debugfile, "MISSED", 0.0)
     assert typed(program)
     server.shutdown()

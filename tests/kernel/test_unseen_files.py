@@ -16,6 +16,7 @@ Start = Callable[..., Any]
 
 pytestmark = pytest.mark.host
 
+PT_LOAD, PF_X, PF_W = 1, 1, 2
 UNSEEN = "has no probes in"
 
 MOVES = """\
@@ -39,9 +40,9 @@ int main(void)
     fflush(stdout);
     for (int n = 0; n < 1000; n++) {
         leaf(n);
+        after();
         usleep(10000);
     }
-    after();
     return 0;
 }
 """
@@ -98,7 +99,25 @@ def test_code_that_was_moved(start: Start, lbtrace: Run, tmp_path: Path) -> None
     subprocess.run(["gcc", "-g", source, "-o", program], check=True)
     moves = start(program)
     moves.wait_for("ready", "stdout")
-    for name, unseen in (("leaf", True), ("after", False)):
-        words = ("attach", "--func", name, "--pid", moves.pid, "--duration", "200ms")
-        done = lbtrace(*words)
+    for names, unseen in (("leaf", True), ("after", False), ("/leaf|after/", True)):
+        words = ("attach", "--func", names, "--pid", moves.pid, "--duration", "200ms")
+        done = lbtrace(*words, "--returns", "none")
         assert (UNSEEN in done.stderr) == unseen, done.stderr
+        assert ("after(" in done.stdout) == ("after" in names)
+        assert (" at 1 of 2 places" in done.stderr) == (names == "/leaf|after/")
+
+
+def test_code_that_is_writable(lbtrace: Run, programs: Path, tmp_path: Path) -> None:
+    """By the program's header, as linkers make it with ``-N``."""
+    image = bytearray((programs / "fib").read_bytes())
+    for number in range(int.from_bytes(image[56:58], "little")):
+        header = int.from_bytes(image[32:40], "little") + 56 * number
+        if image[header] == PT_LOAD and image[header + 4] & PF_X:
+            image[header + 4] |= PF_W
+    program = tmp_path / "writable"
+    program.write_bytes(image)
+    program.chmod(0o700)
+    assert subprocess.run([program, "3"], check=True, capture_output=True).stdout
+    done = lbtrace("attach", "--func", "fib", "--", program, 3)
+    assert done.returncode == 1
+    assert "the kernel places no probes in writable code" in done.stderr
