@@ -151,7 +151,7 @@ def _check_writable(image: Image, functions: Sequence[Function]) -> None:
     if inside:
         raise BinaryError(
             f"{image.path}: the kernel places no probes in writable code: {some(inside)}",
-            "link it without -N (--omagic)",
+            "build it so that its code and its data lie in segments of their own",
         )
 
 
