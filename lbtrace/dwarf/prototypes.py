@@ -19,7 +19,7 @@ from msgspec.structs import replace
 
 from lbtrace.abi import find_convention
 from lbtrace.abi.locations import OPTIMISED_OUT, UNKNOWN, lose_unless_named
-from lbtrace.dwarf import attributes, rust_closures, rust_foreign
+from lbtrace.dwarf import attributes
 from lbtrace.dwarf.parameters import Callers, moves, origins, read_parameter
 from lbtrace.dwarf.passing import Types
 from lbtrace.dwarf.reader import bounds, lists
@@ -166,26 +166,37 @@ def _prototype(die: Any, function: Function, types: Types) -> Prototype:
         parameters = tuple(map(lose_unless_named, parameters, repeat(OPTIMISED_OUT)))
     if types.llvm and _leaves_out(chain, [d for d, _ in formals]):
         parameters = tuple(map(lose_unless_named, parameters, repeat(LEFT_OUT)))
-    known = rust_foreign.count_known(parameters) if types.rust else len(parameters)
-    foreign = known < len(parameters)
-    if foreign:
+    declared = next((d for d in chain if "DW_AT_type" in d.attributes), None)
+    result = types.formal("", declared)
+    lost = changed or RETURNS_LESS.search(names) or _may_return_less(die, callers, types)
+    if declared is not None and lost:
+        result = replace(result, missing_reason=OPTIMISED_OUT)
+    made = Prototype(parameters, result, hints=hints)
+    return _of_rust(made, die, chain, function.address, callers) if types.rust else made
+
+
+def _of_rust(
+    made: Prototype, die: Any, chain: Sequence[Any], address: int, callers: Callers
+) -> Prototype:
+    """A function of Rust by what debug information does not say: that it has the convention of C,
+    what a closure captures."""
+    # Imported here because most programs are not Rust.
+    from lbtrace.dwarf import rust_closures, rust_foreign
+
+    parameters, result = made.parameters, made.result
+    known = rust_foreign.count_known(parameters)
+    if known < len(parameters):
         lost = map(lose_unless_named, parameters[known:], repeat(UNKNOWN))
         parameters = (*parameters[:known], *lost)
-    if types.rust and rust_closures.is_cut(chain, parameters):
-        captured = rust_closures.environment(die, function.address, callers)
+        if result and not result.missing_reason and rust_foreign.differs(result):
+            result = replace(result, missing_reason=UNKNOWN)
+    if rust_closures.is_cut(chain, parameters):
+        captured = rust_closures.environment(die, address, callers)
         if captured is None:
             parameters = tuple(map(lose_unless_named, parameters, repeat(LEFT_OUT)))
         else:
             parameters = (captured, *parameters)
-    declared = next((d for d in chain if "DW_AT_type" in d.attributes), None)
-    if declared is None:
-        return Prototype(parameters, Formal("", VOID, 0), hints=hints)
-    result = types.formal("", declared)
-    if foreign and rust_foreign.differs(result):
-        result = replace(result, missing_reason=UNKNOWN)
-    if changed or RETURNS_LESS.search(names) or _may_return_less(die, callers, types):
-        result = replace(result, missing_reason=OPTIMISED_OUT)
-    return Prototype(parameters, result, hints=hints)
+    return replace(made, parameters=parameters, result=result)
 
 
 def _find_callers(

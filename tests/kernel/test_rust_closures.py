@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import json
-import subprocess
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-Run = Callable[..., subprocess.CompletedProcess[str]]
+Compile = Callable[[str, str], Path]
+Traced = Callable[[Path, str], list[dict[str, Any]]]
 
 PROGRAM = """\
 use std::hint::black_box as keep;
@@ -53,15 +53,10 @@ RIGHT = {"a": 10, "b": 11}
 
 
 @pytest.mark.parametrize("level", ["0", "1", "3", "s"])
-def test_arguments_of_closures(lbtrace: Run, tmp_path: Path, level: str) -> None:
-    source, program, output = (tmp_path / each for each in ("made.rs", "made", "made.jsonl"))
+def test_arguments_of_closures(rust: Compile, traced: Traced, tmp_path: Path, level: str) -> None:
+    source = tmp_path / "made.rs"
     source.write_text(PROGRAM)
-    options = ["-g", f"-Copt-level={level}", "-Awarnings"]
-    subprocess.run(["rustc", *options, source, "-o", program], check=True)
-    pattern = "/^made::.*closure/"
-    done = lbtrace("attach", "--func", pattern, "-o", output, "--", program)
-    assert done.returncode == 0, done.stderr
-    calls = [each for each in map(json.loads, output.open()) if each["type"] == "call"]
+    calls = traced(rust(str(source), level), "/^made::.*closure/")
     assert calls
     for call in calls:
         values = {a["name"]: a["value"] for a in call["args"] if a["name"] in RIGHT}

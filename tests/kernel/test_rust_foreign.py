@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import json
-import subprocess
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-Run = Callable[..., subprocess.CompletedProcess[str]]
+Compile = Callable[[str, str], Path]
+Traced = Callable[[Path, str], list[dict[str, Any]]]
 
 PROGRAM = """\
 use std::hint::black_box as keep;
@@ -41,15 +41,10 @@ RIGHT = {"n": 1, "x": [2, 3, 4], "m": 5, "s": [8, 9], "r": 7}
 
 
 @pytest.mark.parametrize("level", ["0", "1", "3"])
-def test_structs_by_value(lbtrace: Run, tmp_path: Path, level: str) -> None:
-    source, program, output = (tmp_path / each for each in ("made.rs", "made", "made.jsonl"))
+def test_structs_by_value(rust: Compile, traced: Traced, tmp_path: Path, level: str) -> None:
+    source = tmp_path / "made.rs"
     source.write_text(PROGRAM)
-    options = ["-g", f"-Copt-level={level}", "-Awarnings"]
-    subprocess.run(["rustc", *options, source, "-o", program], check=True)
-    pattern = "/(^|made::)(plain|mangled|own)$/"
-    done = lbtrace("attach", "--func", pattern, "-o", output, "--", program)
-    assert done.returncode == 0, done.stderr
-    calls = [each for each in map(json.loads, output.open()) if each["type"] == "call"]
+    calls = traced(rust(str(source), level), "/(^|made::)(plain|mangled|own)$/")
     assert len(calls) == 3
     for call in calls:
         for argument in call["args"]:
