@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import os
 import stat
+from functools import cached_property
 from typing import Literal, TypeAlias
 
 from lbtrace.errors import BinaryError
@@ -80,7 +81,7 @@ class File:
         if (now.st_size, now.st_mtime_ns) != self.written:
             return "overwritten"
         touched = now.st_ctime_ns != self._status.st_ctime_ns
-        copied: Change = "copied" if touched and _is_in_overlay(self.descriptor) else ""
+        copied: Change = "copied" if touched and self._is_in_overlay else ""
         if not self._expected:
             return copied
         try:
@@ -91,17 +92,17 @@ class File:
             return copied
         return copied if (there.st_dev, there.st_ino) == self.identity else "replaced"
 
-
-def _is_in_overlay(descriptor: int) -> bool:
-    """Whether an open file is in an overlay filesystem. It copies a file from its lower layer when
-    the mode or owner is changed, and shows the same device, inode, size and times as before
-    (Documentation/filesystems/overlayfs.rst, "Non-standard behavior")."""
-    try:
-        facts = read_lines(f"/proc/self/fdinfo/{descriptor}")
-        number = next(line.split()[1] for line in facts if line.startswith("mnt_id:"))
-        # number parent device root point options … - type source options (proc_pid_mountinfo(5))
-        mounts = [line.split() for line in read_lines("/proc/self/mountinfo")]
-        mount = next(words for words in mounts if words[0] == number)
-        return mount[mount.index("-") + 1] == "overlay"
-    except (OSError, StopIteration, ValueError, IndexError):
-        return False
+    @cached_property
+    def _is_in_overlay(self) -> bool:
+        """Whether it is in an overlay filesystem. That copies a file from its lower layer when the
+        mode or owner is changed, and shows the same device, inode, size and times as before
+        (Documentation/filesystems/overlayfs.rst, "Non-standard behavior")."""
+        try:
+            facts = read_lines(f"/proc/self/fdinfo/{self.descriptor}")
+            number = next(line.split()[1] for line in facts if line.startswith("mnt_id:"))
+            # number parent device root point … - type source options (proc_pid_mountinfo(5))
+            mounts = [line.split() for line in read_lines("/proc/self/mountinfo")]
+            mount = next(words for words in mounts if words[0] == number)
+            return mount[mount.index("-") + 1] == "overlay"
+        except (OSError, StopIteration, ValueError, IndexError):
+            return False
