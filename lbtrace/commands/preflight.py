@@ -50,6 +50,7 @@ def check_binary(name: str) -> Iterator[Check]:
         hazard=hazard,
         beside=around,
         strangers=reach.strangers,
+        shared=reach.shared,
         altstack_checked=reach.guarded,
     )
     ways = Counter(way for _, way in choose_strategies(image, selection))

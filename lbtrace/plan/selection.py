@@ -34,7 +34,8 @@ class Selection(Struct, frozen=True):
     shown; None means those of the prototype, or one without debug information. ``returns`` says how
     returns are seen (`lbtrace.plan.return_strategy`), ``hazard`` why no uretprobe may be used in
     the target, if so; ``beside`` is what runs there, traced or not, None where that may be any
-    program. ``strangers``: a uretprobe would be hooked in processes outside the request as well;
+    program. ``strangers``: a uretprobe would be hooked in processes outside the request as well,
+    ``shared``: in those that another tool probes at the same place;
     ``altstack_checked``: the entry program refuses the hook of a call on an alternate signal stack.
     ``patched`` are addresses of code, by the identity of the file, that is not in the processes
     what it is in the file. ``ask_nop`` tells how probes on nops may be used there. ``action`` is
@@ -51,6 +52,7 @@ class Selection(Struct, frozen=True):
     hazard: str = ""
     beside: Closure | None = Closure()
     strangers: bool = False
+    shared: bool = False
     altstack_checked: bool = False
     patched: Mapping[tuple[int, int], tuple[int, ...]] = {}
     detail: Detail = SHALLOW

@@ -72,6 +72,7 @@ def _hazards(
         tables,
         selection.beside,
         strangers=selection.strangers,
+        shared=selection.shared,
         altstack_checked=selection.altstack_checked,
     )
 

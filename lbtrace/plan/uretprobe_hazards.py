@@ -38,6 +38,7 @@ from lbtrace.system.lookups import remembering
 
 STRANGERS = "processes outside the request would be changed, too"
 ANY_PROGRAM = "any program may run it, even one that throws"
+PROBED = "another tool may probe it in any program, even in one that throws"
 ALTSTACKS = "signal handlers may run on alternate stacks"
 
 
@@ -66,6 +67,7 @@ def forbidden(
     beside: Closure | None,
     *,
     strangers: bool = False,
+    shared: bool = False,
     altstack_checked: bool = False,
 ) -> list[Forbidden]:
     """Return what is against uretprobes in the processes that run each of ``parts``.
@@ -82,11 +84,15 @@ def forbidden(
     for part in parts:
         image = part.image
         mine = [p for p in running if not image.is_program or _holds(p, image)]
-        unknown = not image.is_program and (beside is None or strangers)
+        unknown = ""
+        if not image.is_program:
+            unknown = ANY_PROGRAM if beside is None or strangers else PROBED if shared else ""
         findings = [f for process in mine for f in _of_process(process, own)]
         findings.sort(key=lambda finding: finding.path != image.path)  # its own come first
         missing = next((name for process in mine for name in process.missing), "")
-        found.append(_decided(image, findings, missing, unknown, strangers, altstack_checked))
+        # Where the hook is shared, the program looks at the calls of one process only.
+        checked = altstack_checked and unknown != PROBED
+        found.append(_decided(image, findings, missing, unknown, strangers, checked))
         if not unknown:
             found[-1] = found[-1]._replace(others=_offered(mine, image))
     return found
@@ -110,7 +116,7 @@ def _decided(
     image: Image,
     findings: Sequence[Finding],
     missing: str,
-    unknown: bool,
+    unknown: str,
     strangers: bool,
     altstack_checked: bool,
 ) -> Forbidden:
@@ -120,7 +126,7 @@ def _decided(
             continue
         first.setdefault(finding.danger, finding.describe(image.path))
     starts = "" if image.is_program else first.get("starts", "")
-    anything = ANY_PROGRAM if unknown else f"{ANY_PROGRAM}: {starts}" if starts else ""
+    anything = unknown or (f"{ANY_PROGRAM}: {starts}" if starts else "")
     absent = f"{missing}, which it needs, is not found" if missing else ""
     loads = first.get("loads", "")
     stranger = STRANGERS if strangers else ""

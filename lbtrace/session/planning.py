@@ -57,6 +57,7 @@ def plan(request: Request) -> Planned:
         hazard=hazard,
         beside=around,
         strangers=reach.strangers,
+        shared=reach.shared,
         altstack_checked=reach.guarded,
         loads_later=bool(target.pid or target.command) and able.forks and not request.binaries,
     )

@@ -168,6 +168,38 @@ def test_who_was_not_asked_for_has_no_breakpoints(
         target.communicate()
 
 
+@pytest.mark.parametrize("way", ["command", "pid"])
+def test_who_was_not_asked_for_but_is_probed_by_another_tool_lives_as_without_a_trace(
+    strangers: Strangers, start_lbtrace: Callable[..., Any], mode: str, way: str
+) -> None:
+    """Where the other tool has breakpoints, the kernel asks the link to one process as well."""
+    words: list[object] = ["attach", "--binary", strangers.library]
+    words += [word for name in FUNCTIONS for word in ("--func", name)]
+    other = start_lbtrace(*words, "--returns", "none", "--format", "jsonl")
+    other.wait_for("Ctrl-C ends")
+    sorter = [strangers.here / "sorter", SORTS]
+    options = {"env": strangers.environment, "stdin": subprocess.PIPE}
+    words += ["--mode", mode, "--format", "jsonl"]
+    if way == "command":
+        tracer = start_lbtrace(*words, "--", *sorter, **options)
+        target = tracer.process
+        tracer.wait_for("ready", "stdout")
+    else:
+        target = strangers.start(sorter, stdin=subprocess.PIPE)
+        tracer = start_lbtrace(*words, "--pid", target.pid)
+        tracer.wait_for("Ctrl-C ends")
+    assert strangers.run() == strangers.untraced
+    target.stdin.write("\n")
+    target.stdin.flush()
+    status, out, error = tracer.finish()
+    assert status == 0, error
+    assert out.count('"name":"qsort"') == SORTS
+    if way == "pid":
+        target.communicate()
+    other.process.send_signal(2)
+    assert other.finish()[0] == 0
+
+
 def test_processes_that_a_command_forks_against_expectation_are_reported(
     lbtrace: Callable[..., Any], tmp_path: Path
 ) -> None:
