@@ -5,6 +5,7 @@ program does. So an address is handed out only if an instruction begins there
 that decoding from a known start of code reaches along control flow. Known
 starts are symbols of functions, what unwind information describes, the tables
 of Go and landing pads. Until then, what looks like an instruction counts as data.
+Nor is an address handed out in a sequence of instructions that the kernel restarts.
 """
 
 from __future__ import annotations
@@ -12,8 +13,10 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Sequence
 from typing import Protocol
 
+from msgspec.structs import replace
+
 from lbtrace.machine import Machine
-from lbtrace.machine.code import Code, Exits
+from lbtrace.machine.code import Code, Exit, Exits, Restartable
 from lbtrace.machine.function_code import Around, Body
 from lbtrace.machine.long_nops import AskNop, avoid_nops
 from lbtrace.model import Site
@@ -26,6 +29,7 @@ NO_FUNCTION = "it is in no function that is known"
 UNREACHED = "no code is seen to lead there"
 INSIDE = "it is amid an instruction"
 NO_NOP = "it is no nop, and no code is seen to lead there"
+RESTARTED = "it is in a sequence that the kernel restarts (rseq), which a probe would break"
 """Why there is no site, as clauses for users."""
 
 
@@ -34,6 +38,10 @@ class KnownFunctions(Around, Protocol):
 
     def holding(self, address: int) -> Body | None:
         """Return the function that may hold ``address``; None where no known one does."""
+
+    @property
+    def sequences(self) -> Sequence[Restartable]:
+        """The restartable sequences of the binary."""
 
 
 class ProbeSites:
@@ -72,7 +80,33 @@ class ProbeSites:
         """See `lbtrace.machine.ExitFinder.exits`."""
         exits = self._finder.exits(body.parts, self._known, body.pads)
         self._pads.update(exits.pads)
-        return exits
+        sequences = self._known.sequences
+        if not sequences:
+            return exits
+        watched = [self._outside(body, each) for each in exits.exits]
+        return replace(
+            exits,
+            exits=tuple(filter(None, watched)),
+            hidden=exits.hidden + ("exits amid restartable sequences",) * (None in watched),
+            # No call is left where a sequence is.
+            pads=tuple(set(exits.pads).difference(each.handler for each in sequences)),
+        )
+
+    def _outside(self, body: Body, leaving: Exit) -> Exit | None:
+        """What of ``leaving`` is outside of restartable sequences."""
+        if self._restarts(body, leaving.site.address):
+            return None
+        if any(self._restarts(body, entry.site.address) for entry in leaving.entries):
+            return replace(leaving, entries=())
+        return leaving
+
+    def _restarts(self, body: Body, address: int) -> bool:
+        """Whether the instruction at ``address`` belongs to a restartable sequence, or announces
+        the one that begins after it."""
+        if not self._known.sequences:
+            return False
+        end = self._around(body).get(address, address)
+        return any(s.start <= end and address < s.stop for s in self._known.sequences)
 
     def is_instruction(self, address: int) -> bool:
         """Return whether control flow reaches an instruction that begins at ``address``."""
@@ -122,6 +156,8 @@ class ProbeSites:
         part = next(parts, None)
         if part is None:
             return NO_FUNCTION
+        if self._restarts(body, address):
+            return RESTARTED
         into = address - part.address
         code = Code(part.code[into : into + 16], address, part.offset + into, address + 1)
         return self._planner.point(

@@ -11,10 +11,11 @@ from lbtrace.elf.dynamic import Dynamic
 from lbtrace.elf.image import PT_LOAD, Image
 from lbtrace.elf.memory import PF_W, Memory
 from lbtrace.elf.plt import Stub
+from lbtrace.elf.restartable import find_sequences
 from lbtrace.elf.symbols import SHF_EXECINSTR, Symbols
 from lbtrace.elf.unwind import Unwind
 from lbtrace.machine import Machine
-from lbtrace.machine.code import Code
+from lbtrace.machine.code import Code, Restartable
 from lbtrace.machine.function_code import PARTS, Body
 from lbtrace.model import Function
 from lbtrace.plan.noreturn_functions import never_returns
@@ -91,13 +92,19 @@ class Surroundings:
     def code(self, function: Function) -> Code:
         """Return the code of ``function`` where it begins, up to its end or the next symbol."""
         size = function.size or LONGEST_INSTRUCTION
-        limit = function.address + (function.size or 1)
-        return Code(
-            self._image.code(function.address, size),
-            function.address,
-            function.offset,
-            min(limit, self._table.following(function.address)),
-        )
+        first = function.address
+        limit = min(first + (function.size or 1), self._table.following(first))
+        for sequence in self.sequences:
+            if sequence.stop > first:
+                # The instruction before the sequence belongs to it, however long it is.
+                limit = min(limit, max(first + 1, sequence.start - LONGEST_INSTRUCTION))
+                break
+        return Code(self._image.code(first, size), first, function.offset, limit)
+
+    @property
+    def sequences(self) -> Sequence[Restartable]:
+        """See `lbtrace.machine.sites.KnownFunctions.sequences`."""
+        return self._image.once(find_sequences)
 
     def is_inside_another(self, function: Function) -> bool:
         """Return whether another function reaches over the first instruction of ``function``, and
@@ -145,10 +152,20 @@ class Surroundings:
         go = self._table.go
         if go is not None and go.start <= function.address < go.end:
             return go.resumptions(function.address)
-        cold = [part.address for part in self._table.cold_parts(function)]
-        return [
-            pad for start in (function.address, *cold) for pad in self._unwind.landing_pads(start)
-        ]
+        parts = [function, *self._table.cold_parts(function)]
+        pads = [pad for part in parts for pad in self._unwind.landing_pads(part.address)]
+        return pads + [pad for part in parts for pad in self._handlers(part.address, part.size)]
+
+    def holds_sequences(self, function: Function) -> bool:
+        """Return whether restartable sequences are in ``function``."""
+        return bool(self._handlers(function.address, function.size))
+
+    def _handlers(self, address: int, size: int) -> list[int]:
+        """Where code continues after the kernel interrupted restartable sequences in it."""
+        if not self.sequences:
+            return []
+        code = range(address, address + (size or self._room(address)))
+        return [each.handler for each in self.sequences if each.start in code]
 
     def is_patched(self, function: Function) -> bool:
         """Return whether the loader, or the program, changes the code of ``function``."""
@@ -175,7 +192,7 @@ class Surroundings:
             if described is None:
                 return None
             start = described.start
-            pads = tuple(self._unwind.landing_pads(start))
+            pads = (*self._unwind.landing_pads(start), *self._handlers(start, len(described)))
             return Body((self._code(start, len(described)),), pads)
         return self.body(function)
 

@@ -63,7 +63,8 @@ class Placer:
         found = self._restarts.get(function.address)
         if found is None:
             parts = self.around.parts(function)
-            found = self.sites.may_restart(parts) and self.exits(function).restarts
+            may = self.sites.may_restart(parts) or self.around.holds_sequences(function)
+            found = may and self.exits(function).restarts
             self._restarts[function.address] = found
         return found
 
