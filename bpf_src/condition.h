@@ -38,7 +38,7 @@ __noinline __u64 compare_text(__u32 number, __u32 position, __u64 from, __u64 tr
 		/* one more than is wanted, and the NUL */
 		error = bpf_probe_read_user_str(have, length + 2, (const void *)from);
 		if (error < 0 && config.may_fault) {
-			bpf_copy_from_user(have, 1, (const void *)from);
+			read_waiting(have, 1, from);
 			error = bpf_probe_read_user_str(have, length + 2, (const void *)from);
 		}
 		error = error < 0;

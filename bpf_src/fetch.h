@@ -3,7 +3,7 @@
 #ifndef FETCH_H
 #define FETCH_H
 
-#include "state.h"
+#include "waiting.h"
 
 /*
  * What follows is written for the verifier, too. The verifier walks each path through
@@ -17,9 +17,7 @@ static __always_inline long read_user(void *to, __u32 size, __u64 from)
 {
 	long error = bpf_probe_read_user(to, size, (const void *)from);
 
-	if (error && config.may_fault)
-		error = bpf_copy_from_user(to, size, (const void *)from);
-	return error;
+	return error ? read_waiting(to, size, from) : 0;
 }
 
 /* The memory that a fetch reads. Python's `Fetch.space` is the name in small letters. */

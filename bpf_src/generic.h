@@ -43,7 +43,7 @@ __noinline __u64 rest_of_string(__u64 from)
 		got = bpf_probe_read_user_str(to, LBT_PIECE, (const void *)(from + total));
 		if (got < 0 && config.may_fault) {
 			/* fetches the pages, if they exist */
-			bpf_copy_from_user(to, LBT_PIECE, (const void *)(from + total));
+			read_waiting(to, LBT_PIECE, from + total);
 			got = bpf_probe_read_user_str(to, LBT_PIECE, (const void *)(from + total));
 		}
 		if (got < 0)
@@ -72,8 +72,8 @@ static __always_inline long copy_text(const struct lbt_fetch *f, const __u64 *va
 		got = read_string(to, size, from);
 		if (got < 0 && config.may_fault) {
 			/* its pages may not be loaded yet: it lies on at most two */
-			bpf_copy_from_user(to, 1, (const void *)from);
-			bpf_copy_from_user(to, 1, (const void *)(from + size));
+			read_waiting(to, 1, from);
+			read_waiting(to, 1, from + size);
 			got = read_string(to, size, from);
 		}
 		length = got;

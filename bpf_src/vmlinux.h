@@ -170,6 +170,15 @@ struct task_struct {
 	char comm[16];
 };
 
+/* include/linux/mm_types.h; empty without CONFIG_USERFAULTFD. */
+struct vm_userfaultfd_ctx {
+	void *ctx;
+};
+
+struct vm_area_struct {
+	struct vm_userfaultfd_ctx vm_userfaultfd_ctx;
+};
+
 #pragma clang attribute pop
 
 #endif

@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: (GPL-2.0-only OR Apache-2.0) */
+/* Reading memory of the process whose page may not be loaded yet. */
+#ifndef WAITING_H
+#define WAITING_H
+
+#include "state.h"
+
+/* kernel/bpf/task_iter.c, from 6.7 on. The iterator holds the lock of the mappings; -EBUSY where
+ * another thread is about to change them. */
+struct bpf_iter_task_vma {
+	__u64 opaque[1];
+} __attribute__((aligned(8)));
+
+extern int bpf_iter_task_vma_new(struct bpf_iter_task_vma *it, struct task_struct *task,
+				 __u64 address) __ksym __weak;
+extern struct vm_area_struct *bpf_iter_task_vma_next(struct bpf_iter_task_vma *it) __ksym __weak;
+extern void bpf_iter_task_vma_destroy(struct bpf_iter_task_vma *it) __ksym __weak;
+
+/*
+ * Whether the page at an address can be waited for. One that a process loads itself (userfaultfd(2))
+ * would be waited for forever, were the thread that waits the one that loads it. Before 6.7
+ * that is not asked.
+ */
+__noinline int may_wait(__u64 address)
+{
+	struct bpf_iter_task_vma it;
+	struct vm_area_struct *area;
+	int may = 0;
+
+	if (!config.may_fault)
+		return 0;
+	if (!bpf_ksym_exists(bpf_iter_task_vma_new))
+		return 1;
+	if (!bpf_iter_task_vma_new(&it, bpf_get_current_task_btf(), address)) {
+		area = bpf_iter_task_vma_next(&it);
+		if (area)
+			may = !bpf_core_field_exists(area->vm_userfaultfd_ctx.ctx) ||
+			      !area->vm_userfaultfd_ctx.ctx;
+	}
+	bpf_iter_task_vma_destroy(&it);
+	return may;
+}
+
+/* Reads memory, and waits for its page where that may be done. */
+static __always_inline long read_waiting(void *to, __u32 size, __u64 from)
+{
+	if (!config.may_fault || !may_wait(from) || !may_wait(from + size - 1))
+		return -14; /* EFAULT */
+	return bpf_copy_from_user(to, size, (const void *)from);
+}
+
+#endif
