@@ -14,7 +14,7 @@ from struct import Struct as Layout
 
 from lbtrace.elf.image import Image
 from lbtrace.elf.memory import Memory
-from lbtrace.machine.code import Restartable
+from lbtrace.machine.restartable import Restartable, Sequences
 
 SECTIONS = ("__rseq_cs", "__rseq_table")
 """Where descriptors are by custom: librseq and TCMalloc; kernel selftests before 2019."""
@@ -23,21 +23,21 @@ DESCRIPTOR = Layout("<IIQQQ")
 """``struct rseq_cs`` of include/uapi/linux/rseq.h: version, flags, start_ip, post_commit_offset,
 abort_ip."""
 
-LONGEST = 1 << 16
-"""Bytes of a sequence that is believed; those of TCMalloc have less than 100."""
+MOST = 20_000
+"""Descriptors that are read of each section."""
 
 
-def find_sequences(image: Image) -> tuple[Restartable, ...]:
-    """Return the restartable sequences of ``image``, in the order of their addresses."""
-    return tuple(sorted(_sequences(image)))
+def find_sequences(image: Image) -> Sequences:
+    """Return the restartable sequences of ``image``."""
+    return Sequences(_sequences(image))
 
 
 def _sequences(image: Image) -> Iterator[Restartable]:
     for section in map(image.section, SECTIONS):
         if section is None or not section.address:
             continue
-        data = Memory(image).relocated(section.address, section.size)
+        data = Memory(image).relocated(section.address, min(section.size, MOST * DESCRIPTOR.size))
         whole = data[: len(data) // DESCRIPTOR.size * DESCRIPTOR.size]
         for _, _, start, size, handler in DESCRIPTOR.iter_unpack(whole):
-            if start and size <= LONGEST:
+            if start:
                 yield Restartable(start, start + size, handler)

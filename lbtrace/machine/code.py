@@ -96,16 +96,6 @@ class Exits(Struct, frozen=True):
     pads: tuple[int, ...] = ()
 
 
-class Restartable(NamedTuple):
-    """Instructions that the kernel restarts as a whole (`lbtrace.elf.restartable`). They begin at
-    ``start``, right after the one that announces them, and end at ``stop``, right after the one by
-    which they take effect. Interrupted there, the thread continues at ``handler``."""
-
-    start: int
-    stop: int
-    handler: int
-
-
 class Reach(NamedTuple):
     """What a stretch of code may do besides computing.
 

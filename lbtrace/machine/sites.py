@@ -16,9 +16,10 @@ from typing import Protocol
 from msgspec.structs import replace
 
 from lbtrace.machine import Machine
-from lbtrace.machine.code import Code, Exit, Exits, Restartable
+from lbtrace.machine.code import Code, Exit, Exits
 from lbtrace.machine.function_code import Around, Body
 from lbtrace.machine.long_nops import AskNop, avoid_nops
+from lbtrace.machine.restartable import Sequences
 from lbtrace.model import Site
 
 KEPT = 16
@@ -40,7 +41,7 @@ class KnownFunctions(Around, Protocol):
         """Return the function that may hold ``address``; None where no known one does."""
 
     @property
-    def sequences(self) -> Sequence[Restartable]:
+    def sequences(self) -> Sequences:
         """The restartable sequences of the binary."""
 
 
@@ -80,8 +81,7 @@ class ProbeSites:
         """See `lbtrace.machine.ExitFinder.exits`."""
         exits = self._finder.exits(body.parts, self._known, body.pads)
         self._pads.update(exits.pads)
-        sequences = self._known.sequences
-        if not sequences:
+        if not self._known.sequences:
             return exits
         watched = [self._outside(body, each) for each in exits.exits]
         return replace(
@@ -89,7 +89,7 @@ class ProbeSites:
             exits=tuple(filter(None, watched)),
             hidden=exits.hidden + ("exits amid restartable sequences",) * (None in watched),
             # No call is left where a sequence is.
-            pads=tuple(set(exits.pads).difference(each.handler for each in sequences)),
+            pads=tuple(p for p in exits.pads if p not in self._known.sequences.handlers),
         )
 
     def _outside(self, body: Body, leaving: Exit) -> Exit | None:
@@ -105,8 +105,7 @@ class ProbeSites:
         the one that begins after it."""
         if not self._known.sequences:
             return False
-        end = self._around(body).get(address, address)
-        return any(s.start <= end and address < s.stop for s in self._known.sequences)
+        return self._known.sequences.touch(address, self._around(body).get(address, address))
 
     def is_instruction(self, address: int) -> bool:
         """Return whether control flow reaches an instruction that begins at ``address``."""

@@ -15,8 +15,9 @@ from lbtrace.elf.restartable import find_sequences
 from lbtrace.elf.symbols import SHF_EXECINSTR, Symbols
 from lbtrace.elf.unwind import Unwind
 from lbtrace.machine import Machine
-from lbtrace.machine.code import Code, Restartable
+from lbtrace.machine.code import Code
 from lbtrace.machine.function_code import PARTS, Body
+from lbtrace.machine.restartable import LONGEST, Sequences
 from lbtrace.model import Function
 from lbtrace.plan.noreturn_functions import never_returns
 
@@ -94,15 +95,14 @@ class Surroundings:
         size = function.size or LONGEST_INSTRUCTION
         first = function.address
         limit = min(first + (function.size or 1), self._table.following(first))
-        for sequence in self.sequences:
+        for sequence in self.sequences.starting(first - LONGEST, limit + LONGEST_INSTRUCTION):
             if sequence.stop > first:
                 # The instruction before the sequence belongs to it, however long it is.
                 limit = min(limit, max(first + 1, sequence.start - LONGEST_INSTRUCTION))
-                break
         return Code(self._image.code(first, size), first, function.offset, limit)
 
     @property
-    def sequences(self) -> Sequence[Restartable]:
+    def sequences(self) -> Sequences:
         """See `lbtrace.machine.sites.KnownFunctions.sequences`."""
         return self._image.once(find_sequences)
 
@@ -164,8 +164,8 @@ class Surroundings:
         """Where code continues after the kernel interrupted restartable sequences in it."""
         if not self.sequences:
             return []
-        code = range(address, address + (size or self._room(address)))
-        return [each.handler for each in self.sequences if each.start in code]
+        end = address + (size or self._room(address))
+        return [each.handler for each in self.sequences.starting(address, end)]
 
     def is_patched(self, function: Function) -> bool:
         """Return whether the loader, or the program, changes the code of ``function``."""
