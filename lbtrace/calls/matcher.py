@@ -113,8 +113,10 @@ class CallMatcher(ThreadMatcher):
         )
         self._has_parts = any(probe.role == "more values" for probe in plan.probes)
         stacks = any(probe.role in STACK_ROLES for probe in plan.probes)
-        self._lanes = Lanes(self._renew_fiber, self._jump, stacks=stacks)
-        self._lifetimes = ThreadLifetimes()
+        self._lifetimes = lives = ThreadLifetimes()
+        switches = any(probe.role == "switch" for probe in plan.probes)
+        earlier = (lambda pid: not lives.has_begun(pid)) if switches else None
+        self._lanes = Lanes(self._renew_fiber, self._jump, stacks=stacks, earlier=earlier)
         self._stacks = {}
         self._inheritances = Inheritances()
         self._losses = LossTimes(shared=stacks)

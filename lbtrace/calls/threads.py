@@ -13,7 +13,7 @@ from lbtrace.calls.lanes import Lanes
 from lbtrace.calls.loss_times import NEVER_AGAIN, LastLosses
 from lbtrace.calls.marker_pairs import PairMatcher
 from lbtrace.calls.probe_decoding import ProbeDecoder
-from lbtrace.calls.stack_regions import LARGEST, SMALLEST
+from lbtrace.calls.stack_regions import LARGEST, SMALLEST, thread_of
 from lbtrace.calls.thread_lifetimes import ThreadLifetimes
 from lbtrace.calls.unseen_switches import UnseenStacks
 from lbtrace.model import (
@@ -64,8 +64,9 @@ class ThreadMatcher(PairMatcher):
                 self._unseen.forget(thread.pid)
 
     def _renew_fiber(self, pid: int, lane: int) -> None:
-        """End the calls of the stack that had this number before; 0 is no stack."""
-        if former := self._stacks.pop((pid, lane), None):
+        """End the calls of the stack that had this number before; 0 is no stack, and a thread's own
+        has that of `own_stack`."""
+        if former := self._stacks.pop((pid, lane) if lane >= 0 else thread_of(lane), None):
             self._abandon(former)
         if lane and pid in self._inheritances:
             self._inheritances[pid].stacks.pop(lane, None)
