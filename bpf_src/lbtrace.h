@@ -40,7 +40,7 @@ enum lbt_kind {
 #define LBT_KIND_MASK 0x0f
 #define LBT_UNHOOKED 0x10    /* an opening whose closing the kernel does not hook */
 #define LBT_ON_ALTSTACK 0x20 /* the call is on the thread's alternate signal stack */
-#define LBT_THREAD_POINTER 0x40 /* goroutine is the thread pointer: where programs switch stacks */
+#define LBT_THREAD_POINTER 0x40 /* goroutine is near the top of the thread's own stack */
 #define LBT_NAMED 0x80	     /* there is a runner, which the gather function takes out */
 
 /*

@@ -6,7 +6,16 @@ from collections.abc import Callable
 
 from lbtrace.calls.probe_decoding import ProbeDecoder
 from lbtrace.calls.stack_regions import HIGHEST, Fibers, Region, Regions, StackKind, own_stack
-from lbtrace.model import KIND, LOSS, ON_ALTSTACK, POINT, THREAD_POINTER, Event, lost_events
+from lbtrace.model import (
+    KIND,
+    LOSS,
+    ON_ALTSTACK,
+    OPEN,
+    POINT,
+    THREAD_POINTER,
+    Event,
+    lost_events,
+)
 
 BELOW_ALL = 1 << 64
 """Offset that sorts frames of a signal stack below all others."""
@@ -16,7 +25,8 @@ class Lanes:
     """Places events on stacks; ``renew`` is called with a process and the number of a stack
     of it that is new, so that the one that had that number has ended, ``jump`` with an event that
     may be a jump within the stack where it happens; it returns whether it is one. With ``stacks``,
-    programs may run on others than those of their threads."""
+    programs may run on others than those of their threads; ``earlier`` says of a process whether
+    its threads may have switched to others before they are seen, if switches are seen."""
 
     def __init__(
         self,
@@ -24,10 +34,13 @@ class Lanes:
         jump: Callable[[Event], bool],
         *,
         stacks: bool,
+        earlier: Callable[[int], bool] | None = None,
     ) -> None:
         self.has_stacks = stacks
         self._renew = renew
         self._jump = jump
+        self._earlier = earlier
+        self._all_attached = False
         self._regions = Regions() if stacks else None
         self._fibers = Fibers()
         self._running: dict[int, int] = {}
@@ -76,7 +89,7 @@ class Lanes:
         if event.kind & KIND == LOSS:
             self._lose_switches(event)
         if decoder.stacks:
-            self._change_stacks(self._regions, decoder, event)
+            self._change_stacks(self._regions, decoder, event, pointer)
             return False
         self._find_lane(self._regions, event, pointer)
         return True
@@ -108,12 +121,27 @@ class Lanes:
             running = self._running.get(event.tid, 0)
             event.goroutine = self._interrupted.get(event.tid, running)
             return
-        lane = region.start if region else self._fibers.running(event.tid)
+        lane = region.start if region else self._running_on(event, pointer)
         event.goroutine = self._running[event.tid] = lane
         if regions.nested:
             of = (event.pid, lane) if lane else own_stack(event.pid, event.tid)
             for over in regions.left(of, frame):
                 self._renew(event.pid, over.start)
+
+    def _running_on(self, event: Event, pointer: int) -> int:
+        """The number of the stack that no region is known of on which a thread is. What opens calls
+        is attached last: until then switches may be missed."""
+        tid, frame = event.tid, event.frame % BELOW_ALL
+        self._all_attached |= event.kind & KIND == OPEN
+        if pointer and self._all_attached and self._is_first(event):
+            self._fibers.begin(tid, frame, pointer, leads=tid == event.pid)
+        return self._fibers.running(tid)
+
+    def _is_first(self, event: Event) -> bool:
+        """Whether a thread may have switched stacks before this event, which is its first one."""
+        if self._earlier is None or self._fibers.has_begun(event.tid):
+            return False
+        return self._earlier(event.pid)
 
     def own_stack(self, event: Event) -> tuple[int, int] | None:
         """Return the lowest and the highest frame around that of an event for which `place` need
@@ -122,6 +150,8 @@ class Lanes:
         if regions is None or event.goroutine:
             return 0, HIGHEST
         if any(regions.nested.values()) or self._fibers.running(event.tid):
+            return None
+        if self._is_first(event):
             return None
         frames = regions.gap(event.pid, event.frame)
         if frames is not None:
@@ -137,7 +167,9 @@ class Lanes:
             frame = event.frame % BELOW_ALL
             self._renew(event.pid, self._fibers.lose(event.pid, event.tid, frame))
 
-    def _change_stacks(self, regions: Regions, decoder: ProbeDecoder, event: Event) -> None:
+    def _change_stacks(
+        self, regions: Regions, decoder: ProbeDecoder, event: Event, pointer: int
+    ) -> None:
         """A program sets up a stack, or switches to one, unless the event only reports a loss
         there."""
         changes = not event.faults and event.kind & KIND != LOSS
@@ -145,12 +177,18 @@ class Lanes:
             event.goroutine = self._running.get(event.tid, 0)
             if changes:
                 self._set_up(regions, decoder.region, event)
-        else:
-            event.goroutine = self._fibers.running(event.tid)
+        elif self._all_attached or not (pointer and self._is_first(event)):
+            region = regions.find(event.pid, event.frame % BELOW_ALL, settle=False)
+            event.goroutine = region.start if region else self._running_on(event, pointer)
             known = self._fibers.knows(event.pid, event.value0)
             if changes and (known or not self._jump(event)):
-                to = self._fibers.switch(event.pid, event.tid, event.frame, event.value0)
-                self._renew(event.pid, to)
+                self._switch(event, own=not event.goroutine)
+
+    def _switch(self, event: Event, *, own: bool) -> None:
+        """A thread leaves a stack, which may be its ``own``, for another."""
+        pid, tid, to = event.pid, event.tid, event.value0
+        for over in self._fibers.switch(pid, tid, event.frame, to, own=own):
+            self._renew(pid, over)
 
     def _set_up(self, regions: Regions, kind: StackKind, event: Event) -> None:
         """A program sets up a stack; calls on what had its memory are over."""

@@ -20,6 +20,8 @@ calls have ended:
   returns, one right after the other: the first one counts.
 * Where a return may not have been seen, the call ends *open* as well: from when probes begin to
   be detached, or when a probe missed hits of an unknown thread.
+* Where switches of stacks may not be seen, what seems to be left may wait on another stack, and
+  ends *open*: see `lbtrace.calls.unseen_switches`.
 * A call whose return is not watched, or was not hooked on purpose, ends *open*: the next entry of
   its frame counts as another call, or a loop of calls would nest without end.
 * A function whose exits are watched (sites) reports when it is left by a jump to another one: its
@@ -46,6 +48,7 @@ from lbtrace.calls.loss_times import NEVER_AGAIN, LossTimes
 from lbtrace.calls.probe_decoding import Act, ProbeDecoder, ProbeDecoders
 from lbtrace.calls.thread_lifetimes import ThreadLifetimes
 from lbtrace.calls.threads import ThreadMatcher
+from lbtrace.calls.unseen_switches import UnseenStacks
 from lbtrace.calls.visitor import Visitor
 from lbtrace.errors import CaptureError
 from lbtrace.model import (
@@ -61,6 +64,7 @@ from lbtrace.model import (
     UNHOOKED,
     UNWATCHED,
     Batch,
+    Call,
     Event,
     Loss,
     Plan,
@@ -109,11 +113,15 @@ class CallMatcher(ThreadMatcher):
         )
         self._has_parts = any(probe.role == "more values" for probe in plan.probes)
         stacks = any(probe.role in STACK_ROLES for probe in plan.probes)
-        self._lanes = Lanes(self._renew_fiber, self._jump, stacks=stacks)
-        self._lifetimes = ThreadLifetimes()
+        self._lifetimes = lives = ThreadLifetimes()
+        switches = any(probe.role == "switch" for probe in plan.probes)
+        earlier = (lambda pid: not lives.has_begun(pid)) if switches else None
+        self._lanes = Lanes(self._renew_fiber, self._jump, stacks=stacks, earlier=earlier)
         self._stacks = {}
         self._inheritances = Inheritances()
         self._losses = LossTimes(shared=stacks)
+        if plan.unseen_switches:
+            self._unseen = UnseenStacks(plan.unseen_switches, self._lifetimes.has_begun)
 
     def grow(self, plan: Plan) -> None:
         """Match events of a plan that has grown by points from now on."""
@@ -232,6 +240,8 @@ class CallMatcher(ThreadMatcher):
         depth = len(calls)
         call = stack.open(decoding.begin(event, blob))
         self.calls += 1
+        if self._unseen:
+            self._unseen.enter(call)
         if decoding.by_uretprobe and event.kind & UNHOOKED:
             stack.unhooked.add(depth)
         elif decoding.by_uretprobe:
@@ -270,11 +280,15 @@ class CallMatcher(ThreadMatcher):
         self, stack: Stack, decoding: ProbeDecoder, event: Event, blob: bytes | memoryview
     ) -> None:
         calls, frame = stack.calls, event.frame
+        latest = self._unseen.leave(decoding, event) if self._unseen else None
         if decoding.restarts and stack.is_echo(frame, decoding.entry):
             return
         if not self._close_others(stack, decoding, event):
             return
         stack.last_return_frame = frame
+        if self._is_of_another(stack, latest):
+            self._end(stack, "open")
+            return
         if calls[-1].start < stack.lost.unsure_before:
             self._leave_unsure(stack, decoding, event, blob)
             return
@@ -290,9 +304,17 @@ class CallMatcher(ThreadMatcher):
     def _leave_by_jump(
         self, stack: Stack, decoding: ProbeDecoder, event: Event, blob: bytes | memoryview
     ) -> None:
+        latest = self._unseen.leave(decoding, event) if self._unseen else None
         if self._close_others(stack, decoding, event):
             stack.last_return_frame = NEVER
-            self._end(stack, "tail")
+            self._end(stack, "open" if self._is_of_another(stack, latest) else "tail")
+
+    def _is_of_another(self, stack: Stack, latest: Call | None) -> bool:
+        """Whether the innermost call may not be what ends, where the ``latest`` call of its frame
+        does."""
+        if self._unseen is None or not self._unseen.has(stack.pid):
+            return False
+        return stack.calls[-1] is not latest
 
     def _land(
         self, stack: Stack, decoding: ProbeDecoder, event: Event, blob: bytes | memoryview
@@ -345,6 +367,8 @@ class CallMatcher(ThreadMatcher):
         if call.start < stack.lost.at or call.depth in stack.unhooked or not decoding.returns:
             return False
         if self._losses.may_hide(call.start, time):
+            return False
+        if self._unseen and self._unseen.has(stack.pid):
             return False
         return not decoding.by_uretprobe or stack.uretprobe_count <= MAX_RETURN_DEPTH
 

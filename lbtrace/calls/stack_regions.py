@@ -40,6 +40,11 @@ def own_stack(pid: int, tid: int) -> Lane:
     return pid, tid - (1 << 32)
 
 
+def thread_of(number: int) -> int:
+    """Return the thread whose own stack a lane's key has for a number."""
+    return number + (1 << 32)
+
+
 class Regions:
     """The known stacks of all processes.
 
@@ -143,24 +148,57 @@ class Regions:
 
 class Fibers:
     """The stacks among which programs switch by themselves, known by their pointers:
-    a stack continues where it was left."""
+    a stack continues where it was left.
+
+    A thread counts as being on its own stack until it switches, unless it was seen to `begin` on
+    another. If another thread continues on that one, it was none: the thread had switched before
+    the trace.
+    """
 
     def __init__(self) -> None:
-        self._left: dict[int, dict[int, int]] = {}
+        self._left: dict[int, dict[int, tuple[int, int]]] = {}
         self._running: dict[int, int] = {}
+        self._away: dict[int, tuple[int, bool]] = {}
+
+    def has_begun(self, tid: int) -> bool:
+        """Return whether it is known on which stack a thread began to be seen."""
+        return tid in self._running
+
+    def begin(self, tid: int, frame: int, top: int, *, leads: bool) -> None:
+        """A thread is seen first at ``frame``, with the upper end of its own stack at ``top``: that
+        it is on it, or else on one that is unknown. A process's first thread ``leads``."""
+        own = _is_below(frame, top, leads=leads)
+        self._running[tid] = 0 if own else frame
+        if not own:
+            self._away[tid] = top, leads
 
     def knows(self, pid: int, pointer: int) -> bool:
         """Return whether a stack was left at ``pointer``."""
         return pointer in self._left.get(pid, ())
 
-    def switch(self, pid: int, tid: int, pointer: int, to: int) -> int:
-        """A thread leaves a stack at ``pointer`` for another; its number if that is a new one,
-        else 0."""
+    def switch(self, pid: int, tid: int, pointer: int, to: int, *, own: bool) -> list[int]:
+        """A thread leaves a stack at ``pointer`` for another; ``own``: it may be the thread's own.
+        Return the numbers of stacks that are over: of any that had the number of the other one
+        before, if that is new, and of what counted as a thread's own."""
         left = self._left.setdefault(pid, {})
-        left[pointer] = self._running.get(tid, 0)
-        fresh = to not in left
-        self._running[tid] = left.pop(to, to)
-        return to if fresh else 0
+        left[pointer] = self._running.get(tid, 0), tid if own else 0
+        over: list[int] = [] if to in left else [to]
+        if over and self._comes_back(tid, to):
+            left[to], over = (0, tid), []
+        number, of = left.pop(to, (to, 0))
+        if not number and of not in (0, tid):
+            number, over = to, [to, own_stack(pid, of)[1]]
+        self._running[tid] = number
+        return over
+
+    def _comes_back(self, tid: int, to: int) -> bool:
+        """Whether a thread that began to be seen on another stack continues on its own for the
+        first time."""
+        top, leads = self._away.get(tid, (0, False))
+        if not top or not _is_below(to, top, leads=leads):
+            return False
+        del self._away[tid]
+        return True
 
     def lose(self, pid: int, tid: int, frame: int) -> int:
         """Return the number of an unknown stack, for a thread that may have switched unseen and now
@@ -173,13 +211,20 @@ class Fibers:
     def made_by(self, pid: int, tid: int) -> set[int]:
         """Return the numbers of stacks that a process has left for others, and of the one on which
         a thread of it runs, but for threads' own."""
-        return {*self._left.get(pid, {}).values(), self._running.get(tid, 0)} - {0}
+        left = self._left.get(pid, {}).values()
+        return {*(number for number, _ in left), self._running.get(tid, 0)} - {0}
 
     def fork(self, parent: int, tid: int, child: int) -> None:
         """A thread of ``parent`` forks ``child``, which has a copy of each stack."""
+        self._running.pop(child, None)
+        if tid in self._running:
+            self._running[child] = self._running[tid]
         if parent in self._left:
-            self._left[child] = self._left[parent].copy()
-            self._running[child] = self._running.get(tid, 0)
+            own = {tid: child}
+            self._left[child] = {
+                pointer: (number, own.get(by, by))
+                for pointer, (number, by) in self._left[parent].items()
+            }
 
     def running(self, tid: int) -> int:
         """Return the number of the stack on which a thread runs, 0 for its own."""
@@ -189,3 +234,9 @@ class Fibers:
         """A process has ended, or executes another program."""
         self._left.pop(pid, None)
         self._running.pop(pid, None)
+
+
+def _is_below(frame: int, top: int, *, leads: bool) -> bool:
+    """Whether a frame may be on the stack of which something near the end is at ``top``, for a
+    process's first thread, which ``leads``, the end itself."""
+    return top - frame <= LARGEST and (leads or frame < top)

@@ -217,6 +217,8 @@ class StretchMatcher(CallMatcher):
         event = wire.decode_at(stretch.events, row)
         if event.kind & THREAD_POINTER:
             event.goroutine = 0
+        if self._unseen and self._unseen.has(event.pid):
+            return False
         stack = self._stacks.get(self._key(event))
         frames = self._lanes.own_stack(event)
         if stack is None or stack.pid != event.pid or not (stack.is_plain and frames):

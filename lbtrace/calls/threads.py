@@ -13,8 +13,9 @@ from lbtrace.calls.lanes import Lanes
 from lbtrace.calls.loss_times import NEVER_AGAIN, LastLosses
 from lbtrace.calls.marker_pairs import PairMatcher
 from lbtrace.calls.probe_decoding import ProbeDecoder
-from lbtrace.calls.stack_regions import LARGEST, SMALLEST
+from lbtrace.calls.stack_regions import LARGEST, SMALLEST, thread_of
 from lbtrace.calls.thread_lifetimes import ThreadLifetimes
+from lbtrace.calls.unseen_switches import UnseenStacks
 from lbtrace.model import (
     KIND,
     LOSS,
@@ -34,6 +35,7 @@ class ThreadMatcher(PairMatcher):
     _lifetimes: ThreadLifetimes
     _stacks: dict[int | tuple[int, int], Stack]
     _inheritances: Inheritances
+    _unseen: UnseenStacks | None = None
 
     @staticmethod
     def _key(event: Event) -> int | tuple[int, int]:
@@ -58,10 +60,13 @@ class ThreadMatcher(PairMatcher):
         if whole:
             self._lanes.forget(thread.pid)
             self._inheritances.pop(thread.pid, None)
+            if self._unseen:
+                self._unseen.forget(thread.pid)
 
     def _renew_fiber(self, pid: int, lane: int) -> None:
-        """End the calls of the stack that had this number before; 0 is no stack."""
-        if former := self._stacks.pop((pid, lane), None):
+        """End the calls of the stack that had this number before; 0 is no stack, and a thread's own
+        has that of `own_stack`."""
+        if former := self._stacks.pop((pid, lane) if lane >= 0 else thread_of(lane), None):
             self._abandon(former)
         if lane and pid in self._inheritances:
             self._inheritances[pid].stacks.pop(lane, None)
@@ -114,6 +119,7 @@ class ThreadMatcher(PairMatcher):
         thread, continues = forked_thread(event, self._lifetimes.name(event.tid))
         if self._lifetimes.executes(event.pid, thread.programs):
             self._renew(Thread(event.pid, event.tid, thread.name), whole=True)
+        self._lifetimes.forks(event.pid, thread.pid)
         inheritance = Inheritance(thread, event.tid, event.pid)
         self._lanes.locate(event)
         if continues:
@@ -131,6 +137,7 @@ class ThreadMatcher(PairMatcher):
     def _execute(self, event: Event) -> None:
         """A process has executed a program, which ends all of its calls."""
         self._lifetimes.executes(event.pid, executed_programs(event))
+        self._lifetimes.begins(event.pid)
         self._lanes.execute(event.pid)
         self._renew(Thread(event.pid, event.pid, ""), whole=True)
 

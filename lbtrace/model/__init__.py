@@ -34,6 +34,7 @@ from lbtrace.model.plan import (
     Site,
     Symbols,
     Target,
+    UnseenSwitches,
 )
 from lbtrace.values.base import Member, Type, Value
 
@@ -158,6 +159,7 @@ __all__ = [
     "Thread",
     "Type",
     "Unreadable",
+    "UnseenSwitches",
     "Value",
     "Variant",
     "Variants",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Literal, TypeAlias
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -171,11 +171,17 @@ class Binary(Struct, frozen=True):
     symbols: Symbols = Symbols()
 
 
+UnseenSwitches: TypeAlias = Literal["", "any", "earlier"]
+"""Which switches between stacks may not be seen: all that have no probe, or those between stacks
+that a process has set up before the trace, but not in a program that it executes meanwhile."""
+
+
 class Plan(Struct, frozen=True):
     """All that can be decided without the kernel.
 
     The ``binaries`` are for the same machine. ``notes`` are remarks to the
-    user: what was left out, and why. Where there are patterns of functions in ``within``, only
+    user: what was left out, and why. Where there may be ``unseen_switches`` between stacks, no call
+    counts as left. Where there are patterns of functions in ``within``, only
     what happens below calls of these is sent, and these calls. Where it ``may_grow``, additions
     may come while it runs, whose probes do ``added_action``.
     """
@@ -187,6 +193,7 @@ class Plan(Struct, frozen=True):
     within: tuple[str, ...] = ()
     may_grow: bool = False
     added_action: str = "send"
+    unseen_switches: UnseenSwitches = ""
 
     @property
     def actions(self) -> tuple[str, ...]:

@@ -4,30 +4,32 @@ A library of fibers switches the stacks on which traced functions run. Where tha
 calls of one fiber seem to be made by another's, and to be left by an exception when that one goes
 on. So its switches are reported as those of traced files are (`lbtrace.plan.stack_switches`).
 Asked are files that are known by names: what only looks like a switch, as code of codecs may, is
-not worth a probe in a file that nobody asked for.
+not worth a probe in a file that nobody asked for. Where every process is traced, most of which may
+not run the traced files, there is no probe, and the plan says which switches are not seen.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cache
+from typing import NamedTuple, TypeAlias
 
 from msgspec.structs import replace
 
 from lbtrace.elf import plt, symbols
 from lbtrace.elf.dynamic import Dynamic
 from lbtrace.elf.image import Image
-from lbtrace.elf.loaded_files import Closure
 from lbtrace.elf.symbol_table import Wanted
 from lbtrace.errors import BinaryError
 from lbtrace.machine import Machine
 from lbtrace.machine.sites import ProbeSites
-from lbtrace.model import Binary, Plan, Probe
-from lbtrace.plan import stack_switches, uretprobe_hazards
+from lbtrace.model import Binary, Plan, Probe, UnseenSwitches
+from lbtrace.plan import context_switches, stack_switches, uretprobe_hazards
 from lbtrace.plan.call_graph import TracedBinary
 from lbtrace.plan.code_context import Surroundings
 from lbtrace.plan.hazard_table import HAZARDS, SWITCHES, SYSTEM
+from lbtrace.plan.selection import Selection
 from lbtrace.system.lookups import remembering
 
 MOST = 8
@@ -43,57 +45,150 @@ ask for it: ASYNC_start_job(3)."""
 ROLES = frozenset({"switch", "stack"})
 
 
-def add(plan: Plan, images: Sequence[Image], beside: Closure | None) -> Plan:
-    """Return ``plan``, which traces ``images``, with probes on the switches of what is ``beside``
-    them in the traced process; without any where every process is traced (None), most of which
-    may not run the images."""
-    if beside is None:
+CONTEXTS = frozenset(stack_switches.SWITCHES)
+"""What switches stacks by the C library."""
+
+JUMPS = frozenset(stack_switches.JUMPS)
+"""What may switch between stacks that contexts were set up for, as QEMU does."""
+
+_OWN = Wanted(CONTEXTS | JUMPS)
+
+PlanProbes: TypeAlias = Callable[[Image], Iterator[Probe]]
+"""What plans the probes of a file."""
+
+ANY = "switches stacks, which is not watched in every process"
+EARLIER = "stacks that a process has set up before the trace cannot be distinguished"
+OPEN = "calls that do not return on the stack where they seem to be made end open"
+
+
+class _File(NamedTuple):
+    """A file of a traced process, and the ``names`` of what switches stacks that it uses or
+    offers."""
+
+    path: str
+    names: frozenset[str]
+    traced: bool
+
+    @property
+    def mixes(self) -> bool:
+        """Whether it may switch stacks by jumps."""
+        return bool(self.names & JUMPS) and "makecontext" in self.names
+
+
+def add(plan: Plan, images: Sequence[Image], selection: Selection) -> Plan:
+    """Return ``plan``, which traces ``images``, with probes on the switches of what runs beside
+    them in the traced process, or with what it does not see of them."""
+    if all(binary.go for binary in plan.binaries):  # its calls belong to goroutines
         return plan
+    files = [*_switching(images, selection)]
+    if not files:
+        return plan
+    contexts = any(file.names & CONTEXTS for file in files)
+    foreign = [file.path for file in files if not file.traced and file.names - JUMPS]
+    if selection.beside is None:
+        if foreign:
+            return _unseen(plan, "any", f"{foreign[0]} {ANY}")
+        return _unseen(plan, "earlier", EARLIER) if contexts else plan
+    plan = _extended(plan, ((path, _probes) for path in foreign[:MOST]))
+    if not contexts or not selection.earlier:
+        return plan
+    seen = len(plan.probes)
+    if selection.earlier == "one":
+        offering = _offering(images, selection)
+        plan = _extended(plan, ((path, context_switches.plan_probes) for path in offering))
+    hidden = len(plan.probes) == seen or any(file.mixes for file in files)
+    return _unseen(plan, "earlier", EARLIER) if hidden else plan
+
+
+def _unseen(plan: Plan, switches: UnseenSwitches, reason: str) -> Plan:
+    """``plan``, which does not see some ``switches``."""
+    if not any(probe.role == "closes" for probe in plan.probes):
+        return replace(plan, unseen_switches=switches)  # its calls end open anyway
+    return replace(plan, unseen_switches=switches, notes=(*plan.notes, f"{reason}: {OPEN}"))
+
+
+def _extended(plan: Plan, files: Iterable[tuple[str, PlanProbes]]) -> Plan:
+    """``plan`` with probes in ``files``, and what plans those of each."""
     binaries, probes = list(plan.binaries), list(plan.probes)
-    for image in _switching(images, beside):
-        found = [*_probes(image)]
-        probes += (replace(probe, binary=len(binaries)) for probe in found)
-        if found:
+    numbers = {binary.path: number for number, binary in enumerate(binaries)}
+    for path, plan_probes in files:
+        try:
+            image = Image.open(path)
+        except BinaryError:  # replaced since
+            continue
+        number = numbers.get(path, len(binaries))
+        found = [replace(probe, binary=number) for probe in plan_probes(image)]
+        probes += found
+        if found and number == len(binaries):
             binaries.append(Binary(image.path, image.build_id, image.machine))
     return replace(plan, binaries=tuple(binaries), probes=tuple(probes))
 
 
-def _switching(images: Sequence[Image], beside: Closure) -> Iterator[Image]:
-    traced = {image.file.identity for image in images}
-    parts = [TracedBinary(image, {}, ()) for image in images]
-    running = uretprobe_hazards.processes(parts, beside)
-    paths = dict.fromkeys(path for each in running for path in each.paths)
-    count = 0
-    for path in paths:
+def _switching(images: Sequence[Image], selection: Selection) -> Iterator[_File]:
+    """Yield the files of the traced processes that switch stacks."""
+    traced = {image.file.identity: image for image in images}
+    for path in _paths(images, selection):
         identity = uretprobe_hazards.identity_of(path)
-        if identity in traced or count == MOST or not _has_switches(path, identity):
-            continue
+        image = traced.get(identity) if identity else None
+        names = _used_names(path, identity)
+        if not names and image is not None:
+            names = _own_names(image)
+        if names - JUMPS:
+            yield _File(path, names, image is not None)
+
+
+def _paths(images: Sequence[Image], selection: Selection) -> Iterable[str]:
+    """The files of the traced processes, as far as they are known."""
+    parts = [TracedBinary(image, {}, ()) for image in images]
+    running = uretprobe_hazards.processes(parts, selection.beside)
+    return dict.fromkeys(path for each in running for path in each.paths)
+
+
+def _offering(images: Sequence[Image], selection: Selection) -> Iterator[str]:
+    """Yield the C library of the traced process, or the program that has a copy of it."""
+    for image in images:
+        if _own_names(image):
+            yield image.path
+    for path in _paths(images, selection):
         try:
-            yield Image.open(path)
-            count += 1
-        except BinaryError:  # replaced since
+            dynamic = Dynamic(Image.open(path))
+        except BinaryError:
             continue
+        if SYSTEM.match(dynamic.soname) and not CONTEXTS.isdisjoint(dynamic.exports):
+            yield path
+
+
+def _own_names(image: Image) -> frozenset[str]:
+    """What a program without a loader has of the C library to switch stacks."""
+    if not image.is_program or Dynamic(image).interpreter:
+        return frozenset()
+    try:
+        own = image.once(symbols.read).functions.wanted(_OWN)
+    except BinaryError:
+        return frozenset()
+    return (CONTEXTS | JUMPS) & {name for f in own for name in (f.name, *f.aliases)}
 
 
 @remembering(512)
-def _has_switches(path: str, _identity: object) -> bool:
-    """Whether the names that a file imports or offers are those of a library of fibers."""
+def _used_names(path: str, _identity: object) -> frozenset[str]:
+    """The names of a library of fibers, or of what switches stacks, that a file imports or
+    offers; none of libraries of the system."""
     try:
         dynamic = Dynamic(Image.open(path))
     except BinaryError:
-        return False
+        return frozenset()
     if SYSTEM.match(dynamic.soname) or RARELY.match(dynamic.soname):
-        return False
+        return frozenset()
     names, wanted = _names()
-    found = (name for table in (dynamic.exports, dynamic.imports) for name in table.wanted(wanted))
-    return any(name in names for name in found)
+    tables = (dynamic.exports, dynamic.imports)
+    return names.intersection(name for table in tables for name in table.wanted(wanted))
 
 
 @cache
 def _names() -> tuple[frozenset[str], Wanted]:
     """Whole names: patterns take long to search for, and match what uses such a library."""
     rows = [h for h in HAZARDS if h.why == SWITCHES and SPLIT not in h.names]
-    names = frozenset(name for hazard in rows for name in hazard.names)
+    names = JUMPS.union(name for hazard in rows for name in hazard.names)
     return names, Wanted(names)
 
 

@@ -46,7 +46,7 @@ def make_plan(
     nests = selection.patterns or selection.sources or selection.within
     if selection.gathers or not (nests and plan.functions):
         return plan
-    return foreign_switches.add(plan, images, selection.beside)
+    return foreign_switches.add(plan, images, selection)
 
 
 def _made(images: Sequence[Image], selection: Selection, marked: Sequence[Image]) -> Plan:

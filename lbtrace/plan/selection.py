@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from msgspec import Struct
 
@@ -37,9 +37,11 @@ class Selection(Struct, frozen=True):
     program. ``strangers``: a uretprobe would be hooked in processes outside the request as well,
     ``shared``: in those that another tool probes at the same place;
     ``altstack_checked``: the entry program refuses the hook of a call on an alternate signal stack.
-    ``patched`` are addresses of code, by the identity of the file, that is not in the processes
-    what it is in the file. ``ask_nop`` tells how probes on nops may be used there. ``action`` is
-    what becomes of a call: it is sent, or the kernel gathers something from it (`lbtrace.tables`).
+    ``earlier``: what is traced may have run before, a process that alone has probes (``one``), or
+    ``any``. ``patched`` are addresses of code, by the identity of the file, that is not in the
+    processes what it is in the file. ``ask_nop`` tells how probes on nops may be used there.
+    ``action`` is what becomes of a call: it is sent, or the kernel gathers something from it
+    (`lbtrace.tables`).
     ``loads_later``: other files than those named may be loaded later, of which an error may be.
     ``force`` allows more than `lbtrace.plan.planner.LIMIT` functions. ``detail`` and ``request``
     are those of `lbtrace.plan.value_selection.ValueSelection`.
@@ -51,6 +53,7 @@ class Selection(Struct, frozen=True):
     force: bool = False
     hazard: str = ""
     beside: Closure | None = Closure()
+    earlier: Literal["", "one", "any"] = ""
     strangers: bool = False
     shared: bool = False
     altstack_checked: bool = False

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -56,6 +56,7 @@ def plan(request: Request) -> Planned:
         _select(request, patched, ask_nop),
         hazard=hazard,
         beside=around,
+        earlier=_earlier(target, reach),
         strangers=reach.strangers,
         shared=reach.shared,
         altstack_checked=reach.guarded,
@@ -148,6 +149,13 @@ def _select(
         within=request.within,
         inlined=request.inlined,
     )
+
+
+def _earlier(target: Target, reach: Reach) -> Literal["", "one", "any"]:
+    """See `lbtrace.plan.selection.Selection`."""
+    if target.command:
+        return ""
+    return "any" if reach.everyone else "one"
 
 
 def _check_reach(plan: Plan, target: Target) -> None:

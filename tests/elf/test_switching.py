@@ -9,8 +9,9 @@ import pytest
 
 from lbtrace.elf import symbols
 from lbtrace.elf.image import Image
+from lbtrace.machine import Machine
 from lbtrace.machine.code import StackSwitch
-from lbtrace.plan import stack_switches
+from lbtrace.plan import context_switches, stack_switches
 from tests.stack_ways import SHIFTS, WAYS, WAYS_BY_THE_FRAME
 
 CROSS = "aarch64-linux-gnu-gcc"
@@ -212,3 +213,16 @@ def test_libraries_of_arm64(name: str, expected: set[str]) -> None:
     names = {function.name for function in holding if function is not None}
     assert {name for name in names if not name.startswith("_Unwind_")} <= expected
     assert bool(found) or not expected
+
+
+@pytest.mark.parametrize(
+    ("library", "count"), [("libc.so.6", 2), ("/usr/aarch64-linux-gnu/lib/libc.so.6", 1)]
+)
+def test_contexts_of_the_c_library(library: str, count: int) -> None:
+    """On arm64 swapcontext calls setcontext. What a context holds is the stack pointer after the
+    return."""
+    image = Image.open(library, any_machine=True)
+    probes = [*context_switches.plan_probes(image)]
+    assert [probe.role for probe in probes] == ["switch"] * count
+    machine = Machine(image.machine)
+    assert {probe.site.sp_delta for probe in probes} == {machine.return_address_size}

@@ -60,6 +60,8 @@ PROGRAMS = {
     "fibers": "fibers.c -O2 -g -Wno-unused-function",
     "values": "values.c -O1 -g",
     "stacks": "stacks.c -O1 -g -pthread",
+    "earlier-fibers": "earlier_fibers.c -O1 -g -pthread",
+    "earlier-fibers-static": "earlier_fibers.c -O1 -g -pthread -static",
     "strings": "strings.c -O1 -g",
     "thrower": "thrower.cc -O1",
     "relay-first": "relay.c -O1 -g -pthread -DSELF_NAME=first",
