@@ -10,6 +10,7 @@ from lbtrace.elf.image import Image
 from lbtrace.errors import BinaryError
 from lbtrace.model import Binary, Plan
 from lbtrace.system.file import Change, File
+from lbtrace.system.procfs import directory_of
 from lbtrace.targets.mapped_files import find_untouched
 
 _NOTES: dict[Change, str] = {
@@ -109,7 +110,7 @@ class ProbedFiles:
 
     def stray(self, pid: int) -> str:
         """Return the program that a process runs where another one was planned; empty otherwise."""
-        link = f"/proc/{pid}/exe"
+        link = f"{directory_of(pid)}/exe"
         try:
             status = os.stat(link)
             runs = (status.st_dev, status.st_ino)
