@@ -86,6 +86,11 @@ class LbtraceError(Exception):
         self.command_line = _spell(message, _for_command_line), _spell(hint, _for_command_line)
         super().__init__(self.message)
 
+    def advise(self, hint: str) -> None:
+        """Give another ``hint``, where more is known than at the place of the error."""
+        self.hint = _spell(hint, _for_python)
+        self.command_line = self.command_line[0], _spell(hint, _for_command_line)
+
 
 class UsageError(LbtraceError):
     """The request itself is wrong, whatever the machine."""

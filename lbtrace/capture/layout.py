@@ -154,7 +154,9 @@ def is_possible(kind: bytes, length: int) -> bool:
 def decode_batch(payload: memoryview) -> Batch:
     """Return the batch that an ``EVTS`` chunk holds. Raises `MalformedError` and
     `DECODING_ERRORS`."""
-    from lbtrace.model import Batch, Thread  # imported here because a plan is read without them
+    # Imported here because a plan is read without them.
+    from lbtrace.capture.long_texts import shorten
+    from lbtrace.model import Batch, Thread
 
     if len(payload) < BATCH.size:
         raise MalformedError
@@ -165,7 +167,7 @@ def decode_batch(payload: memoryview) -> Batch:
     return Batch(
         rest[threads : threads + events],
         rest[threads + events :],
-        msgspec.msgpack.decode(rest[:threads], type=tuple[Thread, ...]),
+        msgspec.msgpack.decode(shorten(rest[:threads]), type=tuple[Thread, ...]),
     )
 
 

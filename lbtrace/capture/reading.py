@@ -29,12 +29,14 @@ from lbtrace.capture.layout import (
     PIECE,
     PLAN,
     VERSION,
+    Buffer,
     MalformedError,
     decode_addition,
     decode_batch,
     decode_plan,
     is_possible,
 )
+from lbtrace.capture.long_texts import shorten
 from lbtrace.errors import CaptureError, UsageError
 from lbtrace.model import Aggregates, Batch, Losses, Plan
 
@@ -189,10 +191,12 @@ class Capture:
             raise CaptureError(
                 f"{self.path} ends before its plan, or the plan is damaged", self._salvage()
             )
+        payload: Buffer = chunk[1]
         try:
-            plan, self._upgrade = decode_plan(chunk[1], version)
+            payload = shorten(payload)
+            plan, self._upgrade = decode_plan(payload, version)
         except DECODING_ERRORS as error:
-            where = _record_of(str(error), chunk[1])
+            where = _record_of(str(error), payload)
             raise CaptureError(
                 f"the plan in {self.path} is damaged: {where}{error}", self._salvage()
             ) from error
@@ -208,7 +212,7 @@ class Capture:
         start, grown = self.position, Growing(plan)
         while (payload := self._next_addition()) is not None:
             try:
-                if not grown.add(decode_addition(payload)):
+                if not grown.add(decode_addition(shorten(payload))):
                     break
             except DECODING_ERRORS:
                 break
@@ -299,7 +303,7 @@ class Capture:
         return data
 
 
-def _record_of(error: str, payload: memoryview) -> str:
+def _record_of(error: str, payload: Buffer) -> str:
     """The name of the function in which msgspec found an error, from its path."""
     number = re.search(r"\$\.functions\[(\d+)\]", error)
     if number is None:

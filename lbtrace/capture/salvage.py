@@ -33,10 +33,12 @@ from lbtrace.capture.layout import (
     PIECE,
     PLAN,
     VERSION,
+    Buffer,
     decode_addition,
     decode_plan,
     is_possible,
 )
+from lbtrace.capture.long_texts import shorten
 from lbtrace.capture.reading import RECORD, Capture
 from lbtrace.capture.v3 import UNREADABLE, OldProbe, Upgrade
 from lbtrace.elf.regular import Mapped
@@ -249,8 +251,9 @@ class SalvagedCapture(Capture):
         self._events_lost += len(events) - len(kept)
         return Batch(b"".join(kept), b"".join(blobs), batch.threads)
 
-    def _salvage_plan(self, payload: memoryview, version: int) -> Plan:
+    def _salvage_plan(self, payload: Buffer, version: int) -> Plan:
         try:
+            payload = shorten(payload)
             plan, self._upgrade = decode_plan(payload, version)
         except DECODING_ERRORS as error:
             try:
@@ -272,7 +275,7 @@ class SalvagedCapture(Capture):
         while (chunk := self._next()) is not None:
             if chunk[0] == ADDITION:
                 try:
-                    grown.add(decode_addition(chunk[1]), padding=UNREADABLE)
+                    grown.add(decode_addition(shorten(chunk[1])), padding=UNREADABLE)
                 except DECODING_ERRORS:
                     damaged += 1
         self.position = start

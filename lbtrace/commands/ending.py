@@ -63,7 +63,9 @@ def going_on(left: Sequence[Running], session: Session, args: argparse.Namespace
 
 def _runs(process: Running, plan: Plan) -> bool:
     """Whether a process runs a program that is traced."""
-    return any(is_same(f"/proc/{process.pid}/exe", binary.path) for binary in plan.binaries)
+    from lbtrace.system.procfs import directory_of  # imported here because few processes are left
+
+    return any(is_same(f"{directory_of(process.pid)}/exe", binary.path) for binary in plan.binaries)
 
 
 def is_same(path: str, other: str) -> bool:

@@ -29,6 +29,7 @@ from lbtrace.session.session import Session
 from lbtrace.sinks import Format
 from lbtrace.system.priority import hurried
 from lbtrace.system.process import Running, end_all
+from lbtrace.system.procfs import directory_of
 from lbtrace.targets.command import find_command
 
 ASIDE = "what the command prints goes to standard error: the capture is on standard output"
@@ -218,5 +219,5 @@ def _program(target: Target) -> str | None:
 def _kept(plan: Plan, target: Target) -> list[str]:
     """Files that no output may replace: what is traced, and what is run."""
     command = _program(target)
-    running = [f"/proc/{target.pid}/exe"] if target.pid else []
+    running = [f"{directory_of(target.pid)}/exe"] if target.pid else []
     return [*(binary.path for binary in plan.binaries), *filter(None, [command]), *running]

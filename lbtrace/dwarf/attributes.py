@@ -124,6 +124,12 @@ def leads_to_code(pointer: Any) -> bool:
     return target is not None and target.tag == "DW_TAG_subroutine_type"
 
 
+UNBOUNDED = -2
+
+BEFORE_FIRST = (1 << 64) - 1
+"""What g++ gives as the upper bound of an array without elements: -1, in a form without a sign."""
+
+
 def counts(array: Any) -> list[int | None]:
     """Return the number of elements in each dimension; None where it has no fixed bound."""
     found: list[int | None] = []
@@ -132,7 +138,8 @@ def counts(array: Any) -> list[int | None]:
             continue
         each = number(child, "DW_AT_count", -1)
         if each < 0:
-            each = number(child, "DW_AT_upper_bound", -2) + 1
+            last = number(child, "DW_AT_upper_bound", UNBOUNDED)
+            each = 0 if last == BEFORE_FIRST else last + 1
         found.append(each if each >= 0 else None)
     return found
 

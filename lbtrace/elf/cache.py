@@ -43,9 +43,6 @@ MOST = 4096
 STALE = 3600.0
 """Seconds after which a half-written file belongs to a process that died."""
 
-PART = ".part"
-"""What the names of half-written files end in."""
-
 OWN = r"[0-9a-f]+(-[0-9a-f]+)+\..+|\w+\.part"
 """The pattern of the names of files that lbtrace makes here; others are left alone."""
 
@@ -92,20 +89,17 @@ class Cache:
         """Store ``pieces``, one after the other, as ``what``, and return the stored bytes; None
         where that is not possible, after taking some of the pieces.
         """
+        from lbtrace.elf.new_file import NewFile  # imported here: most starts store nothing
+
         try:
             _make(self._directory)
             with _opened(self._directory) as directory:
-                name, part = self._name(what), f"{os.urandom(8).hex()}{PART}"
-                flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
-                descriptor = os.open(part, flags, 0o600, dir_fd=directory)
-                try:
-                    with open(descriptor, "w+b") as file:
+                name = self._name(what)
+                with NewFile(directory) as made:
+                    with open(made.descriptor, "w+b", closefd=False) as file:
                         data = _filled(file, pieces, name)
                     if data is not None:
-                        os.replace(part, name, src_dir_fd=directory, dst_dir_fd=directory)
-                finally:
-                    with suppress(OSError):  # renamed
-                        os.unlink(part, dir_fd=directory)
+                        made.keep(name)
                 _make_room(directory)
         except OSError:
             return None
@@ -239,6 +233,8 @@ def of(status: os.stat_result | None) -> Cache:
 def _make_room(directory: int) -> None:
     """Remove the least recently used files and unfinished ones, but only files that lbtrace
     made."""
+    from lbtrace.elf.new_file import PART  # imported here, as above
+
     now = time.time()
     files: list[tuple[float, int, str]] = []
     with os.scandir(directory) as entries:

@@ -15,13 +15,14 @@ import os
 import re
 import time
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, NamedTuple
 from zlib import crc32
 
 from lbtrace.elf import cache
 from lbtrace.elf.debug_sections import DwarfError, Sections
 from lbtrace.elf.image import Image
+from lbtrace.elf.new_file import NewFile
 from lbtrace.elf.regular import Mapped, open_regular
 from lbtrace.elf.span import Buffer, Span
 from lbtrace.system.lookups import doubt, note
@@ -305,34 +306,38 @@ def _client_cache() -> str | None:
 
 def _fetched(url: str, into: Path, image: Image) -> bool:
     """Whether ``url`` could be copied to ``into``, which appears only when it is whole."""
-    import tempfile  # late, as are these: slow to import, seldom needed
-    from http.client import IncompleteRead
+    from http.client import IncompleteRead  # late, as is this: slow to import, seldom needed
     from urllib.request import urlopen
 
     if not url.startswith(("http://", "https://")):
         return False
     patience = float(os.environ.get("DEBUGINFOD_TIMEOUT") or PATIENCE)
-    into.parent.mkdir(parents=True, exist_ok=True)
-    with urlopen(url, timeout=patience) as answer:
-        descriptor, part = tempfile.mkstemp(dir=into.parent)
-        try:
-            size, start = 0, time.monotonic()
-            with open(descriptor, "wb") as file:
-                while chunk := answer.read1(1 << 20):
-                    size += len(chunk)
-                    late = time.monotonic() - start > patience and size < SLOWEST
-                    if late:
-                        raise TimeoutError
-                    if size > LARGEST:
-                        return False
-                    file.write(chunk)
-            whole = _opened(part, None, image)
-            if not isinstance(whole, Found):
-                if size == int(answer.headers.get("Content-Length") or -1):
-                    return False  # a page, as of a network that wants a password
-                raise IncompleteRead(b"", None)  # the connection broke
-            os.replace(part, into)
-        finally:
-            with suppress(FileNotFoundError):  # renamed
-                os.unlink(part)
+    with urlopen(url, timeout=patience) as answer, _new_file(into) as made:
+        size, start = 0, time.monotonic()
+        while chunk := answer.read1(1 << 20):
+            size += len(chunk)
+            late = time.monotonic() - start > patience and size < SLOWEST
+            if late:
+                raise TimeoutError
+            if size > LARGEST:
+                return False
+            with open(made.descriptor, "wb", closefd=False) as file:
+                file.write(chunk)
+        whole = _opened(made.opened, None, image)
+        if not isinstance(whole, Found):
+            if size == int(answer.headers.get("Content-Length") or -1):
+                return False  # a page, as of a network that wants a password
+            raise IncompleteRead(b"", None)  # the connection broke
+        made.keep(into.name)
     return True
+
+
+@contextmanager
+def _new_file(into: Path) -> Iterator[NewFile]:
+    into.parent.mkdir(parents=True, exist_ok=True)
+    directory = os.open(into.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        with NewFile(directory) as made:
+            yield made
+    finally:
+        os.close(directory)

@@ -43,6 +43,9 @@ LENGTHS = ("_length", "_len")
 WORDS = frozenset({"const", "unsigned", "signed", "int", "char", "long", "short", "void", "struct"})
 """Words that are part of a type, also at its end."""
 
+EXAMPLE = "provider NAME { probe NAME(char *query, int rows); };"
+"""What a file of definitions looks like."""
+
 LARGEST = 1 << 20
 """Bytes of a file of definitions."""
 
@@ -202,5 +205,5 @@ def _misread(path: str, text: str) -> UsageError:
     line = " ".join(text.split())[:60] or "nothing"
     return UsageError(
         f"{path}: is no provider definition at: {line}",
-        "write: provider NAME { probe NAME(char *query, int rows); };",
+        f"write: {EXAMPLE}",
     )

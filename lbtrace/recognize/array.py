@@ -44,7 +44,7 @@ class KindFetcher(PartsFetcher):
         self, fetcher: Fetcher, name: str, type: Type, place: Location, depth: int
     ) -> Value:
         assert isinstance(type, Array)
-        if not type.element.is_char():
+        if not (type.element.is_char() and type.count):
             return super().in_words(fetcher, name, type, place, depth)
         held = [place.word(at) for at in range(min(type.count, TEXT_ELEMENTS))]
         word, into = held[0]

@@ -105,7 +105,7 @@ class Growth:
     ) -> None:
         to = self._attached
         to.specs.grow(plan)
-        to.probed.add(file, plan.binaries[-1])
+        to.probed.add(file, plan)
         wanted = links.attachments(to.mode, plan.probes, addition.after[2])
         try:
             to.traced.fill(to.specs)

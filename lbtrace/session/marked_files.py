@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterable, Iterator, Sequence
 
 from lbtrace.elf.image import Image
 from lbtrace.elf.stap_notes import read_markers
-from lbtrace.errors import BinaryError, LbtraceError, option
+from lbtrace.errors import BinaryError, LbtraceError, UsageError, option
 from lbtrace.model import Target
 from lbtrace.plan.patterns import matching
-from lbtrace.providers import LARGEST, UNDEFINED, Definitions, read_definitions
+from lbtrace.providers import EXAMPLE, LARGEST, UNDEFINED, Definitions, read_definitions
 from lbtrace.system.file import File
 from lbtrace.targets.images import OpenedImages, beside
+
+CONTROLS = re.compile(rb"[\0-\x08\x0e-\x1f\x7f]")
+"""What no text holds, in whatever encoding its comments are."""
 
 DEFINITIONS = f"name a file of provider definitions with {option('provider')}"
 
@@ -66,8 +70,11 @@ def open_definitions(paths: Sequence[str]) -> Definitions:
     found = UNDEFINED
     for path in paths:
         file = _open_definition(path)
-        text = os.pread(file.descriptor, LARGEST, 0).decode("utf-8", "replace")
-        found = found.joined(read_definitions(text, path))
+        data = os.pread(file.descriptor, LARGEST, 0)
+        if CONTROLS.search(data):
+            kind = "a program or library" if data.startswith(b"\x7fELF") else "binary"
+            raise UsageError(f"{path}: is {kind}, not text", f"{DEFINITIONS}: {EXAMPLE}")
+        found = found.joined(read_definitions(data.decode("utf-8", "replace"), path))
     return found
 
 

@@ -27,14 +27,25 @@ NEAR = 4096
 def sum_code(plan: Plan, files: Sequence[File]) -> tuple[int, ...]:
     """Return a checksum of the functions and sites in each of ``files``, those of the plan's
     binaries. Raises `OSError`."""
-    ranges: list[list[tuple[int, int]]] = [[] for _ in files]
+    return tuple(
+        _sum_file(file.descriptor, _merged(own))
+        for file, own in zip(files, _ranges(plan), strict=True)
+    )
+
+
+def sum_code_of(plan: Plan, number: int, file: File) -> int:
+    """Return that of one of the plan's binaries. Raises `OSError`."""
+    return _sum_file(file.descriptor, _merged(_ranges(plan)[number]))
+
+
+def _ranges(plan: Plan) -> list[list[tuple[int, int]]]:
+    """Where the code is that is traced, for each of the plan's binaries."""
+    ranges: list[list[tuple[int, int]]] = [[] for _ in plan.binaries]
     for function in plan.functions:
         ranges[function.binary].append((function.offset, function.offset + function.size))
     for probe in plan.probes:
         ranges[probe.binary].append((probe.site.offset, probe.site.offset + LONGEST))
-    return tuple(
-        _sum_file(file.descriptor, _merged(own)) for file, own in zip(files, ranges, strict=True)
-    )
+    return ranges
 
 
 def _merged(ranges: Iterable[tuple[int, int]]) -> Iterator[tuple[int, int]]:

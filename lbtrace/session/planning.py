@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from lbtrace.abi.locations import Detail
 from lbtrace.elf.image import Image
 from lbtrace.elf.loaded_files import interpreter
-from lbtrace.errors import UsageError, option
+from lbtrace.errors import BinaryError, NoMatchError, UsageError, option
 from lbtrace.model import Plan, Target
 from lbtrace.plan import Selection, make_plan
 from lbtrace.plan.value_selection import parse
@@ -40,6 +40,17 @@ class Planned(Struct, frozen=True):
 def plan(request: Request) -> Planned:
     """Plan what is asked for. Raises `LbtraceError`: of the target, the files, the patterns and
     the expressions."""
+    try:
+        return _plan(request)
+    except (BinaryError, NoMatchError) as error:
+        if request.target.command and not request.binaries and request.names_code:
+            from lbtrace.session.started_programs import advise  # imported here: all has failed
+
+            advise(error, request, lambda path: _plan(replace(request, binaries=(path,))))
+        raise
+
+
+def _plan(request: Request) -> Planned:
     target = request.target
     opened = _open(request)
     around = beside(target)

@@ -8,8 +8,10 @@ from collections.abc import Iterable, Iterator
 
 from lbtrace.elf.image import Image
 from lbtrace.errors import BinaryError
-from lbtrace.model import Binary, Plan
+from lbtrace.model import Plan
+from lbtrace.session.file_content import Content
 from lbtrace.system.file import Change, File
+from lbtrace.system.procfs import directory_of
 from lbtrace.targets.mapped_files import find_untouched
 
 _NOTES: dict[Change, str] = {
@@ -50,7 +52,8 @@ class ProbedFiles:
                     raise _changed(binary.path, "another file than the one that was planned")
                 file = image.file
             self.files.append(file)
-        self._build_ids = [binary.build_id for binary in plan.binaries]
+        self._plan = plan
+        self._contents: list[Content | None] = []
         self._sites: dict[int, dict[int, None]] = {}
         for probe in plan.probes:
             sites = self._sites.setdefault(probe.binary, {})
@@ -64,26 +67,30 @@ class ProbedFiles:
     def check(self, *, mapped: bool) -> None:
         """Raises `BinaryError` where one is not what was planned any more. What a process has
         ``mapped`` already may lie at its path or not."""
-        for file, build_id in zip(self.files, self._build_ids, strict=True):
+        for file, binary in zip(self.files, self._plan.binaries, strict=True):
             change = file.change()
             if change not in ("", "copied") and (change == "overwritten" or not mapped):
                 raise _changed(file.path, change)
             image = Image(file, any_machine=True)
-            if image.build_id != build_id:
+            if image.build_id != binary.build_id:
                 raise _changed(file.path, "overwritten")
             if image.is_program:
                 self._programs.add(file.identity)
 
-    def add(self, file: File, binary: Binary) -> None:
-        """Watch the file of a binary that the plan has got."""
+    def add(self, file: File, plan: Plan) -> None:
+        """Watch the file of the last binary of ``plan``, which the plan has got."""
         self.files.append(file)
-        self._build_ids.append(binary.build_id)
+        self._plan = plan
 
     def look(self, pid: int = 0, *, follows: bool = False) -> tuple[list[str], bool]:
         """Return notes of what has changed since the last look, and whether probes do harm by
         now; of process ``pid`` whether it has the probes and, unless the trace ``follows`` what it
         does, whether it runs another program than the one planned."""
-        changes = {(file.path, change) for file in self.files if (change := file.change())}
+        changes = {
+            (self.files[n].path, change)
+            for n in range(len(self.files))
+            if (change := self._change(n))
+        }
         new = sorted(changes - self._changes)
         self._changes |= changes
         notes = [_NOTES[change].format(path) for path, change in new]
@@ -94,6 +101,18 @@ class ProbedFiles:
             self._stray = program
             notes.append(f"process {pid} runs {program}, whose functions are not traced")
         return notes, any(change == "overwritten" for _, change in new)
+
+    def _change(self, number: int) -> Change:
+        """What has happened to a file, but for its times."""
+        file = self.files[number]
+        if number == len(self._contents):
+            self._contents.append(_content(self._plan, number, file))
+        change = file.change()
+        content = self._contents[number]
+        if change == "overwritten" and content is not None and content.is_kept():
+            change = file.change()
+            return change if change != "overwritten" else ""  # not yet settled
+        return change
 
     def _unplaced(self, pid: int) -> Iterator[str]:
         """Yield notes of the files that a process has mapped, but without probes."""
@@ -109,13 +128,20 @@ class ProbedFiles:
 
     def stray(self, pid: int) -> str:
         """Return the program that a process runs where another one was planned; empty otherwise."""
-        link = f"/proc/{pid}/exe"
+        link = f"{directory_of(pid)}/exe"
         try:
             status = os.stat(link)
             runs = (status.st_dev, status.st_ino)
             return os.readlink(link) if self._programs and runs not in self._programs else ""
         except OSError:  # it has ended
             return ""
+
+
+def _content(plan: Plan, number: int, file: File) -> Content | None:
+    try:
+        return Content(plan, number, file)
+    except (OSError, ValueError):
+        return None
 
 
 def _changed(path: str, how: str) -> BinaryError:

@@ -19,8 +19,12 @@ of calls continues at their depth, and shows as theirs the returns that it makes
        300 ns     4712  │ leaf(n=2) = 3
                   4712  └ work = 3 (entered in 4711)
 
-The goroutine, as ``g5``, or the stack that a program made itself, by its address, as
-``s94838273753120``, takes the place of the thread. With ``--cpu`` a column has the processor: at an
+The goroutine, as ``g5``, or the stack that a program made itself, as ``s2``, takes the place of the
+thread. Before the first call on such a stack a line says where it is::
+
+                    s2  ── a stack of 4712, at 0x564e4f7f7260
+
+With ``--cpu`` a column has the processor: at an
 opening line the one on which the call began, at a closing line the one on which it returned,
 ``0→3`` where both are one line.
 """
@@ -51,7 +55,7 @@ from lbtrace.text import clean
 from lbtrace.values.notation import argument_text, results_text, shown_name, text
 
 if TYPE_CHECKING:
-    from lbtrace.calls.stretches import Stretch
+    from lbtrace.calls.stretches import Lane, Stretch
     from lbtrace.sinks.lines import Lines, LineWriter, Piece, Pieces
 
 GUIDES = 8
@@ -77,6 +81,7 @@ class Tree(Sink):
         self._pending: dict[tuple[int, int], Call] = {}
         self._shown: dict[int, Thread] = {}
         self._own: dict[tuple[int, int], str] = {}
+        self._stacks = 0
         self._heading = _HEADING.replace("CALL", "  CPU  CALL") if shows_cpu else _HEADING
         self.grow(plan)
 
@@ -118,7 +123,10 @@ class Tree(Sink):
         self._close(call, head, call.end_cpu)
 
     def takes(self, stretch: Stretch) -> bool:
-        return not self._color
+        return not (
+            self._color
+            or any(each.goroutine and self._is_stack(stretch, each) for each in stretch.lanes)
+        )
 
     def stretch(self, stretch: Stretch) -> None:
         for each in stretch.lanes:
@@ -139,8 +147,7 @@ class Tree(Sink):
         shown = [each for each in stretch.lanes if each.first is not None]
         for each in sorted(shown, key=lambda each: each.entries or 0):
             if each.goroutine:
-                letter = self.letter(stretch.probe(each.first or 0))
-                self._own[each.key] = f"{letter}{each.goroutine}"
+                self._own[each.key] = f"g{each.goroutine}"
             if each.entries != each.first:
                 pending.pop(each.key, None)
             if each.entries is not None:
@@ -225,12 +232,21 @@ class Tree(Sink):
     def _lane_of(self, pid: int, tid: int, goroutine: int, probe: int) -> str:
         if not goroutine:
             return str(tid)
-        name = self._own[pid, goroutine] = f"{self.letter(probe)}{goroutine}"
+        if self._goroutines[probe]:
+            name = self._own[pid, goroutine] = f"g{goroutine}"
+            return name
+        return self._own.get((pid, goroutine)) or self._name_stack(pid, goroutine)
+
+    def _name_stack(self, pid: int, address: int) -> str:
+        """The name of a stack that a program made, which a line introduces: addresses are long, and
+        those of a forked process are its parent's."""
+        self._stacks += 1
+        name = self._own[pid, address] = f"s{self._stacks}"
+        self._line("", name, self._paint(_DIM, f"── a stack of {pid}, at {address:#x}"))
         return name
 
-    def letter(self, probe: int) -> str:
-        """Return what stands before the number of a goroutine, or of a stack."""
-        return "g" if self._goroutines[probe] else "s"
+    def _is_stack(self, stretch: Stretch, lane: Lane) -> bool:
+        return lane.first is not None and not self._goroutines[stretch.probe(lane.first)]
 
     def _head_up(self) -> None:
         if self._heading:
@@ -293,7 +309,7 @@ class _Style:
         name = clean(function.name)
         lane: list[Piece | str] = [
             "  ",
-            lines.lane_column(self._sink.letter(number)),
+            lines.lane_column("g"),
             "  ",
             lines.OPENING,
         ]

@@ -45,7 +45,7 @@ class File:
             raise BinaryError(
                 f"{self.path}: {error.strerror}", "check the path and its permissions"
             ) from None
-        self._status = os.fstat(self.descriptor)
+        self._status = self._known = os.fstat(self.descriptor)
         if stat.S_ISDIR(self._status.st_mode):
             raise BinaryError(f"{self.path}: is a directory", "name a file inside it")
         if not stat.S_ISREG(self._status.st_mode):
@@ -72,13 +72,17 @@ class File:
         """Size, and time of the last change of the content in ns, when it was opened."""
         return self._status.st_size, self._status.st_mtime_ns
 
+    def accept(self, status: os.stat_result) -> None:
+        """Take the times of ``status`` for those of the same content, which has been compared."""
+        self._known = status
+
     def change(self) -> Change:
         """Return what has happened to it since it was opened.
 
         A program that writes through a mapping and sets the times back is not noticed.
         """
         now = os.fstat(self.descriptor)
-        if (now.st_size, now.st_mtime_ns) != self.written:
+        if (now.st_size, now.st_mtime_ns) != (self._known.st_size, self._known.st_mtime_ns):
             return "overwritten"
         touched = now.st_ctime_ns != self._status.st_ctime_ns
         copied: Change = "copied" if touched and self._is_in_overlay else ""

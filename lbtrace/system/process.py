@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 
 from lbtrace.errors import TargetError, option
-from lbtrace.system.procfs import read_text
+from lbtrace.system.procfs import first_thread_has_ended, read_text
 
 GRACE = 3.0
 """Seconds between asking a process to end and killing it."""
@@ -104,7 +104,7 @@ def check_pid(pid: int) -> None:
             f"process {pid} ({name}) is a thread of the kernel: it runs no program",
             "give the pid of a program's process",
         )
-    if fields["State"][0] in "ZX":
+    if fields["State"][0] in "ZX" and not first_thread_has_ended(pid):
         raise TargetError(
             f"process {pid} ({name}) has ended; its parent has not waited for it yet",
             "give the pid of a process that runs",
@@ -124,33 +124,6 @@ def look_at(pid: int, what: str) -> Iterator[None]:
         if os.geteuid() == 0:
             hint = "give lbtrace CAP_SYS_PTRACE, or run it where the process was started"
         raise TargetError(f"process {pid}: cannot see {what}: {error.strerror}", hint) from None
-
-
-def executable(pid: int) -> str:
-    """Return a path that opens the program a process runs.
-
-    Its own name where that is the same file here, ``/proc/PID/exe`` where the
-    file has been replaced or lies in a container. Raises `TargetError`.
-    """
-    link = f"/proc/{pid}/exe"
-    try:
-        name = os.readlink(link)
-        return name if _same_file(name, link) else link
-    except FileNotFoundError:
-        raise _gone(pid) from None
-    except PermissionError:
-        raise TargetError(
-            f"cannot see which program process {pid} runs",
-            "run lbtrace as root or as the process's user,"
-            f" or name the file with {option('binary')}",
-        ) from None
-
-
-def _same_file(path: str, other: str) -> bool:
-    try:
-        return os.path.samefile(path, other)
-    except OSError:
-        return False
 
 
 def _gone(pid: int) -> TargetError:

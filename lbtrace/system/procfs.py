@@ -11,6 +11,35 @@ PIECE = 1 << 16
 """Bytes that are read at a time."""
 
 
+def directory_of(pid: int | str) -> str:
+    """Return the directory that says what a process runs and has mapped: ``/proc/PID``, or that of
+    a thread which lives where the first one has ended, as by pthread_exit: it has no memory."""
+    own = f"/proc/{pid}"
+    try:
+        os.readlink(f"{own}/exe")
+        return own
+    except FileNotFoundError:  # that, or there is no process, or it is the kernel's
+        pass
+    except OSError:  # not permitted
+        return own
+    try:
+        threads = os.listdir(f"{own}/task")
+    except OSError:
+        return own
+    for thread in threads:
+        try:
+            os.readlink(f"{own}/task/{thread}/exe")
+            return f"{own}/task/{thread}"
+        except OSError:
+            continue
+    return own
+
+
+def first_thread_has_ended(pid: int) -> bool:
+    """Return whether a process runs on without the thread that it began with."""
+    return directory_of(pid) != f"/proc/{pid}"
+
+
 def read_bytes(path: str) -> bytes:
     """Return the content of a file. Raises `OSError`."""
     # Without io: it asks each file for its size, position and whether it is a terminal.

@@ -19,7 +19,7 @@ from lbtrace.elf.search_path import find
 from lbtrace.errors import BinaryError, TargetError, UsageError
 from lbtrace.system.file import File
 from lbtrace.system.process import look_at
-from lbtrace.system.procfs import read_bytes
+from lbtrace.system.procfs import directory_of, read_bytes
 
 DELETED = " (deleted)"
 """What the kernel adds to the name of a file that nothing leads to any more (d_path)."""
@@ -50,7 +50,7 @@ class Mapped(Struct, frozen=True):
     @property
     def inside(self) -> str:
         """The path that leads to where the process sees the file."""
-        return f"/proc/{self.pid}/root{self.path}"
+        return f"{directory_of(self.pid)}/root{self.path}"
 
     def is_at(self, path: str) -> bool:
         """Return whether ``path`` leads to this very file."""
@@ -76,10 +76,11 @@ def mapped_files(pid: int) -> list[Mapped]:
     """Return the files that a process has mapped executable. Raises `TargetError`."""
     with look_at(pid, "what it has mapped"):
         rows = _code_rows(pid)
+    entries = _entries(pid)
     found: dict[tuple[str, str, int], Mapped] = {}
     for span, _, _, device, inode, path in rows:
         key = (path, device, int(inode))
-        found.setdefault(key, _mapped(pid, span, path, int(inode)))
+        found.setdefault(key, _mapped(pid, entries, span, path, int(inode)))
     return list(found.values())
 
 
@@ -87,12 +88,13 @@ def find_untouched(pid: int, file: File, offsets: Sequence[int]) -> list[int]:
     """Return at which of the ``offsets`` of a file that it has mapped a process has no breakpoint,
     as its code is there what it is in the file, or which it runs from elsewhere."""
     found: dict[int, bool] = {}
+    entries = _entries(pid)
     try:
         for span, _, start, _, inode, path in _code_rows(pid):
             first, last = (int(each, 16) for each in span.split("-"))
             moved = first - int(start, 16)
             inside = [offset for offset in offsets if first <= moved + offset < last]
-            if inside and _mapped(pid, span, path, int(inode)).is_at(file.opened):
+            if inside and _mapped(pid, entries, span, path, int(inode)).is_at(file.opened):
                 alike = _alike(pid, moved, file, inside)
                 found |= {o: found.get(o, True) and o in alike for o in inside}
         if not (found or _program(pid).is_at(file.opened)):
@@ -104,7 +106,7 @@ def find_untouched(pid: int, file: File, offsets: Sequence[int]) -> list[int]:
 
 def _alike(pid: int, moved: int, file: File, offsets: Iterable[int]) -> set[int]:
     """Where the code of a process is that of a file, which is mapped ``moved`` by so much."""
-    memory = os.open(f"/proc/{pid}/mem", os.O_RDONLY | os.O_CLOEXEC)
+    memory = os.open(f"{directory_of(pid)}/mem", os.O_RDONLY | os.O_CLOEXEC)
     try:
         return {
             offset
@@ -118,7 +120,7 @@ def _alike(pid: int, moved: int, file: File, offsets: Iterable[int]) -> set[int]
 
 def _code_rows(pid: int) -> list[list[str]]:
     """What /proc says of the files that a process has mapped executable. Raises `OSError`."""
-    maps = os.fsdecode(read_bytes(f"/proc/{pid}/maps"))
+    maps = os.fsdecode(read_bytes(f"{directory_of(pid)}/maps"))
     # address perms offset device inode path (proc_pid_maps(5))
     rows = [line.split(maxsplit=5) for line in maps.split("\n") if "/" in line]
     return [row for row in rows if "x" in row[1] and row[5].startswith("/")]
@@ -161,7 +163,7 @@ def _choices(files: list[Mapped], name: str) -> Iterator[list[Mapped]]:
         path = os.path.abspath(name)
         yield [file for file in files if file.path in (name, path, os.path.realpath(path))]
         yield [file for file in files if file.is_at(name)]
-        yield [file for file in files if file.is_at(f"/proc/{file.pid}/root{name}")]
+        yield [file for file in files if file.is_at(f"{directory_of(file.pid)}/root{name}")]
         return
     yield [file for file in files if file.name == name]
     # As a link beside it calls it, or ld.so's cache.
@@ -175,14 +177,14 @@ def _not_loaded(pid: int, name: str, files: Iterable[Mapped]) -> Opened:
     names = {file.name: file.path for file in files}
     similar = [*_similar(os.path.basename(name), names)]
     known = f"; what it has loaded: {', '.join(similar)}" if similar else ""
-    inside = f"/proc/{pid}/root{os.path.abspath(name)}"
+    inside = f"{directory_of(pid)}/root{os.path.abspath(name)}"
     path = name if "/" in name else _found(name)
     if "/" in name and not _same(path, inside) and os.path.exists(inside):
         path = inside  # the process sees another one there
     if not path or not os.path.exists(path) or not _sees(pid, path):
         raise TargetError(
             f"process {pid} has loaded no file {name}{known}",
-            f"see what it has loaded in /proc/{pid}/maps, and give a name from there",
+            f"see what it has loaded in {directory_of(pid)}/maps, and give a name from there",
         )
     image = Image.open(path)
     note = (
@@ -194,7 +196,7 @@ def _not_loaded(pid: int, name: str, files: Iterable[Mapped]) -> Opened:
 
 def _sees(pid: int, path: str) -> bool:
     """Whether the process finds the file of ``path`` at the same place."""
-    inside = f"/proc/{pid}/root"
+    inside = f"{directory_of(pid)}/root"
     return path.startswith(inside) or _same(path, f"{inside}{os.path.abspath(path)}")
 
 
@@ -231,17 +233,23 @@ def _through(file: Mapped) -> File:
 
 
 def _program(pid: int) -> Mapped:
-    link = f"/proc/{pid}/exe"
+    link = f"{directory_of(pid)}/exe"
     with look_at(pid, "which program it runs"):
         path = os.readlink(link)
     return Mapped(pid, path.removesuffix(DELETED), link, 0, path.endswith(DELETED))
 
 
-def _mapped(pid: int, span: str, path: str, inode: int) -> Mapped:
+def _entries(pid: int) -> str:
+    """The directory with links to what a process has mapped. Threads have one, too, but not below
+    ``task``."""
+    return f"/proc/{os.path.basename(directory_of(pid))}/map_files"
+
+
+def _mapped(pid: int, entries: str, span: str, path: str, inode: int) -> Mapped:
     path = path.replace("\\012", "\n")
     # Without leading zeros, as the kernel wants them in map_files.
     first, _, last = span.partition("-")
-    entry = f"/proc/{pid}/map_files/{int(first, 16):x}-{int(last, 16):x}"
+    entry = f"{entries}/{int(first, 16):x}-{int(last, 16):x}"
     deleted = path.endswith(DELETED)
     return Mapped(pid, path.removesuffix(DELETED), entry, inode, deleted)
 

@@ -19,7 +19,7 @@ from msgspec import Struct
 
 from lbtrace.model import Target
 from lbtrace.system.file import File
-from lbtrace.system.procfs import read_bytes
+from lbtrace.system.procfs import directory_of, read_bytes
 from lbtrace.targets.reach import Reach
 
 if TYPE_CHECKING:
@@ -78,7 +78,9 @@ def find_patched(
 def _of_process(
     process: str, by_inode: dict[int, _Traced]
 ) -> Iterator[tuple[tuple[int, int], int]]:
-    maps = read_bytes(f"/proc/{process}/maps")
+    if not (maps := read_bytes(f"/proc/{process}/maps")):
+        process = os.path.basename(directory_of(process))  # a thread's number does as well
+        maps = read_bytes(f"/proc/{process}/maps")
     if not any(b" %d " % inode in maps for inode in by_inode):
         return
     mappings = [*_mappings(maps)]

@@ -22,6 +22,7 @@ from msgspec import Struct
 
 from lbtrace.errors import KernelError
 from lbtrace.model import Target
+from lbtrace.system.procfs import first_thread_has_ended
 
 if TYPE_CHECKING:
     from lbtrace.probes import Mode
@@ -60,7 +61,10 @@ def find_reach(target: Target, mode: Mode | None, able: Abilities) -> Reach:
         multi = features.names(features.MULTI)
         session = features.names(features.SESSION)
     one_thread = multi and mode != "plain" and features.filters_by_thread(os.uname().release)
-    alone = (target.pid and not target.follow) or (target.command and not able.forks)
+    # The kernel knows a process by the memory of its first thread, which has none when it has ended
+    # (uprobe_multi_link_filter, kernel/trace/bpf_trace.c).
+    known = target.pid and not first_thread_has_ended(target.pid)
+    alone = (known and not target.follow) or (target.command and not able.forks)
     everyone = not alone or one_thread
     # A process that a filtered one forks inherits its breakpoints, but not the program's
     # judgement: links with a pid skip it there, and hook (uprobe_prog_run(), bpf_trace.c).

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from lbtrace.errors import BinaryError
 from lbtrace.model import Target
-from lbtrace.system.procfs import read_lines
+from lbtrace.system.procfs import directory_of, read_lines
 from lbtrace.targets import seccomp
 
 if TYPE_CHECKING:
@@ -58,7 +58,7 @@ def find_watcher(target: Target, around: Closure | None) -> str:
 def _tracer(pid: int) -> int:
     """The process that traces ``pid`` with ptrace, 0 for none. See proc_pid_status(5)."""
     try:
-        lines = read_lines(f"/proc/{pid}/status")
+        lines = read_lines(f"{directory_of(pid)}/status")
     except OSError:  # what needs it says so
         return 0
     return next((int(line.split()[1]) for line in lines if line.startswith("TracerPid:")), 0)

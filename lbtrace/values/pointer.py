@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from msgspec import Struct
@@ -177,13 +177,16 @@ class Pointer(NumberType, Struct, frozen=True, tag="pointer"):
         return lambda raw: Address(raw & mask) if raw & mask else null
 
     def composed_reader(self, value: Value, probe: Probe) -> Reader:
-        """A pointer that leads nowhere is still an address."""
+        """A pointer that leads nowhere is still an address, whatever members nobody had to read."""
         address = probe.reader(replace(value, members=()))
         target = probe.reader(value.members[0])
-        reference = self.reference
+        reference, there = self.reference, _slots(value.members)
 
         def read(fetched: Fetched) -> Datum:
-            where, what = address(fetched), target(fetched)
+            where = address(fetched)
+            if there and fetched.faults & there == there:
+                return where
+            what = target(fetched)
             if isinstance(where, Address) and not isinstance(what, Unreadable):
                 return what if reference else Referent(where, what)
             return where
@@ -208,6 +211,15 @@ class Pointer(NumberType, Struct, frozen=True, tag="pointer"):
             return Symbol(name) if name else where
 
         return read
+
+
+def _slots(values: Iterable[Value]) -> int:
+    """The slots of values and of their members, a bit each."""
+    found = 0
+    for value in values:
+        found |= 1 << value.slot if value.slot >= 0 else 0
+        found |= _slots(value.members)
+    return found
 
 
 ADDRESS = Pointer("void *")

@@ -5,13 +5,15 @@ from __future__ import annotations
 import lzma
 import os
 import shutil
+import signal
 import stat
 import subprocess
+import sys
 import time
 from contextlib import suppress
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from threading import Thread
+from threading import Event, Thread
 
 import pytest
 
@@ -221,6 +223,35 @@ def test_a_server_that_trickles_is_given_up(split, tmp_path, monkeypatch):
     monkeypatch.setenv("DEBUGINFOD_TIMEOUT", "0.5")
     assert not typed(program)
     server.shutdown()
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])
+def test_a_download_that_is_interrupted_leaves_nothing(split, tmp_path, number):
+    program, debug = split
+    size = debug.stat().st_size
+    debug.unlink()
+    came, ended = Event(), Event()
+
+    def stall(handler):
+        handler.send_response(200)
+        handler.send_header("Content-Length", str(size))
+        handler.end_headers()
+        handler.wfile.write(bytes(size // 2))
+        came.set()
+        ended.wait(60)
+
+    server = Answering(stall)
+    variables = {"DEBUGINFOD_URLS": f"http://127.0.0.1:{server.server_port}"}
+    variables["DEBUGINFOD_CACHE_PATH"] = str(tmp_path / "cache")
+    words = [sys.executable, "-m", "lbtrace", "attach", "--dry-run", "--func", "fib", "--binary"]
+    client = subprocess.Popen([*words, program], env=os.environ | variables)
+    assert came.wait(60)
+    time.sleep(0.5)  # until it has written that
+    client.send_signal(number)
+    assert client.wait(60) == -number
+    ended.set()
+    server.shutdown()
+    assert [path for path in (tmp_path / "cache").rglob("*") if not path.is_dir()] == []
 
 
 @pytest.fixture

@@ -244,3 +244,27 @@ def test_probes_that_every_process_hits_need_a_target(
     with pytest.raises(UsageError, match="every process of the machine"):
         prepare(Target(), [program], ["fib"], cache=False)
     assert prepare(Target(command=(program, "1")), [], ["fib"], cache=False).plan.functions
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        (["sh", "-c", "{}/fib 2"], "sh, a shell; to trace what it starts, add --binary {}/fib"),
+        (["bash", "-c", "n=$({0}/crew); echo;{0}/fib 2"], "bash, a shell;"),
+        (["bash", "-c", "n=$({0}/crew); echo;{0}/fib 2"], "add --binary {}/fib"),
+        (["env", "A=1", "{}/fib", "2"], "add --binary {}/fib"),
+        (["sh", "-c", "cd /; ./nothing"], "to trace what it starts, add --binary FILE"),
+        (["{own}/script"], "script, a script; to trace what it starts, add --binary {}/fib"),
+        (["{own}/empty"], "empty, a script; to trace what it starts, add --binary FILE"),
+    ],
+)
+def test_a_command_that_starts_what_is_meant(
+    lbtrace: Run, programs: Path, tmp_path: Path, words: list[str], expected: str
+) -> None:
+    for name, line in (("script", f"exec {programs}/fib $1"), ("empty", "exit")):
+        (tmp_path / name).write_text(f"#!/bin/sh\n{line}\n")
+        (tmp_path / name).chmod(0o755)
+    command = [word.format(programs, own=tmp_path) for word in words]
+    done = lbtrace("attach", "--func", "fib", "--", *command)
+    explains(done, done.returncode, expected.format(programs))
+    assert done.returncode in (1, 2)

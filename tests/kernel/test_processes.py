@@ -65,6 +65,29 @@ def test_all_threads_of_a_process(
     assert "41 calls in 5 threads of 1 process, nothing lost" in error
 
 
+@pytest.mark.parametrize("binary", [(), ("--binary", "leaderless"), ("--follow",)])
+def test_a_process_whose_first_thread_has_ended(
+    start: Start, start_lbtrace: Start, programs: Path, mode: str, binary: tuple[str, ...]
+) -> None:
+    """It ends when its last thread does, and is traced until then."""
+    path = programs / "leaderless"
+    other = start(path, 7, stdin=-1)
+    process = start(path, 5, stdin=-1)
+    process.wait_for("ready", "stdout")
+    status = Path(f"/proc/{process.pid}/stat").read_text()
+    assert status.rpartition(")")[2].split()[0] == "Z"
+    words = ("attach", "--pid", process.pid, "--func", "tick", "--mode", mode)
+    tracer = start_lbtrace(*words, *binary)
+    tracer.wait_for("Ctrl-C ends")
+    assert other.process.communicate("\n")[0] == "ready\n"
+    process.process.communicate("\n")
+    returned, out, error = tracer.finish()
+    assert returned == 0, error
+    assert out.count("tick(") == 15
+    assert "15 calls in 2 threads of 1 process, nothing lost" in error
+    assert "no probes" not in error
+
+
 @pytest.mark.parametrize(
     ("release", "faulty"),
     [("6.1.0-50-amd64", False), ("6.6.30", True), ("6.8.0-45-generic", True), ("6.10.1", False)]

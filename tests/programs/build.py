@@ -39,6 +39,7 @@ PROGRAMS = {
     "loop": "loop.c -O2 -g",
     "nested": "nested.c -O1 -g -pthread",
     "crew": "crew.c -O1 -g -pthread",
+    "leaderless": "leaderless.c -O1 -g -pthread",
     "exact-O0": "exact.c -O0 -g -pthread",
     "exact-O1": "exact.c -O1 -g -pthread",
     "exact-O2": "exact.c -O2 -g -pthread",

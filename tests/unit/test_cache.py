@@ -111,6 +111,33 @@ def test_the_oldest_make_room(tmp_path, monkeypatch):
     assert kept.load(".7") is None
 
 
+KILLED = """
+import os, signal, sys
+from pathlib import Path
+from lbtrace.elf.cache import Cache
+def pieces():
+    yield bytes(1000)
+    os.kill(os.getpid(), signal.SIGKILL)
+Cache(Path(sys.argv[1]), "1-2").store(".index", pieces())
+"""
+
+
+def test_who_is_killed_leaves_nothing(tmp_path):
+    done = subprocess.run([sys.executable, "-c", KILLED, str(tmp_path)], check=False)
+    assert done.returncode < 0
+    assert os.listdir(tmp_path) == []
+
+
+def test_a_file_system_without_nameless_files(tmp_path, monkeypatch):
+    monkeypatch.setattr(os, "O_TMPFILE", os.O_DIRECTORY)  # with O_RDWR: what they answer, EISDIR
+    kept = Cache(tmp_path, "1-2")
+    kept.store(".index", [b"what was found"])
+    assert content(kept.load(".index")) == b"what was found"
+    assert os.listdir(tmp_path) == ["1-2.index"]
+    kept.store(".large", [bytes(cache.LIMIT // 2), b"1"])
+    assert os.listdir(tmp_path) == ["1-2.index"]
+
+
 WRITER = """
 import sys
 from pathlib import Path

@@ -64,11 +64,39 @@ def test_stacks_and_goroutines_are_not_taken_for_threads(script, fib_plan, rende
     script.enter(0, 0x3000, 1, tid=7, goroutine=2)
     script.enter(0, 0x2000, 2, tid=7, goroutine=2)
     stack = render("tree", fib_plan, script.batch()).splitlines()[1:]
-    assert [line.split()[0] for line in stack] == ["s2"] * len(stack)
+    assert [line.split()[0] for line in stack] == ["s1"] * len(stack)
     go = GoLayout("register", 152, 8)
     binaries = tuple(replace(binary, go=go) for binary in fib_plan.binaries)
     lines = render("tree", replace(fib_plan, binaries=binaries), script.batch()).splitlines()[1:]
     assert [line.split()[0] for line in lines] == ["g2"] * len(lines)
+
+
+def test_stacks_are_named_in_the_order_of_their_calls(script, fib_plan, render):
+    """Those of a forked process lie at the same addresses."""
+    first, second = 0x7F57_81A1_4010, 0x7F57_81A1_0010
+    script.pids[8] = 6
+    for tid, stack in ((7, first), (7, second), (8, second), (7, first)):
+        script.call(0, 1, tid=tid, goroutine=stack)
+        script.ret(0, 1, tid=tid, goroutine=stack)
+    assert render("tree", fib_plan, script.batch()).splitlines() == [
+        " DURATION      TID  CALL",
+        "                s1  ── a stack of 5, at 0x7f5781a14010",
+        "   100 ns       s1  fib(n=1) = 1",
+        "                s2  ── a stack of 5, at 0x7f5781a10010",
+        "   100 ns       s2  fib(n=1) = 1",
+        "                s3  ── a stack of 6, at 0x7f5781a10010",
+        "   100 ns       s3  fib(n=1) = 1",
+        "   100 ns       s1  fib(n=1) = 1",
+    ]
+
+
+def test_many_calls_on_stacks_are_as_few(script, fib_plan, render):
+    """They are not matched natively."""
+    for n in range(5000):
+        script.call(0, n, goroutine=0x7F57_81A1_4010)
+        script.ret(0, n, goroutine=0x7F57_81A1_4010)
+    lines = render("tree", fib_plan, script.batch()).splitlines()[1:]
+    assert {line[9:20] for line in lines} == {"       s1  "}
 
 
 def test_threads_stay_apart(script, fib_plan, render):

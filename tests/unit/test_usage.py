@@ -110,6 +110,25 @@ def test_a_file_that_cannot_define_markers(capsys, tmp_path, kind):
     assert "  name a file of provider definitions with --provider\n" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize(
+    ("data", "kind"),
+    [
+        (b"\x7fELF\x02\x01\x01" + bytes(300), "a program or library"),
+        (b"\x1f\x8b\x08\x08" + bytes(range(256)), "binary"),
+        (b"provider a { probe b(int c); };\0", "binary"),
+    ],
+)
+@pytest.mark.parametrize("command", ["list", "attach"])
+def test_a_binary_file_defines_no_markers(capsys, tmp_path, data, kind, command):
+    path = tmp_path / "x.d"
+    path.write_bytes(data)
+    words = [command, "--binary", "/bin/true", "--usdt", "--provider", str(path)]
+    assert main(words if command == "list" else [*words[:4], "a:b", *words[4:]]) == 2
+    first, second = capsys.readouterr().err.splitlines()
+    assert first == f"lbtrace: {path}: is {kind}, not text"
+    assert second.startswith("  name a file of provider definitions with --provider: provider NAME")
+
+
 def test_providers_are_about_markers():
     with pytest.raises(UsageError, match="providers is about markers"):
         lbtrace.trace(command=["/bin/true"], functions="main", providers="x.d")
