@@ -109,7 +109,9 @@ def sites(path: str) -> tuple[dict[int, str], dict[str, str]]:
             except LbtraceError as error:
                 refused[mode] = str(error)
                 continue
-            found.update((probe.site.address, probe.role) for probe in plan.probes)
+            # Others are in libraries that switch stacks, which have their own turn.
+            mine = (probe for probe in plan.probes if not probe.binary)
+            found.update((probe.site.address, probe.role) for probe in mine)
     return found, refused
 
 
