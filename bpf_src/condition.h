@@ -9,7 +9,7 @@
  * Whether the text that a condition of a spec is about, at from and true_length
  * long, is (0) or is not (1) the one it names; 2: unreadable. A function that is
  * not static is verified once, not again for each condition; it may take numbers
- * only. It calls nothing, because its callers share the stack.
+ * only. It calls next to nothing, because its callers share the stack.
  */
 __noinline __u64 compare_text(__u32 number, __u32 position, __u64 from, __u64 true_length)
 {
@@ -38,7 +38,7 @@ __noinline __u64 compare_text(__u32 number, __u32 position, __u64 from, __u64 tr
 		/* one more than is wanted, and the NUL */
 		error = bpf_probe_read_user_str(have, length + 2, (const void *)from);
 		if (error < 0 && config.may_fault) {
-			read_waiting(have, 1, from);
+			load_pages(from, length + 2);
 			error = bpf_probe_read_user_str(have, length + 2, (const void *)from);
 		}
 		error = error < 0;

@@ -17,7 +17,11 @@ static __always_inline long read_user(void *to, __u32 size, __u64 from)
 {
 	long error = bpf_probe_read_user(to, size, (const void *)from);
 
-	return error ? read_waiting(to, size, from) : 0;
+	if (error && config.may_fault) {
+		load_pages(from, size);
+		error = bpf_probe_read_user(to, size, (const void *)from);
+	}
+	return error;
 }
 
 /* The memory that a fetch reads. Python's `Fetch.space` is the name in small letters. */

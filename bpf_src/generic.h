@@ -21,13 +21,16 @@ static __always_inline long read_string(char *to, __u32 size, __u64 from)
 	return got > 0 ? got - 1 : got;
 }
 
+#define LBT_UNKNOWN (~0ULL)
+#define LBT_UNREAD (~1ULL)
+
 /*
- * How much of a string follows, from an address on, or ~0 where that is unknown:
- * some of it is unreadable, or it is too long. A function that is not static
- * is verified once, not again for each text. The bytes read are not used, so
- * that all may be read into the same place.
+ * How much of a string follows, from an address on, or LBT_UNKNOWN: it is too long, or some of it is
+ * unreadable also where it waits for pages. Where it does not, LBT_UNREAD: the stack does not
+ * suffice to ask here whether it may. A function that is not static is verified once, not
+ * again for each text. The bytes read are not used, so that all may be read into the same place.
  */
-__noinline __u64 rest_of_string(__u64 from)
+__noinline __u64 rest_of_string(__u64 from, __u32 waits)
 {
 	__u32 first = 0;
 	__u64 total = 0;
@@ -38,22 +41,21 @@ __noinline __u64 rest_of_string(__u64 from)
 		return 0;
 	to = bpf_map_lookup_elem(&scratch, &first);
 	if (!to)
-		return ~0ULL;
+		return LBT_UNKNOWN;
 	for (int i = 0; i < LBT_PIECES; i++) {
 		got = bpf_probe_read_user_str(to, LBT_PIECE, (const void *)(from + total));
-		if (got < 0 && config.may_fault) {
-			/* fetches the pages, if they exist */
-			read_waiting(to, LBT_PIECE, from + total);
+		if (got < 0 && config.may_fault && waits) {
+			bpf_copy_from_user(to, LBT_PIECE, (const void *)(from + total));
 			got = bpf_probe_read_user_str(to, LBT_PIECE, (const void *)(from + total));
 		}
 		if (got < 0)
-			return ~0ULL;
+			return LBT_UNREAD;
 		/* some kernels (6.1) say 0, not 1, of an empty string */
 		total += got > 0 ? got - 1 : 0;
 		if (got < LBT_PIECE)
 			return total;
 	}
-	return ~0ULL;
+	return LBT_UNKNOWN;
 }
 
 /* Copies a string or bytes to its chunk; value gets their number and the true length. */
@@ -71,14 +73,14 @@ static __always_inline long copy_text(const struct lbt_fetch *f, const __u64 *va
 	if (f->read == LBT_STRING) {
 		got = read_string(to, size, from);
 		if (got < 0 && config.may_fault) {
-			/* its pages may not be loaded yet: it lies on at most two */
-			read_waiting(to, 1, from);
-			read_waiting(to, 1, from + size);
+			load_pages(from, size + 1);
 			got = read_string(to, size, from);
 		}
 		length = got;
 		if (got == size) {
-			length = rest_of_string(from + size);
+			length = rest_of_string(from + size, 0);
+			if (config.may_fault && length == LBT_UNREAD && load_pages(from + size, 1))
+				length = rest_of_string(from + size, 1);
 			length = length > 0xffffffff ? length : length + size;
 		}
 	} else {

@@ -17,36 +17,39 @@ extern struct vm_area_struct *bpf_iter_task_vma_next(struct bpf_iter_task_vma *i
 extern void bpf_iter_task_vma_destroy(struct bpf_iter_task_vma *it) __ksym __weak;
 
 /*
- * Whether the page at an address can be waited for. One that a process loads itself (userfaultfd(2))
- * would be waited for forever, were the thread that waits the one that loads it. Before 6.7
- * that is not asked.
+ * Waits for the page at an address, if there is one, and that may be done. One that a process loads
+ * itself (userfaultfd(2)) would be waited for forever, were the thread that waits the one that loads it.
+ * Before 6.7 that is not asked.
  */
-__noinline int may_wait(__u64 address)
+static __always_inline bool load_page(__u64 address)
 {
 	struct bpf_iter_task_vma it;
 	struct vm_area_struct *area;
-	int may = 0;
+	bool may = true;
+	char byte;
 
-	if (!config.may_fault)
-		return 0;
-	if (!bpf_ksym_exists(bpf_iter_task_vma_new))
-		return 1;
-	if (!bpf_iter_task_vma_new(&it, bpf_get_current_task_btf(), address)) {
-		area = bpf_iter_task_vma_next(&it);
-		if (area)
-			may = !bpf_core_field_exists(area->vm_userfaultfd_ctx.ctx) ||
-			      !area->vm_userfaultfd_ctx.ctx;
+	if (bpf_ksym_exists(bpf_iter_task_vma_new)) {
+		may = false;
+		if (!bpf_iter_task_vma_new(&it, bpf_get_current_task_btf(), address)) {
+			area = bpf_iter_task_vma_next(&it);
+			if (area)
+				may = !bpf_core_field_exists(area->vm_userfaultfd_ctx.ctx) ||
+				      !area->vm_userfaultfd_ctx.ctx;
+		}
+		bpf_iter_task_vma_destroy(&it);
 	}
-	bpf_iter_task_vma_destroy(&it);
-	return may;
+	return may && !bpf_copy_from_user(&byte, 1, (const void *)address);
 }
 
-/* Reads memory, and waits for its page where that may be done. */
-static __always_inline long read_waiting(void *to, __u32 size, __u64 from)
+/*
+ * The same for some bytes, which lie on at most two pages: whether they can be read now. Its callers
+ * share the stack, of which a function that they call with numbers only takes little.
+ */
+__noinline int load_pages(__u64 from, __u32 size)
 {
-	if (!config.may_fault || !may_wait(from) || !may_wait(from + size - 1))
-		return -14; /* EFAULT */
-	return bpf_copy_from_user(to, size, (const void *)from);
+	if (!config.may_fault)
+		return 0;
+	return load_page(from) && load_page(from + size - 1);
 }
 
 #endif
