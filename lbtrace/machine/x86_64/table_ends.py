@@ -27,6 +27,10 @@ AT_ONCE = 64
 SIZE = 4
 """Bytes of an entry: its distance from the table, with a sign."""
 
+LARGEST = 1 << 15
+"""Bytes of a part in which tables are ended; where the jumps of a larger one lead takes long to
+find, once more of it is followed."""
+
 LEAST = 2
 """Entries of a table, at least."""
 
@@ -118,7 +122,9 @@ class TableEnds:
 
 def sweep(part: Code) -> Sweep | None:
     """Decode ``part`` from its first byte to its last; None where data may lie in it: what is no
-    instruction, or what others read or take the address of."""
+    instruction, or what others read or take the address of; or where it is too large."""
+    if len(part.code) > LARGEST:
+        return None
     end = part.address + len(part.code)
     starts: list[int] = []
     labels: set[int] = set()
