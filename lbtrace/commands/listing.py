@@ -68,7 +68,7 @@ def _show(image: Image, args: argparse.Namespace) -> None:
     machine = Machine(image.machine)
     go = go_plan(image, table)
     declared = chosen
-    if go is not None and not (image.has_debug_info or args.sites):
+    if go is not None and not args.sites and debugfile.find(image) is None:
         declared = [f for f in chosen if not go.holds(f)]  # the others declare no types
     traced: list[TracedFunction] = []
     if narrowed or len(declared) <= TYPED_LIMIT:

@@ -19,6 +19,7 @@ from msgspec.structs import replace
 from lbtrace.dwarf.attributes import text
 from lbtrace.dwarf.go_layout import LOOKED_INTO, Layouts
 from lbtrace.dwarf.go_views import GoDieView
+from lbtrace.elf import debugfile
 from lbtrace.elf.go import build
 from lbtrace.elf.image import Image
 from lbtrace.model import LONG, Formal, Function, Prototype, Scalar
@@ -62,19 +63,24 @@ def _unknown(function: Function, prototype: Prototype) -> bool:
 
 
 def prototypes(
-    image: Image, functions: Sequence[Function], whole: Whole = _unknown
+    image: Image,
+    functions: Sequence[Function],
+    whole: Whole = _unknown,
+    debug: debugfile.Found | None = None,
 ) -> dict[int, Prototype]:
-    """Return the prototypes of ``functions``, by address, as far as debug information has them.
+    """Return the prototypes of ``functions``, by address, as far as debug information has them:
+    ``debug``, which is what `debugfile.find` found, if that was asked before.
 
     Where what is declared is ``whole`` they do not say where it is: the convention does.
 
     Raises nothing: a function that damaged debug information hides is missing.
     """
     found: dict[int, Prototype] = {}
-    if not image.has_debug_info:
+    debug = debug or debugfile.find(image)
+    if debug is None:
         return found
     try:
-        reader = _Reader(image)
+        reader = _Reader(image, debug.data)
     except Exception:  # damaged DWARF raises nearly anything inside pyelftools
         return found
     for function in functions:
@@ -89,19 +95,19 @@ def prototypes(
     return found
 
 
-def member_offset(image: Image, structure: str, member: str) -> int | None:
+def member_offset(image: Image, debug: debugfile.Found, structure: str, member: str) -> int | None:
     """Return the offset of a member in a Go struct, in bytes; None where it is unknown."""
     try:
-        return _Reader(image).member_offset(structure, member)
+        return _Reader(image, debug.data).member_offset(structure, member)
     except Exception:  # as above
         return None
 
 
 class _Reader:
-    """The debug information of one image."""
+    """The debug information of one image, which is in the file ``data``."""
 
-    def __init__(self, image: Image) -> None:
-        stream: Any = image.data
+    def __init__(self, image: Image, data: Any) -> None:
+        stream: Any = data
         dwarf: Any = ELFFile(stream).get_dwarf_info(
             relocate_dwarf_sections=False, follow_links=False
         )

@@ -82,7 +82,7 @@ def describe(
         notes += name_functions(
             read.missing, "not found, so the types of some functions are missing"
         )
-    refused = debugfile.search(image).refused if others and not image.has_debug_info else ()
+    refused = () if image.has_debug_info else debugfile.search(image).refused
     for why in dict.fromkeys(each.why for each in refused):
         notes += name_functions(
             [each.path for each in refused if each.why == why], f"{why}, not used"

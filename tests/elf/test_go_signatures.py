@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+
+from lbtrace.plan import Selection, make_plan
 
 Compile = Callable[..., Path]
 OTHERS = ("1.19", "1.24.11")
@@ -74,6 +77,31 @@ def test_functions_that_are_also_inlined(go_program: Compile) -> None:
     names = ("noBody.Read", "ConnState.String", "validCookieValueByte")
     found = listed(go_program("server", "1.27.3"), *(f"net/http.{name}" for name in names))
     assert sorted(found) == sorted(INLINED.splitlines())
+
+
+def debug_of(program: Path) -> Path:
+    """The debug information of ``program``, which is stripped and has a link to it."""
+    debug = program.with_suffix(".debug")
+    subprocess.run(["objcopy", "--only-keep-debug", program, debug], check=True)
+    subprocess.run(["strip", program], check=True)
+    subprocess.run(["objcopy", f"--add-gnu-debuglink={debug}", program], check=True)
+    return debug
+
+
+@pytest.mark.parametrize("version", ["1.19", "1.27.3"])
+def test_debug_information_in_a_file_apart(
+    go_program: Compile, version: str, tmp_path: Path
+) -> None:
+    program = Path(shutil.copy(go_program("types", version), tmp_path / "types"))
+    whole = listed(program, "main.*")
+    debug = debug_of(program)
+    assert listed(program, "main.*") == whole
+    plan = make_plan(str(program), Selection(("main.small",)))
+    assert all(function.typed for function in plan.functions)
+    debug.write_bytes(Path(go_program("fib", version)).read_bytes())
+    assert listed(program, "main.small") == ["main.small"]
+    plan = make_plan(str(program), Selection(("main.small",)))
+    assert [note for note in plan.notes if str(debug) in note and "another build" in note]
 
 
 @pytest.mark.parametrize("kind", ["stripped", "pie-stripped"])

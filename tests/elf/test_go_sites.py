@@ -11,7 +11,7 @@ from types import ModuleType
 import pytest
 
 from lbtrace.dwarf import go_prototypes
-from lbtrace.elf import symbols
+from lbtrace.elf import debugfile, symbols
 from lbtrace.elf.image import Image
 from lbtrace.errors import UsageError
 from lbtrace.machine import Machine
@@ -115,9 +115,10 @@ def test_after_the_stack_check_and_at_each_return(
 @pytest.mark.parametrize("kind", ["plain", "stripped"])
 def test_where_goroutines_have_their_numbers(go_program: Compile, version: str, kind: str) -> None:
     """The debug information of each version says so."""
-    truth = go_prototypes.member_offset(
-        Image.open(str(go_program("fib", version))), "runtime.g", "goid"
-    )
+    image = Image.open(str(go_program("fib", version)))
+    debug = debugfile.find(image)
+    assert debug is not None
+    truth = go_prototypes.member_offset(image, debug, "runtime.g", "goid")
     assert truth in (152, 160)
     plan = make_plan(str(go_program("fib", version, kind)), Selection(("main.fib",)))
     assert plan.binaries[0].go is not None

@@ -175,3 +175,92 @@ def test_floats_beside_the_comparison(tmp_path: Path) -> None:
     found = ProbeSites(machine, around).exits(around.body(main))
     assert not found.hidden
     assert len(found.exits) == BESIDE.count("ret\n")
+
+
+MATCH = """
+    .text
+    .globl main
+    .type main, @function
+main:
+    movzbl %dil, %eax
+    lea .Ltable(%rip), %rcx
+    movslq (%rcx,%rax,4), %rax
+    add %rcx, %rax
+    jmp *%rax
+.Lfirst:
+    mov $1, %eax
+.Lback:
+    ret
+.Lsecond:
+    mov (%rsi), %eax
+    lea .Lnested(%rip), %rcx
+    movslq (%rcx,%rax,4), %rax
+    add %rcx, %rax
+    jmp *%rax
+.Lthird:
+    mov $0xc3c3, %eax
+    ret
+.Lfourth:
+    HELD
+    mov $4, %eax
+    ret
+    .size main, . - main
+    .globl other
+    .type other, @function
+other:
+    ret
+    .size other, . - other
+    .section .rodata
+    .balign 4
+.Ltable:
+    .long .Lfirst - .Ltable, .Lsecond - .Ltable, .Lfourth - .Ltable
+    AFTER
+.Lnested:
+    .long .Lthird - .Lnested, .Lfirst - .Lnested
+    .long other - .Lnested, .Lback - .Lnested
+    .section .note.GNU-stack, "", @progbits
+"""
+
+
+def exits_of_match(tmp_path: Path, held: str, after: str) -> tuple[int, tuple[str, ...]]:
+    """How many exits `MATCH` has, and what hides others; all are at instructions."""
+    (tmp_path / "match.s").write_text(MATCH.replace("HELD", held).replace("AFTER", after))
+    made = str(tmp_path / "match")
+    subprocess.run(["gcc", tmp_path / "match.s", "-o", made], check=True)
+    image, machine = Image.open(made), Machine("x86_64")
+    table = symbols.read(image)
+    around = Surroundings(image, table, machine)
+    main = next(function for function in table.functions if function.name == "main")
+    found = ProbeSites(machine, around).exits(around.body(main))
+    assert {exit.site.address for exit in found.exits} <= {at for at, _ in sweep(made)}
+    return len(found.exits), found.hidden
+
+
+AFTER = {
+    "its next table": "",
+    "amid an instruction": ".long .Lthird + 1 - .Ltable, .Lthird + 2 - .Ltable",
+    "nowhere": ".long 0x7375bebf, .Lthird + 1 - .Ltable",
+    "far": ".long -1, -2",
+}
+
+
+@pytest.mark.parametrize("after", AFTER)
+def test_tables_that_nothing_bounds(tmp_path: Path, after: str) -> None:
+    """Exhaustive matches of Rust compare their index with nothing: a table ends where no entry
+    of it can be."""
+    assert exits_of_match(tmp_path, "", AFTER[after]) == (3, ())
+
+
+@pytest.mark.parametrize(
+    "held",
+    [
+        "lea .Ldata(%rip), %rdx; jmp .Lon; .Ldata: .byte 0xb8; .Lon:",
+        "jmp .Lon; .byte 0x06, 0xc3; .Lon:",
+        "jmp .Lon; .byte 0x48, 0xb8; .Lon:",
+    ],
+)
+def test_no_table_is_ended_where_data_may_be(tmp_path: Path, held: str) -> None:
+    exits, hidden = exits_of_match(tmp_path, held, "")
+    assert exits == 0
+    assert len(hidden) == 1
+    assert "leads is not known" in hidden[0]

@@ -74,6 +74,8 @@ class ComputedJumps:
                 continue
             if leads.open and not stack.pointer:
                 code.outs[ip] = Out(code.instructions[ip], "tail", computed=True)
+            if leads.unknown:
+                code.hidden[ip] = f"where the jump at {ip:#x} leads is not known"
             code.tables += [t for t in leads.tables if code.part(t.start)]
             new = set(leads.addresses) - known.setdefault(ip, set())
             if new:

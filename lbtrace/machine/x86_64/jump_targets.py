@@ -4,7 +4,7 @@ The jump's target is written out as a sum, by looking backward for what wrote
 each register: a table's address and an entry of it (position-independent
 code), an entry alone (a table of addresses, also that of computed gotos), or a
 constant (``-mcmodel=large``). The comparison before the jump, or the width of the index, gives the
-number of entries.
+number of entries; where neither does, `lbtrace.machine.x86_64.table_ends`.
 """
 
 from __future__ import annotations
@@ -14,17 +14,21 @@ from typing import TYPE_CHECKING, NamedTuple
 import iced_x86
 from iced_x86 import FlowControl, Instruction, Mnemonic, OpKind, Register, Register_
 
+from lbtrace.machine.x86_64.address_sums import MASK, Index, Load, Sum
 from lbtrace.machine.x86_64.frame_stores import Cell, FrameStores, cell_of
 from lbtrace.machine.x86_64.index_bounds import Bounds
 from lbtrace.machine.x86_64.operands import REGISTERS
 from lbtrace.machine.x86_64.register_writers import CLOBBERED, Writers
+from lbtrace.machine.x86_64.table_ends import SIZE, TableEnds
 
 if TYPE_CHECKING:
     from lbtrace.machine.x86_64.reached_code import FollowedCode
 
-MASK = (1 << 64) - 1
 ENTRIES = 1 << 16
 """Entries of one table, at most."""
+
+BYTE = 255
+"""What the width of a byte bounds: a mask that is lower is said to be the length of the table."""
 
 DEPTH = 12
 """Instructions that compute an address one from the other, at most."""
@@ -44,47 +48,18 @@ compiler knows that this one leaves it alone (gcc's ``-fipa-ra``)."""
 SIZES = frozenset({1, 2, 4, 8})
 
 
-class Load(NamedTuple):
-    """A word of ``size`` bytes at the address that a `Sum` says."""
-
-    address: Sum
-    size: int
-    signed: bool
-
-
-class Index(NamedTuple):
-    """What the register called ``name`` holds before the instruction at ``ip``."""
-
-    name: str
-    ip: int
-
-
-class Sum(NamedTuple):
-    """A constant, and terms with their factors."""
-
-    constant: int = 0
-    terms: tuple[tuple[int, Load | Index], ...] = ()
-
-    def plus(self, other: Sum) -> Sum:
-        """Return the sum of both."""
-        return Sum(self.constant + other.constant & MASK, self.terms + other.terms)
-
-    def times(self, factor: int) -> Sum:
-        """Return the product with a number."""
-        terms = tuple((factor * f, term) for f, term in self.terms)
-        return Sum(self.constant * factor & MASK, terms)
-
-
 class Leads(NamedTuple):
     """The ``addresses`` to which a jump leads. With ``inside`` it chooses one of several
     places in the function, through ``tables``. They are ``loose`` where a table may be
-    shorter than was taken, and ``open`` where it may be longer."""
+    shorter than was taken, and ``open`` where it may be longer. Where entries may lead to code that
+    is in no known function, some of the places are ``unknown``."""
 
     addresses: tuple[int, ...]
     tables: tuple[range, ...] = ()
     inside: bool = False
     loose: bool = False
     open: bool = False
+    unknown: bool = False
 
 
 class Targets:
@@ -95,6 +70,7 @@ class Targets:
         self._around = code.around
         self._writers = Writers(code)
         self._bounds = Bounds(self._writers)
+        self._ends = TableEnds(code)
         self._values: dict[tuple[str, int], Sum] = {}
         self._tables: dict[tuple[int, int, int | None], tuple[int, ...]] = {}
         self._kept: dict[Cell, Sum | None] = {}
@@ -104,6 +80,7 @@ class Targets:
     def forget(self) -> None:
         """Forget what may have changed, as more code has become known."""
         self._writers.forget()
+        self._ends.forget()
         self._values.clear()
         self._tables.clear()
         self._kept.clear()
@@ -150,7 +127,7 @@ class Targets:
         addresses = dict.fromkeys(a for found in leads for a in found.addresses)
         tables = tuple(table for found in leads for table in found.tables)
         loose, open = any(f.loose for f in leads), any(f.open for f in leads)
-        return Leads(tuple(addresses), tables, inside, loose, open)
+        return Leads(tuple(addresses), tables, inside, loose, open, any(f.unknown for f in leads))
 
     def _leads(self, total: Sum) -> Leads | None:  # noqa: PLR0911 - a return for each case
         if not total.terms:
@@ -184,6 +161,13 @@ class Targets:
         start = entry.address.constant
         highest = self._bounds.of(index.name, index.ip)
         bounded = highest is not None and not self._bounds.loose
+        form = entry.size, entry.signed, stride, factor, base
+        most = ENTRIES if highest is None else highest + 1
+        if form == (SIZE, True, SIZE, 1, start) and not bounded and most > BYTE:
+            found = self._ends.entries(start, min(most, ENTRIES))
+            if found is not None:
+                table = range(start, start + SIZE * len(found.addresses))
+                return Leads(found.addresses, (table,), True, loose=True, unknown=found.more)
         if entry.size == 8:
             limit = highest if bounded else None
             words = self._tables.get((start, stride, limit))

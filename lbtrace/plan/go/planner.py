@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from lbtrace.abi import Locations
 from lbtrace.abi.go import HIDDEN, GoConvention, argument_space, certain, find_go_convention
-from lbtrace.elf import plt
+from lbtrace.elf import debugfile, plt
 from lbtrace.elf.go.arguments import Arguments, Group
 from lbtrace.elf.go.pclntab import GoTable
 from lbtrace.elf.image import Image
@@ -119,17 +119,19 @@ class GoPlan:
 
     @cached_property
     def _goid(self) -> int:
-        if not FIRST_KNOWN <= self._version <= LAST_KNOWN and self._image.has_debug_info:
+        known = FIRST_KNOWN <= self._version <= LAST_KNOWN
+        debug = None if known else debugfile.find(self._image)
+        if debug is not None:
             from lbtrace.dwarf import go_prototypes  # imported here because it imports pyelftools
 
-            offset = go_prototypes.member_offset(self._image, "runtime.g", "goid")
+            offset = go_prototypes.member_offset(self._image, debug, "runtime.g", "goid")
             if offset is not None:
                 return offset
         return GOID_BY_VERSION.get(self._version, GOID)
 
     def notes(self) -> Iterator[str]:
         """Yield remarks to the user."""
-        if self._version > LAST_KNOWN and not self._image.has_debug_info:
+        if self._version > LAST_KNOWN and debugfile.find(self._image) is None:
             yield (
                 f"Go {'.'.join(map(str, self._version))} is newer than this lbtrace: if calls"
                 " of different goroutines are mixed up, update it"
@@ -144,10 +146,12 @@ class GoPlan:
         """
         functions = [f for f in functions if self.holds(f)]
         found: dict[int, Prototype] = {}
-        if self._image.has_debug_info:
+        debug = debugfile.find(self._image) if functions else None
+        if debug is not None:
             from lbtrace.dwarf import go_prototypes  # imported here because it imports pyelftools
 
-            found = go_prototypes.prototypes(self._image, functions[:TYPED_LIMIT], self.is_whole)
+            chosen = functions[:TYPED_LIMIT]
+            found = go_prototypes.prototypes(self._image, chosen, self.is_whole, debug)
         described: dict[int, GoFunctionValues] = {}
         planned: dict[tuple[Prototype, bool, int | None], CallValues] = {}
         for function in functions:
