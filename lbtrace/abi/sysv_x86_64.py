@@ -10,6 +10,7 @@ from typing import cast
 
 from lbtrace.abi import Locations
 from lbtrace.abi.locations import UNKNOWN, Location, agrees, apart, as_told, dereferenced, if_passed
+from lbtrace.abi.shifts import Shifts
 from lbtrace.machine.x86_64.registers import DWARF_REGISTERS, RETURN_ADDRESS_SIZE
 from lbtrace.model import CFA, Fetch, Formal, Prototype, Scalar
 
@@ -116,6 +117,7 @@ class ArgumentAssigner:
         self._stack = 8  # after the return address
         self._phantom_registers = 0
         self._lost = UNKNOWN if hidden is None else ""
+        self._shifts = Shifts(_declared_register)
         self.foreign = False
         """Whether debug information contradicts the convention."""
 
@@ -134,10 +136,12 @@ class ArgumentAssigner:
             self._phantom_registers = (
                 believed - len(self._integers) if formal.registers_miscounted else 0
             )
-            if self._lost:
+            if self._lost and not formal.pieces:
                 return Location(reason=self._lost)
         else:
             place = self._assign(classes or [], formal)
+        if not self._lost and not self._shifts.follow(formal, place):
+            self._lost = self._shifts.reason
         self.foreign |= not self._lost and _is_foreign(formal, place)
         place = self._as_told(formal, classes or [], place)
         if formal.reference and place.words:
@@ -153,10 +157,11 @@ class ArgumentAssigner:
         if classes == ["float"] and 0 <= formal.register - DWARF_VECTOR < VECTORS:
             return Location(words=(f"float in xmm{formal.register - DWARF_VECTOR}",))
         agreed = agrees(place, [_declared_register(number) for number in formal.part_registers])
-        if formal.pieces and place.words:
-            place = as_told(formal, place, _declared_register)
-        elif self._lost or not agreed:
-            place = Location(reason=self._lost or UNKNOWN)
+        doubt = self._lost or self._shifts.doubt(place)
+        if (formal.pieces or formal.absent) and place.words:
+            place = as_told(formal, place, _declared_register, doubt)
+        elif doubt or not agreed:
+            place = Location(reason=doubt or UNKNOWN)
         if not agreed and not self._lost:
             # LLVM may promote what the convention has on the stack to parameters of its own.
             self._lost = UNKNOWN

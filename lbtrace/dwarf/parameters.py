@@ -11,6 +11,7 @@ from lbtrace.abi.locations import OPTIMISED_OUT
 from lbtrace.dwarf import attributes
 from lbtrace.dwarf.passing import Types
 from lbtrace.dwarf.reader import lists
+from lbtrace.dwarf.reader.absent import find_absent
 from lbtrace.dwarf.reader.pieces import read_pieces
 from lbtrace.model import Formal
 
@@ -73,8 +74,11 @@ def read_parameter(
     late = None
     if located and types.llvm and not callers.plain and held.part_registers and not moves(own):
         late = OPTIMISED_OUT if known else ""
+    absent = _find_absent(own, expression, formal.size) if located and types.llvm else ()
     return replace(
         held if located else formal,
+        absent=absent,
+        may_shift=types.llvm and not callers.plain and (callers.known or callers.promotes),
         missing_reason=missing_reason,
         may_be_unset=may_be_unset,
         late_reason=late,
@@ -135,6 +139,16 @@ def _keeps_what_is_passed(
         return bool(held.pieces) or lists.is_passed(expression)
     # One place in the frame throughout may be such a copy.
     return not types.rust and (lists.is_in_registers(expression) or not callers.promotes)
+
+
+def _find_absent(own: Any, expression: bytes, size: int) -> tuple[tuple[int, int], ...]:
+    """The parts for which a variable has no location at the function's first instruction, where
+    ``expression`` is its location, nor later: what the caller pushed LLVM describes only when
+    it is loaded."""
+    ways = [expression] if expression else []
+    if moves(own):
+        ways += [each.expression for each in lists.locations(own)]
+    return find_absent(ways, size)
 
 
 def moves(variable: Any) -> bool:
