@@ -25,6 +25,8 @@ class Shifts:
         self._name = name
         self._dropped: set[str] = set()
         self._after = ""
+        self.moved = False
+        """Whether debug information has an argument elsewhere, as one before it is not passed."""
 
     def follow(self, formal: Formal, place: Location) -> bool:
         """Go on to ``formal``, which the convention has in ``place``. False where debug information
@@ -43,8 +45,15 @@ class Shifts:
             if self._name(number) == _register(word):
                 self._dropped.discard(kind)
             elif self._dropped:
+                self.moved = True
                 return False
         return True
+
+    def confirm(self, place: Location, home: int) -> None:
+        """Note that debug information has an argument at ``home``, from the stack pointer at entry.
+        What the convention has there too has not moved, nor has anything before it."""
+        if place.memory is not None and place.memory.offset == home and not self.moved:
+            self._dropped.clear()
 
     def doubt(self, place: Location) -> str:
         """Return why it is not certain that an argument is in ``place``, if it is not."""
@@ -58,6 +67,11 @@ class Shifts:
     def reason(self) -> str:
         """Why an argument is unknown that may have moved."""
         return f"{UNKNOWN} after {self._after or 'an unnamed parameter'}"
+
+
+def may_drop(formal: Formal) -> bool:
+    """Return whether what comes after ``formal`` may have moved, as parts of it are not passed."""
+    return formal.may_shift and bool(formal.absent or formal.pieces)
 
 
 def _register(word: Fetch | str) -> str:

@@ -158,6 +158,12 @@ class ArgumentAssigner:
             return Location(words=(f"float in xmm{formal.register - DWARF_VECTOR}",))
         agreed = agrees(place, [_declared_register(number) for number in formal.part_registers])
         doubt = self._lost or self._shifts.doubt(place)
+        home = _home(formal) or 0
+        # The caller's own frame. With other conventions the function itself may store there.
+        pushed = home >= RETURN_ADDRESS_SIZE and not formal.reference
+        if pushed and doubt and (self._shifts.moved or not self._lost):
+            self._shifts.confirm(place, home)
+            return Location(memory=Fetch(base="stack", offset=home))
         if (formal.pieces or formal.absent) and place.words:
             place = as_told(formal, place, _declared_register, doubt)
         elif doubt or not agreed:
