@@ -99,7 +99,13 @@ def apart(formal: Formal, take: Callable[[Formal], Location]) -> Location:
     for scalar in formal.scalars or ():
         alone = (replace(scalar, offset=0),)
         undeclared = replace(
-            formal, register=-1, part_registers=(), pieces=(), absent=(), passed_separately=False
+            formal,
+            register=-1,
+            part_registers=(),
+            pieces=(),
+            absent=(),
+            passed_separately=False,
+            frame_location=None,
         )
         part = replace(undeclared, size=scalar.size, scalars=alone)
         place = take(part)

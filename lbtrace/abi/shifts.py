@@ -25,8 +25,6 @@ class Shifts:
         self._name = name
         self._dropped: set[str] = set()
         self._after = ""
-        self.moved = False
-        """Whether debug information has an argument elsewhere, as one before it is not passed."""
 
     def follow(self, formal: Formal, place: Location) -> bool:
         """Go on to ``formal``, which the convention has in ``place``. False where debug information
@@ -45,14 +43,13 @@ class Shifts:
             if self._name(number) == _register(word):
                 self._dropped.discard(kind)
             elif self._dropped:
-                self.moved = True
                 return False
         return True
 
-    def confirm(self, place: Location, home: int) -> None:
-        """Note that debug information has an argument at ``home``, from the stack pointer at entry.
-        What the convention has there too has not moved, nor has anything before it."""
-        if place.memory is not None and place.memory.offset == home and not self.moved:
+    def confirm(self, place: Location, pushed: Location) -> None:
+        """Note that debug information has an argument where its caller ``pushed`` it. If that is
+        its ``place`` by the convention, nothing before it has moved either."""
+        if place == pushed:
             self._dropped.clear()
 
     def doubt(self, place: Location) -> str:
@@ -70,8 +67,9 @@ class Shifts:
 
 
 def may_drop(formal: Formal) -> bool:
-    """Return whether what comes after ``formal`` may have moved, as parts of it are not passed."""
-    return formal.may_shift and bool(formal.absent or formal.pieces)
+    """Return whether what comes after ``formal`` may have moved, as it is not passed, or a part of
+    it is not."""
+    return formal.may_shift and bool(formal.absent or formal.pieces or formal.missing_reason)
 
 
 def _register(word: Fetch | str) -> str:

@@ -87,7 +87,7 @@ def test_parts_not_passed(rust: Compile, traced: Traced, tmp_path: Path, level: 
             assert argument["value"] in (None, passed[argument["name"]]), call
         known = {each["name"] for each in call["args"] if each["value"] is not None}
         if name in ("whole", "moved"):
-            unread = set() if name == "whole" else {"s"} if level == "3" else {"s", "tag"}
+            unread = set() if name == "whole" else {"s"}
             assert known == passed.keys() - unread, call
         if name == "kept":
             assert {"tag", "big"} <= known, call
