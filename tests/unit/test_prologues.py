@@ -28,6 +28,8 @@ ALLOCATE = bytes.fromhex("4883ec18")  # sub rsp, 18h
         (LOAD + PUSHES + CALL, None),  # the frame is made later
         (LOAD + RET, 8),
         (LOAD + CALL + RET, None),
+        (LOAD + bytes.fromhex("7401") + RET + RET, 8),  # je, within the function
+        (LOAD + bytes.fromhex("7440") + RET + RET, None),  # je, to a part of it elsewhere
         (bytes.fromhex("55 4889e5") + CALL, 16),  # mov rbp, rsp
         (bytes.fromhex("4c8d542408 4883e4e0") + CALL, None),  # and rsp, -20h
     ],

@@ -42,8 +42,8 @@ def frame_size(code: Code) -> int | None:
         if instruction.flow_control not in (FlowControl.NEXT, FlowControl.RETURN):
             if not everywhere:
                 break
-            if instruction.is_call_near or instruction.is_call_near_indirect:
-                return None
+            if _leaves(instruction, code):
+                return None  # a frame may be made there
         elif instruction.flow_control == FlowControl.RETURN and not everywhere:
             break
         elif _changes(instruction):
@@ -66,6 +66,14 @@ def _allocated(instruction: Instruction) -> int:
         return 0
     amount = instruction.immediate(1)
     return amount - (1 << 64) if amount >> 63 else amount
+
+
+def _leaves(instruction: Instruction, code: Code) -> bool:
+    """Whether a call, or a jump to other code, may follow."""
+    if instruction.is_call_near or instruction.is_call_near_indirect:
+        return True
+    near = instruction.op0_kind == OpKind.NEAR_BRANCH64
+    return near and not code.address <= instruction.near_branch_target < code.limit
 
 
 def _changes(instruction: Instruction) -> bool:
