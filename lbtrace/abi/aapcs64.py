@@ -11,6 +11,7 @@ from typing import cast
 
 from lbtrace.abi import Locations
 from lbtrace.abi.locations import UNKNOWN, Location, agrees, apart, as_told, dereferenced, if_passed
+from lbtrace.abi.shifts import Shifts
 from lbtrace.model import Fetch, Formal, Prototype, Scalar
 
 ARGUMENTS = tuple(f"x{n}" for n in range(8))
@@ -61,22 +62,29 @@ class ArgumentAssigner:
         self._vectors = 0  # NSRN
         self._stack = 0  # NSAA, from the stack pointer at entry
         self._lost = ""
+        self._shifts = Shifts(_declared_register)
 
     def take(self, formal: Formal) -> Location:
         """Return where ``formal`` lies."""
         if formal.missing_reason:
             return Location(reason=formal.missing_reason)
         unknown = self._lost
-        if formal.passed_separately and len(formal.scalars or ()) > 1:
-            place = apart(formal, self._assign)
+        separate = formal.passed_separately and len(formal.scalars or ()) > 1
+        place = apart(formal, self._assign) if separate else self._assign(formal)
+        if not self._lost and not self._shifts.follow(formal, place):
+            self._lost = unknown = self._shifts.reason
+        unknown = unknown or self._shifts.doubt(place)
+        listed = bool(formal.pieces or formal.absent) and bool(place.words)
+        if separate and not listed:
             return Location(reason=unknown) if unknown else place
-        place = self._assign(formal)
-        if _is_word(formal) and 0 <= formal.register < WORD_REGISTERS:
+        if not separate and _is_word(formal) and 0 <= formal.register < WORD_REGISTERS:
             place = Location(words=(Fetch(register=f"x{formal.register}"),))
-        elif formal.pieces and place.words:
-            if not agrees(place, [_declared_register(number) for number in formal.part_registers]):
+        elif listed:
+            if not separate and not agrees(
+                place, [_declared_register(number) for number in formal.part_registers]
+            ):
                 self._lost = UNKNOWN
-            return as_told(formal, place, _declared_register)
+            return as_told(formal, place, _declared_register, unknown)
         elif unknown:
             return Location(reason=unknown)
         elif not agrees(place, [f"x{number}" for number in formal.part_registers]):

@@ -41,3 +41,8 @@ def find_register(machine: str, number: int) -> Fetch | str:
 def program_counter(machine: str) -> str:
     """The name of the register that holds the address of the probed instruction."""
     return "ip" if "ip" in NUMBERS[machine].names else "pc"
+
+
+def stack_pointer(machine: str) -> int:
+    """The number of the stack pointer."""
+    return NUMBERS[machine].names.index("sp")

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterator
 
 from msgspec import Struct
 from msgspec.structs import asdict, replace
 
-from lbtrace.model import Fetch, Formal, Type, wire_limits
+from lbtrace.model import Fetch, Formal, Piece, Type, wire_limits
 
 DEREFS = wire_limits.DEREFS
 """Loads on the way to a value."""
@@ -75,6 +75,13 @@ class Location(Struct, frozen=True):
             return "", 0
         return self.words[index], at - starts[index]
 
+    def spans(self) -> Iterator[tuple[Fetch | str, int, int]]:
+        """Yield each word, with the offsets into the value from and to which it holds it."""
+        starts = self.starts or range(0, WORD * len(self.words), WORD)
+        for n, (word, start) in enumerate(zip(self.words, starts, strict=True)):
+            end = starts[n + 1] if n + 1 < len(starts) else start + WORD
+            yield word, start, min(end, start + WORD)
+
     def why_unread(self, *offsets: int) -> str:
         """Return why what lies at one of these offsets into the value cannot be read."""
         words = (self.word(offset)[0] for offset in offsets)
@@ -92,7 +99,13 @@ def apart(formal: Formal, take: Callable[[Formal], Location]) -> Location:
     for scalar in formal.scalars or ():
         alone = (replace(scalar, offset=0),)
         undeclared = replace(
-            formal, register=-1, part_registers=(), pieces=(), passed_separately=False
+            formal,
+            register=-1,
+            part_registers=(),
+            pieces=(),
+            absent=(),
+            passed_separately=False,
+            frame_location=None,
         )
         part = replace(undeclared, size=scalar.size, scalars=alone)
         place = take(part)
@@ -105,24 +118,48 @@ def apart(formal: Formal, take: Callable[[Formal], Location]) -> Location:
     return Location(words=tuple(words), starts=tuple(starts))
 
 
-def as_told(formal: Formal, place: Location, name: Callable[[int], str]) -> Location:
+def as_told(
+    formal: Formal, place: Location, name: Callable[[int], str], doubt: str = ""
+) -> Location:
     """Return the location ``place``, whose words are in registers, with what debug information says
-    of each. The ``name`` of a register that cannot be read says why."""
-    starts = place.starts or tuple(range(0, WORD * len(place.words), WORD))
-    ends = (*starts[1:], starts[-1] + WORD)
-    words = list(place.words)
-    for n, (start, end) in enumerate(zip(starts, ends, strict=True)):
-        word = words[n]
+    of each. The ``name`` of a register that cannot be read says why. With a ``doubt`` nothing that
+    debug information does not name is certain."""
+    words: list[Fetch | str] = []
+    for word, start, end in place.spans():
+        if is_absent(formal, word, start, end):
+            words.append(OPTIMISED_OUT)
         # Of what the caller pushed LLVM says nothing before it is loaded.
-        if isinstance(word, str) or word.base == "register":
-            words[n] = _told_word(formal, start, min(end, start + WORD), name)
+        elif formal.pieces and (_is_in_register(word) or doubt):
+            words.append(_told_word(formal, start, end, name) or doubt or OPTIMISED_OUT)
+        else:
+            words.append(doubt or word)
     return replace(place, words=tuple(words))
+
+
+def is_absent(formal: Formal, word: Fetch | str, start: int, end: int) -> bool:
+    """Return whether debug information has no location for what ``word`` holds by the convention,
+    the bytes of ``formal`` from ``start`` to ``end``, but for other parts of it."""
+    last_byte = min(end, formal.size)
+    if any(first <= start and last_byte <= last for first, last in formal.absent):
+        return True
+    if not formal.pieces or not _is_in_register(word):
+        return False
+    return find_piece(formal, start, end) is None
+
+
+def find_piece(formal: Formal, start: int, end: int) -> Piece | None:
+    """Return the first piece of ``formal`` among the bytes from ``start`` to ``end``."""
+    return next((p for p in formal.pieces if p.start < end and start < p.end), None)
+
+
+def _is_in_register(word: Fetch | str) -> bool:
+    return isinstance(word, str) or word.base == "register"
 
 
 def _told_word(formal: Formal, start: int, end: int, name: Callable[[int], str]) -> Fetch | str:
     pieces = [p for p in formal.pieces if p.start < end and start < p.end]
     if not pieces:
-        return OPTIMISED_OUT
+        return ""
     if any(p.register != pieces[0].register or p.start - start != p.skipped for p in pieces):
         return UNKNOWN
     held = name(pieces[0].register)

@@ -9,7 +9,17 @@ from __future__ import annotations
 from typing import cast
 
 from lbtrace.abi import Locations
-from lbtrace.abi.locations import UNKNOWN, Location, agrees, apart, as_told, dereferenced, if_passed
+from lbtrace.abi.locations import (
+    OPTIMISED_OUT,
+    UNKNOWN,
+    Location,
+    agrees,
+    apart,
+    as_told,
+    dereferenced,
+    if_passed,
+)
+from lbtrace.abi.shifts import Shifts
 from lbtrace.machine.x86_64.registers import DWARF_REGISTERS, RETURN_ADDRESS_SIZE
 from lbtrace.model import CFA, Fetch, Formal, Prototype, Scalar
 
@@ -116,6 +126,7 @@ class ArgumentAssigner:
         self._stack = 8  # after the return address
         self._phantom_registers = 0
         self._lost = UNKNOWN if hidden is None else ""
+        self._shifts = Shifts(_declared_register)
         self.foreign = False
         """Whether debug information contradicts the convention."""
 
@@ -126,18 +137,22 @@ class ArgumentAssigner:
             self._lost = f"{UNKNOWN} after {formal.name or 'an unnamed parameter'}"
             return Location(reason=formal.missing_reason or UNKNOWN)
         if formal.missing_reason:
-            return Location(reason=formal.missing_reason)
+            # What is not passed as declared may be passed elsewhere.
+            pushed = _pushed(formal) if formal.missing_reason == OPTIMISED_OUT else None
+            return pushed or Location(reason=formal.missing_reason)
         if formal.passed_separately and len(formal.scalars or ()) > 1:
             # An __int128 of clang before 18 may take the last one and eight bytes of the stack.
             believed = self._count(formal, formal.size // 8)
-            place = apart(formal, self.take)
+            place = apart(formal, self._take_part)
             self._phantom_registers = (
                 believed - len(self._integers) if formal.registers_miscounted else 0
             )
-            if self._lost:
+            if self._lost and not formal.pieces:
                 return Location(reason=self._lost)
         else:
             place = self._assign(classes or [], formal)
+        if not self._lost and not self._shifts.follow(formal, place):
+            self._lost = self._shifts.reason
         self.foreign |= not self._lost and _is_foreign(formal, place)
         place = self._as_told(formal, classes or [], place)
         if formal.reference and place.words:
@@ -146,6 +161,11 @@ class ArgumentAssigner:
             return Location(memory=dereferenced(place.memory))
         return place
 
+    def _take_part(self, part: Formal) -> Location:
+        """Where the convention has one of the numbers of a value that travel separately."""
+        classes = classify(part.size, part.scalars)
+        return Location(reason=UNKNOWN) if classes is None else self._assign(classes, part)
+
     def _as_told(self, formal: Formal, classes: list[str], place: Location) -> Location:
         """``place``, which the convention has, with what debug information says of it."""
         if classes == ["integer"] and 0 <= formal.register < len(DWARF_REGISTERS):
@@ -153,10 +173,15 @@ class ArgumentAssigner:
         if classes == ["float"] and 0 <= formal.register - DWARF_VECTOR < VECTORS:
             return Location(words=(f"float in xmm{formal.register - DWARF_VECTOR}",))
         agreed = agrees(place, [_declared_register(number) for number in formal.part_registers])
-        if formal.pieces and place.words:
-            place = as_told(formal, place, _declared_register)
-        elif self._lost or not agreed:
-            place = Location(reason=self._lost or UNKNOWN)
+        doubt = self._lost or self._shifts.doubt(place)
+        pushed = _pushed(formal) if doubt else None
+        if pushed:
+            self._shifts.confirm(place, pushed)
+            return pushed
+        if (formal.pieces or formal.absent) and place.words:
+            place = as_told(formal, place, _declared_register, doubt)
+        elif doubt or not agreed:
+            place = Location(reason=doubt or UNKNOWN)
         if not agreed and not self._lost:
             # LLVM may promote what the convention has on the stack to parameters of its own.
             self._lost = UNKNOWN
@@ -217,6 +242,15 @@ def _home(formal: Formal) -> int | None:
     layout does: that a record was declared as packed."""
     base, offset = formal.frame_location or (None, 0)
     return offset + ENTRY_TO[base] if base in ENTRY_TO else None
+
+
+def _pushed(formal: Formal) -> Location | None:
+    """Where debug information has ``formal`` if its caller pushed it: LLVM gives one location there
+    for the whole of a function only to what is passed in it."""
+    home = _home(formal) or 0
+    if home < RETURN_ADDRESS_SIZE or formal.reference or not formal.may_shift:
+        return None
+    return Location(memory=Fetch(base="stack", offset=home))
 
 
 def _is_foreign(formal: Formal, place: Location) -> bool:

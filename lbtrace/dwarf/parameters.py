@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Collection
+from itertools import chain
 from typing import Any, NamedTuple, TypeAlias
 
 from msgspec.structs import replace
 
+from lbtrace.abi.dwarf_registers import stack_pointer
 from lbtrace.abi.locations import OPTIMISED_OUT
 from lbtrace.dwarf import attributes
 from lbtrace.dwarf.passing import Types
 from lbtrace.dwarf.reader import lists
+from lbtrace.dwarf.reader.absent import find_absent
+from lbtrace.dwarf.reader.forms import sleb
 from lbtrace.dwarf.reader.pieces import read_pieces
 from lbtrace.model import Formal
 
@@ -73,8 +77,13 @@ def read_parameter(
     late = None
     if located and types.llvm and not callers.plain and held.part_registers and not moves(own):
         late = OPTIMISED_OUT if known else ""
+    absent = _find_absent(own, expression, formal.size) if located and types.llvm else ()
+    if home is None and located and types.llvm and not formal.reference:
+        home = _find_pushed(own, expression, stack_pointer(types.machine))
     return replace(
         held if located else formal,
+        absent=absent,
+        may_shift=types.llvm and not callers.plain and (callers.known or callers.promotes),
         missing_reason=missing_reason,
         may_be_unset=may_be_unset,
         late_reason=late,
@@ -85,9 +94,9 @@ def read_parameter(
 def _read_declared(die: Any, expression: bytes, home: Home, types: Types) -> Formal:
     """The parameter with the type and name that it is declared with. Where it may be passed in
     several ways, ``expression``, its location, or its ``home`` in the frame tells in which."""
-    chain = origins(die)
-    typed = next((d for d in chain if "DW_AT_type" in d.attributes), None)
-    name = next((n for d in chain if (n := attributes.text(d, "DW_AT_name"))), "")
+    declared = origins(die)
+    typed = next((d for d in declared if "DW_AT_type" in d.attributes), None)
+    name = next((n for d in declared if (n := attributes.text(d, "DW_AT_name"))), "")
     formal = types.formal(name, typed)
     is_shown = _is_rust_shown if types.rust else _is_record_shown
     ways = types.either(name, typed)
@@ -137,6 +146,30 @@ def _keeps_what_is_passed(
     return not types.rust and (lists.is_in_registers(expression) or not callers.promotes)
 
 
+def _find_absent(own: Any, expression: bytes, size: int) -> tuple[tuple[int, int], ...]:
+    """The parts for which a variable has no location at the function's first instruction, where
+    ``expression`` is its location, nor later: what the caller pushed LLVM describes only when
+    it is loaded."""
+    if expression and not find_absent([expression], size):
+        return ()
+    later = (each.expression for each in lists.locations(own)) if moves(own) else ()
+    return find_absent(chain(filter(None, [expression]), later), size)
+
+
+def _find_pushed(own: Any, expression: bytes, base: int) -> Home:
+    """The one location that a variable has, as far as it has any, if that is an offset from the
+    stack pointer, the register ``base``."""
+    code = lists.BASES[base]
+    if not moves(own) or (expression and expression[0] != code):
+        return None
+    ways = {each.expression for each in lists.locations(own)}
+    only = ways.pop() if len(ways) == 1 else b""
+    if only[:1] != bytes([code]):
+        return None
+    offset, end = sleb(only, 1)
+    return (base, offset) if end == len(only) else None
+
+
 def moves(variable: Any) -> bool:
     """Return whether a variable is not in one place."""
     location = variable.attributes.get("DW_AT_location")
@@ -172,13 +205,13 @@ def _lies_in_memory(formal: Formal) -> bool:
 
 def origins(die: Any) -> list[Any]:
     """Return ``die`` and what it refers to as its origin or its declaration, in order."""
-    chain = [die]
-    while len(chain) < attributes.DEPTH:
-        reference = next((r for r in REFERENCES if r in chain[-1].attributes), None)
+    found = [die]
+    while len(found) < attributes.DEPTH:
+        reference = next((r for r in REFERENCES if r in found[-1].attributes), None)
         if reference is None:
             break
-        chain.append(chain[-1].get_DIE_from_attribute(reference))
-    return chain
+        found.append(found[-1].get_DIE_from_attribute(reference))
+    return found
 
 
 def _locate(formal: Formal, expression: bytes, *, llvm: bool, plain: bool) -> Formal:

@@ -125,6 +125,12 @@ class Machine:
         found: frozenset[str] = self._module("first_writes").first_writes(code)
         return found
 
+    def find_frame_size(self, code: Code) -> int | None:
+        """Return how many bytes the stack pointer is below the canonical frame address (CFA) after
+        the prologue of the function that begins with ``code``; None where that is not certain."""
+        found: int | None = self._module("prologues").frame_size(code)
+        return found
+
     def find_calls(
         self, code: memoryview, address: int, targets: Collection[int]
     ) -> Iterator[tuple[int, int]]:

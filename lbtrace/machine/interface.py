@@ -257,6 +257,14 @@ class FirstWrites(Protocol):
         return write, in whole or in part."""
 
 
+class Prologues(Protocol):
+    """What ``prologues.py`` of a machine offers."""
+
+    def frame_size(self, code: Code) -> int | None:
+        """Return how many bytes the stack pointer is below the CFA after the prologue of the
+        function that begins with ``code``; None where that is not certain."""
+
+
 class CallSites(Protocol):
     """What ``call_sites.py`` of a machine offers."""
 
@@ -291,5 +299,6 @@ class Package(NamedTuple):
     stack_switches: StackSwitches
     reachable_calls: ReachableCalls
     first_writes: FirstWrites
+    prologues: Prologues
     call_sites: CallSites
     system_calls: SystemCalls

@@ -114,7 +114,10 @@ class Formal(Struct, frozen=True):
     What debug information says of function entry, by DWARF's numbers of registers: ``register``
     holds it, or the pointer to it (-1: none is recorded), ``part_registers`` hold parts of it, and
     ``address`` holds the address of a value that is no ``reference`` (-1: none does). ``pieces``
-    are the locations of its parts, where they are listed: no other part is passed.
+    are the locations of its parts, where they are listed: no other part is passed. ``absent`` are
+    the bytes, from one offset to another, for which debug information has a location nowhere in
+    the function, unlike for others. With ``may_shift`` the compiler knows all callers, and what
+    comes after a part that it does not pass may have moved up.
     ``frame_location`` is the location of the variable throughout the function, in unoptimised
     code: an offset from a register, or from the `CFA`.
 
@@ -143,6 +146,8 @@ class Formal(Struct, frozen=True):
     late_reason: str | None = None
     pieces: tuple[Piece, ...] = ()
     address: int = -1
+    absent: tuple[tuple[int, int], ...] = ()
+    may_shift: bool = False
 
 
 class ConventionHints(Struct, frozen=True):

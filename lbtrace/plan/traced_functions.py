@@ -14,6 +14,7 @@ from lbtrace.machine import Machine
 from lbtrace.machine.code import Code
 from lbtrace.model import Function, Prototype, Site
 from lbtrace.model.wire_limits import FETCHES
+from lbtrace.plan import frame_homes
 from lbtrace.plan.late_registers import confirm
 from lbtrace.plan.remarks import name_functions
 from lbtrace.plan.value_selection import ValueSelection, depth, select_values
@@ -48,7 +49,7 @@ class TracedFunction(NamedTuple):
 
 def _beginning(image: Image, function: Function) -> Code:
     code = image.code(function.address, min(function.size, BEGINNING))
-    return Code(code, function.address, function.offset, function.address + len(code))
+    return Code(code, function.address, function.offset, function.address + function.size)
 
 
 def describe(
@@ -94,7 +95,9 @@ def describe(
         prototype = found.get(function.address)
         values, typed = passed.get(function.address, (plain, prototype is not None or asked))
         if prototype is not None:
-            prototype = confirm(machine, prototype, partial(_beginning, image, function))
+            beginning = partial(_beginning, image, function)
+            prototype = frame_homes.settle(machine, prototype, beginning)
+            prototype = confirm(machine, prototype, beginning)
             values = select_values(machine, prototype, selection)
         described = Function(
             function.name,

@@ -294,8 +294,22 @@ BASES = range(0x70, 0x90)
 PIECE, ENTRY_VALUES = 0x93, (0xA3, 0xF3)
 """DW_OP_piece, DW_OP_entry_value and GNU's older one."""
 
+CONSTS, PLUS = b"\x11", b"\x22"
+"""DW_OP_consts, DW_OP_plus."""
+
 FBREG, CALL_FRAME_CFA = 0x91, 0x9C
 """DW_OP_fbreg, DW_OP_call_frame_cfa."""
+
+
+def _added(expression: bytes) -> int:
+    """The number that an expression adds to what is before it: LLVM 21 has the frame base of
+    functions without a frame pointer so. Raises `DwarfError` for another."""
+    if not expression:
+        return 0
+    number, at = sleb(expression, 1)
+    if expression[at:] != PLUS:
+        raise DwarfError("a frame base is not understood")
+    return number
 
 
 def home(entry: Entry, function: Entry) -> tuple[int, int] | None:
@@ -310,7 +324,7 @@ def home(entry: Entry, function: Entry) -> tuple[int, int] | None:
     offset, end = sleb(location, 1)
     if end != len(location):
         return None
-    if frame == bytes([CALL_FRAME_CFA]):
-        return CFA, offset
+    if frame[:1] == bytes([CALL_FRAME_CFA]):
+        return (CFA, offset + _added(frame[1:])) if frame[1:2] in (b"", CONSTS) else None
     base = register(frame)
     return (base, offset) if base >= 0 else None

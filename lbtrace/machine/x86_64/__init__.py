@@ -15,6 +15,7 @@ if TYPE_CHECKING:
         kernel,
         linking,
         probe_sites,
+        prologues,
         reachable_calls,
         registers,
         stack_switches,
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
         stack_switches,
         reachable_calls,
         first_writes,
+        prologues,
         call_sites,
         system_calls,
     )
