@@ -125,6 +125,12 @@ class Machine:
         found: frozenset[str] = self._module("first_writes").first_writes(code)
         return found
 
+    def find_writes(self, code: bytes, address: int) -> frozenset[str]:
+        """Return the integer and vector registers that the instructions of ``code`` at ``address``
+        write, in whole or in part."""
+        found: frozenset[str] = self._module("first_writes").all_writes(code, address)
+        return found
+
     def find_calls(
         self, code: memoryview, address: int, targets: Collection[int]
     ) -> Iterator[tuple[int, int]]:

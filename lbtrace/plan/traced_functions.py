@@ -94,7 +94,8 @@ def describe(
         prototype = found.get(function.address)
         values, typed = passed.get(function.address, (plain, prototype is not None or asked))
         if prototype is not None:
-            prototype = confirm(machine, prototype, partial(_beginning, image, function))
+            beginning = partial(_beginning, image, function)
+            prototype = confirm(machine, prototype, beginning, image.code)
             values = select_values(machine, prototype, selection)
         described = Function(
             function.name,
