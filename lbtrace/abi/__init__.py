@@ -121,12 +121,24 @@ def locate_values(machine: str, prototype: Prototype) -> Locations:
         found = row.load().places(prototype)
         if not found.contradicted:
             return found
+    return replace(find_default(machine).load().places(doubt(prototype)), contradicted=False)
+
+
+def doubt(prototype: Prototype) -> Prototype:
+    """Return a ``prototype`` of which only what debug information says to be in a register is
+    known, because its convention is not."""
     parameters = tuple(lose_unless_named(formal, UNKNOWN) for formal in prototype.parameters)
     result = prototype.result
     if result is not None and not _is_word(result):
         result = replace(result, missing_reason=result.missing_reason or UNKNOWN)
-    doubted = replace(prototype, parameters=parameters, result=result)
-    return replace(find_default(machine).load().places(doubted), contradicted=False)
+    return replace(prototype, parameters=parameters, result=result)
+
+
+def list_places(machine: str, prototype: Prototype) -> list[tuple[Location, ...]]:
+    """Return where each convention has the parameters of a function that takes it and is not
+    contradicted."""
+    found = [row.load().places(prototype) for row in _rows(machine, prototype.hints)]
+    return [each.parameters for each in found if not each.contradicted]
 
 
 def find_convention(machine: str, hints: ConventionHints) -> CallingConvention:

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, TypeAlias
 from msgspec.structs import replace
 
 from lbtrace.abi.dwarf_registers import stack_pointer
-from lbtrace.abi.locations import OPTIMISED_OUT
+from lbtrace.abi.locations import OPTIMISED_OUT, UNKNOWN
 from lbtrace.dwarf import attributes
 from lbtrace.dwarf.passing import Types
 from lbtrace.dwarf.reader import lists
@@ -45,8 +45,8 @@ class Callers(NamedTuple):
     """What the compiler may make of a function's parameters: all callers are ``known`` to it,
     this is a copy that it has ``cloned``, and it ``promotes`` structs, which callers would copy
     to the stack, to parameters for their members. It is ``silent`` about what it changes, and
-    changes nothing of ``plain`` functions; it says that it ``optimised`` the function. Callers
-    pass values in ``registers``."""
+    changes nothing of ``plain`` functions; it says that it ``optimised`` the function. It has
+    ``followed`` how variables move. Callers pass values in ``registers``."""
 
     known: bool
     cloned: bool
@@ -54,6 +54,7 @@ class Callers(NamedTuple):
     silent: bool
     plain: bool
     optimised: bool
+    followed: bool
     registers: Collection[int]
 
 
@@ -75,8 +76,8 @@ def read_parameter(
     # LLVM leaves out what a function does not read where it calls it, exported or not.
     may_be_unset = not recorded and not missing_reason and (types.llvm or known)
     late = None
-    if located and types.llvm and not callers.plain and held.part_registers and not moves(own):
-        late = OPTIMISED_OUT if known else ""
+    if located and not moves(own):
+        late = _find_late_reason(held, callers, known=known, llvm=types.llvm)
     absent = _find_absent(own, expression, formal.size) if located and types.llvm else ()
     if home is None and located and types.llvm and not formal.reference:
         home = _find_pushed(own, expression, stack_pointer(types.machine))
@@ -128,6 +129,21 @@ def _judge(
         if apart or (callers.promotes and not formal.reference):
             return False, True
     return True, callers.known
+
+
+def _find_late_reason(held: Formal, callers: Callers, *, known: bool, llvm: bool) -> str | None:
+    """See `Formal.late_reason`, for a parameter that is ``held`` in one place throughout.
+
+    Where gcc has not followed how variables move (``-fno-var-tracking``, no optimisation, and
+    functions for which it gives up) it names the register to which it has moved a parameter, for
+    all of the function.
+    """
+    if llvm:
+        late = not callers.plain and held.part_registers
+        return (OPTIMISED_OUT if known else "") if late else None
+    if callers.followed or not (held.part_registers or held.address >= 0):
+        return None
+    return UNKNOWN if callers.cloned else ""
 
 
 def _names_parameters(held: Formal, expression: bytes, callers: Callers) -> bool:

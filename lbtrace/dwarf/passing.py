@@ -66,7 +66,7 @@ class Types:
 
     Pointers are followed ``depth`` deep. ``x87`` says what a long double is on the ``machine``.
     ``rust`` and ``llvm`` give the language, and whose compiler it was; ``optimised`` asks whether
-    it may have changed what is passed to functions.
+    it may have changed what is passed to functions. It ``follows`` how variables move, as a rule.
     """
 
     def __init__(self, top: Any, depth: int, machine: str) -> None:
@@ -78,6 +78,7 @@ class Types:
         self.llvm = self.rust or "clang" in producer
         self._compiler = "llvm" if self.llvm else "gcc" if producer.startswith("GNU ") else ""
         self._default_code = producers.default_convention(producer)
+        self.follows = producers.follows(producer)
         self._rustc = producers.rustc(producer)
         llvm = producers.llvm(producer)
         self._loses_bits = self.llvm and not self.rust and llvm < lost_bits.KEEPS_BITS

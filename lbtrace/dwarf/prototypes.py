@@ -8,7 +8,7 @@ Whatever is damaged or not understood counts as missing.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import cache as cache_of
 from functools import partial
 from itertools import islice, repeat
@@ -38,6 +38,9 @@ OPENED = frozenset({"DW_TAG_namespace", "DW_TAG_module"})
 DW_CC_NOCALL = 3
 LEFT_OUT = "debug information leaves out a parameter"
 LINKAGE = ("DW_AT_linkage_name", "DW_AT_MIPS_linkage_name")
+
+VARIABLES = frozenset({"DW_TAG_variable", "DW_TAG_formal_parameter"})
+SCOPES = frozenset({"DW_TAG_lexical_block", "DW_TAG_inlined_subroutine"})
 
 SAMPLE = 500
 """Functions of a unit that are looked at to see whether it was optimised."""
@@ -171,7 +174,10 @@ def _prototype(die: Any, function: Function, types: Types) -> Prototype:
     lost = changed or RETURNS_LESS.search(names) or _may_return_less(die, callers, types)
     if declared is not None and lost:
         result = replace(result, missing_reason=OPTIMISED_OUT)
-    made = Prototype(parameters, result, hints=hints)
+    late = not types.llvm and any(p.late_reason is not None for p in parameters)
+    unsure = types.follows and not any(_is_moved(own, callers) for _, own in formals)
+    code = (tuple(lists.ranges(die)) if unsure else ()) if late else None
+    made = Prototype(parameters, result, hints=hints, filled_within=code)
     return _of_rust(made, die, chain, function.address, callers) if types.rust else made
 
 
@@ -217,7 +223,8 @@ def _find_callers(
     # No version records this.
     promotes = types.llvm and optimised and (known or function.local)
     registers = find_convention(types.machine, hints).PASSING
-    return Callers(known, cloned, promotes, silent, plain, optimised, registers)
+    followed = not types.llvm and _is_followed(chain[0])
+    return Callers(known, cloned, promotes, silent, plain, optimised, followed, registers)
 
 
 def _pair_formals(die: Any, chain: Sequence[Any]) -> list[tuple[Any, Any]]:
@@ -238,6 +245,35 @@ def _is_unchanged(die: Any, formals: Sequence[tuple[Any, Any]], types: Types) ->
     located = [own for _, own in formals if own is not None and "DW_AT_location" in own.attributes]
     kept = bool(located) and all(lists.home(own, die) is not None for own in located)
     return kept and not types.optimised()
+
+
+def _is_followed(die: Any) -> bool:
+    """Whether gcc has followed how the variables of a function move: it does so for all of them
+    or none."""
+    formals = _formals(die)
+    if any(map(moves, formals)):
+        return True
+    # What is said of the others is needed only where something is said of parameters.
+    if not any("DW_AT_location" in d.attributes for d in formals):
+        return False
+    return any(map(moves, _variables(die)))
+
+
+def _is_moved(own: Any, callers: Callers) -> bool:
+    """Whether a parameter is throughout in a register in which no caller passes any."""
+    if own is None or "DW_AT_location" not in own.attributes or moves(own):
+        return False
+    held = lists.registers(bytes(own.attributes["DW_AT_location"].value))
+    return any(number not in callers.registers for number in held)
+
+
+def _variables(die: Any) -> Iterator[Any]:
+    """The variables within a function, also of what is inlined there."""
+    for child in die.iter_children():
+        if child.tag in VARIABLES:
+            yield child
+        elif child.tag in SCOPES:
+            yield from _variables(child)
 
 
 def _may_return_less(die: Any, callers: Callers, types: Types) -> bool:

@@ -209,7 +209,11 @@ class Comparer:
         if operand.start is not None:
             slot = fetcher.text("", operand.type, operand.start, operand.length).slot
         elif is_string(operand):
-            slot = fetcher.value("", operand.type, operand.place).slot
+            value = fetcher.value("", operand.type, operand.place)
+            if value.members:
+                what = "a std::string of libc++ cannot be compared: it may lie in its record"
+                raise ExpressionError(operand.at, what, "leave it out of the condition")
+            slot = value.slot
         else:
             raise ExpressionError(operand.at, "this is not text", "write str() around it")
         if slot < 0:

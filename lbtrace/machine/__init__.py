@@ -131,6 +131,12 @@ class Machine:
         found: int | None = self._module("prologues").frame_size(code)
         return found
 
+    def find_writes(self, code: bytes, address: int) -> frozenset[str]:
+        """Return the integer and vector registers that the instructions of ``code`` at ``address``
+        write, in whole or in part."""
+        found: frozenset[str] = self._module("first_writes").all_writes(code, address)
+        return found
+
     def find_calls(
         self, code: memoryview, address: int, targets: Collection[int]
     ) -> Iterator[tuple[int, int]]:

@@ -256,6 +256,10 @@ class FirstWrites(Protocol):
         """Return the registers that the instructions of ``code`` up to its first call, jump or
         return write, in whole or in part."""
 
+    def all_writes(self, code: bytes, address: int) -> frozenset[str]:
+        """Return the integer and vector registers that the instructions of ``code`` at ``address``
+        write, in whole or in part."""
+
 
 class Prologues(Protocol):
     """What ``prologues.py`` of a machine offers."""

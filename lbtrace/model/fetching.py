@@ -123,7 +123,7 @@ class Formal(Struct, frozen=True):
 
     ``missing_reason`` is why the compiler passes nothing for it, or ``""``. With ``may_be_unset``
     it has its location, but callers need not put anything there. ``late_reason`` is not None where
-    the function's first instructions may fill the registers: then it is why the value is missing
+    the function may fill the registers itself, after its entry: then it is why the value is missing
     if they do, ``""`` if the convention gives its location.
     """
 
@@ -171,7 +171,10 @@ class Prototype(Struct, frozen=True):
     says of each parameter where debug information puts it at function entry:
     the DWARF numbers of its registers, its offset from the canonical frame
     address (CFA), or None. These are known to be true where they are ``exact``.
-    ``hints`` say by which convention it is called.
+    ``hints`` say by which convention it is called. ``filled_within`` is not None
+    where any instruction may fill the registers of the parameters with a
+    ``late_reason``, not only the first ones: it is the addresses of the code, or
+    empty where it is certain that debug information does not mean the entry.
     """
 
     parameters: tuple[Formal, ...]
@@ -180,3 +183,4 @@ class Prototype(Struct, frozen=True):
     located: tuple[tuple[int, ...] | int | None, ...] = ()
     exact: bool = False
     hints: ConventionHints = ConventionHints()
+    filled_within: tuple[tuple[int, int], ...] | None = None

@@ -97,7 +97,7 @@ def describe(
         if prototype is not None:
             beginning = partial(_beginning, image, function)
             prototype = frame_homes.settle(machine, prototype, beginning)
-            prototype = confirm(machine, prototype, beginning)
+            prototype = confirm(machine, prototype, beginning, image.code)
             values = select_values(machine, prototype, selection)
         described = Function(
             function.name,

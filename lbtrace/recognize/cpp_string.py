@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from lbtrace.recognize import Inside
-from lbtrace.recognize.view import View
+from lbtrace.recognize.view import View, find_named
 from lbtrace.values import Type
 from lbtrace.values.string import String
 
 LIBSTDCXX = ("_M_dataplus", "_M_string_length")
-LIBCXX = frozenset({"__r_", "__rep_"})
-LIBCXX_SIZE = 24
-"""libc++'s ``basic_string``: capacity, size and address, or the text itself."""
+LIBCXX, LIBCXX_LONG = ("__l",), ("__data_", "__size_")
+"""libc++'s form of long texts, and what it has of them. It lies in a ``__compressed_pair`` up to
+version 19, and in a record without a name since."""
+
+LIBCXX_SIZE, LENGTH, POINTER = 24, 8, 16
+"""Capacity, size and address, or the text itself. Where the address comes first
+(``_LIBCPP_ABI_ALTERNATE_STRING_LAYOUT``) short texts are others as well."""
 
 
 def recognize(view: View, inside: Inside) -> Type | None:
@@ -19,6 +23,8 @@ def recognize(view: View, inside: Inside) -> Type | None:
     if offsets.keys() >= {*LIBSTDCXX}:
         pointer, length = (offsets[name] for name in LIBSTDCXX)
         return String(view.written, view.size, pointer, length)
-    if view.size == LIBCXX_SIZE and LIBCXX & offsets.keys():
-        return String(view.written, view.size, 16, 8, True)
+    long = find_named(view, LIBCXX) if view.size == LIBCXX_SIZE else None
+    parts = find_named(long[0][1].type, LIBCXX_LONG) if long else None
+    if parts and [at for at, _ in parts] == [POINTER, LENGTH]:
+        return String(view.written, view.size, POINTER, LENGTH, True)
     return None

@@ -230,6 +230,49 @@ def test_random_values(
     assert counts["elements"] > 0.2 * many, f"seed {seed}, {command}: {counts}"
 
 
+NEWER_TEXTS = """
+#include <memory>
+#include <string>
+#include <vector>
+extern "C" __attribute__((noinline)) unsigned long traced_1(
+    std::string text, const std::string &other, std::vector<std::string> all)
+{
+    return text.size() + other.size() + all.size();
+}
+int main() { return traced_1("short", "a text that is too long for its record", {"x"}) != 44; }
+"""
+
+
+@pytest.mark.host
+def test_texts_of_newer_libcxx(tmp_path: Path) -> None:
+    """From version 20 on they lie in a record without a name."""
+    pytest.importorskip("ziglang")  # it brings libc++ with it
+    text, program = tmp_path / "x.cc", tmp_path / "x"
+    text.write_text(NEWER_TEXTS)
+    zig = [sys.executable, "-m", "ziglang", "c++", "-g", "-O0"]
+    subprocess.run([*zig, text, "-o", program], check=True)
+    lbtrace = [sys.executable, str(ROOT / "tests/readback.py"), "attach", "--func", "traced_1"]
+    refused = subprocess.run(
+        [*lbtrace, "--where", 'text == "short"', "--", program],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert refused.returncode
+    assert "cannot be compared" in refused.stderr
+    done = subprocess.run(
+        [*lbtrace, "--format", "jsonl", "-o", tmp_path / "x.jsonl", "--", program],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    records = [json.loads(line) for line in (tmp_path / "x.jsonl").read_text().splitlines()]
+    (call,) = [record for record in records if record["type"] == "call"]
+    shown = [argument["value"] for argument in call["args"]]
+    assert shown == ["short", "a text that is too long for its record", ["x"]]
+
+
 PROGRAM = """
 #include "library_values.hh"
 NOINLINE long traced_1(std::map<int, int> counts, std::optional<int> most,

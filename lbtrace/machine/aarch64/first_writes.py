@@ -1,4 +1,4 @@
-"""Which registers an arm64 function writes before it branches for the first time."""
+"""Which registers an arm64 function writes, and which before it branches for the first time."""
 
 from __future__ import annotations
 
@@ -17,3 +17,16 @@ def first_writes(code: Code) -> frozenset[str]:
             break
         found |= instructions.written(word)
     return frozenset(f"x{number}" for number in found)
+
+
+def all_writes(code: bytes, address: int) -> frozenset[str]:
+    """Return the integer and vector registers that the instructions of ``code`` at ``address``
+    write, in whole or in part: all vector registers, of which no instruction is decoded."""
+    whole = Code(code, address, 0, address + len(code))
+    numbers = {number for _, word in instructions.words(whole) for number in _moved(word)}
+    return frozenset({*(f"x{n}" for n in numbers), *(f"v{n}" for n in range(32))})
+
+
+def _moved(word: int) -> frozenset[int]:
+    """What an instruction writes, but not what calls may change besides."""
+    return frozenset() if instructions.is_call(word) else instructions.written(word)
