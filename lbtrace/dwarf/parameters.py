@@ -58,6 +58,11 @@ class Callers(NamedTuple):
     registers: Collection[int]
 
 
+STACK_VALUE = 4
+"""The version of DWARF from which on a location can say what a value is (DW_OP_stack_value):
+before, LLVM leaves out parts that are in no register or memory of their own."""
+
+
 def read_parameter(
     die: Any, own: Any, function: Any, address: int, callers: Callers, types: Types
 ) -> Formal:
@@ -166,7 +171,7 @@ def _find_absent(own: Any, expression: bytes, size: int) -> tuple[tuple[int, int
     """The parts for which a variable has no location at the function's first instruction, where
     ``expression`` is its location, nor later: what the caller pushed LLVM describes only when
     it is loaded."""
-    if expression and not find_absent([expression], size):
+    if own.unit.version < STACK_VALUE or (expression and not find_absent([expression], size)):
         return ()
     later = (each.expression for each in lists.locations(own)) if moves(own) else ()
     return find_absent(chain(filter(None, [expression]), later), size)

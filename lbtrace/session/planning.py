@@ -17,6 +17,7 @@ from lbtrace.plan import Selection, make_plan
 from lbtrace.plan.value_selection import parse
 from lbtrace.probes import PROBES
 from lbtrace.session.request import Prepared, Request
+from lbtrace.system.file import File
 from lbtrace.targets import watchers
 from lbtrace.targets.abilities import find_abilities
 from lbtrace.targets.command import find_command
@@ -57,7 +58,12 @@ def _plan(request: Request) -> Planned:
     able = find_abilities(target, around)
     grows = request.seeks_files and able.forks
     traced = _add_marked(request, opened, grows) if request.seeks_files else opened
-    files = tuple(image.file for image in (*traced.images, *traced.marked))
+    images = (*traced.images, *traced.marked)
+    # Of several names of a file the first, as in the plan.
+    firsts: dict[tuple[int, int], File] = {}
+    for image in images:
+        firsts.setdefault(image.file.identity, image.file)
+    files = tuple(firsts.values())
     reach = find_reach(target, request.mode, able)
     watcher = watchers.find_watcher(target, around)
     hazard = watchers.hazard_of(watcher)

@@ -8,7 +8,8 @@ import re
 import shlex
 from collections.abc import Callable, Iterator
 
-from lbtrace.errors import CommandError, LbtraceError, option
+from lbtrace.elf.image import Image
+from lbtrace.errors import BinaryError, CommandError, LbtraceError, option
 from lbtrace.session.request import Request
 from lbtrace.targets.command import find_command
 
@@ -76,16 +77,15 @@ def _named(command: tuple[str, ...], script: str, program: str) -> Iterator[str]
             path = find_command(word)
         except (CommandError, ValueError):  # ValueError: it holds a NUL
             continue
-        if (real := os.path.realpath(path)) not in seen and _is_elf(path):
+        if (real := os.path.realpath(path)) not in seen and _is_program(path):
             seen.add(real)
             yield path
         if len(seen) > TRIED:
             return
 
 
-def _is_elf(path: str) -> bool:
+def _is_program(path: str) -> bool:
     try:
-        with open(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
-            return file.read(4) == b"\x7fELF"
-    except OSError:
+        return Image.open(path).is_program
+    except BinaryError:
         return False

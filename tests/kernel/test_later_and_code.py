@@ -328,7 +328,7 @@ def test_a_tracer_that_is_killed(
         stdout=subprocess.PIPE,
         text=True,
     ) as program:
-        words = ("--func", "main", "--usdt", "shop:*", "-o", capture)
+        words = ("--func", "/[Mm]ain$/", "--usdt", "shop:*", "-o", capture)
         tracer = start_lbtrace("attach", "--pid", program.pid, *words)
         tracer.wait_for("Ctrl-C ends")
         assert program.stdin

@@ -134,7 +134,7 @@ do(made[0].begin, 3, 4); do(made[1].end, 4, 3, 9)
         assert program.stdout.readline() == b"ready\n"
         with lbtrace.trace(
             pid=program.pid,
-            functions="main",
+            functions="/[Mm]ain$/",
             usdt="shop:*",
             providers=made.providers["nests"],
             options=Options(mode=mode),
