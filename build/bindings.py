@@ -97,7 +97,10 @@ const char *libbpf_version_string(void);
 int libbpf_num_possible_cpus(void);
 """
 
-NATIVE = ("kernel_features", "log", "mappings", "misses", "nop_trial", "privileges", "reader")
+NATIVE = (
+    *("kernel_features", "launch", "log", "mappings", "misses", "nop_trial", "privileges"),
+    "reader",
+)
 """Files of lbtrace/native that stand beside libbpf in its module."""
 
 DECLARED = """
@@ -130,6 +133,9 @@ enum lbt_nop_findings {
 };
 int lbt_try_nop(const unsigned char *nop, size_t size);
 int lbt_drop_ambient(void);
+#define LBT_HELD ...
+void lbt_launch(int gate, int report, char *const *paths, char *const *words, char **script,
+                char *const *variables);
 """
 
 

@@ -24,7 +24,6 @@ from lbtrace.session.processes import Followed, find_programs, follow_processes,
 from lbtrace.system.file import File
 from lbtrace.system.limits import allow_open_files
 from lbtrace.system.process import Running, open_pid, still_running
-from lbtrace.system.user import find_user
 from lbtrace.targets.command import Command
 from lbtrace.targets.reach import Abilities, Reach, find_reach
 
@@ -122,8 +121,7 @@ class Session:
         with ExitStack() as held:
             self._waiter = held.enter_context(select.epoll())
             if self.target.command:
-                user = find_user(self.target.user) if self.target.user else None
-                self.child = Command(self.target.command, user, self.ignored, aside=self.aside)
+                self.child = Command(self.target, self.ignored, aside=self.aside)
                 held.callback(self.child.abandon)
             root = self.child.pid if self.child else self.target.pid
             if root:
@@ -176,6 +174,8 @@ class Session:
             held.callback(follow_processes(self._object, reporting).close)
             # Where the probes are in every process, the program looks whose hit it is.
             only = 0 if reach.everyone else root
+            if self.child:
+                self.child.wait_until_held()
             with of_living(root):
                 self._links.attach(
                     *(self._object, self.plan, specs.cookies, attached, only, self._probed.files),
@@ -264,10 +264,9 @@ class Session:
         they gather instead, all that they have gathered, once a second and at the end. Before the
         first batch with events of probes that the plan has got meanwhile comes that addition.
 
-        The ring is emptied before each batch that is yielded, so a slow reader
-        fills memory (to a bound) rather than the ring. A batch without events
-        says that for a moment there were none. Raises `TargetError` where the
-        command cannot be executed.
+        The ring is emptied before each batch that is yielded, so a slow reader fills memory (to a
+        bound) rather than the ring. A batch without events says that for a moment there were none.
+        Raises `TargetError` where the command cannot be executed.
         """
         gathers = not SENDING.issuperset(self.plan.actions)
         self._next_gathering = time.monotonic() + GATHER_PERIOD if gathers else float("inf")

@@ -8,22 +8,20 @@ import os
 import signal
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from lbtrace.bpf import privileges
 from lbtrace.errors import CommandError, option
+from lbtrace.model import Target
 from lbtrace.system.lookups import note
 from lbtrace.system.signals import held_back
-from lbtrace.system.user import User, become, environment
+from lbtrace.system.user import User, become, environment, find_user
 
 SHELL = "/bin/sh"
 """What runs a script that names no interpreter (execvp(3))."""
 
 _RESET = (signal.SIGPIPE, signal.SIGXFSZ)
 """Signals Python ignores, and a command expects at their default."""
-
-_ELSEWHERE = (errno.ENOENT, errno.ENOTDIR, errno.ESTALE, errno.ENODEV, errno.ETIMEDOUT)
-"""Errors after which execvp(3) continues with the next directory of PATH."""
 
 
 def find_command(name: str) -> str:
@@ -40,29 +38,25 @@ def find_command(name: str) -> str:
 
 
 class Command:
-    """A command, started but held before it executes anything.
+    """The command of a target, started but held before it executes anything.
 
     ``pid`` is known from the start, so probes can be in place before the
-    command's first instruction. It runs as ``user``, if one is given, and ignores the
+    command's first instruction. It runs as the target's user, if that has one, and ignores the
     signals that lbtrace does, and those of ``ignored``. With ``aside`` its standard output is
     its standard error. `release` raises `CommandError` where it cannot run. Everything goes
     through a pidfd (Linux 5.4), so no other process of that number is ever meant.
     """
 
     def __init__(
-        self,
-        words: Sequence[str],
-        user: User | None = None,
-        ignored: Collection[int] = (),
-        *,
-        aside: bool = False,
+        self, target: Target, ignored: Collection[int] = (), *, aside: bool = False
     ) -> None:
-        self._words = list(words)
+        self._words = target.command
         self._aside = aside
         self._ignored = ignored
-        self._user = user
+        self._user = find_user(target.user) if target.user else None
         self.status: int | None = None
         self.released = False
+        self._held = False
         gate, self._gate = os.pipe()
         self._report, report = os.pipe()
         # In the child no handler of ours may run.
@@ -92,8 +86,6 @@ class Command:
                 elif number in self._ignored or handler == signal.SIG_IGN:
                     signal.signal(number, signal.SIG_IGN)  # C code may catch it: SIGBUS
             signal.pthread_sigmask(signal.SIG_SETMASK, mask)
-            if not os.read(gate, 1):  # lbtrace has gone
-                os._exit(127)
             privileges.drop_inherited()
             if self._aside:
                 os.dup2(2, 1)
@@ -101,14 +93,24 @@ class Command:
             if self._user is not None:
                 variables = environment(self._user, os.environ)
                 become(self._user)
-            _execute(self._words, variables)
+            _launch(gate, report, self._words, variables)
         except OSError as error:
-            os.write(report, (error.errno or 0).to_bytes(4, "little"))
+            os.write(report, b"\1")
+            if os.read(gate, 1):
+                os.write(report, (error.errno or 0).to_bytes(4, "little"))
         finally:
             os._exit(127)
 
+    def wait_until_held(self) -> None:
+        """Wait until nothing but system calls lies before the command's first instruction, so that
+        no call of lbtrace's own is taken for one of the command."""
+        if not self._held:
+            self._held = True
+            os.read(self._report, 1)
+
     def release(self) -> None:
         """Let the command run. Raises `CommandError` where it cannot be executed."""
+        self.wait_until_held()
         self.released = True
         with suppress(BrokenPipeError):  # killed while it was held
             os.write(self._gate, b"\n")
@@ -174,21 +176,21 @@ def _paths(name: str) -> list[str]:
     return [os.path.join(directory or ".", name) for directory in os.get_exec_path()]
 
 
-def _execute(words: list[str], variables: Mapping[str, str]) -> NoReturn:
-    """Execute as execvp(3) does; Python's `os.execvp` does not run scripts without ``#!``."""
-    refused: OSError | None = None
-    for path in _paths(words[0]):
-        try:
-            os.execve(path, words, variables)
-        except OSError as error:
-            if error.errno == errno.ENOEXEC:
-                os.execve(SHELL, [SHELL, path, *words[1:]], variables)
-            elif error.errno == errno.EACCES:
-                refused = error
-            elif error.errno not in _ELSEWHERE:
-                raise
-            missing = error
-    raise refused or missing
+def _launch(gate: int, report: int, words: Sequence[str], variables: Mapping[str, str]) -> None:
+    """Wait, and execute as execvp(3) does; Python's `os.execvp` does not run scripts without
+    ``#!``."""
+    from lbtrace.bpf._libbpf import ffi, lib  # imported here because only commands are executed
+
+    kept: list[Any] = []  # what C reads must not be freed before
+
+    def texts(*parts: str) -> Any:
+        kept.extend(ffi.new("char[]", os.fsencode(part)) for part in parts)
+        return ffi.new("char *[]", [*kept[len(kept) - len(parts) :], ffi.NULL])
+
+    lib.lbt_launch(
+        *(gate, report, texts(*_paths(words[0])), texts(*words)),
+        *(texts(SHELL, "", *words[1:]), texts(*map("=".join, variables.items()))),
+    )
 
 
 def _cannot_run(name: str, number: int, user: User | None = None) -> CommandError:

@@ -59,6 +59,18 @@ def named(error: str) -> list[int]:
     return [int(pid) for pid in re.findall(r"(\d+) \(", line)]
 
 
+def test_what_lbtrace_does_before_the_command_is_none_of_its_calls(brief: Run) -> None:
+    """lbtrace is a program, too, and calls the same library."""
+    functions = ("execve", "malloc", "pthread_cond_signal", "read")
+    words = [word for name in functions for word in ("--func", name)]
+    words += ["--binary", "libc.so.6", "--returns", "none", "--format", "jsonl", "-o", "-"]
+    done = brief("attach", *words, "--quiet", "--", "sh", "-c", ":")
+    assert done.returncode == 0, done.stderr
+    records = [json.loads(line) for line in done.stdout.splitlines()]
+    assert {each["name"] for each in records if each["type"] == "thread"} == {"sh"}
+    assert {each["name"] for each in records if each["type"] == "call"} == {"malloc"}
+
+
 def test_what_still_runs_is_named(brief: Run, daemon: Path) -> None:
     done = brief("attach", "--func", "work", "--", daemon, 300)
     assert done.returncode == 0, done.stderr

@@ -326,6 +326,7 @@ def test_garbage_is_left_to_the_parent(files: tuple[Path, Path]) -> None:
     script = """if True:
         import gc, signal, sys
         from lbtrace.system.file import File
+        from lbtrace.model import Target
         from lbtrace.targets.command import Command
         gc.set_threshold(1_000_000)
         cycle = [File(sys.argv[1])]
@@ -335,7 +336,7 @@ def test_garbage_is_left_to_the_parent(files: tuple[Path, Path]) -> None:
             gc.isenabled() and gc.collect()  # as Python may at any time
             return known(number)
         signal.getsignal = getsignal
-        command = Command(["true"])
+        command = Command(Target(command=("true",)))
         command.release()
         sys.exit(command.wait())
     """
