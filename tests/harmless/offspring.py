@@ -24,8 +24,8 @@ def descendants() -> list[int]:
     children = defaultdict(list)
     for stat in Path("/proc").glob("[0-9]*/stat"):
         with contextlib.suppress(OSError):
-            state, parent = stat.read_text().rpartition(")")[2].split()[:2]
-            if state != "Z":
+            state, parent = stat.read_bytes().rpartition(b")")[2].split()[:2]
+            if state != b"Z":
                 children[int(parent)].append(int(stat.parent.name))
     found = list(children[os.getpid()])
     for pid in found:
