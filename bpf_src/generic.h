@@ -22,38 +22,43 @@ static __always_inline long read_string(char *to, __u32 size, __u64 from)
 }
 
 #define LBT_UNKNOWN (~0ULL)
-#define LBT_UNREAD (~1ULL)
+#define LBT_PAGE 4096 /* or a part of one */
+
+const __u32 the_only = 0;
 
 /*
- * How much of a string follows, from an address on, or LBT_UNKNOWN: it is too long, or some of it is
- * unreadable also where it waits for pages. Where it does not, LBT_UNREAD: the stack does not
- * suffice to ask here whether it may. A function that is not static is verified once, not
- * again for each text. The bytes read are not used, so that all may be read into the same place.
+ * How much of a string follows its byte at an address, which has been read; or LBT_UNKNOWN: it is too
+ * long, or some of it is unreadable. It is read in large pieces; where one cannot be, as far as the
+ * next page ends, of which alone it is certain that it may be waited for. The bytes are not used, so
+ * that all may be read into the same place. A function that is not static is verified once, not again
+ * for each text; its callers leave it 32 bytes of the stack.
  */
-__noinline __u64 rest_of_string(__u64 from, __u32 waits)
+__noinline __u64 rest_of_string(__u64 from)
 {
-	__u32 first = 0;
-	__u64 total = 0;
-	char *to;
+	char *to = bpf_map_lookup_elem(&scratch, &the_only);
+	__u64 at = from;
+	__u32 piece;
 	long got;
 
-	if (!config.chunk_layouts)
-		return 0;
-	to = bpf_map_lookup_elem(&scratch, &first);
 	if (!to)
 		return LBT_UNKNOWN;
 	for (int i = 0; i < LBT_PIECES; i++) {
-		got = bpf_probe_read_user_str(to, LBT_PIECE, (const void *)(from + total));
-		if (got < 0 && config.may_fault && waits) {
-			bpf_copy_from_user(to, LBT_PIECE, (const void *)(from + total));
-			got = bpf_probe_read_user_str(to, LBT_PIECE, (const void *)(from + total));
+		piece = LBT_PIECE;
+		got = bpf_probe_read_user_str(to, LBT_PIECE, (const void *)at);
+		if (got < 0) {
+			if (config.may_fault)
+				load_page(at + 1, to);
+			/* at most a byte more than a page */
+			piece = (((__u32)at + 1) | (LBT_PAGE - 1)) + 1 - (__u32)at;
+			piece &= 2 * LBT_PAGE - 1;
+			got = bpf_probe_read_user_str(to, piece, (const void *)at);
 		}
 		if (got < 0)
-			return LBT_UNREAD;
+			return LBT_UNKNOWN;
 		/* some kernels (6.1) say 0, not 1, of an empty string */
-		total += got > 0 ? got - 1 : 0;
-		if (got < LBT_PIECE)
-			return total;
+		at += got > 0 ? got - 1 : 0;
+		if (got < piece)
+			return at - from;
 	}
 	return LBT_UNKNOWN;
 }
@@ -78,9 +83,7 @@ static __always_inline long copy_text(const struct lbt_fetch *f, const __u64 *va
 		}
 		length = got;
 		if (got == size) {
-			length = rest_of_string(from + size, 0);
-			if (config.may_fault && length == LBT_UNREAD && load_pages(from + size, 1))
-				length = rest_of_string(from + size, 1);
+			length = rest_of_string(from + size);
 			length = length > 0xffffffff ? length : length + size;
 		}
 	} else {

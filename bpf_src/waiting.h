@@ -17,28 +17,25 @@ extern struct vm_area_struct *bpf_iter_task_vma_next(struct bpf_iter_task_vma *i
 extern void bpf_iter_task_vma_destroy(struct bpf_iter_task_vma *it) __ksym __weak;
 
 /*
- * Waits for the page at an address, if there is one, and that may be done. One that a process loads
- * itself (userfaultfd(2)) would be waited for forever, were the thread that waits the one that loads it.
- * Before 6.7 that is not asked.
+ * Waits for the page at an address, if there is one, and that may be done; its byte comes to `byte`.
+ * One that a process loads itself (userfaultfd(2)) would be waited for forever, were the thread that
+ * waits the one that loads it. Before 6.7 that is not asked.
  */
-static __always_inline bool load_page(__u64 address)
+static __always_inline bool load_page(__u64 address, char *byte)
 {
 	struct bpf_iter_task_vma it;
 	struct vm_area_struct *area;
 	bool may = true;
-	char byte;
 
 	if (bpf_ksym_exists(bpf_iter_task_vma_new)) {
-		may = false;
-		if (!bpf_iter_task_vma_new(&it, bpf_get_current_task_btf(), address)) {
-			area = bpf_iter_task_vma_next(&it);
-			if (area)
-				may = !bpf_core_field_exists(area->vm_userfaultfd_ctx.ctx) ||
-				      !area->vm_userfaultfd_ctx.ctx;
-		}
+		/* after an error there is no area */
+		bpf_iter_task_vma_new(&it, bpf_get_current_task_btf(), address);
+		area = bpf_iter_task_vma_next(&it);
+		may = area && (!bpf_core_field_exists(area->vm_userfaultfd_ctx.ctx) ||
+			       !area->vm_userfaultfd_ctx.ctx);
 		bpf_iter_task_vma_destroy(&it);
 	}
-	return may && !bpf_copy_from_user(&byte, 1, (const void *)address);
+	return may && !bpf_copy_from_user(byte, 1, (const void *)address);
 }
 
 /*
@@ -47,9 +44,11 @@ static __always_inline bool load_page(__u64 address)
  */
 __noinline int load_pages(__u64 from, __u32 size)
 {
+	char byte;
+
 	if (!config.may_fault)
 		return 0;
-	return load_page(from) && load_page(from + size - 1);
+	return load_page(from, &byte) && load_page(from + size - 1, &byte);
 }
 
 #endif

@@ -31,9 +31,10 @@ LOADER = """\
 struct place { int number; const char *text; };
 
 static int faults;
-static char page[4096];
+static char page[4096], *all;
 
-__attribute__((noinline)) void load(const char *text, struct place *place)
+/* `below` is a text without an end before the pages that are loaded here. */
+__attribute__((noinline)) void load(const char *text, struct place *place, const char *below)
 {
     struct uffdio_copy copy = {
         .dst = (unsigned long)text & ~4095UL, .src = (unsigned long)page, .len = sizeof page};
@@ -47,7 +48,7 @@ static void *run(void *unused)
     struct uffd_msg message;
     while (read(faults, &message, sizeof message) == sizeof message) {
         char *at = (char *)message.arg.pagefault.address;
-        load(at, (struct place *)at);
+        load(at, (struct place *)at, all - 5000);
     }
     return unused;
 }
@@ -57,7 +58,9 @@ int main(void)
     struct uffdio_api api = {.api = UFFD_API};
     struct uffdio_register area = {.mode = UFFDIO_REGISTER_MODE_MISSING};
     pthread_t thread;
-    char *all = mmap(0, PAGES * 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    all = mmap(0, (2 + PAGES) * 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    memset(all, 'A', 2 * 4096);
+    all += 2 * 4096;
     faults = syscall(SYS_userfaultfd, O_CLOEXEC);
     area.range.start = (unsigned long)all;
     area.range.len = PAGES * 4096;
@@ -96,24 +99,32 @@ def test_a_page_that_the_process_loads_is_not_waited_for(
     calls = [each for each in seen if each["type"] == "call"]
     assert [call["name"] for call in calls].count("load") == PAGES
     for call in calls:
-        (text, *_) = call["args"]
+        text, *others = call["args"]
         assert text["value"] is None, call
+        for below in others[1:]:
+            assert below["value"].startswith("AAAA"), call
     assert done.stderr.count("unreadable memory") == 1
 
 
-def test_a_page_that_the_kernel_loads_is_waited_for(
-    tool: Callable[[str], str], lbtrace: Run, tmp_path: Path, mode: str
+@pytest.mark.parametrize("size", [10, 300_001])
+def test_pages_that_the_kernel_loads_are_waited_for(
+    tool: Callable[[str], str], lbtrace: Run, tmp_path: Path, mode: str, size: int
 ) -> None:
     (tmp_path / "text.c").write_text(
         "#include <sys/mman.h>\n#include <fcntl.h>\n"
         "__attribute__((noinline)) int use(const char *text) { return text[0]; }\n"
         "int main(int count, char **words) { int f = open(words[1], O_RDONLY);\n"
-        "char *text = mmap(0, 4096, PROT_READ, MAP_PRIVATE, f, 0);\n"
+        f"char *text = mmap(0, {size}, PROT_READ, MAP_PRIVATE, f, 0);\n"
         "return use(text) == 0; }\n"
     )
-    (tmp_path / "words").write_text("some words")
-    made = tmp_path / "text"
+    text = "some words" * (size // 10 + 1)
+    (tmp_path / "words").write_text(text[:size])
+    made, out = tmp_path / "text", tmp_path / "out.jsonl"
     subprocess.run([tool("gcc"), "-O1", "-g", tmp_path / "text.c", "-o", made], check=True)
-    done = lbtrace("attach", "--func", "use", "--mode", mode, "--", made, tmp_path / "words")
+    words = ("--func", "use", "--mode", mode, "-o", out)
+    done = lbtrace("attach", *words, "--", made, tmp_path / "words")
     assert done.returncode == 0, done.stderr
-    assert 'use(text="some words")' in done.stdout
+    (call,) = [line for line in map(json.loads, out.open()) if line["type"] == "call"]
+    (shown,) = call["args"]
+    assert shown["value"] == text[: min(size, 64)]
+    assert shown.get("length", size) == size
