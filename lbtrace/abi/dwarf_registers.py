@@ -45,4 +45,9 @@ def program_counter(machine: str) -> str:
 
 def stack_pointer(machine: str) -> int:
     """The number of the stack pointer."""
-    return NUMBERS[machine].names.index("sp")
+    return find_number(machine, "sp")
+
+
+def find_number(machine: str, name: str) -> int:
+    """The number of the integer register of this name."""
+    return NUMBERS[machine].names.index(name)

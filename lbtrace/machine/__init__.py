@@ -131,6 +131,13 @@ class Machine:
         found: int | None = self._module("prologues").frame_size(code)
         return found
 
+    def find_argument_stores(self, code: Code) -> dict[tuple[str, int], str]:
+        """Return what an unoptimised function that begins with ``code`` stores first at each offset
+        from a register: by its name, the register that held it at entry; `CONSTANT`
+        (`lbtrace.machine.code`) what is always the same, "" anything else."""
+        found: dict[tuple[str, int], str] = self._module("argument_stores").argument_stores(code)
+        return found
+
     def find_writes(self, code: bytes, address: int) -> frozenset[str]:
         """Return the integer and vector registers that the instructions of ``code`` at ``address``
         write, in whole or in part."""

@@ -22,6 +22,9 @@ class Code(Struct, frozen=True):
     limit: int
 
 
+CONSTANT = "constant"
+"""What takes the place of a register's name where a value is always the same."""
+
 ExitKind: TypeAlias = Literal["return", "tail"]
 """A return to the caller, or a jump to another function that returns in its place."""
 

@@ -14,7 +14,7 @@ from lbtrace.machine import Machine
 from lbtrace.machine.code import Code
 from lbtrace.model import Function, Prototype, Site
 from lbtrace.model.wire_limits import FETCHES
-from lbtrace.plan import frame_homes
+from lbtrace.plan import argument_stores, frame_homes
 from lbtrace.plan.late_registers import confirm
 from lbtrace.plan.remarks import name_functions
 from lbtrace.plan.value_selection import ValueSelection, depth, select_values
@@ -97,6 +97,7 @@ def describe(
         if prototype is not None:
             beginning = partial(_beginning, image, function)
             prototype = frame_homes.settle(machine, prototype, beginning)
+            prototype = argument_stores.settle(machine, prototype, beginning)
             prototype = confirm(machine, prototype, beginning, image.code)
             values = select_values(machine, prototype, selection)
         described = Function(
