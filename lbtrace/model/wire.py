@@ -6,6 +6,7 @@ batch: `struct.Struct.iter_unpack` and `itertools.starmap` run it in C.
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from itertools import starmap
 from struct import Struct
@@ -76,6 +77,20 @@ def cut(batch: Batch, records: int) -> Batch:
     others, end = _beside(batch), records
     while end - others[:end].count(1) < records:
         end = records + others[:end].count(1)
+    return _first(batch, end)
+
+
+def cut_after(batch: Batch, time: int) -> Batch:
+    """Return what of a batch happened until ``time``."""
+    count = len(batch.events) // EVENT_SIZE
+    if not count or decode_at(batch.events, count - 1).time <= time:
+        return batch
+    return _first(
+        batch, bisect_right(range(count), time, key=lambda n: decode_at(batch.events, n).time)
+    )
+
+
+def _first(batch: Batch, end: int) -> Batch:
     first = Batch(batch.events[: end * EVENT_SIZE], batch.blobs)
     runners = [(event.pid, event.tid) for event in decode(first) if event.kind & KIND == OPEN]
     first.entries, known = len(runners), set(runners)

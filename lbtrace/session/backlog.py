@@ -7,7 +7,7 @@ from collections import deque
 from typing import TYPE_CHECKING
 
 from lbtrace.model import Batch
-from lbtrace.model.wire import EVENT_SIZE, losses, unwatched
+from lbtrace.model.wire import EVENT_SIZE, cut_after, losses, unwatched
 
 if TYPE_CHECKING:
     from lbtrace.bpf.objects import TraceObject
@@ -44,6 +44,7 @@ class Backlog:
         self._latest = 0.0
         self._missed = 0
         self._watched = 0
+        self._ended = 0
 
     def __bool__(self) -> bool:
         return bool(self._waiting)
@@ -60,7 +61,7 @@ class Backlog:
         """
         fresh: list[Batch] = []
         while len(self._waiting) + len(fresh) < MOST_BATCHES and (batch := self._reader.drain()):
-            fresh.append(batch)
+            fresh.append(cut_after(batch, self._ended) if self._ended else batch)
             if len(batch.events) < BATCH_EVENTS * EVENT_SIZE:
                 break
         if missed := self._newly_missed():
@@ -84,9 +85,10 @@ class Backlog:
             self._waiting.clear()
             self.collect()
 
-    def note_detaching(self) -> None:
-        """Add that from now on returns may not be seen, as probes are detached."""
-        self._waiting.append(Unwatched(unwatched(time.monotonic_ns())))
+    def end(self) -> None:
+        """Collect nothing that happens from now on: probes are detached one after the other, and
+        without all of them a return may seem to be that of another call."""
+        self._ended = time.monotonic_ns()
 
     def unreported_losses(self) -> Batch:
         """Return the losses that no later event of their threads reported."""

@@ -293,9 +293,7 @@ class Session:
             self._look_at_files(at_once=bool(woken & {_TIME_IS_UP, self._pidfd}))
             yield from self._grow()
             if not ended and (self._stopping or _TIME_IS_UP in woken or self._is_over(woken)):
-                # What is sent until the last probe is gone belongs to the trace, but
-                # a call whose return does not come may have returned all the same.
-                backlog.note_detaching()
+                backlog.end()
                 self._detach(backlog.collect)
                 ended, self._growth = True, None
             if ended and backlog.is_late():

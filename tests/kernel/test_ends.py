@@ -258,6 +258,48 @@ def test_nothing_is_unwound_by_detaching(
     assert set(ends) <= {"returned", "open"}
 
 
+MANY_EXITS = """\
+#define CASE(n) case n: __asm__ volatile("nop" : "+r"(tag)); return tag + n;
+#define WORK(name)                                                                  \\
+    __attribute__((noinline)) long name(long tag, unsigned way)                     \\
+    {                                                                               \\
+        switch (way % 8) { CASE(0) CASE(1) CASE(2) CASE(3) CASE(4) CASE(5) CASE(6) } \\
+        return tag + 7;                                                             \\
+    }
+WORK(work1) WORK(work2) WORK(work3) WORK(work4) WORK(work5) WORK(work6) WORK(work7)
+static long (*const all[])(long, unsigned) = {work1, work2, work3, work4, work5, work6, work7};
+int main(void)
+{
+    unsigned way = 1;
+    for (long tag = 0;; tag += 1000) {
+        way = way * 1103515245 + 12345;
+        __asm__ volatile("" : : "r"(all[(way >> 24) % 7](tag, way >> 16)));
+    }
+}
+"""
+"""Leaves functions by other instructions each time, and returns what they were passed, and more."""
+
+
+def test_no_result_is_that_of_another_call_when_probes_go(
+    lbtrace: Run, start: Start, compiled: Callable[..., Path], tmp_path: Path, mode: str
+) -> None:
+    """While some exits of a function have no probe any more, others still have."""
+    made = compiled("exits", ["gcc", "-g", "-O2"], MANY_EXITS)
+    out = tmp_path / "out.jsonl"
+    words = ("--func", "work*", "--mode", mode, "--returns", "sites", "--ring-size", "64M")
+    started = start(made)
+    done = lbtrace(
+        *("attach", "--pid", started.pid, *words, "--duration", "50ms", "-o", out), timeout=120
+    )
+    assert done.returncode == 0, done.stderr
+    calls = [record for record in map(json.loads, out.open()) if record["type"] == "call"]
+    assert len(calls) > 100
+    assert {call["end"] for call in calls[:-1]} == {"returned"}
+    for call in calls[:-1]:
+        tag, way = (each["value"] for each in call["args"])
+        assert call["result"] == tag + way % 8
+
+
 def stalled(start_lbtrace: Start, programs: Path, format: str) -> tuple[Any, int]:
     """A trace of 50,000 calls whose reader takes nothing, and what it would read from."""
     reading, writing = os.pipe()

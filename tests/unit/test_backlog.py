@@ -35,7 +35,7 @@ def test_all_that_waits_is_counted(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(backlog, "MOST_BATCHES", 3)
     held = waiting(10)
     held.collect()
-    held.note_detaching()
+    held.end()
     taken = held.next()
     held.discard()
     assert not held
