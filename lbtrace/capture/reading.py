@@ -108,7 +108,7 @@ class Capture:
         ``max_depth`` deep or deeper. Each call of this method starts from the beginning.
 
         Raises `CaptureError` where the file cannot be read, or its content is impossible,
-        `UsageError` of a trace that gathers: see `counts`. Needs neither privileges nor the traced
+        `UsageError` of a trace that gathers (see `counts`), and where the file is closed. Needs neither privileges nor the traced
         program.
         """
         # Imported here because an export does not need it.
@@ -171,14 +171,20 @@ class Capture:
             except (MalformedError, *DECODING_ERRORS):
                 if not self._pass_over(len(payload)):
                     return
+            self._check_open()
             if self._turn != turn:
                 raise UsageError(
                     f"{self.path} is read from the beginning again, in another iteration",
                     "open it once more with read_capture() to read it twice at the same time",
                 )
 
+    def _check_open(self) -> None:
+        if self._file.closed:
+            raise UsageError(f"{self.path} is closed", "do this inside of the with statement")
+
     def _rewind(self) -> None:
         """Go back to the first chunk after the plan."""
+        self._check_open()
         self._turn += 1
         self._file.seek(self._start)
         self.position = self._start

@@ -55,6 +55,14 @@ def test_two_at_the_same_time_are_refused(recorded: Path) -> None:
     assert len([*other]) == 2
 
 
+@pytest.mark.parametrize("salvage", [False, True])
+def test_a_closed_one_is_refused(recorded: Path, salvage: bool) -> None:
+    with lbtrace.read_capture(recorded, salvage=salvage) as capture:
+        pass
+    with pytest.raises(lbtrace.UsageError, match="closed"):
+        list(capture.calls())
+
+
 def test_a_damaged_one(recorded: Path) -> None:
     data = bytearray(recorded.read_bytes())
     data[-100] ^= 1
