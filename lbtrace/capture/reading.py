@@ -108,8 +108,8 @@ class Capture:
         ``max_depth`` deep or deeper. Each call of this method starts from the beginning.
 
         Raises `CaptureError` where the file cannot be read, or its content is impossible,
-        `UsageError` of a trace that gathers (see `counts`), and where the file is closed. Needs neither privileges nor the traced
-        program.
+        `UsageError` of a trace that gathers (see `counts`), and where the file is closed. Needs
+        neither privileges nor the traced program.
         """
         # Imported here because an export does not need it.
         from lbtrace.calls.iterator import Calls, check_sends

@@ -100,6 +100,12 @@ def add(plan: Plan, images: Sequence[Image], selection: Selection) -> Plan:
     return _unseen(plan, "earlier", EARLIER) if hidden else plan
 
 
+def use_contexts(images: Sequence[Image], selection: Selection) -> bool:
+    """Return whether the traced processes, as far as they are known, switch stacks by the C
+    library's functions."""
+    return any(file.names & CONTEXTS for file in _switching(images, selection))
+
+
 def _unseen(plan: Plan, switches: UnseenSwitches, reason: str) -> Plan:
     """``plan``, which does not see some ``switches``."""
     if not any(probe.role == "closes" for probe in plan.probes):

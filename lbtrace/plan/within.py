@@ -7,11 +7,14 @@ from typing import NamedTuple
 
 from msgspec.structs import replace
 
+from lbtrace.elf.dynamic import Dynamic
 from lbtrace.elf.symbols import Symbols
 from lbtrace.errors import BinaryError, UsageError, option
 from lbtrace.model import Function, Plan
 from lbtrace.plan import patterns, stack_switches
 from lbtrace.plan.call_graph import TracedBinary
+from lbtrace.plan.foreign_switches import use_contexts
+from lbtrace.plan.hazard_table import SYSTEM
 from lbtrace.plan.remarks import name_functions, some
 from lbtrace.plan.selection import Selection
 from lbtrace.probes import ROLES
@@ -84,7 +87,11 @@ def mark(
     }
     ended = {p.function for p in plan.probes if p.role in ENDINGS}
     _check_traced(plan, found, {n for n in outer if n in ended}, selection)
-    _check_stacks(plan, parts, tables)
+    known = selection.beside is not None or all(
+        parts[plan.functions[number].binary].image.is_program for number in outer
+    )
+    contexts = not known or use_contexts([part.image for part in parts], selection)
+    _check_stacks(plan, parts, tables, contexts=contexts)
     probes = tuple(
         replace(p, gate=True)
         if p.function in outer and (p.role == "opens" or p.role in ENDINGS)
@@ -124,8 +131,11 @@ def _check_traced(
     raise BinaryError(f"{some(missing)}: where calls begin and end is not seen", hint)
 
 
-def _check_stacks(plan: Plan, parts: Sequence[TracedBinary], tables: Sequence[Symbols]) -> None:
-    """That the kernel can tell on which stack a thread is."""
+def _check_stacks(
+    plan: Plan, parts: Sequence[TracedBinary], tables: Sequence[Symbols], *, contexts: bool
+) -> None:
+    """That the kernel can tell on which stack a thread is. The C library switches stacks for those
+    that ask it to: with ``contexts`` some may."""
     for probe in plan.probes:
         function = plan.functions[probe.function] if probe.role == "opens" else None
         if function and function.language == "go" and plan.goroutines(probe) is None:
@@ -137,6 +147,8 @@ def _check_stacks(plan: Plan, parts: Sequence[TracedBinary], tables: Sequence[Sy
     seen = {(probe.binary, probe.site.address) for probe in plan.probes if probe.role == "switch"}
     made = {probe.binary for probe in plan.probes if probe.role == "stack"}
     for binary, (part, table) in enumerate(zip(parts, tables, strict=True)):
+        if not contexts and SYSTEM.match(part.image.once(Dynamic).soname):
+            continue
         switches = () if table.go else stack_switches.switches(part.image, table)
         if binary in made or any((binary, switch.address) not in seen for switch in switches):
             raise UsageError(

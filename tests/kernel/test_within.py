@@ -135,6 +135,40 @@ def test_the_plan_says_so(programs: Path, lbtrace: Any) -> None:
     assert done.stdout.count("only what happens below its calls is recorded") == 1
 
 
+MALLOC = """\
+#include <stdlib.h>
+#include <ucontext.h>
+__attribute__((noinline)) void *handle(int size) { return malloc(size); }
+int main(void)
+{
+    ucontext_t unused;
+    free(malloc(1));
+    free(handle(2));
+    free(malloc(3));
+    return SWITCHES ? swapcontext(&unused, &unused) : 0;
+}
+"""
+
+
+@pytest.mark.parametrize("switches", [False, True])
+@pytest.mark.parametrize("everywhere", [False, True])
+def test_the_c_library_inside_of_a_function(
+    compiled: Any, lbtrace: Any, start: Any, switches: bool, everywhere: bool
+) -> None:
+    """It switches stacks only for programs that ask it to."""
+    made = compiled("inside", ["gcc", "-g", "-O1", f"-DSWITCHES={switches:d}"], MALLOC)
+    words = ["--within", "handle@inside", "--func", "malloc@libc", "--binary", made]
+    command = ["sh", "-c", f"{made}; :"] if everywhere else [made]
+    done = lbtrace("attach", *words, "--binary", "libc.so.6", "--format", "racket", "--", *command)
+    if switches:
+        assert done.returncode == 2
+        assert "switches stacks" in done.stderr
+    else:
+        assert done.returncode == 0, done.stderr
+        assert done.stdout.count("(malloc ") == 1
+        assert "(malloc 2)" in done.stdout
+
+
 def test_refusals(programs: Path, lbtrace: Any) -> None:
     """A function that is not there, stacks that cannot be distinguished, calls that are counted."""
     done = lbtrace("attach", "--func", "main", "--within", "tracem3", "--", programs / "trace")
