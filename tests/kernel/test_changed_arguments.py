@@ -9,6 +9,8 @@ from typing import Any
 
 import pytest
 
+pytestmark = pytest.mark.host
+
 PROGRAM = """\
 #include <stdio.h>
 struct S { const char *p; long n; };

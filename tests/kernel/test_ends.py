@@ -280,6 +280,7 @@ int main(void)
 """Leaves functions by other instructions each time, and returns what they were passed, and more."""
 
 
+@pytest.mark.host
 def test_no_result_is_that_of_another_call_when_probes_go(
     lbtrace: Run, start: Start, compiled: Callable[..., Path], tmp_path: Path, mode: str
 ) -> None:

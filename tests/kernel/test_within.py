@@ -150,6 +150,7 @@ int main(void)
 """
 
 
+@pytest.mark.host
 @pytest.mark.parametrize("switches", [False, True])
 @pytest.mark.parametrize("everywhere", [False, True])
 def test_the_c_library_inside_of_a_function(
