@@ -66,6 +66,9 @@ class Wanted:
         self.native = _made(made, lib.lbt_free_wanted)
 
 
+LAST_ADDRESS = (1 << 64) - 1
+
+
 class SymbolTable:
     """The symbols of one file, from up to three tables."""
 
@@ -287,7 +290,8 @@ def _listed(sources: Sequence[SymbolSource]) -> tuple[Any, object]:
 
 
 def _bounds(bounds: Sequence[int]) -> tuple[Any, int]:
-    return ffi.new("uint64_t[]", list(bounds)), len(bounds)
+    # In a damaged file a section may end beyond the last address.
+    return ffi.new("uint64_t[]", [min(bound, LAST_ADDRESS) for bound in bounds]), len(bounds)
 
 
 def _made(made: Any, free: Any) -> Any:
