@@ -6,7 +6,7 @@ import sys
 from time import monotonic
 from types import TracebackType
 
-from lbtrace.commands.streams import obeys
+from lbtrace.commands.streams import obeys, owns_line
 
 INTERVAL = 0.2
 """Seconds between two showings."""
@@ -22,10 +22,12 @@ FEW = 16
 
 
 class Progress:
-    """Rewrites one line of stderr, where that is a terminal and ``wanted`` holds."""
+    """Rewrites one line of stderr, where that is a terminal and ``wanted`` holds, while it is not
+    a job in the background."""
 
     def __init__(self, wanted: bool) -> None:
         self._wanted = wanted and obeys(sys.stderr)
+        self._shown = False
         self._started = self._next = monotonic()
 
     def __enter__(self) -> Progress:
@@ -37,7 +39,7 @@ class Progress:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        if self._wanted:
+        if self._shown and owns_line(sys.stderr):
             print("\r\x1b[K", end="", file=sys.stderr, flush=True)
 
     def show(self, calls: int, share: float | None = None, lost: int = 0) -> None:
@@ -47,6 +49,9 @@ class Progress:
         if not self._wanted or now < self._next:
             return
         self._next = now + INTERVAL
+        if not owns_line(sys.stderr):
+            return
+        self._shown = True
         rate = calls / max(now - self._started, INTERVAL)
         line = f"{calls:,} calls, {rate:,.0f}/s"
         if share is not None:
@@ -75,7 +80,7 @@ class Steps:
         if now < self._next or total < FEW:
             return
         line = self._text.format(f"{done:,}", f"{total:,}")
-        if obeys(sys.stderr):
+        if owns_line(sys.stderr):
             self._next, self._shown = now + INTERVAL, True
             print(f"\r\x1b[K{line}", end="", file=sys.stderr, flush=True)
         else:

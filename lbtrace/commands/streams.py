@@ -148,6 +148,17 @@ def obeys(stream: IO[Any]) -> bool:
     return stream.isatty() and os.environ.get("TERM", "dumb") not in ("dumb", "")
 
 
+def owns_line(stream: IO[Any]) -> bool:
+    """Return whether a stream is such a terminal, whose present line no shell writes meanwhile: it
+    does while this is a job in the background."""
+    if not obeys(stream):
+        return False
+    try:
+        return os.tcgetpgrp(stream.fileno()) == os.getpgrp()
+    except OSError:  # a terminal without jobs
+        return True
+
+
 def has_colors(stream: IO[Any]) -> bool:
     """Return whether to colour what is written to a stream (https://no-color.org)."""
     return obeys(stream) and not os.environ.get("NO_COLOR")
