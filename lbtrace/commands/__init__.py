@@ -85,6 +85,7 @@ def _run(words: list[str]) -> int:
                 parsed.command = command
         except SystemExit as ended:  # of --help, too, which may not be written
             return int(ended.code or 0)
+        parsed.parser = parser
         status: int = module.run(parsed)
         return status
     if words and words[0] in ("--version", "-V"):

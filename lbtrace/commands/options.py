@@ -13,7 +13,7 @@ from argparse import (
     Namespace,
     RawDescriptionHelpFormatter,
 )
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from functools import partial
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, NoReturn
@@ -69,6 +69,28 @@ class Parser(ArgumentParser):
             message = f"argument {name}: {wrong}"
         streams.report([f"lbtrace: {self._plain(message)}", f"  {self._advice(message)}"])
         sys.exit(2)
+
+    def words_for(self, given: Namespace, but: Collection[str]) -> list[str]:
+        """Return the words that give the options of ``given`` again, all ``but`` some."""
+        words: list[str] = []
+        for action in self._actions:
+            value = getattr(given, action.dest, action.default)
+            if action.dest in but or value == self._default(action):
+                continue
+            option = max(action.option_strings, key=len)
+            if action.nargs == 0:
+                words.append(option)
+                continue
+            for each in map(str, value if isinstance(value, list) else [value]):
+                words += [f"{option}={each}"] if each.startswith("-") else [option, each]
+        return words
+
+    def _default(self, action: Action) -> object:
+        """The value of an option that is not given."""
+        default: object = action.default  # argparse converts those that are texts
+        return (
+            action.type(default) if isinstance(default, str) and callable(action.type) else default
+        )
 
     def _plain(self, message: str) -> str:
         """What is wrong, in lbtrace's words."""
