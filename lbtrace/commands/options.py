@@ -34,9 +34,6 @@ DIGITS = 9
 
 WIDTH = 80
 
-NAMING = frozenset({"--func", "--source", "--line", "--at", "--usdt"})
-"""Options of which one is enough to say what is traced."""
-
 TWICE = "is given twice, with different values"
 
 
@@ -111,9 +108,19 @@ class Parser(ArgumentParser):
         if message.endswith(TWICE):
             return "join the conditions with and" if "--where" in message else "give it once"
         name, value = self._refused_value(message)
-        meant = f"{name}={value}, if that is its value" if name else self._meant_line()
-        if meant:
-            return f"write: {meant}"
+        if name:
+            return f"write: {name}={value}, if that is its value"
+        return self._advice_on_strays() or self._advice_on_options(message)
+
+    def _advice_on_strays(self) -> str:
+        """What to do about words that belong to no option; empty where there are none."""
+        if not self.words:
+            return ""
+        from lbtrace.commands import stray_words  # imported here: few command lines are wrong
+
+        return stray_words.advise(self.words, self.meant, self._takes)
+
+    def _advice_on_options(self, message: str) -> str:
         if unknown := re.match(r"unrecognized arguments: (--?\w\S*)", message):
             # Imported here because only a mistyped option needs it.
             from difflib import get_close_matches
@@ -146,32 +153,6 @@ class Parser(ArgumentParser):
         except ArgumentTypeError as error:
             return str(error)
         return ""
-
-    def _meant_line(self) -> str:
-        """The command line that would work for one that names a program without saying as
-        what; empty where that is not what is wrong."""
-        left, options = list(self.words[1:]), list[str]()
-        while left and left[0].startswith("-") and left[0] != "--":
-            option = left.pop(0)
-            options.append(option)
-            takes = self._takes(option.partition("=")[0])
-            if takes is None:
-                return ""
-            if takes.nargs is None and "=" not in option:
-                if not left or left[0].startswith("-"):
-                    return ""
-                options.append(left.pop(0))
-        if not self.meant or not left or left[0] == "--":
-            return ""
-        given = {word.partition("=")[0] for word in options}
-        if self.words[0] == "attach" and given.isdisjoint(NAMING):
-            named = len(left) > 2 and left[1] == "--" and "/" not in left[0]
-            options += ["--func", left.pop(0) if named else "NAME"]
-        import shlex  # imported here because only a wrong command line needs it
-
-        program = shlex.join(word for word in left if word != "--")
-        line = self.meant.format(options=shlex.join(options), program=program)
-        return f"{self.prog} {line}".rstrip()
 
     def _takes(self, option: str) -> Action | None:
         """The one option that is meant, perhaps by its beginning; None where it is not clear."""

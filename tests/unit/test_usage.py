@@ -30,6 +30,48 @@ def test_the_words_that_would_work_are_said(capsys, words, meant):
     assert f"  write: {meant}\n" in capsys.readouterr().err
 
 
+TYPO = "attach --func f1 "
+SH = " -- /bin/sh -c :"
+
+
+@pytest.mark.parametrize(
+    ("words", "advice"),
+    [
+        (f"{TYPO}--where a == 1{SH}", f"quote the expression: lbtrace {TYPO}--where 'a == 1'{SH}"),
+        (
+            f"{TYPO}--where a==1 and b>-1 --strict{SH}",
+            f"quote the expression: lbtrace {TYPO}--where 'a==1 and b>-1' --strict{SH}",
+        ),
+        (
+            f"{TYPO}--where=a == -1{SH}",
+            f"quote the expression: lbtrace {TYPO}'--where=a == -1'{SH}",
+        ),
+        (
+            f"{TYPO}--arg n = a --arg b + 1{SH}",
+            f"quote the expression: lbtrace {TYPO}--arg 'n = a' --arg 'b + 1'{SH}",
+        ),
+        (
+            f"{TYPO}--where a == 1 ./ty 3",
+            f"quote the expression: lbtrace {TYPO}--where 'a == 1' -- ./ty 3",
+        ),
+        (f"{TYPO}--where a==1 ./ty 3", f"write: lbtrace {TYPO}--where a==1 -- ./ty 3"),
+        (f"{TYPO}--where a = 1{SH}", f"quote the expression: lbtrace {TYPO}--where 'a = 1'{SH}"),
+        (f"{TYPO}f2 f3{SH}", f"write: lbtrace {TYPO}--func f2 --func f3{SH}"),
+        (f"{TYPO}--pid 7 f2", "leave f2 out"),
+        ("attach --pid 7 nofunc", "write: lbtrace attach --pid 7 --func nofunc"),
+        (f"attach nofunc other{SH}", f"write: lbtrace attach --func nofunc --func other{SH}"),
+        (f"attach --source a.c b.c{SH}", f"write: lbtrace attach --source a.c --source b.c{SH}"),
+        (f"{TYPO}-o x.lbt y{SH}", "leave y out, or quote the value: 'x.lbt y'"),
+        (f"{TYPO}--strict y{SH}", "leave y out"),
+        ("attach --binary ./ty main", "write: lbtrace attach --binary ./ty --func main"),
+        ("list --binary ./ty --func f g", "write: lbtrace list --binary ./ty --func f --func g"),
+    ],
+)
+def test_stray_words_are_no_program_where_one_is_named(capsys, words, advice):
+    assert main(words.split()) == 2
+    assert capsys.readouterr().err.splitlines()[1] == f"  {advice}"
+
+
 @pytest.mark.parametrize(
     "words",
     ["--ring-size 4G", "--max-depth " + "9" * 5000, "--args " + "9" * 5000, "--ring-size 9999999G"],
