@@ -5,7 +5,16 @@ from __future__ import annotations
 import argparse
 
 from lbtrace.commands.ending import LOST
-from lbtrace.commands.options import count, natural, nonempty, repeatable, seconds, size, whole
+from lbtrace.commands.options import (
+    count,
+    natural,
+    nonempty,
+    repeatable,
+    seconds,
+    size,
+    text_size,
+    whole,
+)
 from lbtrace.errors import UsageError
 from lbtrace.sinks import FORMATS
 
@@ -106,14 +115,18 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         help="show only calls for which this holds: arg0 > 5 and retval != 0",
     )
     values.add_argument(
-        "--depth", metavar="N", type=whole, default=0, help="follow pointers N deep (default 0)"
+        "--depth",
+        metavar="N",
+        type=whole,
+        default=0,
+        help="follow pointers N deep, five at most (default 0)",
     )
     values.add_argument(
         "--strings",
         metavar="N",
-        type=natural,
+        type=text_size,
         default=64,
-        help="bytes of a string to show (default 64)",
+        help="bytes of a string to show, up to 4,095 (default 64)",
     )
     shape = parser.add_argument_group("depth and end")
     shape.add_argument("--max-depth", metavar="N", type=natural, help="show calls less than N deep")

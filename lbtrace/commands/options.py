@@ -19,7 +19,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from lbtrace.commands import streams
-from lbtrace.validation import ARGUMENTS, LARGEST_RING
+from lbtrace.validation import ARGUMENTS, LARGEST_RING, TEXT
 
 if TYPE_CHECKING:
     from argparse import _ArgumentGroup
@@ -218,6 +218,13 @@ def _number(digits: str) -> int:
     if len(digits) > DIGITS:
         raise ArgumentTypeError(f"{digits[:12]}… is too large: up to {DIGITS} digits are taken")
     return int(digits)
+
+
+def text_size(text: str) -> int:
+    """Return how many bytes of a string are shown."""
+    if (number := natural(text)) > TEXT:
+        raise ArgumentTypeError(f"{text} is too large: up to {TEXT:,} bytes of a string are read")
+    return number
 
 
 def count(text: str) -> int | None:

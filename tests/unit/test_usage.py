@@ -9,7 +9,9 @@ import pytest
 import lbtrace
 from lbtrace.commands import main
 from lbtrace.errors import UsageError
+from lbtrace.model.wire_limits import LARGE_CHUNK
 from lbtrace.sinks import format_for
+from lbtrace.validation import TEXT
 
 
 @pytest.mark.parametrize(
@@ -70,6 +72,15 @@ SH = " -- /bin/sh -c :"
 def test_stray_words_are_no_program_where_one_is_named(capsys, words, advice):
     assert main(words.split()) == 2
     assert capsys.readouterr().err.splitlines()[1] == f"  {advice}"
+
+
+def test_no_more_of_a_string_is_promised_than_is_read(capsys):
+    assert TEXT == LARGE_CHUNK - 1
+    assert main(["attach", "--func", "f", "--strings", "4096", "--", "./fib"]) == 2
+    first = capsys.readouterr().err.splitlines()[0]
+    assert first == "lbtrace: --strings: 4096 is too large: up to 4,095 bytes of a string are read"
+    with pytest.raises(UsageError, match="strings=4096 is too large"):
+        lbtrace.trace(command=["/bin/true"], functions="main", strings=4096)
 
 
 @pytest.mark.parametrize(
