@@ -110,12 +110,11 @@ class Parser(ArgumentParser):
         name, value = self._refused_value(message)
         if name:
             return f"write: {name}={value}, if that is its value"
-        return self._advice_on_strays() or self._advice_on_options(message)
+        strays = re.match("unrecognized arguments: [^-]", message) and self._advice_on_strays()
+        return strays or self._advice_on_options(message)
 
     def _advice_on_strays(self) -> str:
-        """What to do about words that belong to no option; empty where there are none."""
-        if not self.words:
-            return ""
+        """What to do about words that belong to no option; empty where that is not clear."""
         from lbtrace.commands import stray_words  # imported here: few command lines are wrong
 
         return stray_words.advise(self.words, self.meant, self._takes)
