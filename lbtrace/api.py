@@ -186,6 +186,8 @@ def _target(pid: int | None, command: Sequence[StrPath], follow: bool, user: str
         raise UsageError("a pid and a command exclude each other", "give one of them")
     if user and not words:
         raise UsageError("a user needs a command to run", 'give one: command=["./prog"]')
+    if follow and pid is None and not words:
+        raise UsageError("follow is about a process and those it forks", "give its pid")
     number = 0 if pid is None else check_number("pid", pid, 1)
     return Target(number, words, follow, choose(user) if words else "")
 

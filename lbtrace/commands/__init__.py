@@ -74,12 +74,13 @@ def _run(words: list[str]) -> int:
         module.arguments(parser)
         parser.words, parser.meant = words, getattr(module, "MEANT", "")
         options, command = words[1:], []
-        if "--" in options:
+        # It also ends the options before arguments of a command of lbtrace.
+        if "--" in options and not parser.positionals:
             here = options.index("--")
             options, command = options[:here], options[here + 1 :]
         try:
             parsed = parser.parse_args(options)
-            if command or "--" in words:
+            if not parser.positionals and (command or "--" in words):
                 if not hasattr(module, "COMMAND"):
                     parser.error("nothing is run, so no command can follow --")
                 parsed.command = command

@@ -67,6 +67,11 @@ class Parser(ArgumentParser):
         streams.report([f"lbtrace: {self._plain(message)}", f"  {self._advice(message)}"])
         sys.exit(2)
 
+    @property
+    def positionals(self) -> list[Action]:
+        """The arguments that are no options."""
+        return [action for action in self._actions if not action.option_strings]
+
     def words_for(self, given: Namespace, but: Collection[str]) -> list[str]:
         """Return the words that give the options of ``given`` again, all ``but`` some."""
         words: list[str] = []
@@ -95,6 +100,7 @@ class Parser(ArgumentParser):
         message = re.sub(r"invalid choice: ('.*?') \(choose.*", r"there is no \1", message)
         if message.endswith(": expected one argument"):
             return message.replace("expected one argument", "its value is missing")
+        message = re.sub(r": ignored explicit argument .*", ": takes no value", message)
         start, _, rest = message.partition(": ")
         if start == "the following arguments are required":
             return f"{rest} is missing"
@@ -130,6 +136,9 @@ class Parser(ArgumentParser):
         if choices := re.search(r"\(choose from (.*)\)$", message):
             return f"choose one of: {choices[1].replace(chr(39), '')}"
         if "are required" in message:
+            for word in self.words[1:]:
+                if word.startswith("-") and os.path.exists(word):
+                    return f"write: ./{word}, if that is the file"
             return " ".join(self.format_usage().replace("usage:", "write:").split())
         return f"{self.prog} --help shows what it takes"
 

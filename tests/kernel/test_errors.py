@@ -11,6 +11,8 @@ from typing import Any
 
 import pytest
 
+from lbtrace.bpf import privileges
+
 Run = Callable[..., subprocess.CompletedProcess[str]]
 
 
@@ -172,6 +174,41 @@ def test_just_the_capabilities_that_are_needed(programs: Path, modes: list[str])
         done = attach("+bpf,+perfmon" if mode != "plain" else "+sys_admin", mode)
         assert done.returncode == 0, done.stderr
         assert "9 calls" in done.stderr
+
+
+def test_what_was_granted_is_asked_for_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """sudo gives none of the capabilities of its caller to what it starts."""
+    monkeypatch.setattr(os, "geteuid", lambda: 1000)
+    for lacking in (("CAP_BPF",), ("CAP_PERFMON",), ("CAP_BPF", "CAP_PERFMON")):
+        told = privileges.advice(lacking)
+        assert "--inh-caps=+bpf,+perfmon --ambient-caps=+bpf,+perfmon " in told
+
+
+def test_a_user_that_lbtrace_may_not_become(programs: Path) -> None:
+    words = [sys.executable, "-m", "lbtrace", "attach", "--func", "fib", "--user", "nobody", "--"]
+    drop = ["setpriv", "--bounding-set=-setuid,-setgid", "--inh-caps=-all"]
+    done = subprocess.run(
+        [*drop, *words, programs / "fib"], capture_output=True, text=True, check=False
+    )
+    explains(done, 1, "only root may run it as another user", "leave --user out")
+
+
+def test_markers_of_a_thread_of_the_kernel(lbtrace: Run) -> None:
+    done = lbtrace("list", "--usdt", "--pid", 2)
+    explains(done, 1, "is a thread of the kernel", "the pid of a program's process")
+
+
+def test_without_sys(programs: Path) -> None:
+    shell = (
+        f"umount -l /sys && exec {sys.executable} -m lbtrace attach --func fib -- {programs}/fib"
+    )
+    words = ["unshare", "--mount", "sh", "-c", shell]
+    explains(
+        subprocess.run(words, capture_output=True, text=True, check=False),
+        1,
+        "/sys is not",
+        "mount",
+    )
 
 
 def test_kernel_without_btf(programs: Path) -> None:

@@ -141,12 +141,17 @@ def test_values_that_mean_nothing(capsys, words):
             "list them apart",
         ),
         ("attach --func f --provider x.d -- ./x", "--provider is about markers", "with --usdt"),
+        ("list --binary a --lines b.c --sites", "--lines and --sites list", "list them apart"),
+        ("list --binary a --func f --inlined --sites", "--inlined and --sites", "list them apart"),
+        ("attach --binary ./a --func f --follow", "--follow is about a process", "add --pid"),
+        ("attach --func f --quiet=1 -- ./x", "--quiet: takes no value", "attach --help"),
+        ("export -- -nosuch.lbt", "-nosuch.lbt cannot be read", "the path of a capture"),
         ("export", "CAPTURE is missing", "write: lbtrace export"),
         ("export a.lbt b.lbt", "unexpected: b.lbt", "lbtrace export --help"),
     ],
 )
 def test_one_line_says_what_is_wrong_and_one_what_to_do(capsys, words, wrong, advice):
-    assert main(words.split()) == 2
+    assert main(words.split()) == (1 if "cannot be read" in wrong else 2)
     first, second = capsys.readouterr().err.splitlines()
     assert first.startswith("lbtrace: ")
     assert wrong in first
@@ -180,6 +185,18 @@ def test_a_binary_file_defines_no_markers(capsys, tmp_path, data, kind, command)
     first, second = capsys.readouterr().err.splitlines()
     assert first == f"lbtrace: {path}: is {kind}, not text"
     assert second.startswith("  name a file of provider definitions with --provider: provider NAME")
+
+
+def test_a_capture_whose_name_begins_with_a_minus(capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "-x.lbt").touch()
+    assert main(["export", "-x.lbt"]) == 2
+    assert capsys.readouterr().err.endswith("\n  write: ./-x.lbt, if that is the file\n")
+
+
+def test_what_is_followed_is_a_process():
+    with pytest.raises(UsageError, match="follow is about a process"):
+        lbtrace.trace(binary="/bin/true", functions="main", follow=True)
 
 
 def test_providers_are_about_markers():
