@@ -39,6 +39,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         streams.prepare()
     # Not list(): importing the module of that command gives the name to it, here.
     words = [*(sys.argv[1:] if arguments is None else arguments)]
+    if words[:1] == ["help"] and len(words) == 2 and words[1] in COMMANDS:
+        words = [words[1], "--help"]
     try:
         status = _run(words)
         sys.stdout.flush()

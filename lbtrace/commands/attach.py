@@ -24,7 +24,14 @@ MEANT = "{options} -- {program}"
 COMMAND = True
 """A command may follow ``--``."""
 
-USAGE = "lbtrace attach --func PATTERN [OPTION ...] [-- COMMAND [ARG ...]]"
+FIRST = "lbtrace attach --func PATTERN [OPTION ...] [-- COMMAND [ARG ...]]"
+"""What most write."""
+
+USAGE = """\
+lbtrace attach (--func PATTERN | --source FILE | --usdt PROVIDER:NAME |
+                      --line FILE:LINE | --at FILE:ADDRESS) [OPTION ...]
+                      [-- COMMAND [ARG ...]]"""
+"""All that can be traced."""
 
 RETURNS = ("auto", "uretprobe", "sites", "none")
 """The values of ``--returns``: those of `lbtrace.plan.return_strategy.Returns`."""
@@ -134,7 +141,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         "--duration",
         metavar="TIME",
         type=seconds,
-        help="end after 10s, 500ms, 2m; the command continues",
+        help="end after 10s, 500ms, 2m or so many seconds; the command continues",
     )
     shape.add_argument(
         "--max-events", metavar="N", type=natural, help="end after N entries and returns"
@@ -187,7 +194,9 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Trace, and return the command's status, 0, or `LOST` under ``--strict``."""
     if not (args.func or args.source or args.line or args.at or args.usdt or args.locals):
-        raise UsageError("--func is missing", f"write: {USAGE}")
+        raise UsageError(
+            "--func is missing, or one of --source, --usdt, --line and --at", f"write: {FIRST}"
+        )
     if args.inlined and not (args.func or args.source):
         raise UsageError("--inlined is about functions", "name them with --func or --source")
     if args.provider and not args.usdt:

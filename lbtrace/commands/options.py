@@ -255,7 +255,7 @@ def nonempty(text: str) -> str:
 
 def seconds(text: str) -> float:
     """Return a time such as ``10s``, ``500ms``, ``2m`` or plain seconds, in seconds."""
-    match = re.fullmatch(r"([0-9]+(?:\.[0-9]+)?)(ms|s|m|h|)", text)
+    match = re.fullmatch(r"([0-9]+(?:\.[0-9]+)?|\.[0-9]+)(ms|s|m|h|)", text)
     if not match:
         raise ArgumentTypeError(f"{text!r} is not a time: write 10s, 500ms or 2m")
     if len(match[1]) > 2 * DIGITS:

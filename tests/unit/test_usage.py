@@ -8,6 +8,7 @@ import pytest
 
 import lbtrace
 from lbtrace.commands import main
+from lbtrace.commands.options import seconds
 from lbtrace.errors import UsageError
 from lbtrace.model.wire_limits import LARGE_CHUNK
 from lbtrace.sinks import format_for
@@ -117,7 +118,11 @@ def test_values_that_mean_nothing(capsys, words):
         ("attach --func -- ./fib 3", "--func: its value is missing", "lbtrace attach --help"),
         ("attach --duration -1s -- ./fib", "'-1s' is not a time: write 10s", "attach --help"),
         ("attach --output --force -- ./fib", "its value is missing", "write: --output=--force, if"),
-        ("attach -- ./fib 3", "--func is missing", "write: lbtrace attach --func PATTERN"),
+        (
+            "attach -- ./fib 3",
+            "--func is missing, or one of --source",
+            "write: lbtrace attach --func",
+        ),
         ("attach -f fib -- ./fib 3", "no option is called -f", "lbtrace attach --help"),
         ("attach --f x -- ./fib", "ambiguous option: --f", "lbtrace attach --help"),
         ("attach --func f --durations 3 -- ./x", "is called --durations", "nearest one is --dur"),
@@ -228,6 +233,29 @@ def test_a_caller_of_sudo_that_is_not_known(capsys, monkeypatch):
     error = capsys.readouterr().err
     assert "SUDO_USER" in error
     assert "--user root" in error
+
+
+@pytest.mark.parametrize(
+    ("text", "time"), [(".3", 0.3), ("0.3", 0.3), (".5ms", 0.0005), ("2m", 120)]
+)
+def test_times(text, time):
+    assert seconds(text) == time
+
+
+def test_help_of_a_command(capsys):
+    assert main(["attach", "--help"]) == 0
+    shown = capsys.readouterr().out
+    assert main(["help", "attach"]) == 0
+    assert capsys.readouterr().out == shown
+    for option in ("--func", "--source", "--usdt", "--line", "--at"):
+        assert option in shown.partition("\n\n")[0]
+
+
+@pytest.mark.parametrize("name", [None, "jsonl", "lbt", "yaml"])
+def test_a_directory_is_no_output(tmp_path, name):
+    with pytest.raises(UsageError, match="is a directory") as raised:
+        format_for(name, str(tmp_path))
+    assert raised.value.hint.endswith("/trace.jsonl" if name == "jsonl" else "/trace.lbt")
 
 
 @pytest.mark.parametrize("words", ["-o x.lbt --format jsonl", "-o x.json --format lbt"])
