@@ -125,8 +125,6 @@ const char *lbt_log_text(void);
 long long lbt_program_misses(int fd);
 int lbt_probe_multi(enum bpf_attach_type type);
 int lbt_probe_sleepable(void);
-int lbt_probe_kprobe(unsigned int pmu);
-int lbt_probe_fentry(void);
 int lbt_probe_uretprobe_confined(void);
 enum lbt_nop_findings {
     LBT_NOP_REPLACED, LBT_NOP_EXACT, LBT_NOP_FORKS, LBT_NOP_RED_ZONE, LBT_NOP_TRIED, ...

@@ -28,6 +28,7 @@ from lbtrace.system.process import Running
 from lbtrace.system.user import choose
 from lbtrace.validation import (
     ARGUMENTS,
+    TEXT,
     check_boolean,
     check_choice,
     check_command,
@@ -92,14 +93,14 @@ def trace(
     many arguments to read, at most 64; None those of the prototype, without debug information one.
     ``arg``: expressions to show instead (``"key=str(arg0)"``), ``where`` one that a call must
     fulfil (``"arg0 > 5 and retval != 0"``), compared in the kernel. ``depth``: how many pointers
-    are followed. ``strings``: how many bytes of a string are read. ``returns``: how returns are
-    seen, ``"auto"``, ``"uretprobe"``, ``"sites"`` or ``"none"`` (docs/returns.md). ``max_depth``:
-    calls so deep and deeper are left out. ``user``: the user that the command runs as; without one,
-    as who called sudo, if sudo runs this process as root, else as this process. ``force`` allows
-    more than 50,000 functions. ``cache``: the plan of a former time is taken if nothing has
-    changed. ``action``: ``"send"`` every call, or ``"count"`` calls in the kernel, which costs the
-    program less: `Trace.counts`, `Trace.table`. ``options``: how the trace runs and when it ends
-    (`Options`).
+    are followed. ``strings``: how many bytes of a string are read, 4,095 at most. ``returns``: how
+    returns are seen, ``"auto"``, ``"uretprobe"``, ``"sites"`` or ``"none"`` (docs/returns.md).
+    ``max_depth``: calls so deep and deeper are left out. ``user``: the user that the command runs
+    as; without one, as who called sudo, if sudo runs this process as root, else as this process.
+    ``force`` allows more than 50,000 functions. ``cache``: the plan of a former time is taken if
+    nothing has changed. ``action``: ``"send"`` every call, or ``"count"`` calls in the kernel,
+    which costs the program less: `Trace.counts`, `Trace.table`. ``options``: how the trace runs and
+    when it ends (`Options`).
 
     Nothing is started or attached before the result is entered, by ``with`` or ``async with``;
     planning reads the files, which takes a moment, of large ones seconds. Any thread may trace,
@@ -148,7 +149,7 @@ def trace(
         arg=check_texts("arg", arg, 'give expressions: arg=["str(arg0)", "key=node->key"]'),
         where=check_text("where", where, 'give an expression: where="n > 5"', empty=True),
         depth=check_number("depth", depth, 0),
-        strings=check_number("strings", strings, 1),
+        strings=check_number("strings", strings, 1, TEXT),
         returns=check_choice("returns", returns, get_args(Returns)),
         force=force,
         mode=options.mode if options else None,
@@ -185,6 +186,8 @@ def _target(pid: int | None, command: Sequence[StrPath], follow: bool, user: str
         raise UsageError("a pid and a command exclude each other", "give one of them")
     if user and not words:
         raise UsageError("a user needs a command to run", 'give one: command=["./prog"]')
+    if follow and pid is None and not words:
+        raise UsageError("follow is about a process and those it forks", "give its pid")
     number = 0 if pid is None else check_number("pid", pid, 1)
     return Target(number, words, follow, choose(user) if words else "")
 

@@ -91,6 +91,13 @@ class LbtraceError(Exception):
         self.hint = _spell(hint, _for_python)
         self.command_line = self.command_line[0], _spell(hint, _for_command_line)
 
+    def specify(self, where: str) -> None:
+        """Add to the message ``where`` something is wrong, which is not known at its place."""
+        message, hint = self.command_line
+        self.command_line = f"{message}, {where}", hint
+        self.message = f"{self.message}, {where}"
+        self.args = (self.message,)
+
 
 class UsageError(LbtraceError):
     """The request itself is wrong, whatever the machine."""

@@ -20,6 +20,9 @@ LARGEST = 10**9 - 1
 ARGUMENTS = 64
 """That ``args`` shows at most: four times as many as a probe has room for."""
 
+TEXT = 4095
+"""Bytes of a string that are shown at most: a byte less than a large chunk of an event has."""
+
 SHOWN = 60
 """Characters of a wrong value that an error repeats."""
 

@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from lbtrace.bpf._libbpf import ffi, lib
 from lbtrace.bpf.gate import check, start_log
-from lbtrace.system.procfs import read_bytes, read_text
+from lbtrace.system.procfs import read_bytes
 
 BTF = "/sys/kernel/btf/vmlinux"
 UPROBE_PMU = "/sys/bus/event_source/devices/uprobe/type"
@@ -17,7 +17,6 @@ COUNTERS = "/sys/bus/event_source/devices/uprobe/format/ref_ctr_offset"
 """Is there where the kernel raises counters of markers: kernel/events/core.c."""
 MULTI, SESSION = b"\0BPF_TRACE_UPROBE_MULTI\0", b"\0BPF_TRACE_UPROBE_SESSION\0"
 """Names among the kernel's types (enum bpf_attach_type in include/uapi/linux/bpf.h)."""
-KPROBE_PMU = "/sys/bus/event_source/devices/kprobe/type"
 
 
 class Features(Struct, frozen=True):
@@ -92,19 +91,7 @@ def survey() -> tuple[Feature, ...]:
             *("usdt", known.multi or _readable(COUNTERS), "4.20", "turns on markers (USDT)"),
             "markers that a counter guards are not seen",
         ),
-        Feature(
-            *("kprobe", _kprobe(), "4.17", "probes in the kernel's functions"),
-            "only functions of the kernel need them",
-        ),
-        Feature(
-            *("fentry", bool(lib.lbt_probe_fentry()), "5.5", "the same by trampolines, cheaper"),
-            "only functions of the kernel need them",
-        ),
     )
-
-
-def _kprobe() -> bool:
-    return _readable(KPROBE_PMU) and bool(lib.lbt_probe_kprobe(int(read_text(KPROBE_PMU))))
 
 
 def _multi(attach_type: int) -> bool:

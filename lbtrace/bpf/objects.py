@@ -76,11 +76,7 @@ class TraceObject:
         tick: Callable[[], None] = lambda: None,
     ) -> None:
         start_log()
-        if not has_btf():
-            raise KernelError(
-                "this kernel has no type information: /sys/kernel/btf/vmlinux is missing",
-                "use a kernel built with CONFIG_DEBUG_INFO_BTF=y, as distributions' are",
-            )
+        _require_types()
         self._typed_task = typed_task()
         sets = (programs, *(copies or {}).values())
         fetching = [how for each in sets for how in each.values() if how.fetches]
@@ -339,3 +335,14 @@ def _share_maps(loaded: Any, copy: Any) -> None:
             code = lib.bpf_map__reuse_fd(_map(copy, name), lib.bpf_map__fd(shared))
             check(code, f"share the map {name}")
         shared = lib.bpf_object__next_map(loaded, shared)
+
+
+def _require_types() -> None:
+    """Raise `KernelError` where the kernel's types cannot be read, which loading needs."""
+    if not os.path.isdir("/sys/kernel"):
+        raise KernelError("/sys is not there, where the kernel describes its types", "mount /sys")
+    if not has_btf():
+        raise KernelError(
+            "this kernel has no type information: /sys/kernel/btf/vmlinux is missing",
+            "use a kernel built with CONFIG_DEBUG_INFO_BTF=y, as distributions' are",
+        )

@@ -46,7 +46,9 @@ def advice(lacking: tuple[str, ...]) -> str:
     if os.geteuid() == 0:
         options = " ".join(f"--cap-add {name.removeprefix('CAP_')}" for name in lacking)
         return f"this root is confined: start its container with --privileged, or {options}"
-    granted = ",".join(f"+{name.removeprefix('CAP_').lower()}" for name in lacking)
+    # Those that this process has are lost as well: sudo's root passes on none.
+    wanted = dict.fromkeys((*NEEDED, *lacking))
+    granted = ",".join(f"+{name.removeprefix('CAP_').lower()}" for name in wanted)
     command = sys.argv[0]
     if not os.access(command, os.X_OK) or command.endswith(".py"):
         command = f"{sys.executable} -m lbtrace"

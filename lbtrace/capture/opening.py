@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import os
+import shlex
 import stat
 
-from lbtrace.capture.reading import Capture
+from lbtrace.capture.reading import UNREADABLE, Capture
 from lbtrace.errors import CaptureError
 from lbtrace.validation import check_boolean, check_path
 
@@ -35,10 +36,25 @@ def read_capture(path: str | os.PathLike[str], *, salvage: bool = False) -> Capt
             from lbtrace.capture.salvage import SalvagedCapture
 
             return SalvagedCapture(path, file, status.st_size)
-        return Capture(path, file, status.st_size)
+        try:
+            return Capture(path, file, status.st_size)
+        except CaptureError as error:
+            if error.hint == UNREADABLE and _is_salvageable(path):
+                shown = shlex.quote(path)
+                error.advise(f"lbtrace export --salvage {shown} shows what can be read of it")
+            raise
     except BaseException:
         file.close()
         raise
+
+
+def _is_salvageable(path: str) -> bool:
+    """Whether enough of a damaged plan can be read."""
+    try:
+        read_capture(path, salvage=True).close()
+    except CaptureError:
+        return False
+    return True
 
 
 def _open_at_once(path: str, flags: int) -> int:

@@ -48,6 +48,9 @@ if TYPE_CHECKING:
 
 RECORD = "record one with lbtrace attach -o NAME.lbt"
 
+UNREADABLE = "nothing of it can be read without its plan: record it again"
+"""What to do about a plan that is damaged, unless it can be salvaged."""
+
 
 class Capture:
     """A capture that is being read; `read_capture` opens one.
@@ -195,7 +198,7 @@ class Capture:
         chunk = self._next()
         if chunk is None or chunk[0] != PLAN:
             raise CaptureError(
-                f"{self.path} ends before its plan, or the plan is damaged", self._salvage()
+                f"{self.path} ends before its plan, or the plan is damaged", UNREADABLE
             )
         payload: Buffer = chunk[1]
         try:
@@ -204,13 +207,13 @@ class Capture:
         except DECODING_ERRORS as error:
             where = _record_of(str(error), payload)
             raise CaptureError(
-                f"the plan in {self.path} is damaged: {where}{error}", self._salvage()
+                f"the plan in {self.path} is damaged: {where}{error}", UNREADABLE
             ) from error
         if plan.may_grow:
             plan = self._with_additions(plan)
         fault = next(find_faults(plan), None)
         if fault is not None:
-            raise CaptureError(f"the plan in {self.path} is damaged: {fault.what}", self._salvage())
+            raise CaptureError(f"the plan in {self.path} is damaged: {fault.what}", UNREADABLE)
         return plan
 
     def _with_additions(self, plan: Plan) -> Plan:
@@ -249,9 +252,6 @@ class Capture:
                 "read it with a newer lbtrace",
             )
         return version
-
-    def _salvage(self) -> str:
-        return f"lbtrace export --salvage {self.path} shows what can be read of it"
 
     def _pass_over(self, length: int) -> bool:
         """Whether to continue after a chunk whose content is damaged."""

@@ -39,6 +39,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         streams.prepare()
     # Not list(): importing the module of that command gives the name to it, here.
     words = [*(sys.argv[1:] if arguments is None else arguments)]
+    if words[:1] == ["help"] and len(words) == 2 and words[1] in COMMANDS:
+        words = [words[1], "--help"]
     try:
         status = _run(words)
         sys.stdout.flush()
@@ -74,17 +76,19 @@ def _run(words: list[str]) -> int:
         module.arguments(parser)
         parser.words, parser.meant = words, getattr(module, "MEANT", "")
         options, command = words[1:], []
-        if "--" in options:
+        # It also ends the options before arguments of a command of lbtrace.
+        if "--" in options and not parser.positionals:
             here = options.index("--")
             options, command = options[:here], options[here + 1 :]
         try:
             parsed = parser.parse_args(options)
-            if command or "--" in words:
+            if not parser.positionals and (command or "--" in words):
                 if not hasattr(module, "COMMAND"):
                     parser.error("nothing is run, so no command can follow --")
                 parsed.command = command
         except SystemExit as ended:  # of --help, too, which may not be written
             return int(ended.code or 0)
+        parsed.parser = parser
         status: int = module.run(parsed)
         return status
     if words and words[0] in ("--version", "-V"):

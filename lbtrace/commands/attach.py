@@ -5,7 +5,16 @@ from __future__ import annotations
 import argparse
 
 from lbtrace.commands.ending import LOST
-from lbtrace.commands.options import count, natural, nonempty, repeatable, seconds, size, whole
+from lbtrace.commands.options import (
+    count,
+    natural,
+    nonempty,
+    repeatable,
+    seconds,
+    size,
+    text_size,
+    whole,
+)
 from lbtrace.errors import UsageError
 from lbtrace.sinks import FORMATS
 
@@ -15,7 +24,14 @@ MEANT = "{options} -- {program}"
 COMMAND = True
 """A command may follow ``--``."""
 
-USAGE = "lbtrace attach --func PATTERN [OPTION ...] [-- COMMAND [ARG ...]]"
+FIRST = "lbtrace attach --func PATTERN [OPTION ...] [-- COMMAND [ARG ...]]"
+"""What most write."""
+
+USAGE = """\
+lbtrace attach (--func PATTERN | --source FILE | --usdt PROVIDER:NAME |
+                      --line FILE:LINE | --at FILE:ADDRESS) [OPTION ...]
+                      [-- COMMAND [ARG ...]]"""
+"""All that can be traced."""
 
 RETURNS = ("auto", "uretprobe", "sites", "none")
 """The values of ``--returns``: those of `lbtrace.plan.return_strategy.Returns`."""
@@ -106,14 +122,18 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         help="show only calls for which this holds: arg0 > 5 and retval != 0",
     )
     values.add_argument(
-        "--depth", metavar="N", type=whole, default=0, help="follow pointers N deep (default 0)"
+        "--depth",
+        metavar="N",
+        type=whole,
+        default=0,
+        help="follow pointers N deep, five at most (default 0)",
     )
     values.add_argument(
         "--strings",
         metavar="N",
-        type=natural,
+        type=text_size,
         default=64,
-        help="bytes of a string to show (default 64)",
+        help="bytes of a string to show, up to 4,095 (default 64)",
     )
     shape = parser.add_argument_group("depth and end")
     shape.add_argument("--max-depth", metavar="N", type=natural, help="show calls less than N deep")
@@ -121,7 +141,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         "--duration",
         metavar="TIME",
         type=seconds,
-        help="end after 10s, 500ms, 2m; the command continues",
+        help="end after 10s, 500ms, 2m or so many seconds; the command continues",
     )
     shape.add_argument(
         "--max-events", metavar="N", type=natural, help="end after N entries and returns"
@@ -174,7 +194,9 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Trace, and return the command's status, 0, or `LOST` under ``--strict``."""
     if not (args.func or args.source or args.line or args.at or args.usdt or args.locals):
-        raise UsageError("--func is missing", f"write: {USAGE}")
+        raise UsageError(
+            "--func is missing, or one of --source, --usdt, --line and --at", f"write: {FIRST}"
+        )
     if args.inlined and not (args.func or args.source):
         raise UsageError("--inlined is about functions", "name them with --func or --source")
     if args.provider and not args.usdt:

@@ -113,7 +113,9 @@ def _nops() -> Check | None:
     if all(trial.exact and trial.forks for trial in replaced.values()):
         return Check("nops", "ok", text)
     return Check(
-        "nops", "warning", f"{text}, in which forked processes crash: probed where none can be"
+        "nops",
+        "warning",
+        f"{text}, in which forked processes crash: probed only where none is forked",
     )
 
 

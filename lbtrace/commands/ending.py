@@ -20,6 +20,18 @@ INTERRUPTED = 130
 LOST = 3
 """Exit status: something was lost, and ``--strict`` was given."""
 
+OF_ONE_TRACE = (
+    *("pid", "follow", "user"),
+    *("duration", "max_events", "until_last", "kill"),
+    *("output", "format", "quiet", "dry_run"),
+)
+"""Options that say which processes are traced, how the trace ends and where it is written. All
+others say what is traced and shown, and hold for the trace that continues this one."""
+
+OF_THE_PROGRAM = ("func", "source", "line", "at", "within")
+"""Options that name what a program has, unless ``--binary`` names a file. Another program has other
+functions; markers are looked for in all that a process loads."""
+
 NAMED = 8
 """At most this many of the processes that still run are named."""
 
@@ -43,14 +55,12 @@ def going_on(left: Sequence[Running], session: Session, args: argparse.Namespace
     names = ", ".join(f"{process.pid} ({process.name})" for process in left[:NAMED])
     more = f" and {len(left) - NAMED:,} more" if len(left) > NAMED else ""
     plural = "processes continue" if len(left) > 1 else "process continues"
-    same = [p for p in left if args.binary or _runs(p, session.plan)]
+    same = [process for process in left if _runs(process, session.plan)]
+    if not same and (args.binary or not any(getattr(args, name) for name in OF_THE_PROGRAM)):
+        same = list(left)
     pid = str((same or left)[0].pid)
     words = ["lbtrace", "attach", "--pid", pid, "--follow"]
-    again: list[tuple[str, list[str]]] = [("--binary", args.binary), ("--func", args.func)]
-    again.append(("--where", [args.where] if args.where else []))
-    if not same:  # it has other functions than those that were traced
-        again = [("--func", ["NAME"])]
-    words += [word for option, values in again for value in values for word in (option, value)]
+    words += args.parser.words_for(args, OF_ONE_TRACE) if same else ["--func", "NAME"]
     also = "--kill ends them" if session.child else ""
     if session.target_ended and not args.until_last:
         also = "--until-last waits for them" + (f", {also}" if also else "")

@@ -70,8 +70,18 @@ def run(args: argparse.Namespace) -> int:
         return show_markers.run(args)
     if args.pid or args.provider:
         raise UsageError("--pid and --provider are about markers", "add --usdt")
+    if args.lines or args.inlined:
+        _check_alone(args, "lines" if args.lines else "inlined")
     if args.inlined and not (args.func or args.source):
         raise UsageError("--inlined is about functions", "name them with --func or --source")
     from lbtrace.commands import listing  # imported here: --help and wrong options need no more
 
     return listing.run(args)
+
+
+def _check_alone(args: argparse.Namespace, kind: str) -> None:
+    """Raise `UsageError` where options are given that a list of this ``kind`` does not heed."""
+    unheeded = {"lines": ("func", "source", "inlined", "sites"), "inlined": ("sites",)}[kind]
+    for name in unheeded:
+        if getattr(args, name):
+            raise UsageError(f"--{kind} and --{name} list different things", "list them apart")

@@ -177,12 +177,24 @@ def _slow(seconds: float) -> str:
 def _waiting(plan: Plan, target: Target) -> str:
     if not plan.functions:
         return f"waiting for markers in what process {target.pid} loads; Ctrl-C ends"
-    functions = f"{len(plan.functions):,} function{'s' * (len(plan.functions) != 1)}"
     traced = _traced(plan)
     paths = " and ".join(traced)
     them = "it" if len(traced) == 1 else "them"
     where = f"process {target.pid}" if target.pid else f"every process that runs {them}"
-    return f"tracing {functions} of {paths} in {where}; Ctrl-C ends"
+    return f"tracing {_count_traced(plan)} of {paths} in {where}; Ctrl-C ends"
+
+
+def _count_traced(plan: Plan) -> str:
+    """How many functions, markers and other places are traced."""
+    of_markers = {probe.function for probe in plan.probes if probe.source == "marker"}
+    of_places = {probe.function for probe in plan.probes if probe.role == "point"} - of_markers
+    counts = {
+        "function": len(plan.functions) - len(of_markers) - len(of_places),
+        "marker": len({plan.functions[number].name for number in of_markers}),
+        "place": len(of_places),
+    }
+    named = (f"{n:,} {what}{'s' * (n != 1)}" for what, n in counts.items() if n)
+    return " and ".join(named)
 
 
 def _traced(plan: Plan) -> list[str]:
@@ -205,7 +217,7 @@ def _unseen(summary: Summary, plan: Plan, target: Target, args: argparse.Namespa
         return ["  no file was loaded with such a marker that could be traced"]
     paths = " or ".join(_traced(plan))
     how = "as --where demands" if args.where else "while it was traced"
-    return [f"  no process ran or loaded {paths}, or called a traced function of it {how}"]
+    return [f"  nothing traced of {paths} was reached {how}; perhaps no process ran or loaded it"]
 
 
 def _program(target: Target) -> str | None:

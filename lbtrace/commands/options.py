@@ -13,13 +13,13 @@ from argparse import (
     Namespace,
     RawDescriptionHelpFormatter,
 )
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from functools import partial
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from lbtrace.commands import streams
-from lbtrace.validation import ARGUMENTS, LARGEST_RING
+from lbtrace.validation import ARGUMENTS, LARGEST_RING, TEXT
 
 if TYPE_CHECKING:
     from argparse import _ArgumentGroup
@@ -33,9 +33,6 @@ DIGITS = 9
 
 
 WIDTH = 80
-
-NAMING = frozenset({"--func", "--source", "--line", "--at", "--usdt"})
-"""Options of which one is enough to say what is traced."""
 
 TWICE = "is given twice, with different values"
 
@@ -70,12 +67,40 @@ class Parser(ArgumentParser):
         streams.report([f"lbtrace: {self._plain(message)}", f"  {self._advice(message)}"])
         sys.exit(2)
 
+    @property
+    def positionals(self) -> list[Action]:
+        """The arguments that are no options."""
+        return [action for action in self._actions if not action.option_strings]
+
+    def words_for(self, given: Namespace, but: Collection[str]) -> list[str]:
+        """Return the words that give the options of ``given`` again, all ``but`` some."""
+        words: list[str] = []
+        for action in self._actions:
+            value = getattr(given, action.dest, action.default)
+            if action.dest in but or value == self._default(action):
+                continue
+            option = max(action.option_strings, key=len)
+            if action.nargs == 0:
+                words.append(option)
+                continue
+            for each in map(str, value if isinstance(value, list) else [value]):
+                words += [f"{option}={each}"] if each.startswith("-") else [option, each]
+        return words
+
+    def _default(self, action: Action) -> object:
+        """The value of an option that is not given."""
+        default: object = action.default  # argparse converts those that are texts
+        return (
+            action.type(default) if isinstance(default, str) and callable(action.type) else default
+        )
+
     def _plain(self, message: str) -> str:
         """What is wrong, in lbtrace's words."""
         message = re.sub(r"^argument ([\w/-]+): ", lambda m: f"{m[1].split('/')[-1]}: ", message)
         message = re.sub(r"invalid choice: ('.*?') \(choose.*", r"there is no \1", message)
         if message.endswith(": expected one argument"):
             return message.replace("expected one argument", "its value is missing")
+        message = re.sub(r": ignored explicit argument .*", ": takes no value", message)
         start, _, rest = message.partition(": ")
         if start == "the following arguments are required":
             return f"{rest} is missing"
@@ -89,9 +114,18 @@ class Parser(ArgumentParser):
         if message.endswith(TWICE):
             return "join the conditions with and" if "--where" in message else "give it once"
         name, value = self._refused_value(message)
-        meant = f"{name}={value}, if that is its value" if name else self._meant_line()
-        if meant:
-            return f"write: {meant}"
+        if name:
+            return f"write: {name}={value}, if that is its value"
+        strays = re.match("unrecognized arguments: [^-]", message) and self._advice_on_strays()
+        return strays or self._advice_on_options(message)
+
+    def _advice_on_strays(self) -> str:
+        """What to do about words that belong to no option; empty where that is not clear."""
+        from lbtrace.commands import stray_words  # imported here: few command lines are wrong
+
+        return stray_words.advise(self.words, self.meant, self._takes)
+
+    def _advice_on_options(self, message: str) -> str:
         if unknown := re.match(r"unrecognized arguments: (--?\w\S*)", message):
             # Imported here because only a mistyped option needs it.
             from difflib import get_close_matches
@@ -102,6 +136,9 @@ class Parser(ArgumentParser):
         if choices := re.search(r"\(choose from (.*)\)$", message):
             return f"choose one of: {choices[1].replace(chr(39), '')}"
         if "are required" in message:
+            for word in self.words[1:]:
+                if word.startswith("-") and os.path.exists(word):
+                    return f"write: ./{word}, if that is the file"
             return " ".join(self.format_usage().replace("usage:", "write:").split())
         return f"{self.prog} --help shows what it takes"
 
@@ -124,32 +161,6 @@ class Parser(ArgumentParser):
         except ArgumentTypeError as error:
             return str(error)
         return ""
-
-    def _meant_line(self) -> str:
-        """The command line that would work for one that names a program without saying as
-        what; empty where that is not what is wrong."""
-        left, options = list(self.words[1:]), list[str]()
-        while left and left[0].startswith("-") and left[0] != "--":
-            option = left.pop(0)
-            options.append(option)
-            takes = self._takes(option.partition("=")[0])
-            if takes is None:
-                return ""
-            if takes.nargs is None and "=" not in option:
-                if not left or left[0].startswith("-"):
-                    return ""
-                options.append(left.pop(0))
-        if not self.meant or not left or left[0] == "--":
-            return ""
-        given = {word.partition("=")[0] for word in options}
-        if self.words[0] == "attach" and given.isdisjoint(NAMING):
-            named = len(left) > 2 and left[1] == "--" and "/" not in left[0]
-            options += ["--func", left.pop(0) if named else "NAME"]
-        import shlex  # imported here because only a wrong command line needs it
-
-        program = shlex.join(word for word in left if word != "--")
-        line = self.meant.format(options=shlex.join(options), program=program)
-        return f"{self.prog} {line}".rstrip()
 
     def _takes(self, option: str) -> Action | None:
         """The one option that is meant, perhaps by its beginning; None where it is not clear."""
@@ -217,6 +228,13 @@ def _number(digits: str) -> int:
     return int(digits)
 
 
+def text_size(text: str) -> int:
+    """Return how many bytes of a string are shown."""
+    if (number := natural(text)) > TEXT:
+        raise ArgumentTypeError(f"{text} is too large: up to {TEXT:,} bytes of a string are read")
+    return number
+
+
 def count(text: str) -> int | None:
     """``none`` (0), ``auto`` (None) or a whole number."""
     if text in ("none", "auto"):
@@ -237,7 +255,7 @@ def nonempty(text: str) -> str:
 
 def seconds(text: str) -> float:
     """Return a time such as ``10s``, ``500ms``, ``2m`` or plain seconds, in seconds."""
-    match = re.fullmatch(r"([0-9]+(?:\.[0-9]+)?)(ms|s|m|h|)", text)
+    match = re.fullmatch(r"([0-9]+(?:\.[0-9]+)?|\.[0-9]+)(ms|s|m|h|)", text)
     if not match:
         raise ArgumentTypeError(f"{text!r} is not a time: write 10s, 500ms or 2m")
     if len(match[1]) > 2 * DIGITS:

@@ -38,7 +38,8 @@ def check_binary(name: str) -> Iterator[Check]:
     if around is None:
         yield Check("maps", "unknown", "any program may load it")
     else:
-        yield Check("maps", "ok", f"{len(around.paths):,} files when it starts")
+        count = len(around.paths)
+        yield Check("maps", "ok", f"{count:,} file{'s' * (count != 1)} when it starts")
         for missing in around.missing:
             yield Check("maps", "missing", f"{missing} is not found")
     if hazard := watchers.hazard(target, around):

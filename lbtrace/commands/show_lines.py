@@ -19,7 +19,7 @@ from lbtrace.machine import Machine
 from lbtrace.plan import Placer
 from lbtrace.plan.inlined import Copies
 from lbtrace.plan.selection import Selection
-from lbtrace.plan.source_files import nearest_paths
+from lbtrace.plan.source_files import no_source_file
 from lbtrace.targets import long_nops
 
 
@@ -62,11 +62,7 @@ def find_lines(image: Image, file: str) -> Iterator[ListedLine]:
     lines = SourceLines(image, 0)
     places = lines.places(path_test(file, "lines"))
     if not places:
-        near = nearest_paths(lines.paths, file)
-        raise NoMatchError(
-            f"{file}: is no source file of {image.path} with code",
-            f"nearest names: {', '.join(near)}" if near else "lbtrace list shows functions",
-        )
+        raise no_source_file(lines.paths, file, [image.path], " with code")
     reasons = _why_none(image, {place.address for place in places})
     for path, line, address, unit, view in places:
         variables = tuple(map(listed, lines.variables(unit, address, view)))

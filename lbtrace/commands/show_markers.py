@@ -15,6 +15,7 @@ from lbtrace.plan import markers
 from lbtrace.plan.marker_values import marker_values
 from lbtrace.providers import Definitions
 from lbtrace.session.marked_files import loaded_markers, open_definitions
+from lbtrace.system.process import check_pid
 
 
 class Listed(Struct, omit_defaults=True):
@@ -33,6 +34,7 @@ def run(args: argparse.Namespace) -> int:
     """Print the markers. Raises `LbtraceError`."""
     definitions = open_definitions(args.provider)
     if args.pid and not args.binary:
+        check_pid(args.pid)
         images = loaded_markers(args.pid)
         if not images:
             raise NoMatchError(

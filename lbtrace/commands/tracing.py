@@ -42,6 +42,8 @@ def run(args: argparse.Namespace) -> int:
     if not args.quiet:
         say((*_switch(target, args), *prepared.notes, *prepared.plan.notes))
     if args.dry_run:
+        if args.output and not args.quiet:
+            say([f"--dry-run shows the plan, and writes no {args.output}"])
         from lbtrace.commands.show import plan_lines
 
         for line in plan_lines(prepared.plan):
@@ -60,6 +62,11 @@ def _target(args: argparse.Namespace) -> Target:
         raise UsageError("--user and --kill are about a command", "give one after --")
     if args.until_last and not (args.command or args.follow):
         raise UsageError("--until-last needs followed processes", "add --follow, or a command")
+    if args.follow and not (args.pid or args.command):
+        raise UsageError(
+            "--follow is about a process and those it forks",
+            "add --pid; without one, every process is traced that runs the binary",
+        )
     if args.pid:
         return Target(pid=args.pid, follow=args.follow)
     return Target(command=tuple(args.command), user=choose(args.user or "") if args.command else "")

@@ -167,7 +167,8 @@ def _prototype(die: Any, function: Function, types: Types) -> Prototype:
     changed = _is_changed(chain) or (types.llvm and any(p.missing_reason for p in parameters))
     if changed or callers.cloned:  # only a register in debug information is certain
         parameters = tuple(map(lose_unless_named, parameters, repeat(OPTIMISED_OUT)))
-    if types.llvm and _leaves_out(chain, [d for d, _ in formals]):
+    less = types.llvm and _leaves_out(chain, [d for d, _ in formals])
+    if less:
         parameters = tuple(map(lose_unless_named, parameters, repeat(LEFT_OUT)))
     declared = next((d for d in chain if "DW_AT_type" in d.attributes), None)
     result = types.formal("", declared)
@@ -177,7 +178,8 @@ def _prototype(die: Any, function: Function, types: Types) -> Prototype:
     late = not types.llvm and any(p.late_reason is not None for p in parameters)
     unsure = types.follows and not any(_is_moved(own, callers) for _, own in formals)
     code = (tuple(lists.ranges(die)) if unsure else ()) if late else None
-    made = Prototype(parameters, result, hints=hints, filled_within=code)
+    complete = not (changed or callers.cloned or less) and _declares_all(chain, hints.language)
+    made = Prototype(parameters, result, hints=hints, filled_within=code, complete=complete)
     return _of_rust(made, die, chain, function.address, callers) if types.rust else made
 
 
@@ -200,6 +202,7 @@ def _of_rust(
         captured = rust_closures.environment(die, address, callers)
         if captured is None:
             parameters = tuple(map(lose_unless_named, parameters, repeat(LEFT_OUT)))
+            made = replace(made, complete=False)
         else:
             parameters = (captured, *parameters)
     return replace(made, parameters=parameters, result=result)
@@ -305,6 +308,15 @@ def _leaves_out(chain: Sequence[Any], formals: Sequence[Any]) -> bool:
         not any("DW_AT_artificial" in d.attributes for d in origins(formal)) for formal in formals
     )
     return declared is not None and shown < declared
+
+
+def _declares_all(chain: Sequence[Any], language: str) -> bool:
+    """Whether a function takes no more than it declares: not those with ``...``, and those of C
+    that are declared without parameters, or as before ANSI C."""
+    if language == "c" and not any("DW_AT_prototyped" in d.attributes for d in chain):
+        return False
+    further = (c.tag == "DW_TAG_unspecified_parameters" for d in chain for c in d.iter_children())
+    return language in ("c", "c++", "rust") and not any(further)
 
 
 def _is_changed(chain: Sequence[Any]) -> bool:

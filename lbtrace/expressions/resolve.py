@@ -99,7 +99,9 @@ def _name(node: Name, scope: Scope) -> Located:
         if number < len(scope.arguments):
             _, type, place = scope.arguments[number]
             return Operand(node.at, type, place, "entry")
-        raise ExpressionError(node.at, f"there is no argument {number}", "arg0 is the first")
+        last = len(scope.arguments) - 1
+        known = f"arg0 to arg{last}" if last > 0 else "arg0 alone" if last == 0 else "none"
+        raise ExpressionError(node.at, f"there is no argument {number}", f"there is {known}")
     return _outside_name(node, scope)
 
 

@@ -174,7 +174,8 @@ class Prototype(Struct, frozen=True):
     ``hints`` say by which convention it is called. ``filled_within`` is not None
     where any instruction may fill the registers of the parameters with a
     ``late_reason``, not only the first ones: it is the addresses of the code, or
-    empty where it is certain that debug information does not mean the entry.
+    empty where it is certain that debug information does not mean the entry. It is ``complete``
+    where the function certainly takes no more than these parameters.
     """
 
     parameters: tuple[Formal, ...]
@@ -184,3 +185,4 @@ class Prototype(Struct, frozen=True):
     exact: bool = False
     hints: ConventionHints = ConventionHints()
     filled_within: tuple[tuple[int, int], ...] | None = None
+    complete: bool = False

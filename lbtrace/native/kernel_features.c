@@ -3,9 +3,7 @@
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
 #include <errno.h>
-#include <linux/perf_event.h>
 #include <signal.h>
-#include <sys/ioctl.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
@@ -47,50 +45,6 @@ int lbt_probe_multi(enum bpf_attach_type type)
 	if (link >= 0)
 		close(link);
 	return link == -EBADF;
-}
-
-/* A kernel function that exists to be probed, and is called by test runs only. */
-#define LBT_KERNEL_FUNCTION "bpf_fentry_test1"
-
-int lbt_probe_kprobe(unsigned int pmu)
-{
-	struct perf_event_attr attr = {
-		.size = sizeof(attr),
-		.type = pmu,
-		.kprobe_func = (__u64)(unsigned long)LBT_KERNEL_FUNCTION,
-	};
-	int program, event, works;
-
-	program = bpf_prog_load(BPF_PROG_TYPE_KPROBE, NULL, "GPL", lbt_nothing, 2, NULL);
-	if (program < 0)
-		return 0;
-	event = syscall(SYS_perf_event_open, &attr, -1, 0, -1, PERF_FLAG_FD_CLOEXEC);
-	works = event >= 0 && !ioctl(event, PERF_EVENT_IOC_SET_BPF, program);
-	if (event >= 0)
-		close(event);
-	close(program);
-	return works;
-}
-
-int lbt_probe_fentry(void)
-{
-	LIBBPF_OPTS(bpf_prog_load_opts, load, .expected_attach_type = BPF_TRACE_FENTRY);
-	LIBBPF_OPTS(bpf_test_run_opts, run);
-	int program, link, works, id;
-
-	id = libbpf_find_vmlinux_btf_id(LBT_KERNEL_FUNCTION, BPF_TRACE_FENTRY);
-	if (id < 0)
-		return 0;
-	load.attach_btf_id = id;
-	program = bpf_prog_load(BPF_PROG_TYPE_TRACING, NULL, "GPL", lbt_nothing, 2, &load);
-	if (program < 0)
-		return 0;
-	link = bpf_raw_tracepoint_open(NULL, program);
-	works = link >= 0 && !bpf_prog_test_run_opts(program, &run);
-	if (link >= 0)
-		close(link);
-	close(program);
-	return works;
 }
 
 #define LBT_URETPROBE 335 /* arch/x86/entry/syscalls/syscall_64.tbl */

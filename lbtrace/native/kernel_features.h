@@ -10,12 +10,6 @@ int lbt_probe_sleepable(void);
 /* Whether the kernel knows an attach type of uprobe_multi: 1, 0, or a negative error. */
 int lbt_probe_multi(enum bpf_attach_type type);
 
-/* Whether programs can be attached to kernel functions by kprobes of the PMU of that type. */
-int lbt_probe_kprobe(unsigned int pmu);
-
-/* Whether programs can be attached to kernel functions by trampolines, and run there. */
-int lbt_probe_fentry(void);
-
 /*
  * Whether the kernel passes the system call of uretprobes to seccomp: 1, 0, or -1 where
  * that is unknown, because there is no such call, or seccomp refuses it to us.

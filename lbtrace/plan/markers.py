@@ -144,8 +144,9 @@ def _no_marker(
         )
     if not titles:
         return NoMatchError(
-            f"{pattern}: {named} has no markers (USDT)",
-            f"they may be in a library of the program: name it with {option('binary')}",
+            f"{named} has no markers (USDT)",
+            f"name the file that has them with {option('binary')};"
+            " lbtrace list --usdt --pid PID shows those of a process",
         )
     near = difflib.get_close_matches(pattern, titles, ALIKE, 0.4)
     providers = ", ".join(sorted({title.partition(":")[0] for title in titles}))

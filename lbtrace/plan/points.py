@@ -177,7 +177,7 @@ def _no_line(
             f"the nearest lines with code: {', '.join(map(str, near))}",
         )
     all_paths = {path for lines in around for path in lines.paths}
-    return no_source_file(all_paths, file, named)
+    return no_source_file(all_paths, file, paths)
 
 
 def file_of(text: str) -> str:

@@ -63,12 +63,15 @@ def _nothing(paths: Sequence[str], pattern: str, found: Sequence[Found]) -> Exce
             "its functions may be inlined: trace those that call them",
         )
     known = {path for _, _, each in found if isinstance(each, set) for path in each}
-    return no_source_file(known, pattern, named)
+    return no_source_file(known, pattern, paths)
 
 
-def no_source_file(known: Collection[str], pattern: str, named: str) -> NoMatchError:
-    """Return the error for a ``pattern`` that none of the ``known`` source files of what is
-    ``named`` has."""
+def no_source_file(
+    known: Collection[str], pattern: str, paths: Sequence[str], what: str = ""
+) -> NoMatchError:
+    """Return the error for a ``pattern`` that none of the ``known`` source files of the binaries
+    ``paths`` has; with ``what`` is asked of them."""
+    named = " or ".join(paths)
     if not known:
         return NoMatchError(
             f"{pattern}: the debug information of {named} names no source files",
@@ -76,9 +79,15 @@ def no_source_file(known: Collection[str], pattern: str, named: str) -> NoMatchE
         )
     near = nearest_paths(known, pattern)
     return NoMatchError(
-        f"{pattern}: is no source file of {named}",
-        f"nearest names: {', '.join(near)}" if near else "lbtrace list --source '*' shows them",
+        f"{pattern}: is no source file of {named}{what}",
+        f"nearest names: {', '.join(near)}" if near else _how_to_list(paths[0]),
     )
+
+
+def _how_to_list(path: str) -> str:
+    import shlex  # imported here because only a mistyped name needs it
+
+    return f"lbtrace list --binary {shlex.quote(path)} shows the source files of functions"
 
 
 def nearest_paths(paths: Iterable[str], pattern: str) -> list[str]:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from lbtrace.elf import debugfile
 from lbtrace.elf.image import Image
 from lbtrace.elf.symbols import Symbols
+from lbtrace.errors import UsageError
 from lbtrace.fetch.call_values import CallValues
 from lbtrace.machine import Machine
 from lbtrace.machine.code import Code
@@ -99,7 +100,12 @@ def describe(
             prototype = frame_homes.settle(machine, prototype, beginning)
             prototype = argument_stores.settle(machine, prototype, beginning)
             prototype = confirm(machine, prototype, beginning, image.code)
-            values = select_values(machine, prototype, selection)
+            try:
+                values = select_values(machine, prototype, selection)
+            except UsageError as error:
+                if len(functions) > 1:
+                    error.specify(f"in {function.name}")
+                raise
         described = Function(
             function.name,
             function.address,

@@ -98,6 +98,8 @@ def _plan_values(
     if prototype is None:
         prototype = sized(Prototype((), long("")), 1 if selection.args is None else selection.args)
     declared, prototype = prototype, sized(prototype, selection.args)
+    if declared.complete:
+        least = 0
     shown = range(selection.skipped, len(prototype.parameters))
     if selection.request is None:
         located = places(prototype)
@@ -133,8 +135,11 @@ def long(name: str) -> Formal:
 
 
 def sized(prototype: Prototype, count: int | None) -> Prototype:
-    """Return ``prototype`` with ``count`` parameters; those it does not declare are integers."""
+    """Return ``prototype`` with ``count`` parameters; those it does not declare are integers. What
+    is complete has no others: a register for one would hold something else."""
     if count is None:
         return prototype
+    if prototype.complete:
+        count = min(count, len(prototype.parameters))
     extra = tuple(long(f"arg{n}") for n in range(len(prototype.parameters), count))
     return replace(prototype, parameters=(*prototype.parameters[:count], *extra))

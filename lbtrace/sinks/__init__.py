@@ -58,6 +58,10 @@ def format_for(name: str | None, path: str | None, *, captures: bool = True) -> 
     disagree about whether the file is a capture.
     """
     offered = [row for row in FORMATS.values() if captures or not row.is_capture]
+    if path and os.path.isdir(path):
+        suffix = FORMATS[name].suffix if name in FORMATS else offered[-1].suffix
+        within = os.path.join(path, f"trace{suffix}")
+        raise UsageError(f"{path} is a directory", f"name a file in it: {within}")
     by_suffix = next((row for row in FORMATS.values() if path and path.endswith(row.suffix)), None)
     if name is not None:
         if name not in FORMATS:
@@ -78,9 +82,6 @@ def format_for(name: str | None, path: str | None, *, captures: bool = True) -> 
         return FORMATS[DEFAULT]
     if by_suffix is not None:
         return by_suffix
-    if os.path.isdir(path):
-        within = os.path.join(path, f"trace{offered[-1].suffix}")
-        raise UsageError(f"{path} is a directory", f"name a file in it: {within}")
     raise UsageError(
         f"the name {path} does not give the format",
         f"add --format, or a suffix: {', '.join(row.suffix for row in offered)}",

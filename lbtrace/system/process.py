@@ -120,7 +120,7 @@ def look_at(pid: int, what: str) -> Iterator[None]:
     except (FileNotFoundError, ProcessLookupError):
         raise _gone(pid) from None
     except OSError as error:
-        hint = "run lbtrace as root or as the process's user"
+        hint = "run lbtrace as root or as the process's user, or give it CAP_SYS_PTRACE"
         if os.geteuid() == 0:
             hint = "give lbtrace CAP_SYS_PTRACE, or run it where the process was started"
         raise TargetError(f"process {pid}: cannot see {what}: {error.strerror}", hint) from None

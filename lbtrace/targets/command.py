@@ -11,7 +11,7 @@ from contextlib import suppress
 from typing import Any, NoReturn
 
 from lbtrace.bpf import privileges
-from lbtrace.errors import CommandError, option
+from lbtrace.errors import CommandError, TargetError, option
 from lbtrace.model import Target
 from lbtrace.system.lookups import note
 from lbtrace.system.signals import held_back
@@ -193,11 +193,16 @@ def _launch(gate: int, report: int, words: Sequence[str], variables: Mapping[str
     )
 
 
-def _cannot_run(name: str, number: int, user: User | None = None) -> CommandError:
+def _cannot_run(name: str, number: int, user: User | None = None) -> TargetError:
     found = number == errno.ENOENT and "/" in name and os.path.exists(name)
     shown = name or "''"
     what = f"{shown} as {user.name}" if user else shown
     hint = "give the path of a program that you can execute"
+    if user and number == errno.EPERM:  # execve(2) knows it only of mounts and traced processes
+        return TargetError(
+            f"cannot run {what}: only root may run it as another user",
+            f"leave {option('user')} out, or run lbtrace as root",
+        )
     if found:
         hint = "the file is there, but not the interpreter or loader that it names"
     elif user:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import shutil
+import subprocess
 
 import msgspec
 import pytest
@@ -11,6 +13,7 @@ from lbtrace import model
 from lbtrace.elf.image import Image
 from lbtrace.errors import NoMatchError, UsageError
 from lbtrace.plan import Selection, make_plan, planner
+from lbtrace.plan.value_selection import parse
 from lbtrace.values import type_hook
 
 
@@ -64,13 +67,52 @@ def test_args_overrides_the_number(build, debug):
         assert len(made.functions[0].parameters) == count
         assert [f.register for f in made.probes[0].fetches] == ["di", "si", "dx"][:count]
     fib = make_plan(path, Selection(("fib",), args=2)).functions[0]
-    assert [p.name for p in fib.parameters] == (
-        ["n", "arg1"] if debug == "-g" else ["arg0", "arg1"]
-    )
+    assert [p.name for p in fib.parameters] == (["n"] if debug == "-g" else ["arg0", "arg1"])
+
+
+TAKING = """
+int one(int a) { return a + 1; }
+int several(int n, ...) { return n; }
+int none(void) { return 1; }
+int %s { return 2; }
+int main(void) { return one(1) + several(2, 3, 4) + none() + undeclared(5); }
+"""
+
+
+@pytest.mark.parametrize(
+    ("language", "declared", "taken"),
+    [
+        ("c", "undeclared()", {"one": 1, "none": 0}),
+        ("c", "undeclared(a) int a;", {"one": 1, "none": 0}),
+        ("c++", "undeclared(int a)", {"one": 1, "none": 0, "undeclared": 1}),
+    ],
+)
+@pytest.mark.parametrize("compiler", ["gcc", "clang"])
+def test_no_argument_is_read_that_the_function_does_not_take(
+    tmp_path, compiler, language, declared, taken
+):
+    if shutil.which(compiler) is None:
+        pytest.skip(f"no {compiler} here")
+    source, path = tmp_path / f"taking.{language}", str(tmp_path / "taking")
+    source.write_text(TAKING % declared)
+    standard = "gnu89" if language == "c" else "gnu++17"
+    command = [compiler, "-x", language, f"-std={standard}", "-w", "-g", source, "-o", path]
+    subprocess.run(command, check=True)
+    for name in ("one", "several", "none", "undeclared"):
+        pattern = name if language == "c" else f"/^{name}\\b/"
+        count = taken.get(name, 3)
+        selection = Selection((pattern,), args=3)
+        assert len(make_plan(path, selection).functions[0].parameters) == count, name
+        wanted = Selection((pattern,), request=parse((f"arg{count}",), ""))
+        if name not in taken:
+            assert make_plan(path, wanted).functions
+            continue
+        with pytest.raises(UsageError, match=f"there is no argument {count}"):
+            make_plan(path, wanted)
 
 
 def test_at_most_sixteen_values(build):
-    made = make_plan(build("-g"), Selection(("integers",), args=20))
+    made = make_plan(build("-g0"), Selection(("integers",), args=20))
     assert len(made.probes[0].fetches) == 16
     assert any("16 values" in note for note in made.notes)
 
@@ -152,3 +194,12 @@ def test_a_plan_is_plain_data(build):
     assert (
         msgspec.json.decode(msgspec.json.encode(made), type=model.Plan, dec_hook=type_hook) == made
     )
+
+
+def test_an_unknown_name_is_said_with_its_function_where_there_are_several(build):
+    path, request = build("-O1", "-g"), parse((), "n > 1")
+    assert make_plan(path, Selection(("fib",), request=request)).functions
+    with pytest.raises(UsageError, match=r"^where: n is not known, in integers$"):
+        make_plan(path, Selection(("fib", "integers"), request=request))
+    with pytest.raises(UsageError, match=r"^where: n is not known$"):
+        make_plan(path, Selection(("integers",), request=request))

@@ -7,6 +7,7 @@ import json
 import os
 import random
 import re
+import shlex
 import signal
 import subprocess
 import sys
@@ -82,6 +83,28 @@ def test_what_still_runs_is_named(brief: Run, daemon: Path) -> None:
     assert again.returncode == 0, again.stderr
     assert "work(" in again.stdout
     os.kill(pid, signal.SIGTERM)
+
+
+@pytest.mark.parametrize(
+    ("program", "words", "shown"),
+    [
+        ("markers-O0", "--usdt shop:sale --where arg0>1 --arg k=arg0", "shop:sale k="),
+        ("loop", "--line loop.c:35 --arg k=n", "loop.c:35 k="),
+        ("loop", "--source loop.c --args none", "tick() = "),
+    ],
+)
+def test_what_is_said_to_continue_shows_the_same(
+    brief: Run, programs: Path, program: str, words: str, shown: str
+) -> None:
+    command = (programs / program, 20000, 20000)
+    done = brief("attach", *words.split(), "--duration", "300ms", "--", *command)
+    assert shown in done.stdout, done.stderr
+    (pid,) = named(done.stderr)
+    (way,) = [line for line in done.stderr.splitlines() if "to continue:" in line]
+    again = brief(*shlex.split(way.split("lbtrace ")[1]), "--duration", "300ms")
+    os.kill(pid, signal.SIGTERM)
+    assert again.returncode == 0, again.stderr
+    assert shown in again.stdout
 
 
 def test_until_the_last_has_ended(lbtrace: Run, daemon: Path) -> None:

@@ -11,6 +11,8 @@ from typing import Any
 
 import pytest
 
+from lbtrace.bpf import privileges
+
 Run = Callable[..., subprocess.CompletedProcess[str]]
 
 
@@ -174,6 +176,41 @@ def test_just_the_capabilities_that_are_needed(programs: Path, modes: list[str])
         assert "9 calls" in done.stderr
 
 
+def test_what_was_granted_is_asked_for_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """sudo gives none of the capabilities of its caller to what it starts."""
+    monkeypatch.setattr(os, "geteuid", lambda: 1000)
+    for lacking in (("CAP_BPF",), ("CAP_PERFMON",), ("CAP_BPF", "CAP_PERFMON")):
+        told = privileges.advice(lacking)
+        assert "--inh-caps=+bpf,+perfmon --ambient-caps=+bpf,+perfmon " in told
+
+
+def test_a_user_that_lbtrace_may_not_become(programs: Path) -> None:
+    words = [sys.executable, "-m", "lbtrace", "attach", "--func", "fib", "--user", "nobody", "--"]
+    drop = ["setpriv", "--bounding-set=-setuid,-setgid", "--inh-caps=-all"]
+    done = subprocess.run(
+        [*drop, *words, programs / "fib"], capture_output=True, text=True, check=False
+    )
+    explains(done, 1, "only root may run it as another user", "leave --user out")
+
+
+def test_markers_of_a_thread_of_the_kernel(lbtrace: Run) -> None:
+    done = lbtrace("list", "--usdt", "--pid", 2)
+    explains(done, 1, "is a thread of the kernel", "the pid of a program's process")
+
+
+def test_without_sys(programs: Path) -> None:
+    shell = (
+        f"umount -l /sys && exec {sys.executable} -m lbtrace attach --func fib -- {programs}/fib"
+    )
+    words = ["unshare", "--mount", "sh", "-c", shell]
+    explains(
+        subprocess.run(words, capture_output=True, text=True, check=False),
+        1,
+        "/sys is not",
+        "mount",
+    )
+
+
 def test_kernel_without_btf(programs: Path) -> None:
     shell = f"mount -t tmpfs none /sys/kernel/btf && exec {sys.executable} -m lbtrace attach"
     shell += f" --func fib -- {programs}/fib"
@@ -216,7 +253,7 @@ def test_a_command_that_does_not_run_what_is_traced(lbtrace: Run, programs: Path
     words = ("--binary", programs / "fib", "--func", "fib")
     done = lbtrace("attach", *words, "--", "true")
     assert done.returncode == 0
-    assert f"  no process ran or loaded {programs / 'fib'}, or called" in done.stderr
+    assert f"  nothing traced of {programs / 'fib'} was reached while" in done.stderr
     done = lbtrace("attach", *words, "--where", "n == 99", "--", programs / "fib", "3")
     assert "nothing ran" not in done.stderr
     done = lbtrace("attach", *words, "--", "sh", "-c", f"{programs / 'fib'} 3")

@@ -10,9 +10,10 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -21,6 +22,7 @@ from lbtrace import BinaryError, NoMatchError, Options, UsageError
 from tests.made_markers import make_library
 
 SOURCE = Path(__file__).resolve().parents[1] / "programs" / "markers.c"
+Start = Callable[..., Any]
 SHOP = "shop:sale", "shop:done"
 
 
@@ -42,6 +44,21 @@ def marked(
     program = tmp_path_factory.mktemp("marked") / "markers"
     subprocess.run([compiler, level, "-o", program, SOURCE], check=True)
     return str(program)
+
+
+def test_what_is_traced_is_named_as_what_it_is(programs: Path, start_lbtrace: Start) -> None:
+    program = str(programs / "markers-O0")
+    for words, named in (
+        (["--usdt", "shop:*"], "tracing 2 markers of"),
+        (
+            ["--usdt", "shop:sale", "--func", "sale", "--func", "main"],
+            "2 functions and 1 marker of",
+        ),
+    ):
+        tracer = start_lbtrace("attach", "--binary", program, *words)
+        tracer.wait_for(named)
+        tracer.process.send_signal(signal.SIGINT)
+        assert tracer.finish()[0] == 0
 
 
 def test_points_are_what_the_program_logs(

@@ -259,3 +259,17 @@ def test_a_long_damaged_chunk_is_passed_by_its_length_or_searched(parts, export)
         assert status == 0
         assert len(names(records)) == 6 + (0 if length == len(batch) else 2 * 20)
         assert "left out: 1 chunk" in err
+
+
+@pytest.mark.parametrize("cut", [14, 100, None])
+def test_the_advice_for_a_damaged_plan_is_one_that_works(export, parts, cut):
+    if cut is None:  # all of it is there, with a wrong checksum
+        damaged = [parts[0], parts[1][:8] + bytes(4) + parts[1][12:], *parts[2:]]
+    else:
+        damaged = [parts[0], parts[1][:cut]]
+    status, _, error = export(damaged)
+    assert status == 1
+    salvageable = export(damaged, "--salvage")[0] == 0
+    assert salvageable == (cut is None)
+    assert ("lbtrace export --salvage" in error) == salvageable
+    assert ("record it again" in error) != salvageable

@@ -8,8 +8,11 @@ import pytest
 
 import lbtrace
 from lbtrace.commands import main
+from lbtrace.commands.options import seconds
 from lbtrace.errors import UsageError
+from lbtrace.model.wire_limits import LARGE_CHUNK
 from lbtrace.sinks import format_for
+from lbtrace.validation import TEXT
 
 
 @pytest.mark.parametrize(
@@ -28,6 +31,57 @@ from lbtrace.sinks import format_for
 def test_the_words_that_would_work_are_said(capsys, words, meant):
     assert main(words.split()) == 2
     assert f"  write: {meant}\n" in capsys.readouterr().err
+
+
+TYPO = "attach --func f1 "
+SH = " -- /bin/sh -c :"
+
+
+@pytest.mark.parametrize(
+    ("words", "advice"),
+    [
+        (f"{TYPO}--where a == 1{SH}", f"quote the expression: lbtrace {TYPO}--where 'a == 1'{SH}"),
+        (
+            f"{TYPO}--where a==1 and b>-1 --strict{SH}",
+            f"quote the expression: lbtrace {TYPO}--where 'a==1 and b>-1' --strict{SH}",
+        ),
+        (
+            f"{TYPO}--where=a == -1{SH}",
+            f"quote the expression: lbtrace {TYPO}'--where=a == -1'{SH}",
+        ),
+        (
+            f"{TYPO}--arg n = a --arg b + 1{SH}",
+            f"quote the expression: lbtrace {TYPO}--arg 'n = a' --arg 'b + 1'{SH}",
+        ),
+        (
+            f"{TYPO}--where a == 1 ./ty 3",
+            f"quote the expression: lbtrace {TYPO}--where 'a == 1' -- ./ty 3",
+        ),
+        (f"{TYPO}--where a==1 ./ty 3", f"write: lbtrace {TYPO}--where a==1 -- ./ty 3"),
+        (f"{TYPO}--where a = 1{SH}", f"quote the expression: lbtrace {TYPO}--where 'a = 1'{SH}"),
+        (f"{TYPO}f2 f3{SH}", f"write: lbtrace {TYPO}--func f2 --func f3{SH}"),
+        (f"{TYPO}--pid 7 f2", "leave f2 out"),
+        ("attach --pid 7 nofunc", "write: lbtrace attach --pid 7 --func nofunc"),
+        (f"attach nofunc other{SH}", f"write: lbtrace attach --func nofunc --func other{SH}"),
+        (f"attach --source a.c b.c{SH}", f"write: lbtrace attach --source a.c --source b.c{SH}"),
+        (f"{TYPO}-o x.lbt y{SH}", "leave y out, or quote the value: 'x.lbt y'"),
+        (f"{TYPO}--strict y{SH}", "leave y out"),
+        ("attach --binary ./ty main", "write: lbtrace attach --binary ./ty --func main"),
+        ("list --binary ./ty --func f g", "write: lbtrace list --binary ./ty --func f --func g"),
+    ],
+)
+def test_stray_words_are_no_program_where_one_is_named(capsys, words, advice):
+    assert main(words.split()) == 2
+    assert capsys.readouterr().err.splitlines()[1] == f"  {advice}"
+
+
+def test_no_more_of_a_string_is_promised_than_is_read(capsys):
+    assert TEXT == LARGE_CHUNK - 1
+    assert main(["attach", "--func", "f", "--strings", "4096", "--", "./fib"]) == 2
+    first = capsys.readouterr().err.splitlines()[0]
+    assert first == "lbtrace: --strings: 4096 is too large: up to 4,095 bytes of a string are read"
+    with pytest.raises(UsageError, match="strings=4096 is too large"):
+        lbtrace.trace(command=["/bin/true"], functions="main", strings=4096)
 
 
 @pytest.mark.parametrize(
@@ -64,7 +118,11 @@ def test_values_that_mean_nothing(capsys, words):
         ("attach --func -- ./fib 3", "--func: its value is missing", "lbtrace attach --help"),
         ("attach --duration -1s -- ./fib", "'-1s' is not a time: write 10s", "attach --help"),
         ("attach --output --force -- ./fib", "its value is missing", "write: --output=--force, if"),
-        ("attach -- ./fib 3", "--func is missing", "write: lbtrace attach --func PATTERN"),
+        (
+            "attach -- ./fib 3",
+            "--func is missing, or one of --source",
+            "write: lbtrace attach --func",
+        ),
         ("attach -f fib -- ./fib 3", "no option is called -f", "lbtrace attach --help"),
         ("attach --f x -- ./fib", "ambiguous option: --f", "lbtrace attach --help"),
         ("attach --func f --durations 3 -- ./x", "is called --durations", "nearest one is --dur"),
@@ -88,12 +146,17 @@ def test_values_that_mean_nothing(capsys, words):
             "list them apart",
         ),
         ("attach --func f --provider x.d -- ./x", "--provider is about markers", "with --usdt"),
+        ("list --binary a --lines b.c --sites", "--lines and --sites list", "list them apart"),
+        ("list --binary a --func f --inlined --sites", "--inlined and --sites", "list them apart"),
+        ("attach --binary ./a --func f --follow", "--follow is about a process", "add --pid"),
+        ("attach --func f --quiet=1 -- ./x", "--quiet: takes no value", "attach --help"),
+        ("export -- -nosuch.lbt", "-nosuch.lbt cannot be read", "the path of a capture"),
         ("export", "CAPTURE is missing", "write: lbtrace export"),
         ("export a.lbt b.lbt", "unexpected: b.lbt", "lbtrace export --help"),
     ],
 )
 def test_one_line_says_what_is_wrong_and_one_what_to_do(capsys, words, wrong, advice):
-    assert main(words.split()) == 2
+    assert main(words.split()) == (1 if "cannot be read" in wrong else 2)
     first, second = capsys.readouterr().err.splitlines()
     assert first.startswith("lbtrace: ")
     assert wrong in first
@@ -129,6 +192,18 @@ def test_a_binary_file_defines_no_markers(capsys, tmp_path, data, kind, command)
     assert second.startswith("  name a file of provider definitions with --provider: provider NAME")
 
 
+def test_a_capture_whose_name_begins_with_a_minus(capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "-x.lbt").touch()
+    assert main(["export", "-x.lbt"]) == 2
+    assert capsys.readouterr().err.endswith("\n  write: ./-x.lbt, if that is the file\n")
+
+
+def test_what_is_followed_is_a_process():
+    with pytest.raises(UsageError, match="follow is about a process"):
+        lbtrace.trace(binary="/bin/true", functions="main", follow=True)
+
+
 def test_providers_are_about_markers():
     with pytest.raises(UsageError, match="providers is about markers"):
         lbtrace.trace(command=["/bin/true"], functions="main", providers="x.d")
@@ -158,6 +233,29 @@ def test_a_caller_of_sudo_that_is_not_known(capsys, monkeypatch):
     error = capsys.readouterr().err
     assert "SUDO_USER" in error
     assert "--user root" in error
+
+
+@pytest.mark.parametrize(
+    ("text", "time"), [(".3", 0.3), ("0.3", 0.3), (".5ms", 0.0005), ("2m", 120)]
+)
+def test_times(text, time):
+    assert seconds(text) == time
+
+
+def test_help_of_a_command(capsys):
+    assert main(["attach", "--help"]) == 0
+    shown = capsys.readouterr().out
+    assert main(["help", "attach"]) == 0
+    assert capsys.readouterr().out == shown
+    for option in ("--func", "--source", "--usdt", "--line", "--at"):
+        assert option in shown.partition("\n\n")[0]
+
+
+@pytest.mark.parametrize("name", [None, "jsonl", "lbt", "yaml"])
+def test_a_directory_is_no_output(tmp_path, name):
+    with pytest.raises(UsageError, match="is a directory") as raised:
+        format_for(name, str(tmp_path))
+    assert raised.value.hint.endswith("/trace.jsonl" if name == "jsonl" else "/trace.lbt")
 
 
 @pytest.mark.parametrize("words", ["-o x.lbt --format jsonl", "-o x.json --format lbt"])

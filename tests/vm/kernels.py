@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-OLDEST = frozenset({"btf", "ring buffer", "uprobe", "usdt", "kprobe", "fentry"})
+OLDEST = frozenset({"btf", "ring buffer", "uprobe", "usdt"})
 SINCE_6_0 = OLDEST | {"cookie", "sleepable"}
 SINCE_6_6 = SINCE_6_0 | {"multi"}
 SINCE_6_13 = SINCE_6_6 | {"session"}

@@ -1,0 +1,148 @@
+"""Words of a command line that belong to no option: a program without ``--`` or ``--binary``, an
+expression without quotes, a second value without its option. What was meant is a guess, and said
+as the command line that would work."""
+
+from __future__ import annotations
+
+import os
+import shlex
+from argparse import Action, ArgumentTypeError
+from collections.abc import Callable, Sequence
+from shutil import which
+
+from lbtrace.errors import UsageError
+
+NAMING = frozenset({"--func", "--source", "--line", "--at", "--usdt"})
+"""Options of which one is enough to say what is traced."""
+
+EXPRESSIONS = ("where", "arg")
+"""Options whose value is an expression, as argparse calls them."""
+
+Takes = Callable[[str], Action | None]
+"""The option that a word names, perhaps by its beginning; None where it is not clear."""
+
+
+def advise(words: Sequence[str], meant: str, takes: Takes) -> str:
+    """Return what to do about the first stray word of a command line; empty where there is none,
+    or what was meant is not clear.
+
+    ``words`` begin with the command of lbtrace; ``meant`` says how a program is named to it.
+    """
+    options, last, left = _split(words, takes)
+    word = left[0] if left else "-"
+    if word.startswith("-"):
+        return ""
+    if last is not None and last.dest in EXPRESSIONS and (line := _quoted(options, left, last)):
+        return f"quote the expression: {_finish([words[0], *line], meant, takes)}"
+    given = [each.partition("=")[0] for each in options]
+    names_function = words[0] == "attach" and NAMING.isdisjoint(given) and "/" not in word
+    several = last is not None and isinstance(last.default, list)
+    if not _has_target(words[0], given, left) and (
+        is_program(word) or not (names_function or several)
+    ):
+        return f"write: {_with_program(words[0], options, left, meant)}" if meant else ""
+    mended = [words[0], *options]
+    if names_function:
+        mended += ["--func", *left]
+    elif several and last is not None:
+        mended += [last.option_strings[-1], *left]
+    else:
+        return _unused(word, options, last)
+    return f"write: {_finish(mended, meant, takes)}"
+
+
+def is_program(word: str) -> bool:
+    """Return whether a word looks like a program that is to be run."""
+    if os.path.isfile(word):
+        return os.access(word, os.X_OK)
+    return "/" in word or which(word) is not None
+
+
+def _split(words: Sequence[str], takes: Takes) -> tuple[list[str], Action | None, list[str]]:
+    """The options before the first stray word, with their values; the option whose value stands
+    just before it; and what follows from that word on. Nothing follows where an option is
+    wrong."""
+    left, options = list(words[1:]), list[str]()
+    last: Action | None = None
+    while left and left[0].startswith("-") and left[0] != "--":
+        option = left.pop(0)
+        options.append(option)
+        last = takes(option.partition("=")[0])
+        if last is None:
+            return options, None, []
+        if last.nargs is not None:
+            last = None
+        elif "=" not in option:
+            if not left or left[0].startswith("-"):
+                return options, None, []
+            options.append(left.pop(0))
+    return options, last, left
+
+
+def _has_target(name: str, given: Sequence[str], left: Sequence[str]) -> bool:
+    """Whether a command line says already in what is traced or listed."""
+    if name != "attach":
+        return "--binary" in given
+    word, command = left[0], left[left.index("--") + 1 :] if "--" in left else []
+    if command and (is_program(command[0]) or not is_program(word)):
+        return True
+    return "--pid" in given or ("--binary" in given and not is_program(word))
+
+
+def _quoted(options: Sequence[str], left: Sequence[str], last: Action) -> list[str]:
+    """The command line where the value of its last option, an expression, is one word with those
+    after it that belong to it; empty where none does."""
+    # Imported here because only a wrong command line needs it.
+    from lbtrace.expressions import syntax
+
+    parse = syntax.condition if last.dest == "where" else syntax.argument
+    option, value = _value_of(options)
+    end = next((n for n, word in enumerate(left) if word.startswith("--")), len(left))
+    wholes = {count: " ".join([value, *left[:count]]) for count in range(end, 0, -1)}
+    count = next((n for n, whole in wholes.items() if _accepts(parse, whole)), 0)
+    if not count and "--" in left and not is_program(left[0]):
+        count = end  # it is meant as one, and an error says then what is wrong with it
+    return [*options[:-1], option + wholes[count], *left[count:]] if count else []
+
+
+def _unused(word: str, options: Sequence[str], last: Action | None) -> str:
+    """What to do about a ``word`` that can only belong to the value of the ``last`` option."""
+    if last is not None and last.choices is None:
+        whole = f"{_value_of(options)[1]} {word}"
+        if not callable(last.type) or _accepts(last.type, whole):
+            return f"leave {word} out, or quote the value: {shlex.quote(whole)}"
+    return f"leave {word} out"
+
+
+def _value_of(options: Sequence[str]) -> tuple[str, str]:
+    """What precedes the value in the last word of ``options``, and the value."""
+    option, equals, value = options[-1].partition("=")
+    is_whole = equals and option.startswith("--")
+    return (f"{option}=", value) if is_whole else ("", options[-1])
+
+
+def _accepts(parse: Callable[[str], object], text: str) -> bool:
+    """Whether ``text`` can be the value of an option that ``parse`` reads."""
+    try:
+        parse(text)
+    except (ArgumentTypeError, UsageError):
+        return False
+    return True
+
+
+def _finish(line: Sequence[str], meant: str, takes: Takes) -> str:
+    """A command line of which one word was mended, with what is to be mended after it."""
+    _, _, left = _split(line, takes)
+    further = advise(line, meant, takes) if left and left[0] != "--" else ""
+    if further.startswith("leave"):
+        further = ""
+    return further.partition(": ")[2] or f"lbtrace {shlex.join(line)}"
+
+
+def _with_program(name: str, options: Sequence[str], left: Sequence[str], meant: str) -> str:
+    """The command line where the program is named as it should be."""
+    options, program = list(options), [word for word in left if word != "--"]
+    if name == "attach" and NAMING.isdisjoint(word.partition("=")[0] for word in options):
+        options += ["--func", "NAME"]
+    line = meant.format(options=shlex.join(options), program=shlex.join(program))
+    return f"lbtrace {name} {line}".rstrip()
