@@ -10,8 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from lbtrace.abi.marker_operands import read_operands
-from lbtrace.elf import stap_notes, strings, symbols
+from lbtrace.abi.marker_operands import count_operands, read_operands
+from lbtrace.elf import data_symbols, stap_notes, strings, symbols
+from lbtrace.elf.data_symbols import find_address
 from lbtrace.elf.image import Image
 from lbtrace.elf.stap_notes import NAME_SIZE, read_markers, unread
 from lbtrace.plan.markers import known
@@ -128,3 +129,28 @@ def test_providers_that_are_unknown_cost_nothing(monkeypatch: pytest.MonkeyPatch
     found = known([*markers, stap_notes.Marker("libc", "setjmp", 0)])
     assert "libc:setjmp" in found.markers
     assert len(joined) == 1
+
+
+def test_spaces_are_looked_at_once() -> None:
+    """A row of them is no reason to look at each rest of it: four thousand took a tenth of a
+    second."""
+    scanned = "8@%rdi" + " " * 200_000 + "x"
+    (operand,) = read_operands("x86_64", scanned, 0, lambda name: None)
+    assert "cannot be read" in operand.location.reason
+    assert count_operands("x86_64", "8@%rdi   \t -4@%esi  8@ 8(%rsp)") == 3
+
+
+def test_names_in_operands_are_looked_for_once(fib: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """And not more than a few, in an index."""
+    image = Image.open(fib)
+    asked: list[str] = []
+    original = data_symbols._addresses
+    monkeypatch.setattr(
+        data_symbols, "_addresses", lambda *given: asked.append(given[2]) or original(*given)
+    )
+    (main,) = symbols.read(image).functions.named("main")
+    for _ in range(3):
+        assert find_address(image, "main") == main.address
+        for number in range(1000):
+            assert find_address(image, f"nothing{number}") is None
+    assert len(asked) == len({*asked}) * 2 <= 2 * data_symbols.NAMES
