@@ -38,6 +38,7 @@ OWN = {
     "lbtrace/elf/_faults.abi3.so": ("faults",),
     "lbtrace/elf/_symbol_table.abi3.so": (
         "symbol_table",
+        "symbol_crowds",
         "symbol_search",
         "function_names",
         "relocations",

@@ -18,8 +18,8 @@ from lbtrace.model import Fetch
 
 ARGUMENT = re.compile(r"(?P<sign>-?)(?P<size>[1248]|16)(?P<real>f?)@(?P<operand>.*)")
 
-SPLIT = re.compile(r"\s+(?=-?\d+f?@)", re.ASCII)
-"""Operands may contain spaces."""
+SPLIT = re.compile(r"(?<!\s)\s+(?=-?\d+f?@)", re.ASCII)
+"""Operands may contain spaces: any number, so each row of them is looked at once."""
 
 SIZES = {"": 8, "r": 8, "e": 4, "d": 4, "w": 2, "b": 1}
 """Bytes of parts of x86-64's registers, by the letter before the name of an old one or after

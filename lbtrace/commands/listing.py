@@ -11,6 +11,7 @@ from msgspec import Struct
 
 from lbtrace.commands.rows import write_json, write_lines
 from lbtrace.commands.show import function_lines
+from lbtrace.commands.streams import say
 from lbtrace.elf import debugfile, symbols
 from lbtrace.elf.image import Image, whole
 from lbtrace.fetch.call_values import CallValues
@@ -59,6 +60,7 @@ def run(args: argparse.Namespace) -> int:
 
 def _show(image: Image, args: argparse.Namespace) -> None:
     table = symbols.read(image)
+    say(table.remarks(image.path))
     narrowed = bool(args.func or args.source)
     chosen = patterns.readable(table.functions) if not narrowed else []
     if narrowed:

@@ -8,8 +8,9 @@ from collections.abc import Iterator, Sequence
 from msgspec import Struct
 
 from lbtrace.commands.rows import ListedVariable, listed, write_json, write_lines
+from lbtrace.commands.streams import say
 from lbtrace.elf.image import Image, whole
-from lbtrace.elf.stap_notes import Marker
+from lbtrace.elf.stap_notes import Marker, unread
 from lbtrace.errors import NoMatchError
 from lbtrace.plan import markers
 from lbtrace.plan.marker_values import marker_values
@@ -51,6 +52,7 @@ def run(args: argparse.Namespace) -> int:
         found = markers.find(images, [args.usdt])
         known = markers.known((m for each in found for m in each), definitions)
         rows = [*_listed(images, found, known)]
+    say(remark for image in images for remark in unread(image))
     if args.json:
         write_json(rows)
     else:

@@ -189,7 +189,10 @@ class TableFunctions(Functions):
             group.sort(key=_rank)
         first, address = group[0], table.start(self._kind, number)
         names = dict.fromkeys(symbol.name for symbol in group)
-        size = max(symbol.size for symbol in group) or self._inferred_size(address)
+        size = max(symbol.size for symbol in group)
+        if table.is_thinned:  # others may be larger
+            size = table.largest(self._kind, number)
+        size = size or self._inferred_size(address)
         aliases = tuple(name for name in names if name != first.name)
         offset = self._image.offset(address)
         return Function(first.name, address, size, offset, aliases, local=first.local)

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from struct import Struct as Layout
 from typing import NamedTuple
 
+from lbtrace.elf import strings
 from lbtrace.elf.image import NHDR, PT_LOAD, Image
 
 PLACE = Layout("<QQQ")
@@ -26,8 +27,12 @@ ODD = "its note names a counter at an odd address, which the kernel does not rai
 NOT_WRITTEN = "its note names a counter in memory that may not be written"
 """Why a marker's counter cannot be raised, as clauses for users."""
 
-LARGEST, MOST = 16 << 20, 200_000
-"""Bytes of notes that are read, and markers in them. The JVM's library has 570."""
+LARGEST, MOST = 2 << 20, 20_000
+"""Bytes of notes that are read, and markers in them. The JVM's library has 570 in 60 KB."""
+
+NAME_SIZE, ARGUMENTS = 1024, 4096
+"""Bytes of a name, and of a marker's arguments. What is cut ends with a mark that no operand has:
+the last one is shown as unread, not as another."""
 
 
 class Marker(NamedTuple):
@@ -49,21 +54,43 @@ class Marker(NamedTuple):
         return f"{self.provider}:{self.name}"
 
 
+class _Notes(NamedTuple):
+    """What was read of a file's notes: ``markers``, and whether there are ``more``."""
+
+    markers: tuple[Marker, ...] = ()
+    more: bool = False
+
+
 def read_markers(image: Image) -> tuple[Marker, ...]:
-    """The markers of ``image``, in the order of its notes. What follows a damaged note is left
-    out. Raises `BinaryError` if the file ends before its notes do."""
+    """The markers of ``image``, in the order of its notes, read once. What follows a damaged note
+    is left out, and what is too much. Raises `BinaryError` if the file ends before its notes do."""
+    return image.once(_read_notes).markers
+
+
+def unread(image: Image) -> list[str]:
+    """What to say of markers that were not read because there are too many."""
+    notes = image.once(_read_notes)
+    if not notes.more:
+        return []
+    return [f"{image.path}: only its first {len(notes.markers):,} markers (USDT) are read"]
+
+
+def _read_notes(image: Image) -> _Notes:
     section = image.section(SECTION)
     if section is None:
-        return ()
-    data = image.content(section)[:LARGEST]
+        return _Notes()
+    span = image.span(section)
+    data = span.data[span.start : span.start + min(span.size, LARGEST)]
     base = image.section(BASE)
     found: list[Marker] = []
     for described in _descriptions(data):
+        if len(found) == MOST:
+            return _Notes(tuple(found), more=True)
         marker = _read(image, described, base.address if base else 0)
-        if marker is None or len(found) == MOST:
-            break
+        if marker is None:
+            return _Notes(tuple(found))
         found.append(marker)
-    return tuple(found)
+    return _Notes(tuple(found), span.size > LARGEST)
 
 
 def _descriptions(data: bytes) -> Iterator[bytes]:
@@ -82,16 +109,21 @@ def _descriptions(data: bytes) -> Iterator[bytes]:
 def _read(image: Image, described: bytes, base: int) -> Marker | None:
     """The marker of a note; None where it is damaged. Programs that move a file's segments, as
     prelink does, change the addresses of sections but not those in notes."""
-    texts = described[PLACE.size :].split(b"\0")
-    if len(described) < PLACE.size or len(texts) < 4:
+    if len(described) < PLACE.size or described.count(b"\0", PLACE.size) < 3:
         return None
     address, linked, semaphore = PLACE.unpack_from(described)
     moved = base - linked if base and linked else 0
-    provider, name, arguments = (text.decode("utf-8", "replace") for text in texts[:3])
+    texts = described[PLACE.size :].split(b"\0", 3)
+    provider, name, arguments = map(_text, texts, (NAME_SIZE, NAME_SIZE, ARGUMENTS))
     counter, misplaced = 0, ""
     if semaphore:
         counter, misplaced = _counter(image, (semaphore + moved) % (1 << 64))
     return Marker(provider, name, (address + moved) % (1 << 64), arguments, counter, misplaced)
+
+
+def _text(text: bytes, longest: int) -> str:
+    cut = strings.CUT if len(text) > longest else ""
+    return text[:longest].decode("utf-8", "replace") + cut
 
 
 def _counter(image: Image, address: int) -> tuple[int, str]:

@@ -34,6 +34,11 @@ NAMES_AT_ONCE = 1 << 18
 """Bytes of names of functions that are read at once, more than the longest takes."""
 
 
+ALIKE = 1000
+"""Symbols of one name of which the version is looked for: the last ones, as those that can be seen
+elsewhere follow those that cannot, which may share a name (gabi, chapter 4)."""
+
+
 class SymbolSource(NamedTuple):
     """A symbol table, its strings, and the words of SHT_GNU_versym with the names of ``versions``
     by their index, where there are any."""
@@ -77,6 +82,11 @@ class SymbolTable:
         self._sources = sources
         self._native = native
         self._kept = kept
+        self._versions: dict[str, str] = {}
+        self.is_thinned = native.function_sizes != ffi.NULL
+        """Whether there may be symbols that nothing shows, because others are alike."""
+        self.left_out = int(native.left_out)
+        """Symbols whose names nothing shows: they are too many at an address, or too long."""
         count = native.count
         self._rows = _column(native.rows, count, "I")
         self.flags = _column(native.flags, count, "H")
@@ -130,8 +140,12 @@ class SymbolTable:
     def default_version(self, name: str) -> str:
         """Return the version that a request for ``name`` without one gets; empty where it has
         none."""
-        found = map(self.symbol, sorted(self.named(name), reverse=True))
-        return next((s.version for s in found if s.version and s.name == name), "")
+        if name not in self._versions:
+            last = sorted(self.named(name), reverse=True)[:ALIKE]
+            found = map(self.symbol, last)
+            version = next((s.version for s in found if s.version and s.name == name), "")
+            self._versions[name] = version
+        return self._versions[name]
 
     def raw_name(self, position: int) -> str:
         """Return the name of the symbol at ``position`` as it stands in the table."""
@@ -155,7 +169,11 @@ class SymbolTable:
     def holding(self, part: str, flags: int = 0) -> Iterator[int]:
         """Return those with ``part`` in their name and all of ``flags``."""
         text = part.encode(errors="replace")
-        return self._each(lib.lbt_next_holding, text, len(text), flags)
+        return self._each(lib.lbt_next_holding, text, len(text), flags, self._is_of_version(part))
+
+    def _is_of_version(self, part: str) -> bool:
+        versions = {each for source in self._sources for each in source.versions.values()}
+        return "@" in part or any(part in each for each in versions)
 
     def flagged(self, flags: int) -> Iterator[int]:
         """Return those with all of ``flags``."""
@@ -211,12 +229,7 @@ class SymbolTable:
 
     def largest(self, kind: int, number: int) -> int:
         """Return the largest size that one of its symbols gives the ``number``-th of them."""
-        sizes: list[int] = []
-        for position in self.group(kind, number):
-            source, row = self._located(position)
-            at = source.symbols.start + row * SYMBOL.size
-            sizes.append(SYMBOL.unpack_from(source.symbols.data, at)[5])
-        return max(sizes, default=0)
+        return int(lib.lbt_largest_size(self._native, kind == COLD, number))
 
     def following(self, address: int) -> Iterator[int]:
         """Yield where the next function begins after ``address``, and the next part of one."""

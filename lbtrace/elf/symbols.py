@@ -60,15 +60,18 @@ class Symbols:
         ifuncs: Sequence[tuple[int, str]] = (),
         default_version: Callable[[str], str] = lambda name: "",
         go: GoTable | None = None,
+        left_out: int = 0,
     ) -> None:
         """``default_version`` gives the version that a request for a name without one gets,
-        empty where it has none. ``ifuncs`` are choosers and the names of their functions."""
+        empty where it has none. ``ifuncs`` are choosers and the names of their functions.
+        ``left_out`` counts names of functions that are not shown."""
         self.functions = functions
         self.starts = starts
         self.cold = cold
         self._asked = 0
         self.default_version = default_version
         self.go = go
+        self.left_out = left_out
         self.ifuncs = tuple(sorted({name for _, name in ifuncs}))
         # of several names of one the shortest
         self.ifunc_names = dict(sorted(ifuncs, key=lambda each: -len(each[1])))
@@ -77,6 +80,12 @@ class Symbols:
     def inlined(self) -> tuple[str, ...]:
         """Functions without code of their own that the file names."""
         return self.go.inlined if self.go else ()
+
+    def remarks(self, path: str) -> list[str]:
+        """Return what to say of names that are not shown, in the file at ``path``."""
+        if not self.left_out:
+            return []
+        return [f"{path}: {self.left_out:,} further names of its functions are left out: too many"]
 
     def following(self, address: int) -> int:
         """Return the lowest start after ``address``, or 2**64 if there is none."""
@@ -166,6 +175,7 @@ def read_any(image: Image, *, servers: bool = True) -> Symbols:
         [(symbol.address, symbol.name) for symbol in choosers],
         table.default_version,
         go,
+        table.left_out,
     )
 
 

@@ -43,6 +43,30 @@ static inline uint64_t size_of_symbol(const struct lbt_symbols *symbols, uint32_
 	return size;
 }
 
+/* The largest size that its symbols give a function, or a cold part of one. */
+static inline uint64_t largest_size(const struct lbt_symbols *symbols, int cold, size_t number)
+{
+	const uint32_t *group = cold ? symbols->cold : symbols->functions;
+	unsigned kind = (cold ? LBT_COLD : LBT_FUNCTION) | LBT_INSIDE;
+	unsigned mask = cold ? LBT_COLD | LBT_INSIDE : LBT_FUNCTION | LBT_COLD | LBT_INSIDE;
+	uint64_t size = 0;
+
+	if (symbols->function_sizes)
+		return (cold ? symbols->cold_sizes : symbols->function_sizes)[number];
+	for (size_t at = group[number]; at < symbols->inside; at++) {
+		uint32_t position = symbols->by_address[at];
+		uint64_t given;
+
+		if (symbols->addresses[at] != symbols->addresses[group[number]])
+			break;
+		if ((symbols->flags[position] & mask) != kind)
+			continue;
+		given = size_of_symbol(symbols, position);
+		size = given > size ? given : size;
+	}
+	return size;
+}
+
 /*
  * The last function, or cold part of one, that begins at an address or before it, if it reaches
  * that far; false where none does. ends are the bounds of sections of code.
@@ -52,25 +76,13 @@ static inline int extent_at(const struct lbt_symbols *symbols, int cold, const u
 {
 	const uint32_t *group = cold ? symbols->cold : symbols->functions;
 	size_t count = cold ? symbols->cold_count : symbols->function_count;
-	unsigned kind = (cold ? LBT_COLD : LBT_FUNCTION) | LBT_INSIDE;
-	unsigned mask = cold ? LBT_COLD | LBT_INSIDE : LBT_FUNCTION | LBT_COLD | LBT_INSIDE;
 	size_t number = bisect_symbols(symbols, group, count, address);
-	uint64_t size = 0;
+	uint64_t size;
 
 	if (!number)
 		return 0;
 	*start = symbols->addresses[group[number - 1]];
-	for (size_t at = group[number - 1]; at < symbols->inside; at++) {
-		uint32_t position = symbols->by_address[at];
-		uint64_t given;
-
-		if (symbols->addresses[at] != *start)
-			break;
-		if ((symbols->flags[position] & mask) != kind)
-			continue;
-		given = size_of_symbol(symbols, position);
-		size = given > size ? given : size;
-	}
+	size = largest_size(symbols, cold, number - 1);
 	if (!size) {
 		size_t next = bisect_symbols(symbols, symbols->functions, symbols->function_count, *start);
 		size_t part = bisect_symbols(symbols, symbols->cold, symbols->cold_count, *start);

@@ -9,18 +9,23 @@
 
 /*
  * Symbols by their hashes, once one is asked for by its name: the first of each bucket, and after
- * each the next, in order. The last bucket has those with odd names, which any name may be.
+ * each the next, in order.
+ *
+ * Of an odd name the bytes that are ASCII stand as they are in how Python reads it, and all others
+ * become what is no ASCII, or has a backslash. So a text without these is compared with the bytes
+ * of odd names as with those of all others; only for another one every odd name may be meant.
  */
-static size_t bucket_of(const struct lbt_symbols *symbols, size_t at)
+static int is_odd(const char *text, size_t size)
 {
-	if (symbols->flags[at] & LBT_ODD)
-		return symbols->buckets - 1;
-	return symbols->hashes[at] % (symbols->buckets - 1);
+	for (size_t i = 0; i < size; i++)
+		if ((signed char)text[i] < 0 || text[i] == '\\')
+			return 1;
+	return 0;
 }
 
 static int index_names(struct lbt_symbols *symbols)
 {
-	size_t buckets = symbols->count / 2 + 2;
+	size_t buckets = symbols->count / 2 + 1;
 
 	if (symbols->first_named)
 		return 1;
@@ -36,8 +41,10 @@ static int index_names(struct lbt_symbols *symbols)
 	for (size_t bucket = 0; bucket < buckets; bucket++)
 		symbols->first_named[bucket] = (uint32_t)symbols->count;
 	for (size_t at = symbols->count; at--;) {
-		size_t bucket = bucket_of(symbols, at);
+		size_t bucket = symbols->hashes[at] % buckets;
 
+		if (symbols->flags[at] & LBT_LEFT_OUT)
+			continue;
 		symbols->next_named[at] = symbols->first_named[bucket];
 		symbols->first_named[bucket] = (uint32_t)at;
 	}
@@ -56,11 +63,19 @@ static int is_named(const struct lbt_symbols *symbols, size_t at, uint32_t hash,
 	       (name.size == size || name.text[size] == '.' || name.text[size] == '@');
 }
 
+static size_t next_odd(const struct lbt_symbols *symbols, size_t from)
+{
+	while (from < symbols->count && (symbols->flags[from] & (LBT_ODD | LBT_LEFT_OUT)) != LBT_ODD)
+		from++;
+	return from;
+}
+
 size_t lbt_next_named(struct lbt_symbols *symbols, size_t from, const char *text, size_t size)
 {
 	const char *version = size ? memchr(text + 1, '@', size - 1) : NULL;
 	uint32_t hash = hash_of(text, stem_size(text, size));
-	size_t at, last = from - 1;
+	int odd = is_odd(text, size);
+	size_t at;
 
 	if (!index_names(symbols))
 		return SIZE_MAX;
@@ -68,25 +83,31 @@ size_t lbt_next_named(struct lbt_symbols *symbols, size_t from, const char *text
 		return symbols->count;
 	if (version)
 		size = (size_t)(version - text);
-	if (from && symbols->flags[last] & LBT_ODD)
-		return symbols->next_named[last];
-	at = from ? symbols->next_named[last] : symbols->first_named[hash % (symbols->buckets - 1)];
-	while (at < symbols->count && !is_named(symbols, at, hash, text, size))
+	if (odd && from && symbols->flags[from - 1] & LBT_ODD)
+		return next_odd(symbols, from);
+	at = from ? symbols->next_named[from - 1] : symbols->first_named[hash % symbols->buckets];
+	while (at < symbols->count && ((odd && symbols->flags[at] & LBT_ODD) ||
+				       !is_named(symbols, at, hash, text, size)))
 		at = symbols->next_named[at];
-	return at < symbols->count ? at : symbols->first_named[symbols->buckets - 1];
+	return at < symbols->count || !odd ? at : next_odd(symbols, 0);
 }
 
 size_t lbt_next_holding(const struct lbt_symbols *symbols, size_t from, const char *part,
-			size_t size, int flags)
+			size_t size, int flags, int versions)
 {
+	int odd = is_odd(part, size);
+
 	for (; from < symbols->count; from++) {
 		struct name name;
 
-		if ((symbols->flags[from] & flags) != flags)
+		if ((symbols->flags[from] & (flags | LBT_LEFT_OUT)) != flags)
 			continue;
-		if (symbols->flags[from] & (LBT_ODD | LBT_VERSIONED))
+		if (versions && symbols->flags[from] & LBT_VERSIONED)
 			return from;
 		name = name_of(symbols, from);
+		/* A part may be one of what stands for bytes that are not ASCII. */
+		if (symbols->flags[from] & LBT_ODD && (odd || is_odd(name.text, name.size)))
+			return from;
 		if (memmem(name.text, name.size, part, size))
 			return from;
 	}
@@ -96,7 +117,7 @@ size_t lbt_next_holding(const struct lbt_symbols *symbols, size_t from, const ch
 size_t lbt_next_flagged(const struct lbt_symbols *symbols, size_t from, int flags)
 {
 	for (; from < symbols->count; from++)
-		if ((symbols->flags[from] & flags) == flags)
+		if ((symbols->flags[from] & (flags | LBT_LEFT_OUT)) == flags)
 			return from;
 	return symbols->count;
 }
@@ -206,7 +227,9 @@ size_t lbt_next_wanted(const struct lbt_symbols *symbols, size_t from,
 		uint32_t hash = symbols->hashes[from] & ((1 << SEEN_BITS) - 1);
 		struct name name;
 
-		if (wanted->seen[hash / 64] >> hash % 64 & 1 || symbols->flags[from] & LBT_ODD)
+		if (symbols->flags[from] & LBT_LEFT_OUT)
+			continue;
+		if (wanted->seen[hash / 64] >> hash % 64 & 1)
 			return from;
 		if (!wanted->beginning_count)
 			continue;

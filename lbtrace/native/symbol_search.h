@@ -6,18 +6,19 @@
 
 /*
  * Each of these gives the next symbol, from a position on, that may be asked for, and the count
- * of all where there is none. Odd names always may. A position is 0, or one more than that of
- * the symbol that was found last.
+ * of all where there is none. Symbols that are left out are none. A position is 0, or one more than
+ * that of the symbol that was found last.
  *
- * One whose name begins with name up to its end, a dot or an @; those with odd names come last.
- * SIZE_MAX where there is no memory:
+ * One whose name begins with name up to its end, a dot or an @; where that is not ASCII, or has a
+ * backslash, those with odd names come last. SIZE_MAX where there is no memory:
  */
 size_t lbt_next_named(struct lbt_symbols *symbols, size_t from, const char *name,
 		      size_t size);
 
-/* One whose name holds a part, and that has all of the flags: */
+/* One whose name holds a part, and that has all of the flags. versions: the part may be one of a
+ * version, which belongs to the names of some: */
 size_t lbt_next_holding(const struct lbt_symbols *symbols, size_t from, const char *part,
-			size_t size, int flags);
+			size_t size, int flags, int versions);
 
 /* One with all of the flags, odd or not: */
 size_t lbt_next_flagged(const struct lbt_symbols *symbols, size_t from, int flags);
@@ -26,7 +27,7 @@ size_t lbt_next_flagged(const struct lbt_symbols *symbols, size_t from, int flag
 struct lbt_wanted;
 
 /*
- * Whole names, without dots and @, and beginnings, each ended by NUL. In a beginning # stands for
+ * Whole names, without dots and @, and beginnings, each ended by NUL, all of them ASCII. In a beginning # stands for
  * a number, and * for anything: the rest is somewhere in the name. NULL where there is no memory.
  */
 struct lbt_wanted *lbt_want(const char *names, size_t names_size, const char *beginnings,

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "symbol_crowds.h"
 #include "symbol_extents.h"
 #include "symbol_names.h"
 
@@ -173,11 +174,6 @@ static void take(struct lbt_symbols *symbols, size_t number, int every, const ui
 	}
 }
 
-struct placed {
-	uint64_t address;
-	uint32_t position;
-};
-
 /* Sorts by address, what is equal in the order it has: by bytes, from the lowest on. */
 static int sort(struct placed *placed, size_t count)
 {
@@ -246,6 +242,9 @@ static int order(struct lbt_symbols *symbols)
 							   (uint32_t)i};
 	if (!placed || !sort(placed, inside))
 		return free(placed), 0;
+	inside = lbt_thin_crowds(symbols, placed, inside);
+	if (inside == SIZE_MAX)
+		return free(placed), 0;
 	symbols->inside = inside;
 	symbols->addresses = malloc((inside + 1) * sizeof(*symbols->addresses));
 	symbols->by_address = malloc((inside + 1) * sizeof(*symbols->by_address));
@@ -303,9 +302,16 @@ void lbt_free_symbols(struct lbt_symbols *symbols)
 	free(symbols->by_address);
 	free(symbols->functions);
 	free(symbols->cold);
+	free(symbols->function_sizes);
+	free(symbols->cold_sizes);
 	free(symbols->first_named);
 	free(symbols->next_named);
 	free(symbols);
+}
+
+uint64_t lbt_largest_size(const struct lbt_symbols *symbols, int cold, size_t number)
+{
+	return largest_size(symbols, cold, number);
 }
 
 size_t lbt_bisect_symbols(const struct lbt_symbols *symbols, const uint32_t *positions,

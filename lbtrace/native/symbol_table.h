@@ -38,13 +38,16 @@ enum {
 	LBT_ODD = 128,        /* its name is cut, or not ASCII: only Python knows how it reads */
 	LBT_DOTTED = 256,     /* a dot or an @ stands in its name */
 	LBT_VERSIONED = 512,  /* its version, which is not the default one, belongs to its name */
+	LBT_LEFT_OUT = 1024,  /* too many are at its address: see symbol_crowds.h */
 };
 
 /*
  * The symbols that were taken, in the order of the tables, and those inside of code by address.
  * rows count through all sources. by_address are positions among them, functions and cold are
  * positions among by_address: the first symbol of each address at which a function, or a part of
- * one, begins.
+ * one, begins. function_sizes and cold_sizes are the largest sizes that the symbols of these give
+ * them; NULL where nowhere so many symbols are at one address that they are worth keeping.
+ * left_out is how many of the symbols have names that nothing shows.
  */
 struct lbt_symbols {
 	uint32_t *rows, *hashes;
@@ -55,6 +58,8 @@ struct lbt_symbols {
 	size_t inside;
 	uint32_t *functions, *cold;
 	size_t function_count, cold_count;
+	uint64_t *function_sizes, *cold_sizes;
+	size_t left_out;
 	uint32_t *first_named, *next_named; /* symbols by their hashes: see symbol_search.c */
 	size_t buckets;
 	struct lbt_symbol_source sources[LBT_SYMBOL_SOURCES];
@@ -76,6 +81,9 @@ struct lbt_symbols *lbt_read_every_symbol(const struct lbt_symbol_source *source
 					  const struct lbt_name_limits *limits);
 
 void lbt_free_symbols(struct lbt_symbols *symbols);
+
+/* The largest size that its symbols give a function, or a cold part of one. */
+uint64_t lbt_largest_size(const struct lbt_symbols *symbols, int cold, size_t number);
 
 /* How many of the count positions lead to an address that is not higher. */
 size_t lbt_bisect_symbols(const struct lbt_symbols *symbols, const uint32_t *positions,

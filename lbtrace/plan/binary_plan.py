@@ -93,6 +93,7 @@ class _BinaryPlanner:
         """Return the plan."""
         (image, stubs, matching), selection, go = self._part, self._selection, self._go
         traced, notes = self._describe(matching)
+        notes += self._table.remarks(image.path)
         notes += _indirect(self._table, image.path, selection)
         read_floats = partial(
             self._placer.reading_floats,

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from msgspec.structs import replace
 
 from lbtrace.elf.image import Image
-from lbtrace.elf.stap_notes import Marker, read_markers
+from lbtrace.elf.stap_notes import Marker, read_markers, unread
 from lbtrace.errors import NoMatchError, option
 from lbtrace.model import Function, Plan, Probe
 from lbtrace.plan import marker_pairs
@@ -17,7 +17,7 @@ from lbtrace.plan.marker_definitions import misfits
 from lbtrace.plan.marker_values import marker_values
 from lbtrace.plan.patterns import addressed, matching
 from lbtrace.plan.point_probes import Point, PointPlan, PointPlanner, refuse_returns
-from lbtrace.plan.remarks import name_functions
+from lbtrace.plan.remarks import name_functions, some
 from lbtrace.plan.selection import Selection
 from lbtrace.providers import UNDEFINED, Definitions, Pair, find_definitions
 
@@ -67,6 +67,7 @@ def add(plan: Plan, images: Sequence[Image], selection: Selection) -> Plan:
         result.close_image(planner, binary)
     result.check_added("marker")
     return result.make(
+        *(remark for image in images for remark in unread(image)),
         *dict.fromkeys(unfit),
         *name_functions(unpaired, marker_pairs.UNPAIRED),
         *name_functions(unraised, UNRAISED),
@@ -87,7 +88,9 @@ def known(markers: Iterable[Marker], own: Definitions | None = None) -> Definiti
     nothing else."""
     found = UNDEFINED
     for provider in dict.fromkeys(marker.provider for marker in markers):
-        found = found.joined(find_definitions(provider))
+        defined = find_definitions(provider)
+        if defined.markers:  # else nothing is copied: there may be any number of providers
+            found = found.joined(defined)
     return found.joined(own) if own else found
 
 
@@ -114,7 +117,7 @@ def find(images: Sequence[Image], patterns: Iterable[str]) -> list[list[Marker]]
     """Return the markers of each image that any of ``patterns`` names: ``PROVIDER:NAME``, a glob
     or a regular expression of it. Raises `NoMatchError` where a pattern names none."""
     paths = [image.path for image in images]
-    tables = [image.once(read_markers) for image in images]
+    tables = [read_markers(image) for image in images]
     chosen: list[dict[Marker, None]] = [{} for _ in images]
     for pattern in patterns:
         meant, name = addressed(pattern, paths)
@@ -149,7 +152,7 @@ def _no_marker(
             " lbtrace list --usdt --pid PID shows those of a process",
         )
     near = difflib.get_close_matches(pattern, titles, ALIKE, 0.4)
-    providers = ", ".join(sorted({title.partition(":")[0] for title in titles}))
+    providers = some(sorted({title.partition(":")[0] for title in titles}))
     return NoMatchError(
         f"{pattern}: matches no marker of {named}, whose providers are {providers}",
         f"nearest names: {', '.join(near)}" if near else "write PROVIDER:NAME, or PROVIDER:*",

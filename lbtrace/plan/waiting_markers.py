@@ -37,7 +37,7 @@ def make_ready(machine: str) -> None:
 
 def named_markers(image: Image, patterns: Sequence[str]) -> list[str]:
     """Return those of ``patterns`` that name markers of a file."""
-    titles = {marker.title for marker in image.once(read_markers)}
+    titles = {marker.title for marker in read_markers(image)}
     return [
         each for each in patterns if matching(titles, [addressed(each, [image.path])[1]], "usdt")
     ]
@@ -62,7 +62,7 @@ def plan_waiting(
     `UsageError` for one that can name no marker, and what `make_plan` raises."""
     _check(selection)
     every = [*images, *marked]
-    titles = {marker.title for image in every for marker in image.once(read_markers)}
+    titles = {marker.title for image in every for marker in read_markers(image)}
     providers = {title.partition(":")[0] for title in titles}
     waiting = [
         pattern

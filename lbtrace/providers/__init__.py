@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from functools import cache
 from importlib import resources
 from typing import NamedTuple
 
@@ -97,11 +98,19 @@ UNDEFINED = Definitions({})
 
 
 def find_definitions(provider: str) -> Definitions:
-    """What is known of ``provider``; nothing of one that is unknown."""
-    file = resources.files(__name__) / f"{provider}.d"
-    if not re.fullmatch(r"\w+", provider) or not file.is_file():
+    """What is known of ``provider``; nothing of one that is unknown. The name is a file's that
+    others wrote: it is looked for among those that are here, and never becomes a path."""
+    if provider not in _known():
         return UNDEFINED
+    file = resources.files(__name__) / f"{provider}.d"
     return read_definitions(file.read_text("utf-8"), file.name)
+
+
+@cache
+def _known() -> frozenset[str]:
+    """The providers of which there is a file of definitions."""
+    names = (file.name for file in resources.files(__name__).iterdir())
+    return frozenset(name.removesuffix(".d") for name in names if name.endswith(".d"))
 
 
 def read_definitions(text: str, path: str) -> Definitions:

@@ -13,7 +13,7 @@ from lbtrace.bpf.mappings import Mappings
 from lbtrace.errors import KernelError
 from lbtrace.model import Addition, Plan
 from lbtrace.plan.merge import as_addition, attached_since
-from lbtrace.session.later import LaterFiles
+from lbtrace.session.later import LaterFiles, describe
 from lbtrace.system.file import File
 from lbtrace.system.limits import allow_open_files
 
@@ -25,6 +25,9 @@ if TYPE_CHECKING:
     from lbtrace.session.probed_files import ProbedFiles
     from lbtrace.session.request import Request
     from lbtrace.targets.reach import Reach
+
+
+NOT_ALL = "its markers are not traced, or not all"
 
 
 class Attached(Struct, frozen=True):
@@ -114,4 +117,6 @@ class Growth:
                 *(to.traced, plan, to.specs.cookies, wanted, to.only, to.probed.files),
             )
         except KernelError as error:
-            say(f"{file.path}: its markers are not traced, or not all: {error.message}")
+            say(f"{file.path}: {NOT_ALL}: {error.message}")
+        except Exception as error:  # whatever the file leads to, the trace goes on
+            say(f"{file.path}: {NOT_ALL}: {describe(error)}")

@@ -10,7 +10,7 @@ from msgspec import Struct
 
 from lbtrace.capture.check import find_faults
 from lbtrace.elf.image import Image
-from lbtrace.errors import BinaryError, LbtraceError, TargetError
+from lbtrace.errors import LbtraceError, TargetError
 from lbtrace.model import Plan
 from lbtrace.plan.remarks import some
 from lbtrace.plan.waiting_markers import make_ready
@@ -25,6 +25,12 @@ MOST = 1000
 
 REMEMBERED = 100_000
 """Files without wanted markers that are not looked at again."""
+
+
+NOT_TRACED = "whose markers are not traced"
+
+LONGEST = 200
+"""Characters of an error that nobody foresaw: it may hold names of the file."""
 
 
 class Planned(Struct, frozen=True):
@@ -88,7 +94,7 @@ class LaterFiles:
             self._others.clear()
         try:
             image = Image(File(entry, mapped.path))
-        except BinaryError:
+        except Exception:  # it is no program that can be read, whatever it is
             self._others.add(key)
             return None
         found = self._plan(mapped, image)
@@ -117,15 +123,20 @@ class LaterFiles:
                 return None
             fault = next(find_faults(plan), None)
         except LbtraceError as error:
-            reason = f"{loaded}, whose markers are not traced: {error.message}"
-            return Found(reason)
+            return Found(f"{loaded}, {NOT_TRACED}: {error.message}")
+        except Exception as error:  # whatever a damaged file leads to, the trace goes on
+            return Found(f"{loaded}, {NOT_TRACED}: {describe(error)}")
         if fault is not None:
-            reason = f"{loaded}, whose markers are not traced: {fault.what}"
-            return Found(reason)
+            return Found(f"{loaded}, {NOT_TRACED}: {fault.what}")
         names = some(list(dict.fromkeys(function.name for function in plan.functions)))
         last = "" if self._room > 1 else f"; it is the last one: {MOST:,} are traced at most"
         note = f"{loaded}: {names}: traced from now on{last}"
         return Found(note, Planned(image.file, plan))
+
+
+def describe(error: Exception) -> str:
+    """What to say of an error that nobody foresaw, in a line."""
+    return f"lbtrace failed ({type(error).__name__}: {error})"[:LONGEST]
 
 
 def _find_entry(mapped: Mapped) -> str:

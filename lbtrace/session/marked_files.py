@@ -27,7 +27,7 @@ def open_marked(target: Target, opened: Iterable[Image]) -> OpenedImages:
     known = {image.file.identity for image in opened}
     found = OpenedImages([], [])
     for image, remarks in _loaded(target):
-        if image.file.identity in known or not image.once(read_markers):
+        if image.file.identity in known or not read_markers(image):
             continue
         known.add(image.file.identity)
         found.images.append(image)
@@ -49,7 +49,7 @@ def having(
         if _has(image, names)
         or any(
             marker.provider in providers or (missing and other_providers)
-            for marker in image.once(read_markers)
+            for marker in read_markers(image)
         )
     ]
 
@@ -59,7 +59,7 @@ def loaded_markers(pid: int) -> list[Image]:
     `TargetError`."""
     found: dict[tuple[int, int], Image] = {}
     for image, _ in _mapped(pid):
-        if image.once(read_markers):
+        if read_markers(image):
             found.setdefault(image.file.identity, image)
     return list(found.values())
 
@@ -111,4 +111,4 @@ def _mapped(pid: int) -> Iterator[tuple[Image, list[str]]]:
 
 
 def _has(image: Image, names: Sequence[str]) -> bool:
-    return bool(matching({marker.title for marker in image.once(read_markers)}, names, "usdt"))
+    return bool(matching({marker.title for marker in read_markers(image)}, names, "usdt"))

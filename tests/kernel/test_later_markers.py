@@ -12,6 +12,7 @@ import pytest
 
 import lbtrace
 from lbtrace import NoMatchError
+from lbtrace.session import later
 from tests.made_markers import make_library
 
 PROGRAM = """
@@ -41,6 +42,12 @@ def sell(made, first, count=100):
 
 content = open(sys.argv[1], "rb").read()
 """
+
+DAMAGES = (
+    *(b"\xff" * 8, b"\xff" * 16, b"\1" * 24, b"\0" * 24 + b"\0\0\0", b"\0" * 24 + b"../\n"),
+    b"\0" * 16 + b"\xff" * 8,
+)
+"""Bytes at the beginning of a note's description: addresses, and names."""
 
 pytestmark = pytest.mark.host
 
@@ -269,6 +276,57 @@ made = load(content); time.sleep(0.5); assert not is_enabled(made.sale)
     )
     assert done.stdout.count("shop:sale") == 100
     assert "/memfd:libstapsdt:shop, which cannot be opened: markers in it are not" in done.stderr
+
+
+def test_libraries_that_no_compiler_makes(library: str, tmp_path: Path) -> None:
+    """Whatever is wrong with one, it is said, and the trace goes on."""
+    long = make_library(tmp_path / "long.so", "a" * 300, sale="8@%rdi -4@%rsi")
+    content = Path(library).read_bytes()
+    paths = [long]
+    for number, damage in enumerate(DAMAGES):
+        at = content.index(b"stapsdt\0") + 8
+        damaged = tmp_path / f"damaged{number}.so"
+        damaged.write_bytes(content[:at] + damage + content[at + len(damage) :])
+        paths.append(str(damaged))
+    body = f"""
+import time
+others = [ctypes.CDLL(path) for path in {paths}]
+for other in others:
+    other.sale(ctypes.c_uint64(0), ctypes.c_int32(0))
+time.sleep(0.5)
+made = load(content); wait(made.sale); sell(made, 0)
+"""
+    with lbtrace.trace(command=command(library, body), usdt=["a*:*", "shop:*"]) as session:
+        calls = list(session.calls())
+        assert session.wait() == 0
+    made = [call for call in calls if "memfd" in call.binary]
+    assert sales(made) == list(range(100))
+    assert f"{long}: {'a' * 300}:sale: traced from now on" in " ".join(session.notes)
+
+
+def test_an_error_that_nobody_foresaw(library: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing that planning raises for a file that is loaded later ends the trace."""
+    errors: list[Exception] = [OSError(36, "File name too long"), KeyError("x"), MemoryError()]
+
+    def fail(*_: object) -> None:
+        if errors:
+            raise errors.pop(0)
+        return original(*_)
+
+    original = later.plan_mapped
+    monkeypatch.setattr(later, "plan_mapped", fail)
+    body = """
+for number in range(3):
+    load(content)
+made = load(content); wait(made.sale); sell(made, 0)
+"""
+    with lbtrace.trace(command=command(library, body), usdt="shop:*") as session:
+        calls = list(session.calls())
+        assert session.wait() == 0
+    assert sales(calls) == list(range(100))
+    said = " ".join(session.notes)
+    assert "whose markers are not traced: lbtrace failed (OSError: [Errno 36] File name" in said
+    assert "whose markers are not traced: lbtrace failed (KeyError: 'x')" in said
 
 
 def test_what_never_comes() -> None:
