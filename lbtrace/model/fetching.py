@@ -174,7 +174,9 @@ class Prototype(Struct, frozen=True):
     ``hints`` say by which convention it is called. ``filled_within`` is not None
     where any instruction may fill the registers of the parameters with a
     ``late_reason``, not only the first ones: it is the addresses of the code, or
-    empty where it is certain that debug information does not mean the entry.
+    empty where it is certain that debug information does not mean the entry. ``otherwise`` is
+    what is true instead if the function has another convention, where debug information leaves
+    out which one it has.
     """
 
     parameters: tuple[Formal, ...]
@@ -184,3 +186,4 @@ class Prototype(Struct, frozen=True):
     exact: bool = False
     hints: ConventionHints = ConventionHints()
     filled_within: tuple[tuple[int, int], ...] | None = None
+    otherwise: Prototype | None = None
