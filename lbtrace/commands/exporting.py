@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Sequence
 
 from lbtrace.capture import Capture, read_capture
 from lbtrace.commands.destination import Destination
 from lbtrace.commands.ending import LOST
 from lbtrace.commands.output import describe, open_output, render
 from lbtrace.commands.progress import Progress
-from lbtrace.commands.streams import has_colors, report
+from lbtrace.commands.streams import has_colors, report, say
 from lbtrace.errors import UsageError
 from lbtrace.model import Summary
 from lbtrace.sinks import Format, format_for
+
+MOST_NOTES = 100
+"""Remarks of a trace that are shown, at most; each of them is cut when the capture is read."""
 
 
 def run(args: argparse.Namespace) -> int:
@@ -21,10 +25,23 @@ def run(args: argparse.Namespace) -> int:
     if chosen.is_capture:
         raise UsageError("a capture is a capture already", "copy it, or choose another --format")
     with read_capture(args.capture, salvage=args.salvage) as capture:
+        if not args.quiet:
+            say(_shown(capture.notes))
         summary = _export(capture, chosen, args)
-    report(describe(summary) + [f"  left out: {line}" for line in capture.left_out])
+    if not args.quiet:
+        report(describe(summary) + [f"  left out: {line}" for line in capture.left_out])
     missing = summary.losses.events or summary.interrupted or capture.left_out
     return LOST if args.strict and missing else 0
+
+
+def _shown(notes: Sequence[str]) -> list[str]:
+    """The remarks of a trace, each as one of its own, and not more than a person reads: a capture
+    may be anybody's."""
+    rest = len(notes) - MOST_NOTES
+    return [
+        *(note.strip() for note in notes[:MOST_NOTES]),
+        *([f"{rest:,} more notes of the trace are not shown"] if rest > 0 else []),
+    ]
 
 
 def _export(capture: Capture, chosen: Format, args: argparse.Namespace) -> Summary:

@@ -40,7 +40,9 @@ LONG = 5.0
 
 def run(prepared: Prepared, chosen: Format, args: argparse.Namespace) -> int:
     """Trace, and return the command's status, 0, or `LOST` under ``--strict``."""
-    plan, target, reach = prepared.plan, prepared.target, prepared.reach
+    target, reach = prepared.target, prepared.reach
+    # A capture is to say later what is said now.
+    plan = replace(prepared.plan, notes=(*prepared.notes, *prepared.plan.notes))
     if chosen.is_capture:
         from lbtrace.capture import check_plan
 

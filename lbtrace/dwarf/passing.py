@@ -201,17 +201,9 @@ class Types:
         scalars: list[Scalar] = []
         certain = self._flatten(bare, 0, scalars, attributes.DEPTH)
         # Of a struct clang itself makes two words, or a copy in memory (``classifyArgumentType``
-        # in its X86.cpp): what LLVM does to an ``__int128`` is done to those alone.
+        # in X86.cpp): what LLVM does to an ``__int128`` is done to those alone.
         if bare.tag not in attributes.RECORDS and scalars == [Scalar(0, WIDE, "integer")]:
-            if self._halves:
-                halves = self._divided(tuple(scalars))
-                return Formal(
-                    "", type, size, halves, passed_separately=True, registers_miscounted=True
-                )
-            own = self._shadowed
-            return Formal(
-                "", type, size, tuple(scalars), exhausts_registers=own, registers_miscounted=own
-            )
+            return self.wide_integer(type)
         if self.llvm and self.x87 and bare.tag in attributes.RECORDS:
             certain = certain and not self._mixes_floats(scalars)
         if not certain or self._may_be_fields(die, type, size, scalars):
@@ -219,6 +211,16 @@ class Types:
         wide = any(s.size == WIDE for s in scalars)
         packed = wide and attributes.alignment(bare) < WIDE
         return Formal("", type, size, tuple(scalars), packed=packed)
+
+    def wide_integer(self, type: Type = VOID) -> Formal:
+        """Return how a function that has the convention of C takes an integer of 16 bytes."""
+        scalars = self._divided((Scalar(0, WIDE, "integer"),))
+        return Formal(
+            *("", type, WIDE, scalars),
+            passed_separately=self._halves,
+            exhausts_registers=self._shadowed,
+            registers_miscounted=self._halves or self._shadowed,
+        )
 
     def _may_be_fields(self, die: Any, type: Type, size: int, scalars: list[Scalar]) -> bool:
         """Whether unaligned numbers may be bit fields, with which a record travels otherwise."""

@@ -18,7 +18,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from lbtrace.abi import find_convention
-from lbtrace.abi.locations import OPTIMISED_OUT, UNKNOWN, lose_unless_named
+from lbtrace.abi.locations import OPTIMISED_OUT, lose_unless_named
 from lbtrace.dwarf import attributes
 from lbtrace.dwarf.parameters import Callers, moves, origins, read_parameter
 from lbtrace.dwarf.passing import Types
@@ -180,32 +180,35 @@ def _prototype(die: Any, function: Function, types: Types) -> Prototype:
     code = (tuple(lists.ranges(die)) if unsure else ()) if late else None
     complete = not (changed or callers.cloned or less) and _declares_all(chain, hints.language)
     made = Prototype(parameters, result, hints=hints, filled_within=code, complete=complete)
-    return _of_rust(made, die, chain, function.address, callers) if types.rust else made
+    return _of_rust(made, chain, formals, function.address, callers, types) if types.rust else made
 
 
 def _of_rust(
-    made: Prototype, die: Any, chain: Sequence[Any], address: int, callers: Callers
+    made: Prototype,
+    chain: Sequence[Any],
+    formals: Sequence[tuple[Any, Any]],
+    address: int,
+    callers: Callers,
+    types: Types,
 ) -> Prototype:
-    """A function of Rust by what debug information does not say: that it has the convention of C,
-    what a closure captures."""
+    """A function of Rust by what debug information does not say: what it passes otherwise if it
+    has the convention of C, what a closure captures."""
     # Imported here because most programs are not Rust.
     from lbtrace.dwarf import rust_closures, rust_foreign
 
-    parameters, result = made.parameters, made.result
-    known = rust_foreign.count_known(parameters)
-    if known < len(parameters):
-        lost = map(lose_unless_named, parameters[known:], repeat(UNKNOWN))
-        parameters = (*parameters[:known], *lost)
-        if result and not result.missing_reason and rust_foreign.differs(result):
-            result = replace(result, missing_reason=UNKNOWN)
+    parameters = made.parameters
     if rust_closures.is_cut(chain, parameters):
-        captured = rust_closures.environment(die, address, callers)
+        captured = rust_closures.environment(chain[0], address, callers)
         if captured is None:
             parameters = tuple(map(lose_unless_named, parameters, repeat(LEFT_OUT)))
             made = replace(made, complete=False)
         else:
             parameters = (captured, *parameters)
-    return replace(made, parameters=parameters, result=result)
+        return replace(made, parameters=parameters)
+    if rust_closures.is_closure(chain):
+        return made  # none is ``extern "C"``
+    declared = next((d for d in chain if "DW_AT_type" in d.attributes), None)
+    return replace(made, otherwise=rust_foreign.as_c(made, formals, declared, types.wide_integer()))
 
 
 def _find_callers(

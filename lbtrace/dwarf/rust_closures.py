@@ -35,11 +35,16 @@ WORD = 8
 Base = tuple[int, int]
 
 
+def is_closure(chain: Sequence[Any]) -> bool:
+    """Return whether the function with these entries is a closure."""
+    names = (attributes.text(die, "DW_AT_name") for die in chain)
+    return CLOSURE.match(next(filter(None, names), "")) is not None
+
+
 def is_cut(chain: Sequence[Any], parameters: Sequence[Formal]) -> bool:
     """Return whether the function with these entries is a closure, and its ``parameters`` are
     those that debug information has without its environment."""
-    names = (attributes.text(die, "DW_AT_name") for die in chain)
-    if not CLOSURE.match(next(filter(None, names), "")):
+    if not is_closure(chain):
         return False
     return not (parameters and ENVIRONMENT.search(parameters[0].type.name))
 

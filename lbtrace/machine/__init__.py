@@ -16,7 +16,7 @@ from msgspec import Struct
 from lbtrace.machine.long_nops import AskNop, avoid_nops
 
 if TYPE_CHECKING:
-    from lbtrace.machine.code import Code, Reach, StackSwitch
+    from lbtrace.machine.code import ArgumentStores, Code, Reach, StackSwitch
     from lbtrace.machine.interface import (
         ExitFinder,
         GoSitePlanner,
@@ -131,11 +131,16 @@ class Machine:
         found: int | None = self._module("prologues").frame_size(code)
         return found
 
-    def find_argument_stores(self, code: Code) -> dict[tuple[str, int], str]:
-        """Return what an unoptimised function that begins with ``code`` stores first at each offset
-        from a register: by its name, the register that held it at entry; `CONSTANT`
-        (`lbtrace.machine.code`) what is always the same, "" anything else."""
-        found: dict[tuple[str, int], str] = self._module("argument_stores").argument_stores(code)
+    def find_argument_stores(self, code: Code) -> ArgumentStores | None:
+        """Return what an unoptimised function that begins with ``code`` stores first in its frame;
+        None where that is not known of any function."""
+        found: ArgumentStores | None = self._module("argument_stores").argument_stores(code)
+        return found
+
+    def find_result_writes(self, code: Code) -> frozenset[str]:
+        """Return registers that a function with this ``code`` certainly writes for its callers:
+        before a return, and does not read any more."""
+        found: frozenset[str] = self._module("result_writes").result_writes(code)
         return found
 
     def find_writes(self, code: bytes, address: int) -> frozenset[str]:

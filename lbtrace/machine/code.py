@@ -25,6 +25,29 @@ class Code(Struct, frozen=True):
 CONSTANT = "constant"
 """What takes the place of a register's name where a value is always the same."""
 
+CALLER_STACK = "stack"
+"""What takes the place of a register's name where a value is on the stack of the caller."""
+
+
+class ArgumentStores(NamedTuple):
+    """What a function stores in its frame before it branches. ``first`` has for each byte, by its
+    distance from the stack pointer at entry, what is stored there first (`find_source`). ``bases``
+    are the distances of the registers by which it is reached."""
+
+    first: Mapping[int, tuple[str, int]]
+    bases: Mapping[str, int]
+
+    def find_source(self, base: str, offset: int) -> tuple[str, int]:
+        """Return where at entry what is stored first ``offset`` bytes from a register is: the name
+        of the register that holds it, and which byte of that it is; `CALLER_STACK` and the
+        distance from the stack pointer; `CONSTANT` if it is always the same, or "" if it is
+        something else."""
+        if base not in self.bases:
+            return "", 0
+        at = self.bases[base] + offset
+        return self.first.get(at) or ((CALLER_STACK, at) if at > 0 else ("", 0))
+
+
 ExitKind: TypeAlias = Literal["return", "tail"]
 """A return to the caller, or a jump to another function that returns in its place."""
 

@@ -175,7 +175,9 @@ class Prototype(Struct, frozen=True):
     where any instruction may fill the registers of the parameters with a
     ``late_reason``, not only the first ones: it is the addresses of the code, or
     empty where it is certain that debug information does not mean the entry. It is ``complete``
-    where the function certainly takes no more than these parameters.
+    where the function certainly takes no more than these parameters. ``otherwise`` is what is true
+    instead if the function has another convention, where debug information leaves out which one
+    it has.
     """
 
     parameters: tuple[Formal, ...]
@@ -186,3 +188,4 @@ class Prototype(Struct, frozen=True):
     hints: ConventionHints = ConventionHints()
     filled_within: tuple[tuple[int, int], ...] | None = None
     complete: bool = False
+    otherwise: Prototype | None = None

@@ -8,8 +8,7 @@ parameter from where it is at entry to where the variable is throughout the func
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import TypeAlias
+from collections.abc import Callable
 
 from msgspec.structs import replace
 
@@ -17,10 +16,10 @@ from lbtrace.abi import doubt, locate_values
 from lbtrace.abi.dwarf_registers import find_number, find_register
 from lbtrace.abi.locations import OPTIMISED_OUT, UNKNOWN, WORD, Location
 from lbtrace.machine import Machine
-from lbtrace.machine.code import CONSTANT, Code
+from lbtrace.machine.code import CALLER_STACK, CONSTANT, ArgumentStores, Code
 from lbtrace.model import Fetch, Formal, Prototype
 
-Stores: TypeAlias = Mapping[tuple[str, int], str]
+FRAME_POINTER = "bp"
 
 
 def settle(machine: Machine, prototype: Prototype, code: Callable[[], Code]) -> Prototype:
@@ -29,6 +28,8 @@ def settle(machine: Machine, prototype: Prototype, code: Callable[[], Code]) -> 
     if prototype.hints.compiler != "llvm" or all(p.frame_location is None for p in parameters):
         return prototype
     stores = machine.find_argument_stores(code())
+    if stores is None:
+        return prototype
     places = locate_values(machine.name, prototype).parameters
     if not any(
         _contradicts(machine, formal, place, stores)
@@ -42,7 +43,7 @@ def settle(machine: Machine, prototype: Prototype, code: Callable[[], Code]) -> 
     return replace(prototype, parameters=found, result=result)
 
 
-def _contradicts(machine: Machine, formal: Formal, place: Location, stores: Stores) -> bool:
+def _contradicts(machine: Machine, formal: Formal, place: Location, stores: ArgumentStores) -> bool:
     """Whether something else is stored as a parameter than what is in its ``place``."""
     return any(
         _stored(machine, formal, start, stores) not in ("", word.register)
@@ -51,7 +52,7 @@ def _contradicts(machine: Machine, formal: Formal, place: Location, stores: Stor
     )
 
 
-def _as_stored(machine: Machine, formal: Formal, stores: Stores) -> Formal:
+def _as_stored(machine: Machine, formal: Formal, stores: ArgumentStores) -> Formal:
     stored = _stored(machine, formal, 0, stores)
     if not stored or formal.size > WORD:
         return formal
@@ -60,10 +61,13 @@ def _as_stored(machine: Machine, formal: Formal, stores: Stores) -> Formal:
     return replace(formal, register=find_number(machine.name, stored), missing_reason="")
 
 
-def _stored(machine: Machine, formal: Formal, at: int, stores: Stores) -> str:
+def _stored(machine: Machine, formal: Formal, at: int, stores: ArgumentStores) -> str:
     """What is stored ``at`` bytes into a parameter, if that is known."""
     if formal.frame_location is None:
         return ""
     number, offset = formal.frame_location
     base = find_register(machine.name, number)
-    return "" if isinstance(base, str) else stores.get((base.register, offset + at), "")
+    if isinstance(base, str) or base.register != FRAME_POINTER:
+        return ""
+    name, _ = stores.find_source(FRAME_POINTER, offset + at)
+    return "" if name == CALLER_STACK or name.startswith("xmm") else name

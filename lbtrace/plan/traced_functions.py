@@ -48,8 +48,8 @@ class TracedFunction(NamedTuple):
     site: Site | None = None
 
 
-def _beginning(image: Image, function: Function) -> Code:
-    code = image.code(function.address, min(function.size, BEGINNING))
+def _beginning(image: Image, function: Function, size: int = BEGINNING) -> Code:
+    code = image.code(function.address, min(function.size, size))
     return Code(code, function.address, function.offset, function.address + function.size)
 
 
@@ -97,6 +97,12 @@ def describe(
         values, typed = passed.get(function.address, (plain, prototype is not None or asked))
         if prototype is not None:
             beginning = partial(_beginning, image, function)
+            if prototype.otherwise is not None:
+                from lbtrace.plan import rust_convention  # imported here: most are not Rust
+
+                prototype = rust_convention.settle(
+                    machine, prototype, partial(_beginning, image, function)
+                )
             prototype = frame_homes.settle(machine, prototype, beginning)
             prototype = argument_stores.settle(machine, prototype, beginning)
             prototype = confirm(machine, prototype, beginning, image.code)

@@ -61,7 +61,7 @@ class KindFetcher(PartsFetcher):
 
     def in_piece(self, fetcher: Fetcher, name: str, type: Type, piece: Span, depth: int) -> Value:
         assert isinstance(type, Array)
-        if type.element.is_char():
+        if type.element.is_char() and type.count:
             return Value(name, type.bare(), piece.slot, offset=piece.offset)
         return super().in_piece(fetcher, name, type, piece, depth)
 

@@ -151,7 +151,8 @@ class Fetcher(Slots):
 
     def in_piece(self, name: str, type: Type, piece: Span, depth: int) -> Value:
         """Return a value that lies in bytes that were fetched."""
-        if piece.offset >= PIECE and type.is_flat():
+        # What takes no room is known though nothing is read there.
+        if piece.offset >= PIECE and type.size and type.is_flat():
             return Value(name, type.bare(), piece.slot, offset=piece.offset)
         return self._fetcher_of(type).in_piece(self, name, type, piece, depth)
 

@@ -99,6 +99,10 @@ Datum: TypeAlias = bool | int | float | str | Form | None
 result of a function without one."""
 
 
+NO_REASON = "type or location unknown"
+"""What is said of a value without a reason where it is not shown as ``?``."""
+
+
 class Unreadable(Form, Struct, frozen=True):
     """Stands for a value that could not be read. ``reason`` may be empty."""
 
@@ -114,7 +118,7 @@ class Unreadable(Form, Struct, frozen=True):
         return None
 
     def lacks(self, path: str) -> Iterator[tuple[str, dict[str, Any]]]:
-        yield path, {"unreadable": self.reason}
+        yield path, {"unreadable": self.reason or NO_REASON}
 
     def column(self) -> Any:
         return None

@@ -251,7 +251,7 @@ def test_the_source(
     done = [call["args"] for call in calls if call["name"] == "demo:done"]
     assert [[arg["value"] for arg in args] for args in done] == [[255], [0], [1]]
     others = [call["args"][2:] for call in calls if call["name"] == "demo:request"]
-    unknown = {"name": "arg3", "value": None, "unreadable": ""}
+    unknown = {"name": "arg3", "value": None, "unreadable": "type or location unknown"}
     assert others == 3 * [[{"name": "arg2", "value": 7}, unknown]]
     assert [call["depth"] for call in calls if call["name"] == "main"] == [0]
     assert records[-1]["calls"] == 7

@@ -6,6 +6,7 @@ import subprocess
 import sys
 
 import pytest
+from msgspec.structs import replace
 
 from lbtrace.capture import CaptureWriter
 from lbtrace.commands import main
@@ -16,11 +17,11 @@ from lbtrace.model import Losses
 def capture(tmp_path, script, fib_plan):
     """Makes a capture of fib 4; returns its path."""
 
-    def make(losses=Losses(), whole=True):  # noqa: B008 - not changed
+    def make(losses=Losses(), whole=True, notes=()):  # noqa: B008 - not changed
         script.fib(4)
         path = tmp_path / "fib.lbt"
         with open(path, "wb", buffering=0) as stream:
-            writer = CaptureWriter(stream, fib_plan)
+            writer = CaptureWriter(stream, replace(fib_plan, notes=notes))
             writer.write(script.batch())
             if whole:
                 writer.finish(losses)
@@ -34,6 +35,26 @@ def test_the_tree_goes_to_stdout_and_the_account_to_stderr(capture, capfd):
     out, err = capfd.readouterr()
     assert "fib(n=4)" in out
     assert err == "9 calls in 1 thread of 1 process, nothing lost\n"
+
+
+@pytest.mark.parametrize("salvage", [(), ("--salvage",)])
+def test_the_notes_of_a_trace_are_repeated(capture, capfd, salvage):
+    path = capture(notes=("f: left out", "  \x1b[2Jg: not shown", "x" * 9000))
+    assert main(["export", path, *salvage]) == 0
+    first, second, third, account = capfd.readouterr().err.splitlines()
+    assert (first, second) == ("lbtrace: f: left out", "lbtrace: \\x1b[2Jg: not shown")
+    assert third == f"lbtrace: {'x' * 4096}… (9,000 characters)"
+    assert account.startswith("9 calls")
+    assert main(["export", path, "--quiet"]) == 0
+    assert not capfd.readouterr().err
+
+
+def test_not_more_notes_are_shown_than_anybody_reads(capture, capfd):
+    assert main(["export", capture(notes=("a note",) * 100_000)]) == 0
+    shown = capfd.readouterr().err.splitlines()
+    assert shown[:100] == ["lbtrace: a note"] * 100
+    assert shown[100] == "lbtrace: 99,900 more notes of the trace are not shown"
+    assert len(shown) == 102
 
 
 def test_the_suffix_gives_the_format(capture, tmp_path, capfd):

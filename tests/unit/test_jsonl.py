@@ -76,6 +76,14 @@ def test_an_unreadable_value_says_why(script, fib_plan, render):
     assert record["args"] == [{"name": "x", "value": None, "unreadable": "float in xmm0"}]
 
 
+def test_a_value_of_an_unknown_type_says_so_in_words():
+    value = json_value(Fields("T", (Argument("a", Unreadable()), Argument("b", float("nan")))))
+    assert json.loads(f'{{"value":{value}}}') == {
+        "value": {"a": None, "b": "nan"},
+        "parts": {"/a": {"unreadable": "type or location unknown"}},
+    }
+
+
 def test_ends_losses_and_goroutines(script, fib_plan, render):
     go = msgspec.structs.replace(fib_plan.binaries[0], go=GoLayout("register", 152, 8))
     go_plan = msgspec.structs.replace(fib_plan, binaries=(go,))

@@ -5,6 +5,5 @@ from __future__ import annotations
 from lbtrace.machine.code import Code
 
 
-def argument_stores(_code: Code) -> dict[tuple[str, int], str]:
+def argument_stores(_code: Code) -> None:
     """See `lbtrace.machine.Machine.find_argument_stores`. Not known of arm64."""
-    return {}

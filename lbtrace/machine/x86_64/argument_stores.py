@@ -2,68 +2,151 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from typing import TypeAlias
 
 import iced_x86
-from iced_x86 import Decoder, FlowControl, Instruction, Mnemonic, OpKind, Register, RegisterExt
+from iced_x86 import (
+    Decoder,
+    FlowControl,
+    Instruction,
+    MemorySizeExt,
+    Mnemonic,
+    OpKind,
+    Register,
+    RegisterExt,
+)
 
-from lbtrace.machine.code import CONSTANT, Code
+from lbtrace.machine.code import CALLER_STACK, CONSTANT, ArgumentStores, Code
 from lbtrace.machine.x86_64.operands import REGISTERS, WRITES
+from lbtrace.machine.x86_64.registers import RETURN_ADDRESS_SIZE
 
 _INFO = iced_x86.InstructionInfoFactory()
-
-FRAME_POINTER = "bp"
 
 KEEPING = frozenset({Mnemonic.AND, Mnemonic.MOV, Mnemonic.MOVZX, Mnemonic.MOVSX, Mnemonic.MOVSXD})
 """With these a number remains what it is: clang clears the upper bits of a bool."""
 
 CHANGELESS = frozenset({Mnemonic.CMP, Mnemonic.TEST})
 
+VECTOR_MOVES = frozenset(
+    {Mnemonic.MOVSS, Mnemonic.MOVSD, Mnemonic.MOVAPS, Mnemonic.MOVAPD, Mnemonic.MOVUPS}
+)
 
-def argument_stores(code: Code) -> dict[tuple[str, int], str]:
+VECTORS = {getattr(Register, f"XMM{n}"): f"xmm{n}" for n in range(16)}
+
+NAMES = REGISTERS | VECTORS
+
+FIRST_ARGUMENT = RETURN_ADDRESS_SIZE
+"""Where the caller's stack begins at entry, from the stack pointer on."""
+
+Source: TypeAlias = tuple[str, int]
+"""See `ArgumentStores.find_source`."""
+
+
+def argument_stores(code: Code) -> ArgumentStores:
     """See `lbtrace.machine.Machine.find_argument_stores`."""
-    first: dict[int, str] = {}
-    now: dict[int, str] = {}
-    held = {name: name for name in REGISTERS.values()}
+    frame = _Frame()
     for instruction in Decoder(64, code.code, ip=code.address):
         if instruction.flow_control != FlowControl.NEXT:
             break
-        source = _source(instruction, held, now)
-        slot = _slot(instruction) if instruction.op0_kind == OpKind.MEMORY else None
-        if slot is not None and instruction.mnemonic not in CHANGELESS:
-            first.setdefault(slot, source)
-            now[slot] = source
-        for name in _written(instruction):
-            held[name] = source
-    return {(FRAME_POINTER, offset): source for offset, source in first.items()}
+        frame.follow(instruction)
+    return ArgumentStores(frame.first, frame.bases)
 
 
-def _source(instruction: Instruction, held: dict[str, str], frame: dict[int, str]) -> str:
-    """What an instruction copies: the register that held it at entry, `CONSTANT` or ""."""
-    if instruction.mnemonic == Mnemonic.LEA and instruction.is_ip_rel_memory_operand:
-        return CONSTANT
-    if instruction.mnemonic not in KEEPING:
-        return ""
-    narrows = instruction.mnemonic == Mnemonic.AND
-    kind = instruction.op0_kind if narrows else instruction.op1_kind
-    if kind == OpKind.MEMORY:
-        slot = _slot(instruction)
-        return "" if slot is None else frame.get(slot, "")
-    if kind != OpKind.REGISTER:
-        return CONSTANT
-    register = instruction.op0_register if narrows else instruction.op1_register
-    return held.get(REGISTERS.get(RegisterExt.full_register(register), ""), "")
+class _Frame:
+    """The registers and the frame of a function as its instructions change them."""
+
+    def __init__(self) -> None:
+        self.first: dict[int, Source] = {}
+        self.bases: dict[str, int] = {}
+        """Those of the registers from which something is stored, when that is done first."""
+        self._pointers = {"sp": 0}
+        self._now: dict[int, Source] = {}
+        self._held: dict[str, Source] = {name: (name, 0) for name in NAMES.values()}
+
+    def follow(self, instruction: Instruction) -> None:
+        """Go on by an instruction after which the next one follows."""
+        source = self._find_source(instruction)
+        at = self._find_slot(instruction) if instruction.op0_kind == OpKind.MEMORY else None
+        if at is not None and instruction.mnemonic not in CHANGELESS:
+            base = _name(instruction.memory_base)
+            self.bases.setdefault(base, self._pointers[base])
+            name, start = source
+            for n in range(_size(instruction)):
+                byte = (name, start + n) if name not in ("", CONSTANT) else source
+                self.first.setdefault(at + n, byte)
+                self._now[at + n] = byte
+        written = [
+            _name(used.register)
+            for used in _INFO.info(instruction).used_registers()
+            if used.access in WRITES
+        ]
+        self._move_pointers(instruction, written)
+        for name in filter(None, written):
+            self._held[name] = source
+
+    def _find_source(self, instruction: Instruction) -> Source:
+        """What an instruction copies."""
+        if instruction.mnemonic == Mnemonic.LEA and instruction.is_ip_rel_memory_operand:
+            return CONSTANT, 0
+        if instruction.mnemonic not in KEEPING | VECTOR_MOVES:
+            return "", 0
+        narrows = instruction.mnemonic == Mnemonic.AND
+        kind = instruction.op0_kind if narrows else instruction.op1_kind
+        if kind == OpKind.MEMORY:
+            at = self._find_slot(instruction)
+            return ("", 0) if at is None else self._load(at, _size(instruction))
+        if kind != OpKind.REGISTER:
+            return CONSTANT, 0
+        register = instruction.op0_register if narrows else instruction.op1_register
+        return self._held.get(_name(register), ("", 0))
+
+    def _load(self, at: int, size: int) -> Source:
+        """Where it was at entry what is ``at`` a distance from the stack pointer at entry."""
+        name, start = found = self._find_byte(at)
+        if name in ("", CONSTANT):
+            return found
+        same = all(self._find_byte(at + n) == (name, start + n) for n in range(size))
+        return found if same else ("", 0)
+
+    def _find_byte(self, at: int) -> Source:
+        own = (CALLER_STACK, at) if at >= FIRST_ARGUMENT else ("", 0)
+        return self._now.get(at, own)
+
+    def _find_slot(self, instruction: Instruction) -> int | None:
+        """How far an instruction's operand in memory lies from the stack pointer at entry."""
+        base = _name(instruction.memory_base)
+        if base not in self._pointers or instruction.memory_index != Register.NONE:
+            return None
+        displacement = instruction.memory_displacement
+        if displacement >> 63:
+            displacement -= 1 << 64
+        return self._pointers[base] + displacement
+
+    def _move_pointers(self, instruction: Instruction, written: list[str]) -> None:
+        """Follow the stack pointer and the frame pointer."""
+        now = self._pointers.get("sp")
+        for name in {"sp", "bp"}.intersection(written):
+            self._pointers.pop(name, None)
+        if now is None:
+            return
+        if "sp" not in written:
+            moves = instruction.mnemonic == Mnemonic.MOV and written == ["bp"]
+            if moves and instruction.op1_register == Register.RSP:
+                self._pointers["bp"] = now
+            return
+        adds = {Mnemonic.SUB: -1, Mnemonic.ADD: 1}.get(instruction.mnemonic, 0)
+        if instruction.is_stack_instruction:
+            self._pointers["sp"] = now + instruction.stack_pointer_increment
+        elif adds and instruction.op1_kind not in (OpKind.REGISTER, OpKind.MEMORY):
+            amount = instruction.immediate(1)
+            self._pointers["sp"] = now + adds * (amount - (1 << 64) if amount >> 63 else amount)
 
 
-def _slot(instruction: Instruction) -> int | None:
-    """The offset from the frame pointer of an instruction's operand in memory."""
-    if instruction.memory_base != Register.RBP or instruction.memory_index != Register.NONE:
-        return None
-    displacement = instruction.memory_displacement
-    return displacement - (1 << 64) if displacement >> 63 else displacement
+def _name(register: int) -> str:
+    """The name of the register of which one is all or a part."""
+    return NAMES.get(register) or NAMES.get(RegisterExt.full_register(register), "")  # type: ignore[arg-type]
 
 
-def _written(instruction: Instruction) -> Iterator[str]:
-    for used in _INFO.info(instruction).used_registers():
-        if used.access in WRITES:
-            yield REGISTERS.get(RegisterExt.full_register(used.register), "")
+def _size(instruction: Instruction) -> int:
+    """How many bytes of memory an instruction reads or writes."""
+    return MemorySizeExt.size(instruction.memory_size)

@@ -1,0 +1,10 @@
+"""What an arm64 function leaves in registers when it returns."""
+
+from __future__ import annotations
+
+from lbtrace.machine.code import Code
+
+
+def result_writes(_code: Code) -> frozenset[str]:
+    """See `lbtrace.machine.Machine.find_result_writes`. Not known of arm64."""
+    return frozenset()
