@@ -19,7 +19,7 @@ from lbtrace.abi.locations import UNKNOWN, Location, find_piece, lose_unless_nam
 from lbtrace.abi.shifts import may_drop
 from lbtrace.machine import Machine
 from lbtrace.machine.code import CALLER_STACK, ArgumentStores, Code
-from lbtrace.model import Formal, Prototype
+from lbtrace.model import CFA, Formal, Prototype
 
 Where: TypeAlias = "tuple[str, int] | None"
 """What a byte of a value is in, and which byte of that it is: see `ArgumentStores.find_source`. A
@@ -115,16 +115,23 @@ class _Evidence:
         """Return the convention that the parameters from the one with the number ``known`` on
         have, by their places in Rust's ``own`` one and in that ``of_c``."""
         agreed = {Verdict.RUST: 0, Verdict.C: 0}
-        stored = True
+        stored, moved = True, False
         for formal, rust, c in list(zip(prototype.parameters, own, of_c, strict=False))[known:]:
             in_frame = formal.frame_location is not None
-            if not in_frame and may_drop(formal):
-                break  # what comes after may have moved
+            # What comes after may have moved, but not what the caller's frame is known to hold.
+            parted = not moved and not in_frame and may_drop(formal)
+            moved = moved or parted
+            if moved and not parted and not _is_in_callers_frame(formal):
+                continue
             for at in rust:
                 place = self._find(formal, at)
                 if place is None or rust.get(at) == c.get(at):
                     continue
-                if place == rust.get(at) and (c.get(at) is not None or place[0][0] == POINTS):
+                if parted:
+                    # A part of what C has on the stack as a whole may be in another register.
+                    whole, *_ = c.get(at) or ("", 0)
+                    agreed[Verdict.RUST] += whole == CALLER_STACK != place[0]
+                elif place == rust.get(at) and (c.get(at) is not None or place[0][0] == POINTS):
                     agreed[Verdict.RUST] += 1
                 elif place == c.get(at) and rust.get(at) is not None:
                     agreed[Verdict.C] += 1
@@ -160,6 +167,8 @@ class _Evidence:
         return (self._name(formal.register), at) if formal.register >= 0 else None
 
     def _find_stored(self, number: int, offset: int, at: int) -> Where:
+        if number == CFA:
+            return CALLER_STACK, offset + at + self._machine.return_address_size
         base = find_register(self._machine.name, number)
         if isinstance(base, str):
             return None
@@ -168,14 +177,24 @@ class _Evidence:
             self.complete = self._stores is not None
         if self._stores is None:
             return None
+        if base.register == "sp" and offset + at > 0 and self._has_no_frame():
+            return CALLER_STACK, offset + at
         found = self._stores.find_source(base.register, offset + at)
         # Optimised code may make its frame later.
         late = found[0] == CALLER_STACK and not self._stores.bases.get("sp")
         return found if found[0] and not late else None
 
+    def _has_no_frame(self) -> bool:
+        size = self._machine.find_frame_size(self._code(BEGINNING))
+        return size == self._machine.return_address_size
+
     def _name(self, number: int) -> str:
         found = find_register(self._machine.name, number)
         return found.split()[-1] if isinstance(found, str) else found.register
+
+
+def _is_in_callers_frame(formal: Formal) -> bool:
+    return formal.frame_location is not None and formal.frame_location[0] == CFA
 
 
 def _compare(machine: Machine, *ways: Prototype) -> list[list[Words]]:

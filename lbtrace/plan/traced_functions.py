@@ -101,7 +101,9 @@ def describe(
                 from lbtrace.plan import rust_convention  # imported here: most are not Rust
 
                 prototype = rust_convention.settle(
-                    machine, prototype, partial(_beginning, image, function)
+                    machine,
+                    frame_homes.settle(machine, prototype, beginning),
+                    partial(_beginning, image, function),
                 )
             prototype = frame_homes.settle(machine, prototype, beginning)
             prototype = argument_stores.settle(machine, prototype, beginning)

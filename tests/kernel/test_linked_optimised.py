@@ -65,3 +65,66 @@ def test_arguments(
         known = {name: value for name, value in shown.items() if value is not None}
         assert {name: known.get(name, passed[name]) for name in passed} == passed, call
         assert passed.keys() <= known.keys(), call
+
+
+DECLARED = """\
+#define KEPT __attribute__((noinline))
+struct Some { int a; };
+int instead(struct Some p, long b), later(long b, struct Some p), constant(struct Some p, long b);
+int swapped(struct Some p, struct Some q);
+"""
+
+OVERWRITING = """\
+volatile long sink;
+KEPT void see(void *what) { sink = sink + *(int *)what; }
+KEPT int instead(struct Some p, long b) { p.a = b; see(&p); return 1; }
+KEPT int later(long b, struct Some p) { p.a = b; see(&p); return 1; }
+KEPT int constant(struct Some p, long b) { p.a = 5; see(&p); return (int)b; }
+KEPT int swapped(struct Some p, struct Some q)
+{
+    struct Some t = p;
+    p = q; q = t; see(&p); see(&q);
+    return 1;
+}
+"""
+
+CALLING = """\
+int main()
+{
+    for (int i = 0; i < COUNT; i++) {
+        instead((struct Some){10 + i}, 20 + i);
+        later(20 + i, (struct Some){10 + i});
+        constant((struct Some){10 + i}, 20 + i);
+        swapped((struct Some){10 + i}, (struct Some){20 + i});
+    }
+    return 0;
+}
+"""
+
+
+@pytest.mark.parametrize("level", ["-O1", "-O2", "-O3"])
+def test_what_overwrites_a_parameter_is_not_taken_for_it(
+    traced: Callable[[Path, str], list[dict[str, Any]]],
+    tool: Callable[[str], str],
+    tmp_path: Path,
+    level: str,
+) -> None:
+    # What sees that a parameter is not read need not pass it: the callers do not see the functions.
+    over, main, made = tmp_path / "over.c", tmp_path / "main.c", tmp_path / "over"
+    over.write_text(DECLARED + OVERWRITING)
+    main.write_text(DECLARED + CALLING)
+    options = ["-g", level, "-fno-omit-frame-pointer", f"-DCOUNT={COUNT}"]
+    for source in (over, main):
+        compiled = [tool("clang"), *options, "-c", source, "-o", source.with_suffix(".o")]
+        subprocess.run(compiled, check=True)
+    subprocess.run(
+        [tool("clang"), over.with_suffix(".o"), main.with_suffix(".o"), "-o", made], check=True
+    )
+    calls = traced(made, "/^(instead|later|constant|swapped)$/")
+    assert len(calls) == 4 * COUNT
+    for number, call in enumerate(calls):
+        at = number // 4
+        passed = {"p": {"a": 10 + at}, "b": 20 + at, "q": {"a": 20 + at}}
+        for argument in call["args"]:
+            value = argument["value"]
+            assert value == passed[argument["name"]], call
