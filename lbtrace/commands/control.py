@@ -80,7 +80,11 @@ def signals(session: Session) -> Iterator[Interrupts]:
     former = {number: signal.signal(number, end) for number in ending}
     if session.target.command:
         former |= {number: signal.signal(number, pass_on) for number in _PASSED}
-    session.ignored = frozenset(n for n, handler in former.items() if handler == signal.SIG_IGN)
+    handlers = dict(former)
+    if session.target.command:
+        # Were it ignored, the command's exit status would be lost.
+        handlers[signal.SIGCHLD] = signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+    session.ignored = frozenset(n for n, handler in handlers.items() if handler == signal.SIG_IGN)
     try:
         yield interrupts
     finally:

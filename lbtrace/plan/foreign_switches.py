@@ -52,6 +52,7 @@ JUMPS = frozenset(stack_switches.JUMPS)
 """What may switch between stacks that contexts were set up for, as QEMU does."""
 
 _OWN = Wanted(CONTEXTS | JUMPS)
+_LOADING = Wanted(("dlopen", "dlmopen", "dlsym"))
 
 PlanProbes: TypeAlias = Callable[[Image], Iterator[Probe]]
 """What plans the probes of a file."""
@@ -104,6 +105,23 @@ def use_contexts(images: Sequence[Image], selection: Selection) -> bool:
     """Return whether the traced processes, as far as they are known, switch stacks by the C
     library's functions."""
     return any(file.names & CONTEXTS for file in _switching(images, selection))
+
+
+def may_load_more(images: Sequence[Image], selection: Selection) -> bool:
+    """Return whether the traced processes, as far as they are known, load files or ask for
+    functions by name, which may switch stacks then."""
+    return any(
+        _loads(path, uretprobe_hazards.identity_of(path)) for path in _paths(images, selection)
+    )
+
+
+@remembering(512)
+def _loads(path: str, _identity: object) -> bool:
+    try:
+        dynamic = Dynamic(Image.open(path))
+    except BinaryError:
+        return False
+    return not SYSTEM.match(dynamic.soname) and any(dynamic.imports.wanted(_LOADING))
 
 
 def _unseen(plan: Plan, switches: UnseenSwitches, reason: str) -> Plan:

@@ -8,12 +8,13 @@ from typing import NamedTuple
 from msgspec.structs import replace
 
 from lbtrace.elf.dynamic import Dynamic
+from lbtrace.elf.image import Image
 from lbtrace.elf.symbols import Symbols
 from lbtrace.errors import BinaryError, UsageError, option
 from lbtrace.model import Function, Plan
 from lbtrace.plan import patterns, stack_switches
 from lbtrace.plan.call_graph import TracedBinary
-from lbtrace.plan.foreign_switches import use_contexts
+from lbtrace.plan.foreign_switches import may_load_more, use_contexts
 from lbtrace.plan.hazard_table import SYSTEM
 from lbtrace.plan.remarks import name_functions, some
 from lbtrace.plan.selection import Selection
@@ -35,6 +36,11 @@ TAILS = (
 OTHER_LANES = (
     "functions of Go belong to goroutines, those of other languages to threads: what one calls of"
     " the other counts as outside"
+)
+
+LATER = (
+    "what happens below calls is no longer certain if the process loads code, or asks for functions"
+    " by name, that switches stacks (swapcontext)"
 )
 
 MARKERS = "markers belong to threads, functions of Go to goroutines: no marker is inside of these"
@@ -90,7 +96,8 @@ def mark(
     known = selection.beside is not None or all(
         parts[plan.functions[number].binary].image.is_program for number in outer
     )
-    contexts = not known or use_contexts([part.image for part in parts], selection)
+    images = [part.image for part in parts]
+    contexts = not known or use_contexts(images, selection)
     _check_stacks(plan, parts, tables, contexts=contexts)
     probes = tuple(
         replace(p, gate=True)
@@ -99,6 +106,8 @@ def mark(
         for p in plan.probes
     )
     notes = (*plan.notes, *_remarks(plan, outer))
+    if any(map(_is_system, images)) and may_load_more(images, selection):
+        notes = (*notes, LATER)
     return replace(plan, probes=probes, notes=notes, within=selection.within)
 
 
@@ -147,7 +156,7 @@ def _check_stacks(
     seen = {(probe.binary, probe.site.address) for probe in plan.probes if probe.role == "switch"}
     made = {probe.binary for probe in plan.probes if probe.role == "stack"}
     for binary, (part, table) in enumerate(zip(parts, tables, strict=True)):
-        if not contexts and SYSTEM.match(part.image.once(Dynamic).soname):
+        if not contexts and _is_system(part.image):
             continue
         switches = () if table.go else stack_switches.switches(part.image, table)
         if binary in made or any((binary, switch.address) not in seen for switch in switches):
@@ -156,6 +165,10 @@ def _check_stacks(
                 " so what happens below a call is not known",
                 f"leave {option('within')} out",
             )
+
+
+def _is_system(image: Image) -> bool:
+    return SYSTEM.match(image.once(Dynamic).soname) is not None
 
 
 def _remarks(plan: Plan, outer: Iterable[int]) -> list[str]:

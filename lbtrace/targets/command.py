@@ -14,6 +14,7 @@ from lbtrace.bpf import privileges
 from lbtrace.errors import CommandError, TargetError, option
 from lbtrace.model import Target
 from lbtrace.system.lookups import note
+from lbtrace.system.procfs import read_bytes
 from lbtrace.system.signals import held_back
 from lbtrace.system.user import User, become, environment, find_user
 
@@ -22,6 +23,9 @@ SHELL = "/bin/sh"
 
 _RESET = (signal.SIGPIPE, signal.SIGXFSZ)
 """Signals Python ignores, and a command expects at their default."""
+
+_COERCED = ("C.UTF-8", "C.utf8", "UTF-8")
+"""What Python puts there."""
 
 
 def find_command(name: str) -> str:
@@ -89,9 +93,9 @@ class Command:
             privileges.drop_inherited()
             if self._aside:
                 os.dup2(2, 1)
-            variables: Mapping[str, str] = os.environ
+            variables = _inherited()
             if self._user is not None:
-                variables = environment(self._user, os.environ)
+                variables = environment(self._user, variables)
                 become(self._user)
             _launch(gate, report, self._words, variables)
         except OSError as error:
@@ -158,6 +162,17 @@ class Command:
     def __del__(self) -> None:
         if hasattr(self, "_pidfd"):
             os.close(self._pidfd)
+
+
+def _inherited() -> Mapping[str, str]:
+    """The environment that lbtrace got. In the C locale Python adds one more variable to its own
+    (PEP 538)."""
+    if os.environ.get("LC_CTYPE") not in _COERCED:
+        return os.environ
+    given = read_bytes("/proc/self/environ").split(b"\0")
+    if any(each.startswith(b"LC_CTYPE=") for each in given):
+        return os.environ
+    return {name: value for name, value in os.environ.items() if name != "LC_CTYPE"}
 
 
 def _close_private(*kept: int) -> None:

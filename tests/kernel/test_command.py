@@ -72,6 +72,30 @@ def test_what_lbtrace_does_before_the_command_is_none_of_its_calls(brief: Run) -
     assert {each["name"] for each in records if each["type"] == "call"} == {"malloc"}
 
 
+def test_the_status_is_known_though_ends_of_children_are_ignored(programs: Path) -> None:
+    words = [sys.executable, "-m", "lbtrace", "attach", "--func", "tick", "--quiet", "--binary"]
+    done = subprocess.run(
+        [*words, programs / "loop", "--", "sh", "-c", "exit 7"],
+        capture_output=True,
+        text=True,
+        check=False,
+        preexec_fn=lambda: signal.signal(signal.SIGCHLD, signal.SIG_IGN),
+    )
+    assert done.returncode == 7, done.stderr
+
+
+def test_the_environment_is_that_of_lbtrace(programs: Path) -> None:
+    """Python adds a variable in the C locale."""
+    words = [sys.executable, "-m", "lbtrace", "attach", "--func", "tick", "--quiet", "--binary"]
+    for given in ({}, {"LC_CTYPE": "C.UTF-8"}):
+        variables = {"PATH": os.environ["PATH"], "PYTHONPATH": os.environ.get("PYTHONPATH", "")}
+        command = [*words, programs / "loop", "--", "env"]
+        done = subprocess.run(
+            command, capture_output=True, text=True, check=True, env=variables | given
+        )
+        assert dict(line.split("=", 1) for line in done.stdout.splitlines()) == variables | given
+
+
 def test_what_still_runs_is_named(brief: Run, daemon: Path) -> None:
     done = brief("attach", "--func", "work", "--", daemon, 300)
     assert done.returncode == 0, done.stderr
