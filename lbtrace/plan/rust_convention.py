@@ -127,12 +127,12 @@ class _Evidence:
                 place = self._find(formal, at)
                 if place is None or rust.get(at) == c.get(at):
                     continue
-                if parted:
-                    # A part of what C has on the stack as a whole may be in another register.
-                    whole, *_ = c.get(at) or ("", 0)
-                    agreed[Verdict.RUST] += whole == CALLER_STACK != place[0]
-                elif place == rust.get(at) and (c.get(at) is not None or place[0][0] == POINTS):
+                whole, *_ = c.get(at) or ("", 0)
+                if place == rust.get(at) and (c.get(at) is not None or place[0][0] == POINTS):
                     agreed[Verdict.RUST] += 1
+                elif parted:
+                    # A part of what C has on the stack as a whole may be in another register.
+                    agreed[Verdict.RUST] += whole == CALLER_STACK != place[0]
                 elif place == c.get(at) and rust.get(at) is not None:
                     agreed[Verdict.C] += 1
                     stored = stored and in_frame
