@@ -116,13 +116,18 @@ def _planned(images: Sequence[Image], selection: Selection) -> Plan:
     ]
     tables = [binary.symbols for binary in searched]
     choosers = strategies.choosers(parts, tables, selection)
-    plans = [
-        plan_binary(part, table, chooser, selection, within=found)
-        for part, table, chooser, found in zip(parts, tables, choosers, outer, strict=True)
-    ]
+    plans: list[Plan] = []
+    misfit: UsageError | None = None
+    for part, table, chooser, found in zip(parts, tables, choosers, outer, strict=True):
+        try:
+            plans.append(plan_binary(part, table, chooser, selection, within=found))
+        except UsageError as error:  # those of another binary may have what is asked for
+            misfit = misfit or error
+            note = f"{part.image.path}: what is asked for fits none of its functions"
+            plans.append(replace(probe_sources.empty([part.image]), notes=(note,)))
     plan = merge_plans(plans)
     if not plan.functions:
-        raise _explain_emptiness(plan.notes, chosen, paths)
+        raise misfit or _explain_emptiness(plan.notes, chosen, paths)
     return within.mark(plan, parts, tables, outer, selection) if selection.within else plan
 
 

@@ -17,6 +17,7 @@ from lbtrace.model import Function, Prototype, Site
 from lbtrace.model.wire_limits import FETCHES
 from lbtrace.plan import argument_stores, frame_homes
 from lbtrace.plan.late_registers import confirm
+from lbtrace.plan.misfits import Misfits
 from lbtrace.plan.remarks import name_functions
 from lbtrace.plan.value_selection import ValueSelection, depth, select_values
 
@@ -53,6 +54,16 @@ def _beginning(image: Image, function: Function, size: int = BEGINNING) -> Code:
     return Code(code, function.address, function.offset, function.address + function.size)
 
 
+def _selected(
+    machine: Machine, prototype: Prototype | None, selection: ValueSelection
+) -> CallValues | UsageError:
+    """The selected values of a function, or why they are not its values."""
+    try:
+        return select_values(machine, prototype, selection)
+    except UsageError as error:
+        return error
+
+
 def describe(
     image: Image,
     machine: Machine,
@@ -62,13 +73,14 @@ def describe(
 ) -> tuple[list[TracedFunction], list[str]]:
     """Return the values of each of ``functions``, and remarks about them.
 
-    ``go`` knows the functions of Go. Raises `UsageError` where an expression
-    of ``selection`` does not fit one of the functions.
+    ``go`` knows the functions of Go. Those that an expression of ``selection`` does not fit are
+    left out, with a remark. Raises `UsageError` where it fits none.
     """
+    misfits = Misfits()
     found: dict[int, Prototype] = {}
     notes: list[str] = []
-    passed = go.describe(functions, selection) if go else {}
-    others = [f for f in functions if f.address not in passed]
+    passed = go.describe(functions, selection, misfits) if go else {}
+    others = [f for f in functions if not (go and go.holds(f))]
     debug = debugfile.find(image) if others else None
     if debug is not None:
         # Imported here because only debug information needs it.
@@ -89,11 +101,13 @@ def describe(
         notes += name_functions(
             [each.path for each in refused if each.why == why], f"{why}, not used"
         )
-    plain = select_values(machine, None, selection) if len(found) < len(others) else CallValues()
+    plain = _selected(machine, None, selection) if len(found) < len(others) else CallValues()
     asked = selection.request is not None and bool(selection.request.wanted)
     traced: list[TracedFunction] = []
     for function in functions:
         prototype = found.get(function.address)
+        if go and go.holds(function) and function.address not in passed:
+            continue  # it is among the misfits
         values, typed = passed.get(function.address, (plain, prototype is not None or asked))
         if prototype is not None:
             beginning = partial(_beginning, image, function)
@@ -108,12 +122,10 @@ def describe(
             prototype = frame_homes.settle(machine, prototype, beginning)
             prototype = argument_stores.settle(machine, prototype, beginning)
             prototype = confirm(machine, prototype, beginning, image.code)
-            try:
-                values = select_values(machine, prototype, selection)
-            except UsageError as error:
-                if len(functions) > 1:
-                    error.specify(f"in {function.name}")
-                raise
+            values = _selected(machine, prototype, selection)
+        if isinstance(values, UsageError):
+            misfits.add(function.name, values, declared=prototype is not None)
+            continue
         described = Function(
             function.name,
             function.address,
@@ -126,6 +138,8 @@ def describe(
             language="go" if go and go.holds(function) else "",
         )
         traced.append(TracedFunction(described, values, prototype))
+    misfits.check(len(traced))
+    notes += misfits.remarks()
     cut = [t.function.name for t in traced if t.call_values.cut]
     notes += name_functions(
         cut, f"some arguments are not shown, as an event carries {FETCHES} values"

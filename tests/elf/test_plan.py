@@ -196,10 +196,24 @@ def test_a_plan_is_plain_data(build):
     )
 
 
-def test_an_unknown_name_is_said_with_its_function_where_there_are_several(build):
+def test_functions_without_what_is_asked_for_are_left_out(build, libc):
     path, request = build("-O1", "-g"), parse((), "n > 1")
-    assert make_plan(path, Selection(("fib",), request=request)).functions
-    with pytest.raises(UsageError, match=r"^where: n is not known, in integers$"):
-        make_plan(path, Selection(("fib", "integers"), request=request))
+    made = make_plan(path, Selection(("fib", "integers"), request=request))
+    assert [f.name for f in made.functions] == ["fib"]
+    assert made.notes == ("integers: left out: n is not known",)
+    made = make_plan([path, libc], Selection(("fib", "strtol"), request=request))
+    assert [f.name for f in made.functions] == ["fib"]
+    assert f"{libc}: what is asked for fits none of its functions" in made.notes
+
+
+def test_an_expression_that_fits_none_is_refused(build):
+    path = build("-O1", "-g")
+    for patterns in (("*",), ("integers",)):
+        with pytest.raises(UsageError, match=r"^where: nn is not known"):
+            make_plan(path, Selection(patterns, request=parse((), "nn > 1")))
     with pytest.raises(UsageError, match=r"^where: n is not known$"):
-        make_plan(path, Selection(("integers",), request=request))
+        make_plan(path, Selection(("integers",), request=parse((), "n > 1")))
+    # The error is of a function that debug information describes: it says what there is.
+    with pytest.raises(UsageError) as refused:
+        make_plan(path, Selection(("*",), request=parse((), "nn > 1")))
+    assert "arg5" not in refused.value.hint

@@ -15,6 +15,7 @@ from lbtrace.elf import debugfile, plt
 from lbtrace.elf.go.arguments import Arguments, Group
 from lbtrace.elf.go.pclntab import GoTable
 from lbtrace.elf.image import Image
+from lbtrace.errors import UsageError
 from lbtrace.fetch import go_call_values
 from lbtrace.fetch.call_values import CallValues
 from lbtrace.machine import Machine
@@ -22,6 +23,7 @@ from lbtrace.machine.code import Code
 from lbtrace.model import Function, GoLayout, Probe, Prototype, Site, Value
 from lbtrace.model.wire_limits import FETCHES
 from lbtrace.plan.go import argument_views, undeclared
+from lbtrace.plan.misfits import Misfits
 from lbtrace.plan.value_selection import ValueSelection
 
 FIRST_KNOWN, LAST_KNOWN = (1, 9), (1, 27)
@@ -138,11 +140,10 @@ class GoPlan:
             )
 
     def describe(
-        self, functions: Sequence[Function], selection: ValueSelection
+        self, functions: Sequence[Function], selection: ValueSelection, misfits: Misfits
     ) -> dict[int, GoFunctionValues]:
-        """Return the values of those of ``functions`` that are Go's, by address.
-
-        Raises `UsageError` where an expression of ``selection`` does not fit one.
+        """Return the values of those of ``functions`` that are Go's, by address, but of
+        ``misfits``, which an expression of ``selection`` does not fit.
         """
         functions = [f for f in functions if self.holds(f)]
         found: dict[int, Prototype] = {}
@@ -155,36 +156,51 @@ class GoPlan:
         described: dict[int, GoFunctionValues] = {}
         planned: dict[tuple[Prototype, bool, int | None], CallValues] = {}
         for function in functions:
-            convention = self.convention(function)
-            prototype, shown = found.get(function.address), selection.args
+            declared = found.get(function.address)
             if function.address in self._table.assembly:
-                prototype = None  # of assembly debug information has the name only
-            declared = prototype is not None
-            if prototype is not None:
-                prototype = self.checked(prototype, function, convention)
-                kept = self._planner.kept(self._code(function)) if convention.integers else None
-                if kept is not None:
-                    prototype = undeclared.lasting(prototype, kept, convention)
-            else:
-                prototype = self.undeclared_prototype(function, convention, selection.args)
-                asked = selection.request is not None and convention.integers
-                if prototype is not None and asked and not prototype.results:
-                    prototype = replace(prototype, results=(undeclared.word(""),))
-                if prototype is None and selection.args is None and selection.request is None:
-                    prototype = undeclared.unknown(())
-            if prototype is None:
-                prototype, shown = self._assumed(function, selection, convention)
-            if declared or selection.request is not None:
-                call_values = self._plan_values(prototype, convention, selection, shown)
-            else:  # without types many are the same
-                alike = prototype, bool(convention.integers), shown
-                if alike not in planned:
-                    planned[alike] = self._plan_values(prototype, convention, selection, shown)
-                call_values = planned[alike]
-            described[function.address] = GoFunctionValues(call_values, declared)
+                declared = None  # of assembly debug information has the name only
+            try:
+                call_values = self._call_values(function, declared, selection, planned)
+            except UsageError as error:
+                misfits.add(function.name, error, declared=declared is not None)
+                continue
+            described[function.address] = GoFunctionValues(call_values, declared is not None)
             self.show(call_values.parameters)
             self.show([call_values.result] if call_values.result else [])
         return described
+
+    def _call_values(
+        self,
+        function: Function,
+        prototype: Prototype | None,
+        selection: ValueSelection,
+        planned: dict[tuple[Prototype, bool, int | None], CallValues],
+    ) -> CallValues:
+        """How the values of a function are passed, which debug information declares by
+        ``prototype``. ``planned`` are those of functions without types, of which many are the
+        same. Raises `UsageError`."""
+        convention, shown = self.convention(function), selection.args
+        declared = prototype is not None
+        if prototype is not None:
+            prototype = self.checked(prototype, function, convention)
+            kept = self._planner.kept(self._code(function)) if convention.integers else None
+            if kept is not None:
+                prototype = undeclared.lasting(prototype, kept, convention)
+        else:
+            prototype = self.undeclared_prototype(function, convention, selection.args)
+            asked = selection.request is not None and convention.integers
+            if prototype is not None and asked and not prototype.results:
+                prototype = replace(prototype, results=(undeclared.word(""),))
+            if prototype is None and selection.args is None and selection.request is None:
+                prototype = undeclared.unknown(())
+        if prototype is None:
+            prototype, shown = self._assumed(function, selection, convention)
+        if declared or selection.request is not None:
+            return self._plan_values(prototype, convention, selection, shown)
+        alike = prototype, bool(convention.integers), shown
+        if alike not in planned:
+            planned[alike] = self._plan_values(prototype, convention, selection, shown)
+        return planned[alike]
 
     def _plan_values(
         self,
