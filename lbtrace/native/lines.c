@@ -177,7 +177,9 @@ static int lbt_put_piece(struct lbt_line *line, struct lbt_output *output,
 	case LBT_LANE_COLUMN:
 		return lbt_put_lane_column(line, output, piece);
 	case LBT_LANE_NUMBER:
-		return lbt_put_number(output, lbt_lane(line));
+		return lbt_put_number(output, line->event->goroutine
+						      ? line->event->goroutine + piece->skip
+						      : line->tid);
 	case LBT_PID:
 		return lbt_put_number(output, line->event->pid);
 	case LBT_TID:

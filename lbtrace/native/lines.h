@@ -17,7 +17,7 @@ enum {
 	LBT_NUMBER = 3,	     /* a value */
 	LBT_DURATION = 4,    /* for a person, 9 columns wide */
 	LBT_LANE_COLUMN = 5, /* the thread or, after the text of the piece, the goroutine, 7 wide */
-	LBT_LANE_NUMBER = 6, /* the goroutine, else the thread */
+	LBT_LANE_NUMBER = 6, /* the thread or, more than the number in skip, the goroutine */
 	LBT_PID = 7,
 	LBT_TID = 8,
 	LBT_DEPTH = 9,
@@ -49,7 +49,7 @@ struct lbt_piece {
 	uint8_t slot;
 	uint8_t size; /* bytes of the number */
 	uint8_t flags;
-	uint32_t skip; /* pieces after LBT_ARGUMENTS and LBT_RESULT that say the same */
+	uint32_t skip; /* after LBT_ARGUMENTS and LBT_RESULT: pieces that say the same */
 	uint32_t text, length; /* of a number: for a value that could not be read */
 };
 

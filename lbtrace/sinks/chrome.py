@@ -15,6 +15,7 @@ seen has no ``E``: the viewers draw it to the end of the trace and say that it d
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from functools import partial
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any
 
@@ -33,6 +34,7 @@ from lbtrace.model import (
     Thread,
 )
 from lbtrace.sinks.base import Sink, keys_of, lane
+from lbtrace.sinks.chrome_lanes import GOROUTINES, Lanes
 from lbtrace.text import to_json
 from lbtrace.values import text
 
@@ -66,12 +68,14 @@ class Chrome(Sink):
         self._quoted = _Quoted()
         self._keys = _Keys()
         self._crossing = _crossing(plan)
+        self._lanes = Lanes(plan, partial(self._name, "thread_name"))
         self._separator = '{"traceEvents":[\n'
         self._writer: LineWriter | None = None
 
     def grow(self, plan: Plan) -> None:
         super().grow(plan)
         self._crossing = _crossing(plan)
+        self._lanes.grow(plan)
         self._writer = None
 
     def thread(self, thread: Thread) -> None:
@@ -85,14 +89,14 @@ class Chrome(Sink):
         if call.probe in self._crossing:
             return
         if self._unended:
-            self._end_left(call.pid, lane(call), call.start)
+            self._end_left(call, call.start)
         if call.pid not in self._named:
             self._unnamed.setdefault(call.pid, call.binary)
-        quoted, args = self._quoted, self._beginning(call)
+        quoted, args, tid = self._quoted, self._beginning(call), self._tid(call)
         start, held = call.start, self._held
         held.append(
             f'{{"ph":"B","name":{quoted[call.name]},"ts":{start // 1000}.{start % 1000:03d}'
-            f',"pid":{call.pid},"tid":{call.goroutine or call.tid},"args":{{{args}}}}}'
+            f',"pid":{call.pid},"tid":{tid},"args":{{{args}}}}}'
         )
         if len(held) >= _HELD:
             self.flush()
@@ -102,14 +106,13 @@ class Chrome(Sink):
             end = None if call.duration is None else call.start + call.duration
             self._cross(call, call.start, end, call.name)
             return
-        tid = call.goroutine or call.tid
         if call.duration is None:
             self._leave(call, call.name)
             return
         end = call.start + call.duration
         if self._unended:
-            self._end_left(call.pid, tid, end)
-        result = self._ending(call)
+            self._end_left(call, end)
+        tid, result = self._tid(call), self._ending(call)
         self._held.append(
             f'{{"ph":"E","name":{self._quoted[call.name]},"ts":{end // 1000}.{end % 1000:03d}'
             f',"pid":{call.pid},"tid":{tid}{result}}}'
@@ -122,7 +125,7 @@ class Chrome(Sink):
 
     def _cross(self, call: Call, start: int, end: int | None, name: str) -> None:
         """Write a call that others may cross, as duration events of a thread may not."""
-        tid = lane(call)
+        tid = self._tid(call)
         beside = (
             f'"cat":"marker","id":"{tid}.{start}.{call.probe}","pid":{call.pid},"tid":{tid}'
             f',"name":{self._quoted[name]}'
@@ -166,11 +169,17 @@ class Chrome(Sink):
         return f',"args":{{{self._keys[names][RESULT]}', "}"
 
     def takes(self, stretch: Stretch) -> bool:
-        return not any(each.key in self._unended for each in stretch.lanes)
+        return not any(
+            each.key in self._unended
+            or (each.goroutine and not self._lanes.is_goroutine(each.goroutine))
+            for each in stretch.lanes
+        )
 
     def stretch(self, stretch: Stretch) -> None:
         for each in stretch.lanes:
             pid, _ = each.key
+            if each.goroutine:
+                self._lanes.number(pid, each.goroutine)  # native code does as this
             if each.first is not None and pid not in self._named:
                 probe = self._plan.probes[stretch.probe(each.first)]
                 self._unnamed.setdefault(pid, self._plan.binaries[probe.binary].path)
@@ -185,7 +194,7 @@ class Chrome(Sink):
 
     def point(self, point: Call) -> None:
         if self._unended:
-            self._end_left(point.pid, lane(point), point.start)
+            self._end_left(point, point.start)
         if point.pid not in self._named:
             self._unnamed.setdefault(point.pid, point.binary)
         keys = self._keys[_names(point.args)]
@@ -194,7 +203,7 @@ class Chrome(Sink):
             args += f"{',' if args else ''}{self._cpu(point, point.cpu, 'cpu')}"
         self._held.append(
             f'{{"ph":"i","s":"t","name":{self._quoted[point.name]},"ts":{_micro(point.start)}'
-            f',"pid":{point.pid},"tid":{lane(point)},"args":{{{args}}}}}'
+            f',"pid":{point.pid},"tid":{self._tid(point)},"args":{{{args}}}}}'
         )
         if len(self._held) >= _HELD:
             self.flush()
@@ -202,18 +211,18 @@ class Chrome(Sink):
     def loss(self, loss: Loss) -> None:
         self._held.append(
             f'{{"ph":"i","s":"t","name":"events lost","ts":{_micro(loss.time)}'
-            f',"pid":{loss.pid},"tid":{lane(loss)},"args":{{"count":{loss.count},"entries":{loss.entries}}}}}'
+            f',"pid":{loss.pid},"tid":{self._tid(loss)},"args":{{"count":{loss.count},"entries":{loss.entries}}}}}'
         )
 
     def fork(self, fork: Fork) -> None:
         """Calls that are continued are slices of another name, from the fork on."""
-        self._end_left(fork.pid, lane(fork), fork.time)
+        self._end_left(fork, fork.time)
         for call in fork.calls:
             if fork.pid not in self._named:
                 self._unnamed.setdefault(fork.pid, call.binary)
             self._held.append(
                 f'{{"ph":"B","name":{self._quoted[_continued(call)]},"ts":{_micro(fork.time)}'
-                f',"pid":{fork.pid},"tid":{lane(fork)},"args":{{{self._beginning(call)}}}}}'
+                f',"pid":{fork.pid},"tid":{self._tid(fork)},"args":{{{self._beginning(call)}}}}}'
             )
 
     def inherited(self, call: InheritedCall) -> None:
@@ -222,10 +231,10 @@ class Chrome(Sink):
         elif call.until is None:
             self._leave(call, _continued(call))
         else:
-            self._end_left(call.pid, lane(call), call.until)
+            self._end_left(call, call.until)
             self._held.append(
                 f'{{"ph":"E","name":{self._quoted[_continued(call)]},"ts":{_micro(call.until)}'
-                f',"pid":{call.pid},"tid":{lane(call)}{self._ending(call)}}}'
+                f',"pid":{call.pid},"tid":{self._tid(call)}{self._ending(call)}}}'
             )
 
     def flush(self) -> None:
@@ -253,11 +262,17 @@ class Chrome(Sink):
             f'{{"ph":"M","name":"{kind}","pid":{pid},"tid":{tid},"args":{{"name":{to_json(name)}}}}}'
         )
 
-    def _end_left(self, pid: int, tid: int, time: int) -> None:
-        for name, end in self._unended.pop((pid, tid), ()):
+    def _tid(self, event: Call | Loss | Fork) -> int:
+        """What stands for the thread of an event: see `Lanes`."""
+        own = event.goroutine
+        return self._lanes.number(event.pid, own) if own else event.tid
+
+    def _end_left(self, event: Call | Loss | Fork, time: int) -> None:
+        """End the calls that were left where an event happens."""
+        for name, end in self._unended.pop((event.pid, lane(event)), ()):
             self._held.append(
-                f'{{"ph":"E","name":{self._quoted[name]},"ts":{_micro(time)},"pid":{pid}'
-                f',"tid":{tid},"args":{{{end}}}}}'
+                f'{{"ph":"E","name":{self._quoted[name]},"ts":{_micro(time)},"pid":{event.pid}'
+                f',"tid":{self._tid(event)},"args":{{{end}}}}}'
             )
 
 
@@ -328,7 +343,7 @@ class _Style:
         from lbtrace.sinks import lines
 
         name = to_json(self._plan.functions[self._plan.probes[number].function].name)
-        lane: list[Piece | str] = [',"pid":', lines.PID, ',"tid":', lines.LANE_NUMBER]
+        lane: list[Piece | str] = [',"pid":', lines.PID, ',"tid":', lines.lane_number(GOROUTINES)]
         begins: list[Piece | str] = [f'{{"ph":"B","name":{name},"ts":', lines.START_MICRO, *lane]
         ends: list[Piece | str] = [
             f'{{"ph":"E","name":{name},"ts":',

@@ -46,11 +46,7 @@ DURATION, PID, TID, DEPTH = (
     Piece(lib.LBT_TID),
     Piece(lib.LBT_DEPTH),
 )
-LANE_NUMBER, START, ELAPSED = (
-    Piece(lib.LBT_LANE_NUMBER),
-    Piece(lib.LBT_START),
-    Piece(lib.LBT_ELAPSED),
-)
+START, ELAPSED = Piece(lib.LBT_START), Piece(lib.LBT_ELAPSED)
 START_MICRO, END_MICRO = Piece(lib.LBT_START_MICRO), Piece(lib.LBT_END_MICRO)
 LANE_PREFIX, SEPARATOR = Piece(lib.LBT_LANE_PREFIX), Piece(lib.LBT_SEPARATOR)
 FIT, FITTED = Piece(lib.LBT_FIT), Piece(lib.LBT_FITTED)
@@ -62,6 +58,11 @@ OPENING, CLOSING = Piece(lib.LBT_INDENT), Piece(lib.LBT_INDENT, slot=1)
 def lane_column(letter: str) -> Piece:
     """Return the thread or, after a ``letter``, the goroutine."""
     return Piece(lib.LBT_LANE_COLUMN, letter)
+
+
+def lane_number(first: int) -> Piece:
+    """Return the thread or, counted from ``first`` on, the goroutine."""
+    return Piece(lib.LBT_LANE_NUMBER, skip=first)
 
 
 def goroutine(before: str) -> Piece:

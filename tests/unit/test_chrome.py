@@ -1,11 +1,12 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 
 import pytest
 from msgspec.structs import replace
 
-from lbtrace.model import Integer, Pointer, Thread
+from lbtrace.model import GoLayout, Integer, Pointer, Thread
 
 INT = Integer("int", 4, True)
 
@@ -120,3 +121,33 @@ def test_it_is_json_whatever_the_number_of_calls(script, fib_plan, render, count
     trace = json.loads(render("chrome", fib_plan, script.batch()))
     assert trace["otherData"]["calls"] == count
     assert len([e for e in trace["traceEvents"] if e["ph"] == "B"]) == count
+
+
+@pytest.mark.parametrize("count", [1, 400])
+def test_goroutines_have_numbers_that_no_thread_has(script, fib_plan, render, count):
+    """400 calls are written by native code."""
+    go = GoLayout("register", 152, 8)
+    plan = replace(fib_plan, binaries=tuple(replace(b, go=go) for b in fib_plan.binaries))
+    for n in range(count):
+        script.enter(0, 0x3000, n, tid=8)
+        script.enter(0, 0x2000, n, tid=7, goroutine=8)
+        script.leave(0, 0x3000, n, tid=8)
+        script.leave(0, 0x2000, n, tid=7, goroutine=8)
+    output = render("chrome", plan, script.batch())
+    done, unfinished = slices(output)
+    assert not unfinished
+    assert Counter(tid for _, tid, *_ in done) == {8: count, (1 << 22) + 8: count}
+    named = {each["tid"]: each["args"]["name"] for each in events(output, "M")}
+    assert named[(1 << 22) + 8] == "goroutine 8"
+
+
+def test_stacks_have_numbers_of_32_bits(script, fib_plan, render):
+    """Perfetto takes larger ones for the main thread's."""
+    stacks = 0x7F00_0000_1000, 0x404000
+    for stack in stacks:
+        script.enter(0, 0x2000, 1, goroutine=stack)
+        script.leave(0, 0x2000, 1, goroutine=stack)
+    output = render("chrome", fib_plan, script.batch())
+    assert [tid for _, tid, *_ in slices(output)[0]] == [1 << 31, (1 << 31) + 1]
+    named = [each["args"]["name"] for each in events(output, "M") if each["tid"] >= 1 << 31]
+    assert named == [f"stack {stack:#x}" for stack in stacks]
