@@ -16,7 +16,8 @@ static __always_inline __u64 cookie_of(void *ctx)
 /*
  * The goroutine that runs, and the frame as its distance from the top of the
  * goroutine's stack: Go moves stacks. The distance is negative, so that a
- * nested call has the lower frame as everywhere. False where g is unreadable.
+ * nested call has the lower frame as everywhere. What the thread does on its own stack has
+ * no goroutine: there functions of C are counted beside it. False where g is unreadable.
  */
 static __always_inline bool in_goroutine(struct pt_regs *ctx, const struct lbt_spec *spec,
 					 struct hit *at)
@@ -30,7 +31,8 @@ static __always_inline bool in_goroutine(struct pt_regs *ctx, const struct lbt_s
 	if (bpf_probe_read_user(&at->goroutine, sizeof(__u64), (void *)(g + spec->go_goid)) ||
 	    bpf_probe_read_user(&high, sizeof(high), (void *)(g + spec->go_stack_high)))
 		return false;
-	at->frame -= high;
+	if (at->goroutine)
+		at->frame -= high;
 	return true;
 }
 

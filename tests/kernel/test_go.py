@@ -273,6 +273,7 @@ int main(int argc, char **argv)
 
 @pytest.mark.parametrize("version", ["1.27.3", pytest.param("1.15", marks=pytest.mark.slow)])
 @pytest.mark.parametrize("kind", ["shared", "shared-stripped"])
+@pytest.mark.parametrize("beside", [(), ("--func", "runtime.casgstatus")])
 def test_c_calls_a_library_written_in_go(
     go_program: Compile,
     compiled: Compile,
@@ -280,13 +281,14 @@ def test_c_calls_a_library_written_in_go(
     tmp_path: Path,
     version: str,
     kind: str,
+    beside: tuple[str, ...],
 ) -> None:
     """What C calls belongs to its thread; inside Go runs a goroutine, which old versions keep
-    where it cannot be found."""
+    where it cannot be found. Go's runtime makes calls on the stack of the thread as well."""
     library, output = go_program("library", version, kind), tmp_path / "out.jsonl"
     host = compiled("host", ["gcc", "-pthread"], HOST)
     words = ("attach", "--binary", library, "--func", "Twice", "--func", "main.helper", "--strict")
-    done = lbtrace(*words, "--quiet", "-o", output, "--", host, library)
+    done = lbtrace(*words, *beside, "--quiet", "-o", output, "--", host, library)
     assert done.returncode == 0, done.stderr
     expected = [100 * thread + n for thread in range(3) for n in range(50)]
     printed = [sum(2 * (n + 1) for n in expected[at : at + 50]) for at in (0, 50, 100)]
@@ -317,6 +319,10 @@ def test_go_calls_c(go_program: Compile, lbtrace: Lbtrace, version: str) -> None
     for call in calls:
         assert call["end"] == "returned"
         given = [argument["value"] for argument in call["args"]]
+        if version == "1.15" and call["name"] == "main._Cfunc_depth":
+            assert given.pop(0) is None  # debug information has no location of it
+            assert given == [2 * call["result"], None]  # it does not say that these are all
+            continue
         assert given in ([call["result"]], [call["result"], 2 * call["result"]])
         assert ("goroutine" in call) == call["name"].startswith("main.")
         if call["name"] == "depth":
