@@ -15,7 +15,7 @@ from lbtrace.machine import Machine
 from lbtrace.machine.code import Code
 from lbtrace.model import Function, Prototype, Site
 from lbtrace.model.wire_limits import FETCHES
-from lbtrace.plan import argument_stores, frame_homes
+from lbtrace.plan import argument_stores, frame_homes, overwritten, unused_results
 from lbtrace.plan.late_registers import confirm
 from lbtrace.plan.remarks import name_functions
 from lbtrace.plan.value_selection import ValueSelection, depth, select_values
@@ -92,6 +92,7 @@ def describe(
     plain = select_values(machine, None, selection) if len(found) < len(others) else CallValues()
     asked = selection.request is not None and bool(selection.request.wanted)
     traced: list[TracedFunction] = []
+    callers = unused_results.Callers(image, machine, [f.address for f in functions if f.local])
     for function in functions:
         prototype = found.get(function.address)
         values, typed = passed.get(function.address, (plain, prototype is not None or asked))
@@ -105,9 +106,17 @@ def describe(
                     frame_homes.settle(machine, prototype, beginning),
                     partial(_beginning, image, function),
                 )
+            prototype = overwritten.settle(machine, prototype, partial(_beginning, image, function))
             prototype = frame_homes.settle(machine, prototype, beginning)
-            prototype = argument_stores.settle(machine, prototype, beginning)
+            prototype = argument_stores.settle(machine, prototype, beginning, local=function.local)
             prototype = confirm(machine, prototype, beginning, image.code)
+            if function.local:
+                prototype = unused_results.settle(
+                    machine,
+                    prototype,
+                    partial(_beginning, image, function, unused_results.LARGEST),
+                    partial(callers.following, function.address),
+                )
             try:
                 values = select_values(machine, prototype, selection)
             except UsageError as error:
