@@ -68,7 +68,10 @@ def _result(formal: Formal | None) -> tuple[Location, bool | None]:  # noqa: PLR
     if formal is None or not formal.type.has_values:
         return Location(), False
     if formal.missing_reason:
-        return Location(reason=formal.missing_reason), None
+        known = not (formal.reference or formal.passed_separately)
+        classes = classify(formal.size, formal.scalars) if known else None
+        hidden = False if classes and "memory" not in classes else None
+        return Location(reason=formal.missing_reason), hidden
     # A lone long double, simple or complex, comes back on the x87 stack, not in memory.
     if not formal.reference and formal.scalars and all(s.kind == "x87" for s in formal.scalars):
         return Location(reason="float in st0"), False

@@ -25,6 +25,15 @@ def expression(entry: Entry, address: int, view: int) -> bytes:
     return _at_view(entry, address, view).location or lists.expression(entry, address)
 
 
+def expression_at_entry(entry: Entry, address: int) -> bytes:
+    """Return the location of a parameter where its function begins at ``address``: before anything
+    else is assigned to it, where its list has views."""
+    if not entry.has("DW_AT_GNU_locviews"):
+        return lists.expression(entry, address)
+    found = _at_view(entry, address, 0)
+    return b"" if found.is_later else found.location
+
+
 def expression_of_line(entry: Entry, address: int, view: int) -> bytes | None:
     """Return the location of ``entry`` at ``address``, which is that of its last view and what
     debuggers show; None where it has another one at the ``view`` at which a line begins, or none
@@ -37,10 +46,12 @@ def expression_of_line(entry: Entry, address: int, view: int) -> bytes | None:
 
 class _AtView(NamedTuple):
     """The ``location`` at a view; where that has none, the next one at the same address. Empty
-    where neither is there, or the list has no views. ``is_former``: only before it had one."""
+    where neither is there, or the list has no views. ``is_former``: only before it had one.
+    ``is_later``: it is the next one."""
 
     location: bytes = b""
     is_former: bool = False
+    is_later: bool = False
 
 
 def _at_view(entry: Entry, address: int, view: int) -> _AtView:
@@ -60,7 +71,7 @@ def _at_view(entry: Entry, address: int, view: int) -> _AtView:
         former |= (high, end) <= (address, view)
         if low == address and begin > view:
             later.append((begin, found))
-    return _AtView(min(later)[1] if later else b"", former)
+    return _AtView(min(later)[1] if later else b"", former, bool(later))
 
 
 def entry_view(entry: Entry) -> int:

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from lbtrace.abi.dwarf_registers import stack_pointer
 from lbtrace.abi.locations import OPTIMISED_OUT, UNKNOWN
-from lbtrace.dwarf import attributes
+from lbtrace.dwarf import attributes, location_views
 from lbtrace.dwarf.passing import Types
 from lbtrace.dwarf.reader import lists
 from lbtrace.dwarf.reader.absent import find_absent
@@ -69,8 +69,10 @@ def read_parameter(
     """Return a parameter: ``die`` declares it, ``own`` (or None) says where this copy of the
     function at ``address`` keeps it."""
     recorded = own is not None and "DW_AT_location" in own.attributes
-    expression = lists.expression(own, address) if recorded else b""
+    expression = location_views.expression_at_entry(own, address) if recorded else b""
     home = lists.home(own, function) if own is not None else None
+    if home is None and callers.plain:  # in frames with alignment LLVM names the stack pointer
+        home = lists.in_frame(expression)
     formal = _read_declared(die, expression, home, types)
     held = _locate(formal, expression, llvm=types.llvm, plain=callers.plain)
     located, known = _judge(formal, held, own if recorded else None, expression, callers, types)
@@ -94,6 +96,8 @@ def read_parameter(
         may_be_unset=may_be_unset,
         late_reason=late,
         frame_location=home,
+        begins_later=types.llvm and recorded and not expression,
+        derived_from=lists.derived_from(expression) if located and types.llvm else -1,
     )
 
 

@@ -179,7 +179,13 @@ def _prototype(die: Any, function: Function, types: Types) -> Prototype:
     unsure = types.follows and not any(_is_moved(own, callers) for _, own in formals)
     code = (tuple(lists.ranges(die)) if unsure else ()) if late else None
     complete = not (changed or callers.cloned or less) and _declares_all(chain, hints.language)
-    made = Prototype(parameters, result, hints=hints, filled_within=code, complete=complete)
+    made = Prototype(
+        *(parameters, result),
+        hints=hints,
+        filled_within=code,
+        complete=complete,
+        stores_all=callers.plain,
+    )
     return _of_rust(made, chain, formals, function.address, callers, types) if types.rust else made
 
 

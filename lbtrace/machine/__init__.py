@@ -131,11 +131,30 @@ class Machine:
         found: int | None = self._module("prologues").frame_size(code)
         return found
 
-    def find_argument_stores(self, code: Code) -> ArgumentStores | None:
-        """Return what an unoptimised function that begins with ``code`` stores first in its frame;
-        None where that is not known of any function."""
-        found: ArgumentStores | None = self._module("argument_stores").argument_stores(code)
+    def find_argument_stores(
+        self, code: Code, *, past_calls: bool = False
+    ) -> ArgumentStores | None:
+        """Return what an unoptimised function that begins with ``code`` stores first in its frame,
+        before it branches or, unless that is ``past_calls``, calls another; None where that is not
+        known of any function."""
+        module = self._module("argument_stores")
+        found: ArgumentStores | None = module.argument_stores(code, past_calls=past_calls)
         return found
+
+    def reads_frame(self, code: Code, base: str, start: int, end: int) -> bool:
+        """Return whether a function with this ``code`` may read what is ``start`` bytes from the
+        register ``base`` of its frame, up to ``end``, or refer to it."""
+        return bool(self._module("frame_reads").reads_frame(code, base, start, end))
+
+    def leaves_result(self, code: Code, register: str) -> bool:
+        """Return whether an unoptimised function with this ``code`` leaves something for its
+        callers in a ``register`` whenever it returns, as far as that shows: it may leave what it
+        read, or what another function returned to it."""
+        return bool(self._module("result_uses").leaves_result(code, register))
+
+    def uses_result(self, code: bytes, register: str) -> bool:
+        """Return whether the ``code`` after a call reads the ``register`` that the call filled."""
+        return bool(self._module("result_uses").uses_result(code, register))
 
     def find_result_writes(self, code: Code) -> frozenset[str]:
         """Return registers that a function with this ``code`` certainly writes for its callers:

@@ -112,7 +112,8 @@ class Formal(Struct, frozen=True):
     register.
 
     What debug information says of function entry, by DWARF's numbers of registers: ``register``
-    holds it, or the pointer to it (-1: none is recorded), ``part_registers`` hold parts of it, and
+    holds it, or the pointer to it (-1: none is recorded), ``derived_from`` is the one from whose
+    value it can be computed, if none holds it, ``part_registers`` hold parts of it, and
     ``address`` holds the address of a value that is no ``reference`` (-1: none does). ``pieces``
     are the locations of its parts, where they are listed: no other part is passed. ``absent`` are
     the bytes, from one offset to another, for which debug information has a location nowhere in
@@ -120,6 +121,8 @@ class Formal(Struct, frozen=True):
     comes after a part that it does not pass may have moved up.
     ``frame_location`` is the location of the variable throughout the function, in unoptimised
     code: an offset from a register, or from the `CFA`.
+
+    With ``begins_later`` it has locations, but none at entry.
 
     ``missing_reason`` is why the compiler passes nothing for it, or ``""``. With ``may_be_unset``
     it has its location, but callers need not put anything there. ``late_reason`` is not None where
@@ -148,6 +151,8 @@ class Formal(Struct, frozen=True):
     address: int = -1
     absent: tuple[tuple[int, int], ...] = ()
     may_shift: bool = False
+    derived_from: int = -1
+    begins_later: bool = False
 
 
 class ConventionHints(Struct, frozen=True):
@@ -177,7 +182,8 @@ class Prototype(Struct, frozen=True):
     empty where it is certain that debug information does not mean the entry. It is ``complete``
     where the function certainly takes no more than these parameters. ``otherwise`` is what is true
     instead if the function has another convention, where debug information leaves out which one
-    it has.
+    it has. ``stores_all`` says that it was certainly compiled without optimisation, so that it
+    stores each parameter in its frame before it does anything else.
     """
 
     parameters: tuple[Formal, ...]
@@ -189,3 +195,4 @@ class Prototype(Struct, frozen=True):
     filled_within: tuple[tuple[int, int], ...] | None = None
     complete: bool = False
     otherwise: Prototype | None = None
+    stores_all: bool = False

@@ -15,7 +15,7 @@ from lbtrace.machine import Machine
 from lbtrace.machine.code import Code
 from lbtrace.model import Function, Prototype, Site
 from lbtrace.model.wire_limits import FETCHES
-from lbtrace.plan import argument_stores, frame_homes
+from lbtrace.plan import argument_stores, frame_homes, overwritten, unused_results
 from lbtrace.plan.late_registers import confirm
 from lbtrace.plan.misfits import Misfits
 from lbtrace.plan.remarks import name_functions
@@ -52,6 +52,31 @@ class TracedFunction(NamedTuple):
 def _beginning(image: Image, function: Function, size: int = BEGINNING) -> Code:
     code = image.code(function.address, min(function.size, size))
     return Code(code, function.address, function.offset, function.address + function.size)
+
+
+def _settled(
+    machine: Machine,
+    image: Image,
+    function: Function,
+    prototype: Prototype,
+    callers: unused_results.Callers,
+) -> Prototype:
+    """What debug information says of a function, corrected by what its code shows."""
+    beginning = partial(_beginning, image, function)
+    if prototype.otherwise is not None:
+        from lbtrace.plan import rust_convention  # imported here: most are not Rust
+
+        prototype = frame_homes.settle(machine, prototype, beginning)
+        prototype = rust_convention.settle(machine, prototype, beginning)
+    prototype = overwritten.settle(machine, prototype, beginning)
+    prototype = frame_homes.settle(machine, prototype, beginning)
+    prototype = argument_stores.settle(machine, prototype, beginning, local=function.local)
+    prototype = confirm(machine, prototype, beginning, image.code)
+    if function.local:
+        body = partial(beginning, unused_results.LARGEST)
+        following = partial(callers.following, function.address)
+        prototype = unused_results.settle(machine, prototype, body, following)
+    return prototype
 
 
 def _selected(
@@ -104,24 +129,14 @@ def describe(
     plain = _selected(machine, None, selection) if len(found) < len(others) else CallValues()
     asked = selection.request is not None and bool(selection.request.wanted)
     traced: list[TracedFunction] = []
+    callers = unused_results.Callers(image, machine, [f.address for f in functions if f.local])
     for function in functions:
         prototype = found.get(function.address)
         if go and go.holds(function) and function.address not in passed:
             continue  # it is among the misfits
         values, typed = passed.get(function.address, (plain, prototype is not None or asked))
         if prototype is not None:
-            beginning = partial(_beginning, image, function)
-            if prototype.otherwise is not None:
-                from lbtrace.plan import rust_convention  # imported here: most are not Rust
-
-                prototype = rust_convention.settle(
-                    machine,
-                    frame_homes.settle(machine, prototype, beginning),
-                    partial(_beginning, image, function),
-                )
-            prototype = frame_homes.settle(machine, prototype, beginning)
-            prototype = argument_stores.settle(machine, prototype, beginning)
-            prototype = confirm(machine, prototype, beginning, image.code)
+            prototype = _settled(machine, image, function, prototype, callers)
             values = _selected(machine, prototype, selection)
         if isinstance(values, UsageError):
             misfits.add(function.name, values, declared=prototype is not None)

@@ -294,8 +294,8 @@ BASES = range(0x70, 0x90)
 PIECE, ENTRY_VALUES = 0x93, (0xA3, 0xF3)
 """DW_OP_piece, DW_OP_entry_value and GNU's older one."""
 
-CONSTS, PLUS = b"\x11", b"\x22"
-"""DW_OP_consts, DW_OP_plus."""
+CONSTS, PLUS, STACK_VALUE = b"\x11", b"\x22", 0x9F
+"""DW_OP_consts, DW_OP_plus, DW_OP_stack_value."""
 
 FBREG, CALL_FRAME_CFA = 0x91, 0x9C
 """DW_OP_fbreg, DW_OP_call_frame_cfa."""
@@ -310,6 +310,20 @@ def _added(expression: bytes) -> int:
     if expression[at:] != PLUS:
         raise DwarfError("a frame base is not understood")
     return number
+
+
+def derived_from(expression: bytes) -> int:
+    """Return the number of the register from which a value is computed, -1 where it is not."""
+    computed = expression[:1] and expression[0] in BASES and expression[-1] == STACK_VALUE
+    return expression[0] - BASES[0] if computed else -1
+
+
+def in_frame(expression: bytes) -> tuple[int, int] | None:
+    """Return the number of the register, and the offset from it, of what is in memory there."""
+    if not expression or expression[0] not in BASES:
+        return None
+    offset, end = sleb(expression, 1)
+    return (expression[0] - BASES[0], offset) if end == len(expression) else None
 
 
 def home(entry: Entry, function: Entry) -> tuple[int, int] | None:

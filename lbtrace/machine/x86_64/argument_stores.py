@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TypeAlias
 
 import iced_x86
@@ -28,8 +29,15 @@ KEEPING = frozenset({Mnemonic.AND, Mnemonic.MOV, Mnemonic.MOVZX, Mnemonic.MOVSX,
 CHANGELESS = frozenset({Mnemonic.CMP, Mnemonic.TEST})
 
 VECTOR_MOVES = frozenset(
-    {Mnemonic.MOVSS, Mnemonic.MOVSD, Mnemonic.MOVAPS, Mnemonic.MOVAPD, Mnemonic.MOVUPS}
+    getattr(Mnemonic, prefix + name)
+    for prefix in ("", "V")
+    for name in (
+        *("MOVSS", "MOVSD", "MOVAPS", "MOVAPD", "MOVUPS", "MOVUPD", "MOVLPS", "MOVLPD"),
+        *("MOVD", "MOVQ", "MOVDQA", "MOVDQU"),
+    )
 )
+MOVE_OPERANDS = 2
+"""A move with more also copies the rest of a vector."""
 
 VECTORS = {getattr(Register, f"XMM{n}"): f"xmm{n}" for n in range(16)}
 
@@ -38,18 +46,32 @@ NAMES = REGISTERS | VECTORS
 FIRST_ARGUMENT = RETURN_ADDRESS_SIZE
 """Where the caller's stack begins at entry, from the stack pointer on."""
 
+BASES = frozenset({"bp", "bx"})
+"""Registers by which LLVM reaches a frame, as copies of the stack pointer."""
+
+APART = 1 << 32
+"""How far away an aligned stack pointer is taken to be: how far it moves is not known, so that
+nothing reached by it is reached by the others."""
+
+CALL_RESULTS = ("ax", "dx", "xmm0", "xmm1")
+"""Only these are lost in calls: unoptimised code stores an argument after a call (of ``mcount``,
+say) only where that keeps its register."""
+
 Source: TypeAlias = tuple[str, int]
 """See `ArgumentStores.find_source`."""
 
 
-def argument_stores(code: Code) -> ArgumentStores:
+def argument_stores(code: Code, *, past_calls: bool = False) -> ArgumentStores:
     """See `lbtrace.machine.Machine.find_argument_stores`."""
     frame = _Frame()
     for instruction in Decoder(64, code.code, ip=code.address):
-        if instruction.flow_control != FlowControl.NEXT:
+        if past_calls and instruction.flow_control == FlowControl.CALL:
+            frame.lose(CALL_RESULTS)
+        elif instruction.flow_control != FlowControl.NEXT:
             break
-        frame.follow(instruction)
-    return ArgumentStores(frame.first, frame.bases)
+        else:
+            frame.follow(instruction)
+    return ArgumentStores(frame.first, frame.bases, frame.pointers)
 
 
 class _Frame:
@@ -59,17 +81,25 @@ class _Frame:
         self.first: dict[int, Source] = {}
         self.bases: dict[str, int] = {}
         """Those of the registers from which something is stored, when that is done first."""
-        self._pointers = {"sp": 0}
+        self.pointers = {"sp": 0}
+        self._x87: list[Source] = []
         self._now: dict[int, Source] = {}
         self._held: dict[str, Source] = {name: (name, 0) for name in NAMES.values()}
+
+    def lose(self, registers: Sequence[str]) -> None:
+        """Go on by something that changes these ``registers``."""
+        self._held.update(dict.fromkeys(registers, ("", 0)))
 
     def follow(self, instruction: Instruction) -> None:
         """Go on by an instruction after which the next one follows."""
         source = self._find_source(instruction)
+        if instruction.mnemonic == Mnemonic.FLD:
+            self._x87.append(source)
+            return
         at = self._find_slot(instruction) if instruction.op0_kind == OpKind.MEMORY else None
         if at is not None and instruction.mnemonic not in CHANGELESS:
             base = _name(instruction.memory_base)
-            self.bases.setdefault(base, self._pointers[base])
+            self.bases.setdefault(base, self.pointers[base])
             name, start = source
             for n in range(_size(instruction)):
                 byte = (name, start + n) if name not in ("", CONSTANT) else source
@@ -84,11 +114,18 @@ class _Frame:
         for name in filter(None, written):
             self._held[name] = source
 
-    def _find_source(self, instruction: Instruction) -> Source:
+    def _find_source(self, instruction: Instruction) -> Source:  # noqa: PLR0911 - a return for each case
         """What an instruction copies."""
+        if instruction.mnemonic == Mnemonic.FLD:
+            at = self._find_slot(instruction)
+            return ("", 0) if at is None else self._load(at, _size(instruction))
+        if instruction.mnemonic == Mnemonic.FSTP:
+            return self._x87.pop() if self._x87 else ("", 0)
         if instruction.mnemonic == Mnemonic.LEA and instruction.is_ip_rel_memory_operand:
             return CONSTANT, 0
         if instruction.mnemonic not in KEEPING | VECTOR_MOVES:
+            return "", 0
+        if instruction.op_count > MOVE_OPERANDS:
             return "", 0
         narrows = instruction.mnemonic == Mnemonic.AND
         kind = instruction.op0_kind if narrows else instruction.op1_kind
@@ -115,31 +152,34 @@ class _Frame:
     def _find_slot(self, instruction: Instruction) -> int | None:
         """How far an instruction's operand in memory lies from the stack pointer at entry."""
         base = _name(instruction.memory_base)
-        if base not in self._pointers or instruction.memory_index != Register.NONE:
+        if base not in self.pointers or instruction.memory_index != Register.NONE:
             return None
         displacement = instruction.memory_displacement
         if displacement >> 63:
             displacement -= 1 << 64
-        return self._pointers[base] + displacement
+        return self.pointers[base] + displacement
 
     def _move_pointers(self, instruction: Instruction, written: list[str]) -> None:
         """Follow the stack pointer and the frame pointer."""
-        now = self._pointers.get("sp")
-        for name in {"sp", "bp"}.intersection(written):
-            self._pointers.pop(name, None)
+        now = self.pointers.get("sp")
+        for name in {"sp", *BASES}.intersection(written):
+            self.pointers.pop(name, None)
         if now is None:
             return
         if "sp" not in written:
-            moves = instruction.mnemonic == Mnemonic.MOV and written == ["bp"]
-            if moves and instruction.op1_register == Register.RSP:
-                self._pointers["bp"] = now
+            moves = instruction.mnemonic == Mnemonic.MOV and BASES.issuperset(written)
+            if moves and written and instruction.op1_register == Register.RSP:
+                self.pointers[written[0]] = now
+            return
+        if instruction.mnemonic == Mnemonic.AND:
+            self.pointers["sp"] = now - APART
             return
         adds = {Mnemonic.SUB: -1, Mnemonic.ADD: 1}.get(instruction.mnemonic, 0)
         if instruction.is_stack_instruction:
-            self._pointers["sp"] = now + instruction.stack_pointer_increment
+            self.pointers["sp"] = now + instruction.stack_pointer_increment
         elif adds and instruction.op1_kind not in (OpKind.REGISTER, OpKind.MEMORY):
             amount = instruction.immediate(1)
-            self._pointers["sp"] = now + adds * (amount - (1 << 64) if amount >> 63 else amount)
+            self.pointers["sp"] = now + adds * (amount - (1 << 64) if amount >> 63 else amount)
 
 
 def _name(register: int) -> str:

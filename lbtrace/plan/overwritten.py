@@ -1,0 +1,255 @@
+"""Parameters that an optimised function overwrites before it reads them.
+
+LLVM then has at the function's entry the location of what is assigned: often that of another
+parameter. Of what the function does not read its callers may leave the register as it is, and where
+LLVM knows all of them it drops the parameter: which of those with one location is the one that is
+passed there shows only the order in which a convention assigns registers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+from itertools import combinations
+from typing import TypeAlias
+
+from msgspec.structs import replace
+
+from lbtrace.abi import locate_values
+from lbtrace.abi.dwarf_registers import find_register
+from lbtrace.abi.locations import OPTIMISED_OUT, WORD, Location
+from lbtrace.machine import Machine
+from lbtrace.machine.code import CALLER_STACK, Code
+from lbtrace.model import CFA, VOID, Formal, Prototype, Scalar
+
+Source: TypeAlias = tuple[str, int]
+"""Where a value is at entry: in a register, or `CALLER_STACK` and the distance from the stack
+pointer."""
+
+MOST = 8
+"""Parameters of which all combinations are tried."""
+
+MOST_REGISTERS = 12
+"""At least as many as any convention has for integers, or for floats."""
+
+FRAME_POINTER, STACK_POINTER = "bp", "sp"
+
+FRAME = "frame"
+"""What has the place of a register's name where a value is in the frame, and how far that is from
+the stack pointer at entry is not known."""
+
+BEGINNING = 512
+"""Bytes of a function within which it makes its frame."""
+
+LARGEST = 1 << 14
+"""Bytes of a function's code that are read, at most."""
+
+
+def settle(machine: Machine, prototype: Prototype, code: Callable[[int], Code]) -> Prototype:
+    """``prototype`` without those parameters that the function certainly, or possibly, overwrites
+    first. ``code`` gives its first bytes, so many at most."""
+    if prototype.hints.compiler != "llvm" or prototype.stores_all:
+        return prototype
+    places = locate_values(machine.name, prototype).parameters
+    parameters = tuple(
+        replace(formal, may_be_unset=True)
+        if (formal.begins_later and place.words) or _is_unread(machine, prototype, formal, code)
+        else formal
+        for formal, place in zip(prototype.parameters, places, strict=True)
+    )
+    prototype = replace(prototype, parameters=parameters)
+    order = _Order(machine, prototype, code)
+    doubtful = order.find_doubtful()
+    return _without(prototype, doubtful - order.find_passed(doubtful)) if doubtful else prototype
+
+
+def _without(prototype: Prototype, lost: Collection[int]) -> Prototype:
+    """``prototype`` without some of its parameters. Those of a function whose callers are not known
+    take their registers nevertheless."""
+    if not lost:
+        return prototype
+    shifts = any(formal.may_shift for formal in prototype.parameters)
+    parameters = tuple(
+        replace(
+            formal,
+            register=-1,
+            part_registers=(),
+            derived_from=-1,
+            frame_location=None,
+            may_be_unset=True,
+            missing_reason=OPTIMISED_OUT if shifts else "",
+        )
+        if number in lost
+        else formal
+        for number, formal in enumerate(prototype.parameters)
+    )
+    return replace(prototype, parameters=parameters)
+
+
+def _is_shown(formal: Formal) -> bool:
+    """Whether a parameter is not lost already: what LLVM has in the caller's frame is not."""
+    return not formal.missing_reason or (formal.may_shift and formal.frame_location is not None)
+
+
+def _is_unread(
+    machine: Machine, prototype: Prototype, formal: Formal, code: Callable[[int], Code]
+) -> bool:
+    """Whether a function never reads a parameter in its caller's frame, of several words. It may
+    store something else there."""
+    if formal.frame_location is None or not _is_shown(formal) or formal.size <= WORD:
+        return False
+    number, offset = formal.frame_location
+    base = find_register(machine.name, number)
+    where = _find_home(machine, formal.frame_location, code)
+    if isinstance(base, str) or where is None:
+        return False
+    if where[0] == FRAME:
+        alone = replace(formal, missing_reason="")
+        made = replace(prototype, parameters=(alone,), result=None)
+        if locate_values(machine.name, made).parameters[0].memory is None:
+            return False
+    body = code(LARGEST)
+    if body.address + len(body.code) < body.limit:
+        return False
+    return not machine.reads_frame(body, base.register, offset, offset + formal.size)
+
+
+def _find_home(
+    machine: Machine, location: tuple[int, int], code: Callable[[int], Code]
+) -> Source | None:
+    """Where a variable in memory is at entry, if that may be in the frame of the caller."""
+    number, offset = location
+    after_call = machine.return_address_size
+    base = "" if number == CFA else _name(machine, number)
+    if base == FRAME_POINTER:
+        where = offset - after_call
+    elif base in ("", STACK_POINTER):
+        size = machine.find_frame_size(code(BEGINNING)) if base else 0
+        if size is None:
+            return FRAME, offset
+        where = offset - size + after_call
+    else:
+        return None
+    return (CALLER_STACK, where) if where >= after_call else None
+
+
+class _Order:
+    """Where debug information has the parameters of a ``prototype`` at entry, and the order in
+    which its convention would."""
+
+    def __init__(self, machine: Machine, prototype: Prototype, code: Callable[[int], Code]) -> None:
+        self._machine = machine
+        self._prototype = prototype
+        self._code = code
+        self.found = [self._find(formal) for formal in prototype.parameters]
+        self._ranks = self._rank_registers()
+
+    def find_doubtful(self) -> set[int]:
+        """Return the parameters that do not follow each other as they would."""
+        located = [(n, source) for n, source in enumerate(self.found) if source is not None]
+        return {
+            number
+            for one, other in combinations(located, 2)
+            if not self._follows(one[1], other[1])
+            for number in (one[0], other[0])
+        }
+
+    def find_passed(self, doubtful: Collection[int]) -> set[int]:
+        """Return those of the ``doubtful`` parameters that certainly are where debug information
+        has them."""
+        parameters = self._prototype.parameters
+        located = {n for n, source in enumerate(self.found) if source is not None}
+        unchanged = self._find_agreeing(range(len(parameters)))
+        if not any(formal.may_shift for formal in parameters):
+            return unchanged & {*doubtful}
+        if len(doubtful) > MOST:
+            return set()
+        certain = located - {*doubtful}
+        every = {self.found[n] for n in located}
+        possible = [
+            certain.union(some)
+            for size in range(len(doubtful) + 1)
+            for some in combinations(sorted(doubtful), size)
+            if {self.found[n] for n in certain.union(some)} == every
+        ]
+        agreed = [passed for passed in possible if passed <= self._find_agreeing(passed)]
+        if {self.found[n] for n in unchanged & located} == every:
+            agreed.append(unchanged)
+        return set.intersection(*agreed) & {*doubtful} if agreed else set()
+
+    def _find_agreeing(self, passed: Collection[int]) -> set[int]:
+        """Return which of the parameters the convention has where debug information has them, if
+        those that are ``passed`` are all that are."""
+        parameters = self._prototype.parameters
+        kept = [n for n in range(len(parameters)) if n in passed]
+        declared = tuple(_as_declared(parameters[n]) for n in kept)
+        places = locate_values(
+            self._machine.name, replace(self._prototype, parameters=declared)
+        ).parameters
+        return {
+            n
+            for n, place in zip(kept, places, strict=True)
+            if self.found[n] is not None and self.found[n] == _first(place)
+        }
+
+    def _find(self, formal: Formal) -> Source | None:
+        if formal.pieces or not _is_shown(formal):
+            return None
+        number = formal.register if formal.register >= 0 else formal.derived_from
+        if number >= 0:
+            return _name(self._machine, number), 0
+        if formal.frame_location is None:
+            return None
+        return _find_home(self._machine, formal.frame_location, self._code)
+
+    def _follows(self, one: Source, other: Source) -> bool:
+        """Return whether something in ``other`` may come after something in ``one``."""
+        if one == other:
+            return False
+        if one[0] == other[0] == CALLER_STACK:
+            return one[1] < other[1]
+        kind, rank = self._ranks.get(one[0], ("", 0))
+        another, later = self._ranks.get(other[0], ("", 0))
+        return kind != another or rank <= later
+
+    def _rank_registers(self) -> dict[str, tuple[str, int]]:
+        """The kind of each register that a convention assigns, and its place among them."""
+        found: dict[str, tuple[str, int]] = {}
+        for kind in ("integer", "float"):
+            word = Formal("", VOID, WORD, (Scalar(0, WORD, kind),))
+            made = Prototype((word,) * MOST_REGISTERS, hints=self._prototype.hints)
+            for n, place in enumerate(locate_values(self._machine.name, made).parameters):
+                first = _first(place)
+                if first is not None and first[0] != CALLER_STACK:
+                    found.setdefault(first[0], (kind, n))
+        return found
+
+
+def _as_declared(formal: Formal) -> Formal:
+    return replace(
+        formal,
+        register=-1,
+        part_registers=(),
+        derived_from=-1,
+        address=-1,
+        may_be_unset=False,
+        may_shift=False,
+        frame_location=None,
+    )
+
+
+def _first(place: Location) -> Source | None:
+    """Where a value, or the pointer to it, begins whose ``place`` is this."""
+    memory = place.memory
+    if memory is not None:
+        if memory.base == "stack":
+            return None if memory.derefs else (CALLER_STACK, memory.offset)
+        return memory.register, 0
+    word, _ = place.word()
+    if isinstance(word, str):
+        return (word.split()[-1], 0) if word else None
+    return (CALLER_STACK, word.offset) if word.base == "stack" else (word.register, 0)
+
+
+def _name(machine: Machine, number: int) -> str:
+    found = find_register(machine.name, number)
+    return found.split()[-1] if isinstance(found, str) else found.register
