@@ -99,6 +99,7 @@ class CallMatcher(ThreadMatcher):
                 "tail": self._leave_by_jump,
                 "landing": self._land,
                 "point": self._pass_by,
+                "exchange": self._exchange,
                 "lane end": self._end_lane,
             },
             "lane": {
@@ -321,6 +322,13 @@ class CallMatcher(ThreadMatcher):
     ) -> None:
         """Unwind the calls at the event's frame and below: the program continues there."""
         self._close_below(stack, event.frame + 1, event.time)
+
+    def _exchange(
+        self, stack: Stack, decoding: ProbeDecoder, event: Event, blob: bytes | memoryview
+    ) -> None:
+        """End all calls of a stack: others may be on it from now on."""
+        self._abandon(stack)
+        stack.last_return_frame = NEVER
 
     def _end_lane(
         self, stack: Stack, decoding: ProbeDecoder, event: Event, blob: bytes | memoryview

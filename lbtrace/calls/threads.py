@@ -98,8 +98,9 @@ class ThreadMatcher(PairMatcher):
 
     def _begin(self, decoding: ProbeDecoder, event: Event) -> Stack | None:
         """The stack of an event that is the first one there; None where it begins none."""
-        if decoding.role == "landing" and event.kind & KIND != LOSS:
-            self._land_first(event)
+        if decoding.role in ("landing", "exchange") and event.kind & KIND != LOSS:
+            if decoding.role == "landing":
+                self._land_first(event)
             return None  # nothing is known that could be left
         key = self._key(event)
         former = self._stacks.get(key)

@@ -108,6 +108,11 @@ class Machine:
         assembly of fibers (`lbtrace.machine.interface.StackSwitches`)."""
         yield from self._module("stack_switches").stack_switches(code, address, start_of)
 
+    def find_stack_exchanges(self, code: memoryview, address: int) -> Iterator[int]:
+        """Yield where ``code`` at ``address`` seems to move the stack pointer by the value of a
+        register, as coroutines do that exchange what is on one stack."""
+        yield from self._module("stack_exchanges").stack_exchanges(code, address)
+
     def find_reach(self, code: Code, depth: int | None) -> Reach:
         """Return what ``code`` calls and jumps to. At its beginning the stack pointer is ``depth``
         bytes below its value at the function's entry, None where that is unknown."""

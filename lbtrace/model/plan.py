@@ -171,9 +171,10 @@ class Binary(Struct, frozen=True):
     symbols: Symbols = Symbols()
 
 
-UnseenSwitches: TypeAlias = Literal["", "any", "earlier"]
+UnseenSwitches: TypeAlias = Literal["", "any", "earlier", "exchanges"]
 """Which switches between stacks may not be seen: all that have no probe, or those between stacks
-that a process has set up before the trace, but not in a program that it executes meanwhile."""
+that a process has set up before the trace, but not in a program that it executes meanwhile, or all
+and exchanges of what is on a stack."""
 
 
 class Plan(Struct, frozen=True):

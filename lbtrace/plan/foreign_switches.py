@@ -25,7 +25,7 @@ from lbtrace.errors import BinaryError
 from lbtrace.machine import Machine
 from lbtrace.machine.sites import ProbeSites
 from lbtrace.model import Binary, Plan, Probe, UnseenSwitches
-from lbtrace.plan import context_switches, stack_switches, uretprobe_hazards
+from lbtrace.plan import context_switches, stack_exchanges, stack_switches, uretprobe_hazards
 from lbtrace.plan.call_graph import TracedBinary
 from lbtrace.plan.code_context import Surroundings
 from lbtrace.plan.hazard_table import HAZARDS, SWITCHES, SYSTEM
@@ -59,6 +59,7 @@ PlanProbes: TypeAlias = Callable[[Image], Iterator[Probe]]
 
 ANY = "switches stacks, which is not watched in every process"
 EARLIER = "stacks that a process has set up before the trace cannot be distinguished"
+EXCHANGES = "exchanges what is on stacks, which is not watched"
 OPEN = "calls that do not return on the stack where they seem to be made end open"
 
 
@@ -69,6 +70,21 @@ class _File(NamedTuple):
     path: str
     names: frozenset[str]
     traced: bool
+
+    @property
+    def switches(self) -> bool:
+        """Whether it has more than jumps, which need not lead to another stack."""
+        return bool(self.names - JUMPS - stack_exchanges.LOADERS)
+
+    @property
+    def exchanges(self) -> bool:
+        """Whether it exchanges what is on stacks."""
+        return bool(self.names & stack_exchanges.OFFERS)
+
+    @property
+    def loads_exchanges(self) -> bool:
+        """Whether it may load a file that does."""
+        return bool(self.names & stack_exchanges.LOADERS)
 
     @property
     def mixes(self) -> bool:
@@ -85,13 +101,18 @@ def add(plan: Plan, images: Sequence[Image], selection: Selection) -> Plan:
     if not files:
         return plan
     contexts = any(file.names & CONTEXTS for file in files)
-    foreign = [file.path for file in files if not file.traced and file.names - JUMPS]
-    if selection.beside is None:
+    foreign = [file.path for file in files if not file.traced and file.switches]
+    if selection.beside is None:  # `lbtrace.session.prepare` looks for what exchanges stacks
         if foreign:
             return _unseen(plan, "any", f"{foreign[0]} {ANY}")
         return _unseen(plan, "earlier", EARLIER) if contexts else plan
     plan = _extended(plan, ((path, _probes) for path in foreign[:MOST]))
-    if not contexts or not selection.earlier:
+    if exchanging := _exchanging(files):
+        seen = len(plan.probes)
+        plan = _extended(plan, ((path, stack_exchanges.plan_probes) for path in exchanging))
+        if len(plan.probes) == seen:
+            plan = _unseen(plan, "exchanges", f"{exchanging[0]} {EXCHANGES}")
+    if plan.unseen_switches or not contexts or not selection.earlier:
         return plan
     seen = len(plan.probes)
     if selection.earlier == "one":
@@ -99,6 +120,13 @@ def add(plan: Plan, images: Sequence[Image], selection: Selection) -> Plan:
         plan = _extended(plan, ((path, context_switches.plan_probes) for path in offering))
     hidden = len(plan.probes) == seen or any(file.mixes for file in files)
     return _unseen(plan, "earlier", EARLIER) if hidden else plan
+
+
+def _exchanging(files: Iterable[_File]) -> list[str]:
+    """The files that exchange what is on stacks, or those that may be loaded and do."""
+    found = [file.path for file in files if file.exchanges]
+    loading = [file.path for file in files if file.loads_exchanges]
+    return found or (stack_exchanges.find_loadable(loading) if loading else [])
 
 
 def use_contexts(images: Sequence[Image], selection: Selection) -> bool:
@@ -212,7 +240,8 @@ def _used_names(path: str, _identity: object) -> frozenset[str]:
 def _names() -> tuple[frozenset[str], Wanted]:
     """Whole names: patterns take long to search for, and match what uses such a library."""
     rows = [h for h in HAZARDS if h.why == SWITCHES and SPLIT not in h.names]
-    names = JUMPS.union(name for hazard in rows for name in hazard.names)
+    names = JUMPS | stack_exchanges.LOADERS
+    names = names.union(name for hazard in rows for name in hazard.names)
     return names, Wanted(names)
 
 

@@ -15,6 +15,7 @@ UPROBE = Source(
         "stack": "reached",
         "signal stack": "reached",
         "switch": "reached",
+        "exchange": "reached",
         "lane end": "reached",
     },
     attach=("multi", "plain"),

@@ -5,10 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from msgspec.structs import replace
+
 from lbtrace.model import Target
 from lbtrace.session import plan_cache
 from lbtrace.session.request import Prepared, Request
 from lbtrace.system.lookups import recording
+from lbtrace.targets.exchanged_stacks import find_exchanging
 
 if TYPE_CHECKING:
     from lbtrace.plan.return_strategy import Returns
@@ -56,11 +59,27 @@ def prepare(
     )
     place = plan_cache.place_of(request) if cache else None
     if place is not None and (kept := place.load()) is not None:
-        return kept
+        return _doubted(kept)
     from lbtrace.session.planning import plan  # imported here: plans that are kept do without
 
     with recording() as lookups:
         planned = plan(request)
     if place is not None:
         place.store(planned, lookups)
-    return planned.prepared
+    return _doubted(planned.prepared)
+
+
+def _doubted(prepared: Prepared) -> Prepared:
+    """``prepared``, with what processes that run now make doubtful of a trace of all of them."""
+    plan, target = prepared.plan, prepared.target
+    if target.pid or target.command or not any(probe.role == "closes" for probe in plan.probes):
+        return prepared
+    path = find_exchanging(prepared.files)
+    if not path:
+        return prepared
+    note = (
+        f"{path} exchanges what is on stacks, which is not watched in every process: calls that"
+        " wait there may be shown inside of others, and end open"
+    )
+    plan = replace(plan, unseen_switches="exchanges", notes=(*plan.notes, note))
+    return replace(prepared, plan=plan)

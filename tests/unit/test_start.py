@@ -118,7 +118,8 @@ KEPT = {
     "lbtrace.session.planned_code",
     *("lbtrace.session.prepare", "lbtrace.session.request", "lbtrace.system.file"),
     *("lbtrace.system.lookups", "lbtrace.system.procfs", "lbtrace.system.user"),
-    *("lbtrace.targets", "lbtrace.targets.patched_code", "lbtrace.targets.reach"),
+    *("lbtrace.targets", "lbtrace.targets.exchanged_stacks", "lbtrace.targets.patched_code"),
+    "lbtrace.targets.reach",
     *("lbtrace.values", "lbtrace.values.base", "lbtrace.values.datum", "lbtrace.values.notation"),
 }
 """What a plan of C that is kept takes besides the command line, and the files of the kinds of the
