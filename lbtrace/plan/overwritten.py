@@ -9,6 +9,7 @@ passed there shows only the order in which a convention assigns registers.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
+from functools import cache
 from itertools import combinations
 from typing import TypeAlias
 
@@ -19,7 +20,7 @@ from lbtrace.abi.dwarf_registers import find_register
 from lbtrace.abi.locations import OPTIMISED_OUT, WORD, Location
 from lbtrace.machine import Machine
 from lbtrace.machine.code import CALLER_STACK, Code
-from lbtrace.model import CFA, VOID, Formal, Prototype, Scalar
+from lbtrace.model import CFA, VOID, ConventionHints, Formal, Prototype, Scalar
 
 Source: TypeAlias = tuple[str, int]
 """Where a value is at entry: in a register, or `CALLER_STACK` and the distance from the stack
@@ -49,14 +50,20 @@ def settle(machine: Machine, prototype: Prototype, code: Callable[[int], Code]) 
     first. ``code`` gives its first bytes, so many at most."""
     if prototype.hints.compiler != "llvm" or prototype.stores_all:
         return prototype
-    places = locate_values(machine.name, prototype).parameters
-    parameters = tuple(
-        replace(formal, may_be_unset=True)
-        if (formal.begins_later and place.words) or _is_unread(machine, prototype, formal, code)
-        else formal
-        for formal, place in zip(prototype.parameters, places, strict=True)
-    )
-    prototype = replace(prototype, parameters=parameters)
+    later = any(formal.begins_later for formal in prototype.parameters)
+    places = locate_values(machine.name, prototype).parameters if later else ()
+    unset = {
+        number
+        for number, formal in enumerate(prototype.parameters)
+        if (formal.begins_later and places[number].words)
+        or _is_unread(machine, prototype, formal, code)
+    }
+    if unset:
+        parameters = tuple(
+            replace(formal, may_be_unset=True) if number in unset else formal
+            for number, formal in enumerate(prototype.parameters)
+        )
+        prototype = replace(prototype, parameters=parameters)
     order = _Order(machine, prototype, code)
     doubtful = order.find_doubtful()
     return _without(prototype, doubtful - order.find_passed(doubtful)) if doubtful else prototype
@@ -141,7 +148,7 @@ class _Order:
         self._prototype = prototype
         self._code = code
         self.found = [self._find(formal) for formal in prototype.parameters]
-        self._ranks = self._rank_registers()
+        self._ranks = _rank_registers(machine.name, prototype.hints)
 
     def find_doubtful(self) -> set[int]:
         """Return the parameters that do not follow each other as they would."""
@@ -211,17 +218,19 @@ class _Order:
         another, later = self._ranks.get(other[0], ("", 0))
         return kind != another or rank <= later
 
-    def _rank_registers(self) -> dict[str, tuple[str, int]]:
-        """The kind of each register that a convention assigns, and its place among them."""
-        found: dict[str, tuple[str, int]] = {}
-        for kind in ("integer", "float"):
-            word = Formal("", VOID, WORD, (Scalar(0, WORD, kind),))
-            made = Prototype((word,) * MOST_REGISTERS, hints=self._prototype.hints)
-            for n, place in enumerate(locate_values(self._machine.name, made).parameters):
-                first = _first(place)
-                if first is not None and first[0] != CALLER_STACK:
-                    found.setdefault(first[0], (kind, n))
-        return found
+
+@cache
+def _rank_registers(machine: str, hints: ConventionHints) -> dict[str, tuple[str, int]]:
+    """The kind of each register that a convention assigns, and its place among them."""
+    found: dict[str, tuple[str, int]] = {}
+    for kind in ("integer", "float"):
+        word = Formal("", VOID, WORD, (Scalar(0, WORD, kind),))
+        made = Prototype((word,) * MOST_REGISTERS, hints=hints)
+        for n, place in enumerate(locate_values(machine, made).parameters):
+            first = _first(place)
+            if first is not None and first[0] != CALLER_STACK:
+                found.setdefault(first[0], (kind, n))
+    return found
 
 
 def _as_declared(formal: Formal) -> Formal:
