@@ -194,6 +194,9 @@ class Types:
             return self.wide_integer(type)
         if self.llvm and self.x87 and bare.tag in attributes.RECORDS:
             certain = certain and not self._mixes_floats(scalars)
+        if self.x87 and bare.tag in attributes.RECORDS and size > LARGEST_IN_REGISTERS:
+            # Only a complex number comes back on the stack of the x87 (psABI 3.2.3, COMPLEX_X87).
+            scalars = [replace(s, kind="memory") if s.kind == "x87" else s for s in scalars]
         if not certain or self._may_be_fields(die, type, size, scalars):
             return Formal("", type, size, None)
         wide = any(s.size == WIDE for s in scalars)
