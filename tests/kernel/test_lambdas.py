@@ -67,13 +67,13 @@ MORE = {
 COMMON = ("int", "long", "double", "const char *", "Pair", "Mixed", "std::string")
 
 
-def capture(dice: random.Random, depth: int) -> tuple[list[str], str, list[str]]:
-    """What makes a lambda's captures, the lambda, and the same for what they print of it."""
+def capture(dice: random.Random, depth: int) -> tuple[list[str], str]:
+    """What makes a lambda's captures, and the lambda, which prints them."""
     before, captured, printed = [], [], []
     for n in range(dice.choice([0, 1, 1, 2, 2, 3, 5])):
         name = f"c{n}"
         if depth and dice.random() < 0.15:
-            inner, made, _ = capture(dice, depth - 1)
+            inner, made = capture(dice, depth - 1)
             before.append(f"auto {name} = [&] {{ {' '.join(inner)} return {made}; }}();")
             captured.append(f"{name} = std::move({name})")
             printed.append(f'key(first, "{name}"); {name}();')
@@ -91,7 +91,7 @@ def capture(dice: random.Random, depth: int) -> tuple[list[str], str, list[str]]
         captured.append(name if plain else f"{name} = std::move({name})")
         printed.append(f'element(first, "{name}", {name});')
     body = f"bool first = true; (void)first; putchar('{{'); {' '.join(printed)} putchar('}}');"
-    return before, f"[{', '.join(captured)}]() {{ {body} }}", captured
+    return before, f"[{', '.join(captured)}]() {{ {body} }}"
 
 
 def source(seed: int, many: int) -> str:
@@ -105,7 +105,7 @@ def source(seed: int, many: int) -> str:
     calls = []
     for number in range(many):
         name = f"traced_{number:03}"
-        before, made, captured = capture(dice, 2)
+        before, made = capture(dice, 2)
         sides = [dice.choice(COMMON[:-1]) for _ in range(2)]
         values = [f"opaque<{side}>({SIGNATURES.literal(side, dice)})" for side in sides]
         log = f'Log log("{name}"); log("a", a);'
@@ -114,10 +114,6 @@ def source(seed: int, many: int) -> str:
                 f'NOINLINE auto {name}({sides[0]} a, {sides[1]} b)\n{{ {log} log("b", b); '
                 f'{" ".join(before)} auto made = {made}; printf("}}, \\"result\\": "); made(); '
                 f"return made; }}"
-                if not any("std::move" in each for each in captured)
-                else f"NOINLINE auto {name}({sides[0]} a, {sides[1]} b)\n{{ {log} "
-                f'log("b", b); {" ".join(before)} auto made = {made}; '
-                f'printf("}}, \\"result\\": "); made(); return std::move(made); }}'
             )
             calls.append(f"{{ auto got = {name}({', '.join(values)}); (void)got; }}")
             continue
