@@ -1,6 +1,6 @@
 """DWARF type entries: their name as the source writes it, and how they are passed.
 
-Sources: DWARF 5, chapter 5 and sections 7.8 (encodings) and 7.12 (languages).
+Sources: DWARF 5, chapter 5 and section 7.8 (encodings).
 """
 
 from __future__ import annotations
@@ -12,7 +12,8 @@ from msgspec.structs import replace
 
 from lbtrace.abi import find_default
 from lbtrace.dwarf import attributes, lost_bits, producers
-from lbtrace.dwarf.triviality import is_trivial
+from lbtrace.dwarf.languages import ASSEMBLERS, CPP, GO, OBJECTIVE, RUST, C, language_of
+from lbtrace.dwarf.triviality import holds_objects, is_trivial
 from lbtrace.dwarf.views import (
     ATE_BOOLEAN,
     ATE_COMPLEX,
@@ -24,14 +25,6 @@ from lbtrace.dwarf.views import (
 )
 from lbtrace.model import VOID, ConventionHints, Formal, Scalar, Type
 from lbtrace.recognize import Recognizer
-
-ASSEMBLERS = frozenset({0x8001, 0x31})
-"""DW_LANG_Mips_Assembler, and DW_LANG_Assembly of DWARF 6."""
-
-C = frozenset({0x01, 0x02, 0x0C, 0x1D, 0x2C})
-CPP = frozenset({0x04, 0x1A, 0x21, 0x2B})
-RUST = 0x1C
-GO = 0x16
 
 KEYWORDS = {
     "DW_TAG_structure_type": "struct",
@@ -55,12 +48,6 @@ DW_CC_PASS_BY_REFERENCE, DW_CC_PASS_BY_VALUE = 4, 5
 LARGEST_IN_REGISTERS = WIDE = 16
 
 
-def language_of(top: Any) -> int:
-    """Return the ``DW_AT_language`` of a unit, 0 where it has none."""
-    attribute = top.attributes.get("DW_AT_language")
-    return 0 if attribute is None else int(attribute.value)
-
-
 class Types:
     """The types of the compilation unit with the entry ``top``; each is worked out once.
 
@@ -79,6 +66,7 @@ class Types:
         self._compiler = "llvm" if self.llvm else "gcc" if producer.startswith("GNU ") else ""
         self._default_code = producers.default_convention(producer)
         self.follows = producers.follows(producer)
+        self._marks_defaulted = producers.marks_defaulted(producer, top.unit.version)
         self._rustc = producers.rustc(producer)
         llvm = producers.llvm(producer)
         self._loses_bits = self.llvm and not self.rust and llvm < lost_bits.KEEPS_BITS
@@ -206,6 +194,9 @@ class Types:
             return self.wide_integer(type)
         if self.llvm and self.x87 and bare.tag in attributes.RECORDS:
             certain = certain and not self._mixes_floats(scalars)
+        if self.x87 and bare.tag in attributes.RECORDS and size > LARGEST_IN_REGISTERS:
+            # Only a complex number comes back on the stack of the x87 (psABI 3.2.3, COMPLEX_X87).
+            scalars = [replace(s, kind="memory") if s.kind == "x87" else s for s in scalars]
         if not certain or self._may_be_fields(die, type, size, scalars):
             return Formal("", type, size, None)
         wide = any(s.size == WIDE for s in scalars)
@@ -319,12 +310,14 @@ class Types:
     def _by_reference(self, die: Any) -> bool | None:
         """Whether a record travels as a pointer to it: the compiler says so of C++
         classes, or by their members. None where nothing is certain."""
+        declared = attributes.number(die, "DW_AT_calling_convention", 0)
+        if self._language in CPP and declared in (DW_CC_PASS_BY_REFERENCE, DW_CC_PASS_BY_VALUE):
+            return declared == DW_CC_PASS_BY_REFERENCE
+        if self.llvm and self._language in OBJECTIVE and holds_objects(die):
+            return None  # one that is ``__weak`` is nowhere marked
         if self._language not in CPP:
             return False
-        declared = attributes.number(die, "DW_AT_calling_convention", 0)
-        if declared in (DW_CC_PASS_BY_REFERENCE, DW_CC_PASS_BY_VALUE):
-            return declared == DW_CC_PASS_BY_REFERENCE
-        trivial = is_trivial(die)
+        trivial = is_trivial(die, marks_defaulted=self._marks_defaulted)
         return None if trivial is None else not trivial
 
     def _write(self, die: Any) -> str:

@@ -16,6 +16,13 @@ LEVEL = re.compile(r" -O(\S*)")
 UNFOLLOWED = re.compile(r" -fno-var-tracking( |$)")
 """What gcc notes that does not follow how variables move."""
 
+GCC = re.compile(r"^GNU \S+ (\d+)\.")
+MARKS_DEFAULTED = 7, 5
+"""The versions of gcc and DWARF from which on member functions are marked that are defaulted. gcc
+does so in older DWARF as well, unless it is asked not to extend it."""
+
+STRICT = re.compile(r" -gstrict-dwarf( |$)")
+
 DW_CC_LLVM_WIN64 = 0xC1
 
 BUNDLED = ((87, 20), (78, 18), (70, 16))
@@ -70,3 +77,13 @@ def follows(producer: str) -> bool:
     """Return whether the compiler may have followed how variables move: not where gcc has noted
     that it does not, nor without optimisation."""
     return optimises(producer) and not UNFOLLOWED.search(producer)
+
+
+def marks_defaulted(producer: str, dwarf: int) -> bool:
+    """Return whether a unit in this version of DWARF certainly marks the member functions that are
+    defaulted (``DW_AT_defaulted``), as clang never does."""
+    gcc, since = MARKS_DEFAULTED
+    found = GCC.search(producer)
+    if found is None or int(found[1]) < gcc:
+        return False
+    return dwarf >= since or (" -" in producer and STRICT.search(producer) is None)

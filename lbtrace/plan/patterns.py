@@ -19,6 +19,7 @@ from lbtrace.elf.demangle import CLOSING, OPENING, is_mangled
 from lbtrace.elf.symbols import Symbols
 from lbtrace.errors import NoMatchError, UsageError, option
 from lbtrace.model import Function
+from lbtrace.plan import objc_methods
 
 _WHITESPACE = re.compile(r"\s+")
 
@@ -92,6 +93,8 @@ def _is_called(path: str, name: str) -> bool:
 
 def _matched(symbols: Symbols, pattern: str, asked: str) -> list[Function]:
     matched = _exact(symbols, pattern)
+    if not matched and (symbol := objc_methods.find_symbol(pattern)):
+        matched, pattern = _exact(symbols, symbol), symbol
     if not matched and (matches := _matcher(pattern, asked)):
         matched = [f for f in (_named(f, matches) for f in symbols.functions) if f]
     return matched or _demangled(symbols, pattern) or _unqualified(symbols, pattern)
@@ -264,7 +267,7 @@ def nearest(functions: Sequence[Function], pattern: str) -> list[str]:
     """Return at most three names like ``pattern``, the most alike first."""
     import difflib  # imported here because only a mistyped name needs it
 
-    wanted = pattern.strip("/*?[]^$")
+    wanted = objc_methods.find_part(pattern).strip("/*?[]^$")
     names = [f.name for f in functions]
     if len(names) > COMPARED:
         names = sorted(names, key=lambda n: abs(len(n) - len(wanted)))[:COMPARED]

@@ -1,0 +1,104 @@
+"""Records that travel otherwise than their members suggest at first sight."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytestmark = pytest.mark.host
+
+Compile = Callable[[str, list[str], str], Path]
+Traced = Callable[[Path, str], list[dict[str, Any]]]
+
+CONSTRUCTORS = r"""
+#include <cstdio>
+struct Picky {
+    Picky(long a) : a(a) {}
+    Picky(const Picky &) = default;
+    template <class T> Picky(T &&) : a(77) {}
+    long a;
+};
+struct Defaulted { Defaulted(long a) : a(a) {} Defaulted(const Defaulted &) = default; long a; };
+struct Later { Later(long a) : a(a) {} Later(const Later &); long a; };
+Later::Later(const Later &) = default;
+template <class F> __attribute__((noinline)) long traced_apply(F f, int k) { return f(k); }
+__attribute__((noinline)) long traced_picky(Picky p, int k) { return p.a + k; }
+__attribute__((noinline)) long traced_defaulted(Defaulted d, int k) { return d.a + k; }
+__attribute__((noinline)) long traced_later(Later d, int k) { return d.a + k; }
+int main() {
+    Picky p(5L);
+    Picky copy = p;
+    traced_picky(copy, 1);
+    traced_defaulted(Defaulted(6), 2);
+    traced_later(Later(7), 3);
+    long a = 8;
+    traced_apply([a](int n) { return a + n; }, 4);
+}
+"""
+
+WIDE = r"""
+#include <string.h>
+struct two { long double a, b; };
+struct within { _Complex long double c; };
+struct one { long double a; };
+#define RETURNS(type, name) \
+    __attribute__((noinline)) type name(long a, int b) \
+    { type t; memset(&t, 0, sizeof t); return t; }
+RETURNS(struct two, traced_two)
+RETURNS(struct within, traced_within)
+RETURNS(struct one, traced_one)
+RETURNS(_Complex long double, traced_complex)
+int main(void) {
+    traced_two(1, 2);
+    traced_within(1, 2);
+    traced_one(1, 2);
+    traced_complex(1, 2);
+}
+"""
+
+
+def shown(calls: list[dict[str, Any]]) -> dict[str, list[Any]]:
+    """The values of arguments, by the function's name without that of a template's instance."""
+    return {c["name"].split("<")[0]: [a["value"] for a in c["args"]] for c in calls}
+
+
+@pytest.mark.parametrize("dwarf", ["-gdwarf-5", "-gdwarf-4"])
+def test_constructors(compiled: Compile, traced: Traced, dwarf: str) -> None:
+    """A template is no copy constructor, and one that is defaulted outside of its class is one
+    that the program provides."""
+    program = compiled("constructors", ["g++", dwarf, "-O0", "-std=c++17"], CONSTRUCTORS)
+    assert shown(traced(program, "traced_*")) == {
+        "traced_picky": [{"a": 77}, 1],
+        "traced_defaulted": [{"a": 6}, 2],
+        "traced_later": [{"a": 7}, 3],
+        "traced_apply": [{"__a": 8}, 4],
+    }
+
+
+def test_constructors_of_which_nothing_is_said(compiled: Compile, traced: Traced) -> None:
+    """DWARF 4 has no ``DW_AT_defaulted``."""
+    words = ["g++", "-gdwarf-4", "-gstrict-dwarf", "-O0", "-std=c++17"]
+    values = shown(traced(compiled("strict", words, CONSTRUCTORS), "traced_*"))
+    assert values == {
+        "traced_picky": [None, None],
+        "traced_defaulted": [None, None],
+        "traced_later": [None, None],
+        "traced_apply": [{"__a": 8}, 4],
+    }
+
+
+@pytest.mark.parametrize("compiler", ["gcc", "clang"])
+def test_results_with_several_long_doubles(
+    compiled: Compile, traced: Traced, compiler: str
+) -> None:
+    """These come back in memory, to which a hidden first argument points; a complex number does
+    not."""
+    program = compiled(f"wide-{compiler}", [compiler, "-g", "-O0"], WIDE)
+    calls = traced(program, "traced_*")
+    assert all([a["value"] for a in call["args"]] == [1, 2] for call in calls)
+    results = {call["name"]: call["result"] for call in calls}
+    assert results["traced_two"] == {"a": 0, "b": 0}
+    assert results["traced_within"] == {"c": {"re": 0, "im": 0}}
