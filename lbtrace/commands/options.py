@@ -34,6 +34,9 @@ DIGITS = 9
 
 WIDTH = 80
 
+STRAYS = 8
+"""Words that belong to no option, of which an error names the first."""
+
 TWICE = "is given twice, with different values"
 
 
@@ -105,9 +108,11 @@ class Parser(ArgumentParser):
         if start == "the following arguments are required":
             return f"{rest} is missing"
         if start == "unrecognized arguments":
-            unknown = rest.split()[0]
-            kind = "no option is called" if unknown.startswith("-") else "unexpected:"
-            return f"{kind} {unknown if unknown.startswith('-') else rest}"
+            unknown = rest.split()
+            if unknown[0].startswith("-"):
+                return f"no option is called {unknown[0]}"
+            more = f" and {len(unknown) - STRAYS} more words" if len(unknown) > STRAYS + 1 else ""
+            return f"unexpected: {' '.join(unknown[:STRAYS]) if more else rest}{more}"
         return message
 
     def _advice(self, message: str) -> str:

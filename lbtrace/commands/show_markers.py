@@ -35,9 +35,13 @@ def run(args: argparse.Namespace) -> int:
     """Print the markers. Raises `LbtraceError`."""
     definitions = open_definitions(args.provider)
     if args.pid and not args.binary:
+        # Imported here because only running processes have mapped files.
+        from lbtrace.targets.mapped_files import open_program
+
         check_pid(args.pid)
         images = loaded_markers(args.pid)
         if not images:
+            open_program(args.pid)  # one that cannot be traced is refused, as attach does
             raise NoMatchError(
                 f"process {args.pid} has loaded no file with markers (USDT)",
                 "it may load one later: attach --usdt waits for that",

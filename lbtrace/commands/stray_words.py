@@ -8,6 +8,8 @@ import os
 import shlex
 from argparse import Action, ArgumentTypeError
 from collections.abc import Callable, Sequence
+from glob import glob
+from itertools import takewhile
 from shutil import which
 
 from lbtrace.errors import UsageError
@@ -17,6 +19,9 @@ NAMING = frozenset({"--func", "--source", "--line", "--at", "--usdt"})
 
 EXPRESSIONS = ("where", "arg")
 """Options whose value is an expression, as argparse calls them."""
+
+PATTERNS = ("func", "source", "usdt", "within")
+"""Options whose value is a pattern, as argparse calls them."""
 
 Takes = Callable[[str], Action | None]
 """The option that a word names, perhaps by its beginning; None where it is not clear."""
@@ -32,6 +37,8 @@ def advise(words: Sequence[str], meant: str, takes: Takes) -> str:
     word = left[0] if left else "-"
     if word.startswith("-"):
         return ""
+    if last is not None and last.dest in PATTERNS and (line := _unexpanded(options, left)):
+        return f"quote the pattern: {_finish([words[0], *line], meant, takes)}"
     if last is not None and last.dest in EXPRESSIONS and (line := _quoted(options, left, last)):
         return f"quote the expression: {_finish([words[0], *line], meant, takes)}"
     given = [each.partition("=")[0] for each in options]
@@ -103,6 +110,29 @@ def _quoted(options: Sequence[str], left: Sequence[str], last: Action) -> list[s
     if not count and "--" in left and not is_program(left[0]):
         count = end  # it is meant as one, and an error says then what is wrong with it
     return [*options[:-1], option + wholes[count], *left[count:]] if count else []
+
+
+def _unexpanded(options: Sequence[str], left: Sequence[str]) -> list[str]:
+    """The command line where the value of its last option is the pattern that a shell has replaced
+    by it and the words after it: files of this directory, all that it matches. Empty where none
+    is."""
+    option, value = _value_of(options)
+    names = [value]
+    for word in left:
+        if word in names or "/" in word or not os.path.lexists(word):
+            break
+        names.append(word)
+    beginning = _common_beginning(names)
+    rests = [name.removeprefix(beginning)[::-1] for name in names]
+    pattern = f"{beginning}*{_common_beginning(rests)[::-1]}"
+    if len(names) < 2 or "/" in value or sorted(names) != sorted(glob(pattern)):
+        return []
+    return [*options[:-1], option + pattern, *left[len(names) - 1 :]]
+
+
+def _common_beginning(names: Sequence[str]) -> str:
+    alike = takewhile(lambda each: len(set(each)) == 1, zip(*names, strict=False))
+    return "".join(each[0] for each in alike)
 
 
 def _unused(word: str, options: Sequence[str], last: Action | None) -> str:

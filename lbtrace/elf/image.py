@@ -24,6 +24,7 @@ from lbtrace.elf.strings import StringTable
 from lbtrace.errors import BinaryError, option
 from lbtrace.machine import MACHINES
 from lbtrace.system.file import File
+from lbtrace.system.lookups import note
 
 EHDR = Layout("<16xHHIQQQIHHHHHH")
 PHDR = Layout("<IIQQQQQQ")
@@ -339,6 +340,17 @@ def _content(file: File) -> mmap.mmap:
 
 def _truncated(path: str) -> BinaryError:
     return BinaryError(f"{path}: truncated ELF file", "copy or build it again: its end is missing")
+
+
+def is_32_bit(path: str) -> bool:
+    """Return whether there is a program or library at ``path`` whose addresses have 32 bits
+    (``ELFCLASS32``)."""
+    note(path)
+    try:
+        with open(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
+            return file.read(5) == b"\x7fELF\1"
+    except OSError:
+        return False
 
 
 def _check_identity(path: str, data: mmap.mmap) -> None:

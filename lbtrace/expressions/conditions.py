@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from typing import Literal
 
 from msgspec.structs import replace
 
+from lbtrace.abi.locations import WORD
 from lbtrace.expressions.arithmetic import together
+from lbtrace.expressions.constants import text_for_constant
 from lbtrace.expressions.conversions import (
     TYPES,
     UNSIGNED,
@@ -29,7 +32,7 @@ from lbtrace.expressions.operands import (
     is_string,
     number_in,
 )
-from lbtrace.expressions.resolve import cast, compute
+from lbtrace.expressions.resolve import cast, compute_both
 from lbtrace.expressions.tree import Comparison, ExpressionError, Operator
 from lbtrace.model import Condition, Fetch, Type
 from lbtrace.model.wire_limits import TEXT_LIMIT
@@ -51,6 +54,9 @@ SWAPPED: dict[Operator, Operator] = {"<": ">", ">": "<", "<=": ">=", ">=": "<="}
 
 OF_TEXT = frozenset({"==", "!=", "startswith", "lacks"})
 
+_NUMBER = re.compile(r"-?(0[xX][0-9a-fA-F]+|0|[1-9][0-9]*)")
+"""A number, as expressions write it."""
+
 NO_VALUE = "a value of the function is compared with a number or text"
 UNSUITED = "a value is compared with a number, a name or text"
 
@@ -66,7 +72,7 @@ class Comparer:
         """Return the condition for a comparison of a ``group`` of alternatives, and when it can be
         evaluated. Raises `ExpressionError`."""
         operator = comparison.operator
-        left, right = (compute(n, self._scope) for n in (comparison.left, comparison.right))
+        left, right = compute_both(comparison.left, comparison.right, self._scope)
         if isinstance(left, Constant):
             left, right, operator = right, left, SWAPPED.get(operator, operator)
         match left, right:
@@ -164,7 +170,7 @@ class Comparer:
         subject: Literal["comm", "text"] = "comm"
         slot, moment = 0, _moment_of(left)
         if isinstance(left, Operand):
-            subject, slot = "text", self._text_slot(left, text, constant.at)
+            subject, slot = "text", self._text_slot(left, operator, text, constant.at)
         elif isinstance(left, Pseudo) and left.name != "comm":
             raise ExpressionError(left.at, f"{left.name} is a number", f"write {left.name} == 4711")
         elif len(text) > COMM:
@@ -203,7 +209,7 @@ class Comparer:
         slot = self._scope.take(left.at, left.moment, fetch)
         return left.moment, Condition(slot, operator, 0, False, group, subject="text", text=text)
 
-    def _text_slot(self, operand: Operand, text: bytes, at: int) -> int:
+    def _text_slot(self, operand: Operand, operator: Operator, text: bytes, at: int) -> int:
         """The slot of a text that is compared with what stands ``at`` a character."""
         fetcher = self._fetchers["return" if operand.moment == "return" else "entry"]
         if operand.start is not None:
@@ -215,7 +221,7 @@ class Comparer:
                 raise ExpressionError(operand.at, what, "leave it out of the condition")
             slot = value.slot
         else:
-            raise ExpressionError(operand.at, "this is not text", "write str() around it")
+            raise _explain_no_text(operand, operator, text.decode(errors="replace"), at)
         if slot < 0:
             raise ExpressionError(operand.at, "too many values for one probe", "compare fewer")
         if b"\0" in text and fetcher.fetches[slot].read == "string":
@@ -229,6 +235,34 @@ def _characters(located: Located) -> int:
         return 0
     first = located.type.element_at(0)
     return located.type.size if first is not None and first.type.is_char() else 0
+
+
+def _explain_no_text(operand: Operand, operator: Operator, text: str, at: int) -> ExpressionError:
+    """Why a value is not compared with ``text``, which stands ``at`` a character."""
+    type, name = operand.type, operand.type.name or "the value"
+    equality = operator in ("==", "!=")
+    if type.constants():
+        return text_for_constant(at, text, type, equality=equality)
+    if not type.computes or type.is_real:
+        hint = "name a member of it" if type.named_parts() else "leave it out of the condition"
+        return ExpressionError(operand.at, f"this is {name}, not text", hint)
+    if type.is_address:
+        return ExpressionError(operand.at, f"this is {name}, not text", "write str() around it")
+    whole = operand.type.size == WORD and not operand.bits[1]
+    hint = _number_for_text(type, text) if equality else ""
+    if not hint and whole:
+        hint = "write str() around it, if it is an address"
+    hint = hint or "compare it with a number: n == 1"
+    return ExpressionError(at, f"this is text, and {name} is a number", hint)
+
+
+def _number_for_text(type: Type, text: str) -> str:
+    """How to write the number that quoted ``text`` means for a ``type``; empty where it is none."""
+    if _NUMBER.fullmatch(text) or (type.is_truth and text in ("true", "false")):
+        return f"write {text} without quotes"
+    if type.is_char() and len(text) == 1 and text.isascii() and text.isprintable():
+        return "one character is written " + (f"'\\{text}'" if text in "'\\" else f"'{text}'")
+    return ""
 
 
 def _moment_of(located: Located) -> Moment:

@@ -63,12 +63,14 @@ class Scope(Struct, frozen=True):
     ``arguments`` are its parameters, each with its name, its type and its
     place; further ones are those that the convention would have. ``result`` is that of the
     function. ``slot`` finds a slot for what is fetched at a moment; -1 where none is left.
+    ``compared`` is the type of what a name is compared with, whose constants it may mean.
     """
 
     arguments: tuple[tuple[str, Type, Location], ...]
     result: tuple[Type, Location]
     names: Names
     slot: Callable[[Moment, Fetch], int]
+    compared: Type | None = None
 
     def take(self, at: int, moment: Moment, fetch: Fetch) -> int:
         """Return the slot of what is fetched at a moment. Raises `ExpressionError` where none is

@@ -11,7 +11,9 @@ from msgspec.structs import replace
 
 from lbtrace.abi.locations import WORD, Location, moved
 from lbtrace.expressions.arithmetic import add, from_slot, is_near, multiply, together
+from lbtrace.expressions.constants import find_constant, unknown_constant
 from lbtrace.expressions.conversions import width
+from lbtrace.expressions.hints import IN_A_SHELL
 from lbtrace.expressions.operands import (
     PSEUDO,
     Constant,
@@ -83,6 +85,25 @@ def compute(node: Node, scope: Scope) -> Located:
     return _dereference(Dereference(node.at, node), found)
 
 
+def compute_both(left: Node, right: Node, scope: Scope) -> tuple[Located, Located]:
+    """As `compute`, of two values that are compared: what is not known by its name is a constant of
+    the enumeration that the other one is of, though one elsewhere may have that name, too."""
+    if _is_outside(left, scope) and not _is_outside(right, scope):
+        right_found, left_found = compute_both(right, left, scope)
+        return left_found, right_found
+    found = compute(left, scope)
+    if isinstance(found, Operand) and _is_outside(right, scope):
+        scope = replace(scope, compared=found.type)
+    return found, compute(right, scope)
+
+
+def _is_outside(node: Node, scope: Scope) -> bool:
+    """Whether ``node`` is a name, and that of no value of the function."""
+    if not isinstance(node, Name) or node.name in PSEUDO or node.name == "retval":
+        return False
+    return all(node.name != name for name, _, _ in scope.arguments)
+
+
 def _name(node: Name, scope: Scope) -> Located:
     if node.name in PSEUDO:
         return Pseudo(node.at, node.name)  # type: ignore[arg-type]
@@ -107,22 +128,25 @@ def _name(node: Name, scope: Scope) -> Located:
 
 def _outside_name(node: Name, scope: Scope) -> Located:
     """What is named that is no value of the function: a constant of an enumeration, a register."""
-    for _, type, _ in (*scope.arguments, ("", *scope.result)):
-        for value, name in type.constants():
-            if name == node.name:
-                return Constant(node.at, value)
+    types = [type for _, type, _ in (*scope.arguments, ("", *scope.result))]
+    if (compared := scope.compared) is not None and compared.constants():
+        types = [compared, *types]
+    if (value := find_constant(node.name, types)) is not None:
+        return Constant(node.at, value)
     if scope.names.stand_alone and node.name in scope.names.registers:
         type = ADDRESS if node.name in ADDRESSES else LONG
         return Operand(node.at, type, Location(words=(Fetch(register=node.name),)))
-    raise ExpressionError(node.at, f"{node.name} is not known", _explain_names(scope))
+    if compared is not None and compared.constants():
+        raise unknown_constant(node.at, node.name, compared)
+    raise ExpressionError(node.at, f"{node.name} is not known", _explain_names(node.name, scope))
 
 
 ADDRESSES = frozenset({"ip", "pc", "sp"})
 """Registers that hold nothing but addresses."""
 
 
-def _explain_names(scope: Scope) -> str:
-    """What may be named, as a hint."""
+def _explain_names(name: str, scope: Scope) -> str:
+    """What may be named, as a hint, where it is not ``name``."""
     known = [name for name, _, _ in scope.arguments if name]
     known += ["retval"] * scope.names.retval
     first, part = scope.names.registers[0], ""
@@ -132,7 +156,16 @@ def _explain_names(scope: Scope) -> str:
     if not known:
         return f'no variable is known here; registers are: reg("{first}")'
     are = "are" if len(known) > 1 or scope.names.stand_alone else "is"
-    return f'there {are} {", ".join(known)}{part}; text is quoted: "abc"'
+    text = 'text is quoted: "abc"'
+    if scope.compared is not None and _holds_text(scope.compared):
+        text = f'text is quoted: "{name}"{IN_A_SHELL}'
+    return f"there {are} {', '.join(known)}{part}; {text}"
+
+
+def _holds_text(type: Type) -> bool:
+    """Whether values of a type are compared with text."""
+    first = type.element_at(0)
+    return type.is_text() or (first is not None and first.type.is_char())
 
 
 def _operand(node: Node, scope: Scope) -> Operand:

@@ -27,15 +27,16 @@ from contextlib import contextmanager
 from decimal import Decimal
 from typing import Literal, TypeVar, cast
 
-from lbtrace.expressions.tokens import (
-    RESERVED,
-    Token,
+from lbtrace.expressions.c_types import QUALIFIERS, TYPE_WORDS, find_type
+from lbtrace.expressions.hints import Asked
+from lbtrace.expressions.mistakes import (
     missing_value,
     refuse_unknown_cast,
-    tokens,
+    unclosed,
     unexpected,
     unknown_type,
 )
+from lbtrace.expressions.tokens import RESERVED, Token, tokens
 from lbtrace.expressions.tree import (
     ArgExpression,
     Cast,
@@ -56,8 +57,7 @@ from lbtrace.expressions.tree import (
     Test,
     TextOf,
 )
-from lbtrace.model import Boolean, Character, Float, Integer, Pointer, Type
-from lbtrace.values.integer import fixed_width
+from lbtrace.model import Pointer, Type
 
 DEPTH = 50
 """Parentheses, operators and the like that may be nested."""
@@ -76,22 +76,6 @@ _ESCAPES = {
     "e": "\x1b",
 }
 
-_FIXED: dict[str, Type] = {
-    **{t.name: t for t in (fixed_width(n, signed=True) for n in (1, 2, 4, 8))},
-    **{t.name: t for t in (fixed_width(n, signed=False) for n in (1, 2, 4, 8))},
-    "size_t": Integer("size_t", 8, False),
-    "ssize_t": Integer("ssize_t", 8, True),
-    "uintptr_t": Integer("uintptr_t", 8, False),
-    "intptr_t": Integer("intptr_t", 8, True),
-    "bool": Boolean("bool", 1),
-    "_Bool": Boolean("_Bool", 1),
-    "float": Float("float", 4),
-    "double": Float("double", 8),
-}
-_INTEGER_WORDS = frozenset({"signed", "unsigned", "char", "short", "int", "long"})
-_QUALIFIERS = frozenset({"const", "volatile"})
-_TYPE_WORDS = _INTEGER_WORDS | _QUALIFIERS | {"void", *_FIXED}
-
 
 def argument(source: str) -> ArgExpression:
     """Return an ``--arg``. Raises `UsageError` that points at the character."""
@@ -106,25 +90,37 @@ def condition(source: str) -> Test:
 _Parsed = TypeVar("_Parsed")
 
 
-def _whole(option: str, source: str, parse: Callable[[_Parser], _Parsed]) -> _Parsed:
+def _whole(asked: Asked, source: str, parse: Callable[[_Parser], _Parsed]) -> _Parsed:
     try:
-        parser = _Parser(source)
-        parsed = parse(parser)
-        parser.end()
-        return parsed
+        return _Parser(source, asked).whole(parse)
     except ExpressionError as error:
-        raise error.error(option, source) from None
+        raise error.error(asked, source) from None
 
 
 class _Parser:
     """Recursive descent: a method a rule of the grammar above."""
 
-    def __init__(self, source: str) -> None:
+    def __init__(self, source: str, asked: Asked) -> None:
         self._source = source
+        self._asked: Asked = asked
         self._tokens = tokens(source)
         self._next = 0
         self._depth = 0
         self._chained = 0
+        self._failed: tuple[int, ExpressionError] | None = None
+
+    def whole(self, parse: Callable[[_Parser], _Parsed]) -> _Parsed:
+        """Return the whole expression. Raises the error of those that is furthest on, where one
+        parenthesis was read in several ways: what precedes it was understood."""
+        try:
+            parsed = parse(self)
+            if self._token.kind != "end":
+                raise unexpected(self._token, self._asked)
+            return parsed
+        except ExpressionError as error:
+            self._fail(error)
+            assert self._failed is not None
+            raise self._failed[1] from None
 
     # ------------------------------------------------------------------ rules
 
@@ -152,8 +148,11 @@ class _Parser:
         with self._deeper():
             if self._accept("not"):
                 return Negation(self._negation())
-            if self._token.text == "(" and (grouped := self._grouped()) is not None:
-                return grouped
+            if self._token.text == "(":
+                if self._tokens[self._next + 1].text not in TYPE_WORDS:
+                    refuse_unknown_cast(self._tokens, self._next)
+                if (grouped := self._grouped()) is not None:
+                    return grouped
             return self._comparison()
 
     def _grouped(self) -> Test | None:
@@ -163,13 +162,21 @@ class _Parser:
         try:
             inner = self.test()
             self._expect(")")
-        except ExpressionError:
+        except ExpressionError as error:
+            self._fail(error)
             self._next = start
             return None
         if self._token.kind == "end" or self._token.text in ("and", "or", ")"):
             return inner
+        if not (isinstance(inner, Comparison) and inner.right.at == inner.at):  # no mere value
+            self._fail(unexpected(self._token, self._asked))
         self._next = start
         return None
+
+    def _fail(self, error: ExpressionError) -> None:
+        """Keep why a way to read the expression fails, if it leads further on than the others."""
+        if self._failed is None or self._next > self._failed[0]:
+            self._failed = self._next, error
 
     def _comparison(self) -> Test:
         at, left = self._token.at, self.sum()
@@ -203,7 +210,7 @@ class _Parser:
                 return Dereference(token.at, self._unary())
             if self._accept("-"):
                 return _negative(token.at, self._unary())
-            if token.text == "(" and self._tokens[self._next + 1].text in _TYPE_WORDS:
+            if token.text == "(" and self._tokens[self._next + 1].text in TYPE_WORDS:
                 self._take()
                 type = self._type()
                 self._expect(")")
@@ -257,7 +264,7 @@ class _Parser:
             name = self._take()
             if name.kind != "string":
                 raise ExpressionError(name.at, "reg() wants a register's name", 'write reg("ax")')
-            self._expect(")")
+            self._expect(")", "")
             return Register(name.at, self._unescaped(name).decode(errors="replace"))
         if token.text not in ("str", "buf"):
             raise ExpressionError(
@@ -267,18 +274,16 @@ class _Parser:
         length = self.sum() if self._accept(",") else None
         if length is None and token.text == "buf":
             raise ExpressionError(self._token.at, "buf() wants a length", "write buf(arg0, 16)")
-        self._expect(")")
+        self._expect(")", "")
         return TextOf(token.at, start, length)
 
     def _type(self) -> Type:
         """The type named next; stars may follow its name."""
         at, words = self._token.at, []
-        while self._token.text in _TYPE_WORDS:
+        while self._token.text in TYPE_WORDS:
             words.append(self._take().text)
-        words = [word for word in words if word not in _QUALIFIERS]
-        type: Type | None = _FIXED.get(words[0]) if len(words) == 1 else None
-        if type is None and words and set(words) <= _INTEGER_WORDS:
-            type = _integer(words)
+        words = [word for word in words if word not in QUALIFIERS]
+        type = find_type(words)
         if type is None and words != ["void"]:
             raise unknown_type(at, " ".join(words))
         while self._accept("*"):
@@ -307,13 +312,12 @@ class _Parser:
             return True
         return False
 
-    def _expect(self, text: str) -> None:
-        if not self._accept(text):
-            raise unexpected(self._token, text)
-
-    def end(self) -> None:
-        if self._token.kind != "end":
-            raise unexpected(self._token)
+    def _expect(self, text: str, asked: Asked | None = None) -> None:
+        if self._accept(text):
+            return
+        if text == ")" and self._token.kind == "end":
+            raise unclosed(self._tokens)
+        raise unexpected(self._token, self._asked if asked is None else asked, text)
 
     def _word(self) -> str:
         token = self._take()
@@ -385,16 +389,3 @@ class _Parser:
 
 def _negative(at: int, node: Node) -> Node:
     return Product(at, node, Number(at, -1))
-
-
-def _integer(words: list[str]) -> Type | None:
-    """The integer that words such as ``unsigned long`` name."""
-    signed = "unsigned" not in words
-    rest = [word for word in words if word not in ("signed", "unsigned", "int")]
-    size = {"": 4, "char": 1, "short": 2, "long": 8, "long long": 8}.get(" ".join(rest))
-    if size is None:
-        return None
-    name = " ".join(words)
-    if rest == ["char"] and len(words) == 1:
-        return Character(name, 1, True)
-    return Integer(name, size, signed)

@@ -23,7 +23,7 @@ def merge_plans(plans: Sequence[Plan]) -> Plan:
     notes: list[str] = []
     for number, plan in enumerate(plans):
         if not plan.functions:
-            notes.append(f"{plan.binaries[0].path}: no function of it is traced")
+            notes.append(_untraced(plan.binaries[0]))
         first = len(functions)
         functions += (replace(f, binary=number) for f in plan.functions)
         probes += (
@@ -31,6 +31,18 @@ def merge_plans(plans: Sequence[Plan]) -> Plan:
         )
         notes += plan.notes
     return Plan(binaries, _told_apart(functions, binaries), tuple(probes), tuple(notes))
+
+
+def without_false_notes(plan: Plan) -> Plan:
+    """Return ``plan`` without the notes that nothing is traced of binaries of which something else
+    than functions is by now."""
+    traced = {function.binary for function in plan.functions}
+    false = {_untraced(plan.binaries[number]) for number in traced}
+    return replace(plan, notes=tuple(note for note in plan.notes if note not in false))
+
+
+def _untraced(binary: Binary) -> str:
+    return f"{binary.path}: no function of it is traced"
 
 
 def as_addition(plan: Plan, to: Plan) -> Addition:

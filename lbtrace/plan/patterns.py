@@ -27,6 +27,12 @@ COPY = re.compile(r"(\.(constprop|isra|lto_priv|llvm)\.\w+)+")
 """What gcc and LLVM append to the names of whole copies of functions: a call
 of such a copy is a call of the function."""
 
+SOURCE = re.compile(
+    r"[^:@]*\.(?:[cChsS]|cc|cpp|cxx|c\+\+|hh|hpp|hxx|inc|go|rs|asm|zig|f90|adb|swift|mm|nim|cr|pas)"
+    r"(?::(?:(?P<line>[0-9]+(?:-[0-9]+)?|\*)|(?P<name>[A-Za-z_]\w*)))?"
+)
+"""A source file, or a line or function in it, by the names that such files have."""
+
 COMPARED = 20_000
 """Names compared, at most, to find the nearest ones: a fraction of a second."""
 
@@ -64,7 +70,7 @@ def select(
         meant, name = addressed(pattern, [binary.path for binary in binaries])
         matched = [_matched(binaries[n].symbols, name, asked) for n in meant]
         if not any(matched):
-            raise _no_match([binaries[n] for n in meant], name)
+            raise _no_match([binaries[n] for n in meant], name, asked)
         for n, functions in zip(meant, matched, strict=True):
             for function in functions:
                 chosen[n].setdefault(function.address, function)
@@ -230,7 +236,7 @@ def _renamed(function: Function, name: str) -> Function:
     return replace(function, name=name, aliases=others)
 
 
-def _no_match(binaries: Sequence[BinarySymbols], pattern: str) -> NoMatchError:
+def _no_match(binaries: Sequence[BinarySymbols], pattern: str, asked: str) -> NoMatchError:
     for path, symbols, *_ in binaries:
         if indirect := matching(symbols.ifuncs, [pattern]):
             return NoMatchError(
@@ -242,13 +248,24 @@ def _no_match(binaries: Sequence[BinarySymbols], pattern: str) -> NoMatchError:
                 f"{inlined[0]}: is inlined everywhere in {path}, there is no call to trace",
                 "rebuild with -gcflags=-l, or mark the function //go:noinline",
             )
+    paths = " or ".join(binary.path for binary in binaries)
+    if asked == "func" and (place := SOURCE.fullmatch(pattern)):
+        return NoMatchError(f"{pattern}: matches no function of {paths}", _of_source(place))
     outside = _outside(binaries, pattern)
     near = nearest([f for binary in binaries for f in binary.symbols.functions], pattern)
-    paths = " or ".join(binary.path for binary in binaries)
     hint = outside or (f"nearest names: {', '.join(near)}" if near else LISTS)
     if not outside and any(binary.loads_later for binary in binaries):
         hint += f"; for one of a file that is loaded later, add {option('binary', 'FILE')}"
     return NoMatchError(f"{pattern}: matches no function of {paths}", hint)
+
+
+def _of_source(place: re.Match[str]) -> str:
+    """What to do where a source file is named, or a line or function in it."""
+    if place["line"]:
+        return f"a line is traced by {option('line', place[0])}"
+    if place["name"]:
+        return f"a function goes by its name alone: {option('func', place['name'])}"
+    return f"the functions of a source file are named by {option('source', place[0])}"
 
 
 def _outside(binaries: Sequence[BinarySymbols], pattern: str) -> str:

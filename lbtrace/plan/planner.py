@@ -19,7 +19,7 @@ from lbtrace.model import Function, Plan
 from lbtrace.plan import foreign_switches, patterns, probe_sources, strategies, within
 from lbtrace.plan.binary_plan import ASKED_AGAIN, PATCHED, UNANSWERED, plan_binary
 from lbtrace.plan.call_graph import TracedBinary
-from lbtrace.plan.merge import merge_plans
+from lbtrace.plan.merge import merge_plans, without_false_notes
 from lbtrace.plan.remarks import some
 from lbtrace.plan.selection import Selection
 
@@ -79,9 +79,9 @@ def _made(images: Sequence[Image], selection: Selection, marked: Sequence[Image]
             plan = replace(plan, binaries=plan.binaries + others)
             plan = markers.add(plan, [*images, *marked], selection)
             plan = within.remark_markers(plan) if selection.within else plan
-        if not (selection.lines or selection.places):
-            return plan
-        return points.add(plan, images, selection)
+        if selection.lines or selection.places:
+            plan = points.add(plan, images, selection)
+        return without_false_notes(plan)
 
 
 def _of_functions(images: Sequence[Image], selection: Selection) -> Plan:

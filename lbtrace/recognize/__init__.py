@@ -37,6 +37,9 @@ BOUNDS = Bounds()
 
 TOO_DEEP = "nested too deeply"
 
+SCALARS = frozenset({"base", "enumeration", "pointer"})
+"""Forms of types whose values are numbers, or addresses."""
+
 NESTED = frozenset({"record", "array"})
 
 
@@ -122,8 +125,8 @@ class Inside:
 
     def target(self, view: View, *, single: bool) -> Type | None:
         """Return the type of what a pointer leads to; None where it is not followed so far."""
-        # Strings are shown whatever the depth.
-        if view.form == "base" or self._depth > 0:
+        # Strings are shown whatever the depth, and what a reference stands for is compared.
+        if view.form in (SCALARS if single else ("base",)) or self._depth > 0:
             return self._recognizer.recognize(view, self._nesting, self._depth - 1)
         return self._recognizer.kept(view, self._nesting) if single else None
 

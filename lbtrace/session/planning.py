@@ -21,7 +21,7 @@ from lbtrace.system.file import File
 from lbtrace.targets import watchers
 from lbtrace.targets.abilities import find_abilities
 from lbtrace.targets.command import find_command
-from lbtrace.targets.images import OpenedImages, beside, open_images
+from lbtrace.targets.images import OpenedImages, beside, open_images, remark_32_bit
 from lbtrace.targets.long_nops import Circumstances, LongNops
 from lbtrace.targets.patched_code import find_patched
 from lbtrace.targets.reach import Reach, find_reach
@@ -55,6 +55,8 @@ def _plan(request: Request) -> Planned:
     target = request.target
     opened = _open(request)
     around = beside(target)
+    if request.binaries and around is not None and not around.paths:
+        opened.notes += remark_32_bit(target)
     able = find_abilities(target, around)
     grows = request.seeks_files and able.forks
     traced = _add_marked(request, opened, grows) if request.seeks_files else opened

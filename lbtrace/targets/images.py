@@ -7,8 +7,8 @@ from collections.abc import Sequence
 
 from msgspec import Struct
 
-from lbtrace.elf.image import Image
-from lbtrace.elf.loaded_files import Closure, closure
+from lbtrace.elf.image import Image, is_32_bit
+from lbtrace.elf.loaded_files import Closure, closure, interpreter
 from lbtrace.errors import TargetError, UsageError, option
 from lbtrace.model import Target
 from lbtrace.system.process import check_pid
@@ -45,6 +45,18 @@ def open_images(target: Target, names: Sequence[str]) -> OpenedImages:
             f"give {option('binary', 'PATH')}, {option('pid', 'PID')}, or a command to start",
         )
     return OpenedImages([Image.open(name) for name in names], [])
+
+
+def remark_32_bit(target: Target) -> list[str]:
+    """Return a note that the command is a 32-bit program, if it is: no file that can be traced is
+    loaded into it."""
+    program = interpreter(find_command(target.command[0])) if target.command else ""
+    if not program or not is_32_bit(program):
+        return []
+    return [
+        f"{program} is a 32-bit program, in which nothing is traced: only 64-bit programs that it"
+        " starts may run what is named"
+    ]
 
 
 def beside(target: Target) -> Closure | None:

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from msgspec import Struct
 
-from lbtrace.elf.image import Image
+from lbtrace.elf.image import Image, is_32_bit
 from lbtrace.elf.search_path import find
 from lbtrace.errors import BinaryError, TargetError, UsageError
 from lbtrace.system.file import File
@@ -187,6 +187,11 @@ def _not_loaded(pid: int, name: str, files: Iterable[Mapped]) -> Opened:
             f"see what it has loaded in {directory_of(pid)}/maps, and give a name from there",
         )
     image = Image.open(path)
+    if is_32_bit(f"{directory_of(pid)}/exe"):
+        raise TargetError(
+            f"process {pid} runs a 32-bit program, which does not load {image.path}",
+            "only 64-bit programs can be traced",
+        )
     note = (
         f"process {pid} has not loaded {image.path}{known}: its functions are seen only"
         " if the process loads it later"

@@ -73,6 +73,62 @@ def test_file_is_32_bit(attach: Run, programs: Path, tmp_path: Path) -> None:
     explains(attach(path), 1, "32-bit")
 
 
+THIRTY_TWO = r"""
+void _start(void)
+{
+    int seconds[2] = {60, 0}, result;
+    if (WAITS)
+        asm volatile("int $0x80" : "=a"(result) : "a"(162), "b"(seconds), "c"(0) : "memory");
+    asm volatile("int $0x80" : : "a"(1), "b"(0));
+}
+"""
+"""Waits by nanosleep, and exits: a 32-bit C library need not be there."""
+
+
+@pytest.fixture
+def narrow(tmp_path: Path) -> Callable[[bool], str]:
+    def build(waits: bool) -> str:
+        program = str(tmp_path / "narrow")
+        flags = ["-m32", "-nostdlib", "-static", "-fno-pie", "-no-pie", f"-DWAITS={waits:d}"]
+        command = ["gcc", *flags, "-x", "c", "-", "-o", program]
+        if subprocess.run(command, input=THIRTY_TWO, text=True, check=False).returncode:
+            pytest.skip("no 32-bit programs can be built here")
+        return program
+
+    return build
+
+
+def test_a_command_is_32_bit(lbtrace: Run, narrow: Callable[[bool], str]) -> None:
+    """It may start others, into which the library is loaded."""
+    program = narrow(False)
+    words = ("attach", "--func", "malloc", "--binary", "libc.so.6")
+    done = lbtrace(*words, "--", program)
+    assert done.returncode == 0, done.stderr
+    said = f"lbtrace: {program} is a 32-bit program, in which nothing is traced: "
+    assert done.stderr.startswith(said)
+    started = lbtrace(*words, "--", "/bin/true")
+    assert "32-bit" not in started.stderr
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("list", "--usdt"),
+        ("attach", "--usdt", "x:*"),
+        ("attach", "--func", "malloc", "--binary", "libc.so.6"),
+    ],
+)
+def test_a_process_is_32_bit(
+    lbtrace: Run, narrow: Callable[[bool], str], words: tuple[str, ...]
+) -> None:
+    with subprocess.Popen([narrow(True)]) as waiting:
+        try:
+            done = lbtrace(*words, "--pid", str(waiting.pid))
+        finally:
+            waiting.kill()
+    explains(done, 1, "a 32-bit program", "only 64-bit programs can be traced")
+
+
 def test_no_symbol_tables(attach: Run, programs: Path, tmp_path: Path) -> None:
     path = tmp_path / "stripped"
     subprocess.run(["strip", "-o", path, programs / "fib-static"], check=True)

@@ -203,10 +203,12 @@ def test_rounds_are_asked_where_they_are_calls(lbtrace: Run, compiled: Callable[
 
 REFERENCES = """
 struct point { int x; };
-__attribute__((noinline)) int sum(int &n, const point &p, int (&a)[3], double &d, int *&to)
+enum class shade : unsigned char { dark, light = 7 };
+__attribute__((noinline)) int sum(int &n, const point &p, int (&a)[3], double &d, int *&to,
+                                  const shade &s)
 {
     asm volatile("" ::: "memory");
-    return n + p.x + a[1] + (int)d + *to;
+    return n + p.x + a[1] + (int)d + *to + (int)s;
 }
 int main()
 {
@@ -214,7 +216,7 @@ int main()
     for (int i = 0; i < 4; i++) {
         int n = i * 4;
         double d = i + 0.5;
-        sum(n, point{i}, a, d, to);
+        sum(n, point{i}, a, d, to, i % 2 ? shade::light : shade::dark);
     }
 }
 """
@@ -231,6 +233,10 @@ int main()
         ("a[1] == 2 and n == 0", 1),
         ("(*a)[2] <= n", 3),
         ("to[2] == 3 and n == 12", 1),
+        ("to == NULL", 0),
+        ("s == light and n > 4", 1),
+        ("shade::dark == s", 2),
+        ("s != 7", 2),
     ],
 )
 def test_a_reference_is_the_value_that_it_leads_to(

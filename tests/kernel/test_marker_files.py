@@ -41,6 +41,18 @@ def test_programs_carry_the_markers_of_static_libraries(
     assert seen["libstdcxx:throw"] == seen["libstdcxx:catch"] == caught
 
 
+def test_a_library_of_which_markers_are_traced_is_not_said_to_be_left_out(tmp_path: Path) -> None:
+    program, library = str(tmp_path / "program"), "libstdc++.so.6"
+    command = ["g++", "-g", "-x", "c++", "-", "-o", program]
+    subprocess.run(command, input=THROWS, text=True, check=True)
+    files = [program, library]
+    wanted = {"functions": "main", "binary": files, "usdt": "libstdcxx:throw"}
+    with lbtrace.trace(command=[program], **wanted) as session:  # type: ignore[arg-type]
+        names = Counter(call.name for call in session.calls())
+    assert names == {"main": 1, "libstdcxx:throw": 3}
+    assert not any("no function" in note for note in session.notes)
+
+
 STRIPPED = r"""
 #include <stdio.h>
 #include <sys/sdt.h>

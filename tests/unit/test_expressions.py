@@ -242,7 +242,7 @@ def test_results_and_durations_are_compared_at_the_return():
         ("n + 010", 4, "010 is not a number"),
         ("n)", 1, "is not expected"),
         ("(" * 99 + "n", None, "too deeply nested"),
-        ("str(node, n", 11, "')' is expected"),
+        ("str(node, n", 3, "is not closed"),
     ],
 )
 def test_errors_point_at_the_character(expression, at, part):
@@ -385,3 +385,91 @@ def test_units_that_mean_nothing(where, message):
 def test_what_is_known_only_at_the_return(wanted, where, needed):
     test = syntax.condition(where) if where else None
     assert Request((syntax.argument(wanted),), test, where).needs_return is needed
+
+
+SHELL = "; in a shell, the whole expression stands in single quotes"
+COMPARED = "compare with =="
+
+
+@pytest.mark.parametrize(
+    ("where", "at", "what", "hint"),
+    [
+        ("n > 1, color == RED", 5, "',' is not expected", "join comparisons by and"),
+        ("(n > 1, size == 2)", 6, "')' is expected here, not ','", "join comparisons by and"),
+        ("(n > 1 and color == 5", 0, "is not closed", "write ) where it ends"),
+        ("((n > 1) or (color == RED)", 0, "is not closed", "write ) where it ends"),
+        ("n > 1 and (size == 2", 10, "is not closed", "write ) where it ends"),
+        ('str(text == "x"', 9, "')' is expected here, not '=='", "close what was opened"),
+        ("(n > 1 and and size == 2)", 11, "not 'and'", "values are names"),
+        ("(n = 5)", 3, "')' is expected here, not '='", COMPARED),
+        ("(n > 1 and n < 3) == 1", 18, "'==' is not expected", "join comparisons by and"),
+        ("(foo *)n == 1", 1, "foo is no type", "types are those of C"),
+        ('text startswth "n"', 5, "'startswth' is not", "write startswith: name"),
+        ('(text starts_with "n")', 6, "not 'starts_with'", "write startswith: name"),
+        ('text contains "n"', 5, "'contains' is not", COMPARED),
+        ("n > 1 AND size > 2", 6, "'AND' is not expected", "write and: "),
+        ("text == 'nm'", 8, "'nm' is not one character", f'text is quoted: "nm"{SHELL}'),
+        ("text == ''", 8, "'' is not one character", f'text is quoted: ""{SHELL}'),
+        ("text == 'a\"b'", 8, "is not one character", f'text is quoted: "a\\"b"{SHELL}'),
+        ("text == nm", 8, "nm is not known", f'text is quoted: "nm"{SHELL}'),
+        ("node->name == nm", 14, "nm is not known", f'text is quoted: "nm"{SHELL}'),
+        ("color == BLEU", 9, "BLEU is no constant of enum color", "constants are BLUE, RED"),
+        ("bleu == color", 0, "bleu is no constant of enum color", "constants are BLUE, RED"),
+        ("color == color::BLEU", 9, "is no constant of enum color", "constants are BLUE, RED"),
+        ("color == Mode::RED", 9, "is no constant of enum color", "write RED alone"),
+        ('color == "RED"', 9, "enum color is an enumeration", "write RED without quotes"),
+        ('color == "BLEU"', 9, "enum color is an enumeration", "without quotes, are BLUE, RED"),
+        ('color startswith "RED"', 17, "is an enumeration", "compare it with == or !="),
+        ('size == "1"', 8, "size_t is a number", "write 1 without quotes"),
+        ('yes == "true"', 7, "bool is a number", "write true without quotes"),
+        ('*text == "a"', 9, "char is a number", "one character is written 'a'"),
+        ('n == "x"', 5, "int is a number", "compare it with a number"),
+        ('size == "x"', 8, "size_t is a number", "str() around it, if it is an address"),
+        ('node == "x"', 0, "this is struct node *, not text", "write str() around it"),
+        ('*node == "x"', 0, "this is struct node, not text", "name a member of it"),
+        ('ratio == "x"', 0, "this is double, not text", "leave it out of the condition"),
+    ],
+)
+def test_what_to_write_instead(where, at, what, hint):
+    with pytest.raises(UsageError) as caught:
+        bound(where=where)
+    assert what in caught.value.message
+    assert hint in caught.value.hint
+    source, mark = caught.value.detail.splitlines()
+    assert (source, mark) == (f"  {where}", f"  {' ' * at}^")
+
+
+@pytest.mark.parametrize(
+    ("expression", "hint"),
+    [
+        ("n == 5", "arg= shows values, where= compares them"),
+        ('text startswith "x"', "arg= shows values, where= compares them"),
+        ("n, size", "write arg= once for each value"),
+        ("n + 1 = a", "a name stands before its value: sum=n + 1"),
+    ],
+)
+def test_what_is_no_value_to_show(expression, hint):
+    with pytest.raises(UsageError) as caught:
+        bound(expression)
+    assert caught.value.hint == hint
+
+
+def test_constants_are_those_of_the_enumeration_that_is_compared():
+    """Of another one only where that has none of the name; a member's are known as well."""
+    mode = Enumeration("Mode", 4, False, ((7, "RED"), (8, "on")))
+    holder = Record("struct holder", 4, (Member("mode", mode, 0),))
+    prototype = Prototype((formal("color", COLOR, 4), formal("mode", mode, 4)), None)
+    inside = Prototype((formal("p", Pointer("struct holder *", 8, holder)),), None)
+
+    def operand(where: str, prototype: Prototype = prototype) -> int:
+        request = Request((), syntax.condition(where), where)
+        bounds = compile.Bounds(16, Detail(0, 64))
+        located = places(prototype), range(len(prototype.parameters))
+        made = compile.bind(request, prototype, *located, Names(REGISTERS), bounds)
+        return made.conditions[0].operand
+
+    assert operand("color == RED") == 0
+    assert operand("mode == RED") == operand("RED == mode") == operand("mode == Mode::RED") == 7
+    assert operand("mode == name::space::Mode::on") == 8
+    assert operand("mode == BLUE") == operand("mode == color::BLUE") == 5
+    assert operand("p->mode == RED", inside) == operand("Mode::RED == p->mode", inside) == 7

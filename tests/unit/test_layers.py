@@ -150,7 +150,8 @@ def test_only_commands_print() -> None:
 SPELLED = {
     "__init__": "users ask of what kind a value is",
     "model": "hands them on to tests and users",
-    "expressions/syntax": "a cast names types of C",
+    "expressions/syntax": "a cast makes pointers",
+    "expressions/c_types": "a cast names types of C",
     "plan/marker_values": "definitions of providers name types of C",
     "expressions/conversions": "arithmetic has C's integers",
 }

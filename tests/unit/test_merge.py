@@ -5,7 +5,7 @@ from __future__ import annotations
 from msgspec.structs import replace
 
 from lbtrace.model import NO_FUNCTION, Binary, Function, Plan, Probe, Site
-from lbtrace.plan.merge import merge_plans, short_names
+from lbtrace.plan.merge import merge_plans, short_names, without_false_notes
 
 
 def plan_of(path: str, *names: str) -> Plan:
@@ -38,6 +38,14 @@ def test_a_binary_without_functions_is_reported_and_keeps_its_stacks() -> None:
         ("stack", 0),
         ("stack", 1),
     ]
+
+
+def test_a_binary_of_which_a_marker_is_traced_is_not_reported() -> None:
+    empty = replace(plan_of("/x/a"), notes=())
+    plan = merge_plans([empty, plan_of("/x/b", "f"), replace(empty, binaries=(Binary("/x/c"),))])
+    marker = Function("libx:hit", 0, 0, 0, binary=0)
+    plan = without_false_notes(replace(plan, functions=(*plan.functions, marker)))
+    assert plan.notes == ("a note on /x/b", "/x/c: no function of it is traced")
 
 
 def test_short_names() -> None:

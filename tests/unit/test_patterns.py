@@ -173,3 +173,24 @@ def test_a_qualified_name_is_taken_first():
 def test_nearest_names_are_those_of_the_source():
     assert nearest(table(*CXX).functions, "W::goo") == ["ns::W::go"]
     assert nearest(table(*CXX).functions, "twise") == ["twice<int>"]
+
+
+@pytest.mark.parametrize(
+    ("pattern", "hint"),
+    [
+        ("adv.cpp", 'the functions of a source file are named by source=["adv.cpp"]'),
+        ("src/*.c", 'the functions of a source file are named by source=["src/*.c"]'),
+        ("./adv.cpp:5", 'a line is traced by lines=["./adv.cpp:5"]'),
+        ("main.go:5-9", 'a line is traced by lines=["main.go:5-9"]'),
+        ("lib.rs:total", 'a function goes by its name alone: functions=["total"]'),
+        ("adv.cpp::x", "lbtrace list shows its functions"),
+        ("main.f", "nearest names: main.func1"),
+    ],
+)
+def test_a_source_file_is_no_function(pattern, hint):
+    with pytest.raises(NoMatchError) as caught:
+        chosen(table("main.func1"), pattern)
+    assert caught.value.hint == hint
+    with pytest.raises(NoMatchError) as caught:
+        select([BinarySymbols("program", table("main"))], [pattern], asked="within")
+    assert "source" not in caught.value.hint

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from glob import glob
 
 import pytest
 
@@ -73,6 +74,46 @@ SH = " -- /bin/sh -c :"
 def test_stray_words_are_no_program_where_one_is_named(capsys, words, advice):
     assert main(words.split()) == 2
     assert capsys.readouterr().err.splitlines()[1] == f"  {advice}"
+
+
+@pytest.mark.parametrize(
+    ("words", "meant"),
+    [
+        ("attach --func * -- ./f 3", "lbtrace attach --func '*' -- ./f 3"),
+        ("attach --func * ./f 3", "lbtrace attach --func '*' -- ./f 3"),
+        ("attach --func * f 3", "lbtrace attach --func '*' -- f 3"),
+        (
+            "attach --func main --func * --strict -- ./f",
+            "lbtrace attach --func main --func '*' --strict -- ./f",
+        ),
+        ("attach --source a*.c -- ./f", "lbtrace attach --source 'a*.c' -- ./f"),
+        ("list --binary ./f --func *", "lbtrace list --binary ./f --func '*'"),
+        ("list --func * --binary ./f", "lbtrace list --func '*' --binary ./f"),
+        ("list --func * ./f", "lbtrace list --binary ./f --func '*'"),
+    ],
+)
+def test_a_pattern_that_the_shell_has_replaced(capsys, tmp_path, monkeypatch, words, meant):
+    monkeypatch.chdir(tmp_path)
+    for name in ("ab.c", "ac.c", "b.h", "f", "x y"):
+        (tmp_path / name).write_text("")
+    (tmp_path / "f").chmod(0o755)
+    replaced = [sorted(glob(word)) or [word] for word in words.split()]
+    assert main([each for several in replaced for each in several]) == 2
+    assert f"  quote the pattern: {meant}\n" in capsys.readouterr().err
+
+
+def test_names_of_some_files_are_no_replaced_pattern(capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for name in ("ab", "ac", "ad"):
+        (tmp_path / name).write_text("")
+    assert main(["attach", "--func", "ab", "ad", "--", "/bin/true"]) == 2
+    assert "  write: lbtrace attach --func ab --func ad -- /bin/true\n" in capsys.readouterr().err
+
+
+def test_of_many_stray_words_the_first_are_named(capsys):
+    assert main(["attach", "--func", "f", *map(str, range(100)), "--", "/bin/true"]) == 2
+    first = capsys.readouterr().err.splitlines()[0]
+    assert first == "lbtrace: unexpected: 0 1 2 3 4 5 6 7 and 92 more words"
 
 
 def test_no_more_of_a_string_is_promised_than_is_read(capsys):

@@ -1,0 +1,68 @@
+"""Constants of enumerations, by name: ``GREEN``, or ``Color::GREEN`` as C++ and Rust write it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from lbtrace.expressions.tree import ExpressionError
+from lbtrace.model import Type
+
+LISTED = 8
+"""Constants that an error lists."""
+
+
+def find_constant(name: str, types: Iterable[Type]) -> int | None:
+    """Return the number that ``name`` stands for in the first of ``types`` that has it."""
+    scope, last = _split(name)
+    for type in types:
+        for value, known in type.constants():
+            if known == last and (not scope or scope == _own_name(type)):
+                return value
+    return None
+
+
+def unknown_constant(at: int, name: str, type: Type) -> ExpressionError:
+    """Return what is wrong with a ``name`` that an enumeration has not."""
+    scope, last = _split(name)
+    known = [each for _, each in type.constants()]
+    whose = type.name.removeprefix("const ") or "this enumeration"
+    hint = f"its constants are {_listed(known, last)}"
+    if scope and last in known:  # which namespace or class an enumeration is of is not known here
+        hint = f"write {last} alone, if that of {whose} is meant"
+    return ExpressionError(at, f"{name} is no constant of {whose}", hint)
+
+
+def text_for_constant(at: int, text: str, type: Type, *, equality: bool) -> ExpressionError:
+    """Return what is wrong where a value of an enumeration is compared with ``text``: by
+    ``equality``, or its beginning."""
+    known = [each for _, each in type.constants()]
+    what = f"this is text, and {type.name or 'the value'} is an enumeration"
+    hint = f"its constants, without quotes, are {_listed(known, _split(text)[1])}"
+    if not equality:
+        hint = f"compare it with == or !=; {hint}"
+    elif find_constant(text, [type]) is not None:
+        hint = f"write {text} without quotes"
+    return ExpressionError(at, what, hint)
+
+
+def _split(name: str) -> tuple[str, str]:
+    """The enumeration that a qualified name is of, without what that is of; and the constant."""
+    scope, _, last = name.rpartition("::")
+    return scope.rpartition("::")[2], last
+
+
+def _own_name(type: Type) -> str:
+    """The name of a type without ``enum``, ``const`` and what qualifies it."""
+    return (type.name.split() or [""])[-1].rpartition("::")[2]
+
+
+def _listed(known: Iterable[str], wanted: str) -> str:
+    """Names of constants, those like the ``wanted`` one first."""
+    from difflib import get_close_matches  # imported here because only a wrong name needs it
+
+    folded: dict[str, list[str]] = {}
+    for name in known:
+        folded.setdefault(name.casefold(), []).append(name)
+    near = get_close_matches(wanted.casefold(), folded, LISTED, 0.5)
+    names = [name for each in dict.fromkeys([*near, *folded]) for name in folded[each]]
+    return ", ".join(names[:LISTED]) + ", …" * (len(names) > LISTED)

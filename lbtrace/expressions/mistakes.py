@@ -1,0 +1,66 @@
+"""What is wrong where a word or sign of an expression stands in the place of something else."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from lbtrace.expressions.hints import CLOSING, Asked, hint_for
+from lbtrace.expressions.tokens import RESERVED, Token
+from lbtrace.expressions.tree import ExpressionError
+
+_CASTS = "types are those of C and <stdint.h>: (unsigned char)n, *(uint32_t *)v"
+_VALUES = "values are names, arg0, node->key, str(arg0), numbers and their sums"
+
+
+def unexpected(token: Token, asked: Asked, wanted: str = "") -> ExpressionError:
+    """Return what is wrong where ``token`` stands in the place of what is ``wanted``, or of the
+    end."""
+    if not wanted:
+        what = f"{token.text!r} is not expected here"
+        return ExpressionError(token.at, what, hint_for(token.text, asked))
+    instead = f", not {token.text!r}" if token.text else ""
+    what = f"{wanted!r} is expected here{instead}"
+    return ExpressionError(token.at, what, hint_for(token.text, asked, otherwise=CLOSING))
+
+
+def unclosed(found: Sequence[Token]) -> ExpressionError:
+    """Return what is wrong with the last of the parentheses that are not closed at the end."""
+    opened = []
+    for token in found:
+        if token.text == "(":
+            opened.append(token.at)
+        elif token.text == ")" and opened:
+            opened.pop()
+    return ExpressionError(opened[-1], "this parenthesis is not closed", "write ) where it ends")
+
+
+def missing_value(token: Token) -> ExpressionError:
+    """Return what is wrong where ``token`` stands in the place of a value."""
+    if token.kind == "end":
+        return ExpressionError(token.at, "a value is missing at the end", _VALUES)
+    return ExpressionError(token.at, f"a value is expected, not {token.text!r}", _VALUES)
+
+
+def unknown_type(at: int, name: str) -> ExpressionError:
+    """Return what is wrong with the type of a cast."""
+    return ExpressionError(at, f"{name} is no type that is known here", _CASTS)
+
+
+def refuse_unknown_cast(found: Sequence[Token], start: int) -> None:
+    """Raise `ExpressionError` where names in parentheses, at the token ``start``, stand before a
+    value, as only types do."""
+    names = start + 1
+    if found[start].text != "(":
+        return
+    while found[names].kind == "name" and found[names].text not in RESERVED:
+        names += 1
+    at = names
+    while found[at].text == "*":
+        at += 1
+    if names == start + 1 or found[at].text != ")":
+        return
+    after = found[at + 1]
+    is_cast = at > names or names > start + 2 or after.text == "(" or after.kind == "number"
+    if is_cast or (after.kind == "name" and after.text not in RESERVED):
+        words = (token.text for token in found[start + 1 : names])
+        raise unknown_type(found[start + 1].at, " ".join(words))
