@@ -34,7 +34,9 @@ class KnownEvents:
         ]
         if all(known) and (self._unwatched or not self._doubtful):
             return batch
-        kept, blobs, position = [], [], 0
+        kept: list[bytes | memoryview] = []
+        blobs: list[bytes | memoryview] = []
+        position = 0
         for number, event in enumerate(events):
             if not self._unwatched and (
                 self._doubtful or not (known[number] or self._is_harmless(event))
