@@ -156,5 +156,25 @@ def test_a_loop_and_another_call_are_not_mistaken(script, make_plan, tmp_path):
     assert {end for end, *_ in found.values()} == {"open"}
 
 
+def test_a_call_that_another_thread_may_have_continued(script, make_plan, tmp_path):
+    """A probe that is left out may have reported stacks: a coroutine continues in another thread,
+    returns there, and makes another call of the same frame, which returns in the first one."""
+    plan = make_plan(("f", (INT,), INT))
+    lost = replace(plan.probes[0], role="of the future", function=-1)
+    stream = io.BytesIO()
+    writer = CaptureWriter(stream, replace(plan, probes=(*plan.probes, lost)))
+    script.enter(0, 0x1000, 1, tid=7)
+    script.hit(2, 0x900, tid=8)
+    script.leave(0, 0x1000, 11, tid=8)
+    script.enter(0, 0x1000, 2, tid=8)
+    script.leave(0, 0x1000, 22, tid=7)
+    writer.write(script.batch())
+    writer.finish(Losses())
+    path = tmp_path / "x.lbt"
+    path.write_bytes(stream.getvalue())
+    found, _ = ends(path, salvage=True)
+    assert [end for end, *_ in found.values()] == ["open", "open"]
+
+
 def test_roles_are_what_the_damage_changes() -> None:
     assert not {"q" + role[1:] for role in ROLES} & set(ROLES)
