@@ -264,6 +264,8 @@ class CallMatcher(ThreadMatcher):
         call = stack.calls[-1]
         if not decoding.same(self._probes[call.probe]) or call.start < stack.lost.return_at:
             return False
+        if self._losses.may_hide(call.start, event.time):  # or it has returned, and this is another
+            stack.lost.unsure_before = max(stack.lost.unsure_before, call.start + 1)
         if not decoding.by_uretprobe:
             return decoding.by_sites
         if call.depth in stack.unhooked or event.kind & UNHOOKED:

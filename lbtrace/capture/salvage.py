@@ -11,8 +11,7 @@ from __future__ import annotations
 import mmap
 import os
 from collections.abc import Iterator
-from itertools import starmap
-from typing import Any, TypeVar
+from typing import Any, TypeVar, get_args
 from zlib import crc32
 
 import msgspec
@@ -20,6 +19,7 @@ from msgspec.structs import replace
 
 from lbtrace.capture.check import find_faults
 from lbtrace.capture.growing import Growing
+from lbtrace.capture.known_events import KnownEvents
 from lbtrace.capture.layout import (
     ADDITION,
     AGGREGATES,
@@ -44,19 +44,17 @@ from lbtrace.capture.v3 import UNREADABLE, OldProbe, Upgrade
 from lbtrace.elf.regular import Mapped
 from lbtrace.errors import CaptureError
 from lbtrace.model import (
-    KIND,
-    POINT,
     Aggregates,
     Batch,
     Binary,
-    Event,
     Function,
     GoLayout,
     Plan,
     Probe,
     Symbols,
+    UnseenSwitches,
 )
-from lbtrace.model.wire import EVENT
+from lbtrace.probes import ROLES, STACK_ROLES
 from lbtrace.values import convert
 
 KNOWN = (PLAN, ADDITION, EVENTS, AGGREGATES, LOSSES, END)
@@ -77,37 +75,37 @@ class SalvagedCapture(Capture):
 
     def batches(self) -> Iterator[Batch | Aggregates]:
         """Yield the undamaged batches, in order, without events of probes that cannot be read."""
-        missing = 0
+        missing, known = 0, KnownEvents(self.plan, self._unknown, doubtful=self._doubtful)
         for whole in super().batches():
             if isinstance(whole, Aggregates):
                 yield whole
                 continue
-            batch = self._without_unknown(whole)
+            batch = known.of(whole)
             batch.gap, missing = self._chunks_lost > missing, self._chunks_lost
             yield batch
         if self._chunks_lost:
             chunks = "1 chunk" if self._chunks_lost == 1 else f"{self._chunks_lost:,} chunks"
             self.left_out.append(f"{chunks} of {self._bytes_lost:,} bytes in all: damaged")
-        if self._events_lost:
-            self.left_out.append(f"{self._events_lost:,} events of probes that cannot be read")
+        if known.lost:
+            self.left_out.append(f"{known.lost:,} events of probes that cannot be read")
 
     def _rewind(self) -> None:
         super()._rewind()
-        self._chunks_lost = self._bytes_lost = self._events_lost = 0
+        self._chunks_lost = self._bytes_lost = 0
         self._effort = EFFORT * self.size
         del self.left_out[self._left_out_of_plan :]
 
     def _read_plan(self) -> Plan:
+        self._doubtful = False
         try:
             self._mapped = Mapped(self._file.fileno())  # ends in zeros, should it be cut short
         except ValueError:  # it is empty
             raise CaptureError(f"{self.path} is not a capture", RECORD) from None
         self.size = len(self._mapped)
         self._data = memoryview(self._mapped)
-        self._chunks_lost = self._bytes_lost = self._events_lost = 0
+        self._chunks_lost = self._bytes_lost = 0
         self._effort = EFFORT * self.size
         self._unknown: set[int] = set()
-        self._probes = 0
         try:
             version = self._version_of(self._data)
         except CaptureError as error:
@@ -121,7 +119,6 @@ class SalvagedCapture(Capture):
                 f"{self.path} has no plan, without which its events mean nothing", RECORD
             )
         plan = self._without_faults(self._with_additions(self._salvage_plan(chunk, version)))
-        self._probes = len(plan.probes)
         self._left_out_of_plan = len(self.left_out)
         return plan
 
@@ -140,6 +137,7 @@ class SalvagedCapture(Capture):
                 self.position = start + CHUNK.size + len(chunk)
                 return chunk
             self.left_out.append("the checksum of the plan is wrong: names and values may be too")
+            self._doubtful = True
             length = CHUNK.unpack_from(self._data, start)[1]
             end = start + CHUNK.size + length
             if end > self.size or not self._is_chunk(end):
@@ -233,24 +231,6 @@ class SalvagedCapture(Capture):
                     place = piece.find(text, place + 1)
             start = last
 
-    def _without_unknown(self, batch: Batch) -> Batch:
-        """A batch without the events of probes that cannot be read."""
-        unknown, probes = self._unknown, self._probes
-        events = list(starmap(Event, EVENT.iter_unpack(batch.events)))
-        known = [
-            e.probe < probes and not (e.probe in unknown and e.kind & KIND <= POINT) for e in events
-        ]
-        if all(known):
-            return batch
-        kept, blobs, position = [], [], 0
-        for number, event in enumerate(events):
-            if known[number]:
-                kept.append(batch.events[number * EVENT.size : (number + 1) * EVENT.size])
-                blobs.append(batch.blobs[position : position + event.blob])
-            position += event.blob
-        self._events_lost += len(events) - len(kept)
-        return Batch(b"".join(kept), b"".join(blobs), batch.threads)
-
     def _salvage_plan(self, payload: Buffer, version: int) -> Plan:
         try:
             payload = shorten(payload)
@@ -298,6 +278,7 @@ class SalvagedCapture(Capture):
             ),
             probes,
             may_grow=bool(fields.get("may_grow")),
+            unseen_switches=_switches(fields.get("unseen_switches", "")),
         )
         if go := _convert(fields.get("go"), GoLayout):  # as version 1 has it
             made = replace(made, binaries=tuple(replace(b, go=go) for b in made.binaries))
@@ -343,6 +324,10 @@ class SalvagedCapture(Capture):
                 binaries
             ):
                 functions[fault.number] = replace(functions[fault.number], binary=0)
+        for number, probe in enumerate(probes):
+            if probe.role not in ROLES:
+                probes[number] = UNREADABLE
+                self._unknown.add(number)
         if not (binaries and functions):
             probes = []
         if named:
@@ -350,8 +335,24 @@ class SalvagedCapture(Capture):
         if self._unknown:
             self.left_out.append(f"{len(self._unknown):,} of {len(probes):,} probes")
         return replace(
-            plan, binaries=tuple(binaries), functions=tuple(functions), probes=tuple(probes)
+            plan,
+            binaries=tuple(binaries),
+            functions=tuple(functions),
+            probes=tuple(probes),
+            unseen_switches="any" if self._lacks_stacks(plan) else plan.unseen_switches,
         )
+
+    def _lacks_stacks(self, plan: Plan) -> bool:
+        """Whether a probe that is left out may have reported stacks, or switches between them. In
+        Go none does."""
+        if any(binary.go for binary in plan.binaries):
+            return False
+        roles = {plan.probes[number].role for number in self._unknown}
+        return any(role not in ROLES or role in STACK_ROLES for role in roles)
+
+
+def _switches(data: Any) -> UnseenSwitches:
+    return data if data in get_args(UnseenSwitches) else "any"
 
 
 def _some(names: list[str]) -> str:

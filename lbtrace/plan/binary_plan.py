@@ -18,7 +18,7 @@ from lbtrace.model import Symbols as Named
 from lbtrace.plan import call_graph, patterns, stack_switches, unwind_landings
 from lbtrace.plan.call_graph import TracedBinary
 from lbtrace.plan.placement import Placer
-from lbtrace.plan.remarks import name_functions, some
+from lbtrace.plan.remarks import AT_BREAKPOINT, name_functions, some
 from lbtrace.plan.return_sites import return_sites
 from lbtrace.plan.return_strategy import ASKED_FOR, Returns, ReturnStrategy, StrategyChooser
 from lbtrace.plan.selection import Selection
@@ -43,6 +43,9 @@ UNANSWERED = (
 
 PATCHED = "left out because relocations or the program itself changed their code in memory"
 """The kernel executes the instruction that lies in the file in the place of the changed one."""
+
+HELD = f"left out because {AT_BREAKPOINT}"
+"""See `lbtrace.targets.patched_code.find_breakpoints`."""
 
 REFUSED = "left out because their first instructions cannot be probed"
 """The kernel refuses probes there, or they would do harm."""
@@ -83,10 +86,11 @@ class _BinaryPlanner:
         self._go = go_plan(image, table)
         patched = selection.patched.get(image.file.identity, ())
         self._placer = Placer(image, table, self._machine, self._go, patched, selection.ask_nop)
+        self._breakpoints = selection.breakpoints.get(image.file.identity, ())
         self._functions: list[Function] = []
         self._probes: list[Probe] = []
         self._left_out: dict[str, list[str]] = {
-            reason: [] for reason in (REFUSED, ASKED_AGAIN, UNANSWERED, PATCHED)
+            reason: [] for reason in (REFUSED, ASKED_AGAIN, UNANSWERED, PATCHED, HELD)
         }
 
     def plan(self) -> Plan:
@@ -155,7 +159,10 @@ class _BinaryPlanner:
         if site is None:
             return REFUSED
         exits = self._placer.exits(function) if strategy.kind == "sites" else Exits(())
-        self._probes += self._probes_of(function, values, strategy, site, exits)
+        probes = [*self._probes_of(function, values, strategy, site, exits)]
+        if self._breakpoints and any(p.site.address in self._breakpoints for p in probes):
+            return HELD
+        self._probes += probes
         self._functions.append(
             replace(
                 function,

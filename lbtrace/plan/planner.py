@@ -17,7 +17,7 @@ from lbtrace.elf.memory import PF_W
 from lbtrace.errors import BinaryError, UsageError, option
 from lbtrace.model import Function, Plan
 from lbtrace.plan import foreign_switches, patterns, probe_sources, strategies, within
-from lbtrace.plan.binary_plan import ASKED_AGAIN, PATCHED, UNANSWERED, plan_binary
+from lbtrace.plan.binary_plan import ASKED_AGAIN, HELD, PATCHED, UNANSWERED, plan_binary
 from lbtrace.plan.call_graph import TracedBinary
 from lbtrace.plan.merge import merge_plans, without_false_notes
 from lbtrace.plan.remarks import some
@@ -202,6 +202,8 @@ def _explain_emptiness(
         return BinaryError(
             patched, "build it with -fPIC, or trace the program before it changes its code"
         )
+    if held := find(HELD):
+        return BinaryError(*held.rsplit(": ", 1))
     refused = [function.name for found in chosen for function in found]
     return BinaryError(
         f"{paths}: no probe can be on the first instructions of {some(refused)}",

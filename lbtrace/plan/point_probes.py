@@ -21,7 +21,7 @@ from lbtrace.machine.sites import NO_FUNCTION
 from lbtrace.model import UNKNOWN, Function, GoLayout, Plan, Probe, Prototype, Site, Value
 from lbtrace.model.wire_limits import CHUNKS, FETCHES
 from lbtrace.plan.placement import Placer
-from lbtrace.plan.remarks import name_functions, some
+from lbtrace.plan.remarks import AT_BREAKPOINT, name_functions, some
 from lbtrace.plan.selection import Selection
 from lbtrace.plan.traced_functions import go_plan
 from lbtrace.plan.value_selection import ValueSelection, select_values
@@ -78,6 +78,7 @@ class PointPlanner:
     ) -> None:
         table = image.once(symbols.read_any if unnamed else symbols.read)
         patched = selection.patched.get(image.file.identity, ())
+        self._breakpoints = selection.breakpoints.get(image.file.identity, ())
         self._image = image
         self._machine = Machine(image.machine)
         self._nameless = not table.functions
@@ -131,6 +132,9 @@ class PointPlanner:
             self.refuse(
                 point.name, NOT_DESCRIBED if self._nameless and site == NO_FUNCTION else site
             )
+            return None
+        if site.address in self._breakpoints:
+            self.refuse(point.name, AT_BREAKPOINT)
             return None
         self.places[point.name] += 1
         site = Site(site.address, site.offset, 0, site.displaced, site.emulated)

@@ -23,7 +23,7 @@ from lbtrace.targets.abilities import find_abilities
 from lbtrace.targets.command import find_command
 from lbtrace.targets.images import OpenedImages, beside, open_images, remark_32_bit
 from lbtrace.targets.long_nops import Circumstances, LongNops
-from lbtrace.targets.patched_code import find_patched
+from lbtrace.targets.patched_code import find_breakpoints, find_patched
 from lbtrace.targets.reach import Reach, find_reach
 
 if TYPE_CHECKING:
@@ -74,6 +74,7 @@ def _plan(request: Request) -> Planned:
     selection = replace(
         _select(request, patched, ask_nop),
         hazard=hazard,
+        breakpoints=_breakpoints(files, target.pid),
         beside=around,
         earlier=_earlier(target, reach),
         strangers=reach.strangers,
@@ -141,7 +142,10 @@ def plan_mapped(request: Request, image: Image, pid: int, reach: Reach) -> Plan 
         return Circumstances(around, able, reach, watchers.find_watcher(target, around))
 
     patched = find_patched((image.file,), Target(pid=pid), reach)
-    selection = _select(request, patched, LongNops(find))
+    selection = replace(
+        _select(request, patched, LongNops(find)),
+        breakpoints=_breakpoints((image.file,), pid),
+    )
     return make_plan(image, only_markers(selection, names))
 
 
@@ -168,6 +172,11 @@ def _select(
         within=request.within,
         inlined=request.inlined,
     )
+
+
+def _breakpoints(files: Sequence[File], pid: int) -> Mapping[tuple[int, int], tuple[int, ...]]:
+    """Those of a debugger: see `lbtrace.plan.selection.Selection`."""
+    return find_breakpoints(files, pid) if pid and watchers.tracer_of(pid) else {}
 
 
 def _earlier(target: Target, reach: Reach) -> Literal["", "one", "any"]:

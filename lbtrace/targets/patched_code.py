@@ -4,16 +4,20 @@ Programs change their own: hooks (a jump over a function's first bytes), XRay, s
 tracers. The kernel knows only the file: a breakpoint there executes the instruction that
 lies in the file, and puts that one's first byte back when it goes (``copy_insn`` and
 ``set_orig_insn`` in ``kernel/events/uprobes.c``). So no probe may be placed there.
+
+Nor where a debugger has a breakpoint: the kernel takes each hit for one of its own, or the debugger
+never gets past it.
 """
 
 from __future__ import annotations
 
 import mmap
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from functools import cached_property
 from struct import iter_unpack, unpack_from
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 from msgspec import Struct
 
@@ -34,12 +38,21 @@ TRAMPOLINES = b"[uprobes-trampoline]"
 """Where Linux 6.18 leads calls that it puts into the place of nops of 5 bytes."""
 
 
+Found: TypeAlias = Iterator[tuple[tuple[int, int], int]]
+"""Addresses of code, each after the identity of its file."""
+
+
 class _Mapping(Struct, frozen=True):
     start: int
     end: int
     offset: int
     inode: int
     name: bytes
+
+
+Comparison: TypeAlias = Callable[[bytes, bytes, int, str, list[_Mapping]], Iterator[int]]
+"""What finds places in a page: what it is now, what it is in the file, its address, the machine,
+and where the kernel's trampolines are."""
 
 
 class _Traced:
@@ -68,16 +81,47 @@ def find_patched(
     found: dict[tuple[int, int], set[int]] = {}
     for process in [str(pid)] if pid else filter(str.isdigit, os.listdir("/proc")):
         try:
-            for identity, address in _of_process(process, by_inode):
+            for identity, address in _of_process(process, by_inode, _differences):
                 found.setdefault(identity, set()).add(address)
         except OSError:  # it has ended, or is none of ours
             continue
     return {identity: tuple(sorted(addresses)) for identity, addresses in found.items()}
 
 
-def _of_process(
-    process: str, by_inode: dict[int, _Traced]
-) -> Iterator[tuple[tuple[int, int], int]]:
+def find_breakpoints(files: Iterable[File], pid: int) -> dict[tuple[int, int], tuple[int, ...]]:
+    """Return the addresses of code of ``files`` where the debugger that traces process ``pid`` has
+    a breakpoint, or may have one: it takes its breakpoints out of memory while the process is
+    stopped, which may be at one. By the identity of the file, in order."""
+    by_inode = {file.identity[1]: _Traced(file) for file in files}
+    found: dict[tuple[int, int], set[int]] = {}
+    process = os.path.basename(directory_of(pid))
+    with suppress(OSError):  # it has ended
+        for identity, address in _of_process(process, by_inode, _breakpoints):
+            found.setdefault(identity, set()).add(address)
+        for identity, address in _stopped_at(process, by_inode):
+            found.setdefault(identity, set()).add(address)
+    return {identity: tuple(sorted(addresses)) for identity, addresses in found.items()}
+
+
+def _stopped_at(process: str, by_inode: dict[int, _Traced]) -> Found:
+    """Where threads are that their tracer has stopped."""
+    pointers: set[int] = set()
+    for thread in os.listdir(f"/proc/{process}/task"):
+        with suppress(OSError, ValueError):  # it has ended, runs, or there is no such file
+            if b"\nState:\tt" in read_bytes(f"/proc/{process}/task/{thread}/status"):
+                number, *_, last = read_bytes(f"/proc/{process}/task/{thread}/syscall").split()
+                if number == b"-1":  # not at a system call, as by strace
+                    pointers.add(int(last, 16))
+    for mapping in _mappings(read_bytes(f"/proc/{process}/maps")) if pointers else ():
+        traced = by_inode.get(mapping.inode)
+        if traced is None or not _is(process, mapping, traced.file):
+            continue
+        for pointer in pointers:
+            if mapping.start <= pointer < mapping.end:
+                yield from _addresses(traced, mapping.offset + pointer - mapping.start)
+
+
+def _of_process(process: str, by_inode: dict[int, _Traced], compare: Comparison) -> Found:
     if not (maps := read_bytes(f"/proc/{process}/maps")):
         process = os.path.basename(directory_of(process))  # a thread's number does as well
         maps = read_bytes(f"/proc/{process}/maps")
@@ -97,11 +141,15 @@ def _of_process(
             image = traced.image
             then = image.data[at : at + len(now)]
             if now[: len(then)] != then:
-                for place in _differences(now, then, page, image.machine, trampolines):
-                    for segment in image.executable_segments:
-                        if segment.offset <= at + place < segment.offset + segment.size:
-                            address = segment.address + at + place - segment.offset
-                            yield traced.file.identity, address
+                for place in compare(now, then, page, image.machine, trampolines):
+                    yield from _addresses(traced, at + place)
+
+
+def _addresses(traced: _Traced, offset: int) -> Found:
+    """Those of what is at ``offset`` of a file."""
+    for segment in traced.image.executable_segments:
+        if segment.offset <= offset < segment.offset + segment.size:
+            yield traced.file.identity, segment.address + offset - segment.offset
 
 
 def _mappings(maps: bytes) -> Iterator[_Mapping]:
@@ -151,6 +199,20 @@ def _differences(
             skip = at + 5
         else:
             yield at
+
+
+def _breakpoints(
+    now: bytes, then: bytes, page: int, machine: str, trampolines: list[_Mapping]
+) -> Iterator[int]:
+    """Where the page has breakpoints that may be a debugger's. On arm64 those are no uprobes', so
+    they are differences."""
+    from lbtrace.machine import Machine  # imported here, as above
+
+    stop = Machine(machine).kernel.BREAKPOINT
+    if len(stop) == 1:
+        for at, (new, old) in enumerate(zip(now, then, strict=False)):
+            if new != old and new == stop[0]:
+                yield at
 
 
 def _leads_to(now: bytes, at: int, page: int, trampolines: list[_Mapping]) -> bool:

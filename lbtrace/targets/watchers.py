@@ -39,7 +39,7 @@ def hazard_of(watcher: str) -> str:
 def find_watcher(target: Target, around: Closure | None) -> str:
     """Return what watches the system calls of ``target``; empty if nothing does."""
     if target.pid:
-        tracer = _tracer(target.pid)
+        tracer = tracer_of(target.pid)
         return f"process {tracer}, which traces it" if tracer else ""
     if not target.command or around is None or not around.paths:
         return ""
@@ -55,8 +55,8 @@ def find_watcher(target: Target, around: Closure | None) -> str:
     return f"{program}, which imports ptrace" if "ptrace" in imports else ""
 
 
-def _tracer(pid: int) -> int:
-    """The process that traces ``pid`` with ptrace, 0 for none. See proc_pid_status(5)."""
+def tracer_of(pid: int) -> int:
+    """Return the process that traces ``pid`` with ptrace, 0 for none. See proc_pid_status(5)."""
     try:
         lines = read_lines(f"{directory_of(pid)}/status")
     except OSError:  # what needs it says so
