@@ -325,9 +325,7 @@ class CallMatcher(ThreadMatcher):
         """Unwind the calls at the event's frame and below: the program continues there."""
         self._close_below(stack, event.frame + 1, event.time)
 
-    def _exchange(
-        self, stack: Stack, decoding: ProbeDecoder, event: Event, blob: bytes | memoryview
-    ) -> None:
+    def _exchange(self, stack: Stack, *_: object) -> None:
         """End all calls of a stack: others may be on it from now on."""
         self._abandon(stack)
         stack.last_return_frame = NEVER

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 LARGEST = 64 << 20
 """Bytes of a plan that is kept."""
 
-VARIABLES = ("HOME", "PATH", "XDG_CACHE_HOME")
+VARIABLES = ("HOME", "PATH", "PYTHONPATH", "VIRTUAL_ENV", "XDG_CACHE_HOME")
 FAMILIES = ("DEBUGINFOD_", "LD_")
 """Variables of the environment, and beginnings of their names, that decide what files are found."""
 
