@@ -26,6 +26,10 @@ Source: TypeAlias = tuple[str, int]
 """Where a value is at entry: in a register, or `CALLER_STACK` and the distance from the stack
 pointer."""
 
+LANGUAGES = frozenset({"c", "c++"})
+"""Of which callers were seen that do not fill a struct in their frame for a function that does not
+read it. Others' code may reach it by another register than debug information names."""
+
 MOST = 8
 """Parameters of which all combinations are tried."""
 
@@ -45,18 +49,22 @@ LARGEST = 1 << 14
 """Bytes of a function's code that are read, at most."""
 
 
-def settle(machine: Machine, prototype: Prototype, code: Callable[[int], Code]) -> Prototype:
+def settle(
+    machine: Machine, prototype: Prototype, code: Callable[[int], Code], *, local: bool = False
+) -> Prototype:
     """``prototype`` without those parameters that the function certainly, or possibly, overwrites
-    first. ``code`` gives its first bytes, so many at most."""
+    first, or of a ``local`` one, to which no other file can refer, never reads. ``code`` gives its
+    first bytes, so many at most."""
     if prototype.hints.compiler != "llvm" or prototype.stores_all:
         return prototype
+    fills = not local or prototype.hints.language not in LANGUAGES
     later = any(formal.begins_later for formal in prototype.parameters)
     places = locate_values(machine.name, prototype).parameters if later else ()
     unset = {
         number
         for number, formal in enumerate(prototype.parameters)
-        if (formal.begins_later and places[number].words)
-        or _is_unread(machine, prototype, formal, code)
+        if (formal.begins_later and _is_in_registers(places[number]))
+        or (not fills and _is_unread(machine, prototype, formal, code))
     }
     if unset:
         parameters = tuple(
@@ -231,6 +239,13 @@ def _rank_registers(machine: str, hints: ConventionHints) -> dict[str, tuple[str
             if first is not None and first[0] != CALLER_STACK:
                 found.setdefault(first[0], (kind, n))
     return found
+
+
+def _is_in_registers(place: Location) -> bool:
+    """Whether no part of a value is in the frame of the caller: there LLVM has locations only of
+    what it has read."""
+    words = [word for word in place.words if not isinstance(word, str)]
+    return bool(place.words) and all(word.base != "stack" for word in words)
 
 
 def _as_declared(formal: Formal) -> Formal:
