@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from itertools import chain
+from operator import attrgetter
 from typing import Any, NamedTuple, TypeAlias
 
 from msgspec.structs import replace
@@ -96,9 +97,21 @@ def read_parameter(
         may_be_unset=may_be_unset,
         late_reason=late,
         frame_location=home,
-        begins_later=types.llvm and recorded and not expression,
+        **(_find_first(own, address) if types.llvm and recorded and not expression else {}),
         derived_from=lists.derived_from(expression) if located and types.llvm else -1,
     )
+
+
+def _find_first(own: Any, address: int) -> dict[str, Any]:
+    """Where a parameter is first in the function at ``address``, if it is not at its entry."""
+    if own.get("DW_AT_location").form in lists.EXPRESSIONS:
+        return {}
+    later = [each for each in lists.locations(own) if each.low > address and each.expression]
+    if not later:
+        return {}
+    first = min(later, key=attrgetter("low"))
+    held = tuple(lists.registers(first.expression))
+    return {"begins_after": first.low - address, "first_registers": held}
 
 
 def _read_declared(die: Any, expression: bytes, home: Home, types: Types) -> Formal:

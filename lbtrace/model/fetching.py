@@ -122,7 +122,8 @@ class Formal(Struct, frozen=True):
     ``frame_location`` is the location of the variable throughout the function, in unoptimised
     code: an offset from a register, or from the `CFA`.
 
-    With ``begins_later`` it has locations, but none at entry.
+    Its first location begins so many bytes ``begins_after`` the entry (0: it has one there, or
+    none), and names these ``first_registers``.
 
     ``missing_reason`` is why the compiler passes nothing for it, or ``""``. With ``may_be_unset``
     it has its location, but callers need not put anything there. ``late_reason`` is not None where
@@ -152,7 +153,8 @@ class Formal(Struct, frozen=True):
     absent: tuple[tuple[int, int], ...] = ()
     may_shift: bool = False
     derived_from: int = -1
-    begins_later: bool = False
+    begins_after: int = 0
+    first_registers: tuple[int, ...] = ()
 
 
 class ConventionHints(Struct, frozen=True):

@@ -20,7 +20,7 @@ from lbtrace.abi.dwarf_registers import find_register
 from lbtrace.abi.locations import OPTIMISED_OUT, WORD, Location
 from lbtrace.machine import Machine
 from lbtrace.machine.code import CALLER_STACK, Code
-from lbtrace.model import CFA, VOID, ConventionHints, Formal, Prototype, Scalar
+from lbtrace.model import CFA, VOID, ConventionHints, Fetch, Formal, Prototype, Scalar
 
 Source: TypeAlias = tuple[str, int]
 """Where a value is at entry: in a register, or `CALLER_STACK` and the distance from the stack
@@ -58,12 +58,12 @@ def settle(
     if prototype.hints.compiler != "llvm" or prototype.stores_all:
         return prototype
     fills = not local or prototype.hints.language not in LANGUAGES
-    later = any(formal.begins_later for formal in prototype.parameters)
+    later = any(formal.begins_after for formal in prototype.parameters)
     places = locate_values(machine.name, prototype).parameters if later else ()
     unset = {
         number
         for number, formal in enumerate(prototype.parameters)
-        if (formal.begins_later and _is_in_registers(places[number]))
+        if (formal.begins_after and _may_be_assigned(machine, formal, places[number], code))
         or (not fills and _is_unread(machine, prototype, formal, code))
     }
     if unset:
@@ -241,11 +241,24 @@ def _rank_registers(machine: str, hints: ConventionHints) -> dict[str, tuple[str
     return found
 
 
-def _is_in_registers(place: Location) -> bool:
-    """Whether no part of a value is in the frame of the caller: there LLVM has locations only of
+def _may_be_assigned(
+    machine: Machine, formal: Formal, place: Location, code: Callable[[int], Code]
+) -> bool:
+    """Whether the first location of a parameter, which begins after the entry, may be that of
+    something else that is assigned to it: unless it names the registers in which the parameter is
+    passed, and these are not written before. In the frame of the caller LLVM has locations only of
     what it has read."""
-    words = [word for word in place.words if not isinstance(word, str)]
-    return bool(place.words) and all(word.base != "stack" for word in words)
+    passed = {
+        word.split()[-1] if isinstance(word, str) else word.register
+        for word in place.words
+        if not isinstance(word, str) or word
+    }
+    if not place.words or any(w.base == "stack" for w in place.words if isinstance(w, Fetch)):
+        return False
+    first = code(formal.begins_after)
+    written = machine.find_writes(first.code, first.address)
+    named = {_name(machine, number) for number in formal.first_registers}
+    return named != passed or not named.isdisjoint(written)
 
 
 def _as_declared(formal: Formal) -> Formal:
