@@ -119,7 +119,7 @@ class Upgrade:
 
     def _number(self, old: int, kind: int) -> int:
         if old >= len(self._numbers):  # the matcher says that there is no such probe
-            return len(self.probes) + old - len(self._numbers)
+            return min(len(self.probes) + old - len(self._numbers), LAST_NUMBER)
         return self._numbers[old] + (kind == RETURN and old in self._hooked)
 
     def _kind(self, number: int, kind: int) -> int:
@@ -130,6 +130,9 @@ class Upgrade:
             return ROLES[role].event if role in ROLES else CLOSE
         return UNWATCHED if kind == UNWATCHED_OF_OLD else KIND  # an invalid kind
 
+
+LAST_NUMBER = (1 << 32) - 1
+"""Of a probe, as far as records have room."""
 
 UNREADABLE = Probe(Site(0, 0), "unreadable")
 """Stands for a probe that cannot be read."""

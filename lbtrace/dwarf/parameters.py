@@ -110,8 +110,12 @@ def _find_first(own: Any, address: int) -> dict[str, Any]:
     if not later:
         return {}
     first = min(later, key=attrgetter("low"))
-    held = tuple(lists.registers(first.expression))
-    return {"begins_after": first.low - address, "first_registers": held}
+    return {
+        "begins_after": first.low - address,
+        "first_registers": tuple(lists.registers(first.expression)),
+        "first_constant": lists.is_constant(first.expression),
+        "first_stored": lists.in_frame(first.expression) is not None,
+    }
 
 
 def _read_declared(die: Any, expression: bytes, home: Home, types: Types) -> Formal:

@@ -36,10 +36,12 @@ _TOKEN = re.compile(r"\$(?:\{(ORIGIN|LIB|PLATFORM)\}|(ORIGIN|LIB|PLATFORM))")
 
 class Closure(Struct, frozen=True):
     """What a process maps when it has started: ``paths``, the program first, and the
-    names of libraries that were not ``found``."""
+    names of libraries that were not ``found``. ``program`` is the path of what runs in the end,
+    with its links: of a script by ``env``, what that executes."""
 
     paths: tuple[str, ...] = ()
     missing: tuple[str, ...] = ()
+    program: str = ""
 
 
 class _File(Struct):
@@ -74,7 +76,26 @@ def closure(
     for library in more:
         finder.add_path(library, ())
     finder.load_all()
-    return Closure(tuple(finder.files), tuple(finder.missing))
+    return Closure(tuple(finder.files), tuple(finder.missing), _executed(path, program))
+
+
+def _executed(path: str, program: str) -> str:
+    """What runs in the end where ``program`` runs ``path``: not env(1) of a script's first line."""
+    if os.path.basename(program) != "env" or path == program:
+        return program
+    try:
+        name = _first_line(search_path.find(path))[1:2]
+        return search_path.find(name[0]) if name else program
+    except (BinaryError, OSError):
+        return program
+
+
+def _first_line(path: str) -> list[str]:
+    """The words after ``#!`` in the first line of a file, if it has such. Raises `OSError`."""
+    with open(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
+        line = file.read(256).splitlines()[:1]
+    words = line[0][2:].split() if line and line[0].startswith(b"#!") else []
+    return [*map(os.fsdecode, words)]
 
 
 def interpreter(path: str) -> str:
@@ -86,14 +107,12 @@ def interpreter(path: str) -> str:
     for _ in range(SCRIPTS):
         note(found)
         try:
-            with open(os.open(found, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
-                line = file.read(256).splitlines()[:1]
+            words = _first_line(found)
         except OSError:
             break
-        words = line[0][2:].split() if line and line[0].startswith(b"#!") else []
         if not words:
             break
-        found = os.fsdecode(words[0])
+        found = words[0]
     return found
 
 

@@ -173,6 +173,11 @@ class Machine:
         found: frozenset[str] = self._module("first_writes").all_writes(code, address)
         return found
 
+    def reads_all(self, code: bytes, registers: Collection[str]) -> bool:
+        """Return whether the instructions of ``code`` read each of these ``registers``, in whole or
+        in part."""
+        return bool(self._module("frame_reads").reads_all(code, registers))
+
     def find_calls(
         self, code: memoryview, address: int, targets: Collection[int]
     ) -> Iterator[tuple[int, int]]:

@@ -123,7 +123,8 @@ class Formal(Struct, frozen=True):
     code: an offset from a register, or from the `CFA`.
 
     Its first location begins so many bytes ``begins_after`` the entry (0: it has one there, or
-    none), and names these ``first_registers``.
+    none), and names these ``first_registers``, or is a ``first_constant``, or it is
+    ``first_stored`` in the frame.
 
     ``missing_reason`` is why the compiler passes nothing for it, or ``""``. With ``may_be_unset``
     it has its location, but callers need not put anything there. ``late_reason`` is not None where
@@ -155,6 +156,8 @@ class Formal(Struct, frozen=True):
     derived_from: int = -1
     begins_after: int = 0
     first_registers: tuple[int, ...] = ()
+    first_constant: bool = False
+    first_stored: bool = False
 
 
 class ConventionHints(Struct, frozen=True):

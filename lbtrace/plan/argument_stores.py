@@ -19,7 +19,7 @@ from lbtrace.abi.dwarf_registers import NUMBERS, find_register
 from lbtrace.abi.locations import OPTIMISED_OUT, UNKNOWN, WORD, Location
 from lbtrace.machine import Machine
 from lbtrace.machine.code import CALLER_STACK, CONSTANT, ArgumentStores, Code
-from lbtrace.model import CFA, Formal, Piece, Prototype
+from lbtrace.model import Formal, Piece, Prototype
 
 LANGUAGES = frozenset({"c", "c++"})
 
@@ -123,8 +123,10 @@ class _Evidence:
             result = replace(result, missing_reason=result.missing_reason or UNKNOWN)
         doubted = doubt(prototype).parameters
         parameters = [
-            self._as_found(own, other, found)
-            for own, other, found in zip(prototype.parameters, doubted, self._found, strict=True)
+            self._as_found(own, other, found, expected)
+            for own, other, found, expected in zip(
+                prototype.parameters, doubted, self._found, self._expected, strict=True
+            )
         ]
         # The convention goes on from there: what it has elsewhere then cannot be expressed.
         while True:
@@ -141,15 +143,17 @@ class _Evidence:
             for number in wrong:
                 parameters[number] = replace(doubted[number], missing_reason=UNKNOWN)
 
-    def _as_found(self, formal: Formal, doubted: Formal, found: dict[int, Source]) -> Formal:
+    def _as_found(
+        self, formal: Formal, doubted: Formal, found: dict[int, Source], expected: dict[int, Source]
+    ) -> Formal:
         """A parameter where it is stored from."""
         sources = set(found.values())
         if not found or formal.scalars is None or formal.reference:
             return doubted
         if sources & {(CONSTANT, 0), NOWHERE}:
             return replace(doubted, missing_reason=OPTIMISED_OUT)
-        if all(name == CALLER_STACK for name, _ in sources):
-            return self._as_pushed(formal, found) or doubted
+        if found == expected and all(name == CALLER_STACK for name, _ in sources):
+            return formal
         if any(name == CALLER_STACK for name, _ in sources):
             return replace(doubted, missing_reason=UNKNOWN)
         if formal.size <= WORD and len(sources) == 1:
@@ -169,14 +173,6 @@ class _Evidence:
             missing_reason="",
             passed_separately=not in_words or self._lies_in_memory(formal),
         )
-
-    def _as_pushed(self, formal: Formal, found: dict[int, Source]) -> Formal | None:
-        """A parameter on the stack of the caller, all of it in one piece."""
-        starts = {offset - at for at, (_, offset) in found.items()}
-        if len(starts) > 1:
-            return None
-        home = CFA, starts.pop() - self._machine.return_address_size
-        return replace(formal, missing_reason=OPTIMISED_OUT, may_shift=True, frame_location=home)
 
     def _lies_in_memory(self, formal: Formal) -> bool:
         place = locate_values(

@@ -10,6 +10,7 @@ not run the traced files, there is no probe, and the plan says which switches ar
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cache
@@ -98,7 +99,8 @@ def add(plan: Plan, images: Sequence[Image], selection: Selection) -> Plan:
     if all(binary.go for binary in plan.binaries):  # its calls belong to goroutines
         return plan
     files = [*_switching(images, selection)]
-    if not files:
+    program = selection.beside.program if selection.beside else ""
+    if not files and not program:
         return plan
     contexts = any(file.names & CONTEXTS for file in files)
     foreign = [file.path for file in files if not file.traced and file.switches]
@@ -107,7 +109,7 @@ def add(plan: Plan, images: Sequence[Image], selection: Selection) -> Plan:
             return _unseen(plan, "any", f"{foreign[0]} {ANY}")
         return _unseen(plan, "earlier", EARLIER) if contexts else plan
     plan = _extended(plan, ((path, _probes) for path in foreign[:MOST]))
-    if exchanging := _exchanging(files):
+    if exchanging := _exchanging(files, program):
         seen = len(plan.probes)
         plan = _extended(plan, ((path, stack_exchanges.plan_probes) for path in exchanging))
         if len(plan.probes) == seen:
@@ -122,10 +124,13 @@ def add(plan: Plan, images: Sequence[Image], selection: Selection) -> Plan:
     return _unseen(plan, "earlier", EARLIER) if hidden else plan
 
 
-def _exchanging(files: Iterable[_File]) -> list[str]:
-    """The files that exchange what is on stacks, or those that may be loaded and do."""
+def _exchanging(files: Iterable[_File], program: str) -> list[str]:
+    """The files that exchange what is on stacks, or those that may be loaded and do. ``program`` is
+    the path of the program, with its links."""
     found = [file.path for file in files if file.exchanges]
     loading = [file.path for file in files if file.loads_exchanges]
+    if loading or os.path.basename(program).startswith("python"):
+        loading.append(program)
     return found or (stack_exchanges.find_loadable(loading) if loading else [])
 
 

@@ -246,19 +246,24 @@ def _may_be_assigned(
 ) -> bool:
     """Whether the first location of a parameter, which begins after the entry, may be that of
     something else that is assigned to it: unless it names the registers in which the parameter is
-    passed, and these are not written before. In the frame of the caller LLVM has locations only of
-    what it has read."""
+    passed, or follows a store of these, and they are not written before. In the frame of the caller
+    LLVM has locations only of what it has read, or of a constant that is assigned."""
+    held = [place.memory] if place.memory else [w for w in place.words if isinstance(w, Fetch)]
+    if any(each.base == "stack" for each in held):
+        return formal.first_constant
+    if not place.words:
+        return False
     passed = {
         word.split()[-1] if isinstance(word, str) else word.register
         for word in place.words
         if not isinstance(word, str) or word
     }
-    if not place.words or any(w.base == "stack" for w in place.words if isinstance(w, Fetch)):
-        return False
     first = code(formal.begins_after)
-    written = machine.find_writes(first.code, first.address)
-    named = {_name(machine, number) for number in formal.first_registers}
-    return named != passed or not named.isdisjoint(written)
+    if not passed.isdisjoint(machine.find_writes(first.code, first.address)):
+        return True
+    if formal.first_stored:
+        return not machine.reads_all(first.code, passed)
+    return {_name(machine, number) for number in formal.first_registers} != passed
 
 
 def _as_declared(formal: Formal) -> Formal:

@@ -32,7 +32,7 @@ def _directories(programs: Iterable[str]) -> Iterator[str]:
 
 def _prefixes(programs: Iterable[str]) -> Iterator[str]:
     yield from filter(None, (os.environ.get("VIRTUAL_ENV"), os.path.expanduser("~/.local")))
-    for program in programs:
+    for program in filter(None, programs):
         for path in (program, os.path.realpath(program)):
             prefix = os.path.dirname(os.path.dirname(path))
             yield prefix

@@ -193,7 +193,9 @@ def _differences(
             continue
         begin = at - at % len(stop)
         end = begin + len(stop)
-        if now.startswith(stop, begin) and now[end : end + 1] == then[end : end + 1]:
+        after = now[end : end + 1]
+        alone = after == then[end : end + 1] or now.startswith(stop, end)
+        if now.startswith(stop, begin) and alone:
             skip = end
         elif _leads_to(now, at, page, trampolines):
             skip = at + 5

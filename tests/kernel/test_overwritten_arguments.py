@@ -139,5 +139,5 @@ def test_no_value_is_wrong(
             assert value == result[function], call
     if "-O0" in options:
         # All is stored from where it is passed; of LTO, what is always the same is not.
-        least = 27 if "-flto" in options else 28
+        least = 23 if "-flto" in options else 28
         assert shown >= least * COUNT, shown

@@ -294,6 +294,9 @@ BASES = range(0x70, 0x90)
 PIECE, ENTRY_VALUES = 0x93, (0xA3, 0xF3)
 """DW_OP_piece, DW_OP_entry_value and GNU's older one."""
 
+CONSTANTS = frozenset({*range(0x08, 0x12), *range(0x30, 0x50)})
+"""DW_OP_const1u to DW_OP_consts, DW_OP_lit0 to DW_OP_lit31."""
+
 CONSTS, PLUS, STACK_VALUE = b"\x11", b"\x22", 0x9F
 """DW_OP_consts, DW_OP_plus, DW_OP_stack_value."""
 
@@ -316,6 +319,12 @@ def derived_from(expression: bytes) -> int:
     """Return the number of the register from which a value is computed, -1 where it is not."""
     computed = expression[:1] and expression[0] in BASES and expression[-1] == STACK_VALUE
     return expression[0] - BASES[0] if computed else -1
+
+
+def is_constant(expression: bytes) -> bool:
+    """Return whether a value is one that is known, and nowhere."""
+    first = expression[:1]
+    return bool(first) and expression[-1] == STACK_VALUE and first[0] in CONSTANTS
 
 
 def in_frame(expression: bytes) -> tuple[int, int] | None:

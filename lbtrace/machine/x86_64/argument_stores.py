@@ -96,6 +96,8 @@ class _Frame:
         if instruction.mnemonic == Mnemonic.FLD:
             self._x87.append(source)
             return
+        if instruction.mnemonic == Mnemonic.FXCH:
+            self._x87.clear()  # they come in another order
         at = self._find_slot(instruction) if instruction.op0_kind == OpKind.MEMORY else None
         if at is not None and instruction.mnemonic not in CHANGELESS:
             base = _name(instruction.memory_base)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 import iced_x86
 from iced_x86 import (
     Decoder,
@@ -43,6 +45,21 @@ def reads_frame(code: Code, base: str, start: int, end: int) -> bool:
         elif _may_touch(instruction, start, end) and not _only_writes(instruction, info):
             return True
     return False
+
+
+def reads_all(code: bytes, registers: Collection[str]) -> bool:
+    """See `lbtrace.machine.Machine.reads_all`."""
+    left = set(registers)
+    for instruction in Decoder(64, code):
+        for used in _INFO.info(instruction).used_registers():
+            if used.access in READS:
+                left -= {_name(used.register), _vector(used.register)}
+    return not left
+
+
+def _vector(register: int) -> str:
+    is_vector = RegisterExt.is_vector_register(register)  # type: ignore[arg-type]
+    return f"xmm{RegisterExt.number(register)}" if is_vector else ""  # type: ignore[arg-type]
 
 
 def _may_touch(instruction: Instruction, start: int, end: int) -> bool:

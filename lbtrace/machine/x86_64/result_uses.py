@@ -60,6 +60,8 @@ def _loads(instruction: Instruction) -> bool:
     """Whether an instruction reads memory other than the function's frame: of what is volatile that
     remains where nobody needs it."""
     is_load = instruction.op_count > 1 and instruction.op1_kind == OpKind.MEMORY
+    if instruction.mnemonic == Mnemonic.LEA:  # it reads none
+        return False
     return is_load and instruction.memory_base not in FRAME
 
 
