@@ -121,7 +121,7 @@ def test_functions_reach_what_a_full_decoder_finds(
     assert compared > 0.8 * len(chosen)
 
 
-@pytest.mark.parametrize("seed", [1, int(os.environ["LBTRACE_SEED"])])
+@pytest.mark.parametrize("seed", [1, 956352183, int(os.environ["LBTRACE_SEED"])])
 def test_any_order_of_instructions_reaches_the_same(seed: int) -> None:
     """Real instructions in any order do what no compiler lets them do, to the stack and to rbp."""
     choose = random.Random(seed)

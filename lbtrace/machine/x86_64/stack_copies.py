@@ -79,7 +79,8 @@ class StackCopies:
         on the stack."""
         if instruction.op_count != 2 or instruction.op0_kind != OpKind.MEMORY:
             return False
-        stored = instruction.op1_kind == OpKind.REGISTER
+        writes = instruction.mnemonic not in _READ_ONLY
+        stored = writes and instruction.op1_kind == OpKind.REGISTER
         if not stored or not _covers(self.of(instruction.op1_register, stack), 1, 0):
             return False
         base = instruction.memory_base
