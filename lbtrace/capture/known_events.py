@@ -1,7 +1,9 @@
-"""Removes the events of probes that cannot be read from the batches of a damaged capture.
+"""Removes the events that cannot be read from the batches of a damaged capture: of probes that
+cannot be, of kinds that nothing sends, and of another kind than their probe's role has.
 
 Such an event may have ended a call. So from the first one on an event of kind `UNWATCHED` says that
-returns may not be seen: what no return ends then ends open, not unwound.
+returns may not be seen: what no return ends then ends open, not unwound. In the place of one whose
+kind cannot be read an event of kind `LOSS` says that its thread or goroutine lost one.
 """
 
 from __future__ import annotations
@@ -9,8 +11,12 @@ from __future__ import annotations
 from collections.abc import Collection
 from itertools import starmap
 
-from lbtrace.model import KIND, OPEN, POINT, Batch, Event, Plan, wire
+from lbtrace.model import INTERRUPT, KIND, LOSS, OPEN, Batch, Event, Plan, wire
 from lbtrace.model.wire import EVENT
+from lbtrace.probes import ROLES
+
+EITHER = (1, 1, 0, 0)
+"""What a lane has lost, by kind, where it is not known which: an open and something else."""
 
 
 class KnownEvents:
@@ -20,18 +26,15 @@ class KnownEvents:
     def __init__(self, plan: Plan, unknown: Collection[int], *, doubtful: bool) -> None:
         self.lost = 0
         self._unknown = unknown
-        self._count = len(plan.probes)
+        self._kinds = [ROLES[p.role].event if p.role in ROLES else 0 for p in plan.probes]
         self._pairs = any(probe.pair for probe in plan.probes)
         self._doubtful = doubtful
         self._unwatched = False
 
     def of(self, batch: Batch) -> Batch:
         """Return a batch, which follows those before, without unknown events."""
-        unknown, count = self._unknown, self._count
         events = list(starmap(Event, EVENT.iter_unpack(batch.events)))
-        known = [
-            e.probe < count and not (e.probe in unknown and e.kind & KIND <= POINT) for e in events
-        ]
+        known = [self._is_known(event) for event in events]
         if all(known) and (self._unwatched or not self._doubtful):
             return batch
         kept: list[bytes | memoryview] = []
@@ -47,11 +50,24 @@ class KnownEvents:
             if known[number]:
                 kept.append(batch.events[number * EVENT.size : (number + 1) * EVENT.size])
                 blobs.append(batch.blobs[position : position + event.blob])
+            elif event.probe < len(self._kinds) and event.probe not in self._unknown:
+                lost = wire.losses(event.time, event.pid, event.tid, event.goroutine, EITHER)
+                kept.append(lost)
             position += event.blob
         self.lost += known.count(False)
         return Batch(b"".join(kept), b"".join(blobs), batch.threads)
 
+    def _is_known(self, event: Event) -> bool:
+        kind, probe = event.kind & KIND, event.probe
+        if probe >= len(self._kinds):
+            return False
+        if LOSS <= kind <= INTERRUPT:
+            return True
+        return kind == self._kinds[probe] and probe not in self._unknown
+
     def _is_harmless(self, event: Event) -> bool:
         """Whether an event that is left out has ended no call, nor decides which one another
-        ends."""
-        return event.kind & KIND == OPEN and not self._pairs
+        ends: it opened one, of a probe that does so or that is not known."""
+        probe = event.probe
+        opens = probe in self._unknown or probe >= len(self._kinds) or self._kinds[probe] == OPEN
+        return event.kind & KIND == OPEN and opens and not self._pairs

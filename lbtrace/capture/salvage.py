@@ -74,7 +74,7 @@ class SalvagedCapture(Capture):
     to its end."""
 
     def batches(self) -> Iterator[Batch | Aggregates]:
-        """Yield the undamaged batches, in order, without events of probes that cannot be read."""
+        """Yield the undamaged batches, in order, without the events that cannot be read."""
         missing, known = 0, KnownEvents(self.plan, self._unknown, doubtful=self._doubtful)
         for whole in super().batches():
             if isinstance(whole, Aggregates):
@@ -87,7 +87,7 @@ class SalvagedCapture(Capture):
             chunks = "1 chunk" if self._chunks_lost == 1 else f"{self._chunks_lost:,} chunks"
             self.left_out.append(f"{chunks} of {self._bytes_lost:,} bytes in all: damaged")
         if known.lost:
-            self.left_out.append(f"{known.lost:,} events of probes that cannot be read")
+            self.left_out.append(f"{known.lost:,} events whose probe or kind cannot be read")
 
     def _rewind(self) -> None:
         super()._rewind()

@@ -15,12 +15,15 @@ from msgspec.structs import replace
 
 from lbtrace.capture import CaptureWriter, read_capture
 from lbtrace.errors import CaptureError
-from lbtrace.model import CLOSE, Integer, Losses
+from lbtrace.model import CLOSE, KIND, Event, Integer, Losses
+from lbtrace.model.wire import EVENT
 from lbtrace.probes import ROLES
 
 CAPTURES = sorted((Path(__file__).resolve().parents[1] / "captures").glob("*.lbt.gz"))
 
 INT = Integer("int", 4, True)
+
+KIND_FIELD = Event.__struct_fields__.index("kind")
 
 MOST = 24
 """Probes of a capture that are damaged, one after the other."""
@@ -109,6 +112,42 @@ def test_a_plan_that_is_cut(recorded: Path, tmp_path: Path) -> None:
         cut = {**plan, "probes": plan["probes"][:count]}
         path.write_bytes(joined(head, cut, rest))
         check(ends(path, salvage=True)[0], true, count)
+
+
+def with_other_kinds(rest, rng, kinds):
+    """The chunks of a capture, in which one event in eight has another kind than it had, with the
+    right checksum."""
+    made, position = b"", 0
+    while position < len(rest):
+        tag, size, _ = struct.unpack_from("<4sII", rest, position)
+        payload = bytearray(rest[position + 12 : position + 12 + size])
+        position += 12 + size
+        if tag == b"EVTS":
+            events, _, threads = struct.unpack_from("<III", payload)
+            for start in range(12 + threads, 12 + threads + events, EVENT.size):
+                record = [*EVENT.unpack_from(payload, start)]
+                if not rng.randrange(8):
+                    kind = record[KIND_FIELD] & KIND
+                    record[KIND_FIELD] += rng.choice([k for k in kinds if k != kind]) - kind
+                    EVENT.pack_into(payload, start, *record)
+        made += struct.pack("<4sII", tag, size, zlib.crc32(payload)) + payload
+    return made
+
+
+@pytest.mark.parametrize("recorded", CAPTURES, ids=lambda path: path.name.partition(".")[0])
+def test_kinds_of_events(recorded: Path, tmp_path: Path) -> None:
+    data = gzip.decompress(recorded.read_bytes())
+    path = tmp_path / "x.lbt"
+    path.write_bytes(data)
+    true, _ = ends(path)
+    head, payload, rest = split(data)
+    plan = msgspec.msgpack.decode(payload)
+    # Up to version 3 a probe both opened and closed, so that either kind may be true.
+    kinds = [*range(1 if head[8] > 3 else 10, 4), *range(10, 16)]
+    rng = random.Random(recorded.name)
+    for each in range(8):
+        path.write_bytes(joined(head, plan, with_other_kinds(rest, rng, kinds)))
+        check(ends(path, salvage=True)[0], true, each)
 
 
 @pytest.mark.parametrize("recorded", CAPTURES, ids=lambda path: path.name.partition(".")[0])

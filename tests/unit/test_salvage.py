@@ -155,7 +155,7 @@ def test_events_of_damaged_probes_are_left_out(parts, export):
     _, records, err = export(parts, "--salvage")
     assert names(records) == ["other"] * 3
     assert "left out: 1 of 4 probes" in err
-    assert "left out: 3 events of probes that cannot be read" in err
+    assert "left out: 3 events whose probe or kind cannot be read" in err
 
 
 def test_a_wrong_checksum_of_the_plan(parts, export):
