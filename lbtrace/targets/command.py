@@ -6,6 +6,7 @@ import errno
 import gc
 import os
 import signal
+import stat
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, NoReturn
@@ -28,16 +29,30 @@ _COERCED = ("C.UTF-8", "C.utf8", "UTF-8")
 """What Python puts there."""
 
 
+_NOTHING_THERE = (errno.ENOENT, errno.ENOTDIR)
+
+PATH_MAX = 4096
+"""Bytes of a path with its last zero byte (``include/uapi/linux/limits.h``): execvp(3) passes over
+longer ones."""
+
+
 def find_command(name: str) -> str:
     """Return the path of what execvp(3) would execute. Raises `CommandError` where there is
     nothing."""
     reason = errno.ENOENT
     for path in _paths(name):
         note(path)
-        if os.path.isdir(path) or (os.path.exists(path) and not os.access(path, os.X_OK)):
-            reason = errno.EACCES
-        elif os.path.exists(path):
+        try:
+            mode = os.stat(path).st_mode
+        except OSError as error:
+            if error.errno not in _NOTHING_THERE:
+                reason = error.errno or reason
+            continue
+        except ValueError:  # a NUL byte
+            continue
+        if not stat.S_ISDIR(mode) and os.access(path, os.X_OK):
             return path
+        reason = errno.EACCES
     raise _cannot_run(name, reason)
 
 
@@ -188,7 +203,8 @@ def _paths(name: str) -> list[str]:
     """Where a command of that name may lie."""
     if "/" in name or not name:
         return [name]
-    return [os.path.join(directory or ".", name) for directory in os.get_exec_path()]
+    paths = (os.path.join(directory or ".", name) for directory in os.get_exec_path())
+    return [path for path in paths if len(os.fsencode(path)) < PATH_MAX]
 
 
 def _launch(gate: int, report: int, words: Sequence[str], variables: Mapping[str, str]) -> None:

@@ -169,6 +169,18 @@ def test_command_cannot_be_run(lbtrace: Run, programs: Path, tmp_path: Path) -> 
     plain = tmp_path / "plain"
     plain.write_text("")
     explains(lbtrace(*words, plain), 126, "cannot run", "Permission denied")
+    loop = tmp_path / "loop"
+    loop.symlink_to(loop)
+    explains(lbtrace(*words, loop), 126, "cannot run", "Too many levels of symbolic links")
+    explains(lbtrace(*words, tmp_path / ("a" * 300)), 126, "cannot run", "File name too long")
+
+
+def test_a_directory_of_path_that_no_path_can_name(
+    lbtrace: Run, programs: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", f"/{'a/' * 2500}:{programs}")
+    done = lbtrace("attach", "--func", "fib", "--binary", programs / "fib", "--", "fib", 1)
+    assert (done.returncode, "1 call" in done.stderr) == (0, True)
 
 
 def test_output_exists(attach: Run, programs: Path, tmp_path: Path) -> None:
