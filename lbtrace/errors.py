@@ -100,9 +100,13 @@ class LbtraceError(Exception):
 
 
 class UsageError(LbtraceError):
-    """The request itself is wrong, whatever the machine."""
+    """The request itself is wrong, whatever the machine.
+
+    ``understood`` is greater where more of an expression fits what it is about.
+    """
 
     status = 2
+    understood: tuple[bool, bool, int] = (False, False, 0)
 
 
 class NoMatchError(UsageError):

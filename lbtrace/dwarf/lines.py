@@ -110,10 +110,10 @@ class SourceLines:
     ``paths`` are all source files, once lines have been looked for.
     """
 
-    def __init__(self, image: Image, depth: int) -> None:
+    def __init__(self, image: Image, depth: int, *, qualified: bool = False) -> None:
         budget = Budget(MOST)
         self._image = image
-        self._depth = depth
+        self._depth, self._qualified = depth, qualified
         self._file, self._companions = open_debug_information(image, budget)
         self._scopes: dict[int, Scopes | None] = {}
         self._frames: FrameBases | None = None
@@ -220,7 +220,8 @@ class SourceLines:
             self._scopes[offset] = None
             with suppress(*DAMAGE):
                 unit = self._companions.whole(self._file.unit_at(offset))
-                types = Types(unit.root, self._depth, self._image.machine)
+                machine = self._image.machine
+                types = Types(unit.root, self._depth, machine, qualified=self._qualified)
                 self._scopes[offset] = Scopes(unit, types, self._frame_bases())
         return self._scopes[offset]
 

@@ -54,9 +54,10 @@ class Types:
     Pointers are followed ``depth`` deep. ``x87`` says what a long double is on the ``machine``.
     ``rust`` and ``llvm`` give the language, and whose compiler it was; ``optimised`` asks whether
     it may have changed what is passed to functions. It ``follows`` how variables move, as a rule.
+    Constants of enumerations may be named by their scopes where these are ``qualified``.
     """
 
-    def __init__(self, top: Any, depth: int, machine: str) -> None:
+    def __init__(self, top: Any, depth: int, machine: str, *, qualified: bool = False) -> None:
         x87 = find_default(machine).x87
         self.machine = machine
         language = language_of(top)
@@ -81,7 +82,9 @@ class Types:
         self.x87 = x87
         self._language = language
         known = "rust" if self.rust else "c" if language in C else "c++"
-        self._source = UnitViews(self._write, known, x87=x87, loses_bits=self._loses_bits)
+        self._source = UnitViews(
+            self._write, known, x87=x87, loses_bits=self._loses_bits, qualified=qualified
+        )
         self._depth = depth
         self._known: dict[int, Formal] = {}
         self._typed: dict[int, bool] = {}

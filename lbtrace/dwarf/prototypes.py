@@ -74,11 +74,14 @@ def prototypes(
     functions: Sequence[Function],
     depth: int = 0,
     debug: debugfile.Found | None = None,
+    *,
+    qualified: bool = False,
 ) -> Prototypes:
     """Return the prototypes of ``functions``, as far as debug information has them.
 
     What pointers lead to is looked into ``depth`` pointers deep. ``debug`` is
-    what `debugfile.find` found, if that was asked before.
+    what `debugfile.find` found, if that was asked before. ``qualified``: expressions name
+    constants of enumerations by their scopes.
 
     Raises nothing: a function that damaged debug information hides is missing.
     """
@@ -100,7 +103,7 @@ def prototypes(
     for offset, addresses in held.items():
         try:
             unit = companions.whole(file.unit_at(offset))
-            types = Types(unit.root, depth, image.machine)
+            types = Types(unit.root, depth, image.machine, qualified=qualified)
             if types.rust:  # in other languages each function says so itself
                 types.optimised = cache_of(partial(_is_optimised, unit, types))
             _read_unit(unit, {a: wanted[a] for a in addresses}, result.found, types)

@@ -47,7 +47,8 @@ PACK = "DW_TAG_GNU_template_parameter_pack"
 class UnitViews:
     """What is the same of all types of a compilation unit: its ``language``, what writes the
     name of an entry, whether a long double is one of the x87, and whether the compiler
-    ``loses_bits`` of bit fields (`lbtrace.dwarf.lost_bits`)."""
+    ``loses_bits`` of bit fields (`lbtrace.dwarf.lost_bits`). What constants are ``qualified`` by is
+    looked for only where that is asked for."""
 
     def __init__(
         self,
@@ -56,7 +57,9 @@ class UnitViews:
         *,
         x87: bool,
         loses_bits: bool = False,
+        qualified: bool = False,
     ) -> None:
+        self.qualified = qualified
         self.write, self.language, self.x87, self.loses_bits = write, language, x87, loses_bits
 
 
@@ -146,6 +149,14 @@ class DieView:
             if child.tag == "DW_TAG_enumerator":
                 number = attributes.number(child, "DW_AT_const_value", 0)
                 yield number, attributes.text(child, "DW_AT_name")
+
+    @property
+    def constant_scopes(self) -> Sequence[str]:
+        if not self._source.qualified:
+            return ()
+        from lbtrace.dwarf.enclosing import constant_scopes  # imported here: it is seldom asked for
+
+        return constant_scopes(self._die)
 
     @property
     def members(self) -> Iterator[MemberView]:

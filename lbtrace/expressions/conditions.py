@@ -117,6 +117,9 @@ class Comparer:
         _refuse_prefix(operator, constant)
         _refuse_time(constant)
         text = is_string(operand)
+        if text and not operand.type.is_address:
+            what = f"this is {operand.type.name or 'text'}, which is compared with text"
+            raise ExpressionError(operand.at, what, 'write name == "abc"')
         fetch = address_in(operand) if text else number_in(operand)
         type = ADDRESS if text else operand.type
         number = _comparable(operator, type, operand.bits[1], constant)

@@ -1,4 +1,9 @@
-"""Constants of enumerations, by name: ``GREEN``, or ``Color::GREEN`` as C++ and Rust write it."""
+"""Constants of enumerations, by name: ``GREEN``, or ``Color::GREEN`` as C++ and Rust write it.
+
+A name may be qualified by as much of what an enumeration lies in as one likes: ``Color::GREEN``
+fits ``ns::Color`` as well, but ``ns::Color::GREEN`` not a ``Color`` outside of ``ns``, and
+``::Color::GREEN`` none that lies in anything.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +21,7 @@ def find_constant(name: str, types: Iterable[Type]) -> int | None:
     scope, last = _split(name)
     for type in types:
         for value, known in type.constants():
-            if known == last and (not scope or scope == _own_name(type)):
+            if known == last and _is_of(type, scope):
                 return value
     return None
 
@@ -27,8 +32,9 @@ def unknown_constant(at: int, name: str, type: Type) -> ExpressionError:
     known = [each for _, each in type.constants()]
     whose = type.name.removeprefix("const ") or "this enumeration"
     hint = f"its constants are {_listed(known, last)}"
-    if scope and last in known:  # which namespace or class an enumeration is of is not known here
-        hint = f"write {last} alone, if that of {whose} is meant"
+    if scope is not None and last in known:
+        whole = next((f" or {each}::{last}" for each in type.constant_scopes if each), "")
+        hint = f"write {last} alone{whole}, if that of {whose} is meant"
     return ExpressionError(at, f"{name} is no constant of {whose}", hint)
 
 
@@ -45,15 +51,22 @@ def text_for_constant(at: int, text: str, type: Type, *, equality: bool) -> Expr
     return ExpressionError(at, what, hint)
 
 
-def _split(name: str) -> tuple[str, str]:
-    """The enumeration that a qualified name is of, without what that is of; and the constant."""
-    scope, _, last = name.rpartition("::")
-    return scope.rpartition("::")[2], last
+def _split(name: str) -> tuple[str | None, str]:
+    """What qualifies a name, None where nothing does, and the constant."""
+    scope, qualified, last = name.rpartition("::")
+    return scope if qualified else None, last
 
 
-def _own_name(type: Type) -> str:
-    """The name of a type without ``enum``, ``const`` and what qualifies it."""
-    return (type.name.split() or [""])[-1].rpartition("::")[2]
+def _is_of(type: Type, scope: str | None) -> bool:
+    """Whether a constant of ``type`` may be qualified by ``scope``, if by anything."""
+    if scope is None:
+        return True
+    if not type.constant_scopes:  # what the type lies in is not known
+        return scope.rpartition("::")[2] == (type.name.split() or [""])[-1]
+    whole = [f"::{known}" if known else "" for known in type.constant_scopes]
+    if not scope or scope.startswith("::"):
+        return scope in whole
+    return any(known.endswith(f"::{scope}") for known in whole)
 
 
 def _listed(known: Iterable[str], wanted: str) -> str:

@@ -25,6 +25,9 @@ WORDS = {
 }
 """The words between values, and how each is used."""
 
+_SIGNS = ("&&", "||", "!")
+"""Other spellings of ``and``, ``or`` and ``not``."""
+
 _COMPARISONS = ("==", "!=", "<", "<=", ">", ">=", "in", "is", "contains", "like", "eq", "lt", "gt")
 
 _OF_BOTH = {
@@ -42,10 +45,11 @@ _HINTS: dict[Asked, dict[str, str]] = {
             ("==", "!=", "<", "<=", ">", ">="), "join comparisons by and: 1 < n and n < 3"
         ),
         **dict.fromkeys((",", "xor"), JOINING),
+        "!": "write != in one word, or ! before the whole comparison: n != 1, !(n == 1)",
     },
     "arg": {
         **dict.fromkeys(
-            (*_COMPARISONS, *WORDS),
+            (*_COMPARISONS, *WORDS, *_SIGNS),
             f"{option('arg')} shows values, {option('where')} compares them",
         ),
         ",": f"write {option('arg')} once for each value",

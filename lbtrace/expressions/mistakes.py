@@ -16,11 +16,11 @@ def unexpected(token: Token, asked: Asked, wanted: str = "") -> ExpressionError:
     """Return what is wrong where ``token`` stands in the place of what is ``wanted``, or of the
     end."""
     if not wanted:
-        what = f"{token.text!r} is not expected here"
-        return ExpressionError(token.at, what, hint_for(token.text, asked))
-    instead = f", not {token.text!r}" if token.text else ""
+        what = f"{token.written!r} is not expected here"
+        return ExpressionError(token.at, what, hint_for(token.written, asked))
+    instead = f", not {token.written!r}" if token.text else ""
     what = f"{wanted!r} is expected here{instead}"
-    return ExpressionError(token.at, what, hint_for(token.text, asked, otherwise=CLOSING))
+    return ExpressionError(token.at, what, hint_for(token.written, asked, otherwise=CLOSING))
 
 
 def unclosed(found: Sequence[Token]) -> ExpressionError:
@@ -38,7 +38,7 @@ def missing_value(token: Token) -> ExpressionError:
     """Return what is wrong where ``token`` stands in the place of a value."""
     if token.kind == "end":
         return ExpressionError(token.at, "a value is missing at the end", _VALUES)
-    return ExpressionError(token.at, f"a value is expected, not {token.text!r}", _VALUES)
+    return ExpressionError(token.at, f"a value is expected, not {token.written!r}", _VALUES)
 
 
 def unknown_type(at: int, name: str) -> ExpressionError:

@@ -132,7 +132,10 @@ def number_in(operand: Operand) -> Fetch:
     if not operand.type.computes or not 0 < size <= WORD:
         name = operand.type.name or "a value"
         what = f"a number is expected here, this is {name}"
-        raise ExpressionError(operand.at, what, "name a number, a pointer or a member: node->key")
+        hint = "name a number, a pointer or a member: node->key"
+        if operand.type.element_at(0) is not None:
+            hint = "name one of its elements: name[0]"
+        raise ExpressionError(operand.at, what, hint)
     shift, width = operand.bits
     place = operand.place
     if place.memory is not None:

@@ -38,6 +38,7 @@ from lbtrace.expressions.tree import (
     Register,
     Sum,
     TextOf,
+    written,
 )
 from lbtrace.model import LONG, Fetch, Member, Type
 from lbtrace.values.pointer import ADDRESS
@@ -75,14 +76,21 @@ def locate(node: Node, scope: Scope) -> Located:  # noqa: PLR0911 - a return for
 
 
 def compute(node: Node, scope: Scope) -> Located:
-    """As `locate`, of what is computed with: a reference to a number is that number."""
+    """As `locate`, of what is computed or compared with: a reference is what it leads to, which is
+    one value."""
     found = locate(node, scope)
-    if not isinstance(found, Operand) or not found.type.is_alias():
+    if not isinstance(found, Operand):
         return found
-    target = found.type.target
-    if target is None or not (target.computes or target.is_real):
-        return found
-    return _dereference(Dereference(node.at, node), found)
+    if found.type.is_alias() and not found.type.code:
+        if found.type.target is None:  # it leads to what has members, or is not known
+            what, name = f"this is {found.type.name}, which is no number", written(node)
+            raise ExpressionError(node.at, what, f"name a member of it, as in {name or 'node'}.key")
+        found = _dereference(Dereference(node.at, node), found)
+    first = found.type.element_at(0)
+    if first is not None and not first.type.is_char() and found.start is None:
+        what, name = f"this is {found.type.name}, which has elements", written(node)
+        raise ExpressionError(node.at, what, f"name one: {name or 'array'}[0]")
+    return found
 
 
 def compute_both(left: Node, right: Node, scope: Scope) -> tuple[Located, Located]:
@@ -122,13 +130,14 @@ def _name(node: Name, scope: Scope) -> Located:
             return Operand(node.at, type, place, "entry")
         last = len(scope.arguments) - 1
         known = f"arg0 to arg{last}" if last > 0 else "arg0 alone" if last == 0 else "none"
-        raise ExpressionError(node.at, f"there is no argument {number}", f"there is {known}")
+        what = f"there is no argument {number}"
+        raise ExpressionError(node.at, what, f"there is {known}", lacks_name=True)
     return _outside_name(node, scope)
 
 
 def _outside_name(node: Name, scope: Scope) -> Located:
     """What is named that is no value of the function: a constant of an enumeration, a register."""
-    types = [type for _, type, _ in (*scope.arguments, ("", *scope.result))]
+    types = [_referred(type) for _, type, _ in (*scope.arguments, ("", *scope.result))]
     if (compared := scope.compared) is not None and compared.constants():
         types = [compared, *types]
     if (value := find_constant(node.name, types)) is not None:
@@ -138,7 +147,13 @@ def _outside_name(node: Name, scope: Scope) -> Located:
         return Operand(node.at, type, Location(words=(Fetch(register=node.name),)))
     if compared is not None and compared.constants():
         raise unknown_constant(node.at, node.name, compared)
-    raise ExpressionError(node.at, f"{node.name} is not known", _explain_names(node.name, scope))
+    what, hint = f"{node.name} is not known", _explain_names(node.name, scope)
+    raise ExpressionError(node.at, what, hint, lacks_name=True)
+
+
+def _referred(type: Type) -> Type:
+    """The type of the value that a reference stands for, if ``type`` is one."""
+    return type.target if type.is_alias() and type.target is not None else type
 
 
 ADDRESSES = frozenset({"ip", "pc", "sp"})
@@ -275,14 +290,14 @@ def _field(node: Field, inner: Operand) -> Operand:
         type = inner.type
     if not type.named_parts() and type.components() is None:
         name = type.name or "a value"
-        raise ExpressionError(
-            node.at, f"this is {name}, which has no members", "only records and pointers to some do"
-        )
+        what, hint = f"this is {name}, which has no members", "only records and pointers to some do"
+        raise ExpressionError(node.at, what, hint, lacks_name=True)
     found = _member(type, node.name)
     if found is None:
         names = ", ".join(m.name for m in type.named_parts() if m.name)
         hint = f"there are {names}" if names else "its members are not known"
-        raise ExpressionError(node.at, f"{type.name} has no member {node.name}", hint)
+        what = f"{type.name} has no member {node.name}"
+        raise ExpressionError(node.at, what, hint, lacks_name=True)
     return _part(node.at, inner, found)
 
 

@@ -18,7 +18,7 @@ Kind: TypeAlias = Literal["number", "name", "string", "character", "sign", "end"
 _TOKEN = re.compile(
     r"""\s*(?:
         (?P<number>0[xX][0-9a-fA-F]+|(?:0|[1-9][0-9]*)(?:\.[0-9]+)?)(?P<unit>ns|us|ms|s)?(?![\w.])
-      | (?P<name>[^\W\d]\w*(?:::[^\W\d]\w*)*)
+      | (?P<name>(?:::)?[^\W\d]\w*(?:::[^\W\d]\w*)*)
       | (?P<string>"(?:[^"\\]|\\.)*")
       | (?P<character>'(?:[^'\\]|\\.[0-9a-fA-F]{0,2})')
       | (?P<sign>->|==|!=|<=|>=|&&|\|\||[-+*.,()\[\]<>=!])
@@ -33,12 +33,19 @@ _WORDS = {"&&": "and", "||": "or", "!": "not"}
 
 
 class Token(Struct, frozen=True):
-    """A word or sign that begins at character ``at``."""
+    """A word or sign that begins at character ``at``. A word with another ``spelling`` stands there
+    as that: ``!`` for ``not``."""
 
     at: int
     kind: Kind
     text: str
     unit: str = ""
+    spelling: str = ""
+
+    @property
+    def written(self) -> str:
+        """What stands in the expression."""
+        return self.spelling or self.text
 
 
 def tokens(source: str) -> list[Token]:
@@ -61,9 +68,10 @@ def tokens(source: str) -> list[Token]:
         kind = next(k for k in _KINDS if match[k] is not None)
         word = match[kind]
         at, position = match.start(kind), match.end()
-        if word in _WORDS:
+        spelling = word if word in _WORDS else ""
+        if spelling:
             kind, word = "name", _WORDS[word]
-        found.append(Token(at, kind, word, match["unit"] or ""))
+        found.append(Token(at, kind, word, match["unit"] or "", spelling))
         if len(found) > LENGTH:
             raise ExpressionError(
                 at, f"this is too long: more than {LENGTH} words and signs", "write it shorter"

@@ -131,10 +131,12 @@ class ArgExpression(Struct, frozen=True):
 
 
 class ExpressionError(Exception):
-    """What is wrong with an expression, at which of its characters, and what to write instead."""
+    """What is wrong with an expression, at which of its characters, and what to write instead.
+    ``lacks_name``: nothing in the function has the name that stands there."""
 
-    def __init__(self, at: int, what: str, hint: str) -> None:
+    def __init__(self, at: int, what: str, hint: str, *, lacks_name: bool = False) -> None:
         super().__init__(what)
+        self.lacks_name = lacks_name
         self.at = at
         self.what = what
         self.hint = hint
@@ -142,9 +144,11 @@ class ExpressionError(Exception):
     def error(self, name: str, source: str) -> UsageError:
         """Return the error for the user about the option ``name``, with a mark under the
         character."""
-        return UsageError(
+        error = UsageError(
             f"{option(name)}: {self.what}", self.hint, detail=f"  {source}\n  {' ' * self.at}^"
         )
+        error.understood = name == "arg", not self.lacks_name, self.at
+        return error
 
 
 class Request(Struct, frozen=True):
@@ -173,6 +177,29 @@ def names_in(tree: object) -> set[str] | None:
         parts = [getattr(tree, field) for field in tree.__struct_fields__]
     found = [names_in(part) for part in parts]
     return None if None in found else {name for each in found if each for name in each}
+
+
+def written(node: Node) -> str:
+    """Return the value that ``node`` names as one writes it; empty where it is computed."""
+    match node:
+        case Name():
+            return node.name
+        case Field(inner=Dereference(inner=inner, subscript=False)) if name := written(inner):
+            return f"{name}->{node.name}"
+        case Field() if name := written(node.inner):
+            return f"{name}.{node.name}"
+        case Dereference() if name := written(node.inner):
+            return f"{name}[{node.index}]" if node.subscript else f"(*{name})"
+    return ""
+
+
+def qualifies(tree: object) -> bool:
+    """Return whether a name in ``tree`` is qualified, as constants of enumerations may be."""
+    if isinstance(tree, Name):
+        return "::" in tree.name
+    if isinstance(tree, Struct):
+        return any(qualifies(getattr(tree, field)) for field in tree.__struct_fields__)
+    return isinstance(tree, tuple) and any(map(qualifies, tree))
 
 
 AT_RETURN = ("retval", "duration")

@@ -17,7 +17,7 @@ from lbtrace.model import Plan
 from lbtrace.plan import patterns, source_files
 from lbtrace.plan.point_probes import Point, PointPlan, PointPlanner, refuse_returns
 from lbtrace.plan.selection import Selection
-from lbtrace.plan.value_selection import depth
+from lbtrace.plan.value_selection import depth, qualifies
 
 NONE = "no copies of the functions are inlined"
 
@@ -37,7 +37,9 @@ class Copies:
         for number, image in enumerate(images):
             copies: list[Inlined] = []
             try:
-                lines = SourceLines(image, depth(selection.values))
+                lines = SourceLines(
+                    image, depth(selection.values), qualified=qualifies(selection.values)
+                )
                 copies = find_inlined(lines, self._test(number))
             except BinaryError as error:
                 errors.append(error)

@@ -10,19 +10,21 @@ from lbtrace.plan.remarks import name_functions
 
 class Misfits:
     """Collects such functions. They are left out, because a pattern means many functions, and what
-    is asked of them only some have; where none is left, the error of one of them is raised."""
+    is asked of them only some have; where none is left, the error of the one that has most of it is
+    raised."""
 
     def __init__(self) -> None:
         self._names: dict[str, list[str]] = {}
-        self._example: tuple[str, UsageError, bool] | None = None
+        self._example: tuple[str, UsageError, tuple[bool, bool, bool, int]] | None = None
 
     def add(self, name: str, error: UsageError, *, declared: bool) -> None:
         """Keep that the function ``name`` is left out because of ``error``, an expression's.
         ``declared``: debug information describes it, so that the error tells what it has."""
         _, _, what = error.message.partition(": ")
         self._names.setdefault(what, []).append(name)
-        if self._example is None or declared > self._example[2]:
-            self._example = name, error, declared
+        fits = declared, *error.understood
+        if self._example is None or fits > self._example[2]:
+            self._example = name, error, fits
 
     def check(self, count: int) -> None:
         """Raise the error of one of them where the ``count`` of the functions left is 0."""

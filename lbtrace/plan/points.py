@@ -17,7 +17,7 @@ from lbtrace.plan.patterns import addressed
 from lbtrace.plan.point_probes import Point, PointPlan, PointPlanner, refuse_returns
 from lbtrace.plan.selection import Selection
 from lbtrace.plan.source_files import no_source_file
-from lbtrace.plan.value_selection import depth
+from lbtrace.plan.value_selection import depth, qualifies
 from lbtrace.system.lookups import note
 
 LINES = re.compile(r"(?P<file>.+):(?P<first>\d{1,9})(-(?P<last>\d{1,9}))?")
@@ -63,8 +63,10 @@ class _Finder:
     def _source_lines(self, number: int) -> SourceLines:
         """The lines of an image. Raises `BinaryError` where they are not known."""
         if number not in self._known:
-            followed = depth(self._selection.values)
-            self._known[number] = SourceLines(self._images[number], followed)
+            values = self._selection.values
+            self._known[number] = SourceLines(
+                self._images[number], depth(values), qualified=qualifies(values)
+            )
         return self._known[number]
 
     def add_lines(self, text: str) -> None:

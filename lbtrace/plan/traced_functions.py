@@ -19,7 +19,7 @@ from lbtrace.plan import argument_stores, frame_homes, overwritten, unused_resul
 from lbtrace.plan.late_registers import confirm
 from lbtrace.plan.misfits import Misfits
 from lbtrace.plan.remarks import name_functions
-from lbtrace.plan.value_selection import ValueSelection, depth, select_values
+from lbtrace.plan.value_selection import ValueSelection, depth, qualifies, select_values
 
 if TYPE_CHECKING:
     from lbtrace.plan.go.planner import GoPlan
@@ -111,7 +111,8 @@ def describe(
         # Imported here because only debug information needs it.
         from lbtrace.dwarf import prototypes
 
-        read = prototypes.prototypes(image, others, depth(selection), debug)
+        qualified = qualifies(selection)
+        read = prototypes.prototypes(image, others, depth(selection), debug, qualified=qualified)
         found = read.found
         if read.skipped:
             notes.append(

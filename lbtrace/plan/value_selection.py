@@ -129,6 +129,15 @@ def depth(selection: ValueSelection) -> int:
     return max(selection.detail.depth, compile.depth(selection.request))
 
 
+def qualifies(selection: ValueSelection) -> bool:
+    """Return whether an expression names a constant by the scope that it lies in."""
+    if selection.request is None:
+        return False
+    from lbtrace.expressions.tree import qualifies
+
+    return qualifies(selection.request)
+
+
 def long(name: str) -> Formal:
     """Return what is assumed where nothing is declared."""
     return Formal(name, UNKNOWN, UNKNOWN.size, (Scalar(0, UNKNOWN.size, "integer"),))

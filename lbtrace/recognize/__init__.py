@@ -40,6 +40,9 @@ TOO_DEEP = "nested too deeply"
 SCALARS = frozenset({"base", "enumeration", "pointer"})
 """Forms of types whose values are numbers, or addresses."""
 
+REFERRED = frozenset({*SCALARS, "array"})
+"""Forms of types that are looked into wherever a reference leads to them."""
+
 NESTED = frozenset({"record", "array"})
 
 
@@ -126,7 +129,7 @@ class Inside:
     def target(self, view: View, *, single: bool) -> Type | None:
         """Return the type of what a pointer leads to; None where it is not followed so far."""
         # Strings are shown whatever the depth, and what a reference stands for is compared.
-        if view.form in (SCALARS if single else ("base",)) or self._depth > 0:
+        if view.form in (REFERRED if single else ("base",)) or self._depth > 0:
             return self._recognizer.recognize(view, self._nesting, self._depth - 1)
         return self._recognizer.kept(view, self._nesting) if single else None
 

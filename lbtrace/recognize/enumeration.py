@@ -22,4 +22,4 @@ def recognize(view: View, inside: Inside) -> Type | None:
     signed = any(number < 0 for number, _ in values)
     if not signed:
         values = [(number & (1 << 8 * size) - 1, name) for number, name in values]
-    return Enumeration(view.written, size, signed, tuple(values))
+    return Enumeration(view.written, size, signed, tuple(values), tuple(view.constant_scopes))

@@ -94,6 +94,10 @@ class View(Protocol):
         """Of an enumeration: the numbers that have names."""
 
     @property
+    def constant_scopes(self) -> Sequence[str]:
+        """Of an enumeration: see `Type.constant_scopes`. Empty where nothing asks for it."""
+
+    @property
     def members(self) -> Iterator[MemberView]:
         """Of a record: its members and bases, static ones left out. Of an interface of Go the
         two words: ``_type`` or ``tab``, and ``data``."""
@@ -147,6 +151,10 @@ class PlainView:
     @property
     def constants(self) -> Iterator[tuple[int, str]]:
         return iter(())
+
+    @property
+    def constant_scopes(self) -> Sequence[str]:
+        return ()
 
     @property
     def members(self) -> Iterator[MemberView]:

@@ -87,6 +87,8 @@ class Type:
     ``name`` is the whole type as the source writes it, ``size`` is in bytes (0 where it has
     none), ``signed`` says whether its numbers are, ``code`` whether it leads to functions.
     ``target`` is the type of what it leads to, where it leads to values of one type.
+    ``constant_scopes`` are what may stand before the names of its `constants`, fully qualified:
+    the name of a scoped enumeration, also what is around an unscoped one; empty if not known.
 
     What follows says how expressions, sinks and conventions take such values, so that none of
     them need know the kind: a new one overrides what is true of it.
@@ -99,6 +101,7 @@ class Type:
     signed: bool = False
     code: bool = False
     target: Type | None = None
+    constant_scopes: tuple[str, ...] = ()
 
     has_values: ClassVar[bool] = True
     """Whether there are values of such a type; there is none of ``void``."""

@@ -22,12 +22,14 @@ class Constant(Token):
 
 
 class Enumeration(NumberType, Struct, frozen=True, tag="enumeration"):
-    """An integer whose ``values`` have names."""
+    """An integer whose ``values`` have names. `Type.constant_scopes` are kept where expressions
+    ask for them."""
 
     name: str
     size: int
     signed: bool
     values: tuple[tuple[int, str], ...] = ()
+    constant_scopes: tuple[str, ...] = ()
 
     computes = True
 

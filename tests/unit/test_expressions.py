@@ -401,6 +401,9 @@ COMPARED = "compare with =="
         ("n > 1 and (size == 2", 10, "is not closed", "write ) where it ends"),
         ('str(text == "x"', 9, "')' is expected here, not '=='", "close what was opened"),
         ("(n > 1 and and size == 2)", 11, "not 'and'", "values are names"),
+        ("n ! = 5", 2, "'!' is not expected", "write != in one word"),
+        ("(n ! 5)", 3, "not '!'", "write != in one word"),
+        ("n == 5 && && size", 10, "not '&&'", "values are names"),
         ("(n = 5)", 3, "')' is expected here, not '='", COMPARED),
         ("(n > 1 and n < 3) == 1", 18, "'==' is not expected", "join comparisons by and"),
         ("(foo *)n == 1", 1, "foo is no type", "types are those of C"),
@@ -443,6 +446,7 @@ def test_what_to_write_instead(where, at, what, hint):
     ("expression", "hint"),
     [
         ("n == 5", "arg= shows values, where= compares them"),
+        ("n && size", "arg= shows values, where= compares them"),
         ('text startswith "x"', "arg= shows values, where= compares them"),
         ("n, size", "write arg= once for each value"),
         ("n + 1 = a", "a name stands before its value: sum=n + 1"),

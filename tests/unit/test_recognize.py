@@ -40,7 +40,7 @@ def view(form, name="", size=0, **facts):
         **{"written": name, "language": "c", "encoding": "", "is_x87": False, "alignment": 1},
         **{"is_reference": False, "leads_to_code": False, "target": None, "counts": ()},
         "is_sized": True,
-        **{"constants": (), "arguments": (), "variants": None},
+        **{"constants": (), "constant_scopes": (), "arguments": (), "variants": None},
     }
     members = facts.pop("members", ())
     made = SimpleNamespace(form=form, name=name, size=size, **{**plain, **facts})
