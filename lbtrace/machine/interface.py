@@ -165,6 +165,10 @@ class Kernel(Protocol):
     def BREAKPOINT(self) -> bytes:
         """The instruction that uprobes write over another."""
 
+    def begins_short(self, code: bytes) -> bool:
+        """Return whether the instruction with which ``code`` begins ends where a breakpoint there
+        does, so that the next instruction can have one, too."""
+
     @property
     def SHADOW_STACKS(self) -> ShadowStacks | None:
         """What is known of shadow stacks; None where there are none."""

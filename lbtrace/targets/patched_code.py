@@ -34,6 +34,9 @@ PAGE = mmap.PAGESIZE
 SWAPPED, OF_FILE, PRESENT = 1 << 62, 1 << 61, 1 << 63
 """Bits of an entry of ``/proc/PID/pagemap`` (Documentation/admin-guide/mm/pagemap.rst)."""
 
+LONGEST = 15
+"""Bytes of an instruction, at most: Intel SDM 2.3.11."""
+
 TRAMPOLINES = b"[uprobes-trampoline]"
 """Where Linux 6.18 leads calls that it puts into the place of nops of 5 bytes."""
 
@@ -186,15 +189,17 @@ def _differences(
     """Where the page at ``page`` is another one, but for the probes of tracers."""
     from lbtrace.machine import Machine  # imported here because few processes have other code
 
-    # Where another tracer has one, there may be more.
-    stop, skip = Machine(machine).kernel.BREAKPOINT, 0
+    # Where another tracer has one, there may be more, also at the next instruction.
+    kernel = Machine(machine).kernel
+    stop, skip = kernel.BREAKPOINT, 0
     for at, (new, old) in enumerate(zip(now, then, strict=False)):
         if new == old or at < skip:
             continue
         begin = at - at % len(stop)
         end = begin + len(stop)
-        after = now[end : end + 1]
-        alone = after == then[end : end + 1] or now.startswith(stop, end)
+        alone = now[end : end + 1] == then[end : end + 1] or (
+            now.startswith(stop, end) and kernel.begins_short(then[begin : begin + LONGEST])
+        )
         if now.startswith(stop, begin) and alone:
             skip = end
         elif _leads_to(now, at, page, trampolines):

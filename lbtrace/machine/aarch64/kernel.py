@@ -15,3 +15,8 @@ BREAKPOINT = bytes.fromhex("a00020d4")
 """``UPROBE_SWBP_INSN`` in arch/arm64/include/asm/uprobes.h: ``brk #5``."""
 
 SHADOW_STACKS = ShadowStacks("gcs", (6, 13), (6, 18))
+
+
+def begins_short(code: bytes) -> bool:
+    """See `lbtrace.machine.interface.Kernel`. All instructions are as long."""
+    return len(code) >= len(BREAKPOINT)

@@ -19,3 +19,11 @@ BREAKPOINT = b"\xcc"
 
 SHADOW_STACKS = ShadowStacks("user_shstk", (6, 6), (6, 11))
 """Uretprobes know of them since ``shstk_update_last_frame``."""
+
+
+def begins_short(code: bytes) -> bool:
+    """See `lbtrace.machine.interface.Kernel`."""
+    from iced_x86 import Decoder  # imported here because few breakpoints are asked about
+
+    instruction = Decoder(64, code).decode()
+    return not instruction.is_invalid and instruction.len == len(BREAKPOINT)
