@@ -136,7 +136,8 @@ class Parser(ArgumentParser):
             from difflib import get_close_matches
 
             known = self._option_string_actions
-            if near := get_close_matches(unknown[1].partition("=")[0], known, 1, cutoff=0.75):
+            wanted = unknown[1].partition("=")[0].lower()
+            if near := get_close_matches(wanted, known, 1, cutoff=0.75):
                 return f"the nearest one is {near[0]}"
         if choices := re.search(r"\(choose from (.*)\)$", message):
             return f"choose one of: {choices[1].replace(chr(39), '')}"

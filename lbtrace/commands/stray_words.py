@@ -20,6 +20,9 @@ NAMING = frozenset({"--func", "--source", "--line", "--at", "--usdt"})
 EXPRESSIONS = ("where", "arg")
 """Options whose value is an expression, as argparse calls them."""
 
+FILES = ("binary", "output")
+"""Options whose value is one file, as argparse calls them."""
+
 PATTERNS = ("func", "source", "usdt", "within")
 """Options whose value is a pattern, as argparse calls them."""
 
@@ -37,12 +40,12 @@ def advise(words: Sequence[str], meant: str, takes: Takes) -> str:
     word = left[0] if left else "-"
     if word.startswith("-"):
         return ""
-    if last is not None and last.dest in PATTERNS and (line := _unexpanded(options, left)):
-        return f"quote the pattern: {_finish([words[0], *line], meant, takes)}"
-    if last is not None and last.dest in EXPRESSIONS and (line := _quoted(options, left, last)):
-        return f"quote the expression: {_finish([words[0], *line], meant, takes)}"
+    if last is not None and (advice := _on_value(words[0], options, left, last, (meant, takes))):
+        return advice
     given = [each.partition("=")[0] for each in options]
     names_function = words[0] == "attach" and NAMING.isdisjoint(given) and "/" not in word
+    if not is_program(word):  # options after it are lbtrace's
+        given += [each.partition("=")[0] for each in takewhile("--".__ne__, left)]
     several = last is not None and isinstance(last.default, list)
     if not _has_target(words[0], given, left) and (
         is_program(word) or not (names_function or several)
@@ -56,6 +59,28 @@ def advise(words: Sequence[str], meant: str, takes: Takes) -> str:
     else:
         return _unused(word, options, last)
     return f"write: {_finish(mended, meant, takes)}"
+
+
+def _on_value(
+    name: str,
+    options: Sequence[str],
+    left: Sequence[str],
+    last: Action,
+    known: tuple[str, Takes],
+) -> str:
+    """What to do about the value of the ``last`` option, which the first of the words ``left`` may
+    belong to; empty where it does not."""
+    pattern, names = _unexpanded(options, left)
+    if pattern and last.dest in PATTERNS:
+        line = [name, *_with_value(options, pattern), *left[len(names) - 1 :]]
+        return f"quote the pattern, if {shlex.quote(pattern)} is it: {_finish(line, *known)}"
+    if pattern and last.dest in FILES:
+        return _choose(names, [name, *options], left[len(names) - 1 :], last)
+    if last.dest in EXPRESSIONS and (line := _quoted(options, left, last)):
+        return f"quote the expression: {_finish([name, *line], *known)}"
+    if last.dest == "where" and _is_quoted(left[0]):
+        return f"join the conditions by and, or leave {shlex.quote(left[0])} out"
+    return ""
 
 
 def is_program(word: str) -> bool:
@@ -104,6 +129,8 @@ def _quoted(options: Sequence[str], left: Sequence[str], last: Action) -> list[s
 
     parse = syntax.condition if last.dest == "where" else syntax.argument
     option, value = _value_of(options)
+    if _is_quoted(left[0]):
+        return []
     end = next((n for n, word in enumerate(left) if word.startswith("--")), len(left))
     wholes = {count: " ".join([value, *left[:count]]) for count in range(end, 0, -1)}
     count = next((n for n, whole in wholes.items() if _accepts(parse, whole)), 0)
@@ -112,11 +139,11 @@ def _quoted(options: Sequence[str], left: Sequence[str], last: Action) -> list[s
     return [*options[:-1], option + wholes[count], *left[count:]] if count else []
 
 
-def _unexpanded(options: Sequence[str], left: Sequence[str]) -> list[str]:
-    """The command line where the value of its last option is the pattern that a shell has replaced
-    by it and the words after it: files of this directory, all that it matches. Empty where none
-    is."""
-    option, value = _value_of(options)
+def _unexpanded(options: Sequence[str], left: Sequence[str]) -> tuple[str, list[str]]:
+    """The pattern that a shell has replaced by the value of the last option and the words after it:
+    files of this directory, all that it matches. Empty where none is. Another one may match the
+    same files."""
+    _, value = _value_of(options)
     names = [value]
     for word in left:
         if word in names or "/" in word or not os.path.lexists(word):
@@ -126,8 +153,29 @@ def _unexpanded(options: Sequence[str], left: Sequence[str]) -> list[str]:
     rests = [name.removeprefix(beginning)[::-1] for name in names]
     pattern = f"{beginning}*{_common_beginning(rests)[::-1]}"
     if len(names) < 2 or "/" in value or sorted(names) != sorted(glob(pattern)):
-        return []
-    return [*options[:-1], option + pattern, *left[len(names) - 1 :]]
+        return "", []
+    return pattern, names
+
+
+def _choose(names: list[str], before: Sequence[str], after: Sequence[str], last: Action) -> str:
+    """What to do about a pattern that the shell has replaced by the ``names`` of several files,
+    where one is wanted. ``before`` ends with the first of them."""
+    programs = [name for name in names if is_program(name) and os.path.isfile(name)]
+    if last.dest == "binary" and len(programs) == 1:
+        line = [before[0], *_with_value(before[1:], programs[0]), *after]
+        return f"name one file: lbtrace {shlex.join(line)}"
+    return f"name one file: the shell has put {len(names)} into the place of a pattern"
+
+
+def _with_value(options: Sequence[str], value: str) -> list[str]:
+    """``options`` with another value of the last one."""
+    return [*options[:-1], _value_of(options)[0] + value]
+
+
+def _is_quoted(word: str) -> bool:
+    """Whether a word is an expression of several words, which was quoted, or some other text, and
+    is no program."""
+    return any(map(str.isspace, word)) and not is_program(word)
 
 
 def _common_beginning(names: Sequence[str]) -> str:

@@ -97,9 +97,45 @@ def test_a_pattern_that_the_shell_has_replaced(capsys, tmp_path, monkeypatch, wo
     for name in ("ab.c", "ac.c", "b.h", "f", "x y"):
         (tmp_path / name).write_text("")
     (tmp_path / "f").chmod(0o755)
-    replaced = [sorted(glob(word)) or [word] for word in words.split()]
-    assert main([each for several in replaced for each in several]) == 2
-    assert f"  quote the pattern: {meant}\n" in capsys.readouterr().err
+    assert main(expanded(words)) == 2
+    pattern = meant.split("'")[1]
+    advice = f"  quote the pattern, if '{pattern}' is it: {meant}\n"
+    assert advice in capsys.readouterr().err
+
+
+def expanded(words: str) -> list[str]:
+    """What a shell makes of ``words``."""
+    return [each for word in words.split() for each in sorted(glob(word)) or [word]]
+
+
+def test_a_pattern_where_one_file_is_wanted(capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for name in ("2", "f.py", "p", "p.c"):
+        (tmp_path / name).write_text("")
+    (tmp_path / "p").chmod(0o755)
+    for line, advice in (
+        ("attach --binary * --func f", "name one file: lbtrace attach --binary p --func f"),
+        ("list --binary *", "name one file: lbtrace list --binary p"),
+        ("list --binary [2f]*", "leave f.py out"),  # it may have been something else
+        ("attach --func f --binary p*", "name one file: lbtrace attach --func f --binary p"),
+        ("attach --func f -o * -- ./p", "name one file: the shell has put 4 into the place of a"),
+    ):
+        assert main(expanded(line)) == 2
+        assert f"  {advice}" in capsys.readouterr().err, line
+
+
+@pytest.mark.parametrize("given", ["}", "1e9", "a"])
+@pytest.mark.parametrize("rest", [["--binary", "./p", "--dry-run"], ["--", "./p"]])
+def test_two_conditions_are_no_program(capsys, given, rest):
+    words = ["attach", "--func", "f", "--where", given, "a > 1.5", *rest]
+    assert main(words) == 2
+    advice = capsys.readouterr().err.splitlines()[1]
+    assert advice == "  join the conditions by and, or leave 'a > 1.5' out"
+
+
+def test_a_stray_word_before_the_binary_is_no_program(capsys):
+    assert main(["attach", "--func", "f", "--where", "a", "b", "--binary", "./p"]) == 2
+    assert "-- b" not in capsys.readouterr().err
 
 
 def test_names_of_some_files_are_no_replaced_pattern(capsys, tmp_path, monkeypatch):
@@ -167,6 +203,9 @@ def test_values_that_mean_nothing(capsys, words):
         ("attach -f fib -- ./fib 3", "no option is called -f", "lbtrace attach --help"),
         ("attach --f x -- ./fib", "ambiguous option: --f", "lbtrace attach --help"),
         ("attach --func f --durations 3 -- ./x", "is called --durations", "nearest one is --dur"),
+        ("attach --FUNC f -- ./x", "is called --FUNC", "nearest one is --func"),
+        ("attach --func f --WHERE=a -- ./x", "is called --WHERE=a", "nearest one is --where"),
+        ("attach --func f --RETURNS x -- ./x", "is called --RETURNS", "nearest one is --returns"),
         ("attach --func f --returns site -- ./x", "there is no 'site'", "choose one of: auto, ur"),
         ("attach --func f --pid -5", "is not a whole number from 1 on", "lbtrace attach --help"),
         ("attach --func f --where a --where b -- ./x", "--where is given twice", "with and"),
