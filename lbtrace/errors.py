@@ -21,6 +21,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from errno import ENOENT
+from typing import NamedTuple
 
 _MARK = "\0"
 """Before and after an option in a line: no argument and no name in a file holds this character."""
@@ -99,14 +100,21 @@ class LbtraceError(Exception):
         self.args = (self.message,)
 
 
-class UsageError(LbtraceError):
-    """The request itself is wrong, whatever the machine.
+class Understood(NamedTuple):
+    """How much of the expressions of a request fits what they are about, the more the greater: the
+    whole ``condition``, all ``names``, or what precedes a character."""
 
-    ``understood`` is greater where more of an expression fits what it is about.
-    """
+    condition: bool = False
+    names: bool = False
+    at: int = 0
+
+
+class UsageError(LbtraceError):
+    """The request itself is wrong, whatever the machine. Where it is an expression that is wrong
+    for some function, so much of it is ``understood``."""
 
     status = 2
-    understood: tuple[bool, bool, int] = (False, False, 0)
+    understood = Understood()
 
 
 class NoMatchError(UsageError):

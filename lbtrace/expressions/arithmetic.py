@@ -143,6 +143,9 @@ def multiply(node: Product, left: Located, right: Located, scope: Scope) -> Loca
 def _number(constant: Constant) -> int:
     if isinstance(constant.value, bytes):
         raise ExpressionError(constant.at, "text is not a number", "text can be compared only")
+    if isinstance(constant.value, float):
+        what = "the kernel does not compute with decimals"
+        raise ExpressionError(constant.at, what, "compare a float or double by itself: x > 1.5")
     return constant.value
 
 

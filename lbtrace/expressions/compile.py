@@ -8,7 +8,7 @@ from msgspec.structs import replace
 from lbtrace.abi import Locations
 from lbtrace.abi.locations import Detail
 from lbtrace.expressions.conditions import Comparer
-from lbtrace.expressions.normal_form import find_comparisons, find_groups
+from lbtrace.expressions.normal_form import find_comparisons, find_groups, join
 from lbtrace.expressions.operands import (
     UNREADABLE,
     Moment,
@@ -191,8 +191,9 @@ class _Binder:
     def conditions(self, test: Test) -> None:
         """The comparisons, as groups of alternatives."""
         comparer = Comparer(self._scope, {"entry": self._entry, "return": self._after})
-        for group, alternatives in enumerate(find_groups(test)):
-            made = [comparer.condition(c, group) for c in alternatives]
+        group = 0
+        for alternatives in find_groups(test):
+            made = [comparer.conditions(c) for c in alternatives]
             moments = {moment for moment, _ in made if moment != "any"}
             if len(moments) > 1:
                 at = alternatives[0].at
@@ -204,7 +205,9 @@ class _Binder:
             target = self._conditions
             if "return" in moments:
                 target = self._result_conditions
-            target.extend(condition for _, condition in made)
+            for joined in join(groups for _, groups in made):
+                target.extend(replace(condition, group=group) for condition in joined)
+                group += 1
         if max(len(self._conditions), len(self._result_conditions)) > CONDITIONS:
             raise ExpressionError(
                 0, f"this takes more than {CONDITIONS} comparisons", "write it shorter"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import Literal
+from typing import Literal, TypeAlias
 
 from msgspec.structs import replace
 
@@ -57,6 +57,9 @@ OF_TEXT = frozenset({"==", "!=", "startswith", "lacks"})
 _NUMBER = re.compile(r"-?(0[xX][0-9a-fA-F]+|0|[1-9][0-9]*)")
 """A number, as expressions write it."""
 
+Groups: TypeAlias = list[list[Condition]]
+"""Conditions of which one of each group must hold."""
+
 NO_VALUE = "a value of the function is compared with a number or text"
 UNSUITED = "a value is compared with a number, a name or text"
 
@@ -68,9 +71,9 @@ class Comparer:
         self._scope = scope
         self._fetchers = fetchers
 
-    def condition(self, comparison: Comparison, group: int) -> tuple[Moment, Condition]:
-        """Return the condition for a comparison of a ``group`` of alternatives, and when it can be
-        evaluated. Raises `ExpressionError`."""
+    def conditions(self, comparison: Comparison) -> tuple[Moment, Groups]:
+        """Return the conditions for a comparison, and when they can be evaluated. Raises
+        `ExpressionError`."""
         operator = comparison.operator
         left, right = compute_both(comparison.left, comparison.right, self._scope)
         if isinstance(left, Constant):
@@ -84,22 +87,51 @@ class Comparer:
                     "name one: n == 1",
                 )
             case Operand() as one, Operand() as other:
-                return self._relation(comparison.at, operator, one, other, group)
+                moment, condition = self._relation(comparison.at, operator, one, other)
             case (Pseudo(at=at), Operand()) | (_, Pseudo(at=at)):
                 raise ExpressionError(at, UNSUITED, 'write pid == 4711, comm == "redis"')
             case _, Constant(value=bytes(text)) as constant:
-                return self._of_text(comparison.at, operator, left, constant, text, group)
+                moment, condition = self._of_text(comparison.at, operator, left, constant, text)
             case Pseudo() as pseudo, Constant() as constant:
-                return self._of_pseudo(operator, pseudo, constant, group)
+                moment, condition = self._of_pseudo(operator, pseudo, constant)
+            case Operand() as operand, Constant() as constant if operand.type.is_real:
+                return self._of_float(operator, operand, constant, contrary=comparison.contrary)
             case Operand() as operand, Constant() as constant:
-                return self._of_number(operator, operand, constant, group)
-        raise AssertionError
+                moment, condition = self._of_number(operator, operand, constant)
+        return moment, [[condition]]
+
+    def _of_float(
+        self, operator: Operator, operand: Operand, constant: Constant, *, contrary: bool
+    ) -> tuple[Moment, Groups]:
+        """The comparison of a float with a number, by its bits."""
+        # Imported here because few conditions are about floats.
+        from lbtrace.expressions import floats
+
+        _refuse_prefix(operator, constant)
+        _refuse_time(constant)
+        size, number = operand.type.size, constant.value
+        assert not isinstance(number, bytes)
+        if size not in floats.FORMATS:
+            what = f"{operand.type.name or 'a float of this size'} cannot be compared"
+            raise ExpressionError(operand.at, what, "float and double can")
+        if isinstance(number, int):
+            number = floats.converted(number, size)
+        found = floats.compare(operator, number, size, contrary=contrary)
+        if found is None:
+            what = "with this number it holds for every call, or for none"
+            hint = "no float is exactly that: compare with < or >"
+            raise ExpressionError(constant.at, what, hint)
+        bits = replace(operand, type=TYPES[Width(size, signed=True)])
+        slot = self._scope.take(operand.at, operand.moment, number_in(bits))
+        made = [Condition(slot, t.operator, t.bits, t.signed) for t in found.tests]
+        return operand.moment, [[each] for each in made] if found.all else [made]
 
     def _of_pseudo(
-        self, operator: Operator, pseudo: Pseudo, constant: Constant, group: int
+        self, operator: Operator, pseudo: Pseudo, constant: Constant
     ) -> tuple[Moment, Condition]:
         """The comparison of what the kernel knows of every event with a number."""
         _refuse_prefix(operator, constant)
+        _refuse_decimals(constant, "pid" if pseudo.name == "comm" else pseudo.name)
         if pseudo.name == "comm":
             raise ExpressionError(
                 constant.at, "comm is compared with text", 'write comm == "redis"'
@@ -108,14 +140,15 @@ class Comparer:
             _refuse_time(constant)
         moment: Moment = "return" if pseudo.name == "duration" else "any"
         number = _comparable(operator, PSEUDO_TYPES[pseudo.name], 0, constant)
-        return moment, Condition(0, operator, number, False, group, subject=pseudo.name)
+        return moment, Condition(0, operator, number, False, subject=pseudo.name)
 
     def _of_number(
-        self, operator: Operator, operand: Operand, constant: Constant, group: int
+        self, operator: Operator, operand: Operand, constant: Constant
     ) -> tuple[Moment, Condition]:
         """The comparison of a value with a number; of text that of its address."""
         _refuse_prefix(operator, constant)
         _refuse_time(constant)
+        _refuse_decimals(constant, operand.type.name)
         text = is_string(operand)
         if text and not operand.type.is_address:
             what = f"this is {operand.type.name or 'text'}, which is compared with text"
@@ -124,10 +157,10 @@ class Comparer:
         type = ADDRESS if text else operand.type
         number = _comparable(operator, type, operand.bits[1], constant)
         slot = self._scope.take(operand.at, operand.moment, fetch)
-        return operand.moment, Condition(slot, operator, number, width(type).signed, group)
+        return operand.moment, Condition(slot, operator, number, width(type).signed)
 
     def _relation(
-        self, at: int, operator: Operator, left: Operand, right: Operand, group: int
+        self, at: int, operator: Operator, left: Operand, right: Operand
     ) -> tuple[Moment, Condition]:
         """The comparison of two values."""
         if operator == "startswith" or is_string(left) or is_string(right):
@@ -138,7 +171,7 @@ class Comparer:
             number_in(operand)  # or it is refused
         shared = common(*(promoted(o.type, o.bits[1]) for o in (left, right)))
         slots = [self._scope.take(o.at, moment, self._converted(o, shared)) for o in (left, right)]
-        return moment, Condition(slots[0], operator, 0, shared.signed, group, other=slots[1])
+        return moment, Condition(slots[0], operator, 0, shared.signed, other=slots[1])
 
     def _converted(self, operand: Operand, shared: Width) -> Fetch:
         """What fetches a number as one of the type in which it is compared."""
@@ -155,7 +188,6 @@ class Comparer:
         left: Located,
         constant: Constant,
         text: bytes,
-        group: int,
     ) -> tuple[Moment, Condition]:
         """The comparison of text, or of the name of the thread, with text."""
         if operator not in OF_TEXT:
@@ -169,7 +201,7 @@ class Comparer:
                 "compare its beginning, with startswith",
             )
         if (size := _characters(left)) and isinstance(left, Operand):
-            return self._of_characters(operator, left, constant, text, size, group)
+            return self._of_characters(operator, left, constant, text, size)
         subject: Literal["comm", "text"] = "comm"
         slot, moment = 0, _moment_of(left)
         if isinstance(left, Operand):
@@ -182,7 +214,7 @@ class Comparer:
                 f"the kernel keeps {COMM} bytes of a name, this is longer",
                 f"write its first {COMM} bytes",
             )
-        return moment, Condition(slot, operator, 0, False, group, subject=subject, text=text)
+        return moment, Condition(slot, operator, 0, False, subject=subject, text=text)
 
     def _of_characters(
         self,
@@ -191,7 +223,6 @@ class Comparer:
         constant: Constant,
         text: bytes,
         size: int,
-        group: int,
     ) -> tuple[Moment, Condition]:
         """The comparison of the text in an array of ``size`` characters: it ends at a NUL, or with
         the array."""
@@ -210,7 +241,7 @@ class Comparer:
             raise ExpressionError(constant.at, what, "compare its beginning, with startswith")
         fetch = replace(memory, read="bytes", limit=min(size, TEXT_LIMIT))
         slot = self._scope.take(left.at, left.moment, fetch)
-        return left.moment, Condition(slot, operator, 0, False, group, subject="text", text=text)
+        return left.moment, Condition(slot, operator, 0, False, subject="text", text=text)
 
     def _text_slot(self, operand: Operand, operator: Operator, text: bytes, at: int) -> int:
         """The slot of a text that is compared with what stands ``at`` a character."""
@@ -282,6 +313,13 @@ def _refuse_time(constant: Constant) -> None:
         raise ExpressionError(
             constant.at, "this is a time, which only duration is", "write the number without a unit"
         )
+
+
+def _refuse_decimals(constant: Constant, name: str) -> None:
+    if constant.form == "real":
+        hint = "write a time: 1.5ms" if name == "duration" else "write a whole number"
+        what = f"{name or 'this'} has no decimals"
+        raise ExpressionError(constant.at, what, hint)
 
 
 def _comparable(operator: Operator, type: Type, bits: int, constant: Constant) -> int:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from typing import TypeVar
+
 from msgspec.structs import replace
 
 from lbtrace.expressions.tree import (
@@ -18,6 +21,8 @@ NOT: dict[Operator, Operator] = {
     **{"==": "!=", "!=": "==", "<": ">=", ">=": "<", ">": "<=", "<=": ">"},
     **{"startswith": "lacks", "lacks": "startswith"},
 }
+
+_Condition = TypeVar("_Condition")
 
 
 def find_groups(test: Test) -> list[list[Comparison]]:
@@ -48,7 +53,9 @@ def _pushed(test: Test, *, negated: bool) -> Comparison | Junction:
             kind = test.kind if not negated else "or" if test.kind == "and" else "and"
             return Junction(kind, tuple(_pushed(p, negated=negated) for p in test.parts))
         case Comparison():
-            return replace(test, operator=NOT[test.operator]) if negated else test
+            if not negated:
+                return test
+            return replace(test, operator=NOT[test.operator], contrary=not test.contrary)
 
 
 def _groups(test: Test) -> list[list[Comparison]]:
@@ -58,7 +65,13 @@ def _groups(test: Test) -> list[list[Comparison]]:
     parts = [_groups(part) for part in test.parts]
     if test.kind == "and":
         return [group for part in parts for group in part]
-    joined: list[list[Comparison]] = [[]]
+    return join(parts)
+
+
+def join(parts: Iterable[list[list[_Condition]]]) -> list[list[_Condition]]:
+    """Return groups of alternatives that hold where those of one of the ``parts`` do. Raises
+    `ExpressionError` where they are more than the kernel takes."""
+    joined: list[list[_Condition]] = [[]]
     for part in parts:
         joined = [one + other for one in joined for other in part]
         if len(joined) > CONDITIONS:

@@ -37,8 +37,8 @@ class Constant(Struct, frozen=True):
     """A value known beforehand. What follows from a number's ``form`` is lost in computing."""
 
     at: int
-    value: int | bytes
-    form: Literal["decimal", "hexadecimal", "character", "time"] = "decimal"
+    value: int | bytes | float
+    form: Literal["decimal", "hexadecimal", "character", "time", "real"] = "decimal"
 
 
 class Pseudo(Struct, frozen=True):
@@ -123,9 +123,8 @@ def number_in(operand: Operand) -> Fetch:
     `ExpressionError`."""
     size, signed = operand.type.size, operand.type.signed
     if operand.type.is_real:
-        raise ExpressionError(
-            operand.at, "the kernel does not compute with floats", "compare integers"
-        )
+        hint = "compare a float or double by itself, with a number: x > 1.5"
+        raise ExpressionError(operand.at, "the kernel does not compute with floats", hint)
     if not operand.type.is_known:
         reason = operand.type.absent(getattr(operand.type, "reason", ""))
         raise ExpressionError(operand.at, f"this cannot be read: {reason}", UNREADABLE)

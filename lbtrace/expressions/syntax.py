@@ -24,8 +24,9 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from decimal import Decimal
 from typing import Literal, TypeVar, cast
+
+from msgspec.structs import replace
 
 from lbtrace.expressions.c_types import QUALIFIERS, TYPE_WORDS, find_type
 from lbtrace.expressions.hints import Asked
@@ -36,6 +37,7 @@ from lbtrace.expressions.mistakes import (
     unexpected,
     unknown_type,
 )
+from lbtrace.expressions.numbers import read_integer, read_number
 from lbtrace.expressions.tokens import RESERVED, Token, tokens
 from lbtrace.expressions.tree import (
     ArgExpression,
@@ -65,11 +67,7 @@ DEPTH = 50
 CHAINED = 100
 """Sums, products and steps to members, which may be nested as well."""
 
-DIGITS = 40
-"""Of a number: the greatest that there is has 20, and a time may have decimals."""
 
-
-_UNITS = {"ns": 1, "us": 1000, "ms": 1_000_000, "s": 1_000_000_000}
 _OPERATORS = ("==", "!=", "<=", ">=", "<", ">", "startswith")
 _ESCAPES = {
     **{"n": "\n", "t": "\t", "r": "\r", "0": "\0", "a": "\a", "b": "\b", "f": "\f", "v": "\v"},
@@ -237,7 +235,7 @@ class _Parser:
     def _primary(self) -> Node:
         token = self._take()
         if token.kind == "number":
-            return self._numeral(token)
+            return read_number(token)
         if token.kind == "string":
             return Quoted(token.at, self._unescaped(token))
         if token.kind == "character":
@@ -251,12 +249,6 @@ class _Parser:
         if token.kind == "name" and token.text not in RESERVED:
             return Name(token.at, token.text)
         raise missing_value(token)
-
-    def _numeral(self, token: Token) -> Number:
-        if token.unit:
-            return Number(token.at, self._number(token), "time")
-        based = token.text[:2] in ("0x", "0X")
-        return Number(token.at, self._number(token), "hexadecimal" if based else "decimal")
 
     def _function(self, token: Token) -> Node:
         self._take()
@@ -332,20 +324,7 @@ class _Parser:
             raise ExpressionError(
                 token.at, "only a number can be an index", "write ptr[2], or *(ptr + n)"
             )
-        return -self._number(token) if negative else self._number(token)
-
-    def _number(self, token: Token) -> int:
-        if len(token.text) > DIGITS:
-            raise ExpressionError(
-                token.at, "this number is too large", "numbers have up to 64 bits"
-            )
-        if "." in token.text or token.unit:
-            if not token.unit or token.text[:2] in ("0x", "0X"):
-                raise ExpressionError(
-                    token.at, "only times have decimals", "write 1.5ms, or a whole number"
-                )
-            return round(Decimal(token.text) * _UNITS[token.unit])
-        return int(token.text, 0) if token.text[:2] in ("0x", "0X") else int(token.text)
+        return -read_integer(token) if negative else read_integer(token)
 
     def _unescaped(self, token: Token) -> bytes:
         def replaced(match: re.Match[str]) -> str:
@@ -388,4 +367,6 @@ class _Parser:
 
 
 def _negative(at: int, node: Node) -> Node:
+    if isinstance(node, Number) and node.form == "real":
+        return replace(node, at=at, value=-node.value)
     return Product(at, node, Number(at, -1))

@@ -17,7 +17,8 @@ Kind: TypeAlias = Literal["number", "name", "string", "character", "sign", "end"
 
 _TOKEN = re.compile(
     r"""\s*(?:
-        (?P<number>0[xX][0-9a-fA-F]+|(?:0|[1-9][0-9]*)(?:\.[0-9]+)?)(?P<unit>ns|us|ms|s)?(?![\w.])
+        (?P<number>0[xX][0-9a-fA-F]+|(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][-+]?[0-9]+)?)
+            (?P<unit>ns|us|ms|s)?(?![\w.])
       | (?P<name>(?:::)?[^\W\d]\w*(?:::[^\W\d]\w*)*)
       | (?P<string>"(?:[^"\\]|\\.)*")
       | (?P<character>'(?:[^'\\]|\\.[0-9a-fA-F]{0,2})')

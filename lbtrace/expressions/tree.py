@@ -6,16 +6,16 @@ from typing import Literal, TypeAlias
 
 from msgspec import Struct
 
-from lbtrace.errors import UsageError, option
+from lbtrace.errors import Understood, UsageError, option
 from lbtrace.model import Type
 
 
 class Number(Struct, frozen=True):
-    """An integer, a character's code, or a time in ns."""
+    """An integer, a character's code, a time in ns, or a ``real`` number."""
 
     at: int
-    value: int
-    form: Literal["decimal", "hexadecimal", "character", "time"] = "decimal"
+    value: int | float
+    form: Literal["decimal", "hexadecimal", "character", "time", "real"] = "decimal"
 
 
 class Quoted(Struct, frozen=True):
@@ -98,12 +98,14 @@ Operator: TypeAlias = Literal["==", "!=", "<", "<=", ">", ">=", "startswith", "l
 
 
 class Comparison(Struct, frozen=True):
-    """Two values compared."""
+    """Two values compared; as the ``contrary`` of another comparison it holds wherever that does
+    not."""
 
     at: int
     operator: Operator
     left: Node
     right: Node
+    contrary: bool = False
 
 
 class Junction(Struct, frozen=True):
@@ -147,7 +149,7 @@ class ExpressionError(Exception):
         error = UsageError(
             f"{option(name)}: {self.what}", self.hint, detail=f"  {source}\n  {' ' * self.at}^"
         )
-        error.understood = name == "arg", not self.lacks_name, self.at
+        error.understood = Understood(name == "arg", not self.lacks_name, self.at)
         return error
 
 

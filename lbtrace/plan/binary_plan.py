@@ -22,7 +22,7 @@ from lbtrace.plan.remarks import AT_BREAKPOINT, name_functions, some
 from lbtrace.plan.return_sites import return_sites
 from lbtrace.plan.return_strategy import ASKED_FOR, Returns, ReturnStrategy, StrategyChooser
 from lbtrace.plan.selection import Selection
-from lbtrace.plan.traced_functions import TracedFunction, describe, go_plan
+from lbtrace.plan.traced_functions import ReadFloats, TracedFunction, describe, go_plan
 from lbtrace.plan.value_selection import leads_to_code
 from lbtrace.plan.within import NOT_WITHIN, Within
 
@@ -96,15 +96,15 @@ class _BinaryPlanner:
     def plan(self) -> Plan:
         """Return the plan."""
         (image, stubs, matching), selection, go = self._part, self._selection, self._go
-        traced, notes = self._describe(matching)
-        notes += self._table.remarks(image.path)
-        notes += _indirect(self._table, image.path, selection)
         read_floats = partial(
             self._placer.reading_floats,
             selection=selection.values,
             exits=self._placer.exits if selection.returns != "none" else None,
             entry=selection.returns != "uretprobe",  # that stands where the function begins
         )
+        traced, notes = self._describe(matching, read_floats)
+        notes += self._table.remarks(image.path)
+        notes += _indirect(self._table, image.path, selection)
         for each in map(read_floats, traced):
             if reason := self._add(each):
                 self._left_out[reason].append(each.function.name)
@@ -121,7 +121,9 @@ class _BinaryPlanner:
         notes += self._remarks()
         return Plan((binary,), tuple(self._functions), tuple(self._probes), tuple(notes))
 
-    def _describe(self, matching: Sequence[Function]) -> tuple[list[TracedFunction], list[str]]:
+    def _describe(
+        self, matching: Sequence[Function], read_floats: ReadFloats
+    ) -> tuple[list[TracedFunction], list[str]]:
         """The functions with their values; what is asked of values is not about functions that
         are there only because all others are traced within them."""
         image, machine, values, go = (
@@ -132,10 +134,12 @@ class _BinaryPlanner:
         )
         added = self._within.added
         if values.request is None or not added:
-            return describe(image, machine, matching, values, go)
+            return describe(image, machine, matching, values, go, read_floats)
         asked = [f for f in matching if f.address not in added]
         others = [f for f in matching if f.address in added]
-        traced, notes = describe(image, machine, asked, values, go) if asked else ([], [])
+        traced, notes = (
+            describe(image, machine, asked, values, go, read_floats) if asked else ([], [])
+        )
         more, remarks = describe(image, machine, others, replace(values, request=None), go)
         return [*traced, *more], [*notes, *remarks]
 

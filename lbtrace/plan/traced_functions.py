@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+
+from msgspec.structs import replace
 
 from lbtrace.elf import debugfile
 from lbtrace.elf.image import Image
@@ -49,6 +51,10 @@ class TracedFunction(NamedTuple):
     site: Site | None = None
 
 
+ReadFloats: TypeAlias = Callable[[TracedFunction], TracedFunction]
+"""What has floats of a function read where they can be, as far as they can."""
+
+
 def _beginning(image: Image, function: Function, size: int = BEGINNING) -> Code:
     code = image.code(function.address, min(function.size, size))
     return Code(code, function.address, function.offset, function.address + function.size)
@@ -89,17 +95,41 @@ def _selected(
         return error
 
 
+def _read_later(
+    machine: Machine,
+    function: Function,
+    prototype: Prototype,
+    selection: ValueSelection,
+    read_floats: ReadFloats,
+) -> tuple[CallValues, Site | None] | None:
+    """The selected values of a function of which a condition is about floats that cannot be read
+    at the entry, if they can be further on, and where."""
+    from lbtrace.expressions.tree import names_in  # imported here because most traces need none
+
+    # What a register holds there is not known, if it is asked for by its name.
+    if selection.request is None or names_in(selection.request) is None:
+        return None
+    plain = select_values(machine, prototype, replace(selection, request=None, args=None))
+    try:
+        found = read_floats(TracedFunction(function, plain, prototype))
+    except UsageError:  # not all of them
+        return None
+    return None if found.call_values is plain else (found.call_values, found.site)
+
+
 def describe(
     image: Image,
     machine: Machine,
     functions: Sequence[Function],
     selection: ValueSelection,
     go: GoPlan | None = None,
+    read_floats: ReadFloats = lambda traced: traced,
 ) -> tuple[list[TracedFunction], list[str]]:
     """Return the values of each of ``functions``, and remarks about them.
 
-    ``go`` knows the functions of Go. Those that an expression of ``selection`` does not fit are
-    left out, with a remark. Raises `UsageError` where it fits none.
+    ``go`` knows the functions of Go, ``read_floats`` has floats read that are not at the entry.
+    Functions that an expression of ``selection`` does not fit are left out, with a remark. Raises
+    `UsageError` where it fits none.
     """
     misfits = Misfits()
     found: dict[int, Prototype] = {}
@@ -139,6 +169,11 @@ def describe(
         if prototype is not None:
             prototype = _settled(machine, image, function, prototype, callers)
             values = _selected(machine, prototype, selection)
+        site = None
+        # What lacks a name lacks it further on as well.
+        if isinstance(values, UsageError) and prototype is not None and values.understood.names:
+            found_later = _read_later(machine, function, prototype, selection, read_floats)
+            values, site = found_later or (values, None)
         if isinstance(values, UsageError):
             misfits.add(function.name, values, declared=prototype is not None)
             continue
@@ -153,7 +188,7 @@ def describe(
             typed,
             language="go" if go and go.holds(function) else "",
         )
-        traced.append(TracedFunction(described, values, prototype))
+        traced.append(TracedFunction(described, values, prototype, site))
     misfits.check(len(traced))
     notes += misfits.remarks()
     cut = [t.function.name for t in traced if t.call_values.cut]

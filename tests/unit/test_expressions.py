@@ -344,7 +344,7 @@ def test_what_is_too_long_or_odd_is_refused_in_words(expression):
 
 
 def test_a_time_in_hexadecimal_is_refused():
-    with pytest.raises(UsageError, match="decimals"):
+    with pytest.raises(UsageError, match="decimals only"):
         syntax.condition("duration > 0x1ms")
 
 
