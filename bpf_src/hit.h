@@ -13,27 +13,54 @@ static __always_inline __u64 cookie_of(void *ctx)
 	return config.use_only_cookie ? config.only_cookie : bpf_get_attach_cookie(ctx);
 }
 
+/* Two words of runtime.g, its first ones: where the goroutine's stack lies. */
+struct go_stack {
+	__u64 low;
+	__u64 high;
+};
+
+/*
+ * Whether that may be the stack on which a function was called. Stacks of goroutines have a power
+ * of two of bytes (stackalloc() in Go's src/runtime/stack.go). Where Go is entered from C or by the
+ * loader, in handlers of signals and in assembly, the register of g may hold anything, or the
+ * goroutine that the thread has left for a stack of its own.
+ */
+static __always_inline bool is_go_stack(const struct go_stack *stack, __u64 pointer)
+{
+	const __u64 size = stack->high - stack->low;
+
+	return pointer - stack->low < size && !(size & (size - 1));
+}
+
 /*
  * The goroutine that runs, and the frame as its distance from the top of the
  * goroutine's stack: Go moves stacks. The distance is negative, so that a
  * nested call has the lower frame as everywhere. What the thread does on its own stack has
- * no goroutine: there functions of C are counted beside it. False where g is unreadable.
+ * no goroutine: there functions of C are counted beside it.
  */
-static __always_inline bool in_goroutine(struct pt_regs *ctx, const struct lbt_spec *spec,
-					 struct hit *at)
+static __always_inline void find_goroutine(struct pt_regs *ctx, const struct lbt_spec *spec,
+					   struct hit *at)
 {
-	__u64 g = 0, high;
+	struct go_stack stack;
+	__u64 g;
 
-	if (spec->go == LBT_GO_REGISTER)
+	if (spec->go == LBT_GO_REGISTER) {
 		g = GO_REGISTER(ctx);
-	else if (bpf_probe_read_user(&g, sizeof(g), (void *)(thread_pointer() - sizeof(g))))
-		return false;
-	if (bpf_probe_read_user(&at->goroutine, sizeof(__u64), (void *)(g + spec->go_goid)) ||
-	    bpf_probe_read_user(&high, sizeof(high), (void *)(g + spec->go_stack_high)))
-		return false;
-	if (at->goroutine)
-		at->frame -= high;
-	return true;
+		asm volatile("" : "+r"(g)); /* keeps the load here, as APART() does */
+	} else if (bpf_probe_read_user(&stack.low, sizeof(g),
+				       (void *)(thread_pointer() - sizeof(g)))) {
+		return;
+	} else {
+		g = stack.low;
+	}
+	if (bpf_probe_read_user(&stack, sizeof(stack),
+				(void *)(g + spec->go_stack_high - sizeof(stack.low))) ||
+	    !is_go_stack(&stack, at->stack))
+		return;
+	if (bpf_probe_read_user(&at->goroutine, sizeof(__u64), (void *)(g + spec->go_goid)))
+		at->goroutine = 0;
+	else if (at->goroutine)
+		at->frame -= stack.high;
 }
 
 /*
@@ -109,8 +136,8 @@ static __always_inline bool handle_hit_of(__u64 cookie, struct pt_regs *ctx, __u
 		return false;
 	at.frame += popped ? -LBT_RETURN_SLOT : spec->sp_delta;
 	at.stack = at.frame;
-	if (config.go && spec->go && !in_goroutine(ctx, spec, &at))
-		at.goroutine = 0;
+	if (config.go && spec->go)
+		find_goroutine(ctx, spec, &at);
 	if (config.within && spec->within > LBT_SWITCH) {
 		found = find_outermost(&at, spec);
 		if (!found && !(spec->within == LBT_OUTER && kind == LBT_OPEN))

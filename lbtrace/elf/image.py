@@ -33,7 +33,7 @@ NHDR = Layout("<III")
 DYN = Layout("<QQ")
 
 ET_EXEC, ET_DYN = 2, 3
-PT_LOAD, PT_DYNAMIC, PT_NOTE = 1, 2, 4
+PT_LOAD, PT_DYNAMIC, PT_NOTE, PT_TLS = 1, 2, 4, 7
 PF_X = 1
 SHT_SYMTAB, SHT_NOBITS = 2, 8
 NT_GNU_BUILD_ID = 3
@@ -57,13 +57,15 @@ NAMES = 16 << 20
 
 
 class Segment(Struct, frozen=True):
-    """A program header: ``size`` bytes at ``offset`` are mapped at ``address``."""
+    """A program header: ``size`` bytes at ``offset`` are mapped at ``address``, where they take
+    ``memory``, with what the file does not hold."""
 
     type: int
     flags: int
     offset: int
     address: int
     size: int
+    memory: int
 
 
 class Section(Struct, frozen=True):
@@ -116,8 +118,8 @@ class Image:
                 "link it first: object files and core dumps do not run",
             )
         self.segments = tuple(
-            Segment(type, flags, offset, address, size)
-            for type, flags, offset, address, _, size, _, _ in self._headers(
+            Segment(type, flags, offset, address, size, memory)
+            for type, flags, offset, address, _, size, memory, _ in self._headers(
                 PHDR, phoff, phnum, phentsize
             )
         )

@@ -96,7 +96,8 @@ class Probe(Struct, frozen=True):
     Entries and exits of a function that ``keeps`` a register agree on what it held at entry.
     A ``gate`` probe opens or closes a call of a function that `Plan.within` names.
     A ``foreign`` probe is in code of another language in a program of Go, or where goroutines are
-    unknown: its calls belong to threads.
+    unknown: its calls belong to threads. An ``assembly`` probe is in code that may use the register
+    of Go's g for something else: the goroutine is asked of the thread.
 
     Probes of the same ``pair`` open and close calls that no frame tells from others: those are of
     one call whose values of the ``key`` are equal. One that begins where the stack pointer is no
@@ -125,6 +126,7 @@ class Probe(Struct, frozen=True):
     nests: bool = False
     gate: bool = False
     crosses: bool = False
+    assembly: bool = False
     values: tuple[Value, ...] = ()
     since: int = 0
 
@@ -215,7 +217,8 @@ class Plan(Struct, frozen=True):
     def goroutines(self, probe: Probe) -> GoLayout | None:
         """Return how the goroutine is found that hits ``probe``; None where its calls
         belong to threads."""
-        return None if probe.foreign else self.binaries[probe.binary].go
+        go = None if probe.foreign else self.binaries[probe.binary].go
+        return replace(go, g="thread") if go and probe.assembly else go
 
 
 class Addition(Struct, frozen=True):

@@ -207,8 +207,13 @@ class _BinaryPlanner:
 
             probes = gathering.choose_probes(probes, self._selection.action, values)
         go = self._go
-        foreign = go is not None and not (go.tells_goroutines and go.holds(function))
-        return (replace(probe, foreign=True) for probe in probes) if foreign else probes
+        if go is None:
+            return probes
+        if not (go.tells_goroutines and go.holds(function)):
+            return (replace(probe, foreign=True) for probe in probes)
+        if go.asks_thread(function):
+            return (replace(probe, assembly=True) for probe in probes)
+        return probes
 
     def _of_no_function(self) -> Iterator[Probe]:
         """Probes that report which calls were left, and which stacks there are."""

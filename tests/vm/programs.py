@@ -64,7 +64,8 @@ def _go(into: Path, machine: str) -> None:
     compiler = COMPILERS[machine]
     go, conftest = load(TESTS / "go_toolchains.py"), load(TESTS / "conftest.py")
     variables = {"GOARCH": GO_MACHINES[machine], "CC": compiler}
-    kinds = {"fib": conftest.EVERYDAY_KINDS, "ccalls": ("cgo",), "types": ("plain", "pie")}
+    kinds = {"fib": conftest.EVERYDAY_KINDS, "types": ("plain", "pie")}
+    kinds |= dict.fromkeys(("callbacks", "ccalls"), ("cgo",))
     wanted = [
         (source, version, kind)
         for source in sorted((TESTS / "programs/go").glob("*.go"))

@@ -14,7 +14,7 @@ from lbtrace.abi.go import HIDDEN, GoConvention, argument_space, certain, find_g
 from lbtrace.elf import debugfile, plt
 from lbtrace.elf.go.arguments import Arguments, Group
 from lbtrace.elf.go.pclntab import GoTable
-from lbtrace.elf.image import Image
+from lbtrace.elf.image import PT_TLS, Image
 from lbtrace.errors import UsageError
 from lbtrace.fetch import go_call_values
 from lbtrace.fetch.call_values import CallValues
@@ -237,8 +237,24 @@ class GoPlan:
     def hides_exits(self, function: Function) -> bool:
         """Return whether the exits of ``function`` could not be assigned to goroutines: assembly
         may use the register of g for itself."""
-        assembly = function.address in self._table.assembly
+        assembly = function.address in self._table.assembly and not self.asks_thread(function)
         return assembly and self._planner.changes_g(self._code(function))
+
+    def asks_thread(self, function: Function) -> bool:
+        """Return whether the thread is asked for the goroutine that calls ``function``: assembly,
+        which may use the register of g for itself, or is called where that holds something else."""
+        return function.address in self._table.assembly and self._threads_have_g
+
+    @cached_property
+    def _threads_have_g(self) -> bool:
+        """Whether a word of each thread is known to have g besides the register: the only word of
+        a program's own thread-local storage, which ends at the thread pointer (ELF Handling For
+        Thread-Local Storage, variant II). Libraries have theirs where the loader finds room, and
+        variables of C may follow g."""
+        if self._planner.KEEPS_G or not self._registers:
+            return False
+        storage = [s.memory for s in self._image.segments if s.type == PT_TLS]
+        return self._image.is_program and storage in ([], [WORD])
 
     def ends(self) -> Iterator[Probe]:
         """Yield the probe that reports when a goroutine ends."""
