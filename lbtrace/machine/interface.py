@@ -116,7 +116,8 @@ class GoSitePlanner(Protocol):
         """Return whether the code finds the goroutine by itself, as no register has it."""
 
     def changes_g(self, code: Code) -> bool:
-        """Return whether the function uses the goroutine's register for something else."""
+        """Return whether the function may return with something else in the goroutine's register
+        than it was called with."""
 
     def infer_registers(self, code: Code, integers: Sequence[str]) -> InferredRegisters:
         """Infer from the code which of the registers ``integers`` hold arguments and results."""

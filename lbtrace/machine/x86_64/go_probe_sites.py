@@ -70,8 +70,11 @@ class GoPlanner(GoSitePlanner):
         return site
 
     def changes_g(self, code: Code) -> bool:
-        """Return whether the function writes r14."""
-        return writes(code, "r14")
+        """Return whether the function may return with something else in r14."""
+        # Imported here because few functions are assembly.
+        from lbtrace.machine.x86_64.go_register_uses import may_return_with_another
+
+        return may_return_with_another(code, iced_x86.Register.R14)
 
     def infer_registers(self, code: Code, integers: Sequence[str]) -> InferredRegisters:
         """See `lbtrace.machine.GoSitePlanner.infer_registers`."""
@@ -139,22 +142,6 @@ class GoPlanner(GoSitePlanner):
             if flow != FlowControl.NEXT:
                 return False
         return False
-
-
-def writes(code: Code, register: str) -> bool:
-    """Return whether the function changes ``register`` (``r14``) itself."""
-    info = iced_x86.InstructionInfoFactory()
-    wanted = getattr(iced_x86.Register, register.upper())
-    for instruction in Decoder(64, code.code, ip=code.address):
-        for used in info.info(instruction).used_registers():
-            if iced_x86.RegisterExt.full_register(used.register) == wanted and used.access in (
-                iced_x86.OpAccess.WRITE,
-                iced_x86.OpAccess.READ_WRITE,
-                iced_x86.OpAccess.COND_WRITE,
-                iced_x86.OpAccess.READ_COND_WRITE,
-            ):
-                return True
-    return False
 
 
 def _is_target(code: Code, address: int) -> bool:
