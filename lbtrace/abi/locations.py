@@ -181,11 +181,12 @@ def if_passed(formal: Formal, place: Location) -> Location:
 def lose_unless_named(formal: Formal, why: str) -> Formal:
     """Return a parameter of a function to which other things may be passed than it declares: it is
     lost, and this says ``why``, unless debug information names the one register that holds all of
-    it."""
+    it: from which another is computed may have been passed for that."""
     whole = formal.reference or (
         formal.size <= WORD and not (formal.passed_separately and len(formal.scalars or ()) > 1)
     )
-    return formal if whole and formal.register >= 0 else replace(formal, missing_reason=why)
+    named = formal.register >= 0 and formal.derived_from < 0
+    return formal if whole and named else replace(formal, missing_reason=why)
 
 
 def moved(address: Fetch, offset: int) -> Fetch:

@@ -81,8 +81,10 @@ def read_parameter(
     missing_reason = (
         OPTIMISED_OUT if not located and known and (types.llvm or callers.cloned) else ""
     )
-    # LLVM leaves out what a function does not read where it calls it, exported or not.
-    may_be_unset = not recorded and not missing_reason and (types.llvm or known)
+    # LLVM leaves out what a function does not read where it calls it, exported or not. It takes its
+    # place nevertheless where other files may call the function.
+    unread = not recorded or (types.llvm and _is_constant(expression))
+    may_be_unset = unread and not missing_reason and (types.llvm or known)
     late = None
     if located and not moves(own):
         late = _find_late_reason(held, callers, known=known, llvm=types.llvm)
@@ -135,9 +137,9 @@ def _judge(
 ) -> tuple[bool, bool]:
     """Whether a parameter is passed where ``own`` (None without a location) keeps it, and
     whether the compiler may know its value and pass nothing."""
-    if expression and expression[0] in CONSTANTS:
-        return False, True  # the compiler passes nothing: it knows the value
-    in_memory = _lies_in_memory(formal)
+    if _is_constant(expression):  # the compiler knows the value, and may pass nothing
+        return False, callers.known or not types.llvm
+    in_memory = lies_in_memory(formal)
     if own is None:
         # Where it promotes structs it may pass what lies in memory.
         promoted = callers.promotes and (formal.type.is_address or in_memory)
@@ -155,6 +157,10 @@ def _judge(
         if apart or (callers.promotes and not formal.reference):
             return False, True
     return True, callers.known
+
+
+def _is_constant(expression: bytes) -> bool:
+    return bool(expression) and expression[0] in CONSTANTS
 
 
 def _find_late_reason(held: Formal, callers: Callers, *, known: bool, llvm: bool) -> str | None:
@@ -221,7 +227,7 @@ def moves(variable: Any) -> bool:
 def _is_record_shown(way: Formal, expression: bytes, home: Home) -> bool:
     """Whether debug information has a record where it is passed this ``way``: in registers or in
     memory of the caller."""
-    in_memory = _lies_in_memory(way)
+    in_memory = lies_in_memory(way)
     if home is not None and home[0] == FRAME_POINTER:
         return in_memory == (home[1] > 0)
     return bool(lists.registers(expression)) and not in_memory
@@ -237,7 +243,7 @@ def _is_rust_shown(way: Formal, expression: bytes, _home: Home) -> bool:
     return held == kinds
 
 
-def _lies_in_memory(formal: Formal) -> bool:
+def lies_in_memory(formal: Formal) -> bool:
     """Whether every convention has a value in memory, or a pointer to it, unless it is
     made of floats alone."""
     scalars = formal.scalars or ()

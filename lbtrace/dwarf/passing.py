@@ -71,7 +71,7 @@ class Types:
         self._rustc = producers.rustc(producer)
         llvm = producers.llvm(producer)
         self._loses_bits = self.llvm and not self.rust and llvm < lost_bits.KEEPS_BITS
-        self._tells_changes = llvm >= TELLS_CHANGES
+        self.tells_changes = llvm >= TELLS_CHANGES
         clang, dwarf = TELLS_OPTIMISED
         self._tells_optimised = llvm >= clang and top.unit.version >= dwarf
         self.optimised: Callable[[], bool] = lambda: True
@@ -101,7 +101,7 @@ class Types:
         """Return whether what is passed to a function may have been changed without a word. Of a
         ``method``, whose declaration is elsewhere, LLVM never says it
         (``DwarfUnit::applySubprogramAttributes`` leaves such attributes to the declaration)."""
-        return self.llvm and (method or not self._tells_changes) and self.optimised()
+        return self.llvm and (method or not self.tells_changes) and self.optimised()
 
     def is_plain(self, *, optimised: bool) -> bool:
         """Return whether clang certainly left a function as it was written, as it does not mark it

@@ -20,6 +20,7 @@ from msgspec.structs import replace
 from lbtrace.abi import find_convention
 from lbtrace.abi.locations import OPTIMISED_OUT, lose_unless_named
 from lbtrace.dwarf import attributes
+from lbtrace.dwarf.lost_locations import may_be_lost
 from lbtrace.dwarf.parameters import Callers, moves, origins, read_parameter
 from lbtrace.dwarf.passing import Types
 from lbtrace.dwarf.reader import bounds, lists
@@ -175,6 +176,8 @@ def _prototype(die: Any, function: Function, types: Types) -> Prototype:
         parameters = tuple(map(lose_unless_named, parameters, repeat(LEFT_OUT)))
     declared = next((d for d in chain if "DW_AT_type" in d.attributes), None)
     result = types.formal("", declared)
+    if types.tells_changes and changed and may_be_lost(die, formals, parameters, result):
+        parameters = tuple(replace(p, missing_reason=OPTIMISED_OUT) for p in parameters)
     lost = changed or RETURNS_LESS.search(names) or _may_return_less(die, callers, types)
     if declared is not None and lost:
         result = replace(result, missing_reason=OPTIMISED_OUT)

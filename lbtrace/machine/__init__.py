@@ -151,6 +151,19 @@ class Machine:
         register ``base`` of its frame, up to ``end``, or refer to it."""
         return bool(self._module("frame_reads").reads_frame(code, base, start, end))
 
+    def reads_at_entry(self, code: Code, registers: Collection[str]) -> bool:
+        """Return whether a function with this ``code`` certainly reads each of these ``registers``,
+        in whole or in part, as its caller filled them, before it calls another."""
+        return bool(self._module("entry_reads").reads_at_entry(code, registers))
+
+    def find_caller_reads(self, code: Code) -> frozenset[tuple[int, int]] | None:
+        """Return what a function with this ``code`` certainly reads of its caller's frame, or
+        refers to: from which to which distance from the stack pointer at entry. None where that is
+        not known of any function."""
+        module = self._module("caller_reads")
+        found: frozenset[tuple[int, int]] | None = module.caller_reads(code)
+        return found
+
     def leaves_result(self, code: Code, register: str) -> bool:
         """Return whether an unoptimised function with this ``code`` leaves something for its
         callers in a ``register`` whenever it returns, as far as that shows: it may leave what it

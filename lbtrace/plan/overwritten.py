@@ -8,7 +8,7 @@ passed there shows only the order in which a convention assigns registers.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from functools import cache
 from itertools import combinations
 from typing import TypeAlias
@@ -58,12 +58,16 @@ def settle(
     if prototype.hints.compiler != "llvm" or prototype.stores_all:
         return prototype
     fills = not local or prototype.hints.language not in LANGUAGES
-    later = any(formal.begins_after for formal in prototype.parameters)
-    places = locate_values(machine.name, prototype).parameters if later else ()
+    elsewhere = {
+        number
+        for number, formal in enumerate(prototype.parameters)
+        if formal.begins_after or _is_elsewhere(machine, formal, code)
+    }
+    places = locate_values(machine.name, prototype).parameters if elsewhere else ()
     unset = {
         number
         for number, formal in enumerate(prototype.parameters)
-        if (formal.begins_after and _may_be_assigned(machine, formal, places[number], code))
+        if (number in elsewhere and _may_be_assigned(machine, formal, places[number], code))
         or (not fills and _is_unread(machine, prototype, formal, code))
     }
     if unset:
@@ -159,14 +163,28 @@ class _Order:
         self._ranks = _rank_registers(machine.name, prototype.hints)
 
     def find_doubtful(self) -> set[int]:
-        """Return the parameters that do not follow each other as they would."""
+        """Return the parameters that do not follow each other as they would, or are where another
+        is that has no location."""
         located = [(n, source) for n, source in enumerate(self.found) if source is not None]
-        return {
+        disordered = {
             number
             for one, other in combinations(located, 2)
             if not self._follows(one[1], other[1])
             for number in (one[0], other[0])
         }
+        return disordered | self._find_replaced()
+
+    def _find_replaced(self) -> set[int]:
+        """Return the parameters that are where the convention has another, of a function to which
+        all is passed as it is declared: what is passed there is assigned to them."""
+        parameters = self._prototype.parameters
+        held = {source for source in self.found if source is not None}
+        if not held or None not in self.found or any(f.may_shift for f in parameters):
+            return set()
+        places = self._locate(range(len(parameters)))
+        pairs = [*zip(map(_first, places), self.found, strict=True)]
+        others = {place for place, own in pairs if own is None}
+        return {n for n, (place, own) in enumerate(pairs) if own in held & others and own != place}
 
     def find_passed(self, doubtful: Collection[int]) -> set[int]:
         """Return those of the ``doubtful`` parameters that certainly are where debug information
@@ -194,17 +212,18 @@ class _Order:
     def _find_agreeing(self, passed: Collection[int]) -> set[int]:
         """Return which of the parameters the convention has where debug information has them, if
         those that are ``passed`` are all that are."""
-        parameters = self._prototype.parameters
-        kept = [n for n in range(len(parameters)) if n in passed]
-        declared = tuple(_as_declared(parameters[n]) for n in kept)
-        places = locate_values(
-            self._machine.name, replace(self._prototype, parameters=declared)
-        ).parameters
+        kept = [n for n in range(len(self.found)) if n in passed]
         return {
             n
-            for n, place in zip(kept, places, strict=True)
+            for n, place in zip(kept, self._locate(kept), strict=True)
             if self.found[n] is not None and self.found[n] == _first(place)
         }
+
+    def _locate(self, kept: Collection[int]) -> Sequence[Location]:
+        """Where the convention has the parameters that are ``kept``, if they are all."""
+        declared = tuple(_as_declared(self._prototype.parameters[n]) for n in kept)
+        made = replace(self._prototype, parameters=declared)
+        return locate_values(self._machine.name, made).parameters
 
     def _find(self, formal: Formal) -> Source | None:
         if formal.pieces or not _is_shown(formal):
@@ -241,16 +260,31 @@ def _rank_registers(machine: str, hints: ConventionHints) -> dict[str, tuple[str
     return found
 
 
+def _is_elsewhere(machine: Machine, formal: Formal, code: Callable[[int], Code]) -> bool:
+    """Whether a parameter has a location at entry that names no register, and is not in the frame
+    of the caller: it is in the function's own frame, or in no place at all."""
+    if formal.register >= 0 or formal.part_registers or formal.pieces or formal.may_be_unset:
+        return False
+    if formal.missing_reason:
+        return False
+    home = formal.frame_location
+    where = _find_home(machine, home, code) if home is not None else None
+    return where is None or where[0] != CALLER_STACK
+
+
 def _may_be_assigned(
     machine: Machine, formal: Formal, place: Location, code: Callable[[int], Code]
 ) -> bool:
-    """Whether the first location of a parameter, which begins after the entry, may be that of
+    """Whether the first location of a parameter, which is not where it is passed, may be that of
     something else that is assigned to it: unless it names the registers in which the parameter is
-    passed, or follows a store of these, and they are not written before. In the frame of the caller
-    LLVM has locations only of what it has read, or of a constant that is assigned."""
-    held = [place.memory] if place.memory else [w for w in place.words if isinstance(w, Fetch)]
-    if any(each.base == "stack" for each in held):
-        return formal.first_constant
+    passed, or follows a store of these, and they are not written before; or the function reads it
+    where it is passed, in registers or in the frame of the caller: LLVM has no location there
+    before it does."""
+    pushed = _find_pushed(formal, place)
+    if pushed:
+        return not _reads_pushed(machine, formal, pushed, code)
+    if not formal.begins_after:
+        return not machine.reads_at_entry(code(LARGEST), place.registers)
     if not place.words:
         return False
     passed = {
@@ -264,6 +298,28 @@ def _may_be_assigned(
     if formal.first_stored:
         return not machine.reads_all(first.code, passed)
     return {_name(machine, number) for number in formal.first_registers} != passed
+
+
+def _find_pushed(formal: Formal, place: Location) -> list[range]:
+    """The bytes of the caller's frame, from the stack pointer at entry, in which a parameter is, or
+    each of its words, or the pointer to it."""
+    if place.memory is not None:
+        size = WORD if place.memory.derefs else max(formal.size, 1)
+        held = [(place.memory, size)]
+    else:
+        held = [(word, WORD) for word in place.words if isinstance(word, Fetch)]
+    return [range(f.offset, f.offset + size) for f, size in held if f.base == "stack"]
+
+
+def _reads_pushed(
+    machine: Machine, formal: Formal, pushed: Sequence[range], code: Callable[[int], Code]
+) -> bool:
+    """Whether a function certainly reads what is ``pushed`` for a parameter: what it does not read
+    its callers need not store."""
+    reads = machine.find_caller_reads(code(LARGEST))
+    if reads is None:
+        return not formal.first_constant
+    return any(start < each.stop and each.start < end for start, end in reads for each in pushed)
 
 
 def _as_declared(formal: Formal) -> Formal:

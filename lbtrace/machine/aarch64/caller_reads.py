@@ -1,0 +1,9 @@
+"""What an arm64 function certainly reads of its caller's frame."""
+
+from __future__ import annotations
+
+from lbtrace.machine.code import Code
+
+
+def caller_reads(_code: Code) -> None:
+    """See `lbtrace.machine.Machine.find_caller_reads`. Not known of arm64."""

@@ -1,0 +1,12 @@
+"""Whether an arm64 function reads registers as its caller filled them."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from lbtrace.machine.code import Code
+
+
+def reads_at_entry(_code: Code, _registers: Collection[str]) -> bool:
+    """See `lbtrace.machine.Machine.reads_at_entry`. Not known of arm64."""
+    return True

@@ -1,0 +1,91 @@
+"""What functions certainly read of their callers' frames."""
+
+from __future__ import annotations
+
+import pytest
+
+from lbtrace.machine import Machine
+from lbtrace.machine.code import Code
+
+MACHINE = Machine("x86_64")
+RET = bytes.fromhex("c3")
+LOAD = bytes.fromhex("488b442408")  # mov rax, [rsp+8]
+WIDER = bytes.fromhex("0f10442408")  # movups xmm0, [rsp+8]
+STORE = bytes.fromhex("4889442408")  # mov [rsp+8], rax
+ADD = bytes.fromhex("4801442408")  # add [rsp+8], rax
+LEA = bytes.fromhex("488d442408")  # lea rax, [rsp+8]
+INDEXED = bytes.fromhex("488b44cc08")  # mov rax, [rsp+rcx*8+8]
+PUSH = bytes.fromhex("53")  # push rbx
+POP = bytes.fromhex("5b")  # pop rbx
+PUSH_IT = bytes.fromhex("ff742408")  # push [rsp+8]
+FRAME = bytes.fromhex("554889e5")  # push rbp; mov rbp, rsp
+BY_FRAME = bytes.fromhex("8b5d10")  # mov ebx, [rbp+10h]
+ALIGN = bytes.fromhex("4883e4c0")  # and rsp, -40h
+CALL = bytes.fromhex("e800000000")
+COMPUTED = bytes.fromhex("ffe1")  # jmp rcx
+OVER = bytes.fromhex("eb05")  # jmp +5
+IF_OVER = bytes.fromhex("7505")  # jne +5
+IF_OVER_CALL = bytes.fromhex("7506")  # jne +6
+OTHER_BASE = bytes.fromhex("4889fd")  # mov rbp, rdi
+
+
+@pytest.mark.parametrize(
+    ("code", "reads"),
+    [
+        (LOAD + RET, {(8, 16)}),
+        (WIDER + RET, {(8, 24)}),
+        (ADD + RET, {(8, 16)}),
+        (LEA + RET, {(8, 9)}),
+        (INDEXED + RET, {(8, 9)}),
+        (PUSH_IT + RET, {(8, 16)}),
+        (STORE + RET, set()),
+        (PUSH + LOAD + POP + RET, set()),  # its own frame, then the return address
+        (PUSH + POP + LOAD + RET, {(8, 16)}),
+        (FRAME + ALIGN + CALL + BY_FRAME + RET, {(8, 12)}),
+        (FRAME + ALIGN + LOAD + RET, set()),
+        (OTHER_BASE + BY_FRAME + RET, set()),
+        (OVER + LOAD + RET, set()),  # nothing leads there
+        (IF_OVER + LOAD + RET, {(8, 16)}),
+        (COMPUTED + LOAD + RET, {(8, 16)}),
+        (PUSH + COMPUTED + LOAD + RET, set()),
+        (IF_OVER_CALL + PUSH + CALL + LOAD + RET, set()),  # the ways disagree
+    ],
+)
+def test_reads(code: bytes, reads: set[tuple[int, int]]) -> None:
+    found = MACHINE.find_caller_reads(Code(code, 0x1000, 0, 0x1000 + len(code)))
+    assert found == reads
+
+
+def test_other_processors() -> None:
+    code = Code(bytes(4), 0x1000, 0, 0x1004)
+    assert Machine("aarch64").find_caller_reads(code) is None
+
+
+KEEP_DI = bytes.fromhex("48897c24f8")  # mov [rsp-8], rdi
+KEEP_LOW = bytes.fromhex("40887c24f8")  # mov [rsp-8], dil
+KEEP_SI = bytes.fromhex("48897424f0")  # mov [rsp-10h], rsi
+SET_DI = bytes.fromhex("bf01000000")  # mov edi, 1
+ZERO_DI = bytes.fromhex("31ff")  # xor edi, edi
+MAYBE_DI = bytes.fromhex("480f44f8")  # cmove rdi, rax
+BACK = bytes.fromhex("75f9")  # jne -7
+
+
+@pytest.mark.parametrize(
+    ("code", "registers", "reads"),
+    [
+        (KEEP_DI + RET, {"di"}, True),
+        (KEEP_LOW + RET, {"di"}, True),
+        (KEEP_DI + RET, {"di", "si"}, False),
+        (KEEP_SI + KEEP_DI + RET, {"di", "si"}, True),
+        (SET_DI + KEEP_DI + RET, {"di"}, False),
+        (ZERO_DI + KEEP_DI + RET, {"di"}, False),
+        (MAYBE_DI + KEEP_DI + RET, {"di"}, False),
+        (CALL + KEEP_DI + RET, {"di"}, False),
+        (IF_OVER + SET_DI + KEEP_DI + RET, {"di"}, True),
+        (OVER + SET_DI + KEEP_DI + RET, {"di"}, True),
+        (SET_DI + BACK + KEEP_DI + RET, {"di"}, False),
+    ],
+)
+def test_reads_registers(code: bytes, registers: set[str], reads: bool) -> None:
+    made = Code(code, 0x1000, 0, 0x1000 + len(code))
+    assert MACHINE.reads_at_entry(made, registers) is reads
