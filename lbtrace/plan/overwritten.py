@@ -26,6 +26,9 @@ Source: TypeAlias = tuple[str, int]
 """Where a value is at entry: in a register, or `CALLER_STACK` and the distance from the stack
 pointer."""
 
+FrameSize: TypeAlias = Callable[[], int | None]
+"""How large a function's frame is: see `Machine.find_frame_size`."""
+
 LANGUAGES = frozenset({"c", "c++"})
 """Of which callers were seen that do not fill a struct in their frame for a function that does not
 read it. Others' code may reach it by another register than debug information names."""
@@ -58,17 +61,18 @@ def settle(
     if prototype.hints.compiler != "llvm" or prototype.stores_all:
         return prototype
     fills = not local or prototype.hints.language not in LANGUAGES
+    frame_size = cache(lambda: machine.find_frame_size(code(BEGINNING)))
     elsewhere = {
         number
         for number, formal in enumerate(prototype.parameters)
-        if formal.begins_after or _is_elsewhere(machine, formal, code)
+        if formal.begins_after or _is_elsewhere(machine, formal, frame_size)
     }
     places = locate_values(machine.name, prototype).parameters if elsewhere else ()
     unset = {
         number
         for number, formal in enumerate(prototype.parameters)
         if (number in elsewhere and _may_be_assigned(machine, formal, places[number], code))
-        or (not fills and _is_unread(machine, prototype, formal, code))
+        or (not fills and _is_unread(machine, prototype, formal, code, frame_size))
     }
     if unset:
         parameters = tuple(
@@ -76,7 +80,7 @@ def settle(
             for number, formal in enumerate(prototype.parameters)
         )
         prototype = replace(prototype, parameters=parameters)
-    order = _Order(machine, prototype, code)
+    order = _Order(machine, prototype, frame_size)
     doubtful = order.find_doubtful()
     return _without(prototype, doubtful - order.find_passed(doubtful)) if doubtful else prototype
 
@@ -110,7 +114,11 @@ def _is_shown(formal: Formal) -> bool:
 
 
 def _is_unread(
-    machine: Machine, prototype: Prototype, formal: Formal, code: Callable[[int], Code]
+    machine: Machine,
+    prototype: Prototype,
+    formal: Formal,
+    code: Callable[[int], Code],
+    frame_size: FrameSize,
 ) -> bool:
     """Whether a function never reads a parameter in its caller's frame, of several words. It may
     store something else there."""
@@ -118,7 +126,7 @@ def _is_unread(
         return False
     number, offset = formal.frame_location
     base = find_register(machine.name, number)
-    where = _find_home(machine, formal.frame_location, code)
+    where = _find_home(machine, formal.frame_location, frame_size)
     if isinstance(base, str) or where is None:
         return False
     if where[0] == FRAME:
@@ -132,9 +140,7 @@ def _is_unread(
     return not machine.reads_frame(body, base.register, offset, offset + formal.size)
 
 
-def _find_home(
-    machine: Machine, location: tuple[int, int], code: Callable[[int], Code]
-) -> Source | None:
+def _find_home(machine: Machine, location: tuple[int, int], frame_size: FrameSize) -> Source | None:
     """Where a variable in memory is at entry, if that may be in the frame of the caller."""
     number, offset = location
     after_call = machine.return_address_size
@@ -142,7 +148,7 @@ def _find_home(
     if base == FRAME_POINTER:
         where = offset - after_call
     elif base in ("", STACK_POINTER):
-        size = machine.find_frame_size(code(BEGINNING)) if base else 0
+        size = frame_size() if base else 0
         if size is None:
             return FRAME, offset
         where = offset - size + after_call
@@ -155,10 +161,10 @@ class _Order:
     """Where debug information has the parameters of a ``prototype`` at entry, and the order in
     which its convention would."""
 
-    def __init__(self, machine: Machine, prototype: Prototype, code: Callable[[int], Code]) -> None:
+    def __init__(self, machine: Machine, prototype: Prototype, frame_size: FrameSize) -> None:
         self._machine = machine
         self._prototype = prototype
-        self._code = code
+        self._frame_size = frame_size
         self.found = [self._find(formal) for formal in prototype.parameters]
         self._ranks = _rank_registers(machine.name, prototype.hints)
 
@@ -233,7 +239,7 @@ class _Order:
             return _name(self._machine, number), 0
         if formal.frame_location is None:
             return None
-        return _find_home(self._machine, formal.frame_location, self._code)
+        return _find_home(self._machine, formal.frame_location, self._frame_size)
 
     def _follows(self, one: Source, other: Source) -> bool:
         """Return whether something in ``other`` may come after something in ``one``."""
@@ -260,7 +266,7 @@ def _rank_registers(machine: str, hints: ConventionHints) -> dict[str, tuple[str
     return found
 
 
-def _is_elsewhere(machine: Machine, formal: Formal, code: Callable[[int], Code]) -> bool:
+def _is_elsewhere(machine: Machine, formal: Formal, frame_size: FrameSize) -> bool:
     """Whether a parameter has a location at entry that names no register, and is not in the frame
     of the caller: it is in the function's own frame, or in no place at all."""
     if formal.register >= 0 or formal.part_registers or formal.pieces or formal.may_be_unset:
@@ -268,7 +274,7 @@ def _is_elsewhere(machine: Machine, formal: Formal, code: Callable[[int], Code])
     if formal.missing_reason:
         return False
     home = formal.frame_location
-    where = _find_home(machine, home, code) if home is not None else None
+    where = _find_home(machine, home, frame_size) if home is not None else None
     return where is None or where[0] != CALLER_STACK
 
 
