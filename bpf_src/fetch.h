@@ -42,20 +42,27 @@ static __always_inline long read_memory(const struct lbt_fetch *f, void *to, __u
 /* The number of values of a probe in this load of the programs; the verifier knows it. */
 #define N_VALUES (config.wide ? LBT_FETCHES : LBT_VALUES)
 
+/* All bits for equal numbers, or none; without a branch, from which the verifier would learn them. */
+static __always_inline __u64 is_same(__u32 one, __u32 other)
+{
+	__u64 distance = one ^ other;
+
+	asm volatile("" : "+r"(distance));
+	return (__s64)(distance - 1) >> 63;
+}
+
 /*
- * A value by its slot. The stack is read at known places only, and without a
- * branch, from which the verifier would learn the slot.
+ * A value by its slot. The stack is read at known places only.
  */
 static __noinline __u64 select_slot(const __u64 *values, __u32 wanted)
 {
+	const __u32 many = N_VALUES;
 	__u64 v = 0;
 
-	for (int slot = 0; slot < LBT_SLOTS; slot++) {
-		__u64 distance = wanted ^ slot;
-
-		asm volatile("" : "+r"(distance));
-		v |= values[slot] & (__u64)((__s64)(distance - 1) >> 63);
-	}
+	for (__u32 slot = 0; slot < LBT_FETCHES && slot < many; slot++)
+		v |= values[slot] & is_same(wanted, slot);
+	for (__u32 slot = LBT_FETCHES; slot < LBT_SLOTS; slot++)
+		v |= values[slot] & is_same(wanted, slot);
 	return v;
 }
 

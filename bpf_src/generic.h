@@ -279,6 +279,7 @@ static __always_inline bool process_hit(struct pt_regs *ctx, struct hit *at,
 	__u64 values[LBT_SLOTS];
 	struct lbt_open_call *call = NULL;
 	__u32 faults = spec->opaque_zero, comparisons = 0;
+	__u64 error, negative, zero = spec->opaque_zero;
 	bool left_out;
 
 	if (needs_opening(spec)) {
@@ -299,8 +300,10 @@ static __always_inline bool process_hit(struct pt_regs *ctx, struct hit *at,
 			call = NULL;
 		}
 	}
+	zero |= zero << 32;
+	barrier_var(zero);
 	for (int i = 0; i < LBT_FETCHES; i++)
-		values[i] = spec->opaque_zero;
+		values[i] = zero;
 	values[LBT_SLOT_PID] = at->pid;
 	values[LBT_SLOT_TID] = at->tid;
 	values[LBT_SLOT_DURATION] = call ? at->time - call->time : 0;
@@ -312,8 +315,13 @@ static __always_inline bool process_hit(struct pt_regs *ctx, struct hit *at,
 
 		if (i >= spec->fetches)
 			break;
-		faults |= (fetch(f, ctx, at->stack, spec->opaque_zero, values, faults, &values[i]) != 0)
-			  << i;
+		error = fetch(f, ctx, at->stack, spec->opaque_zero, values, faults, &values[i]);
+		/* 1 of any error: where it sees the whole, the compiler makes a branch */
+		negative = -error;
+		barrier_var(negative);
+		error = (error | negative) >> 63;
+		barrier_var(error);
+		faults |= error << i;
 	}
 	if (config.within && spec->within == LBT_SWITCH && !(faults & 1))
 		switch_stacks(at, values[0]);
