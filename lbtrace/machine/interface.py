@@ -10,6 +10,7 @@ from typing import NamedTuple, Protocol
 
 from lbtrace.machine.code import (
     Code,
+    EpilogueEntry,
     Exits,
     FloatSpills,
     InferredRegisters,
@@ -118,6 +119,10 @@ class GoSitePlanner(Protocol):
     def changes_g(self, code: Code) -> bool:
         """Return whether the function may return with something else in the goroutine's register
         than it was called with."""
+
+    def finds_g_after(self, entry: EpilogueEntry) -> bool:
+        """Return whether a function may put the goroutine into its register only after ``entry``,
+        having called what left something else there."""
 
     def infer_registers(self, code: Code, integers: Sequence[str]) -> InferredRegisters:
         """Infer from the code which of the registers ``integers`` hold arguments and results."""

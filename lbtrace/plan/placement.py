@@ -49,7 +49,10 @@ class Placer:
             return Exits((), ("assembly that uses the register of g",))
         found = self._exits.get(function.address)
         if found is None:
-            found = self._exits[function.address] = self.sites.exits(self.around.body(function))
+            found = self.sites.exits(self.around.body(function))
+            if self._go and self._go.holds(function):
+                found = self._go.keeping_g(function, found)
+            self._exits[function.address] = found
         return found
 
     def restarts(self, function: Function) -> bool:

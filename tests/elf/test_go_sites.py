@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import re
 import subprocess
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import ModuleType
 
+import iced_x86
 import pytest
 
 from lbtrace.dwarf import go_prototypes
@@ -15,6 +16,7 @@ from lbtrace.elf import debugfile, symbols
 from lbtrace.elf.image import Image
 from lbtrace.errors import UsageError
 from lbtrace.machine import Machine
+from lbtrace.machine.code import Code
 from lbtrace.model import GoLayout
 from lbtrace.plan import Placer, Selection, make_plan
 from lbtrace.plan.go.planner import GoPlan
@@ -108,6 +110,44 @@ def test_after_the_stack_check_and_at_each_return(
         later = [target(a, text) for a, text in code if a >= site.address and text[0] in "JBCT"]
         assert site.address not in later
     assert checked
+
+
+@pytest.mark.parametrize(
+    "version", ["1.27.3", *(pytest.param(v, marks=pytest.mark.slow) for v in EVERY)]
+)
+def test_no_return_is_seen_before_the_goroutine_is_found(go_program: Compile, version: str) -> None:
+    """What calls assembly loads r14 afterwards, in some functions just before they return."""
+    image = Image.open(str(go_program("server", version)))
+    table = symbols.read(image)
+    assert table.go is not None
+    placer = Placer(image, table, Machine(image.machine), GoPlan(image, table.go))
+    late = 0
+    for function in table.functions:
+        if function.address in table.go.assembly or not function.address < table.go.end:
+            continue
+        code = placer.around.code(function)
+        for leaving in placer.exits(function).exits:
+            late += LOADS_G in code.code and not leaving.entries
+            for early in leaving.entries:
+                ways = rest(code, early.site.address, early.site.reason)
+                assert not any(i.op0_register == iced_x86.Register.R14 for i in ways), function
+    assert late
+
+
+LOADS_G = bytes.fromhex("644c8b3425f8ffffff")  # mov r14, fs:-8
+
+
+def rest(code: Code, address: int, reason: str) -> Iterator[iced_x86.Instruction]:
+    """What follows up to the return."""
+    while True:
+        into = address - code.address
+        found = iced_x86.Decoder(64, code.code[into : into + 15], ip=address).decode()
+        yield found
+        if found.flow_control == iced_x86.FlowControl.RETURN:
+            return
+        jumps = found.flow_control != iced_x86.FlowControl.NEXT and "not jump" not in reason
+        address = found.near_branch_target if jumps else found.next_ip
+        reason = ""
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
 
-from lbtrace.machine.code import Code, InferredRegisters, InferredStackWords
+from lbtrace.machine.code import Code, EpilogueEntry, InferredRegisters, InferredStackWords
 from lbtrace.machine.interface import GoSitePlanner
 from lbtrace.model import Site
 
@@ -71,6 +71,10 @@ class GoPlanner(GoSitePlanner):
 
     def changes_g(self, code: Code) -> bool:
         """Never: assembly leaves x28 alone."""
+        return False
+
+    def finds_g_after(self, entry: EpilogueEntry) -> bool:
+        """Never, for the same reason."""
         return False
 
     def infer_registers(self, code: Code, integers: Sequence[str]) -> InferredRegisters:

@@ -16,7 +16,13 @@ from collections.abc import Collection, Iterator, Sequence
 import iced_x86
 from iced_x86 import Decoder, FlowControl, Instruction, Mnemonic, OpKind
 
-from lbtrace.machine.code import Code, InferredRegisters, InferredStackWords
+from lbtrace.machine.code import (
+    Code,
+    EpilogueEntry,
+    InferredRegisters,
+    InferredStackWords,
+    Origin,
+)
 from lbtrace.machine.interface import GoSitePlanner
 from lbtrace.machine.x86_64.kernel_rules import is_emulated_branch
 from lbtrace.machine.x86_64.probe_sites import Planner
@@ -31,6 +37,10 @@ SPILL_LIMIT = 40
 
 FLAGS = {Mnemonic.JBE: 0x41, Mnemonic.JB: 0x01}
 """Flags of EFLAGS with which the jumps to morestack are taken: CF (1), ZF (64)."""
+
+G = "r14"
+"""The register of the goroutine, where arguments are in registers (Go internal ABI specification,
+amd64)."""
 
 _JUMPS = frozenset({FlowControl.CONDITIONAL_BRANCH, FlowControl.UNCONDITIONAL_BRANCH})
 
@@ -75,6 +85,12 @@ class GoPlanner(GoSitePlanner):
         from lbtrace.machine.x86_64.go_register_uses import may_return_with_another
 
         return may_return_with_another(code, iced_x86.Register.R14)
+
+    def finds_g_after(self, entry: EpilogueEntry) -> bool:
+        """Return whether r14 is written between ``entry`` and the return, as by what calls
+        assembly in the convention without registers: the assembly may leave anything there."""
+        unchanged = Origin(G)
+        return entry.origins.get(G, unchanged) != unchanged
 
     def infer_registers(self, code: Code, integers: Sequence[str]) -> InferredRegisters:
         """See `lbtrace.machine.GoSitePlanner.infer_registers`."""

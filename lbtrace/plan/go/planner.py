@@ -19,7 +19,7 @@ from lbtrace.errors import UsageError
 from lbtrace.fetch import go_call_values
 from lbtrace.fetch.call_values import CallValues
 from lbtrace.machine import Machine
-from lbtrace.machine.code import Code
+from lbtrace.machine.code import Code, Exits
 from lbtrace.model import Function, GoLayout, Probe, Prototype, Site, Value
 from lbtrace.model.wire_limits import FETCHES
 from lbtrace.plan.go import argument_views, undeclared
@@ -239,6 +239,17 @@ class GoPlan:
         may use the register of g for itself."""
         assembly = function.address in self._table.assembly and not self.asks_thread(function)
         return assembly and self._planner.changes_g(self._code(function))
+
+    def keeping_g(self, function: Function, exits: Exits) -> Exits:
+        """Return ``exits`` of ``function`` with those seen at the instruction that returns which
+        are preceded by one that finds the goroutine: until then the register of g may hold what
+        assembly has left there, and the return would be taken for one of a thread."""
+        if not self._registers or self.asks_thread(function):
+            return exits
+        late = [any(map(self._planner.finds_g_after, each.entries)) for each in exits.exits]
+        pairs = zip(exits.exits, late, strict=True)
+        kept = (replace(each, entries=()) if finds else each for each, finds in pairs)
+        return replace(exits, exits=tuple(kept)) if any(late) else exits
 
     def asks_thread(self, function: Function) -> bool:
         """Return whether the thread is asked for the goroutine that calls ``function``: assembly,
