@@ -10,6 +10,9 @@ from lbtrace.model import Argument, Call, Event, Thread
 NEVER = -1 << 65
 """No frame: lower than any."""
 
+BEYOND = 1 << 65
+"""No frame: higher than any."""
+
 
 class OpenPair(NamedTuple):
     """A call that a marker opened: where the stack pointer was, and its key."""

@@ -16,6 +16,7 @@ from lbtrace.model import (
     Arguments,
     Batch,
     Call,
+    Event,
     Fork,
     InheritedCall,
     Loss,
@@ -178,3 +179,5 @@ class EndedCalls:
     def fork(self, fork: Fork) -> None: ...
 
     def inherited(self, call: InheritedCall) -> None: ...
+
+    def left(self, event: Event) -> None: ...

@@ -190,6 +190,11 @@ class PairMatcher(PointMatcher):
         while calls and calls[-1].frame < frame:
             self._close(stack, time)
 
+    def _close_left(self, stack: Stack, frame: int, event: Event) -> None:
+        """Close the same calls where nothing else is reported of ``event``."""
+        self._close_below(stack, frame, event.time)
+        self._visitor.left(event)
+
     @abstractmethod
     def _close(self, stack: Stack, time: int) -> None:
         """Close the innermost call, which did not return, as shown by an event at ``time``."""

@@ -41,7 +41,7 @@ from __future__ import annotations
 
 from collections import deque
 
-from lbtrace.calls.call_stack import NEVER, Stack
+from lbtrace.calls.call_stack import BEYOND, NEVER, Stack
 from lbtrace.calls.forks import Inheritances
 from lbtrace.calls.lanes import Lanes
 from lbtrace.calls.loss_times import NEVER_AGAIN, LossTimes
@@ -206,7 +206,7 @@ class CallMatcher(ThreadMatcher):
         if kind == LEFT:
             if (left := self._stacks.get(self._key(event))) is not None and left.pid == event.pid:
                 self._report_waiting(left)
-                self._close_below(left, event.frame + 1, event.time)
+                self._close_left(left, event.frame + 1, event)
             else:
                 self._land_first(event)
             return False
@@ -323,7 +323,7 @@ class CallMatcher(ThreadMatcher):
         self, stack: Stack, decoding: ProbeDecoder, event: Event, blob: bytes | memoryview
     ) -> None:
         """Unwind the calls at the event's frame and below: the program continues there."""
-        self._close_below(stack, event.frame + 1, event.time)
+        self._close_left(stack, event.frame + 1, event)
 
     def _exchange(self, stack: Stack, *_: object) -> None:
         """End all calls of a stack: others may be on it from now on."""
@@ -335,8 +335,7 @@ class CallMatcher(ThreadMatcher):
     ) -> None:
         """Unwind the open calls of a goroutine that has ended; they were left by runtime.Goexit."""
         self._abandon_crossing(stack)
-        while stack.calls:
-            self._close(stack, event.time)
+        self._close_left(stack, BEYOND, event)
         self._stacks.pop((event.pid, event.goroutine), None)
 
     def _close_others(self, stack: Stack, decoding: ProbeDecoder, event: Event) -> bool:
@@ -348,6 +347,7 @@ class CallMatcher(ThreadMatcher):
         self._close_below(stack, frame, event.time)
         if self._close_above(stack, decoding, event):
             return True
+        self._visitor.left(event)
         self.returns_without_entry += 1
         return False
 

@@ -86,7 +86,7 @@ class ThreadMatcher(PairMatcher):
             same = here < to and not frames.isdisjoint((to, to - RETURN_SLOT))
         if same and stack:
             self._report_waiting(stack)
-            self._close_below(stack, to, event.time)
+            self._close_left(stack, to, event)
         return same
 
     def finish(self) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from lbtrace.model import Call, Fork, InheritedCall, Loss, Thread
+from lbtrace.model import Call, Event, Fork, InheritedCall, Loss, Thread
 
 
 class Visitor(Protocol):
@@ -18,6 +18,10 @@ class Visitor(Protocol):
 
     def exit(self, call: Call) -> None:
         """The same call ended, as its ``end`` says; innermost calls first."""
+
+    def left(self, event: Event) -> None:
+        """The calls that ended just now without returning were left when, or before, an event of
+        their thread showed so, of which nothing else is reported."""
 
     def point(self, point: Call) -> None:
         """The program came by a place inside of a function."""

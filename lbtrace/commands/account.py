@@ -11,6 +11,7 @@ from lbtrace.model import (
     Aggregates,
     Batch,
     Call,
+    Event,
     Fork,
     InheritedCall,
     Loss,
@@ -99,3 +100,5 @@ class _Nobody:
     def fork(self, fork: Fork) -> None: ...
 
     def inherited(self, call: InheritedCall) -> None: ...
+
+    def left(self, event: Event) -> None: ...

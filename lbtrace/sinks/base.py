@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from lbtrace.model import (
     Aggregates,
     Call,
+    Event,
     Fork,
     InheritedCall,
     Loss,
@@ -65,6 +66,9 @@ class Sink(ABC):
     def exit(self, call: Call) -> None:
         """The same call ended, as its ``end`` says; innermost calls first."""
 
+    def left(self, event: Event) -> None:  # noqa: B027 - a format may have no place for it
+        """The calls that ended just now without returning were left when ``event`` shows so."""
+
     def point(self, point: Call) -> None:
         """The program came by a place inside of a function; ``depth`` counts the calls that it
         is in."""
@@ -107,6 +111,6 @@ def describe_loss(loss: Loss) -> str:
     return f"{loss.count} {events} lost here{entries}"
 
 
-def lane(call: Call | Loss | Fork) -> int:
+def lane(call: Call | Event | Loss | Fork) -> int:
     """Return the lane of a call tree: the goroutine, else the thread."""
     return call.goroutine or call.tid

@@ -8,8 +8,9 @@ losses and points are instant events of their thread. What a forked process cont
 parent's calls are slices from the fork on, called ``work (forked)``. Times are
 µs of CLOCK_MONOTONIC, with decimals.
 
-A call that was left without returning ends where its thread is next seen. A call whose end was not
-seen has no ``E``: the viewers draw it to the end of the trace and say that it did not finish.
+A call that was left without returning ends where its thread is next seen, or where its goroutine
+ends. A call whose end was not seen has no ``E``: the viewers draw it to the end of the trace and
+say that it did not finish.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ from lbtrace.model import (
     Argument,
     Call,
     Datum,
+    Event,
     Fork,
     Form,
     InheritedCall,
@@ -117,6 +119,10 @@ class Chrome(Sink):
             f'{{"ph":"E","name":{self._quoted[call.name]},"ts":{end // 1000}.{end % 1000:03d}'
             f',"pid":{call.pid},"tid":{tid}{result}}}'
         )
+
+    def left(self, event: Event) -> None:
+        if self._unended:
+            self._end_left(event, event.time)
 
     def _leave(self, call: Call, name: str) -> None:
         """Note a call whose place in time is not known before the thread is seen again."""
@@ -262,12 +268,12 @@ class Chrome(Sink):
             f'{{"ph":"M","name":"{kind}","pid":{pid},"tid":{tid},"args":{{"name":{to_json(name)}}}}}'
         )
 
-    def _tid(self, event: Call | Loss | Fork) -> int:
+    def _tid(self, event: Call | Event | Loss | Fork) -> int:
         """What stands for the thread of an event: see `Lanes`."""
         own = event.goroutine
         return self._lanes.number(event.pid, own) if own else event.tid
 
-    def _end_left(self, event: Call | Loss | Fork, time: int) -> None:
+    def _end_left(self, event: Call | Event | Loss | Fork, time: int) -> None:
         """End the calls that were left where an event happens."""
         for name, end in self._unended.pop((event.pid, lane(event)), ()):
             self._held.append(

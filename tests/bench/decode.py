@@ -26,6 +26,7 @@ from lbtrace.model import (
     Batch,
     Binary,
     Call,
+    Event,
     Fork,
     Function,
     InheritedCall,
@@ -124,6 +125,8 @@ class Nobody:
     def fork(self, fork: Fork) -> None: ...
 
     def inherited(self, call: InheritedCall) -> None: ...
+
+    def left(self, event: Event) -> None: ...
 
     def takes(self, stretch: Stretch) -> bool:
         return True

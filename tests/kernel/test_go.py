@@ -158,6 +158,24 @@ def test_every_way_to_leave_a_function(go_program: Compile, lbtrace: Lbtrace, ve
             assert call["result"] == -name[1]
 
 
+def test_calls_that_a_goroutine_leaves_end_in_chrome(
+    go_program: Compile, lbtrace: Lbtrace, tmp_path: Path
+) -> None:
+    """A goroutine that ends by runtime.Goexit is not seen again."""
+    output = tmp_path / "out.json"
+    words = ("--func", "main.leave", "--func", "main.plain", "--format", "chrome", "-o", output)
+    done = lbtrace("attach", *words, "--quiet", "--", go_program("ends", "1.27.3"))
+    assert done.returncode == 0, done.stderr
+    events = json.loads(output.read_text())["traceEvents"]
+    slices = [event for event in events if event["ph"] in "BE"]
+    left = [event for event in slices if event.get("args") == {"end": "unwound"}]
+    assert {event["name"] for event in left} == {"main.leave"}
+    open_calls = Counter[int]()
+    for event in slices:
+        open_calls[event["tid"]] += 1 if event["ph"] == "B" else -1
+    assert not any(open_calls.values())
+
+
 @pytest.mark.parametrize("wish", ["uretprobe"])
 def test_a_uretprobe_is_refused(go_program: Compile, lbtrace: Lbtrace, wish: str) -> None:
     program = go_program("fib", "1.27.3")

@@ -24,6 +24,7 @@ from lbtrace.model import (
     Batch,
     Binary,
     Call,
+    Event,
     Fork,
     Function,
     InheritedCall,
@@ -181,6 +182,8 @@ class Seen:
     def exit(self, call: Call) -> None:
         end = f"= {call.result}" if call.end == "returned" else call.end
         self.steps.append(f"{call.depth} < {call.name} {end}")
+
+    def left(self, event: Event) -> None: ...
 
     def point(self, point: Call) -> None:
         self.exit(point)

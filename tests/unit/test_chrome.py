@@ -6,7 +6,7 @@ from collections import Counter
 import pytest
 from msgspec.structs import replace
 
-from lbtrace.model import GoLayout, Integer, Pointer, Thread
+from lbtrace.model import GoLayout, Integer, Pointer, Probe, Site, Thread
 
 INT = Integer("int", 4, True)
 
@@ -63,6 +63,26 @@ def test_unwound_calls_end_where_their_thread_is_seen_again(script, fib_plan, re
     done, unfinished = slices(render("chrome", fib_plan, script.batch()))
     assert [(args["n"], begin, end, args.get("end")) for _, _, begin, end, args in done] == [
         (3, 1.3, 1.4, "unwound"), (2, 1.2, 1.4, "unwound"), (4, 1.4, 1.5, None), (1, 1.1, 1.6, None)
+    ]  # fmt: skip
+    assert not unfinished
+
+
+@pytest.mark.parametrize("role", ["landing", "lane end"])
+def test_unwound_calls_end_though_nothing_follows(script, fib_plan, render, role):
+    """An exception leaves them for a function that is not traced, or the goroutine ends."""
+    go = GoLayout("register", 152, 8) if role == "lane end" else None
+    binaries = tuple(replace(b, go=go) for b in fib_plan.binaries)
+    probes = (*fib_plan.probes, Probe(Site(8, 8), role))
+    plan = replace(fib_plan, binaries=binaries, probes=probes)
+    goroutine = 8 if go else 0
+    script.enter(0, 0x3000, 1, goroutine=goroutine)
+    script.enter(0, 0x2000, 2, goroutine=goroutine)
+    script.hit(len(fib_plan.probes), 0x4000, goroutine=goroutine)
+    script.enter(0, 0x1000, 3, tid=9)
+    script.leave(0, 0x1000, 3, tid=9)
+    done, unfinished = slices(render("chrome", plan, script.batch()))
+    assert [(args["n"], begin, end, args.get("end")) for _, _, begin, end, args in done] == [
+        (2, 1.2, 1.3, "unwound"), (1, 1.1, 1.3, "unwound"), (3, 1.4, 1.5, None)
     ]  # fmt: skip
     assert not unfinished
 

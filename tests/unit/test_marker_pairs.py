@@ -70,6 +70,8 @@ class Seen:
 
     def inherited(self, call: object) -> None: ...
 
+    def left(self, event: object) -> None: ...
+
     def entry(self, call: Call) -> None:
         assert call.depth == len(self.open)
         self.open.append(call)
