@@ -15,7 +15,7 @@ from lbtrace.machine import Machine
 from lbtrace.machine.code import Exits
 from lbtrace.model import Binary, Function, Plan, Probe, Site
 from lbtrace.model import Symbols as Named
-from lbtrace.plan import call_graph, patterns, stack_switches, unwind_landings
+from lbtrace.plan import call_graph, foreign_switches, patterns, stack_switches, unwind_landings
 from lbtrace.plan.call_graph import TracedBinary
 from lbtrace.plan.placement import Placer
 from lbtrace.plan.remarks import AT_BREAKPOINT, name_functions, some
@@ -46,6 +46,9 @@ PATCHED = "left out because relocations or the program itself changed their code
 
 HELD = f"left out because {AT_BREAKPOINT}"
 """See `lbtrace.targets.patched_code.find_breakpoints`."""
+
+GOROUTINES = "is a library of Go before 1.17, whose goroutines are not distinguished"
+"""They run on stacks of their own, in one thread or another, and the runtime on the threads'."""
 
 REFUSED = "left out because their first instructions cannot be probed"
 """The kernel refuses probes there, or they would do harm."""
@@ -119,7 +122,10 @@ class _BinaryPlanner:
             _symbols(self._table, stubs, self._functions),
         )
         notes += self._remarks()
-        return Plan((binary,), tuple(self._functions), tuple(self._probes), tuple(notes))
+        plan = Plan((binary,), tuple(self._functions), tuple(self._probes), tuple(notes))
+        if go is None or go.tells_goroutines or selection.gathers or not plan.functions:
+            return plan
+        return foreign_switches.doubt(plan, "any", f"{image.path} {GOROUTINES}")
 
     def _describe(
         self, matching: Sequence[Function], read_floats: ReadFloats

@@ -106,14 +106,14 @@ def add(plan: Plan, images: Sequence[Image], selection: Selection) -> Plan:
     foreign = [file.path for file in files if not file.traced and file.switches]
     if selection.beside is None:  # `lbtrace.session.prepare` looks for what exchanges stacks
         if foreign:
-            return _unseen(plan, "any", f"{foreign[0]} {ANY}")
-        return _unseen(plan, "earlier", EARLIER) if contexts else plan
+            return doubt(plan, "any", f"{foreign[0]} {ANY}")
+        return doubt(plan, "earlier", EARLIER) if contexts else plan
     plan = _extended(plan, ((path, _probes) for path in foreign[:MOST]))
     if exchanging := _exchanging(files, program):
         seen = len(plan.probes)
         plan = _extended(plan, ((path, stack_exchanges.plan_probes) for path in exchanging))
         if len(plan.probes) == seen:
-            plan = _unseen(plan, "exchanges", f"{exchanging[0]} {EXCHANGES}")
+            plan = doubt(plan, "exchanges", f"{exchanging[0]} {EXCHANGES}")
     if plan.unseen_switches or not contexts or not selection.earlier:
         return plan
     seen = len(plan.probes)
@@ -121,7 +121,7 @@ def add(plan: Plan, images: Sequence[Image], selection: Selection) -> Plan:
         offering = _offering(images, selection)
         plan = _extended(plan, ((path, context_switches.plan_probes) for path in offering))
     hidden = len(plan.probes) == seen or any(file.mixes for file in files)
-    return _unseen(plan, "earlier", EARLIER) if hidden else plan
+    return doubt(plan, "earlier", EARLIER) if hidden else plan
 
 
 def _exchanging(files: Iterable[_File], program: str) -> list[str]:
@@ -157,8 +157,11 @@ def _loads(path: str, _identity: object) -> bool:
     return not SYSTEM.match(dynamic.soname) and any(dynamic.imports.wanted(_LOADING))
 
 
-def _unseen(plan: Plan, switches: UnseenSwitches, reason: str) -> Plan:
-    """``plan``, which does not see some ``switches``."""
+def doubt(plan: Plan, switches: UnseenSwitches, reason: str) -> Plan:
+    """Return ``plan``, which does not see some ``switches``, besides those that it is known not to
+    see."""
+    if plan.unseen_switches == "any" and switches == "earlier":
+        return plan
     if not any(probe.role == "closes" for probe in plan.probes):
         return replace(plan, unseen_switches=switches)  # its calls end open anyway
     return replace(plan, unseen_switches=switches, notes=(*plan.notes, f"{reason}: {OPEN}"))

@@ -30,7 +30,9 @@ def merge_plans(plans: Sequence[Plan]) -> Plan:
             replace(probe, function=_moved(probe, first), binary=number) for probe in plan.probes
         )
         notes += plan.notes
-    return Plan(binaries, _told_apart(functions, binaries), tuple(probes), tuple(notes))
+    merged = Plan(binaries, _told_apart(functions, binaries), tuple(probes), tuple(notes))
+    doubted = (plan.unseen_switches for plan in plans if plan.unseen_switches)
+    return replace(merged, unseen_switches=next(doubted, ""))
 
 
 def without_false_notes(plan: Plan) -> Plan:

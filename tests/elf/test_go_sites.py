@@ -178,6 +178,27 @@ def test_a_version_newer_than_this(go_program: Compile, monkeypatch: pytest.Monk
     assert any("Go 1.99 is newer than this lbtrace" in note for note in stripped.notes)
 
 
+@pytest.mark.parametrize("version", ["1.15", "1.27.3"])
+def test_a_plan_says_whether_goroutines_are_distinguished(
+    go_program: Compile, version: str
+) -> None:
+    old = version == "1.15"
+    library, program = go_program("library", version, "shared"), go_program("fib", version)
+    plans = [
+        make_plan([str(path) for path in paths], Selection(("main.*",), **more))
+        for paths, more in (
+            ((library,), {}),
+            ((program, library), {}),
+            ((program,), {}),
+            ((library,), {"returns": "none"}),
+        )
+    ]
+    unseen = "any" if old else ""
+    assert [plan.unseen_switches for plan in plans] == [unseen, unseen, "", unseen]
+    noted = [any("not distinguished" in note for note in plan.notes) for plan in plans]
+    assert noted == [old, old, False, False]
+
+
 def test_a_plan_for_go_says_where_goroutines_are(go_program: Compile) -> None:
     for version, layout in (
         ("1.15", GoLayout("thread", 152, 8)),

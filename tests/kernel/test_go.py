@@ -322,6 +322,25 @@ def test_c_calls_a_library_written_in_go(
             assert all(call["result"] == result(call["args"][0]["value"]) for call in own)
 
 
+def test_calls_in_a_library_whose_goroutines_are_unknown(
+    go_program: Compile, compiled: Compile, lbtrace: Lbtrace, tmp_path: Path
+) -> None:
+    """Goroutines and the runtime call on stacks of their own in one thread, so what seems to leave
+    a call may be on another stack."""
+    library, output = go_program("library", "1.15", "shared"), tmp_path / "out.jsonl"
+    host = compiled("host", ["gcc", "-pthread"], HOST)
+    words = ("attach", "--binary", library, "--func", "main.*", "--func", "runtime.*")
+    done = lbtrace(*words, "--ring-size", "64M", "-o", output, "--", host, library)
+    assert done.returncode == 0, done.stderr
+    assert "a library of Go before 1.17, whose goroutines are not distinguished" in done.stderr
+    calls = [r for r in map(json.loads, output.read_text().splitlines()) if r["type"] == "call"]
+    assert "unwound" not in {call["end"] for call in calls}
+    own = [call for call in calls if call["name"] == "main.helper"]
+    assert len(own) == 150
+    for call in own:
+        assert call["end"] == "open" or call["result"] == call["args"][0]["value"] + 1
+
+
 @pytest.mark.parametrize(
     "version", ["1.27.3", *(pytest.param(v, marks=pytest.mark.slow) for v in ("1.15", "1.19"))]
 )
