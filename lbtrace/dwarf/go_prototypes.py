@@ -244,9 +244,10 @@ class _Reader:
 
 
 def _place(structs: Any, expression: Sequence[int], formal: Formal) -> Located:
-    """Where an expression says that a parameter is. In registers it has a piece for each of its
+    """Where an expression says that a parameter is. If it has pieces, there is one for each of the
     scalars, or something is wrong: Go up to 1.21 describes the pointer of a slice twice."""
     registers: list[int] = []
+    stacked: list[int] = []
     pieces: list[int] = []
     operations = DWARFExprParser(structs).parse_expr(list(expression))
     for operation in operations:
@@ -254,17 +255,24 @@ def _place(structs: Any, expression: Sequence[int], formal: Formal) -> Located:
             registers.append(operation.op - DW_OP_REG0)
         elif operation.op == DW_OP_REGX:
             registers.append(operation.args[0])
-        elif operation.op == DW_OP_FBREG and len(operations) == 1:
-            return int(operation.args[0])
-        elif operation.op == DW_OP_CALL_FRAME_CFA and len(operations) == 1:
-            return 0
+        elif operation.op == DW_OP_FBREG:
+            stacked.append(operation.args[0])
+        elif operation.op == DW_OP_CALL_FRAME_CFA:
+            stacked.append(0)
         elif operation.op == DW_OP_PIECE:
             pieces += operation.args
         else:
             return None
-    sizes = [scalar.size for scalar in formal.scalars or ()]
-    is_whole = len(registers) == len(sizes) and pieces in ([], sizes)
-    return tuple(registers) if registers and is_whole else None
+    if stacked and len(operations) == 1:
+        return stacked[0]
+    scalars = formal.scalars or ()
+    if pieces not in ([], [scalar.size for scalar in scalars]):
+        return None
+    if registers and not stacked:
+        return tuple(registers) if len(registers) == len(scalars) else None
+    starts = {at - scalar.offset for at, scalar in zip(stacked, scalars, strict=False)}
+    is_whole = len(stacked) == len(scalars) and not registers and len(starts) == 1
+    return starts.pop() if is_whole else None
 
 
 def _formals(die: Any) -> list[Any]:

@@ -11,6 +11,9 @@ from typing import Any
 
 import pytest
 
+SLOW = pytest.mark.slow
+OTHERS = ("1.21.13", "1.22.10", "1.24.11")
+
 Run = Callable[..., subprocess.CompletedProcess[str]]
 
 PROGRAM = """package main
@@ -40,6 +43,24 @@ func main() {
 }
 """
 
+MANY = """package main
+
+import "fmt"
+
+//go:noinline
+func many(n int, a uint32, b int16, c int8, s, t, u string, d int32, e bool, v string) int {
+	if n > 1 && e {
+		fmt.Println(s, t, u, v)
+	}
+	return n + int(a) + int(b) + int(c) + int(d)
+}
+
+func main() {
+	fmt.Println(many(1, 2, 3, 4, "five", "six", "seven", 8, true, "ten"))
+}
+"""
+SHOWN = [1, 2, 3, 4, "five", "six", "seven", 8, True, "ten"]
+
 LIST = {"len": 2, "cap": 2, "": [7, 8]}
 RIGHT = {"list": {"q": LIST}, "kept": {"q": LIST}, "words": {"a": 1, "b": "x", "c": 6}}
 BLANKS = {"": [1, 2, "y"], "_": [1, 2, "y"], "~p0": [1], "~p1": [2], "~p3": ["y"], "~p4": [1.5]}
@@ -58,6 +79,23 @@ def test_calls(traced: Callable[[Path, str], list[dict[str, Any]]], program: Pat
     assert len(calls) == len(RIGHT)
     for call in calls:
         check(call["name"].removeprefix("main."), call["args"])
+
+
+@pytest.mark.parametrize(
+    "version", ["1.15", "1.19", "1.27.3", *(pytest.param(v, marks=SLOW) for v in OTHERS)]
+)
+def test_arguments_of_several_parts_that_registers_do_not_hold(
+    traced: Callable[[Path, str], list[dict[str, Any]]],
+    go: ModuleType,
+    tmp_path: Path,
+    version: str,
+) -> None:
+    """Debug information has all parts of each, though it may leave out others beside them."""
+    source = tmp_path / "many.go"
+    source.write_text(MANY)
+    (call,) = traced(go.build(version, source, tmp_path / "many"), "main.many")
+    assert [argument["value"] for argument in call["args"]] == SHOWN
+    assert call["result"] == 18
 
 
 def test_lines(lbtrace: Run, program: Path) -> None:
