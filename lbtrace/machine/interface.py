@@ -196,6 +196,10 @@ class Linking(Protocol):
         """The address of a symbol, in a word of the GOT."""
 
     @property
+    def POINTERS(self) -> tuple[int, int]:
+        """The address of a symbol, in any word and in one of the GOT that no stub need be for."""
+
+    @property
     def CACHE_FLAGS(self) -> int:
         """The flags of libraries for the machine in ``/etc/ld.so.cache``."""
 

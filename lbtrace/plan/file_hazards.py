@@ -19,7 +19,7 @@ from lbtrace.elf.symbol_table import Wanted
 from lbtrace.elf.symbols import SHF_EXECINSTR, SHT_SYMTAB, Symbols
 from lbtrace.errors import BinaryError
 from lbtrace.machine import Machine
-from lbtrace.plan import stack_switches
+from lbtrace.plan import hidden_calls, stack_switches
 from lbtrace.plan.hazard_table import (
     CALLED,
     HAZARDS,
@@ -122,6 +122,8 @@ def _findings(image: Image, *, scan: bool = True) -> Iterator[Finding]:
     named = [*_named(image, dynamic, wanted_names())]
     if more := _open_patterns(named, handles=handles):
         named += _named(image, dynamic, wanted_patterns(more))
+    if all(hazard.danger != "loads" for hazard, _, _ in named):  # that speaks against as much
+        named += _asked(image)
     named.sort(key=_rank)
     for hazard, name, imported in named:
         # A handler's may be harmless in a process, and hides no other then.
@@ -186,6 +188,13 @@ def _named(image: Image, dynamic: Dynamic, wanted: Wanted) -> Iterator[tuple[Haz
         hazard = hazard_of(plain)
         if hazard and hazard.danger in _OFFERED and not (static and plain.startswith(STATIC)):
             yield hazard, plain, False
+
+
+def _asked(image: Image) -> Iterator[tuple[Hazard, str, bool]]:
+    """The hazards among the names for which a file may ask the loader."""
+    for name in hidden_calls.asked_names(image, hidden_calls.NAMES):
+        if hazard := hazard_of(name):
+            yield hazard, name, True
 
 
 def _sets_handlers(image: Image, dynamic: Dynamic) -> bool:

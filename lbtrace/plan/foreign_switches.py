@@ -4,8 +4,10 @@ A library of fibers switches the stacks on which traced functions run. Where tha
 calls of one fiber seem to be made by another's, and to be left by an exception when that one goes
 on. So its switches are reported as those of traced files are (`lbtrace.plan.stack_switches`).
 Asked are files that are known by names: what only looks like a switch, as code of codecs may, is
-not worth a probe in a file that nobody asked for. Where every process is traced, most of which may
-not run the traced files, there is no probe, and the plan says which switches are not seen.
+not worth a probe in a file that nobody asked for. What sets up stacks by calls that pass no stub
+(`lbtrace.plan.hidden_calls`) is seen in the C library itself. Where every process is traced, most
+of which may not run the traced files, there is no probe, and the plan says which switches are not
+seen.
 """
 
 from __future__ import annotations
@@ -26,7 +28,13 @@ from lbtrace.errors import BinaryError
 from lbtrace.machine import Machine
 from lbtrace.machine.sites import ProbeSites
 from lbtrace.model import Binary, Plan, Probe, UnseenSwitches
-from lbtrace.plan import context_switches, stack_exchanges, stack_switches, uretprobe_hazards
+from lbtrace.plan import (
+    context_switches,
+    hidden_calls,
+    stack_exchanges,
+    stack_switches,
+    uretprobe_hazards,
+)
 from lbtrace.plan.call_graph import TracedBinary
 from lbtrace.plan.code_context import Surroundings
 from lbtrace.plan.hazard_table import HAZARDS, SWITCHES, SYSTEM
@@ -52,6 +60,7 @@ CONTEXTS = frozenset(stack_switches.SWITCHES)
 JUMPS = frozenset(stack_switches.JUMPS)
 """What may switch between stacks that contexts were set up for, as QEMU does."""
 
+MAKER = "makecontext"
 _OWN = Wanted(CONTEXTS | JUMPS)
 _LOADING = Wanted(("dlopen", "dlmopen", "dlsym"))
 
@@ -59,6 +68,7 @@ PlanProbes: TypeAlias = Callable[[Image], Iterator[Probe]]
 """What plans the probes of a file."""
 
 ANY = "switches stacks, which is not watched in every process"
+UNWATCHED = "calls makecontext where no probe is"
 EARLIER = "stacks that a process has set up before the trace cannot be distinguished"
 EXCHANGES = "exchanges what is on stacks, which is not watched"
 OPEN = "calls that do not return on the stack where they seem to be made end open"
@@ -78,6 +88,11 @@ class _File(NamedTuple):
         return bool(self.names - JUMPS - stack_exchanges.LOADERS)
 
     @property
+    def makes(self) -> bool:
+        """Whether it sets up stacks by the C library."""
+        return MAKER in self.names
+
+    @property
     def exchanges(self) -> bool:
         """Whether it exchanges what is on stacks."""
         return bool(self.names & stack_exchanges.OFFERS)
@@ -90,7 +105,7 @@ class _File(NamedTuple):
     @property
     def mixes(self) -> bool:
         """Whether it may switch stacks by jumps."""
-        return bool(self.names & JUMPS) and "makecontext" in self.names
+        return bool(self.names & JUMPS) and self.makes
 
 
 def add(plan: Plan, images: Sequence[Image], selection: Selection) -> Plan:
@@ -104,15 +119,18 @@ def add(plan: Plan, images: Sequence[Image], selection: Selection) -> Plan:
         return plan
     contexts = any(file.names & CONTEXTS for file in files)
     foreign = [file.path for file in files if not file.traced and file.switches]
+    hidden = [file.path for file in files if file.makes and _hides(file.path)]
     if selection.beside is None:  # `lbtrace.session.prepare` looks for what exchanges stacks
-        if foreign:
-            return doubt(plan, "any", f"{foreign[0]} {ANY}")
+        if unwatched := foreign or hidden:
+            return doubt(plan, "any", f"{unwatched[0]} {ANY}")
         return doubt(plan, "earlier", EARLIER) if contexts else plan
     plan = _extended(plan, ((path, _probes) for path in foreign[:MOST]))
+    if hidden:
+        plan = _see_makers(plan, images, selection, hidden[0])
     if exchanging := _exchanging(files, program):
-        seen = len(plan.probes)
+        before = len(plan.probes)
         plan = _extended(plan, ((path, stack_exchanges.plan_probes) for path in exchanging))
-        if len(plan.probes) == seen:
+        if len(plan.probes) == before:
             plan = doubt(plan, "exchanges", f"{exchanging[0]} {EXCHANGES}")
     if plan.unseen_switches or not contexts or not selection.earlier:
         return plan
@@ -120,8 +138,20 @@ def add(plan: Plan, images: Sequence[Image], selection: Selection) -> Plan:
     if selection.earlier == "one":
         offering = _offering(images, selection)
         plan = _extended(plan, ((path, context_switches.plan_probes) for path in offering))
-    hidden = len(plan.probes) == seen or any(file.mixes for file in files)
-    return doubt(plan, "earlier", EARLIER) if hidden else plan
+    unseen = len(plan.probes) == seen or any(file.mixes for file in files)
+    return doubt(plan, "earlier", EARLIER) if unseen else plan
+
+
+def _see_makers(plan: Plan, images: Sequence[Image], selection: Selection, path: str) -> Plan:
+    """``plan`` with a probe where stacks are set up in the C library; the file at ``path`` hides
+    its calls."""
+    if selection.earlier == "any":
+        return doubt(plan, "any", f"{path} {ANY}")
+    offering = [*_offering(images, selection)]
+    plan = _extended(plan, ((library, _probes) for library in offering))
+    if any(p.role == "stack" and plan.binaries[p.binary].path in offering for p in plan.probes):
+        return plan
+    return doubt(plan, "any", f"{path} {UNWATCHED}")
 
 
 def _exchanging(files: Iterable[_File], program: str) -> list[str]:
@@ -138,6 +168,12 @@ def use_contexts(images: Sequence[Image], selection: Selection) -> bool:
     """Return whether the traced processes, as far as they are known, switch stacks by the C
     library's functions."""
     return any(file.names & CONTEXTS for file in _switching(images, selection))
+
+
+def find_maker(images: Sequence[Image], selection: Selection) -> str:
+    """Return a file of the traced processes, as far as they are known, that sets up stacks by the
+    C library, or ``""``."""
+    return next((file.path for file in _switching(images, selection) if file.makes), "")
 
 
 def may_load_more(images: Sequence[Image], selection: Selection) -> bool:
@@ -177,7 +213,12 @@ def _extended(plan: Plan, files: Iterable[tuple[str, PlanProbes]]) -> Plan:
         except BinaryError:  # replaced since
             continue
         number = numbers.get(path, len(binaries))
-        found = [replace(probe, binary=number) for probe in plan_probes(image)]
+        planned = {(p.binary, p.site.address, p.role) for p in probes}
+        found = [
+            replace(probe, binary=number)
+            for probe in plan_probes(image)
+            if (number, probe.site.address, probe.role) not in planned
+        ]
         probes += found
         if found and number == len(binaries):
             binaries.append(Binary(image.path, image.build_id, image.machine))
@@ -234,14 +275,20 @@ def _used_names(path: str, _identity: object) -> frozenset[str]:
     """The names of a library of fibers, or of what switches stacks, that a file imports or
     offers; none of libraries of the system."""
     try:
-        dynamic = Dynamic(Image.open(path))
+        image = Image.open(path)
+        dynamic = image.once(Dynamic)
     except BinaryError:
         return frozenset()
     if SYSTEM.match(dynamic.soname) or RARELY.match(dynamic.soname):
         return frozenset()
     names, wanted = _names()
     tables = (dynamic.exports, dynamic.imports)
-    return names.intersection(name for table in tables for name in table.wanted(wanted))
+    found = names.intersection(name for table in tables for name in table.wanted(wanted))
+    return found if MAKER in found else found.union(hidden_calls.asked_names(image, (MAKER,)))
+
+
+def _hides(path: str) -> bool:
+    return hidden_calls.hides(MAKER, path, uretprobe_hazards.identity_of(path))
 
 
 @cache

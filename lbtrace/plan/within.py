@@ -14,7 +14,7 @@ from lbtrace.errors import BinaryError, UsageError, option
 from lbtrace.model import Function, Plan
 from lbtrace.plan import patterns, stack_switches
 from lbtrace.plan.call_graph import TracedBinary
-from lbtrace.plan.foreign_switches import may_load_more, use_contexts
+from lbtrace.plan.foreign_switches import find_maker, may_load_more, use_contexts
 from lbtrace.plan.hazard_table import SYSTEM
 from lbtrace.plan.remarks import name_functions, some
 from lbtrace.plan.selection import Selection
@@ -99,6 +99,8 @@ def mark(
     images = [part.image for part in parts]
     contexts = not known or use_contexts(images, selection)
     _check_stacks(plan, parts, tables, contexts=contexts)
+    if maker := find_maker(images, selection):
+        raise _unknown_stacks(maker)
     probes = tuple(
         replace(p, gate=True)
         if p.function in outer and (p.role == "opens" or p.role in ENDINGS)
@@ -160,11 +162,15 @@ def _check_stacks(
             continue
         switches = () if table.go else stack_switches.switches(part.image, table)
         if binary in made or any((binary, switch.address) not in seen for switch in switches):
-            raise UsageError(
-                f"{part.image.path} switches stacks in a way that the kernel does not see,"
-                " so what happens below a call is not known",
-                f"leave {option('within')} out",
-            )
+            raise _unknown_stacks(part.image.path)
+
+
+def _unknown_stacks(path: str) -> UsageError:
+    return UsageError(
+        f"{path} switches stacks in a way that the kernel does not see,"
+        " so what happens below a call is not known",
+        f"leave {option('within')} out",
+    )
 
 
 def _is_system(image: Image) -> bool:
