@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
@@ -90,6 +91,7 @@ class _BinaryPlanner:
         patched = selection.patched.get(image.file.identity, ())
         self._placer = Placer(image, table, self._machine, self._go, patched, selection.ask_nop)
         self._breakpoints = selection.breakpoints.get(image.file.identity, ())
+        self._starts = sorted(function.address for function in part.functions)
         self._functions: list[Function] = []
         self._probes: list[Probe] = []
         self._left_out: dict[str, list[str]] = {
@@ -177,13 +179,20 @@ class _BinaryPlanner:
             replace(
                 function,
                 returns=str(strategy),
-                exits_hidden=bool(exits.hidden),
+                exits_hidden=bool(exits.hidden)
+                or (strategy.kind == "sites" and self._has_start_amid(function)),
                 restarts=restarts,
                 may_jump=strategy.kind == "uretprobe"
                 and call_graph.jumps_away(self._part.image, function),
             )
         )
         return ""
+
+    def _has_start_amid(self, function: Function) -> bool:
+        """Whether another traced function begins amid this one. Where its code runs into that, a
+        call of the other seems to take the place of its own: no probe says how that ended."""
+        at = bisect_right(self._starts, function.address)
+        return at < len(self._starts) and self._starts[at] < function.address + function.size
 
     def _adapted(
         self, strategy: ReturnStrategy, function: Function, floats: bool, restarts: bool

@@ -121,3 +121,28 @@ def test_tables_in_code(tmp_path: Path, returns: str) -> None:
     shown = same_with_probes(program, returns, ["--func", "looked", "--func", "chosen"])
     assert shown.count("chosen(") == 5
     assert "unwound" not in shown
+
+
+OVERLAPPING = """\
+#include <stdio.h>
+__attribute__((noinline)) long outer(long a)
+{
+    long result;
+    __asm__ volatile("mov %1, -8(%%rsp)\\n"
+                     ".globl inner\\n.type inner, @function\\ninner: mov -8(%%rsp), %0\\n"
+                     : "=r"(result) : "r"(a) : "memory");
+    return result;
+}
+int main(void) { for (long i = 0; i < 5; i++) printf("%ld\\n", outer(i)); return 0; }
+"""
+
+
+@pytest.mark.parametrize("returns", RETURNS)
+def test_function_that_begins_amid_another(tmp_path: Path, returns: str) -> None:
+    """The outer one is not left where its code runs into the other's."""
+    (tmp_path / "overlapping.c").write_text(OVERLAPPING)
+    program = tmp_path / "overlapping"
+    subprocess.run(["gcc", "-O1", program.with_suffix(".c"), "-o", program], check=True)
+    shown = same_with_probes(program, returns, ["--func", "outer", "--func", "inner"])
+    assert shown.count("outer(") == 5
+    assert "unwound" not in shown
