@@ -17,6 +17,10 @@ KEPT = 4096
 """Functions that were found by their address and are kept: a caller asks for one repeatedly."""
 
 
+NEIGHBOURS = 64
+"""Functions before an address that are asked whether they reach over it."""
+
+
 class NativeFunctions(NamedTuple):
     """Functions that native code can search: the ``address`` of their ``struct lbt_symbols``, and
     the bounds of the sections of code, starts and ends in turn."""
@@ -41,10 +45,25 @@ class Functions(Sequence[Function]):
 
     def extent(self, address: int) -> range | None:
         """Return the addresses of the one that `holding` gives, from its first on."""
-        function = self.holding(address)
+        last = self.last_extent(address)
+        if last is None or address >= max(last.stop, last.start + 1):
+            return None
+        return last
+
+    def last_extent(self, address: int) -> range | None:
+        """Return the addresses of the last that begins before ``address``, or there, whether it
+        reaches that far or not."""
+        count = self.before(address)
+        function = self[count - 1] if count else None
         if function is None:
             return None
         return range(function.address, function.address + function.size)
+
+    def covering(self, address: int) -> Sequence[Function]:
+        """Return those of the last ones that begin before ``address`` and reach over it."""
+        count = self.before(address - 1) if address else 0
+        last = self[max(count - NEIGHBOURS, 0) : count]
+        return [function for function in last if address < function.address + function.size]
 
     @abstractmethod
     def before(self, address: int) -> int:
@@ -139,13 +158,21 @@ class TableFunctions(Functions):
     def __iter__(self) -> Iterator[Function]:
         return map(self._made, range(len(self)))
 
-    def extent(self, address: int) -> range | None:
+    def last_extent(self, address: int) -> range | None:
         number = self._table.before(self._kind, address) - 1
         if number < 0:
             return None
         start = self._table.start(self._kind, number)
         size = self._table.largest(self._kind, number) or self._inferred_size(start)
-        return range(start, start + size) if address < start + max(size, 1) else None
+        size = min(size, self._image.room(start))
+        return range(start, start + size)
+
+    def covering(self, address: int) -> Sequence[Function]:
+        if self._kind != FUNCTION or not address:
+            return super().covering(address)
+        count = self.before(address - 1)
+        found = self._table.covering(count, max(count - NEIGHBOURS, 0), address)
+        return [self[number] for number in found][::-1]
 
     def before(self, address: int) -> int:
         return self._table.before(self._kind, address)
@@ -192,7 +219,8 @@ class TableFunctions(Functions):
         size = max(symbol.size for symbol in group)
         if table.is_thinned:  # others may be larger
             size = table.largest(self._kind, number)
-        size = size or self._inferred_size(address)
+        # What a symbol claims beyond the file's code is no code.
+        size = min(size or self._inferred_size(address), self._image.room(address))
         aliases = tuple(name for name in names if name != first.name)
         offset = self._image.offset(address)
         return Function(first.name, address, size, offset, aliases, local=first.local)

@@ -208,6 +208,15 @@ class Image:
                 return address - segment.address + segment.offset
         return -1
 
+    def room(self, address: int) -> int:
+        """Return how many bytes of code there are from virtual ``address`` on, 0 where no
+        executable segment holds it."""
+        for segment in self.executable_segments:
+            into = address - segment.address
+            if 0 <= into < segment.size:
+                return segment.size - into
+        return 0
+
     def code(self, address: int, size: int) -> bytes:
         """Return at most ``size`` bytes of code at virtual ``address``; fewer where the segment
         ends."""

@@ -231,6 +231,14 @@ class SymbolTable:
         """Return the largest size that one of its symbols gives the ``number``-th of them."""
         return int(lib.lbt_largest_size(self._native, kind == COLD, number))
 
+    def covering(self, number: int, least: int, address: int) -> Iterator[int]:
+        """Yield which functions before the ``number``-th, from the ``least``-th on, reach over
+        ``address`` by the size that their symbols give, the last first."""
+        search, native = lib.lbt_last_covering, self._native
+        while (found := search(native, number, least, address)) < number:
+            yield found
+            number = found
+
     def following(self, address: int) -> Iterator[int]:
         """Yield where the next function begins after ``address``, and the next part of one."""
         for kind in self._groups:

@@ -314,6 +314,18 @@ uint64_t lbt_largest_size(const struct lbt_symbols *symbols, int cold, size_t nu
 	return largest_size(symbols, cold, number);
 }
 
+size_t lbt_last_covering(const struct lbt_symbols *symbols, size_t number, size_t least,
+			 uint64_t address)
+{
+	for (size_t each = number; each > least; each--) {
+		uint64_t start = symbols->addresses[symbols->functions[each - 1]];
+
+		if (address - start < largest_size(symbols, 0, each - 1))
+			return each - 1;
+	}
+	return number;
+}
+
 size_t lbt_bisect_symbols(const struct lbt_symbols *symbols, const uint32_t *positions,
 			  size_t count, uint64_t address)
 {

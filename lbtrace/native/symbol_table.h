@@ -85,6 +85,13 @@ void lbt_free_symbols(struct lbt_symbols *symbols);
 /* The largest size that its symbols give a function, or a cold part of one. */
 uint64_t lbt_largest_size(const struct lbt_symbols *symbols, int cold, size_t number);
 
+/*
+ * The last of the functions before the number-th, from the least-th on, that reaches over an
+ * address by the size that its symbols give; the number itself where none does.
+ */
+size_t lbt_last_covering(const struct lbt_symbols *symbols, size_t number, size_t least,
+			 uint64_t address);
+
 /* How many of the count positions lead to an address that is not higher. */
 size_t lbt_bisect_symbols(const struct lbt_symbols *symbols, const uint32_t *positions,
 			  size_t count, uint64_t address);

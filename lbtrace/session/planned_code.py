@@ -64,5 +64,7 @@ def _sum_file(descriptor: int, ranges: Iterable[tuple[int, int]]) -> int:
     found = 0
     for start, end in ranges:
         for at in range(start, end, CHUNK):
-            found = zlib.crc32(os.pread(descriptor, min(CHUNK, end - at), at), found)
+            if not (read := os.pread(descriptor, min(CHUNK, end - at), at)):
+                break  # the file ends before
+            found = zlib.crc32(read, found)
     return found

@@ -21,7 +21,7 @@ FEW = 64
 """Symbols at an address that are kept, whatever they are: lbtrace/native/symbol_crowds.c."""
 
 MOST = 1 << 16
-IMAGE = SimpleNamespace(offset=lambda address: address)
+IMAGE = SimpleNamespace(offset=lambda address: address, room=lambda address: 1 << 64)
 
 
 class Read(SymbolTable):

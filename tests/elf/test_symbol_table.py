@@ -104,7 +104,7 @@ def check_searches(table, listed, expected, names: list[str]):
 
 @pytest.mark.parametrize("seed", range(150))
 def test_columns_are_as_the_tables(seed):
-    image = SimpleNamespace(offset=lambda address: address)
+    image = SimpleNamespace(offset=lambda address: address, room=lambda address: 1 << 64)
     table, listed, expected = compare(made(seed), CODE, STUBS, ENDS, image)
     choose = random.Random(seed)
     names = [name for _, _, all, _ in (*expected.functions, *expected.cold) for name in all]
@@ -166,7 +166,7 @@ def test_beginnings_find_what_patterns_match():
     offsets = [text.index(name.encode()) for name in BEGUN]
     rows = b"".join(SYMBOL.pack(at, 2, 0, 1, 0x1000 + at, 1) for at in offsets)
     table = SymbolTable.of_functions([SymbolSource(span(rows), span(text))], CODE, [])
-    image = SimpleNamespace(offset=lambda address: address)
+    image = SimpleNamespace(offset=lambda address: address, room=lambda address: 1 << 64)
     functions = TableFunctions(image, table, FUNCTION, ENDS)
     patterns = functions.wanted(hazard_table.wanted_patterns(PATTERNS))
     assert {f.name for f in patterns} == {*BEGUN[:-1]}

@@ -67,13 +67,14 @@ class Lines:
         self.kinds = bytearray()
         self.taken = bytearray()
         self._positions: dict[int, int] = {}
-        self._decoders: dict[int, Decoder] = {}
+        self._decoders: dict[tuple[int, int], Decoder] = {}
 
     def decoder(self, part: Code, address: int) -> Decoder:
         """Return a decoder of ``part`` from ``address`` on."""
-        decoder = self._decoders.get(part.address)
+        key = part.address, len(part.code)  # several may begin at an address
+        decoder = self._decoders.get(key)
         if decoder is None:
-            decoder = self._decoders[part.address] = Decoder(64, part.code, ip=part.address)
+            decoder = self._decoders[key] = Decoder(64, part.code, ip=part.address)
         decoder.position = address - part.address
         decoder.ip = address
         return decoder
