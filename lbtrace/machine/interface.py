@@ -77,10 +77,19 @@ class ExitFinder(Protocol):
         """
 
     def reached(
-        self, parts: Sequence[Code], around: Around, pads: Sequence[int] = ()
+        self,
+        parts: Sequence[Code],
+        around: Around,
+        pads: Sequence[int] = (),
+        *,
+        doubtful: bool = False,
     ) -> dict[int, int]:
         """Return the instructions of the same function that control flow reaches, and their
-        ends."""
+        ends; with ``doubtful`` also those of which others make it doubtful that they are any."""
+
+    def leads_to(self, code: Code, address: int) -> bool:
+        """Return whether the instructions of ``code``, one after the other from its beginning,
+        come to one at ``address``."""
 
     def red_zone_use(
         self, parts: Sequence[Code], around: Around, pads: Sequence[int], address: int

@@ -31,18 +31,16 @@ if TYPE_CHECKING:
     pass
 
 ASKED_AGAIN = (
-    "left out because they loop to their first instruction: the condition would be evaluated"
+    "left out because of a loop to the first instruction: the condition would be evaluated"
     " in each iteration"
 )
 """Why there is no condition on such functions: the program in the kernel cannot distinguish an
 iteration from a call whose frame a former one left without a return."""
 
-UNANSWERED = (
-    "left out because their returns are not seen: the condition holds for none of their calls"
-)
+UNANSWERED = "left out because no returns are seen: the condition holds for none of the calls"
 """There the condition is about results or durations."""
 
-PATCHED = "left out because relocations or the program itself changed their code in memory"
+PATCHED = "left out because relocations or the program itself changed the code in memory"
 """The kernel executes the instruction that lies in the file in the place of the changed one."""
 
 HELD = f"left out because {AT_BREAKPOINT}"
@@ -51,8 +49,11 @@ HELD = f"left out because {AT_BREAKPOINT}"
 GOROUTINES = "is a library of Go before 1.17, whose goroutines are not distinguished"
 """They run on stacks of their own, in one thread or another, and the runtime on the threads'."""
 
-REFUSED = "left out because their first instructions cannot be probed"
+REFUSED = "left out because the first instructions cannot be probed"
 """The kernel refuses probes there, or they would do harm."""
+
+AMID = "left out because the symbol is amid an instruction of another function"
+"""A probe there would change that instruction: see `lbtrace.plan.contradictions`."""
 
 
 def plan_binary(
@@ -95,7 +96,7 @@ class _BinaryPlanner:
         self._functions: list[Function] = []
         self._probes: list[Probe] = []
         self._left_out: dict[str, list[str]] = {
-            reason: [] for reason in (REFUSED, ASKED_AGAIN, UNANSWERED, PATCHED, HELD)
+            reason: [] for reason in (AMID, REFUSED, ASKED_AGAIN, UNANSWERED, PATCHED, HELD)
         }
 
     def plan(self) -> Plan:
@@ -154,10 +155,8 @@ class _BinaryPlanner:
     def _add(self, traced: TracedFunction) -> str:
         """Plan a function; says why it is left out instead, if it is."""
         function, values, _, chosen = traced
-        if values.asks_return and self._chooser.choose(function).kind == "none":
-            return UNANSWERED
-        if self._placer.around.is_patched(function):
-            return PATCHED
+        if unfit := self._why_unfit(function, values):
+            return unfit
         strategy = self._chooser.choose(function)
         if strategy.kind == "sites":
             self._placer.exits(function)  # which say whether it restarts, too
@@ -193,6 +192,13 @@ class _BinaryPlanner:
         call of the other seems to take the place of its own: no probe says how that ended."""
         at = bisect_right(self._starts, function.address)
         return at < len(self._starts) and self._starts[at] < function.address + function.size
+
+    def _why_unfit(self, function: Function, values: CallValues) -> str:
+        if self._placer.is_amid(function):
+            return AMID
+        if values.asks_return and self._chooser.choose(function).kind == "none":
+            return UNANSWERED
+        return PATCHED if self._placer.around.is_patched(function) else ""
 
     def _adapted(
         self, strategy: ReturnStrategy, function: Function, floats: bool, restarts: bool
@@ -247,7 +253,7 @@ class _BinaryPlanner:
             yield from name_functions(names, reason)
         yield from name_functions(
             [function.name for function in self._functions if function.exits_hidden],
-            "some of their calls end open, because some of their exits may be unknown",
+            "some calls end open, because some exits may be unknown",
         )
         yield from _unseen(self._functions, self._selection.returns)
 
@@ -305,7 +311,7 @@ def _probes(
 def _indirect(table: Symbols, path: str, selection: Selection) -> list[str]:
     meant = (patterns.addressed(pattern, [path])[1] for pattern in selection.patterns)
     names = patterns.matching(table.ifuncs, list(meant))
-    return name_functions(names, "left out because their code is chosen at run time (ifunc)")
+    return name_functions(names, "left out because the code is chosen at run time (ifunc)")
 
 
 def _unseen(functions: Sequence[Function], returns: Returns) -> list[str]:

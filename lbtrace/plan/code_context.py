@@ -19,13 +19,11 @@ from lbtrace.machine.code import Code
 from lbtrace.machine.function_code import PARTS, Body
 from lbtrace.machine.restartable import LONGEST, Sequences
 from lbtrace.model import Function
+from lbtrace.plan.contradictions import LONGEST_INSTRUCTION, Contradictions
 from lbtrace.plan.noreturn_functions import never_returns
 
 PT_GNU_RELRO = 0x6474E552
 """What the loader write-protects after relocating it: LSB core specification."""
-
-LONGEST_INSTRUCTION = 15
-"""Bytes of code looked at where a function's size is unknown (Intel SDM 2.3.11)."""
 
 WORD_SIZE = 8
 """Bytes that a relocation changes, at most."""
@@ -58,6 +56,7 @@ class Surroundings:
         self._finder = machine.exit_finder()
         self._stubs = stubs
         self._unwind = Unwind(image)
+        self._contradictions = Contradictions(table, self._unwind, self._finder, self)
         self._memory = Memory(image)
         self._patches = sorted({*image.once(Dynamic).patches, *patched})
         self._ends: dict[tuple[int, bool], bool] = {}
@@ -184,17 +183,36 @@ class Surroundings:
 
     def _holding(self, address: int) -> Body | None:
         function = self._functions.holding(address)
-        if function is None:
-            cold = self._split.holding(address)
-            if cold is not None:
-                return self._split_body(cold)
-            described = self._unwind.range_of(address)
-            if described is None:
-                return None
-            start = described.start
-            pads = (*self._unwind.landing_pads(start), *self._handlers(start, len(described)))
-            return Body((self._code(start, len(described)),), pads)
-        return self.body(function)
+        if function is not None and self.is_amid(function.address):
+            function = self._around_amid(function.address, address)
+        if function is not None:
+            return self.body(function)
+        cold = self._split.holding(address)
+        if cold is not None and not self.is_amid(cold.address):
+            return self._split_body(cold)
+        extent = self._unwind.range_of(address)
+        return self.described(extent) if extent is not None else None
+
+    def described(self, extent: range) -> Body:
+        """Return the code that one frame description is for."""
+        start = extent.start
+        pads = (*self._unwind.landing_pads(start), *self._handlers(start, len(extent)))
+        return Body((self._code(start, len(extent)),), pads)
+
+    def stretch(self, address: int, end: int) -> Code:
+        """Return what lies from ``address`` to ``end``."""
+        return self._code(address, end - address)
+
+    def is_amid(self, address: int) -> bool:
+        """Return whether ``address``, where a function or a part of one begins by its symbol, lies
+        amid an instruction of another function: no probe can be there."""
+        return self._contradictions.is_amid(address)
+
+    def _around_amid(self, start: int, address: int) -> Function | None:
+        """The function around one that begins at ``start`` amid an instruction, if it reaches to
+        ``address``."""
+        found = (f for f in self._functions.covering(start) if not self.is_amid(f.address))
+        return next((f for f in found if address < f.address + f.size), None)
 
     def _split_body(self, part: Function) -> Body:
         """The code of the function that ``part`` was split off, which comes to several places in

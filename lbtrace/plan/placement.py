@@ -71,10 +71,17 @@ class Placer:
             self._restarts[function.address] = found
         return found
 
+    def is_amid(self, function: Function) -> bool:
+        """Return whether ``function`` begins, by its symbol, amid an instruction of another one."""
+        ours = self._go is not None and self._go.holds(function)
+        return not ours and self.around.is_amid(function.address)
+
     def place(self, function: Function, call_values: CallValues, *, returns: bool) -> Site | None:
         """Return the site of the probe of ``function``; None where the kernel allows none."""
         if self._go and self._go.holds(function):
             return self._go.entry(function, call_values)
+        if self.is_amid(function):
+            return None
         begins = not (self.around.is_inside_another(function) or self.restarts(function))
         code = self.around.code(function)
         enter = partial(

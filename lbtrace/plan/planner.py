@@ -17,7 +17,7 @@ from lbtrace.elf.memory import PF_W
 from lbtrace.errors import BinaryError, UsageError, option
 from lbtrace.model import Function, Plan
 from lbtrace.plan import foreign_switches, patterns, probe_sources, strategies, within
-from lbtrace.plan.binary_plan import ASKED_AGAIN, HELD, PATCHED, UNANSWERED, plan_binary
+from lbtrace.plan.binary_plan import AMID, ASKED_AGAIN, HELD, PATCHED, UNANSWERED, plan_binary
 from lbtrace.plan.call_graph import TracedBinary
 from lbtrace.plan.merge import merge_plans, without_false_notes
 from lbtrace.plan.remarks import some
@@ -204,6 +204,8 @@ def _explain_emptiness(
         )
     if held := find(HELD):
         return BinaryError(*held.rsplit(": ", 1))
+    if amid := find(AMID):
+        return BinaryError(amid, "choose functions that begin with an instruction of their own")
     refused = [function.name for found in chosen for function in found]
     return BinaryError(
         f"{paths}: no probe can be on the first instructions of {some(refused)}",

@@ -58,7 +58,7 @@ def test_a_copy_of_the_instruction_would_do_something_else(
     assert (traced.returncode, traced.stdout) == (plain.returncode, plain.stdout), traced.stderr
     assert "lbtrace: " in traced.stderr
     if "notext" in how:
-        assert "changed their code in memory" in traced.stderr
+        assert "changed the code in memory" in traced.stderr
 
 
 @pytest.mark.skipif(not AMD64, reason="the library is for x86-64")
@@ -84,7 +84,7 @@ def test_hooks_are_left_alone(
     which = ("--binary", tmp_path / "program") if every else ("--pid", hooked.pid)
     for _ in range(2):  # breakpoints of the first trace are no change
         tracer = start_lbtrace("attach", "--func", "*", *which, stdin=subprocess.DEVNULL)
-        tracer.wait_for("changed their code in memory")
+        tracer.wait_for("changed the code in memory")
         tracer.wait_for("tracing")
         said = [step(hooked), step(hooked)]
         tracer.process.send_signal(signal.SIGINT)
@@ -103,7 +103,7 @@ def test_processes_are_read_whatever_the_names_of_their_files(
     start(program, stdin=subprocess.PIPE).wait_for("ready", "stdout")
     done = lbtrace("attach", "--dry-run", "--func", "*", "--binary", program)
     assert done.returncode == 0, done.stderr
-    assert "changed their code in memory" in done.stderr
+    assert "changed the code in memory" in done.stderr
 
 
 @pytest.mark.skipif(not AMD64, reason="the program is for x86-64")

@@ -182,7 +182,7 @@ def test_rounds_of_a_call_are_not_asked_again(
     words = ("attach", "--format", "jsonl", "--where", condition)
     done = lbtrace(*words, "--func", "down", "--func", "once", "--", program)
     assert done.returncode == 0, done.stderr
-    assert "down: left out because they loop to their first instruction" in done.stderr
+    assert "down: left out because of a loop to the first instruction" in done.stderr
     assert [record["name"] for record in calls(done.stdout)] == ["once"]
     done = lbtrace(*words, "--func", "down", "--", program)
     assert done.returncode == 2

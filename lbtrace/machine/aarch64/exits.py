@@ -76,13 +76,24 @@ class Finder(ExitFinder):
         return Exits(tuple(found), tuple(dict.fromkeys(hidden)), flow.restarts, landings)
 
     def reached(
-        self, parts: Sequence[Code], around: Around, pads: Sequence[int] = ()
+        self,
+        parts: Sequence[Code],
+        around: Around,
+        pads: Sequence[int] = (),
+        *,
+        doubtful: bool = False,
     ) -> dict[int, int]:
         """See `lbtrace.machine.ExitFinder.reached`."""
         flow = Flow(parts, around, pads)
         exclusive = flow.exclusive()
         known = flow.instructions
+        if doubtful:
+            return {address: address + 4 for address in known}
         return {a: a + 4 for a in known if flow.is_certain(a) and a not in exclusive}
+
+    def leads_to(self, code: Code, address: int) -> bool:
+        """See `lbtrace.machine.ExitFinder.leads_to`."""
+        return not (address - code.address) % 4
 
     def red_zone_use(
         self, parts: Sequence[Code], around: Around, pads: Sequence[int], address: int

@@ -14,6 +14,7 @@ import iced_x86
 
 from lbtrace.machine.code import Code, Exit, Exits
 from lbtrace.machine.code_ranges import may_come_back, relative_ranges
+from lbtrace.machine.code_scan import pass_over
 from lbtrace.machine.function_code import Around, Body
 from lbtrace.machine.interface import ExitFinder
 from lbtrace.machine.x86_64 import code_sweep
@@ -35,6 +36,9 @@ _FAR_BACK = re.compile(rb"(?:\xe9|\x0f[\x80-\x8f])(?=(..[\x00-\xff]\xff))", re.D
 
 _SHORT_BACK = re.compile(rb"[\x70-\x7f\xe0-\xe3\xeb](?=([\x80-\xfe]))")
 """Whatever may be a jump backward by up to 128 bytes: Jcc, JMP, JRCXZ, LOOP."""
+
+LONGEST = 15
+"""Bytes of an instruction, at most (Intel SDM 2.3.11)."""
 
 _SHORT = 128
 """The bytes within which a short jump leads back to a function's first instruction."""
@@ -79,11 +83,29 @@ class Finder(ExitFinder):
         return Exits(tuple(found), tuple(dict.fromkeys(hidden)), flow.restarts, landings)
 
     def reached(
-        self, parts: Sequence[Code], around: Around, pads: Sequence[int] = ()
+        self,
+        parts: Sequence[Code],
+        around: Around,
+        pads: Sequence[int] = (),
+        *,
+        doubtful: bool = False,
     ) -> dict[int, int]:
         """See `lbtrace.machine.ExitFinder.reached`."""
         with self._flows.follow(parts, around, pads) as flow:
+            if doubtful:
+                return {each.ip: each.next_ip for each in flow.instructions.values()}
             return flow.certain()
+
+    def leads_to(self, code: Code, address: int) -> bool:
+        """See `lbtrace.machine.ExitFinder.leads_to`."""
+        at, end = 0, address - code.address
+        while (at := pass_over(code.code, at, end)) < end:
+            decoder = iced_x86.Decoder(64, code.code[at : at + LONGEST], ip=code.address + at)
+            instruction = decoder.decode()
+            if instruction.is_invalid:
+                return False
+            at += instruction.len
+        return at == end
 
     def red_zone_use(
         self, parts: Sequence[Code], around: Around, pads: Sequence[int], address: int
