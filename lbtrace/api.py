@@ -28,6 +28,7 @@ from lbtrace.system.process import Running
 from lbtrace.system.user import choose
 from lbtrace.validation import (
     ARGUMENTS,
+    POINTERS,
     TEXT,
     check_boolean,
     check_choice,
@@ -93,8 +94,9 @@ def trace(
     many arguments to read, at most 64; None those of the prototype, without debug information one.
     ``arg``: expressions to show instead (``"key=str(arg0)"``), ``where`` one that a call must
     fulfil (``"arg0 > 5 and retval != 0"``), compared in the kernel. ``depth``: how many pointers
-    are followed. ``strings``: how many bytes of a string are read, 4,095 at most. ``returns``: how
-    returns are seen, ``"auto"``, ``"uretprobe"``, ``"sites"`` or ``"none"`` (docs/returns.md).
+    are followed, 5 at most. ``strings``: how many bytes of a string are read, 4,095 at most.
+    ``returns``: how returns are seen, ``"auto"``, ``"uretprobe"``, ``"sites"`` or ``"none"``
+    (docs/returns.md).
     ``max_depth``: calls so deep and deeper are left out. ``user``: the user that the command runs
     as; without one, as who called sudo, if sudo runs this process as root, else as this process.
     ``force`` allows more than 50,000 functions. ``cache``: the plan of a former time is taken if
@@ -148,7 +150,7 @@ def trace(
         args=None if args is None else check_number("args", args, 0, ARGUMENTS),
         arg=check_texts("arg", arg, 'give expressions: arg=["str(arg0)", "key=node->key"]'),
         where=check_text("where", where, 'give an expression: where="n > 5"', empty=True),
-        depth=check_number("depth", depth, 0),
+        depth=check_number("depth", depth, 0, POINTERS),
         strings=check_number("strings", strings, 1, TEXT),
         returns=check_choice("returns", returns, get_args(Returns)),
         force=force,

@@ -20,6 +20,12 @@ LARGEST = 10**9 - 1
 ARGUMENTS = 64
 """That ``args`` shows at most: four times as many as a probe has room for."""
 
+POINTERS = 5
+"""That ``depth`` follows at most, one after the other."""
+
+SHORTEST = 1e-6
+"""Seconds of the shortest trace that ends by the time."""
+
 TEXT = 4095
 """Bytes of a string that are shown at most: a byte less than a large chunk of an event has."""
 

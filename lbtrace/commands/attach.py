@@ -9,11 +9,11 @@ from lbtrace.commands.options import (
     count,
     natural,
     nonempty,
+    pointers,
     repeatable,
     seconds,
     size,
     text_size,
-    whole,
 )
 from lbtrace.errors import UsageError
 from lbtrace.sinks import FORMATS
@@ -53,7 +53,9 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     repeatable(what, "--binary", "PATH", "program or library; a bare name is looked up")
     what.add_argument("--pid", metavar="PID", type=natural, help="trace only this process")
     what.add_argument(
-        "--follow", action="store_true", help="with --pid: trace also the processes it forks"
+        "--follow",
+        action="store_true",
+        help="with --pid: trace also the processes it forks, as those of a command are",
     )
     what.add_argument(
         "--user",
@@ -124,7 +126,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     values.add_argument(
         "--depth",
         metavar="N",
-        type=whole,
+        type=pointers,
         default=0,
         help="follow pointers N deep, five at most (default 0)",
     )

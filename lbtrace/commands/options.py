@@ -19,7 +19,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from lbtrace.commands import streams
-from lbtrace.validation import ARGUMENTS, LARGEST_RING, TEXT
+from lbtrace.validation import ARGUMENTS, LARGEST_RING, POINTERS, SHORTEST, TEXT
 
 if TYPE_CHECKING:
     from argparse import _ArgumentGroup
@@ -234,6 +234,13 @@ def _number(digits: str) -> int:
     return int(digits)
 
 
+def pointers(text: str) -> int:
+    """Return how many pointers are followed."""
+    if (number := whole(text)) > POINTERS:
+        raise ArgumentTypeError(f"{text} is too large: up to {POINTERS} pointers are followed")
+    return number
+
+
 def text_size(text: str) -> int:
     """Return how many bytes of a string are shown."""
     if (number := natural(text)) > TEXT:
@@ -268,6 +275,8 @@ def seconds(text: str) -> float:
         raise ArgumentTypeError(f"{match[1][:12]}… is too long a time")
     if not (time := float(match[1]) * _SECONDS[match[2]]):
         raise ArgumentTypeError(f"{text!r} is no time at all: write 10s, 500ms or 2m")
+    if time < SHORTEST:
+        raise ArgumentTypeError(f"{text!r} is too short a time: write 10s, 500ms or 2m")
     return time
 
 

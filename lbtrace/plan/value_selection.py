@@ -11,6 +11,7 @@ from msgspec.structs import replace
 
 from lbtrace.abi import Locations, locate_values
 from lbtrace.abi.locations import Detail
+from lbtrace.errors import UsageError, option
 from lbtrace.fetch.call_values import SHALLOW, CallValues, plan_values
 from lbtrace.machine import Machine
 from lbtrace.model import UNKNOWN, Fetch, Formal, Prototype, Scalar, Value
@@ -41,7 +42,8 @@ class ValueSelection(Struct, frozen=True):
 def parse(arguments: Sequence[str], where: str) -> Request | None:
     """Return what ``--arg`` and ``--where`` ask for; None where they ask for nothing.
 
-    Raises `UsageError` that points at the character that is wrong.
+    Raises `UsageError` that points at the character that is wrong, or where two values have one
+    name.
     """
     if not arguments and not where:
         return None
@@ -49,6 +51,14 @@ def parse(arguments: Sequence[str], where: str) -> Request | None:
     from lbtrace.expressions.tree import Request
 
     wanted = tuple(syntax.argument(source) for source in arguments)
+    names: set[str] = set()
+    for each in wanted:
+        if each.name in names:
+            raise UsageError(
+                f"{option('arg', each.source)}: another value is called {each.name}, too",
+                "give each a name of its own: key=node->key",
+            )
+        names.add(each.name)
     return Request(wanted, syntax.condition(where) if where else None, where)
 
 

@@ -28,6 +28,7 @@ from lbtrace.model import (
     Scalar,
     Type,
 )
+from lbtrace.plan.value_selection import parse
 
 INT = Integer("int", 4, True)
 CHAR = Character("char", 1, True)
@@ -477,3 +478,10 @@ def test_constants_are_those_of_the_enumeration_that_is_compared():
     assert operand("mode == name::space::Mode::on") == 8
     assert operand("mode == BLUE") == operand("mode == color::BLUE") == 5
     assert operand("p->mode == RED", inside) == operand("Mode::RED == p->mode", inside) == 7
+
+
+@pytest.mark.parametrize("twice", [("a=n", "a=n"), ("a=n", "b=n", "a=m"), ("n", "n"), ("n", "n=m")])
+def test_two_values_of_one_name(twice):
+    with pytest.raises(UsageError, match=r"another value is called [an], too"):
+        parse(twice, "")
+    assert len(parse(("a=n", "b=n", "n"), "").wanted) == 3

@@ -176,8 +176,10 @@ def test_numbers_that_are_too_large(capsys, words):
     "words",
     [
         ["--args", "65"],
+        ["--depth", "6"],
         ["--duration", "٣s"],
         ["--duration", "0s"],
+        ["--duration", "0.0000000001ms"],
         ["--duration", "-5s"],
         ["--strings", "-1"],
         *(["--" + option, ""] for option in ("where", "user", "output", "binary", "func")),
