@@ -7,7 +7,7 @@ fits ``ns::Color`` as well, but ``ns::Color::GREEN`` not a ``Color`` outside of 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from lbtrace.expressions.tree import ExpressionError
 from lbtrace.model import Type
@@ -16,14 +16,31 @@ LISTED = 8
 """Constants that an error lists."""
 
 
-def find_constant(name: str, types: Iterable[Type]) -> int | None:
-    """Return the number that ``name`` stands for in the first of ``types`` that has it."""
+def find_constants(name: str, types: Iterable[Type]) -> dict[int, str]:
+    """Return the numbers that ``name`` stands for in those of ``types`` that have it, each with the
+    whole name that it has there."""
     scope, last = _split(name)
+    found: dict[int, str] = {}
     for type in types:
-        for value, known in type.constants():
-            if known == last and _is_of(type, scope):
-                return value
-    return None
+        value = next((value for value, known in type.constants() if known == last), None)
+        if value is not None and _is_of(type, scope):
+            found.setdefault(value, _whole_name(type, last))
+    return found
+
+
+def ambiguous_constant(at: int, name: str, found: Mapping[int, str]) -> ExpressionError:
+    """Return what is wrong with a ``name`` that stands for several numbers."""
+    what = f"{name} is {' or '.join(map(str, found))}, as enumerations here differ"
+    ways = [way for way in dict.fromkeys(found.values()) if way != name]
+    return ExpressionError(at, what, f"write {' or '.join(ways)}, or the number")
+
+
+def _whole_name(type: Type, last: str) -> str:
+    """A constant of ``type``, qualified by all that this lies in, as far as that is known."""
+    if not type.constant_scopes:
+        return "::".join([*(type.name.split() or [""])[-1:], last])
+    scope = next((each for each in type.constant_scopes if each), "")
+    return f"::{scope}::{last}" if scope else f"::{last}"
 
 
 def unknown_constant(at: int, name: str, type: Type) -> ExpressionError:
@@ -46,7 +63,7 @@ def text_for_constant(at: int, text: str, type: Type, *, equality: bool) -> Expr
     hint = f"its constants, without quotes, are {_listed(known, _split(text)[1])}"
     if not equality:
         hint = f"compare it with == or !=; {hint}"
-    elif find_constant(text, [type]) is not None:
+    elif find_constants(text, [type]):
         hint = f"write {text} without quotes"
     return ExpressionError(at, what, hint)
 

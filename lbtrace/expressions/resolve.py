@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from lbtrace.abi.locations import WORD, Location, moved
 from lbtrace.expressions.arithmetic import add, from_slot, is_near, multiply, together
-from lbtrace.expressions.constants import find_constant, unknown_constant
+from lbtrace.expressions.constants import ambiguous_constant, find_constants, unknown_constant
 from lbtrace.expressions.conversions import width
 from lbtrace.expressions.hints import IN_A_SHELL
 from lbtrace.expressions.operands import (
@@ -139,9 +139,11 @@ def _outside_name(node: Name, scope: Scope) -> Located:
     """What is named that is no value of the function: a constant of an enumeration, a register."""
     types = [_referred(type) for _, type, _ in (*scope.arguments, ("", *scope.result))]
     if (compared := scope.compared) is not None and compared.constants():
-        types = [compared, *types]
-    if (value := find_constant(node.name, types)) is not None:
-        return Constant(node.at, value)
+        types = [compared]
+    if found := find_constants(node.name, types):
+        if len(found) > 1:
+            raise ambiguous_constant(node.at, node.name, found)
+        return Constant(node.at, next(iter(found)))
     if scope.names.stand_alone and node.name in scope.names.registers:
         type = ADDRESS if node.name in ADDRESSES else LONG
         return Operand(node.at, type, Location(words=(Fetch(register=node.name),)))

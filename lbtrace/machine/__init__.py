@@ -16,7 +16,7 @@ from msgspec import Struct
 from lbtrace.machine.long_nops import AskNop, avoid_nops
 
 if TYPE_CHECKING:
-    from lbtrace.machine.code import ArgumentStores, Code, Reach, StackSwitch
+    from lbtrace.machine.code import ArgumentStores, Code, Reach, Read, StackSwitch
     from lbtrace.machine.interface import (
         ExitFinder,
         GoSitePlanner,
@@ -151,17 +151,18 @@ class Machine:
         register ``base`` of its frame, up to ``end``, or refer to it."""
         return bool(self._module("frame_reads").reads_frame(code, base, start, end))
 
-    def reads_at_entry(self, code: Code, registers: Collection[str]) -> bool:
+    def reads_at_entry(self, code: Code, registers: Collection[str], read: Read) -> bool:
         """Return whether a function with this ``code`` certainly reads each of these ``registers``,
-        in whole or in part, as its caller filled them, before it calls another."""
-        return bool(self._module("entry_reads").reads_at_entry(code, registers))
+        in whole or in part, as its caller filled them, or passes it on to one that does: what it
+        calls or jumps to ``read`` reads."""
+        return bool(self._module("entry_reads").reads_at_entry(code, registers, read))
 
-    def find_caller_reads(self, code: Code) -> frozenset[tuple[int, int]] | None:
+    def find_caller_reads(self, code: Code, read: Read) -> frozenset[tuple[int, int]] | None:
         """Return what a function with this ``code`` certainly reads of its caller's frame, or
-        refers to: from which to which distance from the stack pointer at entry. None where that is
-        not known of any function."""
+        refers to, or what it jumps to, which ``read`` reads: from which to which distance from the
+        stack pointer at entry. None where that is not known of any function."""
         module = self._module("caller_reads")
-        found: frozenset[tuple[int, int]] | None = module.caller_reads(code)
+        found: frozenset[tuple[int, int]] | None = module.caller_reads(code, read)
         return found
 
     def leaves_result(self, code: Code, register: str) -> bool:

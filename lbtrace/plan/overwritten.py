@@ -19,7 +19,7 @@ from lbtrace.abi import locate_values
 from lbtrace.abi.dwarf_registers import find_register
 from lbtrace.abi.locations import OPTIMISED_OUT, WORD, Location
 from lbtrace.machine import Machine
-from lbtrace.machine.code import CALLER_STACK, Code
+from lbtrace.machine.code import CALLER_STACK, Code, Read
 from lbtrace.model import CFA, VOID, ConventionHints, Fetch, Formal, Prototype, Scalar
 
 Source: TypeAlias = tuple[str, int]
@@ -53,11 +53,16 @@ LARGEST = 1 << 14
 
 
 def settle(
-    machine: Machine, prototype: Prototype, code: Callable[[int], Code], *, local: bool = False
+    machine: Machine,
+    prototype: Prototype,
+    code: Callable[[int], Code],
+    read: Read,
+    *,
+    local: bool = False,
 ) -> Prototype:
     """``prototype`` without those parameters that the function certainly, or possibly, overwrites
     first, or of a ``local`` one, to which no other file can refer, never reads. ``code`` gives its
-    first bytes, so many at most."""
+    first bytes, so many at most; ``read`` those of functions to which it passes them on."""
     if prototype.hints.compiler != "llvm" or prototype.stores_all:
         return prototype
     fills = not local or prototype.hints.language not in LANGUAGES
@@ -71,7 +76,7 @@ def settle(
     unset = {
         number
         for number, formal in enumerate(prototype.parameters)
-        if (number in elsewhere and _may_be_assigned(machine, formal, places[number], code))
+        if (number in elsewhere and _may_be_assigned(machine, formal, places[number], code, read))
         or (not fills and _is_unread(machine, prototype, formal, code, frame_size))
     }
     if unset:
@@ -279,7 +284,7 @@ def _is_elsewhere(machine: Machine, formal: Formal, frame_size: FrameSize) -> bo
 
 
 def _may_be_assigned(
-    machine: Machine, formal: Formal, place: Location, code: Callable[[int], Code]
+    machine: Machine, formal: Formal, place: Location, code: Callable[[int], Code], read: Read
 ) -> bool:
     """Whether the first location of a parameter, which is not where it is passed, may be that of
     something else that is assigned to it: unless it names the registers in which the parameter is
@@ -288,9 +293,9 @@ def _may_be_assigned(
     before it does."""
     pushed = _find_pushed(formal, place)
     if pushed:
-        return not _reads_pushed(machine, formal, pushed, code)
+        return not _reads_pushed(machine, formal, pushed, code, read)
     if not formal.begins_after:
-        return not machine.reads_at_entry(code(LARGEST), place.registers)
+        return not machine.reads_at_entry(code(LARGEST), place.registers, read)
     if not place.words:
         return False
     passed = {
@@ -318,11 +323,15 @@ def _find_pushed(formal: Formal, place: Location) -> list[range]:
 
 
 def _reads_pushed(
-    machine: Machine, formal: Formal, pushed: Sequence[range], code: Callable[[int], Code]
+    machine: Machine,
+    formal: Formal,
+    pushed: Sequence[range],
+    code: Callable[[int], Code],
+    read: Read,
 ) -> bool:
     """Whether a function certainly reads what is ``pushed`` for a parameter: what it does not read
     its callers need not store."""
-    reads = machine.find_caller_reads(code(LARGEST))
+    reads = machine.find_caller_reads(code(LARGEST), read)
     if reads is None:
         return not formal.first_constant
     return any(start < each.stop and each.start < end for start, end in reads for each in pushed)

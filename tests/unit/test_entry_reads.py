@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 
 from lbtrace.machine import Machine
@@ -29,6 +31,10 @@ IF_OVER_CALL = bytes.fromhex("7506")  # jne +6
 OTHER_BASE = bytes.fromhex("4889fd")  # mov rbp, rdi
 
 
+def nothing(_address: int, _size: int) -> bytes:
+    return b""
+
+
 @pytest.mark.parametrize(
     ("code", "reads"),
     [
@@ -52,13 +58,13 @@ OTHER_BASE = bytes.fromhex("4889fd")  # mov rbp, rdi
     ],
 )
 def test_reads(code: bytes, reads: set[tuple[int, int]]) -> None:
-    found = MACHINE.find_caller_reads(Code(code, 0x1000, 0, 0x1000 + len(code)))
+    found = MACHINE.find_caller_reads(Code(code, 0x1000, 0, 0x1000 + len(code)), nothing)
     assert found == reads
 
 
 def test_other_processors() -> None:
     code = Code(bytes(4), 0x1000, 0, 0x1004)
-    assert Machine("aarch64").find_caller_reads(code) is None
+    assert Machine("aarch64").find_caller_reads(code, nothing) is None
 
 
 KEEP_DI = bytes.fromhex("48897c24f8")  # mov [rsp-8], rdi
@@ -88,4 +94,73 @@ BACK = bytes.fromhex("75f9")  # jne -7
 )
 def test_reads_registers(code: bytes, registers: set[str], reads: bool) -> None:
     made = Code(code, 0x1000, 0, 0x1000 + len(code))
-    assert MACHINE.reads_at_entry(made, registers) is reads
+    assert MACHINE.reads_at_entry(made, registers, nothing) is reads
+
+
+def jump(distance: int) -> bytes:
+    return b"\xe9" + distance.to_bytes(4, "little", signed=True)
+
+
+def call(distance: int) -> bytes:
+    return b"\xe8" + distance.to_bytes(4, "little", signed=True)
+
+
+PUSH_DI = bytes.fromhex("57")
+MOVE_DI = bytes.fromhex("4889f8")  # mov rax, rdi
+
+
+def reader(made: bytes, *others: bytes) -> tuple[Code, Callable[[int, int], bytes]]:
+    """The code of a function, and what reads that of others, 0x1000 bytes after each other."""
+    code = Code(made, 0x1000, 0, 0x1000 + len(made))
+    pieces = {0x2000 + 0x1000 * n: each for n, each in enumerate(others)}
+
+    def read(address: int, size: int) -> bytes:
+        for start, piece in pieces.items():
+            if start <= address < start + len(piece):
+                return piece[address - start :][:size]
+        return b""
+
+    return code, read
+
+
+@pytest.mark.parametrize(
+    ("code", "others", "reads"),
+    [
+        (jump(0xFFB), (MOVE_DI + RET,), True),
+        (call(0xFFB) + RET, (MOVE_DI + RET,), True),
+        (SET_DI + jump(0xFF6), (MOVE_DI + RET,), False),
+        (CALL + jump(0xFF6), (MOVE_DI + RET,), False),
+        (jump(0xFFB), (SET_DI + MOVE_DI + RET,), False),
+        (jump(0xFFB), (jump(0xFFB), MOVE_DI + RET), True),
+        (jump(0xFFB), (jump(-5),), False),  # for ever
+        # A variadic function, and what preserves registers, save what nobody passed.
+        (call(0xFFB) + RET, (KEEP_DI + RET,), False),
+        (call(0xFFB) + RET, (PUSH_DI + RET,), False),
+        (call(0x5000) + RET, (MOVE_DI + RET,), False),  # not in this file
+    ],
+)
+def test_reads_passed_on(code: bytes, others: tuple[bytes, ...], reads: bool) -> None:
+    made, read = reader(code, *others)
+    assert MACHINE.reads_at_entry(made, {"di"}, read) is reads
+
+
+@pytest.mark.parametrize(
+    ("code", "others", "reads"),
+    [
+        (jump(0xFFB), (LOAD + RET,), {(8, 16)}),
+        (jump(0xFFB), (jump(0xFFB), LOAD + RET), {(8, 16)}),
+        (STORE + jump(0xFF6), (LOAD + RET,), set()),  # it reads what was stored there
+        (jump(0xFFB), (STORE + jump(0xFF6), LOAD + RET), set()),
+        (PUSH + jump(0xFFA), (LOAD + RET,), set()),  # not the caller's stack
+        (call(0xFFB) + RET, (LOAD + RET,), set()),
+        (jump(0xFFB), (LEA + RET,), set()),  # a variadic function refers to what is not passed
+        (jump(0xFFB), (CALL + LOAD + RET,), set()),  # that may not return
+        (LEA + jump(0xFF6), (LOAD + RET,), {(8, 9)}),  # what was filled by the pointer
+        (jump(0x5000), (LOAD + RET,), set()),
+    ],
+)
+def test_reads_what_is_passed_on(
+    code: bytes, others: tuple[bytes, ...], reads: set[tuple[int, int]]
+) -> None:
+    made, read = reader(code, *others)
+    assert MACHINE.find_caller_reads(made, read) == reads

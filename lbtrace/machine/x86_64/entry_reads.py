@@ -1,48 +1,105 @@
-"""Whether an x86-64 function reads registers as its caller filled them."""
+"""Whether an x86-64 function reads registers as its caller filled them.
+
+What it passes on, untouched, to a function of the same file that it calls or jumps to, that reads.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
+from typing import TypeAlias
 
 import iced_x86
-from iced_x86 import Decoder, FlowControl, OpKind, RegisterExt
+from iced_x86 import Decoder, FlowControl, Instruction, Mnemonic, OpKind, Register, RegisterExt
 
-from lbtrace.machine.code import Code
+from lbtrace.machine.code import Code, Read
 from lbtrace.machine.x86_64.operands import REGISTERS, WRITES
 
 _INFO = iced_x86.InstructionInfoFactory()
 
 _READS = frozenset({iced_x86.OpAccess.READ, iced_x86.OpAccess.READ_WRITE})
 
+_FRAME = frozenset({Register.RSP, Register.RBP, Register.RBX})
+"""By which a function reaches its frame: by rbx where it aligns that, and its size changes."""
 
-def reads_at_entry(code: Code, registers: Collection[str]) -> bool:
+DEPTH = 4
+"""Functions, one passing on to the next, that are followed at most."""
+
+FOLLOWED = 1024
+"""Bytes of code that are read of each of these, at most."""
+
+FUNCTIONS = 32
+"""Pieces of code that are followed, at most."""
+
+Way: TypeAlias = tuple[int, frozenset[str]]
+"""An address that is reached, and the registers that nothing has written before."""
+
+
+def reads_at_entry(code: Code, registers: Collection[str], read: Read) -> bool:
     """See `lbtrace.machine.Machine.reads_at_entry`."""
-    left = set(registers)
-    seen: dict[int, frozenset[str]] = {}
-    decoder = Decoder(64, code.code, ip=code.address)
-    ways = [(code.address, frozenset(registers))]
-    while ways and left:
-        at, kept = ways.pop()
-        kept -= seen.get(at, frozenset())
-        while kept and left and code.address <= at < code.address + len(code.code):
-            if kept <= seen.get(at, frozenset()):
-                break
-            seen[at] = seen.get(at, frozenset()) | kept
-            decoder.ip, decoder.position = at, at - code.address
-            instruction = decoder.decode()
-            flow, at = instruction.flow_control, instruction.next_ip
-            used = [
-                (REGISTERS.get(RegisterExt.full_register(each.register), ""), each.access)
-                for each in _INFO.info(instruction).used_registers()
-            ]
-            left -= {name for name, access in used if access in _READS and name in kept}
-            kept -= {name for name, access in used if access in WRITES}
-            if flow == FlowControl.CONDITIONAL_BRANCH:
-                ways.append((instruction.near_branch_target, kept))
-            elif flow == FlowControl.UNCONDITIONAL_BRANCH:
-                if instruction.op0_kind != OpKind.NEAR_BRANCH64:
+    walk = _Walk(registers)
+    away = walk.follow(code, (code.address, walk.left))
+    followed = 0
+    for _ in range(DEPTH):
+        further: list[Way] = []
+        for at, kept in away:
+            if not kept & walk.left or followed == FUNCTIONS:
+                continue
+            followed += 1
+            piece = Code(read(at, FOLLOWED), at, 0, at + FOLLOWED)
+            further += walk.follow(piece, (at, kept), saves=True)
+        away = further
+    return not walk.left
+
+
+class _Walk:
+    """Follows code, until nothing is ``left`` that was not read."""
+
+    def __init__(self, registers: Collection[str]) -> None:
+        self.left = frozenset(registers)
+        self._seen: dict[int, frozenset[str]] = {}
+
+    def follow(self, code: Code, way: Way, *, saves: bool = False) -> Sequence[Way]:
+        """Follow the ``code`` on its ``way``, and return the ways that lead out of it. Of what
+        ``saves`` registers in its frame it is not known whether something is passed in these: a
+        variadic function saves all, as does what preserves them for its caller."""
+        decoder = Decoder(64, code.code, ip=code.address)
+        ways, away = [way], list[Way]()
+        while ways and self.left:
+            at, kept = ways.pop()
+            kept -= self._seen.get(at, frozenset())
+            while kept & self.left:
+                if not code.address <= at < code.address + len(code.code):
+                    away.append((at, kept))
                     break
-                at = instruction.near_branch_target
-            elif flow != FlowControl.NEXT:
-                break  # calls change all registers in which something is passed
-    return not left
+                if kept <= self._seen.get(at, frozenset()):
+                    break
+                self._seen[at] = self._seen.get(at, frozenset()) | kept
+                decoder.ip, decoder.position = at, at - code.address
+                instruction = decoder.decode()
+                flow, at = instruction.flow_control, instruction.next_ip
+                used = [
+                    (REGISTERS.get(RegisterExt.full_register(each.register), ""), each.access)
+                    for each in _INFO.info(instruction).used_registers()
+                ]
+                if not (saves and _is_save(instruction)):
+                    read = {name for name, access in used if access in _READS}
+                    self.left -= read & kept
+                kept -= {name for name, access in used if access in WRITES}
+                direct = instruction.op_count and instruction.op0_kind == OpKind.NEAR_BRANCH64
+                if flow == FlowControl.CONDITIONAL_BRANCH:
+                    ways.append((instruction.near_branch_target, kept))
+                elif flow == FlowControl.UNCONDITIONAL_BRANCH and direct:
+                    at = instruction.near_branch_target
+                elif flow != FlowControl.NEXT:
+                    if flow == FlowControl.CALL and direct:
+                        away.append((instruction.near_branch_target, kept))
+                    break  # calls change all registers in which something is passed
+        return away
+
+
+def _is_save(instruction: Instruction) -> bool:
+    """Whether an instruction stores a register in a frame, as it is."""
+    if instruction.mnemonic == Mnemonic.PUSH:
+        return True
+    stores = instruction.op_count == 2 and instruction.op0_kind == OpKind.MEMORY
+    return stores and instruction.memory_base in _FRAME and instruction.mnemonic == Mnemonic.MOV
