@@ -33,7 +33,7 @@ from lbtrace.expressions.operands import (
     number_in,
 )
 from lbtrace.expressions.resolve import cast, compute_both
-from lbtrace.expressions.tree import Comparison, ExpressionError, Operator
+from lbtrace.expressions.tree import Comparison, ExpressionError, Operator, written
 from lbtrace.model import Condition, Fetch, Type
 from lbtrace.model.wire_limits import TEXT_LIMIT
 from lbtrace.recognize.fetcher import Fetcher
@@ -91,13 +91,17 @@ class Comparer:
             case (Pseudo(at=at), Operand()) | (_, Pseudo(at=at)):
                 raise ExpressionError(at, UNSUITED, 'write pid == 4711, comm == "redis"')
             case _, Constant(value=bytes(text)) as constant:
-                moment, condition = self._of_text(comparison.at, operator, left, constant, text)
+                name = _name_of_value(comparison)
+                moment, condition = self._of_text(
+                    comparison.at, operator, left, constant, text, name
+                )
             case Pseudo() as pseudo, Constant() as constant:
                 moment, condition = self._of_pseudo(operator, pseudo, constant)
             case Operand() as operand, Constant() as constant if operand.type.is_real:
                 return self._of_float(operator, operand, constant, contrary=comparison.contrary)
             case Operand() as operand, Constant() as constant:
-                moment, condition = self._of_number(operator, operand, constant)
+                name = _name_of_value(comparison)
+                moment, condition = self._of_number(operator, operand, constant, name)
         return moment, [[condition]]
 
     def _of_float(
@@ -143,12 +147,12 @@ class Comparer:
         return moment, Condition(0, operator, number, False, subject=pseudo.name)
 
     def _of_number(
-        self, operator: Operator, operand: Operand, constant: Constant
+        self, operator: Operator, operand: Operand, constant: Constant, name: str
     ) -> tuple[Moment, Condition]:
-        """The comparison of a value with a number; of text that of its address."""
+        """The comparison of the value ``name`` with a number; of text that of its address."""
         _refuse_prefix(operator, constant)
         _refuse_time(constant)
-        _refuse_decimals(constant, operand.type.name)
+        _refuse_decimals(constant, operand.type.name, _where_decimals_are(operand.type, name))
         text = is_string(operand)
         if text and not operand.type.is_address:
             what = f"this is {operand.type.name or 'text'}, which is compared with text"
@@ -188,8 +192,9 @@ class Comparer:
         left: Located,
         constant: Constant,
         text: bytes,
+        name: str,
     ) -> tuple[Moment, Condition]:
-        """The comparison of text, or of the name of the thread, with text."""
+        """The comparison of text, the value ``name``, or of the name of the thread, with text."""
         if operator not in OF_TEXT:
             raise ExpressionError(
                 at, "text is compared with ==, != and startswith", 'write name == "abc"'
@@ -205,7 +210,7 @@ class Comparer:
         subject: Literal["comm", "text"] = "comm"
         slot, moment = 0, _moment_of(left)
         if isinstance(left, Operand):
-            subject, slot = "text", self._text_slot(left, operator, text, constant.at)
+            subject, slot = "text", self._text_slot(left, operator, text, constant.at, name)
         elif isinstance(left, Pseudo) and left.name != "comm":
             raise ExpressionError(left.at, f"{left.name} is a number", f"write {left.name} == 4711")
         elif len(text) > COMM:
@@ -243,7 +248,9 @@ class Comparer:
         slot = self._scope.take(left.at, left.moment, fetch)
         return left.moment, Condition(slot, operator, 0, False, subject="text", text=text)
 
-    def _text_slot(self, operand: Operand, operator: Operator, text: bytes, at: int) -> int:
+    def _text_slot(
+        self, operand: Operand, operator: Operator, text: bytes, at: int, name: str
+    ) -> int:
         """The slot of a text that is compared with what stands ``at`` a character."""
         fetcher = self._fetchers["return" if operand.moment == "return" else "entry"]
         if operand.start is not None:
@@ -255,7 +262,7 @@ class Comparer:
                 raise ExpressionError(operand.at, what, "leave it out of the condition")
             slot = value.slot
         else:
-            raise _explain_no_text(operand, operator, text.decode(errors="replace"), at)
+            raise _explain_no_text(operand, operator, text.decode(errors="replace"), at, name)
         if slot < 0:
             raise ExpressionError(operand.at, "too many values for one probe", "compare fewer")
         if b"\0" in text and fetcher.fetches[slot].read == "string":
@@ -271,8 +278,44 @@ def _characters(located: Located) -> int:
     return located.type.size if first is not None and first.type.is_char() else 0
 
 
-def _explain_no_text(operand: Operand, operator: Operator, text: str, at: int) -> ExpressionError:
-    """Why a value is not compared with ``text``, which stands ``at`` a character."""
+def _name_of_value(comparison: Comparison) -> str:
+    """What is compared with a constant, as one writes it; empty where it is computed."""
+    sides = comparison.left, comparison.right
+    return next((name for side in sides if (name := written(side))), "")
+
+
+def _leads_to(type: Type, name: str) -> str:
+    """What to write instead of ``name``, a pointer that is not looked into, or leads to members."""
+    name = name or "p"
+    if type.target is None:
+        return "" if "void" in type.name.split() else f"write *{name}, or name a member of it: {name}->key"
+    return f"name a member of it: {name}->key" if type.target.named_parts() else ""
+
+
+def _where_decimals_are(type: Type, name: str) -> str:
+    """What to write instead of ``name``, a value of ``type``, to compare it with decimals; empty
+    where that is not known."""
+    if not type.is_address:
+        return ""
+    if type.target is not None and type.target.is_real:
+        return f"write *{name or 'p'}"
+    return _leads_to(type, name)
+
+
+def _where_text_is(type: Type, name: str) -> str:
+    """What to write instead of ``name``, a pointer, to compare it with text."""
+    if type.target is not None:
+        first = type.target.element_at(0)
+        if type.target.is_text() or (first is not None and first.type.is_char()):
+            return f"write *{name or 'p'}"
+    return _leads_to(type, name) or "write str() around it"
+
+
+def _explain_no_text(
+    operand: Operand, operator: Operator, text: str, at: int, value: str
+) -> ExpressionError:
+    """Why a ``value``, so written, is not compared with ``text``, which stands ``at`` a
+    character."""
     type, name = operand.type, operand.type.name or "the value"
     equality = operator in ("==", "!=")
     if type.constants():
@@ -281,7 +324,8 @@ def _explain_no_text(operand: Operand, operator: Operator, text: str, at: int) -
         hint = "name a member of it" if type.named_parts() else "leave it out of the condition"
         return ExpressionError(operand.at, f"this is {name}, not text", hint)
     if type.is_address:
-        return ExpressionError(operand.at, f"this is {name}, not text", "write str() around it")
+        hint = _where_text_is(type, value)
+        return ExpressionError(operand.at, f"this is {name}, not text", hint)
     whole = operand.type.size == WORD and not operand.bits[1]
     hint = _number_for_text(type, text) if equality else ""
     if not hint and whole:
@@ -315,9 +359,10 @@ def _refuse_time(constant: Constant) -> None:
         )
 
 
-def _refuse_decimals(constant: Constant, name: str) -> None:
+def _refuse_decimals(constant: Constant, name: str, hint: str = "") -> None:
     if constant.form == "real":
-        hint = "write a time: 1.5ms" if name == "duration" else "write a whole number"
+        whole = "write a time: 1.5ms" if name == "duration" else "write a whole number"
+        hint = hint or whole
         what = f"{name or 'this'} has no decimals"
         raise ExpressionError(constant.at, what, hint)
 

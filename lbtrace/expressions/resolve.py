@@ -88,8 +88,10 @@ def compute(node: Node, scope: Scope) -> Located:
         found = _dereference(Dereference(node.at, node), found)
     first = found.type.element_at(0)
     if first is not None and not first.type.is_char() and found.start is None:
-        what, name = f"this is {found.type.name}, which has elements", written(node)
-        raise ExpressionError(node.at, what, f"name one: {name or 'array'}[0]")
+        what, name = f"this is {found.type.name}, which has elements", written(node) or "array"
+        while first is not None and not first.type.is_char():
+            name, first = f"{name}[0]", first.type.element_at(0)
+        raise ExpressionError(node.at, what, f"name one: {name}")
     return found
 
 
@@ -194,6 +196,13 @@ def _operand(node: Node, scope: Scope) -> Operand:
 
 def _text(node: TextOf, scope: Scope) -> Operand:
     inner = _operand(node.start, scope)
+    if _leads_to_start(inner.type):
+        inner = _dereference(Dereference(node.at, node.start), inner)
+    if node.length is None and (leads := _text_behind(inner.type)) is not None:
+        if leads.is_address:
+            hint = f"write str(*{written(node.start) or 'p'})"
+            raise ExpressionError(inner.at, f"this is {inner.type.name}, not text", hint)
+        inner = _dereference(Dereference(node.at, node.start), inner)
     if node.length is None and inner.type.is_text() and not inner.type.is_address:
         return inner
     if node.length is None and inner.type.may_be_text():
@@ -221,6 +230,18 @@ def _text(node: TextOf, scope: Scope) -> Operand:
                 "write a number, or the value that holds it",
             )
     return Operand(node.at, TEXT, inner.place, inner.moment, start=start, length=length)
+
+
+def _leads_to_start(type: Type) -> bool:
+    """Whether it is a reference to text, or to a pointer to it: it stands for that."""
+    target = type.target if type.is_alias() else None
+    return target is not None and (target.is_address or target.is_text())
+
+
+def _text_behind(type: Type) -> Type | None:
+    """The type of text to which a pointer leads that is itself none: its bytes are no text."""
+    target = type.target if type.is_address else None
+    return target if target is not None and target.is_text() else None
 
 
 def cast(at: int, type: Type, inner: Located, scope: Scope) -> Located:

@@ -58,7 +58,7 @@ def tokens(source: str) -> list[Token]:
         if match is None:
             at = end - len(source[position:end].lstrip())
             if number := _NO_NUMBER.match(source, at):
-                hint = "write 12, 0x1f, or a time in ns, us, ms, s: 1.5ms"
+                hint = "write 12, 0x1f, 1.5, 2e-3, or a time in ns, us, ms, s: 1.5ms"
                 raise ExpressionError(at, f"{number[0]} is not a number", hint)
             if quoted := _NO_CHARACTER.match(source, at):
                 raise _several_characters(at, quoted[1])

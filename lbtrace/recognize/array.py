@@ -25,10 +25,13 @@ def recognize(view: View, inside: Inside) -> Type | None:
     size = target.size
     if None in counts or not target.is_sized:
         return None
-    for count in reversed(counts):
+    for at, count in reversed([*enumerate(counts)]):
         assert count is not None
         size *= count
-        element = Array(view.written, size, element, count)
+        name = view.written
+        if at:  # what is within has no name of its own
+            name = f"{target.written} {''.join(f'[{each}]' for each in counts[at:])}"
+        element = Array(name, size, element, count)
     return element
 
 

@@ -429,7 +429,7 @@ COMPARED = "compare with =="
         ('*text == "a"', 9, "char is a number", "one character is written 'a'"),
         ('n == "x"', 5, "int is a number", "compare it with a number"),
         ('size == "x"', 8, "size_t is a number", "str() around it, if it is an address"),
-        ('node == "x"', 0, "this is struct node *, not text", "write str() around it"),
+        ('node == "x"', 0, "this is struct node *, not text", "a member of it: node->key"),
         ('*node == "x"', 0, "this is struct node, not text", "name a member of it"),
         ('ratio == "x"', 0, "this is double, not text", "leave it out of the condition"),
     ],
@@ -460,11 +460,13 @@ def test_what_is_no_value_to_show(expression, hint):
 
 
 def test_constants_are_those_of_the_enumeration_that_is_compared():
-    """Of another one only where that has none of the name; a member's are known as well."""
+    """Not those of another one; a member's are known as well. Compared with a number, a name stands
+    for what all enumerations that have it agree on."""
     mode = Enumeration("Mode", 4, False, ((7, "RED"), (8, "on")))
     holder = Record("struct holder", 4, (Member("mode", mode, 0),))
     prototype = Prototype((formal("color", COLOR, 4), formal("mode", mode, 4)), None)
     inside = Prototype((formal("p", Pointer("struct holder *", 8, holder)),), None)
+    numbered = Prototype((*prototype.parameters, formal("n", INT, 4)), None)
 
     def operand(where: str, prototype: Prototype = prototype) -> int:
         request = Request((), syntax.condition(where), where)
@@ -476,7 +478,14 @@ def test_constants_are_those_of_the_enumeration_that_is_compared():
     assert operand("color == RED") == 0
     assert operand("mode == RED") == operand("RED == mode") == operand("mode == Mode::RED") == 7
     assert operand("mode == name::space::Mode::on") == 8
-    assert operand("mode == BLUE") == operand("mode == color::BLUE") == 5
+    assert operand("n == BLUE", numbered) == operand("n == color::BLUE", numbered) == 5
+    assert operand("n == Mode::RED", numbered) == 7
+    for where in ("mode == BLUE", "mode == color::BLUE"):
+        with pytest.raises(UsageError, match="is no constant of Mode"):
+            operand(where)
+    with pytest.raises(UsageError, match="RED is 0 or 7, as enumerations") as caught:
+        operand("n == RED", numbered)
+    assert caught.value.hint == "write color::RED or Mode::RED, or the number"
     assert operand("p->mode == RED", inside) == operand("Mode::RED == p->mode", inside) == 7
 
 
