@@ -288,7 +288,8 @@ def _leads_to(type: Type, name: str) -> str:
     """What to write instead of ``name``, a pointer that is not looked into, or leads to members."""
     name = name or "p"
     if type.target is None:
-        return "" if "void" in type.name.split() else f"write *{name}, or name a member of it: {name}->key"
+        nowhere = "void" in type.name.split()
+        return "" if nowhere else f"write *{name}, or name a member of it: {name}->key"
     return f"name a member of it: {name}->key" if type.target.named_parts() else ""
 
 

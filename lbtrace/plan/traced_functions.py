@@ -74,9 +74,7 @@ def _settled(
 
         prototype = frame_homes.settle(machine, prototype, beginning)
         prototype = rust_convention.settle(machine, prototype, beginning)
-    prototype = overwritten.settle(
-        machine, prototype, beginning, image.code, local=function.local
-    )
+    prototype = overwritten.settle(machine, prototype, beginning, image.code, local=function.local)
     prototype = frame_homes.settle(machine, prototype, beginning)
     prototype = argument_stores.settle(machine, prototype, beginning, local=function.local)
     prototype = confirm(machine, prototype, beginning, image.code)

@@ -134,7 +134,7 @@ def test_no_value_is_wrong(
                 assert argument["value"] == expected[argument["name"]], call
     assert turns.pop("tail") == 2 * COUNT - 1
     assert set(turns.values()) == {COUNT - 1}
-    # mcount is called before anything is read, and where the linker optimises, LLVM knows all callers.
+    # mcount is called before anything is read; where the linker optimises, LLVM knows all callers.
     if not {"-pg", "-flto"} & {*options}:
         wanted = {"tail", "twice", "handed"} | ({"pushed"} if compiler is CLANG else set())
         # At -O1 debug information has no place of a truth value that is loaded as a byte.

@@ -118,7 +118,9 @@ def _beside(spans: Iterable[Span], written: Iterable[Span]) -> frozenset[Span]:
     )
 
 
-def _follow(instructions: Mapping[int, Instruction], start: int, *, whole: bool) -> dict[int, Stack]:
+def _follow(
+    instructions: Mapping[int, Instruction], start: int, *, whole: bool
+) -> dict[int, Stack]:
     """Return the stack before each instruction that is reached; nothing where ways to one of them
     disagree, as after a call that does not return."""
     found: dict[int, Stack] = {}
