@@ -74,7 +74,7 @@ class FloatSitePlanner:
         shown = sized(prototype, self._selection.args)
         places = locate_values(self._machine.name, shown)
         # Expressions may name registers, and the return may want one as it was.
-        kept = plain.registers - {"ip", "pc"} if self._selection.request else {plain.kept} - {""}
+        kept = plain.registers - {"ip", "pc"} if self._names_registers(prototype) else {plain.kept} - {""}
         best, rank = None, (0, False)
         for stored in self._planner.spills(code, self._read):
             if not _are_untouched(kept, stored):
@@ -83,6 +83,17 @@ class FloatSitePlanner:
             if gained and (gained, stored.site.emulated) > rank:
                 best, rank = stored, (gained, stored.site.emulated)
         return best
+
+    def _names_registers(self, prototype: Prototype) -> bool:
+        """Whether an expression asks for a register by its name, or for arguments that are not
+        declared: those that are move with the probe."""
+        if self._selection.request is None:
+            return False
+        from lbtrace.expressions.tree import names_in  # imported here because most traces need none
+
+        names, count = names_in(self._selection.request), len(prototype.parameters)
+        numbers = [name.removeprefix("arg") for name in names or ()]
+        return names is None or any(n.isdecimal() and int(n) >= count for n in numbers)
 
     def _results(self, code: Code, exits: Exits) -> dict[str, tuple[Fetch, int]]:
         if exits.hidden or any(exit.kind != "return" for exit in exits.exits):

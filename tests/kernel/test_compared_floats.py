@@ -53,11 +53,20 @@ TESTS: dict[str, Callable[[float], bool]] = {
 
 def calls(lbtrace: Run, output: Path, name: str, condition: str, program: Path) -> list[Any]:
     """The first arguments of the calls for which a condition holds."""
+    found = arguments(lbtrace, output, name, condition, program)
+    return [next(iter(each.values())) for each in found]
+
+
+def arguments(
+    lbtrace: Run, output: Path, name: str, condition: str, program: Path
+) -> list[dict[str, Any]]:
+    """The arguments of the calls for which a condition holds."""
     words = ("attach", "--force", "-o", output, "--func", name, "--where", condition)
     done = lbtrace(*words, "--", program)
     assert done.returncode == 0, (condition, done.stderr)
     records = map(json.loads, output.read_text().splitlines())
-    return [each["args"][0]["value"] for each in records if each["type"] == "call"]
+    found = [each["args"] for each in records if each["type"] == "call"]
+    return [{a["name"]: a["value"] for a in each} for each in found]
 
 
 @pytest.mark.parametrize("build", ["gcc -O0", "clang -O0", "gcc -O2"])
@@ -110,3 +119,36 @@ def test_what_is_not_compared(
     assert done.returncode == 2
     assert wrong in done.stderr
     assert advice in done.stderr
+
+
+NARROW = """
+volatile double z;
+#define NI __attribute__((noinline))
+NI void narrow(int id, signed char m, double *a, unsigned char n, double y) { z += m + n + y + *a; }
+NI void pushed(int id, double y, unsigned char n, long d, long e, long f, long g, long h)
+{
+    z += y + n + id + d + e + f + g + h;
+}
+int main()
+{
+    double d = 2;
+    for (int i = 0; i < 4; i++) {
+        narrow(i, i, &d, i, i * 0.5);
+        pushed(i, i * 0.5, i, 1, 2, 3, 4, 5 + i);
+    }
+}
+"""
+
+
+@pytest.mark.parametrize("compiler", ["gcc", "clang"])
+@pytest.mark.parametrize("condition", ["y > 0.5", "id > 1", "n == 2 or y == 1.5", "id + n > 2"])
+def test_floats_stored_after_an_argument_has_moved(
+    lbtrace: Run, compiled: Callable[..., Path], tmp_path: Path, compiler: str, condition: str
+) -> None:
+    """The register of another argument holds something else by then: that one is read from where
+    it was stored, unless an expression asks for the register itself."""
+    program = compiled("narrow", [compiler, "-g", "-O0"], NARROW)
+    for name in ("narrow", "pushed"):
+        found = arguments(lbtrace, tmp_path / "calls.jsonl", name, condition, program)
+        expected = [(n, n, n * 0.5) for n in (2, 3)]
+        assert [(each["id"], each["n"], each["y"]) for each in found] == expected
