@@ -136,6 +136,7 @@ def reader(made: bytes, *others: bytes) -> tuple[Code, Callable[[int, int], byte
         # A variadic function, and what preserves registers, save what nobody passed.
         (call(0xFFB) + RET, (KEEP_DI + RET,), False),
         (call(0xFFB) + RET, (PUSH_DI + RET,), False),
+        (call(0xFFB) + RET, (KEEP_LOW + RET,), True),
         (call(0x5000) + RET, (MOVE_DI + RET,), False),  # not in this file
     ],
 )

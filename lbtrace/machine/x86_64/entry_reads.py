@@ -21,6 +21,8 @@ _READS = frozenset({iced_x86.OpAccess.READ, iced_x86.OpAccess.READ_WRITE})
 _FRAME = frozenset({Register.RSP, Register.RBP, Register.RBX})
 """By which a function reaches its frame: by rbx where it aligns that, and its size changes."""
 
+WORD = 8
+
 DEPTH = 4
 """Functions, one passing on to the next, that are followed at most."""
 
@@ -61,7 +63,7 @@ class _Walk:
     def follow(self, code: Code, way: Way, *, saves: bool = False) -> Sequence[Way]:
         """Follow the ``code`` on its ``way``, and return the ways that lead out of it. Of what
         ``saves`` registers in its frame it is not known whether something is passed in these: a
-        variadic function saves all, as does what preserves them for its caller."""
+        variadic function saves all, as does what preserves them for its caller, each as a whole."""
         decoder = Decoder(64, code.code, ip=code.address)
         ways, away = [way], list[Way]()
         while ways and self.left:
@@ -98,8 +100,10 @@ class _Walk:
 
 
 def _is_save(instruction: Instruction) -> bool:
-    """Whether an instruction stores a register in a frame, as it is."""
+    """Whether an instruction stores a whole register in a frame."""
     if instruction.mnemonic == Mnemonic.PUSH:
         return True
-    stores = instruction.op_count == 2 and instruction.op0_kind == OpKind.MEMORY
-    return stores and instruction.memory_base in _FRAME and instruction.mnemonic == Mnemonic.MOV
+    if instruction.mnemonic != Mnemonic.MOV or instruction.op0_kind != OpKind.MEMORY:
+        return False
+    whole = RegisterExt.size(instruction.op1_register) == WORD
+    return whole and instruction.memory_base in _FRAME
