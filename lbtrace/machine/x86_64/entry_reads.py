@@ -26,10 +26,10 @@ WORD = 8
 DEPTH = 4
 """Functions, one passing on to the next, that are followed at most."""
 
-FOLLOWED = 1024
+FOLLOWED = 512
 """Bytes of code that are read of each of these, at most."""
 
-FUNCTIONS = 32
+FUNCTIONS = 12
 """Pieces of code that are followed, at most."""
 
 Way: TypeAlias = tuple[int, frozenset[str]]
