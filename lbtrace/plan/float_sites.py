@@ -74,7 +74,9 @@ class FloatSitePlanner:
         shown = sized(prototype, self._selection.args)
         places = locate_values(self._machine.name, shown)
         # Expressions may name registers, and the return may want one as it was.
-        kept = plain.registers - {"ip", "pc"} if self._names_registers(prototype) else {plain.kept} - {""}
+        kept = {plain.kept} - {""}
+        if self._names_registers(prototype):
+            kept = plain.registers - {"ip", "pc"}
         best, rank = None, (0, False)
         for stored in self._planner.spills(code, self._read):
             if not _are_untouched(kept, stored):

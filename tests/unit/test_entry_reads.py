@@ -156,6 +156,8 @@ def test_reads_passed_on(code: bytes, others: tuple[bytes, ...], reads: bool) ->
         (call(0xFFB) + RET, (LOAD + RET,), set()),
         (jump(0xFFB), (LEA + RET,), set()),  # a variadic function refers to what is not passed
         (jump(0xFFB), (CALL + LOAD + RET,), set()),  # that may not return
+        (jump(0xFFB), (LOAD + LEA + RET,), {(8, 16)}),
+        (jump(0xFFB), (LEA + OVER + bytes(5) + LOAD + RET,), set()),  # to another function, maybe
         (LEA + jump(0xFF6), (LOAD + RET,), {(8, 9)}),  # what was filled by the pointer
         (jump(0x5000), (LOAD + RET,), set()),
     ],

@@ -57,8 +57,8 @@ FAR = 1 << 31
 
 
 class _Piece:
-    """Code whose stack is the caller's at ``start``. It is followed past calls, and along computed
-    jumps, if all of it is the ``whole`` of a function."""
+    """Code whose stack is the caller's at ``start``. It is followed past calls, along computed
+    jumps, and along those that may lead to another function, if it is the ``whole`` of one."""
 
     def __init__(self, code: bytes, start: int, *, whole: bool) -> None:
         self._instructions = {each.ip: each for each in Decoder(64, code, ip=start)}
@@ -74,7 +74,7 @@ class _Piece:
             and (span := _span(self._instructions[at], stack, writes=writes)) is not None
         )
 
-    def find_jumps(self, start: int, end: int) -> Iterable[int]:
+    def find_jumps(self, start: int = 0, end: int = 0) -> Iterable[int]:
         """Return where it jumps out of what is from ``start`` to ``end``, passing on the stack."""
         targets = {
             self._instructions[at].near_branch_target
@@ -102,9 +102,10 @@ def caller_reads(code: Code, read: Read) -> frozenset[Span]:
                 continue
             seen.add(at)
             piece = _Piece(read(at, FOLLOWED), at, whole=False)
-            written |= piece.find_spans(writes=True)
+            written |= piece.find_spans(writes=True, refers=False)
             found |= _beside(piece.find_spans(refers=False), written)
-            further.update(piece.find_jumps(at, at + FOLLOWED))
+            written |= piece.find_spans(writes=True)
+            further.update(piece.find_jumps())
         jumps = sorted(further)
     return found
 
@@ -134,7 +135,8 @@ def _follow(
             instruction = instructions[at]
             flow, at = instruction.flow_control, instruction.next_ip
             if flow in _JUMPS and instruction.op0_kind == OpKind.NEAR_BRANCH64:
-                ways.append((instruction.near_branch_target, stack))
+                if whole or stack.pointer:
+                    ways.append((instruction.near_branch_target, stack))
             elif flow == FlowControl.INDIRECT_BRANCH:
                 computed.add(stack)
             if flow not in goes_on:
