@@ -69,6 +69,7 @@ SAMPLES = {
     "duration": "10s",
     "returns": "sites",
     "mode": "plain",
+    "depth": "4",
 }
 """Values of options that do not take any."""
 
