@@ -126,5 +126,8 @@ def test_what_overwrites_a_parameter_is_not_taken_for_it(
         at = number // 4
         passed = {"p": {"a": 10 + at}, "b": 20 + at, "q": {"a": 20 + at}}
         for argument in call["args"]:
-            value = argument["value"]
-            assert value == passed[argument["name"]], call
+            name, value = argument["name"], argument["value"]
+            if name == "p" and call["name"] != "swapped":  # it is not read
+                assert (value, argument["unreadable"]) == (None, "optimised out"), call
+            else:
+                assert value == passed[name], call
