@@ -4,11 +4,11 @@
 
     magic   8 bytes   89 4C 42 54 0D 0A 1A 0A
     version u32
-    chunk*  type[4] length:u32 crc32:u32 payload[length]
+    chunk*  head payload (`lbtrace.capture.heads`)
 
 The first chunk is the plan. Batches follow in the order of the ring buffer, additions to the plan
-before the first batch that needs them, losses whenever they were read (the last ones count), and an
-empty chunk at the end; without it the capture was interrupted.
+before the first batch that needs them, losses whenever they were read (the last ones count), notes
+when they were said, and an empty chunk at the end; without it the capture was interrupted.
 """
 
 from __future__ import annotations
@@ -27,25 +27,25 @@ MAGIC = b"\x89LBT\r\n\x1a\n"
 """As PNG's: the first byte is not text, and a transfer that changes line
 ends, or stops at an end-of-file mark, spoils it."""
 
-VERSION = 5
+VERSION = 6
 """Raised when an older reader could not make sense of a newer file."""
 
-WITHOUT_ADDITIONS = 4
-"""The version of captures whose plan does not grow, which older readers can read."""
+LAST_UNNUMBERED = 5
+"""The last version whose chunks have no numbers."""
 
 LAST_OF_V3 = 3
 """The last version that `lbtrace.capture.v3` upgrades."""
 
 HEADER = Struct("<8sI")
-CHUNK = Struct("<4sII")
 BATCH = Struct("<III")
 
 PLAN, ADDITION, EVENTS, AGGREGATES = b"PLAN", b"ADDN", b"EVTS", b"AGGR"
-LOSSES, END = b"LOSS", b"END "
+LOSSES, NOTE, END = b"LOSS", b"NOTE", b"END "
 
 LARGEST = {
     **{PLAN: 1 << 29, ADDITION: 1 << 26},
-    **{EVENTS: 1 << 28, AGGREGATES: 1 << 26, LOSSES: 1 << 16, END: 0},
+    **{EVENTS: 1 << 28, AGGREGATES: 1 << 26, LOSSES: 1 << 16},
+    **{NOTE: 1 << 16, END: 0},
 }
 """Bytes that a chunk may claim to hold: more than any writer writes, to bound the cost of
 damaged and hostile files. (A batch is 4096 events, with 16 values of 4 KB each at the very
@@ -102,6 +102,18 @@ def decode_plan(payload: Buffer, version: int) -> tuple[Plan, Upgrade | None]:
     from lbtrace.capture.v3 import OldPlan
 
     return _decode(payload, OldPlan).upgraded()
+
+
+def encode_note(text: str) -> bytes:
+    """Return a note as UTF-8, cut where it is too long for a chunk."""
+    return text.encode("utf-8", "surrogateescape")[: LARGEST[NOTE]]
+
+
+def decode_note(payload: memoryview) -> str:
+    """Return the note in a ``NOTE`` chunk, cut as other long texts are."""
+    from lbtrace.capture.long_texts import cut
+
+    return cut(bytes(payload).decode("utf-8", "surrogateescape"))
 
 
 def decode_addition(payload: Buffer) -> Addition:

@@ -62,8 +62,13 @@ def _cut(data: Any) -> Any:
         return {key: _cut(value) for key, value in data.items()}
     if isinstance(data, list):
         return [_cut(each) for each in data]
-    if isinstance(data, str) and len(data) > LONGEST:
-        # Not within a NUL and two digits, which is a byte (`lbtrace.capture.layout.encode_plan`).
-        kept = re.sub("\0.?\\Z", "", data[:LONGEST])
-        return f"{kept}… ({len(data):,} characters)"
-    return data
+    return cut(data) if isinstance(data, str) else data
+
+
+def cut(text: str) -> str:
+    """Return a text, with a mark and its length where it has more than `LONGEST` characters."""
+    if len(text) <= LONGEST:
+        return text
+    # Not within a NUL and two digits, which is a byte (`lbtrace.capture.layout.encode_plan`).
+    kept = re.sub("\0.?\\Z", "", text[:LONGEST])
+    return f"{kept}… ({len(text):,} characters)"

@@ -14,10 +14,10 @@ from msgspec.structs import replace
 
 from lbtrace.capture.check import find_faults
 from lbtrace.capture.growing import Growing
+from lbtrace.capture.heads import NUMBERS, UNKNOWN, Head, head_at, size_of_head
 from lbtrace.capture.layout import (
     ADDITION,
     AGGREGATES,
-    CHUNK,
     DECODING_ERRORS,
     END,
     EVENTS,
@@ -26,6 +26,7 @@ from lbtrace.capture.layout import (
     LOSSES,
     MAGIC,
     MOST_UNKNOWN,
+    NOTE,
     PIECE,
     PLAN,
     VERSION,
@@ -33,6 +34,7 @@ from lbtrace.capture.layout import (
     MalformedError,
     decode_addition,
     decode_batch,
+    decode_note,
     decode_plan,
     is_possible,
 )
@@ -48,6 +50,9 @@ if TYPE_CHECKING:
 
 RECORD = "record one with lbtrace attach -o NAME.lbt"
 
+AFTER_PLAN = 1
+"""The number of the chunk that follows the plan."""
+
 UNREADABLE = "nothing of it can be read without its plan: record it again"
 """What to do about a plan that is damaged, unless it can be salvaged."""
 
@@ -56,10 +61,11 @@ class Capture:
     """A capture that is being read; `read_capture` opens one.
 
     `calls` yields the calls. ``plan`` says what was traced and how, ``path`` is the file.
-    ``losses`` (what the trace lost, by cause) and ``complete`` (whether the trace was recorded
-    to its end) are known when `calls` or `batches` has come to its end; until then they say
-    what is known so far. ``position`` and ``size`` count bytes. ``left_out`` says, a line each,
-    what could not be read of a salvaged capture.
+    ``losses`` (what the trace lost, by cause), ``remarks`` (what was said of it while it ran, a
+    line each) and ``complete`` (whether the trace was recorded to its end) are known when `calls`
+    or `batches` has come to its end; until then they say what is known so far. ``position`` and
+    ``size`` count bytes. ``left_out`` says, a line each, what could not be read of a salvaged
+    capture.
 
     A context manager, which closes the file.
     """
@@ -70,9 +76,11 @@ class Capture:
         self.position = 0
         self.losses = Losses()
         self.complete = False
+        self.remarks: list[str] = []
         self.left_out: list[str] = []
         self._file = file
         self._turn = 0
+        self._number = 0
         self._upgrade: Upgrade | None = None
         self.plan = self._read_plan()
         self._start = self.position
@@ -159,13 +167,15 @@ class Capture:
         turn, unknown = self._turn, 0
         while unknown <= MOST_UNKNOWN and (chunk := self._next()) is not None:
             kind, payload = chunk
-            unknown += kind not in LARGEST
+            unknown += kind not in LARGEST or kind == NOTE
             try:
                 if kind == EVENTS:
                     batch = decode_batch(payload)
                     yield self._upgrade.batch(batch) if self._upgrade else batch
                 elif kind == AGGREGATES:
                     yield msgspec.msgpack.decode(payload, type=Aggregates)
+                elif kind == NOTE:
+                    self.remarks.append(decode_note(payload))
                 elif kind == LOSSES:
                     self.losses = msgspec.msgpack.decode(payload, type=Losses)
                 elif kind == END:
@@ -190,11 +200,12 @@ class Capture:
         self._check_open()
         self._turn += 1
         self._file.seek(self._start)
-        self.position = self._start
+        self.position, self._number = self._start, AFTER_PLAN
         self.losses, self.complete = Losses(), False
+        self.remarks = []
 
     def _read_plan(self) -> Plan:
-        version = self._read_header()
+        self._version = self._read_header()
         chunk = self._next()
         if chunk is None or chunk[0] != PLAN:
             raise CaptureError(
@@ -203,7 +214,7 @@ class Capture:
         payload: Buffer = chunk[1]
         try:
             payload = shorten(payload)
-            plan, self._upgrade = decode_plan(payload, version)
+            plan, self._upgrade = decode_plan(payload, self._version)
         except DECODING_ERRORS as error:
             where = _record_of(str(error), payload)
             raise CaptureError(
@@ -218,7 +229,7 @@ class Capture:
 
     def _with_additions(self, plan: Plan) -> Plan:
         """The plan that the trace had at its end. What follows a damaged addition is not read."""
-        start, grown = self.position, Growing(plan)
+        start, number, grown = self.position, self._number, Growing(plan)
         while (payload := self._next_addition()) is not None:
             try:
                 if not grown.add(decode_addition(shorten(payload))):
@@ -226,18 +237,17 @@ class Capture:
             except DECODING_ERRORS:
                 break
         self._file.seek(start)
-        self.position = start
+        self.position, self._number = start, number
         return grown.plan()
 
     def _next_addition(self) -> memoryview | None:
         """The next addition to the plan, None where the capture ends or breaks off. Other chunks
         are passed over unread."""
         while (head := self._next_head()) is not None:
-            kind, length, checksum = head
-            if kind == ADDITION:
-                return self._payload(length, checksum)
-            self._file.seek(length, os.SEEK_CUR)
-            self.position += length
+            if head.kind == ADDITION:
+                return self._payload(head)
+            self._file.seek(head.length, os.SEEK_CUR)
+            self.position += head.length
         return None
 
     def _read_header(self) -> int:
@@ -262,41 +272,44 @@ class Capture:
         head = self._next_head()
         if head is None:
             return None
-        kind, length, checksum = head
-        if length > PIECE:  # before that much memory is allocated
-            if self._checksum(length) != checksum:
+        if head.length > PIECE:  # before that much memory is allocated
+            if not self._is_sound(head):
                 return None
-            if kind not in LARGEST:
-                return kind, memoryview(b"")
-            self._file.seek(-length, os.SEEK_CUR)
-            self.position -= length
-        payload = self._payload(length, checksum)
-        return None if payload is None else (kind, payload)
+            if head.kind not in LARGEST:
+                return head.kind, memoryview(b"")
+            self._file.seek(-head.length, os.SEEK_CUR)
+            self.position -= head.length
+        payload = self._payload(head)
+        return None if payload is None else (head.kind, payload)
 
-    def _next_head(self) -> tuple[bytes, int, int] | None:
-        """Type, length and checksum of the next chunk, None where no whole chunk can follow."""
-        head = self._read(CHUNK.size)
-        if len(head) < CHUNK.size:
+    def _next_head(self) -> Head | None:
+        """The head of the next chunk, None where no whole chunk can follow, or another follows."""
+        size = size_of_head(self._version)
+        data = self._read(size)
+        if len(data) < size:
             return None
-        kind, length, checksum = CHUNK.unpack(head)
-        if length > self.size - self.position or not is_possible(kind, length):
+        head = head_at(data, 0, self._version)
+        if head.length > self.size - self.position or not is_possible(head.kind, head.length):
             return None
-        return kind, length, checksum
+        if head.number not in (UNKNOWN, self._number):
+            return None
+        self._number = (self._number + 1) % NUMBERS
+        return head
 
-    def _payload(self, length: int, checksum: int) -> memoryview | None:
+    def _payload(self, head: Head) -> memoryview | None:
         """The content of a chunk, None where it is damaged."""
-        payload = self._read(length)
-        if len(payload) < length or crc32(payload) != checksum:
+        payload = self._read(head.length)
+        if len(payload) < head.length or not head.covers(payload):
             return None
         return memoryview(payload)
 
-    def _checksum(self, length: int) -> int:
-        """The checksum of this many bytes from here on, which are read piece by piece."""
-        checksum = 0
+    def _is_sound(self, head: Head) -> bool:
+        """Whether the chunk that begins here has its checksum; it is read piece by piece."""
+        checksum, length = head.seed, head.length
         while length > 0 and (piece := self._read(min(length, PIECE))):
             checksum = crc32(piece, checksum)
             length -= len(piece)
-        return checksum if not length else -1
+        return not length and checksum == head.checksum
 
     def _read(self, length: int) -> bytes:
         try:

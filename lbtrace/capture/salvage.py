@@ -8,40 +8,31 @@ marks where batches are missing.
 
 from __future__ import annotations
 
-import mmap
-import os
 from collections.abc import Iterator
 from typing import Any, TypeVar, get_args
-from zlib import crc32
 
 import msgspec
 from msgspec.structs import replace
 
 from lbtrace.capture.check import find_faults
+from lbtrace.capture.chunk_search import ChunkSearch
 from lbtrace.capture.growing import Growing
+from lbtrace.capture.heads import size_of_head
 from lbtrace.capture.known_events import KnownEvents
 from lbtrace.capture.layout import (
     ADDITION,
-    AGGREGATES,
-    CHUNK,
     DECODING_ERRORS,
-    END,
-    EVENTS,
     HEADER,
     LAST_OF_V3,
-    LOSSES,
-    PIECE,
     PLAN,
     VERSION,
     Buffer,
     decode_addition,
     decode_plan,
-    is_possible,
 )
 from lbtrace.capture.long_texts import shorten
 from lbtrace.capture.reading import RECORD, Capture
 from lbtrace.capture.v3 import UNREADABLE, OldProbe, Upgrade
-from lbtrace.elf.regular import Mapped
 from lbtrace.errors import CaptureError
 from lbtrace.model import (
     Aggregates,
@@ -56,12 +47,6 @@ from lbtrace.model import (
 )
 from lbtrace.probes import ROLES, STACK_ROLES
 from lbtrace.values import convert
-
-KNOWN = (PLAN, ADDITION, EVENTS, AGGREGATES, LOSSES, END)
-"""Types of chunks that are searched for."""
-
-EFFORT = 8
-"""The search for chunks reads at most this many times the size of the file."""
 
 LISTED = 8
 """At most this many functions and probes are named; the others are counted."""
@@ -85,151 +70,95 @@ class SalvagedCapture(Capture):
             yield batch
         if self._chunks_lost:
             chunks = "1 chunk" if self._chunks_lost == 1 else f"{self._chunks_lost:,} chunks"
-            self.left_out.append(f"{chunks} of {self._bytes_lost:,} bytes in all: damaged")
+            damaged = self._search.damaged + self._bytes_lost
+            what = f" of {damaged:,} bytes in all: damaged" if damaged else ": missing"
+            self.left_out.append(chunks + what)
+        if self._search.doubles:
+            self.left_out.append(f"{self._search.doubles:,} chunks that are there once more")
         if known.lost:
             self.left_out.append(f"{known.lost:,} events whose probe or kind cannot be read")
 
+    @property
+    def _chunks_lost(self) -> int:
+        """Chunks that are damaged or missing, up to the present one."""
+        return self._search.lost + self._undecoded
+
     def _rewind(self) -> None:
         super()._rewind()
-        self._chunks_lost = self._bytes_lost = 0
-        self._effort = EFFORT * self.size
+        self._restart()
         del self.left_out[self._left_out_of_plan :]
+
+    def _restart(self) -> None:
+        """Begin again after the plan."""
+        self._search.restart()
+        self._chunks = self._search.chunks(self._start)
+        self._undecoded = self._bytes_lost = 0
 
     def _read_plan(self) -> Plan:
         self._doubtful = False
         try:
-            self._mapped = Mapped(self._file.fileno())  # ends in zeros, should it be cut short
+            self._search = ChunkSearch(self._file)
         except ValueError:  # it is empty
             raise CaptureError(f"{self.path} is not a capture", RECORD) from None
-        self.size = len(self._mapped)
-        self._data = memoryview(self._mapped)
-        self._chunks_lost = self._bytes_lost = 0
-        self._effort = EFFORT * self.size
+        self.size = self._search.size
         self._unknown: set[int] = set()
-        try:
-            version = self._version_of(self._data)
-        except CaptureError as error:
-            if "version" in error.message:
-                raise
-            version = VERSION
-            self.left_out.append("the header of the file: damaged")
+        self._search.tell_version(self._said_version())
         chunk = self._plan_chunk()
         if chunk is None:
             raise CaptureError(
                 f"{self.path} has no plan, without which its events mean nothing", RECORD
             )
-        plan = self._without_faults(self._with_additions(self._salvage_plan(chunk, version)))
+        self._start = self.position
+        self._restart()
+        made = self._salvage_plan(chunk, self._search.version)
+        plan = self._without_faults(self._with_additions(made))
         self._left_out_of_plan = len(self.left_out)
         return plan
 
-    def _version_of(self, data: memoryview) -> int:
+    def _said_version(self) -> int:
+        """The version that the header says, if it is undamaged."""
         self._file.seek(0)
-        version = self._read_header()
-        self.position = HEADER.size
-        return version
+        try:
+            return self._read_header()
+        except CaptureError as error:
+            if "version" in error.message:
+                raise
+        self.left_out.append("the header of the file: damaged")
+        return VERSION
 
     def _plan_chunk(self) -> memoryview | None:
         """The content of the plan's chunk, even if its checksum is wrong."""
-        start = HEADER.size
-        if bytes(self._data[start : start + 4]) == PLAN and start + CHUNK.size <= self.size:
-            chunk = self._whole_chunk(start)
-            if chunk is not None:
-                self.position = start + CHUNK.size + len(chunk)
-                return chunk
-            self.left_out.append("the checksum of the plan is wrong: names and values may be too")
-            self._doubtful = True
-            length = CHUNK.unpack_from(self._data, start)[1]
-            end = start + CHUNK.size + length
-            if end > self.size or not self._is_chunk(end):
-                end = self._find(start + 4)
-            self.position = end
-            return self._data[start + CHUNK.size : end]
-        found = self._find(0, (PLAN,))
-        chunk = self._whole_chunk(found) if found < self.size else None
-        if chunk is not None:
-            self.position = found + CHUNK.size + len(chunk)
-        return chunk
+        search, start = self._search, HEADER.size
+        head = size_of_head(search.version)
+        if bytes(search.data[start : start + 4]) == PLAN and start + head <= self.size:
+            chunk = search.whole_chunk(start)
+            if chunk is None:
+                self.left_out.append(
+                    "the checksum of the plan is wrong: names and values may be too"
+                )
+                self._doubtful = True
+                end = search.after(start)
+                self.position = end
+                return search.data[start + head : end]
+        else:
+            start = search.find(0, (PLAN,))
+            chunk = search.whole_chunk(start) if start < self.size else None
+        if chunk is None:
+            return None
+        self.position = start + head + len(chunk[1])
+        return chunk[1]
 
     def _next(self) -> tuple[bytes, memoryview] | None:
-        while self.position < self.size:
-            start = self.position
-            chunk = self._whole_chunk(start)
-            if chunk is not None:
-                self.position = start + CHUNK.size + len(chunk)
-                return bytes(self._data[start : start + 4]), chunk
-            if start + CHUNK.size <= self.size:
-                end = start + CHUNK.size + CHUNK.unpack_from(self._data, start)[1]
-                self.position = end if self._is_chunk(end) else self._find(start + 1)
-            else:
-                self.position = self.size
-            self._chunks_lost += 1
-            self._bytes_lost += self.position - start
+        for head, payload in self._chunks:
+            self.position += size_of_head(self._search.version) + len(payload)
+            return head.kind, payload
+        self.position = self.size
         return None
 
     def _pass_over(self, length: int) -> bool:
-        self._chunks_lost += 1
-        self._bytes_lost += CHUNK.size + length
+        self._undecoded += 1
+        self._bytes_lost += size_of_head(self._search.version) + length
         return True
-
-    def _whole_chunk(self, start: int) -> memoryview | None:
-        """The payload of the chunk at ``start``, None where it is damaged."""
-        if start + CHUNK.size > self.size:
-            return None
-        kind, length, checksum = CHUNK.unpack_from(self._data, start)
-        end = start + CHUNK.size + length
-        if end > self.size or self._effort < length or not is_possible(kind, length):
-            return None
-        self._effort -= length
-        if self._checksum_of(start + CHUNK.size, end) != checksum:
-            return None
-        return self._data[start + CHUNK.size : end]
-
-    def _checksum_of(self, start: int, end: int) -> int:
-        checksum = 0
-        for place in range(start, end, PIECE):
-            checksum = crc32(self._data[place : min(end, place + PIECE)], checksum)
-            self._leave(place, min(end, place + PIECE))
-        return checksum
-
-    def _leave(self, start: int, end: int) -> None:
-        """Give back the memory of a piece that has been read; it can be read again."""
-        first = -(-start // mmap.PAGESIZE) * mmap.PAGESIZE
-        if end - first >= PIECE // 2:
-            self._mapped.madvise(mmap.MADV_DONTNEED, first, end - first)
-
-    def _is_chunk(self, start: int) -> bool:
-        """Whether a chunk may be at ``start``, or the end of the file."""
-        return start == self.size or bytes(self._data[start : start + 4]) in KNOWN
-
-    def _find(self, start: int, kinds: tuple[bytes, ...] = KNOWN) -> int:
-        """Where the next whole chunk of one of the ``kinds`` begins; the size of the file
-        where none does."""
-        best = self.size
-        for kind in kinds:
-            for place in self._places(kind, start, best):
-                if self._effort <= 0:
-                    break
-                if self._whole_chunk(place) is not None:
-                    best = place
-                    break
-        return best
-
-    def _places(self, text: bytes, start: int, end: int) -> Iterator[int]:
-        """Where ``text`` occurs in the file, outside its holes (lseek(2))."""
-        while start < end:
-            try:
-                first = os.lseek(self._file.fileno(), start, os.SEEK_DATA)
-                last = os.lseek(self._file.fileno(), first, os.SEEK_HOLE)
-            except OSError:  # nothing but a hole to its end, or it was cut short
-                return
-            for begin in range(first, min(last, end), PIECE):
-                piece = bytes(self._data[begin : min(begin + PIECE + len(text) - 1, end)])
-                self._leave(begin, min(begin + PIECE, end))
-                place = piece.find(text)
-                while place >= 0:
-                    yield begin + place
-                    place = piece.find(text, place + 1)
-            start = last
 
     def _salvage_plan(self, payload: Buffer, version: int) -> Plan:
         try:
@@ -251,14 +180,14 @@ class SalvagedCapture(Capture):
         """The plan with the additions to it that can be read."""
         if not plan.may_grow:
             return plan
-        start, grown, damaged = self.position, Growing(plan), 0
+        grown, damaged = Growing(plan), 0
         while (chunk := self._next()) is not None:
             if chunk[0] == ADDITION:
                 try:
                     grown.add(decode_addition(shorten(chunk[1])), padding=UNREADABLE)
                 except DECODING_ERRORS:
                     damaged += 1
-        self.position = start
+        self.position = self._start
         self._unknown |= {n for n, probe in enumerate(grown.plan().probes) if probe is UNREADABLE}
         if damaged:
             self.left_out.append(f"{damaged:,} additions to the plan: cannot be decoded")

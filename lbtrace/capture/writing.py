@@ -3,24 +3,24 @@
 from __future__ import annotations
 
 from typing import BinaryIO
-from zlib import crc32
 
 import msgspec
 
+from lbtrace.capture.heads import head_of
 from lbtrace.capture.layout import (
     ADDITION,
     AGGREGATES,
     BATCH,
-    CHUNK,
     END,
     EVENTS,
     HEADER,
     LOSSES,
     MAGIC,
+    NOTE,
     PLAN,
     VERSION,
-    WITHOUT_ADDITIONS,
     Buffer,
+    encode_note,
     encode_plan,
     is_possible,
     size_of,
@@ -46,7 +46,8 @@ class CaptureWriter:
                 f"no capture holds a plan of {len(encoded):,} bytes",
                 "trace fewer functions, or choose another --format",
             )
-        self._write(HEADER.pack(MAGIC, VERSION if plan.may_grow else WITHOUT_ADDITIONS))
+        self._chunks = 0
+        self._write(HEADER.pack(MAGIC, VERSION))
         self._chunk(PLAN, encoded)
 
     def write(self, batch: Batch | Aggregates | Addition) -> None:
@@ -61,6 +62,10 @@ class CaptureWriter:
         lengths = BATCH.pack(size_of(batch.events), size_of(batch.blobs), len(threads))
         self._chunk(EVENTS, lengths + threads, batch.events, batch.blobs)
 
+    def note(self, text: str) -> None:
+        """Record a line that was said of the running trace."""
+        self._chunk(NOTE, encode_note(text))
+
     def losses(self, losses: Losses) -> None:
         """Record what was lost up to now, in all."""
         self._chunk(LOSSES, msgspec.msgpack.encode(losses))
@@ -71,11 +76,9 @@ class CaptureWriter:
         self._chunk(END)
 
     def _chunk(self, kind: bytes, *parts: Buffer) -> None:
-        checksum = 0
-        for part in parts:
-            checksum = crc32(part, checksum)
         first, rest = (bytes(parts[0]), parts[1:]) if parts else (b"", ())
-        self._write(CHUNK.pack(kind, sum(map(size_of, parts)), checksum) + first)
+        self._write(head_of(kind, self._chunks, *parts) + first)
+        self._chunks += 1
         for part in rest:
             self._write(part)
 

@@ -28,6 +28,8 @@ def run(args: argparse.Namespace) -> int:
         if not args.quiet:
             say(_shown(capture.notes))
         summary = _export(capture, chosen, args)
+        if not args.quiet:
+            say(_shown(capture.remarks))
     if not args.quiet:
         report(describe(summary) + [f"  left out: {line}" for line in capture.left_out])
     missing = summary.losses.events or summary.interrupted or capture.left_out

@@ -59,7 +59,8 @@ def run(prepared: Prepared, chosen: Format, args: argparse.Namespace) -> int:
         stack.push(partial(_name_those_left, left, session, args))
         # What the command prints would stand between the records of a capture (perf does the same).
         session.aside = chosen.is_capture and destination.shares_stdout
-        attaching = _announce(session, args)
+        said: list[str] = []
+        attaching = _announce(session, said, args)
         stack.callback(attaching.end)
         interrupts = stack.enter_context(signals(session))
         stack.enter_context(session)
@@ -81,7 +82,7 @@ def run(prepared: Prepared, chosen: Format, args: argparse.Namespace) -> int:
         stack.callback(detaching.end)
         if args.kill:
             stack.callback(lambda: end_all(session.running))
-        trace = _capture if chosen.is_capture else _trace
+        trace = partial(_capture, said) if chosen.is_capture else _trace
         try:
             with hurried():  # what is not read in time is lost
                 summary = trace(session, stream, chosen, args)
@@ -107,9 +108,15 @@ def _name_those_left(
         say(going_on(left, session, args))
 
 
-def _announce(session: Session, args: argparse.Namespace) -> Steps:
-    """Let a session say what the user should know; how far attaching has come is the result."""
-    session.on_note = lambda note: say([note] if session.broken_off or not args.quiet else [])
+def _announce(session: Session, said: list[str], args: argparse.Namespace) -> Steps:
+    """Let a session say what the user should know, and keep it in ``said``; how far attaching has
+    come is the result."""
+
+    def note(text: str) -> None:
+        said.append(text)
+        say([text] if session.broken_off or not args.quiet else [])
+
+    session.on_note = note
     attaching = Steps("attaching: {} of {} steps; Ctrl-C gives up")
 
     def show(done: int, total: int) -> None:
@@ -146,11 +153,19 @@ def _trace(session: Session, stream: IO[Any], chosen: Format, args: argparse.Nam
         )
 
 
-def _capture(session: Session, stream: IO[Any], _: Format, args: argparse.Namespace) -> Summary:
+def _capture(
+    said: list[str], session: Session, stream: IO[Any], _: Format, args: argparse.Namespace
+) -> Summary:
     from lbtrace.capture import CaptureWriter
 
     writer = CaptureWriter(cast(BinaryIO, stream), session.plan)
     account = Account(session.plan, deep=args.returns == "uretprobe")
+
+    def note() -> None:
+        for text in said:
+            writer.note(text)
+        said.clear()
+
     with Progress(bool(args.output)) as progress:
         batches = session.batches()
         unwritten = 0
@@ -158,6 +173,7 @@ def _capture(session: Session, stream: IO[Any], _: Format, args: argparse.Namesp
             for batch in batches:
                 if not isinstance(batch, Batch) or batch.events:
                     writer.write(batch)
+                note()
                 account.note(batch)
                 progress.show(account.calls)
         except Stalled:
@@ -165,6 +181,7 @@ def _capture(session: Session, stream: IO[Any], _: Format, args: argparse.Namesp
         losses = session.losses()
         losses = replace(losses, unwritten=losses.unwritten + unwritten)
         with suppress(Stalled):
+            note()
             writer.finish(losses)
     return account.summary(losses)
 

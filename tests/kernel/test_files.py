@@ -151,6 +151,26 @@ def test_during_the_trace(
     assert "15 calls" in error
 
 
+def test_a_capture_keeps_what_was_said_of_the_running_trace(
+    start_lbtrace: Start, lbtrace: Run, files: tuple[Path, Path], tmp_path: Path
+) -> None:
+    path, other = files
+    capture = tmp_path / "run.lbt"
+    tracer = start_lbtrace("attach", "--func", "fib", "--binary", path, "-o", capture)
+    tracer.wait_for("Ctrl-C ends")
+    subprocess.run([path, "5"], check=True, capture_output=True)
+    rename_over(path, other)
+    tracer.wait_for("was replaced on disk")
+    tracer.process.send_signal(signal.SIGINT)
+    assert tracer.finish()[0] == 0
+    for words in ((), ("--salvage",)):
+        exported = lbtrace("export", capture, "--strict", *words)
+        assert exported.returncode == 0, exported.stderr
+        assert "was replaced on disk: processes started since run another file" in exported.stderr
+        assert "15 calls" in exported.stderr
+    assert not lbtrace("export", capture, "--quiet").stderr
+
+
 @pytest.mark.parametrize("way", [rename_over, remove])
 def test_a_process_whose_file_is_gone(
     start: Start,

@@ -15,6 +15,7 @@ from lbtrace.capture.v3 import OldProbe
 from lbtrace.errors import CaptureError, LbtraceError, OutputError
 from lbtrace.model import Batch, GoLayout, Losses, Thread
 from lbtrace.sinks import FORMATS
+from tests.chunks import chunks, joined, pieces
 
 
 @pytest.fixture
@@ -61,6 +62,21 @@ def test_what_is_written_is_read(capture_bytes, capture_file, fib_plan, batches)
         assert capture.position == capture.size
 
 
+def test_notes_are_read_and_cut(capture_file, fib_plan, batches):
+    notes = ["x was replaced", "a path \udcff", "\N{SNOWMAN}" * 40_000]
+    stream = io.BytesIO()
+    writer = CaptureWriter(stream, fib_plan)
+    for note in notes:
+        writer.note(note)
+    writer.finish(Losses())
+    with read_capture(capture_file(stream.getvalue())) as capture:
+        for _ in range(2):
+            assert not list(capture.batches())
+            assert capture.complete
+            assert capture.remarks[:2] == notes[:2]
+            assert capture.remarks[2].startswith("\N{SNOWMAN}" * 4_096 + "… (21,84")
+
+
 def test_captures_of_version_1_had_one_binary(capture_bytes, capture_file, fib_plan):
     go = GoLayout("thread", 160)
     (binary,) = fib_plan.binaries
@@ -69,10 +85,9 @@ def test_captures_of_version_1_had_one_binary(capture_bytes, capture_file, fib_p
     plan = msgspec.msgpack.encode(
         {"binary": binary, **fields, "probes": probes, "version": 1, "go": go}
     )
-    head = MAGIC + struct.pack("<I4sII", 1, b"PLAN", len(plan), zlib.crc32(plan))
-    data = capture_bytes[0]
-    rest = data[24 + struct.unpack_from("<I", data, 16)[0] :]
-    with read_capture(capture_file(head + plan + rest)) as capture:
+    _, *rest = chunks(capture_bytes[0])
+    header = MAGIC + struct.pack("<I", 1)
+    with read_capture(capture_file(joined(header, [(b"PLAN", plan), *rest]))) as capture:
         expected = msgspec.structs.replace(binary, go=go)
         assert capture.plan == msgspec.structs.replace(fib_plan, binaries=(expected,))
         assert len(list(capture.batches())) == 3
@@ -88,7 +103,7 @@ def test_blobs_and_memoryviews(capture_file, fib_plan):
 
 def test_cut_anywhere_it_is_readable_to_the_last_whole_batch(capture_bytes, capture_file):
     data, ends = capture_bytes
-    plan_end = 12 + 12 + struct.unpack_from("<I", data, 16)[0]
+    plan_end = sum(map(len, pieces(data)[:2]))
     for length in range(len(data)):
         path = capture_file(data[:length])
         if length < plan_end:
@@ -110,9 +125,9 @@ def test_a_torn_batch_ends_it(capture_bytes, capture_file):
 
 
 def test_unknown_chunks_are_passed_over(capture_bytes, capture_file):
-    data, ends = capture_bytes
-    later = struct.pack("<4sII", b"LATR", 3, zlib.crc32(b"abc")) + b"abc"
-    with read_capture(capture_file(data[: ends[0]] + later + data[ends[0] :])) as capture:
+    plan, first, *rest = chunks(capture_bytes[0])
+    given = joined(capture_bytes[0], [plan, first, (b"LATR", b"abc"), *rest])
+    with read_capture(capture_file(given)) as capture:
         assert len(list(capture.batches())) == 3
         assert capture.complete
 
@@ -123,7 +138,7 @@ def test_unknown_chunks_are_passed_over(capture_bytes, capture_file):
         (lambda d: b"", "not a capture"),
         (lambda d: b"\x7fELF" + d, "not a capture"),
         (lambda d: d.replace(b"\r\n", b"\n", 1), "not a capture"),
-        (lambda d: d[:8] + struct.pack("<I", 6) + d[12:], "version 6"),
+        (lambda d: d[:8] + struct.pack("<I", 7) + d[12:], "version 7"),
         (lambda d: d[:40] + b"?" + d[41:], "plan"),
     ],
 )
@@ -189,11 +204,11 @@ def test_a_mutated_capture_is_read_or_refused(tmp_path_factory, data):
         mutated[place] = data.draw(st.integers(0, 255))
     if data.draw(st.booleans()):
         place = 12
-        while place + 12 <= len(mutated):
+        while place + 16 <= len(mutated):
             length = struct.unpack_from("<I", mutated, place + 4)[0]
-            payload = mutated[place + 12 : place + 12 + length]
-            struct.pack_into("<I", mutated, place + 8, zlib.crc32(payload))
-            place += 12 + length
+            covered = mutated[place : place + 12] + mutated[place + 16 : place + 16 + length]
+            struct.pack_into("<I", mutated, place + 12, zlib.crc32(covered))
+            place += 16 + length
     path = tmp_path_factory.getbasetemp() / "mutated.lbt"
     path.write_bytes(mutated[: data.draw(st.integers(0, len(mutated)))])
     read_all(str(path))

@@ -8,8 +8,6 @@ from __future__ import annotations
 import gzip
 import io
 import random
-import struct
-import zlib
 from pathlib import Path
 
 import msgspec
@@ -18,6 +16,7 @@ from lbtrace.capture import read_capture
 from lbtrace.commands.output import render
 from lbtrace.errors import CaptureError
 from lbtrace.sinks import FORMATS
+from tests.chunks import chunks, joined
 
 CAPTURES = sorted((Path(__file__).resolve().parents[1] / "captures").glob("*.lbt.gz"))
 
@@ -25,21 +24,6 @@ NUMBERS = (0, 1, -1, 2, 3, 7, 16, 17, 64, 255, 1 << 20, 1 << 31, 1 << 63, (1 << 
 TEXTS = ("", "\x1b[2J", "\u202e", "x" * 300, "integer", "record", "string", "vector", "variants")
 TAGS = "integer word character boolean pointer float enumeration record array string vector"
 TAGS = (*TAGS.split(), "variants", "slice", "interface", "void", "opaque")
-
-
-def chunks(data):
-    place = 12
-    while place < len(data):
-        kind, length, _ = struct.unpack_from("<4sII", data, place)
-        yield kind, data[place + 12 : place + 12 + length]
-        place += 12 + length
-
-
-def joined(head, parts):
-    return head + b"".join(
-        struct.pack("<4sII", kind, len(payload), zlib.crc32(payload)) + payload
-        for kind, payload in parts
-    )
 
 
 def nodes(data, found):
@@ -90,7 +74,7 @@ def mutate(rng, data):
     kind, payload = parts[number]
     change = mutate_plan if kind == b"PLAN" and rng.random() < 0.8 else mutate_bytes
     parts[number] = kind, change(rng, payload)
-    return joined(data[:12], parts)
+    return joined(data, parts)
 
 
 def export(path, salvage):

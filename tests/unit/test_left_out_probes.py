@@ -6,7 +6,6 @@ import gzip
 import io
 import random
 import struct
-import zlib
 from pathlib import Path
 
 import msgspec
@@ -18,8 +17,10 @@ from lbtrace.errors import CaptureError
 from lbtrace.model import CLOSE, KIND, Event, Integer, Losses
 from lbtrace.model.wire import EVENT
 from lbtrace.probes import ROLES
+from tests.chunks import HEADER, chunks, joined
 
 CAPTURES = sorted((Path(__file__).resolve().parents[1] / "captures").glob("*.lbt.gz"))
+CAPTURES = [path for path in CAPTURES if path.name != "v4-count.lbt.gz"]  # it has no calls
 
 INT = Integer("int", 4, True)
 
@@ -31,13 +32,12 @@ MOST = 24
 
 def split(data):
     """The header of a capture, its plan and what follows."""
-    end = 24 + int.from_bytes(data[16:20], "little")
-    return data[:12], data[24:end], data[end:]
+    (_, plan), *rest = chunks(data)
+    return data[:HEADER], plan, rest
 
 
-def joined(head, plan, rest):
-    payload = msgspec.msgpack.encode(plan)
-    return head + struct.pack("<4sII", b"PLAN", len(payload), zlib.crc32(payload)) + payload + rest
+def with_plan(head, plan, rest):
+    return joined(head, [(b"PLAN", msgspec.msgpack.encode(plan)), *rest])
 
 
 def damage_role(probe):
@@ -93,7 +93,7 @@ def test_each_probe_in_turn(recorded: Path, tmp_path: Path) -> None:
         for damage in DAMAGES:
             plan = msgspec.msgpack.decode(payload)
             damage(plan["probes"][number])
-            path.write_bytes(joined(head, plan, rest))
+            path.write_bytes(with_plan(head, plan, rest))
             shown, left_out = ends(path, salvage=True)
             assert left_out or damage is lose_function, (number, damage)  # some have none
             check(shown, true, (number, damage.__name__))
@@ -110,18 +110,16 @@ def test_a_plan_that_is_cut(recorded: Path, tmp_path: Path) -> None:
     plan = msgspec.msgpack.decode(payload)
     for count in {1, len(plan["probes"]) // 2, len(plan["probes"]) - 1} - {0}:
         cut = {**plan, "probes": plan["probes"][:count]}
-        path.write_bytes(joined(head, cut, rest))
+        path.write_bytes(with_plan(head, cut, rest))
         check(ends(path, salvage=True)[0], true, count)
 
 
 def with_other_kinds(rest, rng, kinds):
     """The chunks of a capture, in which one event in eight has another kind than it had, with the
     right checksum."""
-    made, position = b"", 0
-    while position < len(rest):
-        tag, size, _ = struct.unpack_from("<4sII", rest, position)
-        payload = bytearray(rest[position + 12 : position + 12 + size])
-        position += 12 + size
+    made = []
+    for tag, content in rest:
+        payload = bytearray(content)
         if tag == b"EVTS":
             events, _, threads = struct.unpack_from("<III", payload)
             for start in range(12 + threads, 12 + threads + events, EVENT.size):
@@ -130,7 +128,7 @@ def with_other_kinds(rest, rng, kinds):
                     kind = record[KIND_FIELD] & KIND
                     record[KIND_FIELD] += rng.choice([k for k in kinds if k != kind]) - kind
                     EVENT.pack_into(payload, start, *record)
-        made += struct.pack("<4sII", tag, size, zlib.crc32(payload)) + payload
+        made.append((tag, bytes(payload)))
     return made
 
 
@@ -146,7 +144,7 @@ def test_kinds_of_events(recorded: Path, tmp_path: Path) -> None:
     kinds = [*range(1 if head[8] > 3 else 10, 4), *range(10, 16)]
     rng = random.Random(recorded.name)
     for each in range(8):
-        path.write_bytes(joined(head, plan, with_other_kinds(rest, rng, kinds)))
+        path.write_bytes(with_plan(head, plan, with_other_kinds(rest, rng, kinds)))
         check(ends(path, salvage=True)[0], true, each)
 
 

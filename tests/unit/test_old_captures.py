@@ -1,6 +1,7 @@
 """Captures of former versions open for ever. Those in tests/captures were recorded of small
 programs by version 8bdb505, some of which that version itself refused to read, and those
-that begin with ``v3`` by 18f542e, the last one to write version 3 of the format."""
+that begin with ``v3`` by 18f542e, the last one to write version 3 of the format, ``v4`` and ``v5``
+by aec680c, the last to write these."""
 
 from __future__ import annotations
 
@@ -69,6 +70,22 @@ SHOWN = {
     "v3-stacks": ["│ │ │ │ [25] work(n=19)"],
     "v3-throw": ["└ traced_frame ✗ unwound", "│ │ │ traced_last(n=0) = 0"],
     "v3-where": ["fib(n=5) = 5"],
+    "v4-count": ["       15    13592  fib"],
+    "v4-fib": ["fib(n=1) = 1", "└ fib = 3"],
+    "v4-forks": [
+        "12888  │ │ │ │ ── forked by 12883",
+        "12888  │ │ │ └ one ✗ unwound (entered in 12883)",
+        "2.45 ms    12883  │ │ │ └ one = 3",
+    ],
+    "v4-lines": ["· fib.c:12 argc=2, argv=0x7ffce0998998, n=<optimised out>", "· fib.c:7 n=3"],
+    "v4-markers": [
+        "shop:sale arg0=3, arg1=93991933816862, arg2=-300, arg3=231, arg4=-9, arg5=13",
+        "shop:done arg0=3, arg1=-5",
+    ],
+    "v4-threads": ["traced_seven(a=6712673246912327417, b=-1, c=2, d=-3, e=4, f=-5, g=6)"],
+    "v4-where": ["fib(n=4) = 3", "fib(n=5) = 5"],
+    "v4-within": ["12843  │ │ │ │ one(number=32)", "14.6 µs    12843  │ │ │ └ one"],
+    "v5-later": ["shop:sale arg0=3, arg1=-3", "shop:text arg0=10853456"],
     "vector": ["sum(v=[1, 2, 3]) = 3", "ret(n=2) = [7, 7]", 'strs(v=["a"]) = 1'],
     "wide": ["wide(a=-5, b=7) = 2", 'far_member(f=&{head="", last=<not read>}) = 5'],
 }

@@ -5,10 +5,10 @@ from __future__ import annotations
 import io
 import json
 import os
+import random
 import struct
 import subprocess
 import sys
-import zlib
 
 import msgspec
 import pytest
@@ -18,29 +18,27 @@ from lbtrace.capture.layout import decode_plan, encode_plan
 from lbtrace.commands import main
 from lbtrace.errors import CaptureError
 from lbtrace.model import Enumeration, Integer, Losses, Record, Thread, Value
+from tests.chunks import chunk, chunks, head_size, joined, pieces
+
+HEAD = head_size(VERSION)
 
 INT = Integer("int", 4, True)
 
 
-def chunk(kind, payload):
-    return struct.pack("<4sII", kind, len(payload), zlib.crc32(payload)) + payload
-
-
 @pytest.fixture
 def parts(script, make_plan):
-    """The parts of a capture: its header, its plan, three batches of one call each, the rest."""
+    """The parts of a capture: its header, its plan, three batches of two calls each, its losses,
+    its end."""
     plan = make_plan(("fib", (INT,), INT), ("other", (INT,), None))
     stream = io.BytesIO()
-    writer, ends = CaptureWriter(stream, plan), [12, stream.tell()]
+    writer = CaptureWriter(stream, plan)
     for n in range(3):
         script.call(1, n)
         script.fib(1)
         script.ret(1, 0)
         writer.write(script.batch((Thread(5, 7, "prog"),)))
-        ends.append(stream.tell())
     writer.finish(Losses())
-    data = stream.getvalue()
-    return [data[a:b] for a, b in zip([0, *ends], [*ends, len(data)], strict=True)]
+    return pieces(stream.getvalue())
 
 
 @pytest.fixture
@@ -56,9 +54,9 @@ def export(tmp_path, capfd):
 
 
 def changed_plan(parts, change):
-    plan = msgspec.msgpack.decode(parts[1][12:])
+    plan = msgspec.msgpack.decode(parts[1][HEAD:])
     change(plan)
-    return [parts[0], chunk(b"PLAN", msgspec.msgpack.encode(plan)), *parts[2:]]
+    return [parts[0], chunk(b"PLAN", msgspec.msgpack.encode(plan), 0), *parts[2:]]
 
 
 def names(records):
@@ -216,7 +214,8 @@ def test_a_file_that_ends_anywhere_in_its_head(parts, export):
 
 def test_a_capture_that_is_cut_short_meanwhile_is_salvaged(parts, tmp_path):
     path = tmp_path / "cut.lbt"
-    path.write_bytes(b"".join([*parts[:2], parts[2] * 200, *parts[3:]]))
+    plan, first, *rest = chunks(b"".join(parts))
+    path.write_bytes(joined(parts[0], [plan, *[first] * 200, *rest]))
     script = (
         "import os, sys\n"
         "from lbtrace.capture import read_capture\n"
@@ -239,7 +238,7 @@ def test_a_capture_that_is_cut_short_meanwhile_is_salvaged(parts, tmp_path):
 def test_what_a_chunk_claims_costs_neither_memory_nor_time(kind, parts, tmp_path):
     path = tmp_path / "claims.lbt"
     before = parts[:1] if kind == b"PLAN" else parts[:3]
-    path.write_bytes(b"".join(before) + struct.pack("<4sII", kind, 1 << 29, 1))
+    path.write_bytes(b"".join(before) + struct.pack("<4sIII", kind, 1 << 29, 2, 1))
     os.truncate(path, 3 << 30)  # with a hole at its end
     limit = "import resource; resource.setrlimit(resource.RLIMIT_DATA, (120 << 20,) * 2)\n"
     script = f"{limit}import sys\nfrom lbtrace.commands import main\nsys.exit(main(sys.argv[1:]))"
@@ -252,19 +251,70 @@ def test_what_a_chunk_claims_costs_neither_memory_nor_time(kind, parts, tmp_path
 
 
 def test_a_long_damaged_chunk_is_passed_by_its_length_or_searched(parts, export):
-    batch = bytes(200_000) + parts[2] * 20
+    _, first, *rest = chunks(b"".join(parts))
+    within = b"".join(chunk(*first, 3 + n) for n in range(20))
+    after = b"".join(chunk(*each, 23 + n) for n, each in enumerate(rest))
+    batch = bytes(200_000) + within
     for length in (len(batch), len(batch) - 5, 1 << 31):
-        damaged = struct.pack("<4sII", b"EVTS", length, 1) + batch
-        status, records, err = export([*parts[:3], damaged, *parts[3:]], "--salvage")
+        damaged = struct.pack("<4sIII", b"EVTS", length, 2, 1) + batch
+        status, records, err = export([*parts[:3], damaged, after], "--salvage")
         assert status == 0
-        assert len(names(records)) == 6 + (0 if length == len(batch) else 2 * 20)
-        assert "left out: 1 chunk" in err
+        passed = length == len(batch)
+        assert len(names(records)) == 6 + (0 if passed else 2 * 20)
+        assert f"left out: {'21 chunks' if passed else '1 chunk'} of " in err
+
+
+def test_a_chunk_that_is_missing_is_noticed(parts, export):
+    for kept in ([*parts[:3], *parts[4:]], [*parts[:2], *parts[3:]]):
+        status, records, err = export(kept)
+        assert status == 0
+        assert "interrupted" in err
+        _, records, err = export(kept, "--salvage")
+        assert names(records) == ["fib", "other"] * 2
+        assert "left out: 1 chunk: missing" in err
+
+
+def test_chunks_that_are_exchanged_or_twice_there(parts, export):
+    """They are read in the order in which they were written, each once."""
+    _, whole, _ = export(parts)
+    head, plan, *rest = parts
+    random.shuffle(rest)
+    assert export([head, plan, *rest, *rest[:2]], "--salvage")[1] == whole
+    assert export([head, plan, *rest, *rest[:2]])[1] != whole
+
+
+def test_a_chunk_whose_type_is_damaged_is_noticed(parts, export):
+    """It would pass for one of a later version."""
+    for bit in range(32):
+        damaged = bytearray(parts[3])
+        damaged[bit // 8] ^= 1 << bit % 8
+        given = [*parts[:3], bytes(damaged), *parts[4:]]
+        _, records, err = export(given)
+        assert (names(records), "interrupted" in err) == (["fib", "other"], True)
+        _, records, err = export(given, "--salvage")
+        assert names(records) == ["fib", "other"] * 2
+        assert "left out: 1 chunk of " in err
+
+
+def test_any_damage_of_a_bit_is_noticed(parts, export):
+    """In the file's header and in what follows the plan, which has its checksum."""
+    data = b"".join(parts)
+    _, whole, _ = export(parts)
+    plan = range(len(parts[0]), len(parts[0]) + len(parts[1]))
+    places = [n for n in range(len(data)) if n not in plan]
+    for place in random.sample(places, 60):
+        damaged = bytearray(data)
+        damaged[place] ^= 1 << random.randrange(8)
+        status, records, err = export([bytes(damaged)])
+        assert status == 1 or "interrupted" in err, place
+        _, records, err = export([bytes(damaged)], "--salvage")
+        assert records == whole or "left out" in err or "newer lbtrace" in err, place
 
 
 @pytest.mark.parametrize("cut", [14, 100, None])
 def test_the_advice_for_a_damaged_plan_is_one_that_works(export, parts, cut):
     if cut is None:  # all of it is there, with a wrong checksum
-        damaged = [parts[0], parts[1][:8] + bytes(4) + parts[1][12:], *parts[2:]]
+        damaged = [parts[0], parts[1][: HEAD - 4] + bytes(4) + parts[1][HEAD:], *parts[2:]]
     else:
         damaged = [parts[0], parts[1][:cut]]
     status, _, error = export(damaged)

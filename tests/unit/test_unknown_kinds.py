@@ -4,19 +4,17 @@ from __future__ import annotations
 
 import gzip
 import json
-import struct
-import zlib
 from importlib import import_module
 from pathlib import Path
 
 import msgspec
 import pytest
 
-from lbtrace.capture.layout import CHUNK, HEADER
 from lbtrace.commands import main
 from lbtrace.model import Value
 from lbtrace.sinks import FORMATS
 from lbtrace.values import KINDS, find_kind
+from tests.chunks import chunks, joined
 
 CAPTURES = Path(__file__).resolve().parents[1] / "captures"
 
@@ -35,13 +33,10 @@ def later(tmp_path):
 
     def write(name, tag):
         data = gzip.decompress((CAPTURES / f"{name}.lbt.gz").read_bytes())
-        kind, length, _ = CHUNK.unpack_from(data, HEADER.size)
-        start = HEADER.size + CHUNK.size
-        plan = renamed(msgspec.msgpack.decode(data[start : start + length]), tag, "novelty")
-        payload = msgspec.msgpack.encode(plan)
+        (kind, payload), *rest = chunks(data)
+        plan = renamed(msgspec.msgpack.decode(payload), tag, "novelty")
         path = tmp_path / "later.lbt"
-        head = struct.pack("<4sII", kind, len(payload), zlib.crc32(payload))
-        path.write_bytes(data[: HEADER.size] + head + payload + data[start + length :])
+        path.write_bytes(joined(data, [(kind, msgspec.msgpack.encode(plan)), *rest]))
         return str(path)
 
     return write

@@ -1,0 +1,53 @@
+"""Captures taken apart and put together, as docs/capture-format.md describes them."""
+
+from __future__ import annotations
+
+import struct
+import zlib
+from collections.abc import Iterable, Iterator
+
+HEADER = 12
+
+PRESENT = 6
+
+
+def head_size(version: int) -> int:
+    return 16 if version > 5 else 12
+
+
+def version_of(data: bytes) -> int:
+    return int.from_bytes(data[8:12], "little")
+
+
+def chunk(kind: bytes, payload: bytes, number: int, version: int = PRESENT) -> bytes:
+    """A chunk with the right checksum."""
+    if version < 6:
+        return struct.pack("<4sII", kind, len(payload), zlib.crc32(payload)) + payload
+    head = struct.pack("<4sII", kind, len(payload), number)
+    return head + struct.pack("<I", zlib.crc32(head + payload)) + payload
+
+
+def chunks(data: bytes) -> Iterator[tuple[bytes, bytes]]:
+    """The kinds and payloads of the chunks of a capture."""
+    size, place = head_size(version_of(data)), HEADER
+    while place < len(data):
+        kind, length = struct.unpack_from("<4sI", data, place)
+        yield kind, data[place + size : place + size + length]
+        place += size + length
+
+
+def pieces(data: bytes) -> list[bytes]:
+    """The header of a capture, and each of its chunks as it is."""
+    size = head_size(version_of(data))
+    made, place = [data[:HEADER]], HEADER
+    for _, payload in chunks(data):
+        made.append(data[place : place + size + len(payload)])
+        place += size + len(payload)
+    return made
+
+
+def joined(header: bytes, parts: Iterable[tuple[bytes, bytes]]) -> bytes:
+    """A capture of chunks with the right checksums and numbers."""
+    version = version_of(header)
+    made = [chunk(kind, payload, n, version) for n, (kind, payload) in enumerate(parts)]
+    return header[:HEADER] + b"".join(made)
