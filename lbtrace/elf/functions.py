@@ -16,9 +16,12 @@ if TYPE_CHECKING:
 KEPT = 4096
 """Functions that were found by their address and are kept: a caller asks for one repeatedly."""
 
-
 NEIGHBOURS = 64
 """Functions before an address that are asked whether they reach over it."""
+
+NESTED = 16
+"""Functions may begin inside of one; a size that reaches over more is not believed. Else the work
+on a file whose symbols all claim the rest of its code grew with the square of their number."""
 
 
 class NativeFunctions(NamedTuple):
@@ -163,16 +166,15 @@ class TableFunctions(Functions):
         if number < 0:
             return None
         start = self._table.start(self._kind, number)
-        size = self._table.largest(self._kind, number) or self._inferred_size(start)
-        size = min(size, self._image.room(start))
-        return range(start, start + size)
+        return range(start, start + self._size(number, self._table.largest(self._kind, number)))
 
     def covering(self, address: int) -> Sequence[Function]:
         if self._kind != FUNCTION or not address:
             return super().covering(address)
         count = self.before(address - 1)
         found = self._table.covering(count, max(count - NEIGHBOURS, 0), address)
-        return [self[number] for number in found][::-1]
+        functions = [self[number] for number in found][::-1]
+        return [function for function in functions if address < function.address + function.size]
 
     def before(self, address: int) -> int:
         return self._table.before(self._kind, address)
@@ -219,11 +221,20 @@ class TableFunctions(Functions):
         size = max(symbol.size for symbol in group)
         if table.is_thinned:  # others may be larger
             size = table.largest(self._kind, number)
-        # What a symbol claims beyond the file's code is no code.
-        size = min(size or self._inferred_size(address), self._image.room(address))
+        size = self._size(number, size)
         aliases = tuple(name for name in names if name != first.name)
         offset = self._image.offset(address)
         return Function(first.name, address, size, offset, aliases, local=first.local)
+
+    def _size(self, number: int, claimed: int) -> int:
+        """The size of a function whose symbols claim to have another, or none."""
+        address = self._table.start(self._kind, number)
+        # What a symbol claims beyond the file's code is no code.
+        size = min(claimed or self._inferred_size(address), self._image.room(address))
+        inner = number + NESTED
+        if inner < len(self) and self._table.start(self._kind, inner) < address + size:
+            return self._table.start(self._kind, number + 1) - address
+        return size
 
     def _inferred_size(self, address: int) -> int:
         """Up to the next function, or part of one, or the end of the sections of code; 0

@@ -11,7 +11,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from lbtrace.elf.functions import TableFunctions
+from lbtrace.elf.functions import NESTED, TableFunctions
 from lbtrace.elf.span import Span
 from lbtrace.elf.symbol_table import COLD, FUNCTION, SYMBOL, SymbolSource, SymbolTable, Wanted
 
@@ -54,11 +54,11 @@ def of(strings: bytes, rows: list[bytes], words: bytes = b"", names=None) -> Rea
 def test_many_symbols_of_one_text() -> None:
     """As many as their names have room for are there, and a few of those that are cut."""
     size, count = 5000, 100_000
-    rows = [row(1 + n % 4990, 0x1000 + n % 64, size=n) for n in range(count)]
+    rows = [row(1 + n % 4990, 0x1000 + n % 64, size=n % 977 // 64) for n in range(count)]
     table = of(b"\0" + b"A" * size + b"\0", rows)
     found = [*functions(table)]
     assert [each.address for each in found] == [*range(0x1000, 0x1040)]
-    assert [each.size for each in found] == [max(range(count)[first::64]) for first in range(64)]
+    assert [each.size for each in found] == [976 // 64] * 64
     assert table.left_out > 0.9 * count
     assert table.read < 0.1 * count
     table.read = 0
@@ -193,3 +193,18 @@ def test_what_is_left_out_is_said(tmp_path: Path, words: tuple[str, ...]) -> Non
     )
     assert "further names of its functions are left out: too many" in done.stderr
     assert done.stdout.count("\n") >= 64
+
+
+def test_sizes_that_reach_over_many_functions_are_not_believed() -> None:
+    """Functions may lie inside of one, but not as many as claim the rest of the code here."""
+    strings = b"\0" + b"".join(b"f%d\0" % n for n in range(100))
+    offsets = [strings.index(b"\0f%d\0" % n) + 1 for n in range(100)]
+    rows = [row(offsets[n], 0x1000 + 16 * n, size=0x1000 - 16 * n) for n in range(100)]
+    found = [*functions(of(strings, rows))]
+    sizes = [each.size for each in found]
+    assert sizes == [16] * (100 - NESTED) + [0x1000 - 16 * n for n in range(100 - NESTED, 100)]
+    table = functions(of(strings, rows))
+    for each in found:
+        assert table.last_extent(each.address) == range(each.address, each.address + each.size)
+    assert {each.address for each in table.covering(0x1000 + 16 * 50 + 1)} == {0x1000 + 16 * 50}
+    assert len(table.covering(0x1000 + 16 * 99 + 1)) == NESTED

@@ -13,7 +13,7 @@ from types import SimpleNamespace
 import pytest
 
 from lbtrace.elf import symbols
-from lbtrace.elf.functions import TableFunctions
+from lbtrace.elf.functions import NESTED, TableFunctions
 from lbtrace.elf.image import Image
 from lbtrace.elf.span import Span
 from lbtrace.elf.symbol_table import COLD, FUNCTION, SYMBOL, SymbolSource, SymbolTable, Wanted
@@ -73,7 +73,7 @@ def compare(sources: list[SymbolSource], code: list[int], stubs: list[int], ends
     expected = symbols_reference.read(sources, code, stubs, ends)
     table = SymbolTable.of_functions(sources, code, stubs)
     listed = {kind: TableFunctions(image, table, kind, ends) for kind in (FUNCTION, COLD)}
-    for kind, rows in ((FUNCTION, expected.functions), (COLD, expected.cold)):
+    for kind, rows in ((FUNCTION, believed(expected.functions)), (COLD, believed(expected.cold))):
         found = [(f.address, f.size, (f.name, *f.aliases), f.local) for f in listed[kind]]
         assert found == rows
         assert [*listed[kind].names()] == [(a, names[0]) for a, _, names, _ in rows]
@@ -86,6 +86,17 @@ def compare(sources: list[SymbolSource], code: list[int], stubs: list[int], ends
     assert sorted({*table.addresses}) == expected.starts
     assert list(table.addresses) == sorted(table.addresses)
     return table, listed, expected
+
+
+def believed(rows):
+    """The functions, of which none reaches over more than a few others."""
+    starts = [row[0] for row in rows]
+    return [
+        (start, starts[n + 1] - start, *rest)
+        if starts[n + NESTED : n + NESTED + 1] and starts[n + NESTED] < start + size
+        else (start, size, *rest)
+        for n, (start, size, *rest) in enumerate(rows)
+    ]
 
 
 def check_searches(table, listed, expected, names: list[str]):
