@@ -109,7 +109,9 @@ def test_the_file_that_was_checked_is_probed(made, fib):
 @pytest.mark.parametrize("name", SYSTEM)
 def test_kept_plans_are_the_same(made, name, tmp_path):
     path, pattern = SYSTEM[name]
-    target = Target(command=(str(path), "x")) if name in ("ls", "sort", "perl") else Target()
+    # In what every process runs, a note names those that exchange stacks, which come and go.
+    command = {**{n: str(SYSTEM[n][0]) for n in ("ls", "sort", "perl")}, "libc": "/bin/ls"}
+    target = Target(command=(command[name], "x")) if name in command else Target()
     new = prepare(target, [str(path)], [pattern], cache=False)
     first = prepare(target, [str(path)], [pattern])
     kept = prepare(target, [str(path)], [pattern])
