@@ -210,7 +210,7 @@ class _Binder:
                 group += 1
         if max(len(self._conditions), len(self._result_conditions)) > CONDITIONS:
             raise ExpressionError(
-                0, f"this takes more than {CONDITIONS} comparisons, as or of ands", "write it shorter"
+                0, f"this takes more than {CONDITIONS} comparisons", "write it shorter"
             )
 
 
