@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import json
-import struct
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -187,14 +186,6 @@ def test_pairs_whose_end_is_added(name: str, script: Any, write: Any, crosses: b
         sink = FORMATS[name].load()(read, capture.plan)
         render(capture.plan, capture.batches(), sink, lambda: (Losses(), False))
     assert live.getvalue() == read.getvalue()
-
-
-def test_older_readers_are_told(trace: Any, write: Any) -> None:
-    """They read captures of plans that cannot grow, and refuse the others."""
-    version = struct.Struct("<8sI")
-    assert version.unpack_from(write(trace)[0].read_bytes())[1] == 5
-    plan = replace(plan_of_file("early"), may_grow=False)
-    assert version.unpack_from(write(trace[1:2], plan)[0].read_bytes())[1] == 4
 
 
 def test_a_damaged_addition(trace: Any, write: Any, capfd: pytest.CaptureFixture[str]) -> None:
