@@ -16,7 +16,7 @@ from lbtrace.errors import UsageError, option
 from lbtrace.machine import Machine
 from lbtrace.model import CLOSE, POINT, SENDING, Condition, Fetch, GoLayout, Plan, Probe, Site
 from lbtrace.model.wire_limits import ACTIONS, SPACES
-from lbtrace.probes import PROBES, ROLES, hooked_pairs
+from lbtrace.probes import PROBES, ROLES, hooked_pairs, kind_of_events
 
 RELATIONS = {
     "==": lib.LBT_EQUAL,
@@ -180,7 +180,7 @@ class Specs:
             keeps=probe.keeps,
         )
         kernel = self._kernel
-        closes = role.event == CLOSE and not probe.pair  # a marker's event is that of a point
+        closes = kind_of_events(probe) == CLOSE
         registers = kernel.PLAIN_RESULTS if closes else kernel.PLAIN_ARGUMENTS
         named = role.named or bool(probe.pair)
         if PROBES[probe.source].at_return:  # it is on no instruction

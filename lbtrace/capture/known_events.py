@@ -13,7 +13,7 @@ from itertools import starmap
 
 from lbtrace.model import INTERRUPT, KIND, LOSS, OPEN, Batch, Event, Plan, wire
 from lbtrace.model.wire import EVENT
-from lbtrace.probes import ROLES
+from lbtrace.probes import kind_of_events
 
 EITHER = (1, 1, 0, 0)
 """What a lane has lost, by kind, where it is not known which: an open and something else."""
@@ -26,7 +26,7 @@ class KnownEvents:
     def __init__(self, plan: Plan, unknown: Collection[int], *, doubtful: bool) -> None:
         self.lost = 0
         self._unknown = unknown
-        self._kinds = [ROLES[p.role].event if p.role in ROLES else 0 for p in plan.probes]
+        self._kinds = [*map(kind_of_events, plan.probes)]
         self._pairs = any(probe.pair for probe in plan.probes)
         self._doubtful = doubtful
         self._unwatched = False

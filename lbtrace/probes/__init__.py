@@ -7,7 +7,7 @@ a call's two probes find each other (`Pairing`). Roles, and what they mean, are 
 
 from importlib import import_module
 
-from lbtrace.probes.roles import ROLES, STACK_ROLES, Role
+from lbtrace.probes.roles import ROLES, STACK_ROLES, Role, kind_of_events
 from lbtrace.probes.source import Mode, Pairing, Source, hooked_pairs
 
 FILES = (
@@ -30,4 +30,5 @@ __all__ = [
     "Role",
     "Source",
     "hooked_pairs",
+    "kind_of_events",
 ]

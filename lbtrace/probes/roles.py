@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from msgspec import Struct
 
-from lbtrace.model import CLOSE, OPEN, POINT
+from lbtrace.model import CLOSE, OPEN, POINT, Probe
 
 
 class Role(Struct, frozen=True):
@@ -53,3 +53,12 @@ ROLES: dict[str, Role] = {
 
 STACK_ROLES = frozenset(name for name, role in ROLES.items() if role.stacks)
 """Those that report stacks."""
+
+
+def kind_of_events(probe: Probe) -> int:
+    """Return the kind of the events that a probe sends, 0 where its role is not known: that of its
+    role, but markers that close a call are hit as those are that are points."""
+    if probe.role not in ROLES:
+        return 0
+    event = ROLES[probe.role].event
+    return POINT if event == CLOSE and probe.pair else event

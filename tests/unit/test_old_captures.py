@@ -85,6 +85,10 @@ SHOWN = {
     "v4-threads": ["traced_seven(a=6712673246912327417, b=-1, c=2, d=-3, e=4, f=-5, g=6)"],
     "v4-where": ["fib(n=4) = 3", "fib(n=5) = 5"],
     "v4-within": ["12843  │ │ │ │ one(number=32)", "14.6 µs    12843  │ │ │ └ one"],
+    "v5-pairs": [
+        "21.0 µs    27388  python:gc__start(generation=0) = 0",
+        '· python:function__return filename="<frozen importlib._bootstrap>", function="ModuleSpec"',
+    ],
     "v6-fib": ["fib(n=1) = 1", "└ fib = 3"],
     "v5-later": ["shop:sale arg0=3, arg1=-3", "shop:text arg0=10853456"],
     "vector": ["sum(v=[1, 2, 3]) = 3", "ret(n=2) = [7, 7]", 'strs(v=["a"]) = 1'],
