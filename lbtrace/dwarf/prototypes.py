@@ -20,6 +20,7 @@ from msgspec.structs import replace
 from lbtrace.abi import find_convention
 from lbtrace.abi.locations import OPTIMISED_OUT, lose_unless_named
 from lbtrace.dwarf import attributes
+from lbtrace.dwarf.late_optimisation import is_optimised
 from lbtrace.dwarf.lost_locations import may_be_lost
 from lbtrace.dwarf.parameters import Callers, moves, origins, read_parameter
 from lbtrace.dwarf.passing import Types
@@ -158,8 +159,8 @@ def _prototype(die: Any, function: Function, types: Types) -> Prototype:
     chain = origins(die)
     names = " ".join((function.name, *function.aliases))
     hints = types.hints(_convention_code(chain))
-    callers = _find_callers(chain, function, names, hints, types)
     formals = _pair_formals(die, chain)
+    callers = _find_callers(chain, formals, function, names, hints, types)
     if types.rust and _is_unchanged(die, formals, types):
         callers = callers._replace(known=False)
     parameters = tuple(
@@ -171,7 +172,7 @@ def _prototype(die: Any, function: Function, types: Types) -> Prototype:
     changed = _is_changed(chain) or (types.llvm and any(p.missing_reason for p in parameters))
     if changed or callers.cloned:  # only a register in debug information is certain
         parameters = tuple(map(lose_unless_named, parameters, repeat(OPTIMISED_OUT)))
-    less = types.llvm and _leaves_out(chain, [d for d, _ in formals])
+    less = types.llvm and _leaves_out(chain, [d for d, _ in formals], callers)
     if less:
         parameters = tuple(map(lose_unless_named, parameters, repeat(LEFT_OUT)))
     declared = next((d for d in chain if "DW_AT_type" in d.attributes), None)
@@ -190,6 +191,7 @@ def _prototype(die: Any, function: Function, types: Types) -> Prototype:
         hints=hints,
         filled_within=code,
         complete=complete,
+        leaves_out=less,
         stores_all=callers.plain,
     )
     return _of_rust(made, chain, formals, function.address, callers, types) if types.rust else made
@@ -224,7 +226,12 @@ def _of_rust(
 
 
 def _find_callers(
-    chain: Sequence[Any], function: Function, names: str, hints: ConventionHints, types: Types
+    chain: Sequence[Any],
+    formals: Sequence[tuple[Any, Any]],
+    function: Function,
+    names: str,
+    hints: ConventionHints,
+    types: Types,
 ) -> Callers:
     """What the compiler may do because of who calls a function, which has these ``names``."""
     cloned = CLONE.search(names) is not None
@@ -232,6 +239,8 @@ def _find_callers(
     method = any("DW_AT_specification" in d.attributes for d in chain)
     optimised = any(name in d.attributes for d in chain for name in ALL_CALLS)
     plain = types.is_plain(optimised=optimised)
+    late = plain and is_optimised(own for _, own in formals if own is not None)
+    plain, optimised = plain and not late, optimised or late
     silent = not plain and types.is_silent(method=method)
     if silent and function.local:  # so is what was exported, when LLVM links a program
         external = False
@@ -242,7 +251,7 @@ def _find_callers(
     promotes = types.llvm and optimised and (known or function.local)
     registers = find_convention(types.machine, hints).PASSING
     followed = not types.llvm and _is_followed(chain[0])
-    return Callers(known, cloned, promotes, silent, plain, optimised, followed, registers)
+    return Callers(known, cloned, promotes, silent, plain, optimised, late, followed, registers)
 
 
 def _pair_formals(die: Any, chain: Sequence[Any]) -> list[tuple[Any, Any]]:
@@ -313,16 +322,17 @@ def _is_optimised(unit: Unit, types: Types) -> bool:
     return False
 
 
-def _leaves_out(chain: Sequence[Any], formals: Sequence[Any]) -> bool:
+def _leaves_out(chain: Sequence[Any], formals: Sequence[Any], callers: Callers) -> bool:
     """Whether there are more parameters than ``formals``: clang says nothing of objects that
-    are passed by reference and not used, in functions whose result is returned so."""
+    are passed by reference and not used, in functions whose result is returned so. Of functions
+    that are optimised late it may say nothing of any, and only C++ declares how many they are."""
     names = (attributes.text(d, name) for d in chain for name in LINKAGE)
     mangled = next(filter(None, names), "")
     declared = demangle.arity(mangled) if mangled.startswith("_Z") else None
     shown = sum(
         not any("DW_AT_artificial" in d.attributes for d in origins(formal)) for formal in formals
     )
-    return declared is not None and shown < declared
+    return callers.late if declared is None else shown < declared
 
 
 def _declares_all(chain: Sequence[Any], language: str) -> bool:

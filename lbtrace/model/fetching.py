@@ -185,10 +185,12 @@ class Prototype(Struct, frozen=True):
     where any instruction may fill the registers of the parameters with a
     ``late_reason``, not only the first ones: it is the addresses of the code, or
     empty where it is certain that debug information does not mean the entry. It is ``complete``
-    where the function certainly takes no more than these parameters. ``otherwise`` is what is true
-    instead if the function has another convention, where debug information leaves out which one
-    it has. ``stores_all`` says that it was certainly compiled without optimisation, so that it
-    stores each parameter in its frame before it does anything else.
+    where the function certainly takes no more than these parameters. Debug information
+    ``leaves_out`` some, or may do so, not only at the end. ``otherwise`` is what is true instead if
+    the function has another convention, where debug information leaves out which one it has.
+    ``stores_all`` says that it was compiled without optimisation, and nothing shows that it was
+    optimised when it was linked, so that it stores each parameter in its frame before it does
+    anything else.
     """
 
     parameters: tuple[Formal, ...]
@@ -199,5 +201,6 @@ class Prototype(Struct, frozen=True):
     hints: ConventionHints = ConventionHints()
     filled_within: tuple[tuple[int, int], ...] | None = None
     complete: bool = False
+    leaves_out: bool = False
     otherwise: Prototype | None = None
     stores_all: bool = False

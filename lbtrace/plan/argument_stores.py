@@ -10,7 +10,6 @@ throughout the function. What the caller pushed may stay where it is.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import TypeAlias
 
 from msgspec.structs import replace
 
@@ -20,13 +19,13 @@ from lbtrace.abi.locations import OPTIMISED_OUT, UNKNOWN, WORD, Location
 from lbtrace.machine import Machine
 from lbtrace.machine.code import CALLER_STACK, CONSTANT, ArgumentStores, Code
 from lbtrace.model import Formal, Piece, Prototype
+from lbtrace.plan.register_order import Source, rank_registers
+from lbtrace.plan.store_order import is_in_order, takes_all
 
 LANGUAGES = frozenset({"c", "c++"})
 
-Source: TypeAlias = tuple[str, int]
-"""See `ArgumentStores.find_source`: where a byte of a parameter is at entry."""
-
 NOWHERE = ("", 0)
+UNSET = frozenset({NOWHERE, (CONSTANT, 0)})
 
 
 def settle(
@@ -46,7 +45,9 @@ def settle(
     if not prototype.stores_all:
         # Optimised code may store something else first.
         return evidence.as_stored() if changed and evidence.moves_up() else prototype
-    dropped = local and prototype.complete and not evidence.confirms_all()
+    if changed and not (evidence.stays or (local and evidence.moves_on())):
+        return doubt(prototype)
+    dropped = local and not evidence.confirms_all()
     return evidence.as_stored() if changed or dropped else prototype
 
 
@@ -71,6 +72,12 @@ class _Evidence:
             for formal in prototype.parameters
         ]
         self._drop_copies()
+        self.stays = all(
+            found in UNSET or found == expected.get(at)
+            for each, expected in zip(self._found, self._expected, strict=True)
+            for at, found in each.items()
+        )
+        """Whether each parameter is passed where the convention has it, or not at all."""
 
     def contradicts(self) -> bool:
         """Return whether something is stored that the convention has elsewhere."""
@@ -114,6 +121,21 @@ class _Evidence:
                 last = at
         return True
 
+    def moves_on(self) -> bool:
+        """Return whether what is stored of a function that nothing optimised is what it is passed,
+        but for what its callers do not pass any more."""
+        ranks = {at: n for n, at in enumerate(self._stores.first)}
+        stored = [
+            min((ranks[at] for at in self._find_home(n) if at in ranks), default=-1)
+            for n in range(len(self._prototype.parameters))
+        ]
+        memory = locate_values(self._machine.name, self._prototype).result.memory
+        return is_in_order(self._prototype.parameters, stored) and takes_all(
+            self._found,
+            rank_registers(self._machine.name, self._prototype.hints),
+            hidden=memory is not None,
+        )
+
     def as_stored(self) -> Prototype:
         """Return the prototype with its parameters where they are stored from."""
         prototype = self._prototype
@@ -143,14 +165,16 @@ class _Evidence:
             for number in wrong:
                 parameters[number] = replace(doubted[number], missing_reason=UNKNOWN)
 
-    def _as_found(
+    def _as_found(  # noqa: PLR0911 - a return for each case
         self, formal: Formal, doubted: Formal, found: dict[int, Source], expected: dict[int, Source]
     ) -> Formal:
         """A parameter where it is stored from."""
         sources = set(found.values())
         if not found or formal.scalars is None or formal.reference:
             return doubted
-        if sources & {(CONSTANT, 0), NOWHERE}:
+        if sources & UNSET:
+            if self.stays:
+                return replace(formal, may_be_unset=True)
             return replace(doubted, missing_reason=OPTIMISED_OUT)
         if found == expected and all(name == CALLER_STACK for name, _ in sources):
             return formal
@@ -210,6 +234,13 @@ class _Evidence:
             for at, source in each.items():
                 if source in owners and owners[source][1] != number:
                     each[at] = NOWHERE
+
+    def _find_home(self, number: int) -> range:
+        """The bytes of a parameter in the frame, from the stack pointer at entry."""
+        formal = self._prototype.parameters[number]
+        start = self._where(number, 0) if formal.frame_location is not None else 0
+        # What the caller pushed may stay where it is.
+        return range(start, start + formal.size) if start < 0 else range(0)
 
     def _where(self, number: int, at: int) -> int:
         """How far a byte of a parameter in the frame is from the stack pointer at entry."""

@@ -41,12 +41,14 @@ def confirm(
     places = partial(locate_values, machine.name)
     declared = replace(prototype, parameters=tuple(map(_as_declared, prototype.parameters)))
     located, expected = places(prototype).parameters, places(declared).parameters
-    if located == expected:
+    if located == expected and not prototype.leaves_out:
         return prototype
     written = machine.find_first_writes(beginning())
     parameters = tuple(
         _lose(formal)
-        if formal.late_reason is not None and place != other and written & place.registers
+        if formal.late_reason is not None
+        and (place != other or prototype.leaves_out)
+        and written & place.registers
         else formal
         for formal, place, other in zip(prototype.parameters, located, expected, strict=True)
     )

@@ -20,11 +20,8 @@ from lbtrace.abi.dwarf_registers import find_register
 from lbtrace.abi.locations import OPTIMISED_OUT, WORD, Location
 from lbtrace.machine import Machine
 from lbtrace.machine.code import CALLER_STACK, Code, Read
-from lbtrace.model import CFA, VOID, ConventionHints, Fetch, Formal, Prototype, Scalar
-
-Source: TypeAlias = tuple[str, int]
-"""Where a value is at entry: in a register, or `CALLER_STACK` and the distance from the stack
-pointer."""
+from lbtrace.model import CFA, Fetch, Formal, Prototype
+from lbtrace.plan.register_order import Source, find_first, rank_registers
 
 FrameSize: TypeAlias = Callable[[], int | None]
 """How large a function's frame is: see `Machine.find_frame_size`."""
@@ -35,9 +32,6 @@ read it. Others' code may reach it by another register than debug information na
 
 MOST = 8
 """Parameters of which all combinations are tried."""
-
-MOST_REGISTERS = 12
-"""At least as many as any convention has for integers, or for floats."""
 
 FRAME_POINTER, STACK_POINTER = "bp", "sp"
 
@@ -171,7 +165,7 @@ class _Order:
         self._prototype = prototype
         self._frame_size = frame_size
         self.found = [self._find(formal) for formal in prototype.parameters]
-        self._ranks = _rank_registers(machine.name, prototype.hints)
+        self._ranks = rank_registers(machine.name, prototype.hints)
 
     def find_doubtful(self) -> set[int]:
         """Return the parameters that do not follow each other as they would, or are where another
@@ -190,16 +184,19 @@ class _Order:
         all is passed as it is declared: what is passed there is assigned to them."""
         parameters = self._prototype.parameters
         held = {source for source in self.found if source is not None}
-        if not held or None not in self.found or any(f.may_shift for f in parameters):
+        moved = self._prototype.leaves_out or any(f.may_shift for f in parameters)
+        if not held or None not in self.found or moved:
             return set()
         places = self._locate(range(len(parameters)))
-        pairs = [*zip(map(_first, places), self.found, strict=True)]
+        pairs = [*zip(map(find_first, places), self.found, strict=True)]
         others = {place for place, own in pairs if own is None}
         return {n for n, (place, own) in enumerate(pairs) if own in held & others and own != place}
 
     def find_passed(self, doubtful: Collection[int]) -> set[int]:
         """Return those of the ``doubtful`` parameters that certainly are where debug information
         has them."""
+        if self._prototype.leaves_out:  # their order does not show where the convention has them
+            return set()
         parameters = self._prototype.parameters
         located = {n for n, source in enumerate(self.found) if source is not None}
         unchanged = self._find_agreeing(range(len(parameters)))
@@ -227,7 +224,7 @@ class _Order:
         return {
             n
             for n, place in zip(kept, self._locate(kept), strict=True)
-            if self.found[n] is not None and self.found[n] == _first(place)
+            if self.found[n] is not None and self.found[n] == find_first(place)
         }
 
     def _locate(self, kept: Collection[int]) -> Sequence[Location]:
@@ -255,20 +252,6 @@ class _Order:
         kind, rank = self._ranks.get(one[0], ("", 0))
         another, later = self._ranks.get(other[0], ("", 0))
         return kind != another or rank <= later
-
-
-@cache
-def _rank_registers(machine: str, hints: ConventionHints) -> dict[str, tuple[str, int]]:
-    """The kind of each register that a convention assigns, and its place among them."""
-    found: dict[str, tuple[str, int]] = {}
-    for kind in ("integer", "float"):
-        word = Formal("", VOID, WORD, (Scalar(0, WORD, kind),))
-        made = Prototype((word,) * MOST_REGISTERS, hints=hints)
-        for n, place in enumerate(locate_values(machine, made).parameters):
-            first = _first(place)
-            if first is not None and first[0] != CALLER_STACK:
-                found.setdefault(first[0], (kind, n))
-    return found
 
 
 def _is_elsewhere(machine: Machine, formal: Formal, frame_size: FrameSize) -> bool:
@@ -348,19 +331,6 @@ def _as_declared(formal: Formal) -> Formal:
         may_shift=False,
         frame_location=None,
     )
-
-
-def _first(place: Location) -> Source | None:
-    """Where a value, or the pointer to it, begins whose ``place`` is this."""
-    memory = place.memory
-    if memory is not None:
-        if memory.base == "stack":
-            return None if memory.derefs else (CALLER_STACK, memory.offset)
-        return memory.register, 0
-    word, _ = place.word()
-    if isinstance(word, str):
-        return (word.split()[-1], 0) if word else None
-    return (CALLER_STACK, word.offset) if word.base == "stack" else (word.register, 0)
 
 
 def _name(machine: Machine, number: int) -> str:

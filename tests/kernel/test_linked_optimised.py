@@ -131,3 +131,103 @@ def test_what_overwrites_a_parameter_is_not_taken_for_it(
                 assert (value, argument["unreadable"]) == (None, "optimised out"), call
             else:
                 assert value == passed[name], call
+
+
+VARIADIC = """\
+#include <stdarg.h>
+volatile long sink;
+#define KEPT static __attribute__((noinline))
+KEPT void listed(unsigned a, char same, int c, long always, long e, long f, double real, long g, ...)
+{
+    va_list rest;
+    va_start(rest, g);
+    sink = sink + va_arg(rest, int);
+    va_end(rest);
+    sink = sink + a + same + c + always + e + f + (long)real + g;
+}
+int main()
+{
+    for (int i = 0; i < COUNT; i++)
+        listed(10 + i, 'i', 20 + i, 8457555485046386648L, i, i, 1.5, 30 + i, 7, 2.5);
+    return 0;
+}
+"""
+
+
+@pytest.mark.parametrize("further", [(), ("-mavx",)])
+def test_variadic_functions_show_what_callers_do_not_pass(
+    traced: Callable[[Path, str], list[dict[str, Any]]],
+    tool: Callable[[str], str],
+    tmp_path: Path,
+    further: tuple[str, ...],
+) -> None:
+    source, made = tmp_path / "variadic.c", tmp_path / "variadic"
+    source.write_text(VARIADIC)
+    options = ["-O0", "-g", "-flto", "-fuse-ld=lld", "-Wl,--lto-O2", f"-DCOUNT={COUNT}"]
+    subprocess.run([tool("clang"), *options, *further, source, "-o", made], check=True)
+    calls = traced(made, "listed")
+    assert len(calls) == COUNT
+    for number, call in enumerate(calls):
+        shown = {each["name"]: each["value"] for each in call["args"]}
+        why = {each["name"]: each.get("unreadable") for each in call["args"]}
+        assert why["same"] == why["always"] == "optimised out", call
+        # A constant may be passed all the same.
+        passed = {"a": 10 + number, "c": 20 + number, "e": number, "f": number, "g": 30 + number}
+        assert {name: shown[name] for name in passed} == passed, call
+
+
+UNMARKED = """\
+volatile long sink;
+#define KEPT __attribute__((noinline, minsize))
+__attribute__((noinline)) long more(long a) { sink = sink + a; return sink & 3; }
+__attribute__((noinline)) void see(void *what) { __asm__ volatile("" :: "r"(what) : "memory"); }
+KEPT void copied(long a, long b) { b = a; a = more(3); sink = sink + b; }
+KEPT void dropped(long a, long b, long c) { b = a; a = 7; more(3); sink = sink + b + c; }
+KEPT int pushed(long a, long b, long c, long d, long e, long f, int over, unsigned unused, int low)
+{
+    over = (int)more(19);
+    see(&c); see(&d);
+    sink = sink + a + b + c + d + e + f + (short)low;
+    see(&over);
+    return 1;
+}
+int main()
+{
+    for (int i = 0; i < COUNT; i++) {
+        copied(10 + i, 20 + i);
+        dropped(10 + i, 20 + i, 30 + i);
+        pushed(i, 10 + i, 20 + i, 30 + i, 40 + i, 50 + i, 60 + i, 70 + i, 80 + i);
+    }
+    return 0;
+}
+"""
+
+
+@pytest.mark.parametrize("level", ["-Wl,--lto-O1", "-Wl,--lto-O2", "-Wl,--lto-O3"])
+@pytest.mark.parametrize("compiler", ["clang", "clang++"])
+def test_what_is_not_marked_as_optimised_is_not_taken_for_plain_code(
+    traced: Callable[[Path, str], list[dict[str, Any]]],
+    tool: Callable[[str], str],
+    tmp_path: Path,
+    compiler: str,
+    level: str,
+) -> None:
+    # clang exempts only functions from that which are not ``minsize``.
+    made = tmp_path / "unmarked"
+    source = tmp_path / ("unmarked.c" if compiler == "clang" else "unmarked.cc")
+    source.write_text(UNMARKED)
+    options = ["-O0", "-g", "-flto", "-fuse-ld=lld", level, f"-DCOUNT={COUNT}"]
+    subprocess.run([tool(compiler), *options, source, "-o", made], check=True)
+    calls = traced(made, "/^(copied|dropped|pushed)/")
+    assert len(calls) == 3 * COUNT
+    order = {"copied": "ab", "dropped": "abc", "pushed": ["a", "b", "c", "d", "e", "f"]}
+    for number, call in enumerate(calls):
+        name, at = call["name"].partition("(")[0], number // 3
+        first = 0 if name == "pushed" else 10
+        passed = {each: first + 10 * n + at for n, each in enumerate(order[name])}
+        passed |= {"over": 60 + at, "unused": 70 + at, "low": 80 + at}
+        for argument in call["args"]:
+            assert argument["value"] in (None, passed[argument["name"]]), call
+        shown = {each["name"]: each["value"] for each in call["args"]}
+        if name == "pushed":
+            assert [shown[each] for each in "abcdef"] == [passed[each] for each in "abcdef"], call

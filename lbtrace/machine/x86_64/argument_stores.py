@@ -57,6 +57,8 @@ CALL_RESULTS = ("ax", "dx", "xmm0", "xmm1")
 """Only these are lost in calls: unoptimised code stores an argument after a call (of ``mcount``,
 say) only where that keeps its register."""
 
+KEPT_IN_CALLS = frozenset({"bx", "r12", "r13", "r14", "r15"})
+
 Source: TypeAlias = tuple[str, int]
 """See `ArgumentStores.find_source`."""
 
@@ -64,14 +66,37 @@ Source: TypeAlias = tuple[str, int]
 def argument_stores(code: Code, *, past_calls: bool = False) -> ArgumentStores:
     """See `lbtrace.machine.Machine.find_argument_stores`."""
     frame = _Frame()
+    before = Instruction()
+    saved = 0
     for instruction in Decoder(64, code.code, ip=code.address):
-        if past_calls and instruction.flow_control == FlowControl.CALL:
+        if instruction.ip < saved:
+            if not _is_vector_save(instruction):
+                break
+        elif _is_without_vectors(before, instruction):
+            saved = instruction.near_branch_target
+        elif past_calls and instruction.flow_control == FlowControl.CALL:
             frame.lose(CALL_RESULTS)
         elif instruction.flow_control != FlowControl.NEXT:
             break
         else:
             frame.follow(instruction)
+        before = instruction
     return ArgumentStores(frame.first, frame.bases, frame.pointers)
+
+
+def _is_without_vectors(before: Instruction, instruction: Instruction) -> bool:
+    """Whether an instruction is the jump by which a variadic function saves no vector registers
+    where its caller says in al that it passes nothing in any (psABI, 3.5.7)."""
+    return (
+        before.mnemonic == Mnemonic.TEST
+        and before.op0_register == before.op1_register == Register.AL
+        and instruction.mnemonic == Mnemonic.JE
+        and instruction.near_branch_target > instruction.ip
+    )
+
+
+def _is_vector_save(instruction: Instruction) -> bool:
+    return instruction.mnemonic in VECTOR_MOVES and instruction.op0_kind == OpKind.MEMORY
 
 
 class _Frame:
@@ -82,12 +107,15 @@ class _Frame:
         self.bases: dict[str, int] = {}
         """Those of the registers from which something is stored, when that is done first."""
         self.pointers = {"sp": 0}
+        self._addresses: dict[str, int] = {}
+        """Other registers that point into the frame, from the stack pointer at entry."""
         self._x87: list[Source] = []
         self._now: dict[int, Source] = {}
         self._held: dict[str, Source] = {name: (name, 0) for name in NAMES.values()}
 
     def lose(self, registers: Sequence[str]) -> None:
         """Go on by something that changes these ``registers``."""
+        self._addresses = {r: at for r, at in self._addresses.items() if r in KEPT_IN_CALLS}
         self._held.update(dict.fromkeys(registers, ("", 0)))
 
     def follow(self, instruction: Instruction) -> None:
@@ -101,7 +129,8 @@ class _Frame:
         at = self._find_slot(instruction) if instruction.op0_kind == OpKind.MEMORY else None
         if at is not None and instruction.mnemonic not in CHANGELESS:
             base = _name(instruction.memory_base)
-            self.bases.setdefault(base, self.pointers[base])
+            if base in self.pointers:
+                self.bases.setdefault(base, self.pointers[base])
             name, start = source
             for n in range(_size(instruction)):
                 byte = (name, start + n) if name not in ("", CONSTANT) else source
@@ -112,7 +141,12 @@ class _Frame:
             for used in _INFO.info(instruction).used_registers()
             if used.access in WRITES
         ]
+        leads = self._find_slot(instruction) if instruction.mnemonic == Mnemonic.LEA else None
         self._move_pointers(instruction, written)
+        for name in written:
+            self._addresses.pop(name, None)
+            if leads is not None and name not in self.pointers:
+                self._addresses[name] = leads
         for name in filter(None, written):
             self._held[name] = source
 
@@ -154,12 +188,13 @@ class _Frame:
     def _find_slot(self, instruction: Instruction) -> int | None:
         """How far an instruction's operand in memory lies from the stack pointer at entry."""
         base = _name(instruction.memory_base)
-        if base not in self.pointers or instruction.memory_index != Register.NONE:
+        start = self.pointers.get(base, self._addresses.get(base))
+        if start is None or instruction.memory_index != Register.NONE:
             return None
         displacement = instruction.memory_displacement
         if displacement >> 63:
             displacement -= 1 << 64
-        return self.pointers[base] + displacement
+        return start + displacement
 
     def _move_pointers(self, instruction: Instruction, written: list[str]) -> None:
         """Follow the stack pointer and the frame pointer."""

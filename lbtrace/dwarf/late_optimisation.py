@@ -1,0 +1,44 @@
+"""Functions that were optimised only when they were linked.
+
+At ``-O0`` clang marks its functions so that ``-flto`` leaves them as they are, but not those that
+are ``minsize`` or ``always_inline``, and none with ``-Xclang -disable-O0-optnone``: what the linker
+makes of these is not said in debug information. Nor does that keep their parameters: those of
+which LLVM has no location any more are not there at all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from lbtrace.dwarf.reader import lists
+
+IN_REGISTERS = frozenset({*range(0x50, 0x70), 0x90})
+"""DW_OP_reg0 to DW_OP_reg31, DW_OP_regx."""
+
+NO_MEMORY = frozenset({lists.PIECE, 0x9E, *lists.ENTRY_VALUES})
+"""What else a location begins with of what is not in memory: a missing part, or
+DW_OP_implicit_value."""
+
+
+def is_optimised(formals: Iterable[Any]) -> bool:
+    """Return whether any of a function's parameters is somewhere else than in memory: where
+    nothing is optimised, it is in the function's frame as long as this exists."""
+    return any("DW_AT_const_value" in own.attributes or _leaves_memory(own) for own in formals)
+
+
+def _leaves_memory(own: Any) -> bool:
+    location = own.attributes.get("DW_AT_location")
+    if location is None:
+        return False
+    if location.form in lists.EXPRESSIONS:
+        return _is_value(bytes(location.value))
+    return any(_is_value(each.expression) for each in lists.locations(own))
+
+
+def _is_value(expression: bytes) -> bool:
+    """Whether an expression is no address, but the value, or the register that holds it."""
+    if not expression:
+        return False
+    first, last = expression[0], expression[-1]
+    return first in IN_REGISTERS | NO_MEMORY or last == lists.STACK_VALUE
