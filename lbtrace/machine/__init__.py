@@ -130,6 +130,11 @@ class Machine:
         found: frozenset[str] = self._module("first_writes").first_writes(code)
         return found
 
+    def find_mark_size(self, code: bytes) -> int:
+        """Return how many bytes a function with this ``code`` begins with that are a jump over
+        data, which decoded as code would be taken for other instructions."""
+        return int(self._module("type_marks").mark_size(code))
+
     def find_frame_size(self, code: Code) -> int | None:
         """Return how many bytes the stack pointer is below the canonical frame address (CFA) after
         the prologue of the function that begins with ``code``; None where that is not certain."""

@@ -60,5 +60,5 @@ def takes_all(
 
 
 def _is_number(formal: Formal) -> bool:
-    """Whether a parameter is certainly a number, or a pointer: structs are stored before all of these."""
+    """Whether a parameter is certainly a number, or a pointer: structs are stored before these."""
     return isinstance(formal.type, NumberType) and not formal.reference and bool(formal.scalars)

@@ -55,9 +55,11 @@ ReadFloats: TypeAlias = Callable[[TracedFunction], TracedFunction]
 """What has floats of a function read where they can be, as far as they can."""
 
 
-def _beginning(image: Image, function: Function, size: int = BEGINNING) -> Code:
+def _beginning(machine: Machine, image: Image, function: Function, size: int = BEGINNING) -> Code:
     code = image.code(function.address, min(function.size, size))
-    return Code(code, function.address, function.offset, function.address + function.size)
+    data = machine.find_mark_size(code)
+    end = function.address + function.size
+    return Code(code[data:], function.address + data, function.offset + data, end)
 
 
 def _settled(
@@ -68,7 +70,7 @@ def _settled(
     callers: unused_results.Callers,
 ) -> Prototype:
     """What debug information says of a function, corrected by what its code shows."""
-    beginning = partial(_beginning, image, function)
+    beginning = partial(_beginning, machine, image, function)
     if prototype.otherwise is not None:
         from lbtrace.plan import rust_convention  # imported here: most are not Rust
 

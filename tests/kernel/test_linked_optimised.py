@@ -137,7 +137,8 @@ VARIADIC = """\
 #include <stdarg.h>
 volatile long sink;
 #define KEPT static __attribute__((noinline))
-KEPT void listed(unsigned a, char same, int c, long always, long e, long f, double real, long g, ...)
+KEPT void listed(
+    unsigned a, char same, int c, long always, long e, long f, double real, long g, ...)
 {
     va_list rest;
     va_start(rest, g);

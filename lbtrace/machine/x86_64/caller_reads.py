@@ -26,6 +26,7 @@ from lbtrace.machine.x86_64.operands import WRITES
 from lbtrace.machine.x86_64.registers import RETURN_ADDRESS_SIZE
 from lbtrace.machine.x86_64.result_writes import READS
 from lbtrace.machine.x86_64.stack_depth import ENTRY, POINTERS, Stack
+from lbtrace.machine.x86_64.type_marks import mark_size
 
 _INFO = iced_x86.InstructionInfoFactory()
 
@@ -61,7 +62,9 @@ class _Piece:
     jumps, and along those that may lead to another function, if it is the ``whole`` of one."""
 
     def __init__(self, code: bytes, start: int, *, whole: bool) -> None:
-        self._instructions = {each.ip: each for each in Decoder(64, code, ip=start)}
+        data = mark_size(code)
+        start += data
+        self._instructions = {each.ip: each for each in Decoder(64, code[data:], ip=start)}
         self._stacks = _follow(self._instructions, start, whole=whole)
 
     def find_spans(self, *, writes: bool = False, refers: bool = True) -> frozenset[Span]:
