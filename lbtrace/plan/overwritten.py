@@ -71,7 +71,7 @@ def settle(
         number
         for number, formal in enumerate(prototype.parameters)
         if (number in elsewhere and _may_be_assigned(machine, formal, places[number], code, read))
-        or (not fills and _is_unread(machine, prototype, formal, code, frame_size))
+        or (not fills and _is_unread(machine, prototype, number, code, read, frame_size))
     }
     if unset:
         parameters = tuple(
@@ -115,16 +115,18 @@ def _is_shown(formal: Formal) -> bool:
 def _is_unread(
     machine: Machine,
     prototype: Prototype,
-    formal: Formal,
+    number: int,
     code: Callable[[int], Code],
+    read: Read,
     frame_size: FrameSize,
 ) -> bool:
-    """Whether a function never reads a parameter in its caller's frame, of several words. It may
-    store something else there."""
+    """Whether a function never reads a parameter in its caller's frame, of several words, nor does
+    what it jumps to. It may store something else there."""
+    formal = prototype.parameters[number]
     if formal.frame_location is None or not _is_shown(formal) or formal.size <= WORD:
         return False
-    number, offset = formal.frame_location
-    base = find_register(machine.name, number)
+    register, offset = formal.frame_location
+    base = find_register(machine.name, register)
     where = _find_home(machine, formal.frame_location, frame_size)
     if isinstance(base, str) or where is None:
         return False
@@ -133,10 +135,14 @@ def _is_unread(
         made = replace(prototype, parameters=(alone,), result=None)
         if locate_values(machine.name, made).parameters[0].memory is None:
             return False
+        pushed = _find_pushed(formal, locate_values(machine.name, prototype).parameters[number])
+    else:
+        pushed = [range(where[1], where[1] + formal.size)]
     body = code(LARGEST)
-    if body.address + len(body.code) < body.limit:
-        return False
-    return not machine.reads_frame(body, base.register, offset, offset + formal.size)
+    reads = body.address + len(body.code) < body.limit or machine.reads_frame(
+        body, base.register, offset, offset + formal.size
+    )
+    return not reads and not (pushed and _reads_pushed(machine, formal, pushed, code, read))
 
 
 def _find_home(machine: Machine, location: tuple[int, int], frame_size: FrameSize) -> Source | None:

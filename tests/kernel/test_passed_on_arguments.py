@@ -139,3 +139,44 @@ def test_no_value_is_wrong(
         wanted = {"tail", "twice", "handed"} | ({"pushed"} if compiler is CLANG else set())
         # At -O1 debug information has no place of a truth value that is loaded as a byte.
         assert {each for each in lost if each[0] in wanted} <= {("pushed", "t")}, lost
+
+
+HANDING = """\
+#define KEPT static __attribute__((noinline))
+volatile long sink;
+struct Some { long a, b, c; };
+KEPT long sum(struct Some q, long x) { sink += q.a + q.b + q.c + x; return x; }
+KEPT long hands(struct Some q, long x) { sink++; return sum(q, x); }
+int main(int count, char **names)
+{
+    for (long i = 0; i < COUNT; i++) {
+        struct Some q = {count + i, 1 + count + i, 2 + count + i};
+        hands(q, 3 + count + i);
+    }
+    return 0;
+}
+"""
+
+
+@pytest.mark.parametrize(
+    ("compiler", "level"), [(CLANG, "-O1"), (CLANG, "-O2"), (CLANG, "-Os"), (ZIG, "-O2")]
+)
+def test_what_is_pushed_is_read_by_what_is_jumped_to(
+    traced: Callable[[Path, str], list[dict[str, Any]]],
+    tool: Callable[[str], str],
+    tmp_path: Path,
+    compiler: Sequence[str],
+    level: str,
+) -> None:
+    if compiler is ZIG:
+        pytest.importorskip("ziglang")
+    source, made = tmp_path / "hands.c", tmp_path / "hands"
+    source.write_text(HANDING)
+    options = ["-g", level, "-fno-omit-frame-pointer", f"-DCOUNT={COUNT}"]
+    words = [tool(compiler[0]), *compiler[1:], *options, source, "-o", made]
+    subprocess.run(words, check=True, cwd=tmp_path)
+    calls = traced(made, "hands")
+    assert len(calls) == COUNT
+    for at, call in enumerate(calls):
+        shown = {each["name"]: each["value"] for each in call["args"]}
+        assert shown == {"q": {"a": 1 + at, "b": 2 + at, "c": 3 + at}, "x": 4 + at}, call
