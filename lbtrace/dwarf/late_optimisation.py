@@ -8,7 +8,7 @@ which LLVM has no location any more are not there at all.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from lbtrace.dwarf.reader import lists
@@ -16,21 +16,30 @@ from lbtrace.dwarf.reader import lists
 IN_REGISTERS = frozenset({*range(0x50, 0x70), 0x90})
 """DW_OP_reg0 to DW_OP_reg31, DW_OP_regx."""
 
-NO_MEMORY = frozenset({lists.PIECE, 0x9E, *lists.ENTRY_VALUES})
+NO_MEMORY = frozenset({lists.PIECE, 0x9E})
 """What else a location begins with of what is not in memory: a missing part, or
 DW_OP_implicit_value."""
 
 
-def is_optimised(formals: Iterable[Any]) -> bool:
-    """Return whether any of a function's parameters is somewhere else than in memory: where
-    nothing is optimised, it is in the function's frame as long as this exists."""
-    return any("DW_AT_const_value" in own.attributes or _leaves_memory(own) for own in formals)
+def is_optimised(formals: Iterable[tuple[Any, Any]], is_reference: Callable[[Any], bool]) -> bool:
+    """Return whether any of a function's parameters, each with what says where it is, or None, is
+    nowhere, or somewhere else than in memory: where nothing is optimised, it is in the function's
+    frame as long as this exists. Nothing may be said of an object that ``is_reference`` says is
+    passed by reference."""
+    return any(
+        not is_reference(die) if own is None or _is_nowhere(own) else _leaves_memory(own)
+        for die, own in formals
+    )
+
+
+def _is_nowhere(own: Any) -> bool:
+    return not {"DW_AT_location", "DW_AT_const_value"} & own.attributes.keys()
 
 
 def _leaves_memory(own: Any) -> bool:
-    location = own.attributes.get("DW_AT_location")
-    if location is None:
-        return False
+    if "DW_AT_const_value" in own.attributes:
+        return True
+    location = own.attributes["DW_AT_location"]
     if location.form in lists.EXPRESSIONS:
         return _is_value(bytes(location.value))
     return any(_is_value(each.expression) for each in lists.locations(own))

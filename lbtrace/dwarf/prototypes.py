@@ -239,7 +239,7 @@ def _find_callers(
     method = any("DW_AT_specification" in d.attributes for d in chain)
     optimised = any(name in d.attributes for d in chain for name in ALL_CALLS)
     plain = types.is_plain(optimised=optimised)
-    late = plain and is_optimised(own for _, own in formals if own is not None)
+    late = plain and is_optimised(formals, partial(_is_reference, types))
     plain, optimised = plain and not late, optimised or late
     silent = not plain and types.is_silent(method=method)
     if silent and function.local:  # so is what was exported, when LLVM links a program
@@ -252,6 +252,12 @@ def _find_callers(
     registers = find_convention(types.machine, hints).PASSING
     followed = not types.llvm and _is_followed(chain[0])
     return Callers(known, cloned, promotes, silent, plain, optimised, late, followed, registers)
+
+
+def _is_reference(types: Types, die: Any) -> bool:
+    """Whether a parameter is an object that is passed by reference."""
+    typed = next((d for d in origins(die) if "DW_AT_type" in d.attributes), None)
+    return types.formal("", typed).reference
 
 
 def _pair_formals(die: Any, chain: Sequence[Any]) -> list[tuple[Any, Any]]:

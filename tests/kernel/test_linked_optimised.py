@@ -4,6 +4,7 @@ always passed the same for is dropped, and what comes after moves."""
 from __future__ import annotations
 
 import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -177,6 +178,30 @@ def test_variadic_functions_show_what_callers_do_not_pass(
         assert {name: shown[name] for name in passed} == passed, call
 
 
+@pytest.mark.parametrize("compiler", [("clang",), (sys.executable, "-m", "ziglang", "cc")])
+def test_variadic_functions_show_all_where_nothing_is_optimised(
+    traced: Callable[[Path, str], list[dict[str, Any]]],
+    tool: Callable[[str], str],
+    tmp_path: Path,
+    compiler: tuple[str, ...],
+) -> None:
+    if len(compiler) > 1:
+        pytest.importorskip("ziglang")  # its clang moves al first
+    source, made = tmp_path / "variadic.c", tmp_path / "variadic"
+    source.write_text(VARIADIC)
+    options = ["-O0", "-g", "-fno-sanitize=all", f"-DCOUNT={COUNT}", source, "-o", made]
+    subprocess.run([tool(compiler[0]), *compiler[1:], *options], check=True, cwd=tmp_path)
+    calls = traced(made, "listed")
+    assert len(calls) == COUNT
+    for number, call in enumerate(calls):
+        shown = {each["name"]: each["value"] for each in call["args"]}
+        assert shown.pop("real") in (None, 1.5), call  # it is in a vector register
+        assert shown == {
+            **{"a": 10 + number, "same": "i", "c": 20 + number, "always": 8457555485046386648},
+            **{"e": number, "f": number, "g": 30 + number},
+        }, call
+
+
 UNMARKED = """\
 volatile long sink;
 #define KEPT __attribute__((noinline, minsize))
@@ -192,9 +217,14 @@ KEPT int pushed(long a, long b, long c, long d, long e, long f, int over, unsign
     see(&over);
     return 1;
 }
+KEPT int onwards(double a, long double p, long b, long double q, long c, int last)
+{
+    return (int)more((long)q + c + last);
+}
 int main()
 {
     for (int i = 0; i < COUNT; i++) {
+        onwards(1.5, 2.5 + i, 3 + i, 4.5 + i, 5 + i, 6 + i);
         copied(10 + i, 20 + i);
         dropped(10 + i, 20 + i, 30 + i);
         pushed(i, 10 + i, 20 + i, 30 + i, 40 + i, 50 + i, 60 + i, 70 + i, 80 + i);
@@ -219,14 +249,17 @@ def test_what_is_not_marked_as_optimised_is_not_taken_for_plain_code(
     source.write_text(UNMARKED)
     options = ["-O0", "-g", "-flto", "-fuse-ld=lld", level, f"-DCOUNT={COUNT}"]
     subprocess.run([tool(compiler), *options, source, "-o", made], check=True)
-    calls = traced(made, "/^(copied|dropped|pushed)/")
-    assert len(calls) == 3 * COUNT
-    order = {"copied": "ab", "dropped": "abc", "pushed": ["a", "b", "c", "d", "e", "f"]}
+    calls = traced(made, "/^(onwards|copied|dropped|pushed)/")
+    assert len(calls) == 4 * COUNT
     for number, call in enumerate(calls):
-        name, at = call["name"].partition("(")[0], number // 3
-        first = 0 if name == "pushed" else 10
-        passed = {each: first + 10 * n + at for n, each in enumerate(order[name])}
-        passed |= {"over": 60 + at, "unused": 70 + at, "low": 80 + at}
+        name, at = call["name"].partition("(")[0], number // 4
+        if name == "onwards":
+            passed = {"a": 1.5, "p": 2.5 + at, "b": 3 + at, "q": 4.5 + at, "c": 5 + at}
+            passed["last"] = 6 + at
+        else:
+            first = 0 if name == "pushed" else 10
+            passed = {each: first + 10 * n + at for n, each in enumerate("abcdef")}
+            passed |= {"over": 60 + at, "unused": 70 + at, "low": 80 + at}
         for argument in call["args"]:
             assert argument["value"] in (None, passed[argument["name"]]), call
         shown = {each["name"]: each["value"] for each in call["args"]}

@@ -85,18 +85,21 @@ def argument_stores(code: Code, *, past_calls: bool = False) -> ArgumentStores:
 
 
 def _is_without_vectors(before: Instruction, instruction: Instruction) -> bool:
-    """Whether an instruction is the jump by which a variadic function saves no vector registers
-    where its caller says in al that it passes nothing in any (psABI, 3.5.7)."""
+    """Whether an instruction may be the jump by which a variadic function saves no vector registers
+    where its caller says in al, which may have been moved, that it passes nothing in any (psABI,
+    3.5.7)."""
     return (
         before.mnemonic == Mnemonic.TEST
-        and before.op0_register == before.op1_register == Register.AL
+        and before.op0_register == before.op1_register
+        and RegisterExt.size(before.op0_register) == 1
         and instruction.mnemonic == Mnemonic.JE
         and instruction.near_branch_target > instruction.ip
     )
 
 
 def _is_vector_save(instruction: Instruction) -> bool:
-    return instruction.mnemonic in VECTOR_MOVES and instruction.op0_kind == OpKind.MEMORY
+    whole = instruction.mnemonic in (Mnemonic.MOVAPS, Mnemonic.VMOVAPS)
+    return whole and instruction.op0_kind == OpKind.MEMORY
 
 
 class _Frame:
