@@ -207,6 +207,7 @@ class SalvagedCapture(Capture):
             ),
             probes,
             may_grow=bool(fields.get("may_grow")),
+            shown_depth=_convert(fields.get("shown_depth"), int) or 0,
             unseen_switches=_switches(fields.get("unseen_switches", "")),
         )
         if go := _convert(fields.get("go"), GoLayout):  # as version 1 has it

@@ -22,7 +22,10 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--force", action="store_true", help="replace FILE if it exists")
     parser.add_argument(
-        "--max-depth", metavar="N", type=natural, help="show calls less than N deep"
+        "--max-depth",
+        metavar="N",
+        type=natural,
+        help="show calls less than N deep (default: as the trace was to)",
     )
     parser.add_argument(
         "--cpu", action="store_true", help="show on which processor each call begins and ends"

@@ -58,7 +58,8 @@ def _export(capture: Capture, chosen: Format, args: argparse.Namespace) -> Summa
             capture.batches(),
             sink_class(stream, capture.plan, color=has_colors(stream), shows_cpu=args.cpu),
             lambda: (capture.losses, not capture.complete),
-            max_depth=args.max_depth,
+            damaged=lambda: bool(capture.left_out),
+            max_depth=args.max_depth or max(capture.plan.shown_depth, 0) or None,
             after_batch=lambda matcher, _: progress.show(
                 matcher.calls, capture.position / capture.size
             ),

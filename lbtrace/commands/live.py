@@ -42,7 +42,8 @@ def run(prepared: Prepared, chosen: Format, args: argparse.Namespace) -> int:
     """Trace, and return the command's status, 0, or `LOST` under ``--strict``."""
     target, reach = prepared.target, prepared.reach
     # A capture is to say later what is said now.
-    plan = replace(prepared.plan, notes=(*prepared.notes, *prepared.plan.notes))
+    notes = (*prepared.notes, *prepared.plan.notes)
+    plan = replace(prepared.plan, notes=notes, shown_depth=args.max_depth or 0)
     if chosen.is_capture:
         from lbtrace.capture import check_plan
 

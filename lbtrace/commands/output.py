@@ -73,15 +73,17 @@ def render(
     sink: Sink,
     account: Callable[[], tuple[Losses, bool]],
     *,
+    damaged: Callable[[], bool] = lambda: False,
     max_depth: int | None = None,
     after_batch: Callable[[CallMatcher, Batch], None] | None = None,
 ) -> Summary:
     """Drive batches through the matcher into a sink, to its end.
 
     ``account`` returns, when the batches have ended, what was lost and whether the trace was
-    interrupted. ``after_batch`` is called after each: for progress, or to flush the sink of a live
-    trace. Where the output raises `Stalled`, it gets no end: what was not written whole counts as
-    lost, all that the batches still bring included.
+    interrupted, ``damaged`` whether parts of its capture could not be read. ``after_batch`` is
+    called after each: for progress, or to flush the sink of a live trace. Where the output raises
+    `Stalled`, it gets no end: what was not written whole counts as lost, all that the batches still
+    bring included.
     """
     matcher = _matcher(plan, sink, max_depth)
     gathered = Aggregates(0)
@@ -117,6 +119,7 @@ def render(
         processes=matcher.processes,
         threads=matcher.threads,
         interrupted=interrupted,
+        damaged=damaged(),
         counted=sum(row.count for row in gathered.rows),
         points=points,
     )
@@ -147,6 +150,8 @@ def describe(summary: Summary) -> list[str]:
     )
     losses = summary.losses
     lost = f"{losses.events:,} events lost" if losses.events else "nothing lost"
+    if summary.damaged:
+        lost = f"{lost} by the trace, but the capture is damaged"
     what = counts[0]
     if summary.points:
         points = _count(summary.points, "point")

@@ -175,13 +175,15 @@ class Loss(Struct, frozen=True):
 
 
 class Summary(Struct):
-    """The totals of a finished trace. ``interrupted`` says that its capture has no end. ``counted``
-    are the hits that were counted in the kernel, ``points`` those of places inside of functions."""
+    """The totals of a finished trace. ``interrupted`` says that its capture has no end, ``damaged``
+    that parts of it could not be read. ``counted`` are the hits that were counted in the kernel,
+    ``points`` those of places inside of functions."""
 
     calls: int = 0
     losses: Losses = field(default_factory=Losses)
     processes: int = 0
     threads: int = 0
     interrupted: bool = False
+    damaged: bool = False
     counted: int = 0
     points: int = 0

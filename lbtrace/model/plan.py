@@ -186,7 +186,8 @@ class Plan(Struct, frozen=True):
     user: what was left out, and why. Where there may be ``unseen_switches`` between stacks, no call
     counts as left. Where there are patterns of functions in ``within``, only
     what happens below calls of these is sent, and these calls. Where it ``may_grow``, additions
-    may come while it runs, whose probes do ``added_action``.
+    may come while it runs, whose probes do ``added_action``. Calls less deep than
+    ``shown_depth`` are to be shown, unless a reader asks for others; 0: all.
     """
 
     binaries: tuple[Binary, ...]
@@ -197,6 +198,7 @@ class Plan(Struct, frozen=True):
     may_grow: bool = False
     added_action: str = "send"
     unseen_switches: UnseenSwitches = ""
+    shown_depth: int = 0
 
     @property
     def actions(self) -> tuple[str, ...]:

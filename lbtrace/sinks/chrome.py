@@ -260,6 +260,7 @@ class Chrome(Sink):
             "calls": summary.calls,
             "lost": msgspec.structs.asdict(summary.losses),
             "interrupted": summary.interrupted,
+            **({"damaged": True} if summary.damaged else {}),
         }
         self._stream.write(f'{start}\n],"displayTimeUnit":"ns","otherData":{to_json(other)}}}\n')
 

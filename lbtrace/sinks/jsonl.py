@@ -45,7 +45,8 @@ What was counted in the kernel: ``{"type": "count", "name", "binary", "pid", "co
 function and process each.
 
 The end: ``{"type": "summary", "calls", "lost": {cause: count…},
-"processes", "threads", "interrupted"}``, and ``points`` where there were some.
+"processes", "threads", "interrupted"}``, ``points`` where there were some, and ``damaged`` of a
+salvaged capture of which parts could not be read.
 """
 
 from __future__ import annotations
@@ -198,6 +199,7 @@ class JsonLines(Sink):
                 "processes": summary.processes,
                 "threads": summary.threads,
                 "interrupted": summary.interrupted,
+                **({"damaged": True} if summary.damaged else {}),
                 **({"points": summary.points} if summary.points else {}),
             }
         )

@@ -95,6 +95,15 @@ def test_fifo(lbtrace: Run, start: Callable[..., object], fib: Path) -> None:
     assert reader.communicate(timeout=60)[0].startswith(">(fib 2)")
 
 
+def test_a_capture_shows_as_much_as_the_trace_would(lbtrace: Run, fib: Path) -> None:
+    capture = fib.parent / "shallow.lbt"
+    words = ("attach", "--func", "fib", "--max-depth", 2, "--format", "jsonl")
+    live = lbtrace(*words, "-o", "/dev/stderr", "--quiet", "--", fib, 4)
+    assert lbtrace(*words[:-2], "-o", capture, "--", fib, 4).returncode == 0
+    exported = lbtrace("export", capture, "--format", "jsonl")
+    assert exported.stdout.count('"type":"call"') == live.stderr.count('"type":"call"') == 3
+
+
 @pytest.mark.parametrize("events", [1, 6, 7, 5000])
 def test_max_events_ends_with_true_counts(lbtrace: Run, fib: Path, events: int) -> None:
     output = fib.parent / "x.lbt"

@@ -17,11 +17,11 @@ from lbtrace.model import Losses
 def capture(tmp_path, script, fib_plan):
     """Makes a capture of fib 4; returns its path."""
 
-    def make(losses=Losses(), whole=True, notes=()):  # noqa: B008 - not changed
+    def make(losses=Losses(), whole=True, notes=(), depth=0):  # noqa: B008 - not changed
         script.fib(4)
         path = tmp_path / "fib.lbt"
         with open(path, "wb", buffering=0) as stream:
-            writer = CaptureWriter(stream, replace(fib_plan, notes=notes))
+            writer = CaptureWriter(stream, replace(fib_plan, notes=notes, shown_depth=depth))
             writer.write(script.batch())
             if whole:
                 writer.finish(losses)
@@ -47,6 +47,15 @@ def test_the_notes_of_a_trace_are_repeated(capture, capfd, salvage):
     assert account.startswith("9 calls")
     assert main(["export", path, "--quiet"]) == 0
     assert not capfd.readouterr().err
+
+
+def test_as_much_is_shown_as_the_trace_was_to_show(capture, capfd):
+    for depth, words, shown in ((2, (), 3), (2, ("--max-depth", "9"), 9), (-1, (), 9), (0, (), 9)):
+        for salvage in ((), ("--salvage",)):
+            assert (
+                main(["export", capture(depth=depth), "--format", "jsonl", *words, *salvage]) == 0
+            )
+            assert capfd.readouterr().out.count('"type":"call"') == shown
 
 
 def test_not_more_notes_are_shown_than_anybody_reads(capture, capfd):

@@ -74,6 +74,8 @@ def test_a_damaged_chunk_is_left_out(parts, export):
     assert status == 0
     assert names(records) == ["fib", "other"] * 2
     assert f"left out: 1 chunk of {len(damaged)} bytes in all: damaged" in err
+    assert "nothing lost by the trace, but the capture is damaged" in err
+    assert records[-1]["damaged"]
     assert export(parts, "--salvage", "--strict")[0] == 3
 
 
@@ -279,7 +281,10 @@ def test_chunks_that_are_exchanged_or_twice_there(parts, export):
     _, whole, _ = export(parts)
     head, plan, *rest = parts
     random.shuffle(rest)
-    assert export([head, plan, *rest, *rest[:2]], "--salvage")[1] == whole
+    assert export([head, plan, *rest], "--salvage")[1] == whole
+    _, records, err = export([head, plan, *rest, *rest[:2]], "--salvage")
+    assert records[:-1] == whole[:-1]
+    assert "left out: 2 chunks that are there once more" in err
     assert export([head, plan, *rest, *rest[:2]])[1] != whole
 
 
