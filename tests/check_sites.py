@@ -121,11 +121,15 @@ def remembering(find: Follow) -> Follow:
     found: dict[object, object] = {}
 
     def following(
-        finder: Finder, parts: Sequence[Code], around: Around, pads: Sequence[int] = ()
+        finder: Finder,
+        parts: Sequence[Code],
+        around: Around,
+        pads: Sequence[int] = (),
+        **how: bool,
     ) -> object:
-        key = tuple(parts), tuple(pads)
+        key = tuple(parts), tuple(pads), *how.items()
         if key not in found:
-            found[key] = find(finder, parts, around, pads)
+            found[key] = find(finder, parts, around, pads, **how)
         return found[key]
 
     return following

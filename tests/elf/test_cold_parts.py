@@ -15,6 +15,7 @@ from lbtrace.dwarf.sources import path_test
 from lbtrace.elf import symbols
 from lbtrace.elf.image import Image
 from lbtrace.machine import Machine
+from lbtrace.machine.long_nops import UNASKED
 from lbtrace.machine.sites import ProbeSites
 from lbtrace.model import Site
 from lbtrace.plan.placement import Placer
@@ -54,7 +55,8 @@ def test_every_line_has_its_points(tmp_path: Path, command: str, seed: str) -> N
     sites: ProbeSites = placer(image).sites
     found = {(p.line, hex(p.address)): sites.at(p.address) for p in places}
     assert len(found) > 300
-    assert {at: why for at, why in found.items() if not isinstance(why, Site)} == {}
+    left_out = {at: why for at, why in found.items() if not isinstance(why, Site)}
+    assert {*left_out.values()} <= {UNASKED.reason}  # the kernel is asked by a session
     assert {p.address for p in places} <= instructions(image, COMPILERS[command])
 
 
