@@ -136,7 +136,12 @@ def _quoted(options: Sequence[str], left: Sequence[str], last: Action) -> list[s
     count = next((n for n, whole in wholes.items() if _accepts(parse, whole)), 0)
     if not count and "--" in left and not is_program(left[0]):
         count = end  # it is meant as one, and an error says then what is wrong with it
-    return [*options[:-1], option + wholes[count], *left[count:]] if count else []
+    if not count:
+        return []
+    whole, after = wholes[count], list(left[count:])
+    while last.dest == "where" and after and _is_quoted(after[0]) and _accepts(parse, after[0]):
+        whole = " and ".join(f"({e})" if " or " in e else e for e in (whole, after.pop(0)))
+    return [*options[:-1], option + whole, *after]
 
 
 def _unexpanded(options: Sequence[str], left: Sequence[str]) -> tuple[str, list[str]]:

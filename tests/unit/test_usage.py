@@ -133,6 +133,13 @@ def test_two_conditions_are_no_program(capsys, given, rest):
     assert advice == "  join the conditions by and, or leave 'a > 1.5' out"
 
 
+def test_conditions_of_which_one_is_quoted_are_joined(capsys):
+    words = ["--where", "a", "==", "1", "b > 2 or c", "--", "/bin/true"]
+    assert main(["attach", "--func", "f", *words]) == 2
+    advice = capsys.readouterr().err.splitlines()[1]
+    assert advice.endswith("--where 'a == 1 and (b > 2 or c)' -- /bin/true")
+
+
 def test_a_stray_word_before_the_binary_is_no_program(capsys):
     assert main(["attach", "--func", "f", "--where", "a", "b", "--binary", "./p"]) == 2
     assert "-- b" not in capsys.readouterr().err
