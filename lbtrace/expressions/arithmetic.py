@@ -28,6 +28,7 @@ from lbtrace.expressions.tree import (
     Product,
     Sum,
 )
+from lbtrace.expressions.unsuited import refuse_declared
 from lbtrace.model import Fetch, Type
 
 
@@ -40,6 +41,9 @@ def is_near(address: Fetch) -> bool:
 
 def add(node: Sum, left: Located, right: Located, scope: Scope) -> Located:
     """Return the sum of what lies at ``left`` and ``right``. Raises `ExpressionError`."""
+    for each in (left, right):
+        if isinstance(each, Operand):  # how far one more leads is else not known
+            refuse_declared(each.at, each.type)
     sign = -1 if node.taken else 1
     match left, right:
         case (Pseudo(at=at, name=name), _) | (_, Pseudo(at=at, name=name)):

@@ -38,7 +38,7 @@ from lbtrace.model import Condition, Prototype, Value
 from lbtrace.model.wire_limits import CONDITIONS, SLOT_DURATION
 from lbtrace.recognize.fetcher import Fetcher
 from lbtrace.values import join_results
-from lbtrace.values.string import TEXT
+from lbtrace.values.void import VOID
 
 
 class Bounds(Struct, frozen=True):
@@ -77,7 +77,7 @@ def bind(
             (formal.name, formal.type, place)
             for formal, place in zip(prototype.parameters, places.parameters, strict=True)
         ),
-        (result.type, places.result) if result else (TEXT, places.result),
+        (result.type if result else VOID, places.result),
         names,
         lambda moment, fetch: (after if moment == "return" else entry).slot(fetch),
     )
@@ -221,7 +221,9 @@ def _followed(node: Node) -> int:
             return _followed(node.inner) + 1
         case Cast():
             return _followed(node.inner)
-        case Sum() | Product():
+        case Sum():  # of a pointer, it takes the size of what that leads to
+            return max(_followed(node.left), _followed(node.right)) + 1
+        case Product():
             return max(_followed(node.left), _followed(node.right))
         case TextOf():
             lengths = _followed(node.length) if node.length is not None else 0

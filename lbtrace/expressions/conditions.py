@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from typing import Literal, TypeAlias
 
 from msgspec.structs import replace
@@ -34,6 +33,12 @@ from lbtrace.expressions.operands import (
 )
 from lbtrace.expressions.resolve import cast, compute_both
 from lbtrace.expressions.tree import Comparison, ExpressionError, Operator, written
+from lbtrace.expressions.unsuited import (
+    no_text,
+    number_for_text,
+    refuse_declared,
+    where_decimals_are,
+)
 from lbtrace.model import Condition, Fetch, Type
 from lbtrace.model.wire_limits import TEXT_LIMIT
 from lbtrace.recognize.fetcher import Fetcher
@@ -54,9 +59,6 @@ SWAPPED: dict[Operator, Operator] = {"<": ">", ">": "<", "<=": ">=", ">=": "<="}
 
 OF_TEXT = frozenset({"==", "!=", "startswith", "lacks"})
 
-_NUMBER = re.compile(r"-?(0[xX][0-9a-fA-F]+|0|[1-9][0-9]*)")
-"""A number, as expressions write it."""
-
 Groups: TypeAlias = list[list[Condition]]
 """Conditions of which one of each group must hold."""
 
@@ -75,7 +77,8 @@ class Comparer:
         """Return the conditions for a comparison, and when they can be evaluated. Raises
         `ExpressionError`."""
         operator = comparison.operator
-        left, right = compute_both(comparison.left, comparison.right, self._scope)
+        equality = operator in ("==", "!=")
+        left, right = compute_both(comparison.left, comparison.right, self._scope, equality)
         if isinstance(left, Constant):
             left, right, operator = right, left, SWAPPED.get(operator, operator)
         match left, right:
@@ -152,12 +155,19 @@ class Comparer:
         """The comparison of the value ``name`` with a number; of text that of its address."""
         _refuse_prefix(operator, constant)
         _refuse_time(constant)
-        _refuse_decimals(constant, operand.type.name, _where_decimals_are(operand.type, name))
         text = is_string(operand)
         if text and not operand.type.is_address:
             what = f"this is {operand.type.name or 'text'}, which is compared with text"
             raise ExpressionError(operand.at, what, 'write name == "abc"')
-        fetch = address_in(operand) if text else number_in(operand)
+        fetch = address_in(operand) if text else number_in(operand, name)
+        if constant.form == "real":
+            refuse_declared(operand.at, operand.type)
+            where = where_decimals_are(operand.type, name)
+            _refuse_decimals(constant, operand.type.name, where)
+        if constant.form == "character" and constant.value and operand.type.is_address:
+            what = f"this is a character, and {operand.type.name} is an address"
+            hint = f"write {name or 'p'}[0], if what it leads to is meant"
+            raise ExpressionError(constant.at, what, hint)
         type = ADDRESS if text else operand.type
         number = _comparable(operator, type, operand.bits[1], constant)
         slot = self._scope.take(operand.at, operand.moment, fetch)
@@ -284,34 +294,6 @@ def _name_of_value(comparison: Comparison) -> str:
     return next((name for side in sides if (name := written(side))), "")
 
 
-def _leads_to(type: Type, name: str) -> str:
-    """What to write instead of ``name``, a pointer that is not looked into, or leads to members."""
-    name = name or "p"
-    if type.target is None:
-        nowhere = "void" in type.name.split()
-        return "" if nowhere else f"write *{name}, or name a member of it: {name}->key"
-    return f"name a member of it: {name}->key" if type.target.named_parts() else ""
-
-
-def _where_decimals_are(type: Type, name: str) -> str:
-    """What to write instead of ``name``, a value of ``type``, to compare it with decimals; empty
-    where that is not known."""
-    if not type.is_address:
-        return ""
-    if type.target is not None and type.target.is_real:
-        return f"write *{name or 'p'}"
-    return _leads_to(type, name)
-
-
-def _where_text_is(type: Type, name: str) -> str:
-    """What to write instead of ``name``, a pointer, to compare it with text."""
-    if type.target is not None:
-        first = type.target.element_at(0)
-        if type.target.is_text() or (first is not None and first.type.is_char()):
-            return f"write *{name or 'p'}"
-    return _leads_to(type, name) or "write str() around it"
-
-
 def _explain_no_text(
     operand: Operand, operator: Operator, text: str, at: int, value: str
 ) -> ExpressionError:
@@ -321,27 +303,15 @@ def _explain_no_text(
     equality = operator in ("==", "!=")
     if type.constants():
         return text_for_constant(at, text, type, equality=equality)
-    if not type.computes or type.is_real:
-        hint = "name a member of it" if type.named_parts() else "leave it out of the condition"
-        return ExpressionError(operand.at, f"this is {name}, not text", hint)
-    if type.is_address:
-        hint = _where_text_is(type, value)
-        return ExpressionError(operand.at, f"this is {name}, not text", hint)
+    refuse_declared(operand.at, type)
+    if not type.computes or type.is_real or type.is_address:
+        return no_text(operand.at, type, value)
     whole = operand.type.size == WORD and not operand.bits[1]
-    hint = _number_for_text(type, text) if equality else ""
+    hint = number_for_text(type, text) if equality else ""
     if not hint and whole:
         hint = "write str() around it, if it is an address"
     hint = hint or "compare it with a number: n == 1"
     return ExpressionError(at, f"this is text, and {name} is a number", hint)
-
-
-def _number_for_text(type: Type, text: str) -> str:
-    """How to write the number that quoted ``text`` means for a ``type``; empty where it is none."""
-    if _NUMBER.fullmatch(text) or (type.is_truth and text in ("true", "false")):
-        return f"write {text} without quotes"
-    if type.is_char() and len(text) == 1 and text.isascii() and text.isprintable():
-        return "one character is written " + (f"'\\{text}'" if text in "'\\" else f"'{text}'")
-    return ""
 
 
 def _moment_of(located: Located) -> Moment:

@@ -36,6 +36,7 @@ _OF_BOTH = {
     **dict.fromkeys("\"'", "text is written \"abc\", one character 'a'"),
     "&": "conditions are joined by and: n > 1 and arg1 == 2",
     "~": COMPARING,
+    "as": "a cast stands before its value: (long)n",
     ")": "no parenthesis was opened",
 }
 _HINTS: dict[Asked, dict[str, str]] = {
@@ -69,4 +70,6 @@ def hint_for(word: str, asked: Asked = "", *, otherwise: str = "") -> str:
         near = get_close_matches(word.casefold(), WORDS, 1)
         known = WORDS[near[0]] if near else None
     joining = "join values by + - *, comparisons by and, or: n + 1 > 5 and arg1 == 2"
-    return known or otherwise or (COMPARING if word.isidentifier() else joining)
+    if asked == "arg":
+        joining = COMPUTING
+    return known or otherwise or (COMPARING if word.isidentifier() and asked != "arg" else joining)

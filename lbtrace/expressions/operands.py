@@ -11,6 +11,7 @@ from msgspec.structs import replace
 from lbtrace.abi.locations import SPREAD, WORD, Location, dereferenced
 from lbtrace.errors import option
 from lbtrace.expressions.tree import ExpressionError
+from lbtrace.expressions.unsuited import no_number, only_declared
 from lbtrace.model import Fetch, Type
 
 Moment: TypeAlias = Literal["entry", "return", "any"]
@@ -96,9 +97,18 @@ def not_a_value(at: int) -> ExpressionError:
     return ExpressionError(at, "this is not a value of the function", hint)
 
 
+def returns_nothing(at: int) -> ExpressionError:
+    """Return what is wrong with the result of a function that has none."""
+    return ExpressionError(
+        at, "it returns nothing", "name an argument, or duration", lacks_name=True
+    )
+
+
 def address_in(operand: Operand) -> Fetch:
     """Return what fetches the pointer or integer that ``operand`` is. Raises `ExpressionError`."""
     place = operand.place
+    if operand.type.is_declared:
+        raise only_declared(operand.at, operand.type)
     if operand.type.size != WORD or operand.bits[1]:
         name = operand.type.name or "a value"
         hint = "take a pointer, or a number of eight bytes: str((char *)arg0)"
@@ -118,23 +128,22 @@ def unreadable(reason: str, place: Location) -> str:
     return f"this cannot be read{': ' + reason if reason else ''}"
 
 
-def number_in(operand: Operand) -> Fetch:
-    """Return what fetches the number that ``operand`` is, in its width. Raises
-    `ExpressionError`."""
+def number_in(operand: Operand, name: str = "") -> Fetch:
+    """Return what fetches the number that ``operand``, written as ``name``, is, in its width.
+    Raises `ExpressionError`."""
     size, signed = operand.type.size, operand.type.signed
     if operand.type.is_real:
         hint = "compare a float or double by itself, with a number: x > 1.5"
         raise ExpressionError(operand.at, "the kernel does not compute with floats", hint)
+    if not operand.type.has_values:
+        raise returns_nothing(operand.at)
+    if operand.type.is_declared:
+        raise only_declared(operand.at, operand.type)
     if not operand.type.is_known:
         reason = operand.type.absent(getattr(operand.type, "reason", ""))
         raise ExpressionError(operand.at, f"this cannot be read: {reason}", UNREADABLE)
     if not operand.type.computes or not 0 < size <= WORD:
-        name = operand.type.name or "a value"
-        what = f"a number is expected here, this is {name}"
-        hint = "name a number, a pointer or a member: node->key"
-        if operand.type.element_at(0) is not None:
-            hint = "name one of its elements: name[0]"
-        raise ExpressionError(operand.at, what, hint)
+        raise no_number(operand.at, operand.type, name)
     shift, width = operand.bits
     place = operand.place
     if place.memory is not None:

@@ -24,6 +24,7 @@ from lbtrace.expressions.operands import (
     address_in,
     not_a_value,
     number_in,
+    returns_nothing,
 )
 from lbtrace.expressions.tree import (
     Cast,
@@ -39,6 +40,14 @@ from lbtrace.expressions.tree import (
     Sum,
     TextOf,
     written,
+)
+from lbtrace.expressions.unsuited import (
+    PARTS,
+    how_to_name,
+    no_elements,
+    no_members,
+    no_such_cast,
+    refuse_declared,
 )
 from lbtrace.model import LONG, Fetch, Member, Type
 from lbtrace.values.pointer import ADDRESS
@@ -81,6 +90,10 @@ def compute(node: Node, scope: Scope) -> Located:
     found = locate(node, scope)
     if not isinstance(found, Operand):
         return found
+    if not found.type.has_values:
+        raise returns_nothing(found.at)
+    if found.type.is_alias() or not found.type.is_address:  # an address itself is compared
+        refuse_declared(node.at, found.type)
     if found.type.is_alias() and not found.type.code:
         if found.type.target is None:  # it leads to what has members, or is not known
             what, name = f"this is {found.type.name}, which is no number", written(node)
@@ -95,14 +108,19 @@ def compute(node: Node, scope: Scope) -> Located:
     return found
 
 
-def compute_both(left: Node, right: Node, scope: Scope) -> tuple[Located, Located]:
-    """As `compute`, of two values that are compared: what is not known by its name is a constant of
-    the enumeration that the other one is of, though one elsewhere may have that name, too."""
+def compute_both(left: Node, right: Node, scope: Scope, equality: bool) -> tuple[Located, Located]:
+    """As `compute`, of two values that are compared, if only for ``equality``: what is not known by
+    its name is a constant of the enumeration that the other one is of, though one elsewhere may
+    have that name, too, or one of its states, of which a part of it tells."""
     if _is_outside(left, scope) and not _is_outside(right, scope):
-        right_found, left_found = compute_both(right, left, scope)
+        right_found, left_found = compute_both(right, left, scope, equality)
         return left_found, right_found
     found = compute(left, scope)
     if isinstance(found, Operand) and _is_outside(right, scope):
+        assert isinstance(right, Name)
+        for name, member, number in found.type.named_states() if equality else ():
+            if name == right.name:
+                return _part(left.at, found, member), Constant(right.at, number)
         scope = replace(scope, compared=found.type)
     return found, compute(right, scope)
 
@@ -176,8 +194,10 @@ def _explain_names(name: str, scope: Scope) -> str:
         return f'no variable is known here; registers are: reg("{first}")'
     are = "are" if len(known) > 1 or scope.names.stand_alone else "is"
     text = 'text is quoted: "abc"'
-    if scope.compared is not None and _holds_text(scope.compared):
-        text = f'text is quoted: "{name}"{IN_A_SHELL}'
+    if scope.compared is not None:
+        text = how_to_name(scope.compared)
+        if _holds_text(scope.compared):
+            text = f'text is quoted: "{name}"{IN_A_SHELL}'
     return f"there {are} {', '.join(known)}{part}; {text}"
 
 
@@ -196,40 +216,51 @@ def _operand(node: Node, scope: Scope) -> Operand:
 
 def _text(node: TextOf, scope: Scope) -> Operand:
     inner = _operand(node.start, scope)
+    if not node.raw:  # buf() takes the bytes of anything
+        refuse_declared(inner.at, inner.type)
     if _leads_to_start(inner.type):
         inner = _dereference(Dereference(node.at, node.start), inner)
-    if node.length is None and (leads := _text_behind(inner.type)) is not None:
-        if leads.is_address:
-            hint = f"write str(*{written(node.start) or 'p'})"
-            raise ExpressionError(inner.at, f"this is {inner.type.name}, not text", hint)
-        inner = _dereference(Dereference(node.at, node.start), inner)
-    if node.length is None and inner.type.is_text() and not inner.type.is_address:
-        return inner
-    if node.length is None and inner.type.may_be_text():
-        return replace(inner, at=node.at, type=GO_TEXT)
+    if not node.raw:
+        inner = _followed_text(node, inner)
+        if inner.type.is_text() and not inner.type.is_address:
+            return inner
+        if node.length is None and inner.type.may_be_text():
+            return replace(inner, at=node.at, type=GO_TEXT)
     if inner.type.element_at(0) is not None and inner.place.memory is not None:
         start = inner.place.memory  # its characters lie right there
     else:
         start = address_in(inner)
-    length: Fetch | int | None = None
-    if node.length is not None:
-        counted = locate(node.length, scope)
-        if isinstance(counted, Constant) and isinstance(counted.value, int):
-            if not 0 < counted.value <= 4000:
-                raise ExpressionError(
-                    counted.at, "a length from 1 to 4000 is expected", "write buf(arg0, 64)"
-                )
-            length = counted.value
-        elif isinstance(counted, Operand):
-            together(node.at, inner, counted)
-            length = number_in(counted)
-        else:
-            raise ExpressionError(
-                counted.at,
-                "a length is expected here",
-                "write a number, or the value that holds it",
-            )
+    length = None if node.length is None else _length(node, node.length, inner, scope)
     return Operand(node.at, TEXT, inner.place, inner.moment, start=start, length=length)
+
+
+def _length(node: TextOf, length: Node, inner: Operand, scope: Scope) -> Fetch | int:
+    """The ``length`` of the text that ``inner`` leads to: a number, or what fetches it."""
+    counted = locate(length, scope)
+    if isinstance(counted, Operand):
+        together(node.at, inner, counted)
+        return number_in(counted)
+    if not isinstance(counted, Constant) or not isinstance(counted.value, int):
+        hint = "write a number, or the value that holds it"
+        raise ExpressionError(counted.at, "a length is expected here", hint)
+    if not 0 < counted.value <= 4000:
+        hint = f"write {'buf' if node.raw else 'str'}({written(node.start) or 'arg0'}, 64)"
+        raise ExpressionError(counted.at, "a length from 1 to 4000 is expected", hint)
+    return counted.value
+
+
+def _followed_text(node: TextOf, inner: Operand) -> Operand:
+    """The text that ``inner`` is, or leads to, if it has a length of its own; else ``inner``."""
+    if (leads := _text_behind(inner.type)) is not None:
+        if leads.is_address:
+            hint = f"write str(*{written(node.start) or 'p'})"
+            raise ExpressionError(inner.at, f"this is {inner.type.name}, not text", hint)
+        inner = _dereference(Dereference(node.at, node.start), inner)
+    if node.length is not None and inner.type.is_text() and not inner.type.is_address:
+        what = f"this is {inner.type.name or 'text'}, which has a length of its own"
+        hint = f"leave the length out: str({written(node.start) or 'name'})"
+        raise ExpressionError(node.start.at, what, hint)
+    return inner
 
 
 def _leads_to_start(type: Type) -> bool:
@@ -247,16 +278,15 @@ def _text_behind(type: Type) -> Type | None:
 def cast(at: int, type: Type, inner: Located, scope: Scope) -> Located:
     """``inner`` converted to ``type``, as C does it. Raises `ExpressionError`."""
     if type.is_real:
-        raise ExpressionError(
-            at, "numbers cannot be converted to floats", "cast a pointer: *(float*)"
-        )
+        known = inner.type if isinstance(inner, Operand) else None
+        if known is None or not known.is_real or known.size != type.size:
+            raise no_such_cast(at, type, known)
+        return replace(inner, at=at, type=type)
     if isinstance(inner, Constant) and isinstance(inner.value, int):
         truth = type.is_truth
         return Constant(at, int(bool(inner.value)) if truth else width(type).wrapped(inner.value))
     if not isinstance(inner, Operand) or not inner.type.computes:
-        raise ExpressionError(
-            at, "only numbers and pointers can be cast", "name a member, or take it as it is"
-        )
+        raise no_such_cast(at, type, inner.type if isinstance(inner, Operand) else None)
     size, wanted = inner.type.size, type.size
     if type.is_address and size < WORD:
         raise ExpressionError(
@@ -278,8 +308,10 @@ def _dereference(node: Dereference, inner: Operand) -> Operand:
     element = inner.type.element_at(node.index)
     if element is not None:
         return _part(node.at, inner, element)
+    refuse_declared(node.at, inner.type)
     if not inner.type.is_address:
-        raise _explain_no_pointer(node, inner.type)
+        name = written(node.inner)
+        raise no_elements(node.at, inner.type, node.index, name, subscript=node.subscript)
     target = inner.type.target
     if target is None or not target.is_known:
         raise ExpressionError(
@@ -294,27 +326,18 @@ def _dereference(node: Dereference, inner: Operand) -> Operand:
     return Operand(node.at, target, Location(memory=at), inner.moment)
 
 
-def _explain_no_pointer(node: Dereference, type: Type) -> ExpressionError:
-    """Why ``*`` or an index cannot be applied to a value of ``type``."""
-    name = type.name or "a value without a name for its type"
-    if type.element_at(0) is not None:
-        return ExpressionError(
-            node.at, f"this is {name}, which has no element {node.index}", "[0] is the first"
-        )
-    allowed = "only pointers and arrays have elements" if node.subscript else "no pointer"
-    hint = "cast it first: *(int*)arg0" if type.computes else "name a member: node->key"
-    return ExpressionError(node.at, f"this is {name}: {allowed}", hint)
-
-
 def _field(node: Field, inner: Operand) -> Operand:
-    type = inner.type
+    type, whole = inner.type, inner.type
+    refuse_declared(node.at, type)
     if type.is_address:  # as debuggers allow it
         inner = _dereference(Dereference(node.at, Name(node.at, "")), inner)
         type = inner.type
     if not type.named_parts() and type.components() is None:
-        name = type.name or "a value"
-        what, hint = f"this is {name}, which has no members", "only records and pointers to some do"
-        raise ExpressionError(node.at, what, hint, lacks_name=True)
+        raise no_members(node.at, whole if whole.is_text() else type, written(node.inner))
+    if node.called and type.components() is not None:
+        names = ", ".join([m.name for m in type.named_parts() if m.name][:PARTS])
+        hint = f"name a member of it: {names}" if names else "take another value"
+        raise ExpressionError(node.at, "methods cannot be called", hint)
     found = _member(type, node.name)
     if found is None:
         names = ", ".join(m.name for m in type.named_parts() if m.name)

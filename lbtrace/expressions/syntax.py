@@ -10,7 +10,7 @@
     sum        = product {("+" | "-") product}
     product    = unary {"*" unary}
     unary      = ("*" | "-") unary | "(" type ")" unary | postfix
-    postfix    = primary {"->" NAME | "." NAME | "[" NUMBER "]"}
+    postfix    = primary {("->" | ".") NAME ["(" ")"] | "[" NUMBER "]"}
     primary    = NUMBER [unit] | STRING | CHARACTER | NAME | "(" sum ")"
                | "reg" "(" STRING ")" | "str" "(" sum ["," sum] ")"
                | "buf" "(" sum "," sum ")"
@@ -221,9 +221,9 @@ class _Parser:
         while self._token.kind == "sign":
             token = self._token
             if self._accept("->"):
-                node = Field(self._token.at, Dereference(token.at, node), self._word())
+                node = self._member(Dereference(token.at, node))
             elif self._accept("."):
-                node = Field(self._token.at, node, self._word())
+                node = self._member(node)
             elif self._accept("["):
                 node = Dereference(token.at, node, self._index(), subscript=True)
                 self._expect("]")
@@ -231,6 +231,14 @@ class _Parser:
                 break
             self._lengthen()
         return node
+
+    def _member(self, of: Node) -> Node:
+        token = self._take()
+        if token.kind != "name":
+            raise ExpressionError(token.at, "the name of a member is expected here", "node->key")
+        if (called := self._accept("(")) and not self._accept(")"):
+            raise ExpressionError(token.at, "methods cannot be called", "name a member: node->key")
+        return Field(token.at, of, token.text, called)
 
     def _primary(self) -> Node:
         token = self._take()
@@ -267,7 +275,7 @@ class _Parser:
         if length is None and token.text == "buf":
             raise ExpressionError(self._token.at, "buf() wants a length", "write buf(arg0, 16)")
         self._expect(")", "")
-        return TextOf(token.at, start, length)
+        return TextOf(token.at, start, length, token.text == "buf")
 
     def _type(self) -> Type:
         """The type named next; stars may follow its name."""
@@ -310,12 +318,6 @@ class _Parser:
         if text == ")" and self._token.kind == "end":
             raise unclosed(self._tokens)
         raise unexpected(self._token, self._asked if asked is None else asked, text)
-
-    def _word(self) -> str:
-        token = self._take()
-        if token.kind != "name":
-            raise ExpressionError(token.at, "the name of a member is expected here", "node->key")
-        return token.text
 
     def _index(self) -> int:
         negative = self._accept("-")

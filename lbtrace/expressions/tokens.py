@@ -17,13 +17,22 @@ Kind: TypeAlias = Literal["number", "name", "string", "character", "sign", "end"
 
 _TOKEN = re.compile(
     r"""\s*(?:
-        (?P<number>0[xX][0-9a-fA-F]+|(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][-+]?[0-9]+)?)
+        (?P<number>0[xX][0-9a-fA-F]+
+                |(?:(?:0|[1-9][0-9]*)(?:\.[0-9]+)?|(?<![\w)\]])\.[0-9]+)(?:[eE][-+]?[0-9]+)?)
             (?P<unit>ns|us|ms|s)?(?![\w.])
       | (?P<name>(?:::)?[^\W\d]\w*(?:::[^\W\d]\w*)*)
       | (?P<string>"(?:[^"\\]|\\.)*")
       | (?P<character>'(?:[^'\\]|\\.[0-9a-fA-F]{0,2})')
       | (?P<sign>->|==|!=|<=|>=|&&|\|\||[-+*.,()\[\]<>=!])
       )""",
+    re.VERBOSE,
+)
+_PLACE = re.compile(r"\s*(?P<place>0|[1-9][0-9]*)(?!\w)")
+"""A member of a tuple, where that of a record has its name: ``pair.0``."""
+_OF_TEMPLATE = re.compile(
+    r"""\s*(?P<name>(?:::)?[^\W\d][\w:]*)
+        <(?:(?!\b(?:and|or|not)\b)[\w\s:,<>*])*>
+        (?P<rest>::[^\W\d][\w:]*)""",
     re.VERBOSE,
 )
 _NO_NUMBER = re.compile(r"[0-9][\w.]*")
@@ -54,6 +63,14 @@ def tokens(source: str) -> list[Token]:
     found: list[Token] = []
     position, end = 0, len(source.rstrip())
     while position < end:
+        if found and found[-1].kind == "sign" and found[-1].text in (".", "->"):
+            if place := _PLACE.match(source, position):
+                position, number = place.end(), place["place"]
+                found.append(Token(place.start("place"), "name", f"__{number}", spelling=number))
+                continue
+        elif named := _OF_TEMPLATE.match(source, position):
+            what = "the arguments of a template do not belong to the name of a constant"
+            raise ExpressionError(named.end("name"), what, f"write {named['name']}{named['rest']}")
         match = _TOKEN.match(source, position)
         if match is None:
             at = end - len(source[position:end].lstrip())

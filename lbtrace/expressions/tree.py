@@ -40,11 +40,12 @@ class Register(Struct, frozen=True):
 
 
 class TextOf(Struct, frozen=True):
-    """``str`` and ``buf``: text at an address, up to a NUL or of a length."""
+    """``str`` and ``buf``: text at an address, up to a NUL or of a length, or any ``raw`` bytes."""
 
     at: int
     start: Node
     length: Node | None = None
+    raw: bool = False
 
 
 class Cast(Struct, frozen=True):
@@ -65,11 +66,12 @@ class Dereference(Struct, frozen=True):
 
 
 class Field(Struct, frozen=True):
-    """A member of a record."""
+    """A member of a record, or a property, which may be ``called`` as in C++."""
 
     at: int
     inner: Node
     name: str
+    called: bool = False
 
 
 class Sum(Struct, frozen=True):

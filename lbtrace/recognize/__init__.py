@@ -83,7 +83,7 @@ class Recognizer:
             return _opaque(view, TOO_DEEP)
         inside = Inside(self, nesting - nested, depth)
         made = (module.recognize(view, inside) for module in _modules(view))
-        return next(filter(None, made), None) or _opaque(view)
+        return next(filter(None, made), None) or _unrecognized(view)
 
     def kept(self, view: View, nesting: int) -> Type | None:
         """Return the type of a value that is shown wherever a reference leads to it; None of any
@@ -131,7 +131,20 @@ class Inside:
         # Strings are shown whatever the depth, and what a reference stands for is compared.
         if view.form in (REFERRED if single else ("base",)) or self._depth > 0:
             return self._recognizer.recognize(view, self._nesting, self._depth - 1)
+        if _is_declared(view):  # so that nobody takes its bytes for anything
+            return _unrecognized(view)
         return self._recognizer.kept(view, self._nesting) if single else None
+
+
+def _is_declared(view: View) -> bool:
+    """Whether a type is named only, not defined."""
+    return view.form in ("record", "enumeration") and not view.is_sized
+
+
+def _unrecognized(view: View) -> Type:
+    from lbtrace.values.opaque import DECLARED  # imported here because most types are known
+
+    return _opaque(view, DECLARED if _is_declared(view) else "")
 
 
 def _opaque(view: View, reason: str = "") -> Type:

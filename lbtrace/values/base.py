@@ -109,6 +109,11 @@ class Type:
     is_known: ClassVar[bool] = True
     """Whether more is known of it than its name."""
 
+    @property
+    def is_declared(self) -> bool:
+        """Whether debug information only declares it: neither its size nor what it has is known."""
+        return False
+
     is_typed: ClassVar[bool] = True
     """Whether it is known what its bytes are."""
 
@@ -187,6 +192,11 @@ class Type:
 
     def constants(self) -> Sequence[tuple[int, str]]:
         """Return the numbers that have names in such a type."""
+        return ()
+
+    def named_states(self) -> Sequence[tuple[str, Member, int]]:
+        """Return the names of values that hold nothing, as ``nullopt`` and ``None`` do: each with
+        the part of the value that has a certain number then, and never else, and that number."""
         return ()
 
     def native_form(self) -> NativeForm:

@@ -11,5 +11,8 @@ class Choice(Variants, frozen=True, tag="choice"):
 
     through = True
 
+    def named_states(self) -> tuple[()]:
+        return ()
+
     def named_parts(self) -> tuple[Member, ...]:
         return (self.discriminant,) if self.discriminant else ()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from msgspec import Struct
 from msgspec.structs import replace
 
@@ -31,6 +33,9 @@ class Optional(Type, Struct, frozen=True, tag="optional"):
 
     def named_parts(self) -> tuple[Member, ...]:
         return (self.engaged,)
+
+    def named_states(self) -> Sequence[tuple[str, Member, int]]:
+        return [(name, self.engaged, 0) for name in ("nullopt", "std::nullopt")]
 
     def composed_reader(self, value: Value, probe: Probe) -> Reader:
         engaged, inner = (probe.reader(member) for member in value.members)

@@ -60,6 +60,12 @@ class Case(Struct, frozen=True):
     offset: int = 0
 
 
+def _is_told_apart(case: Case) -> bool:
+    """Whether one number says that it is this variant, which carries nothing."""
+    is_empty = case.record.components() == () and not getattr(case.record, "more", 0)
+    return is_empty and len(case.values) == 1
+
+
 class Variants(Type, Struct, frozen=True, tag="variants"):
     """An enumeration of Rust whose ``cases`` carry values. ``discriminant`` says
     which one it is; None where there is only one."""
@@ -75,6 +81,11 @@ class Variants(Type, Struct, frozen=True, tag="variants"):
 
     def is_flat(self) -> bool:
         return all(case.record.is_flat() for case in self.cases)
+
+    def named_states(self) -> Sequence[tuple[str, Member, int]]:
+        if (part := self.discriminant) is None:
+            return ()
+        return [(c.name, part, c.values[0]) for c in self.cases if _is_told_apart(c)]
 
     def absent(self, reason: str) -> Datum:
         if self.size or reason or len(self.cases) != 1:

@@ -1,0 +1,221 @@
+"""Values as wholes: those that hold nothing by their names, members of tuples, types that are only
+declared, and the advice where a value cannot be compared, which works when followed."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+pytestmark = pytest.mark.host
+
+Run = Callable[..., subprocess.CompletedProcess[str]]
+
+SOURCE = """
+#include <map>
+#include <optional>
+#include <vector>
+struct Node { int key; long more[12]; };
+template <class T> struct Of { enum Part { ONE = 1, TWO }; };
+#define NI extern "C" __attribute__((noinline))
+NI void whole(std::optional<int> o, const std::optional<int> &r, const std::vector<int> &v,
+              std::map<int, int> m, Node *n)
+{
+    asm volatile("");
+}
+NI void number(__int128 b, bool t, double x, Of<int>::Part p, const char *s, int n)
+{
+    asm volatile("");
+}
+int main()
+{
+    Node nodes[4];
+    for (int i = 0; i < 4; i++) {
+        std::optional<int> o;
+        if (i)
+            o = i;
+        nodes[i].key = i;
+        whole(o, o, std::vector<int>(i), i % 2 ? std::map<int, int>{{1, 2}} : std::map<int, int>{},
+              &nodes[i]);
+        number(i, i == 1, i * 0.5, i ? Of<int>::TWO : Of<int>::ONE, i == 2 ? "octi" : "x", i);
+    }
+}
+"""
+
+RUST = """
+pub struct Pair { pub t: (i32, (u8, u64)) }
+pub enum Shape { Empty, Square(u32), Rect { w: u32, h: u32 } }
+#[inline(never)]
+pub fn passed(o: Option<u32>, r: Option<&u8>, s: Shape, p: &Pair, t: (i32, u64)) -> i32 {
+    std::hint::black_box((o, r, &s, p.t.0)); t.0
+}
+fn main() {
+    for i in 0..4 {
+        let o = if i == 0 { None } else { Some(i) };
+        let byte = 7; let r = if i < 2 { None } else { Some(&byte) };
+        let r2 = Shape::Rect { w: 1, h: 2 };
+        let s = match i { 0 => Shape::Square(1), 1 => r2, _ => Shape::Empty };
+        let p = Pair { t: (i as i32, (i as u8, 9)) };
+        std::hint::black_box(passed(o, r, s, &p, (i as i32 - 1, 2)));
+    }
+}
+"""
+
+DECLARED = """
+#include <string>
+struct Holder { int n; std::string s; };
+#define NI extern "C" __attribute__((noinline))
+NI void referred(const std::string &s, const std::string *p, std::string **pp)
+{
+    asm volatile("");
+}
+NI void holds(const Holder &h, Holder *p) { asm volatile(""); }
+int main()
+{
+    std::string s = "octi", *p = &s;
+    Holder h{3, "abc"};
+    for (int i = 0; i < 4; i++) {
+        h.n = i;
+        referred(s, p, &p);
+        holds(h, &h);
+    }
+}
+"""
+
+
+def count(lbtrace: Run, output: Path, program: Path, function: str, condition: str) -> int:
+    """How many calls of ``function`` a condition shows."""
+    words = ("attach", "--force", "-o", output, "--func", function, "--where", condition)
+    done = lbtrace(*words, "--", program)
+    assert done.returncode == 0, (condition, done.stderr)
+    records = map(json.loads, output.read_text().splitlines())
+    return sum(record["type"] == "call" for record in records)
+
+
+CONDITIONS = {
+    ("whole", "o == nullopt"): 1,
+    ("whole", "std::nullopt != o"): 3,
+    ("whole", "not r == nullopt"): 3,
+    ("whole", "o.has_value()"): 3,
+    ("whole", "m.size() == 1"): 2,
+    ("number", "x < .75"): 2,
+    ("number", "(double)x < .75"): 2,
+    ("number", "(long)b > 1"): 2,
+    ("number", "t == true"): 1,
+    ("number", "p == Of::ONE"): 1,
+    ("number", "s[0] == 'o'"): 1,
+}
+
+
+def test_wholes(lbtrace: Run, compiled: Callable[..., Path], tmp_path: Path) -> None:
+    program = compiled("wholes", ["g++", "-g", "-O0", "-std=c++17", "-xc++"], SOURCE)
+    for (function, condition), expected in CONDITIONS.items():
+        found = count(lbtrace, tmp_path / "calls.jsonl", program, function, condition)
+        assert found == expected, condition
+
+
+REFUSED = {
+    ("whole", "o == 3"): ("this is optional<int>", "o == nullopt, o.has_value"),
+    ("whole", "o < nullopt"): ("nullopt is not known", "by == and != with nullopt"),
+    ("whole", "v[0] == 1"): ("its elements cannot be named", "compared; --arg v shows it"),
+    ("whole", "v.size() > 1"): ("which has no members", "compared; --arg v shows it"),
+    ("whole", "n->key() > 1"): ("methods cannot be called", "a member of it: key, more"),
+    ("whole", "n.key(2) > 1"): ("methods cannot be called", "name a member"),
+    ("number", "b > 5"): ("__int128 is too wide", "take its lower half: (long)b"),
+    ("number", "t == yes"): ("yes is not known", "write true or false"),
+    ("number", "n == SOME"): ("SOME is not known", "other constants are written as numbers"),
+    ("number", "p == Of<int>::TWO"): ("arguments of a template", "write Of::TWO"),
+    ("number", "(int)x > 1"): ("floats cannot be converted", "leave the cast out"),
+    ("number", "(double)n > 1.5"): ("cannot be converted to floats", "a whole number: n > 2"),
+    ("number", "s == 'o'"): ("this is a character, and const char *", "write s[0]"),
+    ("number", "s.length > 2"): ("this is const char *, which has no", "with text: s =="),
+    ("number", "retval > 1.5"): ("it returns nothing", "name an argument, or duration"),
+}
+
+
+def test_advice(lbtrace: Run, compiled: Callable[..., Path]) -> None:
+    program = compiled("wholes", ["g++", "-g", "-O0", "-std=c++17", "-xc++"], SOURCE)
+    for (function, condition), (wrong, advice) in REFUSED.items():
+        done = lbtrace("attach", "--func", function, "--where", condition, "--", program)
+        assert done.returncode == 2, condition
+        assert wrong in done.stderr, (condition, done.stderr)
+        assert advice in done.stderr, (condition, done.stderr)
+
+
+def test_a_pointer_and_a_number_are_added_as_in_c(
+    lbtrace: Run, compiled: Callable[..., Path], tmp_path: Path
+) -> None:
+    """Whatever is asked besides, one more leads to the next node."""
+    program = compiled("wholes", ["g++", "-g", "-O0", "-std=c++17", "-xc++"], SOURCE)
+    output = tmp_path / "calls.jsonl"
+    words = ("attach", "-o", output, "--func", "whole", "--arg", "n", "--arg", "m=n + 1")
+    assert lbtrace(*words, "--", program).returncode == 0
+    records = map(json.loads, output.read_text().splitlines())
+    args = [record["args"] for record in records if record["type"] == "call"]
+    assert [int(m["value"], 16) - int(n["value"], 16) for n, m in args] == [104] * 4
+
+
+RUST_CONDITIONS = {
+    "o == None": 1,
+    "o != None": 3,
+    "None == r": 2,
+    "s == Empty": 2,
+    "not s == Empty": 2,
+    "p.t.0 > 1": 2,
+    "p->t.1.0 == 3": 1,
+    "t.0 == -1": 1,
+}
+
+
+def test_wholes_of_rust(lbtrace: Run, compiled: Callable[..., Path], tmp_path: Path) -> None:
+    program = compiled("rust_wholes", ["rustc", "-g", "-Copt-level=0"], RUST)
+    for condition, expected in RUST_CONDITIONS.items():
+        found = count(lbtrace, tmp_path / "calls.jsonl", program, "*passed", condition)
+        assert found == expected, condition
+    done = lbtrace("attach", "--func", "*passed", "--where", "o == 3", "--", program)
+    assert "what can be compared: o == None" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("function", "asked"),
+    [
+        *[("referred", f'--where={e} == "octi"') for e in ("s", "str(s)", "p", "*p", "str(p)")],
+        *[("referred", f'--where={e} == "octi"') for e in ("str(*pp)", "**pp", "str(p, 4)")],
+        *[("referred", f"--where={e}") for e in ("s == 3", "s.x == 1", "p->x == 1", "p + 1 == p")],
+        *[("referred", f"--where={e}") for e in ("s > 1.5", "p > 1.5", "p[1] == 3")],
+        *[("referred", f"--arg={e}") for e in ("str(s)", "str(p)", "*s", "*p")],
+        *[("holds", f"--where={e}") for e in ('h.s == "abc"', 'str(p->s) == "abc"')],
+    ],
+)
+def test_what_is_only_declared_is_refused(
+    lbtrace: Run, compiled: Callable[..., Path], function: str, asked: str
+) -> None:
+    """clang leaves out what ``std::string`` is: its bytes were taken for text."""
+    program = compiled("declared", ["clang++", "-g", "-O0", "-xc++"], DECLARED)
+    done = lbtrace("attach", "--func", function, asked, "--", program)
+    assert done.returncode == 2, done.stdout
+    assert "string is only declared in the debug information" in done.stderr
+    assert "build with -fstandalone-debug, or by g++" in done.stderr
+
+
+def test_addresses_and_defined_members_are_still_compared(
+    lbtrace: Run, compiled: Callable[..., Path], tmp_path: Path
+) -> None:
+    program = compiled("declared", ["clang++", "-g", "-O0", "-xc++"], DECLARED)
+    output = tmp_path / "calls.jsonl"
+    assert count(lbtrace, output, program, "referred", "p != NULL and p == p") == 4
+    assert count(lbtrace, output, program, "holds", "h.n > 1 and p->n > 2") == 1
+    done = lbtrace("attach", "--func", "holds", "--depth", "1", "--", program)
+    assert "p=&{n=3, s=<its type is only declared>}" in done.stdout
+
+
+def test_with_the_definition_text_is_compared(
+    lbtrace: Run, compiled: Callable[..., Path], tmp_path: Path
+) -> None:
+    command = ["clang++", "-g", "-O0", "-fstandalone-debug", "-xc++"]
+    program = compiled("defined", command, DECLARED)
+    for condition in ('str(s) == "octi"', 'str(p) == "octi"', 's == "octi"', '*p == "octi"'):
+        assert count(lbtrace, tmp_path / "o.jsonl", program, "referred", condition) == 4
