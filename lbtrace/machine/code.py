@@ -137,7 +137,7 @@ class Reach(NamedTuple):
     not known. It calls and jumps through the words at ``call_slots`` and ``jump_slots``.
     ``doubt`` says why it may do more than that, or is empty. It ``keeps`` its return address
     if it reads it otherwise than to return, and ``walks`` if it reads those of its callers,
-    by their frame pointers.
+    by their frame pointers. ``unread`` says that other code of it may run, which is not known.
     """
 
     calls: tuple[int, ...] = ()
@@ -147,6 +147,7 @@ class Reach(NamedTuple):
     doubt: str = ""
     keeps: bool = False
     walks: bool = False
+    unread: bool = False
 
 
 class StackSwitch(Struct, frozen=True):

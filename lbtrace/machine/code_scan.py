@@ -14,7 +14,6 @@ from lbtrace.machine._code_scan import ffi, lib
 DOUBTS = {
     lib.LBT_CERTAIN: "",
     lib.LBT_SETS_STACK: "sets its stack pointer at {:#x}",
-    lib.LBT_FAR_JUMP_IN: "jumps into the midst of an instruction",
     lib.LBT_GOES_ON: "continues beyond its end",
     lib.LBT_UNKNOWN_JUMP: "jumps through a pointer at {:#x}",
     lib.LBT_UNKNOWN_CALL: "calls through a pointer at {:#x}",

@@ -24,7 +24,7 @@ struct reached {
 	const int32_t *depths;
 	size_t call_count, call_slot_count, jump_count, jump_slot_count;
 	struct lbt_cause doubt;
-	int keeps, walks;
+	int keeps, walks, unread;
 	const struct lbt_reach *passed; /* NULL where that is not known */
 };
 
@@ -42,6 +42,7 @@ struct lbt_follow {
 	struct extent *extents; /* answers about the node that is looked at */
 	size_t extent_count, extent_capacity;
 	uint64_t room_end;
+	uint64_t end; /* of the code of the node */
 	int begun, has_room, alone, has_reached;
 	int64_t kept; /* the keeper in code that is no function, or -1 */
 	struct reached reached;
@@ -151,6 +152,9 @@ static int jumped(struct lbt_follow *follow, uint64_t target, int32_t depth)
 		return need;
 	if (extent.cold)
 		return lead(follow, extent.start, depth);
+	if (target == follow->end && depth && part_at(follow, target) &&
+	    (need = lead(follow, target, depth))) /* a symbol there may lie: it just continues */
+		return need;
 	if (extent.end && extent.start != target)
 		return lead(follow, extent.start, 0); /* back from a part that was split off */
 	if (!extent.end && find(file->named, file->named_count, target) < 0 &&
@@ -189,12 +193,13 @@ static int read_code(struct lbt_follow *follow, const struct extent *extent)
 		if (!extent->end && follow->alone && follow->file.reads)
 			size = undescribed(code, size, node->address, follow->file.largest);
 	}
+	follow->end = node->address + size;
 	if (extent->start != node->address)
 		follow->kept = find_within(follow->file.keepers, follow->file.keeper_count,
 					   node->address, node->address + size);
 	if (size > follow->file.largest) {
 		node->doubt = (struct lbt_cause){LBT_WHY_LARGE, node->address};
-		follow->reached = (struct reached){0};
+		follow->reached = (struct reached){.unread = 1};
 		return LBT_FOLLOW_DONE;
 	}
 	if (!follow->file.reads ||
@@ -280,6 +285,8 @@ static int look(struct lbt_follow *follow)
 		set(&node->doubt, follow->reached.doubt.kind, follow->reached.doubt.at);
 	if (follow->reached.keeps)
 		set(&node->keeps, LBT_WHY_READ, node->address);
+	if (follow->reached.unread)
+		set(&node->keeps, LBT_WHY_UNREAD, node->address);
 	node->walks = follow->reached.walks && node->keeps.kind != LBT_WHY_KEEPER;
 	need = follow_edges(follow);
 	if (need)
@@ -380,7 +387,7 @@ void lbt_answer_end(struct lbt_follow *follow, uint64_t end, int alone)
 void lbt_answer_reach(struct lbt_follow *follow, const uint64_t *calls, size_t call_count,
 		      const uint64_t *call_slots, size_t call_slot_count, const uint64_t *jumps,
 		      const int32_t *depths, size_t jump_count, const uint64_t *jump_slots,
-		      size_t jump_slot_count, int doubt, int keeps, int walks)
+		      size_t jump_slot_count, int doubt, int keeps, int walks, int unread)
 {
 	follow->has_reached = 1;
 	follow->reached = (struct reached){
@@ -388,7 +395,7 @@ void lbt_answer_reach(struct lbt_follow *follow, const uint64_t *calls, size_t c
 		.depths = depths, .call_count = call_count, .call_slot_count = call_slot_count,
 		.jump_count = jump_count, .jump_slot_count = jump_slot_count,
 		.doubt = {doubt ? LBT_WHY_DECODED : 0, follow->next},
-		.keeps = keeps, .walks = walks,
+		.keeps = keeps, .walks = walks, .unread = unread,
 	};
 }
 

@@ -21,6 +21,7 @@ enum lbt_why {
 	LBT_WHY_DECODED,   /* as the full decoder says of the node of that number */
 	LBT_WHY_READ,      /* reads its return address */
 	LBT_WHY_PASSED,    /* the code at an address reads it, by an address that it gets */
+	LBT_WHY_UNREAD,    /* may run what is not known, of the code at an address */
 };
 
 /* What a name means where it is called. */
@@ -92,7 +93,7 @@ void lbt_answer_end(struct lbt_follow *follow, uint64_t end, int alone);
 void lbt_answer_reach(struct lbt_follow *follow, const uint64_t *calls, size_t call_count,
 		      const uint64_t *call_slots, size_t call_slot_count, const uint64_t *jumps,
 		      const int32_t *depths, size_t jump_count, const uint64_t *jump_slots,
-		      size_t jump_slot_count, int doubt, int keeps, int walks);
+		      size_t jump_slot_count, int doubt, int keeps, int walks, int unread);
 
 /* The verdicts on the roots, once all is followed; 0 without memory. */
 int lbt_judge(struct lbt_follow *follow, struct lbt_verdict *verdicts);

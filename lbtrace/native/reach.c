@@ -12,7 +12,7 @@ enum { HISTORY = 8, UNSURE = 2048 };
 /* What is known of an instruction that a jump leads to, or that was read. */
 struct place {
 	struct stack stack;
-	uint8_t targeted, starts;
+	uint8_t targeted, starts, lost; /* lost: read without knowing the stack pointer */
 };
 
 struct sweep {
@@ -25,7 +25,7 @@ struct sweep {
 	int64_t unsure[UNSURE]; /* distances from an unknown stack pointer at which it reads */
 	size_t unsure_count, past;
 	struct copies copies;
-	int based, callers, exchanges, too_much;
+	int based, callers, exchanges, too_much, found_later;
 	int8_t firsts[HISTORY], adds[HISTORY];
 };
 
@@ -121,6 +121,18 @@ static int is_switch(const struct sweep *sweep, const struct instruction *jump)
 	return 0;
 }
 
+/* Notes that code continues at an address outside of it. */
+static void leave(struct sweep *sweep, uint64_t target)
+{
+	struct lbt_reach *found = sweep->found;
+
+	if (found->jump_count < LBT_REACHED) {
+		found->depths[found->jump_count] = sweep->stack.pointer;
+		found->jump_passed[found->jump_count] = copies_passed(&sweep->copies);
+	}
+	note(sweep, found->jumps, &found->jump_count, target);
+}
+
 static void jump(struct sweep *sweep, const struct instruction *i)
 {
 	uint64_t target = i->next + (uint64_t)i->immediate;
@@ -129,15 +141,12 @@ static void jump(struct sweep *sweep, const struct instruction *i)
 
 	found->restarts |= target == sweep->start;
 	if (target < sweep->start || target >= sweep->end) {
-		if (found->jump_count < LBT_REACHED) {
-			found->depths[found->jump_count] = sweep->stack.pointer;
-			found->jump_passed[found->jump_count] = copies_passed(&sweep->copies);
-		}
-		note(sweep, found->jumps, &found->jump_count, target);
+		leave(sweep, target);
 		found->leads_elsewhere |= i->flow == FLOW_BRANCH || sweep->stack.pointer;
 		return;
 	}
 	place = &sweep->places[target - sweep->start];
+	sweep->found_later |= place->lost && sweep->stack.pointer != LBT_NO_DEPTH;
 	if (!place->targeted)
 		place->stack = sweep->stack;
 	else if (!same(place->stack, sweep->stack))
@@ -224,6 +233,16 @@ static void pass(struct sweep *sweep, const struct instruction *i)
 	sweep->adds[at] = (int8_t)is_add(i);
 }
 
+/* Keeps with which stacks jumps lead back to what was read without knowing any. */
+static void forget(struct place *places, size_t size)
+{
+	for (size_t at = 0; at < size; at++)
+		places[at] = places[at].lost && places[at].targeted &&
+					     places[at].stack.pointer != LBT_NO_DEPTH
+				     ? (struct place){.stack = places[at].stack, .targeted = 1}
+				     : (struct place){0};
+}
+
 /* Reads all of the code; false for what is left to a full decoder. */
 static int run(struct sweep *sweep, const unsigned char *code)
 {
@@ -245,6 +264,7 @@ static int run(struct sweep *sweep, const unsigned char *code)
 		} else if (!is_plain(last) && (i.flow == FLOW_NOP || i.flow == FLOW_INT3)) {
 			continue;
 		}
+		place->lost = sweep->stack.pointer == LBT_NO_DEPTH;
 		last = i.flow;
 		if ((i.base == RSP || i.base == RBP) && !i.indexed)
 			look(sweep, &i);
@@ -268,40 +288,49 @@ static int run(struct sweep *sweep, const unsigned char *code)
 		sweep->stack = place && place->targeted ? place->stack : sweep->switched;
 	}
 	for (at = 0; at < sweep->size; at++)
-		if (sweep->places[at].targeted && !sweep->places[at].starts) {
-			doubt(sweep, LBT_FAR_JUMP_IN, NULL);
-			sweep->found->leads_elsewhere = 1;
-			break;
-		}
-	if (!is_end(last) && !is_call(last))
+		if (sweep->places[at].targeted && !sweep->places[at].starts)
+			return 0; /* jumps into the midst of an instruction */
+	if (!is_end(last) && !is_call(last)) {
 		doubt(sweep, LBT_GOES_ON, NULL);
+		leave(sweep, sweep->end);
+	}
 	return 1;
 }
 
 int lbt_find_reach(const unsigned char *code, size_t size, uint64_t address, int32_t depth,
 		   struct lbt_reach *found)
 {
-	struct sweep sweep = {.found = found, .size = size, .start = address,
-			      .end = address + size, .stack = {depth, LBT_NO_DEPTH},
-			      .switched = NOWHERE, .deepest = depth == LBT_NO_DEPTH ? 0 : depth,
-			      .begun = depth,
-			      .callers = depth == 0};
-	int done;
+	struct place *places = calloc(size + 1, sizeof(*places));
+	int again = 0, keeps = 0;
 
-	memset((char *)found + offsetof(struct lbt_reach, call_count), 0,
-	       sizeof(*found) - offsetof(struct lbt_reach, call_count));
-	if (sweep.end < address)
-		return 0;
-	sweep.places = calloc(size + 1, sizeof(*sweep.places));
-	if (!sweep.places)
-		return 0;
-	copies_none(&sweep.copies);
-	if (!depth)
-		copies_begin(&sweep.copies);
-	sweep.exchanges = size && memchr(code, 0x87, size) != NULL;
-	done = run(&sweep, code);
-	for (size_t each = 0; each < sweep.unsure_count; each++)
-		found->keeps |= sweep.unsure[each] == sweep.deepest;
-	free(sweep.places);
-	return done && !sweep.too_much;
+	if (!places || address + size < address)
+		goto failed;
+	do {
+		struct sweep sweep = {.found = found, .places = places, .size = size,
+				      .start = address, .end = address + size,
+				      .stack = {depth, LBT_NO_DEPTH}, .switched = NOWHERE,
+				      .deepest = depth == LBT_NO_DEPTH ? 0 : depth,
+				      .begun = depth, .callers = depth == 0};
+
+		memset((char *)found + offsetof(struct lbt_reach, call_count), 0,
+		       sizeof(*found) - offsetof(struct lbt_reach, call_count));
+		found->keeps = keeps;
+		copies_none(&sweep.copies);
+		if (!depth)
+			copies_begin(&sweep.copies);
+		sweep.exchanges = size && memchr(code, 0x87, size) != NULL;
+		if (!run(&sweep, code) || sweep.too_much)
+			goto failed;
+		for (size_t each = 0; each < sweep.unsure_count; each++)
+			found->keeps |= sweep.unsure[each] == sweep.deepest;
+		again = !again && sweep.found_later && sweep.unsure_count;
+		keeps = found->keeps;
+		if (again)
+			forget(places, size);
+	} while (again);
+	free(places);
+	return 1;
+failed:
+	free(places);
+	return 0;
 }

@@ -15,7 +15,6 @@
 enum lbt_doubt {
 	LBT_CERTAIN,
 	LBT_SETS_STACK,    /* sets its stack pointer */
-	LBT_FAR_JUMP_IN,   /* jumps into the midst of an instruction */
 	LBT_GOES_ON,       /* continues beyond its end */
 	LBT_UNKNOWN_JUMP,  /* jumps through a pointer */
 	LBT_UNKNOWN_CALL,  /* calls through a pointer */

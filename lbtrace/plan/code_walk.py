@@ -42,12 +42,13 @@ _OUTSIDE = {
     lib.LBT_WHY_LIMIT: "calls more than is followed",
 }
 
-_BY_NAME: dict[int, Literal["name", "keeper", "decoded", "read", "passed"]] = {
+_BY_NAME: dict[int, Literal["name", "keeper", "decoded", "read", "passed", "unread"]] = {
     lib.LBT_WHY_NAME: "name",
     lib.LBT_WHY_KEEPER: "keeper",
     lib.LBT_WHY_DECODED: "decoded",
     lib.LBT_WHY_READ: "read",
     lib.LBT_WHY_PASSED: "passed",
+    lib.LBT_WHY_UNREAD: "unread",
 }
 
 _DEEPEST = 1 << 30
@@ -69,7 +70,7 @@ class Cause(NamedTuple):
     """Why code is in doubt, or keeps its return address: in words, or by the name or the answer of
     the number ``at``, or by the function or code there."""
 
-    kind: Literal["", "name", "keeper", "decoded", "read", "passed", "text"] = ""
+    kind: Literal["", "name", "keeper", "decoded", "read", "passed", "unread", "text"] = ""
     at: int = 0
     text: str = ""
 
@@ -148,7 +149,7 @@ class Walk:
         jumps, jump_slots = _numbers([to for to, _ in reach.jumps]), _numbers(reach.jump_slots)
         depths = ffi.new("int32_t[]", [_depth(depth) for _, depth in reach.jumps])
         self._answer = [*calls, *call_slots, *jumps, depths, *jump_slots]
-        flags = (bool(reach.doubt), reach.keeps, reach.walks)
+        flags = (bool(reach.doubt), reach.keeps, reach.walks, reach.unread)
         lib.lbt_answer_reach(
             self._native, *calls, *call_slots, jumps[0], depths, jumps[1], *jump_slots, *flags
         )

@@ -212,6 +212,8 @@ class Judge:
             return "its return address must stay as it is"
         if kind == "read":
             return "it reads its return address"
+        if kind == "unread":
+            return f"not all of the code at {at:#x} is known, which may read its return address"
         if kind == "passed":
             return f"the code at {at:#x}, which it calls, may reach its return address"
         if kind == "name":

@@ -74,6 +74,10 @@ READS = {
     "mov rax, rsp; and rax, -8; mov rax, [rax]": "4889e0 4883e0f8 488b00 c3",
     # The return address is copied to an aligned stack, and read there.
     "gcc's realigned stack": "4c8d542408 4883e4f0 41ff72f8 55 4889e5 488b4508 5d 498d62f8 c3",
+    "constants after it": "53 488b442408 5b c3 000000000000f03f",
+    "the bytes of the next function, cut": "53 488b442408 5b c3 48",
+    "after data in its midst": "eb01 48 488b0424 c3",
+    "where it jumps back to": "eb05 488b0424 c3 53 5b ebf7",
     "without a frame": "4c8d542408 4883e4f0 41ff72f8 58 498d62f8 c3",
 }
 READS_NOT = {
@@ -86,6 +90,7 @@ READS_NOT = {
     "movaps [rsp-16], xmm0": "0f294424f0 c3",
     "enter 16, 0; mov rax, [rbp-8]": "c8100000 488b45f8 c9 c3",
     "ret 16": "c21000",
+    "data after it": "53 488b442410 5b c3 000000000000f03f",
 }
 
 
@@ -110,3 +115,23 @@ def test_the_saved_frame_pointer_is_reached_by_copies_as_well():
 def test_who_returns_to_what_it_pushed_may_go_anywhere():
     assert "pushed" in found("57 c3")[2]  # push rdi; ret
     assert not found("53 5b c3")[2]
+
+
+def unread(text: str) -> bool:
+    raw = bytes.fromhex(text)
+    return reach(Code(raw, BASE, 0, BASE + len(raw)), 0).unread
+
+
+def test_what_may_run_and_is_not_known():
+    assert unread("ffe0 61626300")  # jmp rax; data, or what it leads to
+    assert unread("7401 48 06 c3")  # the processor knows no 06
+    assert unread("53 488b")  # cut
+
+
+def test_data_that_nothing_leads_to():
+    assert not unread("c3 61626300")
+    assert not unread("c3 000000")
+    assert not unread("eb04 61626300 c3")
+    assert not unread("ff2500100000 61626300")  # jmp [rip+4096], a stub
+    assert not unread("ffe0 cccccc 90")
+    assert not unread("ffe0 31c0 c3")  # all of it is instructions

@@ -2,14 +2,16 @@
 
 The code is decoded from its first instruction to its end. That this meets every
 instruction that runs is shown by its branches: each leads to the start of one. Where
-one does not, or is computed, what the code does is in doubt.
+one does not, or bytes are none, only what control flow reaches counts
+(`lbtrace.machine.x86_64.reached_instructions`). Where a branch is computed, what the code does is
+in doubt.
 """
 
 from __future__ import annotations
 
 import re
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 
 from iced_x86 import Decoder, FlowControl, Instruction, Mnemonic, OpKind, Register
@@ -18,6 +20,7 @@ from lbtrace.machine.code import Code, Reach
 from lbtrace.machine.code_scan import find_bytes
 from lbtrace.machine.x86_64 import code_sweep
 from lbtrace.machine.x86_64.branches import is_switch
+from lbtrace.machine.x86_64.reached_instructions import reached_instructions
 from lbtrace.machine.x86_64.stack_copies import StackCopies, common, is_realigned
 from lbtrace.machine.x86_64.stack_depth import UNKNOWN, Stack
 
@@ -60,7 +63,20 @@ def reach(code: Code, depth: int | None) -> Reach:
 
 def decoded_reach(code: Code, depth: int | None) -> Reach:
     """Return the same, of any code: by iced-x86, which takes fifty times as long."""
-    return _Sweep(code, depth).reach()
+    sweep, whole = _Sweep(code, depth), True
+    sweep.run(Decoder(64, code.code, ip=code.address))
+    why = sweep.fails
+    instructions: Iterable[Instruction] = Decoder(64, code.code, ip=code.address)
+    if why:
+        instructions, whole = reached_instructions(code)
+        sweep = _Sweep(code, depth)
+        sweep.run(instructions)
+    found = sweep.found()
+    if sweep.may_find_more:
+        again = _Sweep(code, depth, sweep)
+        again.run(instructions)
+        found = again.found()._replace(keeps=again.found().keeps or found.keeps)
+    return found._replace(doubt=why or found.doubt, unread=not whole)
 
 
 def walkers(code: memoryview, address: int) -> Iterator[int]:
@@ -87,7 +103,10 @@ def _is_straight(code: bytes) -> bool:
 
 
 class _Sweep:
-    def __init__(self, code: Code, depth: int | None) -> None:
+    """Reads instructions in the order of their addresses. ``fails`` says why they are not all that
+    may run; an ``earlier`` sweep of the same ones knows where jumps lead with which stack."""
+
+    def __init__(self, code: Code, depth: int | None, earlier: _Sweep | None = None) -> None:
         self._code = code
         self._end = code.address + len(code.code)
         self._calls: dict[int, None] = {}
@@ -95,7 +114,10 @@ class _Sweep:
         self._call_slots: dict[int, None] = {}
         self._jump_slots: dict[int, None] = {}
         self._starts: set[int] = set()
-        self._targets: dict[int, Stack] = {}
+        self._targets: dict[int, Stack] = dict(earlier._known_later()) if earlier else {}
+        self._lost: set[int] = set()
+        self._found_later = False
+        self.fails = ""
         self._doubt = ""
         self._keeps = self._walks = False
         self._stack = Stack(depth)
@@ -107,20 +129,29 @@ class _Sweep:
         self._callers = depth == 0
         self._copies = StackCopies()
         self._copies_at: dict[int, dict[int, int]] = {}
+        if earlier is not None:
+            self._copies_at = {target: earlier._copies_at[target] for target in self._targets}
         self._switched_copies: dict[int, int] = {}
         self._exchanges = b"\x87" in code.code  # XCHG: Intel SDM volume 2
 
-    def reach(self) -> Reach:
+    def run(self, instructions: Iterable[Instruction]) -> None:
+        """Read ``instructions``; stops at what is none."""
         # Of each instruction little is asked: a large program has millions.
         last, starts, targets = _STRAIGHT, self._starts, self._targets
         history: deque[Instruction] = deque(maxlen=_HISTORY)
-        for instruction in Decoder(64, self._code.code, ip=self._code.address):
+        following = self._code.address
+        for instruction in instructions:
             ip = instruction.ip
+            if ip != following:
+                self._pass_over(following, ip, last)
+            following = instruction.next_ip
             starts.add(ip)
             if ip in targets:
                 self._arrive(ip, never_returned=last in _CALLS)
             elif last != _STRAIGHT and instruction.mnemonic in _PADDING:
                 continue
+            if self._stack.pointer is None:
+                self._lost.add(ip)
             last = instruction.flow_control
             framed = instruction.memory_base in _FRAME
             if framed and instruction.memory_index == Register.NONE:
@@ -130,14 +161,25 @@ class _Sweep:
                 history.append(instruction)
                 continue
             if instruction.is_invalid:
-                return Reach(doubt=f"holds bytes at {ip:#x} that are no code")
+                self.fails = f"holds bytes at {ip:#x} that are no code"
+                return
             if framed or self._copies.held:
                 self._access(instruction)
             self._turn(instruction, last, history)
         if not starts.issuperset(targets):
-            self._in_doubt("jumps into the midst of an instruction")
-        if last not in _ENDS | _CALLS:  # what is called last does not return
+            self.fails = "jumps into the midst of an instruction"
+        if last not in _ENDS | _CALLS and following == self._end:  # what is called does not return
             self._in_doubt("continues beyond its end")
+            self._jumps[self._end, self._stack.pointer] = None
+
+    @property
+    def may_find_more(self) -> bool:
+        """Whether something is read by a stack pointer of which nothing is known, in code that
+        jumps lead back to: with which stack is known the second time."""
+        return self._found_later and bool(self._unsure)
+
+    def found(self) -> Reach:
+        """Return what was found."""
         # Where the depth is not known, it is mostly that of the whole frame.
         self._keeps |= self._deepest in self._unsure
         return Reach(
@@ -149,6 +191,19 @@ class _Sweep:
             self._keeps,
             self._walks,
         )
+
+    def _known_later(self) -> Iterator[tuple[int, Stack]]:
+        """The stacks with which jumps lead back to code that was read without knowing any."""
+        for target, stack in self._targets.items():
+            if target in self._lost and stack.pointer is not None:
+                yield target, stack
+
+    def _pass_over(self, end: int, ip: int, last: int) -> None:
+        """Go on at ``ip``, which does not follow on what ended at ``end``."""
+        if last not in _ENDS:  # it continues further on, in the midst of another one
+            self._lead(end)
+        self._stack = self._targets.get(ip, self._switched)
+        self._copies.held = dict(self._copies_at.get(ip, self._switched_copies))
 
     def _arrive(self, ip: int, *, never_returned: bool) -> None:
         """Go on where jumps lead."""
@@ -302,8 +357,13 @@ class _Sweep:
         elif not self._code.address <= target < self._end:
             self._jumps[target, self._stack.pointer] = None
             self._keeps |= self._copies.is_passed()
-            return
-        elif self._targets.setdefault(target, self._stack) != self._stack:
+        else:
+            self._lead(target)
+
+    def _lead(self, target: int) -> None:
+        """Note with which stack control flow leads to ``target``."""
+        self._found_later |= target in self._lost and self._stack.pointer is not None
+        if self._targets.setdefault(target, self._stack) != self._stack:
             self._targets[target] = UNKNOWN
         held = self._copies.held
         self._copies_at[target] = common(self._copies_at.get(target, held), held)
