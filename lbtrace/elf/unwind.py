@@ -42,10 +42,12 @@ LAYOUTS = {layout: Struct(layout) for layout in ("<B", *FORMATS.values())}
 
 
 class _Augmentation(NamedTuple):
-    """How the frame descriptions of a CIE are encoded; `OMIT` where there is no such pointer."""
+    """How the frame descriptions of a CIE are encoded, `OMIT` where there is no such pointer; and
+    whether their frames are those of signals."""
 
     addresses: int = 0
     handlers: int = OMIT
+    signal: bool = False
 
 
 class Unwind:
@@ -135,6 +137,16 @@ class Unwind:
             return None
         base, functions, descriptions = self._table
         return base + descriptions[bisect_right(functions, address - base) - 1]
+
+    def is_of_signal(self, address: int) -> bool:
+        """Return whether the frame of the code around ``address`` is one of a signal."""
+        description = self.description_of(address)
+        if description is None:
+            return False
+        entry = self._reader(description)
+        entry.number("<I")
+        at = entry.address
+        return self._augmentation(at - entry.number("<I")).signal
 
     def _extent(self, description: int) -> range:
         """The code that a frame description is for."""
@@ -242,6 +254,8 @@ class Unwind:
                 found = found._replace(addresses=entry.number("<B"))
             elif letter == ord("L"):
                 found = found._replace(handlers=entry.number("<B"))
+            elif letter == ord("S"):
+                found = found._replace(signal=True)
             elif letter == ord("P"):
                 entry.pointer(entry.number("<B") & 0x0F)
         return found

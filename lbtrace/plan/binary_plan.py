@@ -55,6 +55,9 @@ REFUSED = "left out because the first instructions cannot be probed"
 AMID = "left out because the symbol is amid an instruction of another function"
 """A probe there would change that instruction: see `lbtrace.plan.contradictions`."""
 
+DATA = "left out because the symbol is in data"
+"""A probe there would change the data."""
+
 
 def plan_binary(
     part: TracedBinary,
@@ -96,7 +99,7 @@ class _BinaryPlanner:
         self._functions: list[Function] = []
         self._probes: list[Probe] = []
         self._left_out: dict[str, list[str]] = {
-            reason: [] for reason in (AMID, REFUSED, ASKED_AGAIN, UNANSWERED, PATCHED, HELD)
+            reason: [] for reason in (DATA, AMID, REFUSED, ASKED_AGAIN, UNANSWERED, PATCHED, HELD)
         }
 
     def plan(self) -> Plan:
@@ -194,6 +197,8 @@ class _BinaryPlanner:
         return at < len(self._starts) and self._starts[at] < function.address + function.size
 
     def _why_unfit(self, function: Function, values: CallValues) -> str:
+        if self._placer.is_data(function):
+            return DATA
         if self._placer.is_amid(function):
             return AMID
         if values.asks_return and self._chooser.choose(function).kind == "none":

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
-from functools import cached_property
+from functools import cached_property, partial
 
 from lbtrace.elf import plt
 from lbtrace.elf.dynamic import Dynamic
 from lbtrace.elf.image import PT_LOAD, Image
+from lbtrace.elf.known_starts import find_data, known_starts
 from lbtrace.elf.memory import PF_W, Memory
 from lbtrace.elf.plt import Stub
 from lbtrace.elf.restartable import find_sequences
@@ -56,7 +57,9 @@ class Surroundings:
         self._finder = machine.exit_finder()
         self._stubs = stubs
         self._unwind = Unwind(image)
-        self._contradictions = Contradictions(table, self._unwind, self._finder, self)
+        self._contradictions = Contradictions(
+            table, self._unwind, self._finder, self, partial(image.once, known_starts)
+        )
         self._memory = Memory(image)
         self._patches = sorted({*image.once(Dynamic).patches, *patched})
         self._ends: dict[tuple[int, bool], bool] = {}
@@ -207,6 +210,10 @@ class Surroundings:
         """Return whether ``address``, where a function or a part of one begins by its symbol, lies
         amid an instruction of another function: no probe can be there."""
         return self._contradictions.is_amid(address)
+
+    def is_data(self, address: int) -> bool:
+        """Return whether ``address`` lies in a section of data: nothing there is a function."""
+        return any(address in section for section in self._image.once(find_data))
 
     def _around_amid(self, start: int, address: int) -> Function | None:
         """The function around one that begins at ``start`` amid an instruction, if it reaches to

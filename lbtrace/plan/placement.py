@@ -76,11 +76,15 @@ class Placer:
         ours = self._go is not None and self._go.holds(function)
         return not ours and self.around.is_amid(function.address)
 
+    def is_data(self, function: Function) -> bool:
+        """Return whether ``function`` begins, by its symbol, in data."""
+        return self.around.is_data(function.address)
+
     def place(self, function: Function, call_values: CallValues, *, returns: bool) -> Site | None:
         """Return the site of the probe of ``function``; None where the kernel allows none."""
         if self._go and self._go.holds(function):
             return self._go.entry(function, call_values)
-        if self.is_amid(function):
+        if self.is_data(function) or self.is_amid(function):
             return None
         begins = not (self.around.is_inside_another(function) or self.restarts(function))
         code = self.around.code(function)

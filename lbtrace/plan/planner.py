@@ -17,7 +17,15 @@ from lbtrace.elf.memory import PF_W
 from lbtrace.errors import BinaryError, UsageError, option
 from lbtrace.model import Function, Plan
 from lbtrace.plan import foreign_switches, patterns, probe_sources, strategies, within
-from lbtrace.plan.binary_plan import AMID, ASKED_AGAIN, HELD, PATCHED, UNANSWERED, plan_binary
+from lbtrace.plan.binary_plan import (
+    AMID,
+    ASKED_AGAIN,
+    DATA,
+    HELD,
+    PATCHED,
+    UNANSWERED,
+    plan_binary,
+)
 from lbtrace.plan.call_graph import TracedBinary
 from lbtrace.plan.merge import merge_plans, without_false_notes
 from lbtrace.plan.remarks import some
@@ -204,7 +212,7 @@ def _explain_emptiness(
         )
     if held := find(HELD):
         return BinaryError(*held.rsplit(": ", 1))
-    if amid := find(AMID):
+    if amid := find(AMID) or find(DATA):
         return BinaryError(amid, "choose functions that begin with an instruction of their own")
     refused = [function.name for found in chosen for function in found]
     return BinaryError(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import struct
 import subprocess
 from collections.abc import Callable
@@ -114,7 +115,82 @@ BY_COMPUTED_JUMP = r"""
     .size outer, .-outer
 """
 
+DESCRIBED_FROM_A_BYTE_BEFORE = r"""
+unnamed:
+    .cfi_startproc
+    mov %rdi, %rcx
+    .set amid, .-2
+    SIZE amid, 2
+    ret
+    .cfi_endproc
+"""
+
+INITIAL = r"""
+    .section .init, "ax", @progbits
+    sub $8, %rsp
+    .set amid, .-2
+    SIZE amid, 2
+    add $8, %rsp
+    ret
+"""
+
+FIRST_IN_ITS_SECTION = r"""
+    mov %rdi, %rcx
+    xor %edx, %edx
+    .set amid, .-1
+    SIZE amid, 1
+    ret
+"""
+
+CALLED_BY_THE_LOADER = r"""
+unnamed:
+    endbr64
+    movabs $0xc3c3c3c3c3c3c3c3, %rax
+    .set amid, .-4
+    SIZE amid, 4
+    ret
+    .section .{}_array, "aw"
+    .quad unnamed
+"""
+
+AFTER_A_LIAR = r"""
+    FUNC first
+    ret
+    .byte 0x48, 0xb8
+    FUNC second
+    .cfi_startproc
+    movabs $0xc3c3c3c3c3c3c3c3, %rax
+    .set amid, .-4
+    SIZE amid, 4
+    ret
+    .cfi_endproc
+    .size second, .-second
+    .size first, .-first
+"""
+
+AFTER_A_DESCRIBED_LIAR = r"""
+    FUNC first
+    .cfi_startproc
+    ret
+    .cfi_endproc
+    .byte 0x48, 0xb8
+    FUNC second
+    movabs $0xc3c3c3c3c3c3c3c3, %rax
+    .set amid, .-4
+    SIZE amid, 4
+    ret
+    .size second, .-second
+    .size first, .-first
+"""
+
 REFUSED = {
+    "described_from_a_byte_before": DESCRIBED_FROM_A_BYTE_BEFORE,
+    "initial": INITIAL,
+    "first_in_its_section": FIRST_IN_ITS_SECTION,
+    "called_before": CALLED_BY_THE_LOADER.format("init"),
+    "called_after": CALLED_BY_THE_LOADER.format("fini"),
+    "after_a_liar": AFTER_A_LIAR,
+    "after_a_described_liar": AFTER_A_DESCRIBED_LIAR,
     "covered": COVERED,
     "after_unsized": AFTER_UNSIZED,
     "after_short": AFTER_SHORT,
@@ -179,7 +255,38 @@ HUGE = r"""
     .size small, .-small
 """
 
-TAKEN = {"entries": ENTRIES, "overlapping": OVERLAPPING, "tables": TABLES, "huge": HUGE}
+RETURNED_TO_BY_HANDLERS = r"""
+    FUNC before
+    ret
+    .size before, 1
+    .cfi_startproc
+    .cfi_signal_frame
+    .byte 0x48  # the end of a long nop, in the C library
+    FUNC restorer
+    mov $15, %rax
+    syscall
+    .cfi_endproc
+    .size restorer, .-restorer
+"""
+
+AFTER_A_NOP = r"""
+    .cfi_startproc
+    nop
+    FUNC described
+    mov $15, %rax
+    ret
+    .cfi_endproc
+    .size described, .-described
+"""
+
+TAKEN = {
+    "entries": ENTRIES,
+    "overlapping": OVERLAPPING,
+    "tables": TABLES,
+    "huge": HUGE,
+    "returned_to_by_handlers": RETURNED_TO_BY_HANDLERS,
+    "after_a_nop": AFTER_A_NOP,
+}
 
 DESCRIBED_LONGER = r"""
     FUNC described
@@ -192,7 +299,7 @@ DESCRIBED_LONGER = r"""
     .cfi_endproc
 """
 
-Placed = Callable[[str], tuple[Placer, dict[str, Site | None]]]
+Placed = Callable[..., tuple[Placer, dict[str, Site | None]]]
 
 MACROS = r"""
     .macro FUNC name
@@ -210,10 +317,11 @@ MACROS = r"""
 """
 
 
-def assembled(into: Path, source: str) -> Path:
+def assembled(into: Path, source: str, *options: str) -> Path:
     (into / "code.s").write_text(f"{MACROS}{source}\n    .section .note.GNU-stack\n")
     made = into / "code.so"
-    subprocess.run(["gcc", "-shared", "-nostdlib", "-o", made, into / "code.s"], check=True)
+    how = options or ("-shared",)
+    subprocess.run(["gcc", *how, "-nostdlib", "-o", made, into / "code.s"], check=True)
     return made
 
 
@@ -221,8 +329,8 @@ def assembled(into: Path, source: str) -> Path:
 def placed(tmp_path: Path) -> Placed:
     """The placer of a source, and the site of each function."""
 
-    def place(source: str) -> tuple[Placer, dict[str, Site | None]]:
-        image = Image.open(str(assembled(tmp_path, source)))
+    def place(source: str, *options: str) -> tuple[Placer, dict[str, Site | None]]:
+        image = Image.open(str(assembled(tmp_path, source, *options)))
         table = symbols.read(image)
         placer = Placer(image, table, Machine("x86_64"))
         found = {f.name: placer.place(f, CallValues(), returns=False) for f in table.functions}
@@ -239,6 +347,54 @@ def test_no_probe_amid_an_instruction(placed: Placed, kind: str) -> None:
     assert all(sites[name] is None for name in inner)
     if kind != "begun_before":  # whose first function has no whole instruction
         assert all(site is not None for name, site in sites.items() if name not in inner)
+
+
+BEGUN_AT = r"""
+begin:
+    movabs $0xc3c3c3c3c3c3c3c3, %rax
+    .set amid, .-4
+    SIZE amid, 4
+    ret
+"""
+
+
+def test_no_probe_amid_what_the_program_begins_with(placed: Placed) -> None:
+    _, sites = placed(BEGUN_AT, "-static", "-Wl,-e,begin")
+    assert sites == {"amid": None}
+
+
+@pytest.mark.parametrize("linker", ["bfd", "lld"])
+def test_no_probe_amid_what_the_loader_calls(placed: Placed, linker: str) -> None:
+    """lld leaves the pointers in the file empty."""
+    if not shutil.which(f"ld.{linker}"):
+        pytest.skip(f"no {linker}")
+    _, sites = placed(CALLED_BY_THE_LOADER.format("init"), "-shared", f"-fuse-ld={linker}")
+    assert sites["amid"] is None
+
+
+IN_DATA = r"""
+    FUNC honest
+    ret
+    .size honest, 1
+    .section .rodata
+    FUNC inner
+    .quad 0xc3c3c3c3c3c3c3c3
+    .size inner, 8
+"""
+
+
+def test_no_probe_in_data(placed: Placed) -> None:
+    """Linkers once put it into the segment of code."""
+    _, sites = placed(IN_DATA, "-shared", "-Wl,-z,noseparate-code")
+    assert sites["honest"] is not None
+    assert sites["inner"] is None
+
+
+def test_who_only_may_lie_is_a_witness(placed: Placed) -> None:
+    """Nothing but the order of symbols tells which of them lie."""
+    undescribed = AFTER_A_LIAR.replace(".cfi_startproc", "").replace(".cfi_endproc", "")
+    _, sites = placed(undescribed)
+    assert sites["amid"] is None
 
 
 def test_no_point_amid_an_instruction(placed: Placed) -> None:

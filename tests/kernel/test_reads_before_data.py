@@ -1,5 +1,5 @@
-"""Functions that read their return addresses, of whose bytes some are no code: constants after their
-returns, a size that is too large or too small. The program prints the same traced as untraced."""
+"""Functions that read their return addresses, of whose bytes some are no code: constants after
+their returns, a size that is too large or too small. The program prints the same as untraced."""
 
 from __future__ import annotations
 
@@ -82,9 +82,7 @@ def program(tmp_path: Path) -> tuple[Path, list[str]]:
     calls = "".join(f"F({name})" for name in names)
     (tmp_path / "main.c").write_text(MAIN % (calls, calls))
     path = tmp_path / "program"
-    subprocess.run(
-        ["gcc", "-w", tmp_path / "main.c", tmp_path / "code.s", "-o", path], check=True
-    )
+    subprocess.run(["gcc", "-w", tmp_path / "main.c", tmp_path / "code.s", "-o", path], check=True)
     return path, names
 
 
