@@ -13,12 +13,6 @@
 #include "undescribed.h"
 #include "x86_64_kinds.h"
 
-/* The function, or cold part of one, that holds an address; its end is 0 where none does. */
-struct extent {
-	uint64_t address, start, end;
-	int cold;
-};
-
 struct reached {
 	const uint64_t *calls, *call_slots, *jumps, *jump_slots;
 	const int32_t *depths;
@@ -41,8 +35,7 @@ struct lbt_follow {
 	struct meaning *meanings;
 	struct extent *extents; /* answers about the node that is looked at */
 	size_t extent_count, extent_capacity;
-	uint64_t room_end;
-	uint64_t end; /* of the code of the node */
+	uint64_t room_end, end; /* the latter of the code of the node */
 	int begun, has_room, alone, has_reached;
 	int64_t kept; /* the keeper in code that is no function, or -1 */
 	struct reached reached;

@@ -6,6 +6,12 @@
 
 #include "symbol_table.h"
 
+/* The function, or cold part of one, that holds an address; its end is 0 where none does. */
+struct extent {
+	uint64_t address, start, end;
+	int cold;
+};
+
 /* How many of the count positions lead to an address that is not higher. */
 static inline size_t bisect_symbols(const struct lbt_symbols *symbols, const uint32_t *positions,
 				    size_t count, uint64_t address)
