@@ -22,10 +22,11 @@ struct sweep {
 	uint64_t start, end;
 	struct stack stack, switched;
 	int32_t deepest, begun; /* where a stretch of code without jumps began */
+	int32_t least_later;    /* with which jumps lead back to what is lost */
 	int64_t unsure[UNSURE]; /* distances from an unknown stack pointer at which it reads */
 	size_t unsure_count, past;
 	struct copies copies;
-	int based, callers, exchanges, too_much, found_later;
+	int based, callers, exchanges, too_much;
 	int8_t firsts[HISTORY], adds[HISTORY];
 };
 
@@ -146,7 +147,9 @@ static void jump(struct sweep *sweep, const struct instruction *i)
 		return;
 	}
 	place = &sweep->places[target - sweep->start];
-	sweep->found_later |= place->lost && sweep->stack.pointer != LBT_NO_DEPTH;
+	if (place->lost && sweep->stack.pointer != LBT_NO_DEPTH &&
+	    sweep->stack.pointer < sweep->least_later)
+		sweep->least_later = sweep->stack.pointer;
 	if (!place->targeted)
 		place->stack = sweep->stack;
 	else if (!same(place->stack, sweep->stack))
@@ -310,7 +313,8 @@ int lbt_find_reach(const unsigned char *code, size_t size, uint64_t address, int
 				      .start = address, .end = address + size,
 				      .stack = {depth, LBT_NO_DEPTH}, .switched = NOWHERE,
 				      .deepest = depth == LBT_NO_DEPTH ? 0 : depth,
-				      .begun = depth, .callers = depth == 0};
+				      .begun = depth, .least_later = INT32_MAX,
+				      .callers = depth == 0};
 
 		memset((char *)found + offsetof(struct lbt_reach, call_count), 0,
 		       sizeof(*found) - offsetof(struct lbt_reach, call_count));
@@ -323,7 +327,7 @@ int lbt_find_reach(const unsigned char *code, size_t size, uint64_t address, int
 			goto failed;
 		for (size_t each = 0; each < sweep.unsure_count; each++)
 			found->keeps |= sweep.unsure[each] == sweep.deepest;
-		again = !again && sweep.found_later && sweep.unsure_count;
+		again = !again && sweep.least_later < sweep.deepest && sweep.unsure_count;
 		keeps = found->keeps;
 		if (again)
 			forget(places, size);

@@ -116,7 +116,7 @@ class _Sweep:
         self._starts: set[int] = set()
         self._targets: dict[int, Stack] = dict(earlier._known_later()) if earlier else {}
         self._lost: set[int] = set()
-        self._found_later = False
+        self._later: list[int] = []
         self.fails = ""
         self._doubt = ""
         self._keeps = self._walks = False
@@ -175,8 +175,9 @@ class _Sweep:
     @property
     def may_find_more(self) -> bool:
         """Whether something is read by a stack pointer of which nothing is known, in code that
-        jumps lead back to: with which stack is known the second time."""
-        return self._found_later and bool(self._unsure)
+        jumps lead back to: with which stack is known the second time. Mostly it is the whole
+        frame, which `found` takes for it."""
+        return bool(self._unsure) and any(depth < self._deepest for depth in self._later)
 
     def found(self) -> Reach:
         """Return what was found."""
@@ -362,7 +363,8 @@ class _Sweep:
 
     def _lead(self, target: int) -> None:
         """Note with which stack control flow leads to ``target``."""
-        self._found_later |= target in self._lost and self._stack.pointer is not None
+        if target in self._lost and self._stack.pointer is not None:
+            self._later.append(self._stack.pointer)
         if self._targets.setdefault(target, self._stack) != self._stack:
             self._targets[target] = UNKNOWN
         held = self._copies.held
