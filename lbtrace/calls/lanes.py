@@ -17,6 +17,9 @@ from lbtrace.model import (
     lost_events,
 )
 
+SS_DISABLE = 2
+"""What ``ss_flags`` have where a thread gives up its stack for signals: sigaltstack(2)."""
+
 BELOW_ALL = 1 << 64
 """Offset that sorts frames of a signal stack below all others."""
 
@@ -45,6 +48,7 @@ class Lanes:
         self._fibers = Fibers()
         self._running: dict[int, int] = {}
         self._interrupted: dict[int, int] = {}
+        self._for_signals: dict[int, Region] = {}
 
     def forget(self, pid: int) -> None:
         """Forget the stacks of a process that has ended."""
@@ -56,6 +60,7 @@ class Lanes:
         """Forget the stacks of a process that has executed another program just now."""
         self._running.pop(pid, None)
         self._interrupted.pop(pid, None)
+        self._for_signals.pop(pid, None)
         if self._regions is not None:
             self._regions.find(pid, 0)  # none of them belongs to the new one
             self.forget(pid)
@@ -77,6 +82,8 @@ class Lanes:
             self._interrupted.pop(child, None)
             if tid in self._interrupted:
                 self._interrupted[child] = self._interrupted[tid]
+            if tid in self._for_signals:
+                self._for_signals[child] = self._for_signals[tid]
 
     def place(self, decoder: ProbeDecoder, event: Event) -> bool:
         """Make the number of its stack part of an event; false if the event only reports a new
@@ -193,11 +200,24 @@ class Lanes:
     def _set_up(self, regions: Regions, kind: StackKind, event: Event) -> None:
         """A program sets up a stack; calls on what had its memory are over."""
         region = Region(event.value0, event.value0 + event.value1, kind)
+        if kind == "signal stack" and not self._takes_up(regions, region, event):
+            return
         around = regions.find(event.pid, event.frame % BELOW_ALL, settle=False)
         for over in regions.learn(event.pid, region):
             self._renew(event.pid, over.start)
         lane = (event.pid, around.start) if around else own_stack(event.pid, event.tid)
         regions.nest(region, lane, event.frame % BELOW_ALL)
+
+    def _takes_up(self, regions: Regions, region: Region, event: Event) -> bool:
+        """Whether a thread takes up a stack for its signals. What runs on the one that it had is
+        then no handler: GNU Pth and QEMU make coroutines so."""
+        former = self._for_signals.pop(event.tid, None)
+        taken = not event.value2 & SS_DISABLE
+        if former is not None and not (taken and former.start == region.start):
+            regions.keep(event.pid, former)
+        if taken:
+            self._for_signals[event.tid] = region
+        return taken
 
 
 def _take_pointer(event: Event) -> int:

@@ -67,6 +67,16 @@ class Regions:
         self._fresh.setdefault(pid, []).append(region)
         return [r for r in known if r not in kept]
 
+    def keep(self, pid: int, region: Region) -> None:
+        """A thread has given up a ``region`` for its signals: it is a stack like others."""
+        kept = region._replace(kind="stack")
+        # Lists anew: a child that was forked shares those of its parent.
+        for regions in (self._regions, self._fresh):
+            if pid in regions:
+                regions[pid] = [kept if each == region else each for each in regions[pid]]
+        for lane in [lane for lane in self.nested if lane[0] == pid]:
+            self.nested[lane] = [kept if each == region else each for each in self.nested[lane]]
+
     def nest(self, region: Region, lane: Lane, frame: int) -> None:
         """A lane whose stack pointer is ``frame`` has set up a region."""
         if frame < region.start:

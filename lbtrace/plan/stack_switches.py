@@ -7,7 +7,7 @@ Layouts: ``ucontext_t`` in glibc's ``sysdeps/unix/sysv/linux/x86/sys/ucontext.h`
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Container, Iterator, Mapping
 from functools import lru_cache
 from operator import attrgetter
 
@@ -26,6 +26,7 @@ from lbtrace.machine import Machine
 from lbtrace.machine.code import StackSwitch
 from lbtrace.machine.sites import ProbeSites
 from lbtrace.model import Fetch, Probe, Prototype, Site
+from lbtrace.plan import labelled_code
 from lbtrace.plan.code_context import Surroundings
 from lbtrace.plan.value_selection import long
 
@@ -43,13 +44,15 @@ OF_LIBRARIES = re.compile(r"_*(sig)?longjmp|_Unwind_|_*(set|swap)context$|_*_sta
 COROUTINES = (".actor", ".resume")
 """What stands in their names."""
 
-SETTERS: dict[str, tuple[str, int, int]] = {
-    "makecontext": ("stack", 16, 32),
-    "sigaltstack": ("signal stack", 0, 16),
+SETTERS: dict[str, tuple[str, int]] = {
+    "makecontext": ("stack", 16),
+    "sigaltstack": ("signal stack", 0),
 }
 """Functions that set up a stack, the role of the probe on them, and where after the first
-argument its address and its size are: ``uc_stack.ss_sp``, ``uc_stack.ss_size``; ``ss_sp``,
-``ss_size``."""
+argument its ``stack_t`` is: ``uc_stack``, or the argument itself."""
+
+DESCRIPTION = ((0, 8), (16, 8), (8, 4))
+"""Offsets and sizes in a ``stack_t`` of ``ss_sp``, ``ss_size`` and ``ss_flags``."""
 
 WANTED = Wanted(SETTERS)
 
@@ -76,7 +79,7 @@ def why_hazardous(image: Image, table: Symbols) -> str:
 
 def switches(image: Image, table: Symbols, sites: ProbeSites | None = None) -> list[StackSwitch]:
     """Return where the program's own code takes up other stacks: where a function's code leads to
-    what looks like it. No probe can be on others, as in assembly whose symbols have no type."""
+    what looks like it."""
     found = _candidates(image, table)
     if not found:
         return []
@@ -84,6 +87,33 @@ def switches(image: Image, table: Symbols, sites: ProbeSites | None = None) -> l
         machine = Machine(image.machine)
         sites = ProbeSites(machine, Surroundings(image, table, machine))
     return [switch for switch in found if sites.is_instruction(switch.address)]
+
+
+def find_unseen(image: Image, table: Symbols, seen: Container[int]) -> int | None:
+    """Return where the program's own code takes up another stack, or seems to, besides where that
+    is ``seen``: in code that no symbol or only one without a type names, or in a way that does not
+    tell which stack it is. What is amid a function, but not seen to be reached, is none."""
+    found = (s for s in _candidates(image, table) if s.resumes and s.keeps)
+    unseen = [switch for switch in found if switch.address not in seen]
+    if not unseen:
+        return None
+    machine, unwind = Machine(image.machine), Unwind(image)
+    around = Surroundings(image, table, machine)
+    sites = ProbeSites(machine, around)
+    for switch in unseen:
+        address = switch.address
+        if sites.is_instruction(address):
+            return address
+        before = (labelled_code.start_before(table, address), unwind.end_before(address))
+        start = max((each for each in before if each is not None), default=None)
+        if start is None or unwind.range_of(address) is not None:
+            continue
+        code = around.stretch(start, address + 1)
+        if address - start < labelled_code.FARTHEST and machine.exit_finder().leads_to(
+            code, address
+        ):
+            return address
+    return None
 
 
 def switching_functions(image: Image, table: Symbols) -> Iterator[tuple[int, str]]:
@@ -160,17 +190,33 @@ def plan_probes(
     places |= {f.address: name for f in own for name in (f.name, *f.aliases) if name in SETTERS}
     register = _first_argument(image.machine)
     for address, name in places.items():
-        role, start, size = SETTERS[name]
+        role, start = SETTERS[name]
         fetches = tuple(
-            Fetch(register=register, offset=offset, read="integer") for offset in (start, size)
+            Fetch(register=register, offset=start + offset, read="integer", size=size)
+            for offset, size in DESCRIPTION
         )
         site = sites.start(address, image.offset(address), stub=address in stubs)
         if site is not None:
             reporting = replace(site, reason=f"reports the stacks of {name}")
             yield Probe(reporting, role, fetches=fetches)
-    for switch in switches(image, table, sites):
-        found = sites.at(switch.address)
+    for switch, found in _sites(image, table, stubs, sites):
         if switch.pointer is not None and isinstance(found, Site):
             reporting = replace(found, reason="enters another stack")
             left = Fetch(base="constant", offset=int(not switch.keeps))
             yield Probe(reporting, "switch", fetches=(switch.pointer, left))
+
+
+def _sites(
+    image: Image, table: Symbols, stubs: Mapping[int, Stub], sites: ProbeSites
+) -> Iterator[tuple[StackSwitch, Site | str]]:
+    """Yield the switches to which code leads that symbols of functions name, or labels that are
+    called, and the sites there."""
+    others: list[StackSwitch] = []
+    for switch in _candidates(image, table):
+        if sites.is_instruction(switch.address):
+            yield switch, sites.at(switch.address)
+        elif switch.resumes:
+            others.append(switch)
+    labelled = labelled_code.sites_at_labels(image, table, stubs, [s.address for s in others])
+    if labelled is not None:
+        yield from ((switch, labelled.at(switch.address)) for switch in others)

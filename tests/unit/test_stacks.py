@@ -52,6 +52,18 @@ def test_an_empty_stack_is_none():
     assert regions.find(1, 0x1000) is None
 
 
+def test_a_stack_that_no_longer_serves_signals_is_one_like_others():
+    regions, lane = Regions(), own_stack(1, 7)
+    signals = Region(0x1000, 0x2000, "signal stack")
+    regions.learn(1, signals)
+    regions.nest(signals, lane, 0x0F00)
+    regions.fork(1, 7, 2)
+    regions.keep(1, signals)
+    assert regions.find(1, 0x1800) == LOW
+    assert regions.find(2, 0x1800) == signals  # the child has a copy
+    assert regions.left(lane, 0x2100) == [LOW]
+
+
 def test_an_array_in_a_frame_is_a_stack_as_long_as_the_frame_is_there():
     regions, lane = Regions(), own_stack(1, 7)
     regions.learn(1, LOW)

@@ -37,7 +37,7 @@ def stack_switches(
     for at in find_stack_words(code):
         word = int.from_bytes(code[at : at + 4], "little")
         if _moves_both(word, int.from_bytes(code[at + 4 : at + 8], "little")):
-            yield StackSwitch(address + at, None)
+            yield StackSwitch(address + at, None, resumes=False)
             continue
         if not _leaves(code, at, straight=_shifts(word)):
             continue
@@ -50,7 +50,7 @@ def stack_switches(
             taken = not _shifts(word) and word >> 5 & 31 < SCRATCH
         if taken:
             keeps = not known or any(map(_copies_stack, words))
-            yield StackSwitch(address + at, _pointer(word), keeps)
+            yield StackSwitch(address + at, _pointer(word), keeps, not _shifts(word))
 
 
 def _words(code: memoryview, start: int, end: int) -> list[int]:

@@ -85,13 +85,14 @@ class _Search:
         first = line.decode()
         if not _loads(first) or self._is_data(first.ip):
             return
-        leaves = _leads_away(line)
+        leaves, jump = _leads_away(line)
         if leaves:
             taken = self._takes_up(first)
         else:
             taken = self._goes_on(first.next_ip) and self._is_foreign(first)
         if taken and not (leaves == FlowControl.RETURN and self._restores(first)):
-            yield StackSwitch(first.ip, _pointer(first), self._keeps(first))
+            resumes = leaves != FlowControl.INDIRECT_CALL
+            yield StackSwitch(first.ip, _pointer(first), self._keeps(first), resumes, jump)
 
     def moved(self, at: int) -> Iterator[StackSwitch]:
         """Yield the switch by other means that begins at ``at`` in the code, if one does."""
@@ -99,14 +100,14 @@ class _Search:
         first = line.decode()
         if _moves_both(first, self._decoder(at + first.len).decode()):
             if self._value(first) is not None:
-                yield StackSwitch(first.ip, None)
+                yield StackSwitch(first.ip, None, resumes=False)
             return
         by_frame = first.op0_register == Register.RBP
         place = _frame_taken(line) if by_frame else first.ip
         if place is None:
             return
         after = line.ip
-        leaves = _leads_away(line)
+        leaves, jump = _leads_away(line)
         if leaves is None and first.mnemonic not in _SHIFTS and self._goes_on(after):
             leaves = FlowControl.RETURN
         if leaves is not None:
@@ -115,7 +116,10 @@ class _Search:
                 return
             if leaves != FlowControl.RETURN or not self._restores(first):
                 pointer = _FRAME_POINTER if by_frame else _pointer(first)
-                yield StackSwitch(place, pointer, self._keeps(first))
+                resumes = leaves != FlowControl.INDIRECT_CALL
+                if first.mnemonic in _SHIFTS:
+                    resumes = _restores_registers(self._decoder(after - self._address))
+                yield StackSwitch(place, pointer, self._keeps(first), resumes, jump)
 
     def _restores(self, instruction: Instruction) -> bool:
         """Whether the code before an instruction saved what that sets rsp to."""
@@ -220,15 +224,29 @@ def _loads(instruction: Instruction) -> bool:
     return bool(instruction.mnemonic == Mnemonic.MOV and instruction.op0_register == Register.RSP)
 
 
-def _leads_away(line: Decoder) -> int | None:
-    """By what control flow the code leaves that follows on a switch; None where it goes on."""
+def _leads_away(line: Decoder) -> tuple[int | None, int]:
+    """By what control flow the code leaves that follows on a switch, None where it goes on; and
+    where it jumps, if it does."""
     for _, instruction in zip(range(LOOK_AHEAD), line, strict=False):
         flow: int = instruction.flow_control
         if flow in _LEAVES:
-            return flow
+            return flow, instruction.ip if flow == FlowControl.INDIRECT_BRANCH else 0
         if flow != FlowControl.NEXT or instruction.is_invalid or _sets_stack(instruction):
-            return None
-    return None
+            break
+    return None, 0
+
+
+def _restores_registers(line: Decoder) -> bool:
+    """Whether code restores registers before it leaves, and puts nothing on the stack, as it does
+    which passes over its arguments."""
+    pops = False
+    for _, instruction in zip(range(LOOK_AHEAD), line, strict=False):
+        if instruction.flow_control != FlowControl.NEXT:
+            break
+        if instruction.mnemonic == Mnemonic.PUSH:
+            return False
+        pops |= instruction.mnemonic == Mnemonic.POP
+    return pops
 
 
 def _is_switch(instruction: Instruction, value: Value, leaves: int) -> bool:
