@@ -16,7 +16,13 @@ from lbtrace.machine import Machine
 from lbtrace.machine.code import Exits
 from lbtrace.model import Binary, Function, Plan, Probe, Site
 from lbtrace.model import Symbols as Named
-from lbtrace.plan import call_graph, foreign_switches, patterns, stack_switches, unwind_landings
+from lbtrace.plan import (
+    call_graph,
+    patterns,
+    stack_switches,
+    unwatched_switches,
+    unwind_landings,
+)
 from lbtrace.plan.call_graph import TracedBinary
 from lbtrace.plan.placement import Placer
 from lbtrace.plan.remarks import AT_BREAKPOINT, name_functions, some
@@ -131,7 +137,7 @@ class _BinaryPlanner:
         plan = Plan((binary,), tuple(self._functions), tuple(self._probes), tuple(notes))
         if go is None or go.tells_goroutines or selection.gathers or not plan.functions:
             return plan
-        return foreign_switches.doubt(plan, "any", f"{image.path} {GOROUTINES}")
+        return unwatched_switches.doubt(plan, "any", f"{image.path} {GOROUTINES}")
 
     def _describe(
         self, matching: Sequence[Function], read_floats: ReadFloats

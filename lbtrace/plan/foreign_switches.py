@@ -13,7 +13,6 @@ seen.
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cache
 from typing import NamedTuple, TypeAlias
@@ -27,29 +26,24 @@ from lbtrace.elf.symbol_table import Wanted
 from lbtrace.errors import BinaryError
 from lbtrace.machine import Machine
 from lbtrace.machine.sites import ProbeSites
-from lbtrace.model import Binary, Plan, Probe, UnseenSwitches
+from lbtrace.model import Binary, Plan, Probe
 from lbtrace.plan import (
     context_switches,
     hidden_calls,
     stack_exchanges,
     stack_switches,
+    unwatched_switches,
     uretprobe_hazards,
 )
 from lbtrace.plan.call_graph import TracedBinary
 from lbtrace.plan.code_context import Surroundings
 from lbtrace.plan.hazard_table import HAZARDS, SWITCHES, SYSTEM
 from lbtrace.plan.selection import Selection
+from lbtrace.plan.unwatched_switches import EARLIER, RARELY, SPLIT, doubt
 from lbtrace.system.lookups import remembering
 
 MOST = 8
 """Files of which switches are reported."""
-
-SPLIT = "__morestack"
-"""Continues in another segment of a stack, and comes back as a function returns."""
-
-RARELY = re.compile(r"libcrypto\.so")
-"""Libraries, by DT_SONAME, that many programs have, and that switch stacks only for those which
-ask for it: ASYNC_start_job(3)."""
 
 ROLES = frozenset({"switch", "stack"})
 
@@ -69,9 +63,7 @@ PlanProbes: TypeAlias = Callable[[Image], Iterator[Probe]]
 
 ANY = "switches stacks, which is not watched in every process"
 UNWATCHED = "calls makecontext where no probe is"
-EARLIER = "stacks that a process has set up before the trace cannot be distinguished"
 EXCHANGES = "exchanges what is on stacks, which is not watched"
-OPEN = "calls that do not return on the stack where they seem to be made end open"
 
 
 class _File(NamedTuple):
@@ -113,6 +105,13 @@ def add(plan: Plan, images: Sequence[Image], selection: Selection) -> Plan:
     them in the traced process, or with what it does not see of them."""
     if all(binary.go for binary in plan.binaries):  # its calls belong to goroutines
         return plan
+    plan = _see_others(plan, images, selection)
+    return unwatched_switches.add(plan, images, earlier=bool(selection.earlier))
+
+
+def _see_others(plan: Plan, images: Sequence[Image], selection: Selection) -> Plan:
+    """``plan`` with probes on the switches of what runs beside ``images``, or with what it does not
+    see of them."""
     files = [*_switching(images, selection)]
     program = selection.beside.program if selection.beside else ""
     if not files and not program:
@@ -125,6 +124,7 @@ def add(plan: Plan, images: Sequence[Image], selection: Selection) -> Plan:
             return doubt(plan, "any", f"{unwatched[0]} {ANY}")
         return doubt(plan, "earlier", EARLIER) if contexts else plan
     plan = _extended(plan, ((path, _probes) for path in foreign[:MOST]))
+    plan = unwatched_switches.add(plan, (), foreign, earlier=bool(selection.earlier))
     if hidden:
         plan = _see_makers(plan, images, selection, hidden[0])
     if exchanging := _exchanging(files, program):
@@ -191,16 +191,6 @@ def _loads(path: str, _identity: object) -> bool:
     except BinaryError:
         return False
     return not SYSTEM.match(dynamic.soname) and any(dynamic.imports.wanted(_LOADING))
-
-
-def doubt(plan: Plan, switches: UnseenSwitches, reason: str) -> Plan:
-    """Return ``plan``, which does not see some ``switches``, besides those that it is known not to
-    see."""
-    if plan.unseen_switches == "any" and switches == "earlier":
-        return plan
-    if not any(probe.role == "closes" for probe in plan.probes):
-        return replace(plan, unseen_switches=switches)  # its calls end open anyway
-    return replace(plan, unseen_switches=switches, notes=(*plan.notes, f"{reason}: {OPEN}"))
 
 
 def _extended(plan: Plan, files: Iterable[tuple[str, PlanProbes]]) -> Plan:
@@ -308,6 +298,7 @@ def _probes(image: Image) -> Iterator[Probe]:
     machine = Machine(image.machine)
     sites = ProbeSites(machine, Surroundings(image, table, machine))
     stubs = image.once(plt.stubs)
+    roles = ROLES | {"signal stack"} if unwatched_switches.offered_name(image) else ROLES
     for probe in stack_switches.plan_probes(image, table, stubs, sites):
-        if probe.role in ROLES:
+        if probe.role in roles:
             yield probe

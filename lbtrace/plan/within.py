@@ -161,7 +161,11 @@ def _check_stacks(
         if not contexts and _is_system(part.image):
             continue
         switches = () if table.go else stack_switches.switches(part.image, table)
-        if binary in made or any((binary, switch.address) not in seen for switch in switches):
+        unseen = any((binary, switch.address) not in seen for switch in switches)
+        if not (unseen or table.go):
+            at = [address for number, address in seen if number == binary]
+            unseen = stack_switches.find_unseen(part.image, table, at) is not None
+        if binary in made or unseen:
             raise _unknown_stacks(part.image.path)
 
 

@@ -7,11 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from lbtrace.elf import symbols
+from lbtrace.elf import plt, symbols
 from lbtrace.elf.image import Image
+from lbtrace.errors import BinaryError
 from lbtrace.machine import Machine
 from lbtrace.machine.code import StackSwitch
+from lbtrace.machine.sites import ProbeSites
 from lbtrace.plan import context_switches, stack_switches
+from lbtrace.plan.code_context import Surroundings
 from tests.stack_ways import SHIFTS, WAYS, WAYS_BY_THE_FRAME
 
 CROSS = "aarch64-linux-gnu-gcc"
@@ -39,6 +42,42 @@ def test_ordinary_programs_do_not(name: str) -> None:
     """Arrays of variable length, realigned stacks and the like are no switches."""
     image = Image.open(name)
     assert stack_switches.switches(image, symbols.read(image)) == []
+
+
+@pytest.mark.parametrize(
+    "name", ["/usr/bin/python3", "libc.so.6", "libstdc++.so.6", "php8.2", "node", "ocamlopt.opt"]
+)
+def test_nothing_that_ordinary_programs_do_is_unseen(name: str) -> None:
+    """Node's builtins pass over their arguments, OCaml raises by what looks like a switch."""
+    try:
+        image = Image.open(name)
+    except BinaryError:
+        pytest.skip(f"needs {name}")
+    table = symbols.read(image)
+    seen = {switch.address for switch in stack_switches.switches(image, table) if switch.pointer}
+    assert stack_switches.find_unseen(image, table, seen) is None
+
+
+def test_what_goes_on_there(tmp_path: Path) -> None:
+    """What moves the stack pointer and then pushes passes over arguments."""
+
+    def found(text: str) -> StackSwitch:
+        (tmp_path / "program.S").write_text(
+            f".type main, @function; .globl main; main: mov %rsp, (%rdi); {text}\n"
+            ".size main, . - main\n"
+        )
+        made = tmp_path / "program"
+        subprocess.run(["gcc", tmp_path / "program.S", "-o", made], check=True)
+        (switch,) = stack_switches.similar(Image.open(str(made)))
+        return switch
+
+    jumps = found("mov %rsi, %rsp; pop %rbx; pop %rcx; jmp *%rcx")
+    assert jumps.resumes
+    assert jumps.jump > jumps.address
+    returns = found("mov %rsi, %rsp; pop %rbx; pop %rcx; ret")
+    assert (returns.resumes, returns.jump) == (True, 0)
+    assert not found("pop %rcx; add %rsi, %rsp; push %rcx; ret").resumes
+    assert found("add %rsi, %rsp; pop %rcx; ret").resumes
 
 
 def test_boost_context_is_known_by_its_code() -> None:
@@ -89,6 +128,20 @@ def test_other_ways_to_take_up_a_stack(tmp_path: Path, flags: list[str], way: st
     if way not in SHIFTS:
         then = f"{take_up}; test %rsp, %rsp; jz 1f; call 2f; 1: jmp 3f; 2: ret; 3:"
         assert found_in(tmp_path, SWITCH, *flags, f'-DTAKE_UP="{then}"')
+
+
+@pytest.mark.parametrize("way", WAYS | WAYS_BY_THE_FRAME)
+@pytest.mark.parametrize("flags", [["-DDESCRIBED"], []])
+def test_each_is_watched_or_known_not_to_be(tmp_path: Path, flags: list[str], way: str) -> None:
+    """Whether the symbol of the assembly has a type or not."""
+    take_up = (WAYS | WAYS_BY_THE_FRAME)[way]
+    assert found_in(tmp_path, SWITCH, *flags, f'-DTAKE_UP="{take_up}"')
+    image = Image.open(str(tmp_path / "program"))
+    table, stubs, machine = symbols.read(image), plt.stubs(image), Machine(image.machine)
+    sites = ProbeSites(machine, Surroundings(image, table, machine))
+    probes = stack_switches.plan_probes(image, table, stubs, sites)
+    seen = [probe.site.address for probe in probes if probe.role == "switch"]
+    assert seen or stack_switches.find_unseen(image, table, seen) is not None
 
 
 RESTORES = """
