@@ -24,6 +24,7 @@ FORMS: dict[Kind, FormOfType] = {
     Kind.PTR: "pointer",
     Kind.STRUCT: "record",
     Kind.UNION: "record",
+    Kind.FWD: "record",
     Kind.ARRAY: "array",
 }
 
@@ -73,6 +74,10 @@ class BtfView(PlainView):
     @property
     def size(self) -> int:
         return size_of(self._btf, self._bare)
+
+    @property
+    def is_sized(self) -> bool:
+        return self._bare.kind != Kind.FWD
 
     @property
     def alignment(self) -> int:
