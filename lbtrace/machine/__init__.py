@@ -204,6 +204,17 @@ class Machine:
         and where they return to."""
         yield from self._module("call_sites").calls(code, address, targets)
 
+    def find_jumps(
+        self,
+        code: memoryview,
+        address: int,
+        targets: Collection[int],
+        start_of: Callable[[int], int | None],
+    ) -> Iterator[tuple[int, int]]:
+        """Yield the direct jumps to ``targets`` in ``code`` at ``address``, as tail calls are
+        (`lbtrace.machine.interface.CallSites`)."""
+        yield from self._module("call_sites").jumps(code, address, targets, start_of)
+
     def find_system_calls(
         self, code: memoryview, address: int, start_of: Callable[[int], int | None]
     ) -> Iterator[int]:

@@ -82,8 +82,8 @@ def _settled(
     prototype = confirm(machine, prototype, beginning, image.code)
     if function.local:
         body = partial(beginning, unused_results.LARGEST)
-        following = partial(callers.following, function.address)
-        prototype = unused_results.settle(machine, prototype, body, following)
+        are_using = partial(callers.use, function.address)
+        prototype = unused_results.settle(machine, prototype, body, are_using)
     return prototype
 
 

@@ -26,12 +26,15 @@ ONWARD = frozenset({FlowControl.NEXT, FlowControl.CONDITIONAL_BRANCH})
 
 def leaves_result(code: Code, register: str) -> bool:
     """See `lbtrace.machine.Machine.leaves_result`."""
-    left, returns = False, False
+    left, returns, ends_elsewhere = False, False, False
     for instruction in Decoder(64, code.code, ip=code.address):
         if instruction.flow_control == FlowControl.RETURN:
             returns = True
             if left:
                 return True
+        if instruction.flow_control == FlowControl.UNCONDITIONAL_BRANCH:
+            within = code.address <= instruction.near_branch_target < code.limit
+            ends_elsewhere = ends_elsewhere or not within
         if instruction.flow_control != FlowControl.NEXT:
             left = False
             continue
@@ -40,7 +43,7 @@ def leaves_result(code: Code, register: str) -> bool:
             left = not _loads(instruction)
         elif reads or writes:
             left = False
-    return not returns
+    return not (returns or ends_elsewhere)
 
 
 def uses_result(code: bytes, register: str) -> bool:
