@@ -18,6 +18,9 @@ WORD = 8
 OPTIMISED_OUT = "optimised out"
 """Why a value cannot be read that the compiler does not pass."""
 
+LEFT_OUT = "debug information leaves out a parameter"
+"""Why a value cannot be read that may be passed in the place of another, or after it."""
+
 SPREAD = "spread over two registers"
 """Why a bit field cannot be read that begins in one word and ends in the next."""
 

@@ -9,6 +9,7 @@ which LLVM has no location any more are not there at all.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from functools import partial
 from typing import Any
 
 from lbtrace.dwarf.reader import lists
@@ -23,26 +24,23 @@ DW_OP_implicit_value."""
 
 def is_optimised(formals: Iterable[tuple[Any, Any]], is_reference: Callable[[Any], bool]) -> bool:
     """Return whether any of a function's parameters, each with what says where it is, or None, is
-    nowhere, or somewhere else than in memory: where nothing is optimised, it is in the function's
-    frame as long as this exists. Nothing may be said of an object that ``is_reference`` says is
-    passed by reference."""
-    return any(
-        not is_reference(die) if own is None or _is_nowhere(own) else _leaves_memory(own)
-        for die, own in formals
-    )
+    nowhere, or somewhere else than in one place in memory: where nothing is optimised, it is in the
+    function's frame as long as this exists. Nothing may be said of an object that ``is_reference``
+    says is passed by reference, and the pointer to it may move."""
+    return any(_shows_it(own, partial(is_reference, die)) for die, own in formals)
 
 
-def _is_nowhere(own: Any) -> bool:
-    return not {"DW_AT_location", "DW_AT_const_value"} & own.attributes.keys()
-
-
-def _leaves_memory(own: Any) -> bool:
+def _shows_it(own: Any, is_reference: Callable[[], bool]) -> bool:
+    if own is None:
+        return not is_reference()
     if "DW_AT_const_value" in own.attributes:
         return True
-    location = own.attributes["DW_AT_location"]
+    location = own.attributes.get("DW_AT_location")
+    if location is None:
+        return not is_reference()
     if location.form in lists.EXPRESSIONS:
         return _is_value(bytes(location.value))
-    return any(_is_value(each.expression) for each in lists.locations(own))
+    return not is_reference() or any(_is_value(each.expression) for each in lists.locations(own))
 
 
 def _is_value(expression: bytes) -> bool:

@@ -18,7 +18,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from lbtrace.abi import find_convention
-from lbtrace.abi.locations import OPTIMISED_OUT, lose_unless_named
+from lbtrace.abi.locations import LEFT_OUT, OPTIMISED_OUT, lose_unless_named
 from lbtrace.dwarf import attributes
 from lbtrace.dwarf.late_optimisation import is_optimised
 from lbtrace.dwarf.lost_locations import may_be_lost
@@ -38,7 +38,6 @@ OPENED = frozenset({"DW_TAG_namespace", "DW_TAG_module"})
 """Entries that contain functions, except nested ones, methods and closures."""
 
 DW_CC_NOCALL = 3
-LEFT_OUT = "debug information leaves out a parameter"
 LINKAGE = ("DW_AT_linkage_name", "DW_AT_MIPS_linkage_name")
 
 VARIABLES = frozenset({"DW_TAG_variable", "DW_TAG_formal_parameter"})

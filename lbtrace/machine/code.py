@@ -34,7 +34,7 @@ class ArgumentStores(NamedTuple):
     """What a function stores in its frame before it branches. ``first`` has for each byte, by its
     distance from the stack pointer at entry, what is stored there first (`find_source`), in order.
     ``bases`` are the distances of the registers by which it is reached, ``pointers`` those of
-    registers that point into the frame in the end."""
+    registers that point into the frame in the end, or did until they were restored."""
 
     first: Mapping[int, tuple[str, int]]
     bases: Mapping[str, int]

@@ -79,7 +79,7 @@ def settle(
             for number, formal in enumerate(prototype.parameters)
         )
         prototype = replace(prototype, parameters=parameters)
-    order = _Order(machine, prototype, frame_size)
+    order = Order(machine, prototype, frame_size)
     doubtful = order.find_doubtful()
     return _without(prototype, doubtful - order.find_passed(doubtful)) if doubtful else prototype
 
@@ -127,7 +127,7 @@ def _is_unread(
         return False
     register, offset = formal.frame_location
     base = find_register(machine.name, register)
-    where = _find_home(machine, formal.frame_location, frame_size)
+    where = find_home(machine, formal.frame_location, frame_size)
     if isinstance(base, str) or where is None:
         return False
     if where[0] == FRAME:
@@ -145,8 +145,8 @@ def _is_unread(
     return not reads and not (pushed and _reads_pushed(machine, formal, pushed, code, read))
 
 
-def _find_home(machine: Machine, location: tuple[int, int], frame_size: FrameSize) -> Source | None:
-    """Where a variable in memory is at entry, if that may be in the frame of the caller."""
+def find_home(machine: Machine, location: tuple[int, int], frame_size: FrameSize) -> Source | None:
+    """Return where a variable in memory is at entry, if that may be in the frame of the caller."""
     number, offset = location
     after_call = machine.return_address_size
     base = "" if number == CFA else _name(machine, number)
@@ -162,7 +162,7 @@ def _find_home(machine: Machine, location: tuple[int, int], frame_size: FrameSiz
     return (CALLER_STACK, where) if where >= after_call else None
 
 
-class _Order:
+class Order:
     """Where debug information has the parameters of a ``prototype`` at entry, and the order in
     which its convention would."""
 
@@ -205,7 +205,7 @@ class _Order:
             return set()
         parameters = self._prototype.parameters
         located = {n for n, source in enumerate(self.found) if source is not None}
-        unchanged = self._find_agreeing(range(len(parameters)))
+        unchanged = self.find_agreeing(range(len(parameters)))
         if not any(formal.may_shift for formal in parameters):
             return unchanged & {*doubtful}
         if len(doubtful) > MOST:
@@ -218,12 +218,12 @@ class _Order:
             for some in combinations(sorted(doubtful), size)
             if {self.found[n] for n in certain.union(some)} == every
         ]
-        agreed = [passed for passed in possible if passed <= self._find_agreeing(passed)]
+        agreed = [passed for passed in possible if passed <= self.find_agreeing(passed)]
         if {self.found[n] for n in unchanged & located} == every:
             agreed.append(unchanged)
         return set.intersection(*agreed) & {*doubtful} if agreed else set()
 
-    def _find_agreeing(self, passed: Collection[int]) -> set[int]:
+    def find_agreeing(self, passed: Collection[int]) -> set[int]:
         """Return which of the parameters the convention has where debug information has them, if
         those that are ``passed`` are all that are."""
         kept = [n for n in range(len(self.found)) if n in passed]
@@ -247,7 +247,7 @@ class _Order:
             return _name(self._machine, number), 0
         if formal.frame_location is None:
             return None
-        return _find_home(self._machine, formal.frame_location, self._frame_size)
+        return find_home(self._machine, formal.frame_location, self._frame_size)
 
     def _follows(self, one: Source, other: Source) -> bool:
         """Return whether something in ``other`` may come after something in ``one``."""
@@ -268,7 +268,7 @@ def _is_elsewhere(machine: Machine, formal: Formal, frame_size: FrameSize) -> bo
     if formal.missing_reason:
         return False
     home = formal.frame_location
-    where = _find_home(machine, home, frame_size) if home is not None else None
+    where = find_home(machine, home, frame_size) if home is not None else None
     return where is None or where[0] != CALLER_STACK
 
 

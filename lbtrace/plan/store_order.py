@@ -21,7 +21,7 @@ def is_in_order(formals: Sequence[Formal], stored: Sequence[int]) -> bool:
     """Return whether ``formals`` are stored in their order, of which these are the ranks by the
     time at which each is ``stored`` (-1: it is not)."""
     pairs = zip(formals, stored, strict=True)
-    ranks = [rank for formal, rank in pairs if _is_number(formal) and rank >= 0]
+    ranks = [rank for formal, rank in pairs if is_number(formal) and rank >= 0]
     return ranks == sorted(ranks)
 
 
@@ -59,6 +59,7 @@ def takes_all(
     return True
 
 
-def _is_number(formal: Formal) -> bool:
-    """Whether a parameter is certainly a number, or a pointer: structs are stored before these."""
+def is_number(formal: Formal) -> bool:
+    """Return whether a parameter is certainly a number, or a pointer: structs are stored before
+    these."""
     return isinstance(formal.type, NumberType) and not formal.reference and bool(formal.scalars)

@@ -17,7 +17,13 @@ from lbtrace.machine import Machine
 from lbtrace.machine.code import Code
 from lbtrace.model import Function, Prototype, Site
 from lbtrace.model.wire_limits import FETCHES
-from lbtrace.plan import argument_stores, frame_homes, overwritten, unused_results
+from lbtrace.plan import (
+    argument_stores,
+    frame_homes,
+    overwritten,
+    pushed_arguments,
+    unused_results,
+)
 from lbtrace.plan.late_registers import confirm
 from lbtrace.plan.misfits import Misfits
 from lbtrace.plan.remarks import name_functions
@@ -76,6 +82,7 @@ def _settled(
 
         prototype = frame_homes.settle(machine, prototype, beginning)
         prototype = rust_convention.settle(machine, prototype, beginning)
+    prototype = pushed_arguments.settle(machine, prototype, beginning, local=function.local)
     prototype = overwritten.settle(machine, prototype, beginning, image.code, local=function.local)
     prototype = frame_homes.settle(machine, prototype, beginning)
     prototype = argument_stores.settle(machine, prototype, beginning, local=function.local)

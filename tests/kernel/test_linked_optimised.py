@@ -265,3 +265,36 @@ def test_what_is_not_marked_as_optimised_is_not_taken_for_plain_code(
         shown = {each["name"]: each["value"] for each in call["args"]}
         if name == "pushed":
             assert [shown[each] for each in "abcdef"] == [passed[each] for each in "abcdef"], call
+
+
+REFERRED = """\
+#include <stdbool.h>
+volatile long sink;
+#define KEPT __attribute__((noinline, minsize))
+__attribute__((noinline)) void see(void *what) { __asm__ volatile("" :: "r"(what) : "memory"); }
+KEPT void flag(bool a, ...) { sink = sink + a; see(&a); }
+KEPT void number(int a, ...) { sink = sink + a; see(&a); }
+int main()
+{
+    for (int i = 0; i < COUNT; i++) {
+        flag(true, 2, 3);
+        number(1 + i, 2L, 3.5);
+    }
+    return 0;
+}
+"""
+
+
+@pytest.mark.parametrize("level", ["-Wl,--lto-O0", "-Wl,--lto-O1"])
+def test_what_is_stored_through_an_address_is_known(
+    traced: Callable[[Path, str], list[dict[str, Any]]],
+    tool: Callable[[str], str],
+    tmp_path: Path,
+    level: str,
+) -> None:
+    source, made = tmp_path / "referred.c", tmp_path / "referred"
+    source.write_text(REFERRED)
+    options = ["-O0", "-g", "-flto", "-fuse-ld=lld", level, f"-DCOUNT={COUNT}"]
+    subprocess.run([tool("clang"), *options, source, "-o", made], check=True)
+    shown = [(c["name"], c["args"][0]["value"]) for c in traced(made, "/^(flag|number)$/")]
+    assert shown == [each for n in range(COUNT) for each in (("flag", True), ("number", 1 + n))]

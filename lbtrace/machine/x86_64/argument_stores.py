@@ -81,7 +81,7 @@ def argument_stores(code: Code, *, past_calls: bool = False) -> ArgumentStores:
         else:
             frame.follow(instruction)
         before = instruction
-    return ArgumentStores(frame.first, frame.bases, frame.pointers)
+    return ArgumentStores(frame.first, frame.bases, {**frame.made, **frame.pointers})
 
 
 def _is_without_vectors(before: Instruction, instruction: Instruction) -> bool:
@@ -110,6 +110,8 @@ class _Frame:
         self.bases: dict[str, int] = {}
         """Those of the registers from which something is stored, when that is done first."""
         self.pointers = {"sp": 0}
+        self.made: dict[str, int] = {}
+        """Where those of `BASES` pointed first that did: the function's end restores them."""
         self._addresses: dict[str, int] = {}
         """Other registers that point into the frame, from the stack pointer at entry."""
         self._x87: list[Source] = []
@@ -210,6 +212,7 @@ class _Frame:
             moves = instruction.mnemonic == Mnemonic.MOV and BASES.issuperset(written)
             if moves and written and instruction.op1_register == Register.RSP:
                 self.pointers[written[0]] = now
+                self.made.setdefault(written[0], now)
             return
         if instruction.mnemonic == Mnemonic.AND:
             self.pointers["sp"] = now - APART
