@@ -60,7 +60,10 @@ def demangler(into: Path) -> Path:
     return made
 
 
-SCANS = ("symbol_table", "symbol_search", "function_names", "relocations", "code_scan")
+SCANS = (
+    *("symbol_table", "symbol_crowds", "symbol_search", "function_names"),
+    *("relocations", "code_scan"),
+)
 
 
 def symbol_table(into: Path) -> Path:

@@ -43,7 +43,7 @@ static void search(struct lbt_symbols *symbols, const char *text, size_t size)
 	for (size_t at = 0; at < count; at++)
 		at = lbt_next_named(symbols, at, text, size);
 	for (size_t at = 0; at < count; at++)
-		at = lbt_next_holding(symbols, at, text, size, LBT_DOTTED);
+		at = lbt_next_holding(symbols, at, text, size, LBT_DOTTED, count & 1);
 	for (size_t at = 0; at < count; at++)
 		at = lbt_next_flagged(symbols, at, LBT_CHOOSER | LBT_INSIDE);
 	for (size_t at = 0; at < count; at++)
