@@ -68,6 +68,12 @@ class Location(Struct, frozen=True):
         fetches = (*words, *filter(None, [self.memory]))
         return {fetch.register for fetch in fetches if fetch.base == "register"}
 
+    @property
+    def all_registers(self) -> set[str]:
+        """The registers, also those of which BPF cannot read what they hold."""
+        words = (word for word in self.words if isinstance(word, str))
+        return self.registers.union(w.split()[-1] for w in words if w.startswith("float in "))
+
     def word(self, offset: int = 0) -> tuple[Fetch | str, int]:
         """Return the word that holds the byte ``offset`` bytes into the value, and the
         position of that byte in it."""

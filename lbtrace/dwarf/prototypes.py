@@ -191,6 +191,7 @@ def _prototype(die: Any, function: Function, types: Types) -> Prototype:
         filled_within=code,
         complete=complete,
         leaves_out=less,
+        omits_lost=callers.late,
         stores_all=callers.plain,
     )
     return _of_rust(made, chain, formals, function.address, callers, types) if types.rust else made

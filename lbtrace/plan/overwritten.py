@@ -17,7 +17,7 @@ from msgspec.structs import replace
 
 from lbtrace.abi import locate_values
 from lbtrace.abi.dwarf_registers import find_register
-from lbtrace.abi.locations import OPTIMISED_OUT, WORD, Location
+from lbtrace.abi.locations import LEFT_OUT, OPTIMISED_OUT, WORD, Location
 from lbtrace.machine import Machine
 from lbtrace.machine.code import CALLER_STACK, Code, Read
 from lbtrace.model import CFA, Fetch, Formal, Prototype
@@ -53,10 +53,13 @@ def settle(
     read: Read,
     *,
     local: bool = False,
+    replaceable: bool = False,
 ) -> Prototype:
     """``prototype`` without those parameters that the function certainly, or possibly, overwrites
-    first, or of a ``local`` one, to which no other file can refer, never reads. ``code`` gives its
-    first bytes, so many at most; ``read`` those of functions to which it passes them on."""
+    first, or of a ``local`` one, to which no other file can refer, never reads. It is
+    ``replaceable`` if other files may define it as well: LLVM then keeps parameters that it does
+    not read. ``code`` gives its first bytes, so many at most; ``read`` those of functions to which
+    it passes them on."""
     if prototype.hints.compiler != "llvm" or prototype.stores_all:
         return prototype
     fills = not local or prototype.hints.language not in LANGUAGES
@@ -79,7 +82,11 @@ def settle(
             for number, formal in enumerate(prototype.parameters)
         )
         prototype = replace(prototype, parameters=parameters)
-    order = Order(machine, prototype, frame_size)
+
+    def keeps_unread(registers: Collection[str]) -> bool:
+        return replaceable or not machine.reads_at_entry(code(LARGEST), registers, read)
+
+    order = Order(machine, prototype, frame_size, keeps_unread)
     doubtful = order.find_doubtful()
     return _without(prototype, doubtful - order.find_passed(doubtful)) if doubtful else prototype
 
@@ -90,15 +97,17 @@ def _without(prototype: Prototype, lost: Collection[int]) -> Prototype:
     if not lost:
         return prototype
     shifts = any(formal.may_shift for formal in prototype.parameters)
+    reason = LEFT_OUT if prototype.leaves_out else OPTIMISED_OUT if shifts else ""
     parameters = tuple(
         replace(
             formal,
             register=-1,
             part_registers=(),
+            pieces=(),
             derived_from=-1,
             frame_location=None,
-            may_be_unset=True,
-            missing_reason=OPTIMISED_OUT if shifts else "",
+            may_be_unset=not prototype.leaves_out,
+            missing_reason=reason,
         )
         if number in lost
         else formal
@@ -166,10 +175,17 @@ class Order:
     """Where debug information has the parameters of a ``prototype`` at entry, and the order in
     which its convention would."""
 
-    def __init__(self, machine: Machine, prototype: Prototype, frame_size: FrameSize) -> None:
+    def __init__(
+        self,
+        machine: Machine,
+        prototype: Prototype,
+        frame_size: FrameSize,
+        keeps_unread: Callable[[Collection[str]], bool] = lambda registers: False,
+    ) -> None:
         self._machine = machine
         self._prototype = prototype
         self._frame_size = frame_size
+        self._keeps_unread = keeps_unread
         self.found = [self._find(formal) for formal in prototype.parameters]
         self._ranks = rank_registers(machine.name, prototype.hints)
 
@@ -186,17 +202,39 @@ class Order:
         return disordered | self._find_replaced()
 
     def _find_replaced(self) -> set[int]:
-        """Return the parameters that are where the convention has another, of a function to which
-        all is passed as it is declared: what is passed there is assigned to them."""
+        """Return the parameters that are, or may be, where the convention has another, of a
+        function to which all is passed as it is declared: what is passed there is assigned to
+        them."""
         parameters = self._prototype.parameters
-        held = {source for source in self.found if source is not None}
-        moved = self._prototype.leaves_out or any(f.may_shift for f in parameters)
-        if not held or None not in self.found or moved:
+        held = [self._list_registers(formal) for formal in parameters]
+        if self._prototype.leaves_out:
+            located = {n for n, registers in enumerate(held) if registers}
+            return located if self._lacks_location(located, held) else set()
+        if not any(held) or any(formal.may_shift for formal in parameters):
             return set()
-        places = self._locate(range(len(parameters)))
-        pairs = [*zip(map(find_first, places), self.found, strict=True)]
-        others = {place for place, own in pairs if own is None}
-        return {n for n, (place, own) in enumerate(pairs) if own in held & others and own != place}
+        places = [each.all_registers for each in self._locate(range(len(parameters)))]
+        left = set().union(*(place - own for place, own in zip(places, held, strict=True)))
+        replaced: set[int] = set()
+        while True:
+            more = {n for n, own in enumerate(held) if (own - places[n]) & left} - replaced
+            if not more:
+                return replaced
+            replaced |= more
+            left.update(*(places[n] for n in more))
+
+    def _lacks_location(self, located: Collection[int], held: Sequence[Collection[str]]) -> bool:
+        """Whether a parameter has no location of a function that debug information has not all of,
+        though LLVM keeps those that the function does not read: it is overwritten first, and what
+        is ``held`` in registers may be what was passed there for it."""
+        if self._prototype.omits_lost:
+            # Only C does not declare how many there are.
+            agreeing = self.find_agreeing(range(len(self.found)))
+            if self._prototype.hints.language == "c" and agreeing.issuperset(located):
+                return False
+        elif None not in self.found:
+            return False
+        every = set().union(*held)
+        return self._keeps_unread({r for r in every if self._ranks.get(r, ("",))[0] == "integer"})
 
     def find_passed(self, doubtful: Collection[int]) -> set[int]:
         """Return those of the ``doubtful`` parameters that certainly are where debug information
@@ -248,6 +286,14 @@ class Order:
         if formal.frame_location is None:
             return None
         return find_home(self._machine, formal.frame_location, self._frame_size)
+
+    def _list_registers(self, formal: Formal) -> set[str]:
+        """The registers in which debug information has a parameter, or parts of it."""
+        if not _is_shown(formal):
+            return set()
+        pieces = (piece.register for piece in formal.pieces)
+        numbers = {formal.register, formal.derived_from, *formal.part_registers, *pieces} - {-1}
+        return {_name(self._machine, number) for number in numbers}
 
     def _follows(self, one: Source, other: Source) -> bool:
         """Return whether something in ``other`` may come after something in ``one``."""
@@ -331,6 +377,8 @@ def _as_declared(formal: Formal) -> Formal:
         formal,
         register=-1,
         part_registers=(),
+        pieces=(),
+        absent=(),
         derived_from=-1,
         address=-1,
         may_be_unset=False,

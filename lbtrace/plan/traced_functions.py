@@ -83,7 +83,14 @@ def _settled(
         prototype = frame_homes.settle(machine, prototype, beginning)
         prototype = rust_convention.settle(machine, prototype, beginning)
     prototype = pushed_arguments.settle(machine, prototype, beginning, local=function.local)
-    prototype = overwritten.settle(machine, prototype, beginning, image.code, local=function.local)
+    prototype = overwritten.settle(
+        machine,
+        prototype,
+        beginning,
+        image.code,
+        local=function.local,
+        replaceable=not (function.local or image.is_program),
+    )
     prototype = frame_homes.settle(machine, prototype, beginning)
     prototype = argument_stores.settle(machine, prototype, beginning, local=function.local)
     prototype = confirm(machine, prototype, beginning, image.code)
