@@ -34,6 +34,7 @@ from lbtrace.expressions.operands import (
 from lbtrace.expressions.resolve import cast, compute_both
 from lbtrace.expressions.tree import Comparison, ExpressionError, Operator, written
 from lbtrace.expressions.unsuited import (
+    how_to_compare,
     no_text,
     number_for_text,
     refuse_declared,
@@ -269,7 +270,7 @@ class Comparer:
             value = fetcher.value("", operand.type, operand.place)
             if value.members:
                 what = "a std::string of libc++ cannot be compared: it may lie in its record"
-                raise ExpressionError(operand.at, what, "leave it out of the condition")
+                raise ExpressionError(operand.at, what, how_to_compare(operand.type, name))
             slot = value.slot
         else:
             raise _explain_no_text(operand, operator, text.decode(errors="replace"), at, name)

@@ -8,6 +8,7 @@ from lbtrace.abi.locations import WORD
 from lbtrace.errors import option
 from lbtrace.expressions.tree import ExpressionError
 from lbtrace.model import Type
+from lbtrace.values.enumeration import Enumeration
 
 _NUMBER = re.compile(r"-?(0[xX][0-9a-fA-F]+|0|[1-9][0-9]*)")
 """A number, as expressions write it."""
@@ -46,7 +47,7 @@ def how_to_compare(type: Type, name: str = "") -> str:
     """Return what of a value of ``type``, written as ``name``, can be compared."""
     if type.element_at(0) is not None:
         return f"name one of its elements: {name or 'name'}[0]"
-    if type.is_text():
+    if type.is_text() and not type.may_hold_text():
         return f'compare it with text: {name or "name"} == "abc"'
     of_it = name or "name"
     states = [state for state, _, _ in type.named_states()]
@@ -111,6 +112,8 @@ def how_to_name(type: Type) -> str:
         return "write true or false"
     if type.is_real:
         return "write a number: 1.5"
+    if isinstance(type, Enumeration) and not type.values:
+        return f"debug information has no constants of {type.name}: write the number"
     if type.computes and not type.is_address:
         return "other constants are written as numbers"
     return 'text is quoted: "abc"'

@@ -99,6 +99,9 @@ class String(Type, Struct, frozen=True, tag="string"):
     def is_text(self) -> bool:
         return True
 
+    def may_hold_text(self) -> bool:
+        return self.short
+
     def native_form(self) -> NativeForm:
         return "text"
 

@@ -18,6 +18,7 @@ from lbtrace.model import (
     Array,
     Boolean,
     Character,
+    Enumeration,
     Formal,
     Integer,
     Member,
@@ -37,6 +38,8 @@ from lbtrace.values.vector import Vector
 INT, WIDE = Integer("int", 4, True), Integer("__int128", 16, True)
 BOOL, TAG = Boolean("bool", 1), Integer("u32", 4, False)
 TEXT = String("std::string", 32, 0, 8)
+WITHIN = String("std::string", 24, 16, 8, short=True)
+MODE = Enumeration("Mode", 4, signed=False)
 MAYBE = Optional("optional<int>", 8, INT, Member("has_value", BOOL, 4))
 HELD = Record("Some", 8, (Member("__0", INT, 4),))
 CASES = (Case("None", (0,), Record("None", 8)), Case("Some", (1,), HELD))
@@ -49,6 +52,7 @@ CHARS = Pointer("char *", 8, Character("char", 1, True))
 HOLDER = Record("Holder", 72, (
     Member("o", MAYBE, 0), Member("r", OPTION, 8), Member("t", PAIR, 16), Member("v", VECTOR, 32),
     Member("d", UNKNOWN, 56), Member("x", Float("double", 8), 56), Member("b", BOOL, 64),
+    Member("w", WITHIN, 32), Member("m", MODE, 64),
     Member("a", Array("int[2]", 8, INT, 2), 64),
 ))  # fmt: skip
 
@@ -115,6 +119,14 @@ def test_decimals_without_a_digit_before_them():
         ("h->v.size() == 3", 5, "which has no members", 'arg=["h->v"] shows it'),
         ("h->t() == 3", 3, "methods cannot be called", "name a member of it: o, r, t"),
         ("h->t(1) == 3", 3, "methods cannot be called", "name a member: node->key"),
+        (
+            "h->w.size() == 3",
+            5,
+            "has no members",
+            'no part of it can be compared; arg=["h->w"] shows it',
+        ),
+        ('h->w == "abc"', 3, "of libc++ cannot be compared", 'arg=["h->w"] shows it'),
+        ("h->m == ON", 8, "ON is not known", "no constants of Mode: write the number"),
         ("h->b == yes", 8, "yes is not known", "write true or false"),
         ("h->a[0] == ONE", 11, "ONE is not known", "other constants are written as numbers"),
         ("h->x == NAN", 8, "NAN is not known", "write a number: 1.5"),
