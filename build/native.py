@@ -49,6 +49,7 @@ OWN = {
         "x86_64_code",
         "reach",
         "follow",
+        "follow_answers",
         "answers",
         "flow",
         "flow_view",

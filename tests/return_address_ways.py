@@ -7,10 +7,12 @@ from random import Random
 
 FREE = ("rax", "rcx", "rdx", "rsi", "rdi", "r8", "r9", "r10", "r11")
 LOW = {"rax": "eax", "rcx": "ecx", "rdx": "edx", "rsi": "esi", "rdi": "edi"}
+LOW_BYTE = {"rax": "al", "rcx": "cl", "rdx": "dl", "rsi": "sil", "rdi": "dil"}
 USES = (
     *("read", "pushed", "indexed", "string", "halves", "vector", "wide", "added", "exchanged"),
     *("passed", "stored away", "repeated", "changed"),
     *("computed", "scaled", "summed", "subtracted", "led to"),
+    *("shifted", "counted", "multiplied", "lowest byte", "moved by"),
 )
 """What is done with the address; ``changed`` continues after another instruction than the call."""
 
@@ -119,10 +121,64 @@ def variant(choose: Random, use: str) -> str:
             "summed": f"mov ${at}, %{zero}; add %{register}, %{zero}; mov (%{zero}), %rax",
             "subtracted": f"mov ${-at}, %{zero}; sub %{zero}, %{register}; mov (%{register}), %rax",
             "led to": f"mov ${at}, %{zero}; lea (%{register},%{zero}), %rax; mov (%rax), %rax",
+            "shifted": f"mov ${at // 8}, %{zero}; shl $3, %{zero};"
+            f" mov {at % 8}(%{register},%{zero}), %rax",
+            "counted": f"xor %{LOW[zero]}, %{LOW[zero]}; add ${at + 1}, %{zero}; dec %{zero};"
+            f" mov (%{register},%{zero}), %rax",
+            "multiplied": f"mov $8, %{LOW[zero]}; imul ${at // 8}, %{zero}, %{zero};"
+            f" mov {at % 8}(%{zero},%{register}), %rax",
+            "lowest byte": f"xor %{LOW[zero]}, %{LOW[zero]}; mov $8, %{LOW_BYTE[zero]};"
+            f" mov {at - 8}(%{register},%{zero}), %rax",
+            "moved by": f"mov $40, %{LOW[zero]}; sub %{zero}, %rsp; mov {depth + 40}(%rsp), %rax;"
+            f" add %{zero}, %rsp",
             "changed": f"addq $5, {at}(%{register}); lea call_NAME(%rip), %rax",
         }[use]
     )
     return "\n".join([*lines, "add $128, %rsp", end])
+
+
+DATA = (
+    *(".byte 0x48", ".byte 0x0f", ".byte 0x06", ".byte 0xe8", ".byte 0x48, 0xb8", ".byte 0xf0"),
+    *(".byte 0xf0, 0x90", ".byte 0xe9, 0xff", ".byte 0x66, 0x66", ".byte 0xff, 0xff"),
+    *(".long 0x3f800000", ".quad 0x3ff0000000000000", '.asciz "abc"', ".zero 40", ""),
+)
+"""What stands before code that is jumped to: some of it swallows that code's first instructions."""
+
+SURROUNDINGS = {
+    "computed": "{head} lea 2f(%rip), %r10; jmp *%r10; {data}; 2: {body}; ret; {size}",
+    "computed beyond": "{head} lea 2f(%rip), %r10; mov %rdi, %r9; and $0, %r9d; add %r9, %r10;"
+    " jmp *%r10; {data}; {size}; 2: {body}; ret",
+    "back": "{other}; 2: {body}; ret; {data}; {head} mov %rdi, %rdx; jmp 2b; {size}",
+    "landing": "{head} jmp 3f; 2: {body}; ret; {data}; 1: jmp 2b; {other}; 3: jmp 1b; {size}",
+    "overlapped": "{head} cmp %rdi, %rdi; jz 2f; .byte 0x48, 0xc7, 0x80; 2: {body}; ret; {size}",
+}
+"""Code before and after a read, with constants; the function is at ``head``."""
+
+
+def surrounded(seed: int, count: int) -> tuple[str, list[str]]:
+    """Assembly of functions that read their return addresses in unusual surroundings, or by a
+    helper that gets an address on the stack."""
+    choose = Random(seed)
+    names, text = [], [".text; .globl first; first: nop"]
+    for number in range(count):
+        name = f"s{number}"
+        kind = choose.choice([*SURROUNDINGS, "helper"])
+        size, head = f".size {name}, . - {name}", f".type {name}, @function; {name}:"
+        data, other = choose.choice(DATA), choose.choice(DATA)
+        if kind == "helper":
+            pointer, step = choose.choice(("rdi", "rsi", "rdx", "rcx", "r8", "r9")), 8 * number
+            text.append(
+                f"h{number}: jmp 5f; {data}; 5: mov {step + 8}(%{pointer}), %rax; ret\n"
+                f"{head} sub ${step + 8}, %rsp; mov %rsp, %{pointer}; call h{number};"
+                f" add ${step + 8}, %rsp; ret; {size}"
+            )
+        else:
+            use = choose.choice([u for u in USES if u != "changed"])
+            body = variant(choose, use)
+            form = SURROUNDINGS[kind]
+            text.append(form.format(head=head, size=size, body=body, data=data, other=other))
+        names.append(name)
+    return "\n".join(text).replace(";;", ";"), names
 
 
 def program(seed: int, count: int) -> tuple[str, str, list[str]]:

@@ -129,6 +129,25 @@ class Exits(Struct, frozen=True):
     pads: tuple[int, ...] = ()
 
 
+class Handed(NamedTuple):
+    """What a parameter, from 1, holds where code leads to ``target``: what parameter ``origin``
+    held at its beginning and so many bytes, or with origin 0 an address so many below the stack
+    pointer at entry."""
+
+    target: int
+    parameter: int
+    origin: int
+    distance: int
+
+
+class Access(NamedTuple):
+    """Memory that is accessed by what a parameter points to, from 1: so many bytes after that."""
+
+    parameter: int
+    offset: int
+    size: int
+
+
 class Reach(NamedTuple):
     """What a stretch of code may do besides computing.
 
@@ -138,6 +157,9 @@ class Reach(NamedTuple):
     ``doubt`` says why it may do more than that, or is empty. It ``keeps`` its return address
     if it reads it otherwise than to return, and ``walks`` if it reads those of its callers,
     by their frame pointers. ``unread`` says that other code of it may run, which is not known.
+    ``labels`` are addresses outside of it to which its computed jumps may lead, with the stack sunk
+    by ``computes_at``. What it hands on and accesses by its parameters is told where only what
+    control flow reaches was read.
     """
 
     calls: tuple[int, ...] = ()
@@ -148,6 +170,10 @@ class Reach(NamedTuple):
     keeps: bool = False
     walks: bool = False
     unread: bool = False
+    labels: tuple[int, ...] = ()
+    computes_at: int | None = None
+    handed: tuple[Handed, ...] = ()
+    accesses: tuple[Access, ...] = ()
 
 
 class StackSwitch(Struct, frozen=True):

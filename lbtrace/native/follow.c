@@ -4,44 +4,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "array.h"
-#include "code_graph.h"
-#include "passed.h"
-#include "reach.h"
+#include "follow_state.h"
 #include "sorted.h"
-#include "symbol_extents.h"
 #include "undescribed.h"
 #include "x86_64_kinds.h"
-
-struct reached {
-	const uint64_t *calls, *call_slots, *jumps, *jump_slots;
-	const int32_t *depths;
-	size_t call_count, call_slot_count, jump_count, jump_slot_count;
-	struct lbt_cause doubt;
-	int keeps, walks, unread;
-	const struct lbt_reach *passed; /* NULL where that is not known */
-};
-
-struct meaning {
-	uint8_t kind;
-	uint64_t address;
-};
-
-struct lbt_follow {
-	struct lbt_followed_file file;
-	struct lbt_question *question;
-	struct graph graph;
-	size_t roots, next;
-	struct meaning *meanings;
-	struct extent *extents; /* answers about the node that is looked at */
-	size_t extent_count, extent_capacity;
-	uint64_t room_end, end; /* the latter of the code of the node */
-	int begun, has_room, alone, has_reached;
-	int64_t kept; /* the keeper in code that is no function, or -1 */
-	struct reached reached;
-	struct passes passes;
-	struct lbt_reach found;
-};
 
 static const struct lbt_code_part *part_at(const struct lbt_follow *follow, uint64_t address)
 {
@@ -148,12 +114,33 @@ static int jumped(struct lbt_follow *follow, uint64_t target, int32_t depth)
 	if (target == follow->end && depth && part_at(follow, target) &&
 	    (need = lead(follow, target, depth))) /* a symbol there may lie: it just continues */
 		return need;
+	if (extent.end && extent.start != target && follow->from_function && part_at(follow, target) &&
+	    (need = lead(follow, target, depth))) /* what two functions have in common */
+		return need;
 	if (extent.end && extent.start != target)
 		return lead(follow, extent.start, 0); /* back from a part that was split off */
 	if (!extent.end && find(file->named, file->named_count, target) < 0 &&
 	    part_at(follow, target))
 		return lead(follow, target, depth);
 	return called(follow, target, !depth || depth == LBT_NO_DEPTH);
+}
+
+/* Follows code of no function whose address is taken where a jump is computed, which may lead there. */
+static int labelled(struct lbt_follow *follow, uint64_t target, int32_t depth)
+{
+	const struct lbt_followed_file *file = &follow->file;
+	size_t bound = 0;
+	struct extent extent;
+	int need;
+
+	while (bound < file->end_count && file->ends[bound] <= target)
+		bound++;
+	if (!(bound & 1) || find(file->named, file->named_count, target) >= 0)
+		return LBT_FOLLOW_DONE;
+	need = extent_of(follow, target, &extent);
+	if (need || !part_at(follow, target) || (extent.end && extent.start == target))
+		return need;
+	return lead(follow, target, depth);
 }
 
 static int through(struct lbt_follow *follow, uint64_t slot, int tail)
@@ -209,19 +196,35 @@ static int read_code(struct lbt_follow *follow, const struct extent *extent)
 		.jump_count = found->jump_count, .jump_slot_count = found->jump_slot_count,
 		.doubt = {found->doubt, found->doubt_at},
 		.keeps = found->keeps, .walks = found->walks, .passed = found,
+		.labels = found->labels, .label_depth = found->computes_at,
+		.label_count = found->computes ? found->label_count : 0,
+		.accesses = found->accesses, .access_count = found->access_count,
 	};
 	return LBT_FOLLOW_DONE;
 }
 
-/* Notes what is passed to the node that was led to last, if any was since. */
-static int passed(struct lbt_follow *follow, size_t edges, const struct lbt_passed *what)
+/*
+ * Notes what is passed to the node that was led to last, if any was since, by way of a target: as
+ * native code found it, or the full decoder.
+ */
+static int passed(struct lbt_follow *follow, size_t edges, uint64_t target,
+		  const struct lbt_passed *what)
 {
 	const struct graph *graph = &follow->graph;
+	const struct reached *reached = &follow->reached;
+	uint32_t to;
 
-	if (!follow->reached.passed || graph->edge_count == edges)
+	if (graph->edge_count == edges)
 		return LBT_FOLLOW_DONE;
-	return passes_add(&follow->passes, graph->edges[graph->edge_count - 1], what)
-		       ? LBT_FOLLOW_DONE : LBT_FOLLOW_FAILED;
+	to = graph->edges[graph->edge_count - 1];
+	if (reached->passed)
+		return passes_add(&follow->passes, to, what) ? LBT_FOLLOW_DONE : LBT_FOLLOW_FAILED;
+	for (size_t each = 0; each < reached->handed_count; each++)
+		if (reached->handed[each].target == target &&
+		    !pass_add(&follow->passes, to, reached->handed[each].parameter,
+			      reached->handed[each].value))
+			return LBT_FOLLOW_FAILED;
+	return LBT_FOLLOW_DONE;
 }
 
 /* Follows all that the code of the node leads to. */
@@ -235,19 +238,24 @@ static int follow_edges(struct lbt_follow *follow)
 	for (each = 0; each < reached->call_count && !need; each++) {
 		edges = follow->graph.edge_count;
 		need = called(follow, reached->calls[each], 0);
-		need = need ? need : passed(follow, edges, &found->call_passed[each]);
+		need = need ? need : passed(follow, edges, reached->calls[each],
+					     &found->call_passed[each]);
 	}
 	for (each = 0; each < reached->call_slot_count && !need; each++) {
 		edges = follow->graph.edge_count;
 		need = through(follow, reached->call_slots[each], 0);
-		need = need ? need : passed(follow, edges, &found->slot_passed[each]);
+		need = need ? need : passed(follow, edges, reached->call_slots[each],
+					     &found->slot_passed[each]);
 	}
 	node_of(follow)->first_tail = (uint32_t)follow->graph.edge_count;
 	for (each = 0; each < reached->jump_count && !need; each++) {
 		edges = follow->graph.edge_count;
 		need = jumped(follow, reached->jumps[each], reached->depths[each]);
-		need = need ? need : passed(follow, edges, &found->jump_passed[each]);
+		need = need ? need : passed(follow, edges, reached->jumps[each],
+					     &found->jump_passed[each]);
 	}
+	for (each = 0; each < reached->label_count && !need; each++)
+		need = labelled(follow, reached->labels[each], reached->label_depth);
 	for (each = 0; each < reached->jump_slot_count && !need; each++)
 		need = through(follow, reached->jump_slots[each], 1);
 	return need;
@@ -263,6 +271,7 @@ static int look(struct lbt_follow *follow)
 
 	if (need)
 		return need;
+	follow->from_function = extent.end && !extent.cold;
 	node->doubt = node->keeps = (struct lbt_cause){0};
 	follow->graph.edge_count = node->first_edge;
 	follow->passes.pass_count = node->first_pass;
@@ -284,7 +293,7 @@ static int look(struct lbt_follow *follow)
 	need = follow_edges(follow);
 	if (need)
 		return need;
-	if (follow->reached.passed && !accesses_add(&follow->passes, &follow->found))
+	if (!accesses_add(&follow->passes, follow->reached.accesses, follow->reached.access_count))
 		return LBT_FOLLOW_FAILED;
 	node_of(follow)->end = (uint32_t)follow->graph.edge_count;
 	node_of(follow)->end_passes = (uint32_t)follow->passes.pass_count;
@@ -352,44 +361,6 @@ void lbt_follow_free(struct lbt_follow *follow)
 	free(follow->meanings);
 	free(follow->extents);
 	free(follow);
-}
-
-void lbt_answer_name(struct lbt_follow *follow, uint32_t number, int meaning, uint64_t address)
-{
-	if (number < follow->file.named_count)
-		follow->meanings[number] = (struct meaning){(uint8_t)meaning, address};
-}
-
-int lbt_answer_extent(struct lbt_follow *follow, uint64_t address, uint64_t start, uint64_t end,
-		      int cold)
-{
-	if (lbt_reserve((char **)&follow->extents, &follow->extent_capacity,
-			follow->extent_count + 1, sizeof(*follow->extents)))
-		return 0;
-	follow->extents[follow->extent_count++] = (struct extent){address, start, end, cold};
-	return 1;
-}
-
-void lbt_answer_end(struct lbt_follow *follow, uint64_t end, int alone)
-{
-	follow->has_room = 1;
-	follow->room_end = end;
-	follow->alone = alone;
-}
-
-void lbt_answer_reach(struct lbt_follow *follow, const uint64_t *calls, size_t call_count,
-		      const uint64_t *call_slots, size_t call_slot_count, const uint64_t *jumps,
-		      const int32_t *depths, size_t jump_count, const uint64_t *jump_slots,
-		      size_t jump_slot_count, int doubt, int keeps, int walks, int unread)
-{
-	follow->has_reached = 1;
-	follow->reached = (struct reached){
-		.calls = calls, .call_slots = call_slots, .jumps = jumps, .jump_slots = jump_slots,
-		.depths = depths, .call_count = call_count, .call_slot_count = call_slot_count,
-		.jump_count = jump_count, .jump_slot_count = jump_slot_count,
-		.doubt = {doubt ? LBT_WHY_DECODED : 0, follow->next},
-		.keeps = keeps, .walks = walks, .unread = unread,
-	};
 }
 
 int lbt_judge(struct lbt_follow *follow, struct lbt_verdict *verdicts)

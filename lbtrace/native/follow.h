@@ -8,6 +8,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "reach.h"
+
 struct lbt_symbols;
 
 /* Why code is in doubt, or keeps its return address; below them are those of reach.h. */
@@ -94,6 +96,15 @@ void lbt_answer_reach(struct lbt_follow *follow, const uint64_t *calls, size_t c
 		      const uint64_t *call_slots, size_t call_slot_count, const uint64_t *jumps,
 		      const int32_t *depths, size_t jump_count, const uint64_t *jump_slots,
 		      size_t jump_slot_count, int doubt, int keeps, int walks, int unread);
+
+/*
+ * More of the same answer: code outside of it whose address it takes, with the depth of the stack where
+ * it jumps to what is computed; what parameters hold where it leads to a target; what it accesses.
+ */
+void lbt_answer_labels(struct lbt_follow *follow, const uint64_t *labels, size_t count,
+		       int32_t depth);
+void lbt_answer_handed(struct lbt_follow *follow, const struct lbt_handed *handed,
+		       size_t handed_count, const struct lbt_access *accesses, size_t access_count);
 
 /* The verdicts on the roots, once all is followed; 0 without memory. */
 int lbt_judge(struct lbt_follow *follow, struct lbt_verdict *verdicts);

@@ -30,38 +30,47 @@ static inline void passes_free(struct passes *passes)
 	free(passes->accesses);
 }
 
-/* Keeps what is passed to a node; 0 without memory. */
+/* Keeps what a parameter holds that is passed to a node; 0 without memory. */
+static inline int pass_add(struct passes *passes, uint32_t to, int32_t parameter, int32_t value)
+{
+	if (value == LBT_NO_DEPTH || value == CALLERS_FRAME)
+		return 1;
+	if (lbt_reserve((char **)&passes->passes, &passes->pass_capacity, passes->pass_count + 1,
+			sizeof(*passes->passes)))
+		return 0;
+	passes->passes[passes->pass_count++] = (struct pass){to, value, parameter};
+	return 1;
+}
+
 static inline int passes_add(struct passes *passes, uint32_t to, const struct lbt_passed *passed)
 {
-	for (int each = 0; each < LBT_PARAMETERS; each++) {
-		int32_t value = passed->values[each];
-
-		if (value == LBT_NO_DEPTH || value == CALLERS_FRAME)
-			continue;
-		if (lbt_reserve((char **)&passes->passes, &passes->pass_capacity,
-				passes->pass_count + 1, sizeof(*passes->passes)))
+	for (int each = 0; each < LBT_PARAMETERS; each++)
+		if (!pass_add(passes, to, each + 1, passed->values[each]))
 			return 0;
-		passes->passes[passes->pass_count++] = (struct pass){to, value, each + 1};
-	}
 	return 1;
 }
 
-static inline int accesses_add(struct passes *passes, const struct lbt_reach *found)
+static inline int accesses_add(struct passes *passes, const struct lbt_access *accesses, size_t count)
 {
 	if (lbt_reserve((char **)&passes->accesses, &passes->access_capacity,
-			passes->access_count + found->access_count, sizeof(*passes->accesses)))
+			passes->access_count + count, sizeof(*passes->accesses)))
 		return 0;
-	for (size_t each = 0; each < found->access_count; each++)
-		passes->accesses[passes->access_count++] = found->accesses[each];
+	for (size_t each = 0; each < count; each++)
+		passes->accesses[passes->access_count++] = accesses[each];
 	return 1;
 }
 
-/* Whether a node accesses the 8 bytes that lie so far behind what its parameter points to. */
+/*
+ * Whether a node accesses the 8 bytes that lie so far behind what its parameter points to, or may run
+ * code that is not known.
+ */
 static inline int reaches(const struct passes *passes, const struct graph *graph, uint32_t number,
 			  int parameter, int64_t distance, int left)
 {
 	const struct node *node = &graph->nodes[number];
 
+	if (node->keeps.kind == LBT_WHY_UNREAD && node->doubt.kind != LBT_WHY_LARGE)
+		return 1;
 	for (uint32_t each = node->first_access; each < node->end_accesses; each++) {
 		const struct lbt_access *access = &passes->accesses[each];
 

@@ -4,39 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "stack_copies.h"
-#include "x86_64_stack.h"
-
-enum { HISTORY = 8, UNSURE = 2048 };
-
-/* What is known of an instruction that a jump leads to, or that was read. */
-struct place {
-	struct stack stack;
-	uint8_t targeted, starts, lost; /* lost: read without knowing the stack pointer */
-};
-
-struct sweep {
-	struct lbt_reach *found;
-	struct place *places;
-	size_t size;
-	uint64_t start, end;
-	struct stack stack, switched;
-	int32_t deepest, begun; /* where a stretch of code without jumps began */
-	int32_t least_later;    /* with which jumps lead back to what is lost */
-	int64_t unsure[UNSURE]; /* distances from an unknown stack pointer at which it reads */
-	size_t unsure_count, past;
-	struct copies copies;
-	int based, callers, exchanges, too_much;
-	int8_t firsts[HISTORY], adds[HISTORY];
-};
-
-static struct stack merged(struct stack one, struct stack other)
-{
-	if (same(one, NOWHERE))
-		return other;
-	return (struct stack){one.pointer == other.pointer ? one.pointer : LBT_NO_DEPTH,
-			      one.base == other.base ? one.base : LBT_NO_DEPTH};
-}
+#include "sweep.h"
 
 static void doubt(struct sweep *sweep, int why, const struct instruction *at)
 {
@@ -60,6 +28,8 @@ static void move(struct sweep *sweep, const struct instruction *i)
 	struct stack before = sweep->stack;
 
 	sweep->stack = lbt_stack_after(before, i, &sweep->too_much);
+	if (is_sum(i) && copies_sum(&sweep->copies, before, i, &sweep->too_much) != LBT_NO_DEPTH)
+		sweep->too_much = 1;
 	if (i->first == RBP)
 		sweep->callers = 0;
 	if (sweep->stack.pointer != LBT_NO_DEPTH && sweep->stack.pointer > sweep->deepest)
@@ -91,6 +61,8 @@ static void look(struct sweep *sweep, const struct instruction *i)
 
 	if (!i->extended && i->opcode == 0x8d && (i->first == RSP || i->first == RBP))
 		return;
+	if (i->base == RBP && sweep->copies.frame != LBT_NO_DEPTH)
+		sweep->too_much |= offset == 8 || offset == sweep->copies.frame;
 	if (i->base == RSP && sweep->stack.pointer == LBT_NO_DEPTH) {
 		if (sweep->unsure_count == UNSURE)
 			sweep->too_much = 1;
@@ -134,19 +106,11 @@ static void leave(struct sweep *sweep, uint64_t target)
 	note(sweep, found->jumps, &found->jump_count, target);
 }
 
-static void jump(struct sweep *sweep, const struct instruction *i)
+/* Notes with which stack control flow leads to an address within the code. */
+static void arrive(struct sweep *sweep, uint64_t target)
 {
-	uint64_t target = i->next + (uint64_t)i->immediate;
-	struct lbt_reach *found = sweep->found;
-	struct place *place;
+	struct place *place = &sweep->places[target - sweep->start];
 
-	found->restarts |= target == sweep->start;
-	if (target < sweep->start || target >= sweep->end) {
-		leave(sweep, target);
-		found->leads_elsewhere |= i->flow == FLOW_BRANCH || sweep->stack.pointer;
-		return;
-	}
-	place = &sweep->places[target - sweep->start];
 	if (place->lost && sweep->stack.pointer != LBT_NO_DEPTH &&
 	    sweep->stack.pointer < sweep->least_later)
 		sweep->least_later = sweep->stack.pointer;
@@ -155,6 +119,51 @@ static void jump(struct sweep *sweep, const struct instruction *i)
 	else if (!same(place->stack, sweep->stack))
 		place->stack = NOWHERE;
 	place->targeted = 1;
+}
+
+/* Notes an address that the code takes, where a computed jump may lead. */
+static void label(struct sweep *sweep, uint64_t target)
+{
+	struct lbt_reach *found = sweep->found;
+
+	if (target <= sweep->start || target >= sweep->end) {
+		for (size_t each = 0; each < found->label_count; each++)
+			if (found->labels[each] == target)
+				return;
+		if (found->label_count < LBT_LABELLED)
+			found->labels[found->label_count++] = target;
+		return;
+	}
+	sweep->places[target - sweep->start].labelled = 1;
+	if (sweep->label_count == LABELS)
+		sweep->too_much = 1;
+	else
+		sweep->labels[sweep->label_count++] = target;
+}
+
+/* Follows a jump to what is computed: to the addresses that were taken before. */
+static void compute(struct sweep *sweep)
+{
+	sweep->found->computes = 1;
+	sweep->found->computes_at = sweep->stack.pointer;
+	for (size_t each = 0; each < sweep->label_count; each++)
+		arrive(sweep, sweep->labels[each]);
+}
+
+static void jump(struct sweep *sweep, const struct instruction *i)
+{
+	uint64_t target = i->next + (uint64_t)i->immediate;
+	struct lbt_reach *found = sweep->found;
+
+	if (target <= i->address)
+		numbers_none(&sweep->copies.numbers); /* what a loop counted */
+	found->restarts |= target == sweep->start;
+	if (target < sweep->start || target >= sweep->end) {
+		leave(sweep, target);
+		found->leads_elsewhere |= i->flow == FLOW_BRANCH || sweep->stack.pointer;
+		return;
+	}
+	arrive(sweep, target);
 }
 
 static void call(struct sweep *sweep, const struct instruction *i)
@@ -166,10 +175,10 @@ static void call(struct sweep *sweep, const struct instruction *i)
 		found->call_passed[found->call_count] = copies_passed(&sweep->copies);
 	if (target == i->next && sweep->stack.pointer != LBT_NO_DEPTH)
 		sweep->stack.pointer = lbt_less(sweep->stack.pointer, -8, &sweep->too_much);
-	else if (target > sweep->start && target < sweep->end)
-		doubt(sweep, LBT_CALLS_ITSELF, i);
 	else
 		note(sweep, found->calls, &found->call_count, target);
+	if (target > sweep->start && target < sweep->end && target != i->next)
+		doubt(sweep, LBT_CALLS_ITSELF, i);
 }
 
 /* Follows what is no plain instruction. */
@@ -193,6 +202,7 @@ static void turn(struct sweep *sweep, const struct instruction *i)
 		if (i->relative)
 			return note(sweep, found->jump_slots, &found->jump_slot_count, slot);
 		found->leads_elsewhere = 1;
+		compute(sweep);
 		if (is_switch(sweep, i))
 			sweep->switched = sweep->stack;
 		else
@@ -232,18 +242,9 @@ static void pass(struct sweep *sweep, const struct instruction *i)
 		move(sweep, i);
 	else if (sweep->callers || sweep->stack.base == 8 || sweep->exchanges)
 		take(sweep, i);
+	count_numbers(&sweep->copies.numbers, i);
 	sweep->firsts[at] = i->first;
 	sweep->adds[at] = (int8_t)is_add(i);
-}
-
-/* Keeps with which stacks jumps lead back to what was read without knowing any. */
-static void forget(struct place *places, size_t size)
-{
-	for (size_t at = 0; at < size; at++)
-		places[at] = places[at].lost && places[at].targeted &&
-					     places[at].stack.pointer != LBT_NO_DEPTH
-				     ? (struct place){.stack = places[at].stack, .targeted = 1}
-				     : (struct place){0};
 }
 
 /* Reads all of the code; false for what is left to a full decoder. */
@@ -264,6 +265,7 @@ static int run(struct sweep *sweep, const unsigned char *code)
 			sweep->stack = same(sweep->stack, place->stack)
 					       ? sweep->stack : merged(sweep->stack, place->stack);
 			sweep->begun = sweep->stack.pointer;
+			numbers_none(&sweep->copies.numbers);
 		} else if (!is_plain(last) && (i.flow == FLOW_NOP || i.flow == FLOW_INT3)) {
 			continue;
 		}
@@ -276,9 +278,17 @@ static int run(struct sweep *sweep, const unsigned char *code)
 		if (i.in_memory)
 			copies_note(&sweep->copies, sweep->stack, &i, sweep->found);
 		if (is_plain(last)) {
+			if (!i.extended && i.opcode == 0x8d && i.relative)
+				label(sweep, i.next + (uint64_t)i.displacement);
+			if (place->lost)
+				sweep->strays |= strays(&i);
+			sweep->pops += place->lost && i.flow == FLOW_STACK && is_pop(&i);
+			if (sweep->pops > sweep->most_pops)
+				sweep->most_pops = sweep->pops;
 			pass(sweep, &i);
 			continue;
 		}
+		sweep->pops = 0;
 		turn(sweep, &i);
 		if (leaves(sweep, &i) && is_passed(&sweep->copies))
 			sweep->too_much = 1;
@@ -287,11 +297,14 @@ static int run(struct sweep *sweep, const unsigned char *code)
 			copies_called(&sweep->copies);
 		if (!is_end(last))
 			continue;
+		numbers_none(&sweep->copies.numbers);
 		place = at < sweep->size ? &sweep->places[at] : NULL;
 		sweep->stack = place && place->targeted ? place->stack : sweep->switched;
 	}
 	for (at = 0; at < sweep->size; at++)
-		if (sweep->places[at].targeted && !sweep->places[at].starts)
+		if ((sweep->places[at].targeted ||
+		     (sweep->places[at].labelled && sweep->found->computes)) &&
+		    !sweep->places[at].starts)
 			return 0; /* jumps into the midst of an instruction */
 	if (!is_end(last) && !is_call(last)) {
 		doubt(sweep, LBT_GOES_ON, NULL);
@@ -304,7 +317,7 @@ int lbt_find_reach(const unsigned char *code, size_t size, uint64_t address, int
 		   struct lbt_reach *found)
 {
 	struct place *places = calloc(size + 1, sizeof(*places));
-	int again = 0, keeps = 0;
+	int again = 0, keeps = 0, sweeps = 0;
 
 	if (!places || address + size < address)
 		goto failed;
@@ -327,7 +340,11 @@ int lbt_find_reach(const unsigned char *code, size_t size, uint64_t address, int
 			goto failed;
 		for (size_t each = 0; each < sweep.unsure_count; each++)
 			found->keeps |= sweep.unsure[each] == sweep.deepest;
-		again = !again && sweep.least_later < sweep.deepest && sweep.unsure_count;
+		again = ++sweeps < (size <= SMALL ? SWEEPS : 2) &&
+			(sweep.least_later < sweep.deepest || sweep.strays) &&
+			sweep.least_later != INT32_MAX &&
+			(sweep.unsure_count || sweep.strays & STRAYS ||
+			 8 * sweep.most_pops > sweep.least_later);
 		keeps = found->keeps;
 		if (again)
 			forget(places, size);

@@ -11,6 +11,7 @@
 #include "x86_64_code.h"
 
 #define LBT_REACHED 4096
+#define LBT_LABELLED 64
 
 enum lbt_doubt {
 	LBT_CERTAIN,
@@ -23,7 +24,8 @@ enum lbt_doubt {
 	LBT_UNUSUAL,
 };
 
-enum { LBT_PARAMETERS = 6 };
+/* What a parameter points to counts as from a depth of its own, far from those of the stack. */
+enum { LBT_PARAMETERS = 6, PARAMETER = 1 << 26 };
 
 /* Memory that is accessed by what a parameter points to, from 1: so many bytes after that. */
 struct lbt_access {
@@ -36,9 +38,16 @@ struct lbt_passed {
 	int32_t values[LBT_PARAMETERS];
 };
 
+/* What a parameter, from 1, holds where code leads to a target: as in struct lbt_passed. */
+struct lbt_handed {
+	uint64_t target;
+	int32_t parameter, value;
+};
+
 /*
  * The addresses that are called, the slots that are called or jumped through, and where jumps
- * lead to, with the depth of the stack there; all in the order of the code, with repetitions.
+ * lead to, with the depth of the stack there; addresses outside that are taken; all in the order of the
+ * code, with repetitions.
  */
 struct lbt_reach {
 	uint64_t calls[LBT_REACHED], call_slots[LBT_REACHED], jump_slots[LBT_REACHED];
@@ -47,10 +56,13 @@ struct lbt_reach {
 	struct lbt_passed call_passed[LBT_REACHED], slot_passed[LBT_REACHED];
 	struct lbt_passed jump_passed[LBT_REACHED];
 	struct lbt_access accesses[LBT_REACHED];
-	size_t call_count, call_slot_count, jump_slot_count, jump_count, access_count;
+	uint64_t labels[LBT_LABELLED];
+	size_t call_count, call_slot_count, jump_slot_count, jump_count, access_count, label_count;
 	uint64_t doubt_at;
 	int doubt, keeps, walks;
 	int restarts;        /* a jump leads to the first instruction */
+	int computes;        /* where a jump leads is computed */
+	int32_t computes_at; /* with the stack at this depth */
 	int leads_elsewhere; /* a jump leads to where is unknown */
 };
 

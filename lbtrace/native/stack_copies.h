@@ -6,10 +6,11 @@
 #ifndef LBT_STACK_COPIES_H
 #define LBT_STACK_COPIES_H
 
+#include "known_numbers.h"
 #include "reach.h"
 #include "x86_64_stack.h"
 
-enum { REGISTERS = 16, COPY_SLOTS = 16, ADDRESS_SIZE = 8, VECTOR_SIZE = 16, RAX = 0, RDX = 2 };
+enum { COPY_SLOTS = 16, ADDRESS_SIZE = 8, VECTOR_SIZE = 16 };
 /* More than any instruction saves: Intel SDM volume 1, 13.4. */
 enum { SAVED_STATE = 1 << 14 };
 
@@ -17,11 +18,9 @@ enum { SAVED_STATE = 1 << 14 };
 enum { CALLERS_FRAME = LBT_NO_DEPTH + 1 };
 
 /*
- * Depths as in struct stack: of what registers other than rsp and rbp hold, and of what slots do.
- * Also addresses at known distances from what a parameter points to: as from a depth of its own, far
- * from those of the stack.
+ * Depths as in struct stack: of what registers other than rsp and rbp hold, and of what slots do; also
+ * addresses at known distances from what a parameter points to.
  */
-enum { PARAMETER = 1 << 26 };
 
 struct copies {
 	int32_t held[REGISTERS];
@@ -30,13 +29,15 @@ struct copies {
 		int32_t depth;
 	} slots[COPY_SLOTS];
 	size_t slot_count;
-	uint32_t numbers; /* registers that hold numbers which the code shows, a bit each */
+	struct numbers numbers;
+	int32_t frame; /* what rbp may hold as a copy of another register */
 };
 
 static inline void copies_none(struct copies *copies)
 {
 	for (int each = 0; each < REGISTERS; each++)
 		copies->held[each] = LBT_NO_DEPTH;
+	copies->frame = LBT_NO_DEPTH;
 }
 
 static const uint8_t parameters[LBT_PARAMETERS] = {7, 6, 2, 1, 8, 9}; /* rdi, rsi, rdx, rcx, r8, r9 */
@@ -49,6 +50,8 @@ static inline int parameter_of(int32_t depth)
 
 static inline int32_t copies_of(const struct copies *copies, struct stack stack, int reg)
 {
+	if (reg == RBP && stack.base == LBT_NO_DEPTH)
+		return copies->frame;
 	if (reg < 0 || reg == RSP || reg == RBP)
 		return lbt_depth_of(stack, reg);
 	return copies->held[reg];
@@ -144,25 +147,49 @@ static inline int reached_size(const struct instruction *i)
 		       ? ADDRESS_SIZE : 4;
 }
 
+/*
+ * The depth of the memory that an instruction addresses, or LBT_NO_DEPTH: where it is indexed by what
+ * is not known, at index 0. Vague where a number is that counts.
+ */
+static inline int32_t copies_address(const struct copies *copies, struct stack stack,
+				     const struct instruction *i, int *vague)
+{
+	int32_t depth = copies_own(copies, stack, i->base);
+	int index = i->index;
+	int64_t scale = i->scale;
+
+	if (depth == LBT_NO_DEPTH && i->indexed && scale == 1) {
+		depth = copies_own(copies, stack, i->index);
+		index = i->base;
+	}
+	if (depth == LBT_NO_DEPTH || depth == CALLERS_FRAME)
+		return LBT_NO_DEPTH;
+	depth = lbt_less(depth, i->displacement, vague);
+	if (!i->indexed || !has_number(&copies->numbers, index))
+		return depth;
+	*vague |= is_vague(&copies->numbers, index);
+	return lbt_less(depth, times(copies->numbers.value[index], scale), vague);
+}
+
 /* Whether memory that an instruction accesses may be the return address, or the saved rbp. */
 static inline int copies_reach(const struct copies *copies, struct stack stack,
 			       const struct instruction *i)
 {
-	int32_t base = copies_own(copies, stack, i->base);
-	int32_t index = copies_own(copies, stack, i->index);
-	int64_t from;
+	int vague = 0;
+	int32_t depth;
 
 	if (!i->extended && i->opcode == 0x8d)
 		return 0;
-	base = base == LBT_NO_DEPTH ? index : base;
-	if (base == LBT_NO_DEPTH)
-		return 0;
-	from = i->displacement - base;
-	if (!from && !i->indexed && (i->base == RSP || i->base == RBP))
-		return 0; /* which is seen by itself */
-	if (from < ADDRESS_SIZE && from > -reached_size(i))
+	depth = copies_address(copies, stack, i, &vague);
+	if (vague)
 		return 1;
-	return stack.base == 8 && from == -8 && i->base != RBP && i->written != RBP;
+	if (depth == LBT_NO_DEPTH)
+		return 0;
+	if (!depth && !i->indexed && lbt_depth_of(stack, i->base) != LBT_NO_DEPTH)
+		return 0; /* which is seen by itself */
+	if (-depth < ADDRESS_SIZE && -depth > -reached_size(i))
+		return 1;
+	return stack.base == 8 && depth == 8 && i->base != RBP && i->written != RBP;
 }
 
 /* Notes where an instruction accesses memory at a known distance from what a parameter points to. */
@@ -196,6 +223,23 @@ static inline int is_string(const struct instruction *i)
 				(i->opcode >= 0xaa && i->opcode < 0xb0));
 }
 
+/* The sum or difference of a copy and a number, both in registers. */
+static inline int32_t copies_sum(const struct copies *copies, struct stack stack,
+				 const struct instruction *i, int *too_much)
+{
+	int second = i->opcode & 2 ? i->rm : i->reg, number = second;
+	int32_t depth = copies_own(copies, stack, i->written);
+
+	if (depth == LBT_NO_DEPTH && is_add(i)) {
+		depth = copies_own(copies, stack, second);
+		number = i->written;
+	}
+	if (depth == LBT_NO_DEPTH || !has_number(&copies->numbers, number))
+		return LBT_NO_DEPTH;
+	*too_much |= is_vague(&copies->numbers, number);
+	return lbt_less(depth, times(copies->numbers.value[number], is_add(i) ? 1 : -1), too_much);
+}
+
 /* What a plain instruction leaves in the register that it writes. */
 static inline int32_t copies_written(const struct copies *copies, struct stack stack,
 				     const struct instruction *i, int *too_much)
@@ -217,6 +261,12 @@ static inline int32_t copies_written(const struct copies *copies, struct stack s
 				    : copies_in(copies, copies_slot(copies, stack, i));
 	if (i->opcode == 0x8d && !i->indexed)
 		return copies_less(copies_of(copies, stack, i->base), i->displacement, too_much);
+	if (i->opcode == 0x8d)
+		return has_number(&copies->numbers, i->index) ||
+				       has_number(&copies->numbers, i->base)
+			       ? copies_address(copies, stack, i, too_much) : LBT_NO_DEPTH;
+	if (is_sum(i))
+		return copies_sum(copies, stack, i, too_much);
 	if (is_immediate(i) && (i->reg & 7) == 5)
 		return copies_less(before, -i->immediate, too_much);
 	if (is_immediate(i) && !(i->reg & 7))
@@ -245,50 +295,18 @@ static inline int copies_pushed(struct copies *copies, struct stack stack,
 		return 0;
 	}
 	value = copies_in(copies, stack.pointer);
+	if (reg == RBP)
+		copies->frame = LBT_NO_DEPTH;
 	if (reg >= 0 && reg != RSP && reg != RBP)
 		copies->held[reg] = value == CALLERS_FRAME ? LBT_NO_DEPTH : value;
 	return value == CALLERS_FRAME && reg != RBP;
 }
 
-/* Whether an instruction computes an address of a copy and a number in a register. */
-static inline int copies_counted(const struct copies *copies, struct stack stack,
-				 const struct instruction *i)
+/* Whether an instruction sets rsp to what rbp holds. */
+static inline int takes_base(const struct instruction *i)
 {
-	uint32_t numbers = copies->numbers;
-	int second;
-
-	if (!numbers)
-		return 0;
-	if (i->in_memory && i->indexed) {
-		if (copies_own(copies, stack, i->base) != LBT_NO_DEPTH)
-			return i->index < 0 || (numbers >> i->index & 1);
-		return i->base >= 0 && (numbers >> i->base & 1) && i->index >= 0 &&
-		       copies_own(copies, stack, i->index) != LBT_NO_DEPTH;
-	}
-	if (i->extended || !i->wide || i->in_memory || (i->opcode & 0xd5) != 0x01)
-		return 0;
-	second = i->opcode & 2 ? i->rm : i->reg;
-	if (i->written < 0 || i->written == RSP || i->written == RBP)
-		return 0;
-	return (copies_own(copies, stack, i->written) != LBT_NO_DEPTH && (numbers >> second & 1)) ||
-	       (copies_own(copies, stack, second) != LBT_NO_DEPTH && (numbers >> i->written & 1));
-}
-
-/* Notes numbers in registers: MOV, and XOR and SUB of a register with itself. */
-static inline void copies_count(struct copies *copies, const struct instruction *i)
-{
-	int is_number, is_same = !i->in_memory && i->rm == i->reg;
-
-	if (i->written < 0)
-		return;
-	is_number = !i->extended && ((i->opcode >= 0xb8 && i->opcode < 0xc0) ||
-				     (i->opcode == 0xc7 && !i->in_memory) ||
-				     ((i->opcode & 0xfd) == 0x31 && is_same) ||
-				     ((i->opcode & 0xfd) == 0x29 && is_same));
-	if (is_number)
-		copies->numbers |= 1u << i->written;
-	else if (!is_compared(i))
-		copies->numbers &= ~(1u << i->written);
+	return !i->extended && (i->opcode == 0xc9 || (i->written == RSP &&
+						      (second_register(i) == RBP || i->base == RBP)));
 }
 
 /* Follows a plain instruction; true where it may do what a full decoder is to look at. */
@@ -296,10 +314,9 @@ static inline int copies_follow(struct copies *copies, struct stack stack,
 				const struct instruction *i, int is_callers, int *too_much)
 {
 	int32_t value;
-	int second, counted = copies_counted(copies, stack, i);
+	int second;
 
-	copies_count(copies, i);
-	if (counted)
+	if (copies->frame != LBT_NO_DEPTH && takes_base(i))
 		return 1;
 	if (i->flow == FLOW_STACK)
 		return copies_pushed(copies, stack, i, is_callers);
@@ -334,7 +351,14 @@ static inline int copies_follow(struct copies *copies, struct stack stack,
 	if (i->written < 0 || is_compared(i) ||
 	    (!i->extended && (i->opcode == 0x3d || i->opcode == 0xa9)))
 		return 0;
-	if (i->written == RSP || i->written == RBP) /* which may become known again */
+	if (i->written == RBP) {
+		value = is_moved(i) || is_immediate(i) || (i->opcode == 0x8d && !i->indexed)
+				? copies_written(copies, stack, i, too_much) : LBT_NO_DEPTH;
+		copies->frame = parameter_of(value) || i->base == RSP || second_register(i) == RSP
+					? LBT_NO_DEPTH : value;
+		return copies->frame == 8;
+	}
+	if (i->written == RSP) /* which may become known again */
 		return is_moved(i) && second_register(i) >= 0 &&
 		       copies_own(copies, stack, second_register(i)) != LBT_NO_DEPTH &&
 		       second_register(i) != RSP && second_register(i) != RBP;
@@ -347,7 +371,7 @@ static inline void copies_called(struct copies *copies)
 {
 	static const uint8_t changed[] = {0, 1, 2, 6, 7, 8, 9, 10, 11};
 
-	copies->numbers = 0;
+	numbers_none(&copies->numbers);
 	for (size_t each = 0; each < sizeof(changed); each++)
 		if (parameter_of(copies->held[changed[each]]))
 			copies->held[changed[each]] = LBT_NO_DEPTH;

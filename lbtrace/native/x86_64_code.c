@@ -109,9 +109,10 @@ static int take_operands(struct reader *reader, struct instruction *into)
 		if (reader->at >= reader->end)
 			return 0;
 		into->indexed = (reader->code[reader->at] >> 3 & 7) != 4 || reader->rex & REX_X;
-		if (into->indexed && reader->code[reader->at] < 0x40)
-			into->index = (int8_t)(reader->code[reader->at] >> 3 |
+		if (into->indexed)
+			into->index = (int8_t)((reader->code[reader->at] >> 3 & 7) |
 					       (reader->rex & REX_X ? 8 : 0));
+		into->scale = (int8_t)(1 << (reader->code[reader->at] >> 6));
 		base = reader->code[reader->at++] & 7;
 		if (base == 5 && !mode)
 			return take_bytes(reader, 4, &into->displacement);

@@ -40,7 +40,7 @@ struct instruction {
 	int8_t first;   /* the 64-bit register that is the first operand */
 	int8_t written; /* the same of 32 bits, too */
 	int8_t base;    /* in memory */
-	int8_t index;   /* there, with a scale of 1 */
+	int8_t index, scale;
 };
 
 /* Reads the instruction at code[at]; false for what is left to a full decoder. */

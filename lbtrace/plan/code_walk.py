@@ -148,11 +148,16 @@ class Walk:
         calls, call_slots = _numbers(reach.calls), _numbers(reach.call_slots)
         jumps, jump_slots = _numbers([to for to, _ in reach.jumps]), _numbers(reach.jump_slots)
         depths = ffi.new("int32_t[]", [_depth(depth) for _, depth in reach.jumps])
-        self._answer = [*calls, *call_slots, *jumps, depths, *jump_slots]
+        labels, handed = _numbers(reach.labels), [*_handed(reach)]
+        told = ffi.new("struct lbt_handed[]", handed)
+        accesses = ffi.new("struct lbt_access[]", [*_accesses(reach)])
+        self._answer = [*calls, *call_slots, *jumps, depths, *jump_slots, *labels, told, accesses]
         flags = (bool(reach.doubt), reach.keeps, reach.walks, reach.unread)
         lib.lbt_answer_reach(
             self._native, *calls, *call_slots, jumps[0], depths, jumps[1], *jump_slots, *flags
         )
+        lib.lbt_answer_labels(self._native, *labels, _depth(reach.computes_at))
+        lib.lbt_answer_handed(self._native, told, len(told), accesses, len(accesses))
 
     def verdicts(self) -> Iterator[WalkVerdict]:
         """Yield the verdict on each root, once nothing is asked any more. Raises `MemoryError`."""
@@ -185,6 +190,19 @@ def _fill(native: Any, file: WalkedFile) -> Iterator[object]:
 
 def _numbers(numbers: Sequence[int]) -> tuple[Any, int]:
     return ffi.new("uint64_t[]", [number & (1 << 64) - 1 for number in numbers]), len(numbers)
+
+
+def _handed(reach: Reach) -> Iterator[tuple[int, int, int]]:
+    for target, parameter, origin, distance in reach.handed:
+        if abs(distance) < lib.PARAMETER // 2:
+            value = origin * lib.PARAMETER - distance if origin else distance
+            yield target & (1 << 64) - 1, parameter, value
+
+
+def _accesses(reach: Reach) -> Iterator[tuple[int, int, int]]:
+    for parameter, offset, size in reach.accesses:
+        if abs(offset) < lib.PARAMETER // 2:
+            yield offset, min(size, 1 << 14), parameter
 
 
 def _depth(depth: int | None) -> int:

@@ -122,12 +122,14 @@ def test_functions_reach_what_a_full_decoder_finds(
 
 
 @pytest.mark.parametrize("seed", [1, 956352183, int(os.environ["LBTRACE_SEED"])])
-def test_any_order_of_instructions_reaches_the_same(seed: int) -> None:
+@pytest.mark.parametrize("kind", ["unusual", "counted"])
+def test_any_order_of_instructions_reaches_the_same(seed: int, kind: str) -> None:
     """Real instructions in any order do what no compiler lets them do, to the stack and to rbp."""
     choose = random.Random(seed)
     image = Image.open("libc.so.6")
-    pieces = [bytes.fromhex(piece) for piece in UNUSUAL]
-    for function in choose.sample([*symbols.read(image).functions], 60):
+    chosen_pieces, others = (UNUSUAL, 60) if kind == "unusual" else (COUNTED, 1)
+    pieces = [bytes.fromhex(piece) for piece in chosen_pieces]
+    for function in choose.sample([*symbols.read(image).functions], others):
         raw = image.code(function.address, min(function.size, 300))
         pieces += [raw[i.ip : i.next_ip] for i in Decoder(64, raw, ip=0) if not i.is_invalid]
     compared = 0
@@ -150,6 +152,27 @@ UNUSUAL = (
     *("4801c8", "48c7c500000000", "48c7c400000000", "488b2424", "0fa1", "0fa0", "9c", "9d", "cc"),
     *("90", "6690", "0f1f00", "0f05", "0f0b", "4839ec", "4885ed", "4883fd08", "ff7500", "8f4500"),
 )
+
+
+COUNTED = (
+    *("4889e0", "488d442408", "4889e5", "4883ec18", "eb02", "7502", "5b", "53", "c3", "4801cc"),
+    *("31c9", "b908000000", "b108", "48c7c1f8ffffff", "4883c108", "48c1e103", "d1e1", "4801c1"),
+    *("488b040c", "488b04cc", "488d040c", "488b00", "488b4008", "4801e1", "4829c8", "488b01"),
+    *(
+        "4889c1",
+        "83c901",
+        "83e1f8",
+        "ffc1",
+        "48ffc9",
+        "f7d9",
+        "48f7d1",
+        "6bc908",
+        "480fafc8",
+        "480fbec1",
+    ),
+    *("0fb6c1", "8d4908", "488d0cc9", "4898", "d3e1", "48d3e9", "30c9", "0f94c1", "91", "4863c9"),
+)
+"""Numbers in rcx, and addresses on the stack that are computed with them."""
 
 
 @pytest.mark.parametrize("name", ["redis-server", "libc.so.6", "libstdc++.so.6"])

@@ -36,7 +36,23 @@ BY_A_TABLE = """
 1:  mov (%rsp), %rax; ret"""
 JUMPED_BACK_TO = "jmp 2f; 1: mov (%rsp), %rax; ret; 2: push %rbx; pop %rbx; jmp 1b"
 BEHIND_LOCK = "test %edi, %edi; je 1f + 1; 1: lock incl lock(%rip); mov (%rsp), %rax; ret"
+BY_A_REGISTER = f"lea 2f(%rip), %r10; jmp *%r10; .byte 0x48, 0xb8; 2: {READ}"
+BY_JUMPS_BACK = """
+    jmp 3f; 2: mov -2(%rsp), %rax; shr $16, %rax; movzwl 6(%rsp), %edx; shl $48, %rdx
+    or %rdx, %rax; ret; .byte 0xcc; 1: jmp 2b; .byte 0xff, 0xff; 3: jmp 1b"""
+BY_A_HELPER = """
+    sub $24, %rsp; mov %rsp, %r9; call 6f; add $24, %rsp; ret
+6:  jmp 5f; .byte 0x48; 5: mov 24(%r9), %rax; ret"""
+IN_TWO_WAYS = """
+    cmp %rdi, %rdi; jz 2f; .byte 0x48, 0xc7, 0x80
+2:  lea 256(%rsp), %r9; mov -256(%r9), %rax; ret"""
+SHIFTED = "mov $1, %ecx; shl $3, %rcx; push %r11; mov (%rsp,%rcx), %rax; pop %r11; ret"
 OTHERS = {
+    "by_a_register": BY_A_REGISTER,
+    "by_jumps_back": BY_JUMPS_BACK,
+    "by_a_helper": BY_A_HELPER,
+    "in_two_ways": IN_TWO_WAYS,
+    "shifted": SHIFTED,
     "after_data": AFTER_DATA,
     "by_a_table": BY_A_TABLE,
     "jumped_back_to": JUMPED_BACK_TO,

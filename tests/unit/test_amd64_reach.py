@@ -78,6 +78,9 @@ READS = {
     "the bytes of the next function, cut": "53 488b442408 5b c3 48",
     "after data in its midst": "eb01 48 488b0424 c3",
     "where it jumps back to": "eb05 488b0424 c3 53 5b ebf7",
+    "after shifted number": "b901000000 48c1e103 53 488b040c 5b c3",
+    "after counted number": "31c9 4883c108 53 488b040c 5b c3",
+    "by a stack pointer that a number moves": "b908000000 4829cc 488b442408 4801cc c3",
     "without a frame": "4c8d542408 4883e4f0 41ff72f8 58 498d62f8 c3",
 }
 READS_NOT = {
@@ -126,6 +129,9 @@ def test_what_may_run_and_is_not_known():
     assert unread("ffe0 61626300")  # jmp rax; data, or what it leads to
     assert unread("7401 48 06 c3")  # the processor knows no 06
     assert unread("53 488b")  # cut
+    # lea r10, [2f]; jmp r10; a constant that swallows what follows; 2:
+    assert unread("4c8d1505000000 41ffe2 48b8 53 488b442408 5b c3")
+    assert unread("7403 48c780 488d442408 488b40f8 c3")  # read in two ways, one within the other
 
 
 def test_data_that_nothing_leads_to():

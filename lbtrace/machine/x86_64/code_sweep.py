@@ -22,7 +22,7 @@ def reach(code: Code, depth: int | None) -> Reach | None:
         return None
     jumps = zip(
         ffi.unpack(found.jumps, found.jump_count),
-        [None if d == lib.LBT_NO_DEPTH else d for d in ffi.unpack(found.depths, found.jump_count)],
+        map(_depth, ffi.unpack(found.depths, found.jump_count)),
         strict=True,
     )
     return Reach(
@@ -33,6 +33,8 @@ def reach(code: Code, depth: int | None) -> Reach | None:
         DOUBTS[found.doubt].format(found.doubt_at),
         bool(found.keeps),
         bool(found.walks),
+        labels=_each(found.labels, found.label_count) if found.computes else (),
+        computes_at=_depth(found.computes_at) if found.computes else None,
     )
 
 
@@ -49,6 +51,10 @@ def _swept(code: Code, depth: int | None) -> Any | None:
     known = lib.LBT_NO_DEPTH if depth is None else depth
     done = lib.lbt_find_reach(code.code, len(code.code), code.address, known, _FOUND)
     return _FOUND if done else None
+
+
+def _depth(depth: int) -> int | None:
+    return None if depth == lib.LBT_NO_DEPTH else depth
 
 
 def _each(addresses: Any, count: int) -> tuple[int, ...]:

@@ -20,11 +20,14 @@ _ENDS = frozenset(
     }
 )
 _CLOSED = _ENDS | {FlowControl.CALL, FlowControl.INDIRECT_CALL}
+_PREFIXES = tuple(bytes([each]) for each in b"\xf0\xf2\xf3\x66\x2e\x3e")
+"""Of which jumps pass over: LOCK, as in glibc, and others."""
 _PADDING = frozenset({Mnemonic.NOP, Mnemonic.INT3})
 
 
 class Reached(NamedTuple):
-    """Instructions in the order of their addresses; ``whole`` says that no other may run."""
+    """Instructions in the order in which control flow leads to them; ``whole`` says that no other
+    may run."""
 
     instructions: list[Instruction]
     whole: bool
@@ -38,6 +41,9 @@ def reached_instructions(code: Code) -> Reached:
     """
     followed = _Followed(code)
     followed.follow(code.address)
+    if followed.computes:
+        for label in followed.labels:
+            followed.follow(label)
     unread = False
     while True:
         gaps = [gap for gap in followed.gaps() if not followed.is_padding(gap)]
@@ -47,20 +53,20 @@ def reached_instructions(code: Code) -> Reached:
         if not more:
             unread = bool(gaps)
             break
-    found = followed.instructions
-    whole = not followed.fails and not (unread and followed.computes)
-    return Reached([found[ip] for ip in sorted(found)], whole)
+    whole = not followed.fails and not followed.overlaps() and not (unread and followed.computes)
+    return Reached([*followed.instructions.values()], whole)
 
 
 class _Followed:
     """``computes`` says that a jump was met whose targets are not known, ``fails`` that control
-    flow leads to what is no instruction."""
+    flow leads to what is no instruction; ``labels`` are the addresses within that it takes."""
 
     def __init__(self, code: Code) -> None:
         self._code = code
         self._end = code.address + len(code.code)
         self.instructions: dict[int, Instruction] = {}
         self.computes = self.fails = False
+        self.labels: list[int] = []
 
     def follow(self, start: int) -> None:
         """Follow the code from ``start`` on."""
@@ -80,8 +86,24 @@ class _Followed:
                         ahead.append(target)
                 elif flow == FlowControl.INDIRECT_BRANCH:
                     self.computes |= not instruction.is_ip_rel_memory_operand
+                elif instruction.mnemonic == Mnemonic.LEA and instruction.is_ip_rel_memory_operand:
+                    label = instruction.ip_rel_memory_address
+                    if self._code.address < label < self._end:
+                        self.labels.append(label)
                 if flow in _ENDS:
                     break
+
+    def overlaps(self) -> bool:
+        """Return whether bytes are read as parts of different instructions; not where a jump passes
+        over a prefix."""
+        at = stop = 0
+        for ip in sorted(self.instructions):
+            end = self.instructions[ip].next_ip
+            prefixed = ip == at + 1 and end == stop and self._bytes(range(at, ip)) in _PREFIXES
+            if ip < stop and not prefixed:
+                return True
+            at, stop = ip, end
+        return False
 
     def gaps(self) -> Iterator[range]:
         """What lies between the instructions."""

@@ -7,8 +7,12 @@ meet, a register is a copy that is the same by all those that were met before.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from iced_x86 import Instruction, MemorySizeExt, Mnemonic, OpKind, Register
 
+from lbtrace.machine.code import Access, Handed
+from lbtrace.machine.x86_64.known_numbers import READ_ONLY, KnownNumbers, signed
 from lbtrace.machine.x86_64.operands import CONDITIONAL_MOVES
 from lbtrace.machine.x86_64.stack_depth import Stack
 
@@ -21,11 +25,18 @@ _CALLERS_FRAME = 1 << 40
 _SOMEWHERE = 1 << 44
 """About the depth of what is on the stack, where that is aligned: farther than anything known."""
 _KNOWN = 1 << 32
+_SAVED_STATE = 1 << 14
+"""More than any instruction saves: Intel SDM volume 1, 13.4."""
+
+_PARAMETER = 1 << 34
+"""Apart from each other, the addresses at known distances from what parameters point to are as
+far: as if from depths of their own."""
 
 _FRAME = frozenset({Register.RSP, Register.RBP})
 _PARAMETERS = (Register.RDI, Register.RSI, Register.RDX, Register.RCX)
+_PASSED_ON = (*_PARAMETERS, Register.R8, Register.R9)
+_CHANGED = (*_PASSED_ON, Register.R10, Register.R11, Register.RAX)
 _RESULTS = (Register.RAX, Register.RDX)
-_READ_ONLY = frozenset({Mnemonic.CMP, Mnemonic.TEST, Mnemonic.BT, Mnemonic.PUSH, Mnemonic.NOP})
 _ARITHMETIC = frozenset({Mnemonic.ADD, Mnemonic.SUB, Mnemonic.AND})
 _SUMS = frozenset({Mnemonic.ADD, Mnemonic.SUB})
 _COPY = frozenset({Mnemonic.MOV}) | CONDITIONAL_MOVES
@@ -46,13 +57,37 @@ class StackCopies:
     def __init__(self) -> None:
         self.held: dict[int, int] = {}
         self._slots: dict[_Slot, int] = {}
-        self._numbers: dict[int, int] = {}
+        self.numbers = KnownNumbers()
 
     def meet(self, others: dict[int, int], *, never_returned: bool) -> None:
         """Keep the copies that the jumps to the next instruction have as well; theirs alone where a
         call stands before it, which may never return."""
         self.held = dict(others) if never_returned else common(self.held, others)
-        self._numbers.clear()
+        self.numbers.clear()
+
+    def begin(self) -> None:
+        """Follow what parameters point to as well, from the beginning of a function."""
+        self.held = {each: (n + 1) * _PARAMETER for n, each in enumerate(_PASSED_ON)}
+
+    def handed(self, target: int) -> Iterator[Handed]:
+        """Yield what parameters hold where code leads to ``target``."""
+        for number, register in enumerate(_PASSED_ON):
+            depth = self.held.get(register)
+            if depth is not None and depth < _CALLERS_FRAME:
+                origin = _origin(depth)
+                distance = origin * _PARAMETER - depth if origin else depth
+                yield Handed(target, number + 1, origin, distance)
+
+    def access(self, instruction: Instruction, stack: Stack) -> Access | None:
+        """Return what an instruction accesses by a parameter, at a distance that is known."""
+        if instruction.mnemonic in _ACCESS_NOTHING or instruction.memory_base == Register.NONE:
+            return None
+        depth = self._address(instruction, stack)
+        origin = 0 if depth is None else _origin(depth)
+        if depth is None or not origin:
+            return None
+        size = MemorySizeExt.size(instruction.memory_size) or _SAVED_STATE
+        return Access(origin, origin * _PARAMETER - depth, size)
 
     def of(self, register: int, stack: Stack) -> int | None:
         """Return the depth of what a register holds; None where it is no copy."""
@@ -79,12 +114,13 @@ class StackCopies:
         on the stack."""
         if instruction.op_count != 2 or instruction.op0_kind != OpKind.MEMORY:
             return False
-        writes = instruction.mnemonic not in _READ_ONLY
+        writes = instruction.mnemonic not in READ_ONLY
         stored = writes and instruction.op1_kind == OpKind.REGISTER
         if not stored or not _covers(self.of(instruction.op1_register, stack), 1, 0):
             return False
         base = instruction.memory_base
-        return base not in _FRAME and self.of(base, stack) is None
+        depth = self.of(base, stack)
+        return base not in _FRAME and (depth is None or bool(_origin(depth)))
 
     def follow(self, instruction: Instruction, stack: Stack, callers: bool) -> bool:
         """Follow an instruction that is no branch, from the stack before it; return whether it
@@ -98,32 +134,18 @@ class StackCopies:
             return self._exchange(instruction, stack, callers)
         elif mnemonic in _MULTIPLY or (mnemonic == Mnemonic.IMUL and instruction.op_count == 1):
             self.called()
-        elif instruction.op_count and mnemonic not in _READ_ONLY:
+        elif instruction.op_count and mnemonic not in READ_ONLY:
             self._write(instruction, stack)
         return False
 
-    def count(self, instruction: Instruction) -> None:
-        """Note what number an instruction that is no branch sets a register to, after all else."""
-        if instruction.op_count == 0 or instruction.mnemonic in _READ_ONLY:
-            return
-        for place in range(instruction.op_count if instruction.mnemonic == Mnemonic.XCHG else 1):
-            if instruction.op_kind(place) == OpKind.REGISTER:
-                self._numbers.pop(_whole(instruction.op_register(place)), None)
-        if instruction.op_count == 1 or instruction.has_rep_prefix:
-            self._numbers.clear()
-        number = _number(instruction)
-        if number is not None:
-            self._numbers[_whole(instruction.op0_register)] = number
-
-    def ended(self) -> None:
-        """Forget what does not hold where code begins anew."""
-        self._numbers.clear()
-
     def called(self) -> None:
         """Forget what a call changes: its results are no copies."""
-        self._numbers.clear()
+        self.numbers.clear()
         for register in _RESULTS:
             self.held.pop(register, None)
+        for register in _CHANGED:
+            if _origin(self.held.get(register, 0)):
+                del self.held[register]
 
     def restored(self, instruction: Instruction, stack: Stack) -> int | None:
         """Return the depth of what an instruction sets rsp or rbp to; None where it is no copy."""
@@ -132,6 +154,8 @@ class StackCopies:
             depth = self.of(instruction.op1_register, stack)
         elif instruction.mnemonic == Mnemonic.LEA and instruction.memory_index == Register.NONE:
             depth = self._address(instruction, stack)
+        elif instruction.mnemonic in _SUMS and instruction.op1_kind == OpKind.REGISTER:
+            depth = self._sum(instruction, self.of(instruction.op0_register, stack), stack)
         return depth if depth is not None and depth < _KNOWN else None
 
     def _address(self, instruction: Instruction, stack: Stack) -> int | None:
@@ -146,14 +170,14 @@ class StackCopies:
             depth = self.of(base, stack)
         if depth is None:
             return None
-        indexed = self._numbers.get(index, 0) * scale
-        return depth - _signed(instruction.memory_displacement) - indexed
+        indexed = self.numbers.get(index, 0) * scale
+        return depth - signed(instruction.memory_displacement) - indexed
 
     def _slot(self, instruction: Instruction, stack: Stack) -> _Slot:
         address = self._address(instruction, stack)
         if address is not None:
             return address, 0
-        return _signed(instruction.memory_displacement), instruction.memory_base
+        return signed(instruction.memory_displacement), instruction.memory_base
 
     def _store(self, slot: _Slot, depth: int | None) -> None:
         if depth is None:
@@ -225,7 +249,7 @@ class StackCopies:
             value = self._value(instruction, 1, stack)
             return before if value is None and mnemonic != Mnemonic.MOV else value
         if mnemonic == Mnemonic.LEA:
-            index, numbers = instruction.memory_index, self._numbers
+            index, numbers = instruction.memory_index, self.numbers
             known = index in numbers or instruction.memory_base in numbers
             if index != Register.NONE and not known:
                 return None
@@ -238,12 +262,25 @@ class StackCopies:
     def _sum(self, instruction: Instruction, before: int | None, stack: Stack) -> int | None:
         """The depth of the sum or difference of a copy and a number, both in registers."""
         added = instruction.mnemonic == Mnemonic.ADD
-        number = self._numbers.get(instruction.op1_register)
+        number = self.numbers.get(instruction.op1_register)
         if before is not None:
             return None if number is None else before - (number if added else -number)
-        number = self._numbers.get(instruction.op0_register)
+        number = self.numbers.get(instruction.op0_register)
         depth = self.of(instruction.op1_register, stack)
         return depth - number if added and number is not None and depth is not None else None
+
+
+def strays(instruction: Instruction) -> int:
+    """Return 2 if an instruction uses the stack pointer otherwise than at a distance from it, or
+    else 1 if it moves it, which changes distances."""
+    first = instruction.op0_register
+    if instruction.is_stack_instruction:
+        return 2 if first == Register.RSP else 1
+    indexed = instruction.memory_base == Register.RSP and instruction.memory_index
+    takes = instruction.mnemonic in (Mnemonic.MOV, Mnemonic.XCHG)
+    if indexed or (takes and instruction.op1_register == Register.RSP):
+        return 2
+    return int(first == Register.RSP)
 
 
 def _computed(instruction: Instruction, before: int) -> int | None:
@@ -253,22 +290,17 @@ def _computed(instruction: Instruction, before: int) -> int | None:
         return before - (1 if mnemonic == Mnemonic.INC else -1)
     if mnemonic not in _ARITHMETIC or instruction.op1_kind in (OpKind.REGISTER, OpKind.MEMORY):
         return None
-    amount = _signed(instruction.immediate(1))
+    amount = signed(instruction.immediate(1))
     if mnemonic == Mnemonic.AND:  # the return address is aligned
         return before if -RETURN_ADDRESS <= amount < 0 and before % 8 == 0 else None
     return before - (amount if mnemonic == Mnemonic.ADD else -amount)
 
 
-def _number(instruction: Instruction) -> int | None:
-    """The number to which an instruction sets its first register; None where that is not known."""
-    mnemonic, first = instruction.mnemonic, instruction.op0_register
-    if instruction.op0_kind != OpKind.REGISTER or _whole(first) == Register.NONE:
-        return None
-    if instruction.op1_kind == OpKind.REGISTER:
-        same = instruction.op1_register == first and mnemonic in (Mnemonic.XOR, Mnemonic.SUB)
-        return 0 if same else None
-    immediate = mnemonic == Mnemonic.MOV and instruction.op1_kind != OpKind.MEMORY
-    return _signed(instruction.immediate(1)) if immediate else None
+def _origin(depth: int) -> int:
+    """The parameter from which an address is counted; 0 of one on the stack."""
+    if depth < _PARAMETER // 2 or depth >= _CALLERS_FRAME:
+        return 0
+    return (depth + _PARAMETER // 2) // _PARAMETER
 
 
 def common(one: dict[int, int], other: dict[int, int]) -> dict[int, int]:
@@ -313,7 +345,3 @@ def _whole(register: int) -> int:
     if Register.EAX <= register <= Register.R15D:
         return register - Register.EAX + Register.RAX
     return register if Register.RAX <= register <= Register.R15 else Register.NONE
-
-
-def _signed(number: int) -> int:
-    return number - (1 << 64) if number >> 63 else number
