@@ -157,9 +157,10 @@ class Reach(NamedTuple):
     ``doubt`` says why it may do more than that, or is empty. It ``keeps`` its return address
     if it reads it otherwise than to return, and ``walks`` if it reads those of its callers,
     by their frame pointers. ``unread`` says that other code of it may run, which is not known.
-    ``labels`` are addresses outside of it to which its computed jumps may lead, with the stack sunk
-    by ``computes_at``. What it hands on and accesses by its parameters is told where only what
-    control flow reaches was read.
+    It ``jumps_away`` if a jump whose target is unknown may be a tail call: that may look at its
+    return address. ``labels`` are addresses outside of it to which its computed jumps may lead,
+    with the stack sunk by ``computes_at``. What it hands on and accesses by its parameters is told
+    where only what control flow reaches was read.
     """
 
     calls: tuple[int, ...] = ()
@@ -170,6 +171,7 @@ class Reach(NamedTuple):
     keeps: bool = False
     walks: bool = False
     unread: bool = False
+    jumps_away: bool = False
     labels: tuple[int, ...] = ()
     computes_at: int | None = None
     handed: tuple[Handed, ...] = ()

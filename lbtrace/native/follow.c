@@ -150,6 +150,8 @@ static int through(struct lbt_follow *follow, uint64_t slot, int tail)
 	if (number >= 0)
 		return by_name(follow, (size_t)number, tail);
 	set(&node_of(follow)->doubt, LBT_WHY_POINTER, slot);
+	if (tail)
+		set(&node_of(follow)->keeps, LBT_WHY_AWAY, slot);
 	return LBT_FOLLOW_DONE;
 }
 
@@ -196,6 +198,7 @@ static int read_code(struct lbt_follow *follow, const struct extent *extent)
 		.jump_count = found->jump_count, .jump_slot_count = found->jump_slot_count,
 		.doubt = {found->doubt, found->doubt_at},
 		.keeps = found->keeps, .walks = found->walks, .passed = found,
+		.jumps_away = found->jumps_away,
 		.labels = found->labels, .label_depth = found->computes_at,
 		.label_count = found->computes ? found->label_count : 0,
 		.accesses = found->accesses, .access_count = found->access_count,
@@ -289,6 +292,8 @@ static int look(struct lbt_follow *follow)
 		set(&node->keeps, LBT_WHY_READ, node->address);
 	if (follow->reached.unread)
 		set(&node->keeps, LBT_WHY_UNREAD, node->address);
+	if (follow->reached.jumps_away)
+		set(&node->keeps, LBT_WHY_AWAY, node->address);
 	node->walks = follow->reached.walks && node->keeps.kind != LBT_WHY_KEEPER;
 	need = follow_edges(follow);
 	if (need)

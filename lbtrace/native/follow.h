@@ -24,6 +24,7 @@ enum lbt_why {
 	LBT_WHY_READ,      /* reads its return address */
 	LBT_WHY_PASSED,    /* the code at an address reads it, by an address that it gets */
 	LBT_WHY_UNREAD,    /* may run what is not known, of the code at an address */
+	LBT_WHY_AWAY,      /* jumps through a pointer, as its last act */
 };
 
 /* What a name means where it is called. */
@@ -95,7 +96,8 @@ void lbt_answer_end(struct lbt_follow *follow, uint64_t end, int alone);
 void lbt_answer_reach(struct lbt_follow *follow, const uint64_t *calls, size_t call_count,
 		      const uint64_t *call_slots, size_t call_slot_count, const uint64_t *jumps,
 		      const int32_t *depths, size_t jump_count, const uint64_t *jump_slots,
-		      size_t jump_slot_count, int doubt, int keeps, int walks, int unread);
+		      size_t jump_slot_count, int doubt, int keeps, int walks, int unread,
+		      int jumps_away);
 
 /*
  * More of the same answer: code outside of it whose address it takes, with the depth of the stack where

@@ -27,7 +27,8 @@ void lbt_answer_end(struct lbt_follow *follow, uint64_t end, int alone)
 void lbt_answer_reach(struct lbt_follow *follow, const uint64_t *calls, size_t call_count,
 		      const uint64_t *call_slots, size_t call_slot_count, const uint64_t *jumps,
 		      const int32_t *depths, size_t jump_count, const uint64_t *jump_slots,
-		      size_t jump_slot_count, int doubt, int keeps, int walks, int unread)
+		      size_t jump_slot_count, int doubt, int keeps, int walks, int unread,
+		      int jumps_away)
 {
 	follow->has_reached = 1;
 	follow->reached = (struct reached){
@@ -36,6 +37,7 @@ void lbt_answer_reach(struct lbt_follow *follow, const uint64_t *calls, size_t c
 		.jump_count = jump_count, .jump_slot_count = jump_slot_count,
 		.doubt = {doubt ? LBT_WHY_DECODED : 0, follow->next},
 		.keeps = keeps, .walks = walks, .unread = unread,
+		.jumps_away = jumps_away,
 	};
 }
 

@@ -14,7 +14,7 @@ struct reached {
 	const int32_t *depths;
 	size_t call_count, call_slot_count, jump_count, jump_slot_count;
 	struct lbt_cause doubt;
-	int keeps, walks, unread;
+	int keeps, walks, unread, jumps_away;
 	const uint64_t *labels;
 	size_t label_count;
 	int32_t label_depth;

@@ -150,6 +150,13 @@ static void compute(struct sweep *sweep)
 		arrive(sweep, sweep->labels[each]);
 }
 
+/* Notes that a jump that is no switch leads to where is unknown. */
+static void away(struct sweep *sweep, const struct instruction *i)
+{
+	sweep->found->jumps_away |= !sweep->stack.pointer || sweep->stack.pointer == LBT_NO_DEPTH;
+	doubt(sweep, LBT_UNKNOWN_JUMP, i);
+}
+
 static void jump(struct sweep *sweep, const struct instruction *i)
 {
 	uint64_t target = i->next + (uint64_t)i->immediate;
@@ -206,7 +213,7 @@ static void turn(struct sweep *sweep, const struct instruction *i)
 		if (is_switch(sweep, i))
 			sweep->switched = sweep->stack;
 		else
-			doubt(sweep, LBT_UNKNOWN_JUMP, i);
+			away(sweep, i);
 		return;
 	case FLOW_JUMP:
 	case FLOW_BRANCH:

@@ -64,6 +64,7 @@ struct lbt_reach {
 	int computes;        /* where a jump leads is computed */
 	int32_t computes_at; /* with the stack at this depth */
 	int leads_elsewhere; /* a jump leads to where is unknown */
+	int jumps_away;      /* ... with the stack as at entry: a tail call through a pointer */
 };
 
 /*

@@ -42,13 +42,14 @@ _OUTSIDE = {
     lib.LBT_WHY_LIMIT: "calls more than is followed",
 }
 
-_BY_NAME: dict[int, Literal["name", "keeper", "decoded", "read", "passed", "unread"]] = {
+_BY_NAME: dict[int, Literal["name", "keeper", "decoded", "read", "passed", "unread", "away"]] = {
     lib.LBT_WHY_NAME: "name",
     lib.LBT_WHY_KEEPER: "keeper",
     lib.LBT_WHY_DECODED: "decoded",
     lib.LBT_WHY_READ: "read",
     lib.LBT_WHY_PASSED: "passed",
     lib.LBT_WHY_UNREAD: "unread",
+    lib.LBT_WHY_AWAY: "away",
 }
 
 _DEEPEST = 1 << 30
@@ -70,7 +71,7 @@ class Cause(NamedTuple):
     """Why code is in doubt, or keeps its return address: in words, or by the name or the answer of
     the number ``at``, or by the function or code there."""
 
-    kind: Literal["", "name", "keeper", "decoded", "read", "passed", "unread", "text"] = ""
+    kind: Literal["", "name", "keeper", "decoded", "read", "passed", "unread", "away", "text"] = ""
     at: int = 0
     text: str = ""
 
@@ -152,7 +153,7 @@ class Walk:
         told = ffi.new("struct lbt_handed[]", handed)
         accesses = ffi.new("struct lbt_access[]", [*_accesses(reach)])
         self._answer = [*calls, *call_slots, *jumps, depths, *jump_slots, *labels, told, accesses]
-        flags = (bool(reach.doubt), reach.keeps, reach.walks, reach.unread)
+        flags = (bool(reach.doubt), reach.keeps, reach.walks, reach.unread, reach.jumps_away)
         lib.lbt_answer_reach(
             self._native, *calls, *call_slots, jumps[0], depths, jumps[1], *jump_slots, *flags
         )

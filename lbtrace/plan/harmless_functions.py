@@ -89,6 +89,16 @@ LARGEST = 1 << 18
 """Bytes of a function that are decoded; a larger one is in doubt."""
 
 
+_KEPT = {
+    "keeper": "its return address must stay as it is",
+    "read": "it reads its return address",
+    "unread": "not all of the code at {:#x} is known, which may read its return address",
+    "passed": "the code at {:#x}, which it calls, may reach its return address",
+    "away": "it jumps through a pointer, maybe to what reads its return address",
+}
+"""Why a function keeps its return address, by the kind of the cause and where that is."""
+
+
 class Verdict(NamedTuple):
     """What is known of a function. ``keeps`` says why no uretprobe may be on it in any
     process, ``doubt`` why it is not harmless; both may be empty."""
@@ -208,14 +218,8 @@ class Judge:
 
     def _describe_kept(self, verdict: WalkVerdict) -> str:
         kind, at, _ = verdict.keeps
-        if kind == "keeper":
-            return "its return address must stay as it is"
-        if kind == "read":
-            return "it reads its return address"
-        if kind == "unread":
-            return f"not all of the code at {at:#x} is known, which may read its return address"
-        if kind == "passed":
-            return f"the code at {at:#x}, which it calls, may reach its return address"
+        if kind in _KEPT:
+            return _KEPT[kind].format(at)
         if kind == "name":
             name = plain_name(self._stubs[at].name)
             return f"{name}, which reads it, is called in its place"

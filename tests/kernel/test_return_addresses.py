@@ -58,3 +58,62 @@ def test_more_of_them(lbtrace: Run, tool: Callable[[str], str], tmp_path: Path) 
     tool("gcc")
     for _ in range(20):
         compare(lbtrace, tmp_path, random.randrange(1 << 32), random.choice(RETURNS))
+
+
+POINTERS = """\
+#include <stdio.h>
+#define TRACED __attribute__((noipa))
+extern char __executable_start[];
+struct calls { long pad; int (*one)(int), (*two)(int, int); };
+TRACED int reads(int n) { return (char *)__builtin_return_address(0) - __executable_start + n; }
+TRACED int reads_two(int n, int m) { return reads(n + m), n; }
+static int (*volatile pointer)(int) = reads;
+int (*const table[2])(int) = {reads, reads};
+TRACED int by_variable(int n) { return pointer(n); }
+TRACED int by_parameter(int (*f)(int), int n) { return f(n); }
+TRACED int by_member(const struct calls *c, int n) { return c->one(n); }
+TRACED int by_table(int i, int n) { return table[i & 1](n); }
+TRACED int by_branch(const struct calls *c, int n) { return n & 1 ? n : c->one(n); }
+TRACED int by_frame(const struct calls *c, int n)
+{
+    volatile int room[40];
+    room[n] = n;
+    return room[n] > 3 ? c->one(n) : c->two(n, n);
+}
+TRACED int by_jump(const struct calls *c, int n) { return by_member(c, n + 1); }
+int main(void)
+{
+    struct calls calls = {0, reads, reads_two};
+    for (int n = 0; n < 6; n++) {
+        printf("%d %d ", by_variable(n), by_parameter(reads, n));
+        printf("%d %d ", by_member(&calls, n), by_table(n, n));
+        printf("%d %d ", by_branch(&calls, n), by_frame(&calls, n));
+        printf("%d\\n", by_jump(&calls, n));
+    }
+    return 0;
+}
+"""
+
+
+@pytest.mark.parametrize("compiler", ["gcc", "clang"])
+@pytest.mark.parametrize("options", ["-O1 -fPIE -pie", "-O2 -no-pie", "-Os -fno-plt", "-O0"])
+def test_what_is_jumped_to_through_a_pointer_may_read_them(
+    lbtrace: Run, tool: Callable[[str], str], tmp_path: Path, compiler: str, options: str
+) -> None:
+    """The compiler makes a tail call of the last one of a function: what that reads is the return
+    address of its caller."""
+    source, made, out = tmp_path / "p.c", tmp_path / "p", tmp_path / "out.jsonl"
+    source.write_text(POINTERS)
+    flags = [*options.split(), "-w"]
+    if compiler == "clang":
+        flags.append("-Dnoipa=noinline")
+    subprocess.run([tool(compiler), *flags, source, "-o", made], check=True)
+    plain = subprocess.run([made], capture_output=True, text=True, timeout=60, check=True)
+    for returns in RETURNS:
+        done = lbtrace(
+            *("attach", "--binary", made, "--func", "by_*", "--quiet", "--returns", returns),
+            *("-o", out, "--force", "--", made),
+        )
+        assert (done.returncode, done.stdout) == (0, plain.stdout), done.stderr
+        calls = [json.loads(line) for line in out.read_text().splitlines()]
+        assert sum(call.get("name") == "by_jump" for call in calls) == 6

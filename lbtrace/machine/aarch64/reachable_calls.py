@@ -24,7 +24,7 @@ def reach(code: Code, depth: int | None) -> Reach:
     start, end = code.address, code.address + len(code.code) // 4 * 4
     calls: dict[int, None] = {}
     jumps: dict[tuple[int, int | None], None] = {}
-    doubt, keeps, ends, before = "", False, False, 0
+    doubt, keeps, away, ends, before = "", False, False, False, 0
     for at, (word,) in enumerate(iter_unpack("<I", code.code[: len(code.code) // 4 * 4])):
         if ends and word in _PADDING:
             continue
@@ -38,6 +38,7 @@ def reach(code: Code, depth: int | None) -> Reach:
                 jumps[target, None] = None
         elif word & 0xFE1F0000 == 0xD61F0000 and not _returns(word):
             doubt = doubt or f"goes through a pointer at {address:#x}"
+            away |= not _calls(word) and not _is_switch(word, before)
         elif word & 0xFF000000 == 0xD4000000:
             doubt = doubt or f"makes a system call at {address:#x}"
         elif _sets_stack(word, before):
@@ -47,7 +48,7 @@ def reach(code: Code, depth: int | None) -> Reach:
         before = word
     if not ends:  # what is called last does not return
         doubt = doubt or "continues beyond its end"
-    return Reach(tuple(calls), tuple(jumps), doubt=doubt, keeps=keeps)
+    return Reach(tuple(calls), tuple(jumps), doubt=doubt, keeps=keeps, jumps_away=away)
 
 
 _FOLLOWS = tuple((0xF94003A0 | to).to_bytes(4, "little") for to in range(29))
@@ -74,6 +75,17 @@ def _target(word: int, address: int) -> int | None:
 def _returns(word: int) -> bool:
     """``ret x30``, ``retaa``, ``retab``."""
     return word in (0xD65F0000 | _LINK << 5, 0xD65F0BFF, 0xD65F0FFF)
+
+
+def _calls(word: int) -> bool:
+    """``blr``, also with authentication, of what goes through a register."""
+    return bool(word & 0x200000)
+
+
+def _is_switch(word: int, before: int) -> bool:
+    """Whether a jump goes to what was added up just ``before`` it, as an entry of a table and the
+    table's address (C4.1.95: add of a shifted or an extended register)."""
+    return before & 0x7F000000 == 0x0B000000 and before & 31 == word >> 5 & 31
 
 
 def _sets_stack(word: int, before: int) -> bool:

@@ -33,6 +33,7 @@ def reach(code: Code, depth: int | None) -> Reach | None:
         DOUBTS[found.doubt].format(found.doubt_at),
         bool(found.keeps),
         bool(found.walks),
+        jumps_away=bool(found.jumps_away),
         labels=_each(found.labels, found.label_count) if found.computes else (),
         computes_at=_depth(found.computes_at) if found.computes else None,
     )

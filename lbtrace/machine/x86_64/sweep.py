@@ -1,5 +1,4 @@
-"""Reads x86-64 instructions one after the other: what they call, and whether they look at return
-addresses.
+"""Reads x86-64 instructions in a row: what they call, whether they look at return addresses.
 
 The stack pointer, and copies of it, are followed from one to the next, and by jumps to those that
 come later. An earlier sweep of the same instructions knows of those that jumps lead back to.
@@ -78,7 +77,7 @@ class Sweep:
         self.differs = False
         self._read_with: dict[int, int | None] = {}
         self._doubt = ""
-        self._keeps = self._walks = False
+        self._keeps = self._walks = self._jumps_away = False
         self._stack = Stack(depth)
         self._deepest = depth or 0
         self._switched = UNKNOWN
@@ -159,6 +158,7 @@ class Sweep:
             self._doubt,
             self._keeps,
             self._walks,
+            jumps_away=self._jumps_away,
             labels=tuple(self._outside) if self._computes else (),
             computes_at=self._computes_at,
             handed=tuple(self._handed),
@@ -303,8 +303,7 @@ class Sweep:
         """Note it where an instruction reads the return address, or follows frame pointers."""
         offset = instruction.memory_displacement
         offset -= offset >> 63 << 64
-        loads = instruction.mnemonic == Mnemonic.LEA
-        if loads and instruction.op0_register in _FRAME:
+        if instruction.mnemonic == Mnemonic.LEA and instruction.op0_register in _FRAME:
             return
         if instruction.memory_base == Register.RSP:
             if self._stack.pointer is None:
@@ -336,6 +335,7 @@ class Sweep:
             if is_switch(instruction, history):
                 self._switched, self._switched_copies = self._stack, self._copies.held
             else:
+                self._jumps_away |= not self._stack.pointer
                 self._in_doubt(f"jumps through a pointer at {instruction.ip:#x}")
         elif flow in (FlowControl.UNCONDITIONAL_BRANCH, FlowControl.CONDITIONAL_BRANCH):
             self._jump(instruction)
