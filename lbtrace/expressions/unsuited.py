@@ -8,7 +8,6 @@ from lbtrace.abi.locations import WORD
 from lbtrace.errors import option
 from lbtrace.expressions.tree import ExpressionError
 from lbtrace.model import Type
-from lbtrace.values.enumeration import Enumeration
 
 _NUMBER = re.compile(r"-?(0[xX][0-9a-fA-F]+|0|[1-9][0-9]*)")
 """A number, as expressions write it."""
@@ -112,7 +111,7 @@ def how_to_name(type: Type) -> str:
         return "write true or false"
     if type.is_real:
         return "write a number: 1.5"
-    if isinstance(type, Enumeration) and not type.values:
+    if type.has_constants and not type.constants():
         return f"debug information has no constants of {type.name}: write the number"
     if type.computes and not type.is_address:
         return "other constants are written as numbers"

@@ -129,6 +129,9 @@ class Type:
     is_truth: ClassVar[bool] = False
     """Whether its numbers are 0 and 1."""
 
+    has_constants: ClassVar[bool] = False
+    """Whether its numbers may have names: `constants`, if debug information has them."""
+
     is_real: ClassVar[bool] = False
     """Whether its numbers have fractions, with which the kernel does not compute."""
 

@@ -32,6 +32,7 @@ class Enumeration(NumberType, Struct, frozen=True, tag="enumeration"):
     constant_scopes: tuple[str, ...] = ()
 
     computes = True
+    has_constants = True
 
     def constants(self) -> tuple[tuple[int, str], ...]:
         return self.values
