@@ -8,22 +8,28 @@ from collections.abc import Iterable, Iterator
 
 HEADER = 12
 
-PRESENT = 6
+PRESENT = 7
+
+IDENTITY = 0x1234ABCD
 
 
 def head_size(version: int) -> int:
-    return 16 if version > 5 else 12
+    return 20 if version > 6 else 16 if version > 5 else 12
 
 
 def version_of(data: bytes) -> int:
     return int.from_bytes(data[8:12], "little")
 
 
-def chunk(kind: bytes, payload: bytes, number: int, version: int = PRESENT) -> bytes:
+def chunk(
+    kind: bytes, payload: bytes, number: int, version: int = PRESENT, identity: int = IDENTITY
+) -> bytes:
     """A chunk with the right checksum."""
     if version < 6:
         return struct.pack("<4sII", kind, len(payload), zlib.crc32(payload)) + payload
     head = struct.pack("<4sII", kind, len(payload), number)
+    if version > 6:
+        head += struct.pack("<I", identity)
     return head + struct.pack("<I", zlib.crc32(head + payload)) + payload
 
 
@@ -53,11 +59,16 @@ def sealed(data: bytes) -> bytes:
     size = head_size(version)
     while place + size <= len(data):
         end = place + size + int.from_bytes(data[place + 4 : place + 8], "little")
-        covered = data[place : place + 12] if version > 5 else b""
+        covered = data[place : place + size - 4] if version > 5 else b""
         checksum = zlib.crc32(data[place + size : end], zlib.crc32(covered))
         made[place + size - 4 : place + size] = struct.pack("<I", checksum)
         place = end
     return bytes(made)
+
+
+def identity_of(data: bytes) -> int:
+    """That of a capture of the present version."""
+    return int.from_bytes(data[HEADER + 12 : HEADER + 16], "little")
 
 
 def joined(header: bytes, parts: Iterable[tuple[bytes, bytes]]) -> bytes:

@@ -5,20 +5,23 @@ from __future__ import annotations
 import mmap
 import os
 from array import array
-from collections.abc import Iterable, Iterator
-from itertools import pairwise
+from collections.abc import Iterator
+from functools import cached_property
 from typing import BinaryIO
 from zlib import crc32
 
-from lbtrace.capture.heads import Head, head_at, size_of_head
+from lbtrace.capture.chunk_order import ChunkOrder, FoundChunks
+from lbtrace.capture.heads import UNKNOWN, Head, head_at, size_of_head
 from lbtrace.capture.layout import (
     ADDITION,
     AGGREGATES,
     END,
     EVENTS,
     HEADER,
+    LAST_ANONYMOUS,
     LAST_UNNUMBERED,
     LOSSES,
+    MAGIC,
     NOTE,
     PIECE,
     PLAN,
@@ -41,10 +44,11 @@ MOST = 1 << 22
 class ChunkSearch:
     """The chunks of a capture, of which some are damaged, missing, twice there or out of place.
 
-    ``version`` is that of the format. ``lost`` counts the chunks that are missing before the one
-    that `chunks` has come to, or the damaged pieces if chunks have no numbers; ``damaged`` the
-    bytes of damaged pieces, ``doubles`` the chunks that are there once more. Raises `ValueError`
-    for an empty file.
+    ``version`` is that of the format; ``identity`` that of the capture, and ``plan`` the place of
+    its plan, which are to be set before `chunks` is used. ``lost`` counts the chunks that are
+    missing before the one that `chunks` has come to, or the damaged pieces if chunks have no
+    numbers, ``following`` those that follow it; ``damaged`` the bytes of damaged pieces. Raises
+    `ValueError` for an empty file.
     """
 
     def __init__(self, file: BinaryIO) -> None:
@@ -53,43 +57,50 @@ class ChunkSearch:
         self.size = len(self._mapped)
         self.data = memoryview(self._mapped)
         self.version = VERSION
-        self.lost = self.damaged = self.doubles = 0
-        self._starts, self._numbers = array("Q"), array("I")
-        self._pieces = array("I")
+        self.identity, self.plan = UNKNOWN, HEADER.size
+        self.lost = self.following = self.damaged = 0
+        self.found: FoundChunks | None = None
         self._restore_effort()
 
     def restart(self) -> None:
         """Forget what was lost, before the chunks are read again."""
-        self.lost = 0
+        self.lost = self.following = 0
         self._restore_effort()
 
     def tell_version(self, said: int) -> None:
         """Set the version to the first of those that may be in which the plan is sound, else
         to what the header has ``said``."""
-        for version in dict.fromkeys((said, VERSION, LAST_UNNUMBERED)):
+        for version in dict.fromkeys((said, VERSION, LAST_ANONYMOUS, LAST_UNNUMBERED)):
             self.version = version
             if self.whole_chunk(HEADER.size):
                 return
         self.version = said
 
-    def chunks(self, start: int) -> Iterator[tuple[Head, memoryview]]:
-        """Yield the head and the payload of each chunk that is whole, from ``start`` on, in the
-        order in which they were written."""
-        if not self._pieces:
-            self._search(start)
-        due = 1
-        for each in self._order():
+    def chunks(self) -> Iterator[tuple[Head, memoryview]]:
+        """Yield the head and the payload of each chunk after the plan that is whole, in the order
+        in which they were written."""
+        if self.found is None:
+            return
+        due, order = 1, self.order.chunks
+        for count, each in enumerate(order, 1):
+            self.following = len(order) - count
             if self.version > LAST_UNNUMBERED:
-                self.lost += self._numbers[each] - due
-                due = self._numbers[each] + 1
+                self.lost += self.found.numbers[each] - due
+                due = self.found.numbers[each] + 1
             else:
-                self.lost += self._pieces[each]
-            chunk = self.whole_chunk(self._starts[each])
+                self.lost += self.found.pieces[each]
+            chunk = self.whole_chunk(self.found.starts[each])
             if chunk:
                 yield chunk
             else:  # the file has changed
                 self.lost += 1
-        self.lost = max(self.lost + self._pieces[-1], bool(self.damaged))
+        self.lost = max(self.lost + self.found.pieces[-1], bool(self.damaged))
+
+    @cached_property
+    def order(self) -> ChunkOrder:
+        """Those of the chunks that were found which are of the capture, in their order."""
+        found = FoundChunks() if self.found is None else self.found
+        return ChunkOrder(found, self.plan, self.identity, self.version, self._checksum_at)
 
     def whole_chunk(self, place: int) -> tuple[Head, memoryview] | None:
         """Return the head and the payload of the chunk at ``place``; None where it is damaged."""
@@ -103,11 +114,11 @@ class ChunkSearch:
         self._effort -= head.length
         return (head, self.data[start:end]) if self._is_sound(head, start) else None
 
-    def find(self, start: int, kinds: tuple[bytes, ...] = KNOWN) -> int:
-        """Return where the next whole chunk of one of the ``kinds`` begins; the size of the file
-        where none does."""
+    def find(self, start: int) -> int:
+        """Return where the next whole chunk of a known type begins; the size of the file where
+        none does."""
         best = self.size
-        for kind in kinds:
+        for kind in KNOWN:
             for place in self._places(kind, start, best):
                 if self._effort <= 0:
                     break
@@ -116,43 +127,65 @@ class ChunkSearch:
                     break
         return best
 
+    def with_identity_of(self, start: int, place: int) -> tuple[Head, memoryview] | None:
+        """Return the damaged chunk at ``start`` as it was, if nothing but the identity in its head
+        is damaged, and the chunk that begins at ``place`` has the right one."""
+        other = self.whole_chunk(place)
+        if other is None or self.version <= LAST_ANONYMOUS:
+            return None
+        head = head_at(self.data, start, self.version).belonging_to(other[0].identity)
+        begin = start + size_of_head(self.version)
+        is_whole = begin + head.length == place and self._is_sound(head, begin)
+        return (head, self.data[begin:place]) if is_whole else None
+
     def after(self, place: int) -> int:
         """Return where a chunk follows the damaged one at ``place``."""
         start = place + size_of_head(self.version)
         if start > self.size:
             return self.size
         end = start + head_at(self.data, place, self.version).length
-        if end == self.size or bytes(self.data[end : end + 4]) in KNOWN:
+        follows = bytes(self.data[end : end + len(MAGIC)])
+        if end == self.size or follows[:4] in KNOWN or follows == MAGIC:
             return end
         return self.find(place + 1)
 
-    def _search(self, place: int) -> None:
-        """Find the chunks that are whole, and count the damaged pieces before each and after the
-        last."""
-        pieces = 0
-        while place < self.size and len(self._starts) < MOST:
+    def search(self, place: int) -> FoundChunks:
+        """Find the chunks that are whole, from ``place`` on, and count the damaged pieces before
+        each and after the last."""
+        found, pieces = FoundChunks(), 0
+        while place < self.size and len(found) < MOST:
             chunk = self.whole_chunk(place)
             if chunk:
-                self._starts.append(place)
-                self._numbers.append(max(chunk[0].number, 0))
-                self._pieces.append(pieces)
-                place, pieces = place + size_of_head(self.version) + len(chunk[1]), 0
+                head, payload = chunk
+                if head.kind == PLAN:
+                    found.plans.append(len(found))
+                elif head.kind == END:
+                    found.ends.append(len(found))
+                found.starts.append(place)
+                found.numbers.append(max(head.number, 0))
+                found.identities.append(max(head.identity, 0))
+                found.pieces.append(pieces)
+                place, pieces = place + size_of_head(self.version) + len(payload), 0
             else:
                 end = self.after(place)
-                self.damaged += end - place
-                place, pieces = end, pieces + 1
-        self._pieces.append(pieces)
+                headers = array("Q", self._headers(place, end))
+                damaged = max(end - place - HEADER.size * len(headers), 0)
+                found.headers += headers
+                self.damaged += damaged
+                place, pieces = end, pieces + bool(damaged)
+        found.pieces.append(pieces)
+        self.found = found
+        return found
 
-    def _order(self) -> Iterable[int]:
-        """The chunks that were found in the order in which they were written, each once."""
-        count, numbers = len(self._starts), self._numbers
-        if all(before < after for before, after in pairwise(numbers)):
-            return range(count)
-        if self.version <= LAST_UNNUMBERED:
-            return range(count)
-        first = {numbers[each]: each for each in reversed(range(count))}
-        self.doubles = count - len(first)
-        return (first[number] for number in sorted(first))
+    def _headers(self, start: int, end: int) -> Iterator[int]:
+        """Where headers of files stand: another capture begins there."""
+        for place in self._places(MAGIC, start, end):
+            header = self.data[place : place + HEADER.size]
+            if len(header) == HEADER.size and 1 <= HEADER.unpack(header)[1] <= VERSION:
+                yield place
+
+    def _checksum_at(self, place: int) -> int:
+        return head_at(self.data, place, self.version).checksum
 
     def _restore_effort(self) -> None:
         self._effort = EFFORT * self.size

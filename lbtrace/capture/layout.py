@@ -27,11 +27,14 @@ MAGIC = b"\x89LBT\r\n\x1a\n"
 """As PNG's: the first byte is not text, and a transfer that changes line
 ends, or stops at an end-of-file mark, spoils it."""
 
-VERSION = 6
+VERSION = 7
 """Raised when an older reader could not make sense of a newer file."""
 
 LAST_UNNUMBERED = 5
 """The last version whose chunks have no numbers."""
+
+LAST_ANONYMOUS = 6
+"""The last version whose chunks do not say to which capture they belong."""
 
 LAST_OF_V3 = 3
 """The last version that `lbtrace.capture.v3` upgrades."""

@@ -64,8 +64,8 @@ class Capture:
     ``losses`` (what the trace lost, by cause), ``remarks`` (what was said of it while it ran, a
     line each) and ``complete`` (whether the trace was recorded to its end) are known when `calls`
     or `batches` has come to its end; until then they say what is known so far. ``position`` and
-    ``size`` count bytes. ``left_out`` says, a line each, what could not be read of a salvaged
-    capture.
+    ``size`` count bytes. ``left_out`` says, a line each, what of the file was not read: what
+    follows the end, and what could not be read of a salvaged capture.
 
     A context manager, which closes the file.
     """
@@ -82,8 +82,10 @@ class Capture:
         self._turn = 0
         self._number = 0
         self._upgrade: Upgrade | None = None
+        self._identity: int | None = None
         self.plan = self._read_plan()
         self._start = self.position
+        self._left_out_of_plan = len(self.left_out)
 
     def __enter__(self) -> Capture:
         return self
@@ -178,8 +180,11 @@ class Capture:
                     self.remarks.append(decode_note(payload))
                 elif kind == LOSSES:
                     self.losses = msgspec.msgpack.decode(payload, type=Losses)
+                elif kind == PLAN:  # those that follow are of another capture
+                    raise MalformedError
                 elif kind == END:
                     self.complete = True
+                    self._account_for_rest()
                     return
             except (MalformedError, *DECODING_ERRORS):
                 if not self._pass_over(len(payload)):
@@ -190,6 +195,17 @@ class Capture:
                     f"{self.path} is read from the beginning again, in another iteration",
                     "open it once more with read_capture() to read it twice at the same time",
                 )
+
+    def _account_for_rest(self) -> None:
+        """Note what follows the end."""
+        length = self.size - self.position
+        if length <= 0:
+            return
+        if self._read(len(MAGIC)) == MAGIC:
+            what = f"another capture after its end, which tail -c {length} yields"
+        else:
+            what = f"{'1 byte' if length == 1 else f'{length:,} bytes'} after its end"
+        self.left_out.append(what)
 
     def _check_open(self) -> None:
         if self._file.closed:
@@ -203,6 +219,7 @@ class Capture:
         self.position, self._number = self._start, AFTER_PLAN
         self.losses, self.complete = Losses(), False
         self.remarks = []
+        del self.left_out[self._left_out_of_plan :]
 
     def _read_plan(self) -> Plan:
         self._version = self._read_header()
@@ -243,7 +260,7 @@ class Capture:
     def _next_addition(self) -> memoryview | None:
         """The next addition to the plan, None where the capture ends or breaks off. Other chunks
         are passed over unread."""
-        while (head := self._next_head()) is not None:
+        while (head := self._next_head()) is not None and head.kind not in (PLAN, END):
             if head.kind == ADDITION:
                 return self._payload(head)
             self._file.seek(head.length, os.SEEK_CUR)
@@ -292,6 +309,10 @@ class Capture:
         if head.length > self.size - self.position or not is_possible(head.kind, head.length):
             return None
         if head.number not in (UNKNOWN, self._number):
+            return None
+        if self._identity is None:  # it is the plan
+            self._identity = head.identity
+        elif head.identity != self._identity:
             return None
         self._number = (self._number + 1) % NUMBERS
         return head

@@ -1,9 +1,10 @@
 """Reads what is left of damaged captures.
 
 Chunks whose checksum is wrong are left out; where their length is wrong too, the next
-chunk is searched for. The parts of the plan are decoded separately: a function whose values cannot
-be trusted is shown without them, events of a probe that cannot be read are left out. `Batch.gap`
-marks where batches are missing.
+chunk is searched for. What the file holds besides is said: chunks of another capture, and
+those that are there once more. The parts of the plan are decoded separately: a function whose
+values cannot be trusted is shown without them, events of a probe that cannot be read are left out.
+`Batch.gap` marks where batches are missing.
 """
 
 from __future__ import annotations
@@ -17,13 +18,15 @@ from msgspec.structs import replace
 from lbtrace.capture.check import find_faults
 from lbtrace.capture.chunk_search import ChunkSearch
 from lbtrace.capture.growing import Growing
-from lbtrace.capture.heads import size_of_head
+from lbtrace.capture.heads import head_at, size_of_head
 from lbtrace.capture.known_events import KnownEvents
 from lbtrace.capture.layout import (
     ADDITION,
     DECODING_ERRORS,
+    END,
     HEADER,
     LAST_OF_V3,
+    LAST_UNNUMBERED,
     PLAN,
     VERSION,
     Buffer,
@@ -68,30 +71,50 @@ class SalvagedCapture(Capture):
             batch = known.of(whole)
             batch.gap, missing = self._chunks_lost > missing, self._chunks_lost
             yield batch
-        if self._chunks_lost:
-            chunks = "1 chunk" if self._chunks_lost == 1 else f"{self._chunks_lost:,} chunks"
-            damaged = self._search.damaged + self._bytes_lost
-            what = f" of {damaged:,} bytes in all: damaged" if damaged else ": missing"
-            self.left_out.append(chunks + what)
-        if self._search.doubles:
-            self.left_out.append(f"{self._search.doubles:,} chunks that are there once more")
+        self.left_out += [*self._account_for_chunks()]
         if known.lost:
-            self.left_out.append(f"{known.lost:,} events whose probe or kind cannot be read")
+            events = _count(known.lost, "event")
+            self.left_out.append(f"{events} whose probe or kind cannot be read")
+
+    def _account_for_chunks(self) -> Iterator[str]:
+        """What of the file is not exactly one capture, a line each."""
+        search, order = self._search, self._search.order
+        damaged = search.damaged + self._bytes_lost
+        if self._chunks_lost:
+            what = f" of {damaged:,} bytes in all: damaged" if damaged else ": missing"
+            yield _count(self._chunks_lost, "chunk") + what
+        elif damaged:
+            yield f"{_count(damaged, 'byte')} that belong to no chunk"
+        if search.version <= LAST_UNNUMBERED and search.plan > HEADER.size:
+            yield "the order of its chunks: the plan is not the first"
+        if order.doubles:
+            are = "is" if order.doubles == 1 else "are"
+            yield f"{_count(order.doubles, 'chunk')} that {are} there once more"
+        if order.rivals:
+            yield f"{_count(order.rivals, 'chunk')} with the number of another one"
+        if self.complete and search.following:
+            yield f"{_count(search.following, 'chunk')} after its end"
+        if order.foreign:
+            yield f"{_count(order.foreign, 'chunk')} of another capture"
+        elif search.found is not None and any(search.found.headers):
+            yield "the beginning of another capture"
 
     @property
     def _chunks_lost(self) -> int:
         """Chunks that are damaged or missing, up to the present one."""
         return self._search.lost + self._undecoded
 
+    def _account_for_rest(self) -> None:
+        """Nothing: what follows the end is among the chunks that were found."""
+
     def _rewind(self) -> None:
         super()._rewind()
         self._restart()
-        del self.left_out[self._left_out_of_plan :]
 
     def _restart(self) -> None:
         """Begin again after the plan."""
         self._search.restart()
-        self._chunks = self._search.chunks(self._start)
+        self._chunks = self._search.chunks()
         self._undecoded = self._bytes_lost = 0
 
     def _read_plan(self) -> Plan:
@@ -112,7 +135,6 @@ class SalvagedCapture(Capture):
         self._restart()
         made = self._salvage_plan(chunk, self._search.version)
         plan = self._without_faults(self._with_additions(made))
-        self._left_out_of_plan = len(self.left_out)
         return plan
 
     def _said_version(self) -> int:
@@ -127,25 +149,31 @@ class SalvagedCapture(Capture):
         return VERSION
 
     def _plan_chunk(self) -> memoryview | None:
-        """The content of the plan's chunk, even if its checksum is wrong."""
+        """The content of the plan's chunk, even if its checksum is wrong. Finds the others."""
         search, start = self._search, HEADER.size
         head = size_of_head(search.version)
         if bytes(search.data[start : start + 4]) == PLAN and start + head <= self.size:
             chunk = search.whole_chunk(start)
+            end = search.after(start) if chunk is None else start + head + len(chunk[1])
+            if chunk is None and (chunk := search.with_identity_of(start, end)):
+                self.left_out.append("the head of the plan: damaged")
             if chunk is None:
                 self.left_out.append(
                     "the checksum of the plan is wrong: names and values may be too"
                 )
                 self._doubtful = True
-                end = search.after(start)
-                self.position = end
-                return search.data[start + head : end]
+                chunk = head_at(search.data, start, search.version), search.data[start + head : end]
+            search.search(end)
         else:
-            start = search.find(0, (PLAN,))
-            chunk = search.whole_chunk(start) if start < self.size else None
-        if chunk is None:
-            return None
-        self.position = start + head + len(chunk[1])
+            found = search.search(0 if self.left_out else start)
+            if not found.plans:
+                return None
+            start = found.starts[found.plans[0]]
+            chunk = search.whole_chunk(start)
+            if chunk is None:  # the file has changed
+                return None
+        search.plan, search.identity = start, chunk[0].identity
+        self.position = HEADER.size + head + len(chunk[1])
         return chunk[1]
 
     def _next(self) -> tuple[bytes, memoryview] | None:
@@ -181,7 +209,7 @@ class SalvagedCapture(Capture):
         if not plan.may_grow:
             return plan
         grown, damaged = Growing(plan), 0
-        while (chunk := self._next()) is not None:
+        while (chunk := self._next()) is not None and chunk[0] != END:
             if chunk[0] == ADDITION:
                 try:
                     grown.add(decode_addition(shorten(chunk[1])), padding=UNREADABLE)
@@ -190,7 +218,8 @@ class SalvagedCapture(Capture):
         self.position = self._start
         self._unknown |= {n for n, probe in enumerate(grown.plan().probes) if probe is UNREADABLE}
         if damaged:
-            self.left_out.append(f"{damaged:,} additions to the plan: cannot be decoded")
+            additions = _count(damaged, "addition")
+            self.left_out.append(f"{additions} to the plan: cannot be decoded")
         return grown.plan()
 
     def _from_parts(self, parts: Any, version: int) -> Plan:
@@ -283,6 +312,10 @@ class SalvagedCapture(Capture):
 
 def _switches(data: Any) -> UnseenSwitches:
     return data if data in get_args(UnseenSwitches) else "any"
+
+
+def _count(number: int, one: str) -> str:
+    return f"{number:,} {one}" if number == 1 else f"{number:,} {one}s"
 
 
 def _some(names: list[str]) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import BinaryIO
 
 import msgspec
@@ -47,6 +48,8 @@ class CaptureWriter:
                 "trace fewer functions, or choose another --format",
             )
         self._chunks = 0
+        # Random: a second capture of the same plan is another one, too.
+        self._identity = int.from_bytes(os.urandom(4), "little")
         self._write(HEADER.pack(MAGIC, VERSION))
         self._chunk(PLAN, encoded)
 
@@ -77,7 +80,7 @@ class CaptureWriter:
 
     def _chunk(self, kind: bytes, *parts: Buffer) -> None:
         first, rest = (bytes(parts[0]), parts[1:]) if parts else (b"", ())
-        self._write(head_of(kind, self._chunks, *parts) + first)
+        self._write(head_of(kind, self._chunks, self._identity, *parts) + first)
         self._chunks += 1
         for part in rest:
             self._write(part)

@@ -42,7 +42,8 @@ def _shown(notes: Sequence[str]) -> list[str]:
     rest = len(notes) - MOST_NOTES
     return [
         *(note.strip() for note in notes[:MOST_NOTES]),
-        *([f"{rest:,} more notes of the trace are not shown"] if rest > 0 else []),
+        *([f"{rest:,} more notes of the trace are not shown"] if rest > 1 else []),
+        *(["1 more note of the trace is not shown"] if rest == 1 else []),
     ]
 
 

@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import io
 import struct
-import zlib
 
 import msgspec
 import pytest
@@ -15,7 +14,7 @@ from lbtrace.capture.v3 import OldProbe
 from lbtrace.errors import CaptureError, LbtraceError, OutputError
 from lbtrace.model import Batch, GoLayout, Losses, Thread
 from lbtrace.sinks import FORMATS
-from tests.chunks import chunks, joined, pieces
+from tests.chunks import chunks, joined, pieces, sealed
 
 
 @pytest.fixture
@@ -138,7 +137,7 @@ def test_unknown_chunks_are_passed_over(capture_bytes, capture_file):
         (lambda d: b"", "not a capture"),
         (lambda d: b"\x7fELF" + d, "not a capture"),
         (lambda d: d.replace(b"\r\n", b"\n", 1), "not a capture"),
-        (lambda d: d[:8] + struct.pack("<I", 7) + d[12:], "version 7"),
+        (lambda d: d[:8] + struct.pack("<I", 8) + d[12:], "version 8"),
         (lambda d: d[:40] + b"?" + d[41:], "plan"),
     ],
 )
@@ -169,7 +168,7 @@ def test_partial_writes_are_continued(capture_bytes, fib_plan, batches):
     for batch in batches:
         writer.write(batch)
     writer.finish(Losses(ring_full_entry=3))
-    assert stream.getvalue() == capture_bytes[0]
+    assert [*chunks(stream.getvalue())] == [*chunks(capture_bytes[0])]
 
 
 def read_all(path):
@@ -203,12 +202,7 @@ def test_a_mutated_capture_is_read_or_refused(tmp_path_factory, data):
         place = data.draw(st.integers(0, len(mutated) - 1))
         mutated[place] = data.draw(st.integers(0, 255))
     if data.draw(st.booleans()):
-        place = 12
-        while place + 16 <= len(mutated):
-            length = struct.unpack_from("<I", mutated, place + 4)[0]
-            covered = mutated[place : place + 12] + mutated[place + 16 : place + 16 + length]
-            struct.pack_into("<I", mutated, place + 12, zlib.crc32(covered))
-            place += 16 + length
+        mutated = bytearray(sealed(mutated))
     path = tmp_path_factory.getbasetemp() / "mutated.lbt"
     path.write_bytes(mutated[: data.draw(st.integers(0, len(mutated)))])
     read_all(str(path))

@@ -1,7 +1,7 @@
 """Captures of former versions open for ever. Those in tests/captures were recorded of small
 programs by version 8bdb505, some of which that version itself refused to read, and those
 that begin with ``v3`` by 18f542e, the last one to write version 3 of the format, ``v4`` and ``v5``
-by aec680c, the last to write these."""
+by aec680c, the last to write these, ``v6`` by e5e8ad9 or before, the last to write that."""
 
 from __future__ import annotations
 
@@ -90,6 +90,8 @@ SHOWN = {
         '· python:function__return filename="<frozen importlib._bootstrap>", function="ModuleSpec"',
     ],
     "v6-fib": ["fib(n=1) = 1", "└ fib = 3"],
+    "v6-depth": ["· fib.c:7", "│ fib(n=3) = 2"],
+    "v7-fib": ["fib(n=1) = 1", "└ fib = 3"],
     "v5-later": ["shop:sale arg0=3, arg1=-3", "shop:text arg0=10853456"],
     "vector": ["sum(v=[1, 2, 3]) = 3", "ret(n=2) = [7, 7]", 'strs(v=["a"]) = 1'],
     "wide": ["wide(a=-5, b=7) = 2", 'far_member(f=&{head="", last=<not read>}) = 5'],

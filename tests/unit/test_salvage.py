@@ -18,7 +18,7 @@ from lbtrace.capture.layout import decode_plan, encode_plan
 from lbtrace.commands import main
 from lbtrace.errors import CaptureError
 from lbtrace.model import Enumeration, Integer, Losses, Record, Thread, Value
-from tests.chunks import chunk, chunks, head_size, joined, pieces
+from tests.chunks import chunk, chunks, head_size, identity_of, joined, pieces
 
 HEAD = head_size(VERSION)
 
@@ -56,7 +56,9 @@ def export(tmp_path, capfd):
 def changed_plan(parts, change):
     plan = msgspec.msgpack.decode(parts[1][HEAD:])
     change(plan)
-    return [parts[0], chunk(b"PLAN", msgspec.msgpack.encode(plan), 0), *parts[2:]]
+    identity = identity_of(b"".join(parts))
+    changed = chunk(b"PLAN", msgspec.msgpack.encode(plan), 0, identity=identity)
+    return [parts[0], changed, *parts[2:]]
 
 
 def names(records):
@@ -201,7 +203,8 @@ def test_names_and_numbers_that_messagepack_cannot_hold(make_plan, parts, export
     assert decode_plan(encode_plan(plan), VERSION) == (plan, None)
     stream = io.BytesIO()
     CaptureWriter(stream, plan)
-    parts[1] = stream.getvalue()[12:]
+    kind, payload = next(chunks(stream.getvalue()))
+    parts[1] = chunk(kind, payload, 0, identity=identity_of(b"".join(parts)))
     status, records, _ = export(parts, "--salvage")
     assert status == 0
     assert names(records)[0] == "f\udcff\udc80ü"
@@ -240,7 +243,7 @@ def test_a_capture_that_is_cut_short_meanwhile_is_salvaged(parts, tmp_path):
 def test_what_a_chunk_claims_costs_neither_memory_nor_time(kind, parts, tmp_path):
     path = tmp_path / "claims.lbt"
     before = parts[:1] if kind == b"PLAN" else parts[:3]
-    path.write_bytes(b"".join(before) + struct.pack("<4sIII", kind, 1 << 29, 2, 1))
+    path.write_bytes(b"".join(before) + struct.pack("<4sIIII", kind, 1 << 29, 2, 1, 1))
     os.truncate(path, 3 << 30)  # with a hole at its end
     limit = "import resource; resource.setrlimit(resource.RLIMIT_DATA, (120 << 20,) * 2)\n"
     script = f"{limit}import sys\nfrom lbtrace.commands import main\nsys.exit(main(sys.argv[1:]))"
@@ -254,11 +257,12 @@ def test_what_a_chunk_claims_costs_neither_memory_nor_time(kind, parts, tmp_path
 
 def test_a_long_damaged_chunk_is_passed_by_its_length_or_searched(parts, export):
     _, first, *rest = chunks(b"".join(parts))
-    within = b"".join(chunk(*first, 3 + n) for n in range(20))
-    after = b"".join(chunk(*each, 23 + n) for n, each in enumerate(rest))
+    identity = identity_of(b"".join(parts))
+    within = b"".join(chunk(*first, 3 + n, identity=identity) for n in range(20))
+    after = b"".join(chunk(*each, 23 + n, identity=identity) for n, each in enumerate(rest))
     batch = bytes(200_000) + within
     for length in (len(batch), len(batch) - 5, 1 << 31):
-        damaged = struct.pack("<4sIII", b"EVTS", length, 2, 1) + batch
+        damaged = struct.pack("<4sIIII", b"EVTS", length, 2, identity, 1) + batch
         status, records, err = export([*parts[:3], damaged, after], "--salvage")
         assert status == 0
         passed = length == len(batch)
