@@ -5,10 +5,20 @@ from __future__ import annotations
 import os
 import shlex
 import stat
+from typing import BinaryIO
 
-from lbtrace.capture.reading import UNREADABLE, Capture
+from lbtrace.capture.reading import RECORD, UNREADABLE, Capture
 from lbtrace.errors import CaptureError
 from lbtrace.validation import check_boolean, check_path
+
+COMPRESSED = {
+    b"\x1f\x8b": "gzip",
+    b"\xfd7zXZ\0": "xz",
+    b"\x28\xb5\x2f\xfd": "zstd",
+    b"BZh": "bzip2",
+    b"\x04\x22\x4d\x18": "lz4",
+}
+"""How compressed files begin, and the program that decompresses each (``-dc``)."""
 
 
 def read_capture(path: str | os.PathLike[str], *, salvage: bool = False) -> Capture:
@@ -26,6 +36,8 @@ def read_capture(path: str | os.PathLike[str], *, salvage: bool = False) -> Capt
     except OSError as error:
         denied = isinstance(error, PermissionError)
         hint = "read it as its owner" if denied else "give the path of a capture (.lbt)"
+        if path == "-":
+            hint = "a capture is read from a file, not from standard input: write it to one first"
         raise CaptureError(f"{path} cannot be read: {error.strerror}", hint) from error
     status = os.fstat(file.fileno())
     try:
@@ -36,16 +48,29 @@ def read_capture(path: str | os.PathLike[str], *, salvage: bool = False) -> Capt
             from lbtrace.capture.salvage import SalvagedCapture
 
             return SalvagedCapture(path, file, status.st_size)
-        try:
-            return Capture(path, file, status.st_size)
-        except CaptureError as error:
-            if error.hint == UNREADABLE and _is_salvageable(path):
-                shown = shlex.quote(path)
-                error.advise(f"lbtrace export --salvage {shown} shows what can be read of it")
-            raise
+        return Capture(path, file, status.st_size)
+    except CaptureError as error:
+        if error.hint == UNREADABLE and _is_salvageable(path):
+            shown = shlex.quote(path)
+            error.advise(f"lbtrace export --salvage {shown} shows what can be read of it")
+        elif error.hint == RECORD and (program := _compressed_by(file)):
+            file.close()
+            raise CaptureError(
+                f"{path} is compressed by {program}",
+                f"decompress it first: {program} -dc < {shlex.quote(path)} > NAME.lbt",
+            ) from None
+        file.close()
+        raise
     except BaseException:
         file.close()
         raise
+
+
+def _compressed_by(file: BinaryIO) -> str:
+    """The program that has compressed a file, by its first bytes; empty where none has."""
+    file.seek(0)
+    beginning = file.read(max(map(len, COMPRESSED)))
+    return next((name for magic, name in COMPRESSED.items() if beginning.startswith(magic)), "")
 
 
 def _is_salvageable(path: str) -> bool:

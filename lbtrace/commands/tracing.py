@@ -59,7 +59,16 @@ def _target(args: argparse.Namespace) -> Target:
     if args.pid and args.command:
         raise UsageError("--pid and a command exclude each other", "give one of them")
     if not args.command and (args.user or args.kill):
-        raise UsageError("--user and --kill are about a command", "give one after --")
+        given = " and ".join(
+            name for name, value in (("--user", args.user), ("--kill", args.kill)) if value
+        )
+        verb = "are" if " and " in given else "is"
+        if args.pid:
+            raise UsageError(
+                f"{given} {verb} about a command, and --pid names a process that runs already",
+                f"leave {given} out, or give a command after -- in place of --pid",
+            )
+        raise UsageError(f"{given} {verb} about a command", "give one after --")
     if args.until_last and not (args.command or args.follow):
         raise UsageError("--until-last needs followed processes", "add --follow, or a command")
     if args.follow and not (args.pid or args.command):

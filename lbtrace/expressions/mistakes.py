@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from lbtrace.expressions.hints import CLOSING, Asked, hint_for
+from lbtrace.expressions.hints import CLOSING, JOINING, Asked, hint_for
 from lbtrace.expressions.tokens import RESERVED, Token
 from lbtrace.expressions.tree import ExpressionError
 
@@ -12,15 +12,20 @@ _CASTS = "types are those of C and <stdint.h>: (unsigned char)n, *(uint32_t *)v"
 _VALUES = "values are names, arg0, node->key, str(arg0), numbers and their sums"
 
 
-def unexpected(token: Token, asked: Asked, wanted: str = "") -> ExpressionError:
+def unexpected(
+    token: Token, asked: Asked, wanted: str = "", *, compared: bool = False
+) -> ExpressionError:
     """Return what is wrong where ``token`` stands in the place of what is ``wanted``, or of the
-    end."""
+    end. Where what precedes it has ``compared`` something, the next comparison may begin with
+    it."""
+    begins = compared and bool(token.text) and (token.kind != "sign" or token.text == "(")
     if not wanted:
-        what = f"{token.written!r} is not expected here"
-        return ExpressionError(token.at, what, hint_for(token.written, asked))
-    instead = f", not {token.written!r}" if token.text else ""
-    what = f"{wanted!r} is expected here{instead}"
-    return ExpressionError(token.at, what, hint_for(token.written, asked, otherwise=CLOSING))
+        what, otherwise = f"{token.written!r} is not expected here", ""
+    else:
+        instead = f", not {token.written!r}" if token.text else ""
+        what, otherwise = f"{wanted!r} is expected here{instead}", CLOSING
+    hint = hint_for(token.written, asked, otherwise=JOINING if begins else otherwise)
+    return ExpressionError(token.at, what, hint)
 
 
 def unclosed(found: Sequence[Token]) -> ExpressionError:

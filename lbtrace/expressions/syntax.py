@@ -95,6 +95,11 @@ def _whole(asked: Asked, source: str, parse: Callable[[_Parser], _Parsed]) -> _P
         raise error.error(asked, source) from None
 
 
+def _is_value(test: object) -> bool:
+    """Whether a condition is a mere value, which is compared with nothing."""
+    return isinstance(test, Comparison) and test.right.at == test.at
+
+
 class _Parser:
     """Recursive descent: a method a rule of the grammar above."""
 
@@ -113,7 +118,8 @@ class _Parser:
         try:
             parsed = parse(self)
             if self._token.kind != "end":
-                raise unexpected(self._token, self._asked)
+                compared = not (isinstance(parsed, ArgExpression) or _is_value(parsed))
+                raise unexpected(self._token, self._asked, compared=compared)
             return parsed
         except ExpressionError as error:
             self._fail(error)
@@ -159,15 +165,15 @@ class _Parser:
         self._take()
         try:
             inner = self.test()
-            self._expect(")")
+            self._expect(")", compared=not _is_value(inner))
         except ExpressionError as error:
             self._fail(error)
             self._next = start
             return None
         if self._token.kind == "end" or self._token.text in ("and", "or", ")"):
             return inner
-        if not (isinstance(inner, Comparison) and inner.right.at == inner.at):  # no mere value
-            self._fail(unexpected(self._token, self._asked))
+        if not _is_value(inner):
+            self._fail(unexpected(self._token, self._asked, compared=True))
         self._next = start
         return None
 
@@ -312,12 +318,13 @@ class _Parser:
             return True
         return False
 
-    def _expect(self, text: str, asked: Asked | None = None) -> None:
+    def _expect(self, text: str, asked: Asked | None = None, *, compared: bool = False) -> None:
         if self._accept(text):
             return
         if text == ")" and self._token.kind == "end":
             raise unclosed(self._tokens)
-        raise unexpected(self._token, self._asked if asked is None else asked, text)
+        known = self._asked if asked is None else asked
+        raise unexpected(self._token, known, text, compared=compared)
 
     def _index(self) -> int:
         negative = self._accept("-")

@@ -251,7 +251,12 @@ def _no_match(binaries: Sequence[BinarySymbols], pattern: str, asked: str) -> No
     paths = " or ".join(binary.path for binary in binaries)
     if asked == "func" and (place := SOURCE.fullmatch(pattern)):
         return NoMatchError(f"{pattern}: matches no function of {paths}", _of_source(place))
-    outside = _outside(binaries, pattern)
+    from lbtrace.plan.misread_patterns import advise  # here: most patterns match
+
+    def is_known(name: str) -> bool:
+        return any(_matched(binary.symbols, name, asked) for binary in binaries)
+
+    outside = _outside(binaries, pattern) or advise(pattern, asked, is_known)
     near = nearest([f for binary in binaries for f in binary.symbols.functions], pattern)
     hint = outside or (f"nearest names: {', '.join(near)}" if near else LISTS)
     if not outside and any(binary.loads_later for binary in binaries):

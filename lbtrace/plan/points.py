@@ -21,6 +21,9 @@ from lbtrace.plan.value_selection import depth, qualifies
 from lbtrace.system.lookups import note
 
 LINES = re.compile(r"(?P<file>.+):(?P<first>\d{1,9})(-(?P<last>\d{1,9}))?")
+HEXADECIMAL = re.compile(r"(?P<before>.+:\+?)(?P<digits>[0-9a-fA-F]{1,16})")
+"""A place without ``0x``, as objdump and nm print it."""
+
 PLACE = re.compile(r"(?P<file>.+):(?P<offset>\+?)(?P<number>0x[0-9a-fA-F]{1,16}|\d{1,18})")
 
 
@@ -96,9 +99,12 @@ class _Finder:
         """Add the place that ``FILE:ADDRESS`` names, or ``FILE:+OFFSET``."""
         read = PLACE.fullmatch(text)
         if read is None:
+            meant = HEXADECIMAL.fullmatch(text)
             raise UsageError(
                 f"{option('at')} {text}: is no place in a file",
-                "write FILE:ADDRESS, as in ./prog:0x1149, or FILE:+OFFSET",
+                _with_prefix(meant)
+                if meant
+                else "write FILE:ADDRESS, as in ./prog:0x1149, or FILE:+OFFSET",
             )
         value = int(read["number"], 16 if read["number"].startswith("0x") else 10)
         number = next((n for n, p in enumerate(self._paths) if _is_file(p, read["file"])), -1)
@@ -112,12 +118,9 @@ class _Finder:
                 else f"traced: {', '.join(self._paths[:3])}; there is no file {read['file']}",
             )
         image = self._images[number]
-        address = _address(image, value) if read["offset"] else value
-        if address is None or image.offset(address) < 0:
-            raise NoMatchError(
-                f"{text}: there is no code",
-                "give the address of an instruction, as objdump and nm print it, or +OFFSET",
-            )
+        address = _code_at(image, value, read)
+        if address is None:
+            raise NoMatchError(f"{text}: there is no code", _other_place(image, text, read))
         unit = None
         if self._shows:
             with suppress(BinaryError):  # registers are known without debug information
@@ -186,6 +189,26 @@ def file_of(text: str) -> str:
     """The file that ``FILE:ADDRESS`` names; empty where it names none."""
     read = PLACE.fullmatch(text)
     return read["file"] if read else ""
+
+
+def _code_at(image: Image, value: int, read: re.Match[str]) -> int | None:
+    """The address of the code at a place, whose number is ``value``; None where there is none."""
+    address = _address(image, value) if read["offset"] else value
+    return None if address is None or image.offset(address) < 0 else address
+
+
+def _other_place(image: Image, text: str, read: re.Match[str]) -> str:
+    """What to do about a place where there is no code."""
+    meant = HEXADECIMAL.fullmatch(text)
+    if meant and _code_at(image, int(meant["digits"], 16), read) is not None:
+        return _with_prefix(meant)
+    return "give the address of an instruction, as objdump and nm print it, after 0x, or +OFFSET"
+
+
+def _with_prefix(meant: re.Match[str]) -> str:
+    digits = meant["digits"].lstrip("0") or "0"
+    place = option("at", f"{meant['before']}0x{digits}")
+    return f"hexadecimal numbers begin with 0x: {place}"
 
 
 def _is_file(path: str, name: str) -> bool:

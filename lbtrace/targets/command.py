@@ -5,10 +5,13 @@ from __future__ import annotations
 import errno
 import gc
 import os
+import re
+import shlex
 import signal
 import stat
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
+from shutil import which
 from typing import Any, NoReturn
 
 from lbtrace.bpf import privileges
@@ -28,6 +31,9 @@ _RESET = (signal.SIGPIPE, signal.SIGXFSZ)
 _COERCED = ("C.UTF-8", "C.utf8", "UTF-8")
 """What Python puts there."""
 
+
+_OF_A_SHELL = re.compile(r"[|&;<>()$`]")
+"""What only a shell understands."""
 
 _NOTHING_THERE = (errno.ENOENT, errno.ENOTDIR)
 
@@ -224,6 +230,21 @@ def _launch(gate: int, report: int, words: Sequence[str], variables: Mapping[str
     )
 
 
+def _split_up(line: str) -> str:
+    """What to do about a whole command line in the place of a program's name; empty where it is
+    none."""
+    words = line.split()
+    if len(words) < 2:
+        return ""
+    if _OF_A_SHELL.search(line):
+        return f"this is taken for one name; a shell runs such a line: sh -c {shlex.quote(line)}"
+    with suppress(ValueError):  # a quotation mark that is not closed
+        words = shlex.split(line)
+    if which(words[0]) is None:
+        return ""
+    return f"this is taken for one name; give each word by itself: {shlex.join(words)}"
+
+
 def _cannot_run(name: str, number: int, user: User | None = None) -> TargetError:
     found = number == errno.ENOENT and "/" in name and os.path.exists(name)
     shown = name or "''"
@@ -236,6 +257,8 @@ def _cannot_run(name: str, number: int, user: User | None = None) -> TargetError
         )
     if found:
         hint = "the file is there, but not the interpreter or loader that it names"
+    elif number == errno.ENOENT and (meant := _split_up(name)):
+        hint = meant
     elif user:
         hint = f"see that {user.name} can reach and execute it, or choose another {option('user')}"
     return CommandError(f"cannot run {what}: {os.strerror(number)}", hint, errno=number)

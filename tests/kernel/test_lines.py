@@ -363,6 +363,16 @@ def test_errors(programs: Path, build) -> None:
         plan(places="/bin/true:0x1000")
     with pytest.raises(NoMatchError, match="there is no code"):
         plan(places=f"{program}:0x0")
+    symbols = subprocess.run(["nm", program], capture_output=True, text=True, check=True).stdout
+    digits = next(line.split()[0] for line in symbols.splitlines() if line.endswith(" main"))
+    for written in (digits, digits.lstrip("0")):
+        with pytest.raises((NoMatchError, UsageError)) as raised:
+            plan(places=f"{program}:{written}")
+        assert raised.value.hint.startswith("hexadecimal numbers begin with 0x: ")
+        assert f"{program}:0x{digits.lstrip('0')}" in raised.value.hint
+    with pytest.raises(UsageError, match="is no place in a file") as raised:
+        plan(places=f"{program}:11a9")
+    assert f"{program}:0x11a9" in raised.value.hint
     subprocess.run(["strip", "-g", stripped := build("O0")], check=True)
     with pytest.raises(BinaryError, match="no debug information"):
         lbtrace.trace(command=[stripped], binary=stripped, lines="weights.c:20")

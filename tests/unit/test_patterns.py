@@ -194,3 +194,24 @@ def test_a_source_file_is_no_function(pattern, hint):
     with pytest.raises(NoMatchError) as caught:
         select([BinarySymbols("program", table("main"))], [pattern], asked="within")
     assert "source" not in caught.value.hint
+
+
+@pytest.mark.parametrize(
+    ("pattern", "hint"),
+    [
+        ("int fib(int)", 'give the name alone: functions=["fib"]'),
+        ("int fib(int n)", 'give the name alone: functions=["fib"]'),
+        ("struct s *fib(int n, char *);", 'give the name alone: functions=["fib"]'),
+        ("fib(int)", 'give the name alone: functions=["fib"]'),
+        ("fib,main", "write functions= once for each: fib, main"),
+        ("fib, nothing", "write functions= once for each: fib, nothing"),
+        ("fib|main", "write functions= once for each: fib, main"),
+        ("fib main", "write functions= once for each: fib, main"),
+        ("nothing,nowhere", "lbtrace list shows its functions"),
+        ("int nothing(int)", "lbtrace list shows its functions"),
+    ],
+)
+def test_declarations_and_lists_of_names(pattern: str, hint: str):
+    with pytest.raises(NoMatchError) as caught:
+        chosen(table("fib", "main"), pattern)
+    assert caught.value.hint == hint

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import bz2
+import gzip
+import lzma
 import os
 from glob import glob
+from pathlib import Path
 
 import pytest
 
@@ -11,6 +15,7 @@ import lbtrace
 from lbtrace.commands import main
 from lbtrace.commands.options import seconds
 from lbtrace.errors import UsageError
+from lbtrace.expressions import syntax
 from lbtrace.model.wire_limits import LARGE_CHUNK
 from lbtrace.sinks import format_for
 from lbtrace.validation import TEXT
@@ -238,6 +243,10 @@ def test_values_that_mean_nothing(capsys, words):
         ("list --binary a --lines b.c --sites", "--lines and --sites list", "list them apart"),
         ("list --binary a --func f --inlined --sites", "--inlined and --sites", "list them apart"),
         ("attach --binary ./a --func f --follow", "--follow is about a process", "add --pid"),
+        ("attach --func f --kill --pid 1", "--kill is about a command, and --pid", "leave --kill"),
+        ("attach --func f --user me --kill --pid 1", "--user and --kill are about", "leave --user"),
+        ("attach --func f --user me --binary x", "--user is about a command", "give one after --"),
+        ("export -", "- cannot be read", "from a file, not from standard input"),
         ("attach --func f --quiet=1 -- ./x", "--quiet: takes no value", "attach --help"),
         ("export -- -nosuch.lbt", "-nosuch.lbt cannot be read", "the path of a capture"),
         ("export", "CAPTURE is missing", "write: lbtrace export"),
@@ -251,6 +260,66 @@ def test_one_line_says_what_is_wrong_and_one_what_to_do(capsys, words, wrong, ad
     assert wrong in first
     assert second.startswith("  ")
     assert advice in second
+
+
+@pytest.mark.parametrize(
+    ("command", "advice"),
+    [
+        ("/bin/echo 3", "this is taken for one name; give each word by itself: /bin/echo 3"),
+        ("echo  'a b' 3", "this is taken for one name; give each word by itself: echo 'a b' 3"),
+        ("cd / && ls", "this is taken for one name; a shell runs such a line: sh -c 'cd / && ls'"),
+        ("./nosuch 3", "give the path of a program that you can execute"),
+    ],
+)
+def test_a_command_line_that_is_quoted_as_a_whole(capsys, command, advice):
+    assert main(["attach", "--func", "main", "--", command]) == 127
+    first, second = capsys.readouterr().err.splitlines()
+    assert first == f"lbtrace: cannot run {command}: No such file or directory"
+    assert second == f"  {advice}"
+
+
+def test_a_program_whose_name_has_a_space_is_run(capsys, tmp_path):
+    path = tmp_path / "a program"
+    path.write_text("no program")
+    path.chmod(0o755)
+    assert main(["attach", "--func", "main", "--", str(path)]) == 1
+    assert "one name" not in capsys.readouterr().err
+
+
+CAPTURES = Path(__file__).resolve().parents[1] / "captures"
+
+JOIN = "join comparisons by and, or: n > 1 and arg1 == 2"
+
+
+@pytest.mark.parametrize(
+    ("condition", "hint"),
+    [
+        ("n == 2 n == 3", JOIN),
+        ("n == 2 (n == 3)", JOIN),
+        ("(n == 2) n == 3", JOIN),
+        ("(n == 2 n == 3)", JOIN),
+        ("not n == 2 n == 3", JOIN),
+        ("n == 2 adn n == 3", "write and: n > 1 and arg1 == 2"),
+        ("(n == 2", "write ) where it ends"),
+    ],
+)
+def test_two_comparisons_without_a_word_between(condition, hint):
+    with pytest.raises(UsageError) as raised:
+        syntax.condition(condition)
+    assert raised.value.hint == hint
+
+
+@pytest.mark.parametrize("salvage", [[], ["--salvage"]])
+@pytest.mark.parametrize("program", ["gzip", "xz", "bzip2"])
+def test_a_capture_that_is_compressed(capsys, tmp_path, program, salvage):
+    data = gzip.decompress((CAPTURES / "fib.lbt.gz").read_bytes())
+    packed = {"gzip": gzip, "xz": lzma, "bzip2": bz2}[program].compress(data)
+    path = tmp_path / "x y.lbt.z"
+    path.write_bytes(packed)
+    assert main(["export", str(path), *salvage]) == 1
+    first, second = capsys.readouterr().err.splitlines()
+    assert first == f"lbtrace: {path} is compressed by {program}"
+    assert second == f"  decompress it first: {program} -dc < '{path}' > NAME.lbt"
 
 
 @pytest.mark.parametrize("kind", ["empty", "pipe"])
