@@ -149,7 +149,7 @@ def describe(summary: Summary) -> list[str]:
         _count(summary.processes, "process", "processes"),
     )
     losses = summary.losses
-    lost = f"{losses.events:,} events lost" if losses.events else "nothing lost"
+    lost = f"{_count(losses.events, 'event')} lost" if losses.events else "nothing lost"
     if summary.damaged:
         lost = f"{lost} by the trace, but the capture is damaged"
     what = counts[0]

@@ -161,8 +161,9 @@ def describe(
         read = prototypes.prototypes(image, others, depth(selection), debug, qualified=qualified)
         found = read.found
         if read.skipped:
+            skipped = "1 function is" if read.skipped == 1 else f"{read.skipped:,} functions are"
             notes.append(
-                f"{read.skipped:,} functions are shown without types:"
+                f"{skipped} shown without types:"
                 " there is too much debug information to read for all"
             )
         notes += name_functions(

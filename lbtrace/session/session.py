@@ -318,8 +318,9 @@ class Session:
                 yield Batch(b"")
         self._detach()
         if self._alone and (children := self._object.children()):
+            processes = "1 process" if children == 1 else f"{children:,} processes"
             self.on_note(
-                f"calls of {children} processes that the command forked are not shown:"
+                f"calls of {processes} that the command forked are not shown:"
                 " by its imports, it forks none"
             )
 

@@ -212,7 +212,7 @@ def test_processes_that_a_command_forks_against_expectation_are_reported(
     subprocess.run(["gcc", "-O0", tmp_path / "a.c", "-o", tmp_path / "a"], check=True)
     done = lbtrace("attach", "--func", "traced", "--", tmp_path / "a")
     assert done.returncode == 0
-    assert "calls of 1 processes that the command forked are not shown" in done.stderr
+    assert "calls of 1 process that the command forked are not shown" in done.stderr
 
 
 ALTSTACK = ("main", "run", "compare", "handler", "inner")

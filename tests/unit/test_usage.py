@@ -14,8 +14,10 @@ import pytest
 import lbtrace
 from lbtrace.commands import main
 from lbtrace.commands.options import seconds
+from lbtrace.commands.output import describe
 from lbtrace.errors import UsageError
 from lbtrace.expressions import syntax
+from lbtrace.model import Losses, Summary
 from lbtrace.model.wire_limits import LARGE_CHUNK
 from lbtrace.sinks import format_for
 from lbtrace.validation import TEXT
@@ -436,3 +438,8 @@ def test_what_is_offered_for_a_format(tmp_path, captures):
         with pytest.raises(UsageError) as raised:
             format_for(name, path, captures=captures)
         assert raised.value.hint.endswith("lbt") == captures
+
+
+def test_one_is_no_plural():
+    one = Summary(calls=1, losses=Losses(nested_miss=1), processes=1, threads=1)
+    assert describe(one)[0] == "1 call in 1 thread of 1 process, 1 event lost"
