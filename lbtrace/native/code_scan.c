@@ -97,24 +97,27 @@ size_t lbt_next_link(const unsigned char *code, size_t size, size_t from, uint64
 }
 
 /*
- * REX.W, mov or xchg, ModRM: Intel SDM volume 2, 2.1.5, tables 2-2 and 2-4. The register that is
- * set must be rsp, 4, without the bit of REX that makes it r12.
+ * REX.W, mov or xchg, ModRM: Intel SDM volume 2, 2.1.5, tables 2-2 and 2-4. The registers have the
+ * bits that REX adds. What loads rsp by way of rbp, or with an index, is for stack_moves.h.
  */
 static int loads_stack(const unsigned char *code, size_t left)
 {
-	enum { B = 1, R = 4, STACK = 4, FRAME = 5 };
-	int rex = code[0], mode = code[2] >> 6, reg = code[2] >> 3 & 7, rm = code[2] & 7;
+	enum { B = 1, R = 4, STACK = 4, FRAME = 5, STORE = 0x89, LOAD = 0x8b, EXCHANGE = 0x87 };
+	const int rex = code[0], opcode = code[1], is_memory = code[2] >> 6 != 3;
+	const int reg = (code[2] >> 3 & 7) | (rex & R) << 1, rm = (code[2] & 7) | (rex & B) << 3;
 
-	if (rex != 0x48 && rex != 0x49 && rex != 0x4c)
+	if ((rex & 0xf8) != 0x48 || (opcode != STORE && opcode != LOAD && opcode != EXCHANGE))
 		return 0;
-	if (mode == 3 && rm == STACK && reg != STACK && reg != FRAME)
-		return code[1] == 0x87 || (code[1] == 0x89 && !(rex & B));
-	if (reg == STACK && rm != STACK && rm != FRAME)
-		return code[1] == 0x87 || (code[1] == 0x8b && !(rex & R));
-	if (reg != STACK || mode == 3 || rex != 0x48 || code[1] != 0x8b)
+	if (!is_memory && opcode == EXCHANGE)
+		return (reg == STACK) != (rm == STACK);
+	if (!is_memory) {
+		const int to = opcode == STORE ? rm : reg, from = opcode == STORE ? reg : rm;
+
+		return to == STACK && from != STACK && from != FRAME;
+	}
+	if (reg != STACK || opcode == STORE)
 		return 0;
-	/* From the frame: by rbp, or by rsp without an index. */
-	return rm == FRAME ? mode != 0 : left > 3 && (code[3] & 0x3f) == 0x24;
+	return opcode == EXCHANGE || rm != STACK || (left > 3 && (code[3] & 0x3f) == 0x24);
 }
 
 enum { STRIDE = 16 };
@@ -129,7 +132,7 @@ static int none_loads_stack(const unsigned char *code)
 	memcpy(&rex, code, sizeof(rex));
 	memcpy(&move, code + 1, sizeof(move));
 	memcpy(&operands, code + 2, sizeof(operands));
-	rex = (bytes)((rex == 0x48) | (rex == 0x49) | (rex == 0x4c));
+	rex = (bytes)((rex & 0xf8) == 0x48);
 	move = (bytes)((move == 0x89) | (move == 0x8b) | (move == 0x87));
 	operands = (bytes)(((operands & 0x38) == 0x20) | ((operands & 0xc7) == 0xc4));
 	rex &= move & operands;

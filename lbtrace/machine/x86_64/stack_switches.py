@@ -137,9 +137,8 @@ class _Search:
 
     def _takes_up(self, instruction: Instruction) -> bool:
         """Whether a load of rsp does not restore it."""
-        exchanged = instruction.mnemonic == Mnemonic.XCHG
-        source = instruction.op1_register or instruction.memory_base
-        saved = not exchanged and source in _SAVED
+        source = _source(instruction)
+        saved = instruction.mnemonic != Mnemonic.XCHG and source in _SAVED
         if self._start(instruction.ip) is None:
             return not saved
         if source in _FRAME:  # what the frame keeps is its own, if nothing else was put there
@@ -155,8 +154,7 @@ class _Search:
         value = self._value(instruction)
         if value is not None:
             return value <= Value.ARGUMENT
-        source = instruction.op1_register or instruction.memory_base
-        return self._start(instruction.ip) is None and source not in _SAVED
+        return self._start(instruction.ip) is None and _source(instruction) not in _SAVED
 
     def _goes_on(self, start: int) -> bool:
         """Whether code from ``start`` on leaves by a return or a computed jump, also by way of
@@ -222,6 +220,13 @@ def _loads(instruction: Instruction) -> bool:
     if instruction.mnemonic == Mnemonic.XCHG:
         return Register.RSP in (instruction.op0_register, instruction.op1_register)
     return bool(instruction.mnemonic == Mnemonic.MOV and instruction.op0_register == Register.RSP)
+
+
+def _source(instruction: Instruction) -> int:
+    """The register that rsp is set to, or by which it is loaded."""
+    exchanged = instruction.op1_register == Register.RSP
+    source: int = instruction.op0_register if exchanged else instruction.op1_register
+    return source or instruction.memory_base
 
 
 def _leads_away(line: Decoder) -> tuple[int | None, int]:
