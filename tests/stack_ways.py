@@ -16,13 +16,24 @@ WAYS = {
     "extended": "mov %rsi, %r12; mov %r12, %rsp",
     "based": "mov %rsi, -8(%rsi); mov %rsi, %r13; mov -8(%r13), %rsp",
     "cell": ".local cell; .comm cell, 8; mov %rsi, cell(%rip); mov cell(%rip), %rsp",
-    "pointed": ".local cell; .comm cell, 8; lea cell(%rip), %rax; mov %rsi, (%rax); mov (%rax), %rsp",
+    "pointed": ".local cell; .comm cell, 8; lea cell(%rip), %rax; mov %rsi, (%rax);"
+    " mov (%rax), %rsp",
     "xchg cell": ".local cell; .comm cell, 8; mov %rsi, cell(%rip); xchg cell(%rip), %rsp",
     "xchg memory": "mov %rsi, -8(%rsi); xchg -8(%rsi), %rsp",
     "xchg frame": "mov %rsi, %rbp; xchg %rbp, %rsp",
     "xchg extended": "mov %rsi, %r12; xchg %r12, %rsp",
     "leave": "lea -8(%rsi), %rbp; leave",
     "frame": "mov %rsi, %rbp; mov %rbp, %rsp",
+    "interrupt": "mov %ss, %eax; mov %cs, %ecx; push %rax; push %rsi; pushfq; push %rcx;"
+    " lea 6f(%rip), %rcx; push %rcx; iretq; 6: nop",
+    "multiply": "imul $1, %rsi, %rsp",
+    "or": "xor %esp, %esp; or %rsi, %rsp",
+    "xor": "mov %rsp, %rax; xor %rsi, %rax; xor %rax, %rsp",
+    "compare": "mov %rsp, %rax; cmpxchg %rsi, %rsp",
+    "bswap": "bswap %rsi; mov %rsi, %rsp; bswap %rsp",
+    "vector": "movq %rsi, %xmm0; movq %xmm0, %rsp",
+    "rotate": "rorx $0, %rsi, %rsp",
+    "movbe": "bswap %rsi; mov %rsi, -16(%rsp); movbe -16(%rsp), %rsp",
 }
 
 WAYS_BY_THE_FRAME = {
@@ -31,6 +42,20 @@ WAYS_BY_THE_FRAME = {
     "reloaded": "mov %rsi, -24(%rsp); mov -24(%rsp), %rax; mov %rax, %rsp",
 }
 """The same, by way of the frame that is left."""
+
+WAYS_PAST_CONSTANTS = {
+    "back": "jmp 6f; 5: mov %rsi, %rsp; jmp 7f; 6: jmp 5b; 7: nop",
+    "to and fro": "jmp 6f; .byte 0xe9, 0x48; 5: jmp 7f; 6: mov %rsi, %rsp; jmp 5b; 7: nop",
+    "quad": "jmp 6f; .quad 0x48; 6: mov %rsi, %rsp",
+    "prefix": "jmp 6f; .byte 0xf0; 6: mov %rsi, %rsp",
+    "immediate": "jmp 6f; .byte 0x48, 0xb8; 6: lea (%rsi), %rsp",
+    "two quads": "jmp 6f; .quad 0x1122334455667788; .quad 3; 6: mov %rsi, %rsp; jmp 7f;"
+    " .quad 0; 7: nop",
+    "computed": "lea 6f(%rip), %rax; jmp *%rax; .byte 0x48, 0xb8; 6: mov %rsi, %rsp",
+}
+"""The same, where instructions do not follow each other from the function's start on."""
+
+ALL_WAYS = WAYS | WAYS_BY_THE_FRAME | WAYS_PAST_CONSTANTS
 
 SHIFTS = frozenset({"add", "memory", "sub", "xadd"})
 """Those that look like room for an array: only what leaves straight after them is known."""

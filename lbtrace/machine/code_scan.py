@@ -64,6 +64,15 @@ def pass_over(code: bytes, start: int, end: int) -> int:
     return int(lib.lbt_pass_over(ffi.from_buffer(code), len(code), start, end))
 
 
+def next_leading(code: bytes, start: int, low: int, high: int) -> tuple[int, int]:
+    """Pass over the instructions of x86-64 ``code`` from ``start`` on. Return the first that jumps
+    to between ``low`` and ``high``, or has an address there, and where that is; or one that is left
+    to a full decoder, or the end, and the size of the code."""
+    target = ffi.new("size_t *")
+    at = lib.lbt_next_leading(ffi.from_buffer(code), len(code), start, low, high, target)
+    return int(at), int(target[0])
+
+
 def find_bytes(code: memoryview, wanted: bytes) -> Iterator[int]:
     """Return where ``wanted`` stands in ``code``."""
     return _each(lib.lbt_next_bytes, code, wanted, len(wanted))

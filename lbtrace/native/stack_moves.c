@@ -11,6 +11,33 @@ enum way { NO_WAY, TO_STACK, TO_FRAME, BY_POP };
 enum { STRIDE = 16 };
 typedef unsigned char bytes __attribute__((vector_size(STRIDE)));
 
+/* Whether rsp is set by one that begins with 0F: bswap, movbe, cmpxchg, imul, movzx, popcnt, movq. */
+static int sets_by_long(int opcode, int modrm, int to_reg, int to_rm, int rex)
+{
+	switch (opcode) {
+	case 0x38:
+		return modrm == 0xf0 || modrm == 0xf1;
+	case 0x7e: case 0xa4: case 0xa5: case 0xac: case 0xad: case 0xb1:
+		return to_rm == RSP;
+	case 0xaf: case 0xb6: case 0xb7: case 0xb8: case 0xbc: case 0xbd: case 0xbe: case 0xbf:
+		return to_reg == RSP;
+	case 0xc1:
+		return to_reg == RSP || to_rm == RSP;
+	case 0xcc:
+		return !(rex & REX_B);
+	}
+	return 0;
+}
+
+/* What has VEX and sets general registers, of which rsp is the one in ModRM: rorx, pdep and others. */
+static int sets_by_vex(const unsigned char *code)
+{
+	enum { R = 0x80, W = 0x80 };
+
+	return (code[1] & 0x9e) == (R | 2) && code[2] & W && code[3] >> 3 == 0xf0 >> 3 &&
+	       (code[4] >> 3 & 7) == RSP;
+}
+
 /*
  * What an instruction with REX.W sets, by its first bytes: Intel SDM volume 2, tables 2-2 to 2-4.
  * For rsp, plain moves of registers are left out, and of memory by a base alone.
@@ -29,14 +56,19 @@ static enum way sets(const unsigned char *code)
 	if (long_opcode && (opcode & 0xf0) == 0x40)
 		return to_reg == RSP ? TO_STACK : NO_WAY;
 	if (long_opcode)
-		return opcode == 0xc1 && (to_reg == RSP || to_rm == RSP) ? TO_STACK : NO_WAY;
+		return sets_by_long(opcode, modrm, to_reg, to_rm, rex) ? TO_STACK : NO_WAY;
 	switch (opcode) {
-	case 0x01: case 0x29:
+	case 0x01: case 0x09: case 0x11: case 0x19: case 0x21: case 0x29: case 0x31:
 		return to_rm == RSP ? TO_STACK : NO_WAY;
-	case 0x03: case 0x2b:
+	case 0xc7:
+		return to_rm == RSP && !reg ? TO_STACK : NO_WAY;
+	case 0xf7:
+		return to_rm == RSP && (reg == 2 || reg == 3) ? TO_STACK : NO_WAY;
+	case 0x03: case 0x0b: case 0x13: case 0x1b: case 0x23: case 0x2b: case 0x33:
+	case 0x63: case 0x69: case 0x6b:
 		return to_reg == RSP ? TO_STACK : NO_WAY;
-	case 0x94:
-		return TO_STACK;
+	case 0x94: case 0xbc: case 0xcf:
+		return rex & REX_B && opcode == 0xbc ? NO_WAY : TO_STACK;
 	case 0x89:
 		return to_rm == RBP && (reg != RSP || rex & REX_R) ? TO_FRAME : NO_WAY;
 	case 0x8b:
@@ -71,10 +103,10 @@ static int sets_anew(const struct instruction *i)
 	       (is_moved(i) || (i->opcode == 0x8d && i->base != RSP));
 }
 
-/* Whether an instruction with REX.W adds to a register, or subtracts, what another holds. */
+/* Whether an instruction with REX.W adds to a register, or subtracts, what another holds, or masks. */
 static int is_shift(const unsigned char *code)
 {
-	return code[1] == 0x01 || code[1] == 0x29 || code[1] == 0x03 || code[1] == 0x2b ||
+	return code[1] == 0x21 || code[1] == 0x23 || code[1] == 0x01 || code[1] == 0x29 || code[1] == 0x03 || code[1] == 0x2b ||
 	       (code[1] == 0x0f && code[2] == 0xc1);
 }
 
@@ -84,7 +116,7 @@ static int is_shift(const unsigned char *code)
  */
 static int leads_away(const unsigned char *code, size_t size, size_t at, enum way way)
 {
-	int shifts = size - at > 2 && is_shift(code + at);
+	int shifts = size - at > 2 && is_shift(code + at), called = 0;
 
 	for (int passed = 0; passed <= LOOK_AHEAD && at < size; passed++) {
 		struct instruction i;
@@ -92,7 +124,7 @@ static int leads_away(const unsigned char *code, size_t size, size_t at, enum wa
 		if (!lbt_read_instruction(code, size, at, 0, &i))
 			return way != BY_POP; /* left to a full decoder, but for a byte alone */
 		at = (size_t)i.next;
-		if (!passed)
+		if (!passed && i.flow == FLOW_NEXT)
 			continue;
 		if (i.flow == FLOW_RETURN || i.flow == FLOW_JUMP_THROUGH ||
 		    i.flow == FLOW_CALL_THROUGH)
@@ -108,7 +140,8 @@ static int leads_away(const unsigned char *code, size_t size, size_t at, enum wa
 			way = TO_STACK;
 		else if (way == TO_FRAME ? i.first == RBP && !is_compared(&i) && !is_immediate(&i)
 					 : sets_anew(&i))
-			return 0;
+			return called && way == TO_STACK;
+		called |= is_call(i.flow);
 	}
 	return 0;
 }
@@ -132,19 +165,22 @@ static int pops(const unsigned char *code, size_t size, size_t at)
 /* Whether none of 16 places may do. */
 static int none_moves(const unsigned char *code)
 {
-	bytes rex, opcode, operands, pop;
+	bytes rex, vex, opcode, operands, pop;
 	uint64_t found[2];
 
 	memcpy(&pop, code, sizeof(pop));
 	memcpy(&opcode, code + 1, sizeof(opcode));
 	memcpy(&operands, code + 2, sizeof(operands));
 	rex = (bytes)((pop & 0xf8) == 0x48);
+	vex = (bytes)(pop == 0xc4);
 	pop = (bytes)((pop == 0x5c) & (opcode != 0x24)) | (bytes)(pop == 0x8f);
 	operands = (bytes)(((operands & 0x30) == 0x20) | ((operands & 0xc6) == 0xc4));
-	operands &= (bytes)(((opcode & 0xd5) == 0x01) | (opcode == 0x89) | (opcode == 0x8b) |
-			    (opcode == 0x8d));
-	operands |= (bytes)((opcode == 0x0f) | (opcode == 0x94));
+	operands &= (bytes)(((opcode & 0xc5) == 0x01) | (opcode == 0x89) | (opcode == 0x8b) |
+			    (opcode == 0x8d) | (opcode == 0xc7) | (opcode == 0xf7) | (opcode == 0x63) |
+			    ((opcode & 0xfd) == 0x69));
+	operands |= (bytes)((opcode == 0x0f) | (opcode == 0x94) | (opcode == 0xbc) | (opcode == 0xcf));
 	pop |= rex & operands;
+	pop |= vex & (bytes)((opcode & 0x9e) == 0x82);
 	memcpy(found, &pop, sizeof(found));
 	return !(found[0] | found[1]);
 }
@@ -160,6 +196,8 @@ size_t lbt_next_stack_move(const unsigned char *code, size_t size, size_t from)
 			break;
 		if ((code[from] & 0xf8) == 0x48 && size - from >= 5)
 			way = sets(code + from);
+		else if (code[from] == 0xc4 && size - from >= 5)
+			way = sets_by_vex(code + from) ? TO_STACK : NO_WAY;
 		else if (code[from] == 0x5c || code[from] == 0x8f)
 			way = pops(code, size, from) ? BY_POP : NO_WAY;
 		if (way != NO_WAY && (leads_away(code, size, from, way) ||
@@ -175,5 +213,25 @@ size_t lbt_pass_over(const unsigned char *code, size_t size, size_t from, size_t
 
 	while (from < to && lbt_read_instruction(code, size, from, 0, &i))
 		from = (size_t)i.next;
+	return from;
+}
+
+size_t lbt_next_leading(const unsigned char *code, size_t size, size_t from, size_t low, size_t high,
+			size_t *target)
+{
+	struct instruction i;
+
+	*target = size;
+	for (; from < size && lbt_read_instruction(code, size, from, 0, &i); from = (size_t)i.next) {
+		if (i.flow == FLOW_JUMP || i.flow == FLOW_BRANCH)
+			*target = (size_t)(i.next + (uint64_t)i.immediate);
+		else if (!i.extended && i.opcode == 0x8d && i.relative)
+			*target = (size_t)(i.next + (uint64_t)i.displacement);
+		else
+			continue;
+		if (*target >= low && *target <= high)
+			return from;
+	}
+	*target = size;
 	return from;
 }

@@ -22,4 +22,11 @@ size_t lbt_next_stack_move(const unsigned char *code, size_t size, size_t from);
  */
 size_t lbt_pass_over(const unsigned char *code, size_t size, size_t from, size_t to);
 
+/*
+ * Passes over instructions from one place on, up to one that jumps or has the address of a target
+ * between two others, or that is left to a full decoder: then the target is the size.
+ */
+size_t lbt_next_leading(const unsigned char *code, size_t size, size_t from, size_t low, size_t high,
+			size_t *target);
+
 #endif

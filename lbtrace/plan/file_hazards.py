@@ -89,6 +89,12 @@ def of_file(path: str, _identity: object = None) -> tuple[Finding, ...]:
         return ()  # mapped, but no code
 
 
+def switches_itself(path: str, identity: object) -> bool:
+    """Return whether code of the file at ``path`` seems to switch stacks by itself, of one that no
+    name shows to do anything of the kind."""
+    return any(found.why == SWITCH for found in of_file(path, identity))
+
+
 def of_traced_file(image: Image, table: Symbols, *, every: bool = True) -> Iterator[Finding]:
     """The same for a traced file, with what its own code shows: without ``every`` only where
     nothing else speaks for that danger, as code takes long to read."""

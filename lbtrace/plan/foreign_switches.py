@@ -3,8 +3,8 @@
 A library of fibers switches the stacks on which traced functions run. Where that is not seen,
 calls of one fiber seem to be made by another's, and to be left by an exception when that one goes
 on. So its switches are reported as those of traced files are (`lbtrace.plan.stack_switches`).
-Asked are files that are known by names: what only looks like a switch, as code of codecs may, is
-not worth a probe in a file that nobody asked for. What sets up stacks by calls that pass no stub
+Asked are files that are known by names, or by their code, which is searched to decide about
+uretprobes (`lbtrace.plan.file_hazards`). What sets up stacks by calls that pass no stub
 (`lbtrace.plan.hidden_calls`) is seen in the C library itself. Where every process is traced, most
 of which may not run the traced files, there is no probe, and the plan says which switches are not
 seen.
@@ -29,6 +29,7 @@ from lbtrace.machine.sites import ProbeSites
 from lbtrace.model import Binary, Plan, Probe
 from lbtrace.plan import (
     context_switches,
+    file_hazards,
     hidden_calls,
     stack_exchanges,
     stack_switches,
@@ -68,16 +69,17 @@ EXCHANGES = "exchanges what is on stacks, which is not watched"
 
 class _File(NamedTuple):
     """A file of a traced process, and the ``names`` of what switches stacks that it uses or
-    offers."""
+    offers; or it does so by its ``own`` code."""
 
     path: str
     names: frozenset[str]
     traced: bool
+    own: bool = False
 
     @property
     def switches(self) -> bool:
         """Whether it has more than jumps, which need not lead to another stack."""
-        return bool(self.names - JUMPS - stack_exchanges.LOADERS)
+        return self.own or bool(self.names - JUMPS - stack_exchanges.LOADERS)
 
     @property
     def makes(self) -> bool:
@@ -124,7 +126,8 @@ def _see_others(plan: Plan, images: Sequence[Image], selection: Selection) -> Pl
             return doubt(plan, "any", f"{unwatched[0]} {ANY}")
         return doubt(plan, "earlier", EARLIER) if contexts else plan
     plan = _extended(plan, ((path, _probes) for path in foreign[:MOST]))
-    plan = unwatched_switches.add(plan, (), foreign, earlier=bool(selection.earlier))
+    own = [file.path for file in files if file.own]
+    plan = unwatched_switches.add(plan, (), foreign, own, earlier=bool(selection.earlier))
     if hidden:
         plan = _see_makers(plan, images, selection, hidden[0])
     if exchanging := _exchanging(files, program):
@@ -224,8 +227,9 @@ def _switching(images: Sequence[Image], selection: Selection) -> Iterator[_File]
         names = _used_names(path, identity)
         if not names and image is not None:
             names = _own_names(image)
-        if names - JUMPS:
-            yield _File(path, names, image is not None)
+        own = not (names - JUMPS or image) and _switches_itself(path, identity)
+        if names - JUMPS or own:
+            yield _File(path, names, image is not None, own)
 
 
 def _paths(images: Sequence[Image], selection: Selection) -> Iterable[str]:
@@ -275,6 +279,19 @@ def _used_names(path: str, _identity: object) -> frozenset[str]:
     tables = (dynamic.exports, dynamic.imports)
     found = names.intersection(name for table in tables for name in table.wanted(wanted))
     return found if MAKER in found else found.union(hidden_calls.asked_names(image, (MAKER,)))
+
+
+@remembering(512)
+def _switches_itself(path: str, identity: object) -> bool:
+    """Whether code of a file seems to switch stacks by itself, and to come back: libffi calls
+    functions on what its caller reserved, on the same stack."""
+    if not file_hazards.switches_itself(path, identity):
+        return False
+    try:
+        image = Image.open(path)
+    except BinaryError:  # replaced since
+        return False
+    return any(switch.keeps for switch in stack_switches.similar(image))
 
 
 def _hides(path: str) -> bool:

@@ -116,6 +116,11 @@ def find_unseen(image: Image, table: Symbols, seen: Container[int]) -> int | Non
     return None
 
 
+def first_unnamed(image: Image) -> int | None:
+    """Return where a file without symbols seems to take up another stack, and to come back."""
+    return next((s.address for s in _similar(image) if s.resumes and s.keeps), None)
+
+
 def switching_functions(image: Image, table: Symbols) -> Iterator[tuple[int, str]]:
     """Yield where the program takes up other stacks, and the functions that do, by their addresses,
     with their names; assembly may be called that has no symbol, or none with a type."""

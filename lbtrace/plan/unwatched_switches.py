@@ -49,15 +49,21 @@ OPEN = "calls that do not return on the stack where they seem to be made end ope
 
 
 def add(
-    plan: Plan, images: Sequence[Image], others: Iterable[str] = (), *, earlier: bool = False
+    plan: Plan,
+    images: Sequence[Image],
+    others: Iterable[str] = (),
+    own: Iterable[str] = (),
+    *,
+    earlier: bool = False,
 ) -> Plan:
     """Return ``plan``, which traces ``images``, with what it does not see of their switches and of
-    those of ``others``, files of the same processes; ``earlier`` says that these may run before the
-    trace."""
+    those of ``others``, files of the same processes, some of which switch by their ``own`` code;
+    ``earlier`` says that these may run before the trace."""
     if plan.unseen_switches in ("any", "exchanges"):
         return plan
     opened = [*_opened(others)]
-    found = next(_unwatched(plan, images, opened), "")
+    by_code = [image for image in opened if image.path in own]
+    found = next(_unwatched(plan, images, opened, by_code), "")
     if found:
         return doubt(plan, "any", found)
     if earlier and not plan.unseen_switches and any(map(_leaves_handlers, (*images, *opened))):
@@ -75,19 +81,22 @@ def doubt(plan: Plan, switches: UnseenSwitches, reason: str) -> Plan:
     return replace(plan, unseen_switches=switches, notes=(*plan.notes, f"{reason}: {OPEN}"))
 
 
-def _unwatched(plan: Plan, images: Sequence[Image], others: Iterable[Image]) -> Iterator[str]:
+def _unwatched(
+    plan: Plan, images: Sequence[Image], others: Iterable[Image], own: Iterable[Image]
+) -> Iterator[str]:
     """Which files switch stacks where no probe is, as clauses."""
     numbers = {binary.path: number for number, binary in enumerate(plan.binaries)}
-    for image in images:
+    for image in (*images, *own):
         number = numbers.get(image.path)
-        if number is None or plan.binaries[number].go:
-            continue
-        try:
-            table = image.once(symbols.read)
-        except BinaryError:  # only its markers are traced
+        if plan.binaries[number].go if number is not None else image not in own:
             continue
         at = [p.site.address for p in plan.probes if p.binary == number and p.role == "switch"]
-        place = stack_switches.find_unseen(image, table, at)
+        try:
+            table = image.once(symbols.read)
+        except BinaryError:  # only its markers are traced, or nothing
+            place = stack_switches.first_unnamed(image) if image in own else None
+        else:
+            place = stack_switches.find_unseen(image, table, at)
         if place is not None:
             yield f"{image.path} {HAS} ({place:#x})"
     for image in (*images, *others):

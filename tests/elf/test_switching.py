@@ -15,7 +15,7 @@ from lbtrace.machine.code import StackSwitch
 from lbtrace.machine.sites import ProbeSites
 from lbtrace.plan import context_switches, stack_switches
 from lbtrace.plan.code_context import Surroundings
-from tests.stack_ways import SHIFTS, WAYS, WAYS_BY_THE_FRAME
+from tests.stack_ways import ALL_WAYS, SHIFTS
 
 CROSS = "aarch64-linux-gnu-gcc"
 SOURCE = Path(__file__).resolve().parents[1] / "programs/fibers.c"
@@ -119,22 +119,22 @@ int main(int argc, char **argv) { change((void **)argv, *argv); return before(ar
 """
 
 
-@pytest.mark.parametrize("way", WAYS | WAYS_BY_THE_FRAME)
+@pytest.mark.parametrize("way", ALL_WAYS)
 @pytest.mark.parametrize("flags", [["-DDESCRIBED"], ["-DDESCRIBED", "-s"], [], ["-s"]])
 def test_other_ways_to_take_up_a_stack(tmp_path: Path, flags: list[str], way: str) -> None:
     """In assembly with symbols and unwind information, and with neither."""
-    take_up = (WAYS | WAYS_BY_THE_FRAME)[way]
+    take_up = ALL_WAYS[way]
     assert found_in(tmp_path, SWITCH, *flags, f'-DTAKE_UP="{take_up}"')
     if way not in SHIFTS:
         then = f"{take_up}; test %rsp, %rsp; jz 1f; call 2f; 1: jmp 3f; 2: ret; 3:"
         assert found_in(tmp_path, SWITCH, *flags, f'-DTAKE_UP="{then}"')
 
 
-@pytest.mark.parametrize("way", WAYS | WAYS_BY_THE_FRAME)
+@pytest.mark.parametrize("way", ALL_WAYS)
 @pytest.mark.parametrize("flags", [["-DDESCRIBED"], []])
 def test_each_is_watched_or_known_not_to_be(tmp_path: Path, flags: list[str], way: str) -> None:
     """Whether the symbol of the assembly has a type or not."""
-    take_up = (WAYS | WAYS_BY_THE_FRAME)[way]
+    take_up = ALL_WAYS[way]
     assert found_in(tmp_path, SWITCH, *flags, f'-DTAKE_UP="{take_up}"')
     image = Image.open(str(tmp_path / "program"))
     table, stubs, machine = symbols.read(image), plt.stubs(image), Machine(image.machine)

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from tests.stack_ways import GOES_ON, LEAVES, SHIFTS, WAYS, WAYS_BY_THE_FRAME
+from tests.stack_ways import ALL_WAYS, GOES_ON, LEAVES, SHIFTS
 
 pytestmark = [
     pytest.mark.host,
@@ -27,7 +27,7 @@ BUILDS = {"named": ["-DNAMED"], "bare": [], "stripped": ["-s", "-rdynamic"]}
 RETURNS = ("auto", "auto", "uretprobe", "sites", "none")
 COROUTINES = [
     f"CHANGE={text}; {then}"
-    for way, text in (WAYS | WAYS_BY_THE_FRAME).items()
+    for way, text in ALL_WAYS.items()
     for how, then in GOES_ON.items()
     if way not in SHIFTS or how == "straight"
 ]

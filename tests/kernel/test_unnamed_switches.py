@@ -238,3 +238,53 @@ def test_within_is_refused(lbtrace: Run, tmp_path: Path) -> None:
     done = lbtrace("attach", "--func", "work", "--within", "co_switch", "--", program)
     assert done.returncode == 2
     assert "switches stacks" in done.stderr
+
+
+LIBRARY = """
+.globl swp; .type swp, @function
+swp: push %rbp; push %rbx; push %r12; push %r13; push %r14; push %r15
+mov %rsp, (%rdi); mov %rsi, %rsp
+pop %r15; pop %r14; pop %r13; pop %r12; pop %rbx; pop %rbp; ret
+.size swp, . - swp
+.section .note.GNU-stack,"",@progbits
+"""
+USER = """
+#include <stdio.h>
+void swp(void **, void *);
+static void *home, *other, *stack[4096];
+__attribute__((noinline)) long work(long n) { if (n % 3 == 0) swp(&other, home); return n * 3; }
+__attribute__((noinline)) long wait(long n) { if (n % 2 == 0) swp(&home, other); return n * 5; }
+static void run(void) { for (long n = 0;; n++) work(n); }
+int main(void)
+{
+    long sum = 0;
+    stack[4000] = (void *)run;
+    other = &stack[3994];
+    for (long n = 0; n < 40; n++)
+        sum += wait(n);
+    printf("%ld\\n", sum);
+}
+"""
+
+
+@pytest.mark.host
+@pytest.mark.parametrize("returns", ["auto", "sites"])
+def test_code_of_a_library_that_nobody_asked_for(
+    lbtrace: Run, tool: Callable[[str], str], tmp_path: Path, returns: str
+) -> None:
+    tool("gcc")
+    (tmp_path / "switch.S").write_text(LIBRARY)
+    (tmp_path / "user.c").write_text(USER)
+    made, out, library = tmp_path / "user", tmp_path / "out.jsonl", tmp_path / "libswitch.so"
+    subprocess.run(["gcc", "-shared", tmp_path / "switch.S", "-o", library], check=True)
+    flags = ["-g", "-O1", "-w", f"-Wl,-rpath,{tmp_path}"]
+    subprocess.run(["gcc", *flags, tmp_path / "user.c", library, "-o", made], check=True)
+    done = lbtrace(
+        *("attach", "--func", "work", "--func", "wait", "--quiet", "--returns", returns),
+        *("-o", out, "--force", "--", made),
+    )
+    assert (done.returncode, done.stdout) == (0, "3900\n"), done.stderr
+    records = [json.loads(line) for line in out.read_text().splitlines()]
+    calls = [record for record in records if record["type"] == "call"]
+    assert {call["end"] for call in calls if call["name"] == "wait"} == {"returned"}
+    assert "unwound" not in {call["end"] for call in calls}

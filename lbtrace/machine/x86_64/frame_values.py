@@ -7,12 +7,12 @@ straight; where ways meet, a register may hold what it does on either.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from iced_x86 import Decoder, FlowControl, Instruction, Mnemonic, OpKind, Register, Register_
 from iced_x86 import RegisterExt as Registers
 
-from lbtrace.machine.code_scan import pass_over
+from lbtrace.machine.code_scan import next_leading, pass_over
 from lbtrace.machine.held_values import Value
 from lbtrace.machine.x86_64.operands import CONDITIONAL_MOVES
 
@@ -41,6 +41,12 @@ LONGEST = 15
 NEAR = 64
 """Instructions that mostly show what a register holds."""
 
+AROUND = 1 << 10
+"""Bytes from such an instruction to one that leads to it, at most."""
+
+SHIFTED = 64
+"""Bytes in which instructions that are read in a row get into step with those that are run."""
+
 _ALIGNED = 16
 """Functions begin at multiples of it, after padding (gcc -falign-functions)."""
 
@@ -53,7 +59,8 @@ class FrameValues:
         self._pushed: list[Value] = []
         self._stored: dict[tuple[int, int], Value] = {}
         self._at_targets: dict[int, dict[int, Value]] = {}
-        self._ended = self._padded = False
+        self._back: dict[int, dict[int, Value]] = {}
+        self._ended = self._padded = self._guessed = False
 
     @classmethod
     def unknown(cls) -> FrameValues:
@@ -61,6 +68,23 @@ class FrameValues:
         values = cls()
         values._values = dict(_UNKNOWN)
         return values
+
+    @classmethod
+    def knowing(cls, before: FrameValues) -> FrameValues:
+        """Those at the start of code that was read ``before``, with its jumps back."""
+        values = cls()
+        values._back = before._back
+        return values
+
+    @property
+    def guessed(self) -> bool:
+        """Whether no jump was seen to lead to where the present code begins."""
+        return self._guessed
+
+    @property
+    def pushed(self) -> int:
+        """How many words were seen to be pushed in a row."""
+        return len(self._pushed)
 
     def of(self, register: Register_) -> Value:
         """What a register holds."""
@@ -91,11 +115,14 @@ class FrameValues:
     def reach(self, instruction: Instruction) -> None:
         """Come to an instruction, before it is asked about."""
         there = self._at_targets.pop(instruction.ip, None)
+        if there is None and self._ended:
+            there = self._back.get(instruction.ip)
         if there is not None:
-            if self._ended:
-                self._values = there
+            if self._ended or self._guessed:
+                self._values = dict(there)
             else:
                 _merge(self._values, there)
+            self._guessed = False
         elif self._ended:
             if instruction.mnemonic in _PADDING:
                 self._padded = True
@@ -158,8 +185,8 @@ class FrameValues:
     def _turn(self, instruction: Instruction, flow: int) -> None:
         if flow in _JUMPS and instruction.op0_kind == OpKind.NEAR_BRANCH64:
             target = instruction.near_branch_target
-            if target > instruction.ip:
-                _merge(self._at_targets.setdefault(target, dict(self._values)), self._values)
+            targets = self._at_targets if target > instruction.ip else self._back
+            _merge(targets.setdefault(target, dict(self._values)), self._values)
         if flow in (FlowControl.CALL, FlowControl.INDIRECT_CALL):
             self._call()
         self._ended = flow not in _GOES_ON
@@ -174,7 +201,9 @@ class FrameValues:
                 self._values[register] = Value.UNKNOWN
 
     def _begin_unknown(self, address: int) -> None:
-        """Begin where no jump is seen to lead: with another function, or by a computed jump."""
+        """Begin where no jump is seen to lead: with another function, by a computed jump, with
+        constants, or by a jump that comes later."""
+        self._guessed = True
         self._values = dict(_START)
         if not self._padded or address % _ALIGNED:
             self._values = dict(_UNKNOWN)
@@ -196,31 +225,114 @@ def _merge(into: dict[int, Value], other: dict[int, Value]) -> None:
 
 def values_before(code: bytes, address: int, at: int) -> Iterator[FrameValues]:
     """Yield what registers hold before the instruction at ``at``, nothing where ``code``, which
-    begins at ``address``, has none there: first as the `NEAR` instructions before it show, which
-    mostly do, then as all of them do."""
-    if not is_instruction(code, at - address):
-        return
-    last: deque[int] = deque([address], maxlen=NEAR)
-    decoder = Decoder(64, code, ip=address)
-    while decoder.can_decode and decoder.ip < at:
-        last.append(decoder.ip)
-        decoder.decode()
-    yield _read(FrameValues.unknown(), code[last[0] - address :], last[0], at)
-    yield _read(FrameValues(), code, address, at)
+    begins at ``address``, is not seen to have one there: first as the `NEAR` instructions before it
+    show, which mostly do, then as all of them do. Constants may stand among them, and the code be
+    reached by jumps back: then the jumps from its start on are followed."""
+    values, early, starts = None, *_starts_before(code, at - address)
+    if at - address in starts:
+        last: deque[int] = deque([address], maxlen=NEAR)
+        decoder = Decoder(64, code, ip=address)
+        while decoder.can_decode and decoder.ip < at:
+            last.append(decoder.ip)
+            decoder.decode()
+        yield _read(FrameValues.unknown(), Decoder(64, code[last[0] - address :], ip=last[0]), at)
+        values = _read(FrameValues(), Decoder(64, code, ip=address), at)
+    if values is None or values.guessed:
+        line = _follow(code, address, at) if _is_led_to(code, at - address, early, starts) else ()
+        if line:
+            values = _read(FrameValues.knowing(_read(FrameValues(), line)), line, at)
+    if values is not None:
+        yield values
 
 
 def is_instruction(code: bytes, at: int) -> bool:
     """Return whether one of the instructions that follow each other in ``code`` begins there."""
-    place = 0
-    while (place := pass_over(code, place, at)) < at:
-        place += Decoder(64, code[place : place + LONGEST]).decode().len
-    return place == at
+    return _pass_over(code, 0, at) == at
 
 
-def _read(values: FrameValues, code: bytes, address: int, at: int) -> FrameValues:
-    for instruction in Decoder(64, code, ip=address):
+def _starts_before(code: bytes, at: int) -> tuple[int, set[int]]:
+    """Where one of the instructions that follow each other in ``code`` begins, `AROUND` bytes
+    before ``at``, and all those that do less than `SHIFTED` bytes before it, or there."""
+    early = _pass_over(code, 0, max(at - AROUND, 0))
+    starts, place = set[int](), _pass_over(code, early, max(at - SHIFTED, 0))
+    while place <= at:
+        starts.add(place)
+        place = _after(code, place)
+    return early, starts
+
+
+def _pass_over(code: bytes, place: int, to: int) -> int:
+    while (place := pass_over(code, place, to)) < to:
+        place = _after(code, place)
+    return place
+
+
+def _is_led_to(code: bytes, at: int, place: int, starts: set[int]) -> bool:
+    """Whether some instruction leads to just before ``at`` otherwise than the order of the
+    instructions does: amid one of them, as constants shift what follows on them for some
+    instructions, or from behind."""
+    low = max(at - SHIFTED, 0)
+    while place < len(code):
+        place, target = next_leading(code, place, low, at)
+        if target < len(code) and (target not in starts or (at in starts and place > at)):
+            return True
+        if place < len(code):
+            place = _after(code, place)
+    return False
+
+
+def _after(code: bytes, place: int) -> int:
+    return place + Decoder(64, code[place : place + LONGEST]).decode().len
+
+
+def _read(values: FrameValues, line: Iterable[Instruction], at: int = -1) -> FrameValues:
+    for instruction in line:
         values.reach(instruction)
         if instruction.ip == at:
             break
         values.pass_over(instruction)
     return values
+
+
+def _follow(code: bytes, address: int, at: int) -> list[Instruction]:
+    """The instructions to which control flow leads from the start of ``code``, in order; nothing
+    where the one at ``at`` is none. Another function may begin in between, after padding, and a
+    computed jump lead to where an address is loaded."""
+    reached: dict[int, Instruction] = {}
+    ahead, later = [address], list[int]()
+    while ahead:
+        _follow_from(ahead.pop(), code, address, reached, ahead, later)
+        if not ahead and at not in reached:
+            ahead, later = later, ahead
+    return [reached[each] for each in sorted(reached)] if at in reached else []
+
+
+def _follow_from(
+    at: int,
+    code: bytes,
+    address: int,
+    reached: dict[int, Instruction],
+    ahead: list[int],
+    later: list[int],
+) -> None:
+    if not 0 <= at - address < len(code):
+        return
+    ended = padded = False
+    for instruction in Decoder(64, code[at - address :], ip=at):
+        flow, mnemonic = instruction.flow_control, instruction.mnemonic
+        if ended and mnemonic in _PADDING:
+            padded = True
+            reached[instruction.ip] = instruction
+            continue
+        if ended:
+            if padded and not instruction.ip % _ALIGNED:
+                later.append(instruction.ip)
+            return
+        if instruction.ip in reached or instruction.is_invalid:
+            return
+        reached[instruction.ip] = instruction
+        if flow in _JUMPS and instruction.op0_kind == OpKind.NEAR_BRANCH64:
+            ahead.append(instruction.near_branch_target)
+        elif mnemonic == Mnemonic.LEA and instruction.is_ip_rel_memory_operand:
+            later.append(instruction.ip_rel_memory_address)
+        ended = flow != FlowControl.NEXT and flow not in _GOES_ON

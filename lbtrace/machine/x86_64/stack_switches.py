@@ -11,12 +11,14 @@ from lbtrace.machine.code import StackSwitch
 from lbtrace.machine.code_scan import find_stack_loads, find_stack_moves
 from lbtrace.machine.held_values import Value
 from lbtrace.machine.x86_64.frame_values import (
+    AROUND,
     LONGEST,
     FrameValues,
     is_instruction,
     values_before,
 )
-from lbtrace.machine.x86_64.operands import CONDITIONAL_MOVES, REGISTERS
+from lbtrace.machine.x86_64.kept_pointers import copies_stack, fetch_pointer, moves_on
+from lbtrace.machine.x86_64.operands import CONDITIONAL_MOVES
 from lbtrace.machine.x86_64.own_pointers import restores_pointer, restores_room
 from lbtrace.model import Fetch
 
@@ -29,26 +31,36 @@ LOOK_AHEAD = 24
 FARTHEST = 1 << 16
 """Bytes of code that are read up to what looks like a switch, at most."""
 
+INTERRUPTED = 5
+"""Words that IRETQ pops: Intel SDM volume 2."""
+
 _FRAME = frozenset({Register.RSP, Register.RBP})
 _RUNTIME = frozenset(range(Register.R12, Register.R15 + 1))
 """Where runtimes keep what belongs to a thread: OCaml's r14 has the stack of a handler."""
 _SAVED = frozenset({Register.RBX, *_FRAME, *_RUNTIME})
 """Where compilers keep the stack pointer of arrays of variable length."""
 
-_SEGMENTS = b"\x64\x65"
-"""Prefixes of what is relative to fs or gs, which native code does not look at."""
+_PREFIXES = b"\x64\x65\x66\xf2\xf3"
+"""Those of what is relative to fs or gs, and of movq and popcnt: native code does not look at
+them."""
 _LEAVES = frozenset({FlowControl.RETURN, FlowControl.INDIRECT_BRANCH, FlowControl.INDIRECT_CALL})
+_ENDS = frozenset(
+    {FlowControl.RETURN, FlowControl.UNCONDITIONAL_BRANCH, FlowControl.INDIRECT_BRANCH}
+)
 _BRANCHES = frozenset({FlowControl.UNCONDITIONAL_BRANCH, FlowControl.CONDITIONAL_BRANCH})
+_CALLS = frozenset({FlowControl.CALL, FlowControl.INDIRECT_CALL})
 _PASSES = frozenset(
     {
         *(FlowControl.NEXT, FlowControl.CONDITIONAL_BRANCH),
         *(FlowControl.CALL, FlowControl.INDIRECT_CALL),
     }
 )
-_FRAME_POINTER = Fetch(register=REGISTERS[Register.RBP])
 _MOVES = frozenset({Mnemonic.MOV, Mnemonic.LEA})
 _KEEP_FRAME = frozenset({Mnemonic.PUSH, Mnemonic.CMP, Mnemonic.TEST, Mnemonic.ADD, Mnemonic.SUB})
 _SETS = _MOVES | CONDITIONAL_MOVES
+_STRAIGHT = {Mnemonic.ADD, Mnemonic.SUB, Mnemonic.XADD, Mnemonic.AND}
+"""What may make room for an array, or align the stack, unless it leaves straight after."""
+
 _SHIFTS = frozenset({Mnemonic.ADD, Mnemonic.SUB, Mnemonic.XADD})
 
 
@@ -67,7 +79,7 @@ def stack_switches(
         yield from search.loaded(at)
     for at in find_stack_moves(code):
         yield from search.moved(at)
-        if at and code[at - 1] in _SEGMENTS:
+        if at and code[at - 1] in _PREFIXES:
             yield from search.moved(at - 1)
 
 
@@ -89,10 +101,10 @@ class _Search:
         if leaves:
             taken = self._takes_up(first)
         else:
-            taken = self._goes_on(first.next_ip) and self._is_foreign(first)
+            taken = self._is_foreign(first) and self._goes_on(first)
         if taken and not (leaves == FlowControl.RETURN and self._restores(first)):
             resumes = leaves != FlowControl.INDIRECT_CALL
-            yield StackSwitch(first.ip, _pointer(first), self._keeps(first), resumes, jump)
+            yield StackSwitch(first.ip, self._pointer(first), self._keeps(first), resumes, jump)
 
     def moved(self, at: int) -> Iterator[StackSwitch]:
         """Yield the switch by other means that begins at ``at`` in the code, if one does."""
@@ -102,24 +114,30 @@ class _Search:
             if self._value(first) is not None:
                 yield StackSwitch(first.ip, None, resumes=False)
             return
+        if first.mnemonic == Mnemonic.IRETQ:
+            if any(values.pushed >= INTERRUPTED for values in self._values(first)):
+                yield StackSwitch(first.ip, None, self._keeps(first))
+            return
+        if not _may_set_stack(first):
+            return
         by_frame = first.op0_register == Register.RBP
-        place = _frame_taken(line) if by_frame else first.ip
-        if place is None:
+        taken = _frame_taken(line) if by_frame else first
+        if taken is None:
             return
         after = line.ip
         leaves, jump = _leads_away(line)
-        if leaves is None and first.mnemonic not in _SHIFTS and self._goes_on(after):
+        if leaves is None and first.mnemonic not in _STRAIGHT and self._goes_on(first, after):
             leaves = FlowControl.RETURN
         if leaves is not None:
             value = self._value(first)
             if value is None or not _is_switch(first, value, leaves):
                 return
             if leaves != FlowControl.RETURN or not self._restores(first):
-                pointer = _FRAME_POINTER if by_frame else _pointer(first)
+                pointer = self._pointer(taken)
                 resumes = leaves != FlowControl.INDIRECT_CALL
                 if first.mnemonic in _SHIFTS:
                     resumes = _restores_registers(self._decoder(after - self._address))
-                yield StackSwitch(place, pointer, self._keeps(first), resumes, jump)
+                yield StackSwitch(taken.ip, pointer, self._keeps(first), resumes, jump)
 
     def _restores(self, instruction: Instruction) -> bool:
         """Whether the code before an instruction saved what that sets rsp to."""
@@ -152,14 +170,15 @@ class _Search:
     def _is_foreign(self, instruction: Instruction) -> bool:
         """Whether a load of rsp sets it to what its function got from elsewhere."""
         value = self._value(instruction)
-        if value is not None:
-            return value <= Value.ARGUMENT
-        return self._start(instruction.ip) is None and _source(instruction) not in _SAVED
+        if value is None:
+            return self._start(instruction.ip) is None and _source(instruction) not in _SAVED
+        reached = value != Value.UNKNOWN or _source(instruction) in _SAVED
+        return value <= Value.ARGUMENT or not reached
 
-    def _goes_on(self, start: int) -> bool:
-        """Whether code from ``start`` on leaves by a return or a computed jump, also by way of
-        jumps, branches and calls."""
-        ahead, seen = [start], set[int]()
+    def _goes_on(self, switch: Instruction, start: int = 0) -> bool:
+        """Whether code after a switch, from ``start`` on, leaves by a return or a computed jump,
+        also by way of jumps, branches and calls; or comes back from a call."""
+        ahead, seen, called = [start or switch.next_ip], set[int](), False
         while ahead and len(seen) < LOOK_AHEAD:
             place = ahead.pop() - self._address
             if not 0 <= place < len(self._code):
@@ -172,7 +191,10 @@ class _Search:
                 if flow in _LEAVES and flow != FlowControl.INDIRECT_CALL:
                     return True
                 if _sets_stack(instruction):
+                    if called and (value := self._value(switch)) is not None:
+                        return value <= Value.ARGUMENT
                     break
+                called |= flow in _CALLS
                 if flow in _BRANCHES and instruction.op0_kind == OpKind.NEAR_BRANCH64:
                     ahead.append(instruction.near_branch_target)
                 if flow not in _PASSES:
@@ -180,17 +202,21 @@ class _Search:
         return False
 
     def _value(self, instruction: Instruction) -> Value | None:
-        """What an instruction sets rsp or rbp to; None where the function has no instruction there,
-        or its start is not known."""
-        at, start, value = instruction.ip, self._start(instruction.ip), None
-        if start is None:
-            return None
-        code = bytes(self._code[start - self._address : at - self._address + LONGEST])
-        for values in values_before(code, start, at):
+        """What an instruction sets rsp or rbp to; None where the function is not seen to have an
+        instruction there, or its start is not known."""
+        value = None
+        for values in self._values(instruction):
             value = _new_value(values, instruction)
             if value == Value.OWN:
                 break
         return value
+
+    def _values(self, instruction: Instruction) -> Iterator[FrameValues]:
+        """What registers hold before an instruction, see `values_before`."""
+        at, start = instruction.ip, self._start(instruction.ip)
+        if start is not None:
+            code = bytes(self._code[start - self._address : at - self._address + AROUND])
+            yield from values_before(code, start, at)
 
     def _keeps(self, switch: Instruction) -> bool:
         """Whether its function may keep the present stack pointer before a switch."""
@@ -198,7 +224,20 @@ class _Search:
         if start is None:
             return True
         code = bytes(self._code[start - self._address : switch.next_ip - self._address])
-        return any(map(_copies_stack, Decoder(64, code, ip=start)))
+        calls = _calls(self._decoder(switch.next_ip - self._address))
+        return any(copies_stack(each, calls=calls) for each in Decoder(64, code, ip=start))
+
+    def _pointer(self, switch: Instruction) -> Fetch | None:
+        """What fetches the new stack pointer, None also where the present one is moved after it is
+        kept: then a stack would not be known again by it."""
+        start, kept, moved = self._start(switch.ip), False, False
+        if start is not None:
+            code = bytes(self._code[start - self._address : switch.ip - self._address])
+            for each in Decoder(64, code, ip=start):
+                copies = copies_stack(each, calls=False)
+                kept = copies or (kept and each.flow_control not in _ENDS)
+                moved = kept and not copies and (moved or moves_on(each))
+        return None if moved else fetch_pointer(switch)
 
     def _start(self, at: int) -> int | None:
         """Where the function around ``at`` begins, if it is known and near enough."""
@@ -220,6 +259,14 @@ def _loads(instruction: Instruction) -> bool:
     if instruction.mnemonic == Mnemonic.XCHG:
         return Register.RSP in (instruction.op0_register, instruction.op1_register)
     return bool(instruction.mnemonic == Mnemonic.MOV and instruction.op0_register == Register.RSP)
+
+
+def _may_set_stack(instruction: Instruction) -> bool:
+    """Whether an instruction sets rsp, or rbp, of which it may be set then."""
+    if instruction.op0_register in _FRAME or instruction.mnemonic == Mnemonic.LEAVE:
+        return True
+    exchanges = instruction.mnemonic in (Mnemonic.XCHG, Mnemonic.XADD)
+    return bool(exchanges and instruction.op1_register == Register.RSP)
 
 
 def _source(instruction: Instruction) -> int:
@@ -273,13 +320,11 @@ def _new_value(values: FrameValues, instruction: Instruction) -> Value:
     mnemonic = instruction.mnemonic
     if mnemonic == Mnemonic.POP:
         return values.popped()
-    if mnemonic in _SHIFTS:
-        return Value.FOREIGN
     if mnemonic == Mnemonic.XCHG and instruction.op1_register == Register.RSP:
         return values.of_operand(instruction, 0)
     if mnemonic == Mnemonic.XCHG or mnemonic in _SETS:
         return values.of_operand(instruction, 1)
-    return Value.OWN
+    return Value.OWN if mnemonic == Mnemonic.LEAVE else Value.FOREIGN
 
 
 def _shifts(instruction: Instruction) -> bool:
@@ -298,49 +343,26 @@ def _moves_both(instruction: Instruction, following: Instruction) -> bool:
     )
 
 
-def _frame_taken(line: Decoder) -> int | None:
-    """Where rsp is set to what rbp holds, before anything else happens to either."""
+def _frame_taken(line: Decoder) -> Instruction | None:
+    """What sets rsp to what rbp holds, before anything else happens to either."""
     for _, instruction in zip(range(LOOK_AHEAD), line, strict=False):
         if instruction.flow_control != FlowControl.NEXT or instruction.is_invalid:
             return None
         if _sets_stack(instruction):
             source = instruction.op1_register or instruction.memory_base
             taken = instruction.mnemonic == Mnemonic.LEAVE or source == Register.RBP
-            return instruction.ip if taken else None
+            return instruction if taken else None
         if instruction.op0_register == Register.RBP and instruction.mnemonic not in _KEEP_FRAME:
             return None
     return None
 
 
-def _pointer(instruction: Instruction) -> Fetch | None:
-    """What fetches the new stack pointer, or an address next to it."""
-    if instruction.mnemonic in _SHIFTS or instruction.mnemonic in CONDITIONAL_MOVES:
-        return None
-    if instruction.mnemonic == Mnemonic.POP:
-        return Fetch(register=REGISTERS[Register.RSP], read="integer")
-    for number in range(2):
-        register = instruction.op_register(number)
-        held = instruction.op_kind(number) == OpKind.REGISTER and register != Register.RSP
-        if held and register in REGISTERS:
-            return Fetch(register=REGISTERS[register])
-    base = REGISTERS.get(instruction.memory_base)
-    if base is None or instruction.memory_index != Register.NONE or instruction.has_segment_prefix:
-        return None
-    if instruction.mnemonic == Mnemonic.LEA:
-        return Fetch(register=base)
-    offset = instruction.memory_displacement
-    return Fetch(register=base, offset=offset - (offset >> 63 << 64), read="integer")
-
-
-def _copies_stack(instruction: Instruction) -> bool:
-    """Whether an instruction puts rsp, or an address near it, elsewhere than into rbp."""
-    to, mnemonic = instruction.op0_register, instruction.mnemonic
-    if mnemonic == Mnemonic.LEA:
-        return to not in _FRAME and instruction.memory_base == Register.RSP
-    if mnemonic in (Mnemonic.XCHG, Mnemonic.XADD, Mnemonic.PUSH):
-        return Register.RSP in (to, instruction.op1_register)
-    taken = mnemonic == Mnemonic.MOV and instruction.op1_register == Register.RSP
-    return bool(taken and to not in _FRAME)
+def _calls(line: Decoder) -> bool:
+    """Whether code goes straight on to a call."""
+    for _, instruction in zip(range(LOOK_AHEAD), line, strict=False):
+        if instruction.flow_control != FlowControl.NEXT:
+            return instruction.flow_control in _CALLS
+    return False
 
 
 def _sets_stack(instruction: Instruction) -> bool:

@@ -1,0 +1,56 @@
+"""Stack pointers that code keeps, and those that it takes up."""
+
+from __future__ import annotations
+
+from iced_x86 import Instruction, Mnemonic, OpKind, Register
+
+from lbtrace.machine.x86_64.operands import REGISTERS
+from lbtrace.model import Fetch
+
+_POINTS = frozenset({Mnemonic.MOV, Mnemonic.LEA, Mnemonic.XCHG})
+"""What sets rsp to an operand as it is."""
+
+
+def moves_on(instruction: Instruction) -> bool:
+    """Whether rsp is moved otherwise than by PUSH, POP and the like."""
+    return bool(
+        instruction.op0_register == Register.RSP
+        and instruction.mnemonic in (Mnemonic.ADD, Mnemonic.SUB, Mnemonic.AND, Mnemonic.LEA)
+    )
+
+
+def copies_stack(instruction: Instruction, *, calls: bool) -> bool:
+    """Whether an instruction puts rsp, or an address near it, elsewhere; into rbp, too, which
+    what it ``calls`` preserves."""
+    to, mnemonic = instruction.op0_register, instruction.mnemonic
+    kept = to != Register.RSP and (calls or to != Register.RBP)
+    if mnemonic == Mnemonic.LEA:
+        return kept and instruction.memory_base == Register.RSP
+    if mnemonic in (Mnemonic.XCHG, Mnemonic.XADD, Mnemonic.PUSH):
+        return Register.RSP in (to, instruction.op1_register)
+    taken = mnemonic == Mnemonic.MOV and instruction.op1_register == Register.RSP
+    return bool(taken and kept)
+
+
+def fetch_pointer(instruction: Instruction) -> Fetch | None:
+    """What fetches the new stack pointer."""
+    if instruction.mnemonic == Mnemonic.LEAVE:
+        return Fetch(register=REGISTERS[Register.RBP], offset=8)
+    if instruction.mnemonic == Mnemonic.POP:
+        return Fetch(register=REGISTERS[Register.RSP], read="integer")
+    return _fetch_operand(instruction) if instruction.mnemonic in _POINTS else None
+
+
+def _fetch_operand(instruction: Instruction) -> Fetch | None:
+    for number in range(2):
+        register = instruction.op_register(number)
+        held = instruction.op_kind(number) == OpKind.REGISTER and register != Register.RSP
+        if held and register in REGISTERS:
+            return Fetch(register=REGISTERS[register])
+    base = REGISTERS.get(instruction.memory_base)
+    if base is None or instruction.memory_index != Register.NONE or instruction.has_segment_prefix:
+        return None
+    offset = instruction.memory_displacement - (instruction.memory_displacement >> 63 << 64)
+    if instruction.mnemonic == Mnemonic.LEA:
+        return Fetch(register=base, offset=offset)
+    return Fetch(register=base, offset=offset, read="integer")
