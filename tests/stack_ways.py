@@ -20,6 +20,7 @@ WAYS = {
     " mov (%rax), %rsp",
     "xchg cell": ".local cell; .comm cell, 8; mov %rsi, cell(%rip); xchg cell(%rip), %rsp",
     "xchg memory": "mov %rsi, -8(%rsi); xchg -8(%rsi), %rsp",
+    "xchg below": "mov %rsi, -512(%rsp); lea -512(%rsp), %rdx; xchg (%rdx), %rsp",
     "xchg frame": "mov %rsi, %rbp; xchg %rbp, %rsp",
     "xchg extended": "mov %rsi, %r12; xchg %r12, %rsp",
     "leave": "lea -8(%rsi), %rbp; leave",

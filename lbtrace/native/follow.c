@@ -82,6 +82,10 @@ static int by_name(struct lbt_follow *follow, size_t number, int tail)
 		if (tail)
 			set(&node_of(follow)->keeps, LBT_WHY_NAME, number);
 		/* fall through */
+	case LBT_NAME_AWAY:
+		if (tail)
+			set(&node_of(follow)->keeps, LBT_WHY_ELSEWHERE, number);
+		/* fall through */
 	case LBT_NAME_DOUBT:
 		set(&node_of(follow)->doubt, LBT_WHY_NAME, number);
 	}

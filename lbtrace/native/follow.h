@@ -25,11 +25,13 @@ enum lbt_why {
 	LBT_WHY_PASSED,    /* the code at an address reads it, by an address that it gets */
 	LBT_WHY_UNREAD,    /* may run what is not known, of the code at an address */
 	LBT_WHY_AWAY,      /* jumps through a pointer, as its last act */
+	LBT_WHY_ELSEWHERE, /* the same to what the name of that number leads to, in another file */
 };
 
 /* What a name means where it is called. */
 enum lbt_meaning {
 	LBT_NAME_UNKNOWN, LBT_NAME_HARMLESS, LBT_NAME_LEADS, LBT_NAME_DOUBT, LBT_NAME_KEEPS,
+	LBT_NAME_AWAY,
 };
 
 /* What must be known to continue: see the question. */

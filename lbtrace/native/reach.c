@@ -80,11 +80,9 @@ static void look(struct sweep *sweep, const struct instruction *i)
 	}
 }
 
-/* Whether an indirect jump is that of a switch: see branches.py. */
-static int is_switch(const struct sweep *sweep, const struct instruction *jump)
+/* Whether an indirect jump goes to a sum, as that of a switch: see branches.py. */
+static int adds_up(const struct sweep *sweep, const struct instruction *jump)
 {
-	if (jump->notrack)
-		return 1;
 	for (size_t back = 1; jump->first >= 0 && back <= HISTORY && back <= sweep->past; back++) {
 		size_t at = (sweep->past - back) % HISTORY;
 
@@ -142,19 +140,20 @@ static void label(struct sweep *sweep, uint64_t target)
 }
 
 /* Follows a jump to what is computed: to the addresses that were taken before. */
-static void compute(struct sweep *sweep)
+static void compute(struct sweep *sweep, const struct instruction *i)
 {
+	int at_entry = !sweep->stack.pointer || sweep->stack.pointer == LBT_NO_DEPTH;
+	int sum = adds_up(sweep, i);
+
+	sweep->found->jumps_away |= at_entry && !sum;
 	sweep->found->computes = 1;
 	sweep->found->computes_at = sweep->stack.pointer;
 	for (size_t each = 0; each < sweep->label_count; each++)
 		arrive(sweep, sweep->labels[each]);
-}
-
-/* Notes that a jump that is no switch leads to where is unknown. */
-static void away(struct sweep *sweep, const struct instruction *i)
-{
-	sweep->found->jumps_away |= !sweep->stack.pointer || sweep->stack.pointer == LBT_NO_DEPTH;
-	doubt(sweep, LBT_UNKNOWN_JUMP, i);
+	if (sum || i->notrack)
+		sweep->switched = sweep->stack;
+	else
+		doubt(sweep, LBT_UNKNOWN_JUMP, i);
 }
 
 static void jump(struct sweep *sweep, const struct instruction *i)
@@ -209,12 +208,7 @@ static void turn(struct sweep *sweep, const struct instruction *i)
 		if (i->relative)
 			return note(sweep, found->jump_slots, &found->jump_slot_count, slot);
 		found->leads_elsewhere = 1;
-		compute(sweep);
-		if (is_switch(sweep, i))
-			sweep->switched = sweep->stack;
-		else
-			away(sweep, i);
-		return;
+		return compute(sweep, i);
 	case FLOW_JUMP:
 	case FLOW_BRANCH:
 		return jump(sweep, i);

@@ -15,16 +15,22 @@ from lbtrace.machine._code_scan import ffi, lib
 from lbtrace.machine.code import Reach
 from lbtrace.machine.code_scan import DOUBTS
 
-Meaning: TypeAlias = Literal["harmless", "leads", "doubt", "keeps"]
-"""What a name means where it is called: nothing, code to follow, anything, or something that keeps
-the return address of the function that jumps to it."""
+Meaning: TypeAlias = Literal["harmless", "leads", "doubt", "keeps", "away"]
+"""What a name means where it is called: nothing, code to follow, anything, something that keeps the
+return address of the function that jumps to it, or anything that may also do that."""
 
 _MEANINGS: dict[Meaning, int] = {
     "harmless": lib.LBT_NAME_HARMLESS,
     "leads": lib.LBT_NAME_LEADS,
     "doubt": lib.LBT_NAME_DOUBT,
     "keeps": lib.LBT_NAME_KEEPS,
+    "away": lib.LBT_NAME_AWAY,
 }
+
+Kind: TypeAlias = Literal[
+    "", "name", "keeper", "decoded", "read", "passed", "unread", "away", "elsewhere", "text"
+]
+"""How a cause is told."""
 
 Asked: TypeAlias = Literal["name", "extent", "end", "reach"]
 
@@ -42,7 +48,7 @@ _OUTSIDE = {
     lib.LBT_WHY_LIMIT: "calls more than is followed",
 }
 
-_BY_NAME: dict[int, Literal["name", "keeper", "decoded", "read", "passed", "unread", "away"]] = {
+_BY_NAME: dict[int, Kind] = {
     lib.LBT_WHY_NAME: "name",
     lib.LBT_WHY_KEEPER: "keeper",
     lib.LBT_WHY_DECODED: "decoded",
@@ -50,6 +56,7 @@ _BY_NAME: dict[int, Literal["name", "keeper", "decoded", "read", "passed", "unre
     lib.LBT_WHY_PASSED: "passed",
     lib.LBT_WHY_UNREAD: "unread",
     lib.LBT_WHY_AWAY: "away",
+    lib.LBT_WHY_ELSEWHERE: "elsewhere",
 }
 
 _DEEPEST = 1 << 30
@@ -71,7 +78,7 @@ class Cause(NamedTuple):
     """Why code is in doubt, or keeps its return address: in words, or by the name or the answer of
     the number ``at``, or by the function or code there."""
 
-    kind: Literal["", "name", "keeper", "decoded", "read", "passed", "unread", "away", "text"] = ""
+    kind: Kind = ""
     at: int = 0
     text: str = ""
 

@@ -23,7 +23,7 @@ from lbtrace.elf.plt import Stub
 from lbtrace.elf.symbols import SHF_EXECINSTR, Symbols
 from lbtrace.elf.unwind import Unwind
 from lbtrace.machine import Machine
-from lbtrace.machine.code import Code
+from lbtrace.machine.code import Code, Reach
 from lbtrace.model import Function
 from lbtrace.plan import stack_switches
 from lbtrace.plan.code_walk import Cause, Meaning, Question, Walk, WalkedFile, WalkVerdict
@@ -88,6 +88,12 @@ doubt."""
 LARGEST = 1 << 18
 """Bytes of a function that are decoded; a larger one is in doubt."""
 
+AMID = 1 << 18
+"""Bytes of code to which jumps lead amid functions that only the full decoder reads, which takes
+some 5 µs for each: what lies beyond is in doubt. libcrypto has half of that."""
+
+CHOSEN = "a function chosen at run time"
+
 
 _KEPT = {
     "keeper": "its return address must stay as it is",
@@ -129,7 +135,9 @@ class Judge:
         self._named = dict(sorted(_named(image, table, stubs)))
         self._stubs = [*self._named.values()]
         self._keepers = dict(sorted(_keepers(image, table)))
+        self._chosen = frozenset((CHOSEN, *table.ifunc_names.values()))
         self._decoded: dict[int, str] = {}
+        self._left = AMID
 
     def judge(self, functions: Sequence[Function]) -> dict[int, Verdict]:
         """Return the verdict on each of ``functions``, by address."""
@@ -167,10 +175,14 @@ class Judge:
             walk.answer_end(self._room_end(question.address), alone=alone)
         else:
             address, end = question.address, question.end
-            code = self._image.code(address, end - address)
-            reach = self._machine.find_reach(
-                Code(code, address, self._image.offset(address), end), question.depth
-            )
+            if self._holder(address)[0].start != address:
+                self._left -= end - address
+            if self._left < 0:
+                reach = Reach(doubt="calls more than is followed", unread=True)
+            else:
+                code = self._image.code(address, end - address)
+                offset = self._image.offset(address)
+                reach = self._machine.find_reach(Code(code, address, offset, end), question.depth)
             self._decoded[question.number] = reach.doubt
             walk.answer_reach(reach)
 
@@ -185,7 +197,9 @@ class Judge:
             return "harmless", 0
         if own and not replaced and self._image.offset(stub.address) >= 0:
             return "leads", stub.address
-        return "doubt", 0
+        # What the C library offers reads no return addresses but for those that have a name here.
+        elsewhere = stub.name in self._chosen or self._is_replaced(name)
+        return ("away" if elsewhere else "doubt"), 0
 
     def _is_replaced(self, name: str) -> bool:
         """Whether something else offers ``name``."""
@@ -220,9 +234,10 @@ class Judge:
         kind, at, _ = verdict.keeps
         if kind in _KEPT:
             return _KEPT[kind].format(at)
-        if kind == "name":
+        if kind in ("name", "elsewhere"):
             name = plain_name(self._stubs[at].name)
-            return f"{name}, which reads it, is called in its place"
+            reads = "reads it" if kind == "name" else "may read its return address"
+            return f"{name}, which {reads}, is called in its place"
         return "its frame pointer is followed to return addresses" if verdict.walks else ""
 
     def _describe_doubt(self, cause: Cause) -> str:
@@ -253,7 +268,7 @@ def _named(image: Image, table: Symbols, stubs: Mapping[int, Stub]) -> Iterator[
     chosen = table.ifunc_names
     slots: dict[int, Stub] = {}
     for slot, name, address in image.once(Dynamic).slots:
-        known = name or chosen.get(address, "a function chosen at run time")
+        known = name or chosen.get(address, CHOSEN)
         slots[slot] = Stub(known, address if name and address not in chosen else 0)
     yield from slots.items()
     yield from ((at, slots[slot]) for at, slot in plt.jumps(image) if slot in slots)

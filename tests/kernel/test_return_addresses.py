@@ -64,6 +64,7 @@ POINTERS = """\
 #include <stdio.h>
 #define TRACED __attribute__((noipa))
 extern char __executable_start[];
+int far(int);
 struct calls { long pad; int (*one)(int), (*two)(int, int); };
 TRACED int reads(int n) { return (char *)__builtin_return_address(0) - __executable_start + n; }
 TRACED int reads_two(int n, int m) { return reads(n + m), n; }
@@ -80,6 +81,16 @@ TRACED int by_frame(const struct calls *c, int n)
     room[n] = n;
     return room[n] > 3 ? c->one(n) : c->two(n, n);
 }
+TRACED int by_name(int n) { return far(n + 1); }
+static int (*choose(void))(int) { return reads; }
+int chosen(int) __attribute__((ifunc("choose")));
+TRACED int by_choice(int n) { return chosen(n + 1); }
+#ifdef __CET__
+static int (*volatile untracked)(int) __attribute__((nocf_check)) = (void *)reads;
+TRACED int by_untracked(int n) { return untracked(n); }
+#else
+#define by_untracked by_variable
+#endif
 TRACED int by_jump(const struct calls *c, int n) { return by_member(c, n + 1); }
 int main(void)
 {
@@ -88,15 +99,21 @@ int main(void)
         printf("%d %d ", by_variable(n), by_parameter(reads, n));
         printf("%d %d ", by_member(&calls, n), by_table(n, n));
         printf("%d %d ", by_branch(&calls, n), by_frame(&calls, n));
-        printf("%d\\n", by_jump(&calls, n));
+        printf("%d %d ", by_name(n), by_choice(n));
+        printf("%d %d\\n", by_untracked(n), by_jump(&calls, n));
     }
     return 0;
 }
 """
 
+FAR = "int far(int n) { return n + ((long)__builtin_return_address(0) & 0xfff); }\n"
+
 
 @pytest.mark.parametrize("compiler", ["gcc", "clang"])
-@pytest.mark.parametrize("options", ["-O1 -fPIE -pie", "-O2 -no-pie", "-Os -fno-plt", "-O0"])
+@pytest.mark.parametrize(
+    "options",
+    ["-O1 -fPIE -pie", "-O2 -no-pie", "-Os -fno-plt", "-O2 -fcf-protection=full -fPIE -pie", "-O0"],
+)
 def test_what_is_jumped_to_through_a_pointer_may_read_them(
     lbtrace: Run, tool: Callable[[str], str], tmp_path: Path, compiler: str, options: str
 ) -> None:
@@ -104,10 +121,14 @@ def test_what_is_jumped_to_through_a_pointer_may_read_them(
     address of its caller."""
     source, made, out = tmp_path / "p.c", tmp_path / "p", tmp_path / "out.jsonl"
     source.write_text(POINTERS)
+    (tmp_path / "far.c").write_text(FAR)
     flags = [*options.split(), "-w"]
     if compiler == "clang":
         flags.append("-Dnoipa=noinline")
-    subprocess.run([tool(compiler), *flags, source, "-o", made], check=True)
+    library = [tool(compiler), "-O1", "-shared", "-fPIC", "-o", "libfar.so", "far.c"]
+    subprocess.run(library, cwd=tmp_path, check=True)
+    words = [tool(compiler), *flags, source, "-o", made, f"-Wl,-rpath,{tmp_path}"]
+    subprocess.run([*words, tmp_path / "libfar.so"], check=True)
     plain = subprocess.run([made], capture_output=True, text=True, timeout=60, check=True)
     for returns in RETURNS:
         done = lbtrace(

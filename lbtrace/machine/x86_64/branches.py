@@ -70,8 +70,11 @@ def is_switch(jump: Instruction, history: Sequence[Instruction]) -> bool:
     ``notrack`` is only for those (gcc's -fcf-protection); else the target is
     the sum of a table's address and its entry.
     """
-    if jump.segment_prefix == Register.DS:
-        return True
+    return jump.segment_prefix == Register.DS or adds_up(jump, history)
+
+
+def adds_up(jump: Instruction, history: Sequence[Instruction]) -> bool:
+    """Return whether an indirect jump goes to a sum that was computed last before it."""
     for instruction in reversed(history):
         if (
             instruction.op0_kind == OpKind.REGISTER

@@ -297,8 +297,14 @@ def _restores_registers(line: Decoder) -> bool:
             break
         if instruction.mnemonic == Mnemonic.PUSH:
             return False
-        pops |= instruction.mnemonic == Mnemonic.POP
+        pops |= instruction.mnemonic == Mnemonic.POP or _is_restored(instruction)
     return pops
+
+
+def _is_restored(instruction: Instruction) -> bool:
+    """Whether a register that calls preserve is loaded from the stack."""
+    to, loads = instruction.op0_register, instruction.mnemonic == Mnemonic.MOV
+    return loads and to in _SAVED and instruction.memory_base == Register.RSP
 
 
 def _is_switch(instruction: Instruction, value: Value, leaves: int) -> bool:
@@ -316,12 +322,13 @@ def _is_switch(instruction: Instruction, value: Value, leaves: int) -> bool:
 
 def _new_value(values: FrameValues, instruction: Instruction) -> Value:
     """What an instruction sets rsp or rbp to. How far they are moved may be computed of rsp, too,
-    and shows nothing."""
+    and shows nothing; no compiler exchanges rsp with memory to restore it."""
     mnemonic = instruction.mnemonic
     if mnemonic == Mnemonic.POP:
         return values.popped()
     if mnemonic == Mnemonic.XCHG and instruction.op1_register == Register.RSP:
-        return values.of_operand(instruction, 0)
+        in_memory = instruction.op0_kind == OpKind.MEMORY
+        return Value.FOREIGN if in_memory else values.of_operand(instruction, 0)
     if mnemonic == Mnemonic.XCHG or mnemonic in _SETS:
         return values.of_operand(instruction, 1)
     return Value.OWN if mnemonic == Mnemonic.LEAVE else Value.FOREIGN

@@ -13,7 +13,7 @@ from itertools import islice
 from iced_x86 import Decoder, FlowControl, Instruction, Mnemonic, OpKind, Register
 
 from lbtrace.machine.code import Access, Code, Handed, Reach
-from lbtrace.machine.x86_64.branches import is_switch
+from lbtrace.machine.x86_64.branches import adds_up, is_switch
 from lbtrace.machine.x86_64.stack_copies import StackCopies, common, is_realigned, strays
 from lbtrace.machine.x86_64.stack_depth import UNKNOWN, Stack
 
@@ -232,9 +232,9 @@ class Sweep:
         self._begun = self._stack.pointer
         if flow in _ENDS:
             self._copies.numbers.clear()
-            following = instruction.next_ip
-            self._stack = self._targets.get(following, self._switched)
-            self._copies.held = dict(self._copies_at.get(following, self._switched_copies))
+            self._stack = self._targets.get(instruction.next_ip, self._switched)
+            held = self._copies_at.get(instruction.next_ip, self._switched_copies)
+            self._copies.held = {**held}
 
     def _merged(self, other: Stack) -> Stack:
         if self._stack == UNKNOWN:
@@ -256,8 +256,7 @@ class Sweep:
             first == Register.RSP and mnemonic in _LOADS and self._stack.pointer is None
         ):
             self._in_doubt(f"sets its stack pointer at {instruction.ip:#x}")
-        if mnemonic == Mnemonic.POP and before.pointer == 0:
-            self._keeps = True
+        self._keeps |= mnemonic == Mnemonic.POP and before.pointer == 0
 
     def _access(self, instruction: Instruction) -> bool:
         """Note it where an instruction reaches the return address, or the saved frame pointer, by a
@@ -308,8 +307,8 @@ class Sweep:
         if instruction.memory_base == Register.RSP:
             if self._stack.pointer is None:
                 self._unsure.append(offset)
-            elif offset == self._stack.pointer:
-                self._keeps = True
+            else:
+                self._keeps |= offset == self._stack.pointer
         elif self._stack.base is not None:
             self._keeps |= offset == self._stack.base
             self._walks |= offset == 0 and self._stack.base == 8
@@ -332,10 +331,10 @@ class Sweep:
             self._computes, self._computes_at = True, self._stack.pointer
             for label in self._labels:
                 self._lead(label)
+            self._jumps_away |= not (adds_up(instruction, history) or self._stack.pointer)
             if is_switch(instruction, history):
                 self._switched, self._switched_copies = self._stack, self._copies.held
             else:
-                self._jumps_away |= not self._stack.pointer
                 self._in_doubt(f"jumps through a pointer at {instruction.ip:#x}")
         elif flow in (FlowControl.UNCONDITIONAL_BRANCH, FlowControl.CONDITIONAL_BRANCH):
             self._jump(instruction)
@@ -349,6 +348,7 @@ class Sweep:
             # Before this stretch of code the depth may be mistaken, behind a jump table.
             self._keeps |= self._stack.pointer < min(self._begun, 0)
             if self._stack.pointer > max(self._begun, 0):
+                self._jumps_away = True
                 self._in_doubt(f"returns to what it pushed at {instruction.ip:#x}")
 
     def _jump(self, instruction: Instruction) -> None:
