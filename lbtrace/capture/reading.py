@@ -39,6 +39,7 @@ from lbtrace.capture.layout import (
     is_possible,
 )
 from lbtrace.capture.long_texts import shorten
+from lbtrace.capture.reported_losses import ReportedLosses
 from lbtrace.errors import CaptureError, UsageError
 from lbtrace.model import Aggregates, Batch, Losses, Plan
 
@@ -63,7 +64,9 @@ class Capture:
     `calls` yields the calls. ``plan`` says what was traced and how, ``path`` is the file.
     ``losses`` (what the trace lost, by cause), ``remarks`` (what was said of it while it ran, a
     line each) and ``complete`` (whether the trace was recorded to its end) are known when `calls`
-    or `batches` has come to its end; until then they say what is known so far. ``position`` and
+    or `batches` has come to its end; until then they say what is known so far. ``losses_known``
+    says that ``losses`` are all: without the counts at the end they are what threads reported, and
+    more may have been lost. ``position`` and
     ``size`` count bytes. ``left_out`` says, a line each, what of the file was not read: what
     follows the end, and what could not be read of a salvaged capture.
 
@@ -75,7 +78,7 @@ class Capture:
         self.size = size
         self.position = 0
         self.losses = Losses()
-        self.complete = False
+        self.losses_known = self.complete = False
         self.remarks: list[str] = []
         self.left_out: list[str] = []
         self._file = file
@@ -167,19 +170,26 @@ class Capture:
         from the beginning; raises `UsageError` where another iteration has begun meanwhile."""
         self._rewind()
         turn, unknown = self._turn, 0
+        reported = ReportedLosses(returns=self._upgrade is not None)
         while unknown <= MOST_UNKNOWN and (chunk := self._next()) is not None:
             kind, payload = chunk
             unknown += kind not in LARGEST or kind == NOTE
             try:
                 if kind == EVENTS:
                     batch = decode_batch(payload)
-                    yield self._upgrade.batch(batch) if self._upgrade else batch
+                    batch = self._upgrade.batch(batch) if self._upgrade else batch
+                    self.losses_known = False
+                    if reported.note(batch):
+                        self.losses = reported.at_least(self.losses)
+                    yield batch
                 elif kind == AGGREGATES:
+                    self.losses_known = False
                     yield msgspec.msgpack.decode(payload, type=Aggregates)
                 elif kind == NOTE:
                     self.remarks.append(decode_note(payload))
                 elif kind == LOSSES:
-                    self.losses = msgspec.msgpack.decode(payload, type=Losses)
+                    counted = msgspec.msgpack.decode(payload, type=Losses)
+                    self.losses, self.losses_known = reported.at_least(counted), True
                 elif kind == PLAN:  # those that follow are of another capture
                     raise MalformedError
                 elif kind == END:
@@ -217,7 +227,7 @@ class Capture:
         self._turn += 1
         self._file.seek(self._start)
         self.position, self._number = self._start, AFTER_PLAN
-        self.losses, self.complete = Losses(), False
+        self.losses, self.losses_known, self.complete = Losses(), False, False
         self.remarks = []
         del self.left_out[self._left_out_of_plan :]
 

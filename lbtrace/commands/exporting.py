@@ -32,8 +32,8 @@ def run(args: argparse.Namespace) -> int:
             say(_shown(capture.remarks))
     if not args.quiet:
         report(describe(summary) + [f"  left out: {line}" for line in capture.left_out])
-    missing = summary.losses.events or summary.interrupted or capture.left_out
-    return LOST if args.strict and missing else 0
+    whole = summary.losses_known and not (summary.interrupted or capture.left_out)
+    return LOST if args.strict and (summary.losses.events or not whole) else 0
 
 
 def _shown(notes: Sequence[str]) -> list[str]:
@@ -60,6 +60,7 @@ def _export(capture: Capture, chosen: Format, args: argparse.Namespace) -> Summa
             sink_class(stream, capture.plan, color=has_colors(stream), shows_cpu=args.cpu),
             lambda: (capture.losses, not capture.complete),
             damaged=lambda: bool(capture.left_out),
+            losses_known=lambda: capture.losses_known,
             max_depth=args.max_depth or max(capture.plan.shown_depth, 0) or None,
             after_batch=lambda matcher, _: progress.show(
                 matcher.calls, capture.position / capture.size

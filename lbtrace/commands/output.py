@@ -74,16 +74,17 @@ def render(
     account: Callable[[], tuple[Losses, bool]],
     *,
     damaged: Callable[[], bool] = lambda: False,
+    losses_known: Callable[[], bool] = lambda: True,
     max_depth: int | None = None,
     after_batch: Callable[[CallMatcher, Batch], None] | None = None,
 ) -> Summary:
     """Drive batches through the matcher into a sink, to its end.
 
     ``account`` returns, when the batches have ended, what was lost and whether the trace was
-    interrupted, ``damaged`` whether parts of its capture could not be read. ``after_batch`` is
-    called after each: for progress, or to flush the sink of a live trace. Where the output raises
-    `Stalled`, it gets no end: what was not written whole counts as lost, all that the batches still
-    bring included.
+    interrupted, ``damaged`` whether parts of its capture could not be read, ``losses_known``
+    whether that has all that was lost. ``after_batch`` is called after each: for progress, or to
+    flush the sink of a live trace. Where the output raises `Stalled`, it gets no end: what was not
+    written whole counts as lost, all that the batches still bring included.
     """
     matcher = _matcher(plan, sink, max_depth)
     gathered = Aggregates(0)
@@ -120,6 +121,7 @@ def render(
         threads=matcher.threads,
         interrupted=interrupted,
         damaged=damaged(),
+        losses_known=losses_known(),
         counted=sum(row.count for row in gathered.rows),
         points=points,
     )
@@ -150,8 +152,12 @@ def describe(summary: Summary) -> list[str]:
     )
     losses = summary.losses
     lost = f"{_count(losses.events, 'event')} lost" if losses.events else "nothing lost"
-    if summary.damaged:
+    if not summary.losses_known:
+        lost = f"at least {lost}" if losses.events else "losses not known"
+    if summary.damaged and (losses.events or summary.losses_known):
         lost = f"{lost} by the trace, but the capture is damaged"
+    elif summary.damaged:
+        lost = f"{lost}, and the capture is damaged"
     what = counts[0]
     if summary.points:
         points = _count(summary.points, "point")
@@ -165,6 +171,8 @@ def describe(summary: Summary) -> list[str]:
             lines.append(f"  {words}: {number:,}")
     if summary.interrupted:
         lines.append("  the capture was interrupted: what followed its last batch is missing")
+    if not summary.losses_known:
+        lines.append("  its counts of lost events and values are missing: more may have been lost")
     return lines
 
 

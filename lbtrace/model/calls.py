@@ -176,7 +176,8 @@ class Loss(Struct, frozen=True):
 
 class Summary(Struct):
     """The totals of a finished trace. ``interrupted`` says that its capture has no end, ``damaged``
-    that parts of it could not be read. ``counted`` are the hits that were counted in the kernel,
+    that parts of it could not be read. Unless ``losses_known``, more may have been lost than
+    ``losses`` say. ``counted`` are the hits that were counted in the kernel,
     ``points`` those of places inside of functions."""
 
     calls: int = 0
@@ -185,5 +186,6 @@ class Summary(Struct):
     threads: int = 0
     interrupted: bool = False
     damaged: bool = False
+    losses_known: bool = True
     counted: int = 0
     points: int = 0

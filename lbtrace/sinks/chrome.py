@@ -261,6 +261,7 @@ class Chrome(Sink):
             "lost": msgspec.structs.asdict(summary.losses),
             "interrupted": summary.interrupted,
             **({"damaged": True} if summary.damaged else {}),
+            **({} if summary.losses_known else {"lost_known": False}),
         }
         self._stream.write(f'{start}\n],"displayTimeUnit":"ns","otherData":{to_json(other)}}}\n')
 

@@ -46,7 +46,8 @@ function and process each.
 
 The end: ``{"type": "summary", "calls", "lost": {cause: count…},
 "processes", "threads", "interrupted"}``, ``points`` where there were some, and ``damaged`` of a
-salvaged capture of which parts could not be read.
+salvaged capture of which parts could not be read; ``lost_known`` is false where more may have been
+lost.
 """
 
 from __future__ import annotations
@@ -200,6 +201,7 @@ class JsonLines(Sink):
                 "threads": summary.threads,
                 "interrupted": summary.interrupted,
                 **({"damaged": True} if summary.damaged else {}),
+                **({} if summary.losses_known else {"lost_known": False}),
                 **({"points": summary.points} if summary.points else {}),
             }
         )

@@ -18,6 +18,7 @@ import lbtrace as api
 from lbtrace import Options
 
 Run = Callable[..., subprocess.CompletedProcess[str]]
+Start = Callable[..., Any]
 
 STARVE = """
 while kill -STOP $PPID && sleep .02; kill -CONT $PPID; sleep .01; kill -0 $$
@@ -215,6 +216,54 @@ def test_every_format_says_what_is_missing(
             exported = lbtrace("export", through, "--format", form)
             assert "the ring was full" in exported.stderr
             check(form, exported.stdout, made)
+
+
+def check_without_counts(lbtrace: Run, capture: Path) -> None:
+    """An interrupted capture counts as lost what its threads reported, and says that it need not be
+    all."""
+    exported = lbtrace("export", capture, "--format", "jsonl")
+    *found, summary = records(exported.stdout)
+    lost = [record for record in found if record["type"] == "loss"]
+    assert summary["interrupted"]
+    assert summary["lost_known"] is False
+    assert sum(record["entries"] for record in lost) == summary["lost"]["ring_full_entry"]
+    count = sum(record["count"] for record in lost)
+    assert count == sum(summary["lost"].values()) > 0
+    assert f"at least {count:,} event" in exported.stderr
+
+
+def test_lbtrace_is_killed(
+    start_lbtrace: Start,
+    lbtrace: Run,
+    programs: Path,
+    tmp_path: Path,
+    eventually: Callable[..., None],
+) -> None:
+    log, capture = tmp_path / "log", tmp_path / "run.lbt"
+    tracer = start_lbtrace(
+        *("attach", "--func", "traced_*", "--ring-size", "4K", "--args", "1", "-o", capture),
+        *starving(programs / "exact-harmless", log, "busy", 4000),
+    )
+    eventually(lambda: capture.exists() and capture.stat().st_size > 200_000)
+    tracer.process.kill()
+    tracer.process.wait()
+    check_without_counts(lbtrace, capture)
+
+
+def test_the_disk_is_full(lbtrace: Run, programs: Path, tmp_path: Path) -> None:
+    small = tmp_path / "small"
+    small.mkdir()
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=256k", "none", small], check=True)
+    try:
+        done = lbtrace(
+            *("attach", "--func", "traced_*", "--ring-size", "4K", "--args", "1"),
+            *("-o", small / "run.lbt"),
+            *starving(programs / "exact-harmless", tmp_path / "log", "busy", 4000),
+        )
+        assert "No space left on device" in done.stderr
+        check_without_counts(lbtrace, small / "run.lbt")
+    finally:
+        subprocess.run(["umount", small], check=True)
 
 
 @pytest.mark.slow

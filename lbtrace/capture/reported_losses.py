@@ -1,0 +1,56 @@
+"""What the events of a capture say of lost ones: at least so many were, if its ``LOSS`` chunk is
+missing or came before them.
+
+The kernel counts an event for which the ring has no room, and has the thread report it before its
+next one. So reports never say more than a later ``LOSS`` chunk, and are no losses beside it. The
+other causes are in that chunk only.
+"""
+
+from __future__ import annotations
+
+from msgspec.structs import replace
+
+from lbtrace.model import CLOSE, KIND, LOSS, OPEN, POINT, Batch, Losses
+from lbtrace.model.events import lost_events
+from lbtrace.model.wire import EVENT_SIZE, KIND_AT, decode_at
+
+_REPORTS = bytes(number & KIND == LOSS for number in range(256))
+
+
+class ReportedLosses:
+    """The sum of what the reports in batches say. ``returns`` says that lost events of a kind that
+    is not known count as returns (up to version 3), not as those of other probes."""
+
+    def __init__(self, *, returns: bool) -> None:
+        self._lost = [0, 0, 0, 0]
+        self._returns = returns
+
+    def note(self, batch: Batch) -> bool:
+        """Add the reports of a batch; whether it has any. Searches all its events at once."""
+        reports = memoryview(batch.events)[KIND_AT::EVENT_SIZE].tobytes().translate(_REPORTS)
+        number = reports.find(1)
+        found = number >= 0
+        while number >= 0:
+            for kind, lost in enumerate(lost_events(decode_at(batch.events, number))):
+                self._lost[kind] += lost
+            number = reports.find(1, number + 1)
+        return found
+
+    def at_least(self, losses: Losses) -> Losses:
+        """Return the losses that a ``LOSS`` chunk counts, raised to what was reported."""
+        lost = self._lost
+        entries = max(losses.ring_full_entry, lost[OPEN])
+        returns = max(losses.ring_full_return, lost[CLOSE])
+        points = max(losses.ring_full_point, lost[POINT])
+        # They are among either in the chunk, where there is one.
+        unknown = max(0, lost[0] + lost[CLOSE] + lost[POINT] - returns - points)
+        if self._returns:
+            returns += unknown
+        else:
+            points += unknown
+        return replace(
+            losses,
+            ring_full_entry=entries,
+            ring_full_return=returns,
+            ring_full_point=points,
+        )
