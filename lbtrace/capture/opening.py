@@ -7,6 +7,7 @@ import shlex
 import stat
 from typing import BinaryIO
 
+from lbtrace.capture.layout import HEADER, PLAN
 from lbtrace.capture.reading import RECORD, UNREADABLE, Capture
 from lbtrace.errors import CaptureError
 from lbtrace.validation import check_boolean, check_path
@@ -19,6 +20,10 @@ COMPRESSED = {
     b"\x04\x22\x4d\x18": "lz4",
 }
 """How compressed files begin, and the program that decompresses each (``-dc``)."""
+
+
+NEAR = 64
+"""In so many bytes after the header a plan is looked for where that is damaged or displaced."""
 
 
 def read_capture(path: str | os.PathLike[str], *, salvage: bool = False) -> Capture:
@@ -50,7 +55,8 @@ def read_capture(path: str | os.PathLike[str], *, salvage: bool = False) -> Capt
             return SalvagedCapture(path, file, status.st_size)
         return Capture(path, file, status.st_size)
     except CaptureError as error:
-        if error.hint == UNREADABLE and _is_salvageable(path):
+        mendable = error.hint == UNREADABLE or (error.hint == RECORD and _has_plan(file))
+        if mendable and not salvage and _is_salvageable(path):
             shown = shlex.quote(path)
             error.advise(f"lbtrace export --salvage {shown} shows what can be read of it")
         elif error.hint == RECORD and (program := _compressed_by(file)):
@@ -71,6 +77,12 @@ def _compressed_by(file: BinaryIO) -> str:
     file.seek(0)
     beginning = file.read(max(map(len, COMPRESSED)))
     return next((name for magic, name in COMPRESSED.items() if beginning.startswith(magic)), "")
+
+
+def _has_plan(file: BinaryIO) -> bool:
+    """Whether a plan seems to follow what should be the header of a capture."""
+    file.seek(0)
+    return PLAN in file.read(HEADER.size + NEAR)
 
 
 def _is_salvageable(path: str) -> bool:

@@ -54,6 +54,8 @@ from lbtrace.values import convert
 LISTED = 8
 """At most this many functions and probes are named; the others are counted."""
 
+HEADER_DAMAGED = "the header of the file: damaged"
+
 T = TypeVar("T")
 
 
@@ -84,7 +86,8 @@ class SalvagedCapture(Capture):
             what = f" of {damaged:,} bytes in all: damaged" if damaged else ": missing"
             yield _count(self._chunks_lost, "chunk") + what
         elif damaged:
-            yield f"{_count(damaged, 'byte')} that belong to no chunk"
+            belong = "belongs" if damaged == 1 else "belong"
+            yield f"{_count(damaged, 'byte')} that {belong} to no chunk"
         if search.version <= LAST_UNNUMBERED and search.plan > HEADER.size:
             yield "the order of its chunks: the plan is not the first"
         if order.doubles:
@@ -125,7 +128,10 @@ class SalvagedCapture(Capture):
             raise CaptureError(f"{self.path} is not a capture", RECORD) from None
         self.size = self._search.size
         self._unknown: set[int] = set()
-        self._search.tell_version(self._said_version())
+        said = self._said_version()
+        self._search.tell_version(said)
+        if self._search.version != said and not self.left_out:
+            self.left_out.append(HEADER_DAMAGED)
         chunk = self._plan_chunk()
         if chunk is None:
             raise CaptureError(
@@ -145,7 +151,7 @@ class SalvagedCapture(Capture):
         except CaptureError as error:
             if "version" in error.message:
                 raise
-        self.left_out.append("the header of the file: damaged")
+        self.left_out.append(HEADER_DAMAGED)
         return VERSION
 
     def _plan_chunk(self) -> memoryview | None:

@@ -107,7 +107,8 @@ class Sink(ABC):
 def describe_loss(loss: Loss) -> str:
     """Return a loss in words."""
     events = "event" if loss.count == 1 else "events"
-    entries = f", {loss.entries} of them calls" if loss.entries else ""
+    calls = "a call" if loss.entries == 1 else "calls"
+    entries = f", {loss.entries} of them {calls}" if loss.entries else ""
     return f"{loss.count} {events} lost here{entries}"
 
 

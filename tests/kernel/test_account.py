@@ -125,7 +125,7 @@ def test_a_ring_that_nobody_reads(programs: Path) -> None:
 Account = tuple[Counter[int], Counter[int]]
 """For each thread, the calls shown and the calls reported as lost."""
 
-LOST = re.compile(r"\b(\d+) events? lost here(?:, (\d+) of them calls)?")
+LOST = re.compile(r"\b(\d+) events? lost here(?:, (\d+) of them (?:calls|a call))?")
 
 
 def in_tree(text: str) -> Account:

@@ -179,6 +179,36 @@ def test_a_header_that_is_damaged(parts, export):
     assert len(names(records)) == 6
 
 
+def test_a_version_that_is_not_that_of_the_file_is_damage(parts, export):
+    for version in range(1, VERSION):
+        header = parts[0][:8] + struct.pack("<I", version)
+        assert "--salvage" in export([header, *parts[1:]])[2]
+        status, records, err = export([header, *parts[1:]], "--salvage", "--strict")
+        assert (status, len(names(records)), records[-1]["damaged"]) == (3, 6, True)
+        assert err.count("left out: the header of the file: damaged") == err.count("left out") == 1
+    status, _, err = export([parts[0][:8] + struct.pack("<I", 9), *parts[1:]], "--salvage")
+    assert (status, "newer lbtrace" in err) == (1, True)
+
+
+def test_where_a_plan_follows_what_is_no_header_salvage_is_advised(parts, export):
+    header = bytearray(parts[0])
+    header[3] ^= 1
+    for start in (bytes(header), b"\n" + parts[0], b""):
+        status, _, err = export([start, *parts[1:]])
+        assert (status, "is not a capture" in err, "--salvage" in err) == (1, True, True)
+        status, records, _ = export([start, *parts[1:]], "--salvage")
+        assert (status, len(names(records))) == (0, 6)
+    for data in (b"PLAN" * 20, b"\0" * 12 + b"PLAN"):
+        for words in ((), ("--salvage",)):
+            status, _, err = export([data], *words)
+            assert (status, "export --salvage" in err) == (1, False)
+
+
+def test_one_byte_belongs_to_no_chunk(parts, export):
+    err = export([*parts[:3], b"x", *parts[3:]], "--salvage")[2]
+    assert "left out: 1 byte that belongs to no chunk" in err
+
+
 @pytest.mark.parametrize("data", [b"", b"\x7fELF" + bytes(5000), b"x" * 11])
 def test_what_holds_no_plan_is_refused(export, data):
     status, records, err = export([data], "--salvage")
