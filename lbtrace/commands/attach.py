@@ -10,6 +10,7 @@ from lbtrace.commands.options import (
     natural,
     nonempty,
     pointers,
+    process,
     repeatable,
     seconds,
     size,
@@ -51,7 +52,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.usage = USAGE
     what = parser.add_argument_group("what to trace")
     repeatable(what, "--binary", "PATH", "program or library; a bare name is looked up")
-    what.add_argument("--pid", metavar="PID", type=natural, help="trace only this process")
+    what.add_argument("--pid", metavar="PID", type=process, help="trace only this process")
     what.add_argument(
         "--follow",
         action="store_true",

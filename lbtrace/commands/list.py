@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from lbtrace.commands.options import natural, nonempty, repeatable
+from lbtrace.commands.options import nonempty, process, repeatable
 from lbtrace.errors import UsageError
 
 MEANT = "--binary {program} {options}"
@@ -18,7 +18,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     """The options of the command."""
     parser.add_argument("--binary", metavar="PATH", type=nonempty, help="program or library")
     parser.add_argument(
-        "--pid", metavar="PID", type=natural, help="with --usdt: all that this process has loaded"
+        "--pid", metavar="PID", type=process, help="with --usdt: all that this process has loaded"
     )
     repeatable(parser, "--func", "PATTERN", "list only functions of this name, glob or /regex/")
     repeatable(

@@ -243,7 +243,7 @@ def _unseen(summary: Summary, plan: Plan, target: Target, args: argparse.Namespa
 def _program(target: Target) -> str | None:
     """The file that the command executes, if there is one."""
     try:
-        return find_command(target.command[0]) if target.command else None
+        return find_command(*target.command) if target.command else None
     except CommandError:
         return None
 

@@ -221,6 +221,13 @@ def natural(text: str) -> int:
     return whole(text, least=1)
 
 
+def process(text: str) -> int:
+    """Return the number of a process."""
+    if "," in text and all(part.strip().isdigit() for part in text.split(",")):
+        raise ArgumentTypeError(f"{text!r} are several, one is traced: run lbtrace once for each")
+    return natural(text)
+
+
 def whole(text: str, *, least: int = 0) -> int:
     """Return a whole number from ``least`` on."""
     if not text.isascii() or not text.isdigit() or (number := _number(text)) < least:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from lbtrace.expressions.hints import CLOSING, JOINING, Asked, hint_for
+from lbtrace.expressions.numbers import UNITS
 from lbtrace.expressions.tokens import RESERVED, Token
 from lbtrace.expressions.tree import ExpressionError
 
@@ -13,11 +14,16 @@ _VALUES = "values are names, arg0, node->key, str(arg0), numbers and their sums"
 
 
 def unexpected(
-    token: Token, asked: Asked, wanted: str = "", *, compared: bool = False
+    before: Token | None,
+    token: Token,
+    asked: Asked,
+    wanted: str = "",
+    *,
+    compared: bool = False,
 ) -> ExpressionError:
     """Return what is wrong where ``token`` stands in the place of what is ``wanted``, or of the
-    end. Where what precedes it has ``compared`` something, the next comparison may begin with
-    it."""
+    end, and after ``before``. Where what precedes it has ``compared`` something, the next
+    comparison may begin with it."""
     begins = compared and bool(token.text) and (token.kind != "sign" or token.text == "(")
     if not wanted:
         what, otherwise = f"{token.written!r} is not expected here", ""
@@ -25,6 +31,8 @@ def unexpected(
         instead = f", not {token.written!r}" if token.text else ""
         what, otherwise = f"{wanted!r} is expected here{instead}", CLOSING
     hint = hint_for(token.written, asked, otherwise=JOINING if begins else otherwise)
+    if before and before.kind == "number" and not before.unit and token.text in UNITS:
+        hint = f"write a time in one word: {before.text}{token.text}"
     return ExpressionError(token.at, what, hint)
 
 

@@ -11,7 +11,8 @@ from lbtrace.expressions.tree import ExpressionError, Number
 DIGITS = 40
 """Of a number: the greatest that there is has 20, and a time may have decimals."""
 
-_UNITS = {"ns": 1, "us": 1000, "ms": 1_000_000, "s": 1_000_000_000}
+UNITS = {"ns": 1, "us": 1000, "ms": 1_000_000, "s": 1_000_000_000}
+"""Units of time, in ns."""
 
 
 def read_number(token: Token) -> Number:
@@ -44,7 +45,7 @@ def _time(token: Token) -> int:
     if not token.text.replace(".", "").isdigit():
         what = "a time is written with digits and decimals only"
         raise ExpressionError(token.at, what, "write 1.5ms")
-    return round(Decimal(token.text) * _UNITS[token.unit])
+    return round(Decimal(token.text) * UNITS[token.unit])
 
 
 def _is_real(text: str) -> bool:

@@ -119,7 +119,7 @@ class _Parser:
             parsed = parse(self)
             if self._token.kind != "end":
                 compared = not (isinstance(parsed, ArgExpression) or _is_value(parsed))
-                raise unexpected(self._token, self._asked, compared=compared)
+                raise unexpected(self._before, self._token, self._asked, compared=compared)
             return parsed
         except ExpressionError as error:
             self._fail(error)
@@ -173,7 +173,7 @@ class _Parser:
         if self._token.kind == "end" or self._token.text in ("and", "or", ")"):
             return inner
         if not _is_value(inner):
-            self._fail(unexpected(self._token, self._asked, compared=True))
+            self._fail(unexpected(self._before, self._token, self._asked, compared=True))
         self._next = start
         return None
 
@@ -306,6 +306,10 @@ class _Parser:
     def _token(self) -> Token:
         return self._tokens[self._next]
 
+    @property
+    def _before(self) -> Token | None:
+        return self._tokens[self._next - 1] if self._next else None
+
     def _take(self) -> Token:
         token = self._token
         if token.kind != "end":
@@ -324,7 +328,7 @@ class _Parser:
         if text == ")" and self._token.kind == "end":
             raise unclosed(self._tokens)
         known = self._asked if asked is None else asked
-        raise unexpected(self._token, known, text, compared=compared)
+        raise unexpected(self._before, self._token, known, text, compared=compared)
 
     def _index(self) -> int:
         negative = self._accept("-")

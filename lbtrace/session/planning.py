@@ -106,7 +106,7 @@ def _open(request: Request) -> _Traced:
     target, names = request.target, request.binaries
     if target.command and request.seeks_files and not request.names_code:
         # A script has no markers, but what runs it may load files that have.
-        names = (interpreter(find_command(target.command[0])),)
+        names = (interpreter(find_command(*target.command)),)
     opened = open_images(target, names)
     return _Traced(opened.images, opened.notes)
 

@@ -36,7 +36,7 @@ def advise(error: LbtraceError, request: Request, try_plan: Callable[[str], obje
     """Let ``error``, which says that the program of the command has not what is asked for, say
     which one has that the command starts. ``try_plan`` plans a file, or raises `LbtraceError`."""
     try:
-        program = find_command(request.target.command[0])
+        program = find_command(*request.target.command)
     except CommandError:
         return
     script = _read_script(program)

@@ -13,7 +13,7 @@ import stat
 from functools import cached_property
 from typing import Literal, TypeAlias
 
-from lbtrace.errors import BinaryError
+from lbtrace.errors import BinaryError, option
 from lbtrace.system.lookups import note
 from lbtrace.system.procfs import read_lines
 
@@ -42,9 +42,10 @@ class File:
                 path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
             )
         except OSError as error:
-            raise BinaryError(
-                f"{self.path}: {error.strerror}", "check the path and its permissions"
-            ) from None
+            hint = "check the path and its permissions"
+            if "," in path and os.path.exists(first := path.partition(",")[0].strip()):
+                hint = f"give each file by itself: {option('binary', first)}"
+            raise BinaryError(f"{self.path}: {error.strerror}", hint) from None
         self._status = self._known = os.fstat(self.descriptor)
         if stat.S_ISDIR(self._status.st_mode):
             raise BinaryError(f"{self.path}: is a directory", "name a file inside it")

@@ -35,6 +35,9 @@ _COERCED = ("C.UTF-8", "C.utf8", "UTF-8")
 _OF_A_SHELL = re.compile(r"[|&;<>()$`]")
 """What only a shell understands."""
 
+_VARIABLE = re.compile(r"[^\W\d]\w*=", re.ASCII)
+"""How a word begins that sets a variable for the command that follows."""
+
 _NOTHING_THERE = (errno.ENOENT, errno.ENOTDIR)
 
 PATH_MAX = 4096
@@ -42,9 +45,9 @@ PATH_MAX = 4096
 longer ones."""
 
 
-def find_command(name: str) -> str:
+def find_command(name: str, *arguments: str) -> str:
     """Return the path of what execvp(3) would execute. Raises `CommandError` where there is
-    nothing."""
+    nothing, which says what may have been meant with these ``arguments``."""
     reason = errno.ENOENT
     for path in _paths(name):
         note(path)
@@ -59,7 +62,7 @@ def find_command(name: str) -> str:
         if not stat.S_ISDIR(mode) and os.access(path, os.X_OK):
             return path
         reason = errno.EACCES
-    raise _cannot_run(name, reason)
+    raise _cannot_run(name, reason, arguments)
 
 
 class Command:
@@ -145,7 +148,7 @@ class Command:
         if error:
             self.wait()
             number = int.from_bytes(error, "little")
-            raise _cannot_run(self._words[0], number, self._user)
+            raise _cannot_run(self._words[0], number, self._words[1:], self._user)
 
     def send(self, number: int) -> None:
         """Pass a signal on to the command, if it still runs. Safe in a signal handler."""
@@ -230,10 +233,17 @@ def _launch(gate: int, report: int, words: Sequence[str], variables: Mapping[str
     )
 
 
-def _split_up(line: str) -> str:
-    """What to do about a whole command line in the place of a program's name; empty where it is
-    none."""
+def _split_up(line: str, arguments: Sequence[str]) -> str:
+    """What to do about a whole command line in the place of a program's name, or one that begins
+    with variables as a shell's may; empty where it is neither."""
     words = line.split()
+    if words and _VARIABLE.match(words[0]) and not _OF_A_SHELL.search(line):
+        with suppress(ValueError):  # a quotation mark that is not closed
+            words = shlex.split(line) if not arguments else [line]
+        words += arguments
+        if not all(map(_VARIABLE.match, words)):
+            return f"variables are set by env: env {shlex.join(words)}"
+        return ""
     if len(words) < 2:
         return ""
     if _OF_A_SHELL.search(line):
@@ -245,7 +255,9 @@ def _split_up(line: str) -> str:
     return f"this is taken for one name; give each word by itself: {shlex.join(words)}"
 
 
-def _cannot_run(name: str, number: int, user: User | None = None) -> TargetError:
+def _cannot_run(
+    name: str, number: int, arguments: Sequence[str], user: User | None = None
+) -> TargetError:
     found = number == errno.ENOENT and "/" in name and os.path.exists(name)
     shown = name or "''"
     what = f"{shown} as {user.name}" if user else shown
@@ -257,7 +269,7 @@ def _cannot_run(name: str, number: int, user: User | None = None) -> TargetError
         )
     if found:
         hint = "the file is there, but not the interpreter or loader that it names"
-    elif number == errno.ENOENT and (meant := _split_up(name)):
+    elif number in _NOTHING_THERE and (meant := _split_up(name, arguments)):
         hint = meant
     elif user:
         hint = f"see that {user.name} can reach and execute it, or choose another {option('user')}"

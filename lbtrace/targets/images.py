@@ -37,7 +37,7 @@ def open_images(target: Target, names: Sequence[str]) -> OpenedImages:
         opened = [open_mapped(target.pid, name) for name in names] or [open_program(target.pid)]
         return OpenedImages([o.image for o in opened], [note for o in opened for note in o.notes])
     if target.command:
-        program = find_command(target.command[0])
+        program = find_command(*target.command)
         names = names or [program]
     if not names:
         raise UsageError(
@@ -50,7 +50,7 @@ def open_images(target: Target, names: Sequence[str]) -> OpenedImages:
 def remark_32_bit(target: Target) -> list[str]:
     """Return a note that the command is a 32-bit program, if it is: no file that can be traced is
     loaded into it."""
-    program = interpreter(find_command(target.command[0])) if target.command else ""
+    program = interpreter(find_command(*target.command)) if target.command else ""
     if not program or not is_32_bit(program):
         return []
     return [

@@ -404,6 +404,8 @@ COMPARED = "compare with =="
         ("(n > 1 and and size == 2)", 11, "not 'and'", "values are names"),
         ("n ! = 5", 2, "'!' is not expected", "write != in one word"),
         ("(n ! 5)", 3, "not '!'", "write != in one word"),
+        ("n > 5 us", 6, "'us' is not expected", "write a time in one word: 5us"),
+        ("(n > 5 ms)", 7, "not 'ms'", "write a time in one word: 5ms"),
         ("n == 5 && && size", 10, "not '&&'", "values are names"),
         ("(n = 5)", 3, "')' is expected here, not '='", COMPARED),
         ("(n > 1 and n < 3) == 1", 18, "'==' is not expected", "join comparisons by and"),

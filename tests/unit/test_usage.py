@@ -223,6 +223,7 @@ def test_values_that_mean_nothing(capsys, words):
         ("attach --func f --WHERE=a -- ./x", "is called --WHERE=a", "nearest one is --where"),
         ("attach --func f --RETURNS x -- ./x", "is called --RETURNS", "nearest one is --returns"),
         ("attach --func f --returns site -- ./x", "there is no 'site'", "choose one of: auto, ur"),
+        ("attach --func f --pid 1,2", "'1,2' are several, one is traced", "attach --help"),
         ("attach --func f --pid -5", "is not a whole number from 1 on", "lbtrace attach --help"),
         ("attach --func f --where a --where b -- ./x", "--where is given twice", "with and"),
         ("attach --func f -o a.lbt -o b.lbt -- ./x", "-o is given twice", "give it once"),
@@ -270,6 +271,7 @@ def test_one_line_says_what_is_wrong_and_one_what_to_do(capsys, words, wrong, ad
         ("/bin/echo 3", "this is taken for one name; give each word by itself: /bin/echo 3"),
         ("echo  'a b' 3", "this is taken for one name; give each word by itself: echo 'a b' 3"),
         ("cd / && ls", "this is taken for one name; a shell runs such a line: sh -c 'cd / && ls'"),
+        ("X=1 ./fib 3", "variables are set by env: env X=1 ./fib 3"),
         ("./nosuch 3", "give the path of a program that you can execute"),
     ],
 )
@@ -278,6 +280,26 @@ def test_a_command_line_that_is_quoted_as_a_whole(capsys, command, advice):
     first, second = capsys.readouterr().err.splitlines()
     assert first == f"lbtrace: cannot run {command}: No such file or directory"
     assert second == f"  {advice}"
+
+
+@pytest.mark.parametrize(
+    ("command", "advice"),
+    [
+        (["X=1", "./fib", "a b"], "variables are set by env: env X=1 ./fib 'a b'"),
+        (["X=a b", "Y=/", "./fib"], "variables are set by env: env 'X=a b' Y=/ ./fib"),
+        (["X=1", "Y=2"], "give the path of a program that you can execute"),
+    ],
+)
+def test_variables_before_a_command(capsys, command, advice):
+    assert main(["attach", "--func", "main", "--", *command]) == 127
+    assert capsys.readouterr().err.splitlines()[1] == f"  {advice}"
+
+
+def test_several_files_in_one_option(capsys, tmp_path):
+    first = tmp_path / "a"
+    first.write_text("")
+    assert main(["attach", "--func", "f", "--binary", f"{first},{first}"]) == 1
+    assert f"give each file by itself: --binary {first}\n" in capsys.readouterr().err
 
 
 def test_a_program_whose_name_has_a_space_is_run(capsys, tmp_path):
