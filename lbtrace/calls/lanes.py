@@ -187,9 +187,17 @@ class Lanes:
         elif self._all_attached or not (pointer and self._is_first(event)):
             region = regions.find(event.pid, event.frame % BELOW_ALL, settle=False)
             event.goroutine = region.start if region else self._running_on(event, pointer)
-            known = self._fibers.knows(event.pid, event.value0)
-            if changes and (known or not self._jump(event)):
+            if not changes:
+                return
+            if decoder.role == "switch back":
+                self._come_back(event)
+            elif self._fibers.knows(event.pid, event.value0) or not self._jump(event):
                 self._switch(event, own=not event.goroutine)
+
+    def _come_back(self, event: Event) -> None:
+        """A thread comes back from a call that it made on another stack."""
+        for over in self._fibers.come_back(event.pid, event.tid, event.value0):
+            self._renew(event.pid, over)
 
     def _switch(self, event: Event, *, own: bool) -> None:
         """A thread leaves a stack, which may be its ``own``, for another."""

@@ -20,6 +20,9 @@ LARGEST = 8 << 20
 HIGHEST = (1 << 64) - 1
 """The highest address."""
 
+ROOM = 1024
+"""Bytes that code puts on its stack before it calls a function on another, at most."""
+
 StackKind: TypeAlias = Literal["stack", "signal stack"]
 
 
@@ -195,9 +198,27 @@ class Fibers:
         over: list[int] = [] if to in left else [to]
         if over and self._comes_back(tid, to):
             left[to], over = (0, tid), []
-        number, of = left.pop(to, (to, 0))
+        return over + self._continue(pid, tid, to)
+
+    def come_back(self, pid: int, tid: int, to: int) -> list[int]:
+        """A thread ends a call on another stack, and continues on the one that it left at ``to`` or
+        a little below. Return the numbers of stacks that are over."""
+        left, ended = self._left.setdefault(pid, {}), self._running.get(tid, 0)
+        near = [at for at in left if 0 <= to - at < ROOM] if to not in left else [to]
+        if not near:
+            if not self._comes_back(tid, to):
+                return []  # the call was made on the same stack
+            left[to], near = (0, tid), [to]
+        over = self._continue(pid, tid, max(near))
+        return over if ended in (0, self._running[tid]) else [*over, ended]
+
+    def _continue(self, pid: int, tid: int, at: int) -> list[int]:
+        """A thread continues on the stack that was left ``at`` a pointer, or begins a new one
+        there."""
+        number, of = self._left[pid].pop(at, (at, 0))
+        over: list[int] = []
         if not number and of not in (0, tid):
-            number, over = to, [to, own_stack(pid, of)[1]]
+            number, over = at, [at, own_stack(pid, of)[1]]
         self._running[tid] = number
         return over
 

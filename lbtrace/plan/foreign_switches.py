@@ -46,8 +46,7 @@ from lbtrace.system.lookups import remembering
 MOST = 8
 """Files of which switches are reported."""
 
-ROLES = frozenset({"switch", "stack"})
-
+ROLES = frozenset({"switch", "switch back", "stack"})
 
 CONTEXTS = frozenset(stack_switches.SWITCHES)
 """What switches stacks by the C library."""

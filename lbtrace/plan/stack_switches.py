@@ -93,7 +93,7 @@ def find_unseen(image: Image, table: Symbols, seen: Container[int]) -> int | Non
     """Return where the program's own code takes up another stack, or seems to, besides where that
     is ``seen``: in code that no symbol or only one without a type names, or in a way that does not
     tell which stack it is. What is amid a function, but not seen to be reached, is none."""
-    found = (s for s in _candidates(image, table) if s.resumes and s.keeps)
+    found = (s for s in _candidates(image, table) if (s.resumes or s.back) and s.keeps)
     unseen = [switch for switch in found if switch.address not in seen]
     if not unseen:
         return None
@@ -209,6 +209,10 @@ def plan_probes(
             reporting = replace(found, reason="enters another stack")
             left = Fetch(base="constant", offset=int(not switch.keeps))
             yield Probe(reporting, "switch", fetches=(switch.pointer, left))
+            back = sites.at(switch.back.address) if switch.back else None
+            if switch.back and isinstance(back, Site):
+                reporting = replace(back, reason="comes back to its stack")
+                yield Probe(reporting, "switch back", fetches=(switch.back.pointer,))
 
 
 def _sites(

@@ -156,7 +156,7 @@ def _check_stacks(
                 f"leave {option('within')} out",
             )
     seen = {(probe.binary, probe.site.address) for probe in plan.probes if probe.role == "switch"}
-    made = {probe.binary for probe in plan.probes if probe.role == "stack"}
+    made = {probe.binary for probe in plan.probes if probe.role in ("stack", "switch back")}
     for binary, (part, table) in enumerate(zip(parts, tables, strict=True)):
         if not contexts and _is_system(part.image):
             continue

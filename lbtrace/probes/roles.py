@@ -43,6 +43,9 @@ ROLES: dict[str, Role] = {
     # The program's own code switches to another stack, whose pointer the first value is. Where the
     # second one is not 0, it does not keep the present pointer, and may stay on the same stack.
     "switch": Role(POINT, stacks=True),
+    # It comes back from a call that it made on the other stack: the first value is the pointer of
+    # the one that continues, or somewhat above it.
+    "switch back": Role(POINT, stacks=True),
     # The program exchanges what is on a stack, as coroutines that share one do: what is called or
     # returns from now on is not of the calls that were open.
     "exchange": Role(POINT),

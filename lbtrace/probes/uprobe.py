@@ -15,6 +15,7 @@ UPROBE = Source(
         "stack": "reached",
         "signal stack": "reached",
         "switch": "reached",
+        "switch back": "reached",
         "exchange": "reached",
         "lane end": "reached",
     },

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from iced_x86 import Instruction, Mnemonic, OpKind, Register
+from msgspec.structs import replace
 
 from lbtrace.machine.x86_64.operands import REGISTERS
 from lbtrace.model import Fetch
@@ -16,6 +17,17 @@ def moves_on(instruction: Instruction) -> bool:
     return bool(
         instruction.op0_register == Register.RSP
         and instruction.mnemonic in (Mnemonic.ADD, Mnemonic.SUB, Mnemonic.AND, Mnemonic.LEA)
+    )
+
+
+def sets_stack(instruction: Instruction) -> bool:
+    """Whether rsp is set anew, as to leave a function with a frame pointer; not where it is moved
+    on, which Boost.Context does by ``lea 64(%rsp), %rsp`` rather than by ``add``."""
+    if instruction.mnemonic == Mnemonic.LEA and instruction.memory_base == Register.RSP:
+        return False
+    return instruction.mnemonic == Mnemonic.LEAVE or (
+        instruction.mnemonic in (Mnemonic.MOV, Mnemonic.LEA)
+        and instruction.op0_register == Register.RSP
     )
 
 
@@ -47,10 +59,20 @@ def _fetch_operand(instruction: Instruction) -> Fetch | None:
         held = instruction.op_kind(number) == OpKind.REGISTER and register != Register.RSP
         if held and register in REGISTERS:
             return Fetch(register=REGISTERS[register])
-    base = REGISTERS.get(instruction.memory_base)
-    if base is None or instruction.memory_index != Register.NONE or instruction.has_segment_prefix:
+    address = _address(instruction)
+    if address is None or instruction.mnemonic == Mnemonic.LEA:
+        return address
+    return replace(address, read="integer")
+
+
+def _address(instruction: Instruction) -> Fetch | None:
+    """What fetches the address of an operand in memory."""
+    if instruction.memory_index != Register.NONE or instruction.has_segment_prefix:
         return None
+    if instruction.is_ip_rel_memory_operand:
+        return Fetch(register="ip", offset=instruction.ip_rel_memory_address - instruction.ip)
     offset = instruction.memory_displacement - (instruction.memory_displacement >> 63 << 64)
-    if instruction.mnemonic == Mnemonic.LEA:
-        return Fetch(register=base, offset=offset)
-    return Fetch(register=base, offset=offset, read="integer")
+    if instruction.memory_base == Register.NONE:
+        return Fetch(base="constant", offset=offset)
+    base = REGISTERS.get(instruction.memory_base)
+    return Fetch(register=base, offset=offset) if base else None

@@ -17,9 +17,15 @@ from lbtrace.machine.x86_64.frame_values import (
     is_instruction,
     values_before,
 )
-from lbtrace.machine.x86_64.kept_pointers import copies_stack, fetch_pointer, moves_on
+from lbtrace.machine.x86_64.kept_pointers import (
+    copies_stack,
+    fetch_pointer,
+    moves_on,
+    sets_stack,
+)
 from lbtrace.machine.x86_64.operands import CONDITIONAL_MOVES
 from lbtrace.machine.x86_64.own_pointers import restores_pointer, restores_room
+from lbtrace.machine.x86_64.stack_calls import comes_back
 from lbtrace.model import Fetch
 
 LARGEST = 1 << 22
@@ -103,8 +109,7 @@ class _Search:
         else:
             taken = self._is_foreign(first) and self._goes_on(first)
         if taken and not (leaves == FlowControl.RETURN and self._restores(first)):
-            resumes = leaves != FlowControl.INDIRECT_CALL
-            yield StackSwitch(first.ip, self._pointer(first), self._keeps(first), resumes, jump)
+            yield self._switch(first, first, leaves, jump)
 
     def moved(self, at: int) -> Iterator[StackSwitch]:
         """Yield the switch by other means that begins at ``at`` in the code, if one does."""
@@ -130,14 +135,24 @@ class _Search:
             leaves = FlowControl.RETURN
         if leaves is not None:
             value = self._value(first)
-            if value is None or not _is_switch(first, value, leaves):
+            if value is None or not _may_be_switch(first, value, leaves):
                 return
             if leaves != FlowControl.RETURN or not self._restores(first):
-                pointer = self._pointer(taken)
-                resumes = leaves != FlowControl.INDIRECT_CALL
-                if first.mnemonic in _SHIFTS:
-                    resumes = _restores_registers(self._decoder(after - self._address))
-                yield StackSwitch(taken.ip, pointer, self._keeps(first), resumes, jump)
+                found = self._switch(first, taken, leaves, jump)
+                calls = leaves == FlowControl.INDIRECT_CALL
+                if not calls or value == Value.ARGUMENT or _returns(found):
+                    yield found
+
+    def _switch(
+        self, first: Instruction, taken: Instruction, leaves: int | None, jump: int
+    ) -> StackSwitch:
+        """The switch that ``first`` prepares, and in which rsp is ``taken``."""
+        resumes = leaves != FlowControl.INDIRECT_CALL
+        back = comes_back(taken, self._code_from, most=LOOK_AHEAD)
+        if first.mnemonic in _SHIFTS:
+            resumes = _restores_registers(self._decoder(taken.next_ip - self._address))
+        pointer = fetch_pointer(taken) if back else self._pointer(taken)
+        return StackSwitch(taken.ip, pointer, self._keeps(taken), resumes, jump, back)
 
     def _restores(self, instruction: Instruction) -> bool:
         """Whether the code before an instruction saved what that sets rsp to."""
@@ -148,6 +163,9 @@ class _Search:
         if instruction.mnemonic in _SHIFTS:
             return restores_room(self._code, self._address, instruction)
         return restores_pointer(self._code, self._address, instruction)
+
+    def _code_from(self, address: int) -> Decoder:
+        return self._decoder(max(address - self._address, 0))
 
     def _decoder(self, at: int) -> Decoder:
         code = bytes(self._code[at : at + LOOK_AHEAD * LONGEST])
@@ -190,7 +208,7 @@ class _Search:
                 seen.add(instruction.ip)
                 if flow in _LEAVES and flow != FlowControl.INDIRECT_CALL:
                     return True
-                if _sets_stack(instruction):
+                if sets_stack(instruction):
                     if called and (value := self._value(switch)) is not None:
                         return value <= Value.ARGUMENT
                     break
@@ -283,7 +301,7 @@ def _leads_away(line: Decoder) -> tuple[int | None, int]:
         flow: int = instruction.flow_control
         if flow in _LEAVES:
             return flow, instruction.ip if flow == FlowControl.INDIRECT_BRANCH else 0
-        if flow != FlowControl.NEXT or instruction.is_invalid or _sets_stack(instruction):
+        if flow != FlowControl.NEXT or instruction.is_invalid or sets_stack(instruction):
             break
     return None, 0
 
@@ -307,16 +325,21 @@ def _is_restored(instruction: Instruction) -> bool:
     return loads and to in _SAVED and instruction.memory_base == Register.RSP
 
 
-def _is_switch(instruction: Instruction, value: Value, leaves: int) -> bool:
-    """Whether rsp is set to another stack by an instruction that sets it to ``value``.
+def _returns(switch: StackSwitch) -> bool:
+    """Whether code is called on another stack, and comes back to the present one. libffi calls
+    functions on memory that its caller reserved on the stack, and keeps nothing."""
+    return switch.keeps and switch.back is not None
 
-    Arrays of variable length are made by SUB, before switches. libffi calls functions on memory
-    that its caller reserved on the stack: its registers have copies of arguments.
+
+def _may_be_switch(instruction: Instruction, value: Value, leaves: int) -> bool:
+    """Whether rsp may be set to another stack by an instruction that sets it to ``value``.
+
+    Arrays of variable length are made by SUB, before switches.
     """
-    if instruction.mnemonic == Mnemonic.SUB:
-        return leaves == FlowControl.RETURN
-    if leaves == FlowControl.INDIRECT_CALL:
-        return value == Value.ARGUMENT
+    if instruction.mnemonic == Mnemonic.SUB and leaves != FlowControl.RETURN:
+        return False
+    if instruction.mnemonic in _STRAIGHT and leaves == FlowControl.INDIRECT_CALL:
+        return False
     return value <= Value.ARGUMENT
 
 
@@ -355,7 +378,7 @@ def _frame_taken(line: Decoder) -> Instruction | None:
     for _, instruction in zip(range(LOOK_AHEAD), line, strict=False):
         if instruction.flow_control != FlowControl.NEXT or instruction.is_invalid:
             return None
-        if _sets_stack(instruction):
+        if sets_stack(instruction):
             source = instruction.op1_register or instruction.memory_base
             taken = instruction.mnemonic == Mnemonic.LEAVE or source == Register.RBP
             return instruction if taken else None
@@ -370,13 +393,3 @@ def _calls(line: Decoder) -> bool:
         if instruction.flow_control != FlowControl.NEXT:
             return instruction.flow_control in _CALLS
     return False
-
-
-def _sets_stack(instruction: Instruction) -> bool:
-    """Whether rsp is set anew, as to leave a function with a frame pointer; not where it is moved
-    on, which Boost.Context does by ``lea 64(%rsp), %rsp`` rather than by ``add``."""
-    if instruction.mnemonic == Mnemonic.LEA and instruction.memory_base == Register.RSP:
-        return False
-    return instruction.mnemonic == Mnemonic.LEAVE or (
-        instruction.mnemonic in _MOVES and instruction.op0_register == Register.RSP
-    )
