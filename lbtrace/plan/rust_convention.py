@@ -23,7 +23,8 @@ from lbtrace.model import CFA, Formal, Prototype
 
 Where: TypeAlias = "tuple[str, int] | None"
 """What a byte of a value is in, and which byte of that it is: see `ArgumentStores.find_source`. A
-register that points at the value has `POINTS` before its name."""
+register that points at the value has `POINTS` before its name; of a pointer on the caller's stack
+this is where that lies."""
 
 Words: TypeAlias = dict[int, Where]
 """Where the numbers of a value are, by their offsets."""
@@ -123,6 +124,9 @@ class _Evidence:
             moved = moved or parted
             if moved and not parted and not _is_in_callers_frame(formal):
                 continue
+            whole, at = rust.get(0) or ("", 0)
+            if whole == POINTS + CALLER_STACK and self._find(formal, 0) == (CALLER_STACK, at):
+                continue  # LLVM says of a pointer there what it says of a copy
             for at in rust:
                 place = self._find(formal, at)
                 if place is None or rust.get(at) == c.get(at):
@@ -248,7 +252,9 @@ def _find_byte(place: Location, at: int) -> Where:
     if memory is not None:
         if memory.base == "stack" and not memory.derefs:
             return CALLER_STACK, memory.offset + at
-        return POINTS + (memory.register or CALLER_STACK), at
+        if memory.base == "stack":
+            return POINTS + CALLER_STACK, memory.offset
+        return POINTS + memory.register, at
     word, inside = place.word(at)
     if isinstance(word, str):
         return (word.split()[-1], inside) if word.startswith("float in ") else None

@@ -54,6 +54,50 @@ def test_structs_by_value(rust: Compile, traced: Traced, tmp_path: Path, level: 
             assert all(argument["value"] is not None for argument in call["args"]), call
 
 
+THREE = """\
+use std::hint::black_box as keep;
+
+#[derive(Clone, Copy)] pub struct Three(u64, u32, bool);
+
+#[inline(never)] #[no_mangle]
+pub fn own(p: u8, q: i64, r: i64, s: u32, t: i64, x: Three) -> Three {
+    keep(&p); keep(&q); keep(&r); keep(&s); keep(&t);
+    x
+}
+#[inline(never)] #[no_mangle]
+pub fn alone(p: u8) -> Three { keep(&p); Three(15, 908, true) }
+#[inline(never)] #[no_mangle]
+pub extern "C" fn foreign(p: u8, q: i64, r: i64, s: u32, t: i64, x: Three) -> Three {
+    keep(&p); keep(&q); keep(&r); keep(&s); keep(&t);
+    x
+}
+
+fn main() {
+    let x = Three(15, 908, true);
+    keep(own(1, 2, 3, 4, 5, x));
+    keep(alone(1));
+    keep(foreign(1, 2, 3, 4, 5, x));
+}
+"""
+
+
+@pytest.mark.parametrize("level", ["0", "2", "s", "z"])
+def test_structs_in_memory(rust: Compile, traced: Traced, tmp_path: Path, level: str) -> None:
+    """Rust's own convention has a pointer where that of C has a copy: on the caller's stack."""
+    source = tmp_path / "made.rs"
+    source.write_text(THREE)
+    right = {"p": 1, "q": 2, "r": 3, "s": 4, "t": 5, "x": [15, 908, True]}
+    calls = traced(rust(str(source), level), "/^(own|alone|foreign)$/")
+    assert len(calls) == 3
+    for call in calls:
+        for argument in call["args"]:
+            assert argument["value"] in (None, right[argument["name"]]), call
+        assert call["result"] in (None, right["x"]), call
+        if call["name"] != "foreign" or level == "0":
+            assert call["result"] == right["x"]
+            assert all(argument["value"] is not None for argument in call["args"]), call
+
+
 KINDS = {
     "u64": "",
     "i32": "",
@@ -65,6 +109,7 @@ KINDS = {
     "Halves": "#[repr(C)] pub struct Halves(pub u32, pub i32);",
     "Mixed": "#[repr(C)] pub struct Mixed(pub f64, pub u64);",
     "Bytes": "#[repr(C)] pub struct Bytes(pub u8, pub u8, pub u16);",
+    "Three": "#[repr(C)] pub struct Three(pub u64, pub u32, pub u8);",
     "Large": "#[repr(C)] pub struct Large(pub u64, pub u32, pub u64);",
     "Option<u32>": "",
 }
@@ -121,7 +166,8 @@ def random_program(seed: int, count: int) -> tuple[str, dict[str, dict[str, Any]
     [
         (1, "0"),
         (2, "2"),
-        *(pytest.param(n, "0123"[n % 4], marks=pytest.mark.slow) for n in range(3, 11)),
+        (3, "s"),
+        *(pytest.param(n, "0123sz"[n % 6], marks=pytest.mark.slow) for n in range(4, 16)),
     ],
 )
 def test_random_signatures(

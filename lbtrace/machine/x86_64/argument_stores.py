@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 import iced_x86
 from iced_x86 import (
@@ -102,6 +102,14 @@ def _is_vector_save(instruction: Instruction) -> bool:
     return whole and instruction.op0_kind == OpKind.MEMORY
 
 
+class _Address(NamedTuple):
+    """Where a register points in the frame: ``at`` is how far from the stack pointer at entry, and
+    ``base`` what it was computed from, a pointer and where that pointed then."""
+
+    at: int
+    base: tuple[str, int]
+
+
 class _Frame:
     """The registers and the frame of a function as its instructions change them."""
 
@@ -112,8 +120,8 @@ class _Frame:
         self.pointers = {"sp": 0}
         self.made: dict[str, int] = {}
         """Where those of `BASES` pointed first that did: the function's end restores them."""
-        self._addresses: dict[str, int] = {}
-        """Other registers that point into the frame, from the stack pointer at entry."""
+        self._addresses: dict[str, _Address] = {}
+        """Other registers that point into the frame."""
         self._x87: list[Source] = []
         self._now: dict[int, Source] = {}
         self._held: dict[str, Source] = {name: (name, 0) for name in NAMES.values()}
@@ -133,9 +141,9 @@ class _Frame:
             self._x87.clear()  # they come in another order
         at = self._find_slot(instruction) if instruction.op0_kind == OpKind.MEMORY else None
         if at is not None and instruction.mnemonic not in CHANGELESS:
-            base = _name(instruction.memory_base)
-            if base in self.pointers:
-                self.bases.setdefault(base, self.pointers[base])
+            base = self._find_base(_name(instruction.memory_base))
+            if base is not None:
+                self.bases.setdefault(*base)
             name, start = source
             for n in range(_size(instruction)):
                 byte = (name, start + n) if name not in ("", CONSTANT) else source
@@ -146,7 +154,7 @@ class _Frame:
             for used in _INFO.info(instruction).used_registers()
             if used.access in WRITES
         ]
-        leads = self._find_slot(instruction) if instruction.mnemonic == Mnemonic.LEA else None
+        leads = self._find_address(instruction) if instruction.mnemonic == Mnemonic.LEA else None
         self._move_pointers(instruction, written)
         for name in written:
             self._addresses.pop(name, None)
@@ -192,14 +200,28 @@ class _Frame:
 
     def _find_slot(self, instruction: Instruction) -> int | None:
         """How far an instruction's operand in memory lies from the stack pointer at entry."""
-        base = _name(instruction.memory_base)
-        start = self.pointers.get(base, self._addresses.get(base))
+        name = _name(instruction.memory_base)
+        address = self._addresses.get(name)
+        start = self.pointers.get(name, None if address is None else address.at)
         if start is None or instruction.memory_index != Register.NONE:
             return None
         displacement = instruction.memory_displacement
         if displacement >> 63:
             displacement -= 1 << 64
         return start + displacement
+
+    def _find_address(self, instruction: Instruction) -> _Address | None:
+        """Where in the frame an instruction's operand in memory lies."""
+        at, base = self._find_slot(instruction), self._find_base(_name(instruction.memory_base))
+        return None if at is None or base is None else _Address(at, base)
+
+    def _find_base(self, name: str) -> tuple[str, int] | None:
+        """The pointer by which the register with a ``name`` reaches the frame, and how far from the
+        stack pointer at entry that points, or did."""
+        if name in self.pointers:
+            return name, self.pointers[name]
+        address = self._addresses.get(name)
+        return None if address is None else address.base
 
     def _move_pointers(self, instruction: Instruction, written: list[str]) -> None:
         """Follow the stack pointer and the frame pointer."""
