@@ -22,6 +22,10 @@ LINKS = 40
 
 _WRITE = os.O_WRONLY | os.O_CLOEXEC | os.O_NOCTTY
 
+_MAKE = _WRITE | os.O_APPEND | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW
+"""What comes after another program has emptied the file is at its beginning then, not after a
+hole: the size shows it."""
+
 
 class Destination:
     """The place that ``path`` names, standard output where it is None or ``-``.
@@ -36,7 +40,8 @@ class Destination:
         self.name = STDOUT if path is None or path == "-" else path
         self._path = ""
         self._descriptor = -1
-        self._replaces = self._made = False
+        self._replaces = force
+        self._made: os.stat_result | None = None
         if path is None or path == "-":
             self._descriptor = 1
             return
@@ -70,15 +75,38 @@ class Destination:
                     os.unlink(fresh)
                     raise
             else:
-                flags = _WRITE | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW
-                descriptor = os.open(self._path, flags, MODE)
-            self._made = True
+                descriptor = os.open(self._path, _MAKE, MODE)
+            self._made = os.fstat(descriptor)
             return descriptor
+
+    def check(self, descriptor: int, written: int) -> None:
+        """Raise `OutputError` where the regular file that `open` returned no longer holds what was
+        ``written``, so many bytes, and nothing else."""
+        if self._made is None:
+            return
+        found = os.fstat(descriptor)
+        if found.st_nlink == 0 and not self._is_in_place():
+            happened = "removed or replaced"
+        elif found.st_size != written:
+            happened = "emptied or changed"
+        else:
+            return
+        raise OutputError(
+            f"{self.name} was {happened} while it was written",
+            "choose a name with -o that nothing else removes or writes to",
+        )
 
     def discard(self) -> None:
         """Take away the file that was made: nothing is worth keeping."""
-        if self._made:
+        if self._is_in_place():
             os.unlink(self._path)
+
+    def _is_in_place(self) -> bool:
+        """Whether the file that was made has its name still."""
+        try:
+            return self._made is not None and os.path.samestat(self._made, os.lstat(self._path))
+        except OSError:
+            return False
 
     def _find(self, path: str, force: bool, kept: Iterable[str]) -> None:
         followed, number = _follow(path)
@@ -97,7 +125,6 @@ class Destination:
             _refuse_kept(path, found, kept)
             if not force:
                 raise FileExistsError
-            self._replaces = True
         descriptor, fresh = _make_beside(followed)  # whether it can be, to be known in time
         os.close(descriptor)
         os.unlink(fresh)
@@ -180,4 +207,4 @@ def _make_beside(path: str) -> tuple[int, str]:
     """A fresh file in the same folder: its descriptor, and its path."""
     folder, name = os.path.split(path)
     fresh = os.path.join(folder, f".{name[:200]}.{os.urandom(4).hex()}")
-    return os.open(fresh, _WRITE | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, MODE), fresh
+    return os.open(fresh, _MAKE, MODE), fresh

@@ -40,7 +40,8 @@ def open_output(
     """The stream to write to, which creates the file.
 
     Binary streams are unbuffered, text is UTF-8. Raises `OutputError` when it cannot be
-    created, and for what fails while it is written: a half-written file stays.
+    created, for what fails while it is written (a half-written file stays), and where something
+    else has removed or changed the file meanwhile.
     `BrokenPipeError` passes through. With ``gives_up``, writing may raise `Stalled`.
     """
     name = destination.name
@@ -61,6 +62,8 @@ def open_output(
             destination.discard()
             raise
         with naming(name), suppress(Stalled):
+            stream.flush()
+            destination.check(descriptor, raw.written)
             stream.close()
     finally:
         with suppress(OSError, OutputError, Stalled):  # the first error is the one to report

@@ -51,6 +51,8 @@ class Output(io.FileIO):
         gives_up: Callable[[], bool] = lambda: False,
     ) -> None:
         super().__init__(descriptor, "w", closefd=closefd)
+        self.written = 0
+        """Bytes that were."""
         self._called = name
         self._gives_up = gives_up
         self._room: select.poll | None = None
@@ -65,10 +67,12 @@ class Output(io.FileIO):
         if self._stalled:
             return len(data)
         with naming(self._called):
-            if self._room is None:
-                return super().write(data)
-            self._wait_for_room(self._room)
-            return super().write(memoryview(data).cast("B")[:ATOMIC])
+            if self._room is not None:
+                self._wait_for_room(self._room)
+                data = memoryview(data).cast("B")[:ATOMIC]
+            done = super().write(data)
+            self.written += done
+            return done
 
     def _wait_for_room(self, room: select.poll) -> None:
         waited = 0.0

@@ -5,11 +5,14 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
 import stat
 import subprocess
 import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -130,3 +133,67 @@ def test_summaries_say_what_the_capture_holds(
         exported = lbtrace("export", output, "-o", tmp_path / f"{name}.jsonl", "--force")
         told = [line for line in exported.stderr.splitlines() if "lost" in line]
         assert said[0].removeprefix("lbtrace: ") == told[0], name
+
+
+def remove(path: Path) -> None:
+    path.unlink()
+
+
+def replace(path: Path) -> None:
+    other = path.with_name("other")
+    other.write_text("mine")
+    other.rename(path)
+
+
+def empty(path: Path) -> None:
+    path.write_text("")
+
+
+def append(path: Path) -> None:
+    with path.open("a") as file:
+        file.write("mine")
+
+
+@pytest.mark.parametrize("name", ["run.lbt", "run.jsonl"])
+@pytest.mark.parametrize("harm", [remove, replace, empty, append])
+def test_an_output_that_is_lost_meanwhile(
+    start_lbtrace: Callable[..., Any],
+    programs: Path,
+    tmp_path: Path,
+    eventually: Callable[..., None],
+    name: str,
+    harm: Callable[[Path], None],
+) -> None:
+    output = tmp_path / name
+    words = ("attach", "--func", "tick", "-o", output, "--kill", "--", programs / "loop", 100)
+    tracing = start_lbtrace(*words)
+    eventually(lambda: output.exists() and output.stat().st_size > 4096)
+    harm(output)
+    time.sleep(0.5)
+    tracing.process.send_signal(signal.SIGINT)
+    status, _, error = tracing.finish()
+    assert status == 1, error
+    assert f"{output} was " in error
+    assert "nothing lost" not in error
+    if harm is replace:
+        assert output.read_text() == "mine"
+
+
+def test_an_output_that_is_moved_meanwhile(
+    lbtrace: Run,
+    start_lbtrace: Callable[..., Any],
+    programs: Path,
+    tmp_path: Path,
+    eventually: Callable[..., None],
+) -> None:
+    output, moved = tmp_path / "run.lbt", tmp_path / "moved.lbt"
+    words = ("attach", "--func", "tick", "-o", output, "--kill", "--", programs / "loop", 100)
+    tracing = start_lbtrace(*words)
+    eventually(lambda: output.exists() and output.stat().st_size > 4096)
+    output.rename(moved)
+    output.write_text("mine")
+    tracing.process.send_signal(signal.SIGINT)
+    _, _, error = tracing.finish()
+    assert "nothing lost" in error
+    assert "nothing lost" in lbtrace("export", moved).stderr
+    assert output.read_text() == "mine"

@@ -179,3 +179,40 @@ def test_a_closed_stream_is_no_place_for_files():
     )
     assert int(done.stderr) > 2
     assert Path("/dev/zero").is_char_device()
+
+
+def test_two_may_replace_one_name(tmp_path):
+    """Also where it is new, and both have looked before either made it."""
+    path = tmp_path / "x"
+    first, second = (Destination(str(path), force=True) for _ in range(2))
+    third = Destination(str(path), force=False)
+    one, two = first.open(), second.open()
+    with pytest.raises(OutputError, match="exists"):
+        third.open()
+    os.write(one, b"1")
+    os.write(two, b"23")
+    assert path.read_bytes() == b"23"
+    second.check(two, 2)
+    with pytest.raises(OutputError, match="removed or replaced"):
+        first.check(one, 1)
+    first.discard()
+    assert path.read_bytes() == b"23"
+    second.discard()
+    second.discard()
+    assert not list(tmp_path.iterdir())
+    os.close(one)
+    os.close(two)
+
+
+def test_what_has_been_emptied_is_seen(tmp_path):
+    path = tmp_path / "x"
+    destination = Destination(str(path), force=False)
+    descriptor = destination.open()
+    os.write(descriptor, b"1234")
+    destination.check(descriptor, 4)
+    os.truncate(path, 0)
+    os.write(descriptor, b"56")
+    assert path.read_bytes() == b"56"
+    with pytest.raises(OutputError, match="emptied or changed"):
+        destination.check(descriptor, 6)
+    os.close(descriptor)
