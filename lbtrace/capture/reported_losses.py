@@ -10,11 +10,8 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from lbtrace.model import CLOSE, KIND, LOSS, OPEN, POINT, Batch, Losses
-from lbtrace.model.events import lost_events
-from lbtrace.model.wire import EVENT_SIZE, KIND_AT, decode_at
-
-_REPORTS = bytes(number & KIND == LOSS for number in range(256))
+from lbtrace.model import CLOSE, OPEN, POINT, Batch, Losses
+from lbtrace.model.wire import find_reports
 
 
 class ReportedLosses:
@@ -26,14 +23,11 @@ class ReportedLosses:
         self._returns = returns
 
     def note(self, batch: Batch) -> bool:
-        """Add the reports of a batch; whether it has any. Searches all its events at once."""
-        reports = memoryview(batch.events)[KIND_AT::EVENT_SIZE].tobytes().translate(_REPORTS)
-        number = reports.find(1)
-        found = number >= 0
-        while number >= 0:
-            for kind, lost in enumerate(lost_events(decode_at(batch.events, number))):
-                self._lost[kind] += lost
-            number = reports.find(1, number + 1)
+        """Add the reports of a batch; whether it has any."""
+        found = False
+        for _, lost in find_reports(batch):
+            self._lost = [sum(each) for each in zip(self._lost, lost, strict=True)]
+            found = True
         return found
 
     def at_least(self, losses: Losses) -> Losses:

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from itertools import starmap
 from struct import Struct
 
-from lbtrace.model.events import Batch, Event
+from lbtrace.model.events import Batch, Event, lost_events
 from lbtrace.model.wire_limits import EXEC, FORK, INTERRUPT, LOSS, OPEN, UNWATCHED
 from lbtrace.model.wire_limits import KIND_MASK as KIND
 
@@ -25,6 +25,8 @@ KIND_AT = 36
 """Where the kind of a record is, its lower byte."""
 
 _BESIDE = bytes(number & KIND in (FORK, EXEC, INTERRUPT) for number in range(256))
+
+_REPORTS = bytes(number & KIND == LOSS for number in range(256))
 
 
 def losses(time: int, pid: int, tid: int, goroutine: int, lost: Sequence[int]) -> bytes:
@@ -56,6 +58,19 @@ def decode_all(events: bytes | memoryview) -> Iterator[Event]:
 def decode_at(events: bytes | memoryview, number: int) -> Event:
     """Return one of the ``events`` of a batch."""
     return Event(*EVENT.unpack_from(events, number * EVENT_SIZE))
+
+
+def find_reports(
+    batch: Batch,
+) -> Iterator[tuple[tuple[int, int, int], tuple[int, int, int, int]]]:
+    """Yield what the records of losses in a batch say: a pid, a tid and a goroutine, and what that
+    lost (`lost_events`). Searches all records at once."""
+    found = memoryview(batch.events)[KIND_AT::EVENT_SIZE].tobytes().translate(_REPORTS)
+    number = found.find(1)
+    while number >= 0:
+        event = decode_at(batch.events, number)
+        yield (event.pid, event.tid, event.goroutine), lost_events(event)
+        number = found.find(1, number + 1)
 
 
 def count_events(batch: Batch) -> int:

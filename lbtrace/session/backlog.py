@@ -31,14 +31,14 @@ class Unwatched(Batch):
 class Backlog:
     """What ``reader`` reads of the ring of ``traced``, in order; true while anything waits.
 
-    ``hurried`` says that the user does not wait long for the end, ``discarded`` is how many events
-    were dropped therefore.
+    ``waiting`` are the batches. ``hurried`` says that the user does not wait long for the end,
+    ``discarded`` is how many events were dropped therefore.
     """
 
     def __init__(self, traced: TraceObject, reader: RingReader) -> None:
         self._object = traced
         self._reader = reader
-        self._waiting: deque[Batch] = deque()
+        self.waiting: deque[Batch] = deque()
         self.hurried = False
         self.discarded = 0
         self._latest = 0.0
@@ -47,11 +47,11 @@ class Backlog:
         self._ended = 0
 
     def __bool__(self) -> bool:
-        return bool(self._waiting)
+        return bool(self.waiting)
 
     def next(self) -> Batch:
         """Take the batch that waits longest."""
-        return self._waiting.popleft()
+        return self.waiting.popleft()
 
     def collect(self) -> None:
         """Move what the ring holds here, within the bound.
@@ -60,13 +60,13 @@ class Backlog:
         take events one by one as they come, at the traced program's expense.
         """
         fresh: list[Batch] = []
-        while len(self._waiting) + len(fresh) < MOST_BATCHES and (batch := self._reader.drain()):
+        while len(self.waiting) + len(fresh) < MOST_BATCHES and (batch := self._reader.drain()):
             fresh.append(cut_after(batch, self._ended) if self._ended else batch)
             if len(batch.events) < BATCH_EVENTS * EVENT_SIZE:
                 break
         if missed := self._newly_missed():
-            self._waiting.append(missed)
-        self._waiting.extend(fresh)
+            self.waiting.append(missed)
+        self.waiting.extend(fresh)
 
     def is_late(self) -> bool:
         """Whether nobody waits any longer for what waits here. To be asked once the trace has
@@ -79,10 +79,10 @@ class Backlog:
     def discard(self) -> None:
         """Drop all that waits, also in the ring."""
         self.collect()
-        while self._waiting:
-            sent = [batch for batch in self._waiting if not isinstance(batch, Unwatched)]
+        while self.waiting:
+            sent = [batch for batch in self.waiting if not isinstance(batch, Unwatched)]
             self.discarded += sum(len(batch.events) // EVENT_SIZE for batch in sent)
-            self._waiting.clear()
+            self.waiting.clear()
             self.collect()
 
     def end(self) -> None:

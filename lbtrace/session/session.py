@@ -16,8 +16,8 @@ from msgspec.structs import replace
 
 from lbtrace.errors import UsageError
 from lbtrace.model import SENDING, Addition, Aggregates, Batch, Losses, Plan, Target
-from lbtrace.model.wire import count_limited, cut
-from lbtrace.session.backlog import BATCH_EVENTS, Backlog, Unwatched
+from lbtrace.session.backlog import BATCH_EVENTS, Backlog
+from lbtrace.session.budget import Budget
 from lbtrace.session.options import Options
 from lbtrace.session.probed_files import ProbedFiles
 from lbtrace.session.processes import Followed, find_programs, follow_processes, of_living
@@ -94,6 +94,7 @@ class Session:
         self._reach = reach
         self._later = later
         self._growth: Growth | None = None
+        self._budget: Budget | None = None
         self._followed = Followed()
         self.broken_off = False
         self.attached = False
@@ -280,15 +281,15 @@ class Session:
 
     def _batches(self) -> Iterator[Batch | Addition]:
         self._check_interrupted()
-        duration, budget = self.options.duration, self.options.max_events
+        duration, bound, backlog = self.options.duration, self.options.max_events, self._backlog
+        budget = self._budget = Budget(bound, backlog, self._object, self.options.ring_size)
         end = None if duration is None else time.monotonic() + duration
         if self.child:
             self.child.release()
             if self._interrupted:  # it came between the check and the release
                 self.child.send(self._interrupted)
-        backlog = self._backlog
         ended = yielded = False
-        while budget is None or budget > 0:
+        while not budget.spent:
             woken = self._wait(end, idle=not (backlog or ended))
             self._look_at_files(at_once=bool(woken & {_TIME_IS_UP, self._pidfd}))
             yield from self._grow()
@@ -302,12 +303,8 @@ class Session:
             if ended or not backlog or self._ring in woken:
                 backlog.collect()
             if backlog:
-                batch = backlog.next()
-                if budget is not None and not isinstance(batch, Unwatched):
-                    batch = cut(batch, budget)
-                    budget -= count_limited(batch)
                 yielded = True
-                yield batch
+                yield budget.take()
             elif ended:
                 last = backlog.unreported_losses()
                 if last.events:
@@ -362,7 +359,8 @@ class Session:
 
     def losses(self) -> Losses:
         """Return what the kernel side has lost until now."""
-        return replace(self._object.losses(), unwritten=self._backlog.discarded)
+        counted = (self._budget and self._budget.losses) or self._object.losses()
+        return replace(counted, unwritten=self._backlog.discarded)
 
     def _detach(self, collect: Callable[[], None] = lambda: None) -> None:
         total = len(self._links)

@@ -289,3 +289,21 @@ def test_memory_stays_bounded(programs: Path, tmp_path: Path) -> None:
     lost = re.findall(r"the ring was full \(entries\): ([\d,]+)", error)
     assert shown + sum(int(number.replace(",", "")) for number in lost) == made
     assert 0 < most < 450 << 10  # KiB
+
+
+@pytest.mark.parametrize("output", ["live", "capture"])
+def test_what_is_lost_after_the_last_event_does_not_count(
+    lbtrace: Run, programs: Path, tmp_path: Path, output: str
+) -> None:
+    """While probes are detached the ring fills: nothing of that was asked for. With one thread
+    this is known of any number, with more where the ring has room for as many."""
+    log = tmp_path / "log"
+    for events, threads in ((10, 4), (20, 1)):
+        done = lbtrace(
+            *("attach", "--func", "traced_*", "--ring-size", "4K", "--strict", "--max-events"),
+            *(events, "--mode", "plain", "--kill"),
+            *(("-o", tmp_path / f"{events}.lbt") if output == "capture" else ()),
+            *("--", programs / "exact-harmless", log, "busy", 100000, threads),
+        )
+        assert done.returncode == 0, done.stderr
+        assert "nothing lost" in done.stderr
