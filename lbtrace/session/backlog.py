@@ -7,7 +7,7 @@ from collections import deque
 from typing import TYPE_CHECKING
 
 from lbtrace.model import Batch
-from lbtrace.model.wire import EVENT_SIZE, cut_after, losses, unwatched
+from lbtrace.model.wire import EVENT_SIZE, count_events, cut_after, losses, unwatched
 
 if TYPE_CHECKING:
     from lbtrace.bpf.objects import TraceObject
@@ -80,8 +80,7 @@ class Backlog:
         """Drop all that waits, also in the ring."""
         self.collect()
         while self.waiting:
-            sent = [batch for batch in self.waiting if not isinstance(batch, Unwatched)]
-            self.discarded += sum(len(batch.events) // EVENT_SIZE for batch in sent)
+            self.discarded += sum(map(count_events, self.waiting))
             self.waiting.clear()
             self.collect()
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from lbtrace.model import Batch
-from lbtrace.model.wire import EVENT_SIZE
+from lbtrace.model.wire import EVENT_SIZE, losses
 from lbtrace.session import backlog
 from lbtrace.session.backlog import BATCH_EVENTS, Backlog
 
@@ -40,6 +40,14 @@ def test_all_that_waits_is_counted(monkeypatch: pytest.MonkeyPatch) -> None:
     held.discard()
     assert not held
     assert held.discarded + len(taken.events) // EVENT_SIZE == 10 * BATCH_EVENTS + 7
+
+
+def test_reports_of_losses_are_no_events() -> None:
+    """What they report is counted already."""
+    held = waiting(0)
+    held.waiting.append(Batch(losses(1, 2, 2, 0, (0, 5, 5, 0))))
+    held.discard()
+    assert held.discarded == 7
 
 
 def test_only_a_hurry_ends_early(monkeypatch: pytest.MonkeyPatch) -> None:
