@@ -13,7 +13,12 @@ _NAMES = [row.name for row in FORMATS.values() if not row.is_capture]
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     """The options of the command."""
-    parser.add_argument("capture", metavar="CAPTURE", help="a file that attach -o NAME.lbt wrote")
+    parser.add_argument(
+        "capture",
+        metavar="CAPTURE",
+        type=nonempty,
+        help="a file that attach -o NAME.lbt wrote",
+    )
     parser.add_argument(
         "--format", metavar="NAME", help=f"{', '.join(_NAMES)} (default: by the suffix, or tree)"
     )

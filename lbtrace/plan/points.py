@@ -154,7 +154,8 @@ def read_lines(text: str) -> tuple[str, int, int]:
     read = LINES.fullmatch(text)
     if read is None:
         raise UsageError(
-            f"{option('line')} {text}: is no line of a file", "write FILE:LINE, as in server.c:312"
+            f"{option('line')} {text}: is no line of a file",
+            "write FILE:LINE or FILE:FIRST-LAST, as in server.c:312",
         )
     first = int(read["first"])
     last = int(read["last"] or first)

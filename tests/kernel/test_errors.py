@@ -373,3 +373,9 @@ def test_a_command_that_starts_what_is_meant(
     done = lbtrace("attach", "--func", "fib", "--", *command)
     explains(done, done.returncode, expected.format(programs))
     assert done.returncode in (1, 2)
+
+
+def test_an_empty_capture_and_several_lines(lbtrace: Run, programs: Path) -> None:
+    explains(lbtrace("export", ""), 2, "CAPTURE: it is empty")
+    done = lbtrace("attach", "--line", "fib.c:3,4", "--", programs / "fib", 3)
+    explains(done, 2, "FILE:FIRST-LAST")
