@@ -71,7 +71,7 @@ class Output(io.FileIO):
                 self._wait_for_room(self._room)
                 data = memoryview(data).cast("B")[:ATOMIC]
             done = super().write(data)
-            self.written += done
+            self.written += done or 0  # None where the reader of a pipe has no room
             return done
 
     def _wait_for_room(self, room: select.poll) -> None:
