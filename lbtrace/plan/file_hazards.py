@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 from lbtrace.elf import symbols
 from lbtrace.elf.dynamic import Dynamic
@@ -19,7 +19,8 @@ from lbtrace.elf.symbol_table import Wanted
 from lbtrace.elf.symbols import SHF_EXECINSTR, SHT_SYMTAB, Symbols
 from lbtrace.errors import BinaryError
 from lbtrace.machine import Machine
-from lbtrace.plan import hidden_calls, stack_switches
+from lbtrace.machine.code import StackSwitch
+from lbtrace.plan import hidden_calls, signal_coroutines, stack_switches
 from lbtrace.plan.hazard_table import (
     CALLED,
     HAZARDS,
@@ -40,6 +41,7 @@ from lbtrace.system.lookups import remembering
 
 GO = "Go's runtime switches stacks"
 SWITCH = "code switches stacks by itself"
+ON_SIGNAL_STACKS = "coroutines may run on stacks for signals"
 
 STATIC = ("_Unwind_", "__register_frame", "dl_iterate_phdr", "_dl_find_object", "__gcc_personality")
 """What every static program has a copy of, used or not: beginnings of names of libgcc and
@@ -89,10 +91,14 @@ def of_file(path: str, _identity: object = None) -> tuple[Finding, ...]:
         return ()  # mapped, but no code
 
 
-def switches_itself(path: str, identity: object) -> bool:
-    """Return whether code of the file at ``path`` seems to switch stacks by itself, of one that no
-    name shows to do anything of the kind."""
-    return any(found.why == SWITCH for found in of_file(path, identity))
+def may_switch_itself(path: str, identity: object) -> Literal["", "seems", "unsearched"]:
+    """Return whether code of the file at ``path`` seems to switch stacks by itself, or may do so:
+    it is not searched where a name tells of a hazard."""
+    found = [each for each in of_file(path, identity) if each.danger == "stack"]
+    if any(each.why == SWITCH for each in found):
+        return "seems"
+    by_name = any(each.why != GO and not each.name.startswith("0x") for each in found)
+    return "unsearched" if by_name else ""
 
 
 def of_traced_file(image: Image, table: Symbols, *, every: bool = True) -> Iterator[Finding]:
@@ -125,17 +131,16 @@ def _findings(image: Image, *, scan: bool = True) -> Iterator[Finding]:
         yield Finding("handler", GO, path, "Go")
         dangers.update({"stack": None})
     handles = _sets_handlers(image, dynamic)
-    named = [*_named(image, dynamic, wanted_names())]
-    if more := _open_patterns(named, handles=handles):
-        named += _named(image, dynamic, wanted_patterns(more))
-    if all(hazard.danger != "loads" for hazard, _, _ in named):  # that speaks against as much
-        named += _asked(image)
-    named.sort(key=_rank)
+    named = _ranked(image, dynamic, handles=handles)
     for hazard, name, imported in named:
         # A handler's may be harmless in a process, and hides no other then.
         if hazard.danger not in dangers or hazard.danger == "handler":
             dangers[hazard.danger] = None
             yield Finding(hazard.danger, hazard.why, path, name, imported)
+    if "stack" not in dangers:
+        by_signals = [*_on_signal_stacks(image, named)]
+        yield from by_signals
+        dangers.update({finding.danger: None for finding in by_signals})
     acts = {""}
     for hazard, name, imported in named if handles else ():
         if hazard.in_handler not in acts:
@@ -152,6 +157,28 @@ def _findings(image: Image, *, scan: bool = True) -> Iterator[Finding]:
             yield Finding("handler", SWITCHED, path, f"{address:#x}")
     elif "stack" not in dangers and (address := _walker(image)) is not None:
         yield Finding("stack", "code follows frame pointers", path, f"{address:#x}")
+
+
+def _ranked(image: Image, dynamic: Dynamic, *, handles: bool) -> list[tuple[Hazard, str, bool]]:
+    """The hazards among the names in a file that decide, the first of each danger before others;
+    ``handles``: it sets handlers of signals."""
+    named = [*_named(image, dynamic, wanted_names())]
+    if more := _open_patterns(named, handles=handles):
+        named += _named(image, dynamic, wanted_patterns(more))
+    if all(hazard.danger != "loads" for hazard, _, _ in named):  # that speaks against as much
+        named += _asked(image)
+    named.sort(key=_rank)
+    return named
+
+
+def _on_signal_stacks(image: Image, named: Iterable[tuple[Hazard, str, bool]]) -> Iterator[Finding]:
+    """What there is against uretprobes where the names in a file are those of coroutines that
+    handlers of signals make."""
+    if all(name != signal_coroutines.SETTER for _, name, _ in named):
+        return
+    if jump := signal_coroutines.find_jump(image):
+        imported = jump in image.once(Dynamic).imports
+        yield Finding("stack", ON_SIGNAL_STACKS, image.path, jump, imported)
 
 
 _ORDER = {id(hazard): number for number, hazard in enumerate(HAZARDS)}
@@ -233,7 +260,18 @@ def _local(image: Image, wanted: Wanted) -> set[str]:
 
 def _switch(image: Image) -> int | None:
     """Where code seems to take up another stack."""
-    return next((switch.address for switch in stack_switches.similar(image)), None)
+    found = own_switches(image.path, image.file.identity)
+    return found[0].address if found else None
+
+
+@remembering(512)
+def own_switches(path: str, _identity: object) -> tuple[StackSwitch, ...]:
+    """Return where code of a file seems to take up other stacks; large code takes long to
+    search."""
+    try:
+        return tuple(stack_switches.similar(Image.open(path)))
+    except BinaryError:  # replaced since
+        return ()
 
 
 def _walker(image: Image) -> int | None:

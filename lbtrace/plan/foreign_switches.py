@@ -3,18 +3,18 @@
 A library of fibers switches the stacks on which traced functions run. Where that is not seen,
 calls of one fiber seem to be made by another's, and to be left by an exception when that one goes
 on. So its switches are reported as those of traced files are (`lbtrace.plan.stack_switches`).
-Asked are files that are known by names, or by their code, which is searched to decide about
-uretprobes (`lbtrace.plan.file_hazards`). What sets up stacks by calls that pass no stub
-(`lbtrace.plan.hidden_calls`) is seen in the C library itself. Where every process is traced, most
-of which may not run the traced files, there is no probe, and the plan says which switches are not
-seen.
+Asked are files that are known by names, or by their code (`lbtrace.plan.self_switching`). What sets
+up stacks by calls that pass no stub (`lbtrace.plan.hidden_calls`), or for signals in files that
+nobody traces (`lbtrace.plan.signal_coroutines`), is seen in the C library itself. Where every
+process is traced, most of which may not run the traced files, there is no probe, and the plan says
+which switches are not seen.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from functools import cache
+from collections.abc import Callable, Iterable, Iterator, Sequence, Set
+from functools import cache, partial
 from typing import NamedTuple, TypeAlias
 
 from msgspec.structs import replace
@@ -29,8 +29,9 @@ from lbtrace.machine.sites import ProbeSites
 from lbtrace.model import Binary, Plan, Probe
 from lbtrace.plan import (
     context_switches,
-    file_hazards,
     hidden_calls,
+    self_switching,
+    signal_coroutines,
     stack_exchanges,
     stack_switches,
     unwatched_switches,
@@ -40,6 +41,7 @@ from lbtrace.plan.call_graph import TracedBinary
 from lbtrace.plan.code_context import Surroundings
 from lbtrace.plan.hazard_table import HAZARDS, SWITCHES, SYSTEM
 from lbtrace.plan.selection import Selection
+from lbtrace.plan.signal_coroutines import SETTER
 from lbtrace.plan.unwatched_switches import EARLIER, RARELY, SPLIT, doubt
 from lbtrace.system.lookups import remembering
 
@@ -62,18 +64,20 @@ PlanProbes: TypeAlias = Callable[[Image], Iterator[Probe]]
 """What plans the probes of a file."""
 
 ANY = "switches stacks, which is not watched in every process"
-UNWATCHED = "calls makecontext where no probe is"
+MAY = "may switch stacks, which is not watched in every process"
+UNWATCHED = "calls {} where no probe is"
 EXCHANGES = "exchanges what is on stacks, which is not watched"
 
 
 class _File(NamedTuple):
     """A file of a traced process, and the ``names`` of what switches stacks that it uses or
-    offers; or it does so by its ``own`` code."""
+    offers; or it does so by its ``own`` code, or by a ``jump`` to stacks for signals."""
 
     path: str
     names: frozenset[str]
     traced: bool
     own: bool = False
+    jump: str = ""
 
     @property
     def switches(self) -> bool:
@@ -84,6 +88,14 @@ class _File(NamedTuple):
     def makes(self) -> bool:
         """Whether it sets up stacks by the C library."""
         return MAKER in self.names
+
+    @property
+    def signals(self) -> bool:
+        """Whether it may set up stacks for coroutines as for signals, which only the C library
+        shows."""
+        if not self.jump:
+            return False
+        return _hides(SETTER, self.path) or not (self.traced or self.switches)
 
     @property
     def exchanges(self) -> bool:
@@ -113,22 +125,29 @@ def add(plan: Plan, images: Sequence[Image], selection: Selection) -> Plan:
 def _see_others(plan: Plan, images: Sequence[Image], selection: Selection) -> Plan:
     """``plan`` with probes on the switches of what runs beside ``images``, or with what it does not
     see of them."""
-    files = [*_switching(images, selection)]
+    files = _switching(images, selection)
     program = selection.beside.program if selection.beside else ""
     if not files and not program:
         return plan
     contexts = any(file.names & CONTEXTS for file in files)
     foreign = [file.path for file in files if not file.traced and file.switches]
-    hidden = [file.path for file in files if file.makes and _hides(file.path)]
+    hidden = [file.path for file in files if file.makes and _hides(MAKER, file.path)]
+    signalling = [file.path for file in files if file.signals]
     if selection.beside is None:  # `lbtrace.session.prepare` looks for what exchanges stacks
         if unwatched := foreign or hidden:
             return doubt(plan, "any", f"{unwatched[0]} {ANY}")
+        if signalling:
+            return doubt(plan, "any", f"{signalling[0]} {MAY}")
         return doubt(plan, "earlier", EARLIER) if contexts else plan
     plan = _extended(plan, ((path, _probes) for path in foreign[:MOST]))
     own = [file.path for file in files if file.own]
     plan = unwatched_switches.add(plan, (), foreign, own, earlier=bool(selection.earlier))
     if hidden:
-        plan = _see_makers(plan, images, selection, hidden[0])
+        plan = _see_calls(plan, images, selection, hidden[0], MAKER)
+    if signalling:
+        plan = _see_calls(plan, images, selection, signalling[0], SETTER)
+        if selection.earlier and not plan.unseen_switches:
+            plan = doubt(plan, "earlier", EARLIER)
     if exchanging := _exchanging(files, program):
         before = len(plan.probes)
         plan = _extended(plan, ((path, stack_exchanges.plan_probes) for path in exchanging))
@@ -144,16 +163,20 @@ def _see_others(plan: Plan, images: Sequence[Image], selection: Selection) -> Pl
     return doubt(plan, "earlier", EARLIER) if unseen else plan
 
 
-def _see_makers(plan: Plan, images: Sequence[Image], selection: Selection, path: str) -> Plan:
-    """``plan`` with a probe where stacks are set up in the C library; the file at ``path`` hides
-    its calls."""
+def _see_calls(
+    plan: Plan, images: Sequence[Image], selection: Selection, path: str, name: str
+) -> Plan:
+    """``plan`` with a probe on ``name`` in the C library, which sets up stacks; calls of the file
+    at ``path`` are not seen elsewhere."""
     if selection.earlier == "any":
-        return doubt(plan, "any", f"{path} {ANY}")
+        return doubt(plan, "any", f"{path} {ANY if name == MAKER else MAY}")
+    role, _ = stack_switches.SETTERS[name]
     offering = [*_offering(images, selection)]
-    plan = _extended(plan, ((library, _probes) for library in offering))
-    if any(p.role == "stack" and plan.binaries[p.binary].path in offering for p in plan.probes):
+    probes = partial(_probes, roles=frozenset({role}))
+    plan = _extended(plan, ((library, probes) for library in offering))
+    if any(p.role == role and plan.binaries[p.binary].path in offering for p in plan.probes):
         return plan
-    return doubt(plan, "any", f"{path} {UNWATCHED}")
+    return doubt(plan, "any", f"{path} {UNWATCHED.format(name)}")
 
 
 def _exchanging(files: Iterable[_File], program: str) -> list[str]:
@@ -217,18 +240,22 @@ def _extended(plan: Plan, files: Iterable[tuple[str, PlanProbes]]) -> Plan:
     return replace(plan, binaries=tuple(binaries), probes=tuple(probes))
 
 
-def _switching(images: Sequence[Image], selection: Selection) -> Iterator[_File]:
-    """Yield the files of the traced processes that switch stacks."""
+def _switching(images: Sequence[Image], selection: Selection) -> list[_File]:
+    """Return the files of the traced processes that switch stacks."""
     traced = {image.file.identity: image for image in images}
+    files: dict[str, _File] = {}
     for path in _paths(images, selection):
         identity = uretprobe_hazards.identity_of(path)
         image = traced.get(identity) if identity else None
         names = _used_names(path, identity)
         if not names and image is not None:
             names = _own_names(image)
-        own = not (names - JUMPS or image) and _switches_itself(path, identity)
-        if names - JUMPS or own:
-            yield _File(path, names, image is not None, own)
+        jump = _jump(path, identity) if names & JUMPS else ""
+        files[path] = _File(path, names, image is not None, jump=jump)
+    asked = [path for path, file in files.items() if not (file.traced or file.names - JUMPS)]
+    for path in self_switching.find_files(asked):
+        files[path] = files[path]._replace(own=True)
+    return [file for file in files.values() if file.names - JUMPS or file.own or file.jump]
 
 
 def _paths(images: Sequence[Image], selection: Selection) -> Iterable[str]:
@@ -281,20 +308,15 @@ def _used_names(path: str, _identity: object) -> frozenset[str]:
 
 
 @remembering(512)
-def _switches_itself(path: str, identity: object) -> bool:
-    """Whether code of a file seems to switch stacks by itself, and to come back: libffi calls
-    functions on what its caller reserved, on the same stack."""
-    if not file_hazards.switches_itself(path, identity):
-        return False
+def _jump(path: str, _identity: object) -> str:
     try:
-        image = Image.open(path)
-    except BinaryError:  # replaced since
-        return False
-    return any(switch.keeps for switch in stack_switches.similar(image))
+        return signal_coroutines.find_jump(Image.open(path))
+    except BinaryError:
+        return ""
 
 
-def _hides(path: str) -> bool:
-    return hidden_calls.hides(MAKER, path, uretprobe_hazards.identity_of(path))
+def _hides(name: str, path: str) -> bool:
+    return hidden_calls.hides(name, path, uretprobe_hazards.identity_of(path))
 
 
 @cache
@@ -306,7 +328,7 @@ def _names() -> tuple[frozenset[str], Wanted]:
     return names, Wanted(names)
 
 
-def _probes(image: Image) -> Iterator[Probe]:
+def _probes(image: Image, roles: Set[str] = ROLES) -> Iterator[Probe]:
     try:
         table = image.once(symbols.read)
     except BinaryError:  # nothing names its functions
@@ -314,7 +336,8 @@ def _probes(image: Image) -> Iterator[Probe]:
     machine = Machine(image.machine)
     sites = ProbeSites(machine, Surroundings(image, table, machine))
     stubs = image.once(plt.stubs)
-    roles = ROLES | {"signal stack"} if unwatched_switches.offered_name(image) else ROLES
+    if unwatched_switches.offered_name(image) or signal_coroutines.find_jump(image):
+        roles |= {"signal stack"}
     for probe in stack_switches.plan_probes(image, table, stubs, sites):
         if probe.role in roles:
             yield probe

@@ -21,6 +21,7 @@ from lbtrace.errors import BinaryError
 from lbtrace.model import Plan, UnseenSwitches
 from lbtrace.plan import stack_exchanges, stack_switches
 from lbtrace.plan.hazard_table import HAZARDS, SWITCHES, SYSTEM
+from lbtrace.plan.signal_coroutines import find_jump
 
 SPLIT = "__morestack"
 """Continues in another segment of a stack, and comes back as a function returns."""
@@ -34,13 +35,7 @@ FIBERS = frozenset(
 ).difference(stack_switches.SWITCHES, stack_exchanges.OFFERS)
 """What a library of fibers offers, in the file whose code switches stacks."""
 
-STACKS = frozenset({"sigaltstack"})
-JUMPS = frozenset(stack_switches.JUMPS)
-SIGNALS = frozenset({"raise", "kill", "tgkill", "pthread_kill", "sigsuspend", "sigqueue"})
-"""What a file imports that makes coroutines by handlers on stacks of their own."""
-
 _WANTED = Wanted(FIBERS)
-_IMPORTS = Wanted(STACKS | JUMPS | SIGNALS)
 _WATCHED = frozenset({"switch", "stack"})
 
 HAS = "switches stacks where no probe is"
@@ -66,7 +61,7 @@ def add(
     found = next(_unwatched(plan, images, opened, by_code), "")
     if found:
         return doubt(plan, "any", found)
-    if earlier and not plan.unseen_switches and any(map(_leaves_handlers, (*images, *opened))):
+    if earlier and not plan.unseen_switches and any(map(find_jump, (*images, *opened))):
         return doubt(plan, "earlier", EARLIER)
     return plan
 
@@ -111,7 +106,7 @@ def _is_watched(plan: Plan, number: int | None, image: Image) -> bool:
     if not roles.isdisjoint(_WATCHED):
         return True
     # By handlers on stacks of their own, which they leave and come back to, as GNU Pth.
-    return "signal stack" in roles and _leaves_handlers(image)
+    return "signal stack" in roles and bool(find_jump(image))
 
 
 def _opened(paths: Iterable[str]) -> Iterator[Image]:
@@ -133,9 +128,3 @@ def offered_name(image: Image) -> str:
             own = ()
         names.update(name for f in own for name in (f.name, *f.aliases))
     return min(names & FIBERS, default="")
-
-
-def _leaves_handlers(image: Image) -> bool:
-    """Whether a file may make coroutines by handlers of signals on stacks of their own."""
-    imports = image.once(Dynamic).imports.wanted(_IMPORTS)
-    return not any(map(imports.isdisjoint, (STACKS, JUMPS, SIGNALS)))

@@ -267,16 +267,30 @@ int main(void)
 """
 
 
+HAZARDS = {
+    "nothing": "",
+    "throws": "void refuse(int n) { if (n) throw n; }",
+    "backtrace": """#include <execinfo.h>
+int trace(void **to) { return backtrace(to, 9); }""",
+    "coroutines": """asm(".type _mco_switch, @function; _mco_switch: nop; ret;"
+".size _mco_switch, . - _mco_switch");""",
+}
+"""What else a library has that switches stacks, by the names in it."""
+
+
 @pytest.mark.host
 @pytest.mark.parametrize("returns", ["auto", "sites"])
+@pytest.mark.parametrize("more", HAZARDS)
 def test_code_of_a_library_that_nobody_asked_for(
-    lbtrace: Run, tool: Callable[[str], str], tmp_path: Path, returns: str
+    lbtrace: Run, tool: Callable[[str], str], tmp_path: Path, returns: str, more: str
 ) -> None:
-    tool("gcc")
+    tool("g++")
     (tmp_path / "switch.S").write_text(LIBRARY)
+    (tmp_path / "more.cpp").write_text(HAZARDS[more])
     (tmp_path / "user.c").write_text(USER)
     made, out, library = tmp_path / "user", tmp_path / "out.jsonl", tmp_path / "libswitch.so"
-    subprocess.run(["gcc", "-shared", tmp_path / "switch.S", "-o", library], check=True)
+    parts = ["g++", "-shared", "-fPIC", tmp_path / "switch.S", tmp_path / "more.cpp"]
+    subprocess.run([*parts, "-o", library], check=True)
     flags = ["-g", "-O1", "-w", f"-Wl,-rpath,{tmp_path}"]
     subprocess.run(["gcc", *flags, tmp_path / "user.c", library, "-o", made], check=True)
     done = lbtrace(
