@@ -26,10 +26,13 @@ def expression(entry: Entry, address: int, view: int) -> bytes:
 
 
 def expression_at_entry(entry: Entry, address: int) -> bytes:
-    """Return the location of a parameter where its function begins at ``address``: before anything
-    else is assigned to it, where its list has views."""
+    """Return the location of a parameter where its function begins at ``address``, before anything
+    else is assigned to it: without views gcc has that for no address, but lists it first."""
     if not entry.has("DW_AT_GNU_locviews"):
-        return lists.expression(entry, address)
+        if entry.get("DW_AT_location").form in lists.EXPRESSIONS:
+            return lists.expression(entry, address)
+        fitting = (each for each in lists.locations(entry) if _begins_by(each, address))
+        return next(fitting, lists.NOWHERE).expression
     found = _at_view(entry, address, 0)
     return b"" if found.is_later else found.location
 
@@ -42,6 +45,11 @@ def expression_of_line(entry: Entry, address: int, view: int) -> bytes | None:
     here = _at_view(entry, address, view)
     changes = bool(found) if here.is_former else here.location not in (b"", found)
     return None if changes else found
+
+
+def _begins_by(each: lists.Located, address: int) -> bool:
+    """Whether a location is for ``address``, or for the state before the instruction there."""
+    return each.low <= address < each.high or each.low == each.high == address
 
 
 class _AtView(NamedTuple):

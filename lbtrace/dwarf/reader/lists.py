@@ -33,6 +33,9 @@ class Located(NamedTuple):
     expression: bytes
 
 
+NOWHERE = Located(0, 0, b"")
+
+
 def low(entry: Entry) -> int | None:
     """Return the lowest address of an entry's code, if it has one."""
     return int(entry.get("DW_AT_low_pc").value) if entry.has("DW_AT_low_pc") else None
