@@ -21,14 +21,12 @@ from lbtrace.abi.locations import LEFT_OUT, OPTIMISED_OUT, WORD, Location
 from lbtrace.machine import Machine
 from lbtrace.machine.code import CALLER_STACK, Code, Read
 from lbtrace.model import CFA, Fetch, Formal, Prototype
+from lbtrace.plan.declared import LANGUAGES, as_declared, is_as_declared, name_register
 from lbtrace.plan.register_order import Source, find_first, rank_registers
 
 FrameSize: TypeAlias = Callable[[], int | None]
 """How large a function's frame is: see `Machine.find_frame_size`."""
 
-LANGUAGES = frozenset({"c", "c++"})
-"""Of which callers were seen that do not fill a struct in their frame for a function that does not
-read it. Others' code may reach it by another register than debug information names."""
 
 MOST = 8
 """Parameters of which all combinations are tried."""
@@ -70,10 +68,19 @@ def settle(
         if formal.begins_after or _is_elsewhere(machine, formal, frame_size)
     }
     places = locate_values(machine.name, prototype).parameters if elsewhere else ()
+    whole = is_as_declared(prototype)
+
+    def may_be_assigned(formal: Formal, place: Location) -> bool:
+        if not _may_be_assigned(machine, formal, place, code, read):
+            return False
+        # What the code reads there is what is passed, if all is passed as it is declared.
+        passed = place.all_registers if whole and formal.begins_after else ()
+        return not (passed and machine.reads_at_entry(code(LARGEST), passed, read))
+
     unset = {
         number
         for number, formal in enumerate(prototype.parameters)
-        if (number in elsewhere and _may_be_assigned(machine, formal, places[number], code, read))
+        if (number in elsewhere and may_be_assigned(formal, places[number]))
         or (not fills and _is_unread(machine, prototype, number, code, read, frame_size))
     }
     if unset:
@@ -158,7 +165,7 @@ def find_home(machine: Machine, location: tuple[int, int], frame_size: FrameSize
     """Return where a variable in memory is at entry, if that may be in the frame of the caller."""
     number, offset = location
     after_call = machine.return_address_size
-    base = "" if number == CFA else _name(machine, number)
+    base = "" if number == CFA else name_register(machine, number)
     if base == FRAME_POINTER:
         where = offset - after_call
     elif base in ("", STACK_POINTER):
@@ -273,7 +280,9 @@ class Order:
 
     def _locate(self, kept: Collection[int]) -> Sequence[Location]:
         """Where the convention has the parameters that are ``kept``, if they are all."""
-        declared = tuple(_as_declared(self._prototype.parameters[n]) for n in kept)
+        # What is lost has its place, if it is among them.
+        parameters = [replace(self._prototype.parameters[n], missing_reason="") for n in kept]
+        declared = tuple(map(as_declared, parameters))
         made = replace(self._prototype, parameters=declared)
         return locate_values(self._machine.name, made).parameters
 
@@ -282,7 +291,7 @@ class Order:
             return None
         number = formal.register if formal.register >= 0 else formal.derived_from
         if number >= 0:
-            return _name(self._machine, number), 0
+            return name_register(self._machine, number), 0
         if formal.frame_location is None:
             return None
         return find_home(self._machine, formal.frame_location, self._frame_size)
@@ -293,7 +302,7 @@ class Order:
             return set()
         pieces = (piece.register for piece in formal.pieces)
         numbers = {formal.register, formal.derived_from, *formal.part_registers, *pieces} - {-1}
-        return {_name(self._machine, number) for number in numbers}
+        return {name_register(self._machine, number) for number in numbers}
 
     def _follows(self, one: Source, other: Source) -> bool:
         """Return whether something in ``other`` may come after something in ``one``."""
@@ -343,7 +352,7 @@ def _may_be_assigned(
         return True
     if formal.first_stored:
         return not machine.reads_all(first.code, passed)
-    return {_name(machine, number) for number in formal.first_registers} != passed
+    return {name_register(machine, number) for number in formal.first_registers} != passed
 
 
 def _find_pushed(formal: Formal, place: Location) -> list[range]:
@@ -370,23 +379,3 @@ def _reads_pushed(
     if reads is None:
         return not formal.first_constant
     return any(start < each.stop and each.start < end for start, end in reads for each in pushed)
-
-
-def _as_declared(formal: Formal) -> Formal:
-    return replace(
-        formal,
-        register=-1,
-        part_registers=(),
-        pieces=(),
-        absent=(),
-        derived_from=-1,
-        address=-1,
-        may_be_unset=False,
-        may_shift=False,
-        frame_location=None,
-    )
-
-
-def _name(machine: Machine, number: int) -> str:
-    found = find_register(machine.name, number)
-    return found.split()[-1] if isinstance(found, str) else found.register

@@ -19,6 +19,7 @@ from lbtrace.model import Function, Prototype, Site
 from lbtrace.model.wire_limits import FETCHES
 from lbtrace.plan import (
     argument_stores,
+    exchanged_registers,
     frame_homes,
     overwritten,
     pushed_arguments,
@@ -83,6 +84,7 @@ def _settled(
         prototype = frame_homes.settle(machine, prototype, beginning)
         prototype = rust_convention.settle(machine, prototype, beginning)
     prototype = pushed_arguments.settle(machine, prototype, beginning, local=function.local)
+    prototype = exchanged_registers.settle(machine, prototype, beginning, image.code)
     prototype = overwritten.settle(
         machine,
         prototype,
