@@ -41,6 +41,9 @@ WAYS_BY_THE_FRAME = {
     "pushed": "push %rsi; mov (%rsp), %rsp",
     "stored": "mov %rsi, -16(%rsp); mov -16(%rsp), %rsp",
     "reloaded": "mov %rsi, -24(%rsp); mov -24(%rsp), %rax; mov %rax, %rsp",
+    "pointed into": "lea -512(%rsp), %rcx; mov %rsi, (%rcx); mov (%rcx), %rsp",
+    "pointed by saved": "lea -512(%rsp), %rbx; mov %rsi, 8(%rbx); mov 8(%rbx), %rsp",
+    "copied from": "lea -512(%rsp), %rcx; mov %rsi, (%rcx); mov (%rcx), %rax; mov %rax, %rsp",
 }
 """The same, by way of the frame that is left."""
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from lbtrace.calls.fibers import Fibers
 from lbtrace.calls.probe_decoding import ProbeDecoder
-from lbtrace.calls.stack_regions import HIGHEST, Fibers, Region, Regions, StackKind, own_stack
+from lbtrace.calls.stack_regions import HIGHEST, Region, Regions, StackKind, own_stack
 from lbtrace.model import (
     KIND,
     LOSS,
@@ -202,7 +203,8 @@ class Lanes:
     def _switch(self, event: Event, *, own: bool) -> None:
         """A thread leaves a stack, which may be its ``own``, for another."""
         pid, tid, to = event.pid, event.tid, event.value0
-        for over in self._fibers.switch(pid, tid, event.frame, to, own=own):
+        kept = not event.value1
+        for over in self._fibers.switch(pid, tid, event.frame, to, own=own, kept=kept):
             self._renew(pid, over)
 
     def _set_up(self, regions: Regions, kind: StackKind, event: Event) -> None:

@@ -167,6 +167,36 @@ def test_what_restores_the_stack_pointer_is_no_switch(tmp_path: Path, flags: lis
     assert not found_in(tmp_path, RESTORES, *flags)
 
 
+BASE_POINTER = """
+ASM(based, "push %rbp; mov %rsp, %rbp; push %rbx; and $-64, %rsp; sub $256, %rsp; mov %rsp, %rbx;"
+           "mov %rsp, 96(%rbx); sub $512, %rsp; mov 96(%rbx), %rsp; test %rax, %rax; je 1f; nop;"
+           "1: call moved; lea -8(%rbp), %rsp; pop %rbx; pop %rbp")
+void use(void *, void *) {}
+int f(int n, int *a) { _Alignas(64) char x[64]; int s = 0, t = n * 3, u = n * 7;
+    for (int i = 0; i < n; i++) { char b[i + a[i]]; use(b, x); s += b[0] * n + t * u; t++; u += s; }
+    return s + x[3]; }
+"""
+
+
+@pytest.mark.parametrize("level", ["-O0", "-O1", "-O2"])
+def test_base_pointers_of_llvm(tmp_path: Path, level: str) -> None:
+    """By which it restores the stack pointer after arrays of variable length."""
+    assert not found_in(tmp_path, RESTORES + BASE_POINTER, level, compiler="clang")
+
+
+@pytest.mark.parametrize(
+    "resume", ["mov 8(%rsp), %rsp", "lea 8(%rsp), %rcx; mov (%rcx), %rsp",
+               "push %rbp; mov %rsp, %rbp; mov 16(%rbp), %rsp",
+               "push %rbx; sub $32, %rsp; mov 48(%rsp), %rsp"],
+)  # fmt: skip
+def test_stack_pointers_that_the_caller_passes_on_its_stack(tmp_path: Path, resume: str) -> None:
+    text = f"{resume}; mov $1, %eax; jmp *%rdx; .size resume, . - resume"
+    text = f'__asm__(".type resume, @function; resume: {text}"); int main(void) {{ return 0; }}'
+    (found,) = found_in(tmp_path, text)
+    assert found.pointer is not None
+    assert not found.keeps
+
+
 @pytest.mark.parametrize(
     "name", ["libcrypto.so.3", "libgmp.so.10", "libgcrypt.so.20", "redis-server"]
 )

@@ -60,7 +60,7 @@ class FrameValues:
         self._stored: dict[tuple[int, int], Value] = {}
         self._at_targets: dict[int, dict[int, Value]] = {}
         self._back: dict[int, dict[int, Value]] = {}
-        self._ended = self._padded = self._guessed = False
+        self._ended = self._padded = self._guessed = self._aligned = False
 
     @classmethod
     def unknown(cls) -> FrameValues:
@@ -97,11 +97,18 @@ class FrameValues:
         if instruction.op_kind(number) != OpKind.MEMORY:
             return Value.FOREIGN
         base, index = instruction.memory_base, instruction.memory_index
-        if instruction.mnemonic != Mnemonic.LEA and not index and base in _FRAME:
+        loads = instruction.mnemonic != Mnemonic.LEA
+        if loads and not index and base in _FRAME:
             return self._loaded(instruction)
         known = max(self.of(base), self.of(index) if index else Value.FOREIGN)
-        loaded = known == Value.ARGUMENT and instruction.mnemonic != Mnemonic.LEA
-        return Value.FOREIGN if loaded else known
+        if known == Value.OWN and loads and not index and not self._has_base(base):
+            return Value.FOREIGN  # by what points into the frame: no compiler restores rsp so
+        return Value.FOREIGN if loads and known == Value.ARGUMENT else known
+
+    def _has_base(self, register: Register_) -> bool:
+        """Whether a register is LLVM's base pointer, by which it has what is in a frame that is
+        aligned and has arrays of variable length."""
+        return bool(register == Register.RBX and self._aligned)
 
     def _loaded(self, instruction: Instruction) -> Value:
         """What is in the frame: its own, if nothing else was stored there just before."""
@@ -151,6 +158,8 @@ class FrameValues:
         elif instruction.op_count and instruction.mnemonic not in _KEEP:
             if instruction.op0_kind == OpKind.MEMORY:
                 self._store(instruction)
+            masks = instruction.mnemonic == Mnemonic.AND
+            self._aligned |= masks and instruction.op0_register == Register.RSP
             self._set(instruction.op0_register, self._result(instruction))
 
     def _store(self, instruction: Instruction) -> None:

@@ -44,6 +44,14 @@ def copies_stack(instruction: Instruction, *, calls: bool) -> bool:
     return bool(taken and kept)
 
 
+def points_to(instruction: Instruction, switch: Instruction) -> bool:
+    """Whether an instruction puts an address near rsp where ``switch`` has what it loads by: so
+    it does to load what lies there, as an argument on the stack."""
+    base = switch.memory_base
+    loads = switch.mnemonic == Mnemonic.MOV and base not in (Register.NONE, Register.RSP)
+    return bool(loads and instruction.mnemonic == Mnemonic.LEA and instruction.op0_register == base)
+
+
 def fetch_pointer(instruction: Instruction) -> Fetch | None:
     """What fetches the new stack pointer."""
     if instruction.mnemonic == Mnemonic.LEAVE:

@@ -17,15 +17,27 @@ from lbtrace.machine.x86_64.frame_values import (
     is_instruction,
     values_before,
 )
+from lbtrace.machine.x86_64.incoming_words import is_frame_load, loads_incoming
 from lbtrace.machine.x86_64.kept_pointers import (
     copies_stack,
     fetch_pointer,
     moves_on,
+    points_to,
     sets_stack,
 )
-from lbtrace.machine.x86_64.operands import CONDITIONAL_MOVES
 from lbtrace.machine.x86_64.own_pointers import restores_pointer, restores_room
 from lbtrace.machine.x86_64.stack_calls import comes_back
+from lbtrace.machine.x86_64.stack_setters import (
+    SHIFTS,
+    STRAIGHT,
+    loads,
+    may_be_switch,
+    may_set_stack,
+    moves_both,
+    new_value,
+    shifts,
+    source_of,
+)
 from lbtrace.model import Fetch
 
 LARGEST = 1 << 22
@@ -61,13 +73,7 @@ _PASSES = frozenset(
         *(FlowControl.CALL, FlowControl.INDIRECT_CALL),
     }
 )
-_MOVES = frozenset({Mnemonic.MOV, Mnemonic.LEA})
 _KEEP_FRAME = frozenset({Mnemonic.PUSH, Mnemonic.CMP, Mnemonic.TEST, Mnemonic.ADD, Mnemonic.SUB})
-_SETS = _MOVES | CONDITIONAL_MOVES
-_STRAIGHT = {Mnemonic.ADD, Mnemonic.SUB, Mnemonic.XADD, Mnemonic.AND}
-"""What may make room for an array, or align the stack, unless it leaves straight after."""
-
-_SHIFTS = frozenset({Mnemonic.ADD, Mnemonic.SUB, Mnemonic.XADD})
 
 
 def stack_switches(
@@ -101,7 +107,7 @@ class _Search:
         """Yield the switch by a plain load or an exchange at ``at`` in the code, if it is one."""
         line = self._decoder(at)
         first = line.decode()
-        if not _loads(first) or self._is_data(first.ip):
+        if not loads(first) or self._is_data(first.ip):
             return
         leaves, jump = _leads_away(line)
         if leaves:
@@ -115,7 +121,7 @@ class _Search:
         """Yield the switch by other means that begins at ``at`` in the code, if one does."""
         line = self._decoder(at)
         first = line.decode()
-        if _moves_both(first, self._decoder(at + first.len).decode()):
+        if moves_both(first, self._decoder(at + first.len).decode()):
             if self._value(first) is not None:
                 yield StackSwitch(first.ip, None, resumes=False)
             return
@@ -123,7 +129,7 @@ class _Search:
             if any(values.pushed >= INTERRUPTED for values in self._values(first)):
                 yield StackSwitch(first.ip, None, self._keeps(first))
             return
-        if not _may_set_stack(first):
+        if not may_set_stack(first):
             return
         by_frame = first.op0_register == Register.RBP
         taken = _frame_taken(line) if by_frame else first
@@ -131,11 +137,11 @@ class _Search:
             return
         after = line.ip
         leaves, jump = _leads_away(line)
-        if leaves is None and first.mnemonic not in _STRAIGHT and self._goes_on(first, after):
+        if leaves is None and first.mnemonic not in STRAIGHT and self._goes_on(first, after):
             leaves = FlowControl.RETURN
         if leaves is not None:
             value = self._value(first)
-            if value is None or not _may_be_switch(first, value, leaves):
+            if value is None or not may_be_switch(first, value, leaves):
                 return
             if leaves != FlowControl.RETURN or not self._restores(first):
                 found = self._switch(first, taken, leaves, jump)
@@ -149,7 +155,7 @@ class _Search:
         """The switch that ``first`` prepares, and in which rsp is ``taken``."""
         resumes = leaves != FlowControl.INDIRECT_CALL
         back = comes_back(taken, self._code_from, most=LOOK_AHEAD)
-        if first.mnemonic in _SHIFTS:
+        if first.mnemonic in SHIFTS:
             resumes = _restores_registers(self._decoder(taken.next_ip - self._address))
         pointer = fetch_pointer(taken) if back else self._pointer(taken)
         return StackSwitch(taken.ip, pointer, self._keeps(taken), resumes, jump, back)
@@ -158,9 +164,9 @@ class _Search:
         """Whether the code before an instruction saved what that sets rsp to."""
         if instruction.mnemonic == Mnemonic.SUB:
             ahead = self._decoder(instruction.next_ip - self._address)
-            back = next(filter(_shifts, islice(ahead, LOOK_AHEAD)), None)
+            back = next(filter(shifts, islice(ahead, LOOK_AHEAD)), None)
             return back is not None and restores_room(self._code, self._address, back)
-        if instruction.mnemonic in _SHIFTS:
+        if instruction.mnemonic in SHIFTS:
             return restores_room(self._code, self._address, instruction)
         return restores_pointer(self._code, self._address, instruction)
 
@@ -173,7 +179,7 @@ class _Search:
 
     def _takes_up(self, instruction: Instruction) -> bool:
         """Whether a load of rsp does not restore it."""
-        source = _source(instruction)
+        source = source_of(instruction)
         saved = instruction.mnemonic != Mnemonic.XCHG and source in _SAVED
         if self._start(instruction.ip) is None:
             return not saved
@@ -189,8 +195,8 @@ class _Search:
         """Whether a load of rsp sets it to what its function got from elsewhere."""
         value = self._value(instruction)
         if value is None:
-            return self._start(instruction.ip) is None and _source(instruction) not in _SAVED
-        reached = value != Value.UNKNOWN or _source(instruction) in _SAVED
+            return self._start(instruction.ip) is None and source_of(instruction) not in _SAVED
+        reached = value != Value.UNKNOWN or source_of(instruction) in _SAVED
         return value <= Value.ARGUMENT or not reached
 
     def _goes_on(self, switch: Instruction, start: int = 0) -> bool:
@@ -224,10 +230,19 @@ class _Search:
         instruction there, or its start is not known."""
         value = None
         for values in self._values(instruction):
-            value = _new_value(values, instruction)
+            value = new_value(values, instruction)
             if value == Value.OWN:
                 break
-        return value
+        incoming = value == Value.OWN and self._is_incoming(instruction)
+        return Value.FOREIGN if incoming else value
+
+    def _is_incoming(self, instruction: Instruction) -> bool:
+        """Whether an instruction takes what its function's caller passes on the stack."""
+        start = self._start(instruction.ip)
+        if start is None or not is_frame_load(instruction):
+            return False
+        code = bytes(self._code[start - self._address : instruction.next_ip - self._address])
+        return loads_incoming(code, start, instruction.ip)
 
     def _values(self, instruction: Instruction) -> Iterator[FrameValues]:
         """What registers hold before an instruction, see `values_before`."""
@@ -243,7 +258,10 @@ class _Search:
             return True
         code = bytes(self._code[start - self._address : switch.next_ip - self._address])
         calls = _calls(self._decoder(switch.next_ip - self._address))
-        return any(copies_stack(each, calls=calls) for each in Decoder(64, code, ip=start))
+        return any(
+            copies_stack(each, calls=calls) and not points_to(each, switch)
+            for each in Decoder(64, code, ip=start)
+        )
 
     def _pointer(self, switch: Instruction) -> Fetch | None:
         """What fetches the new stack pointer, None also where the present one is moved after it is
@@ -270,28 +288,6 @@ class _Search:
             return False
         code = bytes(self._code[start - self._address : at - self._address + LONGEST])
         return not is_instruction(code, at - start)
-
-
-def _loads(instruction: Instruction) -> bool:
-    """Whether an instruction sets rsp to what is in another register or in memory."""
-    if instruction.mnemonic == Mnemonic.XCHG:
-        return Register.RSP in (instruction.op0_register, instruction.op1_register)
-    return bool(instruction.mnemonic == Mnemonic.MOV and instruction.op0_register == Register.RSP)
-
-
-def _may_set_stack(instruction: Instruction) -> bool:
-    """Whether an instruction sets rsp, or rbp, of which it may be set then."""
-    if instruction.op0_register in _FRAME or instruction.mnemonic == Mnemonic.LEAVE:
-        return True
-    exchanges = instruction.mnemonic in (Mnemonic.XCHG, Mnemonic.XADD)
-    return bool(exchanges and instruction.op1_register == Register.RSP)
-
-
-def _source(instruction: Instruction) -> int:
-    """The register that rsp is set to, or by which it is loaded."""
-    exchanged = instruction.op1_register == Register.RSP
-    source: int = instruction.op0_register if exchanged else instruction.op1_register
-    return source or instruction.memory_base
 
 
 def _leads_away(line: Decoder) -> tuple[int | None, int]:
@@ -329,48 +325,6 @@ def _returns(switch: StackSwitch) -> bool:
     """Whether code is called on another stack, and comes back to the present one. libffi calls
     functions on memory that its caller reserved on the stack, and keeps nothing."""
     return switch.keeps and switch.back is not None
-
-
-def _may_be_switch(instruction: Instruction, value: Value, leaves: int) -> bool:
-    """Whether rsp may be set to another stack by an instruction that sets it to ``value``.
-
-    Arrays of variable length are made by SUB, before switches.
-    """
-    if instruction.mnemonic == Mnemonic.SUB and leaves != FlowControl.RETURN:
-        return False
-    if instruction.mnemonic in _STRAIGHT and leaves == FlowControl.INDIRECT_CALL:
-        return False
-    return value <= Value.ARGUMENT
-
-
-def _new_value(values: FrameValues, instruction: Instruction) -> Value:
-    """What an instruction sets rsp or rbp to. How far they are moved may be computed of rsp, too,
-    and shows nothing; no compiler exchanges rsp with memory to restore it."""
-    mnemonic = instruction.mnemonic
-    if mnemonic == Mnemonic.POP:
-        return values.popped()
-    if mnemonic == Mnemonic.XCHG and instruction.op1_register == Register.RSP:
-        in_memory = instruction.op0_kind == OpKind.MEMORY
-        return Value.FOREIGN if in_memory else values.of_operand(instruction, 0)
-    if mnemonic == Mnemonic.XCHG or mnemonic in _SETS:
-        return values.of_operand(instruction, 1)
-    return Value.OWN if mnemonic == Mnemonic.LEAVE else Value.FOREIGN
-
-
-def _shifts(instruction: Instruction) -> bool:
-    """Whether rsp is moved by what a register holds."""
-    shifts = instruction.op0_register == Register.RSP and instruction.mnemonic in _SHIFTS
-    return bool(shifts and instruction.op1_kind == OpKind.REGISTER)
-
-
-def _moves_both(instruction: Instruction, following: Instruction) -> bool:
-    """Whether rsp and rbp are moved alike, as greenlet does: what follows is still its own."""
-    return bool(
-        instruction.mnemonic == following.mnemonic == Mnemonic.ADD
-        and instruction.op1_kind == following.op1_kind == OpKind.REGISTER
-        and instruction.op1_register == following.op1_register
-        and following.op0_register == Register.RBP
-    )
 
 
 def _frame_taken(line: Decoder) -> Instruction | None:
