@@ -7,7 +7,7 @@ Layouts: ``ucontext_t`` in glibc's ``sysdeps/unix/sysv/linux/x86/sys/ucontext.h`
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Container, Iterator, Mapping
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from functools import lru_cache
 from operator import attrgetter
 
@@ -92,8 +92,9 @@ def switches(image: Image, table: Symbols, sites: ProbeSites | None = None) -> l
 def find_unseen(image: Image, table: Symbols, seen: Container[int]) -> int | None:
     """Return where the program's own code takes up another stack, or seems to, besides where that
     is ``seen``: in code that no symbol or only one without a type names, or in a way that does not
-    tell which stack it is. What is amid a function, but not seen to be reached, is none."""
-    found = (s for s in _candidates(image, table) if (s.resumes or s.back) and s.keeps)
+    tell which stack it is. What is amid a function, but not seen to be reached, is none, unless the
+    function has others: where one is inlined, the address that it pushes leads on."""
+    found = [s for s in _candidates(image, table) if (s.resumes or s.back) and s.keeps]
     unseen = [switch for switch in found if switch.address not in seen]
     if not unseen:
         return None
@@ -102,7 +103,7 @@ def find_unseen(image: Image, table: Symbols, seen: Container[int]) -> int | Non
     sites = ProbeSites(machine, around)
     for switch in unseen:
         address = switch.address
-        if sites.is_instruction(address):
+        if sites.is_instruction(address) or _is_beside(table, address, found):
             return address
         before = (labelled_code.start_before(table, address), unwind.end_before(address))
         start = max((each for each in before if each is not None), default=None)
@@ -114,6 +115,15 @@ def find_unseen(image: Image, table: Symbols, seen: Container[int]) -> int | Non
         ):
             return address
     return None
+
+
+def _is_beside(table: Symbols, address: int, switches: Sequence[StackSwitch]) -> bool:
+    """Whether the function that has an address has another one of the ``switches``."""
+    function = table.functions.holding(address)
+    if function is None:
+        return False
+    within = range(function.address, function.address + function.size)
+    return address in within and any(s.address in within and s.address != address for s in switches)
 
 
 def first_unnamed(image: Image) -> int | None:

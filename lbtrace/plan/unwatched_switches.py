@@ -24,15 +24,16 @@ from lbtrace.plan.hazard_table import HAZARDS, SWITCHES, SYSTEM
 from lbtrace.plan.signal_coroutines import find_jump
 
 SPLIT = "__morestack"
-"""Continues in another segment of a stack, and comes back as a function returns."""
+"""Calls the function that wants more stack on another segment, and comes back as that returns: its
+own calls are known to be on another stack where its file is traced only."""
 
 RARELY = re.compile(r"libcrypto\.so")
 """Libraries, by DT_SONAME, that many programs have, and that switch stacks only for those which
 ask for it: ASYNC_start_job(3)."""
 
-FIBERS = frozenset(
-    name for h in HAZARDS if h.why == SWITCHES and SPLIT not in h.names for name in h.names
-).difference(stack_switches.SWITCHES, stack_exchanges.OFFERS)
+FIBERS = frozenset(name for h in HAZARDS if h.why == SWITCHES for name in h.names).difference(
+    stack_switches.SWITCHES, stack_exchanges.OFFERS
+)
 """What a library of fibers offers, in the file whose code switches stacks."""
 
 _WANTED = Wanted(FIBERS)
