@@ -118,12 +118,15 @@ def find_unseen(image: Image, table: Symbols, seen: Container[int]) -> int | Non
 
 
 def _is_beside(table: Symbols, address: int, switches: Sequence[StackSwitch]) -> bool:
-    """Whether the function that has an address has another one of the ``switches``."""
+    """Whether the function that has an address has several of the ``switches``, by a register each:
+    OCaml raises exceptions by loads."""
     function = table.functions.holding(address)
     if function is None:
         return False
     within = range(function.address, function.address + function.size)
-    return address in within and any(s.address in within and s.address != address for s in switches)
+    beside = [s for s in switches if s.address in within and s.pointer]
+    held = {s.address for s in beside if s.pointer and s.pointer.read == "value"}
+    return address in held and len(held) > 1
 
 
 def first_unnamed(image: Image) -> int | None:
