@@ -66,6 +66,15 @@ def test_the_stack_pointer_moves_only_without_a_return_probe():
     assert (site.address - BASE, site.sp_delta) == (4, 24)
 
 
+def test_nothing_is_passed_that_moves_the_stack_pointer_by_what_is_not_known():
+    numbers = ("482b2500100000", "482b2425 00100000", "4829cc", "4883ec80")
+    for number in numbers:  # sub rsp, memory; sub rsp, rcx; sub rsp, -128
+        raw = bytes.fromhex(f"{number} 55 c3")
+        site = Planner().choose(Code(raw, BASE, 0, BASE + len(raw)), (), returns=False)
+        assert site is not None, number
+        assert (site.address - BASE, site.sp_delta) == (0, 0)
+
+
 def test_only_code_that_falls_through_is_passed():
     assert place("e800000000 55 c3") == (0, True)  # a call is a place of its own
     assert place("ffd0 55 c3") == (0, False)  # call rax

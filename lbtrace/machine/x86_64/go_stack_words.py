@@ -13,6 +13,7 @@ import iced_x86
 from iced_x86 import Decoder, Instruction, Mnemonic, OpAccess, OpKind, Register
 
 from lbtrace.machine.code import Code, InferredStackWords
+from lbtrace.machine.x86_64.operands import added_number
 
 WORD = 8
 
@@ -95,10 +96,13 @@ def _frame(instruction: Instruction) -> int:
     """By how much an instruction makes room on the stack, in bytes."""
     if instruction.op0_kind != OpKind.REGISTER or instruction.op0_register != Register.RSP:
         return 0
-    if instruction.mnemonic == Mnemonic.SUB and instruction.op1_kind != OpKind.REGISTER:
-        return _signed(instruction.immediate(1))
-    if instruction.mnemonic == Mnemonic.ADD and instruction.op1_kind != OpKind.REGISTER:
-        return max(0, -_signed(instruction.immediate(1)))
+    number = added_number(instruction)
+    if number is None:
+        return 0
+    if instruction.mnemonic == Mnemonic.SUB:
+        return number
+    if instruction.mnemonic == Mnemonic.ADD:
+        return max(0, -number)
     return 0
 
 

@@ -10,11 +10,12 @@ from collections.abc import Callable
 
 from iced_x86 import Instruction, Mnemonic, OpKind, Register
 
+from lbtrace.machine.x86_64.operands import IMMEDIATES
+
 READ_ONLY = frozenset({Mnemonic.CMP, Mnemonic.TEST, Mnemonic.BT, Mnemonic.PUSH, Mnemonic.NOP})
 """What writes no register that it names."""
 
 _64, _32 = (1 << 64) - 1, (1 << 32) - 1
-_IMMEDIATE = range(OpKind.IMMEDIATE8, OpKind.IMMEDIATE32TO64 + 1)
 _CLEARS = frozenset({Mnemonic.XOR, Mnemonic.SUB})
 _EXTENDS = frozenset({Mnemonic.MOVSX, Mnemonic.MOVSXD, Mnemonic.MOVZX})
 _SHIFTS = frozenset({Mnemonic.SHL, Mnemonic.SAL, Mnemonic.SHR, Mnemonic.SAR})
@@ -103,7 +104,7 @@ class KnownNumbers(dict[int, int]):
         if kind == OpKind.REGISTER:
             register = instruction.op_register(place)
             return None if register in _HIGH else self.get(whole(register))
-        return signed(instruction.immediate(place)) if kind in _IMMEDIATE else None
+        return signed(instruction.immediate(place)) if kind in IMMEDIATES else None
 
     def _address(self, instruction: Instruction) -> int | None:
         """What LEA computes of numbers alone."""

@@ -9,14 +9,14 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator
 
 import iced_x86
-from iced_x86 import Decoder, FlowControl, Instruction, Mnemonic, OpKind
+from iced_x86 import Decoder, FlowControl, Instruction, Mnemonic
 
 from lbtrace.machine.code import Code, FloatSpills, Read
 from lbtrace.machine.interface import SitePlanner
 from lbtrace.machine.long_nops import UNFIT, AskNop, avoid_nops
 from lbtrace.machine.x86_64.candidates import Candidate, branches_of, site_of, why_unsafe
 from lbtrace.machine.x86_64.kernel_rules import is_long_nop, is_refused
-from lbtrace.machine.x86_64.operands import REGISTERS, WRITES
+from lbtrace.machine.x86_64.operands import REGISTERS, WRITES, added_number
 from lbtrace.model import Fetch, Site
 
 PREFIX_LIMIT = 16
@@ -149,9 +149,10 @@ class Planner(SitePlanner):
                 continue
             name = REGISTERS.get(iced_x86.RegisterExt.full_register(used.register), "")
             if name == "sp":
-                if instruction.mnemonic != Mnemonic.SUB or instruction.op1_kind == OpKind.REGISTER:
+                number = added_number(instruction) if instruction.mnemonic == Mnemonic.SUB else None
+                if number is None or number < 0:
                     return None
-                sinks = instruction.immediate(1)
+                sinks = number
             elif name in keep:
                 return None
         return sinks
