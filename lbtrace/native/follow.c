@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "follow_state.h"
+#include "shared_frames.h"
 #include "sorted.h"
 #include "undescribed.h"
 #include "x86_64_kinds.h"
@@ -212,10 +213,10 @@ static int read_code(struct lbt_follow *follow, const struct extent *extent)
 
 /*
  * Notes what is passed to the node that was led to last, if any was since, by way of a target: as
- * native code found it, or the full decoder.
+ * native code found it, or the full decoder; shared where the return address is, too.
  */
 static int passed(struct lbt_follow *follow, size_t edges, uint64_t target,
-		  const struct lbt_passed *what)
+		  const struct lbt_passed *what, int shared)
 {
 	const struct graph *graph = &follow->graph;
 	const struct reached *reached = &follow->reached;
@@ -225,11 +226,11 @@ static int passed(struct lbt_follow *follow, size_t edges, uint64_t target,
 		return LBT_FOLLOW_DONE;
 	to = graph->edges[graph->edge_count - 1];
 	if (reached->passed)
-		return passes_add(&follow->passes, to, what) ? LBT_FOLLOW_DONE : LBT_FOLLOW_FAILED;
+		return passes_add(&follow->passes, to, what, shared) ? LBT_FOLLOW_DONE : LBT_FOLLOW_FAILED;
 	for (size_t each = 0; each < reached->handed_count; each++)
 		if (reached->handed[each].target == target &&
 		    !pass_add(&follow->passes, to, reached->handed[each].parameter,
-			      reached->handed[each].value))
+			      reached->handed[each].value, shared))
 			return LBT_FOLLOW_FAILED;
 	return LBT_FOLLOW_DONE;
 }
@@ -246,25 +247,32 @@ static int follow_edges(struct lbt_follow *follow)
 		edges = follow->graph.edge_count;
 		need = called(follow, reached->calls[each], 0);
 		need = need ? need : passed(follow, edges, reached->calls[each],
-					     &found->call_passed[each]);
+					     &found->call_passed[each], 0);
 	}
 	for (each = 0; each < reached->call_slot_count && !need; each++) {
 		edges = follow->graph.edge_count;
 		need = through(follow, reached->call_slots[each], 0);
 		need = need ? need : passed(follow, edges, reached->call_slots[each],
-					     &found->slot_passed[each]);
+					     &found->slot_passed[each], 0);
 	}
 	node_of(follow)->first_tail = (uint32_t)follow->graph.edge_count;
 	for (each = 0; each < reached->jump_count && !need; each++) {
+		int32_t depth = reached->depths[each];
+
 		edges = follow->graph.edge_count;
-		need = jumped(follow, reached->jumps[each], reached->depths[each]);
+		need = jumped(follow, reached->jumps[each], depth);
 		need = need ? need : passed(follow, edges, reached->jumps[each],
-					     &found->jump_passed[each]);
+					     &found->jump_passed[each],
+					     !depth || depth == LBT_NO_DEPTH);
 	}
 	for (each = 0; each < reached->label_count && !need; each++)
 		need = labelled(follow, reached->labels[each], reached->label_depth);
-	for (each = 0; each < reached->jump_slot_count && !need; each++)
+	for (each = 0; each < reached->jump_slot_count && !need; each++) {
+		edges = follow->graph.edge_count;
 		need = through(follow, reached->jump_slots[each], 1);
+		need = need ? need : passed(follow, edges, reached->jump_slots[each],
+					     &found->jump_slot_passed[each], 1);
+	}
 	return need;
 }
 
@@ -375,5 +383,6 @@ void lbt_follow_free(struct lbt_follow *follow)
 int lbt_judge(struct lbt_follow *follow, struct lbt_verdict *verdicts)
 {
 	judge_passes(&follow->passes, &follow->graph);
-	return graph_judge(&follow->graph, follow->roots, verdicts);
+	return graph_judge(&follow->graph, follow->roots, verdicts) &&
+	       judge_shared(&follow->passes, &follow->graph, follow->roots, verdicts);
 }

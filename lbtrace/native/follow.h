@@ -26,6 +26,7 @@ enum lbt_why {
 	LBT_WHY_UNREAD,    /* may run what is not known, of the code at an address */
 	LBT_WHY_AWAY,      /* jumps through a pointer, as its last act */
 	LBT_WHY_ELSEWHERE, /* the same to what the name of that number leads to, in another file */
+	LBT_WHY_SHARED,    /* the code at an address jumps to it, and keeps an address of its frame */
 };
 
 /* What a name means where it is called. */
@@ -85,6 +86,9 @@ struct lbt_follow;
 struct lbt_follow *lbt_follow_new(const struct lbt_followed_file *file, const uint64_t *roots,
 				  size_t count);
 void lbt_follow_free(struct lbt_follow *follow);
+
+/* Adds a function to follow, which is no root; 0 without memory. */
+int lbt_follow_more(struct lbt_follow *follow, uint64_t address);
 
 /* Continues up to the next question, which is to be answered. */
 int lbt_follow(struct lbt_follow *follow, struct lbt_question *question);

@@ -1,6 +1,11 @@
 /* What was asked while code is followed: see follow.h. */
 #include "follow_state.h"
 
+int lbt_follow_more(struct lbt_follow *follow, uint64_t address)
+{
+	return graph_node(&follow->graph, address, 0) != NO_NODE;
+}
+
 void lbt_answer_name(struct lbt_follow *follow, uint32_t number, int meaning, uint64_t address)
 {
 	if (number < follow->file.named_count)

@@ -14,7 +14,7 @@ enum { PASSED_ON = 4 };
 struct pass {
 	uint32_t to;
 	int32_t value; /* as in struct copies */
-	int32_t parameter;
+	int16_t parameter, shared; /* shared: by a jump, so that both have the same return address */
 };
 
 struct passes {
@@ -31,21 +31,24 @@ static inline void passes_free(struct passes *passes)
 }
 
 /* Keeps what a parameter holds that is passed to a node; 0 without memory. */
-static inline int pass_add(struct passes *passes, uint32_t to, int32_t parameter, int32_t value)
+static inline int pass_add(struct passes *passes, uint32_t to, int32_t parameter, int32_t value,
+			   int shared)
 {
 	if (value == LBT_NO_DEPTH || value == CALLERS_FRAME)
 		return 1;
 	if (lbt_reserve((char **)&passes->passes, &passes->pass_capacity, passes->pass_count + 1,
 			sizeof(*passes->passes)))
 		return 0;
-	passes->passes[passes->pass_count++] = (struct pass){to, value, parameter};
+	passes->passes[passes->pass_count++] = (struct pass){
+		to, value, (int16_t)parameter, (int16_t)shared};
 	return 1;
 }
 
-static inline int passes_add(struct passes *passes, uint32_t to, const struct lbt_passed *passed)
+static inline int passes_add(struct passes *passes, uint32_t to, const struct lbt_passed *passed,
+			     int shared)
 {
 	for (int each = 0; each < LBT_PARAMETERS; each++)
-		if (!pass_add(passes, to, each + 1, passed->values[each]))
+		if (!pass_add(passes, to, each + 1, passed->values[each], shared))
 			return 0;
 	return 1;
 }

@@ -205,6 +205,9 @@ static void turn(struct sweep *sweep, const struct instruction *i)
 	case FLOW_SYSCALL:
 		return doubt(sweep, LBT_SYSTEM_CALL, i);
 	case FLOW_JUMP_THROUGH:
+		if (i->relative && found->jump_slot_count < LBT_REACHED)
+			found->jump_slot_passed[found->jump_slot_count] =
+				copies_passed(&sweep->copies);
 		if (i->relative)
 			return note(sweep, found->jump_slots, &found->jump_slot_count, slot);
 		found->leads_elsewhere = 1;

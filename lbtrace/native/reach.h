@@ -54,7 +54,7 @@ struct lbt_reach {
 	uint64_t jumps[LBT_REACHED];
 	int32_t depths[LBT_REACHED];
 	struct lbt_passed call_passed[LBT_REACHED], slot_passed[LBT_REACHED];
-	struct lbt_passed jump_passed[LBT_REACHED];
+	struct lbt_passed jump_passed[LBT_REACHED], jump_slot_passed[LBT_REACHED];
 	struct lbt_access accesses[LBT_REACHED];
 	uint64_t labels[LBT_LABELLED];
 	size_t call_count, call_slot_count, jump_slot_count, jump_count, access_count, label_count;

@@ -28,7 +28,17 @@ _MEANINGS: dict[Meaning, int] = {
 }
 
 Kind: TypeAlias = Literal[
-    "", "name", "keeper", "decoded", "read", "passed", "unread", "away", "elsewhere", "text"
+    "",
+    "name",
+    "keeper",
+    "decoded",
+    "read",
+    "passed",
+    "unread",
+    "away",
+    "elsewhere",
+    "shared",
+    "text",
 ]
 """How a cause is told."""
 
@@ -57,6 +67,7 @@ _BY_NAME: dict[int, Kind] = {
     lib.LBT_WHY_UNREAD: "unread",
     lib.LBT_WHY_AWAY: "away",
     lib.LBT_WHY_ELSEWHERE: "elsewhere",
+    lib.LBT_WHY_SHARED: "shared",
 }
 
 _DEEPEST = 1 << 30
@@ -135,6 +146,11 @@ class Walk:
         depth = None if asked.depth == lib.LBT_NO_DEPTH else asked.depth
         return Question(_ASKED[need], asked.number, asked.address, asked.end, depth)
 
+    def add(self, address: int) -> None:
+        """Follow a function that is no root, too. Raises `MemoryError`."""
+        if not lib.lbt_follow_more(self._native, address):
+            raise MemoryError
+
     def answer_name(self, number: int, meaning: Meaning, address: int) -> None:
         """Say what the name of a number means; ``address`` is where its code is followed."""
         lib.lbt_answer_name(self._native, number, _MEANINGS[meaning], address)
@@ -168,7 +184,7 @@ class Walk:
         lib.lbt_answer_handed(self._native, told, len(told), accesses, len(accesses))
 
     def verdicts(self) -> Iterator[WalkVerdict]:
-        """Yield the verdict on each root, once nothing is asked any more. Raises `MemoryError`."""
+        """Yield the verdict on each root, where nothing is asked any more. Raises `MemoryError`."""
         found = ffi.new("struct lbt_verdict[]", self._roots)
         if not lib.lbt_judge(self._native, found):
             raise MemoryError

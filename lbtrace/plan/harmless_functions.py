@@ -28,6 +28,7 @@ from lbtrace.model import Function
 from lbtrace.plan import stack_switches
 from lbtrace.plan.code_walk import Cause, Meaning, Question, Walk, WalkedFile, WalkVerdict
 from lbtrace.plan.hazard_table import hazard_of, keeps_address, plain_name, wanted_keepers
+from lbtrace.plan.tail_callers import find_tail_callers
 
 _MEMORY = (
     "memcpy memmove memset memcmp memchr memrchr rawmemchr memmem mempcpy memccpy bcmp bcopy bzero"
@@ -100,6 +101,7 @@ _KEPT = {
     "read": "it reads its return address",
     "unread": "not all of the code at {:#x} is known, which may read its return address",
     "passed": "the code at {:#x}, which it calls, may reach its return address",
+    "shared": "the code at {:#x} jumps to it, and passes on where their return address is",
     "away": "it jumps through a pointer, maybe to what reads its return address",
 }
 """Why a function keeps its return address, by the kind of the cause and where that is."""
@@ -131,7 +133,7 @@ class Judge:
         self._table = table
         self._others = others
         self._machine = Machine(image.machine)
-        self._unwind = Unwind(image)
+        self._unwind = image.once(Unwind)
         self._named = dict(sorted(_named(image, table, stubs)))
         self._stubs = [*self._named.values()]
         self._keepers = dict(sorted(_keepers(image, table)))
@@ -139,11 +141,21 @@ class Judge:
         self._decoded: dict[int, str] = {}
         self._left = AMID
 
-    def judge(self, functions: Sequence[Function]) -> dict[int, Verdict]:
-        """Return the verdict on each of ``functions``, by address."""
+    def judge(self, functions: Sequence[Function], *, in_doubt: bool = True) -> dict[int, Verdict]:
+        """Return the verdict on each of ``functions``, by address. That functions keep their
+        return addresses because of what jumps to them is known of those ``in_doubt`` if that is
+        asked."""
         roots = dict.fromkeys(f.address for f in functions)
-        native = self._native()
-        walk = Walk(native, [*roots])
+        walk = Walk(self._native(), [*roots])
+        found = self._follow(walk, roots)
+        free = [at for at, it in found.items() if not it.keeps and (in_doubt or not it.doubt)]
+        callers = find_tail_callers(self._image, self._table, self._named, free)
+        for address in callers:
+            walk.add(address)
+        return self._follow(walk, roots) if callers else found
+
+    def _follow(self, walk: Walk, roots: Mapping[int, None]) -> dict[int, Verdict]:
+        """What is known of ``roots`` when all is followed."""
         while question := walk.proceed():
             self._answer(walk, question)
         return {

@@ -89,7 +89,9 @@ def _verdicts(
     functions = [f for f in part.functions if not (go and go.start <= f.address < go.end)]
     if not functions:
         return {}
-    return Judge(part.image, table, part.stubs, forbidden.others).judge(functions)
+    return Judge(part.image, table, part.stubs, forbidden.others).judge(
+        functions, in_doubt=not (forbidden.most or forbidden.left)
+    )
 
 
 def _is_free(function: Function, forbidden: Forbidden, known: Mapping[int, Verdict]) -> bool:

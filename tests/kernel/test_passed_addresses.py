@@ -58,3 +58,26 @@ def test_what_is_reached_by_passed_addresses_stays(
         *("-o", tmp_path / "out.jsonl", "--force", "--", program),
     )
     assert (done.returncode, done.stdout) == (0, plain), done.stderr
+
+
+FRAMES = Path(__file__).resolve().parents[1] / "programs/hazards/shared_frame.c"
+READERS = ("note", "last", "middle", "calling", "recalls")
+
+
+@pytest.mark.parametrize("returns", ["auto", "uretprobe"])
+@pytest.mark.parametrize("compiler", ["gcc", "clang", "gcc -fPIE -pie -fno-plt"])
+@pytest.mark.parametrize("names", [READERS, ("*",)])
+def test_what_shares_the_return_address_of_such_a_function(
+    lbtrace: Run, tmp_path: Path, compiler: str, names: tuple[str, ...], returns: str
+) -> None:
+    """Readers to which it jumps, also where it is not traced itself."""
+    program = tmp_path / "program"
+    command = [*compiler.split(), "-O2", "-fno-inline-functions", "-w", FRAMES, "-o", program]
+    subprocess.run(command, check=True)
+    plain = subprocess.run([program], capture_output=True, text=True, check=True).stdout
+    named = [word for name in names for word in ("--func", name)]
+    done = lbtrace(
+        *("attach", *named, "--quiet", "--returns", returns),
+        *("-o", tmp_path / "out.jsonl", "--force", "--", program),
+    )
+    assert (done.returncode, done.stdout) == (0, plain), done.stderr

@@ -326,8 +326,8 @@ class Sweep:
         elif flow == FlowControl.INDIRECT_BRANCH:
             self._keeps |= self._copies.is_passed()
             if instruction.is_ip_rel_memory_operand:
-                self._jump_slots[instruction.ip_rel_memory_address] = None
-                return
+                self._jump_slots[slot := instruction.ip_rel_memory_address] = None
+                return self._hand_on(slot)
             self._computes, self._computes_at = True, self._stack.pointer
             for label in self._labels:
                 self._lead(label)
