@@ -45,6 +45,7 @@ OWN = {
     ),
     "lbtrace/machine/_code_scan.abi3.so": (
         "code_scan",
+        "walkers",
         "stack_moves",
         "x86_64_code",
         "reach",

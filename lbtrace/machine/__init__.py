@@ -119,10 +119,13 @@ class Machine:
         reach: Reach = self._module("reachable_calls").reach(code, depth)
         return reach
 
-    def find_walkers(self, code: memoryview, address: int) -> Iterator[int]:
+    def find_walkers(
+        self, code: memoryview, address: int, following: Callable[[int], int]
+    ) -> Iterator[int]:
         """Yield where in ``code`` at ``address`` frame pointers seem to be followed, as profilers
-        and ``__builtin_return_address(1)`` do: to the return addresses of callers."""
-        yield from self._module("reachable_calls").walkers(code, address)
+        and ``__builtin_return_address(1)`` do: to the return addresses of callers. A function ends
+        where the ``following`` one begins."""
+        yield from self._module("reachable_calls").walkers(code, address, following)
 
     def find_first_writes(self, code: Code) -> frozenset[str]:
         """Return the registers that the instructions of ``code`` up to its first call, jump or

@@ -267,9 +267,12 @@ class ReachableCalls(Protocol):
         """Return what ``code`` calls and jumps to. At its beginning the stack pointer lies
         ``depth`` below its value at the function's entry, None where that is not known."""
 
-    def walkers(self, code: memoryview, address: int) -> Iterator[int]:
+    def walkers(
+        self, code: memoryview, address: int, following: Callable[[int], int]
+    ) -> Iterator[int]:
         """Return where in ``code`` at ``address`` frame pointers seem to be followed, as profilers
-        and ``__builtin_return_address(1)`` do: to the return addresses of callers."""
+        and ``__builtin_return_address(1)`` do: to the return addresses of callers. A function ends
+        where the ``following`` one begins."""
 
 
 class FirstWrites(Protocol):

@@ -17,6 +17,7 @@ from lbtrace.elf.go import build
 from lbtrace.elf.image import Image
 from lbtrace.elf.symbol_table import Wanted
 from lbtrace.elf.symbols import SHF_EXECINSTR, SHT_SYMTAB, Symbols
+from lbtrace.elf.unwind import Unwind
 from lbtrace.errors import BinaryError
 from lbtrace.machine import Machine
 from lbtrace.machine.code import StackSwitch
@@ -276,8 +277,8 @@ def own_switches(path: str, _identity: object) -> tuple[StackSwitch, ...]:
 
 def _walker(image: Image) -> int | None:
     """Where code seems to read return addresses by frame pointers."""
-    search = Machine(image.machine).find_walkers
-    return next((address for part in _code(image) for address in search(*part)), None)
+    search, following = Machine(image.machine).find_walkers, image.once(Unwind).following
+    return next((at for part in _code(image) for at in search(*part, following)), None)
 
 
 def _code(image: Image) -> Iterator[tuple[memoryview, int]]:

@@ -35,13 +35,12 @@ def find_tail_callers(
     def start_of(address: int) -> int | None:
         holding = table.functions.holding(address)
         part = None if holding else table.cold.holding(address)
+        start = _described(unwind, address)
         if holding:
             start = holding.address
         elif part:
             start = part.address
             parts.add(start)
-        else:
-            start = _described(unwind, address)
         return None if start in known else start
 
     ahead = set(functions)

@@ -25,7 +25,7 @@ Run = Callable[..., subprocess.CompletedProcess[str]]
 SOURCES = Path(__file__).resolve().parents[1] / "programs/hazards"
 MODULES = (
     *("throws.cc", "exits.c", "contexts.c", "jumps.c", "looks.c", "altstack.c", "asks.c"),
-    *("walks.c", "callers.c", "registers.c"),
+    *("walks.c", "callers.c", "registers.c", "far_frames.c"),
     *(("assembly.c", "assembly_moves_on.c") if platform.machine() == "x86_64" else ()),
 )
 ARRANGEMENTS = ("own", "library", "plugin")
@@ -47,7 +47,8 @@ ALL = [
     for build in BUILDS
     if arrangement == "own" or not build.startswith("static")
     if not (module == "asks.c" and build.startswith("static"))
-    if module not in ("callers.c", "registers.c") or build in ("O0", "frame")  # follow pointers
+    if module not in ("callers.c", "registers.c", "far_frames.c")
+    or build in ("O0", "frame")  # follow pointers
 ]
 """A static program has nothing loaded, and no next library."""
 
@@ -65,6 +66,8 @@ EVERYDAY = [
     ("callers.c", "own", "O0"),
     ("callers.c", "own", "frame"),
     ("registers.c", "own", "O0"),
+    ("far_frames.c", "library", "O0"),
+    ("far_frames.c", "library", "frame"),
     ("registers.c", "library", "frame"),
     *(case for case in ALL if case == ("assembly_moves_on.c", "own", "no-plt")),
     ("altstack.c", "library", "plt"),

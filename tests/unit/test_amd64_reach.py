@@ -38,12 +38,42 @@ def test_walkers_are_found_in_code():
     other = bytes.fromhex("55 4889fd 488b4500 5d c3")  # rbp is no frame pointer
     code = framed + walker + other + unoptimised + array + scheduled
     expected = [walker, unoptimised, scheduled]
-    assert [*walkers(code, BASE)] == [BASE + code.index(part) for part in expected]
+    assert [*walkers(code, BASE, lambda _: 1 << 64)] == [
+        BASE + code.index(part) for part in expected
+    ]
+
+
+FRAMED = "55 4889e5 5331db "
+FAR = "8b0425001000004801c3 " * 40 + "7404 5b 5d c3 "
+FAR_WALKERS = {
+    "mov rax, [rbp]": FAR + "488b4500 488b4008 5b 5d c3",
+    "mov r12, rbp": FAR + "4989ec 5b 5d c3",
+    "mov [rbp-256], rbp": FAR + "4889ad00ffffff 5b 5d c3",
+    "after an instruction of AVX": "c5f877 " + FAR + "488b4500 5b 5d c3",
+}
+NO_WALKERS = {
+    "mov rbp, rdi; mov rax, [rbp]": FAR + "4889fd 488b4500 5b 5d c3",
+    "mov ebp, edi": FAR + "89fd 488b4500 5b 5d c3",
+    "mov rax, [rbp-8]": FAR + "488b45f8 5b 5d c3",
+    "another function, which saves rbp": FAR + "5b 5d c3 55 4889fd 488b4500 5d c3",
+    "mov rsp, rbp": FAR + "4889ec 5b 5d c3",
+    "lea rax, [rbp]": FAR + "488d4500 5b 5d c3",
+    "shlx rbp, rbp, rax": "c4e2f9f7ed " + FAR + "488b4500 5b 5d c3",
+}
+
+
+@pytest.mark.parametrize("what", [*FAR_WALKERS, *NO_WALKERS])
+def test_walkers_are_found_at_any_distance(what: str):
+    code = bytes.fromhex(FRAMED + {**FAR_WALKERS, **NO_WALKERS}[what])
+    found = [*walkers(code, BASE, lambda _: 1 << 64)]
+    assert found == ([BASE] if what in FAR_WALKERS else [])
+    at_once = [*walkers(code, BASE, lambda address: address + 8)]
+    assert not at_once  # of another function
 
 
 def test_walkers_are_found_in_arm64_code():
     code = bytes.fromhex("fd7bbfa9 fd030091 a00340f9 000440f9 fd7bc1a8 c0035fd6")
-    assert [*arm64_walkers(code, BASE)] == [BASE + 8]  # ldr x0, [x29]
+    assert [*arm64_walkers(code, BASE, lambda _: 1 << 64)] == [BASE + 8]  # ldr x0, [x29]
 
 
 def found(text: str) -> tuple[bool, bool, str]:

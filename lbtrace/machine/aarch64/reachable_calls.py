@@ -6,7 +6,7 @@ can only add to what is found.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from struct import iter_unpack
 
 from lbtrace.machine.code import Code, Reach
@@ -55,7 +55,7 @@ _FOLLOWS = tuple((0xF94003A0 | to).to_bytes(4, "little") for to in range(29))
 """``ldr x?, [x29]``: the caller's frame pointer (C6.2, LDR (immediate))."""
 
 
-def walkers(code: memoryview, address: int) -> Iterator[int]:
+def walkers(code: memoryview, address: int, _following: Callable[[int], int]) -> Iterator[int]:
     """See `lbtrace.machine.Machine.find_walkers`."""
     for word in _FOLLOWS:
         yield from (address + at for at in find_bytes(code, word) if not at % 4)

@@ -9,33 +9,21 @@ in doubt.
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
-from iced_x86 import Decoder, FlowControl, Instruction
+from iced_x86 import Decoder, Instruction, OpKind, Register
 
 from lbtrace.machine.code import Code, Reach
-from lbtrace.machine.code_scan import find_bytes
+from lbtrace.machine.code_scan import find_walkers
 from lbtrace.machine.x86_64 import code_sweep
 from lbtrace.machine.x86_64.reached_instructions import reached_instructions
 from lbtrace.machine.x86_64.sweep import Sweep
 
-_STRAIGHT = FlowControl.NEXT
 _SWEEPS, _SMALL = 8, 2048
+_FRAME_POINTER = (Register.RBP, Register.EBP, Register.BP)
+_NOWHERE = 1 << 64
 _TOLD = 512
 """Bytes of code whose parameters are followed, unless only what control flow reaches is read."""
-_SAVED, _FRAMED = b"\x55", b"\x48\x89\xe5"
-"""``push rbp``, and ``mov rbp, rsp`` at most `_BETWEEN` bytes after it."""
-_BETWEEN = 24
-
-_FOLLOWED = re.compile(
-    rb"[\s\S]{0,64}?(?:"
-    rb"[\x48\x4c]\x8b[\x45\x4d\x55\x5d\x65\x6d\x75\x7d]\x00"  # mov r, [rbp]
-    rb"|[\x48\x4c\x49]\x89[\xe8-\xeb\xed-\xef]|\x48\x89\x6d)"  # mov r, rbp; mov [rbp+n], rbp
-)
-_WALKERS = (96, 256)
-"""Bytes of a function in which its frame pointer is followed, if it is: optimised, or not. More
-may be of other functions, which hides it."""
 
 
 def reach(code: Code, depth: int | None) -> Reach:
@@ -66,27 +54,22 @@ def decoded_reach(code: Code, depth: int | None, *, told: bool = False) -> Reach
     return found._replace(doubt=why or found.doubt, keeps=keeps, unread=not whole)
 
 
-def walkers(code: memoryview, address: int) -> Iterator[int]:
+def walkers(code: memoryview, address: int, following: Callable[[int], int]) -> Iterator[int]:
     """See `lbtrace.machine.Machine.find_walkers`."""
-    for at in find_bytes(code, _FRAMED):
-        before = bytes(code[max(at - _BETWEEN, 0) : at])
-        saved = before.rfind(_SAVED)
-        if saved >= 0 and _FOLLOWED.match(code, at + len(_FRAMED)):
-            start = at - len(before) + saved
-            if _is_straight(before[saved:]) and any(
-                reach(_code(code, start, size, address), 0).walks for size in _WALKERS
-            ):
-                yield address + start
+    for start, at, apart in find_walkers(code, _read):
+        end = following(address + start)
+        if address + at < end and not (apart and end >= _NOWHERE):
+            yield address + start
 
 
-def _code(code: memoryview, start: int, size: int, address: int) -> Code:
-    part = bytes(code[start : start + size])
-    return Code(part, address + start, 0, address + start + len(part))
-
-
-def _is_straight(code: bytes) -> bool:
-    """Whether ``code`` is instructions of which each leads to the next."""
-    return all(i.flow_control == _STRAIGHT and not i.is_invalid for i in Decoder(64, code))
+def _read(code: bytes) -> tuple[int, bool]:
+    """The size of the instruction with which ``code`` begins, 0 of none, and whether it leaves rbp
+    as it is."""
+    instruction = Decoder(64, code).decode()
+    if instruction.is_invalid:
+        return 0, False
+    writes = instruction.op_count and instruction.op0_kind == OpKind.REGISTER
+    return instruction.len, not (writes and instruction.op0_register in _FRAME_POINTER)
 
 
 class _InARow(Iterable[Instruction]):
