@@ -79,6 +79,10 @@ static int by_name(struct lbt_follow *follow, size_t number, int tail)
 		return LBT_FOLLOW_NAME;
 	case LBT_NAME_LEADS:
 		return lead(follow, meaning->address, 0);
+	case LBT_NAME_OFFERED:
+		if (tail)
+			set(&node_of(follow)->keeps, LBT_WHY_ELSEWHERE, number);
+		return LBT_FOLLOW_DONE;
 	case LBT_NAME_KEEPS:
 		if (tail)
 			set(&node_of(follow)->keeps, LBT_WHY_NAME, number);

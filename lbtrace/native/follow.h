@@ -32,7 +32,7 @@ enum lbt_why {
 /* What a name means where it is called. */
 enum lbt_meaning {
 	LBT_NAME_UNKNOWN, LBT_NAME_HARMLESS, LBT_NAME_LEADS, LBT_NAME_DOUBT, LBT_NAME_KEEPS,
-	LBT_NAME_AWAY,
+	LBT_NAME_AWAY, LBT_NAME_OFFERED,
 };
 
 /* What must be known to continue: see the question. */

@@ -15,9 +15,10 @@ from lbtrace.machine._code_scan import ffi, lib
 from lbtrace.machine.code import Reach
 from lbtrace.machine.code_scan import DOUBTS
 
-Meaning: TypeAlias = Literal["harmless", "leads", "doubt", "keeps", "away"]
+Meaning: TypeAlias = Literal["harmless", "leads", "doubt", "keeps", "away", "offered"]
 """What a name means where it is called: nothing, code to follow, anything, something that keeps the
-return address of the function that jumps to it, or anything that may also do that."""
+return address of the function that jumps to it, anything that may also do that, or nothing but
+perhaps that."""
 
 _MEANINGS: dict[Meaning, int] = {
     "harmless": lib.LBT_NAME_HARMLESS,
@@ -25,6 +26,7 @@ _MEANINGS: dict[Meaning, int] = {
     "doubt": lib.LBT_NAME_DOUBT,
     "keeps": lib.LBT_NAME_KEEPS,
     "away": lib.LBT_NAME_AWAY,
+    "offered": lib.LBT_NAME_OFFERED,
 }
 
 Kind: TypeAlias = Literal[

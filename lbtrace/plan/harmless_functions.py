@@ -206,11 +206,12 @@ class Judge:
         own = stub.address and (self._image.is_program or self._others is not None)
         replaced = bool(own or name in HARMLESS) and self._is_replaced(name)
         if name in HARMLESS and not replaced:
-            return "harmless", 0
+            return ("offered" if self._others is None else "harmless"), 0
         if own and not replaced and self._image.offset(stub.address) >= 0:
             return "leads", stub.address
         # What the C library offers reads no return addresses but for those that have a name here.
-        elsewhere = stub.name in self._chosen or self._is_replaced(name)
+        anything = self._others is None
+        elsewhere = anything or stub.name in self._chosen or self._is_replaced(name)
         return ("away" if elsewhere else "doubt"), 0
 
     def _is_replaced(self, name: str) -> bool:

@@ -93,9 +93,19 @@ def forbidden(
         # Where the hook is shared, the program looks at the calls of one process only.
         checked = altstack_checked and unknown != PROBED
         found.append(_decided(image, findings, missing, unknown, strangers, checked))
-        if not unknown:
+        if _may_preload(image, beside):
+            found[-1] = found[-1]._replace(others=None)
+        elif not unknown:
             found[-1] = found[-1]._replace(others=_offered(mine, image))
     return found
+
+
+def _may_preload(image: Image, beside: Closure | None) -> bool:
+    """Whether a program may run in processes that have preloaded what is not known: as it is not
+    the command, or not the process, that is traced, but something may start it."""
+    if not image.is_program or beside == Closure():
+        return False
+    return beside is None or image.file.identity not in map(identity_of, beside.paths)
 
 
 def survey(image: Image, beside: Closure | None) -> list[str]:
