@@ -11,6 +11,9 @@ SHARED = -1
 """The number of stacks that take turns in the same memory, as those which libaco copies there, and
 were left at the same place: which of them continues there is not known, only how many wait."""
 
+MOST = 64
+"""Stacks that a thread has left for new ones, of which it is known where, at most."""
+
 WORD = 8
 """Bytes between two places at which a stack may be left."""
 
@@ -27,6 +30,7 @@ class Fibers:
     def __init__(self) -> None:
         self._left: dict[int, dict[int, tuple[int, int]]] = {}
         self._places: dict[int, dict[int, int]] = {}
+        self._entered: dict[int, list[int]] = {}
         self._running: dict[int, int] = {}
         self._away: dict[int, tuple[int, bool]] = {}
 
@@ -63,6 +67,7 @@ class Fibers:
         if at is not None:
             return self._continue(pid, tid, at)
         self._end(pid, to)
+        self._entered[tid] = [*self._entered.get(tid, ())[-MOST:], pointer]
         self._running[tid] = to
         return [to]
 
@@ -113,11 +118,20 @@ class Fibers:
         over = self._continue(pid, tid, max(near))
         return over if ended in (0, self._running[tid]) else [*over, ended]
 
+    def entered_from(self, pid: int, tid: int) -> list[tuple[int, int]]:
+        """Return where a thread left stacks for new ones since, and their numbers, the last one
+        first; not those that have continued."""
+        left = self._left.get(pid, {})
+        places = reversed(self._entered.get(tid, ()))
+        return [(at, left[at][0]) for at in places if at in left and left[at][1] in (0, tid)]
+
     def _continue(self, pid: int, tid: int, at: int) -> list[int]:
         """A thread continues on the stack that was left ``at`` a pointer, or begins a new one
         there."""
         number, of = self._left[pid].pop(at, (at, 0))
-        over: list[int] = []
+        entered, over = self._entered.get(tid, []), list[int]()
+        if at in entered:
+            del entered[entered.index(at) :]
         if not number and of not in (0, tid):
             number, over = at, [at, own_stack(pid, of)[1]]
         self._running[tid] = number
@@ -167,6 +181,7 @@ class Fibers:
         """A process has ended, or executes another program."""
         self._left.pop(pid, None)
         self._places.pop(pid, None)
+        self._entered.pop(pid, None)
         self._running.pop(pid, None)
 
 

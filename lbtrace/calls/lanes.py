@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from lbtrace.calls.fibers import Fibers
 from lbtrace.calls.probe_decoding import ProbeDecoder
@@ -199,6 +199,18 @@ class Lanes:
         """A thread comes back from a call that it made on another stack."""
         for over in self._fibers.come_back(event.pid, event.tid, event.value0):
             self._renew(event.pid, over)
+
+    def entered_from(self, event: Event) -> Sequence[tuple[int, int]]:
+        """Return where the thread of an event left stacks for new ones on which it may still be,
+        the last one first, and their numbers; 0 is that of its own."""
+        return self._fibers.entered_from(event.pid, event.tid)
+
+    def land(self, event: Event, pointer: int) -> None:
+        """A thread continues on a stack that it left at ``pointer``, and leaves what it has called
+        on others."""
+        for over in self._fibers.come_back(event.pid, event.tid, pointer):
+            self._renew(event.pid, over)
+        event.goroutine = self._running[event.tid] = self._fibers.running(event.tid)
 
     def _switch(self, event: Event, *, own: bool) -> None:
         """A thread leaves a stack, which may be its ``own``, for another."""

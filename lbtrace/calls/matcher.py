@@ -202,7 +202,7 @@ class CallMatcher(ThreadMatcher):
             elif kind == INTERRUPT:
                 self._lanes.interrupt(event)
             return False
-        calls = self._lanes.place(decoding, event)
+        calls = self._locate(decoding, event)
         if kind == LEFT:
             if (left := self._stacks.get(self._key(event))) is not None and left.pid == event.pid:
                 self._report_waiting(left)

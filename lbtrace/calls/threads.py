@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from abc import abstractmethod
 from collections import deque
 
@@ -41,6 +42,28 @@ class ThreadMatcher(PairMatcher):
     def _key(event: Event) -> int | tuple[int, int]:
         """What calls are matched by: the thread, else the goroutine or stack of its process."""
         return (event.pid, event.goroutine) if event.goroutine else event.tid
+
+    def _locate(self, decoding: ProbeDecoder, event: Event) -> bool:
+        """Place an event on a stack, see `Lanes.place`. What lands after calls on other stacks does
+        so where the function waits that it is in: its call is the nearest one above."""
+        calls = self._lanes.place(decoding, event)
+        if decoding.role == "landing":
+            nearest, found = self._distance(self._key(event), event), None
+            for pointer, number in self._lanes.entered_from(event):
+                key = (event.pid, number) if number else event.tid
+                if (distance := self._distance(key, event)) < nearest:
+                    nearest, found = distance, pointer
+            if found is not None:
+                self._lanes.land(event, found)
+        return calls
+
+    def _distance(self, key: int | tuple[int, int], event: Event) -> float:
+        """How far above an event the nearest open call of a stack is."""
+        stack = self._stacks.get(key)
+        if stack is None or stack.pid != event.pid:
+            return math.inf
+        above = (call.frame - event.frame for call in reversed(stack.calls))
+        return next((distance for distance in above if distance >= 0), math.inf)
 
     def _note(self, threads: deque[Thread], time: int) -> int:
         """Apply the records of ``threads`` up to ``time``; return the time of the next one."""

@@ -1,6 +1,7 @@
 /* Calls functions on other stacks, and comes back, by assembly as FORM has it. AREA says where these
  * lie: above or below the thread's own, or in the frame of a function that waits. */
 #include <pthread.h>
+#include <setjmp.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/mman.h>
@@ -75,9 +76,27 @@ FAR long f_once(long n)
 	return result + 1;
 }
 
+static jmp_buf place;
+
+FAR long f_left(long n)
+{
+	if (f_leaf(n) % 2)
+		longjmp(place, 1);
+	return n;
+}
+
+FAR long f_try(long n)
+{
+	long result = 0;
+	if (setjmp(place))
+		return f_leaf(n);
+	call_on(f_left, n, area - 32 * PAGE, &result);
+	return result;
+}
+
 FAR long f_outer(long n)
 {
-	return f_once(n) + f_deep(n % DEEPEST) + f_leaf(n);
+	return f_once(n) + f_try(n) + f_deep(n % DEEPEST) + f_leaf(n);
 }
 
 static void *run(void *sum)
