@@ -54,11 +54,11 @@ def find_faults(plan: Plan) -> Iterator[Fault]:
             ("symbols", (binary.symbols.addresses, binary.symbols.names)),
         ):
             if len(keys) != len(names):
-                text = f"binary {binary.path} has {len(keys)} {what} but {len(names)} names of them"
+                text = f"the names in {binary.path}: {len(keys)} {what}, {len(names)} names of them"
                 yield Fault("binary", number, text)
     for number, function in enumerate(plan.functions):
         if not 0 <= function.binary < binaries:
-            text = f"function {function.name} is in binary {function.binary} of {binaries}"
+            text = f"function {function.name}: its binary is {function.binary} of {binaries}"
             yield Fault("function", number, text)
     for number, probe in enumerate(plan.probes):
         if not 0 <= probe.binary < binaries:

@@ -134,6 +134,17 @@ def test_a_refused_value_names_its_record(parts, export):
     assert "left out: the values of function fib, parameter n: its slot is 77 of 6" in err
 
 
+def test_a_function_of_no_binary_is_named(parts, export):
+    def change(plan):
+        plan["functions"][0]["binary"] = 7
+
+    parts = changed_plan(parts, change)
+    assert "function fib: its binary is 7 of 1" in export(parts)[2]
+    status, _, err = export(parts, "--salvage")
+    assert status == 0
+    assert "left out: the values of function fib: its binary is 7 of 1\n" in err
+
+
 def test_a_function_that_cannot_be_decoded_loses_its_values(parts, export):
     def change(plan):
         plan["functions"][0]["parameters"][0]["type"] = {"type": "integer", "name": 5}
