@@ -191,6 +191,8 @@ def _open_special(path: str, found: os.stat_result) -> int:
     """Open a device or FIFO without waiting for its reader."""
     if not stat.S_ISDIR(found.st_mode):
         _refuse_planted(path, found)
+    if stat.S_ISBLK(found.st_mode):  # a disk, whose content is worth more than a trace
+        raise OutputError(f"{path} is a block device", "choose a file with -o")
     try:
         descriptor = os.open(path, _WRITE | os.O_NONBLOCK | os.O_NOFOLLOW)
     except OSError as error:

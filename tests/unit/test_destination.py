@@ -122,6 +122,18 @@ def test_what_cannot_be_created(path, message):
         Destination(path, force=True)
 
 
+@pytest.mark.skipif(os.geteuid() != 0, reason="makes a device")
+def test_block_devices_are_not_written_to(tmp_path):
+    """Not even opened: there is none of this number."""
+    os.mknod(tmp_path / "disk", 0o600 | stat.S_IFBLK, os.makedev(240, 250))
+    (tmp_path / "link").symlink_to("disk")
+    for name in ("disk", "link"):
+        for force in (False, True):
+            with pytest.raises(OutputError, match="disk is a block device") as raised:
+                write(tmp_path / name, b"1", force=force)
+            assert "-o" in raised.value.hint
+
+
 def test_descriptors_by_their_paths(tmp_path):
     with open(tmp_path / "x", "wb") as file:
         for path in (f"/dev/fd/{file.fileno()}", f"/proc/self/fd/{file.fileno()}"):
