@@ -21,6 +21,7 @@ from lbtrace.errors import NoMatchError, UsageError, option
 from lbtrace.model import Function
 from lbtrace.plan import objc_methods
 
+_ADDRESS = re.compile(r"0[xX][0-9a-fA-F]{1,16}")
 _WHITESPACE = re.compile(r"\s+")
 
 COPY = re.compile(r"(\.(constprop|isra|lto_priv|llvm)\.\w+)+")
@@ -251,6 +252,10 @@ def _no_match(binaries: Sequence[BinarySymbols], pattern: str, asked: str) -> No
     paths = " or ".join(binary.path for binary in binaries)
     if asked == "func" and (place := SOURCE.fullmatch(pattern)):
         return NoMatchError(f"{pattern}: matches no function of {paths}", _of_source(place))
+    if asked == "func" and _ADDRESS.fullmatch(pattern):
+        file = binaries[0].path if len(binaries) == 1 else "FILE"
+        hint = f"an address is traced by {option('at', f'{file}:{pattern.lower()}')}"
+        return NoMatchError(f"{pattern}: matches no function of {paths}", hint)
     from lbtrace.plan.misread_patterns import advise  # here: most patterns match
 
     def is_known(name: str) -> bool:

@@ -183,6 +183,8 @@ def test_nearest_names_are_those_of_the_source():
         ("./adv.cpp:5", 'a line is traced by lines=["./adv.cpp:5"]'),
         ("main.go:5-9", 'a line is traced by lines=["main.go:5-9"]'),
         ("lib.rs:total", 'a function goes by its name alone: functions=["total"]'),
+        ("0x1149", 'an address is traced by places=["program:0x1149"]'),
+        ("0X1149", 'an address is traced by places=["program:0x1149"]'),
         ("adv.cpp::x", "lbtrace list shows its functions"),
         ("main.f", "nearest names: main.func1"),
     ],
