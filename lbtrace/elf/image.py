@@ -21,7 +21,7 @@ from lbtrace.elf.regular import Mapped
 from lbtrace.elf.search_path import find
 from lbtrace.elf.span import Span
 from lbtrace.elf.strings import StringTable
-from lbtrace.errors import BinaryError, option
+from lbtrace.errors import BinaryError
 from lbtrace.machine import MACHINES
 from lbtrace.system.file import File
 from lbtrace.system.lookups import note
@@ -367,12 +367,9 @@ def is_32_bit(path: str) -> bool:
 def _check_identity(path: str, data: mmap.mmap) -> None:
     start = data[:20]
     if start.startswith(b"#!"):
-        interpreter = data[2:128].splitlines()[0].decode("utf-8", "replace").strip()
-        program = interpreter.split(" ")[0] or "its interpreter"
-        raise BinaryError(
-            f"{path}: is a script run by {interpreter}, not an ELF file",
-            f"trace its interpreter instead: {option('binary', program)}",
-        )
+        from lbtrace.elf.scripts import refusal  # imported here because few files are scripts
+
+        raise refusal(path, data[:256])
     if not start.startswith(b"\x7fELF"):
         raise BinaryError(f"{path}: not an ELF file", "name a compiled program or shared library")
     if len(start) < 20:

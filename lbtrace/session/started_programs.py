@@ -9,6 +9,7 @@ import shlex
 from collections.abc import Callable, Iterator
 
 from lbtrace.elf.image import Image
+from lbtrace.elf.scripts import why_not_run
 from lbtrace.errors import BinaryError, CommandError, LbtraceError, option
 from lbtrace.session.request import Request
 from lbtrace.targets.command import find_command
@@ -40,6 +41,8 @@ def advise(error: LbtraceError, request: Request, try_plan: Callable[[str], obje
     except CommandError:
         return
     script = _read_script(program)
+    if why_not_run(os.fsencode(script)):
+        return  # it starts nothing
     for path in _named(request.target.command, script, program):
         try:
             try_plan(path)

@@ -101,6 +101,15 @@ def test_what_cannot_be_traced_is_reported_as_such(build, tmp_path):
     script = refused(file(b"#!/usr/bin/perl -w\nprint 1;\n"))
     assert "script" in script.message
     assert "/usr/bin/perl" in script.hint
+    for line, reason in (
+        (b"#!/no/such/interpreter\n", "whose interpreter /no/such/interpreter does not exist"),
+        (b"#!/no/such/interpreter\t-w", "whose interpreter /no/such/interpreter does not exist"),
+        (b"#! \n", "which names no interpreter"),
+        (b"#!", "which names no interpreter"),
+    ):
+        script = refused(file(line))
+        assert reason in script.message
+        assert "its first line" in script.hint
     assert "32-bit" in refused(file(program[:4] + b"\1" + program[5:])).message
     assert "big-endian" in refused(file(program[:5] + b"\2" + program[6:])).message
     other = program[:18] + struct.pack("<H", 183) + program[20:]

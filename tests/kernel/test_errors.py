@@ -360,6 +360,7 @@ def test_probes_that_every_process_hits_need_a_target(
         (["env", "A=1", "{}/fib", "2"], "add --binary {}/fib"),
         (["sh", "-c", "cd /; ./nothing"], "to trace what it starts, add --binary FILE"),
         (["{own}/script"], "script, a script; to trace what it starts, add --binary {}/fib"),
+        (["{own}/broken"], "correct its first line"),
         (["{own}/empty"], "empty, a script; to trace what it starts, add --binary FILE"),
     ],
 )
@@ -369,6 +370,8 @@ def test_a_command_that_starts_what_is_meant(
     for name, line in (("script", f"exec {programs}/fib $1"), ("empty", "exit")):
         (tmp_path / name).write_text(f"#!/bin/sh\n{line}\n")
         (tmp_path / name).chmod(0o755)
+    (tmp_path / "broken").write_text("#!/no/such/interpreter\n")
+    (tmp_path / "broken").chmod(0o755)
     command = [word.format(programs, own=tmp_path) for word in words]
     done = lbtrace("attach", "--func", "fib", "--", *command)
     explains(done, done.returncode, expected.format(programs))
