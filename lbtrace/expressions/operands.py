@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from lbtrace.abi.locations import SPREAD, WORD, Location, dereferenced
 from lbtrace.errors import option
 from lbtrace.expressions.tree import ExpressionError
-from lbtrace.expressions.unsuited import no_number, only_declared
+from lbtrace.expressions.unsuited import how_to_compare, no_number, only_declared
 from lbtrace.model import Fetch, Type
 
 Moment: TypeAlias = Literal["entry", "return", "any"]
@@ -104,15 +104,18 @@ def returns_nothing(at: int) -> ExpressionError:
     )
 
 
-def address_in(operand: Operand) -> Fetch:
-    """Return what fetches the pointer or integer that ``operand`` is. Raises `ExpressionError`."""
+def address_in(operand: Operand, name: str = "") -> Fetch:
+    """Return what fetches the pointer or integer that ``operand``, written as ``name``, is. Raises
+    `ExpressionError`."""
     place = operand.place
     if operand.type.is_declared:
         raise only_declared(operand.at, operand.type)
     if operand.type.size != WORD or operand.bits[1]:
-        name = operand.type.name or "a value"
-        hint = "take a pointer, or a number of eight bytes: str((char *)arg0)"
-        raise ExpressionError(operand.at, f"an address is expected, this is {name}", hint)
+        what = f"an address is expected, this is {operand.type.name or 'a value'}"
+        hint = "take a pointer, or a number of eight bytes"
+        if operand.type.is_known and not operand.type.computes:
+            hint = how_to_compare(operand.type, name)
+        raise ExpressionError(operand.at, what, hint)
     if place.memory is not None:
         return dereferenced(place.memory)
     word, into = place.word()

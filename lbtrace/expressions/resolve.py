@@ -39,10 +39,12 @@ from lbtrace.expressions.tree import (
     Register,
     Sum,
     TextOf,
+    spelled,
     written,
 )
 from lbtrace.expressions.unsuited import (
     PARTS,
+    how_to_compare_event,
     how_to_name,
     no_elements,
     no_members,
@@ -122,7 +124,13 @@ def compute_both(left: Node, right: Node, scope: Scope, equality: bool) -> tuple
             if name == right.name:
                 return _part(left.at, found, member), Constant(right.at, number)
         scope = replace(scope, compared=found.type)
-    return found, compute(right, scope)
+    try:
+        return found, compute(right, scope)
+    except ExpressionError as error:
+        if isinstance(found, Pseudo) and isinstance(right, Name) and error.lacks_name:
+            # No value of the function is compared with it: to list them is no help.
+            error.hint = how_to_compare_event(found.name, right.name)
+        raise
 
 
 def _is_outside(node: Node, scope: Scope) -> bool:
@@ -149,9 +157,11 @@ def _name(node: Name, scope: Scope) -> Located:
             _, type, place = scope.arguments[number]
             return Operand(node.at, type, place, "entry")
         last = len(scope.arguments) - 1
-        known = f"arg0 to arg{last}" if last > 0 else "arg0 alone" if last == 0 else "none"
+        known = (
+            f"are arg0 to arg{last}" if last > 0 else "is arg0 alone" if last == 0 else "is none"
+        )
         what = f"there is no argument {number}"
-        raise ExpressionError(node.at, what, f"there is {known}", lacks_name=True)
+        raise ExpressionError(node.at, what, f"there {known}", lacks_name=True)
     return _outside_name(node, scope)
 
 
@@ -229,7 +239,7 @@ def _text(node: TextOf, scope: Scope) -> Operand:
     if inner.type.element_at(0) is not None and inner.place.memory is not None:
         start = inner.place.memory  # its characters lie right there
     else:
-        start = address_in(inner)
+        start = address_in(inner, written(node.start))
     length = None if node.length is None else _length(node, node.length, inner, scope)
     return Operand(node.at, TEXT, inner.place, inner.moment, start=start, length=length)
 
@@ -335,14 +345,15 @@ def _field(node: Field, inner: Operand) -> Operand:
     if not type.named_parts() and type.components() is None:
         raise no_members(node.at, whole if whole.is_text() else type, written(node.inner))
     if node.called and type.components() is not None:
-        names = ", ".join([m.name for m in type.named_parts() if m.name][:PARTS])
+        names = ", ".join([spelled(m.name) for m in type.named_parts() if m.name][:PARTS])
         hint = f"name a member of it: {names}" if names else "take another value"
         raise ExpressionError(node.at, "methods cannot be called", hint)
     found = _member(type, node.name)
     if found is None:
-        names = ", ".join(m.name for m in type.named_parts() if m.name)
-        hint = f"there are {names}" if names else "its members are not known"
-        what = f"{type.name} has no member {node.name}"
+        known = [spelled(m.name) for m in type.named_parts() if m.name]
+        are = "are" if len(known) > 1 else "is"
+        hint = f"there {are} {', '.join(known)}" if known else "its members are not known"
+        what = f"{type.name} has no member {spelled(node.name)}"
         raise ExpressionError(node.at, what, hint, lacks_name=True)
     return _part(node.at, inner, found)
 

@@ -189,12 +189,19 @@ def written(node: Node) -> str:
         case Name():
             return node.name
         case Field(inner=Dereference(inner=inner, subscript=False)) if name := written(inner):
-            return f"{name}->{node.name}"
+            return f"{name}->{spelled(node.name)}"
         case Field() if name := written(node.inner):
-            return f"{name}.{node.name}"
+            return f"{name}.{spelled(node.name)}"
         case Dereference() if name := written(node.inner):
             return f"{name}[{node.index}]" if node.subscript else f"(*{name})"
     return ""
+
+
+def spelled(member: str) -> str:
+    """Return how one writes the name of a member: ``0`` for that of a tuple, ``__0``."""
+    number = member.removeprefix("__")
+    place = number.isascii() and number.isdigit() and (number == "0" or number[0] != "0")
+    return number if place else member
 
 
 def qualifies(tree: object) -> bool:

@@ -6,7 +6,8 @@ import re
 
 from lbtrace.abi.locations import WORD
 from lbtrace.errors import option
-from lbtrace.expressions.tree import ExpressionError
+from lbtrace.expressions.hints import IN_A_SHELL
+from lbtrace.expressions.tree import ExpressionError, spelled
 from lbtrace.model import Type
 
 _NUMBER = re.compile(r"-?(0[xX][0-9a-fA-F]+|0|[1-9][0-9]*)")
@@ -52,7 +53,7 @@ def how_to_compare(type: Type, name: str = "") -> str:
     states = [state for state, _, _ in type.named_states()]
     ways = [f"{of_it} == {state}" for state in states[:1]]
     if type.components() is None:
-        ways += [f"{of_it}.{part.name}" for part in type.named_parts()[:PARTS]]
+        ways += [f"{of_it}.{spelled(part.name)}" for part in type.named_parts()[:PARTS]]
     if ways:
         return f"what can be compared: {', '.join(ways)}"
     if not type.is_known:
@@ -116,6 +117,16 @@ def how_to_name(type: Type) -> str:
     if type.computes and not type.is_address:
         return "other constants are written as numbers"
     return 'text is quoted: "abc"'
+
+
+def how_to_compare_event(event: str, word: str) -> str:
+    """Return what to write instead of ``word``, a name that is not known, to compare with it what
+    is known of every ``event``: its ``pid``, for one."""
+    if event == "comm":
+        return f'text is quoted: "{word}"{IN_A_SHELL}'
+    if event == "duration":
+        return "write a time: duration > 1.5ms"
+    return f"write a number: {event} == 4711"
 
 
 def where_decimals_are(type: Type, name: str) -> str:
