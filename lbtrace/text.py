@@ -64,6 +64,18 @@ def escape(char: str) -> str:
     return f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
 
 
+def in_quotes(text: str) -> str:
+    """Return ``text`` between quotation marks, for a message; as `repr`, but for bytes that are not
+    UTF-8, which are written as `clean` does."""
+    mark = '"' if "'" in text and '"' not in text else "'"
+    return f"{mark}{clean(text)}{mark}"
+
+
+def shortened(text: str, most: int) -> str:
+    """Return ``text`` without its middle where it has more than ``most`` characters."""
+    return text if len(text) <= most else f"{text[: most // 2]} … {text[-most // 2 :]}"
+
+
 def to_json(data: Any, **options: Any) -> str:
     """Return ``data`` as JSON (RFC 8259) in ASCII without control characters, DEL included."""
     from json import dumps  # imported here because most commands write none

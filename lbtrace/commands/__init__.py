@@ -10,6 +10,7 @@ from importlib import import_module
 import lbtrace
 from lbtrace.commands import streams
 from lbtrace.errors import KernelError, LbtraceError, OutputError, UsageError
+from lbtrace.text import shortened
 
 COMMANDS = {
     "attach": "trace calls, live or into a file",
@@ -24,6 +25,9 @@ FIRST = "lbtrace attach --func fib -- ./fib"
 
 SYSTEM = ("/proc", "/sys")
 """File systems through which the kernel describes itself and its processes."""
+
+LONGEST = 2000
+"""Characters of a message that are shown: what a user has pasted may be of any length."""
 
 BROKEN_PIPE = 141
 """The status that shells report for a program that SIGPIPE ended."""
@@ -113,5 +117,5 @@ def _usage() -> str:
 
 
 def _complain(error: LbtraceError) -> None:
-    message, hint = error.command_line
+    message, hint = (shortened(line, LONGEST) for line in error.command_line)
     streams.report([*error.detail.splitlines(), f"lbtrace: {message}", f"  {hint}"])

@@ -15,6 +15,7 @@ from struct import Struct as Layout
 from lbtrace.errors import BinaryError
 from lbtrace.machine import MACHINES, Machine
 from lbtrace.system.lookups import note
+from lbtrace.text import in_quotes
 
 CACHE = "/etc/ld.so.cache"
 CACHE_MAGIC = b"glibc-ld.so.cache1.1"
@@ -41,7 +42,8 @@ def find(name: str) -> str:
     if name and os.path.exists(name):
         return name
     raise BinaryError(
-        f"{name!r}: no such program in PATH, no such library", "give its path: ./name or /dir/name"
+        f"{in_quotes(name)}: no such program in PATH, no such library",
+        "give its path: ./name or /dir/name",
     )
 
 

@@ -8,6 +8,7 @@ from lbtrace.expressions.hints import CLOSING, JOINING, Asked, hint_for
 from lbtrace.expressions.numbers import UNITS
 from lbtrace.expressions.tokens import RESERVED, Token
 from lbtrace.expressions.tree import ExpressionError
+from lbtrace.text import in_quotes
 
 _CASTS = "types are those of C and <stdint.h>: (unsigned char)n, *(uint32_t *)v"
 _VALUES = "values are names, arg0, node->key, str(arg0), numbers and their sums"
@@ -26,9 +27,9 @@ def unexpected(
     comparison may begin with it."""
     begins = compared and bool(token.text) and (token.kind != "sign" or token.text == "(")
     if not wanted:
-        what, otherwise = f"{token.written!r} is not expected here", ""
+        what, otherwise = f"{in_quotes(token.written)} is not expected here", ""
     else:
-        instead = f", not {token.written!r}" if token.text else ""
+        instead = f", not {in_quotes(token.written)}" if token.text else ""
         what, otherwise = f"{wanted!r} is expected here{instead}", CLOSING
     hint = hint_for(token.written, asked, otherwise=JOINING if begins else otherwise)
     if before and before.kind == "number" and not before.unit and token.text in UNITS:
@@ -51,7 +52,9 @@ def missing_value(token: Token) -> ExpressionError:
     """Return what is wrong where ``token`` stands in the place of a value."""
     if token.kind == "end":
         return ExpressionError(token.at, "a value is missing at the end", _VALUES)
-    return ExpressionError(token.at, f"a value is expected, not {token.written!r}", _VALUES)
+    return ExpressionError(
+        token.at, f"a value is expected, not {in_quotes(token.written)}", _VALUES
+    )
 
 
 def unknown_type(at: int, name: str) -> ExpressionError:

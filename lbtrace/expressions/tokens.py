@@ -9,6 +9,7 @@ from msgspec import Struct
 
 from lbtrace.expressions.hints import IN_A_SHELL, hint_for
 from lbtrace.expressions.tree import ExpressionError
+from lbtrace.text import in_quotes
 
 LENGTH = 400
 """Words and signs of an expression: more than sixteen comparisons of sixteen values need."""
@@ -80,7 +81,9 @@ def tokens(source: str) -> list[Token]:
             if quoted := _NO_CHARACTER.match(source, at):
                 raise _several_characters(at, quoted[1])
             what = (
-                "a string without end" if source[at] in "\"'" else f"{source[at]!r} means nothing"
+                "a string without end"
+                if source[at] in "\"'"
+                else f"{in_quotes(source[at])} means nothing"
             )
             raise ExpressionError(at, f"{what} here", hint_for(source[at]))
         kind = next(k for k in _KINDS if match[k] is not None)

@@ -134,6 +134,10 @@ class ArgExpression(Struct, frozen=True):
     node: Node
 
 
+AROUND = 500
+"""Characters of an expression that an error shows on either side of what is wrong."""
+
+
 class ExpressionError(Exception):
     """What is wrong with an expression, at which of its characters, and what to write instead.
     ``lacks_name``: nothing in the function has the name that stands there."""
@@ -148,8 +152,14 @@ class ExpressionError(Exception):
     def error(self, name: str, source: str) -> UsageError:
         """Return the error for the user about the option ``name``, with a mark under the
         character."""
+        shown, at = source, self.at
+        if len(source) > 2 * AROUND:
+            begin = max(0, at - AROUND)
+            shown = "…" * (begin > 0) + source[begin : at + AROUND]
+            shown += "…" * (at + AROUND < len(source))
+            at += (begin > 0) - begin
         error = UsageError(
-            f"{option(name)}: {self.what}", self.hint, detail=f"  {source}\n  {' ' * self.at}^"
+            f"{option(name)}: {self.what}", self.hint, detail=f"  {shown}\n  {' ' * at}^"
         )
         error.understood = Understood(name == "arg", not self.lacks_name, self.at)
         return error

@@ -7,6 +7,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 from lbtrace.errors import UsageError
+from lbtrace.text import in_quotes
 
 if TYPE_CHECKING:
     from lbtrace.sinks.base import Sink
@@ -66,7 +67,7 @@ def format_for(name: str | None, path: str | None, *, captures: bool = True) -> 
     if name is not None:
         if name not in FORMATS:
             raise UsageError(
-                f"no format is called {name!r}",
+                f"no format is called {in_quotes(name)}",
                 f"choose one of: {', '.join(row.name for row in offered)}",
             )
         chosen = FORMATS[name]

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from msgspec import Struct
 
 from lbtrace.errors import UsageError, option
+from lbtrace.text import in_quotes
 
 SUDO = ("SUDO_COMMAND", "SUDO_GID", "SUDO_UID", "SUDO_USER")
 """Variables in which sudo(8) describes its caller to the program that it runs."""
@@ -34,7 +35,7 @@ def find_user(name: str) -> User:
             entry = pwd.getpwuid(int(name))
         except (KeyError, ValueError, OverflowError):
             raise UsageError(
-                f"no user is called {name!r}", "list users with: getent passwd"
+                f"no user is called {in_quotes(name)}", "list users with: getent passwd"
             ) from None
     groups = tuple(os.getgrouplist(entry.pw_name, entry.pw_gid))
     shell = entry.pw_shell or "/bin/sh"

@@ -95,6 +95,7 @@ def test_what_cannot_be_traced_is_reported_as_such(build, tmp_path):
 
     assert "No such file" in refused(str(tmp_path / "missing")).message
     assert "no such program" in refused("lbtrace-has-no-such-program").message
+    assert "'lbtrace-has-\\xe9': no such" in refused("lbtrace-has-\udce9").message
     assert "directory" in refused(str(tmp_path)).message
     assert "empty" in refused(file(b"")).message
     assert "not an ELF" in refused(file(b"just some text, long enough to be read")).message

@@ -382,3 +382,22 @@ def test_an_empty_capture_and_several_lines(lbtrace: Run, programs: Path) -> Non
     explains(lbtrace("export", ""), 2, "CAPTURE: it is empty")
     done = lbtrace("attach", "--line", "fib.c:3,4", "--", programs / "fib", 3)
     explains(done, 2, "FILE:FIRST-LAST")
+
+
+def test_what_is_very_long_is_cut(lbtrace: Run, programs: Path) -> None:
+    """Its beginning and the end of the message are kept."""
+    for option in ("--func", "--source", "--line"):
+        done = lbtrace("attach", "--binary", programs / "fib", option, "x" * 100_000)
+        explains(done, 2, "xxx … xxx")
+        assert len(done.stderr) < 5000
+    assert (
+        f"matches no function of {programs}/fib"
+        in lbtrace("attach", "--binary", programs / "fib", "--func", "x" * 100_000).stderr
+    )
+    where = f'n == 1 and comm == "{"x" * 100_000}"'
+    done = lbtrace("attach", "--binary", programs / "fib", "--func", "fib", "--where", where)
+    source, mark, *message = done.stderr.splitlines()
+    assert source.startswith("  n == 1 and comm")
+    assert source.endswith("xxx…")
+    assert source[mark.index("^")] == '"'
+    assert len(message) == 2

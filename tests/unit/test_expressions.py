@@ -424,6 +424,8 @@ COMPARED = "compare with =="
         ("duration > nm", 11, "nm is not known", "write a time: duration > 1.5ms"),
         ("comm == nm", 8, "nm is not known", f'text is quoted: "nm"{SHELL}'),
         ("arg9 == 1", 0, "no argument 9", "there are arg0 to arg6"),
+        ("n > 5\udcc2", 5, "'\\xc2' means nothing here", "join values"),
+        ("n > 5\u202e", 5, "'\\u202e' means nothing here", "join values"),
         ("color == BLEU", 9, "BLEU is no constant of enum color", "constants are BLUE, RED"),
         ("bleu == color", 0, "bleu is no constant of enum color", "constants are BLUE, RED"),
         ("color == color::BLEU", 9, "is no constant of enum color", "constants are BLUE, RED"),
