@@ -6,28 +6,38 @@
 
 #include "x86_64_stack.h"
 
-enum { NEAR = 24, BETWEEN = 64, ALIGNED = 16, PUSH_RBP = 0x55, REX_B = 0x41 };
+enum { NEAR = 24, BETWEEN = 64, ALIGNED = 16, PUSH_RBP = 0x55, RET = 0xc3, REX_B = 0x41 };
 
 static const unsigned char FRAMED[] = {0x48, 0x89, 0xe5}; /* mov rbp, rsp */
 
 static const unsigned char ENDBR[] = {0xf3, 0x0f, 0x1e, 0xfa};
 
-/* Whether a function may begin so far before its frame: a byte of another instruction may look so. */
-static int may_begin(const unsigned char *code, size_t at, size_t end)
+/* Whether a function begins there, as compilers align it. */
+static int is_aligned(const unsigned char *code, size_t at)
 {
-	return end - at <= NEAR || at % ALIGNED == 0 ||
+	return at % ALIGNED == 0 ||
 	       (at >= sizeof(ENDBR) && !memcmp(code + at - sizeof(ENDBR), ENDBR, sizeof(ENDBR)));
 }
 
-/* Whether code from push rbp on leads straight to mov rbp, rsp, with the stack as it was there. */
-static int begins(const unsigned char *code, size_t size, size_t at, size_t end)
+/* Whether a function may begin so far before its frame: a byte of another instruction may look so. */
+static int may_begin(const unsigned char *code, size_t at, size_t end)
 {
+	return end - at <= NEAR || is_aligned(code, at) || (at && code[at - 1] == RET);
+}
+
+/* Whether code from push rbp on leads straight to mov rbp, rsp, with the stack as it was there. What
+ * cannot be read (AVX) moves no stack; it counts where a function is aligned. */
+static int begins(const unsigned char *code, size_t size, size_t start, size_t end)
+{
+	size_t at = start;
 	struct stack stack = {0, LBT_NO_DEPTH};
 	struct instruction i;
 	int too_much = 0;
 
 	for (; at < end; at = i.next)
-		if (!lbt_read_instruction(code, size, at, 0, &i) || !is_plain(i.flow))
+		if (!lbt_read_instruction(code, size, at, 0, &i))
+			return stack.pointer == 8 && is_aligned(code, start);
+		else if (!is_plain(i.flow))
 			return 0;
 		else
 			stack = lbt_stack_after(stack, &i, &too_much);

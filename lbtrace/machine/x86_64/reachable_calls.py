@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 
-from iced_x86 import Decoder, Instruction, OpKind, Register
+from iced_x86 import Decoder, FlowControl, Instruction, Mnemonic, OpKind, Register
 
 from lbtrace.machine.code import Code, Reach
 from lbtrace.machine.code_scan import find_walkers
@@ -22,6 +22,13 @@ from lbtrace.machine.x86_64.sweep import Sweep
 _SWEEPS, _SMALL = 8, 2048
 _FRAME_POINTER = (Register.RBP, Register.EBP, Register.BP)
 _NOWHERE = 1 << 64
+_LOOP, _ALIGNED = 512, 16
+"""Bytes after a place in which jumps back are looked for, and at multiples of which functions and
+loops begin."""
+_PADDING = (Mnemonic.NOP, Mnemonic.INT3)
+_JUMPS = (FlowControl.CONDITIONAL_BRANCH, FlowControl.UNCONDITIONAL_BRANCH)
+_CALLS = (FlowControl.CALL, FlowControl.INDIRECT_CALL)
+_ENDS = (FlowControl.RETURN, FlowControl.UNCONDITIONAL_BRANCH, FlowControl.INDIRECT_BRANCH)
 _TOLD = 512
 """Bytes of code whose parameters are followed, unless only what control flow reaches is read."""
 
@@ -58,8 +65,26 @@ def walkers(code: memoryview, address: int, following: Callable[[int], int]) -> 
     """See `lbtrace.machine.Machine.find_walkers`."""
     for start, at, apart in find_walkers(code, _read):
         end = following(address + start)
-        if address + at < end and not (apart and end >= _NOWHERE):
+        if address + at < end and not (apart and end >= _NOWHERE and not _goes_on(code, start, at)):
             yield address + start
+
+
+def _goes_on(code: memoryview, start: int, at: int) -> bool:
+    """Whether all code from ``start`` to ``at`` is of one function: jumps lead across each gap
+    after which aligned code begins, as into a loop."""
+    jumps, begins = list[tuple[int, int]](), list[int]()
+    after, padded = FlowControl.NEXT, False
+    for instruction in Decoder(64, bytes(code[start : at + _LOOP]), ip=start):
+        if instruction.mnemonic in _PADDING:
+            padded = True
+            continue
+        apart = after in _ENDS or (padded and after in _CALLS)  # it may not return
+        if apart and instruction.ip <= at and not instruction.ip % _ALIGNED:
+            begins.append(instruction.ip)
+        after, padded = instruction.flow_control, False
+        if after in _JUMPS and instruction.op0_kind == OpKind.NEAR_BRANCH64:
+            jumps.append((instruction.ip, instruction.near_branch_target))
+    return all(any(min(jump) < begin <= max(jump) for jump in jumps) for begin in begins)
 
 
 def _read(code: bytes) -> tuple[int, bool]:
