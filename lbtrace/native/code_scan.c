@@ -101,11 +101,21 @@ size_t lbt_next_link(const unsigned char *code, size_t size, size_t from, uint64
 	return size;
 }
 
+/* Whether mov register, rsp ends before code, at `from` in a section. */
+static int keeps_stack_before(const unsigned char *code, size_t from)
+{
+	enum { SIZE = 3, WITHOUT_B = 0xfe, STORE = 0x89, FROM_STACK = 0x1c };
+
+	return from >= SIZE && (code[-SIZE] & WITHOUT_B) == 0x48 && code[1 - SIZE] == STORE &&
+	       code[2 - SIZE] >> 3 == FROM_STACK;
+}
+
 /*
  * REX.W, mov or xchg, ModRM: Intel SDM volume 2, 2.1.5, tables 2-2 and 2-4. The registers have the
- * bits that REX adds. What loads rsp by way of rbp, or with an index, is for stack_moves.h.
+ * bits that REX adds. What loads rsp by way of rbp, or with an index, is for stack_moves.h, but
+ * where rsp is kept just before: a frame ends otherwise.
  */
-static int loads_stack(const unsigned char *code, size_t left)
+static int loads_stack(const unsigned char *code, size_t from, size_t left)
 {
 	enum { B = 1, R = 4, STACK = 4, FRAME = 5, STORE = 0x89, LOAD = 0x8b, EXCHANGE = 0x87 };
 	const int rex = code[0], opcode = code[1], is_memory = code[2] >> 6 != 3;
@@ -116,9 +126,9 @@ static int loads_stack(const unsigned char *code, size_t left)
 	if (!is_memory && opcode == EXCHANGE)
 		return (reg == STACK) != (rm == STACK);
 	if (!is_memory) {
-		const int to = opcode == STORE ? rm : reg, from = opcode == STORE ? reg : rm;
+		const int to = opcode == STORE ? rm : reg, by = opcode == STORE ? reg : rm;
 
-		return to == STACK && from != STACK && from != FRAME;
+		return to == STACK && by != STACK && (by != FRAME || keeps_stack_before(code, from));
 	}
 	if (reg != STACK || opcode == STORE)
 		return 0;
@@ -150,7 +160,7 @@ size_t lbt_next_stack_load(const unsigned char *code, size_t size, size_t from)
 	while (size >= 3 && from <= size - 3) {
 		if (size - from >= STRIDE + 2 && none_loads_stack(code + from))
 			from += STRIDE;
-		else if (loads_stack(code + from, size - from))
+		else if (loads_stack(code + from, from, size - from))
 			return from;
 		else
 			from++;

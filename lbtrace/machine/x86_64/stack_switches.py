@@ -26,7 +26,7 @@ from lbtrace.machine.x86_64.kept_pointers import (
     sets_stack,
 )
 from lbtrace.machine.x86_64.own_pointers import restores_pointer, restores_room
-from lbtrace.machine.x86_64.stack_calls import comes_back
+from lbtrace.machine.x86_64.stack_calls import comes_back, is_kept
 from lbtrace.machine.x86_64.stack_setters import (
     SHIFTS,
     STRAIGHT,
@@ -86,7 +86,14 @@ def stack_switches(
     only restores what rsp was. Where that start is not known, the usual registers count.
     Whether control flow leads there is for `lbtrace.machine.sites` to decide.
     """
-    search = _Search(code, address, start_of)
+    found = set[int]()
+    for switch in _switches(_Search(code, address, start_of), code):
+        if switch.address not in found:
+            found.add(switch.address)
+            yield switch
+
+
+def _switches(search: _Search, code: memoryview) -> Iterator[StackSwitch]:
     for at in find_stack_loads(code):
         yield from search.loaded(at)
     for at in find_stack_moves(code):
@@ -114,6 +121,8 @@ class _Search:
             taken = self._takes_up(first)
         else:
             taken = self._is_foreign(first) and self._goes_on(first)
+        if not taken:
+            taken, leaves = self._comes_back(first), FlowControl.INDIRECT_CALL
         if taken and not (leaves == FlowControl.RETURN and self._restores(first)):
             yield self._switch(first, first, leaves, jump)
 
@@ -139,15 +148,15 @@ class _Search:
         leaves, jump = _leads_away(line)
         if leaves is None and first.mnemonic not in STRAIGHT and self._goes_on(first, after):
             leaves = FlowControl.RETURN
-        if leaves is not None:
-            value = self._value(first)
-            if value is None or not may_be_switch(first, value, leaves):
-                return
+        value = self._value(first) if leaves is not None else None
+        if value is not None and leaves is not None and may_be_switch(first, value, leaves):
             if leaves != FlowControl.RETURN or not self._restores(first):
                 found = self._switch(first, taken, leaves, jump)
                 calls = leaves == FlowControl.INDIRECT_CALL
                 if not calls or value == Value.ARGUMENT or _returns(found):
                     yield found
+        elif first.mnemonic not in STRAIGHT and self._comes_back(taken):
+            yield self._switch(first, taken, FlowControl.INDIRECT_CALL, jump)
 
     def _switch(
         self, first: Instruction, taken: Instruction, leaves: int | None, jump: int
@@ -159,6 +168,15 @@ class _Search:
             resumes = _restores_registers(self._decoder(taken.next_ip - self._address))
         pointer = fetch_pointer(taken) if back else self._pointer(taken)
         return StackSwitch(taken.ip, pointer, self._keeps(taken), resumes, jump, back)
+
+    def _comes_back(self, switch: Instruction) -> bool:
+        """Whether code keeps rsp, sets it to anything, calls something, and sets it to that again.
+        The new one may come from the frame: from a struct that another function has filled."""
+        start, back = self._start(switch.ip), comes_back(switch, self._code_from, most=LOOK_AHEAD)
+        if start is None or back is None:
+            return False
+        code = bytes(self._code[start - self._address : switch.ip - self._address])
+        return is_kept(back.pointer, Decoder(64, code, ip=start))
 
     def _restores(self, instruction: Instruction) -> bool:
         """Whether the code before an instruction saved what that sets rsp to."""

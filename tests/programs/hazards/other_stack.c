@@ -69,10 +69,21 @@ FAR long f_deep(long n)
 	return result * 3 + f_leaf(result % 1000);
 }
 
+struct stack {
+	char *top;
+};
+
+FAR void find_stack(struct stack *found)
+{
+	found->top = area - 16 * PAGE;
+}
+
 FAR long f_once(long n)
 {
+	struct stack stack;
 	long result = 0;
-	call_on(f_leaf, n, area - 16 * PAGE, &result);
+	find_stack(&stack);
+	call_on(f_leaf, n, stack.top, &result);
 	return result + 1;
 }
 
