@@ -45,12 +45,8 @@ OWN = {
     ),
     "lbtrace/machine/_code_scan.abi3.so": (
         "code_scan",
-        "walkers",
         "stack_moves",
         "x86_64_code",
-        "reach",
-        "follow",
-        "follow_answers",
         "answers",
         "flow",
         "flow_view",

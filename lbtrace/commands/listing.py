@@ -18,7 +18,6 @@ from lbtrace.fetch.call_values import CallValues
 from lbtrace.machine import Machine
 from lbtrace.model import Function, Site, Value
 from lbtrace.plan import Placer, TracedFunction, describe, go_plan, patterns, source_files
-from lbtrace.plan.return_strategy import keeps_address
 from lbtrace.plan.value_selection import ValueSelection
 
 if TYPE_CHECKING:
@@ -84,7 +83,7 @@ def _show(image: Image, args: argparse.Namespace) -> None:
         placer = Placer(image, table, machine, go, ask_nop=long_nops.of_file(image))
         traced = [placer.reading_floats(each, ValueSelection()) for each in traced]
         sites = [
-            site or placer.place(f, call_values, returns=not keeps_address(image, f))
+            site or placer.place(f, call_values, returns=False)
             for f, call_values, _, site in traced
         ]
     defined = _defined(image, known)

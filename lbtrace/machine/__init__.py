@@ -16,7 +16,7 @@ from msgspec import Struct
 from lbtrace.machine.long_nops import AskNop, avoid_nops
 
 if TYPE_CHECKING:
-    from lbtrace.machine.code import ArgumentStores, Code, Reach, Read, StackSwitch
+    from lbtrace.machine.code import ArgumentStores, Code, Read, StackSwitch
     from lbtrace.machine.interface import (
         ExitFinder,
         GoSitePlanner,
@@ -112,20 +112,6 @@ class Machine:
         """Yield where ``code`` at ``address`` seems to move the stack pointer by the value of a
         register, as coroutines do that exchange what is on one stack."""
         yield from self._module("stack_exchanges").stack_exchanges(code, address)
-
-    def find_reach(self, code: Code, depth: int | None) -> Reach:
-        """Return what ``code`` calls and jumps to. At its beginning the stack pointer is ``depth``
-        bytes below its value at the function's entry, None where that is unknown."""
-        reach: Reach = self._module("reachable_calls").reach(code, depth)
-        return reach
-
-    def find_walkers(
-        self, code: memoryview, address: int, following: Callable[[int], int]
-    ) -> Iterator[int]:
-        """Yield where in ``code`` at ``address`` frame pointers seem to be followed, as profilers
-        and ``__builtin_return_address(1)`` do: to the return addresses of callers. A function ends
-        where the ``following`` one begins."""
-        yield from self._module("reachable_calls").walkers(code, address, following)
 
     def find_first_writes(self, code: Code) -> frozenset[str]:
         """Return the registers that the instructions of ``code`` up to its first call, jump or

@@ -129,55 +129,6 @@ class Exits(Struct, frozen=True):
     pads: tuple[int, ...] = ()
 
 
-class Handed(NamedTuple):
-    """What a parameter, from 1, holds where code leads to ``target``: what parameter ``origin``
-    held at its beginning and so many bytes, or with origin 0 an address so many below the stack
-    pointer at entry."""
-
-    target: int
-    parameter: int
-    origin: int
-    distance: int
-
-
-class Access(NamedTuple):
-    """Memory that is accessed by what a parameter points to, from 1: so many bytes after that."""
-
-    parameter: int
-    offset: int
-    size: int
-
-
-class Reach(NamedTuple):
-    """What a stretch of code may do besides computing.
-
-    ``calls`` are the addresses it calls, ``jumps`` those outside of itself that it jumps to,
-    with how far the stack pointer lies below its value at entry there, None where that is
-    not known. It calls and jumps through the words at ``call_slots`` and ``jump_slots``.
-    ``doubt`` says why it may do more than that, or is empty. It ``keeps`` its return address
-    if it reads it otherwise than to return, and ``walks`` if it reads those of its callers,
-    by their frame pointers. ``unread`` says that other code of it may run, which is not known.
-    It ``jumps_away`` if a jump whose target is unknown may be a tail call: that may look at its
-    return address. ``labels`` are addresses outside of it to which its computed jumps may lead,
-    with the stack sunk by ``computes_at``. What it hands on and accesses by its parameters is told
-    where only what control flow reaches was read.
-    """
-
-    calls: tuple[int, ...] = ()
-    jumps: tuple[tuple[int, int | None], ...] = ()
-    call_slots: tuple[int, ...] = ()
-    jump_slots: tuple[int, ...] = ()
-    doubt: str = ""
-    keeps: bool = False
-    walks: bool = False
-    unread: bool = False
-    jumps_away: bool = False
-    labels: tuple[int, ...] = ()
-    computes_at: int | None = None
-    handed: tuple[Handed, ...] = ()
-    accesses: tuple[Access, ...] = ()
-
-
 class Restoration(Struct, frozen=True):
     """An instruction that sets the stack pointer to a former one, and what fetches that."""
 

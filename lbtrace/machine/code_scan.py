@@ -6,25 +6,10 @@ Code is given as it is mapped: a copy would take as much memory.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Collection, Iterator
 from typing import Any
 
 from lbtrace.machine._code_scan import ffi, lib
-
-LONGEST = 15
-"""Bytes of an instruction: Intel SDM volume 2, 2.3.11."""
-
-DOUBTS = {
-    lib.LBT_CERTAIN: "",
-    lib.LBT_SETS_STACK: "sets its stack pointer at {:#x}",
-    lib.LBT_GOES_ON: "continues beyond its end",
-    lib.LBT_UNKNOWN_JUMP: "jumps through a pointer at {:#x}",
-    lib.LBT_UNKNOWN_CALL: "calls through a pointer at {:#x}",
-    lib.LBT_SYSTEM_CALL: "makes a system call at {:#x}",
-    lib.LBT_CALLS_ITSELF: "calls into itself at {:#x}",
-    lib.LBT_UNUSUAL: "runs an unusual instruction at {:#x}",
-}
-"""Why code may do more than is known."""
 
 
 def find_calls(code: memoryview, address: int, targets: Collection[int]) -> Iterator[int]:
@@ -79,22 +64,6 @@ def next_leading(code: bytes, start: int, low: int, high: int) -> tuple[int, int
 def find_bytes(code: memoryview, wanted: bytes) -> Iterator[int]:
     """Return where ``wanted`` stands in ``code``."""
     return _each(lib.lbt_next_bytes, code, wanted, len(wanted))
-
-
-def find_walkers(
-    code: memoryview, read: Callable[[bytes], tuple[int, bool]]
-) -> Iterator[tuple[int, int, bool]]:
-    """Return where functions begin in x86-64 ``code`` that take their frame pointer, or their
-    caller's, as a value, where they do, and whether padding lies between, as before another
-    function. What the native decoder does not know a full one is to
-    ``read``: the size of the instruction, and whether it leaves rbp as it is."""
-    data, size, walk = ffi.from_buffer(code), len(code), ffi.new("struct lbt_walk *")
-    while found := lib.lbt_next_walker(data, size, walk):
-        if found == lib.LBT_WALKER:
-            yield walk.start, walk.at, bool(walk.apart)
-            continue
-        length, walk.inside = read(bytes(code[walk.at : walk.at + LONGEST]))
-        walk.at += max(length, 1)
 
 
 def _to(search: Any, code: memoryview, address: int, targets: Collection[int]) -> Iterator[int]:

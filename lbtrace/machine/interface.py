@@ -15,7 +15,6 @@ from lbtrace.machine.code import (
     FloatSpills,
     InferredRegisters,
     InferredStackWords,
-    Reach,
     Read,
     StackSwitch,
 )
@@ -260,21 +259,6 @@ class StackSwitches(Protocol):
         that is not known: there only the usual ways count."""
 
 
-class ReachableCalls(Protocol):
-    """What ``reachable_calls.py`` of a machine offers."""
-
-    def reach(self, code: Code, depth: int | None) -> Reach:
-        """Return what ``code`` calls and jumps to. At its beginning the stack pointer lies
-        ``depth`` below its value at the function's entry, None where that is not known."""
-
-    def walkers(
-        self, code: memoryview, address: int, following: Callable[[int], int]
-    ) -> Iterator[int]:
-        """Return where in ``code`` at ``address`` frame pointers seem to be followed, as profilers
-        and ``__builtin_return_address(1)`` do: to the return addresses of callers. A function ends
-        where the ``following`` one begins."""
-
-
 class FirstWrites(Protocol):
     """What ``first_writes.py`` of a machine offers."""
 
@@ -338,7 +322,6 @@ class Package(NamedTuple):
     exits: ExitsModule
     go_probe_sites: GoProbeSites
     stack_switches: StackSwitches
-    reachable_calls: ReachableCalls
     first_writes: FirstWrites
     prologues: Prologues
     call_sites: CallSites

@@ -17,18 +17,17 @@ from lbtrace.machine.code import Exits
 from lbtrace.model import Binary, Function, Plan, Probe, Site
 from lbtrace.model import Symbols as Named
 from lbtrace.plan import (
-    call_graph,
     patterns,
     stack_switches,
     unwatched_switches,
     unwind_landings,
 )
-from lbtrace.plan.call_graph import TracedBinary
 from lbtrace.plan.placement import Placer
 from lbtrace.plan.remarks import AT_BREAKPOINT, name_functions, some
 from lbtrace.plan.return_sites import return_sites
 from lbtrace.plan.return_strategy import ASKED_FOR, Returns, ReturnStrategy, StrategyChooser
 from lbtrace.plan.selection import Selection
+from lbtrace.plan.traced_binary import TracedBinary, jumps_away
 from lbtrace.plan.traced_functions import ReadFloats, TracedFunction, describe, go_plan
 from lbtrace.plan.value_selection import leads_to_code
 from lbtrace.plan.within import NOT_WITHIN, Within
@@ -190,8 +189,7 @@ class _BinaryPlanner:
                 exits_hidden=bool(exits.hidden)
                 or (strategy.kind == "sites" and self._has_start_amid(function)),
                 restarts=restarts,
-                may_jump=strategy.kind == "uretprobe"
-                and call_graph.jumps_away(self._part.image, function),
+                may_jump=strategy.kind == "uretprobe" and jumps_away(self._part.image, function),
             )
         )
         return ""

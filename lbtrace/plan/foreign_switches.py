@@ -35,11 +35,10 @@ from lbtrace.plan import (
     stack_exchanges,
     stack_switches,
     unwatched_switches,
-    uretprobe_hazards,
 )
-from lbtrace.plan.call_graph import TracedBinary
 from lbtrace.plan.code_context import Surroundings
-from lbtrace.plan.hazard_table import HAZARDS, SWITCHES, SYSTEM
+from lbtrace.plan.known_names import FIBERS, SYSTEM
+from lbtrace.plan.processes import identity_of, processes
 from lbtrace.plan.selection import Selection
 from lbtrace.plan.signal_coroutines import SETTER
 from lbtrace.plan.unwatched_switches import EARLIER, RARELY, SPLIT, doubt
@@ -204,9 +203,7 @@ def find_maker(images: Sequence[Image], selection: Selection) -> str:
 def may_load_more(images: Sequence[Image], selection: Selection) -> bool:
     """Return whether the traced processes, as far as they are known, load files or ask for
     functions by name, which may switch stacks then."""
-    return any(
-        _loads(path, uretprobe_hazards.identity_of(path)) for path in _paths(images, selection)
-    )
+    return any(_loads(path, identity_of(path)) for path in _paths(images, selection))
 
 
 @remembering(512)
@@ -245,7 +242,7 @@ def _switching(images: Sequence[Image], selection: Selection) -> list[_File]:
     traced = {image.file.identity: image for image in images}
     files: dict[str, _File] = {}
     for path in _paths(images, selection):
-        identity = uretprobe_hazards.identity_of(path)
+        identity = identity_of(path)
         image = traced.get(identity) if identity else None
         names = _used_names(path, identity)
         if not names and image is not None:
@@ -260,8 +257,7 @@ def _switching(images: Sequence[Image], selection: Selection) -> list[_File]:
 
 def _paths(images: Sequence[Image], selection: Selection) -> Iterable[str]:
     """The files of the traced processes, as far as they are known."""
-    parts = [TracedBinary(image, {}, ()) for image in images]
-    running = uretprobe_hazards.processes(parts, selection.beside)
+    running = processes(images, selection.beside)
     return dict.fromkeys(path for each in running for path in each.paths)
 
 
@@ -316,15 +312,14 @@ def _jump(path: str, _identity: object) -> str:
 
 
 def _hides(name: str, path: str) -> bool:
-    return hidden_calls.hides(name, path, uretprobe_hazards.identity_of(path))
+    return hidden_calls.hides(name, path, identity_of(path))
 
 
 @cache
 def _names() -> tuple[frozenset[str], Wanted]:
     """Whole names: patterns take long to search for, and match what uses such a library."""
-    rows = [h for h in HAZARDS if h.why == SWITCHES and SPLIT not in h.names]
-    names = JUMPS | stack_exchanges.LOADERS
-    names = names.union(name for hazard in rows for name in hazard.names)
+    split = {name for name in FIBERS if name.startswith((SPLIT, "__splitstack"))}
+    names = JUMPS | stack_exchanges.LOADERS | CONTEXTS | (FIBERS - split)
     return names, Wanted(names)
 
 

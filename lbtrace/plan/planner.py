@@ -16,7 +16,7 @@ from lbtrace.elf.image import Image, whole
 from lbtrace.elf.memory import PF_W
 from lbtrace.errors import BinaryError, UsageError, option
 from lbtrace.model import Function, Plan
-from lbtrace.plan import foreign_switches, patterns, probe_sources, strategies, within
+from lbtrace.plan import foreign_switches, patterns, probe_sources, uretprobe_guard, within
 from lbtrace.plan.binary_plan import (
     AMID,
     ASKED_AGAIN,
@@ -26,10 +26,11 @@ from lbtrace.plan.binary_plan import (
     UNANSWERED,
     plan_binary,
 )
-from lbtrace.plan.call_graph import TracedBinary
 from lbtrace.plan.merge import merge_plans, without_false_notes
 from lbtrace.plan.remarks import some
+from lbtrace.plan.return_strategy import StrategyChooser
 from lbtrace.plan.selection import Selection
+from lbtrace.plan.traced_binary import TracedBinary
 
 LIMIT = 50_000
 """Functions a plan may hold without ``force``."""
@@ -123,7 +124,11 @@ def _planned(images: Sequence[Image], selection: Selection) -> Plan:
         TracedBinary(i, i.once(plt.stubs), found) for i, found in zip(images, chosen, strict=True)
     ]
     tables = [binary.symbols for binary in searched]
-    choosers = strategies.choosers(parts, tables, selection)
+    asked = selection.returns
+    if selection.within and asked == "none":  # those of the functions there are seen
+        asked = "auto"
+    choosers = [StrategyChooser(i, t, asked) for i, t in zip(images, tables, strict=True)]
+    warnings = uretprobe_guard.check(images, selection)
     plans: list[Plan] = []
     misfit: UsageError | None = None
     for part, table, chooser, found in zip(parts, tables, choosers, outer, strict=True):
@@ -134,6 +139,7 @@ def _planned(images: Sequence[Image], selection: Selection) -> Plan:
             note = f"{part.image.path}: what is asked for fits none of its functions"
             plans.append(replace(probe_sources.empty([part.image]), notes=(note,)))
     plan = merge_plans(plans)
+    plan = replace(plan, notes=(*plan.notes, *warnings)) if warnings else plan
     if not plan.functions:
         raise misfit or _explain_emptiness(plan.notes, chosen, paths)
     return within.mark(plan, parts, tables, outer, selection) if selection.within else plan

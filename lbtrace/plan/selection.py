@@ -35,7 +35,6 @@ class Selection(Struct, frozen=True):
     returns are seen (`lbtrace.plan.return_strategy`), ``hazard`` why no uretprobe may be used in
     the target, if so; ``beside`` is what runs there, traced or not, None where that may be any
     program. ``strangers``: a uretprobe would be hooked in processes outside the request as well,
-    ``shared``: in those that another tool probes at the same place;
     ``altstack_checked``: the entry program refuses the hook of a call on an alternate signal stack.
     ``earlier``: what is traced may have run before, a process that alone has probes (``one``), or
     ``any``. ``patched`` are addresses of code, by the identity of the file, that is not in the
@@ -56,7 +55,6 @@ class Selection(Struct, frozen=True):
     beside: Closure | None = Closure()
     earlier: Literal["", "one", "any"] = ""
     strangers: bool = False
-    shared: bool = False
     altstack_checked: bool = False
     patched: Mapping[tuple[int, int], tuple[int, ...]] = {}
     breakpoints: Mapping[tuple[int, int], tuple[int, ...]] = {}

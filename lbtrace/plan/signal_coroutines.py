@@ -16,7 +16,7 @@ from lbtrace.elf.image import Image
 from lbtrace.elf.symbol_table import Wanted
 from lbtrace.errors import BinaryError
 from lbtrace.plan import hidden_calls, stack_switches
-from lbtrace.plan.hazard_table import SYSTEM
+from lbtrace.plan.known_names import SYSTEM
 
 SETTER = "sigaltstack"
 """What sets up such a stack."""

@@ -9,7 +9,6 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from functools import lru_cache
-from operator import attrgetter
 
 from msgspec.structs import replace
 
@@ -35,14 +34,8 @@ SWITCHES = ("makecontext", "swapcontext", "setcontext")
 OFFERS = frozenset(JUMPS + SWITCHES)
 """Functions of the C library that take up stacks for those that call them."""
 
-COROUTINE = re.compile(r"\.(actor|resume)$|\[clone \.(actor|resume)\]$")
-"""The parts of a C++ coroutine, as gcc and clang name them."""
-
 OF_LIBRARIES = re.compile(r"_*(sig)?longjmp|_Unwind_|_*(set|swap)context$|_*_start_context$")
 """What takes up stacks in every static program, whether it is called or not."""
-
-COROUTINES = (".actor", ".resume")
-"""What stands in their names."""
 
 SETTERS: dict[str, tuple[str, int]] = {
     "makecontext": ("stack", 16),
@@ -61,20 +54,6 @@ def _first_argument(machine: str) -> str:
     """The register in which a function of C gets its first argument."""
     (location,) = locate_values(machine, Prototype((long(""),))).parameters
     return min(location.registers)
-
-
-def why_hazardous(image: Image, table: Symbols) -> str:
-    """Return why the return addresses on this program's stacks should stay as they are, judged by
-    its own code, or ``""``; `lbtrace.plan.uretprobe_hazards` judges by names as well."""
-    parts = [function for mark in COROUTINES for function in table.functions.with_part(mark)]
-    for function in sorted(parts, key=attrgetter("address")):
-        if COROUTINE.search(function.name):
-            return f"the program has coroutines ({function.name})"
-    found = _candidates(image, table)
-    if not found:
-        return ""
-    place = _name(table, found[0].address) or f"{found[0].address:#x}"
-    return f"the program switches stacks by itself ({place})"
 
 
 def switches(image: Image, table: Symbols, sites: ProbeSites | None = None) -> list[StackSwitch]:

@@ -19,8 +19,8 @@ from lbtrace.elf.image import Image
 from lbtrace.elf.symbol_table import Wanted
 from lbtrace.errors import BinaryError
 from lbtrace.model import Plan, UnseenSwitches
-from lbtrace.plan import stack_exchanges, stack_switches
-from lbtrace.plan.hazard_table import HAZARDS, SWITCHES, SYSTEM
+from lbtrace.plan import known_names, stack_exchanges, stack_switches
+from lbtrace.plan.known_names import SYSTEM
 from lbtrace.plan.signal_coroutines import find_jump
 
 SPLIT = "__morestack"
@@ -31,9 +31,7 @@ RARELY = re.compile(r"libcrypto\.so")
 """Libraries, by DT_SONAME, that many programs have, and that switch stacks only for those which
 ask for it: ASYNC_start_job(3)."""
 
-FIBERS = frozenset(name for h in HAZARDS if h.why == SWITCHES for name in h.names).difference(
-    stack_switches.SWITCHES, stack_exchanges.OFFERS
-)
+FIBERS = known_names.FIBERS.difference(stack_exchanges.OFFERS)
 """What a library of fibers offers, in the file whose code switches stacks."""
 
 _WANTED = Wanted(FIBERS)

@@ -13,11 +13,11 @@ from lbtrace.elf.symbols import Symbols
 from lbtrace.errors import BinaryError, UsageError, option
 from lbtrace.model import Function, Plan
 from lbtrace.plan import patterns, stack_switches
-from lbtrace.plan.call_graph import TracedBinary
 from lbtrace.plan.foreign_switches import find_maker, may_load_more, use_contexts
-from lbtrace.plan.hazard_table import SYSTEM
+from lbtrace.plan.known_names import SYSTEM
 from lbtrace.plan.remarks import name_functions, some
 from lbtrace.plan.selection import Selection
+from lbtrace.plan.traced_binary import TracedBinary
 from lbtrace.probes import ROLES
 
 ENDINGS = frozenset({"closes", "tail"})

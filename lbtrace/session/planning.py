@@ -68,7 +68,7 @@ def _plan(request: Request) -> Planned:
     files = tuple(firsts.values())
     reach = find_reach(target, request.mode, able)
     watcher = watchers.find_watcher(target, around)
-    hazard = watchers.hazard_of(watcher)
+    hazard = watchers.hazard_of(watcher) if request.returns == "uretprobe" else ""
     patched = find_patched(files, target, reach)
     ask_nop = LongNops(lambda: Circumstances(around, able, reach, watcher))
     selection = replace(
@@ -78,7 +78,6 @@ def _plan(request: Request) -> Planned:
         beside=around,
         earlier=_earlier(target, reach),
         strangers=reach.strangers,
-        shared=reach.shared,
         altstack_checked=reach.guarded,
         loads_later=bool(target.pid or target.command) and able.forks and not request.binaries,
     )

@@ -4,13 +4,6 @@ A link without a pid puts breakpoints into every process that maps the file, and
 uretprobe then changes return addresses in all of them: programs die of it that unwind
 their stacks, walk or switch them. The program of a session (6.13) looks whose call it is,
 and on which stack, before the kernel touches anything.
-
-A link with a pid puts no breakpoint into another process, but where another tool has one at the
-same place, the kernel asks all who are interested in it. A link of ``uprobe_multi`` answers for
-processes other than its own without running the program, and hooks (`uprobe_prog_run`,
-`uprobe_multi_link_handler` in kernel/trace/bpf_trace.c). A perf event declines
-(`uprobe_perf_func` in kernel/trace/trace_uprobe.c), which counts from Linux 6.13 on
-(`handler_chain` in kernel/events/uprobes.c).
 """
 
 from __future__ import annotations
@@ -32,13 +25,11 @@ class Reach(Struct, frozen=True):
     """``everyone``: the probes are in every process that maps the files, not in the
     target's process alone. ``guarded``: a program looks at each call, in whatever process,
     before its return is hooked. ``strangers``: hooks would be placed in processes that
-    were not asked for. ``shared``: so they would where another tool has a probe at the same place.
-    """
+    were not asked for."""
 
     everyone: bool
     guarded: bool
     strangers: bool
-    shared: bool
 
 
 class Abilities(Struct, frozen=True):
@@ -72,5 +63,4 @@ def find_reach(target: Target, mode: Mode | None, able: Abilities) -> Reach:
     guarded = wanted and session and mode in (None, "session")
     every_process = not (target.pid or target.command)  # every process that maps the files
     strangers = everyone and not (every_process or guarded)
-    declines = mode == "plain" and session  # the same version brought both
-    return Reach(everyone, guarded, strangers, not (everyone or declines))
+    return Reach(everyone, guarded, strangers)

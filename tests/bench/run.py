@@ -31,6 +31,7 @@ import planning
 import starts
 import waiting
 import within
+from lbtrace.plan.strategies import choose_strategies
 
 from lbtrace.bpf.features import probe
 from lbtrace.capture import read_capture
@@ -40,7 +41,6 @@ from lbtrace.errors import BinaryError
 from lbtrace.model import CLOSE, KIND, OPEN, Target
 from lbtrace.model.wire import decode as events_of
 from lbtrace.plan import Selection, make_plan
-from lbtrace.plan.strategies import choose_strategies
 from lbtrace.targets.abilities import find_abilities
 from lbtrace.targets.images import beside
 from lbtrace.targets.reach import find_reach

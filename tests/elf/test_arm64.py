@@ -22,7 +22,6 @@ from lbtrace.model import LONG, Formal, Prototype, Scalar
 from lbtrace.model.jumps import RegisterTest
 from lbtrace.plan import Placer
 from lbtrace.plan.code_context import Surroundings
-from lbtrace.plan.harmless_functions import Judge
 
 TOOLS = "aarch64-linux-gnu-"
 LIBRARIES = Path("/usr/aarch64-linux-gnu/lib")
@@ -147,15 +146,6 @@ def test_parts_and_tables(
     found = placer.exits(function)
     assert [(e.kind, e.site.address - function.address) for e in found.exits] == expected
     assert (found.hidden, placer.restarts(function)) == ((), restarts)
-
-
-@pytest.mark.parametrize("name", ["again", "rounds", "turns"])
-def test_what_calls_nothing_is_harmless(jumps: Image, name: str) -> None:
-    """Also where padding follows the last jump of a part without a size."""
-    table = symbols.read(jumps)
-    function = next(f for f in table.functions if f.name == f"traced_{name}")
-    (verdict,) = Judge(jumps, table, plt.stubs(jumps), ()).judge([function]).values()
-    assert (verdict.keeps, verdict.doubt) == ("", "")
 
 
 MOVES = {

@@ -34,7 +34,6 @@ def test_assembly_of_fibers(tmp_path: Path, compiler: str, register: str) -> Non
     assert function.address < found.address < function.address + function.size
     assert found.pointer is not None
     assert (found.pointer.register, found.pointer.read) == (register, "value")
-    assert "by itself (take_up)" in stack_switches.why_hazardous(image, table)
 
 
 @pytest.mark.parametrize("name", ["/usr/bin/python3", "libc.so.6", "libstdc++.so.6"])
@@ -87,7 +86,6 @@ def test_boost_context_is_known_by_its_code() -> None:
     (found,) = stack_switches.switches(image, table)
     assert found.pointer is not None
     assert (found.pointer.register, found.pointer.read) == ("di", "value")
-    assert "by itself (jump_fcontext)" in stack_switches.why_hazardous(image, table)
 
 
 def test_static_programs_do_not(tmp_path: Path) -> None:

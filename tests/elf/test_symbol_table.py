@@ -15,9 +15,9 @@ from lbtrace.elf import symbols
 from lbtrace.elf.functions import NESTED, TableFunctions
 from lbtrace.elf.image import Image
 from lbtrace.elf.span import Span
-from lbtrace.elf.symbol_table import COLD, FUNCTION, SYMBOL, SymbolSource, SymbolTable, Wanted
+from lbtrace.elf.symbol_table import COLD, FUNCTION, SYMBOL, SymbolSource, SymbolTable
 from lbtrace.machine import code_scan
-from lbtrace.plan import hazard_table, unwind_landings
+from lbtrace.plan import unwind_landings
 from tests import symbols_reference
 
 PIECES = (
@@ -148,40 +148,10 @@ def test_columns_are_as_the_tables_of(name, monkeypatch):
         assert named <= {f.address for f in found.functions.wanted(wanted)}
 
 
-def is_hazard(name: str) -> bool:
-    return hazard_table.hazard_of(hazard_table.plain_name(name)) is not None
-
-
-PATTERNS = frozenset(n for n, hazard in enumerate(hazard_table.HAZARDS) if hazard.pattern)
 WANTED = (
-    (hazard_table.wanted_names(), lambda name: name.partition("@")[0] in hazard_table.BY_NAME),
-    (
-        hazard_table.wanted_patterns(PATTERNS),
-        lambda name: is_hazard(name) and hazard_table.plain_name(name) not in hazard_table.BY_NAME,
-    ),
     (unwind_landings.WANTED, lambda name: name in unwind_landings.TWICE),
     (unwind_landings.WANTED, unwind_landings.CATCH.match),
 )
-
-BEGUN = (
-    *("_ZSt20__throw_length_errorPKc", "_ZN2v87Isolate3NewEv", "_ZNK2v85ValueE", "_Z3JS_InitX"),
-    *("_Z10JS_NewContextP", "__asan_version_mismatch_check_v8", "stg_ap_p", "unw_backtrace2"),
-    *("_ZN4absl12debugging13GetStackTraceE", "_ULx86_64_init_local2", "mono_jit_exec"),
-    "_RNvNvNtCs1_3std9panicking3try7cleanup",
-)
-
-
-def test_beginnings_find_what_patterns_match():
-    text = "\0".join(BEGUN).encode() + b"\0"
-    offsets = [text.index(name.encode()) for name in BEGUN]
-    rows = b"".join(SYMBOL.pack(at, 2, 0, 1, 0x1000 + at, 1) for at in offsets)
-    table = SymbolTable.of_functions([SymbolSource(span(rows), span(text))], CODE, [])
-    image = SimpleNamespace(offset=lambda address: address, room=lambda address: 1 << 64)
-    functions = TableFunctions(image, table, FUNCTION, ENDS)
-    patterns = functions.wanted(hazard_table.wanted_patterns(PATTERNS))
-    assert {f.name for f in patterns} == {*BEGUN[:-1]}
-    assert [f.name for f in functions.wanted(unwind_landings.WANTED)] == [BEGUN[-1]]
-    assert not functions.wanted(Wanted(["nothing"], ["_Z#X", "_ZN*nowhere"]))
 
 
 @pytest.mark.parametrize("seed", range(20))

@@ -20,7 +20,7 @@ ROOT = Path(machine.__file__).parents[1]
 
 NAMES = ("x86_64", "aarch64", "amd64", "arm64")
 
-EXEMPT = {"plan/hazard_table.py"}
+EXEMPT = {"plan/known_names.py"}
 """Names of functions of libraries."""
 
 

@@ -17,7 +17,6 @@ from lbtrace.machine.code_ranges import may_come_back, relative_ranges
 from lbtrace.machine.code_scan import pass_over
 from lbtrace.machine.function_code import Around, Body
 from lbtrace.machine.interface import ExitFinder
-from lbtrace.machine.x86_64 import code_sweep
 from lbtrace.machine.x86_64.branches import conditions, target, test
 from lbtrace.machine.x86_64.control_flow import Flow
 from lbtrace.machine.x86_64.epilogues import Epilogues
@@ -119,8 +118,6 @@ class Finder(ExitFinder):
 
     def may_restart(self, parts: Sequence[Code]) -> bool:
         """See `lbtrace.machine.ExitFinder.may_restart`."""
-        if len(parts) == 1 and code_sweep.may_restart(parts[0]) is False:
-            return False
         return self.seems_to_restart(parts)
 
     def seems_to_restart(self, parts: Sequence[Code]) -> bool:
