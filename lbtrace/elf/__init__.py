@@ -1,1 +1,1 @@
-"""ELF files: segments, symbols, debug information. The only importer of pyelftools."""
+"""ELF files: segments, symbols, debug information."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
@@ -31,9 +30,6 @@ from lbtrace.plan.traced_binary import TracedBinary, jumps_away
 from lbtrace.plan.traced_functions import ReadFloats, TracedFunction, describe, go_plan
 from lbtrace.plan.value_selection import leads_to_code
 from lbtrace.plan.within import NOT_WITHIN, Within
-
-if TYPE_CHECKING:
-    pass
 
 ASKED_AGAIN = (
     "left out because of a loop to the first instruction: the condition would be evaluated"

@@ -108,6 +108,7 @@ CLANG, ZIG = ("clang",), (sys.executable, "-m", "ziglang", "cc", "-fno-sanitize=
 def test_no_value_is_wrong(
     traced: Callable[[Path, str], list[dict[str, Any]]],
     tool: Callable[[str], str],
+    monkeypatch: pytest.MonkeyPatch,
     tmp_path: Path,
     compiler: Sequence[str],
     options: tuple[str, ...],
@@ -118,6 +119,7 @@ def test_no_value_is_wrong(
     source.write_text(PROGRAM)
     words = [tool(compiler[0]), *compiler[1:], "-g", *options, f"-DCOUNT={COUNT}", source]
     subprocess.run([*words, "-o", made], check=True, cwd=tmp_path)
+    monkeypatch.setenv("GMON_OUT_PREFIX", str(tmp_path / "gmon"))  # where -pg leaves its profile
     turns: dict[str, int] = {}
     lost: set[tuple[str, str]] = set()
     for call in traced(made, "/^(tail|twice|pushed|handed|logged|halved)$/"):
