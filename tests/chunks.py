@@ -8,71 +8,54 @@ from collections.abc import Iterable, Iterator
 
 HEADER = 12
 
-PRESENT = 7
+HEAD = 20
 
 IDENTITY = 0x1234ABCD
 
 
-def head_size(version: int) -> int:
-    return 20 if version > 6 else 16 if version > 5 else 12
-
-
-def version_of(data: bytes) -> int:
-    return int.from_bytes(data[8:12], "little")
-
-
-def chunk(
-    kind: bytes, payload: bytes, number: int, version: int = PRESENT, identity: int = IDENTITY
-) -> bytes:
+def chunk(kind: bytes, payload: bytes, number: int, identity: int = IDENTITY) -> bytes:
     """A chunk with the right checksum."""
-    if version < 6:
-        return struct.pack("<4sII", kind, len(payload), zlib.crc32(payload)) + payload
-    head = struct.pack("<4sII", kind, len(payload), number)
-    if version > 6:
-        head += struct.pack("<I", identity)
+    head = struct.pack("<4sIII", kind, len(payload), number, identity)
     return head + struct.pack("<I", zlib.crc32(head + payload)) + payload
 
 
 def chunks(data: bytes) -> Iterator[tuple[bytes, bytes]]:
     """The kinds and payloads of the chunks of a capture."""
-    size, place = head_size(version_of(data)), HEADER
+    place = HEADER
     while place < len(data):
         kind, length = struct.unpack_from("<4sI", data, place)
-        yield kind, data[place + size : place + size + length]
-        place += size + length
+        yield kind, data[place + HEAD : place + HEAD + length]
+        place += HEAD + length
 
 
 def pieces(data: bytes) -> list[bytes]:
     """The header of a capture, and each of its chunks as it is."""
-    size = head_size(version_of(data))
     made, place = [data[:HEADER]], HEADER
     for _, payload in chunks(data):
-        made.append(data[place : place + size + len(payload)])
-        place += size + len(payload)
+        made.append(data[place : place + HEAD + len(payload)])
+        place += HEAD + len(payload)
     return made
 
 
 def sealed(data: bytes) -> bytes:
     """A capture, damaged or not, whose chunks have the right checksums up to the first of a wrong
     length."""
-    made, version, place = bytearray(data), version_of(data), HEADER
-    size = head_size(version)
-    while place + size <= len(data):
-        end = place + size + int.from_bytes(data[place + 4 : place + 8], "little")
-        covered = data[place : place + size - 4] if version > 5 else b""
-        checksum = zlib.crc32(data[place + size : end], zlib.crc32(covered))
-        made[place + size - 4 : place + size] = struct.pack("<I", checksum)
+    made, place = bytearray(data), HEADER
+    while place + HEAD <= len(data):
+        end = place + HEAD + int.from_bytes(data[place + 4 : place + 8], "little")
+        covered = data[place : place + HEAD - 4]
+        checksum = zlib.crc32(data[place + HEAD : end], zlib.crc32(covered))
+        made[place + HEAD - 4 : place + HEAD] = struct.pack("<I", checksum)
         place = end
     return bytes(made)
 
 
 def identity_of(data: bytes) -> int:
-    """That of a capture of the present version."""
+    """That of a capture."""
     return int.from_bytes(data[HEADER + 12 : HEADER + 16], "little")
 
 
 def joined(header: bytes, parts: Iterable[tuple[bytes, bytes]]) -> bytes:
     """A capture of chunks with the right checksums and numbers."""
-    version = version_of(header)
-    made = [chunk(kind, payload, n, version) for n, (kind, payload) in enumerate(parts)]
+    made = [chunk(kind, payload, n) for n, (kind, payload) in enumerate(parts)]
     return header[:HEADER] + b"".join(made)

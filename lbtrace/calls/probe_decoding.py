@@ -93,7 +93,7 @@ def _closings(plan: Plan) -> dict[str, set[int]]:
 
 
 def _types(go: GoLayout) -> Names:
-    """The types of a program of Go. Captures of the first versions do not know their kinds."""
+    """The types of a program of Go. Damaged captures may lack their kinds."""
     hashes, names = go.types
     kinds = go.kinds if len(go.kinds) == len(names) else (0,) * len(names)
     return dict(zip(hashes, zip(names, kinds, strict=True), strict=True))

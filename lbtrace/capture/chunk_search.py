@@ -11,15 +11,13 @@ from typing import BinaryIO
 from zlib import crc32
 
 from lbtrace.capture.chunk_order import ChunkOrder, FoundChunks
-from lbtrace.capture.heads import UNKNOWN, Head, head_at, size_of_head
+from lbtrace.capture.heads import HEAD_SIZE, Head, head_at
 from lbtrace.capture.layout import (
     ADDITION,
     AGGREGATES,
     END,
     EVENTS,
     HEADER,
-    LAST_ANONYMOUS,
-    LAST_UNNUMBERED,
     LOSSES,
     MAGIC,
     NOTE,
@@ -44,11 +42,10 @@ MOST = 1 << 22
 class ChunkSearch:
     """The chunks of a capture, of which some are damaged, missing, twice there or out of place.
 
-    ``version`` is that of the format; ``identity`` that of the capture, and ``plan`` the place of
-    its plan, which are to be set before `chunks` is used. ``lost`` counts the chunks that are
-    missing before the one that `chunks` has come to, or the damaged pieces if chunks have no
-    numbers, ``following`` those that follow it; ``damaged`` the bytes of damaged pieces. Raises
-    `ValueError` for an empty file.
+    ``identity`` is that of the capture, and ``plan`` the place of its plan, which are to be set
+    before `chunks` is used. ``lost`` counts the chunks that are missing before the one that
+    `chunks` has come to, ``following`` those that follow it; ``damaged`` the bytes of damaged
+    pieces. Raises `ValueError` for an empty file.
     """
 
     def __init__(self, file: BinaryIO) -> None:
@@ -56,8 +53,7 @@ class ChunkSearch:
         self._mapped = Mapped(self._descriptor)  # ends in zeros, should it be cut short
         self.size = len(self._mapped)
         self.data = memoryview(self._mapped)
-        self.version = VERSION
-        self.identity, self.plan = UNKNOWN, HEADER.size
+        self.identity, self.plan = 0, HEADER.size
         self.lost = self.following = self.damaged = 0
         self.found: FoundChunks | None = None
         self._restore_effort()
@@ -67,15 +63,6 @@ class ChunkSearch:
         self.lost = self.following = 0
         self._restore_effort()
 
-    def tell_version(self, said: int) -> None:
-        """Set the version to the first of those that may be in which the plan is sound, else
-        to what the header has ``said``."""
-        for version in dict.fromkeys((said, VERSION, LAST_ANONYMOUS, LAST_UNNUMBERED)):
-            self.version = version
-            if self.whole_chunk(HEADER.size):
-                return
-        self.version = said
-
     def chunks(self) -> Iterator[tuple[Head, memoryview]]:
         """Yield the head and the payload of each chunk after the plan that is whole, in the order
         in which they were written."""
@@ -84,30 +71,27 @@ class ChunkSearch:
         due, order = 1, self.order.chunks
         for count, each in enumerate(order, 1):
             self.following = len(order) - count
-            if self.version > LAST_UNNUMBERED:
-                self.lost += self.found.numbers[each] - due
-                due = self.found.numbers[each] + 1
-            else:
-                self.lost += self.found.pieces[each]
+            self.lost += self.found.numbers[each] - due
+            due = self.found.numbers[each] + 1
             chunk = self.whole_chunk(self.found.starts[each])
             if chunk:
                 yield chunk
             else:  # the file has changed
                 self.lost += 1
-        self.lost = max(self.lost + self.found.pieces[-1], bool(self.damaged))
+        self.lost = max(self.lost + self.found.pieces, bool(self.damaged))
 
     @cached_property
     def order(self) -> ChunkOrder:
         """Those of the chunks that were found which are of the capture, in their order."""
         found = FoundChunks() if self.found is None else self.found
-        return ChunkOrder(found, self.plan, self.identity, self.version, self._checksum_at)
+        return ChunkOrder(found, self.plan, self.identity, self._checksum_at)
 
     def whole_chunk(self, place: int) -> tuple[Head, memoryview] | None:
         """Return the head and the payload of the chunk at ``place``; None where it is damaged."""
-        start = place + size_of_head(self.version)
+        start = place + HEAD_SIZE
         if start > self.size:
             return None
-        head = head_at(self.data, place, self.version)
+        head = head_at(self.data, place)
         end = start + head.length
         if end > self.size or self._effort < head.length or not is_possible(head.kind, head.length):
             return None
@@ -131,49 +115,45 @@ class ChunkSearch:
         """Return the damaged chunk at ``start`` as it was, if nothing but the identity in its head
         is damaged, and the chunk that begins at ``place`` has the right one."""
         other = self.whole_chunk(place)
-        if other is None or self.version <= LAST_ANONYMOUS:
+        if other is None:
             return None
-        head = head_at(self.data, start, self.version).belonging_to(other[0].identity)
-        begin = start + size_of_head(self.version)
+        head = head_at(self.data, start).belonging_to(other[0].identity)
+        begin = start + HEAD_SIZE
         is_whole = begin + head.length == place and self._is_sound(head, begin)
         return (head, self.data[begin:place]) if is_whole else None
 
     def after(self, place: int) -> int:
         """Return where a chunk follows the damaged one at ``place``."""
-        start = place + size_of_head(self.version)
+        start = place + HEAD_SIZE
         if start > self.size:
             return self.size
-        end = start + head_at(self.data, place, self.version).length
+        end = start + head_at(self.data, place).length
         follows = bytes(self.data[end : end + len(MAGIC)])
         if end == self.size or follows[:4] in KNOWN or follows == MAGIC:
             return end
         return self.find(place + 1)
 
     def search(self, place: int) -> FoundChunks:
-        """Find the chunks that are whole, from ``place`` on, and count the damaged pieces before
-        each and after the last."""
-        found, pieces = FoundChunks(), 0
+        """Find the chunks that are whole, from ``place`` on, and count the damaged pieces after the
+        last."""
+        found = FoundChunks()
         while place < self.size and len(found) < MOST:
             chunk = self.whole_chunk(place)
             if chunk:
                 head, payload = chunk
                 if head.kind == PLAN:
                     found.plans.append(len(found))
-                elif head.kind == END:
-                    found.ends.append(len(found))
                 found.starts.append(place)
-                found.numbers.append(max(head.number, 0))
-                found.identities.append(max(head.identity, 0))
-                found.pieces.append(pieces)
-                place, pieces = place + size_of_head(self.version) + len(payload), 0
+                found.numbers.append(head.number)
+                found.identities.append(head.identity)
+                place, found.pieces = place + HEAD_SIZE + len(payload), 0
             else:
                 end = self.after(place)
                 headers = array("Q", self._headers(place, end))
                 damaged = max(end - place - HEADER.size * len(headers), 0)
                 found.headers += headers
                 self.damaged += damaged
-                place, pieces = end, pieces + bool(damaged)
-        found.pieces.append(pieces)
+                place, found.pieces = end, found.pieces + bool(damaged)
         self.found = found
         return found
 
@@ -181,11 +161,11 @@ class ChunkSearch:
         """Where headers of files stand: another capture begins there."""
         for place in self._places(MAGIC, start, end):
             header = self.data[place : place + HEADER.size]
-            if len(header) == HEADER.size and 1 <= HEADER.unpack(header)[1] <= VERSION:
+            if header == HEADER.pack(MAGIC, VERSION):
                 yield place
 
     def _checksum_at(self, place: int) -> int:
-        return head_at(self.data, place, self.version).checksum
+        return head_at(self.data, place).checksum
 
     def _restore_effort(self) -> None:
         self._effort = EFFORT * self.size

@@ -1,10 +1,9 @@
-"""The heads of chunks, of each version of the format.
+"""The heads of chunks.
 
-From version 6 on a head has the number of its chunk in the file, and the checksum covers the head:
-a chunk that is missing, twice there or out of place is noticed, and so is one whose type was
-damaged, which would pass for one that a reader does not know. From version 7 on it says to which
-capture the chunk belongs, so that one of another capture, whose probes are others, is never read
-with this one's plan.
+A head has the number of its chunk in the file, and the checksum covers the head: a chunk that is
+missing, twice there or out of place is noticed, and so is one whose type was damaged, which would
+pass for one that a reader does not know. It says to which capture the chunk belongs, so that one of
+another capture, whose probes are others, is never read with this one's plan.
 """
 
 from __future__ import annotations
@@ -15,15 +14,13 @@ from zlib import crc32
 from msgspec import Struct
 from msgspec.structs import replace
 
-from lbtrace.capture.layout import LAST_ANONYMOUS, LAST_UNNUMBERED, Buffer, size_of
+from lbtrace.capture.layout import Buffer, size_of
 
-_UNNUMBERED = struct.Struct("<4sII")
-_NUMBERED = struct.Struct("<4sIII")
-_IDENTIFIED = struct.Struct("<4sIIII")
+_HEAD = struct.Struct("<4sIIII")
 _CHECKSUM_SIZE = 4
 
-UNKNOWN = -1
-"""The number of a chunk, or the identity of its capture, where the version has none."""
+HEAD_SIZE = _HEAD.size
+"""Bytes."""
 
 NUMBERS = 1 << 32
 """Numbers of chunks are below; then they begin again with 0."""
@@ -39,7 +36,7 @@ class Head(Struct, frozen=True):
     number: int
     identity: int
     checksum: int
-    seed: int = 0
+    seed: int
 
     def covers(self, payload: Buffer) -> bool:
         """Whether the checksum is that of a chunk with this payload."""
@@ -47,35 +44,21 @@ class Head(Struct, frozen=True):
 
     def belonging_to(self, identity: int) -> Head:
         """This head with another identity, and the seed that it has with that."""
-        covered = _IDENTIFIED.pack(self.kind, self.length, self.number, identity, 0)
+        covered = _HEAD.pack(self.kind, self.length, self.number, identity, 0)
         return replace(self, identity=identity, seed=crc32(covered[:-_CHECKSUM_SIZE]))
 
 
-def size_of_head(version: int) -> int:
-    """Return the size of heads in a file of this version, in bytes."""
-    if version > LAST_ANONYMOUS:
-        return _IDENTIFIED.size
-    return (_UNNUMBERED if version <= LAST_UNNUMBERED else _NUMBERED).size
-
-
-def head_at(data: Buffer, place: int, version: int) -> Head:
+def head_at(data: Buffer, place: int) -> Head:
     """Return the head at ``place``. Raises `struct.error` where ``data`` ends before it does."""
-    if version <= LAST_UNNUMBERED:
-        kind, length, checksum = _UNNUMBERED.unpack_from(data, place)
-        return Head(kind, length, UNKNOWN, UNKNOWN, checksum)
-    identity = UNKNOWN
-    if version <= LAST_ANONYMOUS:
-        kind, length, number, checksum = _NUMBERED.unpack_from(data, place)
-    else:
-        kind, length, number, identity, checksum = _IDENTIFIED.unpack_from(data, place)
-    seed = crc32(data[place : place + size_of_head(version) - _CHECKSUM_SIZE])
+    kind, length, number, identity, checksum = _HEAD.unpack_from(data, place)
+    seed = crc32(data[place : place + HEAD_SIZE - _CHECKSUM_SIZE])
     return Head(kind, length, number, identity, checksum, seed)
 
 
 def head_of(kind: bytes, number: int, identity: int, *parts: Buffer) -> bytes:
-    """Return the head of a chunk of the present version whose payload is these parts."""
+    """Return the head of a chunk whose payload is these parts."""
     length = sum(map(size_of, parts))
-    covered = _IDENTIFIED.pack(kind, length, number % NUMBERS, identity, 0)[:-_CHECKSUM_SIZE]
+    covered = _HEAD.pack(kind, length, number % NUMBERS, identity, 0)[:-_CHECKSUM_SIZE]
     checksum = crc32(covered)
     for part in parts:
         checksum = crc32(part, checksum)

@@ -28,16 +28,8 @@ MAGIC = b"\x89LBT\r\n\x1a\n"
 ends, or stops at an end-of-file mark, spoils it."""
 
 VERSION = 7
-"""Raised when an older reader could not make sense of a newer file."""
-
-LAST_UNNUMBERED = 5
-"""The last version whose chunks have no numbers."""
-
-LAST_ANONYMOUS = 6
-"""The last version whose chunks do not say to which capture they belong."""
-
-LAST_OF_V3 = 3
-"""The last version that `lbtrace.capture.v3` upgrades."""
+"""Raised when an older reader could not make sense of a newer file. No other is read: none was in a
+release."""
 
 HEADER = Struct("<8sI")
 BATCH = Struct("<III")
@@ -64,7 +56,6 @@ PIECE = 1 << 20
 """Bytes of a chunk that are read at a time before its checksum has been verified."""
 
 if TYPE_CHECKING:
-    from lbtrace.capture.v3 import Upgrade
     from lbtrace.model import Batch
 
 Buffer: TypeAlias = bytes | memoryview
@@ -96,15 +87,9 @@ def encode_plan(plan: Plan | Addition) -> bytes:
         return msgspec.msgpack.encode({"escaped": True, **fields})
 
 
-def decode_plan(payload: Buffer, version: int) -> tuple[Plan, Upgrade | None]:
-    """Return the plan in a ``PLAN`` chunk, and the upgrade of the batches that follow it, if they
-    are of a former version. Raises `DECODING_ERRORS`."""
-    if version > LAST_OF_V3:
-        return _decode(payload, Plan), None
-    # Imported here because most captures have the present version.
-    from lbtrace.capture.v3 import OldPlan
-
-    return _decode(payload, OldPlan).upgraded()
+def decode_plan(payload: Buffer) -> Plan:
+    """Return the plan in a ``PLAN`` chunk. Raises `DECODING_ERRORS`."""
+    return _decode(payload, Plan)
 
 
 def encode_note(text: str) -> bytes:

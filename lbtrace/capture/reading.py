@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from lbtrace.capture.check import find_faults
 from lbtrace.capture.growing import Growing
-from lbtrace.capture.heads import NUMBERS, UNKNOWN, Head, head_at, size_of_head
+from lbtrace.capture.heads import HEAD_SIZE, NUMBERS, Head, head_at
 from lbtrace.capture.layout import (
     ADDITION,
     AGGREGATES,
@@ -46,7 +46,6 @@ from lbtrace.model import Aggregates, Batch, Losses, Plan
 if TYPE_CHECKING:
     from lbtrace.calls import CallMatcher
     from lbtrace.calls.iterator import Calls
-    from lbtrace.capture.v3 import Upgrade
     from lbtrace.tables import Count
 
 RECORD = "record one with lbtrace attach -o NAME.lbt"
@@ -84,7 +83,6 @@ class Capture:
         self._file = file
         self._turn = 0
         self._number = 0
-        self._upgrade: Upgrade | None = None
         self._identity: int | None = None
         self.plan = self._read_plan()
         self._start = self.position
@@ -170,14 +168,13 @@ class Capture:
         from the beginning; raises `UsageError` where another iteration has begun meanwhile."""
         self._rewind()
         turn, unknown = self._turn, 0
-        reported = ReportedLosses(returns=self._upgrade is not None)
+        reported = ReportedLosses()
         while unknown <= MOST_UNKNOWN and (chunk := self._next()) is not None:
             kind, payload = chunk
             unknown += kind not in LARGEST or kind == NOTE
             try:
                 if kind == EVENTS:
                     batch = decode_batch(payload)
-                    batch = self._upgrade.batch(batch) if self._upgrade else batch
                     self.losses_known = False
                     if reported.note(batch):
                         self.losses = reported.at_least(self.losses)
@@ -232,7 +229,7 @@ class Capture:
         del self.left_out[self._left_out_of_plan :]
 
     def _read_plan(self) -> Plan:
-        self._version = self._read_header()
+        self._read_header()
         chunk = self._next()
         if chunk is None or chunk[0] != PLAN:
             raise CaptureError(
@@ -241,7 +238,7 @@ class Capture:
         payload: Buffer = chunk[1]
         try:
             payload = shorten(payload)
-            plan, self._upgrade = decode_plan(payload, self._version)
+            plan = decode_plan(payload)
         except DECODING_ERRORS as error:
             where = _record_of(str(error), payload)
             raise CaptureError(
@@ -277,18 +274,17 @@ class Capture:
             self.position += head.length
         return None
 
-    def _read_header(self) -> int:
-        """The version of the format."""
+    def _read_header(self) -> None:
         header = self._read(HEADER.size)
         if len(header) < HEADER.size or not header.startswith(MAGIC):
             raise CaptureError(f"{self.path} is not a capture", RECORD)
         version: int = HEADER.unpack(header)[1]
-        if not 1 <= version <= VERSION:
+        if version != VERSION:
+            which = "a newer lbtrace" if version > VERSION else "the lbtrace that wrote it"
             raise CaptureError(
                 f"{self.path} has version {version} of the capture format, this reads {VERSION}",
-                "read it with a newer lbtrace",
+                f"read it with {which}",
             )
-        return version
 
     def _pass_over(self, length: int) -> bool:
         """Whether to continue after a chunk whose content is damaged."""
@@ -311,14 +307,13 @@ class Capture:
 
     def _next_head(self) -> Head | None:
         """The head of the next chunk, None where no whole chunk can follow, or another follows."""
-        size = size_of_head(self._version)
-        data = self._read(size)
-        if len(data) < size:
+        data = self._read(HEAD_SIZE)
+        if len(data) < HEAD_SIZE:
             return None
-        head = head_at(data, 0, self._version)
+        head = head_at(data, 0)
         if head.length > self.size - self.position or not is_possible(head.kind, head.length):
             return None
-        if head.number not in (UNKNOWN, self._number):
+        if head.number != self._number:
             return None
         if self._identity is None:  # it is the plan
             self._identity = head.identity

@@ -15,12 +15,10 @@ from lbtrace.model.wire import find_reports
 
 
 class ReportedLosses:
-    """The sum of what the reports in batches say. ``returns`` says that lost events of a kind that
-    is not known count as returns (up to version 3), not as those of other probes."""
+    """The sum of what the reports in batches say."""
 
-    def __init__(self, *, returns: bool) -> None:
+    def __init__(self) -> None:
         self._lost = [0, 0, 0, 0]
-        self._returns = returns
 
     def note(self, batch: Batch) -> bool:
         """Add the reports of a batch; whether it has any."""
@@ -38,13 +36,9 @@ class ReportedLosses:
         points = max(losses.ring_full_point, lost[POINT])
         # They are among either in the chunk, where there is one.
         unknown = max(0, lost[0] + lost[CLOSE] + lost[POINT] - returns - points)
-        if self._returns:
-            returns += unknown
-        else:
-            points += unknown
         return replace(
             losses,
             ring_full_entry=entries,
             ring_full_return=returns,
-            ring_full_point=points,
+            ring_full_point=points + unknown,
         )

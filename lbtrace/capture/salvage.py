@@ -18,33 +18,29 @@ from msgspec.structs import replace
 from lbtrace.capture.check import find_faults
 from lbtrace.capture.chunk_search import ChunkSearch
 from lbtrace.capture.growing import Growing
-from lbtrace.capture.heads import head_at, size_of_head
+from lbtrace.capture.heads import HEAD_SIZE, head_at
 from lbtrace.capture.known_events import KnownEvents
 from lbtrace.capture.layout import (
     ADDITION,
     DECODING_ERRORS,
     END,
     HEADER,
-    LAST_OF_V3,
-    LAST_UNNUMBERED,
     PLAN,
-    VERSION,
     Buffer,
     decode_addition,
     decode_plan,
 )
 from lbtrace.capture.long_texts import shorten
 from lbtrace.capture.reading import RECORD, Capture
-from lbtrace.capture.v3 import UNREADABLE, OldProbe, Upgrade
 from lbtrace.errors import CaptureError
 from lbtrace.model import (
     Aggregates,
     Batch,
     Binary,
     Function,
-    GoLayout,
     Plan,
     Probe,
+    Site,
     Symbols,
     UnseenSwitches,
 )
@@ -54,7 +50,8 @@ from lbtrace.values import convert
 LISTED = 8
 """At most this many functions and probes are named; the others are counted."""
 
-HEADER_DAMAGED = "the header of the file: damaged"
+UNREADABLE = Probe(Site(0, 0), "unreadable")
+"""Stands for a probe that cannot be read."""
 
 T = TypeVar("T")
 
@@ -88,8 +85,6 @@ class SalvagedCapture(Capture):
         elif damaged:
             belong = "belongs" if damaged == 1 else "belong"
             yield f"{_count(damaged, 'byte')} that {belong} to no chunk"
-        if search.version <= LAST_UNNUMBERED and search.plan > HEADER.size:
-            yield "the order of its chunks: the plan is not the first"
         if order.doubles:
             are = "is" if order.doubles == 1 else "are"
             yield f"{_count(order.doubles, 'chunk')} that {are} there once more"
@@ -128,10 +123,7 @@ class SalvagedCapture(Capture):
             raise CaptureError(f"{self.path} is not a capture", RECORD) from None
         self.size = self._search.size
         self._unknown: set[int] = set()
-        said = self._said_version()
-        self._search.tell_version(said)
-        if self._search.version != said and not self.left_out:
-            self.left_out.append(HEADER_DAMAGED)
+        self._check_header()
         chunk = self._plan_chunk()
         if chunk is None:
             raise CaptureError(
@@ -139,28 +131,26 @@ class SalvagedCapture(Capture):
             )
         self._start = self.position
         self._restart()
-        made = self._salvage_plan(chunk, self._search.version)
-        plan = self._without_faults(self._with_additions(made))
-        return plan
+        return self._without_faults(self._with_additions(self._salvage_plan(chunk)))
 
-    def _said_version(self) -> int:
-        """The version that the header says, if it is undamaged."""
+    def _check_header(self) -> None:
+        """Note that the header is damaged. One with a former version is, where a plan of this one
+        follows it."""
         self._file.seek(0)
         try:
-            return self._read_header()
+            self._read_header()
         except CaptureError as error:
-            if "version" in error.message:
+            former = "wrote" in (error.hint or "") and self._search.whole_chunk(HEADER.size)
+            if "version" in error.message and not former:
                 raise
-        self.left_out.append(HEADER_DAMAGED)
-        return VERSION
+            self.left_out.append("the header of the file: damaged")
 
     def _plan_chunk(self) -> memoryview | None:
         """The content of the plan's chunk, even if its checksum is wrong. Finds the others."""
         search, start = self._search, HEADER.size
-        head = size_of_head(search.version)
-        if bytes(search.data[start : start + 4]) == PLAN and start + head <= self.size:
+        if bytes(search.data[start : start + 4]) == PLAN and start + HEAD_SIZE <= self.size:
             chunk = search.whole_chunk(start)
-            end = search.after(start) if chunk is None else start + head + len(chunk[1])
+            end = search.after(start) if chunk is None else start + HEAD_SIZE + len(chunk[1])
             if chunk is None and (chunk := search.with_identity_of(start, end)):
                 self.left_out.append("the head of the plan: damaged")
             if chunk is None:
@@ -168,7 +158,7 @@ class SalvagedCapture(Capture):
                     "the checksum of the plan is wrong: names and values may be too"
                 )
                 self._doubtful = True
-                chunk = head_at(search.data, start, search.version), search.data[start + head : end]
+                chunk = head_at(search.data, start), search.data[start + HEAD_SIZE : end]
             search.search(end)
         else:
             found = search.search(0 if self.left_out else start)
@@ -179,36 +169,34 @@ class SalvagedCapture(Capture):
             if chunk is None:  # the file has changed
                 return None
         search.plan, search.identity = start, chunk[0].identity
-        self.position = HEADER.size + head + len(chunk[1])
+        self.position = HEADER.size + HEAD_SIZE + len(chunk[1])
         return chunk[1]
 
     def _next(self) -> tuple[bytes, memoryview] | None:
         for head, payload in self._chunks:
-            self.position += size_of_head(self._search.version) + len(payload)
+            self.position += HEAD_SIZE + len(payload)
             return head.kind, payload
         self.position = self.size
         return None
 
     def _pass_over(self, length: int) -> bool:
         self._undecoded += 1
-        self._bytes_lost += size_of_head(self._search.version) + length
+        self._bytes_lost += HEAD_SIZE + length
         return True
 
-    def _salvage_plan(self, payload: Buffer, version: int) -> Plan:
+    def _salvage_plan(self, payload: Buffer) -> Plan:
         try:
             payload = shorten(payload)
-            plan, self._upgrade = decode_plan(payload, version)
+            return decode_plan(payload)
         except DECODING_ERRORS as error:
             try:
-                parts = msgspec.msgpack.decode(payload)
-                plan = self._from_parts(parts, version)
+                return self._from_parts(msgspec.msgpack.decode(payload))
             except DECODING_ERRORS:
                 raise CaptureError(
                     f"the plan in {self.path} cannot be read at all ({error}),"
                     " without it events mean nothing",
                     RECORD,
                 ) from error
-        return plan
 
     def _with_additions(self, plan: Plan) -> Plan:
         """The plan with the additions to it that can be read."""
@@ -228,12 +216,15 @@ class SalvagedCapture(Capture):
             self.left_out.append(f"{additions} to the plan: cannot be decoded")
         return grown.plan()
 
-    def _from_parts(self, parts: Any, version: int) -> Plan:
+    def _from_parts(self, parts: Any) -> Plan:
         """A plan of the parts that can be decoded."""
         fields = parts if isinstance(parts, dict) else {}
-        binaries = _listed(fields.get("binaries", [fields.get("binary")]))
+        binaries = _listed(fields.get("binaries"))
         functions = _listed(fields.get("functions"))
-        probes = self._probes_from(_listed(fields.get("probes")), version)
+        probes = tuple(
+            _convert(part, Probe) or UNREADABLE for part in _listed(fields.get("probes"))
+        )
+        self._unknown |= {n for n, probe in enumerate(probes) if probe is UNREADABLE}
         made = Plan(
             tuple(_convert(b, Binary) or Binary(_text(b, "path")) for b in binaries),
             tuple(
@@ -245,8 +236,6 @@ class SalvagedCapture(Capture):
             shown_depth=_convert(fields.get("shown_depth"), int) or 0,
             unseen_switches=_switches(fields.get("unseen_switches", "")),
         )
-        if go := _convert(fields.get("go"), GoLayout):  # as version 1 has it
-            made = replace(made, binaries=tuple(replace(b, go=go) for b in made.binaries))
         damaged = [
             made.functions[n].name for n, f in enumerate(functions) if _convert(f, Function) is None
         ]
@@ -255,16 +244,6 @@ class SalvagedCapture(Capture):
         if not (binaries and functions and probes):
             raise msgspec.DecodeError("no functions and probes")
         return made
-
-    def _probes_from(self, parts: list[Any], version: int) -> tuple[Probe, ...]:
-        """The probes, and which of them cannot be read."""
-        if version <= LAST_OF_V3:
-            self._upgrade = Upgrade([_convert(part, OldProbe) for part in parts])
-            self._unknown |= self._upgrade.unknown
-            return self._upgrade.probes
-        probes = tuple(_convert(part, Probe) or UNREADABLE for part in parts)
-        self._unknown |= {n for n, probe in enumerate(probes) if probe is UNREADABLE}
-        return probes
 
     def _without_faults(self, plan: Plan) -> Plan:
         """A plan without the parts in which `find_faults` finds faults."""

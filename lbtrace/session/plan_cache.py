@@ -22,7 +22,7 @@ import msgspec
 from msgspec import Struct
 
 from lbtrace.capture.check import find_faults
-from lbtrace.capture.layout import DECODING_ERRORS, VERSION, decode_plan, encode_plan
+from lbtrace.capture.layout import DECODING_ERRORS, decode_plan, encode_plan
 from lbtrace.elf import cache
 from lbtrace.errors import LbtraceError
 from lbtrace.session.planned_code import sum_code
@@ -106,7 +106,7 @@ class Place:
         target = self._request.target
         if _rows(find_patched(files, target, entry.reach)) != entry.patched:
             return None
-        plan, _ = decode_plan(written, VERSION)
+        plan = decode_plan(written)
         if next(find_faults(plan), None) is not None or sum_code(plan, files) != entry.code:
             return None
         later = self._request if plan.may_grow else None

@@ -3,16 +3,14 @@ from __future__ import annotations
 import io
 import struct
 
-import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lbtrace.calls import CallMatcher
-from lbtrace.capture import MAGIC, CaptureWriter, read_capture
-from lbtrace.capture.v3 import OldProbe
+from lbtrace.capture import CaptureWriter, read_capture
 from lbtrace.errors import CaptureError, LbtraceError, OutputError
-from lbtrace.model import Batch, GoLayout, Losses, Thread
+from lbtrace.model import Batch, Losses, Thread
 from lbtrace.sinks import FORMATS
 from tests.chunks import chunks, joined, pieces, sealed
 
@@ -76,22 +74,6 @@ def test_notes_are_read_and_cut(capture_file, fib_plan, batches):
             assert capture.remarks[2].startswith("\N{SNOWMAN}" * 4_096 + "… (21,84")
 
 
-def test_captures_of_version_1_had_one_binary(capture_bytes, capture_file, fib_plan):
-    go = GoLayout("thread", 160)
-    (binary,) = fib_plan.binaries
-    fields = {name: getattr(fib_plan, name) for name in ("functions", "notes")}
-    probes = [OldProbe(0, "call", fib_plan.probes[0].site)]
-    plan = msgspec.msgpack.encode(
-        {"binary": binary, **fields, "probes": probes, "version": 1, "go": go}
-    )
-    _, *rest = chunks(capture_bytes[0])
-    header = MAGIC + struct.pack("<I", 1)
-    with read_capture(capture_file(joined(header, [(b"PLAN", plan), *rest]))) as capture:
-        expected = msgspec.structs.replace(binary, go=go)
-        assert capture.plan == msgspec.structs.replace(fib_plan, binaries=(expected,))
-        assert len(list(capture.batches())) == 3
-
-
 def test_blobs_and_memoryviews(capture_file, fib_plan):
     stream = io.BytesIO()
     CaptureWriter(stream, fib_plan).write(Batch(memoryview(bytes(192)), memoryview(b"text")))
@@ -138,6 +120,7 @@ def test_unknown_chunks_are_passed_over(capture_bytes, capture_file):
         (lambda d: b"\x7fELF" + d, "not a capture"),
         (lambda d: d.replace(b"\r\n", b"\n", 1), "not a capture"),
         (lambda d: d[:8] + struct.pack("<I", 8) + d[12:], "version 8"),
+        (lambda d: d[:8] + struct.pack("<I", 6) + d[12:], "version 6"),
         (lambda d: d[:40] + b"?" + d[41:], "plan"),
     ],
 )

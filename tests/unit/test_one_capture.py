@@ -3,25 +3,18 @@ another capture, in another place or after the end is said, and never shown as c
 
 from __future__ import annotations
 
-import gzip
 import io
 import json
 from itertools import permutations
-from pathlib import Path
 
 import pytest
 
 from lbtrace.capture import CaptureWriter, read_capture
 from lbtrace.commands import main
 from lbtrace.model import Integer, Losses, Thread
-from tests.chunks import chunk, chunks, identity_of, pieces
+from tests.chunks import identity_of, pieces
 
 INT = Integer("int", 4, True)
-
-V3, V6 = (
-    gzip.decompress((Path(__file__).parents[1] / f"captures/{name}.lbt.gz").read_bytes())
-    for name in ("v3-fib", "v6-fib")
-)
 
 
 @pytest.fixture
@@ -141,9 +134,8 @@ def test_batches_are_not_read_with_the_plan_of_another(ours, record, export):
     assert "5 chunks of another capture" in err
 
 
-@pytest.mark.parametrize("version", [6, 7])
-def test_the_plan_may_stand_anywhere(version, ours, export):
-    head, plan, *rest = ours if version == 7 else pieces(V6)
+def test_the_plan_may_stand_anywhere(ours, export):
+    head, plan, *rest = ours
     whole = export([head, plan, *rest], "--salvage")
     assert whole[0] == 0
     for order in permutations([plan, *rest], len(rest) + 1):
@@ -152,65 +144,17 @@ def test_the_plan_may_stand_anywhere(version, ours, export):
             status, _calls, _, err = export([head, *order])
             assert status == 1
             assert "lbtrace export --salvage" in err
-        elif version == 7:
+        else:
             assert export([head, *order], "--salvage") == whole
 
 
-def test_the_plan_may_stand_anywhere_in_old_captures(export):
-    head, plan, *rest = pieces(V3)
-    whole = export([head, plan, *rest])
-    assert whole[0] == 0
-    for n in range(1, len(rest) + 1):
-        given = [head, *rest[:n], plan, *rest[n:]]
-        status, calls, _, err = export(given, "--salvage")
-        assert (status, calls) == (3, whole[1])  # whether they stood in this order is not known
-        assert "left out: the order of its chunks" in err
-        assert "lbtrace export --salvage" in export(given)[3]
-
-
-@pytest.mark.parametrize("version", [3, 6])
-def test_what_follows_the_end_of_an_old_capture(version, export):
-    head, plan, *rest = pieces(V3 if version == 3 else V6)
-    end = rest.pop()
+def test_what_follows_the_end(ours, export):
     for words in ([], ["--salvage"]):
-        whole = export([head, plan, *rest, end], *words)
-        assert whole[0] == 0
-        for more in (b"\0", b"\n" * 50, head + plan, plan + rest[0]):
-            status, calls, last, err = export([head, plan, *rest, end, more], *words)
-            assert (status, calls) == (3, whole[1])
+        for more in (b"\0", b"\n" * 50, b"".join(ours[:2]), ours[1] + ours[2]):
+            status, calls, last, err = export([*ours, more], *words)
+            assert (status, calls) == (3, ALL)
             assert "left out: " in err
             assert last["damaged"]
-    if version == 3:
-        for words in ([], ["--salvage"]):
-            status, calls, last, err = export([head, plan, end, *rest], *words)
-            assert (status, calls) == (3, [])
-            assert "after its end\n" in err
-
-
-@pytest.mark.parametrize("version", [3, 6])
-def test_old_captures_that_were_joined(version, ours, export):
-    """Another capture begins at the header of its file, or at its plan. Two different chunks of one
-    number are both left out: which one is of this capture is not known."""
-    head, plan, *rest = pieces(V3 if version == 3 else V6)
-    whole = b"".join([head, plan, *rest]).replace(b"fib", b"abc")
-    other = [chunk(*each, n, version) for n, each in enumerate(chunks(whole))]
-    shown = export([head, plan, *rest])[1]
-    for parts in ([head, *other], other):
-        for kept in (rest, rest[1:], [damaged(rest[0]), *rest[1:]]):
-            alone = export([head, plan, *kept], "--salvage")[1]
-            status, calls, _, err = export([head, plan, *kept, *parts], "--salvage")
-            assert (status, calls) == (3, alone)
-            assert "another capture" in err
-            assert "-1" not in err
-            # The plan of the first is missing.
-            status, calls, _, err = export([head, *kept, *parts], "--salvage")
-            assert status == 3
-            assert calls == [("abc", value) for _, value in shown]
-    if version == 6:
-        foreign = chunk(b"EVTS", rest[0][16:-1] + b"x", 1, 6)
-        status, calls, _last, err = export([head, plan, *rest, foreign], "--salvage")
-        assert (status, calls) == (3, [])
-        assert "2 chunks with the number of another one" in err
 
 
 def test_a_plan_whose_identity_is_damaged(ours, export):

@@ -1,7 +1,6 @@
-"""Captures of former versions open for ever. Those in tests/captures were recorded of small
-programs by version 8bdb505, some of which that version itself refused to read, and those
-that begin with ``v3`` by 18f542e, the last one to write version 3 of the format, ``v4`` and ``v5``
-by aec680c, the last to write these, ``v6`` by e5e8ad9 or before, the last to write that."""
+"""Captures that were recorded of small programs, in tests/captures, show what they showed live.
+Some were recorded by former versions, whose formats are no longer read, and written again in the
+present one."""
 
 from __future__ import annotations
 
@@ -11,27 +10,15 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from lbtrace.capture import VERSION, check_plan, read_capture, v3
+from lbtrace.capture import check_plan, read_capture
 from lbtrace.capture.layout import decode_plan, encode_plan
 from lbtrace.commands import main
-from lbtrace.model import (
-    CLOSE,
-    LOSS,
-    NO_FUNCTION,
-    ON_ALTSTACK,
-    OPEN,
-    Batch,
-    Probe,
-    Site,
-    lost_events,
-)
-from lbtrace.model.wire import EVENT, decode
+from lbtrace.model import OPEN, Probe, Site
 from lbtrace.sinks import FORMATS
 
 CAPTURES = Path(__file__).resolve().parents[1] / "captures"
 
 SHOWN = {
-    "fib": ["fib(n=4)", "fib(n=1) = 1", "└ fib = 3"],
     "go115-stripped": ["main.small(4) = 5"],
     "go127-stripped": ["main.Show[go.shape.int]({0x49b05c, 3}, 1) = 3", ".Str(?)"],
     "go127": ['.Show[go.shape.string](s="de", v="x") = 2', "(m={len=1}) = {len=1, cap=1, ["],
@@ -55,48 +42,43 @@ SHOWN = {
         'r2::result(a=Err("broken")) = Err("no")',
         'r2::names(v=["a", "bc"]) = 2',
     ],
-    "session": ["fib(n=3) = 2"],
-    "string": ['len(s="abc") = 3'],
-    "v3-altsignal": ["21056  │ traced_handler(n=10)", "│ └ traced_handler = 2"],
-    "v3-fib": ["fib(n=1) = 1", "└ fib = 3"],
-    "v3-fibers": [
+    "altsignal": ["21056  │ traced_handler(n=10)", "│ └ traced_handler = 2"],
+    "fibers": [
         "     s1  ── a stack of 20893, at 0x564e4f7f7260",
         "     s1  │ traced_step(n=0) = 0",
         "     s2  │ traced_step(n=0) ✗ no return seen",
     ],
-    "v3-goroutines": ["g18  │ │ │ │ main.fib(id=0, n=2)"],
-    "v3-hooked": ["└ fib = 5"],
-    "v3-longjmp": ["│ traced_jumper(n=0) ✗ unwound", "│ traced_catcher(n=0)"],
-    "v3-stacks": ["│ │ │ │ [25] work(n=19)"],
-    "v3-throw": ["└ traced_frame ✗ unwound", "│ │ │ traced_last(n=0) = 0"],
-    "v3-where": ["fib(n=5) = 5"],
-    "v4-count": ["       15    13592  fib"],
-    "v4-fib": ["fib(n=1) = 1", "└ fib = 3"],
-    "v4-forks": [
+    "goroutines": ["g18  │ │ │ │ main.fib(id=0, n=2)"],
+    "hooked": ["└ fib = 5"],
+    "longjmp": ["│ traced_jumper(n=0) ✗ unwound", "│ traced_catcher(n=0)"],
+    "stacks": ["│ │ │ │ [25] work(n=19)"],
+    "throw": ["└ traced_frame ✗ unwound", "│ │ │ traced_last(n=0) = 0"],
+    "count": ["       15    13592  fib"],
+    "forks": [
         "12888  │ │ │ │ ── forked by 12883",
         "12888  │ │ │ └ one ✗ unwound (entered in 12883)",
         "2.45 ms    12883  │ │ │ └ one = 3",
     ],
-    "v4-lines": ["· fib.c:12 argc=2, argv=0x7ffce0998998, n=<optimised out>", "· fib.c:7 n=3"],
-    "v4-markers": [
+    "lines": ["· fib.c:12 argc=2, argv=0x7ffce0998998, n=<optimised out>", "· fib.c:7 n=3"],
+    "markers": [
         "shop:sale arg0=3, arg1=93991933816862, arg2=-300, arg3=231, arg4=-9, arg5=13",
         "shop:done arg0=3, arg1=-5",
     ],
-    "v4-threads": ["traced_seven(a=6712673246912327417, b=-1, c=2, d=-3, e=4, f=-5, g=6)"],
-    "v4-where": ["fib(n=4) = 3", "fib(n=5) = 5"],
-    "v4-within": ["12843  │ │ │ │ one(number=32)", "14.6 µs    12843  │ │ │ └ one"],
-    "v5-pairs": [
+    "threads": ["traced_seven(a=6712673246912327417, b=-1, c=2, d=-3, e=4, f=-5, g=6)"],
+    "where": ["fib(n=4) = 3", "fib(n=5) = 5"],
+    "within": ["12843  │ │ │ │ one(number=32)", "14.6 µs    12843  │ │ │ └ one"],
+    "pairs": [
         "21.0 µs    27388  python:gc__start(generation=0) = 0",
         '· python:function__return filename="<frozen importlib._bootstrap>", function="ModuleSpec"',
     ],
-    "v6-fib": ["fib(n=1) = 1", "└ fib = 3"],
-    "v6-depth": ["· fib.c:7", "│ fib(n=3) = 2"],
-    "v7-fib": ["fib(n=1) = 1", "└ fib = 3"],
-    "v5-later": ["shop:sale arg0=3, arg1=-3", "shop:text arg0=10853456"],
+    "depth": ["· fib.c:7", "│ fib(n=3) = 2"],
+    "fib": ["fib(n=1) = 1", "└ fib = 3"],
+    "later": ["shop:sale arg0=3, arg1=-3", "shop:text arg0=10853456"],
+    "string": ['len(s="abc") = 3'],
     "vector": ["sum(v=[1, 2, 3]) = 3", "ret(n=2) = [7, 7]", 'strs(v=["a"]) = 1'],
     "wide": ["wide(a=-5, b=7) = 2", 'far_member(f=&{head="", last=<not read>}) = 5'],
 }
-"""What each shows, among other things: what the version that recorded it showed live."""
+"""What each shows, among other things."""
 
 
 def unpacked(name, directory):
@@ -106,66 +88,51 @@ def unpacked(name, directory):
 
 
 @pytest.fixture(params=sorted(SHOWN))
-def old(request, tmp_path):
+def recorded(request, tmp_path):
     return unpacked(request.param, tmp_path)
 
 
 def test_all_are_tested():
     names = {path.name.removesuffix(".lbt.gz") for path in CAPTURES.iterdir()}
-    assert names == {*SHOWN, "v3-lossy"}
+    assert names == {*SHOWN, "lossy"}
 
 
-def test_it_opens_and_shows_its_values(old, capfd):
-    assert main(["export", str(old), "--strict"]) == 0
+def test_it_opens_and_shows_its_values(recorded, capfd):
+    assert main(["export", str(recorded), "--strict"]) == 0
     shown = capfd.readouterr().out
-    for piece in SHOWN[old.stem]:
+    for piece in SHOWN[recorded.stem]:
         assert piece in shown
 
 
 @pytest.mark.parametrize("name", [name for name, row in FORMATS.items() if not row.is_capture])
-def test_every_format_and_salvaging_agree(old, name, capfd):
-    assert main(["export", str(old), "--format", name]) == 0
+def test_every_format_and_salvaging_agree(recorded, name, capfd):
+    assert main(["export", str(recorded), "--format", name]) == 0
     plain = capfd.readouterr()
-    assert main(["export", str(old), "--format", name, "--salvage", "--strict"]) == 0
+    assert main(["export", str(recorded), "--format", name, "--salvage", "--strict"]) == 0
     assert capfd.readouterr() == plain
 
 
-def test_what_is_written_again_is_the_same(old, tmp_path):
+def test_what_is_written_again_is_the_same(recorded, tmp_path):
     from lbtrace.capture import CaptureWriter
 
-    with read_capture(str(old)) as capture, open(tmp_path / "again.lbt", "wb", buffering=0) as f:
+    again = tmp_path / "again.lbt"
+    with read_capture(str(recorded)) as capture, open(again, "wb", buffering=0) as f:
         writer = CaptureWriter(f, capture.plan)
         for batch in capture.batches():
             writer.write(batch)
         writer.finish(capture.losses)
-    with read_capture(str(tmp_path / "again.lbt")) as again:
-        assert again.plan == capture.plan
+    with read_capture(str(again)) as written:
+        assert written.plan == capture.plan
 
 
-def test_losses_of_old(tmp_path, capfd):
-    """What the last version to write version 3 of the format showed of them."""
-    path = unpacked("v3-lossy", tmp_path)
+def test_losses(tmp_path, capfd):
+    path = unpacked("lossy", tmp_path)
     assert main(["export", str(path), "--strict"]) == 3
     captured = capfd.readouterr()
     assert "✗ 102 events lost here, 51 of them calls" in captured.out
     assert "24 calls in 1 thread of 1 process, 252 events lost" in captured.err
     assert main(["export", str(path), "--salvage"]) == 0
     assert capfd.readouterr() == captured
-
-
-def test_losses_that_came_with_another_event():
-    """In version 3 the next event of the lane had them, in halves of a word."""
-    head = (100, 0x2000, 0, 1, 5, 7)
-    record = EVENT.pack(*head, v3.RETURN | ON_ALTSTACK, 0, 2 << 16 | 3, 4, 9, *[0] * 5)
-    probes = [v3.OldProbe(0, kind, Site(1, 1)) for kind in ("call", "call", "landing")]
-    upgrade = v3.Upgrade(probes)
-    loss, closes = decode(upgrade.batch(Batch(record, b"text")))
-    assert (loss.kind, lost_events(loss)) == (LOSS | ON_ALTSTACK, (3, 2, 0, 0))
-    assert (closes.kind, closes.value0, closes.blob) == (CLOSE | ON_ALTSTACK, 9, 4)
-    assert (loss.time, loss.frame, loss.probe) == (closes.time, closes.frame, closes.probe)
-    roles = [(probe.role, probe.source, probe.function) for probe in upgrade.probes]
-    assert roles[closes.probe] == ("closes", "uretprobe", 0)
-    assert roles[4:] == [("landing", "uprobe", NO_FUNCTION)]
 
 
 def test_roles_and_kinds_that_a_reader_does_not_know_are_passed_over(script, fib_plan, watch):
@@ -179,4 +146,4 @@ def test_roles_and_kinds_that_a_reader_does_not_know_are_passed_over(script, fib
     script.leave(0, 0x7000, 1)
     assert watch(plan, script.batch())[0] == ["0 > fib 1", "0 < fib = 1"]
     check_plan(plan)
-    assert decode_plan(encode_plan(plan), VERSION) == (plan, None)
+    assert decode_plan(encode_plan(plan)) == plan
