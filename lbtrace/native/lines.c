@@ -20,24 +20,16 @@ struct lbt_line {
 	uint32_t depth;
 	size_t call;
 	size_t row;
-	uint8_t broken;
-	uint8_t indent; /* columns of the last indentation */
 };
 
-static int lbt_put_lane_column(struct lbt_line *line, struct lbt_output *output,
-			       const struct lbt_piece *piece)
+static int lbt_put_lane_column(const struct lbt_line *line, struct lbt_output *output)
 {
 	char text[LBT_LONGEST], *end = text + sizeof(text), *begin;
 
 	begin = lbt_digits(end, line->event->goroutine ? line->event->goroutine : line->tid);
 	if (line->event->goroutine)
-		*--begin = line->format->texts[piece->text];
+		*--begin = 'g';
 	return lbt_put_right(output, begin, end - begin, 7, end - begin);
-}
-
-static uint64_t lbt_lane(const struct lbt_line *line)
-{
-	return line->event->goroutine ? line->event->goroutine : line->tid;
 }
 
 /* Whether a word of unknown type looks like an address: see lbtrace/values/word.py. */
@@ -77,17 +69,7 @@ static int lbt_put_integer(struct lbt_output *output, uint64_t number, size_t si
 	return error || (quoted && lbt_put(output, "\"", 1));
 }
 
-static int lbt_put_value(struct lbt_line *line, struct lbt_output *output,
-			 const struct lbt_piece *piece)
-{
-	const struct lbt_event *event = piece->flags & LBT_OF_RETURN ? line->event : line->entry;
-
-	if (event->faults >> piece->slot & 1)
-		return lbt_put(output, line->format->texts + piece->text, piece->length);
-	return lbt_put_integer(output, event->values[piece->slot], piece->size, piece->flags);
-}
-
-static int lbt_put_part(struct lbt_line *line, struct lbt_output *output,
+static int lbt_put_part(const struct lbt_line *line, struct lbt_output *output,
 			const struct lbt_piece *piece)
 {
 	const struct lbt_parts *parts = &line->format->parts;
@@ -104,41 +86,13 @@ static int lbt_put_part(struct lbt_line *line, struct lbt_output *output,
 	return lbt_put(output, content.text, content.length);
 }
 
-static int lbt_put_prefix(const struct lbt_line *line, struct lbt_output *output)
+/* A text of Python's. */
+static int lbt_put_text(struct lbt_output *output, const struct lbt_text_list *values, size_t number)
 {
-	if (!line->format->prefixed)
-		return 0;
-	return lbt_put_number(output, lbt_lane(line)) || lbt_put(output, " ", 1);
-}
-
-static int lbt_put_separator(const struct lbt_line *line, struct lbt_output *output)
-{
-	if (!line->broken)
-		return lbt_put(output, " ", 1);
-	if (lbt_put(output, "\n", 1) || lbt_put_prefix(line, output))
-		return -ENOMEM;
-	for (int i = 0; i <= line->indent; i++)
-		if (lbt_put(output, " ", 1))
-			return -ENOMEM;
-	return 0;
-}
-
-/* A text of Python's, in which a NUL is a separator. */
-static int lbt_put_text(const struct lbt_line *line, struct lbt_output *output,
-			const struct lbt_text_list *values, size_t number)
-{
-	const char *at, *end, *stop;
-
 	if (number >= values->count)
 		return 0;
-	at = values->bytes + values->ends[number];
-	end = values->bytes + values->ends[number + 1];
-	while ((stop = memchr(at, 0, end - at))) {
-		if (lbt_put(output, at, stop - at) || lbt_put_separator(line, output))
-			return -ENOMEM;
-		at = stop + 1;
-	}
-	return lbt_put(output, at, end - at);
+	return lbt_put(output, values->bytes + values->ends[number],
+		       values->ends[number + 1] - values->ends[number]);
 }
 
 /* Whether Python did not write a text. */
@@ -147,39 +101,19 @@ static int lbt_lacks(const struct lbt_text_list *values, size_t number)
 	return number >= values->count || values->ends[number] == values->ends[number + 1];
 }
 
-static int lbt_put_indent(struct lbt_line *line, struct lbt_output *output,
-			  const struct lbt_piece *piece)
-{
-	const struct lbt_text_list *indents = &line->format->indents[piece->slot];
-	uint32_t begin, end;
-
-	if (line->depth >= indents->count)
-		return 0;
-	begin = indents->ends[line->depth];
-	end = indents->ends[line->depth + 1];
-	line->indent = end - begin;
-	return lbt_put(output, indents->bytes + begin, end - begin);
-}
-
 /* Pieces that need no more than the line. */
-static int lbt_put_piece(struct lbt_line *line, struct lbt_output *output,
+static int lbt_put_piece(const struct lbt_line *line, struct lbt_output *output,
 			 const struct lbt_piece *piece)
 {
 	switch (piece->kind) {
 	case LBT_TEXT:
 		return lbt_put(output, line->format->texts + piece->text, piece->length);
-	case LBT_NUMBER:
-		return lbt_put_value(line, output, piece);
 	case LBT_PART:
 		return lbt_put_part(line, output, piece);
 	case LBT_DURATION:
 		return lbt_put_duration(output, line->event->time - line->start);
 	case LBT_LANE_COLUMN:
-		return lbt_put_lane_column(line, output, piece);
-	case LBT_LANE_NUMBER:
-		return lbt_put_number(output, line->event->goroutine
-						      ? line->event->goroutine + piece->skip
-						      : line->tid);
+		return lbt_put_lane_column(line, output);
 	case LBT_PID:
 		return lbt_put_number(output, line->event->pid);
 	case LBT_TID:
@@ -194,38 +128,26 @@ static int lbt_put_piece(struct lbt_line *line, struct lbt_output *output,
 		return lbt_put_micro(output, line->start);
 	case LBT_END_MICRO:
 		return lbt_put_micro(output, line->event->time);
+	case LBT_LANE_NUMBER:
+		return lbt_put_number(output, line->event->goroutine
+						      ? line->event->goroutine + piece->skip
+						      : line->tid);
 	case LBT_GOROUTINE:
 		if (!line->event->goroutine)
 			return 0;
 		return lbt_put(output, line->format->texts + piece->text, piece->length) ||
 		       lbt_put_number(output, line->event->goroutine);
 	case LBT_INDENT:
-		return lbt_put_indent(line, output, piece);
-	case LBT_LANE_PREFIX:
-		return lbt_put_prefix(line, output);
-	case LBT_SEPARATOR:
-		return lbt_put_separator(line, output);
+		return lbt_put_text(output, &line->format->indents, line->depth);
 	default:
 		return 0;
 	}
 }
 
-/* Columns of what was written from a place on, in UTF-8. */
-static size_t lbt_columns(const struct lbt_output *output, size_t from)
-{
-	size_t columns = 0;
-
-	for (size_t at = from; at < output->size; at++)
-		columns += (output->bytes[at] & 0xc0) != 0x80;
-	return columns;
-}
-
-static int lbt_put_line(struct lbt_line *line, struct lbt_output *output,
+static int lbt_put_line(const struct lbt_line *line, struct lbt_output *output,
 			const struct lbt_template *template)
 {
 	const struct lbt_piece *pieces = line->format->pieces + template->first;
-	uint32_t fit = 0;
-	size_t from = 0;
 
 	for (uint32_t i = 0; i < template->count; i++) {
 		const struct lbt_piece *piece = &pieces[i];
@@ -234,22 +156,13 @@ static int lbt_put_line(struct lbt_line *line, struct lbt_output *output,
 		if (piece->kind == LBT_ARGUMENTS) {
 			if (line->entry && piece->skip && lbt_lacks(line->arguments, line->call))
 				continue;
-			error = lbt_put_text(line, output, line->arguments, line->call);
+			error = lbt_put_text(output, line->arguments, line->call);
 			i += piece->skip;
 		} else if (piece->kind == LBT_RESULT) {
 			if (piece->skip && lbt_lacks(line->results, line->row))
 				continue;
-			error = lbt_put_text(line, output, line->results, line->row);
+			error = lbt_put_text(output, line->results, line->row);
 			i += piece->skip;
-		} else if (piece->kind == LBT_FIT) {
-			fit = i;
-			from = output->size;
-		} else if (piece->kind == LBT_FITTED) {
-			if (!line->broken && lbt_columns(output, from) > line->format->columns) {
-				line->broken = 1;
-				output->size = from;
-				i = fit;
-			}
 		} else {
 			error = lbt_put_piece(line, output, piece);
 		}

@@ -14,24 +14,19 @@ enum {
 	LBT_TEXT = 0,	     /* the text of the piece */
 	LBT_ARGUMENTS = 1,   /* the arguments as Python wrote them, if it did: then no next pieces */
 	LBT_RESULT = 2,	     /* the result as Python wrote it */
-	LBT_NUMBER = 3,	     /* a value */
+	LBT_PART = 3,	     /* of a value: the one of the number in skip */
 	LBT_DURATION = 4,    /* for a person, 9 columns wide */
-	LBT_LANE_COLUMN = 5, /* the thread or, after the text of the piece, the goroutine, 7 wide */
-	LBT_LANE_NUMBER = 6, /* the thread or, more than the number in skip, the goroutine */
-	LBT_PID = 7,
-	LBT_TID = 8,
-	LBT_DEPTH = 9,
-	LBT_START = 10,	      /* in ns */
-	LBT_ELAPSED = 11,     /* in ns */
-	LBT_START_MICRO = 12, /* in µs */
-	LBT_END_MICRO = 13,
+	LBT_LANE_COLUMN = 5, /* the thread or, after a g, the goroutine, 7 wide */
+	LBT_PID = 6,
+	LBT_TID = 7,
+	LBT_DEPTH = 8,
+	LBT_START = 9,	      /* in ns */
+	LBT_ELAPSED = 10,     /* in ns */
+	LBT_START_MICRO = 11, /* in µs */
+	LBT_END_MICRO = 12,
+	LBT_LANE_NUMBER = 13, /* the thread or, more than the number in skip, the goroutine */
 	LBT_GOROUTINE = 14,   /* the text and the goroutine, if there is one */
-	LBT_INDENT = 15,      /* what the depth has in the table of the number in slot */
-	LBT_LANE_PREFIX = 16, /* the thread or goroutine, where all lines have it */
-	LBT_SEPARATOR = 17,   /* a space, or a new line where the line is too long otherwise */
-	LBT_FIT = 18,	      /* what follows up to LBT_FITTED is one line, if it is short enough */
-	LBT_FITTED = 19,
-	LBT_PART = 20, /* of a value: the one of the number in skip */
+	LBT_INDENT = 15,      /* what stands before calls of the depth */
 };
 
 /* How a number is written. */
@@ -46,11 +41,9 @@ enum {
 
 struct lbt_piece {
 	uint8_t kind;
-	uint8_t slot;
-	uint8_t size; /* bytes of the number */
 	uint8_t flags;
 	uint32_t skip; /* after LBT_ARGUMENTS and LBT_RESULT: pieces that say the same */
-	uint32_t text, length; /* of a number: for a value that could not be read */
+	uint32_t text, length;
 };
 
 struct lbt_template {
@@ -78,10 +71,8 @@ struct lbt_line_format {
 	const struct lbt_line_templates *templates; /* by probe */
 	const char *texts;
 	struct lbt_parts parts;
-	struct lbt_text_list indents[2]; /* by depth */
-	uint32_t columns;	     /* that a line has which must fit */
+	struct lbt_text_list indents; /* by depth */
 	uint8_t delayed;
-	uint8_t prefixed;
 };
 
 struct lbt_output {

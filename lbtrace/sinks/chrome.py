@@ -57,7 +57,8 @@ class Chrome(Sink):
     name = "chrome"
     streams = False
     takes_stretches = True
-    takes_tails = False
+    takes_tails = delayed = nests = False
+    quotes_addresses = quotes_large = True
 
     def __init__(
         self, stream: Any, plan: Plan, *, color: bool = False, shows_cpu: bool = False
@@ -143,17 +144,14 @@ class Chrome(Sink):
 
     def _beginning(self, call: Call) -> str:
         """The members that a call begins with."""
-        args = self.arguments(call.args)
+        args = self.arguments(call.probe, call.args)
         if self.shows_cpu:
             args += f"{',' if args else ''}{self._cpu(call, call.cpu, 'cpu')}"
         return args
 
     def _ending(self, call: Call) -> str:
         """What follows of a call that has returned."""
-        result = ""
-        if call.result is not None:
-            before, after = self.around_result(_names(call.args))
-            result = f"{before}{_value(call.result)}{after}"
+        result = self._result(_names(call.args), call.result)
         if self.shows_cpu:
             own = self._cpu(call, call.end_cpu, "end_cpu")
             result = f"{result[:-1]},{own}}}" if result else f',"args":{{{own}}}'
@@ -164,15 +162,10 @@ class Chrome(Sink):
         """A processor as a member beside the arguments, of another name than these."""
         return f"{to_json(keys_of([*_names(call.args), name])[-1])}:{to_json(cpu)}"
 
-    def arguments(self, arguments: Iterable[Argument]) -> str:
-        """Return the members of a call's arguments."""
+    def arguments(self, probe: int, arguments: Sequence[Argument]) -> str:
+        """See `lbtrace.sinks.lines.LineSink`."""
         keys = self._keys[_names(arguments)]
         return ",".join([key + _value(a.value) for key, a in zip(keys, arguments, strict=False)])
-
-    def around_result(self, names: tuple[str, ...]) -> tuple[str, str]:
-        """Return what stands before and after the result of a call whose arguments have these
-        names."""
-        return f',"args":{{{self._keys[names][RESULT]}', "}"
 
     def takes(self, stretch: Stretch) -> bool:
         return not any(
@@ -192,19 +185,48 @@ class Chrome(Sink):
         if self._writer is None:
             from lbtrace.sinks.lines import LineWriter  # imported here because few calls do without
 
-            self._writer = LineWriter(self._plan, _Style(self._plan, self))
+            self._writer = LineWriter(self._plan, self)
         text, lines = self._writer.write(stretch)
         if lines:
             self._held.append(text.removesuffix(_BETWEEN))
         self.flush()
+
+    def lines(self, number: int, arguments: Pieces, result: Pieces) -> Lines:
+        """See `lbtrace.sinks.lines.LineSink`."""
+        from lbtrace.sinks import lines
+
+        name = to_json(self._plan.functions[self._plan.probes[number].function].name)
+        lane: list[Piece | str] = [',"pid":', lines.PID, ',"tid":', lines.lane_number(GOROUTINES)]
+        begins: list[Piece | str] = [f'{{"ph":"B","name":{name},"ts":', lines.START_MICRO, *lane]
+        ends: list[Piece | str] = [f'{{"ph":"E","name":{name},"ts":', lines.END_MICRO, *lane]
+        ends += [*result, "}" + _BETWEEN]
+        return lines.Lines([*begins, ',"args":{', *arguments, "}}" + _BETWEEN], ends, ends)
+
+    def value(self, value: Datum) -> str:
+        """See `lbtrace.sinks.lines.LineSink`."""
+        return _value(value)
+
+    def indent(self, depth: int) -> str:
+        """See `lbtrace.sinks.lines.LineSink`: events have none."""
+        return ""
+
+    def result(self, probe: int, result: Datum) -> str:
+        """See `lbtrace.sinks.lines.LineSink`."""
+        function = self._plan.functions[self._plan.probes[probe].function]
+        return self._result(tuple([each.name for each in function.parameters]), result)
+
+    def _result(self, names: tuple[str, ...], result: Datum) -> str:
+        """The member of a result beside arguments of these names."""
+        if result is None:
+            return ""
+        return f',"args":{{{self._keys[names][RESULT]}{_value(result)}}}'
 
     def point(self, point: Call) -> None:
         if self._unended:
             self._end_left(point, point.start)
         if point.pid not in self._named:
             self._unnamed.setdefault(point.pid, point.binary)
-        keys = self._keys[_names(point.args)]
-        args = ",".join([key + _value(a.value) for key, a in zip(keys, point.args, strict=False)])
+        args = self.arguments(point.probe, point.args)
         if self.shows_cpu:
             args += f"{',' if args else ''}{self._cpu(point, point.cpu, 'cpu')}"
         self._held.append(
@@ -333,56 +355,3 @@ def _value(datum: Datum) -> str:
     if not isinstance(datum, Form):
         return to_json(text(datum))
     return f'"{datum.text()}"' if datum.is_plain else to_json(datum.label())
-
-
-class _Style:
-    """See `lbtrace.sinks.lines.LineStyle`."""
-
-    delayed = False
-    quotes_addresses = quotes_large = True
-    nests = False
-    columns = 0
-
-    def __init__(self, plan: Plan, sink: Chrome) -> None:
-        self._plan = plan
-        self._sink = sink
-
-    def lines(self, number: int, arguments: Pieces, result: Pieces) -> Lines:
-        from lbtrace.sinks import lines
-
-        name = to_json(self._plan.functions[self._plan.probes[number].function].name)
-        lane: list[Piece | str] = [',"pid":', lines.PID, ',"tid":', lines.lane_number(GOROUTINES)]
-        begins: list[Piece | str] = [f'{{"ph":"B","name":{name},"ts":', lines.START_MICRO, *lane]
-        ends: list[Piece | str] = [
-            f'{{"ph":"E","name":{name},"ts":',
-            lines.END_MICRO,
-            *lane,
-            *result,
-            "}" + _BETWEEN,
-        ]
-        return lines.Lines([*begins, ',"args":{', *arguments, "}}" + _BETWEEN], ends, ends)
-
-    def value(self, datum: Datum) -> str:
-        return _value(datum)
-
-    def around_arguments(
-        self, number: int, names: Sequence[str]
-    ) -> Iterable[tuple[Piece | str, str]]:
-        for position, key in enumerate(keys_of(names)):
-            yield ("," if position else "") + to_json(key) + ":", ""
-
-    def arguments(self, number: int, arguments: Sequence[Argument]) -> str:
-        return self._sink.arguments(arguments)
-
-    def around_result(self, number: int) -> tuple[str, str]:
-        function = self._plan.functions[self._plan.probes[number].function]
-        return self._sink.around_result(tuple([value.name for value in function.parameters]))
-
-    def result(self, number: int, datum: Datum) -> str:
-        if datum is None:
-            return ""
-        before, after = self.around_result(number)
-        return f"{before}{_value(datum)}{after}"
-
-    def indents(self, depth: int) -> tuple[str, str]:
-        return "", ""

@@ -52,7 +52,7 @@ lost.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -84,6 +84,8 @@ class JsonLines(Sink):
 
     name = "jsonl"
     takes_stretches = True
+    delayed = quotes_large = False
+    quotes_addresses = nests = True
 
     def __init__(
         self, stream: Any, plan: Plan, *, color: bool = False, shows_cpu: bool = False
@@ -108,11 +110,9 @@ class JsonLines(Sink):
 
     def exit(self, call: Call) -> None:
         names = self._names
-        args = self.arguments(call.args)
+        args = self.arguments(call.probe, call.args)
         duration = "null" if call.duration is None else call.duration
-        rest = f',"{self._lanes[call.probe]}":{call.goroutine}' if call.goroutine else ""
-        if self.several:
-            rest += f',"binary":{names[call.binary]}'
+        rest = self._rest(call)
         if self.shows_cpu:
             rest += f',"cpu":{to_json(call.cpu)},"end_cpu":{to_json(call.end_cpu)}'
         self._stream.write(
@@ -122,8 +122,8 @@ class JsonLines(Sink):
             f',"end":"{call.end}"{rest}}}\n'
         )
 
-    def arguments(self, arguments: Iterable[Argument]) -> str:
-        """Return the members of the array of arguments."""
+    def arguments(self, probe: int, arguments: Sequence[Argument]) -> str:
+        """See `lbtrace.sinks.lines.LineSink`."""
         names = self._names
         return ",".join(
             [
@@ -139,19 +139,48 @@ class JsonLines(Sink):
         if self._writer is None:
             from lbtrace.sinks.lines import LineWriter  # imported here because few calls do without
 
-            self._writer = LineWriter(self._plan, _Style(self._plan, self))
+            self._writer = LineWriter(self._plan, self)
         self._stream.write(self._writer.write(stretch)[0])
 
+    def lines(self, number: int, arguments: Pieces, result: Pieces) -> Lines:
+        """See `lbtrace.sinks.lines.LineSink`."""
+        from lbtrace.sinks import lines
+
+        probe = self._plan.probes[number]
+        name = to_json(self._plan.functions[probe.function].name)
+        binary = f',"binary":{to_json(self._plan.binaries[probe.binary].path)}'
+
+        def line(result: Pieces, duration: Piece | str, end: str) -> Pieces:
+            return [
+                *(f'{{"type":"call","name":{name},"args":[', *arguments, '],"result":', *result),
+                *(',"start":', lines.START, ',"duration":', duration),
+                *(',"pid":', lines.PID, ',"tid":', lines.TID, ',"depth":', lines.DEPTH),
+                *(f',"end":"{end}"', lines.goroutine(f',"{self._lanes[number]}":')),
+                (binary if self.several else "") + "}\n",
+            ]
+
+        returned = line(result, lines.ELAPSED, "returned")
+        tail = line([json_value(None)], "null", "tail")
+        return lines.Lines((), returned, returned, tail, tail)
+
+    def value(self, value: Datum) -> str:
+        """See `lbtrace.sinks.lines.LineSink`."""
+        return json_value(value)
+
+    def result(self, probe: int, result: Datum) -> str:
+        """See `lbtrace.sinks.lines.LineSink`."""
+        return json_value(result)
+
+    def indent(self, depth: int) -> str:
+        """See `lbtrace.sinks.lines.LineSink`: lines have none."""
+        return ""
+
     def point(self, point: Call) -> None:
-        values = [
-            f'{{"name":{self._names[each.name]},"value":{json_value(each.value)}}}'
-            for each in point.args
-        ]
-        rest = self._rest(point)
+        args, rest = self.arguments(point.probe, point.args), self._rest(point)
         if self.shows_cpu:
             rest += f',"cpu":{to_json(point.cpu)}'
         self._stream.write(
-            f'{{"type":"point","name":{self._names[point.name]},"args":[{",".join(values)}]'
+            f'{{"type":"point","name":{self._names[point.name]},"args":[{args}]'
             f',"time":{point.start},"pid":{point.pid},"tid":{point.tid},"depth":{point.depth}'
             f"{rest}}}\n"
         )
@@ -173,7 +202,7 @@ class JsonLines(Sink):
             rest += f',"end_cpu":{to_json(call.end_cpu)}'
         self._stream.write(
             f'{{"type":"inherited","name":{self._names[call.name]}'
-            f',"args":[{self.arguments(call.args)}],"result":{json_value(call.result)}'
+            f',"args":[{self.arguments(call.probe, call.args)}],"result":{json_value(call.result)}'
             f',"start":{call.start},"until":{to_json(call.until)},"forked":{call.forked}'
             f',"maker":{call.maker},"pid":{call.pid},"tid":{call.tid},"depth":{call.depth}'
             f',"end":"{call.end}"{rest}}}\n'
@@ -232,60 +261,3 @@ def json_value(datum: Datum) -> str:
     for name, lack in parts.pop("", {}).items():
         value += f',"{name}":{to_json(lack)}'
     return f'{value},"parts":{to_json(parts)}' if parts else value
-
-
-class _Style:
-    """See `lbtrace.sinks.lines.LineStyle`."""
-
-    delayed = False
-    quotes_addresses = True
-    quotes_large = False
-    nests = True
-    columns = 0
-
-    def __init__(self, plan: Plan, sink: JsonLines) -> None:
-        self._plan = plan
-        self._sink = sink
-
-    def lines(self, number: int, arguments: Pieces, result: Pieces) -> Lines:
-        from lbtrace.sinks import lines
-
-        probe = self._plan.probes[number]
-        binary = to_json(self._plan.binaries[probe.binary].path)
-        lane = "goroutine" if self._plan.goroutines(probe) else "stack"
-        name = to_json(self._plan.functions[probe.function].name)
-
-        def line(result: Pieces, duration: Piece | str, end: str) -> Pieces:
-            return [
-                *(f'{{"type":"call","name":{name},"args":[', *arguments, '],"result":', *result),
-                *(',"start":', lines.START, ',"duration":', duration),
-                *(',"pid":', lines.PID, ',"tid":', lines.TID, ',"depth":', lines.DEPTH),
-                *(f',"end":"{end}"', lines.goroutine(f',"{lane}":')),
-                (f',"binary":{binary}' if self._sink.several else "") + "}\n",
-            ]
-
-        returned = line(result, lines.ELAPSED, "returned")
-        tail = line([json_value(None)], "null", "tail")
-        return lines.Lines((), returned, returned, tail, tail)
-
-    def value(self, datum: Datum) -> str:
-        return json_value(datum)
-
-    def around_arguments(
-        self, number: int, names: Sequence[str]
-    ) -> Iterable[tuple[Piece | str, str]]:
-        for position, name in enumerate(names):
-            comma = "," if position else ""
-            yield f'{comma}{{"name":{to_json(name)},"value":', "}"
-
-    def arguments(self, number: int, arguments: Sequence[Argument]) -> str:
-        return self._sink.arguments(arguments)
-
-    def around_result(self, number: int) -> tuple[str, str]:
-        return "", ""
-
-    def result(self, number: int, datum: Datum) -> str:
-        return json_value(datum)
-
-    def indents(self, depth: int) -> tuple[str, str]:
-        return "", ""

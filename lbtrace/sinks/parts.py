@@ -8,7 +8,7 @@ its text again. So formats need not know of this, and no kind of value of format
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple, TypeAlias
 
 from lbtrace.calls._stretches import lib
@@ -23,11 +23,8 @@ MOST_NAMES = 1 << 12
 WORD = 8
 """Bytes."""
 
-PLAIN = re.compile(r"[A-Za-z_][A-Za-z_0-9]*")
-"""Names that all formats write as they are."""
-
-MARKS = re.compile(rf"({MARK}\d{{12}}|0x{MARK}[0-9a-f]{{8}}|{MARK}\d{{5}}\.5|lbt_mark_\d{{4}}|\0)")
-"""What `Type.mark` makes, and the NUL that stands for a separator."""
+MARKS = re.compile(rf"({MARK}\d{{12}}|0x{MARK}[0-9a-f]{{8}}|{MARK}\d{{5}}\.5|lbt_mark_\d{{4}})")
+"""What `Type.mark` makes."""
 
 NUMBERS = frozenset({"signed", "unsigned", "address", "word"})
 """Native forms."""
@@ -136,8 +133,7 @@ class Sampler:
         self._check(part, form)
         number = len(self.parts)
         self.parts.append(part)
-        named = form in NAMED and not self._is_named_inside(form)
-        mark, datum = Type.mark(value.type, number) if named else value.type.mark(number)
+        mark, datum = value.type.mark(number)
         self.marks[mark] = Marked(part, number, form, self._alone)
         return value.type.remarked(datum, value.reason)
 
@@ -145,11 +141,9 @@ class Sampler:
         kind = value.type
         if form not in FORMS or not kind.is_sound() or value.slot >= self._slots:
             raise NotNative
-        names: Spelling = ()
-        if self._is_named_inside(form):
-            names = _names(kind.constants(), kind.size)
-        elif form in NAMED:
-            names = self._spell(kind)
+        if form in NAMED and not (self._alone or self._nests):
+            raise NotNative
+        names = self._spell(kind) if form in NAMED else ()
         return Part(
             FORMS[form],
             value.slot,
@@ -161,13 +155,6 @@ class Sampler:
             value.offset,
             names,
         )
-
-    def _is_named_inside(self, form: str) -> bool:
-        """Whether a number has a name inside of another value, where formats that do not nest write
-        only plain names as they are."""
-        if form == "character" and not (self._alone or self._nests):
-            raise NotNative
-        return form == "name" and not (self._alone or self._nests)
 
     @property
     def _slots(self) -> int:
@@ -201,20 +188,7 @@ def spell(kind: Type, write: Callable[[Datum], str]) -> Spelling:
     return tuple([(number, write(decode(number))) for number in sorted(numbers)])
 
 
-def _names(constants: Sequence[tuple[int, str]], size: int) -> Spelling:
-    """Names by their numbers as they are fetched; the first of several counts."""
-    if len(constants) > MOST_NAMES or not all(PLAIN.fullmatch(name) for _, name in constants):
-        raise NotNative
-    mask = (1 << 8 * size) - 1
-    return tuple(sorted({number & mask: name for number, name in reversed(constants)}.items()))
-
-
-def split(
-    text: str, marks: Mapping[str, Marked], put: Callable[[Marked], Any], separator: Any
-) -> list[Any]:
-    """Return the text of a sample in pieces: what ``put`` makes of each mark, a ``separator`` for a
-    NUL, and what is between."""
-    found = [each for each in MARKS.split(text) if each]
-    return [
-        separator if each == "\0" else put(marks[each]) if each in marks else each for each in found
-    ]
+def split(text: str, marks: Mapping[str, Marked], put: Callable[[Marked], Any]) -> list[Any]:
+    """Return the text of a sample in pieces: what ``put`` makes of each mark, and what is
+    between."""
+    return [put(marks[each]) if each in marks else each for each in MARKS.split(text) if each]

@@ -13,22 +13,18 @@ number; with ``--cpu`` a comment ends each entry and return.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable
 from functools import lru_cache
 from math import isfinite, isnan
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from lbtrace.model import Argument, Call, Datum, Fork, Form, InheritedCall, Loss, Plan, Summary
+from lbtrace.model import Call, Datum, Fork, Form, InheritedCall, Loss, Plan, Summary
 from lbtrace.sinks.base import Sink, describe_loss, lane
 from lbtrace.text import clean, is_clean
 from lbtrace.values import text
 from lbtrace.values.character import UNDECODED
 from lbtrace.values.datum import Syntax
 from lbtrace.values.string import characters
-
-if TYPE_CHECKING:
-    from lbtrace.calls.stretches import Stretch
-    from lbtrace.sinks.lines import Lines, LineWriter, Piece, Pieces
 
 COLUMNS = 79
 """The default of ``pretty-print-columns``."""
@@ -41,18 +37,12 @@ class Racket(Sink):
     """See the module."""
 
     name = "racket"
-    takes_stretches = True
 
     def __init__(
         self, stream: Any, plan: Plan, *, color: bool = False, shows_cpu: bool = False
     ) -> None:
         super().__init__(stream, plan, color=color, shows_cpu=shows_cpu)
         self._lanes: set[tuple[int, int]] = set()
-        self._writer: LineWriter | None = None
-
-    def grow(self, plan: Plan) -> None:
-        super().grow(plan)
-        self._writer = None
 
     def entry(self, call: Call) -> None:
         prefix = _prefix(call.depth, ">")
@@ -66,16 +56,6 @@ class Racket(Sink):
     def exit(self, call: Call) -> None:
         if call.end == "returned":
             self._print(call, _prefix(call.depth, "<") + _write(call.result), call.end_cpu)
-
-    def takes(self, stretch: Stretch) -> bool:
-        return all(each.key in self._lanes for each in stretch.lanes)
-
-    def stretch(self, stretch: Stretch) -> None:
-        if self._writer is None:
-            from lbtrace.sinks.lines import LineWriter  # imported here because few calls do without
-
-            self._writer = LineWriter(self._plan, _Style(self._plan))
-        self._stream.write(self._writer.write(stretch, prefixed=len(self._lanes) > 1)[0])
 
     def point(self, point: Call) -> None:
         values = "".join(f" {_symbol(a.name)}={_write(a.value)}" for a in point.args)
@@ -221,45 +201,3 @@ _BY_SYNTAX: dict[Syntax, Callable[[Any], str]] = {
     "reference": lambda referent: _write(referent.value),
 }
 """Values for which Racket has its own syntax."""
-
-
-class _Style:
-    """See `lbtrace.sinks.lines.LineStyle`."""
-
-    delayed = False
-    quotes_addresses = quotes_large = False
-    nests = True
-    columns = COLUMNS
-
-    def __init__(self, plan: Plan) -> None:
-        self._plan = plan
-
-    def lines(self, number: int, arguments: Pieces, result: Pieces) -> Lines:
-        from lbtrace.sinks import lines
-
-        name = _symbol(self._plan.functions[self._plan.probes[number].function].name)
-        call = [lines.FIT, lines.OPENING, "(", name, *arguments, ")", lines.FITTED]
-        returned = [lines.LANE_PREFIX, lines.CLOSING, *result, "\n"]
-        return lines.Lines([lines.LANE_PREFIX, *call, "\n"], returned, returned)
-
-    def value(self, datum: Datum) -> str:
-        return _write(datum)
-
-    def around_arguments(
-        self, number: int, names: Sequence[str]
-    ) -> Iterable[tuple[Piece | str, str]]:
-        from lbtrace.sinks import lines
-
-        return [(lines.SEPARATOR, "")] * len(names)
-
-    def arguments(self, number: int, arguments: Sequence[Argument]) -> str:
-        return "".join([f"\0{_write(argument.value)}" for argument in arguments])
-
-    def around_result(self, number: int) -> tuple[str, str]:
-        return "", ""
-
-    def result(self, number: int, datum: Datum) -> str:
-        return _write(datum)
-
-    def indents(self, depth: int) -> tuple[str, str]:
-        return _prefix(depth, ">"), _prefix(depth, "<")

@@ -31,7 +31,7 @@ opening line the one on which the call began, at a closing line the one on which
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
@@ -52,7 +52,7 @@ from lbtrace.model import (
 from lbtrace.model.calls import ENDS, End
 from lbtrace.sinks.base import Sink, describe_loss, lane
 from lbtrace.text import clean
-from lbtrace.values.notation import argument_text, results_text, shown_name, text
+from lbtrace.values.notation import argument_text, results_text, text
 
 if TYPE_CHECKING:
     from lbtrace.calls.stretches import Lane, Stretch
@@ -73,6 +73,8 @@ class Tree(Sink):
 
     name = "tree"
     takes_stretches = True
+    delayed = nests = True
+    quotes_addresses = quotes_large = False
 
     def __init__(
         self, stream: Any, plan: Plan, *, color: bool = False, shows_cpu: bool = False
@@ -119,7 +121,7 @@ class Tree(Sink):
         if pending is not None:
             self._open(pending)
         corner = self._paint(_DIM, "└ ")
-        head = f"{self._indent(call.depth)}{corner}{self._name(call)}"
+        head = f"{self.indent(call.depth)}{corner}{self._name(call)}"
         self._close(call, head, call.end_cpu)
 
     def takes(self, stretch: Stretch) -> bool:
@@ -134,12 +136,29 @@ class Tree(Sink):
         if self._writer is None:
             from lbtrace.sinks.lines import LineWriter  # imported here because few calls do without
 
-            self._writer = LineWriter(self._plan, _Style(self._plan, self))
+            self._writer = LineWriter(self._plan, self)
         text, lines = self._writer.write(stretch)
         if lines:
             self._head_up()
             self._stream.write(text)
         self._keep_pending(stretch)
+
+    def lines(self, number: int, arguments: Pieces, result: Pieces) -> Lines:
+        """See `lbtrace.sinks.lines.LineSink`."""
+        from lbtrace.sinks import lines
+
+        name = clean(self._plan.functions[self._plan.probes[number].function].name)
+        lane: list[Piece | str] = ["  ", lines.LANE_COLUMN, "  ", lines.INDENT]
+        call = [*lane, name, "(", *arguments, ")"]
+        closing = [*lane, "└ ", name]
+        blank, end, mark = " " * 9, "\n", self.mark(number, "tail")
+        return lines.Lines(
+            [blank, *call, end],
+            [lines.DURATION, *call, *result, end],
+            [lines.DURATION, *closing, *result, end],
+            [blank, *call, mark, end],
+            [blank, *closing, mark, end],
+        )
 
     def _keep_pending(self, stretch: Stretch) -> None:
         """Note the entries without a line, in the order in which the first of them came."""
@@ -159,7 +178,7 @@ class Tree(Sink):
         args = ", ".join([argument_text(arg) for arg in point.args])
         mark = self._paint(_DIM, "· ")
         values = f" {args}" if args else ""
-        line = f"{self._indent(point.depth)}{mark}{self._name(point)}{values}"
+        line = f"{self.indent(point.depth)}{mark}{self._name(point)}{values}"
         self._line("", self._lane(point), line, point.cpu)
 
     def loss(self, loss: Loss) -> None:
@@ -167,7 +186,7 @@ class Tree(Sink):
             self._open(self._pending.pop(key))
         mark = self._paint(_RED, f"✗ {describe_loss(loss)}")
         own = self._own.get((loss.pid, lane(loss)), str(loss.tid))
-        self._line("", own, self._indent(loss.depth) + mark)
+        self._line("", own, self.indent(loss.depth) + mark)
 
     def fork(self, fork: Fork) -> None:
         pending = self._pending.pop((fork.parent_pid, fork.goroutine or fork.parent), None)
@@ -175,20 +194,18 @@ class Tree(Sink):
             self._open(pending)
         words = self._paint(_DIM, f"── forked by {fork.parent}")
         own = self._lane_of(fork.pid, fork.tid, fork.goroutine, fork.calls[-1].probe)
-        self._line("", own, self._indent(fork.depth) + words)
+        self._line("", own, self.indent(fork.depth) + words)
 
     def inherited(self, call: InheritedCall) -> None:
         if call.end == "open":
             return  # as most do, when the process ends
         if pending := self._pending.pop((call.pid, lane(call)), None):
             self._open(pending)
-        result = ""
-        if call.end != "returned":
-            result = self.mark(call.probe, call.end)
-        elif call.result is not None:
-            result = f" = {self._paint(_GREEN, self.result(call.probe, call.result))}"
+        result = self.mark(call.probe, call.end)
+        if call.end == "returned":
+            result = self.result(call.probe, call.result)
         corner, maker = self._paint(_DIM, "└ "), self._paint(_DIM, f" (entered in {call.maker})")
-        line = f"{self._indent(call.depth)}{corner}{self._name(call)}{result}{maker}"
+        line = f"{self.indent(call.depth)}{corner}{self._name(call)}{result}{maker}"
         self._line("", self._lane(call), line, call.end_cpu)
 
     def flush(self) -> None:
@@ -217,9 +234,7 @@ class Tree(Sink):
         if call.end != "returned":
             self._line("", self._lane(call), head + self.mark(call.probe, call.end), cpu)
             return
-        result = ""
-        if call.result is not None:
-            result = f" = {self._paint(_GREEN, self.result(call.probe, call.result))}"
+        result = self.result(call.probe, call.result)
         self._line(duration(call.duration or 0), self._lane(call), head + result, cpu)
 
     def mark(self, probe: int, end: End) -> str:
@@ -267,84 +282,35 @@ class Tree(Sink):
 
     def _head(self, call: Call) -> str:
         args = self.arguments(call.probe, call.args)
-        return f"{self._indent(call.depth)}{self._name(call)}({args})"
+        return f"{self.indent(call.depth)}{self._name(call)}({args})"
 
-    def arguments(self, probe: int, arguments: Iterable[Argument]) -> str:
-        """Return the arguments of a call of this probe."""
+    def arguments(self, probe: int, arguments: Sequence[Argument]) -> str:
+        """See `lbtrace.sinks.lines.LineSink`."""
         if self._typed[probe]:
             return ", ".join([argument_text(arg) for arg in arguments])
         return ", ".join([text(arg.value) for arg in arguments])  # names would be guesses
 
     def result(self, probe: int, result: Datum) -> str:
-        """Return the result of a call of this probe."""
-        return results_text(result) if self._go[probe] else text(result)
+        """See `lbtrace.sinks.lines.LineSink`."""
+        if result is None:
+            return ""
+        shown = results_text(result) if self._go[probe] else text(result)
+        return f" = {self._paint(_GREEN, shown)}"
+
+    def value(self, value: Datum) -> str:
+        """See `lbtrace.sinks.lines.LineSink`."""
+        return text(value)
 
     def _name(self, call: Call) -> str:
         return self._paint(_BOLD, clean(call.name))
 
-    def _indent(self, depth: int) -> str:
+    def indent(self, depth: int) -> str:
+        """See `lbtrace.sinks.lines.LineSink`."""
         guides = _indent(depth)
         return self._paint(_DIM, guides) if guides else guides
 
     def _paint(self, color: str, words: str) -> str:
         return f"{color}{words}{_RESET}" if self._color else words
-
-
-class _Style:
-    """See `lbtrace.sinks.lines.LineStyle`."""
-
-    delayed = True
-    quotes_addresses = quotes_large = False
-    nests = True
-    columns = 0
-
-    def __init__(self, plan: Plan, sink: Tree) -> None:
-        self._plan = plan
-        self._sink = sink
-
-    def lines(self, number: int, arguments: Pieces, result: Pieces) -> Lines:
-        from lbtrace.sinks import lines
-
-        function = self._plan.functions[self._plan.probes[number].function]
-        name = clean(function.name)
-        lane: list[Piece | str] = [
-            "  ",
-            lines.lane_column("g"),
-            "  ",
-            lines.OPENING,
-        ]
-        call: list[Piece | str] = [*lane, name, "(", *arguments, ")"]
-        mark = self._sink.mark(number, "tail")
-        return lines.Lines(
-            [" " * 9, *call, "\n"],
-            [lines.DURATION, *call, *result, "\n"],
-            [lines.DURATION, *lane, "└ ", name, *result, "\n"],
-            [" " * 9, *call, mark, "\n"],
-            [" " * 9, *lane, "└ ", name, mark, "\n"],
-        )
-
-    def value(self, datum: Datum) -> str:
-        return text(datum)
-
-    def around_arguments(
-        self, number: int, names: Sequence[str]
-    ) -> Iterable[tuple[Piece | str, str]]:
-        typed = self._plan.functions[self._plan.probes[number].function].typed
-        for position, name in enumerate(names):
-            comma = ", " if position else ""
-            yield comma + (shown_name(name) if typed else ""), ""
-
-    def arguments(self, number: int, arguments: Sequence[Argument]) -> str:
-        return self._sink.arguments(number, arguments)
-
-    def around_result(self, number: int) -> tuple[str, str]:
-        return " = ", ""
-
-    def result(self, number: int, datum: Datum) -> str:
-        return "" if datum is None else f" = {self._sink.result(number, datum)}"
-
-    def indents(self, depth: int) -> tuple[str, str]:
-        return _indent(depth), ""
 
 
 def _same(former: Thread | None, thread: Thread) -> bool:

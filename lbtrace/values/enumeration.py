@@ -40,10 +40,6 @@ class Enumeration(NumberType, Struct, frozen=True, tag="enumeration"):
     def native_form(self) -> NativeForm:
         return "name" if self.size <= 8 else ""
 
-    def mark(self, number: int) -> tuple[str, Datum]:
-        name = f"lbt_mark_{number:04}"
-        return name, Constant(name)
-
     def decoder(self) -> Decoder:
         integer = Integer(self.name, self.size, self.signed).decoder()
         names: dict[Datum, Datum] = {n: Constant(name) for n, name in reversed(self.values)}
