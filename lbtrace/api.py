@@ -19,10 +19,11 @@ from lbtrace.calls import CallMatcher
 from lbtrace.calls.iterator import Calls, check_sends, describe_plan
 from lbtrace.errors import UsageError
 from lbtrace.model import SENDING, Addition, Aggregates, Batch, Call, Losses, Plan, Target
+from lbtrace.model.choices import Returns
 from lbtrace.model.wire_limits import ACTIONS
-from lbtrace.plan.return_strategy import Returns
 from lbtrace.session.options import Options, check_options
 from lbtrace.session.prepare import prepare
+from lbtrace.session.request import Request
 from lbtrace.session.session import Session
 from lbtrace.system.process import Running
 from lbtrace.system.user import choose
@@ -143,10 +144,18 @@ def trace(
         raise UsageError("nothing to trace is named", "give a command, a pid or a binary")
     if options and options.until_last and not (target.command or follow):
         raise UsageError("until_last is about followed processes", "add follow=True, or a command")
-    prepared = prepare(
-        target,
-        binaries,
-        patterns,
+    request = Request(
+        target=target,
+        binaries=binaries,
+        patterns=patterns,
+        sources=sources,
+        lines=points,
+        places=offsets,
+        locals=locals,
+        markers=markers,
+        providers=definitions,
+        within=check_texts("within", within, 'give names of functions: within=["traceme"]'),
+        inlined=inlined,
         args=None if args is None else check_number("args", args, 0, ARGUMENTS),
         arg=check_texts("arg", arg, 'give expressions: arg=["str(arg0)", "key=node->key"]'),
         where=check_text("where", where, 'give an expression: where="n > 5"', empty=True),
@@ -154,18 +163,10 @@ def trace(
         strings=check_number("strings", strings, 1, TEXT),
         returns=check_choice("returns", returns, get_args(Returns)),
         force=force,
-        mode=options.mode if options else None,
         action=action,
-        cache=cache,
-        sources=sources,
-        lines=points,
-        places=offsets,
-        locals=locals,
-        markers=markers,
-        within=check_texts("within", within, 'give names of functions: within=["traceme"]'),
-        providers=definitions,
-        inlined=inlined,
+        mode=options.mode if options else None,
     )
+    prepared = prepare(request, cache=cache)
     plan = replace(prepared.plan, notes=(*prepared.notes, *prepared.plan.notes))
     session = Session(plan, target, options, prepared.files, prepared.reach, prepared.later)
     return Trace(session, max_depth)

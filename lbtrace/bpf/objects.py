@@ -17,7 +17,6 @@ from lbtrace.bpf.spares import FORGETTING, served_by
 from lbtrace.bpf.specs import Specs
 from lbtrace.errors import KernelError
 from lbtrace.model import Losses
-from lbtrace.model.wire_limits import ACTIONS
 from lbtrace.system.procfs import read_bytes
 from lbtrace.system.signals import held_back
 
@@ -91,24 +90,10 @@ class TraceObject:
             held.callback(lib.bpf_object__close, handle)
             config = self._config(handle)
             config.wakeup_bytes = ring_size // 4
-            config.generic = specs.generic
-            config.picking = specs.picking
-            config.chunk_layouts = specs.chunk_layouts
-            config.wide = specs.wide
-            config.filtered = specs.filtered
-            config.jumps = specs.jumps
-            config.deferred = specs.deferred
-            config.keeping = specs.keeping
-            config.gathering = sum(1 << ACTIONS[name] for name in specs.actions)
-            config.compared_texts = specs.compared_texts
-            config.related = specs.related
             config.root = root
             config.follow = follow
-            config.go = specs.go
-            config.stacks = specs.stacks
-            config.hooked = specs.hooked
-            config.within = specs.within
-            config.restarts = specs.restarts
+            for name, value in specs.switches():
+                setattr(config, name, value)
             return handle, config
 
         with ExitStack() as held:

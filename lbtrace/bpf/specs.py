@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from typing import Any
 
 from msgspec import Struct
@@ -107,6 +108,7 @@ class Specs:
         )
         self.memory |= self.compared_texts
         self.actions = {*plan.actions} - SENDING
+        self.gathering = sum(1 << ACTIONS[name] for name in self.actions)
         self.keeping = any(p.keeps for p in probes)
         self.within = bool(plan.within)
         layouts = [plan.goroutines(probe) for probe in probes]
@@ -132,6 +134,13 @@ class Specs:
             probe = plan.probes[number]
             spec = self._find(number, probe, False, plan.goroutines(probe), False)
             self.cookies.append(number | spec << 32)
+
+    def switches(self) -> Iterator[tuple[str, int]]:
+        """Yield what these specs need of the programs: the fields of ``struct lbt_config`` that are
+        attributes here."""
+        for name, _ in ffi.typeof("struct lbt_config").fields:
+            if hasattr(self, name):
+                yield name, getattr(self, name)
 
     def __len__(self) -> int:
         return len(self._specs)

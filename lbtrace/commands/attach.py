@@ -35,7 +35,7 @@ lbtrace attach (--func PATTERN | --source FILE | --usdt PROVIDER:NAME |
 """All that can be traced."""
 
 RETURNS = ("auto", "uretprobe", "sites", "none")
-"""The values of ``--returns``: those of `lbtrace.plan.return_strategy.Returns`."""
+"""The values of ``--returns``: those of `lbtrace.model.choices.Returns`."""
 
 EPILOG = """\
 examples:

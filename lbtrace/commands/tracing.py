@@ -8,37 +8,30 @@ from lbtrace.commands.streams import say
 from lbtrace.errors import UsageError
 from lbtrace.model import Target
 from lbtrace.session.prepare import prepare
+from lbtrace.session.request import Request
 from lbtrace.sinks import format_for
 from lbtrace.system.user import choose
 from lbtrace.text import clean
+
+CHOSEN = [each for each in Request.__struct_fields__ if each not in ("target", "action")]
+
+OPTIONS = {
+    "binaries": "binary",
+    "patterns": "func",
+    "sources": "source",
+    "lines": "line",
+    "places": "at",
+    "markers": "usdt",
+    "providers": "provider",
+}
+"""The options that are called otherwise than what they choose."""
 
 
 def run(args: argparse.Namespace) -> int:
     """Trace, and return the command's status, 0, or `LOST` under ``--strict``."""
     target = _target(args)
     chosen = format_for(args.format, args.output)
-    prepared = prepare(
-        target,
-        args.binary,
-        args.func,
-        args=args.args,
-        arg=args.arg,
-        where=args.where or "",
-        depth=args.depth,
-        strings=args.strings,
-        returns=args.returns,
-        force=args.force,
-        mode=args.mode,
-        sources=args.source,
-        lines=args.line,
-        places=args.at,
-        locals=args.locals,
-        markers=args.usdt,
-        within=args.within,
-        providers=args.provider,
-        inlined=args.inlined,
-        cache=not args.no_cache,
-    )
+    prepared = prepare(_request(target, args), cache=not args.no_cache)
     if not args.quiet:
         say((*_switch(target, args), *prepared.notes, *prepared.plan.notes))
     if args.dry_run:
@@ -52,6 +45,14 @@ def run(args: argparse.Namespace) -> int:
     from lbtrace.commands import live  # imported here: a plan is shown without it
 
     return live.run(prepared, chosen, args)
+
+
+def _request(target: Target, args: argparse.Namespace) -> Request:
+    """What the options of the same names choose, or of those in `OPTIONS`."""
+    given = {**vars(args), "where": args.where or ""}
+    chosen = {name: given[OPTIONS.get(name, name)] for name in CHOSEN}
+    lists = {name: tuple(value) for name, value in chosen.items() if isinstance(value, list)}
+    return Request(target=target, **chosen | lists)
 
 
 def _target(args: argparse.Namespace) -> Target:

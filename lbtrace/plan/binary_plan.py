@@ -15,6 +15,7 @@ from lbtrace.machine import Machine
 from lbtrace.machine.code import Exits
 from lbtrace.model import Binary, Function, Plan, Probe, Site
 from lbtrace.model import Symbols as Named
+from lbtrace.model.choices import Returns
 from lbtrace.plan import (
     patterns,
     stack_switches,
@@ -24,7 +25,7 @@ from lbtrace.plan import (
 from lbtrace.plan.placement import Placer
 from lbtrace.plan.remarks import AT_BREAKPOINT, name_functions, some
 from lbtrace.plan.return_sites import return_sites
-from lbtrace.plan.return_strategy import ASKED_FOR, Returns, ReturnStrategy, StrategyChooser
+from lbtrace.plan.return_strategy import ASKED_FOR, ReturnStrategy, StrategyChooser
 from lbtrace.plan.selection import Selection
 from lbtrace.plan.traced_binary import TracedBinary, jumps_away
 from lbtrace.plan.traced_functions import ReadFloats, TracedFunction, describe, go_plan

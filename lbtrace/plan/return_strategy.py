@@ -13,10 +13,8 @@ from lbtrace.elf.image import Image
 from lbtrace.elf.symbols import Symbols
 from lbtrace.errors import UsageError, option
 from lbtrace.model import Function
+from lbtrace.model.choices import Returns
 from lbtrace.plan.known_names import keeps_address
-
-Returns: TypeAlias = Literal["auto", "uretprobe", "sites", "none"]
-"""What the user may ask for."""
 
 Kind: TypeAlias = Literal["uretprobe", "sites", "none"]
 

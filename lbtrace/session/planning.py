@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Literal
 from msgspec import Struct
 from msgspec.structs import replace
 
-from lbtrace.abi.locations import Detail
 from lbtrace.elf.image import Image
 from lbtrace.elf.loaded_files import interpreter
 from lbtrace.errors import BinaryError, NoMatchError, UsageError, option
 from lbtrace.model import Plan, Target
+from lbtrace.model.choices import Choices
 from lbtrace.plan import Selection, make_plan
 from lbtrace.plan.value_selection import parse
 from lbtrace.probes import PROBES
@@ -152,24 +152,13 @@ def _select(
     request: Request, patched: Mapping[tuple[int, int], tuple[int, ...]], ask_nop: LongNops
 ) -> Selection:
     """What is asked for, without what is known of the target."""
+    chosen = {name: getattr(request, name) for name in Choices.__struct_fields__}
     return Selection(
-        request.patterns,
-        request.args,
-        request.returns,
-        request.force,
+        **chosen,
         patched=patched,
-        detail=Detail(request.depth, request.strings),
         request=parse(request.arg, request.where),
-        action=request.action,
-        sources=request.sources,
-        lines=request.lines,
-        places=request.places,
-        locals=request.locals,
-        markers=request.markers,
         definitions=_definitions(request),
         ask_nop=ask_nop,
-        within=request.within,
-        inlined=request.inlined,
     )
 
 

@@ -2,61 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
-
 from msgspec.structs import replace
 
-from lbtrace.model import Target
 from lbtrace.session import plan_cache
 from lbtrace.session.request import Prepared, Request
 from lbtrace.system.lookups import recording
 from lbtrace.targets.exchanged_stacks import find_exchanging
 
-if TYPE_CHECKING:
-    from lbtrace.plan.return_strategy import Returns
-    from lbtrace.probes import Mode
 
+def prepare(request: Request, *, cache: bool = True) -> Prepared:
+    """Plan what is asked for.
 
-def prepare(
-    target: Target,
-    binaries: Sequence[str],
-    patterns: Sequence[str],
-    *,
-    args: int | None = None,
-    arg: Sequence[str] = (),
-    where: str = "",
-    depth: int = 0,
-    strings: int = 64,
-    returns: Returns = "auto",
-    force: bool = False,
-    mode: Mode | None = None,
-    action: str = "send",
-    sources: Sequence[str] = (),
-    cache: bool = True,
-    lines: Sequence[str] = (),
-    places: Sequence[str] = (),
-    locals: bool = False,
-    markers: Sequence[str] = (),
-    within: Sequence[str] = (),
-    providers: Sequence[str] = (),
-    inlined: bool = False,
-) -> Prepared:
-    """Plan to trace what ``patterns`` and ``sources`` select of ``binaries`` in ``target``.
-
-    The options are those of `lbtrace.trace`; ``mode`` is how probes are to be attached, None
-    for the best way that the kernel has. With ``cache`` the plan of a former time is taken if
-    nothing that it depends on has changed. Nothing is attached, nothing is started. Raises
-    `LbtraceError`: of the target, the files, the patterns and the expressions.
+    With ``cache`` the plan of a former time is taken if nothing that it depends on has changed.
+    Nothing is attached, nothing is started. Raises `LbtraceError`: of the target, the files, the
+    patterns and the expressions.
     """
-    request = Request(
-        *(target, tuple(binaries), tuple(patterns), args, tuple(arg), where, depth, strings),
-        *(returns, force, mode, action, tuple(sources), tuple(lines), tuple(places), locals),
-        markers=tuple(markers),
-        within=tuple(within),
-        providers=tuple(providers),
-        inlined=inlined,
-    )
     place = plan_cache.place_of(request) if cache else None
     if place is not None and (kept := place.load()) is not None:
         return _doubted(kept)

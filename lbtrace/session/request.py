@@ -7,37 +7,21 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 
 from lbtrace.model import Plan, Target
+from lbtrace.model.choices import Choices
 from lbtrace.system.file import File
 from lbtrace.targets.reach import Reach
 
 if TYPE_CHECKING:
-    from lbtrace.plan.return_strategy import Returns
     from lbtrace.probes import Mode
 
 
-class Request(Struct, frozen=True):
-    """What to trace: the arguments of `lbtrace.session.prepare.prepare`."""
+class Request(Choices, frozen=True, kw_only=True):
+    """What is chosen of ``binaries`` in ``target``, or of those that run there; ``mode`` is how
+    probes are to be attached, None for the best way that the kernel has."""
 
     target: Target
-    binaries: tuple[str, ...]
-    patterns: tuple[str, ...]
-    args: int | None
-    arg: tuple[str, ...]
-    where: str
-    depth: int
-    strings: int
-    returns: Returns
-    force: bool
-    mode: Mode | None
-    action: str
-    sources: tuple[str, ...]
-    lines: tuple[str, ...]
-    places: tuple[str, ...]
-    locals: bool
-    markers: tuple[str, ...] = ()
-    within: tuple[str, ...] = ()
-    providers: tuple[str, ...] = ()
-    inlined: bool = False
+    binaries: tuple[str, ...] = ()
+    mode: Mode | None = None
 
     @property
     def names_code(self) -> bool:

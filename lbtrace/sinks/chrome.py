@@ -35,14 +35,15 @@ from lbtrace.model import (
     Summary,
     Thread,
 )
-from lbtrace.sinks.base import Sink, keys_of, lane
+from lbtrace.sinks.base import keys_of, lane
 from lbtrace.sinks.chrome_lanes import GOROUTINES, Lanes
+from lbtrace.sinks.line_sink import LineSink
 from lbtrace.text import to_json
 from lbtrace.values import text
 
 if TYPE_CHECKING:
     from lbtrace.calls.stretches import Stretch
-    from lbtrace.sinks.lines import Lines, LineWriter, Piece, Pieces
+    from lbtrace.sinks.lines import Lines, Piece, Pieces
 
 _HELD = 1024
 """About how many events are written together: `entry` checks whether it is time."""
@@ -51,13 +52,12 @@ _BETWEEN = ",\n"
 """What stands between two events."""
 
 
-class Chrome(Sink):
+class Chrome(LineSink):
     """See the module."""
 
     name = "chrome"
     streams = False
-    takes_stretches = True
-    takes_tails = delayed = nests = False
+    takes_tails = nests = False
     quotes_addresses = quotes_large = True
 
     def __init__(
@@ -73,13 +73,11 @@ class Chrome(Sink):
         self._crossing = _crossing(plan)
         self._lanes = Lanes(plan, partial(self._name, "thread_name"))
         self._separator = '{"traceEvents":[\n'
-        self._writer: LineWriter | None = None
 
     def grow(self, plan: Plan) -> None:
         super().grow(plan)
         self._crossing = _crossing(plan)
         self._lanes.grow(plan)
-        self._writer = None
 
     def thread(self, thread: Thread) -> None:
         name = f"{thread.name} ({thread.inside} inside)" if thread.inside else thread.name
@@ -163,7 +161,7 @@ class Chrome(Sink):
         return f"{to_json(keys_of([*_names(call.args), name])[-1])}:{to_json(cpu)}"
 
     def arguments(self, probe: int, arguments: Sequence[Argument]) -> str:
-        """See `lbtrace.sinks.lines.LineSink`."""
+        """See `LineSink`."""
         keys = self._keys[_names(arguments)]
         return ",".join([key + _value(a.value) for key, a in zip(keys, arguments, strict=False)])
 
@@ -182,17 +180,13 @@ class Chrome(Sink):
             if each.first is not None and pid not in self._named:
                 probe = self._plan.probes[stretch.probe(each.first)]
                 self._unnamed.setdefault(pid, self._plan.binaries[probe.binary].path)
-        if self._writer is None:
-            from lbtrace.sinks.lines import LineWriter  # imported here because few calls do without
-
-            self._writer = LineWriter(self._plan, self)
-        text, lines = self._writer.write(stretch)
+        text, lines = self.native_lines(stretch)
         if lines:
             self._held.append(text.removesuffix(_BETWEEN))
         self.flush()
 
     def lines(self, number: int, arguments: Pieces, result: Pieces) -> Lines:
-        """See `lbtrace.sinks.lines.LineSink`."""
+        """See `LineSink`."""
         from lbtrace.sinks import lines
 
         name = to_json(self._plan.functions[self._plan.probes[number].function].name)
@@ -203,15 +197,11 @@ class Chrome(Sink):
         return lines.Lines([*begins, ',"args":{', *arguments, "}}" + _BETWEEN], ends, ends)
 
     def value(self, value: Datum) -> str:
-        """See `lbtrace.sinks.lines.LineSink`."""
+        """See `LineSink`."""
         return _value(value)
 
-    def indent(self, depth: int) -> str:
-        """See `lbtrace.sinks.lines.LineSink`: events have none."""
-        return ""
-
     def result(self, probe: int, result: Datum) -> str:
-        """See `lbtrace.sinks.lines.LineSink`."""
+        """See `LineSink`."""
         function = self._plan.functions[self._plan.probes[probe].function]
         return self._result(tuple([each.name for each in function.parameters]), result)
 

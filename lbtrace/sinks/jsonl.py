@@ -70,22 +70,20 @@ from lbtrace.model import (
     Summary,
     Thread,
 )
-from lbtrace.sinks.base import Sink
+from lbtrace.sinks.line_sink import LineSink
 from lbtrace.text import to_json
 from lbtrace.values.datum import json_of, lacks_of
 
 if TYPE_CHECKING:
     from lbtrace.calls.stretches import Stretch
-    from lbtrace.sinks.lines import Lines, LineWriter, Piece, Pieces
+    from lbtrace.sinks.lines import Lines, Piece, Pieces
 
 
-class JsonLines(Sink):
+class JsonLines(LineSink):
     """See the module."""
 
     name = "jsonl"
-    takes_stretches = True
-    delayed = quotes_large = False
-    quotes_addresses = nests = True
+    quotes_addresses = True
 
     def __init__(
         self, stream: Any, plan: Plan, *, color: bool = False, shows_cpu: bool = False
@@ -98,7 +96,6 @@ class JsonLines(Sink):
     def grow(self, plan: Plan) -> None:
         super().grow(plan)
         self._lanes = ["goroutine" if plan.goroutines(p) else "stack" for p in plan.probes]
-        self._writer: LineWriter | None = None
 
     def thread(self, thread: Thread) -> None:
         inside = {"inside": thread.inside} if thread.inside else {}
@@ -123,7 +120,7 @@ class JsonLines(Sink):
         )
 
     def arguments(self, probe: int, arguments: Sequence[Argument]) -> str:
-        """See `lbtrace.sinks.lines.LineSink`."""
+        """See `LineSink`."""
         names = self._names
         return ",".join(
             [
@@ -132,18 +129,11 @@ class JsonLines(Sink):
             ]
         )
 
-    def takes(self, stretch: Stretch) -> bool:
-        return True
-
     def stretch(self, stretch: Stretch) -> None:
-        if self._writer is None:
-            from lbtrace.sinks.lines import LineWriter  # imported here because few calls do without
-
-            self._writer = LineWriter(self._plan, self)
-        self._stream.write(self._writer.write(stretch)[0])
+        self._stream.write(self.native_lines(stretch)[0])
 
     def lines(self, number: int, arguments: Pieces, result: Pieces) -> Lines:
-        """See `lbtrace.sinks.lines.LineSink`."""
+        """See `LineSink`."""
         from lbtrace.sinks import lines
 
         probe = self._plan.probes[number]
@@ -164,16 +154,12 @@ class JsonLines(Sink):
         return lines.Lines((), returned, returned, tail, tail)
 
     def value(self, value: Datum) -> str:
-        """See `lbtrace.sinks.lines.LineSink`."""
+        """See `LineSink`."""
         return json_value(value)
 
     def result(self, probe: int, result: Datum) -> str:
-        """See `lbtrace.sinks.lines.LineSink`."""
+        """See `LineSink`."""
         return json_value(result)
-
-    def indent(self, depth: int) -> str:
-        """See `lbtrace.sinks.lines.LineSink`: lines have none."""
-        return ""
 
     def point(self, point: Call) -> None:
         args, rest = self.arguments(point.probe, point.args), self._rest(point)

@@ -10,15 +10,16 @@ from __future__ import annotations
 import functools
 from collections import defaultdict
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple, Protocol, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 from lbtrace.calls._stretches import ffi, lib
 from lbtrace.calls.decoders import INSTRUCTION_POINTERS
 from lbtrace.calls.probe_decoding import ProbeDecoders
 from lbtrace.calls.probe_pairs import ProbePairs
 from lbtrace.calls.stretches import Stretch
-from lbtrace.model import Argument, Datum, Plan, Probe, Value
+from lbtrace.model import Argument, Plan, Probe, Value
 from lbtrace.sinks.arrays import GrowingArray, TextList, encode
+from lbtrace.sinks.line_sink import LineSink
 from lbtrace.sinks.parts import Marked, NotNative, Part, Sampler, Spelling, spell, split
 from lbtrace.values.base import Type
 
@@ -64,35 +65,6 @@ class Lines(NamedTuple):
     returned: Pieces
     tail_leaf: Pieces = ()
     tail_returned: Pieces = ()
-
-
-class LineSink(Protocol):
-    """A sink whose lines native code can write. What it writes of values itself is what native code
-    writes, too."""
-
-    delayed: bool
-    """Whether an entry has its line when something else follows it, not at once."""
-    quotes_addresses: bool
-    quotes_large: bool
-    """Whether integers that a double does not hold are in quotation marks."""
-    nests: bool
-    """Whether a value that is a part of another is written as by itself."""
-
-    def lines(self, number: int, arguments: Pieces, result: Pieces) -> Lines:
-        """Return the lines of calls that the probe of this number opens, from those of their
-        arguments and their result."""
-
-    def value(self, value: Datum) -> str:
-        """Return a value."""
-
-    def arguments(self, probe: int, arguments: Sequence[Argument]) -> str:
-        """Return the arguments of a call that this probe opens."""
-
-    def result(self, probe: int, result: Datum) -> str:
-        """Return the result of such a call, with what stands before it."""
-
-    def indent(self, depth: int) -> str:
-        """Return what stands before a call at a depth."""
 
 
 class LineWriter:

@@ -50,13 +50,14 @@ from lbtrace.model import (
     Thread,
 )
 from lbtrace.model.calls import ENDS, End
-from lbtrace.sinks.base import Sink, describe_loss, lane
+from lbtrace.sinks.base import describe_loss, lane
+from lbtrace.sinks.line_sink import LineSink
 from lbtrace.text import clean
 from lbtrace.values.notation import argument_text, results_text, text
 
 if TYPE_CHECKING:
     from lbtrace.calls.stretches import Lane, Stretch
-    from lbtrace.sinks.lines import Lines, LineWriter, Piece, Pieces
+    from lbtrace.sinks.lines import Lines, Piece, Pieces
 
 GUIDES = 8
 """Depth from which on the depth is a number."""
@@ -68,13 +69,11 @@ _DIM, _BOLD, _GREEN, _YELLOW, _RED, _RESET = (
 )
 
 
-class Tree(Sink):
+class Tree(LineSink):
     """See the module."""
 
     name = "tree"
-    takes_stretches = True
-    delayed = nests = True
-    quotes_addresses = quotes_large = False
+    delayed = True
 
     def __init__(
         self, stream: Any, plan: Plan, *, color: bool = False, shows_cpu: bool = False
@@ -94,7 +93,6 @@ class Tree(Sink):
         self._go = [function.language == "go" for function in functions]
         self._watched = [not function.returns.startswith("none") for function in functions]
         self._goroutines = [plan.goroutines(probe) for probe in plan.probes]
-        self._writer: LineWriter | None = None
 
     def thread(self, thread: Thread) -> None:
         if not _same(self._shown.get(thread.tid), thread):
@@ -133,18 +131,14 @@ class Tree(Sink):
     def stretch(self, stretch: Stretch) -> None:
         for each in stretch.lanes:
             stretch.continues(each, entry=each.key in self._pending)
-        if self._writer is None:
-            from lbtrace.sinks.lines import LineWriter  # imported here because few calls do without
-
-            self._writer = LineWriter(self._plan, self)
-        text, lines = self._writer.write(stretch)
+        text, lines = self.native_lines(stretch)
         if lines:
             self._head_up()
             self._stream.write(text)
         self._keep_pending(stretch)
 
     def lines(self, number: int, arguments: Pieces, result: Pieces) -> Lines:
-        """See `lbtrace.sinks.lines.LineSink`."""
+        """See `LineSink`."""
         from lbtrace.sinks import lines
 
         name = clean(self._plan.functions[self._plan.probes[number].function].name)
@@ -201,9 +195,10 @@ class Tree(Sink):
             return  # as most do, when the process ends
         if pending := self._pending.pop((call.pid, lane(call)), None):
             self._open(pending)
-        result = self.mark(call.probe, call.end)
         if call.end == "returned":
             result = self.result(call.probe, call.result)
+        else:
+            result = self.mark(call.probe, call.end)
         corner, maker = self._paint(_DIM, "└ "), self._paint(_DIM, f" (entered in {call.maker})")
         line = f"{self.indent(call.depth)}{corner}{self._name(call)}{result}{maker}"
         self._line("", self._lane(call), line, call.end_cpu)
@@ -285,27 +280,27 @@ class Tree(Sink):
         return f"{self.indent(call.depth)}{self._name(call)}({args})"
 
     def arguments(self, probe: int, arguments: Sequence[Argument]) -> str:
-        """See `lbtrace.sinks.lines.LineSink`."""
+        """See `LineSink`."""
         if self._typed[probe]:
             return ", ".join([argument_text(arg) for arg in arguments])
         return ", ".join([text(arg.value) for arg in arguments])  # names would be guesses
 
     def result(self, probe: int, result: Datum) -> str:
-        """See `lbtrace.sinks.lines.LineSink`."""
+        """See `LineSink`."""
         if result is None:
             return ""
         shown = results_text(result) if self._go[probe] else text(result)
         return f" = {self._paint(_GREEN, shown)}"
 
     def value(self, value: Datum) -> str:
-        """See `lbtrace.sinks.lines.LineSink`."""
+        """See `LineSink`."""
         return text(value)
 
     def _name(self, call: Call) -> str:
         return self._paint(_BOLD, clean(call.name))
 
     def indent(self, depth: int) -> str:
-        """See `lbtrace.sinks.lines.LineSink`."""
+        """See `LineSink`."""
         guides = _indent(depth)
         return self._paint(_DIM, guides) if guides else guides
 

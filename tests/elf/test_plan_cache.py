@@ -19,6 +19,7 @@ from lbtrace.capture import CaptureWriter, read_capture
 from lbtrace.model import Losses, Target
 from lbtrace.session import plan_cache, planning
 from lbtrace.session.prepare import prepare
+from lbtrace.session.request import Request
 from lbtrace.system import lookups
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -72,7 +73,12 @@ def build(source, program, *options):
 
 
 def ask(program, pattern="fib", **options):
-    return prepare(Target(), [str(program)], [pattern], **options).plan
+    return plan(Target(), program, pattern, **options).plan
+
+
+def plan(target, program, pattern="fib", *, cache=True, **options):
+    request = Request((pattern,), target=target, binaries=(str(program),), **options)
+    return prepare(request, cache=cache)
 
 
 def test_a_plan_is_made_once(made, fib):
@@ -97,8 +103,8 @@ def test_code_that_changes_without_a_time(made, fib):
 
 
 def test_the_file_that_was_checked_is_probed(made, fib):
-    prepare(Target(), [str(fib)], ["fib"])
-    kept = prepare(Target(), [str(fib)], ["fib"])
+    plan(Target(), fib)
+    kept = plan(Target(), fib)
     assert len(made) == 1
     (file,) = kept.files
     shutil.copy(fib, fib.with_suffix(".new"))
@@ -112,9 +118,9 @@ def test_kept_plans_are_the_same(made, name, tmp_path):
     # In what every process runs, a note names those that exchange stacks, which come and go.
     libraries = ("libc", "ld.so", "libstdc++", "libm")
     target = Target(command=("/bin/ls" if name in libraries else str(path), "x"))
-    new = prepare(target, [str(path)], [pattern], cache=False)
-    first = prepare(target, [str(path)], [pattern])
-    kept = prepare(target, [str(path)], [pattern])
+    new = plan(target, path, pattern, cache=False)
+    first = plan(target, path, pattern)
+    kept = plan(target, path, pattern)
     assert len(made) == 2
     assert kept.plan.functions
     for one, other in zip(new.plan.functions, kept.plan.functions, strict=True):
@@ -165,9 +171,9 @@ def test_a_changed_file_is_planned_anew(made, tmp_path, change):
 
 
 OPTIONS = (
-    *({"args": 0}, {"arg": ["arg0"]}, {"where": "n > 2"}, {"depth": 1}, {"strings": 8}),
+    *({"args": 0}, {"arg": ("arg0",)}, {"where": "n > 2"}, {"depth": 1}, {"strings": 8}),
     *({"returns": "sites"}, {"returns": "none"}, {"force": True}, {"mode": "plain"}),
-    *({"action": "count"}, {"sources": ["fib.c"]}, {"pattern": "f*"}),
+    *({"action": "count"}, {"sources": ("fib.c",)}, {"pattern": "f*"}),
 )
 
 
@@ -223,21 +229,21 @@ def test_a_library_beside_it_counts(made, tmp_path, monkeypatch):
     linked = build(program, tmp_path / "program", f"-L{tmp_path}", "-llibrary")
     monkeypatch.setenv("LD_LIBRARY_PATH", f"{tmp_path}/first:{tmp_path}")
 
-    def plan():
-        return prepare(Target(command=(str(linked),)), [str(linked)], ["main"])
+    def again():
+        return plan(Target(command=(str(linked),)), linked, "main")
 
-    plan(), plan()
+    again(), again()
     assert len(made) == 1
     source.write_text(THROWS)
     build(source, library, "-shared", "-fPIC", "-Wno-builtin-declaration-mismatch")
-    assert plan().plan.functions[0].returns != ""
+    assert again().plan.functions[0].returns != ""
     assert len(made) == 2
     shutil.copy(library, tmp_path / "first")
     time.sleep(OLD)
-    plan(), plan()
+    again(), again()
     assert len(made) == 3
     (tmp_path / "first/liblibrary.so").unlink()
-    plan()
+    again()
     assert len(made) == 4
 
 

@@ -343,12 +343,14 @@ def test_probes_that_every_process_hits_need_a_target(
     from lbtrace.model import Target
     from lbtrace.probes import PROBES
     from lbtrace.session.prepare import prepare
+    from lbtrace.session.request import Request
 
     program = str(programs / "fib")
     monkeypatch.setitem(PROBES, "uprobe", replace(PROBES["uprobe"], everywhere=True))
     with pytest.raises(UsageError, match="every process of the machine"):
-        prepare(Target(), [program], ["fib"], cache=False)
-    assert prepare(Target(command=(program, "1")), [], ["fib"], cache=False).plan.functions
+        prepare(Request(("fib",), target=Target(), binaries=(program,)), cache=False)
+    request = Request(("fib",), target=Target(command=(program, "1")))
+    assert prepare(request, cache=False).plan.functions
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,46 @@
+"""What a user chooses to trace of some binaries, and what to show of it."""
+
+from __future__ import annotations
+
+from typing import Literal, TypeAlias
+
+from msgspec import Struct
+
+Returns: TypeAlias = Literal["auto", "uretprobe", "sites", "none"]
+
+
+class Choices(Struct, frozen=True):
+    """What `lbtrace.trace` and ``lbtrace attach`` choose, but for the target and its binaries.
+
+    ``patterns`` are exact names, globs or ``/regular expressions/``, ``sources`` the ends of paths
+    of source files whose functions are traced as well, with globs. ``lines`` are lines of source
+    files (``FILE:LINE``), ``places`` addresses in files (``FILE:0xADDRESS``, ``FILE:+0xOFFSET``),
+    where points are recorded, with all ``locals`` or without, ``markers`` places that authors left
+    for tracers (``PROVIDER:NAME``), of which definitions, files of ``providers``, may tell more.
+    ``inlined``: points where the functions were inlined as well. ``within`` are patterns of
+    functions below whose calls all that is recorded happens. ``args`` is the number of arguments
+    shown; None means those of the prototype, or one without debug information. ``arg`` are
+    expressions to show instead, ``where`` is one that must hold. ``depth`` pointers are followed,
+    ``strings`` bytes of a string read. ``returns`` says how returns are seen
+    (`lbtrace.plan.return_strategy`). ``force`` allows more than `lbtrace.plan.planner.LIMIT`
+    functions. ``action`` is what becomes of a call: it is sent, or the kernel gathers something
+    from it (`lbtrace.tables`).
+    """
+
+    patterns: tuple[str, ...] = ()
+    args: int | None = None
+    returns: Returns = "auto"
+    force: bool = False
+    action: str = "send"
+    sources: tuple[str, ...] = ()
+    lines: tuple[str, ...] = ()
+    places: tuple[str, ...] = ()
+    locals: bool = False
+    markers: tuple[str, ...] = ()
+    providers: tuple[str, ...] = ()
+    within: tuple[str, ...] = ()
+    inlined: bool = False
+    arg: tuple[str, ...] = ()
+    where: str = ""
+    depth: int = 0
+    strings: int = 64

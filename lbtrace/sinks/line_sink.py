@@ -1,0 +1,69 @@
+"""Sinks whose lines native code can write as well: what `lbtrace.sinks.lines` asks them."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from lbtrace.model import Argument, Datum, Plan
+from lbtrace.sinks.base import Sink
+
+if TYPE_CHECKING:
+    from lbtrace.calls.stretches import Stretch
+    from lbtrace.sinks.lines import Lines, LineWriter, Pieces
+
+
+class LineSink(Sink):
+    """What it writes of values itself is what native code writes, too."""
+
+    takes_stretches = True
+    delayed: ClassVar[bool] = False
+    """Whether an entry has its line when something else follows it, not at once."""
+    quotes_addresses: ClassVar[bool] = False
+    quotes_large: ClassVar[bool] = False
+    """Whether integers that a double does not hold are in quotation marks."""
+    nests: ClassVar[bool] = True
+    """Whether a value that is a part of another is written as by itself."""
+
+    def __init__(
+        self, stream: Any, plan: Plan, *, color: bool = False, shows_cpu: bool = False
+    ) -> None:
+        super().__init__(stream, plan, color=color, shows_cpu=shows_cpu)
+        self._writer: LineWriter | None = None
+
+    def grow(self, plan: Plan) -> None:
+        super().grow(plan)
+        self._writer = None
+
+    def takes(self, stretch: Stretch) -> bool:
+        return True
+
+    def native_lines(self, stretch: Stretch) -> tuple[str, int]:
+        """Return the lines of a stretch, and how many they are."""
+        if self._writer is None:
+            from lbtrace.sinks.lines import LineWriter  # imported here because few calls do without
+
+            self._writer = LineWriter(self._plan, self)
+        return self._writer.write(stretch)
+
+    @abstractmethod
+    def lines(self, number: int, arguments: Pieces, result: Pieces) -> Lines:
+        """Return the lines of calls that the probe of this number opens, from those of their
+        arguments and their result."""
+
+    @abstractmethod
+    def value(self, value: Datum) -> str:
+        """Return a value."""
+
+    @abstractmethod
+    def arguments(self, probe: int, arguments: Sequence[Argument]) -> str:
+        """Return the arguments of a call that this probe opens."""
+
+    @abstractmethod
+    def result(self, probe: int, result: Datum) -> str:
+        """Return the result of such a call, with what stands before it."""
+
+    def indent(self, depth: int) -> str:
+        """Return what stands before a call at a depth."""
+        return ""
