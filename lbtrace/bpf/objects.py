@@ -11,7 +11,7 @@ from typing import Any, TypeAlias
 from msgspec import Struct
 
 from lbtrace.bpf._libbpf import ffi, lib
-from lbtrace.bpf.features import has_btf, may_sleep, typed_task
+from lbtrace.bpf.features import finds_mappings, has_btf, may_sleep, typed_task
 from lbtrace.bpf.gate import check, check_pointer, start_log
 from lbtrace.bpf.spares import FORGETTING, served_by
 from lbtrace.bpf.specs import Specs
@@ -106,6 +106,7 @@ class TraceObject:
             config.follow = follow
             config.go = specs.go
             config.stacks = specs.stacks
+            config.finds_mappings = specs.stacks and self._typed_task and finds_mappings()
             config.hooked = specs.hooked
             config.within = specs.within
             config.restarts = specs.restarts
