@@ -155,13 +155,6 @@ class Dynamic:
         chosen = ((at, "", addend) for at, info, addend in found if info & 0xFFFFFFFF == indirect)
         return (*named, *chosen)
 
-    def has_pointer(self, name: str) -> bool:
-        """Return whether the loader writes the address of ``name`` into a word through which code
-        may call it without a stub: ``-fno-plt``, a pointer to a function."""
-        words, slots = Machine(self._image.machine).linking.POINTERS
-        symbols = (info >> 32 for _, info, _ in self._relocations_of((words, slots, slots)))
-        return any(0 < at < len(self._symbols) and self._bound(at)[0] == name for at in symbols)
-
     @cached_property
     def patches(self) -> tuple[int, ...]:
         """The addresses in code that the loader changes, in order: relocations of text, as of ``-z

@@ -1,7 +1,7 @@
 """Probes on the functions that set up stacks, and where coroutines exchange what is on one.
 
-Which stack a call is on, the kernel says by the mapping that holds it (bpf_src/stacks.h). Of
-several in one mapping (arrays, what malloc returns) the functions that set them up tell where each lies.
+Which stack a call is on, the kernel says by the mapping that holds it (bpf_src/stacks.h). Where
+several lie in one mapping (arrays, what malloc returns), the functions that set them up tell where.
 Those of the C library and of Boost.Context are probed where they are defined, in the traced files
 and beside them.
 """
@@ -73,7 +73,7 @@ def find_maker(images: Sequence[Image], selection: Selection) -> str:
     """Return a file of the traced processes, as far as they are known, that may set up stacks, or
     ``""``."""
     for image in images:
-        if _own(image):
+        if not SYSTEM.match(image.once(Dynamic).soname) and any(_own(image)):
             return image.path
     paths = _paths(images, selection)
     return next((path for path in paths if _names_maker(path, identity_of(path))), "")

@@ -60,9 +60,8 @@ SHOWN = {
     "v3-altsignal": ["21056  │ traced_handler(n=10)", "│ └ traced_handler = 2"],
     "v3-fib": ["fib(n=1) = 1", "└ fib = 3"],
     "v3-fibers": [
-        "     s1  ── a stack of 20893, at 0x564e4f7f7260",
-        "     s1  │ traced_step(n=0) = 0",
-        "     s2  │ traced_step(n=0) ✗ no return seen",
+        "traced_step(n=2) = 4",
+        "traced_fiber ✗ no return seen",
     ],
     "v3-goroutines": ["g18  │ │ │ │ main.fib(id=0, n=2)"],
     "v3-hooked": ["└ fib = 5"],
