@@ -39,7 +39,10 @@ UC_STACK = 16
 """Where the ``stack_t`` of a ``ucontext_t`` is, in glibc's ``sysdeps/unix/sysv/linux/x86/sys``
 (and aarch64's, alike); its pointer comes first, its size 16 bytes on (``asm-generic/signal.h``)."""
 
-_WANTED = Wanted(MAKERS)
+SHARERS = frozenset({"acosw"})
+"""What switches between stacks that are copied to the same memory: libaco."""
+
+_WANTED = Wanted(MAKERS | SHARERS)
 _ENDING = b"context\0"
 _PYTHON = re.compile(r"(lib)?python[\d.]*")
 _GREENLET = re.compile(r"_greenlet\..*so")
@@ -56,26 +59,35 @@ def add(plan: Plan, images: Sequence[Image], selection: Selection) -> Plan:
     if all(binary.go for binary in plan.binaries):  # its calls belong to goroutines
         return plan
     paths = _paths(images, selection)
-    if find_maker(images, selection):
-        plan = _extended(plan, ((path, plan_probes) for path in (*_paths_of(images), *paths)))
+    if _maker_among(images, paths):
+        plan = _extended(plan, ((path, plan_probes) for path in paths))
+    plan = _unseen(plan, [image.path for image in images if any(_own(image, SHARERS))])
     if selection.beside is None:  # `lbtrace.session.prepare` looks for what exchanges stacks
         return plan
     exchanging = _exchanging(paths, selection.beside.program)
     before = len(plan.probes)
     plan = _extended(plan, ((path, stack_exchanges.plan_probes) for path in exchanging))
-    if exchanging and len(plan.probes) == before:
-        note = f"{exchanging[0]} {SHARED}: calls that wait there end open"
-        plan = replace(plan, unseen_switches="exchanges", notes=(*plan.notes, note))
-    return plan
+    return _unseen(plan, exchanging) if len(plan.probes) == before else plan
+
+
+def _unseen(plan: Plan, paths: Sequence[str]) -> Plan:
+    """``plan``, in which exchanges on stacks are not seen that the files at ``paths`` make."""
+    if not paths:
+        return plan
+    note = f"{paths[0]} {SHARED}: calls that wait there end open"
+    return replace(plan, unseen_switches="exchanges", notes=(*plan.notes, note))
 
 
 def find_maker(images: Sequence[Image], selection: Selection) -> str:
     """Return a file of the traced processes, as far as they are known, that may set up stacks, or
     ``""``."""
+    return _maker_among(images, _paths(images, selection))
+
+
+def _maker_among(images: Sequence[Image], paths: Iterable[str]) -> str:
     for image in images:
         if not SYSTEM.match(image.once(Dynamic).soname) and any(_own(image)):
             return image.path
-    paths = _paths(images, selection)
     return next((path for path in paths if _names_maker(path, identity_of(path))), "")
 
 
@@ -103,14 +115,14 @@ def plan_probes(image: Image) -> Iterator[Probe]:
             yield Probe(reporting, role, fetches=fetches[name])
 
 
-def _own(image: Image) -> Iterator[tuple[int, str]]:
-    """Yield where a file defines what sets up stacks, and its name."""
+def _own(image: Image, wanted: frozenset[str] = MAKERS) -> Iterator[tuple[int, str]]:
+    """Yield where a file defines what sets up stacks, or what else is wanted, and its name."""
     try:
         table = image.once(symbols.read)
     except BinaryError:  # nothing names its functions
         return
     for function in table.functions.wanted(_WANTED):
-        names = MAKERS.intersection((function.name, *function.aliases))
+        names = wanted.intersection((function.name, *function.aliases))
         if names:
             yield function.address, min(names)
 
@@ -121,14 +133,15 @@ def _arguments(machine: str) -> Sequence[str]:
     return [min(location.registers) for location in located]
 
 
-def _paths_of(images: Iterable[Image]) -> Iterator[str]:
-    return (image.path for image in images)
-
-
 def _paths(images: Sequence[Image], selection: Selection) -> list[str]:
-    """The files of the traced processes, as far as they are known."""
+    """The files of the traced processes, as far as they are known: what a library alone is loaded
+    with matters only if it sets up stacks."""
+    own = [image.path for image in images]
+    alone = selection.beside is None and not any(image.is_program for image in images)
+    if alone and not any(_names_maker(path, identity_of(path)) for path in own):
+        return own
     running = processes(images, selection.beside)
-    return [*dict.fromkeys(path for each in running for path in each.paths)]
+    return [*dict.fromkeys((*own, *(path for each in running for path in each.paths)))]
 
 
 @remembering(512)

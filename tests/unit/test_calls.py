@@ -5,7 +5,6 @@ from msgspec.structs import replace
 
 from lbtrace.errors import CaptureError
 from lbtrace.model import ON_ALTSTACK, OPEN, UNHOOKED, Batch, Integer, Probe, Site, Thread, wire
-from lbtrace.model.wire import EVENT
 
 INT = Integer("int", 4, True)
 A, B, C = 0, 1, 2  # functions a, b, c
