@@ -132,30 +132,15 @@ static __always_inline void write_runner(struct lbt_runner *who, const struct hi
 	who->inside = at->inside | (__u32)programs << LBT_INSIDE_BITS;
 }
 
-/*
- * Next to the upper end of the thread's own stack: C libraries keep the thread control block there,
- * the kernel what it passes to the program.
- */
-static __always_inline __u64 stack_top(const struct hit *at)
-{
-	if (at->tid != at->pid)
-		return thread_pointer();
-	return BPF_CORE_READ((struct task_struct *)bpf_get_current_task(), mm, start_stack);
-}
-
 static __always_inline void write_header(struct lbt_event *e, const struct hit *at)
 {
 	e->time = at->time;
 	e->frame = at->frame;
-	e->goroutine = at->goroutine;
+	e->goroutine = at->goroutine ?: at->other;
 	e->probe = at->probe;
 	e->pid = at->pid;
 	e->tid = at->tid;
 	e->kind = at->kind | at->bits | (at->kind == LBT_OPEN ? LBT_NAMED : 0);
-	if (config.stacks && !at->goroutine) {
-		e->goroutine = stack_top(at);
-		e->kind |= e->goroutine ? LBT_THREAD_POINTER : 0;
-	}
 	e->faults = 0;
 	e->cpu = bpf_get_smp_processor_id();
 	e->blob = 0;

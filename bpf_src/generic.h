@@ -323,8 +323,6 @@ static __always_inline bool process_hit(struct pt_regs *ctx, struct hit *at,
 		barrier_var(error);
 		faults |= error << i;
 	}
-	if (config.within && spec->within == LBT_SWITCH && !(faults & 1))
-		switch_stacks(at, values[0]);
 	if (config.compared_texts && spec->conditions)
 		comparisons = compare_texts(at->spec, spec, values);
 	if (config.filtered && spec->conditions && !passes(spec, values, faults, comparisons)) {

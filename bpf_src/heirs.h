@@ -3,16 +3,18 @@
 #ifndef HEIRS_H
 #define HEIRS_H
 
+#include "registers.h"
 #include "state.h"
 
 /*
  * Which frames may be of calls that a process has not made itself: those from ``pointer`` on, where
  * it was forked, and all below ``bottom``, which may be on other stacks that its parent had calls on
- * (fibers, a handler's).
+ * (fibers, a handler's). ``top`` is near the top of what is its first thread's own stack now.
  */
 struct lbt_heir {
 	__u64 pointer;
 	__u64 bottom;
+	__u64 top;
 };
 
 /*
@@ -34,13 +36,34 @@ __u64 any_heirs = 0; /* there have been none while this is 0 */
  */
 #define LBT_FIRST_STACK (8 << 20)
 
+/*
+ * Near the top of the current thread's own stack: C libraries keep the thread control block there,
+ * the kernel what it passes to the program. A process's first thread continues on the stack of the
+ * one that forked it.
+ */
+static __always_inline __u64 stack_top(bool leads)
+{
+	__u32 tgid = bpf_get_current_pid_tgid() >> 32;
+	struct lbt_heir *heir;
+
+	if (!leads)
+		return thread_pointer();
+	heir = any_heirs ? bpf_map_lookup_elem(&heirs, &tgid) : NULL;
+	return heir ? heir->top : first_top();
+}
+
 /* What a process may continue that ``parent`` forks where its stack pointer is ``pointer``. */
-static __always_inline struct lbt_heir heir_of(struct task_struct *parent, __u64 pointer)
+static __always_inline struct lbt_heir heir_of(struct task_struct *parent, __u64 pointer,
+					       bool leads)
 {
 	const __u64 bottom = BPF_CORE_READ(parent, mm, start_stack) - LBT_FIRST_STACK;
 	const bool first = pointer - bottom <= LBT_FIRST_STACK;
 
-	return (struct lbt_heir){ .pointer = pointer, .bottom = first ? bottom : pointer };
+	return (struct lbt_heir){
+		.pointer = pointer,
+		.bottom = first ? bottom : pointer,
+		.top = stack_top(leads),
+	};
 }
 
 /* Whether the frame of a hit may be that of a call which another process has made. */

@@ -138,16 +138,18 @@ static __always_inline bool handle_hit_of(__u64 cookie, struct pt_regs *ctx, __u
 	at.stack = at.frame;
 	if (config.go && spec->go)
 		find_goroutine(ctx, spec, &at);
-	if (config.within && spec->within > LBT_SWITCH) {
+	if (!at.goroutine && on_altstack(at.stack))
+		at.bits |= LBT_ON_ALTSTACK;
+	if (!(config.go && spec->go))
+		find_stack(&at);
+	if (config.within && spec->within) {
 		found = find_outermost(&at, spec);
 		if (!found && !(spec->within == LBT_OUTER && kind == LBT_OPEN))
 			return false;
 	}
 	if (hooking)
-		at.bits = decide(hooking, cookie, ctx);
-	if (!at.goroutine && on_altstack(at.stack))
-		at.bits |= LBT_ON_ALTSTACK;
-	if (config.within && spec->within > LBT_SWITCH && is_outside(&at, spec, found))
+		at.bits |= decide(hooking, cookie, ctx);
+	if (config.within && spec->within && is_outside(&at, spec, found))
 		return false;
 	if (config.within)
 		at.time = bpf_ktime_get_ns();

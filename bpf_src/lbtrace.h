@@ -40,7 +40,7 @@ enum lbt_kind {
 #define LBT_KIND_MASK 0x0f
 #define LBT_UNHOOKED 0x10    /* an opening whose closing the kernel does not hook */
 #define LBT_ON_ALTSTACK 0x20 /* the call is on the thread's alternate signal stack */
-#define LBT_THREAD_POINTER 0x40 /* goroutine is near the top of the thread's own stack */
+#define LBT_THREAD_POINTER 0x40 /* in captures of former versions: goroutine is none */
 #define LBT_NAMED 0x80	     /* there is a runner, which the gather function takes out */
 
 /*
@@ -66,7 +66,7 @@ enum lbt_kind {
 struct lbt_event {
 	__u64 time;	  /* CLOCK_MONOTONIC, ns */
 	__u64 frame;	  /* stack pointer at function entry */
-	__u64 goroutine;  /* 0 outside Go */
+	__u64 goroutine;  /* outside Go the stack, if not the thread's own: other_stack() */
 	__u32 probe;	  /* position in the plan */
 	__u32 pid;
 	__u32 tid;
@@ -82,6 +82,7 @@ struct lbt_event {
  * process and, in the lower bits, its number (from 1 on).
  */
 #define LBT_LANE_BITS 42
+
 
 /* What a lane has lost and not reported yet; tid is the thread on which that began. */
 struct lbt_loss {
@@ -253,7 +254,6 @@ enum lbt_action {
 /* Where a hit counts if only what is below calls of some functions does. */
 enum lbt_within {
 	LBT_ANYWHERE = 0, /* what reports stacks */
-	LBT_SWITCH = 1,	  /* the same: the first value is the pointer of the one that continues */
 	LBT_INNER = 2,	  /* below such a call */
 	LBT_OUTER = 3,	  /* it opens or closes such a call */
 	LBT_LANDING = 4,  /* it shows that calls were left, such a one perhaps */
@@ -380,7 +380,8 @@ struct lbt_config {
 	__u32 may_fault;     /* programs are sleepable: reading may wait for a page (6.1) */
 	__u32 typed_task;    /* bpf_get_current_task_btf works (5.11) */
 	__u32 go;	     /* some spec is of Go */
-	__u32 stacks;	     /* some probe reports a stack that the program sets up */
+	__u32 stacks;	     /* threads may run on other stacks than their own */
+	__u32 finds_mappings; /* bpf_find_vma works (5.17) */
 	__u32 within;	     /* some spec is LBT_OUTER */
 	__u32 spares;	     /* programs of tracepoints have some */
 	__u32 restarts;	     /* some spec is of a function that jumps back to its entry */

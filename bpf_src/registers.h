@@ -5,6 +5,8 @@
 #ifndef REGISTERS_H
 #define REGISTERS_H
 
+#include "state.h"
+
 #if defined(__TARGET_ARCH_x86)
 
 /* A call has pushed the return address; a return has popped it. */
@@ -38,6 +40,8 @@ static __always_inline __u64 return_address(struct pt_regs *ctx)
 
 static __always_inline __u64 thread_pointer(void)
 {
+	if (config.typed_task)
+		return bpf_get_current_task_btf()->thread.fsbase;
 	return BPF_CORE_READ((struct task_struct *)bpf_get_current_task(), thread.fsbase);
 }
 
@@ -74,8 +78,19 @@ static __always_inline __u64 return_address(struct pt_regs *ctx)
 
 static __always_inline __u64 thread_pointer(void)
 {
-	return 0; /* Go on arm64 has always kept g in its register */
+	if (config.typed_task)
+		return bpf_get_current_task_btf()->thread.uw.tp_value;
+	return BPF_CORE_READ((struct task_struct *)bpf_get_current_task(), thread.uw.tp_value);
 }
 
 #endif
+
+/* The top of the stack with which the current process's program has begun. */
+static __always_inline __u64 first_top(void)
+{
+	if (config.typed_task)
+		return bpf_get_current_task_btf()->mm->start_stack;
+	return BPF_CORE_READ((struct task_struct *)bpf_get_current_task(), mm, start_stack);
+}
+
 #endif

@@ -3,6 +3,7 @@
 #ifndef STACKS_H
 #define STACKS_H
 
+#include "heirs.h"
 #include "registers.h"
 
 #define LBT_MAX_HOOKS 64 /* MAX_URETPROBE_DEPTH, include/linux/uprobes.h */
@@ -27,6 +28,74 @@ static __always_inline bool on_altstack(__u64 stack)
 		size = BPF_CORE_READ(task, sas_ss_size);
 	}
 	return stack > start && stack - start <= size;
+}
+
+#define LBT_SMALLEST_STACK (16 << 10) /* of a thread, PTHREAD_STACK_MIN of glibc, */
+#define LBT_SMALLEST_FIRST (1 << 20)  /* with the gap below it: stack_guard_gap in mm/mmap.c */
+
+#define LBT_UNKNOWN_STACK 1ULL /* or any stack of a thread, by twice its number */
+
+/* A mapping in the memory of a process. */
+struct lbt_mapping {
+	__u64 start;
+	__u64 end;
+};
+
+/* The lower end of a thread's own stack as far as it is known, by its tid in the initial namespace. */
+struct lbt_own_stack {
+	__u64 top;
+	__u64 start;
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__type(key, __u32);
+	__type(value, struct lbt_own_stack);
+	__uint(max_entries, 16384);
+} own_stacks SEC(".maps");
+
+static long take_mapping(struct task_struct *task, struct vm_area_struct *vma, void *found)
+{
+	struct lbt_mapping *mapping = found;
+
+	mapping->start = vma->vm_start;
+	mapping->end = vma->vm_end;
+	return 0;
+}
+
+/*
+ * Which stack a thread is on, by the start of the mapping that holds it, 0: its own one. Fibers have
+ * mostly mappings of their own; of those that share one nothing tells here which it is. Odd where
+ * that is not known: the lookup fails while another thread changes the mappings.
+ */
+static __noinline __u64 other_stack(__u64 pointer, bool leads)
+{
+	struct lbt_mapping found = {};
+	struct lbt_own_stack *known, own = { .top = stack_top(leads) };
+	__u32 tid = bpf_get_current_pid_tgid();
+
+	if (own.top - pointer <
+	    (own.top == first_top() ? LBT_SMALLEST_FIRST : LBT_SMALLEST_STACK))
+		return 0;
+	if (!config.finds_mappings)
+		return own.top - pointer < LBT_FIRST_STACK ? 0 : LBT_UNKNOWN_STACK | tid << 1;
+	known = bpf_map_lookup_elem(&own_stacks, &tid);
+	if (known && known->top == own.top && pointer < own.top && pointer >= known->start)
+		return 0;
+	if (bpf_find_vma(bpf_get_current_task_btf(), pointer, take_mapping, &found, 0))
+		return LBT_UNKNOWN_STACK | tid << 1;
+	if (own.top - found.start >= found.end - found.start)
+		return found.start;
+	own.start = found.start;
+	bpf_map_update_elem(&own_stacks, &tid, &own, 0);
+	return 0;
+}
+
+/* The same of a hit, whose pointer is the upper end of its stack where nothing is on that. */
+static __always_inline void find_stack(struct hit *at)
+{
+	if (config.stacks && !at->goroutine && !(at->bits & LBT_ON_ALTSTACK))
+		at->other = other_stack(at->stack - 1, at->pid == at->tid);
 }
 
 /* The stack pointer among the registers that the kernel keeps of a task, 0 if unreadable. */

@@ -71,6 +71,7 @@ struct hit {
 	__u64 stack;	/* pointer at function entry */
 	__u64 frame;
 	__u64 goroutine;
+	__u64 other;	/* the stack, where that is not the thread's own: other_stack() */
 	__u32 probe;
 	__u32 pid;
 	__u32 tid;

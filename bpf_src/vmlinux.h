@@ -77,10 +77,15 @@ struct cpu_context {
 	unsigned long sp;
 };
 
+struct thread_words {
+	unsigned long tp_value;
+};
+
 struct thread_struct {
 	unsigned long fsbase;		/* x86 */
 	unsigned long sp;		/* x86 */
 	struct cpu_context cpu_context; /* arm64 */
+	struct thread_words uw;		/* arm64 */
 };
 
 /* x86: what is on the kernel's stack of a task that has not run yet. */
@@ -176,6 +181,8 @@ struct vm_userfaultfd_ctx {
 };
 
 struct vm_area_struct {
+	unsigned long vm_start;
+	unsigned long vm_end;
 	struct vm_userfaultfd_ctx vm_userfaultfd_ctx;
 };
 

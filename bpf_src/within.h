@@ -39,19 +39,6 @@ struct {
 	__uint(map_flags, LBT_NO_PREALLOC);
 } outermost SEC(".maps");
 
-struct lbt_left_stack {
-	__u64 pid;
-	__u64 pointer;
-};
-
-/* The same of stacks that programs have left for others, by where they will continue. */
-struct {
-	__uint(type, BPF_MAP_TYPE_LRU_HASH);
-	__type(key, struct lbt_left_stack);
-	__type(value, struct lbt_outermost);
-	__uint(max_entries, 16384);
-} left_stacks SEC(".maps");
-
 /* A number that another thread, or another program in this one, does not have. */
 static __always_inline __u64 life_of(const struct hit *at)
 {
@@ -59,19 +46,28 @@ static __always_inline __u64 life_of(const struct hit *at)
 
 	if (!config.typed_task) {
 		task = (struct task_struct *)bpf_get_current_task();
-		if (at->goroutine)
+		if (at->goroutine || at->other)
 			task = BPF_CORE_READ(task, group_leader);
 		return BPF_CORE_READ(task, start_boottime) ^ BPF_CORE_READ(task, self_exec_id) << 48;
 	}
 	task = bpf_get_current_task_btf();
-	if (at->goroutine)
+	if (at->goroutine || at->other)
 		return task->group_leader->start_boottime ^ task->self_exec_id << 48;
 	return task->start_boottime ^ task->self_exec_id << 48;
 }
 
-/* Threads of Go run their scheduler on a stack whose frames are counted as those of goroutines. */
+#define LBT_PAGE_SHIFT 12
+
+/*
+ * A stack that is no thread's own has a lane of its own. Threads of Go run their scheduler on a stack
+ * whose frames are counted as those of goroutines.
+ */
 static __always_inline __u64 stack_lane(const struct hit *at, bool scheduler)
 {
+	const __u64 mask = (1ULL << LBT_LANE_BITS) - 1;
+
+	if (at->other)
+		return (__u64)at->pid << LBT_LANE_BITS | (at->other >> LBT_PAGE_SHIFT & mask);
 	return lane_of(at) | (scheduler ? 1ULL << (LBT_LANE_BITS - 1) : 0);
 }
 
@@ -201,30 +197,6 @@ static __noinline bool is_outside(struct hit *at, const struct lbt_spec *spec,
 	if (!found->own.state && !found->alt.state)
 		bpf_map_delete_elem(&outermost, &lane);
 	return outside;
-}
-
-/* The thread leaves its stack for the one that continues at a pointer. */
-static __noinline void switch_stacks(const struct hit *at, __u64 to)
-{
-	__u64 lane = lane_of(at);
-	struct lbt_left_stack key = { .pid = at->pid, .pointer = at->stack };
-	struct lbt_outermost *found = bpf_map_lookup_elem(&outermost, &lane);
-
-	if (found) {
-		bpf_map_update_elem(&left_stacks, &key, found, 0);
-		bpf_map_delete_elem(&outermost, &lane);
-	} else {
-		bpf_map_delete_elem(&left_stacks, &key);
-	}
-	key.pointer = to;
-	found = bpf_map_lookup_elem(&left_stacks, &key);
-	if (!found)
-		return;
-	bpf_map_update_elem(&outermost, &lane, found, 0);
-	bpf_map_delete_elem(&left_stacks, &key);
-	found = bpf_map_lookup_elem(&outermost, &lane);
-	if (found)
-		found->life = life_of(at);
 }
 
 #endif

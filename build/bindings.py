@@ -88,7 +88,8 @@ void btf__free(struct btf *btf);
 
 enum bpf_prog_type { BPF_PROG_TYPE_KPROBE, BPF_PROG_TYPE_TRACING, ... };
 enum bpf_map_type { BPF_MAP_TYPE_RINGBUF, ... };
-enum bpf_func_id { BPF_FUNC_get_attach_cookie, BPF_FUNC_get_current_task_btf, ... };
+enum bpf_func_id { BPF_FUNC_get_attach_cookie, BPF_FUNC_get_current_task_btf,
+    BPF_FUNC_find_vma, ... };
 int libbpf_probe_bpf_map_type(enum bpf_map_type type, const void *options);
 int libbpf_probe_bpf_helper(
     enum bpf_prog_type program, enum bpf_func_id helper, const void *options);

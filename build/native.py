@@ -45,7 +45,6 @@ OWN = {
     ),
     "lbtrace/machine/_code_scan.abi3.so": (
         "code_scan",
-        "stack_moves",
         "x86_64_code",
         "answers",
         "flow",

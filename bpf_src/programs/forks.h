@@ -74,7 +74,7 @@ WITH_SPARES(sched_process_fork, continued)
 						 (__u64)BPF_CORE_READ(task, stack)));
 	fork.continues = parent.frame && stack_pointer_in((void *)registers) == parent.frame;
 	if (fork.continues) {
-		heir = heir_of(task, parent.frame);
+		heir = heir_of(task, parent.frame, parent.pid == parent.tid);
 		bpf_map_update_elem(&heirs, &fork.pid, &heir, 0);
 		any_heirs = 1;
 	} else {
@@ -87,6 +87,8 @@ WITH_SPARES(sched_process_fork, continued)
 		      (__u32)BPF_CORE_READ(child, self_exec_id) << LBT_INSIDE_BITS;
 	if (on_altstack(parent.frame))
 		parent.bits |= LBT_ON_ALTSTACK;
+	parent.stack = parent.frame;
+	find_stack(&parent);
 	if (!send_process(&parent, &fork)) {
 		/* the child has lost what it would have begun with */
 		parent.pid = fork.pid;

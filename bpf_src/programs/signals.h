@@ -29,6 +29,8 @@ WITH_SPARES(signal_deliver, interrupted)
 	at.frame = stack_pointer_in((void *)bpf_task_pt_regs(task));
 	if (on_altstack(at.frame))
 		return 0;
+	at.stack = at.frame;
+	find_stack(&at);
 	at.time = bpf_ktime_get_ns();
 	if (!any_lost || send_losses(&at))
 		e = bpf_ringbuf_reserve(&ring, LBT_SHORT, 0);

@@ -129,6 +129,11 @@ def typed_task() -> bool:
     return _helper(lib.BPF_FUNC_get_current_task_btf)
 
 
+def finds_mappings() -> bool:
+    """Return whether probes can look up the mapping that holds an address (5.17)."""
+    return _helper(lib.BPF_FUNC_find_vma)
+
+
 def _helper(number: int) -> bool:
     found = lib.libbpf_probe_bpf_helper(lib.BPF_PROG_TYPE_KPROBE, number, ffi.NULL)
     return bool(found == 1)

@@ -11,7 +11,7 @@ from typing import Any, TypeAlias
 from msgspec import Struct
 
 from lbtrace.bpf._libbpf import ffi, lib
-from lbtrace.bpf.features import has_btf, may_sleep, typed_task
+from lbtrace.bpf.features import finds_mappings, has_btf, may_sleep, typed_task
 from lbtrace.bpf.gate import check, check_pointer, start_log
 from lbtrace.bpf.spares import FORGETTING, served_by
 from lbtrace.bpf.specs import Specs
@@ -94,6 +94,7 @@ class TraceObject:
             config.follow = follow
             for name, value in specs.switches():
                 setattr(config, name, value)
+            config.finds_mappings = specs.stacks and self._typed_task and finds_mappings()
             return handle, config
 
         with ExitStack() as held:

@@ -53,7 +53,6 @@ ANY_LAYOUT = sum(
 WITHIN = {
     "landing": lib.LBT_LANDING,
     "lane end": lib.LBT_LANE_END,
-    "switch": lib.LBT_SWITCH,
 }
 """Where hits of roles that are of no function count if only those below some calls do."""
 
@@ -73,8 +72,8 @@ class Specs:
     What specs need of the programs: ``generic``, some are not plain; ``picking``, some pick the
     registers that are recorded; ``memory``, some have code that reads the process's memory, as all
     that compare texts; ``jumps``, some are on a jump whose target is computed; ``chunk_layouts``,
-    the bits of ``enum lbt_chunk_layout``; ``go``, some distinguish goroutines; ``stacks``, some
-    probes report where the program sets up stacks; ``hooked``, uretprobes see the returns of some
+    the bits of ``enum lbt_chunk_layout``; ``go``, some distinguish goroutines; ``stacks``, it is
+    asked on which stack a thread runs; ``hooked``, uretprobes see the returns of some
     calls; ``restarts``, some of functions that jump back to their entry, whose calls are to be
     hooked once; ``actions``, the names of those that gather; ``within``, only hits below calls of
     some functions count. Where the plan ``may_grow``, they are ready for all that points may need.
@@ -113,7 +112,7 @@ class Specs:
         self.within = bool(plan.within)
         layouts = [plan.goroutines(probe) for probe in probes]
         self.go = any(layouts)
-        self.stacks = any(p.role in ("stack", "signal stack") for p in probes)
+        self.stacks = not (self.actions or all(layouts))
         pairs = hooked_pairs(probes, PROBES)
         self.hooked = bool(pairs)
         hooked = {*pairs, *pairs.values()}

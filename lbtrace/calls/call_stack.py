@@ -51,11 +51,12 @@ class Stack:
     opened, ``crossing`` the open calls of pairs that cross, which are not among ``calls``.
     ``waiting`` is the point of which not all values have come yet. The first ``inherited`` of
     ``calls`` were made by another process before it forked this one, of which ``heir`` is the first
-    thread.
+    thread. Where it may be several stacks, and so is not ``exact``, a call that seems to be left
+    may wait on another one.
     """
 
     __slots__ = (
-        *("_echo", "calls", "crossing", "heir", "inherited", "last_return_frame", "lost"),
+        *("_echo", "calls", "crossing", "exact", "heir", "inherited", "last_return_frame", "lost"),
         *(
             "lost_count",
             "lost_time",
@@ -70,6 +71,7 @@ class Stack:
 
     def __init__(self, pid: int, lost: LastLosses) -> None:
         self.pid = pid
+        self.exact = True
         self.calls: list[Call] = []
         self.uretprobe_count = 0
         self.last_return_frame = NEVER
@@ -96,6 +98,7 @@ class Stack:
     def copy(self) -> Stack:
         """Return a stack with the same calls, for what continues them elsewhere."""
         copied = Stack(self.pid, self.lost.copy())
+        copied.exact = self.exact
         copied.calls = self.calls.copy()
         copied.uretprobe_count = self.uretprobe_count
         copied.last_return_frame = self.last_return_frame

@@ -114,15 +114,16 @@ class CallMatcher(ThreadMatcher):
         )
         self._has_parts = any(probe.role == "more values" for probe in plan.probes)
         stacks = any(probe.role in STACK_ROLES for probe in plan.probes)
-        self._lifetimes = lives = ThreadLifetimes()
-        switches = any(probe.role == "switch" for probe in plan.probes)
-        earlier = (lambda pid: not lives.has_begun(pid)) if switches else None
-        self._lanes = Lanes(self._renew_fiber, self._jump, stacks=stacks, earlier=earlier)
+        self._lifetimes = ThreadLifetimes()
+        self._lanes = Lanes(self._renew_fiber, stacks=stacks)
         self._stacks = {}
         self._inheritances = Inheritances()
-        self._losses = LossTimes(shared=stacks)
-        if plan.unseen_switches:
-            self._unseen = UnseenStacks(plan.unseen_switches, self._lifetimes.has_begun)
+        self._losses = LossTimes(shared=not any(binary.go for binary in plan.binaries))
+        unseen = plan.unseen_switches
+        if any(probe.role == "switch" for probe in plan.probes):  # captures of former versions
+            unseen = unseen or "any"
+        if unseen:
+            self._unseen = UnseenStacks(unseen, self._lifetimes.has_begun)
 
     def grow(self, plan: Plan) -> None:
         """Match events of a plan that has grown by points from now on."""
@@ -177,9 +178,7 @@ class CallMatcher(ThreadMatcher):
                 ) from None
             if event.time >= due:
                 due = self._note(threads, event.time)
-            if (event.kind > POINT or (stacked and not event.goroutine)) and not self._place(
-                decoding, event
-            ):
+            if (event.kind > POINT or stacked) and not self._place(decoding, event):
                 continue
             stack = stacks.get(event.tid if not event.goroutine else (event.pid, event.goroutine))
             if stack is None or stack.pid != event.pid:
@@ -202,7 +201,7 @@ class CallMatcher(ThreadMatcher):
             elif kind == INTERRUPT:
                 self._lanes.interrupt(event)
             return False
-        calls = self._locate(decoding, event)
+        calls = self._lanes.place(decoding, event)
         if kind == LEFT:
             if (left := self._stacks.get(self._key(event))) is not None and left.pid == event.pid:
                 self._report_waiting(left)
@@ -376,7 +375,7 @@ class CallMatcher(ThreadMatcher):
             return False
         if self._losses.may_hide(call.start, time):
             return False
-        if self._unseen and self._unseen.has(stack.pid):
+        if not stack.exact or (self._unseen and self._unseen.has(stack.pid)):
             return False
         return not decoding.by_uretprobe or stack.uretprobe_count <= MAX_RETURN_DEPTH
 

@@ -9,7 +9,6 @@ from lbtrace.calls import decoders
 from lbtrace.calls.call_stack import Stack
 from lbtrace.calls.payload import Context, Names
 from lbtrace.calls.probe_pairs import ProbePairs
-from lbtrace.calls.stack_regions import StackKind
 from lbtrace.calls.symbolizer import Namer
 from lbtrace.model import Arguments, Call, Event, Function, GoLayout, Plan, Probe
 from lbtrace.probes import PROBES, STACK_ROLES
@@ -60,6 +59,7 @@ class ProbeDecoders(dict[int, "ProbeDecoder"]):
         function = plan.functions[probe.function] if probe.function >= 0 else _NO_FUNCTION
         decoding = self[number] = ProbeDecoder(function, probe, around)
         decoding.binary = plan.binaries[probe.binary].path
+        decoding.tells_goroutines = plan.goroutines(probe) is not None
         decoding.by_uretprobe = pairs.is_hooked(number)
         decoding.entry = pairs.entry_of(number)
         returning = pairs.sees_returns(number)
@@ -115,7 +115,7 @@ class ProbeDecoder:
         *("_index", "act", "arguments", "binary", "by_sites", "by_uretprobe", "closed_since"),
         *("entry", "key"),
         *("may_jump", "name", "nests", "pair", "pairing", "parameters", "parts", "region"),
-        *("restarts", "result", "returns", "role", "stacks"),
+        *("restarts", "result", "returns", "role", "stacks", "tells_goroutines"),
     )
 
     act: Act
@@ -138,9 +138,8 @@ class ProbeDecoder:
         self.may_jump = function.may_jump
         self.restarts = function.restarts and probe.role in ("opens", "closes")
         self.stacks = probe.role in STACK_ROLES
-        self.region: StackKind | None = None
-        if probe.role in ("stack", "signal stack"):
-            self.region = cast("StackKind", probe.role)
+        self.region = probe.role in ("stack", "stack below")
+        self.tells_goroutines = False
         self.pair, self.nests = probe.pair, probe.nests
         if probe.pair:
             self.key = decoders.arguments(probe.key, probe.fetches, around)

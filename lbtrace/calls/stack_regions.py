@@ -1,26 +1,16 @@
-"""The stacks of a process that are not those of its threads.
+"""The stacks that programs were seen to set up.
 
-A program that switches stacks by itself (``makecontext``), or lets signals have one of their own
-(``sigaltstack``), sets them up first: probes on the functions that do so report where each stack
-lies. Without them, frames on different stacks would seem to lie above or below each other.
+Most stacks beside those of threads have mappings of their own, but a program may set several up in
+one (``makecontext``, ``make_fcontext``): probes on the functions that do so report where each lies.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_right
-from typing import Literal, NamedTuple, TypeAlias
-
-SMALLEST = 16384
-"""Bytes of the smallest stack of a thread: PTHREAD_STACK_MIN of glibc. What the thread pointer
-leads to is at the upper end of the stack, except in a process's first thread."""
-
-LARGEST = 8 << 20
-"""Bytes of the largest stack of most threads: what `ulimit -s` is unless it is changed."""
+from typing import NamedTuple, TypeAlias
 
 HIGHEST = (1 << 64) - 1
 """The highest address."""
-
-StackKind: TypeAlias = Literal["stack", "signal stack"]
 
 
 class Region(NamedTuple):
@@ -28,7 +18,6 @@ class Region(NamedTuple):
 
     start: int
     end: int
-    kind: StackKind
 
 
 Lane: TypeAlias = tuple[int, int]
@@ -38,11 +27,6 @@ Lane: TypeAlias = tuple[int, int]
 def own_stack(pid: int, tid: int) -> Lane:
     """Return the lane of a thread's own stack."""
     return pid, tid - (1 << 32)
-
-
-def thread_of(number: int) -> int:
-    """Return the thread whose own stack a lane's key has for a number."""
-    return number + (1 << 32)
 
 
 class Regions:
@@ -67,16 +51,6 @@ class Regions:
         self._fresh.setdefault(pid, []).append(region)
         return [r for r in known if r not in kept]
 
-    def keep(self, pid: int, region: Region) -> None:
-        """A thread has given up a ``region`` for its signals: it is a stack like others."""
-        kept = region._replace(kind="stack")
-        # Lists anew: a child that was forked shares those of its parent.
-        for regions in (self._regions, self._fresh):
-            if pid in regions:
-                regions[pid] = [kept if each == region else each for each in regions[pid]]
-        for lane in [lane for lane in self.nested if lane[0] == pid]:
-            self.nested[lane] = [kept if each == region else each for each in self.nested[lane]]
-
     def nest(self, region: Region, lane: Lane, frame: int) -> None:
         """A lane whose stack pointer is ``frame`` has set up a region."""
         if frame < region.start:
@@ -93,13 +67,13 @@ class Regions:
         known = self._regions.get(lane[0], ())
         return [region for region in over if region in known and self.drop(lane[0], region)]
 
-    def is_own(self, pid: int, tid: int, frame: int, pointer: int, region: Region) -> bool:
-        """Return whether the memory of a ``region`` in which a call lies has become a thread's own
-        stack, as its thread ``pointer`` shows, or never was anything else."""
-        if region.start <= pointer <= region.end:
-            return True
-        above = tid != pid and 0 < pointer - frame < SMALLEST
-        return above and region not in self.nested.get(own_stack(pid, tid), ())
+    def is_nested(self, lane: Lane, region: Region) -> bool:
+        """Return whether a region lies on the stack of a lane."""
+        return region in self.nested.get(lane, ())
+
+    def has(self, pid: int, start: int) -> bool:
+        """Return whether a region of a process begins at ``start``."""
+        return any(region.start == start for region in self._regions.get(pid, ()))
 
     def drop(self, pid: int, region: Region) -> bool:
         """Forget a region whose memory now has another use."""
@@ -117,10 +91,6 @@ class Regions:
             del self.nested[lane]
         for region in fresh:
             self.learn(pid, region)
-
-    def made_by(self, pid: int) -> set[int]:
-        """Return the starts of a process's regions."""
-        return {region.start for region in self._regions.get(pid, ())}
 
     def fork(self, parent: int, tid: int, child: int) -> None:
         """A thread of ``parent`` forks ``child``, whose memory is a copy."""

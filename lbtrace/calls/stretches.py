@@ -169,7 +169,7 @@ class StretchMatcher(CallMatcher):
         self._meanings = ffi.new("struct lbt_pair_probe[]", meanings)
         shown = min(self._max_depth, (1 << 32) - 1)
         self._pairing = ffi.gc(
-            lib.lbt_pairing_new(self._meanings, len(meanings), shown, self._lanes.has_stacks),
+            lib.lbt_pairing_new(self._meanings, len(meanings), shown),
             lib.lbt_pairing_free,
         )
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from abc import abstractmethod
 from collections import deque
 
@@ -14,7 +13,6 @@ from lbtrace.calls.lanes import Lanes
 from lbtrace.calls.loss_times import NEVER_AGAIN, LastLosses
 from lbtrace.calls.marker_pairs import PairMatcher
 from lbtrace.calls.probe_decoding import ProbeDecoder
-from lbtrace.calls.stack_regions import LARGEST, SMALLEST, thread_of
 from lbtrace.calls.thread_lifetimes import ThreadLifetimes
 from lbtrace.calls.unseen_switches import UnseenStacks
 from lbtrace.model import (
@@ -43,28 +41,6 @@ class ThreadMatcher(PairMatcher):
         """What calls are matched by: the thread, else the goroutine or stack of its process."""
         return (event.pid, event.goroutine) if event.goroutine else event.tid
 
-    def _locate(self, decoding: ProbeDecoder, event: Event) -> bool:
-        """Place an event on a stack, see `Lanes.place`. What lands after calls on other stacks does
-        so where the function waits that it is in: its call is the nearest one above."""
-        calls = self._lanes.place(decoding, event)
-        if decoding.role == "landing":
-            nearest, found = self._distance(self._key(event), event), None
-            for pointer, number in self._lanes.entered_from(event):
-                key = (event.pid, number) if number else event.tid
-                if (distance := self._distance(key, event)) < nearest:
-                    nearest, found = distance, pointer
-            if found is not None:
-                self._lanes.land(event, found)
-        return calls
-
-    def _distance(self, key: int | tuple[int, int], event: Event) -> float:
-        """How far above an event the nearest open call of a stack is."""
-        stack = self._stacks.get(key)
-        if stack is None or stack.pid != event.pid:
-            return math.inf
-        above = (call.frame - event.frame for call in reversed(stack.calls))
-        return next((distance for distance in above if distance >= 0), math.inf)
-
     def _note(self, threads: deque[Thread], time: int) -> int:
         """Apply the records of ``threads`` up to ``time``; return the time of the next one."""
         while threads and threads[0].time <= time:
@@ -87,30 +63,11 @@ class ThreadMatcher(PairMatcher):
                 self._unseen.forget(thread.pid)
 
     def _renew_fiber(self, pid: int, lane: int) -> None:
-        """End the calls of the stack that had this number before; 0 is no stack, and a thread's own
-        has that of `own_stack`."""
-        if former := self._stacks.pop((pid, lane) if lane >= 0 else thread_of(lane), None):
+        """End the calls of the stack that had this number before."""
+        if former := self._stacks.pop((pid, lane), None):
             self._abandon(former)
-        if lane and pid in self._inheritances:
+        if pid in self._inheritances:
             self._inheritances[pid].stacks.pop(lane, None)
-
-    def _jump(self, event: Event) -> bool:
-        """Leave calls by the program's own kind of longjmp, if an event that sets the stack pointer
-        is one: it leads upwards to where an open call was made. Where the code keeps no pointer to
-        come back, anywhere between open calls is on the same stack, and what is near enough."""
-        here, to = event.frame, event.value0
-        stack = self._stacks.get(self._key(event))
-        stack = stack if stack and stack.pid == event.pid else None
-        frames = {call.frame for call in stack.calls} if stack else set()
-        if event.value1:
-            near = SMALLEST if event.goroutine else LARGEST
-            same = here < to <= max((here + near, *frames))
-        else:
-            same = here < to and not frames.isdisjoint((to, to - RETURN_SLOT))
-        if same and stack:
-            self._report_waiting(stack)
-            self._close_left(stack, to, event)
-        return same
 
     def finish(self) -> None:
         """End all calls that are still open."""
@@ -136,6 +93,8 @@ class ThreadMatcher(PairMatcher):
         lost = self._losses.of(event.pid, event.tid if key == event.tid else 0)
         stack = self._continue(event, lost) if event.pid in self._inheritances else None
         stack = self._stacks[key] = stack or Stack(event.pid, lost)
+        lane = 0 if decoding.tells_goroutines else event.goroutine
+        stack.exact = self._lanes.is_exact(event.pid, lane)
         return stack
 
     def _fork(self, event: Event) -> None:
@@ -167,7 +126,7 @@ class ThreadMatcher(PairMatcher):
 
     def _fill(self, inheritance: Inheritance, event: Event) -> None:
         """Add copies of all stacks with calls that the thread of an event, which forks, has."""
-        for lane in (OWN, *self._lanes.made_by(event.pid, event.tid)):
+        for lane in (OWN, *self._other_lanes(event.pid)):
             own = self._stacks.get((event.pid, lane) if lane else event.tid)
             if own is not None and own.pid == event.pid:
                 inheritance.add(lane, own)
@@ -175,6 +134,12 @@ class ThreadMatcher(PairMatcher):
                 inheritance.add(lane, former.stacks[lane], former.landed.get(lane))
         if event.goroutine in inheritance.stacks:
             self._leave_out(inheritance.stacks[event.goroutine], event.frame - RETURN_SLOT)
+
+    def _other_lanes(self, pid: int) -> set[int]:
+        """The stacks of a process that are no thread's, also those that it has inherited."""
+        made = {key[1] for key in self._stacks if isinstance(key, tuple) and key[0] == pid}
+        former = self._inheritances.get(pid)
+        return made.union(former.stacks if former else ()) - {OWN}
 
     def _inherited(self, event: Event, lane: int) -> Inheritance | None:
         """What the process of an event has inherited, if that lane is among it and not continued

@@ -128,6 +128,17 @@ class Dynamic:
         """The names that it offers to others."""
         return Names(self._symbols, lambda flags: not flags & UNDEFINED)
 
+    def names_ending(self, ending: bytes) -> Iterator[str]:
+        """Return the names of the dynamic symbols, imported or offered, that end so, and maybe the
+        ends of others: they are searched for without a look at the symbols."""
+        span = self._strings
+        end = span.start + span.size
+        at = span.data.find(ending, span.start, end)
+        while at >= 0:
+            begin = span.data.rfind(b"\0", span.start, at) + 1
+            yield span.data[begin : at + len(ending) - 1].decode("utf-8", "replace")
+            at = span.data.find(ending, at + len(ending), end)
+
     @cached_property
     def slots(self) -> tuple[tuple[int, str, int], ...]:
         """The words of the GOT that the loader fills with the address of a function or
@@ -143,13 +154,6 @@ class Dynamic:
         )
         chosen = ((at, "", addend) for at, info, addend in found if info & 0xFFFFFFFF == indirect)
         return (*named, *chosen)
-
-    def has_pointer(self, name: str) -> bool:
-        """Return whether the loader writes the address of ``name`` into a word through which code
-        may call it without a stub: ``-fno-plt``, a pointer to a function."""
-        words, slots = Machine(self._image.machine).linking.POINTERS
-        symbols = (info >> 32 for _, info, _ in self._relocations_of((words, slots, slots)))
-        return any(0 < at < len(self._symbols) and self._bound(at)[0] == name for at in symbols)
 
     @cached_property
     def patches(self) -> tuple[int, ...]:

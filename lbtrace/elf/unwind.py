@@ -123,14 +123,6 @@ class Unwind:
         described = self.range_of(address)
         return described.start if described else None
 
-    def end_before(self, address: int) -> int | None:
-        """Return where the last code before ``address`` ends that a frame description is for; None
-        without."""
-        _, functions, _ = self._table
-        index = bisect_right(functions, address - self._table[0]) - 1
-        before = self.range_of(self._table[0] + functions[index]) if index >= 0 else None
-        return before.stop if before and before.stop <= address else None
-
     def description_of(self, address: int) -> int | None:
         """The address of the frame description for the code around ``address``; None without."""
         if self.range_of(address) is None:

@@ -16,7 +16,7 @@ from msgspec import Struct
 from lbtrace.machine.long_nops import AskNop, avoid_nops
 
 if TYPE_CHECKING:
-    from lbtrace.machine.code import ArgumentStores, Code, Read, StackSwitch
+    from lbtrace.machine.code import ArgumentStores, Code, Read
     from lbtrace.machine.interface import (
         ExitFinder,
         GoSitePlanner,
@@ -100,13 +100,6 @@ class Machine:
         """Return the finder of exits."""
         finder: ExitFinder = self._module("exits").Finder()
         return finder
-
-    def find_stack_switches(
-        self, code: memoryview, address: int, start_of: Callable[[int], int | None]
-    ) -> Iterator[StackSwitch]:
-        """Yield what looks like a switch to another stack in ``code`` at ``address``, as in the
-        assembly of fibers (`lbtrace.machine.interface.StackSwitches`)."""
-        yield from self._module("stack_switches").stack_switches(code, address, start_of)
 
     def find_stack_exchanges(self, code: memoryview, address: int) -> Iterator[int]:
         """Yield where ``code`` at ``address`` seems to move the stack pointer by the value of a

@@ -1,4 +1,4 @@
-"""Code, and what reading it finds: exits, calls, stack switches, spills."""
+"""Code, and what reading it finds: exits, calls, spills."""
 
 from __future__ import annotations
 
@@ -127,28 +127,6 @@ class Exits(Struct, frozen=True):
     hidden: tuple[str, ...] = ()
     restarts: bool = False
     pads: tuple[int, ...] = ()
-
-
-class Restoration(Struct, frozen=True):
-    """An instruction that sets the stack pointer to a former one, and what fetches that."""
-
-    address: int
-    pointer: Fetch
-
-
-class StackSwitch(Struct, frozen=True):
-    """An instruction that switches to another stack, and how to fetch its pointer; None where that
-    is unknown. What does not ``keep`` the present pointer leads never back, as longjmp, which may
-    stay on the same stack. That something ``resumes`` there is not sure where the stack pointer is
-    only moved, or code is called that may come back to this stack: ``back`` is then where it does.
-    ``jump`` is the computed jump that leads to what is resumed, 0 without one."""
-
-    address: int
-    pointer: Fetch | None
-    keeps: bool = True
-    resumes: bool = True
-    jump: int = 0
-    back: Restoration | None = None
 
 
 class FloatSpills(NamedTuple):

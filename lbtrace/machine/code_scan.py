@@ -29,36 +29,10 @@ def find_links(code: memoryview, address: int, targets: Collection[int]) -> Iter
     return _to(lib.lbt_next_link, code, address, targets)
 
 
-def find_stack_loads(code: memoryview) -> Iterator[int]:
-    """Return where in x86-64 ``code`` bytes stand that look as if they set rsp from memory or
-    another register."""
-    return _each(lib.lbt_next_stack_load, code)
-
-
-def find_stack_moves(code: memoryview) -> Iterator[int]:
-    """Return where in x86-64 ``code`` bytes stand that look as if another stack were taken up in
-    other ways."""
-    return _each(lib.lbt_next_stack_move, code)
-
-
-def find_stack_words(code: memoryview) -> Iterator[int]:
-    """Return where in arm64 ``code`` instructions stand that set sp by another register."""
-    return _each(lib.lbt_next_stack_word, code)
-
-
 def pass_over(code: bytes, start: int, end: int) -> int:
     """Pass over the instructions of x86-64 ``code`` from ``start`` on, and return where that leads:
     to ``end``, beyond it, or before it to an instruction that is left to a full decoder."""
     return int(lib.lbt_pass_over(ffi.from_buffer(code), len(code), start, end))
-
-
-def next_leading(code: bytes, start: int, low: int, high: int) -> tuple[int, int]:
-    """Pass over the instructions of x86-64 ``code`` from ``start`` on. Return the first that jumps
-    to between ``low`` and ``high``, or has an address there, and where that is; or one that is left
-    to a full decoder, or the end, and the size of the code."""
-    target = ffi.new("size_t *")
-    at = lib.lbt_next_leading(ffi.from_buffer(code), len(code), start, low, high, target)
-    return int(at), int(target[0])
 
 
 def find_bytes(code: memoryview, wanted: bytes) -> Iterator[int]:

@@ -16,7 +16,6 @@ from lbtrace.machine.code import (
     InferredRegisters,
     InferredStackWords,
     Read,
-    StackSwitch,
 )
 from lbtrace.machine.function_code import Around, Body
 from lbtrace.machine.long_nops import AskNop
@@ -204,10 +203,6 @@ class Linking(Protocol):
         """The address of a symbol, in a word of the GOT."""
 
     @property
-    def POINTERS(self) -> tuple[int, int]:
-        """The address of a symbol, in any word and in one of the GOT that no stub need be for."""
-
-    @property
     def CACHE_FLAGS(self) -> int:
         """The flags of libraries for the machine in ``/etc/ld.so.cache``."""
 
@@ -246,17 +241,6 @@ class GoProbeSites(Protocol):
     def GoPlanner(self, morestack: Collection[int]) -> GoSitePlanner:
         """Return a chooser of places in Go's code; ``morestack`` are the addresses of the functions
         ``runtime.morestack*``."""
-
-
-class StackSwitches(Protocol):
-    """What ``stack_switches.py`` of a machine offers."""
-
-    def stack_switches(
-        self, code: memoryview, address: int, start_of: Callable[[int], int | None]
-    ) -> Iterator[StackSwitch]:
-        """Return what looks as if another stack were taken up in ``code`` at ``address``, as fibers
-        do in assembly; ``start_of`` tells where the function around an address begins, None where
-        that is not known: there only the usual ways count."""
 
 
 class FirstWrites(Protocol):
@@ -321,7 +305,6 @@ class Package(NamedTuple):
     probe_sites: ProbeSites
     exits: ExitsModule
     go_probe_sites: GoProbeSites
-    stack_switches: StackSwitches
     first_writes: FirstWrites
     prologues: Prologues
     call_sites: CallSites

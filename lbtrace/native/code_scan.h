@@ -25,12 +25,6 @@ size_t lbt_next_jump(const unsigned char *code, size_t size, size_t from, uint64
 size_t lbt_next_link(const unsigned char *code, size_t size, size_t from, uint64_t address,
 		     const uint64_t *targets, size_t count);
 
-/* An instruction of x86-64 that sets rsp from memory or another register, or exchanges it: */
-size_t lbt_next_stack_load(const unsigned char *code, size_t size, size_t from);
-
-/* An instruction of arm64 that sets sp by another register: */
-size_t lbt_next_stack_word(const unsigned char *code, size_t size, size_t from);
-
 /* These bytes: */
 size_t lbt_next_bytes(const unsigned char *code, size_t size, size_t from,
 		      const unsigned char *bytes, size_t count);

@@ -14,7 +14,7 @@
 #define LBT_FEWEST_CALLS 16
 
 struct lbt_pairing *lbt_pairing_new(const struct lbt_pair_probe *probes, size_t count,
-				    uint32_t max_depth, int has_stacks)
+				    uint32_t max_depth)
 {
 	struct lbt_pairing *pairing = calloc(1, sizeof(*pairing));
 
@@ -23,7 +23,6 @@ struct lbt_pairing *lbt_pairing_new(const struct lbt_pair_probe *probes, size_t 
 	pairing->probes = probes;
 	pairing->probe_count = count;
 	pairing->max_depth = max_depth;
-	pairing->has_stacks = has_stacks;
 	return pairing;
 }
 
@@ -283,7 +282,7 @@ int lbt_pair(struct lbt_pairing *pairing, size_t *next, uint64_t end)
 		role = pairing->probes[event->probe].role;
 		kind = event->kind;
 		goroutine = event->goroutine;
-		if (pairing->has_stacks && kind & LBT_THREAD_POINTER) {
+		if (kind & LBT_THREAD_POINTER) {
 			kind &= ~LBT_THREAD_POINTER;
 			goroutine = 0;
 		}

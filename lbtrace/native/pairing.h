@@ -77,14 +77,13 @@ struct lbt_pairing {
 	const struct lbt_pair_probe *probes;
 	size_t probe_count;
 	uint32_t max_depth;
-	uint8_t has_stacks; /* programs make stacks: events carry thread pointers for goroutines */
 	size_t capacity, lane_capacity, earlier_capacity, slot_count;
 	uint32_t *slots; /* a hash table of lanes */
 };
 
 /* NULL where there is no memory. probes must outlive the result. */
 struct lbt_pairing *lbt_pairing_new(const struct lbt_pair_probe *probes, size_t count,
-				    uint32_t max_depth, int has_stacks);
+				    uint32_t max_depth);
 void lbt_pairing_free(struct lbt_pairing *pairing);
 
 /*

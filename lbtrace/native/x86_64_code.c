@@ -225,3 +225,12 @@ int lbt_read_instruction(const unsigned char *code, size_t size, size_t at, uint
 	}
 	return 1;
 }
+
+size_t lbt_pass_over(const unsigned char *code, size_t size, size_t from, size_t to)
+{
+	struct instruction i;
+
+	while (from < to && lbt_read_instruction(code, size, from, 0, &i))
+		from = (size_t)i.next;
+	return from;
+}

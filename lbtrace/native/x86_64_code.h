@@ -47,4 +47,10 @@ struct instruction {
 int lbt_read_instruction(const unsigned char *code, size_t size, size_t at, uint64_t address,
 			 struct instruction *into);
 
+/*
+ * Passes over instructions from one place on; where it comes to: to another one, or beyond, or
+ * before it to an instruction that is left to a full decoder.
+ */
+size_t lbt_pass_over(const unsigned char *code, size_t size, size_t from, size_t to);
+
 #endif

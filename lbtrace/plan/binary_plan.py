@@ -16,12 +16,7 @@ from lbtrace.machine.code import Exits
 from lbtrace.model import Binary, Function, Plan, Probe, Site
 from lbtrace.model import Symbols as Named
 from lbtrace.model.choices import Returns
-from lbtrace.plan import (
-    patterns,
-    stack_switches,
-    unwatched_switches,
-    unwind_landings,
-)
+from lbtrace.plan import patterns, unwind_landings
 from lbtrace.plan.placement import Placer
 from lbtrace.plan.remarks import AT_BREAKPOINT, name_functions, some
 from lbtrace.plan.return_sites import return_sites
@@ -133,7 +128,8 @@ class _BinaryPlanner:
         plan = Plan((binary,), tuple(self._functions), tuple(self._probes), tuple(notes))
         if go is None or go.tells_goroutines or selection.gathers or not plan.functions:
             return plan
-        return unwatched_switches.doubt(plan, "any", f"{image.path} {GOROUTINES}")
+        note = f"{image.path} {GOROUTINES}: calls that wait end open"
+        return replace(plan, unseen_switches="any", notes=(*notes, note))
 
     def _describe(
         self, matching: Sequence[Function], read_floats: ReadFloats
@@ -243,14 +239,13 @@ class _BinaryPlanner:
         return probes
 
     def _of_no_function(self) -> Iterator[Probe]:
-        """Probes that report which calls were left, and which stacks there are."""
+        """Probes that report which calls were left."""
         if self._go:
             yield from self._go.ends() if self._go.tells_goroutines else ()
             return
         image, stubs, _ = self._part
         around, sites = self._placer.around, self._placer.sites
         pads = [pad for function in self._functions for pad in around.pads(function)]
-        yield from stack_switches.plan_probes(image, self._table, stubs, sites)
         yield from unwind_landings.plan_probes(image, self._table, stubs, pads, sites)
 
     def _remarks(self) -> Iterator[str]:

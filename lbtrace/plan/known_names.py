@@ -19,10 +19,6 @@ FIBERS = frozenset(
 libaco, minicoro, druntime, GNU Pth, State Threads, tbox, libtask, lthread; split stacks; cont.c of
 Ruby, Zend/zend_fibers.c of PHP, slp_switch of greenlet."""
 
-CALLED = re.compile(r"lib(stdc\+\+|c\+\+|c\+\+abi|jemalloc|tcmalloc)\w*\.so")
-"""Libraries, by DT_SONAME, that clean up in functions which call none of a program that can end
-its thread: those of C++ and its allocators."""
-
 SYSTEM = re.compile(
     r"(libc|libm|libpthread|libdl|librt|libutil|libresolv|libnsl|libanl|libmvec)\.so\.\d+(\.\d+)?$"
     r"|libgcc_s\.so\.1$|ld-(linux|musl)-.*|ld64\.so\.\d|libc\.musl-.*|ld-.*\.so$"

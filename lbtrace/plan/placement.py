@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import cached_property, partial
+from functools import partial
 from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
@@ -16,7 +16,7 @@ from lbtrace.machine.code import Exits
 from lbtrace.machine.long_nops import AskNop, avoid_nops
 from lbtrace.machine.sites import ProbeSites
 from lbtrace.model import Function, Site
-from lbtrace.plan import float_sites, stack_switches
+from lbtrace.plan import float_sites
 from lbtrace.plan.code_context import Surroundings
 from lbtrace.plan.traced_functions import TracedFunction
 from lbtrace.plan.value_selection import ValueSelection
@@ -54,25 +54,8 @@ class Placer:
             found = self.sites.exits(self.around.body(function))
             if self._go and self._go.holds(function):
                 found = self._go.keeping_g(function, found)
-            elif any(exit.site.jump for exit in found.exits):
-                found = self._without_switches(found)
             self._exits[function.address] = found
         return found
-
-    def _without_switches(self, found: Exits) -> Exits:
-        """``found`` without jumps to what goes on on another stack, if it is left by nothing else:
-        it then goes on where its caller there had called it, which is no jump to a function, and
-        how far its stack pointer lies below that is not known."""
-        jumps = self._switching_jumps
-        if not all(exit.site.address in jumps for exit in found.exits):
-            return found
-        hidden = [f"the jump at {e.site.address:#x} leads to another stack" for e in found.exits]
-        return replace(found, exits=(), hidden=(*found.hidden, *hidden))
-
-    @cached_property
-    def _switching_jumps(self) -> frozenset[int]:
-        found = stack_switches.switches(self._image, self._table, self.sites)
-        return frozenset(switch.jump for switch in found)
 
     def restarts(self, function: Function) -> bool:
         """Return whether a jump of ``function`` leads to its first instruction. Go's do so to start

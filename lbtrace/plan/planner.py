@@ -16,7 +16,7 @@ from lbtrace.elf.image import Image, whole
 from lbtrace.elf.memory import PF_W
 from lbtrace.errors import BinaryError, UsageError, option
 from lbtrace.model import Function, Plan
-from lbtrace.plan import foreign_switches, patterns, probe_sources, uretprobe_guard, within
+from lbtrace.plan import made_stacks, patterns, probe_sources, uretprobe_guard, within
 from lbtrace.plan.binary_plan import (
     AMID,
     ASKED_AGAIN,
@@ -55,7 +55,7 @@ def make_plan(
     nests = selection.patterns or selection.sources or selection.within
     if selection.gathers or not (nests and plan.functions):
         return plan
-    return foreign_switches.add(plan, images, selection)
+    return made_stacks.add(plan, images, selection)
 
 
 def _made(images: Sequence[Image], selection: Selection, marked: Sequence[Image]) -> Plan:

@@ -7,14 +7,11 @@ from typing import NamedTuple
 
 from msgspec.structs import replace
 
-from lbtrace.elf.dynamic import Dynamic
-from lbtrace.elf.image import Image
 from lbtrace.elf.symbols import Symbols
 from lbtrace.errors import BinaryError, UsageError, option
 from lbtrace.model import Function, Plan
-from lbtrace.plan import patterns, stack_switches
-from lbtrace.plan.foreign_switches import find_maker, may_load_more, use_contexts
-from lbtrace.plan.known_names import SYSTEM
+from lbtrace.plan import patterns
+from lbtrace.plan.made_stacks import find_maker
 from lbtrace.plan.remarks import name_functions, some
 from lbtrace.plan.selection import Selection
 from lbtrace.plan.traced_binary import TracedBinary
@@ -36,11 +33,6 @@ TAILS = (
 OTHER_LANES = (
     "functions of Go belong to goroutines, those of other languages to threads: what one calls of"
     " the other counts as outside"
-)
-
-LATER = (
-    "what happens below calls is no longer certain if the process loads code, or asks for functions"
-    " by name, that switches stacks (swapcontext)"
 )
 
 MARKERS = "markers belong to threads, functions of Go to goroutines: no marker is inside of these"
@@ -93,14 +85,13 @@ def mark(
     }
     ended = {p.function for p in plan.probes if p.role in ENDINGS}
     _check_traced(plan, found, {n for n in outer if n in ended}, selection)
-    known = selection.beside is not None or all(
-        parts[plan.functions[number].binary].image.is_program for number in outer
-    )
-    images = [part.image for part in parts]
-    contexts = not known or use_contexts(images, selection)
-    _check_stacks(plan, parts, tables, contexts=contexts)
-    if maker := find_maker(images, selection):
-        raise _unknown_stacks(maker)
+    _check_goroutines(plan)
+    if maker := find_maker([part.image for part in parts], selection):
+        raise UsageError(
+            f"{maker} may set up several stacks in one mapping, which the kernel does not"
+            " distinguish, so what happens below a call is not known",
+            f"leave {option('within')} out",
+        )
     probes = tuple(
         replace(p, gate=True)
         if p.function in outer and (p.role == "opens" or p.role in ENDINGS)
@@ -108,8 +99,6 @@ def mark(
         for p in plan.probes
     )
     notes = (*plan.notes, *_remarks(plan, outer))
-    if any(map(_is_system, images)) and may_load_more(images, selection):
-        notes = (*notes, LATER)
     return replace(plan, probes=probes, notes=notes, within=selection.within)
 
 
@@ -142,11 +131,8 @@ def _check_traced(
     raise BinaryError(f"{some(missing)}: where calls begin and end is not seen", hint)
 
 
-def _check_stacks(
-    plan: Plan, parts: Sequence[TracedBinary], tables: Sequence[Symbols], *, contexts: bool
-) -> None:
-    """That the kernel can tell on which stack a thread is. The C library switches stacks for those
-    that ask it to: with ``contexts`` some may."""
+def _check_goroutines(plan: Plan) -> None:
+    """That the kernel can tell the goroutines of what is traced."""
     for probe in plan.probes:
         function = plan.functions[probe.function] if probe.role == "opens" else None
         if function and function.language == "go" and plan.goroutines(probe) is None:
@@ -155,30 +141,6 @@ def _check_stacks(
                 " so what happens below a call is not known",
                 f"leave {option('within')} out",
             )
-    seen = {(probe.binary, probe.site.address) for probe in plan.probes if probe.role == "switch"}
-    made = {probe.binary for probe in plan.probes if probe.role in ("stack", "switch back")}
-    for binary, (part, table) in enumerate(zip(parts, tables, strict=True)):
-        if not contexts and _is_system(part.image):
-            continue
-        switches = () if table.go else stack_switches.switches(part.image, table)
-        unseen = any((binary, switch.address) not in seen for switch in switches)
-        if not (unseen or table.go):
-            at = [address for number, address in seen if number == binary]
-            unseen = stack_switches.find_unseen(part.image, table, at) is not None
-        if binary in made or unseen:
-            raise _unknown_stacks(part.image.path)
-
-
-def _unknown_stacks(path: str) -> UsageError:
-    return UsageError(
-        f"{path} switches stacks in a way that the kernel does not see,"
-        " so what happens below a call is not known",
-        f"leave {option('within')} out",
-    )
-
-
-def _is_system(image: Image) -> bool:
-    return SYSTEM.match(image.once(Dynamic).soname) is not None
 
 
 def _remarks(plan: Plan, outer: Iterable[int]) -> list[str]:

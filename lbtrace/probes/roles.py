@@ -11,8 +11,8 @@ class Role(Struct, frozen=True):
     """What is common to probes of a role.
 
     ``event`` is the kind of their events. Those ``of_function`` belong to a function and to its
-    calls; the others belong to a binary. ``stacks``: they report which stacks there are, or to
-    which one a thread switches. ``named``: their events carry the name of the thread.
+    calls; the others belong to a binary. ``stacks``: they report which stacks there are.
+    ``named``: their events carry the name of the thread.
     """
 
     event: int
@@ -36,15 +36,13 @@ ROLES: dict[str, Role] = {
     # The program continues after an exception or longjmp: calls of the reported frame, and of lower
     # ones, are over.
     "landing": Role(POINT),
-    # The program sets up a stack (of a coroutine, for signals), whose address and size the
-    # first two values are.
+    # The program sets up a stack, whose address and size the first two values are.
     "stack": Role(POINT, stacks=True),
+    # The same, the first value is its upper end.
+    "stack below": Role(POINT, stacks=True),
+    # In captures of former versions: a stack for signals, and switches between stacks.
     "signal stack": Role(POINT, stacks=True),
-    # The program's own code switches to another stack, whose pointer the first value is. Where the
-    # second one is not 0, it does not keep the present pointer, and may stay on the same stack.
     "switch": Role(POINT, stacks=True),
-    # It comes back from a call that it made on the other stack: the first value is the pointer of
-    # the one that continues, or somewhat above it.
     "switch back": Role(POINT, stacks=True),
     # The program exchanges what is on a stack, as coroutines that share one do: what is called or
     # returns from now on is not of the calls that were open.

@@ -6,7 +6,6 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-
 from tests.elf.test_switching import found_in
 
 PROGRAM = """

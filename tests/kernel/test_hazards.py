@@ -15,7 +15,6 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-
 from tests.stack_ways import WAYS
 
 pytestmark = pytest.mark.host

@@ -1,27 +1,25 @@
-"""Functions that assembly calls on another stack, and comes back from, as Rust's psm does: their
-calls return, and so do those that wait for them."""
+"""Calls on other stacks than those of threads, compared with what the program says: of functions
+that assembly calls there, as Rust's psm does, and of coroutines however they switch. Where stacks
+share a mapping, calls that wait may end open."""
 
 from __future__ import annotations
 
 import json
-import os
 import platform
 import subprocess
+import time
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any, NamedTuple
 
 import pytest
 
-pytestmark = [
-    pytest.mark.host,
-    pytest.mark.skipif(platform.machine() != "x86_64", reason="x86-64 assembly"),
-]
-
 Run = Callable[..., "subprocess.CompletedProcess[str]"]
-SOURCE = Path(__file__).resolve().parents[1] / "programs/hazards/other_stack.c"
-FORMS = ("LIKE_PSM", "BY_LEAVE", "IN_REGISTER", "ON_THE_OTHER", "BY_CELL", "")
-AREAS = ("-DABOVE=1", "-DABOVE=0", "-DIN_FRAME")
+Start = Callable[..., Any]
+
+HAZARDS = Path(__file__).resolve().parents[1] / "programs/hazards"
+X86_64 = platform.machine() == "x86_64"
 ROUNDS, DEEPEST = 40, 5
 _DEEP = sum(n % DEEPEST + 1 for n in range(ROUNDS))
 _LEFT = ROUNDS // 2
@@ -35,56 +33,124 @@ CALLS = {
 """How many calls the program makes, and how they end."""
 
 
-def compile_program(into: Path, form: str, *flags: str) -> Path:
-    made = into / "program"
-    command = ["gcc", "-O1", "-w", "-mno-red-zone", "-pthread", *flags]
-    subprocess.run(
-        [*command, *([f"-DFORM={form}"] if form else []), SOURCE, "-o", made], check=True
-    )
-    return made
+def read(out: Path) -> list[dict[str, Any]]:
+    return [r for r in map(json.loads, out.read_text().splitlines()) if r["type"] == "call"]
 
 
-def check(lbtrace: Run, made: Path, *options: str) -> None:
+@pytest.mark.host
+@pytest.mark.skipif(not X86_64, reason="x86-64 assembly")
+@pytest.mark.parametrize("form", ["LIKE_PSM", "IN_REGISTER", "", "library"])
+def test_calls_on_another_stack(
+    lbtrace: Run, tool: Callable[[str], str], tmp_path: Path, form: str
+) -> None:
+    tool("gcc")
+    source, made, out = HAZARDS / "other_stack.c", tmp_path / "program", tmp_path / "out.jsonl"
+    flags = [f"-DFORM={form}"] if form else []
+    if form == "library":
+        library = tmp_path / "libother.so"
+        build = ["gcc", "-shared", "-fPIC", "-DLIBRARY", "-DFORM=LIKE_PSM", source, "-o", library]
+        subprocess.run(build, check=True)
+        flags = ["-DUSES_LIBRARY", f"-L{tmp_path}", "-lother", f"-Wl,-rpath,{tmp_path}"]
+    build = ["gcc", "-g", "-O1", "-w", "-mno-red-zone", "-pthread", source, "-o", made, *flags]
+    subprocess.run(build, check=True)
     plain = subprocess.run([made], capture_output=True, text=True, timeout=60, check=True)
-    out = made.with_name("out.jsonl")
-    done = lbtrace(
-        *("attach", "--binary", made, "--func", "f_*", "--quiet", *options),
-        *("-o", out, "--force", "--", made),
-    )
+    done = lbtrace("attach", "--func", "f_*", "--quiet", "-o", out, "--", made)
     assert (done.returncode, done.stdout, done.stderr) == (0, plain.stdout, "")
-    records = [json.loads(line) for line in out.read_text().splitlines()]
-    calls = [record for record in records if record["type"] == "call"]
-    ends = Counter((call["name"], call["end"]) for call in calls)
-    assert ends == CALLS
+    calls = read(out)
+    assert Counter((call["name"], call["end"]) for call in calls) == CALLS
     for call in calls:
         if call["name"] == "f_leaf":
             (argument,) = call["args"]
             assert call["result"] == argument["value"] * 7 + 1
 
 
-@pytest.mark.parametrize("area", AREAS)
-@pytest.mark.parametrize("form", FORMS)
-def test_calls_on_another_stack(
-    lbtrace: Run, tool: Callable[[str], str], tmp_path: Path, form: str, area: str
-) -> None:
-    tool("gcc")
-    made = compile_program(tmp_path, form, "-g", area)
-    check(lbtrace, made)
-    if form == FORMS[int(os.environ["LBTRACE_SEED"]) % len(FORMS)]:
-        check(lbtrace, made, "--returns", "sites")
-        check(lbtrace, compile_program(tmp_path, form, "-g", area, "-no-pie"))
+class Form(NamedTuple):
+    """How coroutines switch, and where their stacks are; whether these are ``told`` apart."""
+
+    flags: tuple[str, ...]
+    told: bool
+
+    def build(self, into: Path) -> Path:
+        made = into / "coroutines"
+        command = ["gcc", "-g", "-O1", "-w", HAZARDS / "coroutines.c", "-o", made, *self.flags]
+        subprocess.run(command, check=True)
+        return made
 
 
-def test_a_library_calls_on_another_stack(
-    lbtrace: Run, tool: Callable[[str], str], tmp_path: Path
+FORMS = {
+    "contexts": Form(("-DCONTEXTS", "-DON_HEAP"), told=True),
+    "pointers": Form(("-DCONTEXTS", "-DON_HEAP", "-DPOINTERS"), told=True),
+    "static": Form(("-DCONTEXTS", "-DON_HEAP", "-static"), told=True),
+    "signals": Form(("-DSIGNALS",), told=True),
+    "signals on heap": Form(("-DSIGNALS", "-DON_HEAP"), told=False),
+}
+if X86_64:
+    FORMS["assembly"] = Form((), told=True)
+    FORMS["fcontext"] = Form(("-DFCONTEXT", "-DON_HEAP"), told=True)
+    FORMS["assembly on heap"] = Form(("-DON_HEAP",), told=False)
+COUNT = sum(3 + me for me in range(4))
+
+
+@pytest.fixture(params=FORMS)
+def form(request: pytest.FixtureRequest) -> Form:
+    return FORMS[request.param]
+
+
+def check(calls: list[dict[str, Any]], *, told: bool) -> None:
+    """That no call is said to be left, and that all are right where stacks are told apart."""
+    assert {call["end"] for call in calls} <= ({"returned"} if told else {"returned", "open"})
+    for call in calls:
+        me, depth = (argument["value"] for argument in call["args"])
+        if call["end"] == "returned":
+            assert call["result"] == 100 + me * depth
+        if told:
+            assert call["depth"] == 2 + me - depth
+
+
+@pytest.mark.parametrize("every", [False, True])
+def test_coroutines_of_a_command(
+    lbtrace: Run, start_lbtrace: Start, tmp_path: Path, form: Form, every: bool
 ) -> None:
-    """Nobody traces that library."""
-    tool("gcc")
-    library = tmp_path / "libother.so"
-    flags = ["-shared", "-fPIC", "-DLIBRARY", "-DFORM=LIKE_PSM"]
-    subprocess.run(["gcc", *flags, SOURCE, "-o", library], check=True)
-    links = [f"-L{tmp_path}", "-lother", f"-Wl,-rpath,{tmp_path}"]
-    made = tmp_path / "program"
-    command = ["gcc", "-g", "-O1", "-w", "-pthread", "-DUSES_LIBRARY", "-DABOVE=1", SOURCE]
-    subprocess.run([*command, "-o", made, *links], check=True)
-    check(lbtrace, made)
+    program, out = form.build(tmp_path), tmp_path / "calls.jsonl"
+    plain = subprocess.run([program], capture_output=True, text=True, check=True)
+    if every:
+        tracer = start_lbtrace("attach", "--binary", program, "--func", "work", "-o", out)
+        tracer.wait_for("Ctrl-C ends")
+        subprocess.run([program], stdout=subprocess.DEVNULL, check=True)
+        tracer.process.terminate()
+        status, _, error = tracer.finish()
+        assert status == 0, error
+    else:
+        done = lbtrace("attach", "--func", "work", "-o", out, "--", program)
+        assert (done.returncode, done.stdout) == (0, plain.stdout), done.stderr
+    calls = read(out)
+    assert len(calls) == COUNT
+    check(calls, told=form.told)
+
+
+def test_coroutines_of_a_running_process(start_lbtrace: Start, tmp_path: Path, form: Form) -> None:
+    """Those that it set up before are told apart by their mappings alone."""
+    program, out = form.build(tmp_path), tmp_path / "calls.jsonl"
+    running = subprocess.Popen([program, "100000"], stdout=subprocess.DEVNULL)
+    try:
+        tracer = start_lbtrace("attach", "--pid", running.pid, "--func", "work", "-o", out)
+        tracer.wait_for("Ctrl-C ends")
+        time.sleep(0.7)
+        running.kill()
+        running.wait()
+        tracer.process.terminate()
+        status, _, error = tracer.finish()
+    finally:
+        running.kill()
+        running.wait()
+    assert status == 0, error
+    calls = read(out)
+    assert len(calls) > 20
+    check(calls, told=False)
+
+
+def test_within_is_refused(lbtrace: Run, tmp_path: Path) -> None:
+    program = FORMS["contexts"].build(tmp_path)
+    done = lbtrace("attach", "--func", "work", "--within", "work", "--", program)
+    assert done.returncode == 2
+    assert "several stacks in one mapping" in done.stderr

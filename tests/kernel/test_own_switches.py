@@ -1,20 +1,16 @@
-"""Programs that leave calls, or switch stacks, by assembly of their own, with symbols or without:
-they print the same traced as untraced, however returns are seen, and no end is made up."""
+"""Programs that leave calls by assembly of their own, with symbols or without: they print the same
+traced as untraced, and no end is made up."""
 
 from __future__ import annotations
 
 import json
-import os
 import platform
-import random
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
-
-from tests.stack_ways import ALL_WAYS, GOES_ON, LEAVES, SHIFTS
 
 pytestmark = [
     pytest.mark.host,
@@ -24,47 +20,30 @@ pytestmark = [
 Run = Callable[..., "subprocess.CompletedProcess[str]"]
 SOURCE = Path(__file__).resolve().parents[1] / "programs/hazards/own_switches.c"
 BUILDS = {"named": ["-DNAMED"], "bare": [], "stripped": ["-s", "-rdynamic"]}
-RETURNS = ("auto", "auto", "uretprobe", "sites", "none")
-COROUTINES = [
-    f"CHANGE={text}; {then}"
-    for way, text in ALL_WAYS.items()
-    for how, then in GOES_ON.items()
-    if way not in SHIFTS or how == "straight"
-]
-JUMPS = [f"LEAVE={text}" for text in LEAVES.values()]
-EVERY = [
-    (how, build, returns)
-    for how in (*COROUTINES, *JUMPS)
-    for build in BUILDS
-    for returns in dict.fromkeys(RETURNS)
-]
-CHOOSE = random.Random(os.environ["LBTRACE_SEED"])
-EVERYDAY = [
-    *((how, CHOOSE.choice([*BUILDS]), CHOOSE.choice(RETURNS)) for how in CHOOSE.sample(JUMPS, 3)),
-    *((h, CHOOSE.choice([*BUILDS]), CHOOSE.choice(RETURNS)) for h in CHOOSE.sample(COROUTINES, 7)),
-]
+LEAVES = {
+    "jump": "mov 48(%rdi), %rsp; jmp *56(%rdi)",
+    "return": "mov 48(%rdi), %rsp; push 56(%rdi); ret",
+}
 
 
-def check(lbtrace: Run, into: Path, how: str, build: str, returns: str) -> None:
-    name, _, text = how.partition("=")
-    made, out = into / "program", into / "out.jsonl"
-    flags = ["-O2", "-w", *BUILDS[build], f'-D{name}="{text}"']
+@pytest.mark.parametrize("build", BUILDS)
+@pytest.mark.parametrize("how", LEAVES)
+def test_longjmp_of_the_programs_own(
+    lbtrace: Run, tool: Callable[[str], str], tmp_path: Path, how: str, build: str
+) -> None:
+    tool("gcc")
+    made, out = tmp_path / "program", tmp_path / "out.jsonl"
+    flags = ["-O2", "-w", *BUILDS[build], f'-DLEAVE="{LEAVES[how]}"']
     subprocess.run(["gcc", *flags, SOURCE, "-o", made], check=True)
     plain = subprocess.run([made], capture_output=True, text=True, timeout=60, check=True)
-    done = lbtrace(
-        *("attach", "--binary", made, "--func", "f_*", "--quiet", "--returns", returns),
-        *("-o", out, "--force", "--", made),
-    )
+    done = lbtrace("attach", "--func", "f_*", "--quiet", "-o", out, "--", made)
     assert (done.returncode, done.stdout) == (0, plain.stdout), done.stderr
     records = [json.loads(line) for line in out.read_text().splitlines()]
     calls = [record for record in records if record["type"] == "call"]
-    ends = {(call["name"], call["end"]) for call in calls}
-    if returns != "none":  # nothing that was left is said to have returned
-        assert ("f_deep", "returned") not in ends
-    if name == "LEAVE" and build == "stripped":  # no symbol tells that its code may be probed
-        assert {end for called, end in ends if called == "f_deep"} <= {"unwound", "open"}
-    elif name == "LEAVE":
-        check_left_calls(calls, watched=returns in ("auto", "sites"))
+    if build == "stripped":  # no symbol tells that its code may be probed
+        assert {c["end"] for c in calls if c["name"] == "f_deep"} <= {"unwound", "open"}
+    else:
+        check_left_calls(calls, watched=True)
 
 
 def check_left_calls(calls: list[dict[str, Any]], *, watched: bool) -> None:
@@ -99,23 +78,3 @@ def test_longjmp_that_compilers_make(
         records = [json.loads(line) for line in out.read_text().splitlines()]
         calls = [record for record in records if record["type"] == "call"]
         check_left_calls(calls, watched=returns == "auto")
-
-
-@pytest.mark.parametrize(("how", "build", "returns"), EVERYDAY)
-def test_switches_of_the_programs_own(
-    lbtrace: Run, tool: Callable[[str], str], tmp_path: Path, how: str, build: str, returns: str
-) -> None:
-    tool("gcc")
-    check(lbtrace, tmp_path, how, build, returns)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    ("how", "build", "returns"),
-    EVERY if os.environ.get("LBTRACE_WHOLE") else CHOOSE.sample(EVERY, 60),
-)
-def test_more_switches_of_the_programs_own(
-    lbtrace: Run, tool: Callable[[str], str], tmp_path: Path, how: str, build: str, returns: str
-) -> None:
-    tool("gcc")
-    check(lbtrace, tmp_path, how, build, returns)

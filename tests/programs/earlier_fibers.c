@@ -1,6 +1,6 @@
 /*
- * Fibers that exist and wait inside of calls before anybody looks, some on malloc's memory, side by
- * side. Threads take them up at random until standard input ends. Each call is logged by its number
+ * Fibers that exist and wait inside of calls before anybody looks, each on a mapping with a guard
+ * page. Threads take them up at random until standard input ends. Each call is logged by its number
  * and its caller's, where it begins and where it returns.
  *
  *     earlier_fibers contexts|jumps SEED THREADS
@@ -149,9 +149,9 @@ int main(int argc, char **argv)
 	state = atoi(argv[2]);
 	threads = atoi(argv[3]);
 	for (int n = 0; n < FIBERS; n++) {
-		fibers[n].stack = n % 3 ? malloc(SIZE)
-					: mmap(0, SIZE, PROT_READ | PROT_WRITE,
-					       MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+		fibers[n].stack = mmap(0, SIZE, PROT_READ | PROT_WRITE,
+				       MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+		mprotect(fibers[n].stack, 4096, PROT_NONE);
 		make(&fibers[n]);
 	}
 	for (long n = 1; n < threads; n++)

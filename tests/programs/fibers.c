@@ -23,7 +23,7 @@ static void *left[3];
 static void prepare(int fiber)
 {
 	/* As if it had been left: zeros for the registers, then where to begin. */
-	uint64_t *words = (uint64_t *)((char *)calloc(1, STACK) + STACK) - SAVED - 1;
+	uint64_t *words = (uint64_t *)map_stack(STACK) - SAVED - 1;
 	words[ADDRESS] = (uint64_t)run_fiber;
 	left[fiber] = words;
 }

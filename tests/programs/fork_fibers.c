@@ -53,7 +53,7 @@ static void change(int from, int to) { take_up(&left[from], left[to]); }
 
 static void prepare(int fiber)
 {
-	uint64_t *words = (uint64_t *)((char *)calloc(1, STACK) + STACK) - SAVED - 1;
+	uint64_t *words = (uint64_t *)map_stack(STACK) - SAVED - 1;
 
 	words[ADDRESS] = (uint64_t)run_fiber;
 	left[fiber] = words;

@@ -1,4 +1,16 @@
 /* Switches stacks as coroutines do, without the C library. */
+#include <stddef.h>
+#include <sys/mman.h>
+
+/* The upper end of a new stack: a mapping of its own, with a guard page, as libraries make them. */
+static char *map_stack(size_t size)
+{
+	char *memory = mmap(0, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	mprotect(memory, 4096, PROT_NONE);
+	return memory + size;
+}
+
 /* Leaves the stack at *save, and goes on at the one that was left at to. */
 void take_up(void **save, void *to);
 

@@ -84,7 +84,7 @@ int main(int argc, char **argv)
 {
 	srand(argc > 1 ? atoi(argv[1]) : 1);
 	for (int n = 1; n < FIBERS; n++) {
-		uint64_t *words = (uint64_t *)((char *)calloc(1, STACK) + STACK) - SAVED - 1;
+		uint64_t *words = (uint64_t *)map_stack(STACK) - SAVED - 1;
 
 		words[ADDRESS] = (uint64_t)run_fiber;
 		left[n] = words;

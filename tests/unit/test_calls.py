@@ -5,7 +5,6 @@ from msgspec.structs import replace
 
 from lbtrace.errors import CaptureError
 from lbtrace.model import ON_ALTSTACK, OPEN, UNHOOKED, Batch, Integer, Probe, Site, Thread, wire
-from lbtrace.model.wire import EVENT
 
 INT = Integer("int", 4, True)
 A, B, C = 0, 1, 2  # functions a, b, c
@@ -403,36 +402,18 @@ def test_an_alternate_signal_stack_lies_below_the_thread_it_interrupts(script, p
     ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("lost", "depths"), [((0, 0, 1, 0), [0, 1]), ((0, 0, 0, 1), [0, 0])])
-def test_only_a_lost_point_may_have_been_a_switch(script, make_plan, watch, lost, depths):
-    """Where a close was lost the thread is still on its stack."""
-    planned = make_plan(("f", (INT,), INT))
-    switch = Probe(Site(0x9000, 0x9000), "switch")
-    plan = replace(planned, probes=(*planned.probes, switch))
-    script.hit(2, MIDDLE, LOW)
-    script.enter(0, LOW, 1)
-    loss = Batch(wire.losses(script.time + 50, 5, 7, 0, lost))
-    first = script.batch()
-    script.time += 100
-    script.enter(0, LOW - 0x100, 2)
-    record = EVENT.unpack(loss.events)
-    loss.events = EVENT.pack(record[0], LOW - 0x100, *record[2:])
-    steps, _ = watch(plan, first, loss, script.batch())
-    assert [int(step[0]) for step in steps if ">" in step] == depths
-
-
 def test_a_signal_may_interrupt_a_stack_on_which_nothing_was_called_since(script, plan, watch):
     """A fiber returns to where it was begun, and a handler runs on a third stack. So does what the
     handler calls after a fiber of its own."""
     plan = replace(plan, probes=(*plan.probes, Probe(Site(0x9000, 0x9000), "stack")))
     script.enter(A, HIGH)
     script.hit(6, HIGH - 64, LOW, 0x800)
-    script.enter(B, LOW + 0x700)
-    script.leave(B, LOW + 0x700, 2)
+    script.enter(B, LOW + 0x700, goroutine=0x1000)
+    script.leave(B, LOW + 0x700, 2, goroutine=0x1000)
     script.interrupt(HIGH - 64)
     script.enter(C, MIDDLE, bits=ON_ALTSTACK)
-    script.enter(B, LOW + 0x700)
-    script.leave(B, LOW + 0x700, 2)
+    script.enter(B, LOW + 0x700, goroutine=0x1000)
+    script.leave(B, LOW + 0x700, 2, goroutine=0x1000)
     script.enter(B, MIDDLE - 64, bits=ON_ALTSTACK)
     script.leave(B, MIDDLE - 64, 4, bits=ON_ALTSTACK)
     script.leave(C, MIDDLE, 3, bits=ON_ALTSTACK)
@@ -441,33 +422,6 @@ def test_a_signal_may_interrupt_a_stack_on_which_nothing_was_called_since(script
         *("0 > a", "0 > b", "0 < b = 2", "1 > c", "0 > b", "0 < b = 2", "2 > b", "2 < b = 4"),
         *("1 < c = 3", "0 < a = 1"),
     ]
-
-
-@pytest.mark.parametrize(
-    ("to", "never_back", "jumps"),
-    [
-        (MIDDLE + 8, 0, True),  # to where b was called
-        (MIDDLE + 40, 0, False),  # an array of a may be a stack
-        (MIDDLE + 40, 1, True),
-        (HIGH + 4096, 1, True),
-        (HIGH + (9 << 20), 1, False),
-        (LOW - 256, 1, False),
-    ],
-)
-def test_a_longjmp_of_the_programs_own_makes_no_stack(script, plan, watch, to, never_back, jumps):
-    plan = replace(plan, probes=(*plan.probes, Probe(Site(0x9000, 0x9000), "switch")))
-    script.enter(A, HIGH)
-    script.enter(B, MIDDLE)
-    script.hit(6, LOW, to, never_back)
-    script.enter(C, to - 64)
-    script.leave(C, to - 64, 3)
-    steps, _ = watch(plan, script.batch())
-    over = [step for step in steps if "unwound" in step]
-    if to > HIGH:
-        assert over == (["1 < b unwound", "0 < a unwound"] if jumps else [])
-    else:
-        assert over == (["1 < b unwound"] if jumps else [])
-    assert ("1 > c" in steps) == (jumps and to < HIGH)
 
 
 def test_a_session_hooks_a_call_that_loops_once(script, make_plan, watch):

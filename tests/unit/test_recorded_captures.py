@@ -44,9 +44,8 @@ SHOWN = {
     ],
     "altsignal": ["21056  │ traced_handler(n=10)", "│ └ traced_handler = 2"],
     "fibers": [
-        "     s1  ── a stack of 20893, at 0x564e4f7f7260",
-        "     s1  │ traced_step(n=0) = 0",
-        "     s2  │ traced_step(n=0) ✗ no return seen",
+        "traced_step(n=2) = 4",
+        "traced_fiber ✗ no return seen",
     ],
     "goroutines": ["g18  │ │ │ │ main.fib(id=0, n=2)"],
     "hooked": ["└ fib = 5"],

@@ -17,7 +17,6 @@ if TYPE_CHECKING:
         probe_sites,
         prologues,
         registers,
-        stack_switches,
         system_calls,
     )
 
@@ -29,7 +28,6 @@ if TYPE_CHECKING:
         probe_sites,
         exits,
         go_probe_sites,
-        stack_switches,
         first_writes,
         prologues,
         call_sites,

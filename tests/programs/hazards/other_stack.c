@@ -1,31 +1,20 @@
-/* Calls functions on other stacks, and comes back, by assembly as FORM has it. AREA says where these
- * lie: above or below the thread's own, or in the frame of a function that waits. */
+/* Calls functions on other stacks, and comes back, by assembly as FORM has it. Each stack has a
+ * mapping of its own, with a guard page, as Rust's stacker makes them. */
 #include <pthread.h>
 #include <setjmp.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/mman.h>
 
-enum { PAGE = 4096, SIZE = 1 << 20, ROUNDS = 40, DEEPEST = 5 };
+enum { PAGE = 4096, SIZE = 1 << 16, ROUNDS = 40, DEEPEST = 5 };
 
 #define LIKE_PSM \
 	"push %rbp; mov %rsp, %rbp; push %rcx; push %rcx; mov %rdi, %rax; mov %rsi, %rdi\n" \
 	"mov %rdx, %rsp; call *%rax; lea -16(%rbp), %rsp; pop %rcx; pop %rcx\n" \
 	"mov %rax, (%rcx); leave; ret"
-#define BY_LEAVE \
-	"push %rbp; mov %rsp, %rbp; push %rbx; mov %rcx, %rbx; mov %rdi, %rax; mov %rsi, %rdi\n" \
-	"mov %rdx, %rsp; call *%rax; mov %rax, (%rbx); mov -8(%rbp), %rbx; leave; ret"
 #define IN_REGISTER \
 	"push %rbx; push %r12; mov %rcx, %r12; mov %rsp, %rbx; mov %rdi, %rax; mov %rsi, %rdi\n" \
 	"mov %rdx, %rsp; call *%rax; mov %rbx, %rsp; mov %rax, (%r12); pop %r12; pop %rbx; ret"
-#define ON_THE_OTHER \
-	"push %rcx; mov %rdi, %rax; mov %rsi, %rdi; sub $16, %rdx; mov %rsp, (%rdx)\n" \
-	"mov %rdx, %rsp; call *%rax; mov (%rsp), %rsp; pop %rcx; mov %rax, (%rcx); ret"
-#define BY_CELL \
-	"push %rbp; mov %rsp, %rbp; push %rcx; push %rcx; mov %rdi, %rax; mov %rsi, %rdi\n" \
-	"mov %rdx, top(%rip); mov top(%rip), %rsp; call *%rax; lea -16(%rbp), %rsp\n" \
-	"pop %rcx; pop %rcx; mov %rax, (%rcx); leave; ret; .local top; .comm top, 8"
-
 typedef long Function(long);
 void call_on(Function *function, long argument, char *top, long *result);
 
@@ -45,8 +34,17 @@ void call_on(Function *function, long argument, char *top, long *result)
 
 #ifndef LIBRARY
 #define FAR __attribute__((noinline))
-static char *area;
 static long calls;
+
+static char *stacks[DEEPEST + 2];
+
+static char *make_stack(void)
+{
+	char *memory = mmap(0, SIZE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	mprotect(memory, PAGE, PROT_NONE);
+	return memory + SIZE;
+}
 
 FAR long f_leaf(long n)
 {
@@ -65,25 +63,14 @@ FAR long f_inner(long n)
 FAR long f_deep(long n)
 {
 	long result = 0;
-	call_on(f_inner, n, area - n * PAGE, &result);
+	call_on(f_inner, n, stacks[n], &result);
 	return result * 3 + f_leaf(result % 1000);
-}
-
-struct stack {
-	char *top;
-};
-
-FAR void find_stack(struct stack *found)
-{
-	found->top = area - 16 * PAGE;
 }
 
 FAR long f_once(long n)
 {
-	struct stack stack;
 	long result = 0;
-	find_stack(&stack);
-	call_on(f_leaf, n, stack.top, &result);
+	call_on(f_leaf, n, stacks[DEEPEST + 1], &result);
 	return result + 1;
 }
 
@@ -101,7 +88,7 @@ FAR long f_try(long n)
 	long result = 0;
 	if (setjmp(place))
 		return f_leaf(n);
-	call_on(f_left, n, area - 32 * PAGE, &result);
+	call_on(f_left, n, stacks[DEEPEST], &result);
 	return result;
 }
 
@@ -120,20 +107,12 @@ static void *run(void *sum)
 int main(void)
 {
 	long sum = 0;
-#ifdef IN_FRAME
-	char frame[SIZE / 2];
-	area = (char *)((unsigned long)(frame + sizeof frame) & -16L);
-	run(&sum);
-#else
-	char *memory = mmap(0, 4 * SIZE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	pthread_attr_t attributes;
 	pthread_t thread;
-	pthread_attr_init(&attributes);
-	pthread_attr_setstack(&attributes, memory + SIZE, SIZE);
-	area = memory + (ABOVE ? 4 : 1) * SIZE - PAGE;
-	pthread_create(&thread, &attributes, run, &sum);
+
+	for (int n = 0; n < DEEPEST + 2; n++)
+		stacks[n] = make_stack();
+	pthread_create(&thread, NULL, run, &sum);
 	pthread_join(thread, NULL);
-#endif
 	printf("%ld %ld\n", sum, calls);
 	return 0;
 }

@@ -1,5 +1,5 @@
-/* Calls that are left (LEAVE), or coroutines (CHANGE), by assembly of the program's own; NAMED: that
-   has symbols with types, and is described to unwinders. */
+/* Calls that are left by assembly of the program's own, LEAVE; NAMED: that has symbols with types, and
+   is described to unwinders. */
 #include <stdio.h>
 #include <stdlib.h>
 #define TRACED __attribute__((noipa))
@@ -13,7 +13,6 @@
 #endif
 
 TRACED int f_leaf(int n) { return n * 3; }
-#ifdef LEAVE
 typedef void *buffer[8];
 int save(buffer) __attribute__((returns_twice));
 void leave_to(buffer, int) __attribute__((noreturn));
@@ -49,46 +48,3 @@ int main(void)
 		printf("%d\n", f_after(sum));
 	return 0;
 }
-#else
-void change(void **from, void *to);
-__asm__(".text\n" BEGIN(change)
-	"push %rbp\npush %rbx\npush %r12\npush %r13\npush %r14\npush %r15\nmov %rsp, (%rdi)\n"
-	CHANGE "\n"
-	END(change) BEGIN(back)
-	"pop %r15\npop %r14\npop %r13\npop %r12\npop %rbx\npop %rbp\nret\n"
-	END(back));
-static void *home, *away[2];
-static int turn, results[2];
-TRACED int f_inner(int n)
-{
-	int me = turn;
-	change(&away[me], home);
-	return n + f_leaf(me);
-}
-TRACED int f_outer(int n)
-{
-	int result = f_inner(n);
-	return result + f_inner(n + 1);
-}
-static void coroutine(void)
-{
-	int me = turn;
-	results[me] = f_outer(me);
-	for (;;)
-		change(&away[turn], home);
-}
-int main(void)
-{
-	for (int i = 0; i < 2; i++) {
-		void **top = (void **)((char *)malloc(65536) + 65536 - 64);
-		*top = 0;
-		*--top = (void *)coroutine;
-		away[i] = top - 6;
-	}
-	for (int round = 0; round < 3; round++)
-		for (int i = 0; i < 2; i++)
-			turn = i, change(&home, away[i]);
-	printf("%d %d\n", results[0], results[1]);
-	return 0;
-}
-#endif
