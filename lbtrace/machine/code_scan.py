@@ -61,11 +61,6 @@ def next_leading(code: bytes, start: int, low: int, high: int) -> tuple[int, int
     return int(at), int(target[0])
 
 
-def find_bytes(code: memoryview, wanted: bytes) -> Iterator[int]:
-    """Return where ``wanted`` stands in ``code``."""
-    return _each(lib.lbt_next_bytes, code, wanted, len(wanted))
-
-
 def _to(search: Any, code: memoryview, address: int, targets: Collection[int]) -> Iterator[int]:
     ordered = sorted(target for target in targets if 0 <= target < 1 << 64)
     return _each(search, code, address, ffi.new("uint64_t[]", ordered), len(ordered))

@@ -1,5 +1,4 @@
 /* What is looked for in all code: see code_scan.h. */
-#define _GNU_SOURCE /* memmem */
 #include "code_scan.h"
 
 #include <string.h>
@@ -196,13 +195,4 @@ size_t lbt_next_stack_word(const unsigned char *code, size_t size, size_t from)
 			return from;
 	}
 	return size;
-}
-
-size_t lbt_next_bytes(const unsigned char *code, size_t size, size_t from,
-		      const unsigned char *wanted, size_t count)
-{
-	const unsigned char *found =
-		from <= size ? memmem(code + from, size - from, wanted, count) : NULL;
-
-	return found ? (size_t)(found - code) : size;
 }

@@ -31,8 +31,4 @@ size_t lbt_next_stack_load(const unsigned char *code, size_t size, size_t from);
 /* An instruction of arm64 that sets sp by another register: */
 size_t lbt_next_stack_word(const unsigned char *code, size_t size, size_t from);
 
-/* These bytes: */
-size_t lbt_next_bytes(const unsigned char *code, size_t size, size_t from,
-		      const unsigned char *bytes, size_t count);
-
 #endif

@@ -10,7 +10,6 @@ from msgspec import Struct
 from lbtrace.abi.locations import Detail
 from lbtrace.elf.loaded_files import Closure
 from lbtrace.fetch.call_values import SHALLOW
-from lbtrace.machine.long_nops import AskNop, avoid_nops
 from lbtrace.model import SENDING
 from lbtrace.plan.return_strategy import Returns
 from lbtrace.plan.value_selection import ValueSelection
@@ -39,7 +38,6 @@ class Selection(Struct, frozen=True):
     ``earlier``: what is traced may have run before, a process that alone has probes (``one``), or
     ``any``. ``patched`` are addresses of code, by the identity of the file, that is not in the
     processes what it is in the file, ``breakpoints`` those where a debugger may have one.
-    ``ask_nop`` tells how probes on nops may be used there.
     ``action`` is what becomes of a call: it is sent, or the kernel gathers something from it
     (`lbtrace.tables`).
     ``loads_later``: other files than those named may be loaded later, of which an error may be.
@@ -68,7 +66,6 @@ class Selection(Struct, frozen=True):
     markers: tuple[str, ...] = ()
     awaited: tuple[str, ...] = ()
     definitions: Definitions | None = None
-    ask_nop: AskNop = avoid_nops
     within: tuple[str, ...] = ()
     inlined: bool = False
     loads_later: bool = False

@@ -15,10 +15,8 @@ if TYPE_CHECKING:
         kernel,
         linking,
         probe_sites,
-        prologues,
         registers,
         stack_switches,
-        system_calls,
     )
 
     PACKAGE = interface.Package(
@@ -31,7 +29,5 @@ if TYPE_CHECKING:
         go_probe_sites,
         stack_switches,
         first_writes,
-        prologues,
         call_sites,
-        system_calls,
     )

@@ -106,16 +106,6 @@ class Finder(ExitFinder):
             at += instruction.len
         return at == end
 
-    def red_zone_use(
-        self, parts: Sequence[Code], around: Around, pads: Sequence[int], address: int
-    ) -> str:
-        """See `lbtrace.machine.ExitFinder.red_zone_use`."""
-        # Imported here because few places ask.
-        from lbtrace.machine.x86_64.red_zone import why_in_use
-
-        with self._flows.follow(parts, around, pads) as flow:
-            return why_in_use(flow, address, pads)
-
     def may_restart(self, parts: Sequence[Code]) -> bool:
         """See `lbtrace.machine.ExitFinder.may_restart`."""
         return self.seems_to_restart(parts)
