@@ -141,14 +141,10 @@ class Machine:
         found: int | None = self._optional("prologues").frame_size(code)
         return found
 
-    def find_argument_stores(
-        self, code: Code, *, past_calls: bool = False
-    ) -> ArgumentStores | None:
+    def find_argument_stores(self, code: Code) -> ArgumentStores | None:
         """Return what an unoptimised function that begins with ``code`` stores first in its frame,
-        before it branches or, unless that is ``past_calls``, calls another; None where that is not
-        known of any function."""
-        module = self._optional("argument_stores")
-        found: ArgumentStores | None = module.argument_stores(code, past_calls=past_calls)
+        before it branches or calls another; None where that is not known of any function."""
+        found: ArgumentStores | None = self._optional("argument_stores").argument_stores(code)
         return found
 
     def reads_frame(self, code: Code, base: str, start: int, end: int) -> bool:
@@ -169,16 +165,6 @@ class Machine:
         module = self._optional("caller_reads")
         found: frozenset[tuple[int, int]] | None = module.caller_reads(code, read)
         return found
-
-    def leaves_result(self, code: Code, register: str) -> bool:
-        """Return whether an unoptimised function with this ``code`` leaves something for its
-        callers in a ``register`` whenever it returns, as far as that shows: it may leave what it
-        read, or what another function returned to it."""
-        return bool(self._optional("result_uses").leaves_result(code, register))
-
-    def uses_result(self, code: bytes, register: str) -> bool:
-        """Return whether the ``code`` after a call reads the ``register`` that the call filled."""
-        return bool(self._optional("result_uses").uses_result(code, register))
 
     def find_result_writes(self, code: Code) -> frozenset[str]:
         """Return registers that a function with this ``code`` certainly writes for its callers:
@@ -203,14 +189,3 @@ class Machine:
         """Yield what looks like calls of ``targets`` in ``code`` at ``address``: where they are,
         and where they return to."""
         yield from self._module("call_sites").calls(code, address, targets)
-
-    def find_jumps(
-        self,
-        code: memoryview,
-        address: int,
-        targets: Collection[int],
-        start_of: Callable[[int], int | None],
-    ) -> Iterator[tuple[int, int]]:
-        """Yield the direct jumps to ``targets`` in ``code`` at ``address``, as tail calls are
-        (`lbtrace.machine.interface.CallSites`)."""
-        yield from self._module("call_sites").jumps(code, address, targets, start_of)

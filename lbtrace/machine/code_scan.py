@@ -18,12 +18,6 @@ def find_calls(code: memoryview, address: int, targets: Collection[int]) -> Iter
     return _to(lib.lbt_next_call, code, address, targets)
 
 
-def find_jumps(code: memoryview, address: int, targets: Collection[int]) -> Iterator[int]:
-    """Return where in x86-64 ``code`` at ``address`` bytes stand that look like a direct jump to
-    ``targets``, also one with a condition."""
-    return _to(lib.lbt_next_jump, code, address, targets)
-
-
 def find_links(code: memoryview, address: int, targets: Collection[int]) -> Iterator[int]:
     """Return where in arm64 ``code`` at ``address`` a ``bl`` to ``targets`` stands."""
     return _to(lib.lbt_next_link, code, address, targets)

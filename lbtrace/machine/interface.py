@@ -269,17 +269,6 @@ class CallSites(Protocol):
         """Return what looks like calls of ``targets`` in ``code`` at ``address``: where they are,
         and where they return to."""
 
-    def jumps(
-        self,
-        code: memoryview,
-        address: int,
-        targets: Collection[int],
-        start_of: Callable[[int], int | None],
-    ) -> Iterator[tuple[int, int]]:
-        """Return the direct jumps to ``targets`` in ``code`` at ``address``: the start of the
-        function that makes one, which ``start_of`` tells of an address, and where it leads. Code
-        of which that is None has none."""
-
 
 class Package(NamedTuple):
     """The modules of a package. Others that it has are its own, or `OPTIONAL`."""
@@ -302,7 +291,6 @@ OPTIONAL = (
     "entry_reads",
     "frame_reads",
     "prologues",
-    "result_uses",
     "result_writes",
     "type_marks",
 )

@@ -9,7 +9,7 @@ from collections.abc import Collection
 from lbtrace.machine.code import ArgumentStores, Code, Read
 
 
-def argument_stores(_code: Code, *, past_calls: bool = False) -> ArgumentStores | None:
+def argument_stores(_code: Code) -> ArgumentStores | None:
     """Unknown."""
     return None
 
@@ -37,16 +37,6 @@ def reads_all(_code: bytes, _registers: Collection[str]) -> bool:
 def frame_size(_code: Code) -> int | None:
     """Unknown."""
     return None
-
-
-def leaves_result(_code: Code, _register: str) -> bool:
-    """The compiler is taken at its word."""
-    return True
-
-
-def uses_result(_code: bytes, _register: str) -> bool:
-    """The compiler is taken at its word."""
-    return True
 
 
 def result_writes(_code: Code) -> frozenset[str]:

@@ -102,8 +102,6 @@ int LLVMFuzzerTestOneInput(const unsigned char *data, size_t size)
 	for (size_t at = 0; at < text_size; at++)
 		at = lbt_next_call((unsigned char *)text, text_size, at, 1 << 16, code, 4);
 	for (size_t at = 0; at < text_size; at++)
-		at = lbt_next_jump((unsigned char *)text, text_size, at, 1 << 16, code, 4);
-	for (size_t at = 0; at < text_size; at++)
 		at = lbt_next_link((unsigned char *)text, text_size, at, 1 << 16, code, 4);
 	for (size_t at = 0; at < text_size; at++)
 		at = lbt_next_stack_load((unsigned char *)text, text_size, at);
