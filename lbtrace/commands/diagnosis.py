@@ -11,7 +11,7 @@ import msgspec
 from lbtrace.bpf import features, privileges
 from lbtrace.commands.preflight import Check, check_binary
 from lbtrace.errors import KernelError, PrivilegeError
-from lbtrace.targets import long_nops, seccomp
+from lbtrace.targets import seccomp
 from lbtrace.text import clean, to_json
 
 ESSENTIAL = ("btf", "ring buffer", "uprobe")
@@ -99,31 +99,9 @@ def _limits() -> list[Check]:
     ]
 
 
-def _nops() -> Check | None:
-    """What becomes of probes on nops, which other kernels and machines do not replace."""
-    replaced = {
-        len(nop): trial
-        for nop in long_nops.REPLACED
-        if (trial := long_nops.try_nop(nop)) is not None and trial.replaced
-    }
-    if not replaced:
-        return None
-    sizes = " and ".join(map(str, replaced))
-    text = f"of {sizes} bytes, at the start of functions, become calls when they are probed"
-    if all(trial.exact and trial.forks for trial in replaced.values()):
-        return Check("nops", "ok", text)
-    return Check(
-        "nops",
-        "warning",
-        f"{text}, in which forked processes crash: probed only where none is forked",
-    )
-
-
 def _hazards() -> list[Check]:
     text = "private mappings of a traced file hold breakpoints: git add, valgrind (docs/safety.md)"
     found = [Check("files", "ok", text)]
-    if (nops := _nops()) is not None:
-        found.append(nops)
     if seccomp.harms():
         text = "would kill programs confined by seccomp (CVE-2025-21834): returns are seen at sites"
         found.append(Check("uretprobe", "warning", text))

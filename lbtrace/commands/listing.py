@@ -78,9 +78,7 @@ def _show(image: Image, args: argparse.Namespace) -> None:
     traced = [known.get(f.address) or TracedFunction(f, CallValues()) for f in chosen]
     sites: Iterable[Site | msgspec.UnsetType | None] = [msgspec.UNSET] * len(traced)
     if args.sites:
-        from lbtrace.targets import long_nops  # imported here: most lists have no sites
-
-        placer = Placer(image, table, machine, go, ask_nop=long_nops.of_file(image))
+        placer = Placer(image, table, machine, go)
         traced = [placer.reading_floats(each, ValueSelection()) for each in traced]
         sites = [
             site or placer.place(f, call_values, returns=False)

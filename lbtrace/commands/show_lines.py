@@ -20,7 +20,6 @@ from lbtrace.plan import Placer
 from lbtrace.plan.inlined import Copies
 from lbtrace.plan.selection import Selection
 from lbtrace.plan.source_files import no_source_file
-from lbtrace.targets import long_nops
 
 
 class ListedLine(Struct, omit_defaults=True):
@@ -73,7 +72,7 @@ def find_lines(image: Image, file: str) -> Iterator[ListedLine]:
 def _why_none(image: Image, addresses: Iterable[int]) -> dict[int, str]:
     """Why no probe can be at some of ``addresses``."""
     table = image.once(symbols.read_any)
-    placer = Placer(image, table, Machine(image.machine), ask_nop=long_nops.of_file(image))
+    placer = Placer(image, table, Machine(image.machine))
     # By address, as the code of functions is followed one after the other.
     found = ((address, placer.sites.at(address)) for address in sorted(addresses))
     return {address: why for address, why in found if isinstance(why, str)}

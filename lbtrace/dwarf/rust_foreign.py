@@ -1,7 +1,7 @@
 """Functions of Rust that may take their parameters as those of C do: ``extern "C"``.
 
 Debug information does not say so. Here is how rustc passes their values if they are; what shows
-whether they are is looked for in `lbtrace.plan.rust_convention`. Source: ``classify_arg`` and
+whether they are: `lbtrace.plan.compiler_quirks.rust_convention`. Source: ``classify_arg`` and
 ``compute_abi_info`` in rustc's ``rustc_target/src/callconv/x86_64.rs``. On arm64, C passes values
 so, too, as far as rustc makes the same numbers of them.
 """

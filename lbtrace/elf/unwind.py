@@ -34,9 +34,6 @@ NUMBER = 10
 USUAL_HEADER = b"\x01\x1b\x03\x3b"
 """Version 1; a relative pointer; a count; a table of offsets from itself, in order."""
 
-TERMINATOR = 4
-"""Bytes of the word that ends the descriptions."""
-
 FORMATS = {0x00: "<Q", 0x02: "<H", 0x03: "<I", 0x04: "<Q", 0x0A: "<h", 0x0B: "<i", 0x0C: "<q"}
 LAYOUTS = {layout: Struct(layout) for layout in ("<B", *FORMATS.values())}
 
@@ -73,19 +70,6 @@ class Unwind:
         base, functions, _ = self._table
         index = bisect_right(functions, address - base)
         return base + functions[index] if index < len(functions) else 1 << 64
-
-    def may_describe(self, address: int) -> bool:
-        """Return whether a frame description may be for the code at ``address``. That none is, is
-        only known by the table of the header, or where there are no descriptions at all."""
-        if self._image.section(".eh_frame_hdr") is None:
-            frames = self._image.section(".eh_frame")
-            return not self._image.sections or (frames is not None and frames.size > TERMINATOR)
-        base, functions, _ = self._table
-        if not base or not functions:
-            return True
-        at = bisect_right(functions, address - base) - 1
-        begins = at >= 0 and functions[at] == address - base
-        return begins or self.range_of(address) is not None
 
     def landing_pads(self, address: int) -> list[int]:
         """Return where the function at ``address`` continues after an exception."""

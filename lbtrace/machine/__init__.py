@@ -13,8 +13,6 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 
-from lbtrace.machine.long_nops import AskNop, avoid_nops
-
 if TYPE_CHECKING:
     from lbtrace.machine.code import ArgumentStores, Code, Read
     from lbtrace.machine.interface import (
@@ -48,13 +46,24 @@ def _module(machine: str, name: str) -> Any:
     return import_module(f"lbtrace.machine.{machine}.{name}")
 
 
+@cache
+def _optional(machine: str, name: str) -> Any:
+    """The same of one that the package need not have; `lbtrace.machine.unknown` where it lacks."""
+    path = f"lbtrace.machine.{machine}.{name}"
+    try:
+        return import_module(path)
+    except ModuleNotFoundError as error:
+        if error.name != path:
+            raise
+        return import_module("lbtrace.machine.unknown")
+
+
 class Machine:
     """A processor. The modules of its package are imported when they are first used: those for
     x86-64 import iced-x86.
 
     ``name`` is that of its row in `MACHINES`. ``registers`` are the names of those that can be
-    read, and a call takes ``return_address_size`` bytes of the stack for the return address. Its
-    code ``is_read_natively`` or not.
+    read, and a call takes ``return_address_size`` bytes of the stack for the return address.
     """
 
     def __init__(self, name: str) -> None:
@@ -62,10 +71,12 @@ class Machine:
         registers = self._module("registers")
         self.registers: tuple[str, ...] = registers.REGISTERS
         self.return_address_size: int = registers.RETURN_ADDRESS_SIZE
-        self.is_read_natively: bool = registers.READ_NATIVELY
 
     def _module(self, name: str) -> Any:
         return _module(self.name, name)
+
+    def _optional(self, name: str) -> Any:
+        return _optional(self.name, name)
 
     @property
     def kernel(self) -> Kernel:
@@ -85,9 +96,9 @@ class Machine:
         module: JumpPatterns = self._module("jump_patterns")
         return module
 
-    def site_planner(self, ask_nop: AskNop = avoid_nops) -> SitePlanner:
-        """Return the planner of probe sites, which asks before it uses a long nop."""
-        planner: SitePlanner = self._module("probe_sites").Planner(ask_nop)
+    def site_planner(self) -> SitePlanner:
+        """Return the planner of probe sites."""
+        planner: SitePlanner = self._module("probe_sites").Planner()
         return planner
 
     def go_site_planner(self, morestack: Collection[int]) -> GoSitePlanner:
@@ -115,57 +126,43 @@ class Machine:
     def find_mark_size(self, code: bytes) -> int:
         """Return how many bytes a function with this ``code`` begins with that are a jump over
         data, which decoded as code would be taken for other instructions."""
-        return int(self._module("type_marks").mark_size(code))
+        return int(self._optional("type_marks").mark_size(code))
 
     def find_frame_size(self, code: Code) -> int | None:
         """Return how many bytes the stack pointer is below the canonical frame address (CFA) after
         the prologue of the function that begins with ``code``; None where that is not certain."""
-        found: int | None = self._module("prologues").frame_size(code)
+        found: int | None = self._optional("prologues").frame_size(code)
         return found
 
-    def find_argument_stores(
-        self, code: Code, *, past_calls: bool = False
-    ) -> ArgumentStores | None:
+    def find_argument_stores(self, code: Code) -> ArgumentStores | None:
         """Return what an unoptimised function that begins with ``code`` stores first in its frame,
-        before it branches or, unless that is ``past_calls``, calls another; None where that is not
-        known of any function."""
-        module = self._module("argument_stores")
-        found: ArgumentStores | None = module.argument_stores(code, past_calls=past_calls)
+        before it branches or calls another; None where that is not known of any function."""
+        found: ArgumentStores | None = self._optional("argument_stores").argument_stores(code)
         return found
 
     def reads_frame(self, code: Code, base: str, start: int, end: int) -> bool:
         """Return whether a function with this ``code`` may read what is ``start`` bytes from the
         register ``base`` of its frame, up to ``end``, or refer to it."""
-        return bool(self._module("frame_reads").reads_frame(code, base, start, end))
+        return bool(self._optional("frame_reads").reads_frame(code, base, start, end))
 
     def reads_at_entry(self, code: Code, registers: Collection[str], read: Read) -> bool:
         """Return whether a function with this ``code`` certainly reads each of these ``registers``,
         in whole or in part, as its caller filled them, or passes it on to one that does: what it
         calls or jumps to ``read`` reads."""
-        return bool(self._module("entry_reads").reads_at_entry(code, registers, read))
+        return bool(self._optional("entry_reads").reads_at_entry(code, registers, read))
 
     def find_caller_reads(self, code: Code, read: Read) -> frozenset[tuple[int, int]] | None:
         """Return what a function with this ``code`` certainly reads of its caller's frame, or
         refers to, or what it jumps to, which ``read`` reads: from which to which distance from the
         stack pointer at entry. None where that is not known of any function."""
-        module = self._module("caller_reads")
+        module = self._optional("caller_reads")
         found: frozenset[tuple[int, int]] | None = module.caller_reads(code, read)
         return found
-
-    def leaves_result(self, code: Code, register: str) -> bool:
-        """Return whether an unoptimised function with this ``code`` leaves something for its
-        callers in a ``register`` whenever it returns, as far as that shows: it may leave what it
-        read, or what another function returned to it."""
-        return bool(self._module("result_uses").leaves_result(code, register))
-
-    def uses_result(self, code: bytes, register: str) -> bool:
-        """Return whether the ``code`` after a call reads the ``register`` that the call filled."""
-        return bool(self._module("result_uses").uses_result(code, register))
 
     def find_result_writes(self, code: Code) -> frozenset[str]:
         """Return registers that a function with this ``code`` certainly writes for its callers:
         before a return, and does not read any more."""
-        found: frozenset[str] = self._module("result_writes").result_writes(code)
+        found: frozenset[str] = self._optional("result_writes").result_writes(code)
         return found
 
     def find_writes(self, code: bytes, address: int) -> frozenset[str]:
@@ -177,7 +174,7 @@ class Machine:
     def reads_all(self, code: bytes, registers: Collection[str]) -> bool:
         """Return whether the instructions of ``code`` read each of these ``registers``, in whole or
         in part."""
-        return bool(self._module("frame_reads").reads_all(code, registers))
+        return bool(self._optional("frame_reads").reads_all(code, registers))
 
     def find_calls(
         self, code: memoryview, address: int, targets: Collection[int]
@@ -185,21 +182,3 @@ class Machine:
         """Yield what looks like calls of ``targets`` in ``code`` at ``address``: where they are,
         and where they return to."""
         yield from self._module("call_sites").calls(code, address, targets)
-
-    def find_jumps(
-        self,
-        code: memoryview,
-        address: int,
-        targets: Collection[int],
-        start_of: Callable[[int], int | None],
-    ) -> Iterator[tuple[int, int]]:
-        """Yield the direct jumps to ``targets`` in ``code`` at ``address``, as tail calls are
-        (`lbtrace.machine.interface.CallSites`)."""
-        yield from self._module("call_sites").jumps(code, address, targets, start_of)
-
-    def find_system_calls(
-        self, code: memoryview, address: int, start_of: Callable[[int], int | None]
-    ) -> Iterator[int]:
-        """Yield where ``code`` at ``address`` makes system calls
-        (`lbtrace.machine.interface.SystemCalls`)."""
-        yield from self._module("system_calls").system_calls(code, address, start_of)

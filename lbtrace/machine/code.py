@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from types import MappingProxyType
 from typing import Literal, NamedTuple, TypeAlias
 
 from msgspec import Struct
@@ -33,16 +32,10 @@ CALLER_STACK = "stack"
 class ArgumentStores(NamedTuple):
     """What a function stores in its frame before it branches. ``first`` has for each byte, by its
     distance from the stack pointer at entry, what is stored there first (`find_source`), in order.
-    ``bases`` are the distances of the registers by which it is reached, ``pointers`` those of
-    registers that point into the frame in the end, or did until they were restored."""
+    ``bases`` are the distances of the registers by which it is reached."""
 
     first: Mapping[int, tuple[str, int]]
     bases: Mapping[str, int]
-    pointers: Mapping[str, int] = MappingProxyType({})
-
-    def find_distance(self, base: str) -> int | None:
-        """Return how far from the stack pointer at entry the frame's register ``base`` points."""
-        return self.bases.get(base, self.pointers.get(base))
 
     def find_source(self, base: str, offset: int) -> tuple[str, int]:
         """Return where at entry what is stored first ``offset`` bytes from a register is: the name

@@ -18,12 +18,6 @@ def find_calls(code: memoryview, address: int, targets: Collection[int]) -> Iter
     return _to(lib.lbt_next_call, code, address, targets)
 
 
-def find_jumps(code: memoryview, address: int, targets: Collection[int]) -> Iterator[int]:
-    """Return where in x86-64 ``code`` at ``address`` bytes stand that look like a direct jump to
-    ``targets``, also one with a condition."""
-    return _to(lib.lbt_next_jump, code, address, targets)
-
-
 def find_links(code: memoryview, address: int, targets: Collection[int]) -> Iterator[int]:
     """Return where in arm64 ``code`` at ``address`` a ``bl`` to ``targets`` stands."""
     return _to(lib.lbt_next_link, code, address, targets)
@@ -33,11 +27,6 @@ def pass_over(code: bytes, start: int, end: int) -> int:
     """Pass over the instructions of x86-64 ``code`` from ``start`` on, and return where that leads:
     to ``end``, beyond it, or before it to an instruction that is left to a full decoder."""
     return int(lib.lbt_pass_over(ffi.from_buffer(code), len(code), start, end))
-
-
-def find_bytes(code: memoryview, wanted: bytes) -> Iterator[int]:
-    """Return where ``wanted`` stands in ``code``."""
-    return _each(lib.lbt_next_bytes, code, wanted, len(wanted))
 
 
 def _to(search: Any, code: memoryview, address: int, targets: Collection[int]) -> Iterator[int]:

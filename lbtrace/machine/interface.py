@@ -18,9 +18,11 @@ from lbtrace.machine.code import (
     Read,
 )
 from lbtrace.machine.function_code import Around, Body
-from lbtrace.machine.long_nops import AskNop
 from lbtrace.machine.shadow_stacks import ShadowStacks
 from lbtrace.model import Fetch, Site
+
+UNFIT = "kernels refuse a probe on the instruction, or handle it wrongly"
+"""Why there can be none, as a clause for users."""
 
 
 class SitePlanner(Protocol):
@@ -32,23 +34,20 @@ class SitePlanner(Protocol):
         keep: Collection[str],
         *,
         returns: bool,
-        begins: bool = True,
-        nops: bool = True,
+        begins: Callable[[], bool] = lambda: True,
         never_back: Callable[[int], bool] = lambda target: False,
     ) -> Site | None:
         """Return the cheapest place at which the registers ``keep`` hold what they held at entry.
 
         With ``returns`` the stack pointer points at the return address there. ``begins``
-        says that nothing but calls leads to the first instruction, ``nops`` that this is certain
-        enough for a nop there in whose place the kernel may put a call. Where one is avoided,
-        ``never_back`` tells of targets of jumps that no code there leads back.
+        says whether nothing but calls leads to the first instruction, ``never_back`` of a target
+        of jumps whether no code there leads back.
         None if the kernel refuses a probe at every place that would do.
         """
 
-    def point(self, code: Code, red_zone_use: Callable[[], str]) -> Site | str:
+    def point(self, code: Code) -> Site | str:
         """Return a site at the first instruction of ``code``, which is amid a function; or why no
-        probe can be there, as a clause. ``red_zone_use`` says why the function may keep something
-        below its stack pointer there, if it may."""
+        probe can be there, as a clause."""
 
     def spills(self, code: Code, read: Read) -> Iterator[FloatSpills]:
         """Return the places further on, in order, at which memory or integer registers hold
@@ -88,12 +87,6 @@ class ExitFinder(Protocol):
     def leads_to(self, code: Code, address: int) -> bool:
         """Return whether the instructions of ``code``, one after the other from its beginning,
         come to one at ``address``."""
-
-    def red_zone_use(
-        self, parts: Sequence[Code], around: Around, pads: Sequence[int], address: int
-    ) -> str:
-        """Return why the same function may keep something below its stack pointer at ``address``,
-        as a clause; empty where it keeps nothing. Asked only before a probe that writes there."""
 
     def may_restart(self, parts: Sequence[Code]) -> bool:
         """Return whether bytes in a function's ``parts`` look like a jump to the beginning of the
@@ -153,10 +146,6 @@ class Registers(Protocol):
     @property
     def RETURN_ADDRESS_SIZE(self) -> int:
         """How many bytes of the stack a call takes for the return address."""
-
-    @property
-    def READ_NATIVELY(self) -> bool:
-        """Whether lbtrace/native/reach.c reads its code."""
 
 
 class Kernel(Protocol):
@@ -224,8 +213,8 @@ class JumpPatterns(Protocol):
 class ProbeSites(Protocol):
     """What ``probe_sites.py`` of a machine offers."""
 
-    def Planner(self, ask_nop: AskNop = ...) -> SitePlanner:
-        """Return a chooser of places, which asks before it uses a long nop."""
+    def Planner(self) -> SitePlanner:
+        """Return a chooser of places."""
 
 
 class ExitsModule(Protocol):
@@ -255,14 +244,6 @@ class FirstWrites(Protocol):
         write, in whole or in part."""
 
 
-class Prologues(Protocol):
-    """What ``prologues.py`` of a machine offers."""
-
-    def frame_size(self, code: Code) -> int | None:
-        """Return how many bytes the stack pointer is below the CFA after the prologue of the
-        function that begins with ``code``; None where that is not certain."""
-
-
 class CallSites(Protocol):
     """What ``call_sites.py`` of a machine offers."""
 
@@ -272,31 +253,9 @@ class CallSites(Protocol):
         """Return what looks like calls of ``targets`` in ``code`` at ``address``: where they are,
         and where they return to."""
 
-    def jumps(
-        self,
-        code: memoryview,
-        address: int,
-        targets: Collection[int],
-        start_of: Callable[[int], int | None],
-    ) -> Iterator[tuple[int, int]]:
-        """Return the direct jumps to ``targets`` in ``code`` at ``address``: the start of the
-        function that makes one, which ``start_of`` tells of an address, and where it leads. Code
-        of which that is None has none."""
-
-
-class SystemCalls(Protocol):
-    """What ``system_calls.py`` of a machine offers."""
-
-    def system_calls(
-        self, code: memoryview, address: int, start_of: Callable[[int], int | None]
-    ) -> Iterator[int]:
-        """Return where ``code`` at ``address`` makes system calls; ``start_of`` tells where the
-        function around an address begins, None where that is not known: there what looks like a
-        system call counts."""
-
 
 class Package(NamedTuple):
-    """The modules of a package. Others that it has are its own."""
+    """The modules of a package. Others that it has are its own, or `OPTIONAL`."""
 
     registers: Registers
     kernel: Kernel
@@ -306,6 +265,17 @@ class Package(NamedTuple):
     exits: ExitsModule
     go_probe_sites: GoProbeSites
     first_writes: FirstWrites
-    prologues: Prologues
     call_sites: CallSites
-    system_calls: SystemCalls
+
+
+OPTIONAL = (
+    "argument_stores",
+    "caller_reads",
+    "entry_reads",
+    "frame_reads",
+    "prologues",
+    "result_writes",
+    "type_marks",
+)
+"""Modules that a package may have: what compilers did to the values of a function. Where one is
+missing, `lbtrace.machine.unknown` answers."""

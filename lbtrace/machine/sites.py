@@ -18,7 +18,6 @@ from msgspec.structs import replace
 from lbtrace.machine import Machine
 from lbtrace.machine.code import Code, Exit, Exits
 from lbtrace.machine.function_code import Around, Body
-from lbtrace.machine.long_nops import AskNop, avoid_nops
 from lbtrace.machine.restartable import Sequences
 from lbtrace.model import Site
 
@@ -48,11 +47,9 @@ class KnownFunctions(Around, Protocol):
 class ProbeSites:
     """Hands out the sites of one binary."""
 
-    def __init__(
-        self, machine: Machine, known: KnownFunctions, ask_nop: AskNop = avoid_nops
-    ) -> None:
+    def __init__(self, machine: Machine, known: KnownFunctions) -> None:
         self.machine = machine
-        self._planner = machine.site_planner(ask_nop)
+        self._planner = machine.site_planner()
         self._finder = machine.exit_finder()
         self._known = known
         self._reached: dict[tuple[int, tuple[int, ...]], dict[int, int]] = {}
@@ -64,13 +61,12 @@ class ProbeSites:
         keep: Collection[str],
         *,
         returns: bool,
-        begins: bool = True,
-        nops: bool = True,
+        begins: Callable[[], bool] = lambda: True,
         never_back: Callable[[int], bool] = lambda target: False,
     ) -> Site | None:
         """See `lbtrace.machine.SitePlanner.choose`."""
         return self._planner.choose(
-            code, keep, returns=returns, begins=begins, nops=nops, never_back=never_back
+            code, keep, returns=returns, begins=begins, never_back=never_back
         )
 
     def may_restart(self, parts: Sequence[Code]) -> bool:
@@ -159,10 +155,7 @@ class ProbeSites:
             return RESTARTED
         into = address - part.address
         code = Code(part.code[into : into + 16], address, part.offset + into, address + 1)
-        return self._planner.point(
-            code,
-            lambda: self._finder.red_zone_use(body.parts, self._known, body.pads, address),
-        )
+        return self._planner.point(code)
 
     def _around(self, body: Body | None) -> dict[int, int]:
         """The instructions that control flow reaches in a function, and their ends."""

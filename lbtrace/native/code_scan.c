@@ -1,5 +1,4 @@
 /* What is looked for in all code: see code_scan.h. */
-#define _GNU_SOURCE /* memmem */
 #include "code_scan.h"
 
 #include <string.h>
@@ -49,39 +48,6 @@ size_t lbt_next_call(const unsigned char *code, size_t size, size_t from, uint64
 	return size;
 }
 
-/* Intel SDM volume 2, JMP and Jcc. */
-size_t lbt_next_jump(const unsigned char *code, size_t size, size_t from, uint64_t address,
-		     const uint64_t *targets, size_t count)
-{
-	enum { JMP = 0xe9, JMP_SHORT = 0xeb, JCC_SHORT = 0x70, TWO_BYTES = 0x0f, JCC = 0x80 };
-	static const uint8_t is_jump[256] = { /* which may begin one */
-		[TWO_BYTES] = 1, [JCC_SHORT ... JCC_SHORT + 15] = 1, [JMP] = 1, [JMP_SHORT] = 1,
-	};
-
-	for (; count && from < size; from++) {
-		if (!is_jump[code[from]])
-			continue;
-		int is_two = code[from] == TWO_BYTES && size - from > 1 && code[from + 1] >> 4 == JCC >> 4;
-		int is_short = code[from] == JMP_SHORT || code[from] >> 4 == JCC_SHORT >> 4;
-		size_t at = from + 1 + (size_t)is_two;
-		size_t width = is_short ? sizeof(int8_t) : sizeof(int32_t);
-		int32_t distance;
-		uint64_t target;
-
-		if (!(is_two || is_short || code[from] == JMP) || size - at < width)
-			continue;
-		if (is_short)
-			distance = (int8_t)code[at];
-		else
-			memcpy(&distance, code + at, sizeof(distance));
-		target = address + at + width + (uint64_t)(int64_t)distance;
-		if (target >= targets[0] && target <= targets[count - 1] &&
-		    is_among(targets, count, target))
-			return from;
-	}
-	return size;
-}
-
 size_t lbt_next_link(const unsigned char *code, size_t size, size_t from, uint64_t address,
 		     const uint64_t *targets, size_t count)
 {
@@ -99,13 +65,4 @@ size_t lbt_next_link(const unsigned char *code, size_t size, size_t from, uint64
 			return from;
 	}
 	return size;
-}
-
-size_t lbt_next_bytes(const unsigned char *code, size_t size, size_t from,
-		      const unsigned char *wanted, size_t count)
-{
-	const unsigned char *found =
-		from <= size ? memmem(code + from, size - from, wanted, count) : NULL;
-
-	return found ? (size_t)(found - code) : size;
 }

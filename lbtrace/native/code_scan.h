@@ -17,16 +17,9 @@
 size_t lbt_next_call(const unsigned char *code, size_t size, size_t from, uint64_t address,
 		     const uint64_t *targets, size_t count);
 
-/* The same of a jump, also of one with a condition, and of short ones: */
-size_t lbt_next_jump(const unsigned char *code, size_t size, size_t from, uint64_t address,
-		     const uint64_t *targets, size_t count);
-
 /* The same as calls of arm64: bl. */
 size_t lbt_next_link(const unsigned char *code, size_t size, size_t from, uint64_t address,
 		     const uint64_t *targets, size_t count);
 
-/* These bytes: */
-size_t lbt_next_bytes(const unsigned char *code, size_t size, size_t from,
-		      const unsigned char *bytes, size_t count);
 
 #endif

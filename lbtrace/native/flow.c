@@ -60,7 +60,8 @@ static void note_trap(struct lbt_flow *flow, const struct instruction *trap)
 		hide(flow, trap->next, trap->address, LBT_HIDDEN_TRAP);
 }
 
-/* Ends the line at what is no code, or at the end of the part: see control_flow.py, _stopped. */
+/* Ends the line at what is no code, or at the end of the part; after its last call, which then
+   does not return, if there is one. */
 static void stop(struct lbt_flow *flow)
 {
 	uint64_t at = flow->end;
@@ -276,8 +277,15 @@ int lbt_flow_run(struct lbt_flow *flow, uint64_t *about)
 				return LBT_FOLLOWED;
 			note_source(flow, &way);
 			flow->part = part_of(flow, way.address);
-			if (!flow->part || is_taken(flow, way.address))
+			if (!flow->part)
 				continue;
+			if (is_taken(flow, way.address)) {
+				if (way.source)
+					APPEND(flow, joins,
+					       (struct lbt_out){way.address, way.stack.pointer,
+								way.stack.base, FLOW_NEXT});
+				continue;
+			}
 			begin(flow, &way);
 		}
 		if (flow->state == IN_LINE) {

@@ -1,6 +1,9 @@
 /*
- * The instructions of an x86-64 function that control flow reaches, as
- * lbtrace/machine/x86_64/control_flow.py finds them: there it says what is followed, and why.
+ * The instructions of an x86-64 function that control flow reaches. The code is followed along
+ * every direct jump; lbtrace/machine/x86_64/computed_jumps.py adds where computed ones lead. What
+ * is not reached so is data: a function may hold tables and constants. Nothing is followed after a
+ * call that never returns, nor after a call of a place in the same function, which may be there
+ * for the address it pushes only.
  */
 #ifndef LBT_FLOW_H
 #define LBT_FLOW_H
@@ -46,8 +49,8 @@ int lbt_flow_meet(struct lbt_flow *flow, int64_t meeting, uint64_t from);
 int lbt_flow_run(struct lbt_flow *flow, uint64_t *about);
 
 /*
- * Looks at most at so many instructions from the places on, for whether any way ends in a return:
- * see lbtrace/machine/x86_64/never_returns.py. May need something to be known, too.
+ * Looks at most at so many instructions from the places on, for whether any way ends in a return.
+ * May need something to be known, too.
  */
 enum lbt_end { LBT_MAY_RETURN = -1, LBT_NEVER_RETURNS = -2 };
 int lbt_flow_ends(struct lbt_flow *flow, size_t most, uint64_t *about);

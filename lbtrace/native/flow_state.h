@@ -51,7 +51,7 @@ struct lbt_flow {
 	ARRAY(struct source) sources;
 	ARRAY(struct meeting) meetings;
 	ARRAY(struct way) depths;
-	ARRAY(struct lbt_out) outs;
+	ARRAY(struct lbt_out) outs, joins;
 	ARRAY(struct lbt_hiding) hidings;
 	ARRAY(uint64_t) taken;
 	ARRAY(int64_t) ahead, reached;

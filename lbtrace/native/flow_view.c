@@ -16,7 +16,8 @@ void lbt_flow_reset(struct lbt_flow *flow)
 		free(flow->parts[each].spots);
 	flow->part_count = 0;
 	flow->ways.count = flow->doubtful.count = flow->sources.count = flow->meetings.count = 0;
-	flow->depths.count = flow->outs.count = flow->hidings.count = flow->taken.count = 0;
+	flow->depths.count = flow->outs.count = flow->joins.count = flow->hidings.count = 0;
+	flow->taken.count = 0;
 	flow->state = NEXT_WAY;
 	flow->restarts = flow->overlaps = flow->failed = flow->answered = 0;
 	flow->seen = 0;
@@ -31,6 +32,7 @@ void lbt_flow_free(struct lbt_flow *flow)
 	free(flow->meetings.items);
 	free(flow->depths.items);
 	free(flow->outs.items);
+	free(flow->joins.items);
 	free(flow->hidings.items);
 	free(flow->taken.items);
 	free(flow->ahead.items);
@@ -58,6 +60,12 @@ size_t lbt_flow_outs(const struct lbt_flow *flow, const struct lbt_out **outs)
 {
 	*outs = flow->outs.items;
 	return flow->outs.count;
+}
+
+size_t lbt_flow_joins(const struct lbt_flow *flow, const struct lbt_out **joins)
+{
+	*joins = flow->joins.items;
+	return flow->joins.count;
 }
 
 size_t lbt_flow_hidings(const struct lbt_flow *flow, const struct lbt_hiding **hidings)

@@ -24,6 +24,8 @@ struct lbt_hiding {
 /* What was found: outs and hidings in the order in which they were. */
 size_t lbt_flow_outs(const struct lbt_flow *flow, const struct lbt_out **outs);
 size_t lbt_flow_hidings(const struct lbt_flow *flow, const struct lbt_hiding **hidings);
+/* Where ways came to what was reached before, and with which stack. */
+size_t lbt_flow_joins(const struct lbt_flow *flow, const struct lbt_out **joins);
 size_t lbt_flow_taken(const struct lbt_flow *flow, const uint64_t **addresses);
 int lbt_flow_restarts(const struct lbt_flow *flow);
 

@@ -117,11 +117,6 @@ class Surroundings:
         described = self._unwind.range_of(function.address)
         return described is not None and described.start != function.address
 
-    def is_described(self, function: Function) -> bool:
-        """Return whether unwind information says that code begins with ``function``."""
-        described = self._unwind.range_of(function.address)
-        return described is not None and described.start == function.address
-
     def begins_another(self, address: int) -> bool:
         """Return whether a function begins at ``address``, or a stub that leads to one: a jump
         there is a tail call, which does not come back."""

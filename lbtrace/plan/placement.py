@@ -13,7 +13,6 @@ from lbtrace.elf.symbols import Symbols
 from lbtrace.fetch.call_values import CallValues
 from lbtrace.machine import Machine
 from lbtrace.machine.code import Exits
-from lbtrace.machine.long_nops import AskNop, avoid_nops
 from lbtrace.machine.sites import ProbeSites
 from lbtrace.model import Function, Site
 from lbtrace.plan import float_sites
@@ -35,10 +34,9 @@ class Placer:
         machine: Machine,
         go: GoPlan | None = None,
         patched: Sequence[int] = (),
-        ask_nop: AskNop = avoid_nops,
     ) -> None:
         self.around = Surroundings(image, table, machine, patched=patched)
-        self.sites = ProbeSites(machine, self.around, ask_nop)
+        self.sites = ProbeSites(machine, self.around)
         self._image = image
         self._table = table
         self._go = go
@@ -88,13 +86,11 @@ class Placer:
             return self._go.entry(function, call_values)
         if self.is_data(function) or self.is_amid(function):
             return None
-        begins = not (self.around.is_inside_another(function) or self.restarts(function))
         code = self.around.code(function)
         enter = partial(
             self.sites.entry,
             returns=returns,
-            begins=begins,
-            nops=self.around.is_described(function),
+            begins=lambda: not (self.around.is_inside_another(function) or self.restarts(function)),
             never_back=self.around.begins_another,
         )
         site = enter(code, call_values.registers)

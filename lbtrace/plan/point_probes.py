@@ -82,7 +82,7 @@ class PointPlanner:
         self._image = image
         self._machine = Machine(image.machine)
         self._nameless = not table.functions
-        placer = Placer(image, table, self._machine, patched=patched, ask_nop=selection.ask_nop)
+        placer = Placer(image, table, self._machine, patched=patched)
         self._sites = placer.sites
         self._go = go_plan(image, table)
         self._tells_goroutine = False

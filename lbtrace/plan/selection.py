@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Literal
 
 from lbtrace.abi.locations import Detail
 from lbtrace.elf.loaded_files import Closure
-from lbtrace.machine.long_nops import AskNop, avoid_nops
 from lbtrace.model import SENDING
 from lbtrace.model.choices import Choices
 from lbtrace.plan.value_selection import ValueSelection
@@ -26,7 +25,7 @@ class Selection(Choices, frozen=True):
     of a call on an alternate signal stack. ``earlier``: what is traced may have run before, a
     process that alone has probes (``one``), or ``any``. ``patched`` are addresses of code, by the
     identity of the file, that is not in the processes what it is in the file, ``breakpoints`` those
-    where a debugger may have one. ``ask_nop`` tells how probes on nops may be used there.
+    where a debugger may have one.
     ``loads_later``: other files than those named may be loaded later, of which an error may be.
     Markers that ``awaited`` names may come in files that are loaded later; ``definitions`` are the
     user's own. ``request`` is what ``arg`` and ``where`` ask for
@@ -43,7 +42,6 @@ class Selection(Choices, frozen=True):
     request: Request | None = None
     awaited: tuple[str, ...] = ()
     definitions: Definitions | None = None
-    ask_nop: AskNop = avoid_nops
     loads_later: bool = False
 
     @property

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import partial
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from msgspec.structs import replace
@@ -17,15 +16,7 @@ from lbtrace.machine import Machine
 from lbtrace.machine.code import Code
 from lbtrace.model import Function, Prototype, Site
 from lbtrace.model.wire_limits import FETCHES
-from lbtrace.plan import (
-    argument_stores,
-    exchanged_registers,
-    frame_homes,
-    overwritten,
-    pushed_arguments,
-    unused_results,
-)
-from lbtrace.plan.late_registers import confirm
+from lbtrace.plan.compiler_quirks import FunctionBody, settle
 from lbtrace.plan.misfits import Misfits
 from lbtrace.plan.remarks import name_functions
 from lbtrace.plan.value_selection import ValueSelection, depth, qualifies, select_values
@@ -43,10 +34,6 @@ def go_plan(image: Image, table: Symbols) -> GoPlan | None:
     return GoPlan(image, table.go)
 
 
-BEGINNING = 512
-"""Bytes of a function within which it loads its parameters."""
-
-
 class TracedFunction(NamedTuple):
     """A function with the values that are traced of it, and how they travel; what debug
     information says of it, if it is not Go's. ``site`` is where the arguments are read, if that is
@@ -62,45 +49,18 @@ ReadFloats: TypeAlias = Callable[[TracedFunction], TracedFunction]
 """What has floats of a function read where they can be, as far as they can."""
 
 
-def _beginning(machine: Machine, image: Image, function: Function, size: int = BEGINNING) -> Code:
-    code = image.code(function.address, min(function.size, size))
-    data = machine.find_mark_size(code)
-    end = function.address + function.size
-    return Code(code[data:], function.address + data, function.offset + data, end)
-
-
-def _settled(
-    machine: Machine,
-    image: Image,
-    function: Function,
-    prototype: Prototype,
-    callers: unused_results.Callers,
-) -> Prototype:
+def _settled(machine: Machine, image: Image, function: Function, prototype: Prototype) -> Prototype:
     """What debug information says of a function, corrected by what its code shows."""
-    beginning = partial(_beginning, machine, image, function)
-    if prototype.otherwise is not None:
-        from lbtrace.plan import rust_convention  # imported here: most are not Rust
 
-        prototype = frame_homes.settle(machine, prototype, beginning)
-        prototype = rust_convention.settle(machine, prototype, beginning)
-    prototype = pushed_arguments.settle(machine, prototype, beginning, local=function.local)
-    prototype = exchanged_registers.settle(machine, prototype, beginning, image.code)
-    prototype = overwritten.settle(
-        machine,
-        prototype,
-        beginning,
-        image.code,
-        local=function.local,
-        replaceable=not (function.local or image.is_program),
-    )
-    prototype = frame_homes.settle(machine, prototype, beginning)
-    prototype = argument_stores.settle(machine, prototype, beginning, local=function.local)
-    prototype = confirm(machine, prototype, beginning, image.code)
-    if function.local:
-        body = partial(beginning, unused_results.LARGEST)
-        are_using = partial(callers.use, function.address)
-        prototype = unused_results.settle(machine, prototype, body, are_using)
-    return prototype
+    def beginning(size: int) -> Code:
+        code = image.code(function.address, min(function.size, size))
+        data = machine.find_mark_size(code)
+        end = function.address + function.size
+        return Code(code[data:], function.address + data, function.offset + data, end)
+
+    replaceable = not (function.local or image.is_program)
+    body = FunctionBody(machine, beginning, image.code, function.local, replaceable)
+    return settle(prototype, body)
 
 
 def _selected(
@@ -179,14 +139,13 @@ def describe(
     plain = _selected(machine, None, selection) if len(found) < len(others) else CallValues()
     asked = selection.request is not None and bool(selection.request.wanted)
     traced: list[TracedFunction] = []
-    callers = unused_results.Callers(image, machine, [f.address for f in functions if f.local])
     for function in functions:
         prototype = found.get(function.address)
         if go and go.holds(function) and function.address not in passed:
             continue  # it is among the misfits
         values, typed = passed.get(function.address, (plain, prototype is not None or asked))
         if prototype is not None:
-            prototype = _settled(machine, image, function, prototype, callers)
+            prototype = _settled(machine, image, function, prototype)
             values = _selected(machine, prototype, selection)
         site = None
         # What lacks a name lacks it further on as well.

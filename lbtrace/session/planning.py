@@ -22,7 +22,6 @@ from lbtrace.targets import watchers
 from lbtrace.targets.abilities import find_abilities
 from lbtrace.targets.command import find_command
 from lbtrace.targets.images import OpenedImages, beside, open_images, remark_32_bit
-from lbtrace.targets.long_nops import Circumstances, LongNops
 from lbtrace.targets.patched_code import find_breakpoints, find_patched
 from lbtrace.targets.reach import Reach, find_reach
 
@@ -67,12 +66,12 @@ def _plan(request: Request) -> Planned:
         firsts.setdefault(image.file.identity, image.file)
     files = tuple(firsts.values())
     reach = find_reach(target, request.mode, able)
-    watcher = watchers.find_watcher(target, around)
-    hazard = watchers.hazard_of(watcher) if request.returns == "uretprobe" else ""
+    hazard = ""
+    if request.returns == "uretprobe":
+        hazard = watchers.hazard_of(watchers.find_watcher(target, around))
     patched = find_patched(files, target, reach)
-    ask_nop = LongNops(lambda: Circumstances(around, able, reach, watcher))
     selection = replace(
-        _select(request, patched, ask_nop),
+        _select(request, patched),
         hazard=hazard,
         breakpoints=_breakpoints(files, target.pid),
         beside=around,
@@ -134,23 +133,15 @@ def plan_mapped(request: Request, image: Image, pid: int, reach: Reach) -> Plan 
     if not names:
         return None
 
-    def find() -> Circumstances:
-        target = Target(pid=pid, follow=request.target.follow)
-        around = beside(target)
-        able = find_abilities(target, around)
-        return Circumstances(around, able, reach, watchers.find_watcher(target, around))
-
     patched = find_patched((image.file,), Target(pid=pid), reach)
     selection = replace(
-        _select(request, patched, LongNops(find)),
+        _select(request, patched),
         breakpoints=_breakpoints((image.file,), pid),
     )
     return make_plan(image, only_markers(selection, names))
 
 
-def _select(
-    request: Request, patched: Mapping[tuple[int, int], tuple[int, ...]], ask_nop: LongNops
-) -> Selection:
+def _select(request: Request, patched: Mapping[tuple[int, int], tuple[int, ...]]) -> Selection:
     """What is asked for, without what is known of the target."""
     chosen = {name: getattr(request, name) for name in Choices.__struct_fields__}
     return Selection(
@@ -158,7 +149,6 @@ def _select(
         patched=patched,
         request=parse(request.arg, request.where),
         definitions=_definitions(request),
-        ask_nop=ask_nop,
     )
 
 

@@ -18,9 +18,7 @@ import tempfile
 from pathlib import Path
 from statistics import median
 
-from lbtrace.elf.image import Image
 from lbtrace.plan import Selection, make_plan
-from lbtrace.targets import long_nops
 
 ROUNDS = 5
 CALLS = 100_000
@@ -29,20 +27,15 @@ FRAMES = "-fno-omit-frame-pointer -mno-omit-leaf-frame-pointer"
 FLAGS = (
     f"{CHEAP} -fpatchable-function-entry=1",
     f"{CHEAP} -fpatchable-function-entry=5",
-    f"{CHEAP} -pg -mfentry -mnop-mcount -fno-pie -no-pie",
     "-O2 -fcf-protection=full -fpatchable-function-entry=1",
     "-O0 -fcf-protection=full",
     CHEAP,
     "-O2 -fcf-protection=full",
 )
 CLANG = (
-    "-O2 -fcf-protection=none -fpatchable-function-entry=5",
-    "-O2 -fcf-protection=full -fpatchable-function-entry=5",
-    "-O2 -fcf-protection=none -fpatchable-function-entry=10",
     f"-O2 -fcf-protection=none {FRAMES}",
     f"-O2 -fcf-protection=full {FRAMES}",
 )
-"""It writes one nop of that size, gcc as many of one byte."""
 SOURCE = """
 #include <stdio.h>
 #include <time.h>
@@ -83,8 +76,7 @@ def show(flags: str, here: Path, compiler: str) -> None:
     program = here / "entry"
     compile = [compiler, "-x", "c", "-", f"-DCALLS={CALLS}", "-o", str(program), *flags.split()]
     subprocess.run(compile, input=SOURCE, text=True, check=True)
-    nops = long_nops.of_file(Image.open(str(program)))
-    plan = make_plan(str(program), Selection(("traced",), returns="none", ask_nop=nops))
+    plan = make_plan(str(program), Selection(("traced",), returns="none"))
     (probe,) = plan.probes
     words = ["attach", "--func", "traced", "--returns", "none", "--strict", "--force"]
     ours = [sys.executable, "-m", "lbtrace", *words, "-o", here / "x.lbt", "--", program]
@@ -107,7 +99,6 @@ def main() -> None:
     """Print all rows."""
     print("an entry by the flags of compilers, ns:")
     with tempfile.TemporaryDirectory() as directory:
-        os.environ["GMON_OUT_PREFIX"] = f"{directory}/gmon"  # which -pg makes programs write
         for flags in FLAGS:
             show(flags, Path(os.path.realpath(directory)), "gcc")
         for flags in CLANG if shutil.which("clang") else ():

@@ -15,8 +15,8 @@ from lbtrace.dwarf.sources import path_test
 from lbtrace.elf import symbols
 from lbtrace.elf.image import Image
 from lbtrace.machine import Machine
-from lbtrace.machine.long_nops import UNASKED
 from lbtrace.machine.sites import ProbeSites
+from lbtrace.machine.x86_64.probe_sites import NOP
 from lbtrace.model import Site
 from lbtrace.plan.placement import Placer
 from tests.made_throwing import write
@@ -56,7 +56,7 @@ def test_every_line_has_its_points(tmp_path: Path, command: str, seed: str) -> N
     found = {(p.line, hex(p.address)): sites.at(p.address) for p in places}
     assert len(found) > 300
     left_out = {at: why for at, why in found.items() if not isinstance(why, Site)}
-    assert {*left_out.values()} <= {UNASKED.reason}  # the kernel is asked by a session
+    assert {*left_out.values()} <= {NOP}
     assert {p.address for p in places} <= instructions(image, COMPILERS[command])
 
 

@@ -1,5 +1,5 @@
-"""Functions compiled without optimisation that the linker optimises all the same: what they are
-always passed the same for is dropped, and what comes after moves."""
+"""Parameters that are overwritten before they are read, variadic functions, and functions that were
+optimised only when they were linked."""
 
 from __future__ import annotations
 
@@ -14,59 +14,6 @@ import pytest
 pytestmark = pytest.mark.host
 
 COUNT = 3
-
-PROGRAM = """\
-volatile long sink;
-#define KEPT __attribute__((noinline))
-struct Some {
-    long own = 1001;
-    KEPT long all(long a, bool flag, short b, const char *text, double real, long tag)
-    {
-        sink = sink + a; sink = sink + (flag ? b : text[0]); sink = sink + tag + (long)real;
-        return tag;
-    }
-    KEPT long used(long a, long tag) { sink = sink + own + a; return sink + tag; }
-};
-static Some some, other;
-static KEPT long apart(int *where, long a, long tag) { sink = sink + *where + a; return tag; }
-static int place = 7;
-int main()
-{
-    for (long i = 0; i < COUNT; i++) {
-        some.all(10 * i, i & 1, -i, "text", 1.5, 70 + i);
-        sink = sink + (i & 1 ? some : other).used(20 * i, 80 + i);
-        apart(&place, 30 * i, 90 + i);
-    }
-    return 0;
-}
-"""
-
-
-@pytest.mark.parametrize("options", [("-flto", "-Wl,--lto-O2"), ()])
-def test_arguments(
-    traced: Callable[[Path, str], list[dict[str, Any]]],
-    tool: Callable[[str], str],
-    tmp_path: Path,
-    options: tuple[str, ...],
-) -> None:
-    source, made = tmp_path / "some.cc", tmp_path / "some"
-    source.write_text(PROGRAM)
-    compiler = [tool("clang++"), "-O0", "-g", "-fuse-ld=lld", f"-DCOUNT={COUNT}"]
-    subprocess.run([*compiler, *options, source, "-o", made], check=True)
-    calls = traced(made, "/^(Some::|apart)/")
-    assert len(calls) == 3 * COUNT
-    for number, call in enumerate(calls):
-        at = number // 3
-        shown = {each["name"]: each["value"] for each in call["args"]}
-        passed = {
-            "Some::all": {"a": 10 * at, "flag": bool(at & 1), "b": -at, "tag": 70 + at},
-            "Some::used": {"a": 20 * at, "tag": 80 + at},
-            "apart": {"a": 30 * at, "tag": 90 + at},
-        }[call["name"].partition("(")[0]]
-        known = {name: value for name, value in shown.items() if value is not None}
-        assert {name: known.get(name, passed[name]) for name in passed} == passed, call
-        assert passed.keys() <= known.keys(), call
-
 
 DECLARED = """\
 #define KEPT __attribute__((noinline))
@@ -156,28 +103,6 @@ int main()
 """
 
 
-@pytest.mark.parametrize("further", [(), ("-mavx",)])
-def test_variadic_functions_show_what_callers_do_not_pass(
-    traced: Callable[[Path, str], list[dict[str, Any]]],
-    tool: Callable[[str], str],
-    tmp_path: Path,
-    further: tuple[str, ...],
-) -> None:
-    source, made = tmp_path / "variadic.c", tmp_path / "variadic"
-    source.write_text(VARIADIC)
-    options = ["-O0", "-g", "-flto", "-fuse-ld=lld", "-Wl,--lto-O2", f"-DCOUNT={COUNT}"]
-    subprocess.run([tool("clang"), *options, *further, source, "-o", made], check=True)
-    calls = traced(made, "listed")
-    assert len(calls) == COUNT
-    for number, call in enumerate(calls):
-        shown = {each["name"]: each["value"] for each in call["args"]}
-        why = {each["name"]: each.get("unreadable") for each in call["args"]}
-        assert why["same"] == why["always"] == "optimised out", call
-        # A constant may be passed all the same.
-        passed = {"a": 10 + number, "c": 20 + number, "e": number, "f": number, "g": 30 + number}
-        assert {name: shown[name] for name in passed} == passed, call
-
-
 @pytest.mark.parametrize("compiler", [("clang",), (sys.executable, "-m", "ziglang", "cc")])
 def test_variadic_functions_show_all_where_nothing_is_optimised(
     traced: Callable[[Path, str], list[dict[str, Any]]],
@@ -265,36 +190,3 @@ def test_what_is_not_marked_as_optimised_is_not_taken_for_plain_code(
         shown = {each["name"]: each["value"] for each in call["args"]}
         if name == "pushed":
             assert [shown[each] for each in "abcdef"] == [passed[each] for each in "abcdef"], call
-
-
-REFERRED = """\
-#include <stdbool.h>
-volatile long sink;
-#define KEPT __attribute__((noinline, minsize))
-__attribute__((noinline)) void see(void *what) { __asm__ volatile("" :: "r"(what) : "memory"); }
-KEPT void flag(bool a, ...) { sink = sink + a; see(&a); }
-KEPT void number(int a, ...) { sink = sink + a; see(&a); }
-int main()
-{
-    for (int i = 0; i < COUNT; i++) {
-        flag(true, 2, 3);
-        number(1 + i, 2L, 3.5);
-    }
-    return 0;
-}
-"""
-
-
-@pytest.mark.parametrize("level", ["-Wl,--lto-O0", "-Wl,--lto-O1"])
-def test_what_is_stored_through_an_address_is_known(
-    traced: Callable[[Path, str], list[dict[str, Any]]],
-    tool: Callable[[str], str],
-    tmp_path: Path,
-    level: str,
-) -> None:
-    source, made = tmp_path / "referred.c", tmp_path / "referred"
-    source.write_text(REFERRED)
-    options = ["-O0", "-g", "-flto", "-fuse-ld=lld", level, f"-DCOUNT={COUNT}"]
-    subprocess.run([tool("clang"), *options, source, "-o", made], check=True)
-    shown = [(c["name"], c["args"][0]["value"]) for c in traced(made, "/^(flag|number)$/")]
-    assert shown == [each for n in range(COUNT) for each in (("flag", True), ("number", 1 + n))]

@@ -5,24 +5,17 @@ from __future__ import annotations
 import pytest
 
 from lbtrace.machine.code import Code
-from lbtrace.machine.long_nops import UNASKED, NopUse
 from lbtrace.machine.x86_64.kernel_rules import is_emulated_branch, is_emulated_push, is_refused
-from lbtrace.machine.x86_64.probe_sites import Planner
+from lbtrace.machine.x86_64.probe_sites import AVOIDED, NOP, Planner
 
 BASE = 0x401000
 
 
-PLAIN = NopUse(safe=True)
-QUICK = NopUse(safe=True, quick=True, reason="quick")
-UNSAFE = NopUse(safe=False, reason="unsafe")
-
-
-def place(code: str, *, keep=("di",), returns=True, limit: int | None = None, nop=PLAIN):
+def place(code: str, *, keep=("di",), returns=True, limit: int | None = None):
     """The offset chosen in hexadecimal ``code``, or None."""
     raw = bytes.fromhex(code)
     end = BASE + len(raw) if limit is None else BASE + limit
-    planner = Planner(lambda raw: nop)
-    site = planner.choose(Code(raw, BASE, 0x1000, end), keep, returns=returns)
+    site = Planner().choose(Code(raw, BASE, 0x1000, end), keep, returns=returns)
     if site is None:
         return None
     assert site.offset == site.address - BASE + 0x1000
@@ -114,38 +107,27 @@ def test_a_refused_entry_is_passed_over():
     assert place("c5f877 55 c3") == (3, True)  # vzeroupper
 
 
-def test_long_nops_come_after_what_every_kernel_emulates():
-    assert place("0f1f440000 c3") == (0, True)
-    assert place("0f1f440000 55 c3") == (5, True)
-
-
 @pytest.mark.parametrize("nop", ["0f1f440000", "0f1f440008", "662e0f1f840000000000"])
-def test_a_nop_that_becomes_a_call_comes_first_where_the_function_begins(nop):
+def test_a_nop_that_kernels_replace_by_a_call_is_passed_over(nop):
     after = len(nop) // 2
-    assert place(f"{nop} 55 c3", nop=QUICK) == (0, True)
-    assert place(f"{ENDBR} {nop} 55 c3", nop=QUICK) == (4, True)
-    assert place(f"{nop} 55 c3", nop=UNSAFE) == (after, True)
-    assert place(f"{nop} 31c0 c3", nop=UNSAFE) == (after, False)
-    assert place(f"31c0 {nop} c3", nop=QUICK) == (0, False)
-    assert place(f"{nop} 31c0 ebfc", nop=UNSAFE) is None  # a loop back to what follows
+    assert place(f"{nop} 55 c3") == (after, True)
+    assert place(f"{ENDBR} {nop} 55 c3") == (4 + after, True)
+    assert place(f"{nop} 31c0 c3") == (after, False)
+    assert place(f"31c0 {nop} c3") == (0, False)
+    assert place(f"{nop} 31c0 ebfc") is None  # a loop back to what follows
+    raw = bytes.fromhex(f"{nop} c3")
+    assert Planner().point(Code(raw, BASE, 0, BASE + len(raw))) == NOP
 
 
 def test_after_an_avoided_nop_tail_calls_do_not_matter():
     raw = bytes.fromhex("0f1f440000 4883ec18 4883c418 e900010000")
     code = Code(raw, BASE, 0x1000, BASE + len(raw))
     target = BASE + len(raw) + 0x100
-    planner = Planner(lambda raw: UNSAFE)
+    planner = Planner()
     assert planner.choose(code, (), returns=False) is None
     site = planner.choose(code, (), returns=False, never_back=lambda to: to == target)
     assert site is not None
-    assert (site.address, site.reason) == (BASE + 5, "not the nop at the start: unsafe")
-
-
-def test_whoever_knows_nothing_of_the_kernel_avoids_such_nops():
-    raw = bytes.fromhex("0f1f440000 31c0 c3")
-    site = Planner().choose(Code(raw, BASE, 0, BASE + len(raw)), (), returns=False)
-    assert site is not None
-    assert (site.address, site.reason) == (BASE + 5, f"not the nop at the start: {UNASKED.reason}")
+    assert (site.address, site.reason) == (BASE + 5, AVOIDED)
 
 
 def test_damaged_code_is_not_followed():

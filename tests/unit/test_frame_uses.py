@@ -1,4 +1,4 @@
-"""Which parts of their frames functions read, and whether they leave a result."""
+"""Which parts of their frames functions read."""
 
 from __future__ import annotations
 
@@ -40,36 +40,3 @@ def _code(code: bytes) -> Code:
 )
 def test_reads(code: bytes, reads: bool) -> None:
     assert MACHINE.reads_frame(_code(code + RET), "sp", 0x20, 0x38) is reads
-
-
-GLOBAL = bytes.fromhex("488b0500000000")  # mov rax, [rip]
-KEEP = bytes.fromhex("488905 00000000")  # mov [rip], rax
-LOCAL = bytes.fromhex("488b45f8")  # mov rax, [rbp-8]
-LEAVE = bytes.fromhex("4883c410 5d")  # add rsp, 10h; pop rbp
-EXTEND = bytes.fromhex("4898")  # cdqe
-ZERO = bytes.fromhex("31c0")  # xor eax, eax
-
-
-@pytest.mark.parametrize(
-    ("code", "leaves"),
-    [
-        (LOCAL + LEAVE + RET, True),
-        (ZERO + LEAVE + RET, True),
-        (LOCAL + EXTEND + LEAVE + RET, True),
-        (LOCAL + KEEP + LEAVE + RET, False),
-        (GLOBAL + LEAVE + RET, False),  # it may be volatile
-        (CALL + LEAVE + RET, False),  # of another function, perhaps
-        (LEAVE + RET, False),
-        (CALL, True),  # it never returns
-    ],
-)
-def test_leaves(code: bytes, leaves: bool) -> None:
-    assert MACHINE.leaves_result(_code(code), "ax") is leaves
-
-
-@pytest.mark.parametrize(
-    ("code", "uses"),
-    [(KEEP, True), (EXTEND, True), (ZERO, False), (LOCAL + KEEP, False), (CALL, False)],
-)
-def test_uses(code: bytes, uses: bool) -> None:
-    assert MACHINE.uses_result(code, "ax") is uses

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import ast
 import importlib
+import importlib.util
 import inspect
 import sys
 from pathlib import Path
@@ -14,7 +15,7 @@ from typing import get_type_hints
 import pytest
 
 from lbtrace import machine
-from lbtrace.machine import MACHINES, interface
+from lbtrace.machine import MACHINES, interface, unknown
 
 ROOT = Path(machine.__file__).parents[1]
 
@@ -53,9 +54,7 @@ def test_an_incomplete_package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     package = tmp_path / "invented64"
     package.mkdir()
     (package / "__init__.py").write_text("")
-    (package / "registers.py").write_text(
-        "REGISTERS = ('r0', 'pc')\nRETURN_ADDRESS_SIZE = 0\nREAD_NATIVELY = False\n"
-    )
+    (package / "registers.py").write_text("REGISTERS = ('r0', 'pc')\nRETURN_ADDRESS_SIZE = 0\n")
     (package / "linking.py").write_text("RELATIVE = 1\n")
     monkeypatch.syspath_prepend(tmp_path)
     lacking = what_lacks("invented64")
@@ -65,6 +64,24 @@ def test_an_incomplete_package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     assert "linking.stubs" in lacking
     assert "linking.RELATIVE" not in lacking
     assert not [name for name in lacking if name.startswith("registers")]
+
+
+def test_optional_modules_have_what_is_answered_without_them() -> None:
+    wanted = {n: f for n, f in vars(unknown).items() if inspect.isfunction(f)}
+    for row in MACHINES:
+        for module in interface.OPTIONAL:
+            name = f"lbtrace.machine.{row.name}.{module}"
+            if importlib.util.find_spec(name) is None:
+                continue
+            found = vars(importlib.import_module(name))
+            has = {*found} & {*wanted}
+            assert has, name
+            for function in has:
+                kinds = [
+                    [p.kind for p in inspect.signature(f).parameters.values()]
+                    for f in (found[function], wanted[function])
+                ]
+                assert kinds[0] == kinds[1], function
 
 
 def test_every_package_is_checked_by_mypy() -> None:

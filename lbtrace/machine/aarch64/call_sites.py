@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Collection, Iterator
 
 from lbtrace.machine.code_scan import find_links
 
@@ -12,13 +12,3 @@ def calls(code: memoryview, address: int, targets: Collection[int]) -> Iterator[
     are, and where they return to."""
     for at in find_links(code, address, targets):
         yield address + at, address + at + 4
-
-
-def jumps(
-    _code: memoryview,
-    _address: int,
-    _targets: Collection[int],
-    _start_of: Callable[[int], int | None],
-) -> Iterator[tuple[int, int]]:
-    """See `lbtrace.machine.interface.CallSites`. Not known of arm64."""
-    return iter(())

@@ -95,12 +95,6 @@ class Finder(ExitFinder):
         """See `lbtrace.machine.ExitFinder.leads_to`."""
         return not (address - code.address) % 4
 
-    def red_zone_use(
-        self, parts: Sequence[Code], around: Around, pads: Sequence[int], address: int
-    ) -> str:
-        """See `lbtrace.machine.ExitFinder.red_zone_use`; no kernel writes there on arm64."""
-        return ""
-
     def may_restart(self, parts: Sequence[Code]) -> bool:
         """See `lbtrace.machine.ExitFinder.may_restart`."""
         code = parts[0]

@@ -11,8 +11,7 @@ from typing import NamedTuple
 
 from lbtrace.machine.aarch64 import instructions
 from lbtrace.machine.code import Code, FloatSpills, Read
-from lbtrace.machine.interface import SitePlanner
-from lbtrace.machine.long_nops import UNFIT, AskNop, avoid_nops
+from lbtrace.machine.interface import UNFIT, SitePlanner
 from lbtrace.model import Fetch, Site
 
 PREFIX_LIMIT = 16
@@ -38,10 +37,7 @@ _REASONS = (
 
 
 class Planner(SitePlanner):
-    """Chooses probe places. The kernel replaces no nops, so none is asked about."""
-
-    def __init__(self, ask_nop: AskNop = avoid_nops) -> None:
-        """Make one."""
+    """Chooses probe places."""
 
     def choose(
         self,
@@ -49,13 +45,12 @@ class Planner(SitePlanner):
         keep: Collection[str],
         *,
         returns: bool,
-        begins: bool = True,
-        nops: bool = True,
+        begins: Callable[[], bool] = lambda: True,
         never_back: Callable[[int], bool] = lambda target: False,
     ) -> Site | None:
         """See `lbtrace.machine.SitePlanner.choose`."""
         obstacle = ""
-        if not begins and _may_be_exclusive(code):
+        if _may_be_exclusive(code) and not begins():
             return None
         places = sorted(_prefix(code, keep, returns=returns), key=lambda place: place.cost)
         for place in places:
@@ -73,7 +68,7 @@ class Planner(SitePlanner):
             obstacle = obstacle or found
         return None
 
-    def point(self, code: Code, red_zone_use: Callable[[], str]) -> Site | str:
+    def point(self, code: Code) -> Site | str:
         """See `lbtrace.machine.SitePlanner.point`."""
         if _may_be_exclusive(code):
             return "a probe there might make the store that follows fail, which is exclusive"

@@ -7,6 +7,3 @@ REGISTERS = (*(f"x{n}" for n in range(31)), "sp", "pc")
 
 RETURN_ADDRESS_SIZE = 0
 """A call keeps the return address in a register."""
-
-READ_NATIVELY = False
-"""Whether lbtrace/native/reach.c reads its code."""

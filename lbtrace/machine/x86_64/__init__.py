@@ -15,9 +15,7 @@ if TYPE_CHECKING:
         kernel,
         linking,
         probe_sites,
-        prologues,
         registers,
-        system_calls,
     )
 
     PACKAGE = interface.Package(
@@ -29,7 +27,5 @@ if TYPE_CHECKING:
         exits,
         go_probe_sites,
         first_writes,
-        prologues,
         call_sites,
-        system_calls,
     )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import NamedTuple, TypeAlias
 
 import iced_x86
@@ -53,53 +52,18 @@ APART = 1 << 32
 """How far away an aligned stack pointer is taken to be: how far it moves is not known, so that
 nothing reached by it is reached by the others."""
 
-CALL_RESULTS = ("ax", "dx", "xmm0", "xmm1")
-"""Only these are lost in calls: unoptimised code stores an argument after a call (of ``mcount``,
-say) only where that keeps its register."""
-
-KEPT_IN_CALLS = frozenset({"bx", "r12", "r13", "r14", "r15"})
-
 Source: TypeAlias = tuple[str, int]
 """See `ArgumentStores.find_source`."""
 
 
-def argument_stores(code: Code, *, past_calls: bool = False) -> ArgumentStores:
+def argument_stores(code: Code) -> ArgumentStores:
     """See `lbtrace.machine.Machine.find_argument_stores`."""
     frame = _Frame()
-    before = Instruction()
-    saved = 0
     for instruction in Decoder(64, code.code, ip=code.address):
-        if instruction.ip < saved:
-            if not _is_vector_save(instruction):
-                break
-        elif _is_without_vectors(before, instruction):
-            saved = instruction.near_branch_target
-        elif past_calls and instruction.flow_control == FlowControl.CALL:
-            frame.lose(CALL_RESULTS)
-        elif instruction.flow_control != FlowControl.NEXT:
+        if instruction.flow_control != FlowControl.NEXT:
             break
-        else:
-            frame.follow(instruction)
-        before = instruction
-    return ArgumentStores(frame.first, frame.bases, {**frame.made, **frame.pointers})
-
-
-def _is_without_vectors(before: Instruction, instruction: Instruction) -> bool:
-    """Whether an instruction may be the jump by which a variadic function saves no vector registers
-    where its caller says in al, which may have been moved, that it passes nothing in any (psABI,
-    3.5.7)."""
-    return (
-        before.mnemonic == Mnemonic.TEST
-        and before.op0_register == before.op1_register
-        and RegisterExt.size(before.op0_register) == 1
-        and instruction.mnemonic == Mnemonic.JE
-        and instruction.near_branch_target > instruction.ip
-    )
-
-
-def _is_vector_save(instruction: Instruction) -> bool:
-    whole = instruction.mnemonic in (Mnemonic.MOVAPS, Mnemonic.VMOVAPS)
-    return whole and instruction.op0_kind == OpKind.MEMORY
+        frame.follow(instruction)
+    return ArgumentStores(frame.first, frame.bases)
 
 
 class _Address(NamedTuple):
@@ -118,18 +82,11 @@ class _Frame:
         self.bases: dict[str, int] = {}
         """Those of the registers from which something is stored, when that is done first."""
         self.pointers = {"sp": 0}
-        self.made: dict[str, int] = {}
-        """Where those of `BASES` pointed first that did: the function's end restores them."""
         self._addresses: dict[str, _Address] = {}
         """Other registers that point into the frame."""
         self._x87: list[Source] = []
         self._now: dict[int, Source] = {}
         self._held: dict[str, Source] = {name: (name, 0) for name in NAMES.values()}
-
-    def lose(self, registers: Sequence[str]) -> None:
-        """Go on by something that changes these ``registers``."""
-        self._addresses = {r: at for r, at in self._addresses.items() if r in KEPT_IN_CALLS}
-        self._held.update(dict.fromkeys(registers, ("", 0)))
 
     def follow(self, instruction: Instruction) -> None:
         """Go on by an instruction after which the next one follows."""
@@ -234,7 +191,6 @@ class _Frame:
             moves = instruction.mnemonic == Mnemonic.MOV and BASES.issuperset(written)
             if moves and written and instruction.op1_register == Register.RSP:
                 self.pointers[written[0]] = now
-                self.made.setdefault(written[0], now)
             return
         if instruction.mnemonic == Mnemonic.AND:
             self.pointers["sp"] = now - APART

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
-from iced_x86 import Code, ConditionCode, Instruction, Mnemonic, OpKind, Register
+from iced_x86 import Code, ConditionCode, Instruction, OpKind, Register
 
 from lbtrace.machine.x86_64.operands import REGISTERS
 from lbtrace.model import Jump
@@ -62,26 +60,6 @@ _TESTS = {
 def test(jump: Instruction) -> RegisterTest | None:
     """Return the test of a conditional jump on a register, in addition to its `conditions`."""
     return _TESTS.get(jump.code)
-
-
-def is_switch(jump: Instruction, history: Sequence[Instruction]) -> bool:
-    """Return whether an indirect jump is that of a ``switch``.
-
-    ``notrack`` is only for those (gcc's -fcf-protection); else the target is
-    the sum of a table's address and its entry.
-    """
-    return jump.segment_prefix == Register.DS or adds_up(jump, history)
-
-
-def adds_up(jump: Instruction, history: Sequence[Instruction]) -> bool:
-    """Return whether an indirect jump goes to a sum that was computed last before it."""
-    for instruction in reversed(history):
-        if (
-            instruction.op0_kind == OpKind.REGISTER
-            and instruction.op0_register == jump.op0_register
-        ):
-            return bool(instruction.mnemonic == Mnemonic.ADD)
-    return False
 
 
 def target(jump: Instruction, inside: tuple[tuple[int, int], ...]) -> Jump | None:

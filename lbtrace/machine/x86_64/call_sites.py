@@ -1,12 +1,10 @@
-"""Finds what looks like calls of given functions, and tail calls, in x86-64 code."""
+"""Finds what looks like calls of given functions in x86-64 code."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Collection, Iterator
 
-from iced_x86 import Decoder
-
-from lbtrace.machine.code_scan import find_calls, find_jumps
+from lbtrace.machine.code_scan import find_calls
 
 SIZE = 5
 """Bytes of a ``call`` of a relative address: Intel SDM volume 2, CALL."""
@@ -17,21 +15,3 @@ def calls(code: memoryview, address: int, targets: Collection[int]) -> Iterator[
     where they return to."""
     for at in find_calls(code, address, targets):
         yield address + at, address + at + SIZE
-
-
-def jumps(
-    code: memoryview,
-    address: int,
-    targets: Collection[int],
-    start_of: Callable[[int], int | None],
-) -> Iterator[tuple[int, int]]:
-    """See `lbtrace.machine.interface.CallSites`."""
-    for at in find_jumps(code, address, targets):
-        start = start_of(address + at)
-        if start is None or start < address:
-            continue
-        decoder = Decoder(64, bytes(code[start - address : at + SIZE + 1]), ip=start)
-        while decoder.ip < address + at and decoder.can_decode:
-            decoder.decode()
-        if decoder.ip == address + at:
-            yield start, decoder.decode().near_branch_target

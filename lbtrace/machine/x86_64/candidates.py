@@ -24,27 +24,20 @@ _JUMPS = frozenset(
 
 
 class Candidate:
-    """An instruction of a function's straight-line start at which a probe could be placed. It is
-    ``quick`` where the kernel puts a call in its place."""
+    """An instruction of a function's straight-line start at which a probe could be placed.
+    ``cost``: 0 where all kernels are quick, 1 where some are, 2 where they single-step it."""
 
-    __slots__ = ("_cost", "delta", "instruction", "push", "quick", "raw")
+    __slots__ = ("cost", "delta", "instruction", "push", "raw")
 
     def __init__(self, instruction: Instruction, raw: bytes, delta: int) -> None:
         self.instruction = instruction
         self.raw = raw
         self.delta = delta
-        self.quick = False
         self.push = is_emulated_push(raw)
         if self.push or is_emulated_branch(raw):
-            self._cost = 0
+            self.cost = 0
         else:
-            self._cost = 1 if raw in LONG_NOPS else 2
-
-    @property
-    def cost(self) -> int:
-        """0 where all kernels are quick, 1 where some are, 2 where the instruction is
-        single-stepped."""
-        return 0 if self.quick else self._cost
+            self.cost = 1 if raw in LONG_NOPS else 2
 
 
 def site_of(code: Code, place: Candidate, formatter: iced_x86.FastFormatter, reason: str) -> Site:

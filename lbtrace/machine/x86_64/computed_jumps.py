@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from iced_x86 import Register
 
-from lbtrace.machine.x86_64.reached_code import FollowedCode, Out, WorkItem
+from lbtrace.machine.x86_64.reached_code import Out, ReachedCode, WorkItem
 from lbtrace.machine.x86_64.stack_depth import Stack
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ class ComputedJumps:
     ``stacks`` is the stack at each of them; the code that reaches one adds it.
     """
 
-    def __init__(self, code: FollowedCode, follow: Callable[[WorkItem], None]) -> None:
+    def __init__(self, code: ReachedCode, follow: Callable[[WorkItem], None]) -> None:
         self.stacks: dict[int, Stack] = {}
         self._code = code
         self._follow = follow
@@ -118,7 +118,7 @@ class ComputedJumps:
         at = known[index - 1] if index else -1
         if part is None or not part.address <= at:
             return part is not None and part.address == address
-        for instruction in self._code.lines.decoder(part, at):
+        for instruction in self._code.decoder(part, at):
             if instruction.ip >= address or instruction.is_invalid:
                 return bool(instruction.ip == address and not instruction.is_invalid)
         return False

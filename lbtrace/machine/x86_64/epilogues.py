@@ -21,7 +21,7 @@ from lbtrace.machine.x86_64.kernel_rules import (
     is_long_nop,
     is_refused,
 )
-from lbtrace.machine.x86_64.reached_code import FollowedCode
+from lbtrace.machine.x86_64.reached_code import ReachedCode
 from lbtrace.machine.x86_64.restores import BRANCH, JUMP, PLAIN, Restored, Steps
 from lbtrace.model import Site
 
@@ -56,7 +56,7 @@ class Epilogues:
 
     def __init__(
         self,
-        flow: FollowedCode,
+        flow: ReachedCode,
         pads: Collection[int],
         steps: Steps,
         shown: Callable[[Instruction], str],

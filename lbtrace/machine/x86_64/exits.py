@@ -18,10 +18,9 @@ from lbtrace.machine.code_scan import pass_over
 from lbtrace.machine.function_code import Around, Body
 from lbtrace.machine.interface import ExitFinder
 from lbtrace.machine.x86_64.branches import conditions, target, test
-from lbtrace.machine.x86_64.control_flow import Flow
+from lbtrace.machine.x86_64.control_flow import Flow, Flows
 from lbtrace.machine.x86_64.epilogues import Epilogues
 from lbtrace.machine.x86_64.kernel_rules import is_emulated_branch, is_refused
-from lbtrace.machine.x86_64.native_flow import Flows, NativeFlow
 from lbtrace.machine.x86_64.reached_code import Out
 from lbtrace.machine.x86_64.restores import Steps
 from lbtrace.model import Site
@@ -64,7 +63,7 @@ class Finder(ExitFinder):
         with self._flows.follow(parts, around, pads) as flow:
             return self._exits(flow, pads)
 
-    def _exits(self, flow: NativeFlow | Flow, pads: Sequence[int]) -> Exits:
+    def _exits(self, flow: Flow, pads: Sequence[int]) -> Exits:
         found: list[Exit] = []
         hidden = list(flow.hidden.values())
         epilogues = Epilogues(flow, pads, self._steps, self._formatter.format)
@@ -106,16 +105,6 @@ class Finder(ExitFinder):
             at += instruction.len
         return at == end
 
-    def red_zone_use(
-        self, parts: Sequence[Code], around: Around, pads: Sequence[int], address: int
-    ) -> str:
-        """See `lbtrace.machine.ExitFinder.red_zone_use`."""
-        # Imported here because few places ask.
-        from lbtrace.machine.x86_64.red_zone import why_in_use
-
-        with self._flows.follow(parts, around, pads) as flow:
-            return why_in_use(flow, address, pads)
-
     def may_restart(self, parts: Sequence[Code]) -> bool:
         """See `lbtrace.machine.ExitFinder.may_restart`."""
         return self.seems_to_restart(parts)
@@ -141,7 +130,7 @@ class Finder(ExitFinder):
         """See `lbtrace.machine.ExitFinder.never_returns`."""
         return self._flows.never_returns(body, around)
 
-    def _site(self, flow: NativeFlow | Flow, out: Out) -> Site | str:
+    def _site(self, flow: Flow, out: Out) -> Site | str:
         """The place of a probe, or why there can be none."""
         instruction = out.instruction
         raw, offset = flow.raw(instruction.ip)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, TypeAlias
 from iced_x86 import Instruction, Mnemonic, OpKind, Register, Register_
 
 if TYPE_CHECKING:
-    from lbtrace.machine.x86_64.reached_code import FollowedCode
+    from lbtrace.machine.x86_64.reached_code import ReachedCode
 
 Cell: TypeAlias = tuple[Register_, int]
 """A word of the frame: the register that it is addressed by, and the distance from there."""
@@ -19,7 +19,7 @@ _READ_ONLY = frozenset({Mnemonic.CMP, Mnemonic.TEST})
 class FrameStores:
     """The stores to the frame in the code that is known so far."""
 
-    def __init__(self, code: FollowedCode) -> None:
+    def __init__(self, code: ReachedCode) -> None:
         self._code = code
         self._stores: dict[Cell, list[Instruction]] = {}
         self._looked_at = 0

@@ -22,7 +22,7 @@ from lbtrace.machine.x86_64.register_writers import CLOBBERED, Writers
 from lbtrace.machine.x86_64.table_ends import SIZE, TableEnds
 
 if TYPE_CHECKING:
-    from lbtrace.machine.x86_64.reached_code import FollowedCode
+    from lbtrace.machine.x86_64.reached_code import ReachedCode
 
 ENTRIES = 1 << 16
 """Entries of one table, at most."""
@@ -65,7 +65,7 @@ class Leads(NamedTuple):
 class Targets:
     """Finds where computed jumps of the code in ``code`` lead."""
 
-    def __init__(self, code: FollowedCode) -> None:
+    def __init__(self, code: ReachedCode) -> None:
         self._code = code
         self._around = code.around
         self._writers = Writers(code)

@@ -12,8 +12,7 @@ import iced_x86
 from iced_x86 import Decoder, FlowControl, Instruction, Mnemonic
 
 from lbtrace.machine.code import Code, FloatSpills, Read
-from lbtrace.machine.interface import SitePlanner
-from lbtrace.machine.long_nops import UNFIT, AskNop, avoid_nops
+from lbtrace.machine.interface import UNFIT, SitePlanner
 from lbtrace.machine.x86_64.candidates import Candidate, branches_of, site_of, why_unsafe
 from lbtrace.machine.x86_64.kernel_rules import is_long_nop, is_refused
 from lbtrace.machine.x86_64.operands import REGISTERS, WRITES, added_number
@@ -22,7 +21,10 @@ from lbtrace.model import Fetch, Site
 PREFIX_LIMIT = 16
 """Instructions looked at before the search for a cheap place is given up."""
 
-AVOIDED = "not the nop at the start: "
+NOP = "kernels may put a call in the place of the nop there"
+"""Why no probe is on one, as a clause for users."""
+
+AVOIDED = "kernels may put a call in the place of the nop before it"
 
 _REASONS = (
     "emulated",
@@ -35,8 +37,7 @@ _REASONS = (
 class Planner(SitePlanner):
     """Chooses probe places; keeps the decoder's helpers between functions."""
 
-    def __init__(self, ask_nop: AskNop = avoid_nops) -> None:
-        self._ask_nop = ask_nop
+    def __init__(self) -> None:
         self._info = iced_x86.InstructionInfoFactory()
         self._formatter = iced_x86.FastFormatter()
 
@@ -46,55 +47,44 @@ class Planner(SitePlanner):
         keep: Collection[str],
         *,
         returns: bool,
-        begins: bool = True,
-        nops: bool = True,
+        begins: Callable[[], bool] = lambda: True,
         never_back: Callable[[int], bool] = lambda target: False,
     ) -> Site | None:
         """See `lbtrace.machine.SitePlanner.choose`."""
         places: list[Candidate] = []
-        begin = _behind_endbr(code) if begins and nops else -1
-        avoids = False
-        first = reason = ""
+        nop = 1 << 64
+        first = ""
         for place in self._prefix(code, keep, returns=returns):
             if is_long_nop(place.instruction):
-                if not code.address <= place.instruction.ip <= begin:
-                    continue
-                use = self._ask_nop(place.raw)
-                place.quick, reason = use.quick, use.reason if use.safe else AVOIDED + use.reason
-                if not (use.quick or (use.safe and not is_refused(place.raw))):
-                    avoids = True
-                    continue
+                nop = min(nop, place.instruction.ip)
+                continue
             places.append(place)
             if not place.cost:
                 break
         branches: list[Instruction] = []
         for place in sorted(places, key=lambda p: p.cost):
             found = ""
+            behind = nop < place.instruction.ip
             if place.instruction.ip != code.address:
                 branches = branches or [*branches_of(code)]
                 found = why_unsafe(
-                    code, branches, place, never_back=never_back if avoids else lambda to: False
+                    code, branches, place, never_back=never_back if behind else lambda to: False
                 )
             if not found:
                 obstacle = first if place.cost else ""
-                reason = obstacle or reason or _REASONS[place.cost]
+                reason = obstacle or (AVOIDED if behind else _REASONS[place.cost])
                 return site_of(code, place, self._formatter, reason)
             first = first or found
         return None
 
-    def point(self, code: Code, red_zone_use: Callable[[], str]) -> Site | str:
+    def point(self, code: Code) -> Site | str:
         """See `lbtrace.machine.SitePlanner.point`."""
         instruction = Decoder(64, code.code[:15], ip=code.address).decode()
         raw = code.code[: instruction.len]
         place = Candidate(instruction, raw, 0)
         if is_long_nop(instruction):
-            use = self._ask_nop(raw)
-            if not use.safe:
-                return use.reason
-            if use.quick and (kept := red_zone_use()):
-                return f"the kernel would put a call in its place, and {kept}"
-            place.quick = use.quick
-        if instruction.is_invalid or (is_refused(raw) and not place.quick):
+            return NOP
+        if instruction.is_invalid or is_refused(raw):
             return UNFIT
         return site_of(code, place, self._formatter, _REASONS[place.cost])
 
@@ -115,8 +105,8 @@ class Planner(SitePlanner):
         return float_results.results(code, returns, read)
 
     def _prefix(self, code: Code, keep: Collection[str], *, returns: bool) -> Iterator[Candidate]:
-        """The places of the straight-line start, in order, that the kernel accepts; and long nops,
-        which some kernels accept."""
+        """The places of the straight-line start, in order, that the kernel accepts; and long
+        nops."""
         delta = 0
         limit = max(min(code.limit, code.address + len(code.code)), code.address + 1)
         decoder = Decoder(64, code.code[: PREFIX_LIMIT * 15], ip=code.address)
@@ -156,9 +146,3 @@ class Planner(SitePlanner):
             elif name in keep:
                 return None
         return sinks
-
-
-def _behind_endbr(code: Code) -> int:
-    """The first address of a function at which it does something."""
-    first = Decoder(64, code.code[:15], ip=code.address).decode()
-    return first.next_ip if first.mnemonic == Mnemonic.ENDBR64 else first.ip

@@ -11,7 +11,7 @@ from iced_x86 import FlowControl
 from lbtrace.machine.x86_64.operands import REGISTERS, WRITES
 
 if TYPE_CHECKING:
-    from lbtrace.machine.x86_64.reached_code import FollowedCode
+    from lbtrace.machine.x86_64.reached_code import ReachedCode
 
 STEPS = 4000
 """Stretches of code that are looked through for one register, at most."""
@@ -42,7 +42,7 @@ def _written(raw: bytes) -> frozenset[str]:
 class Writers:
     """The writers of registers in the code that is known so far."""
 
-    def __init__(self, code: FollowedCode) -> None:
+    def __init__(self, code: ReachedCode) -> None:
         self.code = code
         self._start: dict[int, int] = {}
         self._lines: dict[int, list[int]] = {}

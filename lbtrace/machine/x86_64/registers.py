@@ -13,6 +13,3 @@ REGISTERS = (*DWARF_REGISTERS, "ip", "flags")
 
 RETURN_ADDRESS_SIZE = 8
 """A call pushes the return address."""
-
-READ_NATIVELY = True
-"""Whether lbtrace/native/reach.c reads its code."""

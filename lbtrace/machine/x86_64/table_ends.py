@@ -18,7 +18,7 @@ from iced_x86 import Decoder
 from lbtrace.machine.code import Code
 
 if TYPE_CHECKING:
-    from lbtrace.machine.x86_64.reached_code import FollowedCode
+    from lbtrace.machine.x86_64.reached_code import ReachedCode
 
 MASK = (1 << 64) - 1
 AT_ONCE = 64
@@ -52,7 +52,7 @@ class Entries(NamedTuple):
 class TableEnds:
     """Finds where tables end of which ``code`` does not tell the length."""
 
-    def __init__(self, code: FollowedCode) -> None:
+    def __init__(self, code: ReachedCode) -> None:
         self._code = code
         self._swept: dict[tuple[int, int], Sweep | None] = {}
         self._agreeing: dict[int, Sweep | None] = {}

@@ -19,9 +19,15 @@ from lbtrace.abi.locations import OPTIMISED_OUT, WORD, Location
 from lbtrace.machine import Machine
 from lbtrace.machine.code import CALLER_STACK, Code, Read
 from lbtrace.model import Fetch, Formal, Piece, Prototype
-from lbtrace.plan.declared import as_declared, is_as_declared, locate_declared, name_register
-from lbtrace.plan.overwritten import BEGINNING, LARGEST, FrameSize, find_home
-from lbtrace.plan.register_order import rank_registers
+from lbtrace.plan.compiler_quirks.declared import (
+    as_declared,
+    is_as_declared,
+    locate_declared,
+    name_register,
+)
+from lbtrace.plan.compiler_quirks.function_body import BEGINNING, FunctionBody
+from lbtrace.plan.compiler_quirks.overwritten import LARGEST, FrameSize, find_home
+from lbtrace.plan.compiler_quirks.register_order import rank_registers
 
 
 class Part(NamedTuple):
@@ -42,12 +48,10 @@ class Part(NamedTuple):
         return self.named == self.passed and self.skipped == self.within
 
 
-def settle(
-    machine: Machine, prototype: Prototype, code: Callable[[int], Code], read: Read
-) -> Prototype:
-    """``prototype`` without those registers that are others' by the convention, if it certainly is
-    called by that and all is passed as it is declared. ``code`` gives its first bytes, so many at
-    most; ``read`` those of functions to which it passes them on."""
+def settle(prototype: Prototype, body: FunctionBody) -> Prototype:
+    """Return ``prototype`` without those registers that are others' by the convention, if it
+    certainly is called by that and all is passed as it is declared."""
+    machine, code, read = body.machine, body.beginning, body.read
     formals = prototype.parameters
     if prototype.hints.compiler == "gcc" and not prototype.complete:
         return _lose_shared(prototype)

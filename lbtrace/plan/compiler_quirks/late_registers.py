@@ -16,34 +16,27 @@ from msgspec.structs import replace
 from lbtrace.abi import doubt, list_places, locate_values
 from lbtrace.abi.dwarf_registers import find_register
 from lbtrace.machine import Machine
-from lbtrace.machine.code import Code
 from lbtrace.model import Formal, Prototype
+from lbtrace.plan.compiler_quirks.function_body import BEGINNING, FunctionBody
 
 LARGEST = 1 << 14
 """Bytes of a function's code that are read, at most: more may write all registers."""
 
 
-def confirm(
-    machine: Machine,
-    prototype: Prototype,
-    beginning: Callable[[], Code],
-    read: Callable[[int, int], bytes],
-) -> Prototype:
-    """``prototype``, with those registers that hold their parameters at the function's entry.
-
-    Code is read where the convention wants something else to be there: its ``beginning``, or what
-    there is to ``read`` at an address, of a size.
-    """
+def settle(prototype: Prototype, body: FunctionBody) -> Prototype:
+    """Return ``prototype``, with those registers that hold their parameters at the function's
+    entry. Code is read where the convention wants something else to be there."""
+    machine = body.machine
     if all(formal.late_reason is None for formal in prototype.parameters):
         return prototype
     if prototype.filled_within is not None:
-        return _confirm_throughout(machine, prototype, read)
+        return _confirm_throughout(machine, prototype, body.read)
     places = partial(locate_values, machine.name)
     declared = replace(prototype, parameters=tuple(map(_as_declared, prototype.parameters)))
     located, expected = places(prototype).parameters, places(declared).parameters
     if located == expected and not prototype.leaves_out:
         return prototype
-    written = machine.find_first_writes(beginning())
+    written = machine.find_first_writes(body.beginning(BEGINNING))
     parameters = tuple(
         _lose(formal)
         if formal.late_reason is not None
@@ -58,7 +51,7 @@ def confirm(
 def _confirm_throughout(
     machine: Machine, prototype: Prototype, read: Callable[[int, int], bytes]
 ) -> Prototype:
-    """`confirm` where any instruction may fill the registers: the convention tells where their
+    """`settle` where any instruction may fill the registers: the convention tells where their
     parameters are, and the registers only which one that is. It does not tell of clones."""
     if any(formal.late_reason for formal in prototype.parameters):
         filled = _may_fill(machine, prototype, read)

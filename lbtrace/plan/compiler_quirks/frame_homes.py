@@ -7,26 +7,23 @@ entry it lies farther from the stack pointer by what the prologue makes room for
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from msgspec.structs import replace
 
 from lbtrace.abi.dwarf_registers import stack_pointer
 from lbtrace.abi.shifts import may_drop
-from lbtrace.machine import Machine
-from lbtrace.machine.code import Code
 from lbtrace.model import CFA, Formal, Prototype
+from lbtrace.plan.compiler_quirks.function_body import BEGINNING, FunctionBody
 
 
-def settle(machine: Machine, prototype: Prototype, code: Callable[[], Code]) -> Prototype:
-    """``prototype``, with locations relative to the CFA. The ``code`` is read only where the
+def settle(prototype: Prototype, body: FunctionBody) -> Prototype:
+    """Return ``prototype``, with locations relative to the CFA. The code is read only where the
     convention may not say where parameters are."""
-    base = stack_pointer(machine.name)
+    base = stack_pointer(body.machine.name)
     parameters = prototype.parameters
     relative = any(p.frame_location is not None and p.frame_location[0] == base for p in parameters)
     if not relative or not any(map(may_drop, parameters)):
         return prototype
-    size = machine.find_frame_size(code())
+    size = body.machine.find_frame_size(body.beginning(BEGINNING))
     if size is None:
         return prototype
     return replace(

@@ -21,8 +21,14 @@ from lbtrace.abi.locations import LEFT_OUT, OPTIMISED_OUT, WORD, Location
 from lbtrace.machine import Machine
 from lbtrace.machine.code import CALLER_STACK, Code, Read
 from lbtrace.model import CFA, Fetch, Formal, Prototype
-from lbtrace.plan.declared import LANGUAGES, as_declared, is_as_declared, name_register
-from lbtrace.plan.register_order import Source, find_first, rank_registers
+from lbtrace.plan.compiler_quirks.declared import (
+    LANGUAGES,
+    as_declared,
+    is_as_declared,
+    name_register,
+)
+from lbtrace.plan.compiler_quirks.function_body import BEGINNING, FunctionBody
+from lbtrace.plan.compiler_quirks.register_order import Source, find_first, rank_registers
 
 FrameSize: TypeAlias = Callable[[], int | None]
 """How large a function's frame is: see `Machine.find_frame_size`."""
@@ -37,30 +43,18 @@ FRAME = "frame"
 """What has the place of a register's name where a value is in the frame, and how far that is from
 the stack pointer at entry is not known."""
 
-BEGINNING = 512
-"""Bytes of a function within which it makes its frame."""
-
 LARGEST = 1 << 14
 """Bytes of a function's code that are read, at most."""
 
 
-def settle(
-    machine: Machine,
-    prototype: Prototype,
-    code: Callable[[int], Code],
-    read: Read,
-    *,
-    local: bool = False,
-    replaceable: bool = False,
-) -> Prototype:
-    """``prototype`` without those parameters that the function certainly, or possibly, overwrites
-    first, or of a ``local`` one, to which no other file can refer, never reads. It is
-    ``replaceable`` if other files may define it as well: LLVM then keeps parameters that it does
-    not read. ``code`` gives its first bytes, so many at most; ``read`` those of functions to which
-    it passes them on."""
+def settle(prototype: Prototype, body: FunctionBody) -> Prototype:
+    """Return ``prototype`` without those parameters that the function certainly, or possibly,
+    overwrites first, or never reads if it is local. LLVM keeps parameters that a replaceable one
+    does not read."""
+    machine, code, read = body.machine, body.beginning, body.read
     if prototype.hints.compiler != "llvm" or prototype.stores_all:
         return prototype
-    fills = not local or prototype.hints.language not in LANGUAGES
+    fills = not body.local or prototype.hints.language not in LANGUAGES
     frame_size = cache(lambda: machine.find_frame_size(code(BEGINNING)))
     elsewhere = {
         number
@@ -91,7 +85,7 @@ def settle(
         prototype = replace(prototype, parameters=parameters)
 
     def keeps_unread(registers: Collection[str]) -> bool:
-        return replaceable or not machine.reads_at_entry(code(LARGEST), registers, read)
+        return body.replaceable or not machine.reads_at_entry(code(LARGEST), registers, read)
 
     order = Order(machine, prototype, frame_size, keeps_unread)
     doubtful = order.find_doubtful()

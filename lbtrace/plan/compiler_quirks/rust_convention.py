@@ -20,6 +20,7 @@ from lbtrace.abi.shifts import may_drop
 from lbtrace.machine import Machine
 from lbtrace.machine.code import CALLER_STACK, ArgumentStores, Code
 from lbtrace.model import CFA, Formal, Prototype
+from lbtrace.plan.compiler_quirks.function_body import FunctionBody
 
 Where: TypeAlias = "tuple[str, int] | None"
 """What a byte of a value is in, and which byte of that it is: see `ArgumentStores.find_source`. A
@@ -49,9 +50,9 @@ class Verdict(Enum):
     OPEN = 3
 
 
-def settle(machine: Machine, prototype: Prototype, code: Callable[[int], Code]) -> Prototype:
-    """``prototype``, or what is true otherwise, or without what that leaves open. ``code`` is the
-    beginning of the function, of that size at most."""
+def settle(prototype: Prototype, body: FunctionBody) -> Prototype:
+    """Return ``prototype``, or what is true otherwise, or without what that leaves open."""
+    machine, code = body.machine, body.beginning
     otherwise = prototype.otherwise
     if otherwise is None:
         return prototype

@@ -1,0 +1,49 @@
+"""The answers about code where a processor's package has no module that knows better: each
+function here belongs to one of `lbtrace.machine.interface.OPTIONAL`, and is described where
+`lbtrace.machine.Machine` calls it."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from lbtrace.machine.code import ArgumentStores, Code, Read
+
+
+def argument_stores(_code: Code) -> ArgumentStores | None:
+    """Unknown."""
+    return None
+
+
+def caller_reads(_code: Code, _read: Read) -> frozenset[tuple[int, int]] | None:
+    """Unknown."""
+    return None
+
+
+def reads_at_entry(_code: Code, _registers: Collection[str], _read: Read) -> bool:
+    """The compiler is taken at its word."""
+    return True
+
+
+def reads_frame(_code: Code, _base: str, _start: int, _end: int) -> bool:
+    """The compiler is taken at its word."""
+    return True
+
+
+def reads_all(_code: bytes, _registers: Collection[str]) -> bool:
+    """The compiler is taken at its word."""
+    return True
+
+
+def frame_size(_code: Code) -> int | None:
+    """Unknown."""
+    return None
+
+
+def result_writes(_code: Code) -> frozenset[str]:
+    """None are known."""
+    return frozenset()
+
+
+def mark_size(_code: bytes) -> int:
+    """None is known."""
+    return 0
