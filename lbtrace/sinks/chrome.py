@@ -37,13 +37,12 @@ from lbtrace.model import (
 )
 from lbtrace.sinks.base import keys_of, lane
 from lbtrace.sinks.chrome_lanes import GOROUTINES, Lanes
-from lbtrace.sinks.line_sink import LineSink
+from lbtrace.sinks.line_sink import Lines, LineSink, Piece, Pieces
 from lbtrace.text import to_json
 from lbtrace.values import text
 
 if TYPE_CHECKING:
     from lbtrace.calls.stretches import Stretch
-    from lbtrace.sinks.lines import Lines, Piece, Pieces
 
 _HELD = 1024
 """About how many events are written together: `entry` checks whether it is time."""
@@ -194,7 +193,7 @@ class Chrome(LineSink):
         begins: list[Piece | str] = [f'{{"ph":"B","name":{name},"ts":', lines.START_MICRO, *lane]
         ends: list[Piece | str] = [f'{{"ph":"E","name":{name},"ts":', lines.END_MICRO, *lane]
         ends += [*result, "}" + _BETWEEN]
-        return lines.Lines([*begins, ',"args":{', *arguments, "}}" + _BETWEEN], ends, ends)
+        return Lines([*begins, ',"args":{', *arguments, "}}" + _BETWEEN], ends, ends)
 
     def value(self, value: Datum) -> str:
         """See `LineSink`."""

@@ -70,13 +70,12 @@ from lbtrace.model import (
     Summary,
     Thread,
 )
-from lbtrace.sinks.line_sink import LineSink
+from lbtrace.sinks.line_sink import Lines, LineSink, Piece, Pieces
 from lbtrace.text import to_json
 from lbtrace.values.datum import json_of, lacks_of
 
 if TYPE_CHECKING:
     from lbtrace.calls.stretches import Stretch
-    from lbtrace.sinks.lines import Lines, Piece, Pieces
 
 
 class JsonLines(LineSink):
@@ -151,7 +150,7 @@ class JsonLines(LineSink):
 
         returned = line(result, lines.ELAPSED, "returned")
         tail = line([json_value(None)], "null", "tail")
-        return lines.Lines((), returned, returned, tail, tail)
+        return Lines((), returned, returned, tail, tail)
 
     def value(self, value: Datum) -> str:
         """See `LineSink`."""

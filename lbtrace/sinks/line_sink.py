@@ -1,17 +1,42 @@
-"""Sinks whose lines native code can write as well: what `lbtrace.sinks.lines` asks them."""
+"""Sinks whose lines native code can write as well (`lbtrace.sinks.lines`), and what these are made
+of."""
 
 from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, ClassVar
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, TypeAlias
 
 from lbtrace.model import Argument, Datum, Plan
 from lbtrace.sinks.base import Sink
 
 if TYPE_CHECKING:
     from lbtrace.calls.stretches import Stretch
-    from lbtrace.sinks.lines import Lines, LineWriter, Pieces
+
+
+class Piece(NamedTuple):
+    """A ``struct lbt_piece``."""
+
+    kind: int
+    text: str = ""
+    flags: int = 0
+    skip: int = 0
+
+
+Pieces: TypeAlias = Sequence["Piece | str"]
+
+
+class Lines(NamedTuple):
+    """The lines of calls that a probe opens: ``entry`` at an entry (where they are ``delayed``,
+    when something else follows it), ``leaf`` at a return right after it, ``returned`` at any other,
+    and the same where a call ends by a jump to another function."""
+
+    entry: Pieces
+    leaf: Pieces
+    returned: Pieces
+    tail_leaf: Pieces = ()
+    tail_returned: Pieces = ()
 
 
 class LineSink(Sink):
@@ -30,7 +55,7 @@ class LineSink(Sink):
         self, stream: Any, plan: Plan, *, color: bool = False, shows_cpu: bool = False
     ) -> None:
         super().__init__(stream, plan, color=color, shows_cpu=shows_cpu)
-        self._writer: LineWriter | None = None
+        self._writer: Any = None
 
     def grow(self, plan: Plan) -> None:
         super().grow(plan)
@@ -41,11 +66,10 @@ class LineSink(Sink):
 
     def native_lines(self, stretch: Stretch) -> tuple[str, int]:
         """Return the lines of a stretch, and how many they are."""
-        if self._writer is None:
-            from lbtrace.sinks.lines import LineWriter  # imported here because few calls do without
-
-            self._writer = LineWriter(self._plan, self)
-        return self._writer.write(stretch)
+        if self._writer is None:  # few calls do without
+            self._writer = import_module("lbtrace.sinks.lines").LineWriter(self._plan, self)
+        text, count = self._writer.write(stretch)
+        return text, count
 
     @abstractmethod
     def lines(self, number: int, arguments: Pieces, result: Pieces) -> Lines:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import functools
 from collections import defaultdict
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any
 
 from lbtrace.calls._stretches import ffi, lib
 from lbtrace.calls.decoders import INSTRUCTION_POINTERS
@@ -19,24 +19,13 @@ from lbtrace.calls.probe_pairs import ProbePairs
 from lbtrace.calls.stretches import Stretch
 from lbtrace.model import Argument, Plan, Probe, Value
 from lbtrace.sinks.arrays import GrowingArray, TextList, encode
-from lbtrace.sinks.line_sink import LineSink
+from lbtrace.sinks.line_sink import LineSink, Piece, Pieces
 from lbtrace.sinks.parts import Marked, NotNative, Part, Sampler, Spelling, spell, split
 from lbtrace.values.base import Type
 
 REMEMBERED = 1 << 14
 """Texts that are kept because the same values may come again."""
 
-
-class Piece(NamedTuple):
-    """A ``struct lbt_piece``."""
-
-    kind: int
-    text: str = ""
-    flags: int = 0
-    skip: int = 0
-
-
-Pieces: TypeAlias = Sequence["Piece | str"]
 
 DURATION, LANE_COLUMN = Piece(lib.LBT_DURATION), Piece(lib.LBT_LANE_COLUMN)
 PID, TID, DEPTH = Piece(lib.LBT_PID), Piece(lib.LBT_TID), Piece(lib.LBT_DEPTH)
@@ -53,18 +42,6 @@ def lane_number(first: int) -> Piece:
 def goroutine(before: str) -> Piece:
     """Return the goroutine after the text ``before``, if there is one."""
     return Piece(lib.LBT_GOROUTINE, before)
-
-
-class Lines(NamedTuple):
-    """The lines of calls that a probe opens: ``entry`` at an entry (where they are ``delayed``,
-    when something else follows it), ``leaf`` at a return right after it, ``returned`` at any other,
-    and the same where a call ends by a jump to another function."""
-
-    entry: Pieces
-    leaf: Pieces
-    returned: Pieces
-    tail_leaf: Pieces = ()
-    tail_returned: Pieces = ()
 
 
 class LineWriter:

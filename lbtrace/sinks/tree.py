@@ -51,13 +51,12 @@ from lbtrace.model import (
 )
 from lbtrace.model.calls import ENDS, End
 from lbtrace.sinks.base import describe_loss, lane
-from lbtrace.sinks.line_sink import LineSink
+from lbtrace.sinks.line_sink import Lines, LineSink, Piece, Pieces
 from lbtrace.text import clean
 from lbtrace.values.notation import argument_text, results_text, text
 
 if TYPE_CHECKING:
     from lbtrace.calls.stretches import Lane, Stretch
-    from lbtrace.sinks.lines import Lines, Piece, Pieces
 
 GUIDES = 8
 """Depth from which on the depth is a number."""
@@ -146,7 +145,7 @@ class Tree(LineSink):
         call = [*lane, name, "(", *arguments, ")"]
         closing = [*lane, "└ ", name]
         blank, end, mark = " " * 9, "\n", self.mark(number, "tail")
-        return lines.Lines(
+        return Lines(
             [blank, *call, end],
             [lines.DURATION, *call, *result, end],
             [lines.DURATION, *closing, *result, end],

@@ -12,7 +12,7 @@ from typing import get_args
 import pytest
 
 from lbtrace.commands import attach
-from lbtrace.plan.return_strategy import Returns
+from lbtrace.model.choices import Returns
 
 PROGRAM = Path(__file__).resolve().parents[1] / "programs/fib.c"
 
@@ -112,6 +112,7 @@ KEPT = {
     *("lbtrace.commands.show", "lbtrace.commands.tracing"),
     *("lbtrace.elf", "lbtrace.elf.cache", "lbtrace.elf.regular"),
     *("lbtrace.model", "lbtrace.model.events", "lbtrace.model.fetching", "lbtrace.model.jumps"),
+    "lbtrace.model.choices",
     *("lbtrace.model.plan", "lbtrace.model.wire", "lbtrace.model.wire_limits", "lbtrace.probes"),
     *("lbtrace.probes.marker", "lbtrace.probes.roles", "lbtrace.probes.source"),
     *("lbtrace.probes.uprobe", "lbtrace.session", "lbtrace.session.plan_cache"),
