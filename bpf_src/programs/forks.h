@@ -77,8 +77,11 @@ WITH_SPARES(sched_process_fork, continued)
 		heir = heir_of(task, parent.frame, parent.pid == parent.tid);
 		bpf_map_update_elem(&heirs, &fork.pid, &heir, 0);
 		any_heirs = 1;
-	} else {
-		bpf_map_delete_elem(&heirs, &fork.pid);
+	} else { /* it inherits nothing, and begins on another stack, which is its own */
+		heir = (struct lbt_heir){ .pointer = ~0ULL };
+		heir.top = stack_pointer_in((void *)registers) - 1;
+		bpf_map_update_elem(&heirs, &fork.pid, &heir, 0);
+		any_heirs = 1;
 	}
 	if (config.pidns_inode)
 		fork.pid = number_of(child);
