@@ -62,6 +62,20 @@ def bare(die: Any) -> Any:
     raise ValueError("types refer to each other in a circle")
 
 
+ORIGINS = ("DW_AT_abstract_origin", "DW_AT_specification")
+
+
+def origins(die: Any) -> list[Any]:
+    """Return ``die`` and what it refers to as its origin or its declaration, in order."""
+    found = [die]
+    while len(found) < DEPTH:
+        reference = next((name for name in ORIGINS if found[-1].has(name)), None)
+        if reference is None:
+            break
+        found.append(found[-1].get_DIE_from_attribute(reference))
+    return found
+
+
 MEMBER_POINTER = "DW_TAG_ptr_to_member_type"
 """To data the offset of a member, to a function its address and what is added to
 ``this`` (Itanium C++ ABI, 2.3)."""
@@ -76,7 +90,14 @@ def size_of(die: Any, depth: int = DEPTH) -> int:
         return (count(plain) or 0) * size_of(type_of(plain), depth - 1)
     if plain.tag == MEMBER_POINTER:
         return 2 * POINTER_SIZE if leads_to_code(plain) else POINTER_SIZE
-    return POINTER_SIZE if plain.tag in POINTERS else number(plain, "DW_AT_byte_size", 0)
+    is_address = plain.tag in POINTERS or is_nullptr(plain)
+    return POINTER_SIZE if is_address else number(plain, "DW_AT_byte_size", 0)
+
+
+def is_nullptr(die: Any) -> bool:
+    """Return whether a type is that of ``nullptr``: an address to those who pass it, without a
+    size in debug information."""
+    return die.tag == "DW_TAG_unspecified_type" and "nullptr" in text(die, "DW_AT_name")
 
 
 def alignment(die: Any) -> int:

@@ -167,8 +167,8 @@ class Types:
         type = Recognizer(self._depth).type_of(DieView(die, self._source))
         size = attributes.size_of(bare)
         if type.is_address and bare.tag != attributes.MEMBER_POINTER:
-            # No integer to clang's ``X86_64ABIInfo::classify``, up to LLVM 19 at least.
-            uncounted = self.llvm and self.x87 and bare.tag == "DW_TAG_unspecified_type"
+            # Up to LLVM 19 at least.
+            uncounted = self.llvm and self.x87 and attributes.is_nullptr(bare)
             return Formal("", type, 8, (Scalar(0, 8, "integer"),), registers_miscounted=uncounted)
         if bare.tag in attributes.RECORDS and not self.rust:
             by_reference = self._by_reference(bare)
@@ -257,8 +257,10 @@ class Types:
         if bare is None or not depth or len(scalars) > 4 * LARGEST_IN_REGISTERS:
             return False
         size = attributes.number(bare, "DW_AT_byte_size", 0)
-        if bare.tag in attributes.POINTERS:
-            scalars.append(Scalar(offset, 8, "integer"))
+        if bare.tag in attributes.POINTERS or attributes.is_nullptr(bare):
+            # To clang's ``X86_64ABIInfo::classify`` a ``nullptr`` is no integer.
+            spilled = self.llvm and self.x87 and bare.tag not in attributes.POINTERS
+            scalars.append(Scalar(offset, 8, "memory" if spilled else "integer"))
             return True
         if bare.tag == attributes.MEMBER_POINTER:
             places = range(0, attributes.size_of(bare), 8)

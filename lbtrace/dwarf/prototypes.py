@@ -20,9 +20,10 @@ from msgspec.structs import replace
 from lbtrace.abi import find_convention
 from lbtrace.abi.locations import LEFT_OUT, OPTIMISED_OUT, lose_unless_named
 from lbtrace.dwarf import attributes
+from lbtrace.dwarf.attributes import origins
 from lbtrace.dwarf.late_optimisation import is_optimised
 from lbtrace.dwarf.lost_locations import may_be_lost
-from lbtrace.dwarf.parameters import Callers, moves, origins, read_parameter
+from lbtrace.dwarf.parameters import Callers, moves, read_parameter
 from lbtrace.dwarf.passing import Types
 from lbtrace.dwarf.reader import bounds, lists
 from lbtrace.dwarf.reader.bounds import BudgetExceeded

@@ -80,8 +80,8 @@ class DieView:
     def form(self) -> FormOfType:
         if self._bare is None:
             return "nothing"
-        if self._bare.tag == "DW_TAG_unspecified_type":
-            return "pointer" if "nullptr" in self._source.write(self._bare) else "other"
+        if attributes.is_nullptr(self._bare):
+            return "pointer"
         return FORMS.get(self._bare.tag, "other")
 
     @property
