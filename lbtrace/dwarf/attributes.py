@@ -165,6 +165,13 @@ def counts(array: Any) -> list[int | None]:
     return found
 
 
+def is_open(array: Any) -> bool:
+    """Return whether an array is declared without a bound: ``int v[]``, at the end of a struct."""
+    first = next((c for c in array.iter_children() if c.tag == "DW_TAG_subrange_type"), None)
+    bounds = ("DW_AT_count", "DW_AT_upper_bound")
+    return first is not None and not any(name in first.attributes for name in bounds)
+
+
 def count(array: Any) -> int | None:
     """Return the number of elements of an array; None where it has no fixed bound."""
     total = 1

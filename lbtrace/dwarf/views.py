@@ -144,6 +144,10 @@ class DieView:
         return attributes.counts(self._bare)
 
     @property
+    def is_open(self) -> bool:
+        return attributes.is_open(self._bare)
+
+    @property
     def constants(self) -> Iterator[tuple[int, str]]:
         for child in self._bare.iter_children():
             if child.tag == "DW_TAG_enumerator":

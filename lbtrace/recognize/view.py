@@ -90,6 +90,10 @@ class View(Protocol):
         """Of an array, the number of elements in each dimension; None of an unknown one."""
 
     @property
+    def is_open(self) -> bool:
+        """Of an array: whether it is declared without a bound (C99, 6.7.2.1)."""
+
+    @property
     def constants(self) -> Iterator[tuple[int, str]]:
         """Of an enumeration: the numbers that have names."""
 
@@ -147,6 +151,10 @@ class PlainView:
     @property
     def counts(self) -> Sequence[int | None]:
         return ()
+
+    @property
+    def is_open(self) -> bool:
+        return False
 
     @property
     def constants(self) -> Iterator[tuple[int, str]]:
