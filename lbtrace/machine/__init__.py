@@ -175,6 +175,12 @@ class Machine:
         found: frozenset[str] = self._module("result_writes").result_writes(code)
         return found
 
+    def find_result_widths(self, code: Code) -> dict[str, int]:
+        """Return how many bytes of registers a function with this ``code`` writes last before each
+        return, at most, where it is seen: above these is 0."""
+        found: dict[str, int] = self._module("result_writes").result_widths(code)
+        return found
+
     def find_writes(self, code: bytes, address: int) -> frozenset[str]:
         """Return the integer and vector registers that the instructions of ``code`` at ``address``
         write, in whole or in part."""

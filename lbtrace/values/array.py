@@ -24,7 +24,6 @@ from lbtrace.values.datum import (
 from lbtrace.values.notation import text
 from lbtrace.values.opaque import Opaque
 
-
 OPEN = "its length is unknown"
 
 

@@ -8,3 +8,8 @@ from lbtrace.machine.code import Code
 def result_writes(_code: Code) -> frozenset[str]:
     """See `lbtrace.machine.Machine.find_result_writes`. Not known of arm64."""
     return frozenset()
+
+
+def result_widths(_code: Code) -> dict[str, int]:
+    """See `lbtrace.machine.Machine.find_result_widths`. Not known of arm64."""
+    return {}
