@@ -30,11 +30,13 @@ def result_widths(code: Code) -> dict[str, int]:
     """See `lbtrace.machine.Machine.find_result_widths`."""
     found: dict[str, int] = {}
     last: dict[str, int] = {}
+    before = 0  # in what comes first nothing is there that callers could want
     for instruction in Decoder(64, code.code, ip=code.address):
         if instruction.flow_control == FlowControl.RETURN:
             for name in {*found, *last}:
-                found[name] = max(found.get(name, 0), last.get(name, WHOLE))
+                found[name] = max(found.get(name, 0), last.get(name, before))
         if instruction.flow_control != FlowControl.NEXT:
+            before = WHOLE
             last.clear()
             continue
         own = instruction.op0_register if instruction.op0_kind == OpKind.REGISTER else 0
@@ -45,7 +47,7 @@ def result_widths(code: Code) -> dict[str, int]:
                 named = own and RegisterExt.full_register(own) == register
                 name = REGISTERS.get(register, "")
                 size = RegisterExt.size(own if named else used.register)
-                last[name] = max(size, 0 if size >= HALF else last.get(name, WHOLE))
+                last[name] = max(size, 0 if size >= HALF else last.get(name, before))
     return found
 
 
