@@ -98,7 +98,9 @@ class _BinaryPlanner:
         self._machine = Machine(image.machine)
         self._go = go_plan(image, table)
         patched = selection.patched.get(image.file.identity, ())
-        self._placer = Placer(image, table, self._machine, self._go, patched, selection.ask_nop)
+        points = selection.points.get(image.file.identity, ())
+        ask_nop = selection.ask_nop
+        self._placer = Placer(image, table, self._machine, self._go, patched, ask_nop, points)
         self._breakpoints = selection.breakpoints.get(image.file.identity, ())
         self._starts = sorted(function.address for function in part.functions)
         self._functions: list[Function] = []

@@ -26,6 +26,7 @@ from lbtrace.plan.binary_plan import (
     UNANSWERED,
     plan_binary,
 )
+from lbtrace.plan.crossed_points import find_crossed
 from lbtrace.plan.merge import merge_plans, without_false_notes
 from lbtrace.plan.remarks import some
 from lbtrace.plan.return_strategy import StrategyChooser
@@ -52,6 +53,10 @@ def make_plan(
     """
     images = _images([binaries] if isinstance(binaries, str | Image) else binaries)
     plan = _made(images, selection, marked)
+    if crossed := find_crossed(plan):
+        files = [each.file.identity for each in (*images, *marked)]
+        points = {files[binary]: addresses for binary, addresses in crossed.items()}
+        plan = _made(images, replace(selection, points=points), marked)
     nests = selection.patterns or selection.sources or selection.within
     if selection.gathers or not (nests and plan.functions):
         return plan

@@ -38,7 +38,8 @@ class Selection(Struct, frozen=True):
     ``altstack_checked``: the entry program refuses the hook of a call on an alternate signal stack.
     ``earlier``: what is traced may have run before, a process that alone has probes (``one``), or
     ``any``. ``patched`` are addresses of code, by the identity of the file, that is not in the
-    processes what it is in the file, ``breakpoints`` those where a debugger may have one.
+    processes what it is in the file, ``breakpoints`` those where a debugger may have one,
+    ``points`` those that calls of functions have to be around.
     ``ask_nop`` tells how probes on nops may be used there.
     ``action`` is what becomes of a call: it is sent, or the kernel gathers something from it
     (`lbtrace.tables`).
@@ -58,6 +59,7 @@ class Selection(Struct, frozen=True):
     altstack_checked: bool = False
     patched: Mapping[tuple[int, int], tuple[int, ...]] = {}
     breakpoints: Mapping[tuple[int, int], tuple[int, ...]] = {}
+    points: Mapping[tuple[int, int], tuple[int, ...]] = {}
     detail: Detail = SHALLOW
     request: Request | None = None
     action: str = "send"

@@ -39,12 +39,12 @@ def result_widths(code: Code) -> dict[str, int]:
             before = WHOLE
             last.clear()
             continue
-        own = instruction.op0_register if instruction.op0_kind == OpKind.REGISTER else 0
+        own = instruction.op0_register  # none is 0
         for used in _INFO.info(instruction).used_registers():
             register = RegisterExt.full_register(used.register)
             if used.access in WRITES:
                 # Of the operand that is named iced-x86 has what becomes 0 as well.
-                named = own and RegisterExt.full_register(own) == register
+                named = RegisterExt.full_register(own) == register
                 name = REGISTERS.get(register, "")
                 size = RegisterExt.size(own if named else used.register)
                 last[name] = max(size, 0 if size >= HALF else last.get(name, before))
