@@ -174,7 +174,7 @@ def _outside_name(node: Name, scope: Scope) -> Located:
         if len(found) > 1:
             raise ambiguous_constant(node.at, node.name, found)
         return Constant(node.at, next(iter(found)))
-    if scope.names.stand_alone and node.name in scope.names.registers:
+    if node.name in scope.names.registers and (scope.names.stand_alone or node.name in POINTS_AT):
         type = ADDRESS if node.name in ADDRESSES else LONG
         return Operand(node.at, type, Location(words=(Fetch(register=node.name),)))
     if compared is not None and compared.constants():
@@ -188,7 +188,10 @@ def _referred(type: Type) -> Type:
     return type.target if type.is_alias() and type.target is not None else type
 
 
-ADDRESSES = frozenset({"ip", "pc", "sp"})
+POINTS_AT = frozenset({"ip", "pc"})
+"""Registers that hold where a probe is, which no variable is needed for."""
+
+ADDRESSES = frozenset({*POINTS_AT, "sp"})
 """Registers that hold nothing but addresses."""
 
 

@@ -130,6 +130,8 @@ class Formal(Struct, frozen=True):
     it has its location, but callers need not put anything there. ``late_reason`` is not None where
     the function may fill the registers itself, after its entry: then it is why the value is missing
     if they do, ``""`` if the convention gives its location.
+
+    It points to what the function has ``filled`` when it returns: before, only the address counts.
     """
 
     name: str
@@ -158,6 +160,12 @@ class Formal(Struct, frozen=True):
     first_registers: tuple[int, ...] = ()
     first_constant: bool = False
     first_stored: bool = False
+    filled: bool = False
+
+    @property
+    def shown_type(self) -> Type:
+        """The type as which it is shown."""
+        return self.type.bare() if self.filled else self.type
 
 
 class ConventionHints(Struct, frozen=True):

@@ -20,6 +20,7 @@ from lbtrace.model.wire_limits import FETCHES
 from lbtrace.plan import (
     argument_stores,
     exchanged_registers,
+    filled_buffers,
     frame_homes,
     overwritten,
     pushed_arguments,
@@ -187,6 +188,7 @@ def describe(
         values, typed = passed.get(function.address, (plain, prototype is not None or asked))
         if prototype is not None:
             prototype = _settled(machine, image, function, prototype, callers)
+            prototype = filled_buffers.mark(function, prototype)
             values = _selected(machine, prototype, selection)
         site = None
         # What lacks a name lacks it further on as well.
