@@ -76,6 +76,11 @@ def read_parameter(
     if home is None and callers.plain:  # in frames with alignment LLVM names the stack pointer
         home = lists.in_frame(expression)
     formal = _read_declared(die, expression, home, types)
+    own_pointer = "DW_AT_artificial" in die.attributes and formal.type.is_address
+    if types.foreign and not (formal.reference or own_pointer):
+        pointed = lists.home_of_pointer(own, function) if own is not None else None
+        if pointed is not None or lists.pointer(expression) >= 0:
+            formal, home = replace(formal, reference=True), pointed
     held = _locate(formal, expression, llvm=types.llvm, plain=callers.plain)
     located, known = _judge(formal, held, own if recorded else None, expression, callers, types)
     # Where gcc changes what is passed it makes a copy of the function with a name of its own.

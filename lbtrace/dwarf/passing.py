@@ -23,7 +23,7 @@ from lbtrace.dwarf.views import (
     DieView,
     UnitViews,
 )
-from lbtrace.model import VOID, ConventionHints, Formal, Scalar, Type
+from lbtrace.model import OTHER_LANGUAGE, VOID, ConventionHints, Formal, Scalar, Type
 from lbtrace.recognize import Recognizer
 
 KEYWORDS = {
@@ -90,10 +90,13 @@ class Types:
         self._typed: dict[int, bool] = {}
         self._either: dict[int, tuple[Formal, Formal]] = {}
         self.assembly = language in ASSEMBLERS
+        known_language = language in C | CPP | {RUST, 0} or self.assembly
+        self.foreign = not known_language or producer.startswith("zig")
 
     def hints(self, code: int) -> ConventionHints:
         """Return what says how a function is called that has this ``DW_AT_calling_convention``."""
         known = "c" if self._language in C else "c++" if self._language in CPP else ""
+        known = OTHER_LANGUAGE if self.foreign else known
         code = code or self._default_code
         return ConventionHints(code, "rust" if self.rust else known, self._compiler)
 

@@ -168,11 +168,15 @@ class Formal(Struct, frozen=True):
         return self.type.bare() if self.filled else self.type
 
 
+OTHER_LANGUAGE = "other"
+
+
 class ConventionHints(Struct, frozen=True):
     """What says by which convention a function is called.
 
     ``code`` is its ``DW_AT_calling_convention`` (0: it has none), ``language`` and ``compiler``
-    are those of its unit, as far as they matter: "c", "c++" or "rust"; "gcc" or "llvm". A language
+    are those of its unit, as far as they matter: "c", "c++", "rust", or `OTHER_LANGUAGE` where no
+    convention is known; "gcc" or "llvm". A language
     with conventions of its own names the one of the function as ``runtime``.
     """
 

@@ -24,6 +24,7 @@ from lbtrace.plan import (
     frame_homes,
     overwritten,
     pushed_arguments,
+    stored_parameters,
     unused_results,
 )
 from lbtrace.plan.late_registers import confirm
@@ -84,6 +85,7 @@ def _settled(
 
         prototype = frame_homes.settle(machine, prototype, beginning)
         prototype = rust_convention.settle(machine, prototype, beginning)
+    prototype = stored_parameters.settle(machine, prototype, beginning)
     prototype = pushed_arguments.settle(machine, prototype, beginning, local=function.local)
     prototype = exchanged_registers.settle(machine, prototype, beginning, image.code)
     prototype = overwritten.settle(
