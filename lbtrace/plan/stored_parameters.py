@@ -13,6 +13,7 @@ from collections.abc import Callable
 
 from msgspec.structs import replace
 
+from lbtrace.abi import doubt_result
 from lbtrace.abi.dwarf_registers import find_number, find_register
 from lbtrace.abi.locations import UNKNOWN, WORD, lose_unless_named
 from lbtrace.machine import Machine
@@ -31,7 +32,8 @@ def settle(machine: Machine, prototype: Prototype, code: Callable[[], Code]) -> 
     lost = any(formal.missing_reason for formal in found)
     # Only C's convention would tell where the others are.
     parameters = tuple(lose_unless_named(each, UNKNOWN) if lost else each for each in found)
-    return replace(prototype, parameters=parameters, hints=replace(hints, language=""))
+    known = replace(prototype, parameters=parameters, hints=replace(hints, language=""))
+    return doubt_result(known)
 
 
 def _found(machine: Machine, formal: Formal, stores: ArgumentStores | None) -> Formal:
