@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from lbtrace.dwarf.languages import FORTRAN, language_of
+
 DEPTH = 32
 """References followed before a type counts as damaged."""
 
@@ -152,17 +154,25 @@ BEFORE_FIRST = (1 << 64) - 1
 
 
 def counts(array: Any) -> list[int | None]:
-    """Return the number of elements in each dimension; None where it has no fixed bound."""
+    """Return the number of elements in each dimension; None where it has no fixed bound. Fortran
+    counts from 1, and its first dimension is the innermost."""
     found: list[int | None] = []
+    fortran = _is_fortran(array)
     for child in array.iter_children():
         if child.tag != "DW_TAG_subrange_type":
             continue
         each = number(child, "DW_AT_count", -1)
         if each < 0:
             last = number(child, "DW_AT_upper_bound", UNBOUNDED)
-            each = 0 if last == BEFORE_FIRST else last + 1
+            first = number(child, "DW_AT_lower_bound", int(fortran))
+            each = 0 if last == BEFORE_FIRST else last + 1 - (first if last >= first else 0)
         found.append(each if each >= 0 else None)
-    return found
+    return found[::-1] if fortran else found
+
+
+def _is_fortran(die: Any) -> bool:
+    unit = getattr(die, "unit", None)  # pyelftools' entries, which are Go's, have none
+    return unit is not None and language_of(unit.root) in FORTRAN
 
 
 def is_open(array: Any) -> bool:
