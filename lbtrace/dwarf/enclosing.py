@@ -28,6 +28,11 @@ def constant_scopes(die: Any) -> tuple[str, ...]:
     return tuple(found)
 
 
+def qualified_name(die: Any) -> str:
+    """Return the name of what ``die`` is, with what it lies in."""
+    return next(_qualified(_around(die), die))
+
+
 ANONYMOUS = "(anonymous namespace)"
 
 

@@ -105,6 +105,15 @@ class DieView:
         return "DW_AT_byte_size" in self._bare.attributes
 
     @property
+    def definition(self) -> DieView | None:
+        if "DW_AT_declaration" not in self._bare.attributes:
+            return None
+        from lbtrace.dwarf.definitions import find_definition  # imported here: most are defined
+
+        found = find_definition(self._bare)
+        return None if found is None else DieView(found, self._source)
+
+    @property
     def alignment(self) -> int:
         return attributes.alignment(self._die)
 

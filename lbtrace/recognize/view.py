@@ -58,6 +58,10 @@ class View(Protocol):
         """Whether the size is known: a record that is only declared has none."""
 
     @property
+    def definition(self) -> View | None:
+        """Of what is only declared: the same with its size and parts, where that is found."""
+
+    @property
     def language(self) -> str: ...
 
     @property
@@ -123,6 +127,10 @@ class PlainView:
     @property
     def is_sized(self) -> bool:
         return True
+
+    @property
+    def definition(self) -> View | None:
+        return None
 
     @property
     def alignment(self) -> int:
