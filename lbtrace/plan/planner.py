@@ -14,7 +14,7 @@ from lbtrace.elf import plt, symbols
 from lbtrace.elf.dynamic import Dynamic
 from lbtrace.elf.image import Image, whole
 from lbtrace.elf.memory import PF_W
-from lbtrace.errors import BinaryError, UsageError, option
+from lbtrace.errors import BinaryError, NoMatchError, UsageError, option
 from lbtrace.model import Function, Plan
 from lbtrace.plan import foreign_switches, patterns, probe_sources, uretprobe_guard, within
 from lbtrace.plan.binary_plan import (
@@ -101,7 +101,13 @@ def _made(images: Sequence[Image], selection: Selection, marked: Sequence[Image]
 def _of_functions(images: Sequence[Image], selection: Selection) -> Plan:
     """The plan for the functions that ``selection`` names, and for where they were inlined."""
     if not selection.inlined:
-        return _planned(images, selection)
+        try:
+            return _planned(images, selection)
+        except NoMatchError as error:
+            from lbtrace.plan.inlined import advise  # imported here: most patterns match
+
+            advise(error, images, selection)
+            raise
     from lbtrace.plan.inlined import Copies  # imported here because most plans have none
 
     copies = Copies(images, selection)
