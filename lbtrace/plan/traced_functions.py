@@ -157,6 +157,7 @@ def describe(
     notes: list[str] = []
     passed = go.describe(functions, selection, misfits) if go else {}
     others = [f for f in functions if not (go and go.holds(f))]
+    folded: dict[int, tuple[str, ...]] = {}
     debug = debugfile.find(image) if others else None
     if debug is not None:
         # Imported here because only debug information needs it.
@@ -164,7 +165,7 @@ def describe(
 
         qualified = qualifies(selection)
         read = prototypes.prototypes(image, others, depth(selection), debug, qualified=qualified)
-        found = read.found
+        found, folded = read.found, read.folded
         if read.skipped:
             skipped = "1 function is" if read.skipped == 1 else f"{read.skipped:,} functions are"
             notes.append(
@@ -200,8 +201,9 @@ def describe(
         if isinstance(values, UsageError):
             misfits.add(function.name, values, declared=prototype is not None)
             continue
+        names = folded.get(function.address, (function.name,))
         described = Function(
-            function.name,
+            " or ".join(names),
             function.address,
             function.size,
             function.offset,

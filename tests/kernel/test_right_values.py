@@ -322,7 +322,8 @@ def test_methods_are_found_where_they_are_inlined(
     lines = shown(lbtrace("attach", "--inlined", *patterns, "--", program))
     points = [line.partition("· ")[2] for line in lines if "·" in line]
     assert [point.split()[0] for point in points] == ["S::add", "S::add", "S::two", "ns::burn"]
-    assert points[0].endswith("k=1") and points[2].endswith("q=7")
+    assert points[0].endswith("k=1")
+    assert points[2].endswith("q=7")
     refused = lbtrace("attach", "--func", "S::two", "--", program)
     assert "it was inlined in main: add --inlined" in refused.stderr
 
@@ -372,3 +373,21 @@ int main(void) { return twice(3) + twice(5) != 18; }
     ]
     refused = lbtrace("attach", "--func", "twice", "--", program)
     assert "is stripped" in refused.stderr
+
+
+@pytest.mark.parametrize("command", ["g++ -fuse-ld=gold", "clang++ -fuse-ld=lld"])
+def test_folded_functions_have_both_names(command: str, tmp_path: Path, lbtrace: Run) -> None:
+    text = """
+#define NI __attribute__((noinline))
+NI int add_user(int id, int group) { return id * 3 + group; }
+NI unsigned set_port(unsigned port, unsigned flags) { return port * 3 + flags; }
+int main(int c, char **) { return add_user(c, 2) + set_port(c + 1, 5) != 16; }
+"""
+    options = ("-O1", "-g", "-ffunction-sections", "-Wl,--icf=all")
+    program = build(tmp_path, text, ".cc", *command.split(), *options)
+    lines = shown(lbtrace("attach", "--func", "add_user", "--", program))
+    assert [re.sub(r".*\(", "(", line) for line in lines] in (
+        ["(1, 2) = 5", "(2, 5) = 11"],
+        ["(2, 5) = 11", "(1, 2) = 5"],
+    )
+    assert all("add_user" in line and "set_port" in line for line in lines)
