@@ -128,10 +128,16 @@ def doubt(prototype: Prototype) -> Prototype:
     """Return a ``prototype`` of which only what debug information says to be in a register is
     known, because its convention is not."""
     parameters = tuple(lose_unless_named(formal, UNKNOWN) for formal in prototype.parameters)
+    return doubt_result(replace(prototype, parameters=parameters))
+
+
+def doubt_result(prototype: Prototype) -> Prototype:
+    """Return a ``prototype`` without its result, unless every convention has that in one place."""
     result = prototype.result
-    if result is not None and not _is_word(result):
-        result = replace(result, missing_reason=result.missing_reason or UNKNOWN)
-    return replace(prototype, parameters=parameters, result=result)
+    if result is None or _is_word(result):
+        return prototype
+    lost = replace(result, missing_reason=result.missing_reason or UNKNOWN)
+    return replace(prototype, result=lost)
 
 
 def list_places(machine: str, prototype: Prototype) -> list[tuple[Location, ...]]:

@@ -68,7 +68,8 @@ def _result(formal: Formal | None) -> tuple[Location, bool | None]:  # noqa: PLR
     if formal is None or not formal.type.has_values:
         return Location(), False
     if formal.missing_reason:
-        known = not (formal.reference or formal.passed_separately)
+        separate = formal.passed_separately and (_needs_three(formal) or not formal.scalars)
+        known = not (formal.reference or separate)
         classes = classify(formal.size, formal.scalars) if known else None
         hidden = False if classes and "memory" not in classes else None
         return Location(reason=formal.missing_reason), hidden

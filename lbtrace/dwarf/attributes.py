@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from lbtrace.dwarf.languages import FORTRAN, language_of
+
 DEPTH = 32
 """References followed before a type counts as damaged."""
 
@@ -62,6 +64,20 @@ def bare(die: Any) -> Any:
     raise ValueError("types refer to each other in a circle")
 
 
+ORIGINS = ("DW_AT_abstract_origin", "DW_AT_specification")
+
+
+def origins(die: Any) -> list[Any]:
+    """Return ``die`` and what it refers to as its origin or its declaration, in order."""
+    found = [die]
+    while len(found) < DEPTH:
+        reference = next((name for name in ORIGINS if found[-1].has(name)), None)
+        if reference is None:
+            break
+        found.append(found[-1].get_DIE_from_attribute(reference))
+    return found
+
+
 MEMBER_POINTER = "DW_TAG_ptr_to_member_type"
 """To data the offset of a member, to a function its address and what is added to
 ``this`` (Itanium C++ ABI, 2.3)."""
@@ -76,7 +92,14 @@ def size_of(die: Any, depth: int = DEPTH) -> int:
         return (count(plain) or 0) * size_of(type_of(plain), depth - 1)
     if plain.tag == MEMBER_POINTER:
         return 2 * POINTER_SIZE if leads_to_code(plain) else POINTER_SIZE
-    return POINTER_SIZE if plain.tag in POINTERS else number(plain, "DW_AT_byte_size", 0)
+    is_address = plain.tag in POINTERS or is_nullptr(plain)
+    return POINTER_SIZE if is_address else number(plain, "DW_AT_byte_size", 0)
+
+
+def is_nullptr(die: Any) -> bool:
+    """Return whether a type is that of ``nullptr``: an address to those who pass it, without a
+    size in debug information."""
+    return die.tag == "DW_TAG_unspecified_type" and "nullptr" in text(die, "DW_AT_name")
 
 
 def alignment(die: Any) -> int:
@@ -131,17 +154,32 @@ BEFORE_FIRST = (1 << 64) - 1
 
 
 def counts(array: Any) -> list[int | None]:
-    """Return the number of elements in each dimension; None where it has no fixed bound."""
+    """Return the number of elements in each dimension; None where it has no fixed bound. Fortran
+    counts from 1, and its first dimension is the innermost."""
     found: list[int | None] = []
+    fortran = _is_fortran(array)
     for child in array.iter_children():
         if child.tag != "DW_TAG_subrange_type":
             continue
         each = number(child, "DW_AT_count", -1)
         if each < 0:
             last = number(child, "DW_AT_upper_bound", UNBOUNDED)
-            each = 0 if last == BEFORE_FIRST else last + 1
+            first = number(child, "DW_AT_lower_bound", int(fortran))
+            each = 0 if last == BEFORE_FIRST else last + 1 - (first if last >= first else 0)
         found.append(each if each >= 0 else None)
-    return found
+    return found[::-1] if fortran else found
+
+
+def _is_fortran(die: Any) -> bool:
+    unit = getattr(die, "unit", None)  # pyelftools' entries, which are Go's, have none
+    return unit is not None and language_of(unit.root) in FORTRAN
+
+
+def is_open(array: Any) -> bool:
+    """Return whether an array is declared without a bound: ``int v[]``, at the end of a struct."""
+    first = next((c for c in array.iter_children() if c.tag == "DW_TAG_subrange_type"), None)
+    bounds = ("DW_AT_count", "DW_AT_upper_bound")
+    return first is not None and not any(name in first.attributes for name in bounds)
 
 
 def count(array: Any) -> int | None:

@@ -28,6 +28,26 @@ def constant_scopes(die: Any) -> tuple[str, ...]:
     return tuple(found)
 
 
+def qualified_name(die: Any) -> str:
+    """Return the name of what ``die`` is, with what it lies in."""
+    return next(_qualified(_around(die), die))
+
+
+ANONYMOUS = "(anonymous namespace)"
+
+
+def function_scopes(level: Any, around: str = "") -> Iterator[tuple[int, str]]:
+    """Yield the offsets of the functions in the namespaces and classes below ``level``, each with
+    what qualifies its name: ``space::Thing::``."""
+    for child in level.iter_children():
+        if child.tag == "DW_TAG_subprogram" and around:
+            yield child.offset, around
+        elif child.tag in NAMING:
+            unnamed = ANONYMOUS if child.tag == "DW_TAG_namespace" else ""
+            name = attributes.text(child, "DW_AT_name") or unnamed
+            yield from function_scopes(child, f"{around}{name}::" if name else around)
+
+
 def _qualified(around: list[Any], *last: Any) -> Iterator[str]:
     """The names of entries, each in the one before: all, and without inline namespaces."""
     names = [(each, attributes.text(each, "DW_AT_name")) for each in (*around, *last)]

@@ -9,10 +9,13 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from typing import NamedTuple
 
+from lbtrace.dwarf.attributes import origins
+from lbtrace.dwarf.enclosing import function_scopes
+from lbtrace.dwarf.languages import CPP, language_of
 from lbtrace.dwarf.lines import SourceLines
 from lbtrace.dwarf.reader import lists
 from lbtrace.dwarf.reader.entries import Entry
-from lbtrace.dwarf.scopes import Variable, origins, text
+from lbtrace.dwarf.scopes import Variable, text
 from lbtrace.dwarf.sources import DAMAGE, Declarations
 
 LINKAGE = ("DW_AT_linkage_name", "DW_AT_MIPS_linkage_name")
@@ -45,18 +48,19 @@ def find_inlined(lines: SourceLines, wanted: Callable[[Name], bool]) -> list[Inl
     for unit in lines.units():
         with suppress(*DAMAGE):
             for entry in unit.tagged("DW_TAG_inlined_subroutine"):
-                name = names.of(entry)
-                address = _start(entry) if name else None
-                if name is None or address is None or (address, name.symbol) in found:
-                    continue
-                found.add((address, name.symbol))
-                offset = unit.skeleton.offset if unit.skeleton else unit.offset
-                scopes = lines.scopes_of(offset)
-                if scopes is None or (function := scopes.function(address)) is None:
-                    continue
-                parameters = tuple(scopes.parameters(entry, address))
-                within = _name(function).symbol
-                copies.append(Inlined(name.symbol, address, within, parameters))
+                with suppress(*DAMAGE):  # of this copy alone
+                    name = names.of(entry)
+                    address = _start(entry) if name else None
+                    if name is None or address is None or (address, name.symbol) in found:
+                        continue
+                    found.add((address, name.symbol))
+                    offset = unit.skeleton.offset if unit.skeleton else unit.offset
+                    scopes = lines.scopes_of(offset)
+                    if scopes is None or (function := scopes.function(address)) is None:
+                        continue
+                    parameters = tuple(scopes.parameters(entry, address))
+                    within = names.name(function).symbol
+                    copies.append(Inlined(name.symbol, address, within, parameters))
     return sorted(copies, key=lambda copy: (copy.address, copy.name))
 
 
@@ -67,6 +71,7 @@ class _Names:
         self._wanted = wanted
         self._known: dict[int, Name | None] = {}
         self._declarations = Declarations()
+        self._scopes: dict[int, dict[int, str]] = {}
 
     def of(self, entry: Entry) -> Name | None:
         chain = origins(entry)
@@ -74,16 +79,26 @@ class _Names:
             return None
         key = chain[1].offset
         if key not in self._known:
-            name = _name(chain[1])._replace(file=self._declarations.file_of(chain[1]) or "")
+            name = self.name(chain[1])._replace(file=self._declarations.file_of(chain[1]) or "")
             self._known[key] = name if name.plain and self._wanted(name) else None
         return self._known[key]
 
+    def name(self, entry: Entry) -> Name:
+        """Return the name of a function, without its file."""
+        chain = origins(entry)
+        plain = next(filter(None, (text(e, "DW_AT_name") for e in chain)), "")
+        linked = (text(e, name) for e in chain for name in LINKAGE)
+        symbol = next(filter(None, linked), "")
+        return Name(plain, symbol or f"{self._scope(chain[-1])}{plain}", "")
 
-def _name(entry: Entry) -> Name:
-    chain = origins(entry)
-    plain = next(filter(None, (text(e, "DW_AT_name") for e in chain)), "")
-    linked = (text(e, name) for e in chain for name in LINKAGE)
-    return Name(plain, next(filter(None, linked), plain), "")
+    def _scope(self, entry: Entry) -> str:
+        """What qualifies the name of a function of C++ to which gcc gives none in symbols."""
+        root = entry.unit.root
+        if language_of(root) not in CPP:
+            return ""
+        if root.offset not in self._scopes:
+            self._scopes[root.offset] = dict(function_scopes(root))
+        return self._scopes[root.offset].get(entry.offset, "")
 
 
 def _start(entry: Entry) -> int | None:

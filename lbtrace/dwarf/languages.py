@@ -23,6 +23,9 @@ RUST = 0x1C
 GO = 0x16
 
 
+FORTRAN = frozenset({0x07, 0x08, 0x0E, 0x22, 0x23, 0x2D})
+
+
 def language_of(top: Any) -> int:
     """Return the ``DW_AT_language`` of a unit, 0 where it has none."""
     attribute = top.attributes.get("DW_AT_language")

@@ -12,8 +12,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from lbtrace.dwarf.attributes import type_of
-from lbtrace.dwarf.parameters import lies_in_memory, origins
+from lbtrace.dwarf.attributes import origins, type_of
+from lbtrace.dwarf.parameters import lies_in_memory
 from lbtrace.model import Formal
 
 

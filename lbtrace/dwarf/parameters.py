@@ -12,14 +12,13 @@ from msgspec.structs import replace
 from lbtrace.abi.dwarf_registers import stack_pointer
 from lbtrace.abi.locations import OPTIMISED_OUT, UNKNOWN
 from lbtrace.dwarf import attributes, location_views
+from lbtrace.dwarf.attributes import origins
 from lbtrace.dwarf.passing import Types
 from lbtrace.dwarf.reader import lists
 from lbtrace.dwarf.reader.absent import find_absent
 from lbtrace.dwarf.reader.forms import sleb
 from lbtrace.dwarf.reader.pieces import read_pieces
 from lbtrace.model import Formal
-
-REFERENCES = ("DW_AT_abstract_origin", "DW_AT_specification")
 
 CONSTANTS = frozenset(
     {*(0x03, 0x9E, 0xA0, 0xA1, 0xF2, 0xFA), *range(0x08, 0x12), *range(0x30, 0x50)}
@@ -77,6 +76,11 @@ def read_parameter(
     if home is None and callers.plain:  # in frames with alignment LLVM names the stack pointer
         home = lists.in_frame(expression)
     formal = _read_declared(die, expression, home, types)
+    own_pointer = "DW_AT_artificial" in die.attributes and formal.type.is_address
+    if types.foreign and not (formal.reference or own_pointer):
+        pointed = lists.home_of_pointer(own, function) if own is not None else None
+        if pointed is not None or lists.pointer(expression) >= 0:
+            formal, home = replace(formal, reference=True), pointed
     held = _locate(formal, expression, llvm=types.llvm, plain=callers.plain)
     located, known = _judge(formal, held, own if recorded else None, expression, callers, types)
     # Where gcc changes what is passed it makes a copy of the function with a name of its own.
@@ -251,17 +255,6 @@ def lies_in_memory(formal: Formal) -> bool:
     scalars = formal.scalars or ()
     unaligned = any(s.offset % s.size for s in scalars)
     return not formal.reference and bool(scalars) and (formal.size > LARGEST or unaligned)
-
-
-def origins(die: Any) -> list[Any]:
-    """Return ``die`` and what it refers to as its origin or its declaration, in order."""
-    found = [die]
-    while len(found) < attributes.DEPTH:
-        reference = next((r for r in REFERENCES if r in found[-1].attributes), None)
-        if reference is None:
-            break
-        found.append(found[-1].get_DIE_from_attribute(reference))
-    return found
 
 
 def _locate(formal: Formal, expression: bytes, *, llvm: bool, plain: bool) -> Formal:

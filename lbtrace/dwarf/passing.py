@@ -23,7 +23,7 @@ from lbtrace.dwarf.views import (
     DieView,
     UnitViews,
 )
-from lbtrace.model import VOID, ConventionHints, Formal, Scalar, Type
+from lbtrace.model import OTHER_LANGUAGE, VOID, ConventionHints, Formal, Scalar, Type
 from lbtrace.recognize import Recognizer
 
 KEYWORDS = {
@@ -90,10 +90,13 @@ class Types:
         self._typed: dict[int, bool] = {}
         self._either: dict[int, tuple[Formal, Formal]] = {}
         self.assembly = language in ASSEMBLERS
+        known_language = language in C | CPP | {RUST, 0} or self.assembly
+        self.foreign = not known_language or producer.startswith("zig")
 
     def hints(self, code: int) -> ConventionHints:
         """Return what says how a function is called that has this ``DW_AT_calling_convention``."""
         known = "c" if self._language in C else "c++" if self._language in CPP else ""
+        known = OTHER_LANGUAGE if self.foreign else known
         code = code or self._default_code
         return ConventionHints(code, "rust" if self.rust else known, self._compiler)
 
@@ -167,8 +170,8 @@ class Types:
         type = Recognizer(self._depth).type_of(DieView(die, self._source))
         size = attributes.size_of(bare)
         if type.is_address and bare.tag != attributes.MEMBER_POINTER:
-            # No integer to clang's ``X86_64ABIInfo::classify``, up to LLVM 19 at least.
-            uncounted = self.llvm and self.x87 and bare.tag == "DW_TAG_unspecified_type"
+            # Up to LLVM 19 at least.
+            uncounted = self.llvm and self.x87 and attributes.is_nullptr(bare)
             return Formal("", type, 8, (Scalar(0, 8, "integer"),), registers_miscounted=uncounted)
         if bare.tag in attributes.RECORDS and not self.rust:
             by_reference = self._by_reference(bare)
@@ -257,8 +260,10 @@ class Types:
         if bare is None or not depth or len(scalars) > 4 * LARGEST_IN_REGISTERS:
             return False
         size = attributes.number(bare, "DW_AT_byte_size", 0)
-        if bare.tag in attributes.POINTERS:
-            scalars.append(Scalar(offset, 8, "integer"))
+        if bare.tag in attributes.POINTERS or attributes.is_nullptr(bare):
+            # To clang's ``X86_64ABIInfo::classify`` a ``nullptr`` is no integer.
+            spilled = self.llvm and self.x87 and bare.tag not in attributes.POINTERS
+            scalars.append(Scalar(offset, 8, "memory" if spilled else "integer"))
             return True
         if bare.tag == attributes.MEMBER_POINTER:
             places = range(0, attributes.size_of(bare), 8)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from functools import cache as cache_of
 from functools import partial
 from itertools import islice, repeat
@@ -20,15 +21,17 @@ from msgspec.structs import replace
 from lbtrace.abi import find_convention
 from lbtrace.abi.locations import LEFT_OUT, OPTIMISED_OUT, lose_unless_named
 from lbtrace.dwarf import attributes
+from lbtrace.dwarf.attributes import origins
+from lbtrace.dwarf.folded import agree, may_be_folded
 from lbtrace.dwarf.late_optimisation import is_optimised
 from lbtrace.dwarf.lost_locations import may_be_lost
-from lbtrace.dwarf.parameters import Callers, moves, origins, read_parameter
+from lbtrace.dwarf.parameters import Callers, moves, read_parameter
 from lbtrace.dwarf.passing import Types
 from lbtrace.dwarf.reader import bounds, lists
 from lbtrace.dwarf.reader.bounds import BudgetExceeded
 from lbtrace.dwarf.reader.companions import Companions
 from lbtrace.dwarf.reader.entries import Unit
-from lbtrace.dwarf.reader.index import find_units
+from lbtrace.dwarf.reader.index import find_all_units, find_units
 from lbtrace.elf import cache, debugfile, demangle
 from lbtrace.elf.debug_sections import Sections
 from lbtrace.elf.image import Image
@@ -63,10 +66,12 @@ RETURNS_LESS = re.compile(r"\.isra\b")
 class Prototypes(Struct):
     """The prototypes found, by address of the function. ``skipped`` counts the
     functions whose units were left unread to stay within their `Budget`; ``missing``
-    are the files that hold the types of others and were not found."""
+    are the files that hold the types of others and were not found. ``folded`` has the names of
+    those that a linker made one of."""
 
     found: dict[int, Prototype]
     skipped: int = 0
+    folded: dict[int, tuple[str, ...]] = field(default_factory=dict)
     missing: list[str] = field(default_factory=list)
 
 
@@ -112,6 +117,20 @@ def prototypes(
             result.skipped += len([a for a in addresses if a not in result.found])
         except Exception:  # as above: this unit is damaged, the next may not be
             continue
+
+    def read(offset: int, function: Function) -> Iterator[tuple[Any, Prototype]]:
+        unit = companions.whole(file.unit_at(offset))
+        types = Types(unit.root, depth, image.machine, qualified=qualified)
+        for die in unit.functions(None):
+            if lists.entry_address(die) == function.address and _is_typed(die, types):
+                yield die, _prototype(die, function, types)
+
+    for function in filter(may_be_folded, functions):
+        with suppress(Exception):  # as above
+            units = find_all_units(file, function.address)
+            each = [pair for offset in units for pair in read(offset, function)]
+            if (unfolded := agree(function, each)) is not None:
+                result.folded[function.address], result.found[function.address] = unfolded
     result.missing = list(companions.missing)
     return result
 

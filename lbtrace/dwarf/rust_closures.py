@@ -16,7 +16,8 @@ from typing import Any
 from msgspec.structs import replace
 
 from lbtrace.dwarf import attributes
-from lbtrace.dwarf.parameters import Callers, moves, origins
+from lbtrace.dwarf.attributes import origins
+from lbtrace.dwarf.parameters import Callers, moves
 from lbtrace.dwarf.reader import lists
 from lbtrace.dwarf.reader.forms import sleb
 from lbtrace.model import Formal, Scalar

@@ -14,7 +14,8 @@ from typing import Any
 from msgspec.structs import replace
 
 from lbtrace.dwarf import attributes
-from lbtrace.dwarf.parameters import moves, origins
+from lbtrace.dwarf.attributes import origins
+from lbtrace.dwarf.parameters import moves
 from lbtrace.dwarf.reader import lists
 from lbtrace.dwarf.reader.forms import sleb
 from lbtrace.dwarf.views import ATE_FLOAT

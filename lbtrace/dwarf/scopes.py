@@ -14,10 +14,11 @@ from typing import Any, NamedTuple
 from lbtrace.abi.dwarf_registers import find_register
 from lbtrace.abi.locations import OPTIMISED_OUT, Location, moved
 from lbtrace.dwarf import attributes, location_views, producers
+from lbtrace.dwarf.attributes import origins
 from lbtrace.dwarf.passing import Types
 from lbtrace.dwarf.reader import lists
 from lbtrace.dwarf.reader.entries import Entry, Unit
-from lbtrace.dwarf.sources import DAMAGE, ORIGINS
+from lbtrace.dwarf.sources import DAMAGE
 from lbtrace.dwarf.variable_locations import (
     TOO_COMPLEX,
     Place,
@@ -124,7 +125,11 @@ class Scopes:
     def is_optimised(self, function: Entry) -> bool:
         """Whether the compiler has optimised a function, so that lists of locations tell where its
         variables are from its first instruction on."""
-        return self._optimises and any(function.has(name) for name in ALL_CALLS)
+        if not self._optimises or any(function.has(name) for name in ALL_CALLS):
+            return self._optimises
+        # gcc says nothing of some that it optimised. Of others each parameter has a place.
+        homes = [lists.home(each, function) for each in _formals(function)]
+        return not homes or None in homes
 
     def function(self, address: int) -> Entry | None:
         """The function with the code at ``address``."""
@@ -183,9 +188,10 @@ class Scopes:
         if function is None:
             return []
         place = self._place(function, address)._replace(view=location_views.entry_view(block))
-        found = [each for each in self._declared(block, place, {}, set()) if each.parameter]
-        order = [text(e, "DW_AT_name") for e in origins(block)[-1].iter_children()]
-        return sorted(found, key=lambda each: order.index(each.formal.name))
+        own = {each.offset: entry for entry in _formals(block) for each in origins(entry)[1:2]}
+        declared = _formals(origins(block)[1])  # in order; of some nothing is left in the copy
+        found = (self._variable(origins(own.get(each.offset, each)), place) for each in declared)
+        return [each for each in found if each]
 
     def _place(self, function: Entry, address: int) -> Place:
         frame_base = b""
@@ -222,14 +228,12 @@ class Scopes:
         name = next(filter(None, (text(e, "DW_AT_name") for e in chain)), "")
         declared = next((e for e in chain if e.has("DW_AT_type")), None)
         located = next((e for e in chain if e.has("DW_AT_location")), None)
-        if not name or any(e.has("DW_AT_declaration") for e in chain):
+        parameter = chain[0].tag == "DW_TAG_formal_parameter"
+        if not (name or parameter) or any(e.has("DW_AT_declaration") for e in chain):
             return None
         formal = self._types.formal(name, declared)
-        return Variable(
-            formal,
-            self._location(chain, located, formal, declared, place),
-            chain[0].tag == "DW_TAG_formal_parameter",
-        )
+        location = self._location(chain, located, formal, declared, place)
+        return Variable(formal, location, parameter)
 
     def _location(
         self,
@@ -256,6 +260,10 @@ class Scopes:
         if self._is_go and not listed and UNNAMED.fullmatch(formal.name):
             return Location(reason=OPTIMISED_OUT)
         return locate(expression, place, scalars, split=self._splits and listed)
+
+
+def _formals(entry: Entry) -> Iterator[Entry]:
+    return (each for each in entry.iter_children() if each.tag == "DW_TAG_formal_parameter")
 
 
 def _varies(declared: Entry) -> bool:
@@ -295,17 +303,6 @@ def _moved(function: Entry) -> Iterator[Entry]:
     for entry in function.iter_children():
         if entry.tag == "DW_TAG_variable" and len(origins(entry)) > 1:
             yield entry
-
-
-def origins(entry: Entry) -> list[Entry]:
-    """``entry`` and what it refers to as its origin or declaration, in order."""
-    chain = [entry]
-    while len(chain) < attributes.DEPTH:
-        name = next((n for n in ORIGINS if chain[-1].has(n)), None)
-        if name is None:
-            break
-        chain.append(chain[-1].get_DIE_from_attribute(name))
-    return chain
 
 
 def text(entry: Entry, name: str) -> str:

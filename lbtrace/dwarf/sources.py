@@ -27,8 +27,6 @@ from lbtrace.errors import BinaryError, UsageError, option
 MOST = 40_000_000
 """Work that goes into a search of all units, roughly in microseconds."""
 
-ORIGINS = ("DW_AT_abstract_origin", "DW_AT_specification")
-
 DAMAGE = (DwarfError, IndexError, KeyError, TypeError, ValueError, RecursionError)
 """What reading damaged debug information raises."""
 
@@ -164,14 +162,7 @@ class Declarations:
 
 def _declaring(entry: Entry, name: str) -> Entry | None:
     """The first of ``entry`` and those that it refers to that has this attribute."""
-    for _ in range(attributes.DEPTH):
-        if entry.has(name):
-            return entry
-        origin = next((name for name in ORIGINS if entry.has(name)), None)
-        if origin is None:
-            return None
-        entry = entry.get_DIE_from_attribute(origin)
-    return None
+    return next((each for each in attributes.origins(entry) if each.has(name)), None)
 
 
 def find_declared(image: Image, addresses: Iterable[int], budget: Budget) -> dict[int, Declared]:

@@ -80,8 +80,8 @@ class DieView:
     def form(self) -> FormOfType:
         if self._bare is None:
             return "nothing"
-        if self._bare.tag == "DW_TAG_unspecified_type":
-            return "pointer" if "nullptr" in self._source.write(self._bare) else "other"
+        if attributes.is_nullptr(self._bare):
+            return "pointer"
         return FORMS.get(self._bare.tag, "other")
 
     @property
@@ -103,6 +103,15 @@ class DieView:
         if self._bare.tag == "DW_TAG_array_type":
             return None not in self.counts and self.target is not None and self.target.is_sized
         return "DW_AT_byte_size" in self._bare.attributes
+
+    @property
+    def definition(self) -> DieView | None:
+        if "DW_AT_declaration" not in self._bare.attributes:
+            return None
+        from lbtrace.dwarf.definitions import find_definition  # imported here: most are defined
+
+        found = find_definition(self._bare)
+        return None if found is None else DieView(found, self._source)
 
     @property
     def alignment(self) -> int:
@@ -142,6 +151,10 @@ class DieView:
         if "DW_AT_GNU_vector" in self._bare.attributes:
             return ()
         return attributes.counts(self._bare)
+
+    @property
+    def is_open(self) -> bool:
+        return attributes.is_open(self._bare)
 
     @property
     def constants(self) -> Iterator[tuple[int, str]]:

@@ -77,6 +77,16 @@ class Section:
         end = self._data.find(b"\0", at, limit)
         return self._data[at : limit if end < 0 else end]
 
+    def find(self, raw: bytes, most: int) -> list[int]:
+        """Return the offsets at which these bytes are, the first ``most``."""
+        found: list[int] = []
+        end = self._start + self.size
+        at = self._data.find(raw, self._start, end)
+        while at >= 0 and len(found) < most:
+            found.append(at - self._start)
+            at = self._data.find(raw, at + 1, end)
+        return found
+
     def number(self, offset: int, size: int) -> int:
         """Return the little-endian number of ``size`` bytes at ``offset``."""
         raw = self.cut(offset, offset + size)

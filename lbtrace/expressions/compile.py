@@ -123,7 +123,7 @@ class _Binder:
         """With the function's own parameters and result."""
         located = [*zip(prototype.parameters, places.parameters, strict=True)]
         parameters = tuple(
-            self._entry.value(formal.name, formal.type, place)
+            self._entry.value(formal.name, formal.shown_type, place)
             for formal, place in located[shown.start : shown.stop]
         )
         return self.bound_to(parameters, self.result(prototype, places))

@@ -171,6 +171,8 @@ class Comparer:
             raise ExpressionError(constant.at, what, hint)
         type = ADDRESS if text else operand.type
         number = _comparable(operator, type, operand.bits[1], constant)
+        if type.is_truth and number == 1 and operator in ("==", "!="):  # 90 is true as well
+            operator, number = "!=" if operator == "==" else "==", 0
         slot = self._scope.take(operand.at, operand.moment, fetch)
         return operand.moment, Condition(slot, operator, number, width(type).signed)
 

@@ -174,7 +174,7 @@ def _outside_name(node: Name, scope: Scope) -> Located:
         if len(found) > 1:
             raise ambiguous_constant(node.at, node.name, found)
         return Constant(node.at, next(iter(found)))
-    if scope.names.stand_alone and node.name in scope.names.registers:
+    if node.name in scope.names.registers and (scope.names.stand_alone or node.name in POINTS_AT):
         type = ADDRESS if node.name in ADDRESSES else LONG
         return Operand(node.at, type, Location(words=(Fetch(register=node.name),)))
     if compared is not None and compared.constants():
@@ -188,7 +188,10 @@ def _referred(type: Type) -> Type:
     return type.target if type.is_alias() and type.target is not None else type
 
 
-ADDRESSES = frozenset({"ip", "pc", "sp"})
+POINTS_AT = frozenset({"ip", "pc"})
+"""Registers that hold where a probe is, which no variable is needed for."""
+
+ADDRESSES = frozenset({*POINTS_AT, "sp"})
 """Registers that hold nothing but addresses."""
 
 
@@ -232,7 +235,7 @@ def _text(node: TextOf, scope: Scope) -> Operand:
         inner = _dereference(Dereference(node.at, node.start), inner)
     if not node.raw:
         inner = _followed_text(node, inner)
-        if inner.type.is_text() and not inner.type.is_address:
+        if node.length is None and inner.type.is_text() and not inner.type.is_address:
             return inner
         if node.length is None and inner.type.may_be_text():
             return replace(inner, at=node.at, type=GO_TEXT)
@@ -266,7 +269,8 @@ def _followed_text(node: TextOf, inner: Operand) -> Operand:
             hint = f"write str(*{written(node.start) or 'p'})"
             raise ExpressionError(inner.at, f"this is {inner.type.name}, not text", hint)
         inner = _dereference(Dereference(node.at, node.start), inner)
-    if node.length is not None and inner.type.is_text() and not inner.type.is_address:
+    sized = inner.type.is_text() and not (inner.type.is_address or inner.type.is_open_ended())
+    if node.length is not None and sized:
         what = f"this is {inner.type.name or 'text'}, which has a length of its own"
         hint = f"leave the length out: str({written(node.start) or 'name'})"
         raise ExpressionError(node.start.at, what, hint)
@@ -327,6 +331,9 @@ def _dereference(node: Dereference, inner: Operand) -> Operand:
         raise ExpressionError(
             node.at, f"what a {inner.type.name} leads to is not known", "cast it first"
         )
+    if node.index and target.is_open_ended() and not target.size:
+        hint = "its first is (*p)[0]"
+        raise ExpressionError(node.at, f"the size of {target.name} is not known", hint)
     at = moved(address_in(inner), node.index * (target.size or 1))
     if len(at.derefs) > 4:
         raise ExpressionError(

@@ -23,7 +23,7 @@ def only_declared(at: int, type: Type) -> ExpressionError:
     while not type.is_declared and type.target is not None:
         type = type.target
     what = f"{type.name or 'its type'} is only declared in the debug information"
-    hint = "build with -fstandalone-debug, or by g++; or trace a function whose source defines it"
+    hint = "build what defines it with -g, by clang with -fstandalone-debug"
     return ExpressionError(at, what, hint)
 
 

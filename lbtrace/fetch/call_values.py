@@ -56,9 +56,12 @@ def plan_values(
     prototype: Prototype, places: Locations, limit: int, detail: Detail = SHALLOW
 ) -> CallValues:
     """Return what to fetch of a function whose values lie at ``places``."""
-    placed = list(zip(prototype.parameters, places.parameters, strict=True))
+    shown = [(f.name, f.shown_type) for f in prototype.parameters]
+    placed = list(zip(shown, places.parameters, strict=True))
     parameters, entry = collected(
-        limit, detail, lambda own: tuple(own.value(f.name, f.type, place) for f, place in placed)
+        limit,
+        detail,
+        lambda own: tuple(own.value(*each, place) for each, place in placed),
     )
     declared = prototype.result
     if declared is None or not declared.type.has_values:

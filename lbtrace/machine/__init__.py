@@ -6,7 +6,7 @@ package whose modules have the same names in all of them (`lbtrace.machine.inter
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Collection, Iterator
 from functools import cache
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
@@ -163,6 +163,12 @@ class Machine:
         """Return registers that a function with this ``code`` certainly writes for its callers:
         before a return, and does not read any more."""
         found: frozenset[str] = self._optional("result_writes").result_writes(code)
+        return found
+
+    def find_result_widths(self, code: Code) -> dict[str, int]:
+        """Return how many bytes of registers a function with this ``code`` writes last before each
+        return, at most, where it is seen: above these is 0."""
+        found: dict[str, int] = self._optional("result_writes").result_widths(code)
         return found
 
     def find_writes(self, code: bytes, address: int) -> frozenset[str]:

@@ -39,6 +39,11 @@ def frame_size(_code: Code) -> int | None:
     return None
 
 
+def result_widths(_code: Code) -> dict[str, int]:
+    """None are known."""
+    return {}
+
+
 def result_writes(_code: Code) -> frozenset[str]:
     """None are known."""
     return frozenset()

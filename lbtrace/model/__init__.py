@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from lbtrace.model.fetching import (
     CFA,
+    OTHER_LANGUAGE,
     Condition,
     ConventionHints,
     Fetch,
@@ -95,6 +96,7 @@ __all__ = [
     "NO_FUNCTION",
     "ON_ALTSTACK",
     "OPEN",
+    "OTHER_LANGUAGE",
     "POINT",
     "SENDING",
     "THREAD_POINTER",

@@ -130,6 +130,8 @@ class Formal(Struct, frozen=True):
     it has its location, but callers need not put anything there. ``late_reason`` is not None where
     the function may fill the registers itself, after its entry: then it is why the value is missing
     if they do, ``""`` if the convention gives its location.
+
+    It points to what the function has ``filled`` when it returns: before, only the address counts.
     """
 
     name: str
@@ -158,13 +160,23 @@ class Formal(Struct, frozen=True):
     first_registers: tuple[int, ...] = ()
     first_constant: bool = False
     first_stored: bool = False
+    filled: bool = False
+
+    @property
+    def shown_type(self) -> Type:
+        """The type as which it is shown."""
+        return self.type.bare() if self.filled else self.type
+
+
+OTHER_LANGUAGE = "other"
 
 
 class ConventionHints(Struct, frozen=True):
     """What says by which convention a function is called.
 
     ``code`` is its ``DW_AT_calling_convention`` (0: it has none), ``language`` and ``compiler``
-    are those of its unit, as far as they matter: "c", "c++" or "rust"; "gcc" or "llvm". A language
+    are those of its unit, as far as they matter: "c", "c++", "rust", or `OTHER_LANGUAGE` where no
+    convention is known; "gcc" or "llvm". A language
     with conventions of its own names the one of the function as ``runtime``.
     """
 

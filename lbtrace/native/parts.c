@@ -143,20 +143,16 @@ static int lbt_read_name(const struct lbt_parts *parts, const struct lbt_part *p
 	const struct lbt_name *names = parts->names + part->first_name;
 	size_t low = 0, high = part->name_count;
 
-	if (part->form == LBT_PART_TRUTH) {
-		low = content->number != 0;
-	} else {
-		while (low < high) {
-			const size_t middle = (low + high) / 2;
+	while (low < high) {
+		const size_t middle = (low + high) / 2;
 
-			if (names[middle].number < content->number)
-				low = middle + 1;
-			else
-				high = middle;
-		}
-		if (low == part->name_count || names[low].number != content->number)
-			return 0;
+		if (names[middle].number < content->number)
+			low = middle + 1;
+		else
+			high = middle;
 	}
+	if (low == part->name_count || names[low].number != content->number)
+		return 0;
 	content->text = parts->texts + names[low].text;
 	content->length = names[low].length;
 	return 1;

@@ -16,8 +16,7 @@ enum {
 	LBT_PART_REAL = 1,  /* a float or double */
 	LBT_PART_TEXT = 2,  /* printable ASCII without quotation marks and backslashes, not cut */
 	LBT_PART_NAME = 3,  /* the name of a number */
-	LBT_PART_TRUTH = 4, /* the first of two names for 0, else the second */
-	LBT_PART_CHARACTERS = 5, /* as a text, up to the first NUL or to the end of its bytes */
+	LBT_PART_CHARACTERS = 4, /* as a text, up to the first NUL or to the end of its bytes */
 };
 
 /* See struct lbt_event in bpf_src/lbtrace.h, and Value in lbtrace/values/base.py. */

@@ -90,7 +90,8 @@ class _BinaryPlanner:
         self._machine = Machine(image.machine)
         self._go = go_plan(image, table)
         patched = selection.patched.get(image.file.identity, ())
-        self._placer = Placer(image, table, self._machine, self._go, patched)
+        points = selection.points.get(image.file.identity, ())
+        self._placer = Placer(image, table, self._machine, self._go, patched, points)
         self._breakpoints = selection.breakpoints.get(image.file.identity, ())
         self._starts = sorted(function.address for function in part.functions)
         self._functions: list[Function] = []

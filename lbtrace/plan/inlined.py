@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from functools import partial
 
 from msgspec.structs import replace
@@ -10,12 +11,14 @@ from msgspec.structs import replace
 from lbtrace.dwarf.inlined import Inlined, Name, find_inlined
 from lbtrace.dwarf.lines import SourceLines
 from lbtrace.dwarf.sources import PathTest, path_test
-from lbtrace.elf import demangle, symbols
+from lbtrace.elf import debugfile, demangle, symbols
 from lbtrace.elf.image import Image
 from lbtrace.errors import BinaryError, NoMatchError, option
 from lbtrace.model import Plan
 from lbtrace.plan import patterns, source_files
+from lbtrace.plan.patterns import LIBRARY
 from lbtrace.plan.point_probes import Point, PointPlan, PointPlanner, refuse_returns
+from lbtrace.plan.remarks import some
 from lbtrace.plan.selection import Selection
 from lbtrace.plan.value_selection import depth, qualifies
 
@@ -114,6 +117,24 @@ class Copies:
             if planner.error and result.is_empty:
                 raise planner.error
         return result.make() if any(self.found) else result.make(NONE)
+
+
+def advise(error: NoMatchError, images: Sequence[Image], selection: Selection) -> None:
+    """Have ``error``, that a pattern of ``selection`` matches no function, say what to do if the
+    function was inlined everywhere, or the file is stripped."""
+    failed = tuple(each for each in selection.patterns if str(error).startswith(f"{each}: "))
+    copies: list[Inlined] = []
+    with suppress(BinaryError):  # there is no debug information
+        chosen = Copies(images, replace(selection, patterns=failed, sources=()))
+        copies = [copy for found in chosen.found for copy in found]
+    if copies:
+        places = some(list(dict.fromkeys(demangle.short(copy.within) for copy in copies)))
+        error.advise(f"it was inlined in {places}: add {option('inlined')}")
+        return
+    stripped = [i for i in images if not (i.has_symbol_table or debugfile.search(i).found)]
+    if stripped and not error.hint.startswith(LIBRARY):
+        what = f"{stripped[0].path} is stripped, so only what it exports has a name"
+        error.advise(f"{what}: {debugfile.advice(stripped[0])}")
 
 
 def _is_called(pattern: str, name: Name) -> bool:

@@ -52,7 +52,7 @@ def add(plan: Plan, images: Sequence[Image], selection: Selection) -> Plan:
     for binary, (image, markers) in enumerate(zip(images, found, strict=True)):
         if not markers:
             continue
-        planner = PointPlanner(image, selection, by_default=True, unnamed=True)
+        planner = PointPlanner(image, selection, by_default=True)
         planned = [*_planned(planner, image, markers, definitions, pairs, selection)]
         unfit += misfits(markers, image.machine, selection.definitions)
         unraised += _unraised(each.marker for each in planned)

@@ -278,6 +278,9 @@ def _of_source(place: re.Match[str]) -> str:
     return f"the functions of a source file are named by {option('source', place[0])}"
 
 
+LIBRARY = "it is a library's"
+
+
 def _outside(binaries: Sequence[BinarySymbols], pattern: str) -> str:
     """What to do where a function of another file is meant; empty where none is."""
     name, _, place = pattern.rpartition("@")
@@ -286,7 +289,7 @@ def _outside(binaries: Sequence[BinarySymbols], pattern: str) -> str:
     for binary in binaries:
         if libraries := binary.loads(pattern):
             named = " or ".join(option("binary", library) for library in libraries[:3])
-            return f"it is a library's: add {named}"
+            return f"{LIBRARY}: add {named}"
     return ""
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
@@ -12,7 +13,7 @@ from lbtrace.elf.image import Image
 from lbtrace.elf.symbols import Symbols
 from lbtrace.fetch.call_values import CallValues
 from lbtrace.machine import Machine
-from lbtrace.machine.code import Exits
+from lbtrace.machine.code import Code, Exit, Exits
 from lbtrace.machine.sites import ProbeSites
 from lbtrace.model import Function, Site
 from lbtrace.plan import float_sites
@@ -34,12 +35,15 @@ class Placer:
         machine: Machine,
         go: GoPlan | None = None,
         patched: Sequence[int] = (),
+        points: Sequence[int] = (),
     ) -> None:
+        """``points`` are addresses that calls are to be around."""
         self.around = Surroundings(image, table, machine, patched=patched)
         self.sites = ProbeSites(machine, self.around)
         self._image = image
         self._table = table
         self._go = go
+        self._points = sorted(points)
         self._exits: dict[int, Exits] = {}
         self._restarts: dict[int, bool] = {}
 
@@ -52,8 +56,25 @@ class Placer:
             found = self.sites.exits(self.around.body(function))
             if self._go and self._go.holds(function):
                 found = self._go.keeping_g(function, found)
+            if self._points:
+                exits = tuple(map(self._behind_points, found.exits))
+                found = replace(found, exits=exits)
             self._exits[function.address] = found
         return found
+
+    def _behind_points(self, exit: Exit) -> Exit:
+        """``exit``, seen where it is if a point lies behind where it would be seen."""
+        places = [exit.site.address, *(entry.site.address for entry in exit.entries)]
+        behind = bisect_right(self._points, min(places))
+        crossed = behind < len(self._points) and self._points[behind] <= max(places)
+        return replace(exit, entries=()) if crossed else exit
+
+    def _code(self, function: Function) -> Code:
+        """The code of ``function``, with the first point in it as the limit of its probe."""
+        code = self.around.code(function)
+        at = bisect_left(self._points, function.address)
+        first = self._points[at] if at < len(self._points) else code.limit
+        return replace(code, limit=min(code.limit, first + 1))
 
     def restarts(self, function: Function) -> bool:
         """Return whether a jump of ``function`` leads to its first instruction. Go's do so to start
@@ -86,7 +107,7 @@ class Placer:
             return self._go.entry(function, call_values)
         if self.is_data(function) or self.is_amid(function):
             return None
-        code = self.around.code(function)
+        code = self._code(function)
         enter = partial(
             self.sites.entry,
             returns=returns,
@@ -116,7 +137,7 @@ class Placer:
             return traced
         mover = float_sites.FloatSitePlanner(self.sites.machine, self.around.read, selection)
         left = partial(exits, function) if exits else None
-        moved = mover.relocate(self.around.code(function), prototype, plain, left, entry=entry)
+        moved = mover.relocate(self._code(function), prototype, plain, left, entry=entry)
         if moved is None:
             return traced
         call_values, site = moved

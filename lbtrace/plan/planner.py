@@ -14,7 +14,7 @@ from lbtrace.elf import plt, symbols
 from lbtrace.elf.dynamic import Dynamic
 from lbtrace.elf.image import Image, whole
 from lbtrace.elf.memory import PF_W
-from lbtrace.errors import BinaryError, UsageError, option
+from lbtrace.errors import BinaryError, NoMatchError, UsageError, option
 from lbtrace.model import Function, Plan
 from lbtrace.plan import made_stacks, patterns, probe_sources, uretprobe_guard, within
 from lbtrace.plan.binary_plan import (
@@ -26,6 +26,7 @@ from lbtrace.plan.binary_plan import (
     UNANSWERED,
     plan_binary,
 )
+from lbtrace.plan.crossed_points import find_crossed
 from lbtrace.plan.merge import merge_plans, without_false_notes
 from lbtrace.plan.remarks import some
 from lbtrace.plan.return_strategy import StrategyChooser
@@ -52,6 +53,10 @@ def make_plan(
     """
     images = _images([binaries] if isinstance(binaries, str | Image) else binaries)
     plan = _made(images, selection, marked)
+    if crossed := find_crossed(plan):
+        files = [each.file.identity for each in (*images, *marked)]
+        points = {files[binary]: addresses for binary, addresses in crossed.items()}
+        plan = _made(images, replace(selection, points=points), marked)
     nests = selection.patterns or selection.sources or selection.within
     if selection.gathers or not (nests and plan.functions):
         return plan
@@ -96,7 +101,13 @@ def _made(images: Sequence[Image], selection: Selection, marked: Sequence[Image]
 def _of_functions(images: Sequence[Image], selection: Selection) -> Plan:
     """The plan for the functions that ``selection`` names, and for where they were inlined."""
     if not selection.inlined:
-        return _planned(images, selection)
+        try:
+            return _planned(images, selection)
+        except NoMatchError as error:
+            from lbtrace.plan.inlined import advise  # imported here: most patterns match
+
+            advise(error, images, selection)
+            raise
     from lbtrace.plan.inlined import Copies  # imported here because most plans have none
 
     copies = Copies(images, selection)

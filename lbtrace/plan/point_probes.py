@@ -66,7 +66,7 @@ class PlannedPoint(NamedTuple):
 
 class PointPlanner:
     """Plans the points of an image. ``by_default``: the variables in scope are shown where no
-    values are asked for; ``unnamed``: functions may be known by unwind information only."""
+    values are asked for. Functions may be known by unwind information only."""
 
     def __init__(
         self,
@@ -74,9 +74,8 @@ class PointPlanner:
         selection: Selection,
         *,
         by_default: bool = False,
-        unnamed: bool = False,
     ) -> None:
-        table = image.once(symbols.read_any if unnamed else symbols.read)
+        table = image.once(symbols.read_any)
         patched = selection.patched.get(image.file.identity, ())
         self._breakpoints = selection.breakpoints.get(image.file.identity, ())
         self._image = image

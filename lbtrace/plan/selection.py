@@ -25,7 +25,7 @@ class Selection(Choices, frozen=True):
     of a call on an alternate signal stack. ``earlier``: what is traced may have run before, a
     process that alone has probes (``one``), or ``any``. ``patched`` are addresses of code, by the
     identity of the file, that is not in the processes what it is in the file, ``breakpoints`` those
-    where a debugger may have one.
+    where a debugger may have one, ``points`` those that calls of functions have to be around.
     ``loads_later``: other files than those named may be loaded later, of which an error may be.
     Markers that ``awaited`` names may come in files that are loaded later; ``definitions`` are the
     user's own. ``request`` is what ``arg`` and ``where`` ask for
@@ -39,6 +39,7 @@ class Selection(Choices, frozen=True):
     altstack_checked: bool = False
     patched: Mapping[tuple[int, int], tuple[int, ...]] = {}
     breakpoints: Mapping[tuple[int, int], tuple[int, ...]] = {}
+    points: Mapping[tuple[int, int], tuple[int, ...]] = {}
     request: Request | None = None
     awaited: tuple[str, ...] = ()
     definitions: Definitions | None = None

@@ -16,6 +16,7 @@ from lbtrace.machine import Machine
 from lbtrace.machine.code import Code
 from lbtrace.model import Function, Prototype, Site
 from lbtrace.model.wire_limits import FETCHES
+from lbtrace.plan import filled_buffers
 from lbtrace.plan.compiler_quirks import FunctionBody, settle
 from lbtrace.plan.misfits import Misfits
 from lbtrace.plan.remarks import name_functions
@@ -114,6 +115,7 @@ def describe(
     notes: list[str] = []
     passed = go.describe(functions, selection, misfits) if go else {}
     others = [f for f in functions if not (go and go.holds(f))]
+    folded: dict[int, tuple[str, ...]] = {}
     debug = debugfile.find(image) if others else None
     if debug is not None:
         # Imported here because only debug information needs it.
@@ -121,7 +123,7 @@ def describe(
 
         qualified = qualifies(selection)
         read = prototypes.prototypes(image, others, depth(selection), debug, qualified=qualified)
-        found = read.found
+        found, folded = read.found, read.folded
         if read.skipped:
             skipped = "1 function is" if read.skipped == 1 else f"{read.skipped:,} functions are"
             notes.append(
@@ -146,6 +148,7 @@ def describe(
         values, typed = passed.get(function.address, (plain, prototype is not None or asked))
         if prototype is not None:
             prototype = _settled(machine, image, function, prototype)
+            prototype = filled_buffers.mark(function, prototype)
             values = _selected(machine, prototype, selection)
         site = None
         # What lacks a name lacks it further on as well.
@@ -155,8 +158,9 @@ def describe(
         if isinstance(values, UsageError):
             misfits.add(function.name, values, declared=prototype is not None)
             continue
+        names = folded.get(function.address, (function.name,))
         described = Function(
-            function.name,
+            " or ".join(names),
             function.address,
             function.size,
             function.offset,

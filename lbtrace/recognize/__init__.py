@@ -76,6 +76,8 @@ class Recognizer:
         self.left -= 1
         if view.form == "nothing":
             return _opaque(view)
+        if _is_declared(view):
+            view = view.definition or view
         nested = view.form in NESTED
         if nested and not nesting and self._lasting:
             self.left = -1  # nothing that holds this is kept

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from msgspec.structs import replace
+
 from lbtrace.abi.locations import Location
 from lbtrace.model import Fetch, Value
 from lbtrace.recognize import Inside
@@ -11,6 +13,7 @@ from lbtrace.recognize.fetcher import ELEMENTS, Fetcher, PartsFetcher, Span, Tak
 from lbtrace.recognize.view import View
 from lbtrace.values import Type
 from lbtrace.values.array import Array
+from lbtrace.values.string import String
 
 TEXT_ELEMENTS = 16
 """Characters of a text that are fetched one by one, where it lies in several pieces."""
@@ -21,6 +24,9 @@ def recognize(view: View, inside: Inside) -> Type | None:
     counts, target = view.counts, view.target
     if not counts or target is None:
         return None
+    is_open = view.is_open
+    if is_open:
+        counts = (0, *counts[1:])
     element: Type = inside.part(target)
     size = target.size
     if None in counts or not target.is_sized:
@@ -31,7 +37,7 @@ def recognize(view: View, inside: Inside) -> Type | None:
         name = view.written
         if at:  # what is within has no name of its own
             name = f"{target.written} {''.join(f'[{each}]' for each in counts[at:])}"
-        element = Array(name, size, element, count)
+        element = Array(name, size, element, count, is_open and not at)
     return element
 
 
@@ -47,7 +53,7 @@ class KindFetcher(PartsFetcher):
         self, fetcher: Fetcher, name: str, type: Type, place: Location, depth: int
     ) -> Value:
         assert isinstance(type, Array)
-        if not (type.element.is_char() and type.count):
+        if type.is_open or not (type.element.is_char() and type.count):
             return super().in_words(fetcher, name, type, place, depth)
         held = [place.word(at) for at in range(min(type.count, TEXT_ELEMENTS))]
         word, into = held[0]
@@ -64,9 +70,19 @@ class KindFetcher(PartsFetcher):
 
     def in_piece(self, fetcher: Fetcher, name: str, type: Type, piece: Span, depth: int) -> Value:
         assert isinstance(type, Array)
+        if type.is_text():
+            return self.in_memory(fetcher, name, type, piece.start, depth)
         if type.element.is_char() and type.count:
             return Value(name, type.bare(), piece.slot, offset=piece.offset)
         return super().in_piece(fetcher, name, type, piece, depth)
+
+    def in_memory(
+        self, fetcher: Fetcher, name: str, type: Type, address: Fetch, depth: int
+    ) -> Value:
+        if not type.is_text():
+            return super().in_memory(fetcher, name, type, address, depth)
+        text = replace(fetcher.string(address), optional=fetcher.is_optional)
+        return fetcher.take(name, String(type.name), text)
 
 
 def _is_one_word(held: Sequence[tuple[Fetch | str, int]]) -> bool:

@@ -285,7 +285,7 @@ def fetch_whole(fetcher: Fetcher, name: str, type: Type, address: Fetch, depth: 
     """Return a value in memory of which all bytes are fetched, as far as there is room."""
     if not type.size > 0:
         return fetcher.in_no_room(name, type)
-    if type.size <= WORD:
+    if type.size <= WORD and not type.is_open_ended():
         whole = replace(address, read="integer", size=type.size)
         return fetcher.in_words(name, type, Location(words=(whole,)), depth)
     limit = min(type.size, PIECE)

@@ -15,13 +15,15 @@ from lbtrace.values.pointer import Pointer
 NULL = {"go": "nil"}
 """By language: what the address 0 is shown as, if not as a number."""
 
+NULLPTR = "nullptr"
+
 
 def recognize(view: View, inside: Inside) -> Type | None:
     """See `lbtrace.recognize`."""
     code, single = view.leads_to_code, view.is_reference
     aim = None if code else view.target
     target = None if aim is None or aim.form == "nothing" else inside.target(aim, single=single)
-    null = NULL.get(view.language, "")
+    null = NULLPTR if NULLPTR in view.name else NULL.get(view.language, "")
     return Pointer(view.written, 8, target, null, code=code, single=single)
 
 

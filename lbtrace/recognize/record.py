@@ -24,13 +24,22 @@ def recognize(view: View, inside: Inside) -> Type | None:
             more += 1
             continue
         member = make_member(part, inside)
-        if not (part.is_base and isinstance(member.type, Record) and not member.type.size):
+        if not (part.is_base and _is_empty(member.type) and _is_memberless(part.type)):
             members.append(member)
-    if not (members or more or view.language == "rust") and size:
+    if view.language != "rust" and size and not more and all(_is_empty(m.type) for m in members):
         return Record(name, 0)  # C++ gives it a byte that holds nothing
     if not view.is_sized:
         return None  # only declared
     return Record(name, size, tuple(members), more)
+
+
+def _is_empty(type: Type) -> bool:
+    return isinstance(type, Record) and not type.size
+
+
+def _is_memberless(view: View) -> bool:
+    """Whether a class without size has not even members without size, nor have its bases."""
+    return all(part.is_base and _is_memberless(part.type) for part in view.members)
 
 
 def make_member(part: MemberView, inside: Inside) -> Member:

@@ -1,4 +1,4 @@
-"""Text of Rust: ``&str``, slices of bytes, ``String``."""
+"""Text of Rust: ``&str``, ``&Path``, ``Box<str>``, slices of bytes, ``String``, ``PathBuf``."""
 
 from __future__ import annotations
 
@@ -10,6 +10,9 @@ from lbtrace.values import Type
 from lbtrace.values.string import String
 
 SLICE = ("data_ptr", "length")
+OWNED = {"String": "vec", "OsString": "inner", "PathBuf": "inner"}
+"""Types that own a vector with the text, and the member that leads to it."""
+
 DEEP = 16
 """Records within records in which the parts of a ``String`` are looked for."""
 
@@ -18,13 +21,13 @@ WORD = 8
 
 def recognize(view: View, inside: Inside) -> Type | None:
     """See `lbtrace.recognize`."""
-    if view.name != "String":
+    if view.name not in OWNED:
         offsets = {part.name: part.offset for part in view.members if part.placed}
         if not offsets.keys() >= {*SLICE}:
             return None
         pointer, length = (offsets[name] for name in SLICE)
         return String(view.written, view.size, pointer, length)
-    if [part.name for part in view.members] != ["vec"]:
+    if [part.name for part in view.members] != [OWNED[view.name]]:
         return None
     pointer = length = -1
     for at, part in _wide_parts(view, 0, DEEP):

@@ -58,6 +58,10 @@ class View(Protocol):
         """Whether the size is known: a record that is only declared has none."""
 
     @property
+    def definition(self) -> View | None:
+        """Of what is only declared: the same with its size and parts, where that is found."""
+
+    @property
     def language(self) -> str: ...
 
     @property
@@ -88,6 +92,10 @@ class View(Protocol):
     @property
     def counts(self) -> Sequence[int | None]:
         """Of an array, the number of elements in each dimension; None of an unknown one."""
+
+    @property
+    def is_open(self) -> bool:
+        """Of an array: whether it is declared without a bound (C99, 6.7.2.1)."""
 
     @property
     def constants(self) -> Iterator[tuple[int, str]]:
@@ -121,6 +129,10 @@ class PlainView:
         return True
 
     @property
+    def definition(self) -> View | None:
+        return None
+
+    @property
     def alignment(self) -> int:
         return 1
 
@@ -147,6 +159,10 @@ class PlainView:
     @property
     def counts(self) -> Sequence[int | None]:
         return ()
+
+    @property
+    def is_open(self) -> bool:
+        return False
 
     @property
     def constants(self) -> Iterator[tuple[int, str]]:

@@ -34,8 +34,7 @@ FORMS = {
     "real": lib.LBT_PART_REAL,
     "text": lib.LBT_PART_TEXT,
     "characters": lib.LBT_PART_CHARACTERS,
-    **dict.fromkeys(("name", "character"), lib.LBT_PART_NAME),
-    "truth": lib.LBT_PART_TRUTH,
+    **dict.fromkeys(("name", "truth", "character"), lib.LBT_PART_NAME),
 }
 
 

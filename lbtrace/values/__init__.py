@@ -49,6 +49,11 @@ class Kind(msgspec.Struct, frozen=True):
     is_fetched: bool = False
 
 
+RUST_TEXT = (
+    r"&(mut )?(str|\[u8\]|std::path::Path|std::ffi::os_str::OsStr)$|(Os)?String$|PathBuf$"
+    r"|alloc::boxed::Box<(str|\[u8\]),"
+)
+
 KINDS = (
     Kind("integer", "Integer"),
     Kind("word", "Word", "bits"),
@@ -71,7 +76,7 @@ KINDS = (
     Kind("map", "Map", "record", "c++", r"(multi)?(map|set)(<|$)", through=True, is_fetched=True),
     Kind("duration", "Duration", "record", "c++", r"duration<", through=True, is_fetched=True),
     Kind("absl_string_view", "", "record", "c++", r"string_view$", through=True),
-    Kind("rust_text", "", "record", "rust", r"&(mut )?(str|\[u8\])$|String$", through=True),
+    Kind("rust_text", "", "record", "rust", RUST_TEXT, through=True),
     Kind("rust_vector", "", "record", "rust", r"&(mut )?\[|Vec<", through=True),
     Kind("variants", "Variants", "record", "rust", is_fetched=True),
     Kind("rust_number", "", "record", "rust", r"NonZero(<\w+>|[IU]\w+)$"),

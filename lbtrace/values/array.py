@@ -24,6 +24,8 @@ from lbtrace.values.datum import (
 from lbtrace.values.notation import text
 from lbtrace.values.opaque import Opaque
 
+OPEN = "its length is unknown"
+
 
 class Elements(Form, Struct, frozen=True):
     """The value of an array: its first elements, and how many ``more`` follow. It is indexed
@@ -69,12 +71,14 @@ class Elements(Form, Struct, frozen=True):
 
 
 class Array(Type, Struct, frozen=True, tag="array"):
-    """``count`` elements, one after the other."""
+    """``count`` elements, one after the other. One that ``is_open`` has some that it does not
+    count, and ends a record; of characters it is text."""
 
     name: str
     size: int
     element: Type
     count: int
+    is_open: bool = False
 
     is_number = False
 
@@ -97,18 +101,26 @@ class Array(Type, Struct, frozen=True, tag="array"):
     def with_parts(self, count: int) -> Array:
         return self if self.element.is_char() else self.bare()
 
+    def is_text(self) -> bool:
+        return self.is_open and self.element.is_char()
+
     def is_flat(self) -> bool:
-        return self.element.is_flat()
+        return self.element.is_flat() and not self.is_text()
+
+    def is_open_ended(self) -> bool:
+        return self.is_open
 
     @property
     def step(self) -> int:
         """Bytes from one element to the next."""
-        return self.size // self.count if self.count else 0
+        return self.size // self.count if self.count else self.element.size
 
     def element_at(self, index: int) -> Member:
         return Member("", self.element, index * self.step)
 
     def absent(self, reason: str) -> Datum:
+        if self.is_open:
+            return Unreadable(reason or OPEN)
         if not (self.size or reason):  # arrays may have no elements
             return Elements((), self.count)
         return Unreadable(reason)

@@ -162,6 +162,10 @@ class Type:
         """Return whether a value of this type is what lies in its bytes, and leads nowhere."""
         return True
 
+    def is_open_ended(self) -> bool:
+        """Return whether such a value has elements behind its end, as C99 has it."""
+        return False
+
     def is_text(self) -> bool:
         """Return whether such a value is text, or an address that leads to text."""
         return False

@@ -2,9 +2,36 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from msgspec import Struct
 
 from lbtrace.values.base import Decoder, NativeForm, NumberType
+from lbtrace.values.datum import Datum, Form
+
+
+class OddTruth(int, Form):
+    """A truth value that is neither 0 nor 1, as of memory that was never set: true to C."""
+
+    __slots__ = ()
+
+    column_kind = "truth"
+
+    @property
+    def is_whole(self) -> bool:
+        return True
+
+    def text(self) -> str:
+        return f"true ({int(self)})"
+
+    def json(self) -> int:
+        return int(self)
+
+    def column(self) -> bool:
+        return True
+
+    def expression(self) -> tuple[str, Sequence[Datum], int]:
+        return "true", (int(self),), 0
 
 
 class Boolean(NumberType, Struct, frozen=True, tag="boolean"):
@@ -21,4 +48,9 @@ class Boolean(NumberType, Struct, frozen=True, tag="boolean"):
 
     def decoder(self) -> Decoder:
         mask = (1 << 8 * self.size) - 1
-        return lambda raw: raw & mask != 0
+
+        def decode(raw: int) -> Datum:
+            number = raw & mask
+            return OddTruth(number) if number > 1 else number == 1
+
+        return decode

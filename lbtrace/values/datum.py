@@ -19,7 +19,7 @@ Syntax: TypeAlias = Literal["", "string", "character", "symbol", "function", "re
 ``data`` are the bytes, ``"reference"`` a `Referent`, whose ``value`` counts; the rest are
 subclasses of ``str``. ``""`` is none of these."""
 
-ColumnKind: TypeAlias = Literal["integer", "address", "text", "nested", "reference"]
+ColumnKind: TypeAlias = Literal["integer", "address", "truth", "text", "nested", "reference"]
 """What `Form.column` yields: ``"address"`` is an unsigned integer, ``"nested"`` what Arrow finds
 in it, a ``"reference"`` the same or, of a pointer that leads nowhere, an address."""
 

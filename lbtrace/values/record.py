@@ -70,6 +70,9 @@ class Record(Type, Struct, frozen=True, tag="record"):
     def is_flat(self) -> bool:
         return all(member.type.is_flat() for member in self.members)
 
+    def is_open_ended(self) -> bool:
+        return bool(self.members) and self.members[-1].type.is_open_ended()
+
     def named_parts(self) -> tuple[Member, ...]:
         return self.members
 

@@ -198,7 +198,7 @@ def test_what_is_only_declared_is_refused(
     done = lbtrace("attach", "--func", function, asked, "--", program)
     assert done.returncode == 2, done.stdout
     assert "string is only declared in the debug information" in done.stderr
-    assert "build with -fstandalone-debug, or by g++" in done.stderr
+    assert "build what defines it with -g, by clang with -fstandalone-debug" in done.stderr
 
 
 def test_addresses_and_defined_members_are_still_compared(

@@ -173,7 +173,9 @@ def test_comparisons_are_no_templates(where):
 def test_what_is_only_declared_is_refused(where):
     with pytest.raises(UsageError, match="Thing is only declared in the debug information") as why:
         bound(where=where)
-    assert why.value.hint.startswith("build with -fstandalone-debug, or by g++")
+    assert why.value.hint.startswith(
+        "build what defines it with -g, by clang with -fstandalone-debug"
+    )
 
 
 def test_addresses_of_what_is_only_declared_are_known():

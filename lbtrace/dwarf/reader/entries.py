@@ -91,13 +91,16 @@ class Unit:
         return Entry(self, position, self._table.get(code), at)
 
     def children(self, entry: Entry) -> Iterator[Entry]:
-        """Yield the entries below ``entry``."""
+        """Yield the entries below ``entry``, those of a parameter pack (gcc) in its place."""
         if not entry.abbreviation.children:
             return
         at = stepped(self.raw, entry.start, entry.abbreviation.steps)
         while at < len(self.raw) and self.raw[at]:
             child = self.at(at)
-            yield child
+            if child.tag == "DW_TAG_GNU_formal_parameter_pack":
+                yield from self.children(child)
+            else:
+                yield child
             end = self._ends.get(at)
             if end is None:
                 end = self._ends[at] = self._behind(child)

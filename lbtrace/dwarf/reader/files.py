@@ -46,6 +46,8 @@ class File:
         self._headers: dict[str, list[Header]] = {}
         self._starts: list[int] | None = None
         self._types: dict[int, Header] | None = None
+        self.definitions: dict[tuple[str, str], Entry | None] = {}
+        """See `lbtrace.dwarf.definitions`."""
 
     def place(self, header: Header) -> int:
         """Return a number that makes the offsets of the unit's entries unique among all files."""
@@ -78,6 +80,11 @@ class File:
         if unit.version < 5:
             return 0
         return HEADERS.get(attribute, 0) + (8 if unit.offset_size == 8 else 0)
+
+    @property
+    def has_indexes(self) -> bool:
+        """Whether entries may number their strings."""
+        return self.section(".debug_str_offsets").size > 0
 
     def table(self, header: Header) -> Table:
         """Return the abbreviations of a unit."""

@@ -41,6 +41,16 @@ class Index:
         at = bisect_right(self.lows, address) - 1
         return self.units[at] if at >= 0 and address < self.highs[at] else None
 
+    def units_at(self, address: int) -> list[int]:
+        """Return the offsets of all units with code that begins where that of the function at
+        ``address`` does, which a linker made one of several."""
+        at = bisect_right(self.lows, address) - 1
+        found: dict[int, None] = {}
+        while at >= 0 and self.lows[at] == address:
+            found[self.units[at]] = None
+            at -= 1
+        return list(found)
+
     def packed(self) -> bytes:
         """Return the index as bytes for the cache."""
         return b"".join(column.tobytes() for column in (self.lows, self.highs, self.units))
@@ -59,19 +69,34 @@ def find_units(file: File, addresses: Sequence[int]) -> dict[int, int]:
 
     Raises `BudgetExceeded` where there are too many.
     """
-    cache = file.sections.cache
-    if file.sections.size(".debug_info") < WORTHWHILE:
-        cache = None
-    kept = cache.load(".index") if cache else None
+    kept = _kept(file)
     if kept is None and len(addresses) <= FEW:
         listed = listed_units(file, addresses)
         if all(at in listed and _holds(file, listed[at], at) for at in addresses):
             return {address: listed[address] for address in addresses}
-    index = Index.unpacked(kept.data[kept.start :]) if kept else _made(file)
-    if cache and not kept:
-        cache.store(".index", [index.packed()])
+    index = kept or _stored(file)
     found = {address: index.unit_of(address) for address in addresses}
     return {address: unit for address, unit in found.items() if unit is not None}
+
+
+def find_all_units(file: File, address: int) -> list[int]:
+    """Return the offsets of all units that say that a function of theirs begins at ``address``.
+    Raises `BudgetExceeded` where there are too many."""
+    return (_kept(file) or _stored(file)).units_at(address)
+
+
+def _kept(file: File) -> Index | None:
+    cache = file.sections.cache if file.sections.size(".debug_info") >= WORTHWHILE else None
+    kept = cache.load(".index") if cache else None
+    return Index.unpacked(kept.data[kept.start :]) if kept else None
+
+
+def _stored(file: File) -> Index:
+    index = _made(file)
+    cache = file.sections.cache
+    if cache and file.sections.size(".debug_info") >= WORTHWHILE:
+        cache.store(".index", [index.packed()])
+    return index
 
 
 def _holds(file: File, unit: int, address: int) -> bool:

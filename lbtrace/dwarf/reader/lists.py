@@ -338,13 +338,30 @@ def in_frame(expression: bytes) -> tuple[int, int] | None:
     return (expression[0] - BASES[0], offset) if end == len(expression) else None
 
 
+DEREF = 0x06
+
+
 def home(entry: Entry, function: Entry) -> tuple[int, int] | None:
     """Return the location of a variable in the whole of ``function``: the number of a register, or
     `CFA`, and the offset from it. None if it is elsewhere, or moves."""
-    location, frame = (
-        bytes(e.get(name).value) if e.has(name) and e.get(name).form in EXPRESSIONS else b""
-        for e, name in ((entry, "DW_AT_location"), (function, "DW_AT_frame_base"))
-    )
+    return _home(_fixed(entry, "DW_AT_location"), function)
+
+
+def home_of_pointer(entry: Entry, function: Entry) -> tuple[int, int] | None:
+    """Return the same of the pointer to a variable; None if the variable is found otherwise."""
+    location = _fixed(entry, "DW_AT_location")
+    return _home(location[:-1], function) if location[-1:] == bytes([DEREF]) else None
+
+
+def _fixed(entry: Entry, name: str) -> bytes:
+    """An expression that holds throughout."""
+    if not entry.has(name) or entry.get(name).form not in EXPRESSIONS:
+        return b""
+    return bytes(entry.get(name).value)
+
+
+def _home(location: bytes, function: Entry) -> tuple[int, int] | None:
+    frame = _fixed(function, "DW_AT_frame_base")
     if not location or location[0] != FBREG:
         return None
     offset, end = sleb(location, 1)

@@ -50,6 +50,7 @@ TAGS = {
     0x4A: "DW_TAG_skeleton_unit",
     0x4B: "DW_TAG_immutable_type",
     0x4107: "DW_TAG_GNU_template_parameter_pack",
+    0x4108: "DW_TAG_GNU_formal_parameter_pack",
 }
 
 ATTRIBUTES = {

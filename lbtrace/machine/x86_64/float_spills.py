@@ -71,7 +71,7 @@ def find_spills(code: Code, read: Read, formatter: iced_x86.FastFormatter) -> It
     tables: Tables | None = None
     for _, instruction in zip(range(LIMIT), Decoder(64, code.code, ip=code.address), strict=False):
         flow, at = instruction.flow_control, instruction.ip - code.address
-        if instruction.is_invalid or instruction.next_ip > limit:
+        if instruction.is_invalid or instruction.ip >= limit:
             return
         raw = code.code[at : at + instruction.len]
         usable = not is_refused(raw) and not is_long_nop(instruction)

@@ -8,6 +8,8 @@ from iced_x86 import Decoder, FlowControl, Mnemonic, OpAccess, OpKind, RegisterE
 from lbtrace.machine.code import Code
 from lbtrace.machine.x86_64.operands import REGISTERS, WRITES
 
+WHOLE = 8
+
 _INFO = iced_x86.InstructionInfoFactory()
 
 READS = frozenset(
@@ -18,6 +20,35 @@ BESIDE = frozenset(
     {Mnemonic.DIV, Mnemonic.IDIV, Mnemonic.MUL, Mnemonic.IMUL, Mnemonic.XCHG, Mnemonic.POP}
 )
 """These write registers for which nobody need have asked, or restore them."""
+
+
+HALF = 4
+"""Bytes of a register that are written so that the rest becomes 0."""
+
+
+def result_widths(code: Code) -> dict[str, int]:
+    """See `lbtrace.machine.Machine.find_result_widths`."""
+    found: dict[str, int] = {}
+    last: dict[str, int] = {}
+    before = 0  # in what comes first nothing is there that callers could want
+    for instruction in Decoder(64, code.code, ip=code.address):
+        if instruction.flow_control == FlowControl.RETURN:
+            for name in {*found, *last}:
+                found[name] = max(found.get(name, 0), last.get(name, before))
+        if instruction.flow_control != FlowControl.NEXT:
+            before = WHOLE
+            last.clear()
+            continue
+        own = instruction.op0_register  # none is 0
+        for used in _INFO.info(instruction).used_registers():
+            register = RegisterExt.full_register(used.register)
+            if used.access in WRITES:
+                # Of the operand that is named iced-x86 has what becomes 0 as well.
+                named = RegisterExt.full_register(own) == register
+                name = REGISTERS.get(register, "")
+                size = RegisterExt.size(own if named else used.register)
+                last[name] = max(size, 0 if size >= HALF else last.get(name, before))
+    return found
 
 
 def result_writes(code: Code) -> frozenset[str]:

@@ -15,6 +15,7 @@ from lbtrace.plan.compiler_quirks import (
     frame_homes,
     late_registers,
     overwritten,
+    stored_parameters,
 )
 from lbtrace.plan.compiler_quirks.function_body import BEGINNING, FunctionBody
 
@@ -34,6 +35,7 @@ def _of_rust(prototype: Prototype, body: FunctionBody) -> Prototype:
 
 STEPS: tuple[Step, ...] = (
     _of_rust,
+    stored_parameters.settle,
     exchanged_registers.settle,
     overwritten.settle,
     frame_homes.settle,

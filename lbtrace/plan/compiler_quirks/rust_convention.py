@@ -150,11 +150,17 @@ class _Evidence:
 
     def returns_as(self, own: Words, of_c: Words) -> bool:
         """Return whether a function leaves something for its callers in a register in which it has
-        a part of its result by its ``own`` convention, but not by that ``of_c``."""
+        a part of its result by its ``own`` convention, but not by that ``of_c``; or nothing where
+        that has one."""
         names, others = ({where[0] for where in each.values() if where} for each in (own, of_c))
         if not names - others or self._agreed_with_c:
             return False
-        return not self._machine.find_result_writes(self._code(LARGEST)).isdisjoint(names - others)
+        code = self._code(LARGEST)
+        if not self._machine.find_result_writes(code).isdisjoint(names - others):
+            return True
+        widths = self._machine.find_result_widths(code)
+        packed = (each for at, each in of_c.items() if each and each != own.get(at))
+        return any(at and widths.get(name, at + 1) <= at for name, at in packed)
 
     def _find(self, formal: Formal, at: int) -> Where:
         """Where a byte of a parameter is at entry, if that is known."""
