@@ -196,15 +196,11 @@ class Linking(Protocol):
         """The load address plus the addend."""
 
     @property
-    def IRELATIVE(self) -> int:
-        """What the function at the addend returns."""
-
-    @property
     def SLOTS(self) -> Collection[int]:
         """The address of a symbol, in a word of the GOT."""
 
     @property
-    def POINTERS(self) -> tuple[int, int]:
+    def POINTERS(self) -> Collection[int]:
         """The address of a symbol, in any word and in one of the GOT that no stub need be for."""
 
     @property

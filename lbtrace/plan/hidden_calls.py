@@ -43,7 +43,9 @@ def hides(name: str, path: str, _identity: object) -> bool:
         return True
     if name not in dynamic.imports:  # its own, which has a probe
         return False
-    return dynamic.has_pointer(name) or all(stub.name != name for stub in stubs.values())
+    return dynamic.has_pointer(name) or not any(
+        found == name for _, found in stubs.wanted(Wanted((name,)))
+    )
 
 
 def asked_names(image: Image, names: Iterable[str]) -> Iterator[str]:

@@ -7,7 +7,7 @@ Layouts: ``ucontext_t`` in glibc's ``sysdeps/unix/sysv/linux/x86/sys/ucontext.h`
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Container, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterator, Sequence
 from functools import lru_cache
 
 from msgspec.structs import replace
@@ -16,7 +16,7 @@ from lbtrace.abi import locate_values
 from lbtrace.elf import symbols
 from lbtrace.elf.functions import Functions
 from lbtrace.elf.image import Image
-from lbtrace.elf.plt import Stub
+from lbtrace.elf.plt import Stubs
 from lbtrace.elf.symbol_table import Wanted
 from lbtrace.elf.symbols import SHF_EXECINSTR, Symbols
 from lbtrace.elf.unwind import Unwind
@@ -177,12 +177,10 @@ def _name(table: Symbols, address: int) -> str:
     return function.name if function is not None and inside else ""
 
 
-def plan_probes(
-    image: Image, table: Symbols, stubs: Mapping[int, Stub], sites: ProbeSites
-) -> Iterator[Probe]:
+def plan_probes(image: Image, table: Symbols, stubs: Stubs, sites: ProbeSites) -> Iterator[Probe]:
     """Yield probes that report where the program sets up stacks, by calling through ``stubs`` or
     functions of its own, or switches them by itself."""
-    places = {at: stub.name for at, stub in stubs.items() if stub.name in SETTERS}
+    places = {at: name for at, name in stubs.wanted(WANTED) if name in SETTERS}
     own = table.functions.wanted(WANTED)
     places |= {f.address: name for f in own for name in (f.name, *f.aliases) if name in SETTERS}
     register = _first_argument(image.machine)
@@ -208,7 +206,7 @@ def plan_probes(
 
 
 def _sites(
-    image: Image, table: Symbols, stubs: Mapping[int, Stub], sites: ProbeSites
+    image: Image, table: Symbols, stubs: Stubs, sites: ProbeSites
 ) -> Iterator[tuple[StackSwitch, Site | str]]:
     """Yield the switches to which code leads that symbols of functions name, or labels that are
     called, and the sites there."""
