@@ -7,7 +7,7 @@ table); tags of ``elf.h``.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence, Set
 from functools import cached_property
 from struct import Struct as Layout
 
@@ -127,8 +127,8 @@ class Dynamic:
         kinds = Machine(self._image.machine).linking.SLOTS
         return {at: symbol for at, kind, symbol in self._relocations() if kind in kinds and symbol}
 
-    def wanted(self, wanted: Wanted) -> Iterator[tuple[int, str]]:
-        """Yield the symbols that are ``wanted``, with their names; maybe more."""
+    def wanted(self, wanted: Wanted) -> Mapping[int, str]:
+        """Return the symbols that are ``wanted``, with their names; maybe more."""
         return self._symbols.wanted(wanted)
 
     def bound(self, symbol: int) -> tuple[str, int]:
@@ -253,13 +253,9 @@ class Names:
     def __contains__(self, name: object) -> bool:
         return bool(name) and any(map(self._takes, self._symbols.named(str(name))))
 
-    def isdisjoint(self, names: Iterable[str]) -> bool:
-        """Return whether none of ``names`` is one of them."""
-        return not any(name in self for name in names)
-
     def wanted(self, wanted: Wanted) -> set[str]:
         """Return those of them that are ``wanted``, and maybe others."""
-        return {name for at, name in self._symbols.wanted(wanted) if self._takes(at)}
+        return {name for at, name in self._symbols.wanted(wanted).items() if self._takes(at)}
 
 
 class AnyOf(Container[str]):

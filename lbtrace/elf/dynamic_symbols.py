@@ -9,7 +9,6 @@ have one. A file without the table has all its symbols searched.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from itertools import chain
 from struct import Struct as Layout
 from struct import error as LayoutError
 from typing import NamedTuple
@@ -77,20 +76,20 @@ class DynamicSymbols:
         source = SymbolSource(table._replace(size=size), strings)
         self._listed = SymbolTable.of_every_symbol(source)
 
-    def named(self, name: str) -> Iterator[int]:
-        """Yield those called ``name``."""
-        found = chain(self._listed.named(name), self._hashed(hash_of(name)))
-        return (position for position in found if self.name(position) == name)
+    def named(self, name: str) -> list[int]:
+        """Return those called ``name``."""
+        found = [*self._listed.named(name), *self._hashed(hash_of(name))]
+        return [position for position in found if self.name(position) == name]
 
-    def wanted(self, wanted: Wanted) -> Iterator[tuple[int, str]]:
-        """Yield those that are ``wanted``, with their names; maybe more. Beginnings are only those
-        of symbols without a hash."""
-        for position in self._listed.wanted(wanted):
-            yield position, self.name(position)
+    def wanted(self, wanted: Wanted) -> dict[int, str]:
+        """Return those that are ``wanted``, with their names; maybe more. Beginnings are only
+        those of symbols without a hash."""
+        found = {position: self.name(position) for position in [*self._listed.wanted(wanted)]}
         for name, hashed in wanted.hashes.items():
             for position in self._hashed(hashed):
                 if self.name(position) == name:
-                    yield position, name
+                    found[position] = name
+        return found
 
     def name(self, position: int) -> str:
         """Return the name of a symbol, ``""`` where there is none."""

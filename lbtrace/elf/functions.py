@@ -195,11 +195,12 @@ class TableFunctions(Functions):
     def names(self) -> Iterable[tuple[int, str]]:
         if self._kind != FUNCTION:
             return super().names()
-        plain = zip(self._table.starts(), self._table.names(), strict=False)
-        return (
-            (address, name or self._made(number).name)
-            for number, (address, name) in enumerate(plain)
-        )
+        names = [*self._table.names()]
+        number = -1
+        for _ in range(names.count("")):  # names that are not plain
+            number = names.index("", number + 1)
+            names[number] = self._made(number).name
+        return zip(self._table.starts(), names, strict=False)
 
     def _at(self, positions: Iterable[int]) -> list[Function]:
         """The functions of which the symbols at ``positions`` are."""

@@ -45,7 +45,7 @@ class Stubs(Mapping[int, Stub]):
     def wanted(self, wanted: Wanted) -> Iterator[tuple[int, str]]:
         """Yield where stubs are that lead to functions with ``wanted`` names, and the names; maybe
         more."""
-        names = dict(self._dynamic.wanted(wanted))
+        names = self._dynamic.wanted(wanted)
         return ((at, names[symbol]) for at, symbol in self._symbols.items() if symbol in names)
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
@@ -31,9 +30,6 @@ from lbtrace.plan.traced_binary import TracedBinary, jumps_away
 from lbtrace.plan.traced_functions import ReadFloats, TracedFunction, describe, go_plan
 from lbtrace.plan.value_selection import leads_to_code
 from lbtrace.plan.within import NOT_WITHIN, Within
-
-if TYPE_CHECKING:
-    pass
 
 ASKED_AGAIN = (
     "left out because of a loop to the first instruction: the condition would be evaluated"
@@ -272,10 +268,11 @@ def _symbols(table: Symbols, stubs: Mapping[int, plt.Stub], functions: Sequence[
     values = [v for f in functions for v in (*f.parameters, *([f.result] if f.result else ()))]
     if not any(map(leads_to_code, values)):
         return Named()
-    names = {address: stub.name for address, stub in stubs.items()}
-    names.update(table.functions.names())
+    names = dict(table.functions.names())
+    for address in stubs.keys() - names.keys():
+        names[address] = stubs[address].name
     addresses = sorted(names)
-    return Named(tuple(addresses), tuple(names[a] for a in addresses))
+    return Named(tuple(addresses), tuple(map(names.__getitem__, addresses)))
 
 
 def _probes(

@@ -271,7 +271,7 @@ def _offering(images: Sequence[Image], selection: Selection) -> Iterator[str]:
             dynamic = Dynamic(Image.open(path))
         except BinaryError:
             continue
-        if SYSTEM.match(dynamic.soname) and not dynamic.exports.isdisjoint(CONTEXTS):
+        if SYSTEM.match(dynamic.soname) and CONTEXTS & dynamic.exports.wanted(_OWN):
             yield path
 
 

@@ -14,6 +14,7 @@ from lbtrace.elf.image import Image
 from lbtrace.elf.symbol_table import Wanted
 from lbtrace.elf.symbols import SHF_EXECINSTR
 from lbtrace.errors import BinaryError
+from lbtrace.machine.code_scan import find_bytes
 from lbtrace.system.lookups import remembering
 
 SHT_PROGBITS, SHF_ALLOC = 1, 2
@@ -52,9 +53,10 @@ def asked_names(image: Image, names: Iterable[str]) -> Iterator[str]:
     """Yield those of ``names`` for which a file may ask the loader: it has them among its data."""
     if not any(image.once(Dynamic).imports.wanted(_ASKING)):
         return
-    data = [*_data(image)]
+    content = memoryview(image.data)
+    data = [content[start:end] for start, end in _data(image)]
     for name in names:
-        if any(image.data.find(f"{name}\0".encode(), *part) >= 0 for part in data):
+        if any(any(find_bytes(part, f"{name}\0".encode())) for part in data):
             yield name
 
 
