@@ -82,7 +82,7 @@ class Functions(Sequence[Function]):
 
     @abstractmethod
     def with_part(self, part: str) -> list[Function]:
-        """Return those in whose first name ``part`` stands."""
+        """Return those in a name of which ``part`` stands."""
 
     @abstractmethod
     def wanted(self, wanted: Wanted) -> Iterable[Function]:
@@ -121,7 +121,7 @@ class ListedFunctions(Functions):
         ]
 
     def with_part(self, part: str) -> list[Function]:
-        return [function for function in self._functions if part in function.name]
+        return [f for f in self._functions if any(part in n for n in (f.name, *f.aliases))]
 
     def wanted(self, wanted: Wanted) -> Iterable[Function]:
         return self._functions
@@ -187,7 +187,7 @@ class TableFunctions(Functions):
         table = self._table
         # With a version, which native code does not look at, symbols are many.
         held = (p for p in table.holding(part, flags) if part in table.symbol(p).name)
-        return [f for f in self._at(held) if part in f.name]
+        return self._at(held)
 
     def wanted(self, wanted: Wanted) -> Iterable[Function]:
         return self._at(self._table.wanted(wanted))
