@@ -37,11 +37,7 @@ OWN = {
     "lbtrace/calls/_stretches.abi3.so": ("pairing", "parts", "lines"),
     "lbtrace/elf/_faults.abi3.so": ("faults",),
     "lbtrace/elf/_symbol_table.abi3.so": (
-        "symbol_table",
-        "symbol_crowds",
-        "symbol_search",
-        "function_names",
-        "relocations",
+        *("symbol_table", "symbol_crowds", "symbol_search", "function_names"),
     ),
     "lbtrace/machine/_code_scan.abi3.so": (
         "code_scan",

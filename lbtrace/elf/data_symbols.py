@@ -49,7 +49,7 @@ def _tables(image: Image) -> list[tuple[SymbolSource, SymbolTable]]:
     if not image.has_symbol_table:
         elsewhere = debugfile.symbol_table(image)
         sources.append(SymbolSource(elsewhere.symbols, elsewhere.strings))
-    return [(source, SymbolTable.of_every_symbol(source, ())) for source in sources]
+    return [(source, SymbolTable.of_every_symbol(source)) for source in sources]
 
 
 def _addresses(source: SymbolSource, table: SymbolTable, name: str) -> set[int]:

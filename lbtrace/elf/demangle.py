@@ -149,6 +149,8 @@ def _without_parameters(full: str) -> str:
     if end <= 0:
         return full
     head = full[:end]
+    if " " not in head:
+        return head
     operator = re.search(r"\boperator\b", head)
     limit = operator.start() if operator else len(head)
     depth = start = 0
@@ -164,14 +166,13 @@ def _without_parameters(full: str) -> str:
 
 def _parameters(full: str) -> int:
     """Where the parameter list of a function begins; -1 where there is none."""
-    depth = 0
-    for position in range(full.rfind(")"), -1, -1):
-        if full[position] == ")":
-            depth += 1
-        elif full[position] == "(":
-            depth -= 1
-            if depth == 0:
-                # operator() has an empty pair before its list
-                before = full[:position]
-                return position if before and not before.endswith("operator") else -1
+    at, closed = full.rfind(")"), 1
+    while at > 0:
+        position = full.rfind("(", 0, at)
+        closed += full.count(")", position + 1, at) - 1
+        at = position
+        if not closed:
+            # operator() has an empty pair before its list
+            before = full[: max(position, 0)]
+            return position if before and not before.endswith("operator") else -1
     return -1

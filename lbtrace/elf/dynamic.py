@@ -2,31 +2,21 @@
 
 Everything is read by the program headers, as the loader does, so files without section
 headers are understood too. Layouts: gabi chapter 5 (dynamic section, relocations, hash
-table); GNU_HASH as in glibc's ``elf/dl-lookup.c`` (``do_lookup_x``); tags of ``elf.h``.
+table); tags of ``elf.h``.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence, Set
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence, Set
 from functools import cached_property
 from struct import Struct as Layout
-from struct import error as LayoutError
-from struct import unpack_from
 
+from lbtrace.elf.dynamic_symbols import DynamicSymbols, HashTable
 from lbtrace.elf.image import DYN, PT_DYNAMIC, PT_LOAD, Image
 from lbtrace.elf.memory import PF_W
 from lbtrace.elf.span import Span
 from lbtrace.elf.strings import string
-from lbtrace.elf.symbol_table import (
-    RELOCATED,
-    SYMBOL,
-    UNDEFINED,
-    SymbolSource,
-    SymbolTable,
-    Wanted,
-    next_relocation,
-    relocated_symbols,
-)
+from lbtrace.elf.symbol_table import Wanted
 from lbtrace.machine import Machine
 
 RELA = Layout("<QQq")
@@ -35,7 +25,7 @@ WORD = Layout("<Q")
 PT_INTERP = 3
 DT_NEEDED, DT_PLTRELSZ, DT_HASH, DT_STRTAB, DT_SYMTAB, DT_RELA, DT_RELASZ = 1, 2, 4, 5, 6, 7, 8
 DT_STRSZ, DT_SONAME, DT_RPATH, DT_JMPREL, DT_RUNPATH = 10, 14, 15, 23, 29
-DT_GNU_HASH, DT_FLAGS_1 = 0x6FFFFEF5, 0x6FFFFFFB
+DT_GNU_HASH, DT_RELACOUNT, DT_FLAGS_1 = 0x6FFFFEF5, 0x6FFFFFF9, 0x6FFFFFFB
 DT_AUDIT, DT_DEPAUDIT, DT_AUXILIARY, DT_FILTER = 0x6FFFFEFC, 0x6FFFFEFB, 0x7FFFFFFD, 0x7FFFFFFF
 DT_TEXTREL, DT_FLAGS, DT_RELRSZ, DT_RELR = 22, 30, 35, 36
 DF_1_NODEFLIB, DF_TEXTREL = 0x800, 4
@@ -121,12 +111,14 @@ class Dynamic:
     def imports(self) -> Names:
         """The names that the loader looks up for this file: every undefined symbol, and
         whatever a relocation names (also one that the file defines itself), without versions."""
-        return Names(self._symbols, lambda flags: bool(flags & (UNDEFINED | RELOCATED)))
+        symbols = self._symbols
+        return Names(symbols, lambda at: symbols.is_undefined(at) or at in self._relocated)
 
     @cached_property
     def exports(self) -> Names:
         """The names that it offers to others."""
-        return Names(self._symbols, lambda flags: not flags & UNDEFINED)
+        symbols = self._symbols
+        return Names(symbols, lambda at: not symbols.is_undefined(at))
 
     def names_ending(self, ending: bytes) -> Iterator[str]:
         """Return the names of the dynamic symbols, imported or offered, that end so, and maybe the
@@ -140,20 +132,19 @@ class Dynamic:
             at = span.data.find(ending, at + len(ending), end)
 
     @cached_property
-    def slots(self) -> tuple[tuple[int, str, int], ...]:
+    def slots(self) -> Mapping[int, int]:
         """The words of the GOT that the loader fills with the address of a function or
-        variable: where each is, the name, and the address where the file itself defines it,
-        or 0. Without a name the address is that of a resolver, which returns what to fill in."""
-        linking = Machine(self._image.machine).linking
-        kinds, indirect = linking.SLOTS, linking.IRELATIVE
-        found = [*self._relocations_of((*kinds, indirect))]
-        named = (
-            (at, *self._bound(info >> 32))
-            for at, info, _ in found
-            if info & 0xFFFFFFFF in kinds and 0 < info >> 32 < len(self._symbols)
-        )
-        chosen = ((at, "", addend) for at, info, addend in found if info & 0xFFFFFFFF == indirect)
-        return (*named, *chosen)
+        variable, with its symbol: see `bound`."""
+        kinds = Machine(self._image.machine).linking.SLOTS
+        return {at: symbol for at, kind, symbol in self._relocations() if kind in kinds and symbol}
+
+    def wanted(self, wanted: Wanted) -> Mapping[int, str]:
+        """Return the symbols that are ``wanted``, with their names; maybe more."""
+        return self._symbols.wanted(wanted)
+
+    def bound(self, symbol: int) -> tuple[str, int]:
+        """Return the name of a symbol, and where the file itself defines it, or 0."""
+        return self._symbols.name(symbol), self._symbols.address(symbol)
 
     @cached_property
     def patches(self) -> tuple[int, ...]:
@@ -180,15 +171,20 @@ class Dynamic:
                 yield entry
                 at = entry + 8
 
-    def _bound(self, symbol: int) -> tuple[str, int]:
-        """The name of a symbol, and where the file itself defines it, or 0."""
-        own = not self._symbols.flags[symbol] & UNDEFINED
-        return _plain(self._symbols, symbol), self._symbols.address(symbol) if own else 0
+    @cached_property
+    def _relocated(self) -> Set[int]:
+        """The symbols that relocations name."""
+        return {symbol for _, _, symbol in self._relocations()}
 
-    def _relocations_of(self, kinds: Sequence[int]) -> Iterator[tuple[int, int, int]]:
+    def _relocations(self) -> Iterator[tuple[int, int, int]]:
+        """Yield the place, the kind and the symbol of the relocations, without those at the
+        beginning that name none, as linkers sort them."""
+        relative = self._first(DT_RELACOUNT) * RELA.size
         for span in self._tables:
-            for at in next_relocation(span, kinds):
-                yield RELA.unpack_from(span.data, span.start + at * RELA.size)
+            skipped = min(relative, span.size)
+            for at, info, _ in RELA.iter_unpack(span.view[skipped:]):
+                yield at, info & 0xFFFFFFFF, info >> 32
+            relative = 0
 
     @cached_property
     def _tables(self) -> list[Span]:
@@ -202,38 +198,22 @@ class Dynamic:
         return [span._replace(size=span.size // RELA.size * RELA.size) for span in spans]
 
     @cached_property
-    def _symbols(self) -> SymbolTable:
+    def _symbols(self) -> DynamicSymbols:
         """The dynamic symbols."""
-        start = self._first(DT_SYMTAB)
-        size = min(self._count(), SYMBOLS) * SYMBOL.size if start else 0
-        source = SymbolSource(self._span(start, size), self._strings)
-        return SymbolTable.of_every_symbol(source, self._tables)
+        hashes = HashTable.read(self._rest(self._first(DT_GNU_HASH)))
+        count = min(hashes.first if hashes else self._count(), SYMBOLS)
+        table = self._rest(self._first(DT_SYMTAB))
+        return DynamicSymbols(table, self._strings, count if table.size else 0, hashes)
 
     def _count(self) -> int:
-        """The number of dynamic symbols, which no tag holds."""
-        try:
-            if table := self._first(DT_HASH):
-                return int(unpack_from("<I", self._bytes(table + 4, 4))[0])
-            hashed = self._hashed(self._first(DT_GNU_HASH))
-        except LayoutError:
-            hashed = 0
-        return max(hashed, *map(relocated_symbols, self._tables), 0)
+        """The number of dynamic symbols in a file without a GNU hash table: no tag holds it."""
+        table = self._first(DT_HASH)
+        words = self._bytes(table + 4, 4) if table else b""
+        return int.from_bytes(words, "little") or max(self._relocated, default=-1) + 1
 
-    def _hashed(self, table: int) -> int:
-        """One more than the highest symbol in a GNU hash table; those that are undefined
-        come before all in it."""
-        if not table:
-            return 0
-        buckets, first, words, _ = unpack_from("<4I", self._bytes(table, 16))
-        at = table + 16 + 8 * words
-        data = self._bytes(at, 4 * min(buckets, SYMBOLS))
-        last = max(unpack_from(f"<{len(data) // 4}I", data), default=0)
-        if last < first:
-            return int(first)
-        chains = at + 4 * buckets - 4 * first
-        chain = self._span(chains + 4 * last, 4 * SYMBOLS)
-        words = chain.view[: chain.size // 4 * 4].cast("I")
-        return last + next((n for n, word in enumerate(words, 1) if word & 1), len(words))
+    def _rest(self, address: int) -> Span:
+        """What is at ``address``, up to the end of its segment."""
+        return self._span(address, len(self._image.data)) if address else Span()
 
     @cached_property
     def _strings(self) -> Span:
@@ -266,36 +246,27 @@ def _find_row(span: Span, place: int, at: int) -> int:
     return at
 
 
-def _plain(table: SymbolTable, position: int) -> str:
-    """The name of a symbol without its version."""
-    return table.raw_name(position).partition("@")[0]
-
-
-class Names(Set[str]):
+class Names:
     """Names of some symbols."""
 
-    def __init__(self, table: SymbolTable, takes: Callable[[int], bool]) -> None:
-        """``takes`` decides by the flags of a symbol (`lbtrace.elf.symbol_table`) whether its name
-        is one of them."""
-        self._table = table
+    def __init__(self, symbols: DynamicSymbols, takes: Callable[[int], bool]) -> None:
+        """``takes`` decides whether the name of a symbol is one of them."""
+        self._symbols = symbols
         self._takes = takes
 
     def __contains__(self, name: object) -> bool:
-        if not isinstance(name, str) or not name or "@" in name:
-            return False
-        return name in self._among(self._table.named(name))
-
-    def __iter__(self) -> Iterator[str]:
-        return iter({*self._among(range(len(self._table)))})
-
-    def __len__(self) -> int:
-        return sum(1 for _ in self)
+        return bool(name) and any(map(self._takes, self._symbols.named(str(name))))
 
     def wanted(self, wanted: Wanted) -> set[str]:
         """Return those of them that are ``wanted``, and maybe others."""
-        return {*self._among(self._table.wanted(wanted))}
+        return {name for at, name in self._symbols.wanted(wanted).items() if self._takes(at)}
 
-    def _among(self, positions: Iterable[int]) -> Iterator[str]:
-        flags = self._table.flags
-        names = (_plain(self._table, p) for p in positions if self._takes(flags[p]))
-        return filter(None, names)
+
+class AnyOf(Container[str]):
+    """What any of several collections holds."""
+
+    def __init__(self, collections: Sequence[Container[str]]) -> None:
+        self._collections = collections
+
+    def __contains__(self, name: object) -> bool:
+        return any(name in each for each in self._collections)

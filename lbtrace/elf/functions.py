@@ -82,7 +82,7 @@ class Functions(Sequence[Function]):
 
     @abstractmethod
     def with_part(self, part: str) -> list[Function]:
-        """Return those in whose first name ``part`` stands."""
+        """Return those in a name of which ``part`` stands."""
 
     @abstractmethod
     def wanted(self, wanted: Wanted) -> Iterable[Function]:
@@ -121,7 +121,7 @@ class ListedFunctions(Functions):
         ]
 
     def with_part(self, part: str) -> list[Function]:
-        return [function for function in self._functions if part in function.name]
+        return [f for f in self._functions if any(part in n for n in (f.name, *f.aliases))]
 
     def wanted(self, wanted: Wanted) -> Iterable[Function]:
         return self._functions
@@ -187,7 +187,7 @@ class TableFunctions(Functions):
         table = self._table
         # With a version, which native code does not look at, symbols are many.
         held = (p for p in table.holding(part, flags) if part in table.symbol(p).name)
-        return [f for f in self._at(held) if part in f.name]
+        return self._at(held)
 
     def wanted(self, wanted: Wanted) -> Iterable[Function]:
         return self._at(self._table.wanted(wanted))
@@ -195,11 +195,12 @@ class TableFunctions(Functions):
     def names(self) -> Iterable[tuple[int, str]]:
         if self._kind != FUNCTION:
             return super().names()
-        plain = zip(self._table.starts(), self._table.names(), strict=False)
-        return (
-            (address, name or self._made(number).name)
-            for number, (address, name) in enumerate(plain)
-        )
+        names = [*self._table.names()]
+        number = -1
+        for _ in range(names.count("")):  # names that are not plain
+            number = names.index("", number + 1)
+            names[number] = self._made(number).name
+        return zip(self._table.starts(), names, strict=False)
 
     def _at(self, positions: Iterable[int]) -> list[Function]:
         """The functions of which the symbols at ``positions`` are."""

@@ -6,11 +6,12 @@ names the function (gabi, chapter 4). ``linking.py`` of each machine knows what 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
 from lbtrace.elf.dynamic import Dynamic
 from lbtrace.elf.image import Image
+from lbtrace.elf.symbol_table import Wanted
 from lbtrace.machine import Machine
 
 
@@ -21,10 +22,36 @@ class Stub(NamedTuple):
     address: int
 
 
-def stubs(image: Image) -> dict[int, Stub]:
-    """Return the stubs of an image, by their address."""
-    slots = {slot: Stub(name, own) for slot, name, own in image.once(Dynamic).slots if name}
-    return {address: slots[slot] for address, slot in jumps(image) if slot in slots}
+class Stubs(Mapping[int, Stub]):
+    """The stubs of an image, by their address. Few of many are asked for: only these are named."""
+
+    def __init__(self, image: Image) -> None:
+        self._dynamic = image.once(Dynamic)
+        slots = self._dynamic.slots
+        self._symbols = {at: slots[slot] for at, slot in jumps(image) if slot in slots}
+
+    def __getitem__(self, address: int) -> Stub:
+        return Stub(*self._dynamic.bound(self._symbols[address]))
+
+    def __contains__(self, address: object) -> bool:
+        return address in self._symbols
+
+    def __iter__(self) -> Iterator[int]:
+        return iter(self._symbols)
+
+    def __len__(self) -> int:
+        return len(self._symbols)
+
+    def wanted(self, wanted: Wanted) -> Iterator[tuple[int, str]]:
+        """Yield where stubs are that lead to functions with ``wanted`` names, and the names; maybe
+        more."""
+        names = self._dynamic.wanted(wanted)
+        return ((at, names[symbol]) for at, symbol in self._symbols.items() if symbol in names)
+
+
+def stubs(image: Image) -> Stubs:
+    """Return the stubs of an image."""
+    return Stubs(image)
 
 
 def jumps(image: Image) -> Iterator[tuple[int, int]]:

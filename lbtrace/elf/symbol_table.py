@@ -24,8 +24,6 @@ CHOOSER: int = lib.LBT_CHOOSER
 COLD: int = lib.LBT_COLD
 INSIDE: int = lib.LBT_INSIDE
 SHORTENED: int = lib.LBT_SHORTENED
-UNDEFINED: int = lib.LBT_UNDEFINED
-RELOCATED: int = lib.LBT_RELOCATED
 DOTTED: int = lib.LBT_DOTTED
 """What is known of a symbol: see lbtrace/native/symbol_table.h."""
 
@@ -65,10 +63,20 @@ class Wanted:
     somewhere in the name."""
 
     def __init__(self, names: Iterable[str], beginnings: Iterable[str] = ()) -> None:
-        whole = "".join(f"{name}\0" for name in names).encode()
+        self.hashes = {name: hash_of(name) for name in names}
+        """Of the whole names, those in a `lbtrace.elf.dynamic_symbols.HashTable`."""
+        whole = "".join(f"{name}\0" for name in self.hashes).encode()
         begun = "".join(f"{beginning}\0" for beginning in beginnings).encode()
         made = lib.lbt_want(whole, len(whole), begun, len(begun))
         self.native = _made(made, lib.lbt_free_wanted)
+
+
+def hash_of(name: str) -> int:
+    """Return the hash of a name in a `lbtrace.elf.dynamic_symbols.HashTable`."""
+    hashed = 5381
+    for byte in name.encode(errors="replace"):
+        hashed = hashed * 33 + byte & 0xFFFFFFFF
+    return hashed
 
 
 LAST_ADDRESS = (1 << 64) - 1
@@ -113,13 +121,10 @@ class SymbolTable:
         return cls(sources, _made(made, lib.lbt_free_symbols), kept)
 
     @classmethod
-    def of_every_symbol(cls, source: SymbolSource, relocations: Iterable[Span]) -> SymbolTable:
-        """Return all symbols of one table, each at the position that it has there; which of them
-        ``relocations`` name is noted."""
+    def of_every_symbol(cls, source: SymbolSource) -> SymbolTable:
+        """Return all symbols of one table, each at the position that it has there."""
         listed, kept = _listed([source])
         made = _made(lib.lbt_read_every_symbol(listed, _LIMITS), lib.lbt_free_symbols)
-        for span in relocations:
-            lib.lbt_note_relocated(made, ffi.from_buffer(span.view), span.size)
         return cls([source], made, kept)
 
     @property
@@ -271,21 +276,6 @@ class SymbolTable:
         word = int.from_bytes(source.words.data[at : at + 2], "little")
         version = source.versions.get(word & ~VERSION_HIDDEN, "")
         return f"{name}{'@' if word & VERSION_HIDDEN else '@@'}{version}" if version else name
-
-
-def next_relocation(span: Span, kinds: Sequence[int]) -> Iterator[int]:
-    """Yield the positions of the relocations of three ``kinds``."""
-    data, count = ffi.from_buffer(span.view), span.size // 24
-    wanted = ffi.new("uint32_t[3]", list(kinds))
-    at = lib.lbt_next_relocation(data, span.size, 0, wanted)
-    while at < count:
-        yield at
-        at = lib.lbt_next_relocation(data, span.size, at + 1, wanted)
-
-
-def relocated_symbols(span: Span) -> int:
-    """Return one more than the highest symbol that relocations name."""
-    return int(lib.lbt_relocated_symbols(ffi.from_buffer(span.view), span.size))
 
 
 _LIMITS = ffi.new(

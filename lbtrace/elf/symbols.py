@@ -10,8 +10,7 @@ from __future__ import annotations
 
 from array import array
 from bisect import bisect_right
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import cached_property
+from collections.abc import Callable, Iterable, Sequence
 from operator import attrgetter
 from struct import Struct as Layout
 from typing import TYPE_CHECKING
@@ -35,9 +34,6 @@ VERSION_INDICES = 0x7FFF
 
 VERDEF = Layout("<HHHHIII")
 VERDAUX = Layout("<II")
-
-ASKED = 8
-"""Names that are searched one by one, before all parts of functions are put in a table."""
 
 
 class Symbols:
@@ -68,7 +64,6 @@ class Symbols:
         self.functions = functions
         self.starts = starts
         self.cold = cold
-        self._asked = 0
         self.default_version = default_version
         self.go = go
         self.left_out = left_out
@@ -97,9 +92,6 @@ class Symbols:
         if not self.cold:
             return ()
         names = (function.name, *function.aliases)
-        self._asked += len(names)
-        if self._asked > ASKED:
-            return [part for name in names for part in self._cold_parts.get(name, ())]
         candidates = ((name, part) for name in names for part in self.cold.named(name))
         return [part for name, part in candidates if _split_off(part) == name]
 
@@ -108,13 +100,6 @@ class Symbols:
         share it."""
         name = _split_off(part)
         return [f for f in self.functions.named(name) if name in (f.name, *f.aliases)]
-
-    @cached_property
-    def _cold_parts(self) -> Mapping[str, Sequence[Function]]:
-        parts: dict[str, list[Function]] = {}
-        for part in self.cold:
-            parts.setdefault(_split_off(part), []).append(part)
-        return parts
 
 
 def _split_off(part: Function) -> str:

@@ -184,10 +184,6 @@ class Linking(Protocol):
         """The load address plus the addend."""
 
     @property
-    def IRELATIVE(self) -> int:
-        """What the function at the addend returns."""
-
-    @property
     def SLOTS(self) -> Collection[int]:
         """The address of a symbol, in a word of the GOT."""
 

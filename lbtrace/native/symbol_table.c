@@ -154,8 +154,6 @@ static void take(struct lbt_symbols *symbols, size_t number, int every, const ui
 			flags |= LBT_FUNCTION;
 		if (kind == STT_GNU_IFUNC)
 			flags |= LBT_CHOOSER;
-		if (symbol.section == SHN_UNDEF)
-			flags |= LBT_UNDEFINED;
 		if (!every && holds(code, code_count, symbol.value) &&
 		    !holds(stubs, stub_count, symbol.value))
 			flags |= LBT_INSIDE;

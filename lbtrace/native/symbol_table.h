@@ -33,12 +33,10 @@ enum {
 	LBT_COLD = 4,         /* a part that was split off a function */
 	LBT_INSIDE = 8,       /* in code, and in no stub */
 	LBT_SHORTENED = 16,   /* names have used up what they may take */
-	LBT_UNDEFINED = 32,   /* SHN_UNDEF */
-	LBT_RELOCATED = 64,   /* a relocation names it */
-	LBT_ODD = 128,        /* its name is cut, or not ASCII: only Python knows how it reads */
-	LBT_DOTTED = 256,     /* a dot or an @ stands in its name */
-	LBT_VERSIONED = 512,  /* its version, which is not the default one, belongs to its name */
-	LBT_LEFT_OUT = 1024,  /* too many are at its address: see symbol_crowds.h */
+	LBT_ODD = 32,         /* its name is cut, or not ASCII: only Python knows how it reads */
+	LBT_DOTTED = 64,      /* a dot or an @ stands in its name */
+	LBT_VERSIONED = 128,  /* its version, which is not the default one, belongs to its name */
+	LBT_LEFT_OUT = 256,   /* too many are at its address: see symbol_crowds.h */
 };
 
 /*

@@ -265,10 +265,11 @@ def _symbols(table: Symbols, stubs: Mapping[int, plt.Stub], functions: Sequence[
     values = [v for f in functions for v in (*f.parameters, *([f.result] if f.result else ()))]
     if not any(map(leads_to_code, values)):
         return Named()
-    names = {address: stub.name for address, stub in stubs.items()}
-    names.update(table.functions.names())
+    names = dict(table.functions.names())
+    for address in stubs.keys() - names.keys():
+        names[address] = stubs[address].name
     addresses = sorted(names)
-    return Named(tuple(addresses), tuple(names[a] for a in addresses))
+    return Named(tuple(addresses), tuple(map(names.__getitem__, addresses)))
 
 
 def _probes(

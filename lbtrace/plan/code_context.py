@@ -273,7 +273,7 @@ class Surroundings:
         return known
 
     def _never_returns(self, address: int, pointer: bool) -> bool:
-        stub = (self._slots if pointer else self._called).get(address)
+        stub = self._pointed(address) if pointer else self._called.get(address)
         if stub is not None and not stub.address:
             return never_returns(stub.name)
         if stub is not None:
@@ -301,10 +301,10 @@ class Surroundings:
     def _called(self) -> Mapping[int, Stub]:
         return self._stubs if self._stubs is not None else self._image.once(plt.stubs)
 
-    @cached_property
-    def _slots(self) -> Mapping[int, Stub]:
-        slots = self._image.once(Dynamic).slots
-        return {slot: Stub(name, own) for slot, name, own in slots if name}
+    def _pointed(self, slot: int) -> Stub | None:
+        dynamic = self._image.once(Dynamic)
+        symbol = dynamic.slots.get(slot)
+        return Stub(*dynamic.bound(symbol)) if symbol else None
 
     def _is_constant(self, address: int) -> bool:
         return any(address in constant for constant in self._constant)

@@ -34,6 +34,21 @@ SOURCE = re.compile(
 )
 """A source file, or a line or function in it, by the names that such files have."""
 
+WRITTEN = (
+    "std allocator basic_string char_traits basic_istream basic_ostream basic_iostream operator new"
+    " delete co_await unsigned signed int long short char8_t char16_t char32_t wchar_t bool float"
+    " double void __int128 __float128 half decimal _Float _BitInt auto decltype nullptr_t const"
+    " volatile restrict noexcept throw anonymous namespace vtable VTT construction for typeinfo"
+    " name guard variable reference temporary non virtual covariant return thunk to override TLS"
+    " init wrapper function lambda unnamed block_literal invocation block in template"
+    " parameter object friend requires typename class struct union enum abi clone transaction"
+    " default arg this true false nullptr sizeof alignof alignas typeid static_cast dynamic_cast"
+    " const_cast reinterpret_cast initializer module concept substitution string literal complex"
+    " imaginary vector objcproto id closure shim impl dyn extern unsafe as mut fn str usize isize"
+    " enable_if pixel instance"
+)
+"""Words that demanglers write which are in no mangled name."""
+
 COMPARED = 20_000
 """Names compared, at most, to find the nearest ones: a fraction of a second."""
 
@@ -103,7 +118,9 @@ def _matched(symbols: Symbols, pattern: str, asked: str) -> list[Function]:
     if not matched and (symbol := objc_methods.find_symbol(pattern)):
         matched, pattern = _exact(symbols, symbol), symbol
     if not matched and (matches := _matcher(pattern, asked)):
-        matched = [f for f in (_named(f, matches) for f in symbols.functions) if f]
+        part = _kept(pattern)
+        likely = symbols.functions.with_part(part) if part else symbols.functions
+        matched = [f for f in (_named(f, matches) for f in likely) if f]
     return matched or _demangled(symbols, pattern) or _unqualified(symbols, pattern)
 
 
@@ -193,6 +210,17 @@ def _likely(symbols: Symbols, pattern: str) -> list[Function]:
     plain = re.sub(r"\(anonymous namespace\)|<[^<>]*>|\boperator\b.*", " ", pattern)
     identifiers = re.findall(r"\w+", plain.split("(")[0]) or [""]
     return [f for f in symbols.functions.with_part(identifiers[-1]) if is_mangled(f.name)]
+
+
+def _kept(pattern: str) -> str:
+    """The longest word of a glob that stands in the symbol of whatever matches; empty where none
+    surely does."""
+    if any(c in pattern for c in "/@["):
+        return ""
+    words = re.findall(r"[A-Za-z0-9_]+", pattern)
+    names = [word for word in words if not re.fullmatch("[0-9]+[a-z]*", word)]
+    kept = [word for word in names if word.rstrip("0123456789") not in WRITTEN]
+    return max(kept, key=len, default="")
 
 
 def _sources(name: str) -> tuple[str, str]:

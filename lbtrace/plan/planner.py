@@ -16,7 +16,7 @@ from lbtrace.elf.image import Image, whole
 from lbtrace.elf.memory import PF_W
 from lbtrace.errors import BinaryError, NoMatchError, UsageError, option
 from lbtrace.model import Function, Plan
-from lbtrace.plan import made_stacks, patterns, probe_sources, uretprobe_guard, within
+from lbtrace.plan import made_stacks, patterns, probe_sources, within
 from lbtrace.plan.binary_plan import (
     AMID,
     ASKED_AGAIN,
@@ -139,7 +139,11 @@ def _planned(images: Sequence[Image], selection: Selection) -> Plan:
     if selection.within and asked == "none":  # those of the functions there are seen
         asked = "auto"
     choosers = [StrategyChooser(i, t, asked) for i, t in zip(images, tables, strict=True)]
-    warnings = uretprobe_guard.check(images, selection)
+    warnings = []
+    if asked == "uretprobe":
+        from lbtrace.plan import uretprobe_guard  # imported here because few ask for them
+
+        warnings = uretprobe_guard.check(images, selection)
     plans: list[Plan] = []
     misfit: UsageError | None = None
     for part, table, chooser, found in zip(parts, tables, choosers, outer, strict=True):

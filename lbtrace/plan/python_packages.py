@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator
-from glob import escape, glob
 
 from lbtrace.system.lookups import note
 
@@ -16,6 +15,8 @@ PACKAGES = ("lib/python3*/site-packages", "lib/python3*/dist-packages")
 def find_modules(programs: Iterable[str], name: str) -> list[str]:
     """Return the files of the extension module ``name`` (``package/module``) that ``programs``, or
     what has CPython's library beside it, may import."""
+    from glob import escape, glob  # imported here because few programs are CPython
+
     found: dict[str, None] = {}
     for directory in dict.fromkeys(_directories(programs)):
         note(directory)
@@ -25,6 +26,8 @@ def find_modules(programs: Iterable[str], name: str) -> list[str]:
 
 def _directories(programs: Iterable[str]) -> Iterator[str]:
     yield from filter(None, os.environ.get("PYTHONPATH", "").split(":"))
+    from glob import escape, glob  # imported here, as above
+
     for prefix in dict.fromkeys(_prefixes(programs)):
         for packages in PACKAGES:
             yield from sorted(glob(os.path.join(escape(prefix), packages)))

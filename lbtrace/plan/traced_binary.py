@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from lbtrace.elf.image import Image
-from lbtrace.elf.plt import Stub
+from lbtrace.elf.plt import Stubs
 from lbtrace.machine import Machine
 from lbtrace.model import Function
 
@@ -15,7 +15,7 @@ class TracedBinary(NamedTuple):
     """A binary, its PLT stubs and the functions selected in it."""
 
     image: Image
-    stubs: Mapping[int, Stub]
+    stubs: Stubs
     functions: Sequence[Function]
 
 

@@ -7,12 +7,12 @@ from counting as made inside of those that were left.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 
 from msgspec.structs import replace
 
 from lbtrace.elf.image import Image
-from lbtrace.elf.plt import Stub
+from lbtrace.elf.plt import Stubs
 from lbtrace.elf.symbol_table import Wanted
 from lbtrace.elf.symbols import SHF_EXECINSTR, Symbols
 from lbtrace.machine.sites import ProbeSites
@@ -35,7 +35,7 @@ WANTED = Wanted((*TWICE, "__cxa_begin_catch"), ("_R*9panicking", "_ZN3std9panick
 def plan_probes(
     image: Image,
     table: Symbols,
-    stubs: Mapping[int, Stub],
+    stubs: Stubs,
     pads: Iterable[int],
     sites: ProbeSites,
 ) -> Iterator[Probe]:
@@ -66,11 +66,11 @@ def _probe(site: Site) -> Probe:
     return Probe(replace(site, reason="reports which calls were left"), "landing")
 
 
-def _called(table: Symbols, stubs: Mapping[int, Stub]) -> tuple[set[int], set[int]]:
+def _called(table: Symbols, stubs: Stubs) -> tuple[set[int], set[int]]:
     """Where functions that return twice, and those that handlers call, begin, or their stubs."""
     twice: set[int] = set()
     catches: set[int] = set()
-    named = [(at, stub.name) for at, stub in stubs.items()]
+    named = [*stubs.wanted(WANTED)]
     found = table.functions.wanted(WANTED)
     named += [(f.address, name) for f in found for name in (f.name, *f.aliases)]
     for address, name in named:

@@ -54,8 +54,6 @@ _STATIC = re.compile(r"_Unwind_|__g(xx|cc)_personality")
 def check(images: Sequence[Image], selection: Selection) -> list[str]:
     """Return remarks about uretprobes that the user asks for. Raises `UsageError` where names show
     that they would harm, unless the user insists (``--force``)."""
-    if selection.returns != "uretprobe":
-        return []
     if selection.hazard:  # the kernel's own, and watched system calls
         raise _harmful(selection.hazard)
     library = next((image.path for image in images if not image.is_program), "")

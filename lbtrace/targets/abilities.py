@@ -8,6 +8,7 @@ from lbtrace.elf.dynamic import Dynamic
 from lbtrace.elf.go.build import is_go
 from lbtrace.elf.image import Image
 from lbtrace.elf.loaded_files import Closure
+from lbtrace.elf.symbol_table import Wanted
 from lbtrace.errors import BinaryError
 from lbtrace.model import Target
 from lbtrace.targets.reach import Abilities
@@ -36,6 +37,8 @@ CHECKED = frozenset({"sigaltstack", "prctl"})
 """What may make a hook harmful that a session's program then refuses: handlers on stacks of
 their own; system calls that the program serves itself (PR_SET_SYSCALL_USER_DISPATCH)."""
 
+_WANTED = Wanted(FORKING | CHECKED)
+
 C_LIBRARY = re.compile(r"(libc|libpthread|libm|libdl|librt)\.so\.|ld-|ld64\.so|libc\.musl-")
 """Libraries, by DT_SONAME, that do such things for those that ask them to."""
 
@@ -57,7 +60,8 @@ def find_abilities(target: Target, process: Closure | None) -> Abilities:
         if C_LIBRARY.match(dynamic.soname):
             continue
         static = number == 0 and not dynamic.interpreter
-        if static or is_go(image) or not dynamic.imports.isdisjoint(FORKING):
+        used = dynamic.imports.wanted(_WANTED)
+        if static or is_go(image) or used & FORKING:
             return Abilities()
-        checked |= not dynamic.imports.isdisjoint(CHECKED)
+        checked |= bool(used & CHECKED)
     return Abilities(forks=False, checked=checked)

@@ -11,7 +11,6 @@ import signal
 import stat
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
-from shutil import which
 from typing import Any, NoReturn
 
 from lbtrace.bpf import privileges
@@ -250,6 +249,8 @@ def _split_up(line: str, arguments: Sequence[str]) -> str:
         return f"this is taken for one name; a shell runs such a line: sh -c {shlex.quote(line)}"
     with suppress(ValueError):  # a quotation mark that is not closed
         words = shlex.split(line)
+    from shutil import which  # imported here because it is slow to, and few commands are not there
+
     if which(words[0]) is None:
         return ""
     return f"this is taken for one name; give each word by itself: {shlex.join(words)}"

@@ -39,7 +39,8 @@ def test_names_as_nm_has_them(program: str) -> None:
     ):
         words = ["nm", "-D", option, program]
         told = subprocess.run(words, capture_output=True, text=True, check=True).stdout
-        assert {line.split()[-1].partition("@")[0] for line in told.splitlines()} <= names
+        for line in told.splitlines():
+            assert line.split()[-1].partition("@")[0] in names, line
 
 
 def library(directory: Path, name: str, *options: object) -> Path:
@@ -89,5 +90,8 @@ def test_a_file_without_section_headers(tmp_path: Path) -> None:
     bare = tmp_path / "bare"
     bare.write_bytes(data)
     one, other = Dynamic(Image.open("/bin/bash")), Dynamic(Image.open(str(bare)))
-    assert one.imports == other.imports
+    for dynamic in one, other:
+        assert "read" in dynamic.imports
+        assert "read" not in dynamic.exports
+        assert "malloc_nobody_has" not in dynamic.imports
     assert one.needed == other.needed

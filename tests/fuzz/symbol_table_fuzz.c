@@ -4,7 +4,6 @@
  */
 #include "code_scan.h"
 #include "function_names.h"
-#include "relocations.h"
 #include "symbol_search.h"
 
 #include <stdlib.h>
@@ -67,12 +66,11 @@ int LLVMFuzzerTestOneInput(const unsigned char *data, size_t size)
 {
 	static const struct lbt_name_limits limits = {64, 16, 2, 256};
 	static const uint64_t code[] = {1, 1 << 16, 1 << 20, 1 << 21}, stubs[] = {64, 128};
-	static const uint32_t kinds[] = {6, 7, 37};
 	struct input input = {data, size};
 	struct lbt_symbol_source sources[LBT_SYMBOL_SOURCES];
 	struct lbt_symbols *symbols;
-	size_t text_size, relocations_size;
-	char *text = next(&input, &text_size), *relocations = next(&input, &relocations_size);
+	size_t text_size, bytes_size;
+	char *text = next(&input, &text_size), *bytes = next(&input, &bytes_size);
 
 	for (int i = 0; i < LBT_SYMBOL_SOURCES; i++) {
 		sources[i].symbols = next(&input, &sources[i].size);
@@ -92,25 +90,19 @@ int LLVMFuzzerTestOneInput(const unsigned char *data, size_t size)
 	lbt_free_symbols(symbols);
 
 	symbols = lbt_read_every_symbol(sources, &limits);
-	lbt_note_relocated(symbols, relocations, relocations_size);
 	search(symbols, text, text_size);
 	lbt_free_symbols(symbols);
-	lbt_relocated_symbols(relocations, relocations_size);
-	for (size_t at = 0; at < relocations_size / 24; at++)
-		at = lbt_next_relocation(relocations, relocations_size, at, kinds);
 
 	for (size_t at = 0; at < text_size; at++)
 		at = lbt_next_call((unsigned char *)text, text_size, at, 1 << 16, code, 4);
 	for (size_t at = 0; at < text_size; at++)
 		at = lbt_next_link((unsigned char *)text, text_size, at, 1 << 16, code, 4);
-	for (size_t at = 0; at < text_size; at++)
-		at = lbt_next_stack_load((unsigned char *)text, text_size, at);
 	for (int i = 0; i < LBT_SYMBOL_SOURCES; i++) {
 		free((void *)sources[i].symbols);
 		free((void *)sources[i].strings);
 		free((void *)sources[i].versions);
 	}
 	free(text);
-	free(relocations);
+	free(bytes);
 	return 0;
 }

@@ -189,7 +189,8 @@ class GoFunctions(Functions):
         numbers = {n + len(self._below) for n, row in enumerate(self._kept) if part in names[row]}
         for other in (*self._below, *self._above, *self._renamed.values()):
             numbers.add(self.before(other.address) - 1)
-        return [f for f in map(self._made, sorted(numbers)) if part in f.name]
+        found = map(self._made, sorted(numbers))
+        return [f for f in found if any(part in n for n in (f.name, *f.aliases))]
 
     def wanted(self, wanted: Wanted) -> Iterable[Function]:
         return self

@@ -13,9 +13,6 @@ from struct import Struct as Layout
 RELATIVE = 1027
 """R_AARCH64_RELATIVE: the load address plus the addend."""
 
-IRELATIVE = 1032
-"""R_AARCH64_IRELATIVE: the addend is the address of the resolver."""
-
 SLOTS = (1025, 1026)
 """R_AARCH64_GLOB_DAT, R_AARCH64_JUMP_SLOT."""
 

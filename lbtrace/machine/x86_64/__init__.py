@@ -4,6 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from lbtrace.machine.x86_64 import lazy_decoder
+
+lazy_decoder.install()
+
 if TYPE_CHECKING:
     from lbtrace.machine import interface
     from lbtrace.machine.x86_64 import (

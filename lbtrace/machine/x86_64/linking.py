@@ -12,9 +12,6 @@ from collections.abc import Iterator
 RELATIVE = 8
 """R_X86_64_RELATIVE: the load address plus the addend."""
 
-IRELATIVE = 37
-"""R_X86_64_IRELATIVE: the addend is the address of the resolver."""
-
 SLOTS = (6, 7)
 """R_X86_64_GLOB_DAT, R_X86_64_JUMP_SLOT."""
 
