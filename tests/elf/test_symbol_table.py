@@ -181,25 +181,6 @@ def test_scans_of_code(seed):
     expected = [at for at, target in links.items() if target in targets]
     assert [*code_scan.find_links(view, address, targets)] == expected
 
-    loads = [at for at in range(len(code) - 2) if loads_stack(code[at : at + 4])]
-    assert [*code_scan.find_stack_loads(view)] == loads
-
-
-def loads_stack(code: bytes) -> bool:
-    """Whether ``code`` begins with a mov to rsp, or an exchange of it, as stack_moves.c leaves them
-    to code_scan.c: Intel SDM volume 2, tables 2-2 to 2-4."""
-    rex, opcode, modrm = code[:3]
-    rsp, rbp = 4, 5
-    reg, rm = modrm >> 3 & 7 | (rex & 4) << 1, modrm & 7 | (rex & 1) << 3
-    if rex >> 3 != 9:  # REX.W
-        return False
-    if modrm >> 6 == 3:
-        places = {0x89: (rm, reg), 0x8B: (reg, rm)}
-        if opcode == 0x87:
-            return [reg, rm].count(rsp) == 1
-        return opcode in places and places[opcode][0] == rsp != places[opcode][1] != rbp
-    by_stack = len(code) > 3 and code[3] & 0x3F == 0x24
-    return reg == rsp and (opcode == 0x87 or (opcode == 0x8B and (rm != rsp or by_stack)))
 
 
 IN_A_CYCLE = """

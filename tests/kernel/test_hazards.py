@@ -15,7 +15,6 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from tests.stack_ways import WAYS
 
 pytestmark = pytest.mark.host
 
@@ -130,18 +129,6 @@ def test_hazards(
 ) -> None:
     tool("g++")
     check(lbtrace, tmp_path, module, arrangement, how)
-
-
-@pytest.mark.skipif(platform.machine() != "x86_64", reason="x86-64 assembly")
-@pytest.mark.parametrize("way", ["add", "lea", "pop", "leave"])
-def test_stacks_that_are_taken_up_by_other_means(lbtrace: Run, tmp_path: Path, way: str) -> None:
-    flags = ["-O2", f'-DTAKE_UP="{WAYS[way]}"']
-    program = tmp_path / "program"
-    run(["gcc", *flags, SOURCES / "main.c", SOURCES / "assembly.c", "-o", program])
-    plain = subprocess.run([program], capture_output=True, text=True, timeout=60, check=True)
-    words = ("attach", "--binary", program, "--func", "*", "--quiet", "--format", "lbt")
-    done = lbtrace(*words, "-o", tmp_path / "out.lbt", "--force", "--", program)
-    assert (done.returncode, done.stdout, done.stderr) == (0, plain.stdout, "")
 
 
 @pytest.mark.slow

@@ -1,8 +1,5 @@
 /* Coroutines that switch stacks by assembly of their own; MOVES_ON: as Boost.Context does. */
 #include <stdlib.h>
-#ifndef TAKE_UP
-#define TAKE_UP "mov %rsi, %rsp"
-#endif
 void switch_to(void **from, void *to);
 #ifdef __x86_64__
 __asm__(".text\n.globl switch_to\n.hidden switch_to\n.type switch_to, @function\nswitch_to:\n"
@@ -14,7 +11,7 @@ __asm__(".text\n.globl switch_to\n.hidden switch_to\n.type switch_to, @function\
 	"mov 32(%rsp), %rbx\nmov 40(%rsp), %rbp\nmov 48(%rsp), %r8\nlea 56(%rsp), %rsp\njmp *%r8\n"
 #else
 	"push %rbp\npush %rbx\npush %r12\npush %r13\npush %r14\npush %r15\n"
-	"mov %rsp, (%rdi)\n" TAKE_UP "\n"
+	"mov %rsp, (%rdi)\nmov %rsi, %rsp\n"
 	"pop %r15\npop %r14\npop %r13\npop %r12\npop %rbx\npop %rbp\nret\n"
 #endif
 	".size switch_to, . - switch_to\n");
