@@ -10,12 +10,12 @@ from lbtrace.machine.code import ArgumentStores, Code, Read
 
 
 def argument_stores(_code: Code) -> ArgumentStores | None:
-    """Unknown."""
+    """It is not known."""
     return None
 
 
 def caller_reads(_code: Code, _read: Read) -> frozenset[tuple[int, int]] | None:
-    """Unknown."""
+    """It is not known."""
     return None
 
 
@@ -35,7 +35,7 @@ def reads_all(_code: bytes, _registers: Collection[str]) -> bool:
 
 
 def frame_size(_code: Code) -> int | None:
-    """Unknown."""
+    """It is not known."""
     return None
 
 
