@@ -236,7 +236,7 @@ def test_registers_that_clang_miscounts(compiled: Compile, traced: Traced, compi
     assert len(calls) == 7
     for call in calls:
         for argument in call["args"]:
-            assert argument["value"] == expected.get(argument["name"], "0x0"), call
+            assert argument["value"] == expected.get(argument["name"], "nullptr"), call
 
 
 LEFT_ON_THE_STACK = r"""
