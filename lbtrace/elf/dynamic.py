@@ -7,7 +7,7 @@ table); GNU_HASH as in glibc's ``elf/dl-lookup.c`` (``do_lookup_x``); tags of ``
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterable, Iterator, Sequence, Set
+from collections.abc import Callable, Iterable, Iterator, Sequence, Set
 from functools import cached_property
 from struct import Struct as Layout
 from struct import error as LayoutError
@@ -295,13 +295,3 @@ class Names(Set[str]):
         flags = self._table.flags
         names = (_plain(self._table, p) for p in positions if self._takes(flags[p]))
         return filter(None, names)
-
-
-class AnyOf(Container[str]):
-    """What any of several collections holds."""
-
-    def __init__(self, collections: Sequence[Container[str]]) -> None:
-        self._collections = collections
-
-    def __contains__(self, name: object) -> bool:
-        return any(name in each for each in self._collections)
