@@ -125,6 +125,6 @@ def _hazards() -> list[Check]:
     if (nops := _nops()) is not None:
         found.append(nops)
     if seccomp.harms():
-        text = "would kill programs confined by seccomp (CVE-2025-21834): returns are seen at sites"
+        text = "refused: they would kill programs that seccomp confines (CVE-2025-21834)"
         found.append(Check("uretprobe", "warning", text))
     return found

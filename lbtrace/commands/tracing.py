@@ -37,6 +37,7 @@ def run(args: argparse.Namespace) -> int:
         within=args.within,
         providers=args.provider,
         inlined=args.inlined,
+        unsafe=args.unsafe,
         cache=not args.no_cache,
     )
     if not args.quiet:

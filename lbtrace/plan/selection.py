@@ -32,10 +32,12 @@ class Selection(Struct, frozen=True):
     ``inlined``: points where the functions were inlined as well. ``within`` are patterns of
     functions below whose calls all that is recorded happens. ``args`` is the number of arguments
     shown; None means those of the prototype, or one without debug information. ``returns`` says how
-    returns are seen (`lbtrace.plan.return_strategy`), ``hazard`` why no uretprobe may be used in
-    the target, if so; ``beside`` is what runs there, traced or not, None where that may be any
-    program. ``strangers``: a uretprobe would be hooked in processes outside the request as well,
-    ``altstack_checked``: the entry program refuses the hook of a call on an alternate signal stack.
+    returns are seen (`lbtrace.plan.return_strategy`), ``hazard`` why uretprobes crash
+    programs on this kernel, if so, ``watched`` who watches system calls; ``beside`` is what runs
+    there, traced or not, None where that may be any program. ``strangers``: a uretprobe would be
+    hooked in processes outside the request as well,
+    ``altstack_checked``: the entry program refuses the hook of a call on an alternate signal stack,
+    ``any_program``: what is traced may run in programs that are not known.
     ``earlier``: what is traced may have run before, a process that alone has probes (``one``), or
     ``any``. ``patched`` are addresses of code, by the identity of the file, that is not in the
     processes what it is in the file, ``breakpoints`` those where a debugger may have one.
@@ -43,6 +45,7 @@ class Selection(Struct, frozen=True):
     ``action`` is what becomes of a call: it is sent, or the kernel gathers something from it
     (`lbtrace.tables`).
     ``loads_later``: other files than those named may be loaded later, of which an error may be.
+    ``unsafe`` uses uretprobes although the table of `lbtrace.plan.uretprobe_guard` objects.
     ``force`` allows more than `lbtrace.plan.planner.LIMIT` functions. ``detail`` and ``request``
     are those of `lbtrace.plan.value_selection.ValueSelection`.
     """
@@ -52,10 +55,12 @@ class Selection(Struct, frozen=True):
     returns: Returns = "auto"
     force: bool = False
     hazard: str = ""
+    watched: str = ""
     beside: Closure | None = Closure()
     earlier: Literal["", "one", "any"] = ""
     strangers: bool = False
     altstack_checked: bool = False
+    any_program: bool = False
     patched: Mapping[tuple[int, int], tuple[int, ...]] = {}
     breakpoints: Mapping[tuple[int, int], tuple[int, ...]] = {}
     detail: Detail = SHALLOW
@@ -71,6 +76,7 @@ class Selection(Struct, frozen=True):
     ask_nop: AskNop = avoid_nops
     within: tuple[str, ...] = ()
     inlined: bool = False
+    unsafe: bool = False
     loads_later: bool = False
 
     @property

@@ -18,7 +18,7 @@ from lbtrace.plan.value_selection import parse
 from lbtrace.probes import PROBES
 from lbtrace.session.request import Prepared, Request
 from lbtrace.system.file import File
-from lbtrace.targets import watchers
+from lbtrace.targets import seccomp, watchers
 from lbtrace.targets.abilities import find_abilities
 from lbtrace.targets.command import find_command
 from lbtrace.targets.images import OpenedImages, beside, open_images, remark_32_bit
@@ -53,6 +53,11 @@ def plan(request: Request) -> Planned:
 
 def _plan(request: Request) -> Planned:
     target = request.target
+    if request.unsafe and request.returns != "uretprobe":
+        raise UsageError(
+            f"{option('unsafe')} is about uretprobes",
+            f"add {option('returns', 'uretprobe')}, or leave it out",
+        )
     opened = _open(request)
     around = beside(target)
     if request.binaries and around is not None and not around.paths:
@@ -68,17 +73,19 @@ def _plan(request: Request) -> Planned:
     files = tuple(firsts.values())
     reach = find_reach(target, request.mode, able)
     watcher = watchers.find_watcher(target, around)
-    hazard = watchers.hazard_of(watcher) if request.returns == "uretprobe" else ""
+    hooks = request.returns == "uretprobe"
     patched = find_patched(files, target, reach)
     ask_nop = LongNops(lambda: Circumstances(around, able, reach, watcher))
     selection = replace(
         _select(request, patched, ask_nop),
-        hazard=hazard,
+        hazard=seccomp.hazard() if hooks else "",
+        watched=watchers.object_to_uretprobes(watcher) if hooks else "",
         breakpoints=_breakpoints(files, target.pid),
         beside=around,
         earlier=_earlier(target, reach),
         strangers=reach.strangers,
         altstack_checked=reach.guarded,
+        any_program=reach.any_program,
         loads_later=bool(target.pid or target.command) and able.forks and not request.binaries,
     )
     if grows:
@@ -170,6 +177,7 @@ def _select(
         ask_nop=ask_nop,
         within=request.within,
         inlined=request.inlined,
+        unsafe=request.unsafe,
     )
 
 

@@ -41,6 +41,7 @@ def prepare(
     within: Sequence[str] = (),
     providers: Sequence[str] = (),
     inlined: bool = False,
+    unsafe: bool = False,
 ) -> Prepared:
     """Plan to trace what ``patterns`` and ``sources`` select of ``binaries`` in ``target``.
 
@@ -56,6 +57,7 @@ def prepare(
         within=tuple(within),
         providers=tuple(providers),
         inlined=inlined,
+        unsafe=unsafe,
     )
     place = plan_cache.place_of(request) if cache else None
     if place is not None and (kept := place.load()) is not None:

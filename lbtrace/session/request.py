@@ -38,6 +38,7 @@ class Request(Struct, frozen=True):
     within: tuple[str, ...] = ()
     providers: tuple[str, ...] = ()
     inlined: bool = False
+    unsafe: bool = False
 
     @property
     def names_code(self) -> bool:
