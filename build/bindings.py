@@ -99,7 +99,7 @@ int libbpf_num_possible_cpus(void);
 
 NATIVE = (
     *("kernel_features", "launch", "log", "mappings", "misses", "nop_trial", "privileges"),
-    "reader",
+    *("reader", "step_trial"),
 )
 """Files of lbtrace/native that stand beside libbpf in its module."""
 
@@ -130,6 +130,7 @@ enum lbt_nop_findings {
     LBT_NOP_REPLACED, LBT_NOP_EXACT, LBT_NOP_FORKS, LBT_NOP_RED_ZONE, LBT_NOP_TRIED, ...
 };
 int lbt_try_nop(const unsigned char *nop, size_t size);
+long lbt_time_probe(int hooks);
 int lbt_drop_ambient(void);
 #define LBT_HELD ...
 void lbt_launch(int gate, int report, char *const *paths, char *const *words, char **script,
