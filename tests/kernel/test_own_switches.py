@@ -24,7 +24,7 @@ pytestmark = [
 Run = Callable[..., "subprocess.CompletedProcess[str]"]
 SOURCE = Path(__file__).resolve().parents[1] / "programs/hazards/own_switches.c"
 BUILDS = {"named": ["-DNAMED"], "bare": [], "stripped": ["-s", "-rdynamic"]}
-RETURNS = ("auto", "auto", "uretprobe", "sites", "none")
+RETURNS = ("auto", "none")
 COROUTINES = [
     f"CHANGE={text}; {then}"
     for way, text in ALL_WAYS.items()
@@ -64,7 +64,7 @@ def check(lbtrace: Run, into: Path, how: str, build: str, returns: str) -> None:
     if name == "LEAVE" and build == "stripped":  # no symbol tells that its code may be probed
         assert {end for called, end in ends if called == "f_deep"} <= {"unwound", "open"}
     elif name == "LEAVE":
-        check_left_calls(calls, watched=returns in ("auto", "sites"))
+        check_left_calls(calls, watched=returns == "auto")
 
 
 def check_left_calls(calls: list[dict[str, Any]], *, watched: bool) -> None:

@@ -130,7 +130,6 @@ FORMS = {
     "library": ("-DLIBRARY",),
     "hiding library": ("-DLIBRARY", "-fno-plt"),
 }
-REASONS = ("coroutines may run on stacks for signals", "handlers run on an alternate stack")
 HIDDEN = [name for name in FORMS if name != "stubs"]
 CALLS = sum(1 + 3 + me for me in range(4))
 
@@ -174,18 +173,6 @@ def test_coroutines_of_a_command(lbtrace: Run, tmp_path: Path, form: str, return
             assert (call["result"], call["depth"]) == (100 + me * depth[0], 2 + me - depth[0])
         else:
             assert (call["result"], call["depth"]) == (me + 1, 0)
-
-
-def test_uretprobes_do_not_kill(lbtrace: Run, tmp_path: Path, form: str) -> None:
-    """The return addresses that the kernel keeps are those of one stack."""
-    program, out = build(tmp_path, form), tmp_path / "calls.jsonl"
-    plain = subprocess.run([program], capture_output=True, text=True, check=True)
-    which = ("attach", "--func", "*", "--returns", "uretprobe")
-    done = lbtrace(*which, "-o", out, "--", program)
-    assert (done.returncode, done.stdout) == (0, plain.stdout), done.stderr
-    assert "unwound" not in {call["end"] for call in read(out) if call["name"] != "main"}
-    dry = lbtrace("attach", "--func", "once", "--returns", "uretprobe", "--dry-run", "--", program)
-    assert any(f"returns by none: {reason}" in dry.stdout for reason in REASONS)
 
 
 @pytest.mark.parametrize("every", [False, True])
