@@ -71,7 +71,7 @@ fuzz: $(OUT)/bootstrap-test build
 	@set -e; cd $(OUT)/fuzz; for name in $(FUZZERS); do echo "fuzzing $$name"; \
 	    PYTHONPATH=$(CURDIR) $(CURDIR)/$(BIN)/python $(CURDIR)/tests/fuzz/fuzz.py $$name \
 	        $(FUZZ_SECONDS) corpus-$$name 2>$$name.log || { tail -40 $$name.log; exit 1; }; done; \
-	for name in reader demangler symbol_table reach; do echo "fuzzing $$name"; mkdir -p corpus-$$name; \
+	for name in reader demangler symbol_table flow; do echo "fuzzing $$name"; mkdir -p corpus-$$name; \
 	    ./$$name -max_total_time=$(FUZZ_SECONDS) -timeout=10 corpus-$$name 2>$$name.log \
 	        || { tail -40 $$name.log; exit 1; }; done; \
 	cat *.log | awk '/^Done [0-9]+ runs/ { readers++; runs += $$2 } \

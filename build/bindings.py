@@ -100,7 +100,7 @@ int libbpf_num_possible_cpus(void);
 
 NATIVE = (
     *("kernel_features", "launch", "log", "mappings", "misses", "privileges"),
-    "reader",
+    *("reader", "step_trial"),
 )
 """Files of lbtrace/native that stand beside libbpf in its module."""
 
@@ -127,6 +127,7 @@ long long lbt_program_misses(int fd);
 int lbt_probe_multi(enum bpf_attach_type type);
 int lbt_probe_sleepable(void);
 int lbt_probe_uretprobe_confined(void);
+long lbt_time_probe(int hooks);
 int lbt_drop_ambient(void);
 #define LBT_HELD ...
 void lbt_launch(int gate, int report, char *const *paths, char *const *words, char **script,

@@ -71,6 +71,7 @@ def trace(
     follow: bool = False,
     user: str = "",
     force: bool = False,
+    unsafe: bool = False,
     action: str = "send",
     cache: bool = True,
     options: Options | None = None,
@@ -96,14 +97,12 @@ def trace(
     ``arg``: expressions to show instead (``"key=str(arg0)"``), ``where`` one that a call must
     fulfil (``"arg0 > 5 and retval != 0"``), compared in the kernel. ``depth``: how many pointers
     are followed, 5 at most. ``strings``: how many bytes of a string are read, 4,095 at most.
-    ``returns``: how returns are seen, ``"auto"``, ``"uretprobe"``, ``"sites"`` or ``"none"``
-    (docs/returns.md).
-    ``max_depth``: calls so deep and deeper are left out. ``user``: the user that the command runs
-    as; without one, as who called sudo, if sudo runs this process as root, else as this process.
-    ``force`` allows more than 50,000 functions. ``cache``: the plan of a former time is taken if
-    nothing has changed. ``action``: ``"send"`` every call, or ``"count"`` calls in the kernel,
-    which costs the program less: `Trace.counts`, `Trace.table`. ``options``: how the trace runs and
-    when it ends (`Options`).
+    ``returns``: how returns are seen (docs/returns.md): ``"auto"``, ``"sites"``, ``"none"`` or
+    ``"uretprobe"``, refused where it may crash the program, but not if ``unsafe``.
+    ``max_depth``: calls so deep and deeper are left out. ``user``: whom the command runs as, by
+    default who called sudo. ``force`` allows more than 50,000 functions. ``cache``: a kept plan is
+    taken if nothing has changed. ``action``: ``"send"`` every call, or ``"count"`` in the kernel,
+    which costs less: `Trace.counts`. ``options``: how the trace runs and ends (`Options`).
 
     Nothing is started or attached before the result is entered, by ``with`` or ``async with``;
     planning reads the files, which takes a moment, of large ones seconds. Any thread may trace,
@@ -130,6 +129,7 @@ def trace(
     binaries = check_paths("binary", () if binary is None else binary, "give the path of a file")
     check_boolean("force", force)
     check_boolean("cache", cache)
+    check_boolean("unsafe", unsafe)
     check_boolean("locals", locals)
     check_boolean("inlined", inlined)
     if max_depth is not None:
@@ -165,6 +165,7 @@ def trace(
         force=force,
         action=action,
         mode=options.mode if options else None,
+        unsafe=unsafe,
     )
     prepared = prepare(request, cache=cache)
     plan = replace(prepared.plan, notes=(*prepared.notes, *prepared.plan.notes))

@@ -30,6 +30,7 @@ _IN_PYTHON = {
     "func": "functions=",
     "mode": "Options(mode)",
     "force": "force=True",
+    "unsafe": "unsafe=True",
     "follow": "follow=True",
     "line": "lines=",
     "at": "places=",

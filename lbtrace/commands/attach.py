@@ -104,7 +104,12 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         "--returns",
         choices=RETURNS,
         default="auto",
-        help="how to see returns (default: auto)",
+        help="how to see returns (default: auto, at the exits of functions)",
+    )
+    which.add_argument(
+        "--unsafe",
+        action="store_true",
+        help="with --returns uretprobe: also where that may crash the program",
     )
     values = parser.add_argument_group("values")
     values.add_argument(

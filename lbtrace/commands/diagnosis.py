@@ -103,6 +103,6 @@ def _hazards() -> list[Check]:
     text = "private mappings of a traced file hold breakpoints: git add, valgrind (docs/safety.md)"
     found = [Check("files", "ok", text)]
     if seccomp.harms():
-        text = "would kill programs confined by seccomp (CVE-2025-21834): returns are seen at sites"
+        text = "refused: they would kill programs that seccomp confines (CVE-2025-21834)"
         found.append(Check("uretprobe", "warning", text))
     return found

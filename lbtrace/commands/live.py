@@ -5,10 +5,11 @@ from __future__ import annotations
 import argparse
 import os
 import stat
+from collections.abc import Iterator
 from contextlib import ExitStack, suppress
 from functools import partial
 from itertools import chain
-from typing import IO, Any, BinaryIO, cast
+from typing import IO, TYPE_CHECKING, Any, BinaryIO, TypeAlias, cast
 
 from msgspec.structs import replace
 
@@ -21,8 +22,8 @@ from lbtrace.commands.ending import going_on, is_same, status_of
 from lbtrace.commands.output import count_all, describe, open_output, render
 from lbtrace.commands.progress import Progress, Steps
 from lbtrace.commands.streams import Stalled, has_colors, say
-from lbtrace.errors import CommandError, UsageError
-from lbtrace.model import Batch, Plan, Summary, Target
+from lbtrace.errors import BinaryError, CommandError, UsageError
+from lbtrace.model import Addition, Aggregates, Batch, Plan, Summary, Target
 from lbtrace.session.options import Options
 from lbtrace.session.request import Prepared
 from lbtrace.session.session import Session
@@ -31,6 +32,12 @@ from lbtrace.system.priority import hurried
 from lbtrace.system.process import Running, end_all
 from lbtrace.system.procfs import directory_of
 from lbtrace.targets.command import find_command
+
+if TYPE_CHECKING:
+    from lbtrace.session.single_steps import SingleSteps
+
+Batches: TypeAlias = Iterator[Batch | Aggregates | Addition]
+"""What a session yields."""
 
 ASIDE = "what the command prints goes to standard error: the capture is on standard output"
 
@@ -84,9 +91,11 @@ def run(prepared: Prepared, chosen: Format, args: argparse.Namespace) -> int:
         if args.kill:
             stack.callback(lambda: end_all(session.running))
         trace = partial(_capture, said) if chosen.is_capture else _trace
+        steps = None if args.quiet else _watch_steps(plan, target)
+        batches = steps.watch(session.batches()) if steps else session.batches()
         try:
             with hurried():  # what is not read in time is lost
-                summary = trace(session, stream, chosen, args)
+                summary = trace(session, batches, stream, chosen, args)
             status = status_of(session, interrupts, summary, args)
         finally:
             left += [] if args.kill else session.running()
@@ -94,11 +103,47 @@ def run(prepared: Prepared, chosen: Format, args: argparse.Namespace) -> int:
         say(
             [
                 *describe(summary),
+                *(_describe_steps(steps, session) if steps else ()),
                 *_unseen(summary, session.plan, target, args),
                 *going_on(left, session, args),
             ]
         )
     return status
+
+
+def _watch_steps(plan: Plan, target: Target) -> SingleSteps | None:
+    """What counts single-stepped exits of one process; None where there are none."""
+    if not (target.pid or target.command) or all(probe.site.emulated for probe in plan.probes):
+        return None
+    from lbtrace.session.single_steps import SingleSteps  # imported here: not all plans have some
+
+    return SingleSteps(plan, target)
+
+
+def _describe_steps(steps: SingleSteps, session: Session) -> list[str]:
+    """What single-stepped exits have cost, and what uretprobes would, if nothing speaks against
+    them."""
+    cost = steps.measure(session.child.pid if session.child else session.target.pid)
+    if cost is None:
+        return []
+    from lbtrace.elf.image import Image  # imported here, as few traces are so slow
+    from lbtrace.session.single_steps import time_hook
+    from lbtrace.session.uretprobes import find_objections
+
+    spent, hits, step = cost
+    line = (
+        f"  about {min(hits * step / spent, 1):.0%} of the program's {spent:.1f} s of processor"
+        f" time went into {float(f'{hits:.2g}'):,.0f} single-stepped exits,"
+        f" {step * 1e6:.1f} µs each"
+    )
+    try:
+        images = [Image.open(binary.path) for binary in session.plan.binaries]
+        objects = any(find_objections(images, session.target))
+    except BinaryError:  # it has been removed
+        objects = True
+    if not objects and (hook := time_hook()):
+        line += f"; --returns uretprobe would take {hits * hook:.2g} s"
+    return [line]
 
 
 def _name_those_left(
@@ -130,7 +175,13 @@ def _announce(session: Session, said: list[str], args: argparse.Namespace) -> St
     return attaching
 
 
-def _trace(session: Session, stream: IO[Any], chosen: Format, args: argparse.Namespace) -> Summary:
+def _trace(
+    session: Session,
+    batches: Batches,
+    stream: IO[Any],
+    chosen: Format,
+    args: argparse.Namespace,
+) -> Summary:
     sink = chosen.load()(stream, session.plan, color=has_colors(stream), shows_cpu=args.cpu)
     progress = Progress(bool(args.output))
     regular = stat.S_ISREG(os.fstat(stream.fileno()).st_mode)
@@ -146,7 +197,7 @@ def _trace(session: Session, stream: IO[Any], chosen: Format, args: argparse.Nam
     with progress:
         return render(
             session.plan,
-            session.batches(),
+            batches,
             sink,
             lambda: (session.losses(), False),
             max_depth=args.max_depth,
@@ -155,7 +206,12 @@ def _trace(session: Session, stream: IO[Any], chosen: Format, args: argparse.Nam
 
 
 def _capture(
-    said: list[str], session: Session, stream: IO[Any], _: Format, args: argparse.Namespace
+    said: list[str],
+    session: Session,
+    batches: Batches,
+    stream: IO[Any],
+    _: Format,
+    args: argparse.Namespace,
 ) -> Summary:
     from lbtrace.capture import CaptureWriter
 
@@ -168,7 +224,6 @@ def _capture(
         said.clear()
 
     with Progress(bool(args.output)) as progress:
-        batches = session.batches()
         unwritten = 0
         try:
             for batch in batches:

@@ -8,8 +8,7 @@ from msgspec import Struct
 
 from lbtrace.elf.image import Image
 from lbtrace.model import Target
-from lbtrace.plan import Selection, uretprobe_guard
-from lbtrace.targets import watchers
+from lbtrace.session.uretprobes import find_objections
 from lbtrace.targets.images import beside
 
 
@@ -37,9 +36,9 @@ def check_binary(name: str) -> Iterator[Check]:
         yield Check("maps", "ok", f"{count:,} file{'s' * (count != 1)} when it starts")
         for missing in around.missing:
             yield Check("maps", "missing", f"{missing} is not found")
-    if hazard := watchers.hazard(target, around):
-        yield Check("uretprobe", "warning", hazard)
-    selection = Selection(("*",), beside=around)
-    for text in uretprobe_guard.survey([image], selection):
+    yield Check("returns", "ok", "seen at the exits of functions, which changes no stack")
+    objections = [*find_objections([image], target)]
+    for text in objections:
         yield Check("uretprobe", "warning", text)
-    yield Check("returns", "ok", "by sites, which change no stack; --returns uretprobe would")
+    if not objections:
+        yield Check("uretprobe", "ok", "nothing known speaks against --returns uretprobe")

@@ -23,7 +23,8 @@ class Choices(Struct, frozen=True):
     expressions to show instead, ``where`` is one that must hold. ``depth`` pointers are followed,
     ``strings`` bytes of a string read. ``returns`` says how returns are seen
     (`lbtrace.plan.return_strategy`). ``force`` allows more than `lbtrace.plan.planner.LIMIT`
-    functions. ``action`` is what becomes of a call: it is sent, or the kernel gathers something
+    functions, ``unsafe`` uses uretprobes although the table of `lbtrace.plan.uretprobe_guard`
+    objects. ``action`` is what becomes of a call: it is sent, or the kernel gathers something
     from it (`lbtrace.tables`).
     """
 
@@ -31,6 +32,7 @@ class Choices(Struct, frozen=True):
     args: int | None = None
     returns: Returns = "auto"
     force: bool = False
+    unsafe: bool = False
     action: str = "send"
     sources: tuple[str, ...] = ()
     lines: tuple[str, ...] = ()

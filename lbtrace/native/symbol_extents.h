@@ -73,42 +73,4 @@ static inline uint64_t largest_size(const struct lbt_symbols *symbols, int cold,
 	return size;
 }
 
-/*
- * The last function, or cold part of one, that begins at an address or before it, if it reaches
- * that far; false where none does. ends are the bounds of sections of code.
- */
-static inline int extent_at(const struct lbt_symbols *symbols, int cold, const uint64_t *ends,
-			    size_t end_count, uint64_t address, uint64_t *start, uint64_t *end)
-{
-	const uint32_t *group = cold ? symbols->cold : symbols->functions;
-	size_t count = cold ? symbols->cold_count : symbols->function_count;
-	size_t number = bisect_symbols(symbols, group, count, address);
-	uint64_t size;
-
-	if (!number)
-		return 0;
-	*start = symbols->addresses[group[number - 1]];
-	size = largest_size(symbols, cold, number - 1);
-	if (!size) {
-		size_t next = bisect_symbols(symbols, symbols->functions, symbols->function_count, *start);
-		size_t part = bisect_symbols(symbols, symbols->cold, symbols->cold_count, *start);
-		size_t bound = 0;
-		uint64_t least = UINT64_MAX;
-
-		while (bound < end_count && ends[bound] <= *start)
-			bound++;
-		if (bound & 1)
-			least = ends[bound];
-		if (next < symbols->function_count && symbols->addresses[symbols->functions[next]] < least)
-			least = symbols->addresses[symbols->functions[next]];
-		if (part < symbols->cold_count && symbols->addresses[symbols->cold[part]] < least)
-			least = symbols->addresses[symbols->cold[part]];
-		size = least == UINT64_MAX ? 0 : least - *start;
-	}
-	if (address - *start >= (size ? size : 1))
-		return 0;
-	*end = *start + size < *start ? UINT64_MAX : *start + size;
-	return 1;
-}
-
 #endif

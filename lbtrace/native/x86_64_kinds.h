@@ -25,27 +25,6 @@ static inline int is_compared(const struct instruction *i)
 	       (is_immediate(i) && reg == 7) || (i->opcode == 0xf7 && reg < 2);
 }
 
-static inline int is_exchange(const struct instruction *i)
-{
-	return !i->extended && (i->opcode == 0x87 || (i->opcode > 0x90 && i->opcode < 0x98) ||
-				(i->opcode == 0x90 && i->flow == FLOW_NEXT));
-}
-
-static inline int is_add(const struct instruction *i)
-{
-	return !i->extended && (i->opcode < 6 || (is_immediate(i) && !(i->reg & 7)));
-}
-
-/* MOV, XCHG, POP and LEA of a 64-bit register. */
-static inline int is_load(const struct instruction *i)
-{
-	if (i->extended)
-		return 0;
-	return is_moved(i) || is_exchange(i) || i->opcode == 0x8d || i->opcode == 0xc7 ||
-	       (i->opcode >= 0xb8 && i->opcode < 0xc0) || (i->opcode & 0xf8) == 0x58 ||
-	       i->opcode == 0x8f || (i->opcode >= 0xa0 && i->opcode < 0xa4);
-}
-
 /* The second operand, where it is a 64-bit register. */
 static inline int second_register(const struct instruction *i)
 {
@@ -66,12 +45,6 @@ static inline int is_pop(const struct instruction *i)
 static inline int is_plain(int flow)
 {
 	return flow == FLOW_NEXT || flow == FLOW_NOP || flow == FLOW_STACK;
-}
-
-static inline int is_end(int flow)
-{
-	return flow == FLOW_RETURN || flow == FLOW_JUMP || flow == FLOW_JUMP_THROUGH ||
-	       flow == FLOW_TRAP;
 }
 
 static inline int is_call(int flow)

@@ -15,10 +15,9 @@ from lbtrace.machine import Machine
 from lbtrace.machine.code import Exits
 from lbtrace.model import Binary, Function, Plan, Probe, Site
 from lbtrace.model import Symbols as Named
-from lbtrace.model.choices import Returns
 from lbtrace.plan import patterns, unwind_landings
 from lbtrace.plan.placement import Placer
-from lbtrace.plan.remarks import AT_BREAKPOINT, name_functions, some
+from lbtrace.plan.remarks import AT_BREAKPOINT, name_functions
 from lbtrace.plan.return_sites import return_sites
 from lbtrace.plan.return_strategy import ASKED_FOR, ReturnStrategy, StrategyChooser
 from lbtrace.plan.selection import Selection
@@ -163,7 +162,8 @@ class _BinaryPlanner:
         if strategy.kind == "sites":
             self._placer.exits(function)  # which say whether it restarts, too
         restarts = self._placer.restarts(function)
-        strategy = self._adapted(strategy, function, chosen is not None, restarts)
+        if self._selection.returns == "none" and function.address not in self._within.outer:
+            strategy = ReturnStrategy("none", ASKED_FOR)
         if restarts and (
             self._selection.gathers or (values.is_conditional and strategy.kind != "none")
         ):
@@ -203,19 +203,6 @@ class _BinaryPlanner:
             return UNANSWERED
         return PATCHED if self._placer.around.is_patched(function) else ""
 
-    def _adapted(
-        self, strategy: ReturnStrategy, function: Function, floats: bool, restarts: bool
-    ) -> ReturnStrategy:
-        """How the returns of a function are seen, whose probe reads ``floats`` that its first
-        instructions store, or in which a loop leads back to the first one."""
-        if self._selection.returns == "none" and function.address not in self._within.outer:
-            return ReturnStrategy("none", ASKED_FOR)
-        if strategy.kind == "uretprobe" and floats:
-            return ReturnStrategy("sites", "its floats are read after its first instructions")
-        if strategy.kind == "uretprobe" and restarts and self._selection.returns == "auto":
-            return ReturnStrategy("sites", "a loop leads back to its first instruction")
-        return strategy
-
     def _probes_of(
         self,
         function: Function,
@@ -250,14 +237,13 @@ class _BinaryPlanner:
         yield from unwind_landings.plan_probes(image, self._table, stubs, pads, sites)
 
     def _remarks(self) -> Iterator[str]:
-        """Remarks about functions that are left out, and about returns that are not seen."""
+        """Remarks about functions that are left out, and about exits that are not known."""
         for reason, names in self._left_out.items():
             yield from name_functions(names, reason)
         yield from name_functions(
             [function.name for function in self._functions if function.exits_hidden],
             "some calls end open, because some exits may be unknown",
         )
-        yield from _unseen(self._functions, self._selection.returns)
 
 
 def _symbols(table: Symbols, stubs: Mapping[int, plt.Stub], functions: Sequence[Function]) -> Named:
@@ -315,12 +301,3 @@ def _indirect(table: Symbols, path: str, selection: Selection) -> list[str]:
     meant = (patterns.addressed(pattern, [path])[1] for pattern in selection.patterns)
     names = patterns.matching(table.ifuncs, list(meant))
     return name_functions(names, "left out because the code is chosen at run time (ifunc)")
-
-
-def _unseen(functions: Sequence[Function], returns: Returns) -> list[str]:
-    """Remarks about returns that are not seen although the user wants them."""
-    groups: dict[str, list[str]] = {}
-    for function in functions:
-        if returns != "none" and function.returns.startswith("none"):
-            groups.setdefault(function.returns, []).append(function.name)
-    return [f"{some(names)}: returns by {strategy}" for strategy, names in groups.items()]

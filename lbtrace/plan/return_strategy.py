@@ -14,7 +14,7 @@ from lbtrace.elf.symbols import Symbols
 from lbtrace.errors import UsageError, option
 from lbtrace.model import Function
 from lbtrace.model.choices import Returns
-from lbtrace.plan.known_names import keeps_address
+from lbtrace.plan.uretprobe_names import keeps_address
 
 Kind: TypeAlias = Literal["uretprobe", "sites", "none"]
 
@@ -46,10 +46,10 @@ class StrategyChooser:
 
         Raises `UsageError` where the user's choice would break the program.
         """
-        if self._returns == "auto":
-            return ReturnStrategy("sites")
+        if self._returns == "none":
+            return ReturnStrategy("none", ASKED_FOR)
         if self._returns != "uretprobe":
-            return ReturnStrategy(self._returns, ASKED_FOR)
+            return ReturnStrategy("sites")
         go = self._table.go
         if go and go.start <= function.address < go.end:
             raise UsageError(

@@ -19,13 +19,15 @@ if TYPE_CHECKING:
 class Selection(Choices, frozen=True):
     """What is chosen, and what is known of the target.
 
-    ``hazard`` says why no uretprobe may be used there, if so; ``beside`` is what runs there, traced
-    or not, None where that may be any program. ``strangers``: a uretprobe would be hooked in
-    processes outside the request as well, ``altstack_checked``: the entry program refuses the hook
-    of a call on an alternate signal stack. ``earlier``: what is traced may have run before, a
-    process that alone has probes (``one``), or ``any``. ``patched`` are addresses of code, by the
-    identity of the file, that is not in the processes what it is in the file, ``breakpoints`` those
-    where a debugger may have one, ``points`` those that calls of functions have to be around.
+    ``hazard`` says why uretprobes crash programs on this kernel, if so, ``watched`` who watches
+    system calls; ``beside`` is what runs there, traced or not, None where that may be any program.
+    ``strangers``: a uretprobe would be hooked in processes outside the request as well,
+    ``altstack_checked``: the entry program refuses the hook of a call on an alternate signal stack,
+    ``any_program``: what is traced may run in programs that are not known. ``earlier``: what is
+    traced may have run before, a process that alone has probes (``one``), or ``any``. ``patched``
+    are addresses of code, by the identity of the file, that is not in the processes what it is in
+    the file, ``breakpoints`` those where a debugger may have one, ``points`` those that calls of
+    functions have to be around.
     ``loads_later``: other files than those named may be loaded later, of which an error may be.
     Markers that ``awaited`` names may come in files that are loaded later; ``definitions`` are the
     user's own. ``request`` is what ``arg`` and ``where`` ask for
@@ -33,10 +35,12 @@ class Selection(Choices, frozen=True):
     """
 
     hazard: str = ""
+    watched: str = ""
     beside: Closure | None = Closure()
     earlier: Literal["", "one", "any"] = ""
     strangers: bool = False
     altstack_checked: bool = False
+    any_program: bool = False
     patched: Mapping[tuple[int, int], tuple[int, ...]] = {}
     breakpoints: Mapping[tuple[int, int], tuple[int, ...]] = {}
     points: Mapping[tuple[int, int], tuple[int, ...]] = {}

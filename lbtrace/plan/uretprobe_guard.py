@@ -13,95 +13,81 @@ from itertools import chain
 
 from lbtrace.elf import symbols
 from lbtrace.elf.dynamic import Dynamic
+from lbtrace.elf.go.build import is_go
 from lbtrace.elf.image import Image
 from lbtrace.elf.symbol_table import Wanted
 from lbtrace.errors import BinaryError, UsageError, option
-from lbtrace.plan.known_names import FIBERS, SYSTEM
+from lbtrace.plan.known_names import SYSTEM
 from lbtrace.plan.processes import processes
 from lbtrace.plan.selection import Selection
+from lbtrace.plan.uretprobe_names import ALTERNATE, HAZARDS
 from lbtrace.system.lookups import remembering
 
-HAZARDS: dict[str, tuple[str, ...]] = {
-    "exceptions follow return addresses": (
-        *("__cxa_throw", "__cxa_begin_catch", "__gxx_personality_v0", "_Unwind_Resume"),
-        *("_Unwind_RaiseException", "_Unwind_ForcedUnwind", "rust_eh_personality"),
-        *("__gnat_personality_v0", "_d_throwdwarf", "objc_exception_throw"),
-    ),
-    "the program switches stacks": (*FIBERS, "makecontext", "swapcontext", "setcontext"),
-    "calls may be left by longjmp": ("longjmp", "_longjmp", "siglongjmp", "__longjmp_chk"),
-    "threads may end by unwinding": ("pthread_exit", "pthread_cancel", "thrd_exit"),
-    "return addresses are read": (
-        *("backtrace", "_Unwind_Backtrace", "getcontext", "mcount", "__fentry__"),
-        *("__cyg_profile_func_enter", "__asan_init", "__tsan_init", "__msan_init", "la_version"),
-        *("ProfilerStart", "HeapProfilerStart", "heaptrack_init"),
-    ),
-    "a runtime walks or switches its stacks": (
-        *("caml_startup", "caml_main", "JNI_CreateJavaVM", "JVM_DefineClass", "JLI_Launch"),
-        *("napi_module_register", "node_module_register", "JS_Init", "mono_main", "hs_init"),
-        *("coreclr_initialize", "scm_init_guile", "ruby_init", "zend_fiber_init_context"),
-    ),
-    "signal handlers may run on alternate stacks": ("sigaltstack",),
-    "system calls may be watched, that of a uretprobe as well": ("ptrace",),
-}
-"""Names that a file imports or has a copy of, by what they show."""
+GO = "Go moves its stacks"
 
 _WHY = {name: why for why, names in reversed(HAZARDS.items()) for name in names}
 _WANTED = Wanted(_WHY)
-_STATIC = re.compile(r"_Unwind_|__g(xx|cc)_personality")
-"""What every static program has a copy of, used or not."""
+_IN_STATIC = re.compile(r"_Unwind_|__g(xx|cc)_personality|_?(sig)?longjmp|dl(v?sym|m?open)")
+"""What every static program has a copy of, used or not: that tells nothing."""
 
 
 def check(images: Sequence[Image], selection: Selection) -> list[str]:
-    """Return remarks about uretprobes that the user asks for. Raises `UsageError` where names show
-    that they would harm, unless the user insists (``--force``)."""
-    if selection.hazard:  # the kernel's own, and watched system calls
-        raise _harmful(selection.hazard)
+    """Return warnings about uretprobes that the user asks for. Raises `UsageError` where they would
+    harm: by what is known of the kernel and of other processes, or by names, unless the user
+    insists (``--unsafe``)."""
     library = next((image.path for image in images if not image.is_program), "")
     if selection.strangers and library:
-        raise _harmful(f"it would change return addresses in every process with {library}")
+        why = f"return addresses would be replaced in every process with {library}"
+        raise _refusal(why, f"leave {option('returns')} out")
+    if selection.hazard:
+        raise _refusal(selection.hazard, f"leave {option('returns')} out")
     found = [*survey(images, selection)]
-    if selection.altstack_checked:  # the session's program refuses the hook there
-        found = [each for each in found if not each.startswith("signal handlers")]
-    if found and not selection.force:
-        raise _harmful(found[0])
-    return [f"uretprobes may harm the program: {each}" for each in found]
+    if found and not selection.unsafe:
+        how = f"leave {option('returns')} out, or add {option('unsafe')} to risk it"
+        raise _refusal(found[0], how)
+    return [f"uretprobes may crash what is traced: {each}" for each in found]
 
 
-def _harmful(why: str) -> UsageError:
-    return UsageError(
-        f"{option('returns', 'uretprobe')} may crash what is traced: {why}",
-        f"leave {option('returns')} out, or insist by {option('force')}",
-    )
+def _refusal(why: str, hint: str) -> UsageError:
+    return UsageError(f"{option('returns', 'uretprobe')} may crash what is traced: {why}", hint)
 
 
 def survey(images: Sequence[Image], selection: Selection) -> Iterator[str]:
-    """Yield what speaks against uretprobes in the processes that run ``images``."""
+    """Yield what speaks against uretprobes in the processes that run ``images``, by names."""
+    library = next((image.path for image in images if not image.is_program), "")
+    if library and selection.any_program:
+        yield f"any program may load {library}"
+    if selection.watched:
+        yield selection.watched
     running = processes(images, selection.beside)
     paths = dict.fromkeys(chain((i.path for i in images), *(each.paths for each in running)))
-    for why in HAZARDS:
-        for path in paths:
-            if name := next((n for n in _names(path) if _WHY[n] == why), ""):
+    found = [(path, _names(path)) for path in paths]
+    for why in (*HAZARDS, GO):
+        if why == ALTERNATE and selection.altstack_checked:  # the session's program refuses there
+            continue
+        for path, names in found:
+            if name := names.get(why):
                 yield f"{why} ({path} has {name})"
                 break
 
 
 @remembering(512)
-def _names(path: str) -> tuple[str, ...]:
-    """The names of the table that a file imports or has a copy of."""
+def _names(path: str) -> dict[str, str]:
+    """What speaks against uretprobes in a file, each with a name that shows it."""
     try:
         image = Image.open(path)
         dynamic = image.once(Dynamic)
     except BinaryError:
-        return ()
+        return {}
     if SYSTEM.match(dynamic.soname):
-        return ()
-    found = {name for name in dynamic.imports.wanted(_WANTED) if name in _WHY}
+        return {}
+    found = dynamic.imports.wanted(_WANTED)
     try:
         own = image.once(symbols.read).functions.wanted(_WANTED)
     except BinaryError:
         own = ()
-    static = not dynamic.needed
-    for name in (name for f in own for name in (f.name, *f.aliases)):
-        if name in _WHY and not (static and _STATIC.match(name)):
-            found.add(name)
-    return tuple(sorted(found))
+    names = {name for function in own for name in (function.name, *function.aliases)}
+    if not dynamic.needed:
+        names = {name for name in names if not _IN_STATIC.match(name)}
+    known = {_WHY[name]: name for name in sorted(found | names, reverse=True) if name in _WHY}
+    return known | ({GO: "a Go runtime"} if is_go(image) else {})

@@ -18,7 +18,7 @@ from lbtrace.plan.value_selection import parse
 from lbtrace.probes import PROBES
 from lbtrace.session.request import Prepared, Request
 from lbtrace.system.file import File
-from lbtrace.targets import watchers
+from lbtrace.targets import seccomp, watchers
 from lbtrace.targets.abilities import find_abilities
 from lbtrace.targets.command import find_command
 from lbtrace.targets.images import OpenedImages, beside, open_images, remark_32_bit
@@ -52,6 +52,11 @@ def plan(request: Request) -> Planned:
 
 def _plan(request: Request) -> Planned:
     target = request.target
+    if request.unsafe and request.returns != "uretprobe":
+        raise UsageError(
+            f"{option('unsafe')} is about uretprobes",
+            f"add {option('returns', 'uretprobe')}, or leave it out",
+        )
     opened = _open(request)
     around = beside(target)
     if request.binaries and around is not None and not around.paths:
@@ -66,18 +71,19 @@ def _plan(request: Request) -> Planned:
         firsts.setdefault(image.file.identity, image.file)
     files = tuple(firsts.values())
     reach = find_reach(target, request.mode, able)
-    hazard = ""
-    if request.returns == "uretprobe":
-        hazard = watchers.hazard_of(watchers.find_watcher(target, around))
+    hooks = request.returns == "uretprobe"
+    watcher = watchers.find_watcher(target, around) if hooks else None
     patched = find_patched(files, target, reach)
     selection = replace(
         _select(request, patched),
-        hazard=hazard,
+        hazard=seccomp.hazard() if hooks else "",
+        watched=watchers.object_to_uretprobes(watcher) if hooks else "",
         breakpoints=_breakpoints(files, target.pid),
         beside=around,
         earlier=_earlier(target, reach),
         strangers=reach.strangers,
         altstack_checked=reach.guarded,
+        any_program=reach.any_program,
         loads_later=bool(target.pid or target.command) and able.forks and not request.binaries,
     )
     if grows:

@@ -1,11 +1,10 @@
-"""Whether uretprobes would harm the traced processes whatever they do: by this kernel, or
-because their system calls are watched.
+"""Whether the system calls of traced processes are watched, which uretprobes add to.
 
 On x86-64 from Linux 6.11 on the trampoline to which a hooked function returns makes a system
 call (``arch_uretprobe_trampoline``, arch/x86/kernel/uprobes.c). A process that traces the
 program with ptrace(2) sees it among those of the program; where it emulates them
 (``PTRACE_SYSEMU``) the program crashes. Sessions refuse the hook while somebody watches
-(bpf_src/stacks.h); what is known beforehand keeps its returns, by sites.
+(bpf_src/stacks.h).
 """
 
 from __future__ import annotations
@@ -21,18 +20,10 @@ if TYPE_CHECKING:
     from lbtrace.elf.loaded_files import Closure
 
 
-def hazard(target: Target, around: Closure | None) -> str:
-    """Return why no uretprobe may be used in ``target``, whose process maps ``around``, or
-    ``""``."""
-    return hazard_of(find_watcher(target, around))
-
-
-def hazard_of(watcher: str) -> str:
-    """Return why no uretprobe may be used where that ``watcher``, if any, is; or ``""``."""
-    if known := seccomp.hazard():
-        return known
+def object_to_uretprobes(watcher: str) -> str:
+    """Return what speaks against uretprobes where that ``watcher``, if any, is; or ``""``."""
     if watcher and seccomp.has_system_call():
-        return f"its system calls are watched by {watcher}"
+        return f"system calls are watched by {watcher}, and a uretprobe makes one"
     return ""
 
 

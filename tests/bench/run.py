@@ -15,7 +15,6 @@ import time
 from collections import Counter
 from collections.abc import Callable
 from functools import partial
-from glob import glob
 from pathlib import Path
 from statistics import median
 
@@ -31,19 +30,14 @@ import planning
 import starts
 import waiting
 import within
-from lbtrace.plan.strategies import choose_strategies
 
 from lbtrace.bpf.features import probe
 from lbtrace.capture import read_capture
 from lbtrace.elf.debug_sections import Sections
-from lbtrace.elf.image import Image
-from lbtrace.errors import BinaryError
-from lbtrace.model import CLOSE, KIND, OPEN, Target
+from lbtrace.model import CLOSE, KIND, OPEN
 from lbtrace.model.wire import decode as events_of
 from lbtrace.plan import Selection, make_plan
-from lbtrace.targets.abilities import find_abilities
-from lbtrace.targets.images import beside
-from lbtrace.targets.reach import find_reach
+from lbtrace.plan.return_strategy import Returns
 
 ROOT = Path(__file__).resolve().parents[2]
 PROGRAMS = ROOT / "build/out/programs"
@@ -58,8 +52,9 @@ def main() -> None:
     empty.compile_object()
     with tempfile.TemporaryDirectory() as directory:
         here = Path(directory)
-        call("push", 200_000, here, limit=0.1, empty_limit=1.4)
-        call("step", 50_000, here, limit=0.75, empty_limit=None)
+        for function, calls in (("push", 200_000), ("step", 50_000)):
+            for returns in ("auto", "uretprobe"):
+                call(function, calls, here, returns)
         typed(here)
         start_to_exit(here)
         starts.main(PROGRAMS / "fib")
@@ -71,7 +66,6 @@ def main() -> None:
     markers.main(ratio)
     waiting.main(ratio)
     within.main(ratio)
-    shares()
     exit_sites.main()
     for wheel in (ROOT / "dist").glob("*.whl"):
         print(f"{wheel.name}: {wheel.stat().st_size / 1e6:.2f} MB (at most 1)")
@@ -85,17 +79,19 @@ def main() -> None:
     )
 
 
-def call(function: str, calls: int, here: Path, *, limit: float, empty_limit: float | None) -> None:
-    """What a traced call costs the program, in ns."""
+def call(function: str, calls: int, here: Path, returns: Returns) -> None:
+    """What a traced call costs the program, in ns, with its return, beside empty probes at the same
+    two places."""
     hot = PROGRAMS / "hot"
     command = [hot, function, str(calls)]
     capture = here / f"{function}.lbt"
-    plan = make_plan(str(hot), Selection((function,)))
-    modes = ["plain", *["multi"] * probe().multi, *["session"] * probe().session]
+    plan = make_plan(str(hot), Selection((function,), returns=returns))
+    modes = ["plain", *["multi"] * probe().multi]
+    modes += ["session"] * (probe().session and returns == "uretprobe")
 
     def ours() -> float:
-        words = ["attach", "--func", function, "-o", capture, "--force", "--strict", "--"]
-        return nanoseconds([*LBTRACE, *words, *command])
+        words = ["attach", "--func", function, "-o", capture, "--force", "--strict"]
+        return nanoseconds([*LBTRACE, *words, "--returns", returns, "--", *command])
 
     def bare(mode: str) -> Callable[[], float]:
         def run() -> float:
@@ -119,13 +115,13 @@ def call(function: str, calls: int, here: Path, *, limit: float, empty_limit: fl
         kinds = Counter(events)
         assert kinds[OPEN] == kinds[CLOSE] == calls, f"{kinds} of {calls} calls"
         assert not written.losses.total
-    site = plan.probes[0].site
-    print(f"a traced call of {function}() (probe on {site.displaced}), ns:")
+    places = " and ".join(probe.site.displaced for probe in plan.probes)
+    print(f"a traced call of {function}() (--returns {returns}, probes on {places}), ns:")
     print("  " + ", ".join(f"{name} {cost:,.0f}" for name, cost in costs.items()))
     least = min(cost for name, cost in costs.items() if name.startswith("empty"))
-    ratio("lbtrace / cheapest empty pair", costs["lbtrace"] / least, empty_limit)
+    ratio("lbtrace / cheapest empty pair", costs["lbtrace"] / least, 1.1)
     for name in bpftraces.find():
-        ratio(f"lbtrace / {name}", costs["lbtrace"] / costs[name], limit)
+        ratio(f"lbtrace / {name}", costs["lbtrace"] / costs[name], None)
 
 
 def typed(here: Path) -> None:
@@ -227,36 +223,6 @@ def large_debug_info(here: Path) -> None:
         f"one function among {size_of_debug_info(large) / 1e6:.0f} MB of debug information:"
         f" {median(first):.2f} s for the first time, {median(again):.2f} s then (at most 1)"
     )
-
-
-COMMON = ("redis-server", "node", "/usr/bin/python3.11", "postgres", "libstdc++.so.6")
-POSTGRES = "/usr/lib/postgresql/*/bin/postgres"
-
-
-def shares() -> None:
-    """How many functions of common programs keep the cheap way of seeing returns, by default."""
-    print("functions whose returns are seen by uretprobes, as commands:")
-    for name in COMMON:
-        found = sorted(glob(POSTGRES)) if name == "postgres" else [name]
-        try:
-            image = Image.open(found[-1] if found else name)
-        except BinaryError as error:
-            print(f"  {name}: {error.message}")
-            continue
-        target = Target(command=(image.path,)) if image.is_program else Target()
-        start = time.perf_counter()
-        around = beside(target)
-        reach = find_reach(target, None, find_abilities(target, around))
-        selection = Selection(
-            ("*",),
-            beside=around,
-            strangers=reach.strangers,
-            altstack_checked=reach.guarded,
-        )
-        ways = [way.kind for _, way in choose_strategies(image, selection)]
-        spent = time.perf_counter() - start
-        kept = ways.count("uretprobe")
-        print(f"  {name}: {kept:,} of {len(ways):,} ({kept / len(ways):.0%}), {spent:.1f} s")
 
 
 def size_of_debug_info(path: Path) -> int:

@@ -127,57 +127,6 @@ def test_returns_can_be_left_out(build):
     ]
 
 
-def test_what_is_not_called_gets_no_return_probe(build, libc):
-    made = make_plan(build("-static"), Selection(("*",)))
-    hooked = {made.functions[p.function].name for p in made.probes if p.source == "uretprobe"}
-    assert "main" in hooked
-    assert not hooked & {"_start", "_setjmp"}
-    ways = {function.name: function.returns for function in made.functions}
-    assert ways["_start"] == ways["_setjmp"] == "sites: its return address must stay as it is"
-
-
-WAYS = """
-#include <setjmp.h>
-#include <ucontext.h>
-#define NOINLINE __attribute__((noipa))
-NOINLINE int plain(int n) { return n + 1; }
-NOINLINE int tail(int n) { return plain(n * 2); }
-int pong(int n);
-NOINLINE int ping(int n) { return n ? pong(n - 1) + 1 : 0; }
-NOINLINE int pong(int n) { return n ? ping(n - 1) + 1 : 0; }
-NOINLINE int outer(int n) { return ping(n) + tail(n); }
-int main(int argc, char **argv) { MAIN; return outer(argc); }
-"""
-
-
-def ways(path: str, **options: object) -> dict[str, str]:
-    made = make_plan(path, Selection(("*",), **options))
-    return {function.name: function.returns for function in made.functions}
-
-
-def test_how_returns_are_seen(build):
-    found = ways(build("-O2", "-DMAIN=", source=WAYS))
-    assert found["plain"] == found["outer"] == "uretprobe"
-    assert found["tail"] == "uretprobe"  # both return, one right after the other
-    assert found["ping"] == "sites: calls itself through pong"
-    forced = ways(build("-O2", "-DMAIN=", source=WAYS), hazard="seccomp")
-    assert set(forced.values()) >= {"sites: seccomp"}
-    assert forced["plain"] == "sites: seccomp"
-
-
-@pytest.mark.parametrize(
-    ("uses", "reason"),
-    [
-        ("jmp_buf b; longjmp(b, 1)", "calls may be left by"),
-        ("ucontext_t c; setcontext(&c)", "the program switches stacks (setcontext)"),
-    ],
-)
-def test_what_speaks_against_uretprobes(build, uses, reason):
-    found = ways(build("-O2", f"-DMAIN={uses}", source=WAYS))
-    assert reason in found["main"]
-    assert found["plain"] == "uretprobe"  # it calls nothing that could do so
-
-
 def test_everything_of_a_large_binary(tool):
     path = "/usr/bin/python3.11"
     made = make_plan(path, Selection(("*",)))

@@ -72,15 +72,6 @@ def symbol_table(into: Path) -> Path:
     return made
 
 
-def reach(into: Path) -> Path:
-    """The reading of x86-64 code."""
-    made = into / "reach"
-    own = [ROOT / f"lbtrace/native/{name}.c" for name in ("x86_64_code", "reach")]
-    command = ["clang", *SANITIZED, *INCLUDED, HERE / "reach_fuzz.c", *own, "-o", made]
-    subprocess.run(command, check=True)
-    return made
-
-
 def flow(into: Path) -> Path:
     """The following of x86-64 code."""
     made = into / "flow"
@@ -95,7 +86,6 @@ FUZZERS = {
     "reader": reader,
     "demangler": demangler,
     "symbol_table": symbol_table,
-    "reach": reach,
     "flow": flow,
 }
 

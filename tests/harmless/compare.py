@@ -40,8 +40,7 @@ traces are slow."""
 Round = tuple[str, str]
 """Whether all files are traced at once or each alone, and how returns are seen."""
 
-RETURNS = ("auto", "sites", "uretprobe", "none")
-"""The most informative ones first."""
+RETURNS = ("auto", "none")
 
 Run = tuple[str, tuple[str, ...]]
 """How returns are seen, and the files that are traced."""

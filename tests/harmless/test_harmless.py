@@ -32,11 +32,11 @@ def test_a_log_is_gone_on_from(tmp_path: Path) -> None:
     file = tmp_path / "log"
     log = Log(file)
     log.add("same", "git: libz.so.1 --returns auto", "1,200 calls, 3.0 s")
-    log.add("given up", "hugo: all 9 files --returns sites", "after 240 s")
+    log.add("given up", "hugo: all 9 files --returns none", "after 240 s")
     log.add("different", "sh: bash --returns none", "status 0 became 1: ''")
     again = Log(file)
     assert again.has("git: libz.so.1 --returns auto")
-    assert again.has("hugo: all 9 files --returns sites")
+    assert again.has("hugo: all 9 files --returns none")
     assert not again.has("sh: bash --returns none"), "it is run again when mended"
     assert not again.has("git: all 3 files --returns auto")
     again.add("same", "sh: bash --returns none", "0 calls, 1.0 s")

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-RETURNS = ("auto", "sites", "uretprobe", "none")
+RETURNS = ("auto", "uretprobe", "none")
 
 pytestmark = pytest.mark.host
 

@@ -127,8 +127,8 @@ def test_recursion_is_seen_once_a_call(lbtrace: Run, compiled: Compile, tmp_path
 def test_uretprobes_stay_at_the_entry(lbtrace: Run, compiled: Compile, tmp_path: Path) -> None:
     text = (PROGRAMS / "floats.cc").read_text()
     program = compiled("floats-g++-O0", ["g++", "-std=c++17", "-g", "-O0"], text)
-    words = ("attach", "--func", "traced_one", "--returns", "uretprobe", "--dry-run", "--", program)
-    done = lbtrace(*words)
+    words = ("attach", "--func", "traced_one", "--returns", "uretprobe", "--unsafe", "--dry-run")
+    done = lbtrace(*words, "--", program)
     assert done.returncode == 0, done.stderr
     assert "after the stores of the floats" not in done.stdout
     if AMD64:

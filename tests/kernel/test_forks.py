@@ -141,20 +141,18 @@ def compare(lbtrace: Any, programs: Path, tmp_path: Path) -> Callable[..., Truth
     return run
 
 
-@pytest.mark.parametrize("returns", ["auto", "sites"])
 @pytest.mark.parametrize("level", ["O0", "O2"])
-def test_random_forks(compare: Any, mode: str, level: str, returns: str) -> None:
+def test_random_forks(compare: Any, mode: str, level: str) -> None:
     """fork, vfork, posix_spawn, clone, threads, execve, exceptions, longjmp, signal handlers."""
     for _ in range(2):
-        compare(f"forks-{level}", "--mode", mode, "--returns", returns)
+        compare(f"forks-{level}", "--mode", mode)
 
 
 def test_returns_that_the_kernel_hooks(compare: Any, modes: list[str]) -> None:
-    """It hooks them in the child as well. Only sessions do so where a command may start anything
-    else."""
-    returns = "uretprobe" if "session" in modes else "auto"
+    """It hooks them in the child as well."""
+    options = ("--returns", "uretprobe", "--unsafe") if "session" in modes else ()
     for _ in range(2):
-        compare("forks-harmless", "--returns", returns)
+        compare("forks-harmless", *options)
 
 
 @pytest.mark.parametrize(
@@ -191,15 +189,15 @@ def test_fibers(compare: Any, kind: str) -> None:
         compare(kind)
 
 
-@pytest.mark.parametrize("returns", ["uretprobe", "sites"])
+@pytest.mark.parametrize("options", [("--returns", "uretprobe", "--unsafe"), ()])
 def test_every_process_that_runs_a_file(
-    start_lbtrace: Any, start: Any, programs: Path, tmp_path: Path, mode: str, returns: str
+    start_lbtrace: Any, start: Any, programs: Path, tmp_path: Path, mode: str, options: Any
 ) -> None:
     """Here only processes are followed that have come by a probe, or may continue calls."""
     program, log, output = programs / "forks-harmless", tmp_path / "log", tmp_path / "out.jsonl"
     seed = random.randrange(1 << 30)
     names = [word for name in FUNCTIONS["forks"] for word in ("--func", name)]
-    words = ("attach", "--mode", mode, "--returns", returns, *names, "--binary", program)
+    words = ("attach", "--mode", mode, *options, *names, "--binary", program)
     tracer = start_lbtrace(*words, "--strict", "-o", output)
     tracer.wait_for("Ctrl-C ends")
     assert start(program, seed, log).finish()[0] == 0

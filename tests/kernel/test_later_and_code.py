@@ -98,13 +98,11 @@ def relative(found: list[Row]) -> list[Row]:
     return [(pid, 0, name, number) for pid, _, name, number in found]
 
 
-@pytest.mark.parametrize("returns", ["auto", "sites"])
-def test_beside_functions(shop: Shop, mode: lbtrace.Mode, returns: Any) -> None:
+def test_beside_functions(shop: Shop, mode: lbtrace.Mode) -> None:
     with lbtrace.trace(
         command=shop.command(shop.one, shop.two, "fork"),
         functions=["inner", "outer"],
         usdt="shop:*",
-        returns=returns,
         options=Options(mode=mode),
     ) as session:
         assert [function.name for function in session.plan.functions] == ["inner", "outer"]

@@ -70,12 +70,10 @@ def shop(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
     return str(made)
 
 
-@pytest.mark.parametrize("returns", ["auto", "sites"])
 @pytest.mark.parametrize("bounds", ["within", "functions"])
 def test_a_pair_is_inside_of_the_function(
     shop: str,
     bounds: str,
-    returns: Any,
     mode: lbtrace.Mode,
     tmp_path: Path,
     capfd: pytest.CaptureFixture[str],
@@ -88,7 +86,6 @@ def test_a_pair_is_inside_of_the_function(
         command=[shop],
         usdt="shop:*",
         providers=[str(definition)],
-        returns=returns,
         options=lbtrace.Options(mode=mode),
         **named,
     ) as session:

@@ -119,13 +119,13 @@ def test_max_events_ends_with_true_counts(lbtrace: Run, fib: Path, events: int) 
     assert said.startswith(f"{exported.stdout.count('(fib '):,} call")
 
 
-@pytest.mark.parametrize("returns", ["auto", "uretprobe"])
+@pytest.mark.parametrize("options", [(), ("--returns", "uretprobe", "--unsafe")])
 def test_summaries_say_what_the_capture_holds(
-    lbtrace: Run, programs: Path, tmp_path: Path, returns: str
+    lbtrace: Run, programs: Path, tmp_path: Path, options: tuple[str, ...]
 ) -> None:
     for name, *arguments in (("deep", 100), ("crew",)):
-        output = tmp_path / f"{name}-{returns}.lbt"
-        words = ("--func", "*", "--returns", returns, "-o", output, "--", programs / name)
+        output = tmp_path / f"{name}.lbt"
+        words = ("--func", "*", *options, "-o", output, "--", programs / name)
         words += tuple(arguments)
         done = lbtrace("attach", *words)
         assert done.returncode == 0, done.stderr

@@ -1,7 +1,7 @@
-"""Processes outside the request live as they do without a trace.
+"""Processes outside the request live as they do without a trace, with uretprobes as well.
 
 They run code that is traced in others, a private copy of the C library, and each does
-what a replaced return address would kill it of.
+what a replaced return address would kill it of: the program of a session refuses the hook there.
 """
 
 from __future__ import annotations
@@ -25,16 +25,8 @@ LIBC = Path(f"/lib/{platform.machine()}-linux-gnu/libc.so.6")
 FUNCTIONS = ("qsort", "qsort_r", "getenv", "dlsym")
 SORTS = 20
 
-AUTO = "auto"
-"""The mode that lbtrace chooses."""
-
+UNSAFE = ("--returns", "uretprobe", "--unsafe")
 WAYS = ("shell", "command", "pid", "follow", "binary")
-EVERYDAY = {(way, AUTO) for way in WAYS} | {("shell", "multi")}
-CASES = [
-    pytest.param(way, mode, marks=() if (way, mode) in EVERYDAY else pytest.mark.slow)
-    for way in WAYS
-    for mode in (AUTO, "session", "multi", "plain")
-]
 
 
 class Strangers:
@@ -90,17 +82,15 @@ def strangers(tmp_path_factory: pytest.TempPathFactory, tool: Callable[[str], st
     return Strangers(tmp_path_factory.mktemp("strangers"), tool)
 
 
-@pytest.mark.parametrize(("way", "chosen"), CASES)
+@pytest.mark.parametrize("way", WAYS)
 def test_who_was_not_asked_for_lives_as_without_a_trace(
     strangers: Strangers, modes: list[str], start_lbtrace: Callable[..., Any], tmp_path: Path,
-    way: str, chosen: str,
+    way: str,
 ) -> None:  # fmt: skip
-    if chosen not in (AUTO, *modes):
-        return  # this kernel has no such mode
     sorter = [strangers.here / "sorter", SORTS]
     words: list[object] = ["attach", "-o", tmp_path / "out.jsonl", "--binary", strangers.library]
     words += [word for name in FUNCTIONS for word in ("--func", name)]
-    words += ["--mode", chosen] if chosen != AUTO else []
+    words += UNSAFE if way != "binary" and "session" in modes else ()
     if way in ("shell", "command", "binary"):
         words += ["--binary", strangers.here / "compacts", "--func", "camlCompacts__keep*"]
     options = {"env": strangers.environment, "stdin": subprocess.PIPE}
@@ -138,6 +128,16 @@ def test_who_was_not_asked_for_lives_as_without_a_trace(
     assert set(ends) <= {"returned", "tail"}
 
 
+def test_uretprobes_in_other_processes_are_refused(
+    strangers: Strangers, lbtrace: Callable[..., Any]
+) -> None:
+    """Without a session nothing keeps them out."""
+    words = ("attach", "--mode", "plain", *UNSAFE, "--binary", strangers.library, "--func", "qsort")
+    done = lbtrace(*words, "--dry-run", "--", "sh", "-c", "true")
+    assert done.returncode == 2
+    assert "return addresses would be replaced in every process" in done.stderr
+
+
 @pytest.mark.parametrize("way", ["command", "pid"])
 def test_who_was_not_asked_for_has_no_breakpoints(
     strangers: Strangers, start_lbtrace: Callable[..., Any], mode: str, way: str
@@ -166,38 +166,6 @@ def test_who_was_not_asked_for_has_no_breakpoints(
     assert "not shown" not in error
     if way == "pid":
         target.communicate()
-
-
-@pytest.mark.parametrize("way", ["command", "pid"])
-def test_who_was_not_asked_for_but_is_probed_by_another_tool_lives_as_without_a_trace(
-    strangers: Strangers, start_lbtrace: Callable[..., Any], mode: str, way: str
-) -> None:
-    """Where the other tool has breakpoints, the kernel asks the link to one process as well."""
-    words: list[object] = ["attach", "--binary", strangers.library]
-    words += [word for name in FUNCTIONS for word in ("--func", name)]
-    other = start_lbtrace(*words, "--returns", "none", "--format", "jsonl")
-    other.wait_for("Ctrl-C ends")
-    sorter = [strangers.here / "sorter", SORTS]
-    options = {"env": strangers.environment, "stdin": subprocess.PIPE}
-    words += ["--mode", mode, "--format", "jsonl"]
-    if way == "command":
-        tracer = start_lbtrace(*words, "--", *sorter, **options)
-        target = tracer.process
-        tracer.wait_for("ready", "stdout")
-    else:
-        target = strangers.start(sorter, stdin=subprocess.PIPE)
-        tracer = start_lbtrace(*words, "--pid", target.pid)
-        tracer.wait_for("Ctrl-C ends")
-    assert strangers.run() == strangers.untraced
-    target.stdin.write("\n")
-    target.stdin.flush()
-    status, out, error = tracer.finish()
-    assert status == 0, error
-    assert out.count('"name":"qsort"') == SORTS
-    if way == "pid":
-        target.communicate()
-    other.process.send_signal(2)
-    assert other.finish()[0] == 0
 
 
 def test_processes_that_a_command_forks_against_expectation_are_reported(
@@ -238,6 +206,7 @@ def test_a_handler_on_a_stack_above_its_thread_harms_no_return(
 ) -> None:
     words = [word for name in ALTSTACK for word in ("--func", name)]
     options = ("--mode", mode, "-o", tmp_path / "out.jsonl", "--quiet")
+    words += UNSAFE if mode == "session" else ()
     done = lbtrace("attach", *words, *options, "--", strangers.here / "altstack", kind)
     assert done.returncode == 0, done.stderr
     assert done.stdout == "sorted 1 2 3\n"

@@ -30,7 +30,7 @@ int main(void)
 """
 
 INNER = ("amid", "unsized", "in_short")
-RETURNS = ("auto", "sites", "uretprobe", "none")
+RETURNS = ("auto", "uretprobe", "none")
 
 
 @pytest.fixture
