@@ -106,8 +106,6 @@ int LLVMFuzzerTestOneInput(const unsigned char *data, size_t size)
 	for (size_t at = 0; at < text_size; at++)
 		at = lbt_next_link((unsigned char *)text, text_size, at, 1 << 16, code, 4);
 	for (size_t at = 0; at < text_size; at++)
-		at = lbt_next_stack_load((unsigned char *)text, text_size, at);
-	for (size_t at = 0; at < text_size; at++)
 		at = lbt_next_bytes((unsigned char *)text, text_size, at,
 				    (unsigned char *)relocations, relocations_size);
 	for (int i = 0; i < LBT_SYMBOL_SOURCES; i++) {
