@@ -182,7 +182,6 @@ def test_scans_of_code(seed):
     assert [*code_scan.find_links(view, address, targets)] == expected
 
 
-
 IN_A_CYCLE = """
 import gc, sys
 from lbtrace.elf import symbols
