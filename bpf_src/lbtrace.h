@@ -259,6 +259,14 @@ enum lbt_within {
 	LBT_LANDING = 4,  /* it shows that calls were left, such a one perhaps */
 	LBT_LANE_END = 5, /* the lane ends, with such a call perhaps */
 	LBT_INSIDE = 6,	  /* as LBT_INNER, in the body of a function, whose frame it may have */
+	LBT_JOINED = 7,	  /* as LBT_INNER, of a function to which such a one may jump */
+};
+
+/* What becomes of a call that jumps to another function, as far as it is not just reported. */
+enum lbt_jumping {
+	LBT_GOES_ON = 1,  /* its return is seen by its relay */
+	LBT_WAITS = 2,	  /* and its event is sent then: so the jump has none */
+	LBT_UNCOMPARED = 3, /* its event would be sent then, but its return is not seen */
 };
 
 /* How the key begins by which an action gathers. */
@@ -295,6 +303,8 @@ struct lbt_spec {
 	__u8 restarts;	  /* of an entry whose return is hooked: the function jumps back to it */
 	__u8 picks;	  /* of a plain spec: how many registers are picked */
 	__u8 pick[LBT_VALUES]; /* which, as in struct lbt_fetch */
+	__u8 jumps;	  /* the call jumps to another function: enum lbt_jumping, 0: as any that ends */
+	__u16 relay;	  /* of such a jump, and of where calls return that have jumped */
 	__u32 unless;	  /* processor flags with any of which a hit does not count, */
 	__u32 only;	  /* and with any of which it does; 0: in any case */
 	__u32 go_goid;	  /* offset of g.goid */
@@ -320,13 +330,13 @@ struct lbt_making {
 };
 
 /*
- * A call that has been entered: by frame and thread or goroutine. Of uretprobes the
- * probe counts too, because several calls of one frame return one after the other.
+ * A call that has been entered: by frame and thread or goroutine. The probe that opened it counts
+ * too, because several calls of one frame return one after the other.
  */
 struct lbt_call_key {
 	__u64 frame;
 	__u64 thread;
-	__u64 probe;	  /* the closing one, 0 where the exits are probed */
+	__u64 probe;	  /* of a call that has jumped, its relay */
 };
 
 struct lbt_open_call {
@@ -341,11 +351,13 @@ struct lbt_open_call {
 /*
  * A probe's cookie: its position in the plan and its spec's. Where the return of a call
  * is hooked, both of its probes have the cookie of the one that opens it, with the spec of
- * the one that closes it, which is the next one in the plan.
+ * the one that closes it, which is the next one in the plan. Of other probes that close calls the
+ * cookie says instead how far behind the one that opens them they are.
  */
 #define LBT_COOKIE_PROBE(cookie) ((__u32)(cookie))
 #define LBT_COOKIE_SPEC(cookie) ((__u32)((cookie) >> 32) & 0xffff)
 #define LBT_COOKIE_RETURN_SPEC(cookie) ((__u32)((cookie) >> 48))
+#define LBT_COOKIE_DISTANCE(cookie) ((__u32)((cookie) >> 48))
 
 enum lbt_go {
 	LBT_GO_REGISTER = 1,
@@ -384,6 +396,7 @@ struct lbt_config {
 	__u32 within;	     /* some spec is LBT_OUTER */
 	__u32 spares;	     /* programs of tracepoints have some */
 	__u32 restarts;	     /* some spec is of a function that jumps back to its entry */
+	__u32 relays;	     /* some spec has a relay, or is LBT_UNCOMPARED */
 };
 
 enum lbt_counter {
@@ -393,6 +406,8 @@ enum lbt_counter {
 	LBT_CHILDREN, /* processes that followed ones have forked */
 	LBT_SPARED, /* what a spare handled because the program was busy: bpf_src/spares.h */
 	LBT_TOO_DEEP, /* calls whose return the kernel did not hook, because it has too many */
+	LBT_TAIL_UNCOMPARED, /* calls with conditions on returns, which jumped where none is seen */
+	LBT_LEFT_UNCOMPARED, /* such calls that were left by an exception or longjmp */
 	LBT_COUNTERS,
 };
 

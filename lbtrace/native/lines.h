@@ -32,6 +32,7 @@ enum {
 	LBT_FIT = 18,	      /* what follows up to LBT_FITTED is one line, if it is short enough */
 	LBT_FITTED = 19,
 	LBT_PART = 20, /* of a value: the one of the number in skip */
+	LBT_LEADS_TO = 21, /* the function to which the call jumps */
 };
 
 /* How a number is written. */
@@ -79,6 +80,7 @@ struct lbt_line_format {
 	const char *texts;
 	struct lbt_parts parts;
 	struct lbt_text_list indents[2]; /* by depth */
+	struct lbt_text_list leads_to;	 /* by probe */
 	uint32_t columns;	     /* that a line has which must fit */
 	uint8_t delayed;
 	uint8_t prefixed;

@@ -57,7 +57,6 @@ class Chrome(Sink):
     name = "chrome"
     streams = False
     takes_stretches = True
-    takes_tails = False
 
     def __init__(
         self, stream: Any, plan: Plan, *, color: bool = False, shows_cpu: bool = False
@@ -151,7 +150,9 @@ class Chrome(Sink):
     def _ending(self, call: Call) -> str:
         """What follows of a call that has returned."""
         result = ""
-        if call.result is not None:
+        if call.end != "returned":
+            result = self.ended(_names(call.args), call.end)
+        elif call.result is not None:
             before, after = self.around_result(_names(call.args))
             result = f"{before}{_value(call.result)}{after}"
         if self.shows_cpu:
@@ -168,6 +169,10 @@ class Chrome(Sink):
         """Return the members of a call's arguments."""
         keys = self._keys[_names(arguments)]
         return ",".join([key + _value(a.value) for key, a in zip(keys, arguments, strict=False)])
+
+    def ended(self, names: tuple[str, ...], end: str) -> str:
+        """Return the member that says how a call with arguments of these names has ended."""
+        return f',"args":{{{self._keys[names][END]}"{end}"}}'
 
     def around_result(self, names: tuple[str, ...]) -> tuple[str, str]:
         """Return what stands before and after the result of a call whose arguments have these
@@ -353,14 +358,15 @@ class _Style:
         name = to_json(self._plan.functions[self._plan.probes[number].function].name)
         lane: list[Piece | str] = [',"pid":', lines.PID, ',"tid":', lines.lane_number(GOROUTINES)]
         begins: list[Piece | str] = [f'{{"ph":"B","name":{name},"ts":', lines.START_MICRO, *lane]
-        ends: list[Piece | str] = [
-            f'{{"ph":"E","name":{name},"ts":',
-            lines.END_MICRO,
-            *lane,
-            *result,
-            "}" + _BETWEEN,
-        ]
-        return lines.Lines([*begins, ',"args":{', *arguments, "}}" + _BETWEEN], ends, ends)
+        ends: list[Piece | str] = [f'{{"ph":"E","name":{name},"ts":', lines.END_MICRO, *lane]
+        returned = [*ends, *result, "}" + _BETWEEN]
+        tail = [*ends, self._sink.ended(self._names(number), "tail"), "}" + _BETWEEN]
+        begun = [*begins, ',"args":{', *arguments, "}}" + _BETWEEN]
+        return lines.Lines(begun, returned, returned, tail, tail)
+
+    def _names(self, number: int) -> tuple[str, ...]:
+        function = self._plan.functions[self._plan.probes[number].function]
+        return tuple([value.name for value in function.parameters])
 
     def value(self, datum: Datum) -> str:
         return _value(datum)
@@ -375,8 +381,7 @@ class _Style:
         return self._sink.arguments(arguments)
 
     def around_result(self, number: int) -> tuple[str, str]:
-        function = self._plan.functions[self._plan.probes[number].function]
-        return self._sink.around_result(tuple([value.name for value in function.parameters]))
+        return self._sink.around_result(self._names(number))
 
     def result(self, number: int, datum: Datum) -> str:
         if datum is None:

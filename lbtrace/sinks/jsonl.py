@@ -110,7 +110,8 @@ class JsonLines(Sink):
         names = self._names
         args = self.arguments(call.args)
         duration = "null" if call.duration is None else call.duration
-        rest = f',"{self._lanes[call.probe]}":{call.goroutine}' if call.goroutine else ""
+        rest = f',"leads_to":{names[call.leads_to]}' if call.leads_to else ""
+        rest += f',"{self._lanes[call.probe]}":{call.goroutine}' if call.goroutine else ""
         if self.several:
             rest += f',"binary":{names[call.binary]}'
         if self.shows_cpu:
@@ -255,17 +256,17 @@ class _Style:
         lane = "goroutine" if self._plan.goroutines(probe) else "stack"
         name = to_json(self._plan.functions[probe.function].name)
 
-        def line(result: Pieces, duration: Piece | str, end: str) -> Pieces:
+        def line(result: Pieces, *end: Piece | str) -> Pieces:
             return [
                 *(f'{{"type":"call","name":{name},"args":[', *arguments, '],"result":', *result),
-                *(',"start":', lines.START, ',"duration":', duration),
+                *(',"start":', lines.START, ',"duration":', lines.ELAPSED),
                 *(',"pid":', lines.PID, ',"tid":', lines.TID, ',"depth":', lines.DEPTH),
-                *(f',"end":"{end}"', lines.goroutine(f',"{lane}":')),
+                *(',"end":"', *end, '"', lines.goroutine(f',"{lane}":')),
                 (f',"binary":{binary}' if self._sink.several else "") + "}\n",
             ]
 
-        returned = line(result, lines.ELAPSED, "returned")
-        tail = line([json_value(None)], "null", "tail")
+        returned = line(result, "returned")
+        tail = line([json_value(None)], 'tail","leads_to":"', lines.LEADS_TO)
         return lines.Lines((), returned, returned, tail, tail)
 
     def value(self, datum: Datum) -> str:

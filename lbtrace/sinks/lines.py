@@ -14,10 +14,11 @@ from typing import Any, NamedTuple, Protocol, TypeAlias
 
 from lbtrace.calls._stretches import ffi, lib
 from lbtrace.calls.decoders import INSTRUCTION_POINTERS, is_plain
+from lbtrace.calls.payload import lies_in_memory
 from lbtrace.calls.probe_decoding import ProbeDecoders
 from lbtrace.calls.probe_pairs import ProbePairs
 from lbtrace.calls.stretches import Stretch
-from lbtrace.model import Argument, Datum, Plan, Probe, Value
+from lbtrace.model import Argument, Datum, Fetch, Plan, Probe, Value
 from lbtrace.sinks.arrays import GrowingArray, TextList, encode
 from lbtrace.sinks.parts import NUMBERS, Marked, NotNative, Part, Sampler, Spelling, spell, split
 from lbtrace.values.base import Type
@@ -49,6 +50,7 @@ DURATION, PID, TID, DEPTH = (
 START, ELAPSED = Piece(lib.LBT_START), Piece(lib.LBT_ELAPSED)
 START_MICRO, END_MICRO = Piece(lib.LBT_START_MICRO), Piece(lib.LBT_END_MICRO)
 LANE_PREFIX, SEPARATOR = Piece(lib.LBT_LANE_PREFIX), Piece(lib.LBT_SEPARATOR)
+LEADS_TO = Piece(lib.LBT_LEADS_TO)
 FIT, FITTED = Piece(lib.LBT_FIT), Piece(lib.LBT_FITTED)
 OPENING, CLOSING = Piece(lib.LBT_INDENT), Piece(lib.LBT_INDENT, slot=1)
 """What lbtrace/native/lines.h says of each; `OPENING` and `CLOSING` are the two indentations of
@@ -133,7 +135,7 @@ class LineWriter:
         self._known = set[int]()
         self._closing = defaultdict[int, list[int]](list)
         for number in range(len(plan.probes)):
-            if self._pairs.returns(number):
+            if self._pairs.returns(number) or plan.probes[number].goes_on:
                 self._closing[self._pairs.entry_of(number)].append(number)
         self._format = ffi.new("struct lbt_line_format *")
         self._format.columns, self._format.delayed = style.columns, style.delayed
@@ -145,6 +147,8 @@ class LineWriter:
         self._spelled: dict[Type, Spelling] = {}
         self._named: dict[Spelling, int] = {}
         self._format.templates = self._templates
+        self._leads_to = TextList([encode(probe.leads_to) for probe in plan.probes])
+        self._format.leads_to = self._leads_to.native[0]
         self._pieces = GrowingArray("struct lbt_piece[]")
         self._texts = GrowingArray("char[]")
         self._indents: list[tuple[str, str]] = []
@@ -300,7 +304,8 @@ class LineWriter:
     ) -> list[Piece | str]:
         """What native code writes of values that these probes fetch alike, where it can read all
         parts; nothing where it never can."""
-        (how, *others) = {self._plan.probes[number].fetches for number in probes}
+        how = self._plan.probes[probes[0]].fetches
+        others = {_layout(self._plan.probes[number].fetches) for number in probes} - {_layout(how)}
         sampler = Sampler(how, self._spell, nests=self._style.nests)
         try:
             if others or any(_locates(self._plan.probes[number]) for number in probes):
@@ -357,6 +362,11 @@ class LineWriter:
             how = whole.kind, whole.slot, whole.size, whole.flags, whole.skip
             added.append((*how, self._texts.add(text), len(text)))
         return self._pieces.add(added), len(pieces)
+
+
+def _layout(fetches: tuple[Fetch, ...]) -> tuple[bool, ...]:
+    """Which of the values that are fetched lie in memory."""
+    return tuple([lies_in_memory(slot, fetches) for slot in range(len(fetches))])
 
 
 def _locates(probe: Probe) -> bool:

@@ -184,7 +184,7 @@ class Tree(Sink):
             self._open(pending)
         result = ""
         if call.end != "returned":
-            result = self.mark(call.probe, call.end)
+            result = self.mark(call.probe, call.end, call.leads_to)
         elif call.result is not None:
             result = f" = {self._paint(_GREEN, self.result(call.probe, call.result))}"
         corner, maker = self._paint(_DIM, "└ "), self._paint(_DIM, f" (entered in {call.maker})")
@@ -215,15 +215,19 @@ class Tree(Sink):
 
     def _close(self, call: Call, head: str, cpu: int | str | None) -> None:
         if call.end != "returned":
-            self._line("", self._lane(call), head + self.mark(call.probe, call.end), cpu)
+            mark = self.mark(call.probe, call.end, call.leads_to)
+            time = "" if call.duration is None else duration(call.duration)
+            self._line(time, self._lane(call), head + mark, cpu)
             return
         result = ""
         if call.result is not None:
             result = f" = {self._paint(_GREEN, self.result(call.probe, call.result))}"
         self._line(duration(call.duration or 0), self._lane(call), head + result, cpu)
 
-    def mark(self, probe: int, end: End) -> str:
+    def mark(self, probe: int, end: End, leads_to: str = "") -> str:
         """Return what stands after a call that did not return, if returns are watched."""
+        if leads_to:
+            return self._paint(_DIM, f" → {clean(leads_to)}")
         return self._paint(_RED, f" ✗ {ENDS[end]}") if self._watched[probe] else ""
 
     def _lane(self, call: Call) -> str:
@@ -314,13 +318,12 @@ class _Style:
             lines.OPENING,
         ]
         call: list[Piece | str] = [*lane, name, "(", *arguments, ")"]
-        mark = self._sink.mark(number, "tail")
         return lines.Lines(
             [" " * 9, *call, "\n"],
             [lines.DURATION, *call, *result, "\n"],
             [lines.DURATION, *lane, "└ ", name, *result, "\n"],
-            [" " * 9, *call, mark, "\n"],
-            [" " * 9, *lane, "└ ", name, mark, "\n"],
+            [lines.DURATION, *call, " → ", lines.LEADS_TO, "\n"],
+            [lines.DURATION, *lane, "└ ", name, " → ", lines.LEADS_TO, "\n"],
         )
 
     def value(self, datum: Datum) -> str:
