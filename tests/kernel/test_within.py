@@ -100,22 +100,24 @@ def test_tail_calls(programs: Path) -> None:
     that others jump to is outermost."""
     program = programs / "tail"
 
-    def run(returns: Any) -> tuple[list[tuple[str, int]], str]:
+    def run(returns: Any) -> list[tuple[str, int, int, str]]:
         with lbtrace.trace(
             command=[program], functions=["leaf", "last", "jumps"], within="outer", returns=returns
         ) as session:
-            calls = [(call.name, call["n"]) for call in session.calls()]
-        return sorted(calls), " ".join(session.notes)
+            calls = [(c.name, c["n"], c.result, c.end) for c in session.calls()]
+            assert "tail call" not in " ".join(session.notes)
+        return sorted(calls)
 
-    hooked, _ = run("uretprobe")
+    hooked = run("uretprobe")
     assert hooked == sorted(
-        (name, base + more)
+        (name, base + more, result, "returned")
         for base in (10, 31)
-        for name, more in (("outer", 0), ("last", 1), ("leaf", 1), ("leaf", 2))
+        for name, more, result in (
+            *(("outer", 0, 2 * base + 3), ("last", 1, 2 * base + 3)),
+            *(("leaf", 1, base + 1), ("leaf", 2, base + 2)),
+        )
     )
-    at_exits, notes = run("sites")
-    assert at_exits == [("outer", 10), ("outer", 31)]
-    assert "tail call" in notes
+    assert run("sites") == hooked
 
 
 def test_a_capture_holds_it(programs: Path, tmp_path: Path, lbtrace: Any) -> None:
