@@ -7,6 +7,7 @@
 #include "condition.h"
 #include "event.h"
 #include "heirs.h"
+#include "relays.h"
 #include "within.h"
 
 /*
@@ -182,16 +183,6 @@ full:
 
 const struct lbt_open_call no_call = {};
 
-static __always_inline struct lbt_call_key key_of(const struct hit *at,
-						  const struct lbt_spec *spec)
-{
-	return (struct lbt_call_key){
-		.frame = at->frame,
-		.thread = at->goroutine ? at->goroutine : at->tid,
-		.probe = spec->hooked ? at->probe + (at->kind == LBT_OPEN) : 0,
-	};
-}
-
 /* Whether the closing probe needs to know of the opening one. */
 static __always_inline bool needs_opening(const struct lbt_spec *spec)
 {
@@ -205,7 +196,7 @@ static __always_inline bool needs_opening(const struct lbt_spec *spec)
 static __noinline bool remember(struct pt_regs *ctx, const struct hit *at,
 				const struct lbt_spec *spec, const __u64 *values, __u32 faults)
 {
-	struct lbt_call_key key = key_of(at, spec);
+	struct lbt_call_key key = key_of(at, at->entry);
 	struct lbt_open_call *call;
 
 	/* filled in place: the stack has no room for it */
@@ -241,7 +232,7 @@ const struct lbt_open_call call_left_out = { .spec = LBT_LEFT_OUT };
  */
 static __noinline void remember_left_out(const struct hit *at, const struct lbt_spec *spec)
 {
-	struct lbt_call_key key = key_of(at, spec);
+	struct lbt_call_key key = key_of(at, at->entry);
 	struct lbt_open_call *call;
 
 	if (!may_be_inherited(at))
@@ -274,7 +265,7 @@ static __always_inline void act(const struct hit *at, const struct lbt_spec *spe
 static __always_inline bool process_hit(struct pt_regs *ctx, struct hit *at,
 				    const struct lbt_spec *spec)
 {
-	struct lbt_call_key key = key_of(at, spec);
+	struct lbt_call_key key = key_of(at, at->entry);
 	const __u32 many = N_VALUES;
 	__u64 values[LBT_SLOTS];
 	struct lbt_open_call *call = NULL;
@@ -296,6 +287,8 @@ static __always_inline bool process_hit(struct pt_regs *ctx, struct hit *at,
 				return false;
 		} else if (call) {
 			/* it was left by an exception or longjmp */
+			if (config.deferred && spec->action == LBT_KEEP)
+				increment(LBT_LEFT_UNCOMPARED);
 			bpf_map_delete_elem(&open_calls, &key);
 			call = NULL;
 		}
@@ -352,7 +345,7 @@ static __always_inline bool process_hit(struct pt_regs *ctx, struct hit *at,
 		at->probe = probe;
 		at->kind = LBT_CLOSE;
 	}
-	if (call)
+	if (call && !spec->jumps)
 		bpf_map_delete_elem(&open_calls, &key);
 	act(at, spec, values, faults);
 	return true;

@@ -122,6 +122,7 @@ static __always_inline bool handle_hit_of(__u64 cookie, struct pt_regs *ctx, __u
 		.time = config.within ? 0 : bpf_ktime_get_ns(), /* a hit outside needs none */
 		.frame = STACK_POINTER(ctx),
 		.probe = LBT_COOKIE_PROBE(cookie) + popped,
+		.entry = LBT_COOKIE_PROBE(cookie),
 		.spec = popped ? LBT_COOKIE_RETURN_SPEC(cookie) : LBT_COOKIE_SPEC(cookie),
 		.kind = kind,
 	};
@@ -138,6 +139,11 @@ static __always_inline bool handle_hit_of(__u64 cookie, struct pt_regs *ctx, __u
 	at.stack = at.frame;
 	if (config.go && spec->go)
 		find_goroutine(ctx, spec, &at);
+	if (kind == LBT_CLOSE && !popped)
+		at.entry -= LBT_COOKIE_DISTANCE(cookie);
+	if (config.relays && kind == LBT_CLOSE && spec->relay && !spec->jumps &&
+	    !has_jumped(&at, spec))
+		return false;
 	if (!at.goroutine && on_altstack(at.stack))
 		at.bits |= LBT_ON_ALTSTACK;
 	if (!(config.go && spec->go))
@@ -157,6 +163,8 @@ static __always_inline bool handle_hit_of(__u64 cookie, struct pt_regs *ctx, __u
 		at.bits |= LBT_NAMED;
 	if (kind != LBT_CLOSE || config.deferred)
 		resolve_inner_tid(&at);
+	if (config.relays && kind == LBT_CLOSE && spec->jumps && !jump_on(&at, spec))
+		return true;
 	if (config.generic && !spec->plain) {
 		if (process_hit(ctx, &at, spec))
 			return true;

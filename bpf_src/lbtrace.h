@@ -1,120 +1,21 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR Apache-2.0) */
 /*
- * What the BPF programs and user space agree on. The bindings are generated
- * from this file (build/bindings.py), and lbtrace/model/wire_limits.py is (build/limits.py);
- * lbtrace/model/wire.py holds the layout of an event once more, and a test compares it with
- * the objects' BTF.
+ * What the BPF programs and user space agree on, besides events. The bindings are generated
+ * from this file and wire.h (build/bindings.py), and lbtrace/model/wire_limits.py is
+ * (build/limits.py).
  */
 #ifndef LBTRACE_H
 #define LBTRACE_H
 
-#ifndef __VMLINUX_H__
-#include <linux/types.h>
-#endif
+#include "wire.h"
 
-#define LBT_VALUES 6	 /* values in the fixed part of an event */
-#define LBT_FETCHES 16	 /* values of a probe */
 #define LBT_DEREFS 4	 /* loads on the way to a value */
 #define LBT_CONDITIONS 16 /* comparisons of a probe */
 #define LBT_TEXTS 4	 /* texts that strings are compared with */
 #define LBT_TEXT_WORDS 8 /* of a text, padded with zeros */
 #define LBT_TEXT_LIMIT 62
-#define LBT_COMM 16	 /* TASK_COMM_LEN, include/linux/sched.h */
 #define LBT_SPARE_PROGRAMS 3 /* of each of a tracepoint's: bpf_src/spares.h */
 #define LBT_RANGES 4	 /* of addresses to which a jump may lead and stay */
-
-enum lbt_kind {
-	LBT_OPEN = 1,	   /* a call begins */
-	LBT_CLOSE = 2,	   /* it ends */
-	LBT_POINT = 3,	   /* any other hit */
-	LBT_LOSS = 4,	   /* what the lane has lost since its last event; at the end from user space */
-	LBT_UNWATCHED = 5, /* by user space: since when, and until when, closes may not be seen */
-	LBT_LEFT = 6,	   /* calls of the frame and below were left, unseen */
-	LBT_FORK = 7,	   /* the thread forks a process */
-	LBT_EXEC = 8,	   /* its process has executed a program */
-	LBT_INTERRUPT = 9, /* a handler will run on the thread's alternate signal stack */
-};
-#define LBT_KINDS 4	   /* that may be lost, and 0 */
-
-/* Bits besides the kind of an event: */
-#define LBT_KIND_MASK 0x0f
-#define LBT_UNHOOKED 0x10    /* an opening whose closing the kernel does not hook */
-#define LBT_ON_ALTSTACK 0x20 /* the call is on the thread's alternate signal stack */
-#define LBT_THREAD_POINTER 0x40 /* in captures of former versions: goroutine is none */
-#define LBT_NAMED 0x80	     /* there is a runner, which the gather function takes out */
-
-/*
- * One hit of a probe, as the gather function leaves it. In the ring there are,
- * by size, shorter forms: most calls have few values, and what is written to
- * the ring is what a hit costs most.
- *
- *     LBT_SHORT         two values
- *     LBT_SHORT_NAMED   two values, runner
- *     LBT_WHOLE         six values, runner, chunks of texts
- *     LBT_WIDE          six values, ten more, runner, chunks of texts
- *
- * The gather function packs the further values that there are and the texts,
- * in the order of their slots; kind then is the kind alone, and blob the
- * length of all that.
- *
- * An event of kind LBT_LOSS is short, and its two values are the lost of a
- * struct lbt_loss. So is one of kind LBT_FORK, with the values of a struct lbt_fork;
- * its frame is the stack pointer there. One of kind LBT_EXEC has the inside of the thread's
- * struct lbt_runner, without its number, as its first value, and no frame. One of kind LBT_INTERRUPT has
- * no values; its frame is the stack pointer of what the signal interrupts.
- */
-struct lbt_event {
-	__u64 time;	  /* CLOCK_MONOTONIC, ns */
-	__u64 frame;	  /* stack pointer at function entry */
-	__u64 goroutine;  /* outside Go the stack, if not the thread's own: other_stack() */
-	__u32 probe;	  /* position in the plan */
-	__u32 pid;
-	__u32 tid;
-	__u16 kind;	  /* enum lbt_kind and bits; high byte: the number of further values */
-	__u16 faults;	  /* bit n: value n could not be read */
-	__u32 cpu;	  /* on which the probe was hit */
-	__u32 blob;	  /* size of the chunks; high half: the slots whose text follows */
-	__u64 values[LBT_VALUES];
-};
-
-/*
- * A lane, by which calls nest: a thread, by its tid, or a goroutine, by its
- * process and, in the lower bits, its number (from 1 on).
- */
-#define LBT_LANE_BITS 42
-
-
-/* What a lane has lost and not reported yet; tid is the thread on which that began. */
-struct lbt_loss {
-	__u32 lost[LBT_KINDS]; /* by kind */
-	__u32 pid;
-	__u32 tid;
-};
-
-/* The thread that made a call. */
-struct lbt_runner {
-	char comm[LBT_COMM];
-	__u32 born;	  /* when it started: differs where the tid is reused */
-	__u32 inside;	  /* the tid in a pid namespace of its own, or 0; and above that */
-			  /* how many programs the process has executed */
-};
-
-#define LBT_INSIDE_BITS 22 /* PID_MAX_LIMIT, include/linux/threads.h */
-
-/* A process that a thread forks, as in struct lbt_runner. */
-struct lbt_fork {
-	__u32 pid;
-	__u32 born;
-	__u32 inside;
-	__u32 continues; /* on a copy of the thread's stack, or on that itself (vfork) */
-};
-
-#define LBT_SHORT_VALUES 2
-#define LBT_SHORT (sizeof(struct lbt_event) - 8 * (LBT_VALUES - LBT_SHORT_VALUES))
-#define LBT_SHORT_NAMED (LBT_SHORT + sizeof(struct lbt_runner))
-#define LBT_WHOLE (sizeof(struct lbt_event) + sizeof(struct lbt_runner))
-#define LBT_MORE (8 * (LBT_FETCHES - LBT_VALUES))
-#define LBT_WIDE (LBT_WHOLE + LBT_MORE)
 
 enum lbt_base {
 	LBT_REGISTER = 0,
@@ -259,6 +160,14 @@ enum lbt_within {
 	LBT_LANDING = 4,  /* it shows that calls were left, such a one perhaps */
 	LBT_LANE_END = 5, /* the lane ends, with such a call perhaps */
 	LBT_INSIDE = 6,	  /* as LBT_INNER, in the body of a function, whose frame it may have */
+	LBT_JOINED = 7,	  /* as LBT_INNER, of a function to which such a one may jump */
+};
+
+/* What becomes of a call that jumps to another function, as far as it is not just reported. */
+enum lbt_jumping {
+	LBT_GOES_ON = 1,  /* its return is seen by its relay */
+	LBT_WAITS = 2,	  /* and its event is sent then: so the jump has none */
+	LBT_UNCOMPARED = 3, /* its event would be sent then, but its return is not seen */
 };
 
 /* How the key begins by which an action gathers. */
@@ -295,6 +204,8 @@ struct lbt_spec {
 	__u8 restarts;	  /* of an entry whose return is hooked: the function jumps back to it */
 	__u8 picks;	  /* of a plain spec: how many registers are picked */
 	__u8 pick[LBT_VALUES]; /* which, as in struct lbt_fetch */
+	__u8 jumps;	  /* the call jumps to another function: enum lbt_jumping, 0: as any that ends */
+	__u16 relay;	  /* of such a jump, and of where calls return that have jumped */
 	__u32 unless;	  /* processor flags with any of which a hit does not count, */
 	__u32 only;	  /* and with any of which it does; 0: in any case */
 	__u32 go_goid;	  /* offset of g.goid */
@@ -320,13 +231,13 @@ struct lbt_making {
 };
 
 /*
- * A call that has been entered: by frame and thread or goroutine. Of uretprobes the
- * probe counts too, because several calls of one frame return one after the other.
+ * A call that has been entered: by frame and thread or goroutine. The probe that opened it counts
+ * too, because several calls of one frame return one after the other.
  */
 struct lbt_call_key {
 	__u64 frame;
 	__u64 thread;
-	__u64 probe;	  /* the closing one, 0 where the exits are probed */
+	__u64 probe;	  /* of a call that has jumped, its relay */
 };
 
 struct lbt_open_call {
@@ -341,11 +252,13 @@ struct lbt_open_call {
 /*
  * A probe's cookie: its position in the plan and its spec's. Where the return of a call
  * is hooked, both of its probes have the cookie of the one that opens it, with the spec of
- * the one that closes it, which is the next one in the plan.
+ * the one that closes it, which is the next one in the plan. Of other probes that close calls the
+ * cookie says instead how far behind the one that opens them they are.
  */
 #define LBT_COOKIE_PROBE(cookie) ((__u32)(cookie))
 #define LBT_COOKIE_SPEC(cookie) ((__u32)((cookie) >> 32) & 0xffff)
 #define LBT_COOKIE_RETURN_SPEC(cookie) ((__u32)((cookie) >> 48))
+#define LBT_COOKIE_DISTANCE(cookie) ((__u32)((cookie) >> 48))
 
 enum lbt_go {
 	LBT_GO_REGISTER = 1,
@@ -385,6 +298,7 @@ struct lbt_config {
 	__u32 within;	     /* some spec is LBT_OUTER */
 	__u32 spares;	     /* programs of tracepoints have some */
 	__u32 restarts;	     /* some spec is of a function that jumps back to its entry */
+	__u32 relays;	     /* some spec has a relay, or is LBT_UNCOMPARED */
 };
 
 enum lbt_counter {
@@ -394,6 +308,8 @@ enum lbt_counter {
 	LBT_CHILDREN, /* processes that followed ones have forked */
 	LBT_SPARED, /* what a spare handled because the program was busy: bpf_src/spares.h */
 	LBT_TOO_DEEP, /* calls whose return the kernel did not hook, because it has too many */
+	LBT_TAIL_UNCOMPARED, /* calls with conditions on returns, which jumped where none is seen */
+	LBT_LEFT_UNCOMPARED, /* such calls that were left by an exception or longjmp */
 	LBT_COUNTERS,
 };
 

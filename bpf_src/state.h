@@ -79,6 +79,7 @@ struct hit {
 	__u16 kind;
 	__u16 bits;	/* besides the kind */
 	__u32 inside;	/* the tid in a pid namespace inside the reader's, or 0 */
+	__u32 entry;	/* the probe that opens the call */
 };
 
 /*

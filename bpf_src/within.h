@@ -121,9 +121,10 @@ static __always_inline bool is_above(struct lbt_outer *outer, const struct hit *
 {
 	const bool outermost = spec->within == LBT_OUTER;
 	const bool in_body = at->kind == LBT_POINT || spec->within == LBT_INSIDE;
+	const bool ends = outermost || spec->within == LBT_JOINED;
 
 	if (outer->state & LBT_HAS_ENDED) {
-		if (outermost && at->kind == LBT_CLOSE && at->frame == outer->frame)
+		if (ends && at->kind == LBT_CLOSE && at->frame == outer->frame)
 			return false;
 		outer->state = 0;
 	} else if (outer->state) {
@@ -134,9 +135,9 @@ static __always_inline bool is_above(struct lbt_outer *outer, const struct hit *
 			return false;
 		}
 		if (at->frame == outer->frame) {
-			if (outermost && at->kind == LBT_CLOSE)
+			if (ends && at->kind == LBT_CLOSE)
 				outer->state = LBT_HAS_ENDED;
-			if (outermost || in_body || outer->state & LBT_IS_HOOKED)
+			if (ends || in_body || outer->state & LBT_IS_HOOKED)
 				return false;
 		}
 		if (!(outermost && at->kind == LBT_OPEN) && send_left(at, outer->frame, 0))

@@ -187,8 +187,8 @@ def generate(into: Path) -> None:
 
 
 def _abi() -> str:
-    """The declarations of bpf_src/lbtrace.h, as cffi's parser takes them."""
-    text = (ROOT / "bpf_src/lbtrace.h").read_text()
+    """The declarations of bpf_src/wire.h and lbtrace.h, as cffi's parser takes them."""
+    text = "".join((ROOT / "bpf_src" / name).read_text() for name in ("wire.h", "lbtrace.h"))
     text = re.sub(r"/\*.*?\*/", "", text, flags=re.S)
     constants = dict(re.findall(r"^#define (LBT_\w+) (\d+)\s*$", text, re.M))
     text = "\n".join(line for line in text.splitlines() if not line.startswith("#"))

@@ -26,9 +26,11 @@ MOST_ACTIONS = 32
 
 def generate(into: Path = MODULE, headers: Path = HEADERS) -> None:
     """Write the module and the headers, those that would not be the same."""
-    header, fetching = (uncommented(SOURCES / name) for name in ("lbtrace.h", "fetch.h"))
+    wire, agreed, fetching = (
+        uncommented(SOURCES / name) for name in ("wire.h", "lbtrace.h", "fetch.h")
+    )
     spaces = {name.lower(): int(n) for name, n in _members(fetching, "lbt_space")}
-    _write(into, render(header, actions(), spaces))
+    _write(into, render(wire + agreed, actions(), spaces))
     headers.mkdir(parents=True, exist_ok=True)
     rows = " ".join(f"DO({number}, {name})" for name, number in actions().items())
     _write(headers / "actions.h", _includes("actions") + f"#define EACH_ACTION(DO) {rows}\n")
@@ -58,9 +60,7 @@ def render(header: str, gathering: dict[str, int], spaces: dict[str, int]) -> st
     numbers = {name.lower(): int(n) for name, n in _members(header, "lbt_action")}
     assert numbers.pop("gather") == FIRST
     lines += [f"ACTIONS = {numbers | gathering}", f"SPACES = {spaces}"]
-    head = (
-        '"""Generated from bpf_src/lbtrace.h by build/limits.py; what each means is said there."""'
-    )
+    head = '"""Generated from bpf_src by build/limits.py; what each means is said there."""'
     return "\n".join([head, "", *lines, ""])
 
 

@@ -98,15 +98,14 @@ def trace(
     fulfil (``"arg0 > 5 and retval != 0"``), compared in the kernel. ``depth``: how many pointers
     are followed, 5 at most. ``strings``: how many bytes of a string are read, 4,095 at most.
     ``returns``: how returns are seen (docs/returns.md): ``"auto"``, ``"sites"``, ``"none"`` or
-    ``"uretprobe"``, refused where it may crash the program, but not if ``unsafe``.
-    ``max_depth``: calls so deep and deeper are left out. ``user``: whom the command runs as, by
-    default who called sudo. ``force`` allows more than 50,000 functions. ``cache``: a kept plan is
-    taken if nothing has changed. ``action``: ``"send"`` every call, or ``"count"`` in the kernel,
-    which costs less: `Trace.counts`. ``options``: how the trace runs and ends (`Options`).
+    ``"uretprobe"``, refused where it may crash the program, but not if ``unsafe``. ``max_depth``:
+    calls so deep are left out. ``user``: whom the command runs as, by default who called sudo.
+    ``force`` allows more than 50,000 functions. ``cache``: a kept plan is taken if nothing has
+    changed. ``action``: ``"send"`` every call, or ``"count"`` in the kernel, which costs less:
+    `Trace.counts`. ``options``: how the trace runs and ends (`Options`).
 
     Nothing is started or attached before the result is entered, by ``with`` or ``async with``;
-    planning reads the files, which takes a moment, of large ones seconds. Any thread may trace,
-    and several at once.
+    planning reads the files. Any thread may trace, and several at once.
 
     Raises `UsageError` where arguments are wrong or contradict each other, `NoMatchError` where
     a pattern selects nothing, `BinaryError` and `TargetError` where a file or process cannot be

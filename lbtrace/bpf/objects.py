@@ -82,6 +82,7 @@ class TraceObject:
         may_fault = may_sleep()
         self._may_fault = specs.memory and may_fault and all(how.may_sleep for how in fetching)
         self._counted: list[tuple[str, Any]] = []
+        self._compares_returns = specs.deferred and not specs.actions
         self._spares: dict[str, list[Any]] = {}
         self.copies: dict[int, Any] = {}
 
@@ -150,7 +151,21 @@ class TraceObject:
             return_depth=totals[lib.LBT_TOO_DEEP],
             string_fault=totals[lib.LBT_STRING_FAULT],
             nested_miss=self.missed(),
+            uncompared_tail=totals[lib.LBT_TAIL_UNCOMPARED],
+            uncompared_open=totals[lib.LBT_LEFT_UNCOMPARED] + self._waiting(),
         )
+
+    def _waiting(self) -> int:
+        """Calls that conditions on their returns are about, and that have not returned."""
+        if not self._compares_returns:
+            return 0
+        found, before = 0, ffi.NULL
+        key, following = ffi.new("struct lbt_call_key *"), ffi.new("struct lbt_call_key *")
+        calls, size = self._map("open_calls"), ffi.sizeof("struct lbt_call_key")
+        while lib.bpf_map__get_next_key(calls, before, following, size) == 0:
+            key[0], before = following[0], key
+            found += 1
+        return found
 
     def gathered(self, action: str) -> Iterator[Gathered]:
         """Yield what an action has gathered so far: bpf_src/gather.h."""

@@ -17,7 +17,7 @@ from lbtrace.errors import UsageError, option
 from lbtrace.machine import Machine
 from lbtrace.model import CLOSE, POINT, SENDING, Condition, Fetch, GoLayout, Plan, Probe, Site
 from lbtrace.model.wire_limits import ACTIONS, SPACES
-from lbtrace.probes import PROBES, ROLES, hooked_pairs, kind_of_events
+from lbtrace.probes import CLOSING, PROBES, ROLES, hooked_pairs, kind_of_events
 
 RELATIONS = {
     "==": lib.LBT_EQUAL,
@@ -75,8 +75,9 @@ class Specs:
     the bits of ``enum lbt_chunk_layout``; ``go``, some distinguish goroutines; ``stacks``, it is
     asked on which stack a thread runs; ``hooked``, uretprobes see the returns of some
     calls; ``restarts``, some of functions that jump back to their entry, whose calls are to be
-    hooked once; ``actions``, the names of those that gather; ``within``, only hits below calls of
-    some functions count. Where the plan ``may_grow``, they are ready for all that points may need.
+    hooked once; ``actions``, the names of those that gather; ``relays``, some calls jump to other
+    functions; ``within``, only hits below calls of some functions count. Where the plan
+    ``may_grow``, they are ready for all that points may need.
     """
 
     def __init__(self, plan: Plan) -> None:
@@ -90,6 +91,7 @@ class Specs:
         self.jumps = False
         self.chunk_layouts = ANY_LAYOUT if later else 0
         self.wide = later or any(len(p.fetches) > lib.LBT_VALUES for p in probes)
+        self._waiting = {p.function for p in probes if p.action == "keep"}
         self._conditional = any(p.conditions or p.gathers == lib.LBT_SLOT_DURATION for p in probes)
         self.filtered = later or self._conditional
         self.deferred = any(p.action == "keep" for p in probes)
@@ -109,6 +111,7 @@ class Specs:
         self.actions = {*plan.actions} - SENDING
         self.gathering = sum(1 << ACTIONS[name] for name in self.actions)
         self.keeping = any(p.keeps for p in probes)
+        self.relays = any(p.relay or p.role == "tail" for p in probes)
         self.within = bool(plan.within)
         layouts = [plan.goroutines(probe) for probe in probes]
         self.go = any(layouts)
@@ -123,6 +126,10 @@ class Specs:
             for number, (probe, go) in enumerate(zip(probes, layouts, strict=True))
         ]
         self.cookies = [number | spec << 32 for number, spec in enumerate(specs)]
+        openings = {p.function: n for n, p in enumerate(probes) if p.role == "opens"}
+        for number, probe in enumerate(probes):
+            if probe.role in CLOSING and number not in hooked:
+                self.cookies[number] |= number - openings.get(probe.function, number) << 48
         for opening, closing in pairs.items():
             cookie = opening | specs[opening] << 32 | specs[closing] << 48
             self.cookies[opening] = self.cookies[closing] = cookie
@@ -155,6 +162,7 @@ class Specs:
         site = probe.site
         alike = (
             *(probe.role, probe.source, probe.action, probe.gathers, probe.keeps, probe.gate),
+            *(probe.relay, probe.joins, probe.goes_on, self._jumping(probe)),
             *(site.sp_delta, site.unless, site.only, site.jump, site.test),
             *(
                 probe.fetches,
@@ -179,10 +187,13 @@ class Specs:
         """The number of a probe's spec, and how its values are made; ``hooked``: the return of its
         call is; ``restarts``: the function jumps back to it."""
         role, site, fetches = ROLES[probe.role], probe.site, probe.fetches
+        jumps = self._jumping(probe)
+        if probe.role == "tail":
+            fetches = ()  # they are for the return
         pairing = _Pairing(
             hooked=hooked and (self._conditional or bool(probe.keeps)),
             filtered=self._conditional
-            and role.of_function
+            and (role.of_function or probe.relay > 0)
             and role.event != POINT
             and not probe.pair,
             keeps=probe.keeps,
@@ -203,7 +214,7 @@ class Specs:
         jump = (site.unless, site.only, site.jump, site.test)
         place = (role.event, site.sp_delta, jump, go and (go.g, go.goid, go.stack_high))
         within = self._where_it_counts(probe, hooked)
-        found = (place, pairing, within, named, restarts, key)
+        found = (place, pairing, within, named, restarts, key, jumps, probe.relay)
         if found not in self._numbers:
             self._numbers[found] = len(self._specs)
             if recording:
@@ -216,6 +227,7 @@ class Specs:
             spec.gathers = max(0, probe.gathers)
             spec.named = named
             spec.restarts = restarts
+            spec.jumps, spec.relay = jumps, probe.relay
             spec.hooked = pairing.hooked
             spec.filtered = pairing.filtered
             spec.within, spec.hooks = within
@@ -231,12 +243,24 @@ class Specs:
                 )
         return self._numbers[found], recording and recording.making()
 
+    def _jumping(self, probe: Probe) -> int:
+        """An ``enum lbt_jumping``."""
+        if probe.role != "tail":
+            return 0
+        if probe.function not in self._waiting:
+            return int(lib.LBT_GOES_ON) if probe.relay else 0
+        return int(lib.LBT_WAITS if probe.relay else lib.LBT_UNCOMPARED)
+
     def _where_it_counts(self, probe: Probe, hooked: bool) -> tuple[int, bool]:
         """An ``enum lbt_within``, and whether the return is hooked of a call that is outermost."""
         if not self.within:
             return 0, False
+        if probe.goes_on:
+            return int(lib.LBT_INSIDE), False
         if probe.gate:
             return int(lib.LBT_OUTER), hooked
+        if probe.joins or probe.role == "tail return":
+            return int(lib.LBT_JOINED), False
         inner = lib.LBT_INNER if ROLES[probe.role].of_function else lib.LBT_ANYWHERE
         if probe.pair:
             inner = lib.LBT_INSIDE

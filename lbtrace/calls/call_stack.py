@@ -49,6 +49,8 @@ class Stack:
     hits of entry probes within calls that were hooked as well. ``unhooked`` are the depths of
     calls that should have been hooked and are not. ``pairs`` are those of the calls that markers
     opened, ``crossing`` the open calls of pairs that cross, which are not among ``calls``.
+    ``jumped`` are the probes on jumps by which open calls went on to other functions, by the depths
+    of the calls. ``relayed`` is the event of a return that calls inside of it have to precede.
     ``waiting`` is the point of which not all values have come yet. The first ``inherited`` of
     ``calls`` were made by another process before it forked this one, of which ``heir`` is the first
     thread. Where it may be several stacks, and so is not ``exact``, a call that seems to be left
@@ -56,12 +58,14 @@ class Stack:
     """
 
     __slots__ = (
-        *("_echo", "calls", "crossing", "exact", "heir", "inherited", "last_return_frame", "lost"),
+        *("_echo", "calls", "crossing", "exact", "heir", "inherited", "jumped"),
+        *("last_return_frame", "lost"),
         *(
             "lost_count",
             "lost_time",
             "pairs",
             "pid",
+            "relayed",
             "repeat_hits",
             "unhooked",
             "uretprobe_count",
@@ -86,6 +90,8 @@ class Stack:
         self.waiting: WaitingPoint | None = None
         self.inherited = 0
         self.heir: Thread | None = None
+        self.jumped: dict[int, int] = {}
+        self.relayed: list[tuple[Event, bytes]] = []
 
     def open(self, call: Call) -> Call:
         """Add a call that begins."""
@@ -107,6 +113,7 @@ class Stack:
         copied._echo = self._echo
         copied.pairs = self.pairs.copy()
         copied.crossing = self.crossing.copy()
+        copied.jumped = self.jumped.copy()
         return copied
 
     def unhook(self, call: Call, hooked: bool) -> None:
@@ -114,6 +121,8 @@ class Stack:
         hooked."""
         if self.pairs and self.pairs[-1].call is call:
             self.pairs.pop()
+        if self.jumped:
+            self.jumped.pop(call.depth, None)
         if self.unhooked and call.depth in self.unhooked:
             self.unhooked.discard(call.depth)
             return
@@ -125,7 +134,8 @@ class Stack:
     @property
     def is_plain(self) -> bool:
         """Whether hits and calls of a uretprobe are one and the same, and no point waits."""
-        return not (self.unhooked or self.repeat_hits or self._echo[2] or self.waiting)
+        apart = self.unhooked or self.repeat_hits or self._echo[2]
+        return not (apart or self.waiting or self.relayed)
 
     def is_echo(self, frame: int, entry: int) -> bool:
         """Return whether a return is a further one of the call that returned just now."""

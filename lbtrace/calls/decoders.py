@@ -80,6 +80,29 @@ def result(value: Value | None, fetches: tuple[Fetch, ...], around: Context = NO
     return lambda event, blob: _read_anyway(read, gather(event, blob))
 
 
+def result_of_tail(
+    value: Value | None, fetches: tuple[Fetch, ...], around: Context = NO_CONTEXT
+) -> Result:
+    """Build the decoder of the result of a call that has jumped to another function, from the event
+    of that one's return, which may not bring what is needed."""
+    if value is None or is_fetched(value, fetches):
+        return result(value, fetches, around)
+    unknown = value.type.absent(NOT_FETCHED)
+    return lambda event, blob: unknown
+
+
+NOT_FETCHED = "not fetched where the function returns to which it jumped"
+
+
+def is_fetched(value: Value | None, fetches: tuple[Fetch, ...]) -> bool:
+    """Return whether there are ``fetches`` for a value, if it needs any."""
+    return value is None or bool(fetches) or not _needs_fetches(value)
+
+
+def _needs_fetches(value: Value) -> bool:
+    return value.slot >= 0 or any(map(_needs_fetches, value.members))
+
+
 def _read_anyway(read: Reader, fetched: Fetched) -> Datum:
     try:
         return read(fetched)

@@ -24,9 +24,8 @@ calls have ended:
   ends *open*: see `lbtrace.calls.unseen_switches`.
 * A call whose return is not watched, or was not hooked on purpose, ends *open*: the next entry of
   its frame counts as another call, or a loop of calls would nest without end.
-* A function whose exits are watched (sites) reports when it is left by a jump to another one: its
-  call ends as a *tail* call at once. A call of the same frame that did not report so did not
-  jump.
+* A function whose exits are watched (sites) reports when it is left by a jump to another one: see
+  `lbtrace.calls.tail_calls`. A call of the same frame that did not report so did not jump.
 * Calls on a stack that the program made itself are matched by that stack, whichever thread runs
   on it, those of a goroutine by the goroutine, and all end with it. A stack for signals counts as
   the lower end of the stack that the signal interrupts. What a thread lost may have happened on
@@ -46,8 +45,8 @@ from lbtrace.calls.forks import Inheritances
 from lbtrace.calls.lanes import Lanes
 from lbtrace.calls.loss_times import NEVER_AGAIN, LossTimes
 from lbtrace.calls.probe_decoding import Act, ProbeDecoder, ProbeDecoders
+from lbtrace.calls.tail_calls import TailMatcher
 from lbtrace.calls.thread_lifetimes import ThreadLifetimes
-from lbtrace.calls.threads import ThreadMatcher
 from lbtrace.calls.unseen_switches import UnseenStacks
 from lbtrace.calls.visitor import Visitor
 from lbtrace.errors import CaptureError
@@ -64,7 +63,6 @@ from lbtrace.model import (
     UNHOOKED,
     UNWATCHED,
     Batch,
-    Call,
     Event,
     Loss,
     Plan,
@@ -78,7 +76,7 @@ MAX_RETURN_DEPTH = 64
 """Nested uretprobes of a task: MAX_URETPROBE_DEPTH in ``include/linux/uprobes.h``."""
 
 
-class CallMatcher(ThreadMatcher):
+class CallMatcher(TailMatcher):
     """Drives a visitor with the calls that it finds in batches of events.
 
     Calls ``max_depth`` deep and deeper are matched and counted, but not
@@ -97,6 +95,7 @@ class CallMatcher(ThreadMatcher):
                 "opens": self._enter,
                 "closes": self._leave,
                 "tail": self._leave_by_jump,
+                "tail return": self._relay,
                 "landing": self._land,
                 "point": self._pass_by,
                 "exchange": self._exchange,
@@ -229,12 +228,14 @@ class CallMatcher(ThreadMatcher):
             if stack.pairs:
                 self._end_pairs(stack, frame)
             if calls and calls[-1].frame == frame:
-                if decoding.restarts and self._goes_round(stack, decoding, event):
+                jumped = bool(stack.jumped) and self._has_jumped(stack)
+                if decoding.restarts and not jumped and self._goes_round(stack, decoding, event):
                     return
                 before = self._probes[calls[-1].probe]
                 unhooked = len(calls) - 1 in stack.unhooked
                 again = before.same(decoding) and not self._went_on(stack)
-                if not before.by_uretprobe or unhooked or again:
+                stays = jumped or before.by_uretprobe or before.may_jump
+                if not stays or unhooked or (again and not jumped):
                     self._close(stack, event.time)
         stack.last_return_frame = NEVER
         depth = len(calls)
@@ -281,48 +282,26 @@ class CallMatcher(ThreadMatcher):
     def _leave(
         self, stack: Stack, decoding: ProbeDecoder, event: Event, blob: bytes | memoryview
     ) -> None:
-        calls, frame = stack.calls, event.frame
         latest = self._unseen.leave(decoding, event) if self._unseen else None
-        if decoding.restarts and stack.is_echo(frame, decoding.entry):
+        if decoding.restarts and stack.is_echo(event.frame, decoding.entry):
             return
-        if not self._close_others(stack, decoding, event):
-            return
-        stack.last_return_frame = frame
-        if self._is_of_another(stack, latest):
-            self._end(stack, "open")
-            return
-        if calls[-1].start < stack.lost.unsure_before:
-            self._leave_unsure(stack, decoding, event, blob)
-            return
-        call = calls.pop()
-        stack.unhook(call, decoding.by_uretprobe)
-        call.result = decoding.result(event, blob)
-        call.duration = event.time - call.start
-        call.end_cpu = event.cpu
-        call.end = "returned"
-        if call.depth < self._max_depth:
-            self._visitor.exit(call)
-
-    def _leave_by_jump(
-        self, stack: Stack, decoding: ProbeDecoder, event: Event, blob: bytes | memoryview
-    ) -> None:
-        latest = self._unseen.leave(decoding, event) if self._unseen else None
         if self._close_others(stack, decoding, event):
-            stack.last_return_frame = NEVER
-            self._end(stack, "open" if self._is_of_another(stack, latest) else "tail")
-
-    def _is_of_another(self, stack: Stack, latest: Call | None) -> bool:
-        """Whether the innermost call may not be what ends, where the ``latest`` call of its frame
-        does."""
-        if self._unseen is None or not self._unseen.has(stack.pid):
-            return False
-        return stack.calls[-1] is not latest
+            self._return(stack, decoding, event, blob, latest)
+        if stack.jumped or stack.relayed:
+            self._return_jumped(stack, event, blob)
 
     def _land(
         self, stack: Stack, decoding: ProbeDecoder, event: Event, blob: bytes | memoryview
     ) -> None:
-        """Unwind the calls at the event's frame and below: the program continues there."""
-        self._close_left(stack, event.frame + 1, event)
+        """Unwind the calls at the event's frame and below: the program continues there, and they
+        have taken until then."""
+        calls = stack.calls
+        while calls and calls[-1].frame <= event.frame:
+            call = calls[-1]
+            if call.depth >= stack.inherited and self._would_have_returned(stack, event.time):
+                call.duration, call.end_cpu = event.time - call.start, event.cpu
+            self._close(stack, event.time)
+        self._visitor.left(event)
 
     def _exchange(self, stack: Stack, *_: object) -> None:
         """End all calls of a stack: others may be on it from now on."""

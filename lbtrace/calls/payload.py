@@ -47,7 +47,7 @@ def gatherer(fetches: tuple[Fetch, ...]) -> Callable[[Event, bytes | memoryview]
     """Build the function that takes what ``fetches`` got out of an event and its bytes.
 
     The bytes hold the values from the seventh on, eight bytes each, then strings and bytes in
-    the order of their slots (``struct lbt_event`` in ``bpf_src/lbtrace.h``).
+    the order of their slots (``struct lbt_event`` in ``bpf_src/wire.h``).
     """
     beyond = Struct(f"<{max(0, len(fetches) - VALUES)}Q")
     in_memory = [slot for slot in range(len(fetches)) if lies_in_memory(slot, fetches)]

@@ -39,6 +39,7 @@ class ProbeDecoders(dict[int, "ProbeDecoder"]):
         self._names: list[Names] = [_types(each.go) if each.go else {} for each in plan.binaries]
         self._namer = Namer([binary.symbols for binary in plan.binaries])
         self._closings = _closings(plan)
+        self._relayed = _relayed(plan)
 
     def grow(self, plan: Plan) -> None:
         """Have the decoders of a plan that has grown."""
@@ -47,6 +48,7 @@ class ProbeDecoders(dict[int, "ProbeDecoder"]):
         self._namer.add([binary.symbols for binary in added])
         self.count, self._plan, self._pairs = len(plan.probes), plan, ProbePairs(plan)
         self._closings = _closings(plan)
+        self._relayed = _relayed(plan)
         for number, decoding in self.items():
             decoding.closed_since = self._closed_since(plan.probes[number])
 
@@ -71,6 +73,12 @@ class ProbeDecoders(dict[int, "ProbeDecoder"]):
             decoding.act = self._act_of(decoding)
         return decoding
 
+    def relayed(self, call: Call, relay: int) -> ProbeDecoder | None:
+        """Return the decoder of the jump by which a call may wait for a relay; None if it may
+        not."""
+        number = self._relayed.get((self._plan.probes[call.probe].function, relay))
+        return None if number is None else self[number]
+
     def _closed_since(self, probe: Probe) -> int:
         """See `ProbeDecoder`. What is attached together closes the calls that it opens."""
         times = self._closings.get(probe.pair, ())
@@ -81,6 +89,13 @@ NEVER = 1 << 64
 """No event is as late."""
 
 _NO_FUNCTION = Function("", 0, 0, 0)
+
+
+def _relayed(plan: Plan) -> dict[tuple[int, int], int]:
+    """The probes on jumps by function and relay."""
+    return {
+        (p.function, p.relay): n for n, p in enumerate(plan.probes) if p.role == "tail" and p.relay
+    }
 
 
 def _closings(plan: Plan) -> dict[str, set[int]]:
@@ -109,13 +124,14 @@ class ProbeDecoder:
     and ``nests`` are those of `lbtrace.model.Probe`; calls of the pair that this one opens are
     closed by a probe since the time ``closed_since``. ``parameters`` are the names of its values;
     ``parts`` are the probes that read those of the same point, where there are several.
+    ``leads_to``, ``goes_on`` and ``relay`` are those of `lbtrace.model.Probe`.
     """
 
     __slots__ = (
         *("_index", "act", "arguments", "binary", "by_sites", "by_uretprobe", "closed_since"),
-        *("entry", "key"),
+        *("entry", "goes_on", "key", "leads_to"),
         *("may_jump", "name", "nests", "pair", "pairing", "parameters", "parts", "region"),
-        *("restarts", "result", "returns", "role", "stacks", "tells_goroutines"),
+        *("relay", "restarts", "result", "returns", "role", "stacks", "tells_goroutines"),
     )
 
     act: Act
@@ -150,8 +166,11 @@ class ProbeDecoder:
             arguments = decoders.arguments(values, probe.fetches, around)
             # Tuples without names, which cost less: `Calls` gives them names, sinks need none.
             self.arguments = cast("Callable[[Event, bytes | memoryview], Arguments]", arguments)
+        self.leads_to, self.goes_on, self.relay = probe.leads_to, probe.goes_on, probe.relay
         if probe.role == "closes":
             self.result = decoders.result(function.result, probe.fetches, around)
+        elif probe.role == "tail":
+            self.result = decoders.result_of_tail(function.result, probe.fetches, around)
 
     def begin(self, event: Event, blob: bytes | memoryview) -> Call:
         """Return the call that an event opens; its depth, and what was lost before, the stack

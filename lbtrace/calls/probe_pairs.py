@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 from lbtrace.model import Plan
-from lbtrace.probes import PROBES, hooked_pairs
-
-CLOSING = frozenset({"closes", "tail"})
-"""The roles of probes that end calls."""
+from lbtrace.probes import CLOSING, PROBES, hooked_pairs
 
 
 class ProbePairs:

@@ -7,17 +7,19 @@ stretches all state is that of `CallMatcher`, so either may continue where the o
 
 from __future__ import annotations
 
+import re
 from collections import deque
 from collections.abc import Sequence
-from typing import Any, ClassVar, Protocol
+from typing import Any, Protocol
 
 from lbtrace.calls._stretches import ffi, lib
 from lbtrace.calls.call_stack import NEVER, Stack
+from lbtrace.calls.decoders import is_fetched
 from lbtrace.calls.matcher import CallMatcher
 from lbtrace.calls.probe_decoding import ProbeDecoder
 from lbtrace.calls.probe_pairs import ProbePairs
 from lbtrace.calls.visitor import Visitor
-from lbtrace.model import THREAD_POINTER, Argument, Batch, Call, Datum, Plan, wire
+from lbtrace.model import THREAD_POINTER, Argument, Batch, Call, Datum, Event, Plan, Probe, wire
 from lbtrace.model.wire import EVENT_SIZE
 
 FEWEST = 256
@@ -25,6 +27,9 @@ FEWEST = 256
 
 WORTHWHILE = 16
 """Events of a stretch that is worth its preparation."""
+
+PLAIN = re.compile(r"[ !#-\[\]-~]+")
+"""Names that all formats write as they are."""
 
 AFTER_STRETCH, LONGEST = 16, 2048
 """Events that are matched one by one where a stretch has ended, at first and at most: each
@@ -76,19 +81,20 @@ NO_CALL = 0x7FFF_FFFF
 
 class Stretch:
     """Rows of events in a row that are plain: see lbtrace/native/pairing.h, whose struct
-    ``native`` is. ``blob_size`` bytes of ``blobs`` accompany its ``count`` ``events``."""
+    ``native`` is. Each of its ``count`` rows has an event, in ``events``. They are made of ``used``
+    events that came, which ``blob_size`` bytes of ``blobs`` accompany."""
 
-    def __init__(self, events: memoryview, blobs: memoryview, max_depth: int, native: Any) -> None:
-        self.events = events
+    def __init__(self, blobs: memoryview, max_depth: int, native: Any) -> None:
+        self.events = memoryview(b"")
         self.blobs = blobs
         self.native = native
         self.max_depth = max_depth
-        self.count = 0
+        self.count = self.used = 0
         self.lanes: list[Lane] = []
 
     @property
     def blob_size(self) -> int:
-        """How many of the ``blobs`` accompany the events."""
+        """How many of the ``blobs`` accompany the events that are used."""
         return int(self.native.blob)
 
     def probes(self) -> list[int]:
@@ -132,10 +138,7 @@ class Stretch:
 
 
 class StretchVisitor(Visitor, Protocol):
-    """A visitor that takes the rows of stretches as well, with ``takes_tails`` also where calls end
-    by a jump to another function."""
-
-    takes_tails: ClassVar[bool]
+    """A visitor that takes the rows of stretches as well."""
 
     def takes(self, stretch: Stretch) -> bool:
         """Return whether it shows a stretch; else it gets the calls one by one."""
@@ -164,8 +167,8 @@ class StretchMatcher(CallMatcher):
     def _learn(self, plan: Plan) -> None:
         """Let native code know what the probes of a plan mean."""
         pairs = ProbePairs(plan)
-        tails = self._visitor.takes_tails
-        meanings = [_meaning(pairs, number, tails=tails) for number in range(len(plan.probes))]
+        meanings = [_meaning(plan, pairs, number) for number in range(len(plan.probes))]
+        self._jumps = any(probe.goes_on for probe in plan.probes)
         self._meanings = ffi.new("struct lbt_pair_probe[]", meanings)
         shown = min(self._max_depth, (1 << 32) - 1)
         self._pairing = ffi.gc(
@@ -179,16 +182,15 @@ class StretchMatcher(CallMatcher):
             super().feed(batch)
             return
         threads = deque(sorted(batch.threads, key=lambda thread: thread.time))
-        # A copy, because native code changes events, and wants them aligned.
-        events, blobs = memoryview(bytearray(batch.events)), memoryview(batch.blobs)
+        events, blobs = memoryview(batch.events), memoryview(batch.blobs)
         while events:
             stretch = self._pair(events, blobs, threads[0].time if threads else LATEST)
-            if stretch.count >= WORTHWHILE and self._visitor.takes(stretch):
+            if stretch.used >= WORTHWHILE and self._visitor.takes(stretch):
                 self._settle(stretch)
                 self._visitor.stretch(stretch)
-                events = events[stretch.count * EVENT_SIZE :]
+                events = events[stretch.used * EVENT_SIZE :]
                 blobs = blobs[stretch.blob_size :]
-                if stretch.count > 4 * self._one_by_one:
+                if stretch.used > 4 * self._one_by_one:
                     self._one_by_one = AFTER_STRETCH
             else:
                 self._one_by_one = min(2 * self._one_by_one, LONGEST)
@@ -200,21 +202,23 @@ class StretchMatcher(CallMatcher):
     def _pair(self, events: memoryview, blobs: memoryview, end: int) -> Stretch:
         """The stretch with which ``events`` begin, before the time ``end``."""
         pairing, count = self._pairing, len(events) // EVENT_SIZE
-        stretch = Stretch(events, blobs, self._max_depth, pairing)
+        stretch = Stretch(blobs, self._max_depth, pairing)
         if lib.lbt_pairing_begin(pairing, ffi.from_buffer(events), count):
             raise MemoryError
         reached = ffi.new("size_t *")
         while lib.lbt_pair(pairing, reached, end) == lib.LBT_LANE_UNKNOWN:
-            if not self._add_lane(stretch, reached[0], count):
+            event = wire.decode_at(events, reached[0])
+            if not self._add_lane(stretch, event, count - reached[0]):
                 break
-        stretch.count = reached[0]
+        stretch.used, stretch.count = reached[0], int(pairing.rows)
+        stretch.events = memoryview(ffi.buffer(pairing.events, stretch.count * EVENT_SIZE))
         for number, lane in enumerate(stretch.lanes):
             lane.native = pairing.lanes + number
         return stretch
 
-    def _add_lane(self, stretch: Stretch, row: int, count: int) -> bool:
-        """Make the lane of a row known; false where it needs a closer look."""
-        event = wire.decode_at(stretch.events, row)
+    def _add_lane(self, stretch: Stretch, event: Event, count: int) -> bool:
+        """Make the lane of an event known, the first of ``count``; false where it needs a closer
+        look."""
         if event.kind & THREAD_POINTER:
             event.goroutine = 0
         if self._unseen and self._unseen.has(event.pid):
@@ -223,13 +227,16 @@ class StretchMatcher(CallMatcher):
         frames = self._lanes.own_stack(event)
         if stack is None or stack.pid != event.pid or not (stack.is_plain and frames):
             return False
+        if stack.jumped and stack.lost.at > NEVER and stack.calls[0].start < stack.lost.at:
+            return False
         last = stack.last_return_frame
-        calls = stack.calls[row - count :]  # no more can end
+        jumped = stack.jumped
+        calls = stack.calls[-count - len(jumped) - 1 :]  # no more can end
         if NEVER < last < 0 or (calls and calls[-1].frame < 0):  # on a stack for signals
             return False
         native = lib.lbt_pairing_lane(
             *(self._pairing, event.pid, event.tid, event.goroutine),
-            [(call.frame, call.start, call.probe, call.tid) for call in calls],
+            [(c.frame, c.start, c.probe, c.tid, jumped.get(c.depth, -1) + 1) for c in calls],
             len(calls),
         )
         if not native:
@@ -250,22 +257,36 @@ class StretchMatcher(CallMatcher):
         for lane in stretch.lanes:
             stack, native = lane.stack, lane.native
             del stack.calls[native.below + native.kept :]
+            for depth in [depth for depth in stack.jumped if depth >= native.below]:
+                del stack.jumped[depth]
             for number in range(native.kept, native.count):
                 row = native.calls[number].call
                 event = wire.decode_at(stretch.events, row)
                 stack.open(self._probes[event.probe].begin(event, stretch.blob(row)))
+            for number in range(native.count if self._jumps else 0):
+                if jumped := native.calls[number].jumped:
+                    stack.jumped[native.below + number] = jumped - 1
             stack.last_return_frame = native.last_return if native.returned else NEVER
             stack.uretprobe_count = native.hooked
 
 
-def _meaning(pairs: ProbePairs, number: int, *, tails: bool) -> tuple[int, int, bool]:
+def _meaning(plan: Plan, pairs: ProbePairs, number: int) -> tuple[int, int, bool, int]:
     """A ``struct lbt_pair_probe``."""
-    entry, role = pairs.entry_of(number), lib.LBT_ROLE_OTHER
+    entry, role, probe = pairs.entry_of(number), lib.LBT_ROLE_OTHER, plan.probes[number]
     if pairs.has_frames(number):
         if pairs.opens(number):
             role = lib.LBT_ROLE_OPENS
+        elif probe.role == "tail return":
+            role = lib.LBT_ROLE_RELAY
         elif pairs.returns(number) and pairs.opens(entry):
             role = lib.LBT_ROLE_CLOSES
-        elif tails and pairs.jumps(number) and pairs.opens(entry) and not pairs.is_hooked(entry):
-            role = lib.LBT_ROLE_TAIL
-    return max(entry, 0), role, pairs.is_hooked(number)
+        elif pairs.jumps(number) and pairs.opens(entry) and not pairs.is_hooked(entry):
+            role = _meaning_of_jump(plan, probe)
+    return max(entry, 0), role, pairs.is_hooked(number), probe.relay
+
+
+def _meaning_of_jump(plan: Plan, probe: Probe) -> int:
+    if probe.goes_on:
+        known = is_fetched(plan.functions[probe.function].result, probe.fetches)
+        return int(lib.LBT_ROLE_GOES_ON if known else lib.LBT_ROLE_OTHER)
+    return int(lib.LBT_ROLE_TAIL if PLAIN.fullmatch(probe.leads_to) else lib.LBT_ROLE_OTHER)

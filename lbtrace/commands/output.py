@@ -172,11 +172,23 @@ def describe(summary: Summary) -> list[str]:
     for cause, words in CAUSES.items():
         if number := getattr(losses, cause):
             lines.append(f"  {words}: {number:,}")
+    lines += _uncompared(losses)
     if summary.interrupted:
         lines.append("  the capture was interrupted: what followed its last batch is missing")
     if not summary.losses_known:
         lines.append("  its counts of lost events and values are missing: more may have been lost")
     return lines
+
+
+def _uncompared(losses: Losses) -> list[str]:
+    """What conditions on results and durations could not be about."""
+    tails, others = losses.uncompared_tail, losses.uncompared_open
+    if not tails + others:
+        return []
+    jumped = [_count(tails, "tail call")] if tails else []
+    left = [f"{others:,} left by exceptions or still open"] if others else []
+    calls = _count(tails + others, "call")
+    return [f"  {calls} without a result or duration to compare: {', '.join([*jumped, *left])}"]
 
 
 def _count(number: int, one: str, many: str = "") -> str:

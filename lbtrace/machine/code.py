@@ -100,12 +100,14 @@ class Exit(Struct, frozen=True):
     """An instruction by which a function is left.
 
     The stack pointer is there what it was at entry. Each call that returns there passes exactly
-    one of ``entries``, exactly once, if there are any.
+    one of ``entries``, exactly once, if there are any. A direct jump leads to ``target``; 0 for
+    others.
     """
 
     kind: ExitKind
     site: Site
     entries: tuple[EpilogueEntry, ...] = ()
+    target: int = 0
 
 
 class Exits(Struct, frozen=True):

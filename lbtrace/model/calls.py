@@ -81,10 +81,11 @@ class Call(Struct):
     * ``args``: its arguments, by number and by name (`Arguments`).
     * ``result``: what it returned; None until then, and of a function without a result.
     * ``start``: when it began, CLOCK_MONOTONIC in ns. ``duration``: how long it took, in ns;
-      None unless ``end`` is ``returned``.
+      None where its end was not seen.
     * ``end``: ``returned``; ``unwound`` where an exception, longjmp or the like left its frame;
-      ``tail`` where it jumped into another traced function; ``open`` where no end was seen. A
-      ``point`` is a place inside of a function that the program came by (a line), not a call.
+      ``tail`` where it jumped to a function whose return is not watched, which ``leads_to``
+      names (``?`` if unknown); ``open`` where no end was seen. A ``point`` is a place inside of a
+      function that the program came by (a line), not a call.
     * ``depth``: 0 at the outermost traced call of its thread.
     * ``pid``, ``tid``: the process and the thread. ``goroutine``: in Go its number, on a stack
       that the program made itself (a coroutine's) the address of that stack, else 0.
@@ -111,6 +112,7 @@ class Call(Struct):
     binary: str = ""
     cpu: int | None = None
     end_cpu: int | None = None
+    leads_to: str = ""
 
     def __getitem__(self, key: str | int) -> Datum:
         """Return the value of the argument of that name or number."""
@@ -125,6 +127,8 @@ class Call(Struct):
         shown = f"{clean(self.name)}({', '.join([argument_text(each) for each in self.args])})"
         if self.end == "point":
             return shown
+        if self.end == "tail" and self.leads_to:
+            return f"{shown} → {clean(self.leads_to)}"
         if self.end != "returned":
             return f"{shown} ✗ {ENDS[self.end]}"
         if self.result is None:

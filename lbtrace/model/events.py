@@ -8,7 +8,7 @@ from lbtrace.model.wire_limits import INSIDE_BITS
 
 
 class Event(Struct, gc=False):
-    """One hit of a probe, as the kernel program sends it (``bpf_src/lbtrace.h``).
+    """One hit of a probe, as the kernel program sends it (``bpf_src/wire.h``).
 
     ``time`` is CLOCK_MONOTONIC in ns. ``frame`` is the stack pointer at the
     function's entry and so identifies the call. ``goroutine`` is 0 outside Go. ``kind`` is `OPEN`
@@ -152,6 +152,10 @@ class Losses(Struct):
     * ``uncounted``: hits for which no counter was free.
     * ``unwritten``: events that waited to be written when Ctrl-C ended the trace.
 
+    Not lost, but not shown either are calls that conditions on results and durations could not be
+    about: ``uncompared_tail`` jumped to a function whose return is not watched, ``uncompared_open``
+    were left by an exception, longjmp or the like, or are still open.
+
     ``events`` counts those that are not shown at all, ``total`` also values.
     """
 
@@ -164,6 +168,8 @@ class Losses(Struct):
     ring_full_point: int = 0
     uncounted: int = 0
     unwritten: int = 0
+    uncompared_tail: int = 0
+    uncompared_open: int = 0
 
     @property
     def events(self) -> int:

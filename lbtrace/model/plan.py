@@ -94,7 +94,8 @@ class Probe(Struct, frozen=True):
     site, in words of its own.
 
     Entries and exits of a function that ``keeps`` a register agree on what it held at entry.
-    A ``gate`` probe opens or closes a call of a function that `Plan.within` names.
+    A ``gate`` probe opens or closes a call of a function that `Plan.within` names. One that
+    ``joins`` is of a function to which these jump, so that its frame may be the same.
     A ``foreign`` probe is in code of another language in a program of Go, or where goroutines are
     unknown: its calls belong to threads. An ``assembly`` probe is in code that may use the register
     of Go's g for something else: the goroutine is asked of the thread.
@@ -107,6 +108,12 @@ class Probe(Struct, frozen=True):
     a point where no probe closes it: not yet, where that is in a later addition. The probes of an
     addition are attached ``since`` then (CLOCK_MONOTONIC, ns; 0: from the start). One with the role
     ``more values`` adds its ``values`` to the function's parameters.
+
+    One with the role ``tail`` says in ``leads_to`` to which function the call jumps, ``?`` where
+    that is unknown; empty in captures of versions that ended all such calls there. Where the call
+    ``goes_on``, it returns when that function does, and ``fetches`` are how its result is fetched
+    then. Its return is seen by the exits of traced functions at the same frame or, with a
+    ``relay``, by a probe with the role ``tail return`` and the same number.
     """
 
     site: Site
@@ -125,10 +132,14 @@ class Probe(Struct, frozen=True):
     key: tuple[Value, ...] = ()
     nests: bool = False
     gate: bool = False
+    joins: bool = False
     crosses: bool = False
     assembly: bool = False
     values: tuple[Value, ...] = ()
     since: int = 0
+    leads_to: str = ""
+    goes_on: bool = False
+    relay: int = 0
 
 
 class GoLayout(Struct, frozen=True):

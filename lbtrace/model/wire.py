@@ -1,4 +1,4 @@
-"""Decodes bytes to events, by the layout of ``struct lbt_event`` in ``bpf_src/lbtrace.h``.
+"""Decodes bytes to events, by the layout of ``struct lbt_event`` in ``bpf_src/wire.h``.
 
 Fixed-size records, little-endian, naturally aligned. Decoding goes batch by
 batch: `struct.Struct.iter_unpack` and `itertools.starmap` run it in C.

@@ -137,6 +137,8 @@ static int lbt_put_piece(const struct lbt_line *line, struct lbt_output *output,
 			return 0;
 		return lbt_put(output, line->format->texts + piece->text, piece->length) ||
 		       lbt_put_number(output, line->event->goroutine);
+	case LBT_LEADS_TO:
+		return lbt_put_text(output, &line->format->leads_to, line->event->probe);
 	case LBT_INDENT:
 		return lbt_put_text(output, &line->format->indents, line->depth);
 	default:
@@ -187,7 +189,7 @@ static const struct lbt_template *lbt_choose(const struct lbt_line_format *forma
 	if (probe->role == LBT_ROLE_TAIL)
 		return after_entry ? &format->templates[probe->entry].tail_leaf
 				   : &format->templates[probe->entry].tail_returned;
-	if (probe->role == LBT_ROLE_CLOSES)
+	if (probe->role == LBT_ROLE_CLOSES || probe->role == LBT_ROLE_GOES_ON)
 		return after_entry ? &format->templates[probe->entry].leaf
 				   : &format->templates[probe->entry].returned;
 	if (!format->delayed) {

@@ -27,6 +27,7 @@ enum {
 	LBT_LANE_NUMBER = 13, /* the thread or, more than the number in skip, the goroutine */
 	LBT_GOROUTINE = 14,   /* the text and the goroutine, if there is one */
 	LBT_INDENT = 15,      /* what stands before calls of the depth */
+	LBT_LEADS_TO = 16,    /* the function to which the call jumps */
 };
 
 /* How a number is written. */
@@ -71,7 +72,8 @@ struct lbt_line_format {
 	const struct lbt_line_templates *templates; /* by probe */
 	const char *texts;
 	struct lbt_parts parts;
-	struct lbt_text_list indents; /* by depth */
+	struct lbt_text_list indents;  /* by depth */
+	struct lbt_text_list leads_to; /* by probe */
 	uint8_t delayed;
 };
 

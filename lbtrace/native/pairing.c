@@ -12,6 +12,7 @@
 #define LBT_MAX_HOOKED 64 /* MAX_URETPROBE_DEPTH, include/linux/uprobes.h */
 #define LBT_FEWEST_SLOTS 64
 #define LBT_FEWEST_CALLS 16
+#define LBT_SPARE_ROWS 4096 /* for calls that have jumped before */
 
 struct lbt_pairing *lbt_pairing_new(const struct lbt_pair_probe *probes, size_t count,
 				    uint32_t max_depth)
@@ -35,6 +36,7 @@ void lbt_pairing_free(struct lbt_pairing *pairing)
 	free(pairing->lanes);
 	free(pairing->slots);
 	free(pairing->earlier);
+	free(pairing->events);
 	free(pairing->calls);
 	free(pairing->depths);
 	free(pairing->blobs);
@@ -44,29 +46,34 @@ void lbt_pairing_free(struct lbt_pairing *pairing)
 
 static int lbt_make_rows(struct lbt_pairing *pairing, size_t count)
 {
+	free(pairing->events);
 	free(pairing->calls);
 	free(pairing->depths);
 	free(pairing->blobs);
 	free(pairing->states);
+	pairing->events = malloc(count * sizeof(struct lbt_event));
 	pairing->calls = malloc(count * sizeof(*pairing->calls));
 	pairing->depths = malloc(count * sizeof(*pairing->depths));
 	pairing->blobs = malloc(count * sizeof(*pairing->blobs));
 	pairing->states = malloc(count);
 	pairing->capacity = count;
-	if (pairing->calls && pairing->depths && pairing->blobs && pairing->states)
+	if (pairing->events && pairing->calls && pairing->depths && pairing->blobs && pairing->states)
 		return 0;
 	pairing->capacity = 0;
 	return -ENOMEM;
 }
 
-int lbt_pairing_begin(struct lbt_pairing *pairing, void *events, size_t count)
+int lbt_pairing_begin(struct lbt_pairing *pairing, const void *events, size_t count)
 {
-	if (count > INT_MAX)
+	const size_t rows = count + LBT_SPARE_ROWS;
+
+	if (rows > INT_MAX)
 		return -ENOMEM;
-	if (count > pairing->capacity && lbt_make_rows(pairing, count))
+	if (rows > pairing->capacity && lbt_make_rows(pairing, rows))
 		return -ENOMEM;
-	pairing->events = events;
+	pairing->given = events;
 	pairing->count = count;
+	pairing->rows = 0;
 	pairing->entries = pairing->lane_count = pairing->earlier_count = 0;
 	pairing->deepest = pairing->blob = 0;
 	if (pairing->slots)
@@ -178,6 +185,7 @@ struct lbt_pair_lane *lbt_pairing_lane(struct lbt_pairing *pairing, uint32_t pid
 			return NULL;
 		open->frame = calls[i].frame;
 		open->probe = calls[i].probe;
+		open->jumped = calls[i].jumped;
 		open->call = -1 - (int32_t)pairing->earlier_count;
 		pairing->earlier[pairing->earlier_count++] = calls[i];
 	}
@@ -185,14 +193,16 @@ struct lbt_pair_lane *lbt_pairing_lane(struct lbt_pairing *pairing, uint32_t pid
 	return lane;
 }
 
-/* Records a row; whether it is shown. */
-static void lbt_row(struct lbt_pairing *pairing, struct lbt_pair_lane *lane, size_t number,
-		    int32_t call, uint32_t depth, uint8_t next)
+/* Ends a row; whether it is shown. */
+static void lbt_row(struct lbt_pairing *pairing, struct lbt_pair_lane *lane, int32_t call,
+		    uint32_t depth, uint8_t next)
 {
 	const int shown = depth < pairing->max_depth;
+	const size_t number = pairing->rows++;
 
 	pairing->calls[number] = call;
 	pairing->depths[number] = depth;
+	pairing->blobs[number] = pairing->blob;
 	pairing->states[number] = shown ? lane->state : LBT_HIDDEN;
 	if (!shown)
 		return;
@@ -207,7 +217,7 @@ static void lbt_row(struct lbt_pairing *pairing, struct lbt_pair_lane *lane, siz
 
 /* CallMatcher._enter: nothing ends. */
 static int lbt_enter(struct lbt_pairing *pairing, struct lbt_pair_lane *lane,
-		     const struct lbt_event *event, size_t number)
+		     const struct lbt_event *event)
 {
 	const struct lbt_pair_probe *probe = &pairing->probes[event->probe];
 	const uint32_t depth = lane->below + lane->count;
@@ -219,7 +229,7 @@ static int lbt_enter(struct lbt_pairing *pairing, struct lbt_pair_lane *lane,
 		over = lane->last_return + 1;
 	if (lane->count) {
 		open = &lane->calls[lane->count - 1];
-		if (open->frame <= over)
+		if (open->frame < over || (open->frame == over && !open->jumped))
 			return 0;
 		around = open->call;
 	}
@@ -230,79 +240,152 @@ static int lbt_enter(struct lbt_pairing *pairing, struct lbt_pair_lane *lane,
 		return 0;
 	open->frame = event->frame;
 	open->probe = event->probe;
-	open->call = number;
+	open->call = pairing->rows;
+	open->jumped = 0;
 	lane->hooked += probe->hooked;
 	lane->returned = 0;
 	pairing->entries++;
-	lbt_row(pairing, lane, number, around, depth, LBT_AFTER_ENTRY);
+	lbt_row(pairing, lane, around, depth, LBT_AFTER_ENTRY);
 	return 1;
 }
 
-/* CallMatcher._leave and _leave_by_jump: the innermost call ends. */
-static int lbt_leave(struct lbt_pairing *pairing, struct lbt_pair_lane *lane,
-		     const struct lbt_event *event, size_t number)
+/* Whether the call at a place is what an event of this frame ends, for certain. */
+static int lbt_ends(const struct lbt_pairing *pairing, const struct lbt_pair_lane *lane,
+		    const struct lbt_event *event, size_t place)
 {
-	const struct lbt_pair_probe *probe = &pairing->probes[event->probe];
 	const struct lbt_event *events = (const struct lbt_event *)pairing->events;
-	const struct lbt_stack_call *open;
+	const struct lbt_stack_call *open = &lane->calls[place];
 	uint64_t start;
 
-	if (!lane->count)
-		return 0;
-	open = &lane->calls[lane->count - 1];
-	if (open->frame != event->frame || open->probe != probe->entry)
-		return 0;
 	start = open->call < 0 ? pairing->earlier[-1 - open->call].start : events[open->call].time;
-	if (start < lane->lost_before || event->time < start)
-		return 0;
+	return open->frame == event->frame && start >= lane->lost_before && event->time >= start;
+}
+
+/* The innermost call ends. */
+static void lbt_end(struct lbt_pairing *pairing, struct lbt_pair_lane *lane,
+		    const struct lbt_event *event)
+{
+	const struct lbt_pair_probe *probe = &pairing->probes[event->probe];
+	const int32_t call = lane->calls[lane->count - 1].call;
+
 	lane->hooked -= probe->hooked;
-	lane->returned = probe->role == LBT_ROLE_CLOSES;
+	lane->returned = probe->role != LBT_ROLE_TAIL;
 	lane->last_return = event->frame;
 	lane->count--;
 	if (lane->count < lane->kept)
 		lane->kept = lane->count;
-	lbt_row(pairing, lane, number, open->call, lane->below + lane->count, LBT_AFTER_RETURN);
+	lbt_row(pairing, lane, call, lane->below + lane->count, LBT_AFTER_RETURN);
+}
+
+/*
+ * How many of the innermost of the first calls have jumped and return with an event of their frame,
+ * by a relay the innermost for certain; -1 where that needs a closer look.
+ */
+static int lbt_count_jumped(const struct lbt_pairing *pairing, const struct lbt_pair_lane *lane,
+			    const struct lbt_event *event, size_t first, uint16_t relay)
+{
+	int found = 0;
+
+	for (size_t place = first; place--; found++) {
+		const struct lbt_stack_call *open = &lane->calls[place];
+		const struct lbt_pair_probe *jump;
+
+		if (open->frame != event->frame)
+			break;
+		if (!open->jumped)
+			return relay ? -1 : found;
+		jump = &pairing->probes[open->jumped - 1];
+		if (jump->relay && jump->relay != relay)
+			return relay ? -1 : found;
+		if (jump->role != LBT_ROLE_GOES_ON || !lbt_ends(pairing, lane, event, place))
+			return -1;
+		if (relay && !found && jump->relay != relay)
+			return -1;
+	}
+	return relay && !found ? -1 : found;
+}
+
+/* TailMatcher._return_jumped: the innermost calls return, each with the same event. */
+static void lbt_return_jumped(struct lbt_pairing *pairing, struct lbt_pair_lane *lane,
+			      const struct lbt_event *event, int count)
+{
+	while (count--) {
+		struct lbt_event *row = (struct lbt_event *)pairing->events + pairing->rows;
+
+		*row = *event;
+		row->probe = lane->calls[lane->count - 1].jumped - 1;
+		lbt_end(pairing, lane, row);
+	}
+}
+
+/* CallMatcher._leave, TailMatcher._leave_by_jump and _relay. */
+static int lbt_leave(struct lbt_pairing *pairing, struct lbt_pair_lane *lane,
+		     const struct lbt_event *event)
+{
+	const struct lbt_pair_probe *probe = &pairing->probes[event->probe];
+	const struct lbt_event closing = *event; /* its row may be another's */
+	const int relayed = probe->role == LBT_ROLE_RELAY;
+	const size_t count = lane->count;
+	struct lbt_stack_call *open;
+	int jumped;
+
+	if (!count)
+		return 0;
+	open = &lane->calls[count - 1];
+	if (!relayed && (open->probe != probe->entry || !lbt_ends(pairing, lane, event, count - 1)))
+		return 0;
+	if (probe->role == LBT_ROLE_GOES_ON) {
+		if (count >= LBT_MOST_JUMPED &&
+		    lane->calls[count - LBT_MOST_JUMPED].frame == event->frame)
+			return 0;
+		open->jumped = event->probe + 1;
+		lane->returned = 0;
+		return 1;
+	}
+	jumped = lbt_count_jumped(pairing, lane, event, count - !relayed, probe->relay);
+	if (jumped < 0 || (jumped && probe->role == LBT_ROLE_TAIL))
+		return 0; /* they may end with it */
+	if (!relayed)
+		lbt_end(pairing, lane, event);
+	lbt_return_jumped(pairing, lane, &closing, jumped);
 	return 1;
 }
 
 int lbt_pair(struct lbt_pairing *pairing, size_t *next, uint64_t end)
 {
-	struct lbt_event *events = (struct lbt_event *)pairing->events;
 	struct lbt_pair_lane *lane = NULL;
 
 	for (; *next < pairing->count; ++*next) {
-		struct lbt_event *event = &events[*next];
-		uint64_t goroutine;
-		uint16_t kind;
+		struct lbt_event *event = (struct lbt_event *)pairing->events + pairing->rows;
+		uint32_t blob;
 		uint8_t role;
 		int paired;
 
+		if (pairing->rows + LBT_MOST_JUMPED >= pairing->capacity)
+			return LBT_STOPPED;
+		memcpy(event, pairing->given + *next * sizeof(*event), sizeof(*event));
 		if (event->time >= end || event->probe >= pairing->probe_count)
 			return LBT_STOPPED;
 		role = pairing->probes[event->probe].role;
-		kind = event->kind;
-		goroutine = event->goroutine;
-		if (kind & LBT_THREAD_POINTER) {
-			kind &= ~LBT_THREAD_POINTER;
-			goroutine = 0;
+		if (event->kind & LBT_THREAD_POINTER) {
+			event->kind &= ~LBT_THREAD_POINTER;
+			event->goroutine = 0;
 		}
-		if (!(kind == LBT_OPEN && role == LBT_ROLE_OPENS) &&
-		    !(kind == LBT_CLOSE && (role == LBT_ROLE_CLOSES || role == LBT_ROLE_TAIL)))
+		if (!(event->kind == LBT_OPEN && role == LBT_ROLE_OPENS) &&
+		    !(event->kind == LBT_CLOSE && role > LBT_ROLE_OPENS))
 			return LBT_STOPPED;
-		if (!lane || !lbt_is_of(lane, event, goroutine))
-			lane = lbt_find_lane(pairing, event, goroutine);
+		if (!lane || !lbt_is_of(lane, event, event->goroutine))
+			lane = lbt_find_lane(pairing, event, event->goroutine);
 		if (!lane)
 			return LBT_LANE_UNKNOWN;
 		if (event->frame < lane->lowest || event->frame > lane->highest)
 			return LBT_STOPPED;
-		event->kind = kind;
-		event->goroutine = goroutine;
-		pairing->blobs[*next] = pairing->blob;
-		paired = role == LBT_ROLE_OPENS ? lbt_enter(pairing, lane, event, *next)
-						: lbt_leave(pairing, lane, event, *next);
+		blob = event->blob;
+		paired = role == LBT_ROLE_OPENS ? lbt_enter(pairing, lane, event)
+						: lbt_leave(pairing, lane, event);
 		if (!paired)
 			return LBT_STOPPED;
-		pairing->blob += event->blob;
+		pairing->blob += blob;
 	}
 	return LBT_STOPPED;
 }

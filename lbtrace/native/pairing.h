@@ -9,16 +9,26 @@
 #include <stdint.h>
 
 /* What an event of a probe means, here. */
-enum { LBT_ROLE_OTHER = 0, LBT_ROLE_OPENS = 1, LBT_ROLE_CLOSES = 2, LBT_ROLE_TAIL = 3 };
+enum {
+	LBT_ROLE_OTHER = 0,
+	LBT_ROLE_OPENS = 1,
+	LBT_ROLE_CLOSES = 2,
+	LBT_ROLE_TAIL = 3,
+	LBT_ROLE_GOES_ON = 4, /* a jump, after which the call goes on; then, in rows, its return */
+	LBT_ROLE_RELAY = 5,   /* calls return that have jumped */
+};
 
 struct lbt_pair_probe {
 	uint32_t entry; /* the probe that opens the calls that this one closes */
 	uint8_t role;
 	uint8_t hooked; /* a uretprobe sees the returns */
+	uint16_t relay; /* see Probe in lbtrace/model/plan.py */
 };
 
+#define LBT_MOST_JUMPED 64 /* calls of one frame: see lbtrace/calls/tail_calls.py */
+
 /*
- * A call of a stretch is the number of the event that opened it; one that was open before is
+ * A call of a stretch is the number of the row that opened it; one that was open before is
  * counted from -1 downwards.
  */
 #define LBT_NO_CALL 2147483647
@@ -27,6 +37,7 @@ struct lbt_stack_call {
 	uint64_t frame;
 	uint32_t probe;
 	int32_t call;
+	uint32_t jumped; /* 1 more than the probe by which it has jumped, or 0 */
 };
 
 struct lbt_earlier_call {
@@ -34,6 +45,7 @@ struct lbt_earlier_call {
 	uint64_t start;
 	uint32_t probe;
 	uint32_t tid;
+	uint32_t jumped;
 };
 
 /* What came before a row among the rows of its lane. */
@@ -58,10 +70,15 @@ struct lbt_pair_lane {
 	size_t capacity;
 };
 
-/* The events of a stretch, a row for each. */
+/*
+ * The events of a stretch, a row for each call that begins or ends. Where several end at once, each
+ * of their rows has the event.
+ */
 struct lbt_pairing {
-	char *events;
+	const char *given; /* events, count of them */
 	size_t count;
+	char *events; /* of the rows */
+	size_t rows;
 	/* of an entry the call around it, of a return the call that returns */
 	int32_t *calls;
 	uint32_t *depths;
@@ -87,10 +104,10 @@ struct lbt_pairing *lbt_pairing_new(const struct lbt_pair_probe *probes, size_t 
 void lbt_pairing_free(struct lbt_pairing *pairing);
 
 /*
- * Begins a stretch of events, struct lbt_event each, of which thread pointers are removed that have
- * been looked at; 0, or -ENOMEM.
+ * Begins a stretch of events, struct lbt_event each, perhaps not aligned. Rows have no thread
+ * pointers. 0, or -ENOMEM.
  */
-int lbt_pairing_begin(struct lbt_pairing *pairing, void *events, size_t count);
+int lbt_pairing_begin(struct lbt_pairing *pairing, const void *events, size_t count);
 
 /*
  * Makes a lane known, with its innermost open calls, outermost first. NULL where there is no

@@ -19,7 +19,7 @@ enum {
 	LBT_PART_CHARACTERS = 4, /* as a text, up to the first NUL or to the end of its bytes */
 };
 
-/* See struct lbt_event in bpf_src/lbtrace.h, and Value in lbtrace/values/base.py. */
+/* See struct lbt_event in bpf_src/wire.h, and Value in lbtrace/values/base.py. */
 struct lbt_part {
 	uint8_t form;
 	uint8_t slot;

@@ -21,6 +21,7 @@ from lbtrace.plan.remarks import AT_BREAKPOINT, name_functions
 from lbtrace.plan.return_sites import return_sites
 from lbtrace.plan.return_strategy import ASKED_FOR, ReturnStrategy, StrategyChooser
 from lbtrace.plan.selection import Selection
+from lbtrace.plan.tail_calls import Leaving, TailCalls
 from lbtrace.plan.traced_binary import TracedBinary, jumps_away
 from lbtrace.plan.traced_functions import ReadFloats, TracedFunction, describe, go_plan
 from lbtrace.plan.value_selection import leads_to_code
@@ -95,6 +96,7 @@ class _BinaryPlanner:
         self._starts = sorted(function.address for function in part.functions)
         self._functions: list[Function] = []
         self._probes: list[Probe] = []
+        self._leaving: list[Leaving] = []
         self._left_out: dict[str, list[str]] = {
             reason: [] for reason in (DATA, AMID, REFUSED, ASKED_AGAIN, UNANSWERED, PATCHED, HELD)
         }
@@ -111,9 +113,19 @@ class _BinaryPlanner:
         traced, notes = self._describe(matching, read_floats)
         notes += self._table.remarks(image.path)
         notes += _indirect(self._table, image.path, selection)
-        for each in map(read_floats, traced):
-            if reason := self._add(each):
+        for plain in traced:
+            each = read_floats(plain)
+            if reason := self._add(each, has_usual_result=_returns_alike(plain, each)):
                 self._left_out[reason].append(each.function.name)
+        self._probes = TailCalls(
+            self._leaving,
+            self._table,
+            stubs,
+            self._placer,
+            follows=go is None,
+            within=bool(self._selection.within),
+            avoids=self._breakpoints,
+        ).complete(self._probes)
         notes += go.notes() if go else ()
         if not selection.gathers:
             self._probes += self._of_no_function()
@@ -153,7 +165,7 @@ class _BinaryPlanner:
         more, remarks = describe(image, machine, others, replace(values, request=None), go)
         return [*traced, *more], [*notes, *remarks]
 
-    def _add(self, traced: TracedFunction) -> str:
+    def _add(self, traced: TracedFunction, *, has_usual_result: bool) -> str:
         """Plan a function; says why it is left out instead, if it is."""
         function, values, _, chosen = traced
         if unfit := self._why_unfit(function, values):
@@ -186,6 +198,7 @@ class _BinaryPlanner:
                 may_jump=strategy.kind == "uretprobe" and jumps_away(self._part.image, function),
             )
         )
+        self._leaving.append(Leaving(self._functions[-1], values, exits, site, has_usual_result))
         return ""
 
     def _has_start_amid(self, function: Function) -> bool:
@@ -293,8 +306,14 @@ def _probes(
             sites = return_sites(exit, call_values.result_fetches, function.address, entry)
             for site, fetches in sites:
                 yield replace(closes, site=site, fetches=fetches)
-        elif not call_values.result_conditions:  # it has no result of which they could hold
+        else:
             yield Probe(exit.site, "tail", number, keeps=keeps)
+
+
+def _returns_alike(plain: TracedFunction, moved: TracedFunction) -> bool:
+    """Whether a function's result is read where its calling convention has it."""
+    alike = plain.call_values.result_fetches == moved.call_values.result_fetches
+    return plain.site is None and alike
 
 
 def _indirect(table: Symbols, path: str, selection: Selection) -> list[str]:

@@ -101,6 +101,11 @@ class Placer:
         """Return whether ``function`` begins, by its symbol, in data."""
         return self.around.is_data(function.address)
 
+    def is_sound(self, function: Function) -> bool:
+        """Return whether a function's code is what the file says, so that probes may be in it."""
+        around = self.around
+        return not (self.is_data(function) or self.is_amid(function) or around.is_patched(function))
+
     def place(self, function: Function, call_values: CallValues, *, returns: bool) -> Site | None:
         """Return the site of the probe of ``function``; None where the kernel allows none."""
         if self._go and self._go.holds(function):

@@ -15,9 +15,7 @@ from lbtrace.plan.made_stacks import find_maker
 from lbtrace.plan.remarks import name_functions, some
 from lbtrace.plan.selection import Selection
 from lbtrace.plan.traced_binary import TracedBinary
-from lbtrace.probes import ROLES
-
-ENDINGS = frozenset({"closes", "tail"})
+from lbtrace.probes import CLOSING, ROLES
 
 UNSEEN = (
     "may be left unseen: what their callers call counts as below them until a call or return"
@@ -26,8 +24,8 @@ UNSEEN = (
 """Said of functions some of whose exits may be unknown."""
 
 TAILS = (
-    "end where they jump to another function (a tail call): what that does counts as outside,"
-    " because the returns are seen at the exits"
+    "may end where they jump to another function (a tail call) whose return is not watched: what"
+    " that does counts as outside"
 )
 
 OTHER_LANES = (
@@ -83,7 +81,7 @@ def mark(
         for number, function in enumerate(plan.functions)
         if function.address in found[function.binary].outer
     }
-    ended = {p.function for p in plan.probes if p.role in ENDINGS}
+    ended = {p.function for p in plan.probes if p.role in CLOSING}
     _check_traced(plan, found, {n for n in outer if n in ended}, selection)
     _check_goroutines(plan)
     if maker := find_maker([part.image for part in parts], selection):
@@ -92,14 +90,32 @@ def mark(
             " distinguish, so what happens below a call is not known",
             f"leave {option('within')} out",
         )
+    joined = _find_joined(plan, outer)
     probes = tuple(
-        replace(p, gate=True)
-        if p.function in outer and (p.role == "opens" or p.role in ENDINGS)
+        replace(p, gate=p.function in outer, joins=p.function in joined)
+        if p.role == "opens" or p.role in CLOSING
         else p
         for p in plan.probes
     )
     notes = (*plan.notes, *_remarks(plan, outer))
     return replace(plan, probes=probes, notes=notes, within=selection.within)
+
+
+def _find_joined(plan: Plan, outer: set[int]) -> set[int]:
+    """The functions to which outer ones may jump, or those to which these do."""
+    leads: dict[int, set[tuple[int, str]]] = {}
+    for probe in plan.probes:
+        if probe.goes_on:
+            leads.setdefault(probe.function, set()).add((probe.binary, probe.leads_to))
+    numbers: dict[tuple[int, str], list[int]] = {}
+    for number, function in enumerate(plan.functions):
+        numbers.setdefault((function.binary, function.name), []).append(number)
+    found, ways = set(outer), list(outer)
+    while ways:
+        further = {n for each in leads.get(ways.pop(), ()) for n in numbers.get(each, ())} - found
+        found |= further
+        ways += further
+    return found - outer
 
 
 def remark_markers(plan: Plan) -> Plan:
@@ -146,7 +162,7 @@ def _check_goroutines(plan: Plan) -> None:
 def _remarks(plan: Plan, outer: Iterable[int]) -> list[str]:
     functions = [plan.functions[number] for number in outer]
     notes = name_functions([f.name for f in functions if f.exits_hidden], UNSEEN)
-    tails = {p.function for p in plan.probes if p.role == "tail"}
+    tails = {p.function for p in plan.probes if p.role == "tail" and not p.goes_on}
     notes += name_functions([plan.functions[n].name for n in sorted(tails & set(outer))], TAILS)
     lanes = {
         plan.goroutines(probe) is None for probe in plan.probes if ROLES[probe.role].of_function

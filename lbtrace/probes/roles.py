@@ -26,8 +26,10 @@ ROLES: dict[str, Role] = {
     "opens": Role(OPEN, of_function=True, named=True),
     # It returns.
     "closes": Role(CLOSE, of_function=True),
-    # It ends by a jump to another function, which returns in its place.
+    # It jumps to another function, which returns in its place.
     "tail": Role(CLOSE, of_function=True),
+    # A function returns to which calls have jumped, and so do these, at the same frame.
+    "tail return": Role(CLOSE),
     # The program is at a place inside of a function, which is shown among its calls.
     "point": Role(POINT, of_function=True, named=True),
     # It fetches more values of the point whose probe is the one before it in the plan, or before
@@ -51,6 +53,9 @@ ROLES: dict[str, Role] = {
     "lane end": Role(POINT),
 }
 """All roles. A reader skips the events of probes whose role it does not know."""
+
+CLOSING = frozenset({"closes", "tail"})
+"""Those of functions that end calls."""
 
 STACK_ROLES = frozenset(name for name, role in ROLES.items() if role.stacks)
 """Those that report stacks."""

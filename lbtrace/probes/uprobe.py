@@ -9,6 +9,7 @@ UPROBE = Source(
         "opens": "entered",
         "closes": "exit_site",
         "tail": "exit_site",
+        "tail return": "exit_site",
         "point": "reached",
         "more values": "reached",
         "landing": "reached",

@@ -72,12 +72,12 @@ def _plan(request: Request) -> Planned:
     files = tuple(firsts.values())
     reach = find_reach(target, request.mode, able)
     hooks = request.returns == "uretprobe"
-    watcher = watchers.find_watcher(target, around) if hooks else None
+    watcher = watchers.find_watcher(target, around) if hooks else ""
     patched = find_patched(files, target, reach)
     selection = replace(
         _select(request, patched),
         hazard=seccomp.hazard() if hooks else "",
-        watched=watchers.object_to_uretprobes(watcher) if hooks else "",
+        watched=watchers.object_to_uretprobes(watcher),
         breakpoints=_breakpoints(files, target.pid),
         beside=around,
         earlier=_earlier(target, reach),

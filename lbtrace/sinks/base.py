@@ -40,8 +40,6 @@ class Sink(ABC):
     """Whether the output is worth reading while the trace runs."""
     takes_stretches: ClassVar[bool] = False
     """Whether it can write many calls at once: then it has `stretch`."""
-    takes_tails: ClassVar[bool] = True
-    """Whether calls that end by a jump to another function may be among these."""
 
     def __init__(
         self, stream: Any, plan: Plan, *, color: bool = False, shows_cpu: bool = False

@@ -56,7 +56,7 @@ class Chrome(LineSink):
 
     name = "chrome"
     streams = False
-    takes_tails = nests = False
+    nests = False
     quotes_addresses = quotes_large = True
 
     def __init__(
@@ -148,7 +148,10 @@ class Chrome(LineSink):
 
     def _ending(self, call: Call) -> str:
         """What follows of a call that has returned."""
-        result = self._result(_names(call.args), call.result)
+        if call.end == "returned":
+            result = self._result(_names(call.args), call.result)
+        else:
+            result = self._ended(_names(call.args), call.end)
         if self.shows_cpu:
             own = self._cpu(call, call.end_cpu, "end_cpu")
             result = f"{result[:-1]},{own}}}" if result else f',"args":{{{own}}}'
@@ -163,6 +166,10 @@ class Chrome(LineSink):
         """See `LineSink`."""
         keys = self._keys[_names(arguments)]
         return ",".join([key + _value(a.value) for key, a in zip(keys, arguments, strict=False)])
+
+    def _ended(self, names: tuple[str, ...], end: str) -> str:
+        """The member that says how a call with arguments of these names has ended."""
+        return f',"args":{{{self._keys[names][END]}"{end}"}}'
 
     def takes(self, stretch: Stretch) -> bool:
         return not any(
@@ -192,8 +199,10 @@ class Chrome(LineSink):
         lane: list[Piece | str] = [',"pid":', lines.PID, ',"tid":', lines.lane_number(GOROUTINES)]
         begins: list[Piece | str] = [f'{{"ph":"B","name":{name},"ts":', lines.START_MICRO, *lane]
         ends: list[Piece | str] = [f'{{"ph":"E","name":{name},"ts":', lines.END_MICRO, *lane]
-        ends += [*result, "}" + _BETWEEN]
-        return Lines([*begins, ',"args":{', *arguments, "}}" + _BETWEEN], ends, ends)
+        begun = [*begins, ',"args":{', *arguments, "}}" + _BETWEEN]
+        returned = [*ends, *result, "}" + _BETWEEN]
+        tail = [*ends, self._ended(self._parameters(number), "tail"), "}" + _BETWEEN]
+        return Lines(begun, returned, returned, tail, tail)
 
     def value(self, value: Datum) -> str:
         """See `LineSink`."""
@@ -201,8 +210,11 @@ class Chrome(LineSink):
 
     def result(self, probe: int, result: Datum) -> str:
         """See `LineSink`."""
+        return self._result(self._parameters(probe), result)
+
+    def _parameters(self, probe: int) -> tuple[str, ...]:
         function = self._plan.functions[self._plan.probes[probe].function]
-        return self._result(tuple([each.name for each in function.parameters]), result)
+        return tuple([each.name for each in function.parameters])
 
     def _result(self, names: tuple[str, ...], result: Datum) -> str:
         """The member of a result beside arguments of these names."""

@@ -5,9 +5,9 @@ A call: ``{"type": "call", "name", "args": [{"name", "value"}…], "result",
 order in which calls end; ``goroutine`` where there is one, or ``stack``, the
 address of a stack the program made itself; where several binaries are traced,
 ``binary`` is the path of the function's; with ``--cpu``, ``cpu`` is the processor on which the call
-began and ``end_cpu`` that on which it returned, or null. ``duration`` is
-null unless ``end`` is ``returned``. Integers are numbers (up to 128 bits: a
-reader that turns them into doubles loses digits), truth values true and
+began and ``end_cpu`` that on which it returned, or null; where ``end`` is ``tail``, ``leads_to`` is
+the function to which it jumped. ``duration`` is null where the end was not seen. Integers are
+numbers (up to 128 bits: a reader that turns them into doubles loses digits), truth values true and
 false, characters and text strings (bytes that are not UTF-8 lone surrogates
 from U+DC80 on), addresses strings in hexadecimal, functions their names,
 records objects, arrays arrays, maps arrays of pairs, variants of Rust's
@@ -139,17 +139,17 @@ class JsonLines(LineSink):
         name = to_json(self._plan.functions[probe.function].name)
         binary = f',"binary":{to_json(self._plan.binaries[probe.binary].path)}'
 
-        def line(result: Pieces, duration: Piece | str, end: str) -> Pieces:
+        def line(result: Pieces, *end: Piece | str) -> Pieces:
             return [
                 *(f'{{"type":"call","name":{name},"args":[', *arguments, '],"result":', *result),
-                *(',"start":', lines.START, ',"duration":', duration),
+                *(',"start":', lines.START, ',"duration":', lines.ELAPSED),
                 *(',"pid":', lines.PID, ',"tid":', lines.TID, ',"depth":', lines.DEPTH),
-                *(f',"end":"{end}"', lines.goroutine(f',"{self._lanes[number]}":')),
+                *(',"end":"', *end, '"', lines.goroutine(f',"{self._lanes[number]}":')),
                 (binary if self.several else "") + "}\n",
             ]
 
-        returned = line(result, lines.ELAPSED, "returned")
-        tail = line([json_value(None)], "null", "tail")
+        returned = line(result, "returned")
+        tail = line([json_value(None)], 'tail","leads_to":"', lines.LEADS_TO)
         return Lines((), returned, returned, tail, tail)
 
     def value(self, value: Datum) -> str:
@@ -195,7 +195,8 @@ class JsonLines(LineSink):
 
     def _rest(self, call: Call) -> str:
         """The members that only some calls have."""
-        rest = f',"{self._lanes[call.probe]}":{call.goroutine}' if call.goroutine else ""
+        rest = f',"leads_to":{self._names[call.leads_to]}' if call.leads_to else ""
+        rest += f',"{self._lanes[call.probe]}":{call.goroutine}' if call.goroutine else ""
         return rest + f',"binary":{self._names[call.binary]}' if self.several else rest
 
     def aggregates(self, aggregates: Aggregates) -> None:

@@ -35,8 +35,8 @@ class Lines(NamedTuple):
     entry: Pieces
     leaf: Pieces
     returned: Pieces
-    tail_leaf: Pieces = ()
-    tail_returned: Pieces = ()
+    tail_leaf: Pieces
+    tail_returned: Pieces
 
 
 class LineSink(Sink):

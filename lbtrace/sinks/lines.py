@@ -14,10 +14,11 @@ from typing import Any
 
 from lbtrace.calls._stretches import ffi, lib
 from lbtrace.calls.decoders import INSTRUCTION_POINTERS
+from lbtrace.calls.payload import lies_in_memory
 from lbtrace.calls.probe_decoding import ProbeDecoders
 from lbtrace.calls.probe_pairs import ProbePairs
 from lbtrace.calls.stretches import Stretch
-from lbtrace.model import Argument, Plan, Probe, Value
+from lbtrace.model import Argument, Fetch, Plan, Probe, Value
 from lbtrace.sinks.arrays import GrowingArray, TextList, encode
 from lbtrace.sinks.line_sink import LineSink, Piece, Pieces
 from lbtrace.sinks.parts import Marked, NotNative, Part, Sampler, Spelling, spell, split
@@ -31,6 +32,7 @@ DURATION, LANE_COLUMN = Piece(lib.LBT_DURATION), Piece(lib.LBT_LANE_COLUMN)
 PID, TID, DEPTH = Piece(lib.LBT_PID), Piece(lib.LBT_TID), Piece(lib.LBT_DEPTH)
 START, ELAPSED, INDENT = Piece(lib.LBT_START), Piece(lib.LBT_ELAPSED), Piece(lib.LBT_INDENT)
 START_MICRO, END_MICRO = Piece(lib.LBT_START_MICRO), Piece(lib.LBT_END_MICRO)
+LEADS_TO = Piece(lib.LBT_LEADS_TO)
 """What lbtrace/native/lines.h says of each."""
 
 
@@ -58,7 +60,7 @@ class LineWriter:
         self._known = set[int]()
         self._closing = defaultdict[int, list[int]](list)
         for number in range(len(plan.probes)):
-            if self._pairs.returns(number):
+            if self._pairs.returns(number) or plan.probes[number].goes_on:
                 self._closing[self._pairs.entry_of(number)].append(number)
         self._format = ffi.new("struct lbt_line_format *")
         self._format.delayed = sink.delayed
@@ -70,6 +72,8 @@ class LineWriter:
         self._spelled: dict[Type, Spelling] = {}
         self._named: dict[Spelling, int] = {}
         self._format.templates = self._templates
+        self._leads_to = TextList([encode(probe.leads_to) for probe in plan.probes])
+        self._format.leads_to = self._leads_to.native[0]
         self._pieces = GrowingArray("struct lbt_piece[]")
         self._texts = GrowingArray("char[]")
         self._indents: list[bytes] = []
@@ -184,7 +188,8 @@ class LineWriter:
     ) -> list[Piece | str]:
         """What native code writes of values that these probes fetch alike, where it can read all
         parts; nothing where it never can."""
-        (how, *others) = {self._plan.probes[number].fetches for number in probes}
+        how = self._plan.probes[probes[0]].fetches
+        others = {_layout(self._plan.probes[number].fetches) for number in probes} - {_layout(how)}
         sampler = Sampler(how, self._spell, nests=self._sink.nests)
         try:
             if others or any(_locates(self._plan.probes[number]) for number in probes):
@@ -248,6 +253,11 @@ class LineWriter:
             how = whole.kind, whole.flags, whole.skip
             added.append((*how, self._texts.add(text), len(text)))
         return self._pieces.add(added), len(pieces)
+
+
+def _layout(fetches: tuple[Fetch, ...]) -> tuple[bool, ...]:
+    """Which of the values that are fetched lie in memory."""
+    return tuple([lies_in_memory(slot, fetches) for slot in range(len(fetches))])
 
 
 def _locates(probe: Probe) -> bool:

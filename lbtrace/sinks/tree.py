@@ -144,13 +144,13 @@ class Tree(LineSink):
         lane: list[Piece | str] = ["  ", lines.LANE_COLUMN, "  ", lines.INDENT]
         call = [*lane, name, "(", *arguments, ")"]
         closing = [*lane, "└ ", name]
-        blank, end, mark = " " * 9, "\n", self.mark(number, "tail")
+        blank, end, arrow = " " * 9, "\n", " → "
         return Lines(
             [blank, *call, end],
             [lines.DURATION, *call, *result, end],
             [lines.DURATION, *closing, *result, end],
-            [blank, *call, mark, end],
-            [blank, *closing, mark, end],
+            [lines.DURATION, *call, arrow, lines.LEADS_TO, end],
+            [lines.DURATION, *closing, arrow, lines.LEADS_TO, end],
         )
 
     def _keep_pending(self, stretch: Stretch) -> None:
@@ -197,7 +197,7 @@ class Tree(LineSink):
         if call.end == "returned":
             result = self.result(call.probe, call.result)
         else:
-            result = self.mark(call.probe, call.end)
+            result = self.mark(call.probe, call.end, call.leads_to)
         corner, maker = self._paint(_DIM, "└ "), self._paint(_DIM, f" (entered in {call.maker})")
         line = f"{self.indent(call.depth)}{corner}{self._name(call)}{result}{maker}"
         self._line("", self._lane(call), line, call.end_cpu)
@@ -226,13 +226,17 @@ class Tree(LineSink):
 
     def _close(self, call: Call, head: str, cpu: int | str | None) -> None:
         if call.end != "returned":
-            self._line("", self._lane(call), head + self.mark(call.probe, call.end), cpu)
+            mark = self.mark(call.probe, call.end, call.leads_to)
+            time = "" if call.duration is None else duration(call.duration)
+            self._line(time, self._lane(call), head + mark, cpu)
             return
         result = self.result(call.probe, call.result)
         self._line(duration(call.duration or 0), self._lane(call), head + result, cpu)
 
-    def mark(self, probe: int, end: End) -> str:
+    def mark(self, probe: int, end: End, leads_to: str = "") -> str:
         """Return what stands after a call that did not return, if returns are watched."""
+        if leads_to:
+            return self._paint(_DIM, f" → {clean(leads_to)}")
         return self._paint(_RED, f" ✗ {ENDS[end]}") if self._watched[probe] else ""
 
     def _lane(self, call: Call) -> str:

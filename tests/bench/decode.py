@@ -112,8 +112,6 @@ def main() -> None:
 class Nobody:
     """A visitor that ignores all calls."""
 
-    takes_tails = True
-
     def thread(self, thread: Thread) -> None: ...
 
     def entry(self, call: Call) -> None: ...

@@ -117,6 +117,8 @@ def test_forms(forms: Image, name: str, expected: list[tuple[str, int]], hidden:
     found = Machine("aarch64").exit_finder().exits([body(forms, function)], Alone())
     assert [(e.kind, e.site.address - function.address) for e in found.exits] == expected
     assert len(found.hidden) == hidden
+    direct = [bool(exit.target) for exit in found.exits if exit.kind == "tail"]
+    assert direct == [exit.site.jump is None for exit in found.exits if exit.kind == "tail"]
 
 
 @pytest.fixture(scope="module")

@@ -71,6 +71,7 @@ PROGRAMS = {
     "markers-O0": f"markers.c -O0 {SDT}",
     "markers-O2": f"markers.c -O2 -fno-section-anchors {SDT}",
     "tail": "tail.c -O2 -g",
+    "tails": "tails.c -O2 -g",
     "within-O0": "within.cc -O0 -g -pthread",
     "within-O2": "within.cc -O2 -g -pthread -fno-optimize-sibling-calls",
     "forking": "forking.c -O1 -g",

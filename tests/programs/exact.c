@@ -179,7 +179,7 @@ static function volatile indirect = traced_last;
 TRACED long traced_third(long n)
 {
 	ENTER(n);
-	shadow_end("tail");
+	shadow_jump_away();
 	return indirect(n + 1);
 }
 
@@ -188,7 +188,7 @@ TRACED long traced_second(long n)
 	ENTER(n);
 	if (n % 5 == 0)
 		RETURN(n);
-	shadow_end("tail");
+	shadow_jump();
 	return traced_third(n + 1);
 }
 
@@ -196,7 +196,7 @@ TRACED long traced_first(long n)
 {
 	ENTER(n);
 	sink += traced_last(n);
-	shadow_end("tail");
+	shadow_jump();
 	return traced_second(n + 1);
 }
 

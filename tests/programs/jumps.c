@@ -1,6 +1,6 @@
 /* Jumps that leave a function or do not, each with the program's own account.
  *
- *     jumps LOG conditions | counts | computed | again | again-tail
+ *     jumps LOG conditions | counts | computed | again
  */
 #include "shadow.h"
 
@@ -31,14 +31,14 @@
 	asm(BEGIN("traced_if_" #X) "cmp %rsi, %rdi\nj" #X                                          \
 	    " traced_yes\nmov $1, %eax\nret\n" END("traced_if_" #X));
 asm(BEGIN("traced_yes") "mov $2, %eax\nret\n" END("traced_yes"));
-#define COUNTS(X) X(jrcxz) X(jecxz) X(loop) X(loope) X(loopne) X(loopl)
+#define COUNTS(X) X(jrcxz) X(loop) X(loope) X(loopne)
 #define COUNT(X, JUMP)                                                                             \
 	BEGIN("traced_count_" #X)                                                                  \
 	"mov %rdi, %rcx\ntest %rsi, %rsi\n" JUMP " near\nmov $1, %eax\nret\n" END("traced_count_" #X)
 /* These jumps are short. */
-asm(COUNT(jrcxz, "jrcxz") COUNT(jecxz, "jecxz") COUNT(loop, "loop")
+asm(COUNT(jrcxz, "jrcxz") COUNT(loop, "loop")
     BEGIN("traced_near") "near: mov $2, %eax\nret\n" END("traced_near")
-    COUNT(loope, "loope") COUNT(loopne, "loopne") COUNT(loopl, "addr32 loop"));
+    COUNT(loope, "loope") COUNT(loopne, "loopne"));
 asm(BEGIN("traced_through") "lea table(%rip), %rax\nmov %rdi, %rdx\nmov $0, %edi\n"
     "jmp *(%rax, %rdx, 8)\n1: mov $10, %eax\nret\n2: mov $11, %eax\nret\n"
     END("traced_through")
@@ -46,7 +46,7 @@ asm(BEGIN("traced_through") "lea table(%rip), %rax\nmov %rdi, %rdx\nmov $0, %edi
 asm(BEGIN("traced_pointer") "jmp *%rsi\n" END("traced_pointer"));
 asm(BEGIN("traced_either") "test %rsi, %rsi\njne 1f\nlea 2f(%rip), %rsi\n1: push %rsi\npop %rax\n"
     "jmp *%rax\n2: mov $20, %eax\nret\n" END("traced_either"));
-asm("back: jmp traced_again\n" BEGIN("traced_again") "test %rdi, %rdi\nje 1f\ndec %rdi\n"
+asm(".type back, %function\nback: jmp traced_again\n" END("back") BEGIN("traced_again") "test %rdi, %rdi\nje 1f\ndec %rdi\n"
     "jmp back\n1: mov $3, %eax\nret\n" END("traced_again"));
 asm(BEGIN("traced_rounds") "dec %rdi\njg traced_rounds.cold\nmov $4, %eax\nret\n"
     END("traced_rounds") ".type traced_rounds.cold, %function\n"
@@ -73,7 +73,7 @@ asm(BEGIN("traced_through") "adrp x9, table\nadd x9, x9, :lo12:table\nmov x10, x
 asm(BEGIN("traced_pointer") "br x1\n" END("traced_pointer"));
 asm(BEGIN("traced_either") "cbnz x1, 1f\nadr x1, 2f\n1: str x1, [sp, -16]!\nldr x9, [sp], 16\n"
     "br x9\n2: mov x0, 20\nret\n" END("traced_either"));
-asm("back: b traced_again\n" BEGIN("traced_again") "cbz x0, 1f\nsub x0, x0, 1\n"
+asm(".type back, %function\nback: b traced_again\n" END("back") BEGIN("traced_again") "cbz x0, 1f\nsub x0, x0, 1\n"
     "b back\n1: mov x0, 3\nret\n" END("traced_again"));
 asm(BEGIN("traced_rounds") "subs x0, x0, 1\nb.gt traced_rounds.cold\nmov x0, 4\nret\n"
     END("traced_rounds") ".type traced_rounds.cold, %function\n"
@@ -101,11 +101,12 @@ static const struct function functions[] = {CONDITIONS(LIST)};
 static const struct function counting[] = {COUNTS(LIST_COUNT)};
 
 /* A call that returned, or jumped to another one, as its result tells. */
-static void account(const char *name, long argument, long result, const char *other)
+static void account(const char *name, long argument, long result, void (*jump)(void),
+		    const char *other)
 {
 	shadow_enter(name, argument);
 	if (result == 2) {
-		shadow_end("tail");
+		jump();
 		shadow_enter(other, argument);
 	}
 	shadow_leave(result);
@@ -119,7 +120,8 @@ static void conditions(void)
 	for (unsigned f = 0; f < sizeof(functions) / sizeof(*functions); f++)
 		for (int i = 0; i < count * count; i++) {
 			long a = numbers[i / count], b = numbers[i % count];
-			account(functions[f].name, a, functions[f].call(a, b), "traced_yes");
+			account(functions[f].name, a, functions[f].call(a, b), shadow_jump,
+				"traced_yes");
 		}
 }
 
@@ -130,7 +132,7 @@ static void counts(void)
 	for (unsigned f = 0; f < sizeof(counting) / sizeof(*counting); f++)
 		for (unsigned i = 0; i < 2 * sizeof(numbers) / sizeof(*numbers); i++) {
 			long n = numbers[i / 2], result = counting[f].call(n, i % 2);
-			account(counting[f].name, n, result, "traced_near");
+			account(counting[f].name, n, result, shadow_jump, "traced_near");
 		}
 }
 
@@ -140,36 +142,36 @@ static void computed(void)
 		long result = traced_through(n), argument = n;
 		if (n == 3) {
 			shadow_enter("traced_through", n);
-			shadow_end("tail");
+			shadow_jump_away();
 			argument = 0;
 		}
 		shadow_enter("traced_through", argument);
 		if (result == 2) {
-			shadow_end("tail");
+			shadow_jump_away();
 			shadow_enter("traced_yes", 0);
 		}
 		shadow_leave(result);
 	}
-	account("traced_pointer", 5, traced_pointer(5, (void *)traced_yes), "traced_yes");
-	account("traced_either", 6, traced_either(6, (void *)traced_yes), "traced_yes");
+	account("traced_pointer", 5, traced_pointer(5, (void *)traced_yes), shadow_jump_away,
+		"traced_yes");
+	account("traced_either", 6, traced_either(6, (void *)traced_yes), shadow_jump_away,
+		"traced_yes");
 	traced_either(7, NULL);
 	/* Nothing but the jump leads to where it returns then, so no probe may stand there. */
 	shadow_enter("traced_either", 7);
 	shadow_end("open");
 }
 
-/* As uretprobes see it all of them return; seen at the jump they are tail calls. */
-static void again(int tail)
+static void again(void)
 {
 	const long n = 4, result = traced_again(n);
 
 	for (long i = n; i >= 0; i--) {
 		shadow_enter("traced_again", i);
-		if (tail && i)
-			shadow_end("tail");
+		if (i)
+			shadow_jump();
 	}
-	while (shadow->depth)
-		shadow_leave(result);
+	shadow_leave(result);
 }
 
 static void rounds(void)
@@ -194,7 +196,7 @@ int main(int argc, char **argv)
 	else if (!strcmp(argv[2], "rounds"))
 		rounds();
 	else
-		again(!strcmp(argv[2], "again-tail"));
+		again();
 	shadow_write();
 	return 0;
 }

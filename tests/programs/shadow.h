@@ -33,6 +33,7 @@
 struct shadow_call {
 	const char *name;
 	long argument;
+	int jumped; /* to the next one, with which it ends */
 };
 
 struct shadow {
@@ -107,18 +108,40 @@ static void shadow_enter(const char *name, long argument)
 	struct shadow_call *call = &shadow->calls[shadow->depth++];
 	call->name = name;
 	call->argument = argument;
+	call->jumped = 0;
+}
+
+/* The innermost call jumps to another function, and returns when that does. */
+static inline void shadow_jump(void)
+{
+	shadow->calls[shadow->depth - 1].jumped = 1;
+}
+
+static int shadow_has_jumped(void)
+{
+	return shadow->depth > shadow->inherited && shadow->calls[shadow->depth - 1].jumped;
 }
 
 static void shadow_leave(long result)
 {
 	char text[32];
 	sprintf(text, "%ld", result);
-	shadow_line(&shadow->calls[--shadow->depth], text, "returned");
+	do
+		shadow_line(&shadow->calls[--shadow->depth], text, "returned");
+	while (shadow_has_jumped());
 }
 
 static void shadow_end(const char *end)
 {
 	shadow_line(&shadow->calls[--shadow->depth], "-", end);
+}
+
+/* The innermost call jumps where its return cannot be seen, nor that of those that jumped to it. */
+static inline void shadow_jump_away(void)
+{
+	do
+		shadow_end("tail");
+	while (shadow_has_jumped());
 }
 
 /* All calls above depth were left. */

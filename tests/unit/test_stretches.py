@@ -9,6 +9,7 @@ import struct
 from collections.abc import Iterator
 
 import pytest
+from msgspec.structs import replace
 
 from lbtrace.calls import CallMatcher, stretches
 from lbtrace.calls.probe_decoding import ProbeDecoders
@@ -85,24 +86,25 @@ class Stream:
         self.random = random.Random(seed)
         self.time = 10**12
         self.open: dict[tuple[int, int, int], list[tuple[int, int]]] = {}
+        self.jumped: dict[tuple[int, int, int], int] = {}
         self.oddity = self.random.choice((0.0, 0.002, 0.05))
         self.stacks = self.random.random() < 0.5
         self.plan = self.make_plan()
 
     def make_plan(self) -> Plan:
         functions, probes = list[Function](), list[Probe]()
+        # All results are alike, as those are of functions that jump to each other.
+        brought = list[Fetch]()
+        result = self.value(brought if self.random.random() < 0.3 else None, 0)
         for number in range(self.random.randrange(1, 6)):
             returns = self.random.choice(("uretprobe", "uretprobe", "sites", "none"))
             fetches = list[Fetch]()
             parameters = tuple(self.value(fetches, n) for n in range(self.random.randrange(9)))
-            brought = list[Fetch]()
-            own = brought if self.random.random() < 0.3 else None
-            result = self.value(own, 0) if self.random.random() < 0.7 else None
             function = Function(
                 self.random.choice(("f", "operator()", "größe", "a\x1bb")) + str(number),
                 *(64 * number, 64, 64 * number),
                 parameters=parameters,
-                result=result,
+                result=result if self.random.random() < 0.7 else None,
                 typed=self.random.random() < 0.7,
                 returns=returns,
                 language=self.random.choice(("", "go")),
@@ -119,12 +121,23 @@ class Stream:
                 closing = Probe(site, "closes", number, source, fetched, binary=binary)
                 probes.append(closing)
             if returns == "sites":
-                probes.append(Probe(site, "tail", number, binary=binary))
+                probes.append(self.jump(number, probes[-1]))
+        relays = [Probe(Site(7, 7), "tail return", relay=number) for number in (1, 2)]
+        probes += [replace(each, fetches=tuple(brought)) for each in relays]
         probes += [Probe(Site(8, 8), "landing"), Probe(Site(9, 9), "lane end")]
         if self.stacks:
             kinds = self.random.choice((("stack",), ("signal stack",), ("stack", "switch")))
             probes += [Probe(Site(10, 10), kind) for kind in kinds]
         return Plan((Binary("./one"), Binary("./two")), tuple(functions), tuple(probes))
+
+    def jump(self, number: int, closing: Probe) -> Probe:
+        """One that ends calls, as in former captures and where no return is seen, or not."""
+        leads_to = self.random.choice(("", "f", "größe", "?", 'operator"" _x'))
+        jump = Probe(closing.site, "tail", number, binary=closing.binary, leads_to=leads_to)
+        if not leads_to or self.random.random() < 0.3:
+            return jump
+        known, relay = self.random.random() < 0.8, self.random.choice((0, 0, 1, 2))
+        return replace(jump, goes_on=True, relay=relay, fetches=closing.fetches if known else ())
 
     def value(self, fetches: list[Fetch] | None, number: int) -> Value:
         name = self.random.choice(("n", "", "max size", f"k{number}"))
@@ -196,16 +209,28 @@ class Stream:
         pid = self.random.choice(PIDS)
         tid = pid + self.random.randrange(3)
         goroutine = self.random.choice((0, 0, 0, 7, 1 << 40))
-        lane = self.open.setdefault((pid, goroutine or tid, goroutine), [])
+        key = pid, goroutine or tid, goroutine
+        lane = self.open.setdefault(key, [])
         if self.random.random() < self.oddity:
             return self.odd(pid, tid, goroutine, lane)
         if lane and self.random.random() < 0.5 and self.closing(lane[-1][1]):
             frame, probe = lane.pop()
-            if self.random.random() < 0.2 and self.plan.probes[probe + 2].role == "tail":
+            jump = self.plan.probes[probe + 2]
+            if self.random.random() < 0.4 and jump.role == "tail":
+                if jump.goes_on:
+                    self.jumped[key] = frame
+                    lane.append((frame, probe))
                 return self.record(frame, goroutine, probe + 2, pid, tid, CLOSE)
+            if lane and lane[-1][0] == frame and self.random.random() < 0.9:
+                while lane and lane[-1][0] == frame:
+                    lane.pop()
+            if self.random.random() < 0.2 and jump.relay:
+                probe = next(n for n, p in enumerate(self.plan.probes) if p.role == "tail return")
+                return self.record(frame, goroutine, probe + jump.relay - 1, pid, tid, CLOSE)
             return self.record(frame, goroutine, probe + 1, pid, tid, CLOSE)
         probe = self.random.choice([n for n, p in enumerate(self.plan.probes) if p.role == "opens"])
         frame = lane[-1][0] - 16 * self.random.randrange(1, 9) if lane else 1 << 40
+        frame = self.jumped.pop(key, frame)
         if not self.closing(probe):
             return self.record(frame, goroutine, probe, pid, tid, OPEN)
         lane.append((frame, probe))

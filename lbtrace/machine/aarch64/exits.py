@@ -65,8 +65,10 @@ class Finder(ExitFinder):
             elif not flow.is_certain(address):
                 hidden.append(f"what is at {address:#x} is not certain to be an instruction")
             else:
-                kind = "return" if is_ret(flow.instructions[address]) else "tail"
-                found.append(Exit("return" if kind == "return" else "tail", site))
+                word = flow.instructions[address]
+                distance = None if is_ret(word) or is_br(word) else jump(word)
+                target = address + distance if distance is not None else 0
+                found.append(Exit("return" if is_ret(word) else "tail", site, target=target))
         found.sort(key=lambda exit: exit.site.address)
         landings = tuple(
             pad

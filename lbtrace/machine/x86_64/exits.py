@@ -74,7 +74,9 @@ class Finder(ExitFinder):
             elif out.kind == "return":
                 found.append(Exit(out.kind, site, epilogues.entries(out.instruction)))
             else:
-                found.append(Exit(out.kind, site))
+                direct = out.instruction.op0_kind == iced_x86.OpKind.NEAR_BRANCH64
+                target = out.instruction.near_branch_target if direct else 0
+                found.append(Exit(out.kind, site, target=target))
         found.sort(key=lambda exit: exit.site.address)
         known = flow.instructions
         landings = tuple(pad for pad in pads if pad in known and flow.is_certain(known[pad]))

@@ -1,0 +1,285 @@
+"""Where traced functions jump to other functions, which return in their place, and what sees that.
+
+A call that ends by a jump returns when its target does: at the same frame, with the same result.
+Where the target is traced, its own exits tell. Where it is not, but all of its exits are known, or
+where conditions may leave out calls of the target, its exits get probes of the role ``tail return``
+(*relays*), one for each way to fetch a result. They send events only of calls that have jumped.
+Where a jump leads cannot be known of jumps through pointers, nor through the PLT: such calls end
+there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+from msgspec.structs import replace
+
+from lbtrace.elf.demangle import demangled
+from lbtrace.elf.plt import Stub
+from lbtrace.elf.symbols import Symbols
+from lbtrace.fetch.call_values import CallValues
+from lbtrace.machine.code import Exit, Exits
+from lbtrace.model import Condition, Fetch, Function, Probe, Site
+from lbtrace.plan.placement import Placer
+from lbtrace.plan.return_sites import return_sites
+
+UNKNOWN = "?"
+"""Where a jump leads through a pointer."""
+
+MOST_FUNCTIONS = 8
+"""That may return in the place of an untraced target, as it jumps on."""
+
+MOST_EXITS = 32
+"""Of all of these."""
+
+MOST_RELAYS = 4
+"""At one exit: each costs its program's time whenever the function returns."""
+
+LEVELS = 3
+"""Calls at one frame that relays distinguish, where each has jumped to the next."""
+
+
+class Leaving(NamedTuple):
+    """How a traced function is left whose calls begin at ``entry``, and what is fetched then: with
+    a ``usual_result`` from where the calling convention has it."""
+
+    function: Function
+    values: CallValues
+    exits: Exits
+    entry: Site
+    usual_result: bool
+
+
+class _Group(NamedTuple):
+    """What calls have in common that a relay serves; ``level`` distinguishes those of which one
+    jumps to another."""
+
+    fetches: tuple[Fetch, ...]
+    conditions: tuple[Condition, ...]
+    keeps: str
+    level: int
+
+
+class _Ending(NamedTuple):
+    """Where calls return that have jumped to a function: by which exits of which functions. The
+    numbers of those that are ``traced`` are among them."""
+
+    returns: tuple[tuple[Function, Exit], ...]
+    traced: frozenset[int]
+
+
+class TailCalls:
+    """The jumps between functions of one binary, ``leaving`` by the number of a traced one. With
+    ``follows`` exits of functions that are not traced may be watched; none where it ``avoids``
+    probes."""
+
+    def __init__(
+        self,
+        leaving: Sequence[Leaving],
+        table: Symbols,
+        stubs: Mapping[int, Stub],
+        placer: Placer,
+        *,
+        follows: bool,
+        within: bool = False,
+        avoids: Collection[int] = (),
+    ) -> None:
+        self._leaving = leaving
+        self._table = table
+        self._stubs = stubs
+        self._placer = placer
+        self._follows = follows
+        self._avoids = avoids
+        self._within = within
+        self._traced = {each.function.address: n for n, each in enumerate(leaving)}
+        self._conditional = any(each.values.is_conditional for each in leaving)
+        self._endings: dict[int, _Ending | None] = {}
+        self._levels: dict[int, int] = {}
+        self._groups: dict[_Group, int] = {}
+        self._relays: dict[int, dict[int, list[Probe]]] = {}
+
+    def complete(self, probes: Sequence[Probe]) -> list[Probe]:
+        """Return the ``probes`` of the traced functions, those on jumps with what is known of their
+        targets, and relays."""
+        if self._conditional:
+            self._find_levels()
+        done = [self._completed(p) if p.role == "tail" else p for p in probes]
+        relays = [r for sites in self._relays.values() for group in sites.values() for r in group]
+        # The last one that is attached is hit first: inner calls return before outer ones.
+        return [*done, *sorted(relays, key=lambda relay: relay.relay)]
+
+    def _completed(self, probe: Probe) -> Probe:
+        target = self._target(probe)
+        known = replace(probe, leads_to=self._name(target))
+        caller = self._leaving[probe.function]
+        fetches = caller.values.result_fetches
+        if self._ends_alike(probe.function, target):
+            return replace(known, goes_on=True, fetches=fetches)
+        if relay := self._relay(probe, caller, target):
+            fetches = fetches if caller.usual_result else ()
+            return replace(known, goes_on=True, fetches=fetches, relay=relay)
+        return replace(known, goes_on=self._is_seen(target))
+
+    def _target(self, probe: Probe) -> int:
+        exits = self._leaving[probe.function].exits.exits
+        return next(e.target for e in exits if e.site.address == probe.site.address)
+
+    def _name(self, target: int) -> str:
+        if stub := self._stubs.get(target):
+            return demangled(stub.name) or UNKNOWN
+        if (traced := self._traced.get(target)) is not None:
+            return self._leaving[traced].function.name
+        function = self._table.functions.holding(target) if target else None
+        return function.name if function else UNKNOWN
+
+    def _is_seen(self, target: int) -> bool:
+        """Whether the exits of traced functions tell when a call returns that has jumped to a
+        target: all of them send events."""
+        return bool(self._seen_in(target))
+
+    def _seen_in(self, target: int) -> set[int]:
+        """The traced functions whose exits tell that; none where there are others."""
+        if self._conditional:
+            return set()
+        number = self._traced.get(target)
+        if number is not None:
+            hides = self._leaving[number].function.exits_hidden
+            return set() if hides else self._reached(number)
+        ending = self._ending(target)
+        if ending is None or any(f.address not in self._traced for f, _ in ending.returns):
+            return set()
+        return set(ending.traced)
+
+    def _ends_alike(self, number: int, target: int) -> bool:
+        """Whether the exits of traced functions tell the result as well."""
+        wanted = self._leaving[number].values.result_fetches
+        seen_in = self._seen_in(target)
+        return bool(seen_in) and all(
+            self._leaving[n].values.result_fetches[: len(wanted)] == wanted for n in seen_in
+        )
+
+    def _reached(self, number: int) -> set[int]:
+        """The traced functions that may end a call which has jumped to one."""
+        found, ways = {number}, [number]
+        while ways:
+            further = self._next(ways.pop()) - found
+            found |= further
+            ways += further
+        return found
+
+    def _next(self, number: int) -> set[int]:
+        found = {self._traced.get(e.target) for e in self._leaving[number].exits.exits}
+        return {each for each in found if each is not None}
+
+    def _relay(self, probe: Probe, caller: Leaving, target: int) -> int:
+        """The number of the relays that see the calls return which have jumped to a target; 0
+        where none do."""
+        ending = self._ending(target)
+        level = self._levels.get(probe.function, 0)
+        if ending is None or level >= LEVELS:
+            return 0
+        values = caller.values
+        if values.result_conditions and not caller.usual_result:
+            return 0
+        fetches = values.result_fetches if caller.usual_result else ()
+        group = _Group(fetches, values.result_conditions, values.kept, level)
+        number = self._groups.setdefault(group, len(self._groups) + 1)
+        sites = [self._relays.setdefault(exit.site.address, {}) for _, exit in ending.returns]
+        if any(number not in at and len(at) >= MOST_RELAYS for at in sites):
+            return 0
+        for at, (function, exit) in zip(sites, ending.returns, strict=True):
+            if number not in at:
+                at[number] = [*self._probes(function, exit, group, number)]
+        return number
+
+    def _probes(
+        self, function: Function, exit: Exit, group: _Group, number: int
+    ) -> Iterator[Probe]:
+        traced = self._traced.get(function.address)
+        entry = Site(function.address, function.offset)
+        if traced is not None:
+            entry = self._leaving[traced].entry
+        for site, fetches in return_sites(exit, group.fetches, function.address, entry):
+            yield Probe(
+                site,
+                "tail return",
+                fetches=fetches,
+                conditions=group.conditions,
+                keeps=group.keeps,
+                relay=number,
+            )
+
+    def _ending(self, target: int) -> _Ending | None:
+        """Where calls return that have jumped to a target; None where that is not known."""
+        if target not in self._endings:
+            self._endings[target] = self._find_ending(target)
+        return self._endings[target]
+
+    def _find_ending(self, target: int) -> _Ending | None:
+        ways, returns = [target], list[tuple[Function, Exit]]()
+        found: dict[int, Exits] = {}
+        while ways:
+            address = ways.pop()
+            if address in found:
+                continue
+            left = self._left(address)
+            if left is None or len(found) == MOST_FUNCTIONS:
+                return None
+            function, found[address] = left
+            if found[address].hidden or self._is_avoided(found[address]):
+                return None
+            for exit in found[address].exits:
+                if exit.kind == "return":
+                    returns.append((function, exit))
+                else:
+                    ways.append(exit.target)
+        traced = self._traced.keys() & found.keys()
+        # Of functions that are not traced the kernel does not know that they share a frame.
+        if len(returns) > MOST_EXITS or (self._within and traced and len(traced) < len(found)):
+            return None
+        return _Ending(
+            tuple(returns),
+            frozenset(self._traced[each] for each in self._traced.keys() & found.keys()),
+        )
+
+    def _is_avoided(self, exits: Exits) -> bool:
+        sites = (
+            s.address for e in exits.exits for s in (e.site, *(each.site for each in e.entries))
+        )
+        return bool(self._avoids) and any(address in self._avoids for address in sites)
+
+    def _left(self, address: int) -> tuple[Function, Exits] | None:
+        """How the function at an address is left, if that is known."""
+        number = self._traced.get(address)
+        if number is not None:
+            traced = self._leaving[number]
+            watched = traced.function.returns.startswith("sites")
+            exits = traced.exits if watched else self._placer.exits(traced.function)
+            return None if traced.function.exits_hidden else (traced.function, exits)
+        function = self._table.functions.holding(address) if address and self._follows else None
+        if function is None or function.address != address or not self._placer.is_sound(function):
+            return None
+        return function, self._placer.exits(function)
+
+    def _find_levels(self) -> None:
+        """Number those calls that wait for relays at one frame, each of which has jumped to the
+        next: where conditions decide about each, it needs an event of its own."""
+        found = {number: self._waits(number) for number in range(len(self._leaving))}
+        waiting = {number: ways for number, ways in found.items() if ways is not None}
+        for _ in range(LEVELS):
+            for number, inner in waiting.items():
+                level = self._levels.get(number, 0) + 1
+                for each in inner & waiting.keys():
+                    self._levels[each] = max(self._levels.get(each, 0), level)
+
+    def _waits(self, number: int) -> frozenset[int] | None:
+        """The traced functions in which a call may wait for a relay; None where it waits for
+        none."""
+        targets = {e.target for e in self._leaving[number].exits.exits if e.kind == "tail"}
+        found = [
+            ending.traced
+            for target in targets
+            if not self._ends_alike(number, target) and (ending := self._ending(target))
+        ]
+        return frozenset[int]().union(*found) if found else None

@@ -1,0 +1,134 @@
+"""Calls that end by a jump to another function, compared with what uretprobes see: there both
+return, with their results."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import pytest
+
+import lbtrace
+from lbtrace.model import Call
+
+Run = Callable[..., subprocess.CompletedProcess[str]]
+
+GOING_ON = ("first", "second", "third", "leaf", "even", "odd", "text", "raw", "raw_text")
+OTHERS = ("same_text", "no_result", "either")
+ENDING = ("away", "through", "above")
+
+THROWS = """\
+#include <stdexcept>
+#include <unistd.h>
+#define TRACED __attribute__((noinline, noclone))
+static volatile int sink;
+TRACED int slow(int n) { usleep(2000); if (n == 7) throw std::runtime_error("7"); return n + 1; }
+TRACED int query(int id) { sink = id; return slow(id); }
+TRACED int caught(int id) { try { return query(id) - 1; } catch (std::exception &) { return -1; } }
+int main() { for (int id = 5; id < 9; id++) sink = caught(id); }
+"""
+
+
+def traced(program: Path, functions: Sequence[str], returns: str = "auto") -> list[Call]:
+    with lbtrace.trace(
+        command=[str(program), "3"], functions=list(functions), returns=returns
+    ) as session:
+        return [*session.calls()]
+
+
+def shown(calls: Sequence[Call]) -> list[tuple[str, str, str, int]]:
+    """All calls but addresses, as both ways show them."""
+    return [
+        (call.name, str(call.args), "" if call.name == "raw" else str(call.result), call.depth)
+        for call in calls
+        if call.name not in ENDING
+    ]
+
+
+@pytest.mark.parametrize(
+    "functions",
+    [
+        (*GOING_ON, *OTHERS),
+        ("first",),
+        ("first", "third"),
+        ("even",),
+        ("raw_text", "text", "same_text", "no_result"),
+        ("either", "second"),
+        ("raw_text", "same_text", "either"),
+    ],
+    ids=" ".join,
+)
+def test_uretprobes_see_the_same(programs: Path, functions: tuple[str, ...]) -> None:
+    """Whether the targets are traced or not; where functions that are not traced come between, what
+    they jump to is inside of the call that came there."""
+    program = programs / "tails"
+    calls, truth = (traced(program, functions, returns) for returns in ("auto", "uretprobe"))
+    assert truth
+    assert shown(calls) == shown(truth)
+    assert {call.end for call in calls} == {"returned"}
+    assert all(call.duration for call in calls)
+
+
+def test_a_call_takes_as_long_as_what_it_jumps_to(programs: Path) -> None:
+    calls = traced(programs / "tails", ["first"])
+    assert max(call.duration or 0 for call in calls) > 6_000_000
+
+
+def test_where_the_return_is_not_seen(programs: Path, lbtrace: Run) -> None:
+    """The call ends there, and says where it went: through the PLT, or through a pointer; and so
+    do calls that have jumped to it."""
+    program = programs / "tails"
+    calls = traced(program, ENDING)
+    assert {(c.name, c.end, c.leads_to) for c in calls} == {
+        ("away", "tail", "free"),
+        ("through", "tail", "?"),
+        ("above", "tail", "through"),
+    }
+    assert all(call.duration and call.result is None for call in calls)
+    words = ("attach", "--func", "away", "--func", "above", "--func", "through")
+    tree = lbtrace(*words, "--", program).stdout
+    assert " → free\n" in tree
+    assert "✗" not in tree
+    done = lbtrace(*words, "--format", "jsonl", "--", program, 100)
+    rows = [r for r in map(json.loads, done.stdout.splitlines()) if r["type"] == "call"]
+    assert len(rows) == 300
+    assert all(r["end"] == "tail" and r["leads_to"] and r["duration"] > 0 for r in rows)
+
+
+@pytest.mark.parametrize("functions", [("first", "second", "third"), ("first", "either")])
+def test_conditions_on_returns(programs: Path, functions: tuple[str, ...]) -> None:
+    program = programs / "tails"
+    truth = [c for c in traced(program, functions, "uretprobe") if (c.result or 0) > 14]  # type: ignore[operator]
+    with lbtrace.trace(
+        command=[str(program), "3"], functions=list(functions), where="retval > 14"
+    ) as session:
+        calls = [*session.calls()]
+        losses = session.losses()
+    assert truth
+    assert sorted(shown(calls))[::1] == sorted(
+        (name, args, result, 0) for name, args, result, _ in shown(truth)
+    )
+    assert (losses.uncompared_tail, losses.uncompared_open) == (0, 0)
+
+
+def test_what_conditions_cannot_compare_is_counted(programs: Path, lbtrace: Run) -> None:
+    words = ("attach", "--func", "above", "--func", "away", "--where", "duration >= 0")
+    done = lbtrace(*words, "--", programs / "tails", 5)
+    assert "10 calls without a result or duration to compare: 10 tail calls" in done.stderr
+
+
+def test_exceptions(tmp_path: Path, lbtrace: Run) -> None:
+    """What was thrown through took until it was caught."""
+    (tmp_path / "throws.cc").write_text(THROWS)
+    program = tmp_path / "throws"
+    subprocess.run(["g++", "-O2", "-g", tmp_path / "throws.cc", "-o", program], check=True)
+    for functions in (["query", "slow"], ["query"]):
+        found = {c["id"]: c for c in traced(program, functions) if c.name == "query"}
+        assert [found[n].result for n in (5, 6, 8)] == [6, 7, 9]
+        assert found[7].end == "unwound"
+        assert all((call.duration or 0) > 2_000_000 for call in found.values())
+    done = lbtrace("attach", "--func", "query", "--where", "duration > 1ms", "--", program)
+    assert done.stdout.count("query(") == 3
+    assert "1 call without a result or duration to compare: 1 left by exc" in done.stderr
