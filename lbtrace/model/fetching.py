@@ -161,7 +161,7 @@ class Formal(Struct, frozen=True):
     first_stored: bool = False
     """Its first location is in the frame."""
     filled: bool = False
-    """It points to what the function has filled when it returns: before, only the address counts."""
+    """It points to what the function fills: at its entry only the address counts."""
 
     @property
     def shown_type(self) -> Type:
