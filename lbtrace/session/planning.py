@@ -72,7 +72,7 @@ def _plan(request: Request) -> Planned:
     files = tuple(firsts.values())
     reach = find_reach(target, request.mode, able)
     hooks = request.returns == "uretprobe"
-    watcher = watchers.find_watcher(target, around) if hooks else None
+    watcher = watchers.find_watcher(target, around) if hooks else ""
     patched = find_patched(files, target, reach)
     selection = replace(
         _select(request, patched),
