@@ -101,66 +101,67 @@ class Piece(Struct, frozen=True):
 class Formal(Struct, frozen=True):
     """A parameter or result as debug information declares it.
 
-    ``size`` is in bytes. ``scalars`` are the numbers it is made of, in order; None says that how
-    it is passed is unknown or, in Go, that it holds an array of several elements.
-
-    How it is passed: with ``reference``, by a pointer; with ``passed_separately``, by its scalars,
-    like parameters of their own. ``packed`` says that it need not lie where its largest number
-    would have to. ``exhausts_registers`` says that where registers do not hold it they are all
-    taken nevertheless, ``registers_miscounted`` that clang may forget the registers that it takes,
-    and ``result_pointer_lost`` that the pointer to a result in memory need not come back in a
-    register.
-
-    What debug information says of function entry, by DWARF's numbers of registers: ``register``
-    holds it, or the pointer to it (-1: none is recorded), ``derived_from`` is the one from whose
-    value it can be computed, if none holds it, ``part_registers`` hold parts of it, and
-    ``address`` holds the address of a value that is no ``reference`` (-1: none does). ``pieces``
-    are the locations of its parts, where they are listed: no other part is passed. ``absent`` are
-    the bytes, from one offset to another, for which debug information has a location nowhere in
-    the function, unlike for others. With ``may_shift`` the compiler knows all callers, and what
-    comes after a part that it does not pass may have moved up.
-    ``frame_location`` is the location of the variable throughout the function, in unoptimised
-    code: an offset from a register, or from the `CFA`.
-
-    Its first location begins so many bytes ``begins_after`` the entry (0: it has one there, or
-    none), and names these ``first_registers``, or is a ``first_constant``, or it is
-    ``first_stored`` in the frame.
-
-    ``missing_reason`` is why the compiler passes nothing for it, or ``""``. With ``may_be_unset``
-    it has its location, but callers need not put anything there. ``late_reason`` is not None where
-    the function may fill the registers itself, after its entry: then it is why the value is missing
-    if they do, ``""`` if the convention gives its location.
-
-    It points to what the function has ``filled`` when it returns: before, only the address counts.
+    Registers are DWARF's numbers, and -1 where debug information names none.
     """
 
     name: str
+    """Its name."""
     type: Type
+    """Its type."""
     size: int = 8
+    """In bytes."""
     scalars: tuple[Scalar, ...] | None = ()
+    """The numbers it is made of, in order. None: how it is passed is unknown or, in Go, it holds an
+    array of several elements."""
     reference: bool = False
+    """A pointer to it is passed."""
     register: int = -1
+    """Register that holds it, or the pointer to it, at function entry."""
     part_registers: tuple[int, ...] = ()
+    """Registers that hold parts of it at function entry."""
     missing_reason: str = ""
+    """Why the compiler passes nothing for it."""
     alignment: int = 8
+    """In bytes."""
     passed_separately: bool = False
+    """Its scalars are passed like parameters of their own."""
     frame_location: tuple[int, int] | None = None
+    """Where the variable is throughout the function, in unoptimised code: a register, or the `CFA`,
+    and an offset."""
     may_be_unset: bool = False
+    """It has its location, but callers need not put anything there."""
     exhausts_registers: bool = False
+    """If the registers that are left do not hold it, they all count as taken."""
     result_pointer_lost: bool = False
+    """The pointer to a result in memory need not come back in a register."""
     registers_miscounted: bool = False
+    """clang may forget the registers that it takes."""
     packed: bool = False
+    """It need not be aligned like its largest number."""
     late_reason: str | None = None
+    """Not None if the function may fill the registers itself, after its entry: then the reason why
+    the value is missing if it does, ``""`` if the convention gives its location."""
     pieces: tuple[Piece, ...] = ()
+    """Locations of its parts, where they are listed: no other part is passed."""
     address: int = -1
+    """Register that holds the address of a value that is no ``reference``, at function entry."""
     absent: tuple[tuple[int, int], ...] = ()
+    """Ranges of bytes that have a location nowhere in the function, unlike others."""
     may_shift: bool = False
+    """The compiler knows all callers: what follows a part that it does not pass may have moved
+    up."""
     derived_from: int = -1
+    """If no register holds it: the one from whose value it can be computed."""
     begins_after: int = 0
+    """Bytes after the entry where its first location begins; 0: at the entry, or there is none."""
     first_registers: tuple[int, ...] = ()
+    """The registers of its first location."""
     first_constant: bool = False
+    """Its first location is a constant."""
     first_stored: bool = False
+    """Its first location is in the frame."""
     filled: bool = False
+    """It points to what the function fills: at its entry only the address counts."""
 
     @property
     def shown_type(self) -> Type:

@@ -13,62 +13,65 @@ from lbtrace.values.base import Value
 
 
 class Function(Struct, frozen=True):
-    """A function of the binary at position ``binary`` of `Plan.binaries`.
-
-    Functions that several binaries of a plan have are called ``name@binary``.
-    ``address`` is its virtual address in the file, ``size`` its length in
-    bytes (0 where the symbol table does not say), ``offset`` the position of
-    its first byte in the file. ``aliases`` are the other names of the same
-    address. ``parameters`` and ``result`` are what is traced of it, ``typed``
-    says whether they come from debug information. ``returns`` says how its
-    returns are seen (``uretprobe``, ``sites``, ``marker`` or ``none``) and, after a colon, why.
-    With ``exits_hidden`` it can be left in ways no probe watches, with ``may_jump`` by a jump to
-    another function, which a uretprobe does not see. One that ``restarts`` has a jump back to its
-    first instruction, so that its entry probe may be hit again within a call. ``language`` decides
-    how names and values are written. Other files cannot refer to a ``local`` function, which has no
-    global symbol.
-    """
+    """A traced function."""
 
     name: str
+    """``name@binary`` where several binaries of the plan have a function of that name."""
     address: int
+    """Virtual address in the file."""
     size: int
+    """Bytes of code; 0 if the symbol table does not say."""
     offset: int
+    """Position of the first byte in the file."""
     aliases: tuple[str, ...] = ()
+    """Other names of the same address."""
     parameters: tuple[Value, ...] = ()
+    """The arguments that are traced."""
     result: Value | None = None
+    """The result that is traced."""
     typed: bool = False
+    """Whether parameters and result come from debug information."""
     returns: str = ""
+    """How returns are seen (``uretprobe``, ``sites``, ``marker`` or ``none``), and after a colon
+    why."""
     exits_hidden: bool = False
+    """Some exits have no probe."""
     language: Literal["", "go"] = ""
+    """Decides how names and values are written."""
     may_jump: bool = False
+    """It may end by a jump to another function, which a uretprobe does not see."""
     restarts: bool = False
+    """It jumps back to its first instruction: the entry probe may be hit again within a call."""
     binary: int = 0
+    """Position of its file in `Plan.binaries`."""
     local: bool = False
+    """It has no global symbol: other files cannot refer to it."""
 
 
 class Site(Struct, frozen=True):
-    """A place in a function's code for a probe.
-
-    ``offset`` is its position in the file, ``address`` its virtual address.
-    ``sp_delta`` is how far, in bytes, the stack pointer lies below its value
-    at function entry when the probe fires. ``displaced`` is the instruction
-    under the breakpoint, ``emulated`` whether the kernel emulates it (cheap)
-    or single-steps it (expensive), ``reason`` why this place was chosen. A hit does not count if
-    one of the processor's flags ``unless`` is set, nor, if there are any in ``only``, if none of
-    them is (bits of EFLAGS or PSTATE, and those of `lbtrace.model.jumps`), nor if it is on a jump
-    that does not pass its ``test`` of a register, or on a ``jump`` that stays in the function.
-    """
+    """A place in a function's code for a probe."""
 
     address: int
+    """Virtual address in the file."""
     offset: int
+    """Position in the file."""
     sp_delta: int = 0
+    """Bytes that the stack pointer lies below its value at function entry when the probe fires."""
     displaced: str = ""
+    """The instruction under the breakpoint."""
     emulated: bool = False
+    """Whether the kernel emulates that instruction (cheap) or single-steps it (expensive)."""
     reason: str = ""
+    """Why this place was chosen."""
     unless: int = 0
+    """A hit does not count if one of these flags is set: bits of EFLAGS or PSTATE, and those of
+    `lbtrace.model.jumps`."""
     only: int = 0
+    """If not 0, a hit counts only if one of these flags is set."""
     jump: Jump | None = None
+    """A hit does not count if this jump stays in the function."""
     test: RegisterTest | None = None
+    """A hit counts only if a register passes this test."""
 
 
 NO_FUNCTION = -1
@@ -76,88 +79,86 @@ NO_FUNCTION = -1
 
 
 SENDING = frozenset({"send", "keep"})
-"""Actions of probes whose hits become events; all others gather."""
+"""Actions of probes whose hits become events; all others aggregate."""
 
 
 class Probe(Struct, frozen=True):
-    """A ``site`` in the binary at position ``binary`` of `Plan.binaries`, and what is done
-    when it is hit. Its position in `Plan.probes` is the number its events carry.
+    """A place in a file, and what the kernel does when a thread hits it.
 
-    ``role`` is what a hit means for the calls of its lane, a row of `lbtrace.probes.ROLES`:
-    a call is a probe that ``opens`` it and others that close it. ``source`` says how it is
-    attached, a row of `lbtrace.probes.PROBES`. Events are made of the ``fetches``, where the
-    ``conditions`` hold. ``action`` says what becomes of a hit then: ``send`` an event;
-    ``keep`` the values until the closing probe sends both, or neither; all others gather in
-    the kernel, each in its table (`lbtrace.tables`). Where that takes a value, it is the one
-    of slot ``gathers``: of a fetch, or of what is known of each hit (``LBT_SLOT_DURATION`` and
-    others in ``bpf_src/lbtrace.h``). ``place`` is what the source's attach type needs besides the
-    site, in words of its own.
-
-    Entries and exits of a function that ``keeps`` a register agree on what it held at entry.
-    A ``gate`` probe opens or closes a call of a function that `Plan.within` names. One that
-    ``joins`` is of a function to which these jump, so that its frame may be the same.
-    A ``foreign`` probe is in code of another language in a program of Go, or where goroutines are
-    unknown: its calls belong to threads. An ``assembly`` probe is in code that may use the register
-    of Go's g for something else: the goroutine is asked of the thread.
-
-    Probes of the same ``pair`` open and close calls that no frame tells from others: those are of
-    one call whose values of the ``key`` are equal. One that begins where the stack pointer is no
-    lower shows that a former one is over, unless it is the same and key and site are others, or
-    ``nests`` says that they nest without the stack's growing. Those of a pair that ``crosses`` are
-    paired by their keys alone. What opens a call is
-    a point where no probe closes it: not yet, where that is in a later addition. The probes of an
-    addition are attached ``since`` then (CLOCK_MONOTONIC, ns; 0: from the start). One with the role
-    ``more values`` adds its ``values`` to the function's parameters.
-
-    One with the role ``tail`` says in ``leads_to`` to which function the call jumps, ``?`` where
-    that is unknown; empty in captures of versions that ended all such calls there. Where the call
-    ``goes_on``, it returns when that function does, and ``fetches`` are how its result is fetched
-    then. Its return is seen by the exits of traced functions at the same frame or, with a
-    ``relay``, by a probe with the role ``tail return`` and the same number.
+    Its position in `Plan.probes` is the number that its events carry.
     """
 
     site: Site
+    """Where it is."""
     role: str
+    """What a hit means for the calls of its lane: a row of `lbtrace.probes.ROLES`. A call has one
+    probe that ``opens`` it, and others that close it."""
     function: int = NO_FUNCTION
+    """Position of its function in `Plan.functions`."""
     source: str = "uprobe"
+    """How it is attached: a row of `lbtrace.probes.PROBES`."""
     fetches: tuple[Fetch, ...] = ()
+    """The values that its events carry."""
     conditions: tuple[Condition, ...] = ()
+    """What must hold of a hit; else it has no effect."""
     action: str = "send"
+    """``send`` an event; ``keep`` the values until the closing probe sends both, or neither; all
+    others aggregate in the kernel (`lbtrace.tables`)."""
     foreign: bool = False
+    """Its calls belong to threads: code of another language in a Go program, or goroutines that
+    are unknown."""
     binary: int = 0
+    """Position of its file in `Plan.binaries`."""
     keeps: str = ""
+    """Register saved at entry for use at return."""
     gathers: int = -1
+    """Slot of the value that the action aggregates: of a fetch, or of what every hit has
+    (``LBT_SLOT_DURATION`` and others in ``bpf_src/lbtrace.h``)."""
     place: str = ""
+    """What its source's attach type needs besides the site."""
     pair: str = ""
+    """Probes of this pair are matched by equal `key` values, not by stack frame."""
     key: tuple[Value, ...] = ()
+    """The values by which a pair is matched."""
     nests: bool = False
+    """Calls of the pair nest without growing the stack. Otherwise a call that begins where the
+    stack pointer is no lower ends the former one, unless it is the same and key and site differ."""
     gate: bool = False
+    """It opens or closes a call of a function that `Plan.within` names."""
     joins: bool = False
+    """Functions that `Plan.within` names jump to its function, so that its frame may be theirs."""
     crosses: bool = False
+    """Calls of the pair may begin and end in any order: only the key matches them."""
     assembly: bool = False
+    """Its code may use the register of Go's g for something else: the goroutine is read from the
+    thread."""
     values: tuple[Value, ...] = ()
+    """Of role ``more values``: added to the function's parameters."""
     since: int = 0
+    """When a probe of an addition was attached (CLOCK_MONOTONIC, ns); 0: from the start."""
     leads_to: str = ""
+    """Role ``tail``: the function to which the call jumps, ``?`` if unknown; empty in captures of
+    versions that ended all such calls there."""
     goes_on: bool = False
+    """The call returns when the function does to which it jumps; ``fetches`` are its result's."""
     relay: int = 0
+    """Number of the ``tail return`` probes that see this return; 0: traced functions' exits do."""
 
 
 class GoLayout(Struct, frozen=True):
-    """Where a Go program keeps what identifies a goroutine.
-
-    ``g`` says where the pointer to the running goroutine's ``runtime.g`` is:
-    in its ``register`` (r14 from Go 1.17 on, x28 on arm64) or in the word
-    below the ``thread`` pointer (amd64, every version). ``goid`` and
-    ``stack_high`` are the offsets of ``g.goid`` and ``g.stack.hi``. ``types``
-    are the names of the program's types by their hash, in two tuples alike, and ``kinds``
-    in a third what package ``reflect`` calls their kinds.
-    """
+    """Where a Go program keeps what identifies a goroutine."""
 
     g: Literal["register", "thread"]
+    """Where the pointer to the running goroutine's ``runtime.g`` is: in a register (r14 from Go
+    1.17 on, x28 on arm64) or in the word below the thread pointer (amd64, every version)."""
     goid: int
+    """Offset of ``g.goid``."""
     stack_high: int = 8
+    """Offset of ``g.stack.hi``."""
     types: tuple[tuple[int, ...], tuple[str, ...]] = ((), ())
+    """The program's types: their hashes, and their names in the same order."""
     kinds: tuple[int, ...] = ()
+    """What package ``reflect`` calls the kinds of these types."""
 
 
 class Symbols(Struct, frozen=True):
@@ -168,20 +169,20 @@ class Symbols(Struct, frozen=True):
 
 
 class Binary(Struct, frozen=True):
-    """An ELF file that is traced. ``build_id`` is hexadecimal, or empty.
-
-    With ``go`` events of its functions, but for foreign ones, carry the
-    goroutine, and their frames are distances from the top of its stack,
-    negative and modulo 2**64. ``symbols`` are there where some value is a
-    pointer to code; fetches of the instruction pointer then show where a process has mapped the
-    binary.
-    """
+    """An ELF file that is traced."""
 
     path: str
+    """Its path."""
     build_id: str = ""
+    """Hexadecimal, or empty."""
     machine: str = ""
+    """A name of `lbtrace.machine.MACHINES`."""
     go: GoLayout | None = None
+    """Events of its functions, except foreign ones, carry the goroutine. Their frames are then
+    distances from the top of its stack, negative and modulo 2**64."""
     symbols: Symbols = Symbols()
+    """Present if some value is a pointer to code. Fetches of the instruction pointer then show
+    where a process has mapped the file."""
 
 
 UnseenSwitches: TypeAlias = Literal["", "any", "earlier", "exchanges"]
@@ -191,25 +192,27 @@ and exchanges of what is on a stack."""
 
 
 class Plan(Struct, frozen=True):
-    """All that can be decided without the kernel.
-
-    The ``binaries`` are for the same machine. ``notes`` are remarks to the
-    user: what was left out, and why. Where there may be ``unseen_switches`` between stacks, no call
-    counts as left. Where there are patterns of functions in ``within``, only
-    what happens below calls of these is sent, and these calls. Where it ``may_grow``, additions
-    may come while it runs, whose probes do ``added_action``. Calls less deep than
-    ``shown_depth`` are to be shown, unless a reader asks for others; 0: all.
-    """
+    """All that can be decided without the kernel."""
 
     binaries: tuple[Binary, ...]
+    """The traced files, all for one machine."""
     functions: tuple[Function, ...]
+    """The traced functions."""
     probes: tuple[Probe, ...]
+    """What is attached, in the order of the numbers that events carry."""
     notes: tuple[str, ...] = ()
+    """Warnings to the user: what was left out, and why."""
     within: tuple[str, ...] = ()
+    """Patterns of functions: only these calls, and what happens below them, is sent."""
     may_grow: bool = False
+    """Additions may come while it runs."""
     added_action: str = "send"
+    """The action of the probes of additions."""
     unseen_switches: UnseenSwitches = ""
+    """Switches between stacks that may not be seen. If there are any, no call counts as
+    unwound."""
     shown_depth: int = 0
+    """Calls less deep are shown, unless a reader asks for others; 0: all."""
 
     @property
     def actions(self) -> tuple[str, ...]:
@@ -235,24 +238,31 @@ class Plan(Struct, frozen=True):
 
 
 class Addition(Struct, frozen=True):
-    """What a plan gets while its trace runs, after what it has: files that a process mapped
-    meanwhile, and the probes there. Binaries and functions are numbered as in the plan with
-    it; ``after`` is how many binaries, functions and probes the plan had before."""
+    """What a plan gets while its trace runs: files that a process mapped, and their probes.
+
+    Binaries and functions are numbered as in the grown plan.
+    """
 
     after: tuple[int, int, int]
+    """How many binaries, functions and probes the plan had before."""
     binaries: tuple[Binary, ...] = ()
+    """New files."""
     functions: tuple[Function, ...] = ()
+    """New functions."""
     probes: tuple[Probe, ...] = ()
+    """New probes."""
     notes: tuple[str, ...] = ()
+    """New warnings."""
 
 
 class Target(Struct, frozen=True):
-    """Which processes are traced: one (``pid``), one that is started
-    (``command``) with the children it forks, or all that run the binaries.
-    With ``follow`` those that ``pid`` forks are traced too. The command runs as ``user``,
-    empty for the user of lbtrace."""
+    """Which processes are traced: one, a command, or all that run the binaries."""
 
     pid: int = 0
+    """A running process."""
     command: tuple[str, ...] = ()
+    """A command that is started; the children it forks are traced, too."""
     follow: bool = False
+    """Children that ``pid`` forks are traced, too."""
     user: str = ""
+    """The command runs as this user; empty: as the user of lbtrace."""

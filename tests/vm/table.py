@@ -83,7 +83,7 @@ def render(runs: Sequence[Run]) -> str:
                 *([name, *(run.features.get(name, "") for run in runs)] for name in features),
             ],
         ),
-        "## Tests\n",
+        "## Tests that passed\n",
         _table(
             ["", *kernels],
             [[name, *(_counts(run.results.get(name)) for run in runs)] for name in modules],
@@ -99,8 +99,10 @@ def _result(case: ElementTree.Element) -> str:
 
 
 def _counts(results: Counter[str] | None) -> str:
-    """Such as ``12 passed, 1 failed``; empty where the module did not run."""
+    """Such as ``12`` if all passed, ``12 passed, 1 failed``; empty where the module did not run."""
     counts = results or Counter()
+    if set(counts) == {PASSED}:
+        return str(counts[PASSED])
     return ", ".join(f"{counts[key]} {key}" for key in (PASSED, FAILED, SKIPPED) if counts[key])
 
 
