@@ -13,6 +13,7 @@ from lbtrace.errors import UsageError
 from lbtrace.model import Plan, Target
 from lbtrace.plan import Selection, make_plan
 from lbtrace.session.prepare import prepare
+from lbtrace.session.request import Request
 
 PLAIN = "int plain(int n) { return n + 1; }\n"
 
@@ -99,7 +100,7 @@ def test_kernels_that_would_kill_are_not_risked(compiled: Callable[..., str]) ->
 
 def test_unsafe_is_about_uretprobes() -> None:
     with pytest.raises(UsageError, match="unsafe=True is about uretprobes"):
-        prepare(Target(command=("true",)), (), ("main",), unsafe=True)
+        prepare(Request(target=Target(command=("true",)), patterns=("main",), unsafe=True))
 
 
 def test_what_is_not_called_keeps_its_return_address(compiled: Callable[..., str]) -> None:

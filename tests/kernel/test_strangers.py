@@ -186,18 +186,20 @@ def test_processes_that_a_command_forks_against_expectation_are_reported(
 ALTSTACK = ("main", "run", "compare", "handler", "inner")
 
 
-def _check_altstack(text: str) -> None:
-    """Each comparison is interrupted by a handler, which calls twice and on a stack above."""
+def _check_altstack(text: str, *, known: bool = True) -> None:
+    """Each comparison is interrupted by a handler, which calls twice and on a stack above. The
+    kernel forgets that stack meanwhile with SS_AUTODISARM: then it is not ``known`` whose it is."""
     seen = [json.loads(line) for line in text.splitlines()]
     seen = [record for record in seen if record["type"] == "call"]
     counts = {name: sum(call["name"] == name for call in seen) for name in ALTSTACK}
     assert counts["handler"] == counts["compare"] > 0
     assert counts["inner"] == 2 * counts["handler"]
-    (outer,) = {call["depth"] for call in seen if call["name"] == "compare"}
-    depths = {(call["name"], call["depth"]) for call in seen if call["name"] in ALTSTACK[3:]}
-    assert depths == {("handler", outer + 1), ("inner", outer + 2)}
-    assert {c["end"] for c in seen if c["name"] == "compare"} == {"returned"}
-    assert {c["end"] for c in seen if c["name"] in ALTSTACK[3:]} <= {"returned", "open"}
+    if known:
+        (outer,) = {call["depth"] for call in seen if call["name"] == "compare"}
+        assert {call["end"] for call in seen if call["name"] == "compare"} == {"returned"}
+        depths = {(call["name"], call["depth"]) for call in seen if call["name"] in ALTSTACK[3:]}
+        assert depths == {("handler", outer + 1), ("inner", outer + 2)}
+    assert {c["end"] for c in seen if c["name"] in ALTSTACK[2:]} <= {"returned", "open"}
 
 
 @pytest.mark.parametrize("kind", ["keep", "disarm"])
@@ -210,7 +212,7 @@ def test_a_handler_on_a_stack_above_its_thread_harms_no_return(
     done = lbtrace("attach", *words, *options, "--", strangers.here / "altstack", kind)
     assert done.returncode == 0, done.stderr
     assert done.stdout == "sorted 1 2 3\n"
-    _check_altstack((tmp_path / "out.jsonl").read_text())
+    _check_altstack((tmp_path / "out.jsonl").read_text(), known=kind == "keep")
 
 
 def test_handlers_are_distinguished_where_their_stack_was_set_up_before_the_trace(

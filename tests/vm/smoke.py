@@ -154,7 +154,7 @@ ROWS = tuple(
             "loop",
         ),
         (
-            "tests/kernel/test_forks.py::test_random_forks[plain-O2-sites]",
+            "tests/kernel/test_forks.py::test_random_forks[plain-O2]",
             "forks are reported before the child runs, with the stack that it has",
             "forks-O2",
         ),

@@ -57,6 +57,7 @@ int main(int argc, char **argv)
 	if (argc > 1 && !strcmp(argv[1], "disarm"))
 		flags = 1 << 31; /* SS_AUTODISARM */
 	sigaction(SIGUSR1, &action, NULL);
+	mprotect(memory + SIZE, 4096, PROT_NONE); /* so that the stacks are two mappings */
 	pthread_attr_init(&attributes);
 	pthread_attr_setstack(&attributes, memory, SIZE);
 	pthread_create(&thread, &attributes, run, memory + SIZE + 4096);
