@@ -8,7 +8,8 @@ from lbtrace.values import Type
 from lbtrace.values.string import String
 
 LIBSTDCXX, LIBSTDCXX_POINTER = ("_M_dataplus", "_M_string_length"), ("_M_p",)
-"""In ``_M_dataplus`` the pointer follows the allocator, if that has state."""
+"""In ``_M_dataplus`` the pointer follows the allocator, if that has state. clang only declares
+it where it leaves the definition to libstdc++'s own debug information: its allocator has none."""
 
 LIBCXX, LIBCXX_LONG = ("__l",), ("__data_", "__size_")
 """libc++'s form of long texts, and what it has of them. It lies in a ``__compressed_pair`` up to
@@ -23,9 +24,11 @@ def recognize(view: View, inside: Inside) -> Type | None:
     """See `lbtrace.recognize`."""
     offsets = {part.name: part.offset for part in view.members if part.placed}
     parts = find_named(view, LIBSTDCXX) if offsets.keys() >= {*LIBSTDCXX} else None
-    inner = find_named(parts[0][1].type, LIBSTDCXX_POINTER) if parts else None
-    if parts and inner:
-        return String(view.written, view.size, parts[0][0] + inner[0][0], parts[1][0])
+    if parts:
+        inner = find_named(parts[0][1].type, LIBSTDCXX_POINTER)
+        if inner or not parts[0][1].type.is_sized:
+            pointer = parts[0][0] + (inner[0][0] if inner else 0)
+            return String(view.written, view.size, pointer, parts[1][0])
     long = find_named(view, LIBCXX) if view.size == LIBCXX_SIZE else None
     parts = find_named(long[0][1].type, LIBCXX_LONG) if long else None
     if parts and [at for at, _ in parts] == [POINTER, LENGTH]:

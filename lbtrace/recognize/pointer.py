@@ -10,12 +10,10 @@ from lbtrace.recognize import Inside
 from lbtrace.recognize.fetcher import TOO_FAR, Fetcher, NumberFetcher, Span, pointer_in
 from lbtrace.recognize.view import View
 from lbtrace.values import Type
-from lbtrace.values.pointer import Pointer
+from lbtrace.values.pointer import NULLPTR, Pointer
 
 NULL = {"go": "nil"}
 """By language: what the address 0 is shown as, if not as a number."""
-
-NULLPTR = "nullptr"
 
 
 def recognize(view: View, inside: Inside) -> Type | None:

@@ -27,7 +27,7 @@ def recognize(view: View, inside: Inside) -> Type | None:
         if not (part.is_base and _is_empty(member.type) and _is_memberless(part.type)):
             members.append(member)
     if view.language != "rust" and size and not more and all(_is_empty(m.type) for m in members):
-        return Record(name, 0)  # C++ gives it a byte that holds nothing
+        return Record(name, 0, tuple(members))  # C++ gives it a byte that holds nothing
     if not view.is_sized:
         return None  # only declared
     return Record(name, size, tuple(members), more)

@@ -23,6 +23,8 @@ from lbtrace.values.base import (
 from lbtrace.values.datum import Datum, Form, Token, Unreadable, column_of, json_of, lacks_of
 from lbtrace.values.notation import text, unreadable_text
 
+NULLPTR = "nullptr"
+
 
 class Address(int, Form):
     """The value of a pointer: a number, written in hexadecimal."""
@@ -171,9 +173,11 @@ class Pointer(NumberType, Struct, frozen=True, tag="pointer"):
         mask = (1 << 8 * self.size) - 1
         if not self.null:
             return lambda raw: Address(raw & mask)
-        from lbtrace.values.enumeration import Constant  # imported here because only Go needs it
+        from lbtrace.values.enumeration import Constant  # imported here because few need it
 
         null = Constant(self.null)
+        if self.null == NULLPTR:
+            return lambda raw: null  # whatever lies there (C++, [conv.lval])
         return lambda raw: Address(raw & mask) if raw & mask else null
 
     def composed_reader(self, value: Value, probe: Probe) -> Reader:

@@ -111,7 +111,7 @@ inline void told(const char *x) { printf("\"%s\"", x); }
 inline void told(const std::string &x) { printf("\"%s\"", x.c_str()); }
 inline void told(std::string_view x) { printf("\"%.*s\"", (int)x.size(), x.data()); }
 inline void told(Function x) { printf(x == halve ? "\"halve\"" : "\"negate\""); }
-inline void told(std::nullptr_t) { printf("\"0x0\""); }
+inline void told(std::nullptr_t) { printf("\"nullptr\""); }
 inline void address(const void *x) { printf("\"0x%lx\"", (unsigned long)x); }
 inline void told(int *x) { address(x); }
 inline void told(const Large *x) { address(x); }
