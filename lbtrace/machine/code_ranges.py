@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from msgspec.structs import replace
+
 from lbtrace.machine.code import Code
 
 
@@ -38,3 +40,35 @@ def relative_ranges(parts: Sequence[Code], jump: int, first: int) -> tuple[tuple
         else:
             found.append((low, high))
     return tuple(found)
+
+
+def overlap(one: Code, other: Code) -> bool:
+    """Return whether two parts have bytes in common."""
+    return one.address < _end(other) and other.address < _end(one)
+
+
+def unite(parts: Sequence[Code], more: Code) -> tuple[Code, ...]:
+    """Return ``parts`` with ``more``, joined with those that it overlaps. The function begins where
+    the first one does."""
+    start = parts[0].address
+    into = start - more.address
+    if 0 < into < len(more.code):
+        before = replace(more, code=more.code[:into], limit=start)
+        after = Code(more.code[into:], start, more.offset + into, more.limit)
+        return unite(unite(parts, after), before)
+    apart = []
+    for part in parts:
+        if overlap(part, more):
+            more = _join(*sorted((part, more), key=lambda each: each.address))
+        else:
+            apart.append(part)
+    return (more, *apart) if more.address == start else (*apart, more)
+
+
+def _join(one: Code, other: Code) -> Code:
+    rest = other.code[max(0, _end(one) - other.address) :]
+    return replace(one, code=one.code + rest, limit=max(one.limit, other.limit))
+
+
+def _end(part: Code) -> int:
+    return part.address + len(part.code)

@@ -14,9 +14,10 @@ from iced_x86 import FlowControl
 
 from lbtrace.machine._code_scan import ffi, lib
 from lbtrace.machine.code import Code
+from lbtrace.machine.code_ranges import unite
 from lbtrace.machine.function_code import Around, Body
 from lbtrace.machine.x86_64.computed_jumps import ComputedJumps
-from lbtrace.machine.x86_64.native_code import NativeCode, UnfitError
+from lbtrace.machine.x86_64.native_code import NativeCode, OverlapError, UnfitError
 from lbtrace.machine.x86_64.reached_code import Out, ReachedCode, WorkItem, depth_of
 from lbtrace.machine.x86_64.stack_depth import ENTRY, UNKNOWN, Stack
 
@@ -52,10 +53,11 @@ class Flows:
         native = answers.take()
         found = Flow(parts, around, native)
         try:
-            try:
-                found.follow(parts, pads)
-            except UnfitError as error:
-                found.give_up(str(error))
+            while (more := found.follow(parts, pads)) is not None:
+                parts, pads = unite(parts, more), (*pads, *around.landings(more))
+                found.__dict__.clear()
+                lib.lbt_flow_reset(native)
+                found = Flow(parts, around, native)
             yield found
         finally:
             found.__dict__.clear()  # what it consists of refers to it, so that it would stay
@@ -106,8 +108,18 @@ class Flow(ReachedCode):
         self._pushed: set[int] = set()
         self._seen_outs = self._seen_hidings = 0
 
-    def follow(self, parts: Sequence[Code], pads: Sequence[int]) -> None:
-        """Follow the code from its beginning on, and from ``pads``."""
+    def follow(self, parts: Sequence[Code], pads: Sequence[int]) -> Code | None:
+        """Follow the code from its beginning on, and from ``pads``; all of it, or up to where it
+        needs what overlaps what it has: that is to be joined, and followed again."""
+        try:
+            self._follow(parts, pads)
+        except OverlapError as error:
+            return error.part
+        except UnfitError as error:
+            self.give_up(str(error))
+        return None
+
+    def _follow(self, parts: Sequence[Code], pads: Sequence[int]) -> None:
         for part in parts:
             self.add(part)
         self._continue(WorkItem(self.start, ENTRY))

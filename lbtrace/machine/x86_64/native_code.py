@@ -10,6 +10,7 @@ from iced_x86 import Decoder, FlowControl, Instruction, Mnemonic
 
 from lbtrace.machine._code_scan import ffi, lib
 from lbtrace.machine.code import Code
+from lbtrace.machine.code_ranges import overlap
 from lbtrace.machine.function_code import Around, Body, Extent
 from lbtrace.machine.x86_64.stack_depth import POINTERS
 
@@ -19,6 +20,14 @@ LOOKED_AT = 200
 
 class UnfitError(Exception):
     """The code is not followed; the message says why, as a clause for users."""
+
+
+class OverlapError(UnfitError):
+    """A ``part`` overlaps others, as sizes of symbols and unwind information may be wrong."""
+
+    def __init__(self, part: Code) -> None:
+        super().__init__(TOO_MUCH)
+        self.part = part
 
 
 TOO_MUCH = "its code is too much to be followed"
@@ -49,16 +58,16 @@ class NativeCode(Extent):
         """See `Extent.knows`."""
         known = len(self.parts)
         found = super().knows(address)
-        for part in self.parts[known:]:
-            self._add_native(part)
+        new, self.parts[known:] = self.parts[known:], []
+        for part in new:
+            self.add(part)
         return found
 
     def add(self, part: Code) -> None:
         """Have it read ``part`` as well."""
+        if any(overlap(part, known) for known in self.parts):
+            raise OverlapError(part)
         self.parts.append(part)
-        self._add_native(part)
-
-    def _add_native(self, part: Code) -> None:
         piece = ffi.from_buffer("unsigned char[]", part.code)
         self._pieces.append(piece)
         if not lib.lbt_flow_add(self.native, piece, len(part.code), part.address):
