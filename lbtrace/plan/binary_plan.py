@@ -140,8 +140,9 @@ class _BinaryPlanner:
         plan = Plan((binary,), tuple(self._functions), tuple(self._probes), tuple(notes))
         if go is None or go.tells_goroutines or selection.gathers or not plan.functions:
             return plan
-        note = f"{image.path} {GOROUTINES}: calls that wait end open"
-        return replace(plan, unseen_switches="any", notes=(*notes, note))
+        if any(probe.role == "closes" for probe in plan.probes):  # all calls end open without
+            notes.append(f"{image.path} {GOROUTINES}: calls that wait end open")
+        return replace(plan, unseen_switches="any", notes=tuple(notes))
 
     def _describe(
         self, matching: Sequence[Function], read_floats: ReadFloats

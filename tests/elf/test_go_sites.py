@@ -209,5 +209,5 @@ def test_a_plan_for_go_says_where_goroutines_are(go_program: Compile) -> None:
         assert plan.binaries[0].go == layout
         roles = [probe.role for probe in plan.probes]
         assert roles == ["opens", "closes", "closes", "lane end"]
-        with pytest.raises(UsageError, match="uretprobe crashes Go"):
+        with pytest.raises(UsageError, match="Go moves its stacks"):
             make_plan(program, Selection(("main.fib",), returns="uretprobe"))
