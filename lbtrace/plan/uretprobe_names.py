@@ -48,7 +48,7 @@ _KEEPS = re.compile(
     r"|_*mcount(_.*)?|__fentry__|__gnu_mcount_nc|__cyg_profile_func_\w+|_p(enter|exit)|__xray_.*"
     r"|__interceptor_.*|__sanitizer_.*|__x86_(indirect|return)_thunk.*|__(llvm_ret|indirect_)\w+"
     # Walk from their own frame.
-    r"|_Unwind_.*|__cxa_(re)?throw|_*backtrace(_\w+)?|_*UL?(x86_|aarch)64_.*|_*x86_64_getcontext"
+    r"|_Unwind_.*|__cxa_(re)?throw|_*backtrace(_\w+)?|_*UL?(x86_|aarch)64_.*|\w+64_getcontext"
     r"|unw_.*|uw_.*|_*pthread_(exit|unwind)|__do_cancel|thrd_exit"
     r"|caml_(c_call|call_gc|start_program|alloc|raise|callback|perform|resume|runstack|system).*"
     r"|caml_call_realloc_stack"
