@@ -44,9 +44,9 @@ def registers(programs: Path) -> tuple[str, str]:
 
 def plan(program: Path, function: str, *fetches: Fetch, where: tuple[Condition, ...] = ()) -> Plan:
     made = make_plan(str(program), Selection((function,)))
-    opens, closes = made.probes
+    opens, *closes = made.probes
     opens = replace(opens, fetches=fetches, conditions=where)
-    return replace(made, probes=(opens, replace(closes, fetches=())))
+    return replace(made, probes=(opens, *(replace(each, fetches=()) for each in closes)))
 
 
 def run(made: Plan, program: Path, mode: str) -> tuple[list[tuple[Event, bytes]], Losses]:
