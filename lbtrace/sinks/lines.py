@@ -72,6 +72,7 @@ class LineWriter:
         self._spelled: dict[Type, Spelling] = {}
         self._named: dict[Spelling, int] = {}
         self._format.templates = self._templates
+        self._held_blobs: Any = None
         self._leads_to = TextList([encode(probe.leads_to) for probe in plan.probes])
         self._format.leads_to = self._leads_to.native[0]
         self._pieces = GrowingArray("struct lbt_piece[]")
@@ -88,6 +89,7 @@ class LineWriter:
         if lib.lbt_write_lines(*arguments):
             raise MemoryError
         written = ffi.buffer(self._output.bytes, self._output.size) if self._output.size else b""
+        self._held_blobs = None  # garbage collection must not find it in a cycle with its buffer
         return str(written, "utf-8", "surrogatepass"), self._output.lines
 
     def _prepare(self, stretch: Stretch) -> None:
@@ -118,8 +120,8 @@ class LineWriter:
         if not self._written:
             return _NOTHING.native
         parts = ffi.addressof(self._format, "parts")
-        self._held_blobs = ffi.from_buffer("char[]", stretch.blobs)
-        parts.blobs, parts.blob_size = self._held_blobs, len(self._held_blobs)
+        held = self._held_blobs = ffi.from_buffer("char[]", stretch.blobs)
+        parts.blobs, parts.blob_size = held, len(held)
         rows = ffi.new("uint32_t[]", stretch.count)
         arguments = (parts, stretch.native, stretch.count, not self._remembers, rows)
         found = lib.lbt_rows_for_python(*arguments)
