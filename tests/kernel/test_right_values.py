@@ -66,7 +66,7 @@ int main()
 CPP_CALLS = {
     'after<int, long>(5, 6, z=77, name="nm")': 198,
     "nothing(a=1, t={p=nullptr, v=2}, b=3)": 6,
-    "bases(t=&{T1={}, H0={p=0x0}})": "false",
+    "bases(t=&{T1={H1={m={}}}, H0={p=0x0}})": "false",
     'texts(a="abc", b="a longer text than fits", c="custom")': 32,
 }
 
