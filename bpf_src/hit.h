@@ -98,7 +98,7 @@ struct hooking {
 	bool too_deep;
 };
 
-static __always_inline __u16 decide(struct hooking *hooking, __u64 cookie, struct pt_regs *ctx)
+static __noinline __u16 decide(struct hooking *hooking, __u64 cookie, struct pt_regs *ctx)
 {
 	/* Hooked in each round, one call would take the room of 64. */
 	hooking->refused = hooking->refuses &&
