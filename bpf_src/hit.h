@@ -98,14 +98,20 @@ struct hooking {
 	bool too_deep;
 };
 
-static __noinline __u16 decide(struct hooking *hooking, __u64 cookie, struct pt_regs *ctx)
+enum { LBT_REFUSED = 1, LBT_IS_TOO_DEEP = 2 };
+
+/* A function of its own: what calls this has little room on the stack. */
+static __noinline __u32 decide(bool refuses, __u64 cookie, struct pt_regs *ctx)
 {
+	__u32 decided = 0;
+
 	/* Hooked in each round, one call would take the room of 64. */
-	hooking->refused = hooking->refuses &&
-			   (hook_harms(ctx) || (config.restarts && is_repeated(ctx, cookie)));
-	hooking->too_deep = config.hooked && LBT_COOKIE_RETURN_SPEC(cookie) && is_too_deep() &&
-			    !is_repeated(ctx, cookie);
-	return hooking->refused || hooking->too_deep ? LBT_UNHOOKED : 0;
+	if (refuses && (hook_harms(ctx) || (config.restarts && is_repeated(ctx, cookie))))
+		decided |= LBT_REFUSED;
+	if (config.hooked && LBT_COOKIE_RETURN_SPEC(cookie) && is_too_deep() &&
+	    !is_repeated(ctx, cookie))
+		decided |= LBT_IS_TOO_DEEP;
+	return decided;
 }
 
 /*
@@ -153,8 +159,13 @@ static __always_inline bool handle_hit_of(__u64 cookie, struct pt_regs *ctx, __u
 		if (!found && !(spec->within == LBT_OUTER && kind == LBT_OPEN))
 			return false;
 	}
-	if (hooking)
-		at.bits |= decide(hooking, cookie, ctx);
+	if (hooking) {
+		const __u32 decided = decide(hooking->refuses, cookie, ctx);
+
+		hooking->refused = decided & LBT_REFUSED;
+		hooking->too_deep = decided & LBT_IS_TOO_DEEP;
+		at.bits |= decided ? LBT_UNHOOKED : 0;
+	}
 	if (config.within && spec->within && is_outside(&at, spec, found))
 		return false;
 	if (config.within)
