@@ -136,7 +136,7 @@ static __always_inline void write_header(struct lbt_event *e, const struct hit *
 {
 	e->time = at->time;
 	e->frame = at->frame;
-	e->goroutine = at->goroutine ?: at->other;
+	e->lane = at->goroutine ?: at->other;
 	e->probe = at->probe;
 	e->pid = at->pid;
 	e->tid = at->tid;
@@ -194,7 +194,7 @@ static __noinline bool send_losses(const struct hit *at)
  * A register by its place. The kernel's helper that reads any costs five times as much; the
  * verifier takes known places in the context only.
  */
-static __always_inline __u64 pick(struct pt_regs *ctx, __u32 place)
+static __always_inline __u64 select_register(struct pt_regs *ctx, __u32 place)
 {
 #define PICK(number)                                                                               \
 	case number:                                                                               \
@@ -207,26 +207,26 @@ static __always_inline __u64 pick(struct pt_regs *ctx, __u32 place)
 	return 0;
 }
 
-static __always_inline void send_picked(struct pt_regs *ctx, const struct hit *at,
+static __always_inline void send_selected(struct pt_regs *ctx, const struct hit *at,
 					const struct lbt_spec *spec)
 {
 	struct lbt_event *e;
 
 	if (any_lost && !send_losses(at))
 		goto full;
-	if (spec->picks <= LBT_SHORT_VALUES) {
+	if (spec->selected <= LBT_SHORT_VALUES) {
 		e = bpf_ringbuf_reserve(&ring, LBT_SHORT_NAMED, 0);
 		if (!e)
 			goto full;
-		e->values[0] = pick(ctx, spec->pick[0]);
-		e->values[1] = pick(ctx, spec->pick[1]);
+		e->values[0] = select_register(ctx, spec->selection[0]);
+		e->values[1] = select_register(ctx, spec->selection[1]);
 		write_runner((struct lbt_runner *)&e->values[LBT_SHORT_VALUES], at);
 	} else {
 		e = bpf_ringbuf_reserve(&ring, LBT_WHOLE, 0);
 		if (!e)
 			goto full;
 		for (int i = 0; i < LBT_VALUES; i++)
-			e->values[i] = pick(ctx, spec->pick[i]);
+			e->values[i] = select_register(ctx, spec->selection[i]);
 		write_runner((struct lbt_runner *)(e + 1), at);
 	}
 	write_header(e, at);

@@ -6,7 +6,7 @@
 #include "actions.h"
 #include "condition.h"
 #include "event.h"
-#include "heirs.h"
+#include "forked_stacks.h"
 #include "relays.h"
 #include "within.h"
 
@@ -252,7 +252,7 @@ static __always_inline void act(const struct hit *at, const struct lbt_spec *spe
 				const __u64 *values, __u32 faults)
 {
 #define ACT(number, name)                                                                          \
-	if (config.gathering & 1 << number && spec->action == number) {                            \
+	if (config.aggregating & 1 << number && spec->action == number) {                          \
 		name(at, spec, values, faults);                                                    \
 		return;                                                                            \
 	}
@@ -330,7 +330,7 @@ static __always_inline bool process_hit(struct pt_regs *ctx, struct hit *at,
 	/* here, because the stack does not suffice for calls within send() */
 	if (any_lost)
 		send_losses(at);
-	if (config.deferred && call && !(config.gathering && spec->action >= LBT_GATHER)) {
+	if (config.deferred && call && !(config.aggregating && spec->action >= LBT_AGGREGATE)) {
 		const struct lbt_spec *entry = bpf_map_lookup_elem(&specs, &call->spec);
 		const __u64 now = at->time;
 		const __u32 probe = at->probe;

@@ -77,7 +77,7 @@ static __always_inline void find_goroutine(struct pt_regs *ctx, const struct lbt
 			asm volatile("call 12" ::: "r0", "r1", "r2", "r3", "r4", "r5", "memory");  \
 	} while (0)
 
-/* Whether the hit is one more of a call that is hooked, in a function that is known to loop so. */
+/* True if this hit is a loop back to the entry of a call already hooked. */
 static __noinline bool is_repeated(struct pt_regs *ctx, __u64 cookie)
 {
 	struct task_struct *task = (struct task_struct *)bpf_get_current_task();
@@ -88,7 +88,7 @@ static __noinline bool is_repeated(struct pt_regs *ctx, __u64 cookie)
 	if (!pending || BPF_CORE_READ(pending, stack) != STACK_POINTER(ctx))
 		return false;
 	spec = bpf_map_lookup_elem(&specs, &number);
-	return spec && spec->restarts && goes_round(ctx, pending);
+	return spec && spec->loops_to_entry && goes_round(ctx, pending);
 }
 
 /* Whether the return of a call that opens is hooked. */
@@ -106,7 +106,7 @@ static __noinline __u32 decide(bool refuses, __u64 cookie, struct pt_regs *ctx)
 	__u32 decided = 0;
 
 	/* Hooked in each round, one call would take the room of 64. */
-	if (refuses && (hook_harms(ctx) || (config.restarts && is_repeated(ctx, cookie))))
+	if (refuses && (hook_harms(ctx) || (config.loops_to_entry && is_repeated(ctx, cookie))))
 		decided |= LBT_REFUSED;
 	if (config.hooked && LBT_COOKIE_RETURN_SPEC(cookie) && is_too_deep() &&
 	    !is_repeated(ctx, cookie))
@@ -185,8 +185,8 @@ static __always_inline bool handle_hit_of(__u64 cookie, struct pt_regs *ctx, __u
 			remember_left_out(&at, spec);
 		return config.within && spec->within == LBT_OUTER; /* it closes, too */
 	}
-	if (config.picking && spec->picks)
-		send_picked(ctx, &at, spec);
+	if (config.selecting && spec->selected)
+		send_selected(ctx, &at, spec);
 	else if (kind == LBT_CLOSE || spec->fetches <= LBT_SHORT_VALUES)
 		send_short(ctx, &at);
 	else

@@ -14,7 +14,7 @@
 #define LBT_TEXTS 4	 /* texts that strings are compared with */
 #define LBT_TEXT_WORDS 8 /* of a text, padded with zeros */
 #define LBT_TEXT_LIMIT 62
-#define LBT_SPARE_PROGRAMS 3 /* of each of a tracepoint's: bpf_src/spares.h */
+#define LBT_BACKUP_PROGRAMS 3 /* of each of a tracepoint's: bpf_src/backup_programs.h */
 #define LBT_RANGES 4	 /* of addresses to which a jump may lead and stay */
 
 enum lbt_base {
@@ -149,7 +149,7 @@ struct lbt_jump {
 enum lbt_action {
 	LBT_SEND = 0,	  /* send an event; with what the opening probe of the call has kept */
 	LBT_KEEP = 1,	  /* what an opening probe has fetched is for the closing one */
-	LBT_GATHER = 2,	  /* and above: an action of bpf_src/actions, which build/limits.py numbers */
+	LBT_AGGREGATE = 2, /* and above: actions of bpf_src/actions, numbered by build/limits.py */
 };
 
 /* Where a hit counts if only what is below calls of some functions does. */
@@ -170,8 +170,8 @@ enum lbt_jumping {
 	LBT_UNCOMPARED = 3, /* its event would be sent then, but its return is not seen */
 };
 
-/* How the key begins by which an action gathers. */
-struct lbt_gather_key {
+/* How the key begins by which an action aggregates. */
+struct lbt_aggregate_key {
 	__u32 probe;
 	__u32 pid;
 };
@@ -179,7 +179,7 @@ struct lbt_gather_key {
 /*
  * What to do at a probe. Probes alike share a spec. With plain set an event has the two result
  * registers (where a call closes) or else the first six argument registers, or those that are
- * picked, as they are: values are made of them in user space (struct lbt_made_value).
+ * selected, as they are: values are made of them in user space (struct lbt_decoded_value).
  */
 struct lbt_spec {
 	__u8 plain;
@@ -198,12 +198,12 @@ struct lbt_spec {
 			  /* on entries and exits; 0: none */
 	__u8 text_slot[LBT_CHUNKS]; /* which text is in which chunk; after the last: 0xff */
 	__u8 named;	  /* of a point: its events carry the runner */
-	__u8 gathers;	  /* slot of the value that the action gathers */
+	__u8 aggregates;  /* slot of the value that the action aggregates */
 	__u8 within;	  /* enum lbt_within */
 	__u8 hooks;	  /* of LBT_OUTER: the return is hooked */
-	__u8 restarts;	  /* of an entry whose return is hooked: the function jumps back to it */
-	__u8 picks;	  /* of a plain spec: how many registers are picked */
-	__u8 pick[LBT_VALUES]; /* which, as in struct lbt_fetch */
+	__u8 loops_to_entry; /* of an entry whose return is hooked: the function jumps back to it */
+	__u8 selected;	  /* of a plain spec: how many registers are selected */
+	__u8 selection[LBT_VALUES]; /* which, as in struct lbt_fetch */
 	__u8 jumps;	  /* the call jumps to another function: enum lbt_jumping, 0: as any that ends */
 	__u16 relay;	  /* of such a jump, and of where calls return that have jumped */
 	__u32 unless;	  /* processor flags with any of which a hit does not count, */
@@ -217,7 +217,7 @@ struct lbt_spec {
 };
 
 /* How user space makes a value of what a plain spec has recorded, as a struct lbt_fetch would. */
-struct lbt_made_value {
+struct lbt_decoded_value {
 	__u8 from;	  /* which of the recorded; LBT_NO_REGISTER: 0 */
 	__u8 left;	  /* shifts */
 	__u8 right;
@@ -225,9 +225,9 @@ struct lbt_made_value {
 	__s64 offset;
 };
 
-struct lbt_making {
+struct lbt_decoded_registers {
 	__u32 values;	  /* 0: those recorded are the values */
-	struct lbt_made_value value[LBT_VALUES];
+	struct lbt_decoded_value value[LBT_VALUES];
 };
 
 /*
@@ -278,14 +278,14 @@ struct lbt_config {
 	__u32 follow;	     /* and the processes it forks */
 	__u32 wakeup_bytes;  /* data at which the ring wakes its reader */
 	__u32 generic;	     /* some spec is not plain */
-	__u32 picking;	     /* some spec picks registers */
+	__u32 selecting;     /* some spec selects registers */
 	__u32 chunk_layouts; /* bits of enum lbt_chunk_layout that specs have */
 	__u32 wide;	     /* some spec has more than six values */
 	__u32 compared_texts; /* some condition is of a text */
 	__u32 related;	     /* some fetch or condition refers to another slot */
 	__u32 filtered;	     /* some spec has conditions */
 	__u32 deferred;	     /* some action is LBT_KEEP */
-	__u32 gathering;     /* bits of the actions from LBT_GATHER on that specs have */
+	__u32 aggregating;   /* bits of the actions from LBT_AGGREGATE on that specs have */
 	__u32 keeping;	     /* some spec keeps a register */
 	__u32 jumps;	     /* some jump is computed */
 	__u32 hooked;	     /* the returns of some calls are seen by uretprobes */
@@ -296,8 +296,8 @@ struct lbt_config {
 	__u32 stacks;	     /* threads may run on other stacks than their own */
 	__u32 finds_mappings; /* bpf_find_vma works (5.17) */
 	__u32 within;	     /* some spec is LBT_OUTER */
-	__u32 spares;	     /* programs of tracepoints have some */
-	__u32 restarts;	     /* some spec is of a function that jumps back to its entry */
+	__u32 backups;	     /* programs of tracepoints have some */
+	__u32 loops_to_entry; /* some spec is of a function that jumps back to its entry */
 	__u32 relays;	     /* some spec has a relay, or is LBT_UNCOMPARED */
 };
 
@@ -306,7 +306,7 @@ enum lbt_counter {
 	LBT_STRING_FAULT = LBT_KINDS,
 	LBT_UNCOUNTED, /* hits for which the map of an action had no room */
 	LBT_CHILDREN, /* processes that followed ones have forked */
-	LBT_SPARED, /* what a spare handled because the program was busy: bpf_src/spares.h */
+	LBT_BY_BACKUP, /* handled by a backup program */
 	LBT_TOO_DEEP, /* calls whose return the kernel did not hook, because it has too many */
 	LBT_TAIL_UNCOMPARED, /* calls with conditions on returns, which jumped where none is seen */
 	LBT_LEFT_UNCOMPARED, /* such calls that were left by an exception or longjmp */

@@ -3,7 +3,7 @@
 #ifndef STACKS_H
 #define STACKS_H
 
-#include "heirs.h"
+#include "forked_stacks.h"
 #include "registers.h"
 
 #define LBT_MAX_HOOKS 64 /* MAX_URETPROBE_DEPTH, include/linux/uprobes.h */

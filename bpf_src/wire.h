@@ -19,8 +19,8 @@ enum lbt_kind {
 	LBT_CLOSE = 2,	   /* it ends */
 	LBT_POINT = 3,	   /* any other hit */
 	LBT_LOSS = 4,	   /* what the lane has lost since its last event; at the end from user space */
-	LBT_UNWATCHED = 5, /* by user space: since when, and until when, closes may not be seen */
-	LBT_LEFT = 6,	   /* calls of the frame and below were left, unseen */
+	LBT_UNPROBED = 5,  /* by user space: since when, and until when, closes may not be seen */
+	LBT_UNWOUND = 6,   /* calls of the frame and below were left, unseen */
 	LBT_FORK = 7,	   /* the thread forks a process */
 	LBT_EXEC = 8,	   /* its process has executed a program */
 	LBT_INTERRUPT = 9, /* a handler will run on the thread's alternate signal stack */
@@ -32,10 +32,10 @@ enum lbt_kind {
 #define LBT_UNHOOKED 0x10    /* an opening whose closing the kernel does not hook */
 #define LBT_ON_ALTSTACK 0x20 /* the call is on the thread's alternate signal stack */
 #define LBT_THREAD_POINTER 0x40 /* in captures of former versions: goroutine is none */
-#define LBT_NAMED 0x80	     /* there is a runner, which the gather function takes out */
+#define LBT_NAMED 0x80	     /* there is a runner, which the collect function takes out */
 
 /*
- * One hit of a probe, as the gather function leaves it. In the ring there are,
+ * One hit of a probe, as the collect function leaves it. In the ring there are,
  * by size, shorter forms: most calls have few values, and what is written to
  * the ring is what a hit costs most.
  *
@@ -44,7 +44,7 @@ enum lbt_kind {
  *     LBT_WHOLE         six values, runner, chunks of texts
  *     LBT_WIDE          six values, ten more, runner, chunks of texts
  *
- * The gather function packs the further values that there are and the texts,
+ * The collect function packs the further values that there are and the texts,
  * in the order of their slots; kind then is the kind alone, and blob the
  * length of all that.
  *
@@ -57,7 +57,7 @@ enum lbt_kind {
 struct lbt_event {
 	__u64 time;	  /* CLOCK_MONOTONIC, ns */
 	__u64 frame;	  /* stack pointer at function entry */
-	__u64 goroutine;  /* outside Go the stack, if not the thread's own: other_stack() */
+	__u64 lane;       /* outside Go the stack, if not the thread's own: other_stack() */
 	__u32 probe;	  /* position in the plan */
 	__u32 pid;
 	__u32 tid;

@@ -99,7 +99,7 @@ static __always_inline bool send_left(const struct hit *at, __u64 frame, __u16 a
 	write_header(e, at);
 	e->time = bpf_ktime_get_ns();
 	e->frame = frame;
-	e->kind = (e->kind & ~(LBT_KIND_MASK | LBT_NAMED)) | LBT_LEFT | altstack;
+	e->kind = (e->kind & ~(LBT_KIND_MASK | LBT_NAMED)) | LBT_UNWOUND | altstack;
 	e->values[0] = 0;
 	e->values[1] = 0;
 	submit(e);

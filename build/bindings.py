@@ -114,7 +114,7 @@ struct lbt_reader *lbt_reader_new(int ring_fd, size_t capacity);
 void lbt_reader_free(struct lbt_reader *reader);
 int lbt_reader_fd(struct lbt_reader *reader);
 int lbt_reader_make(
-    struct lbt_reader *reader, uint32_t probe, const struct lbt_making *making);
+    struct lbt_reader *reader, uint32_t probe, const struct lbt_decoded_registers *decoded);
 int lbt_reader_drain(struct lbt_reader *reader);
 struct lbt_mappings { uint32_t *pids; size_t count; uint64_t lost; ...; };
 struct lbt_mappings *lbt_mappings_new(void);

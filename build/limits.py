@@ -18,10 +18,10 @@ ENUMS = ("lbt_kind",)
 """Enumerations that go with the constants: what captures hold."""
 
 FIRST = 2
-"""LBT_GATHER, the number of the first action that has a file: the others send events."""
+"""LBT_AGGREGATE, the number of the first action that has a file: the others send events."""
 
 MOST_ACTIONS = 32
-"""Each is a bit of ``lbt_config.gathering``."""
+"""Each is a bit of ``lbt_config.aggregating``."""
 
 
 def generate(into: Path = MODULE, headers: Path = HEADERS) -> None:
@@ -38,7 +38,7 @@ def generate(into: Path = MODULE, headers: Path = HEADERS) -> None:
 
 
 def actions() -> dict[str, int]:
-    """The actions that gather in the kernel, a file of bpf_src/actions each, by number."""
+    """The actions that aggregate in the kernel, a file of bpf_src/actions each, by number."""
     names = [path.stem for path in sorted((SOURCES / "actions").glob("*.h"))]
     if FIRST + len(names) > MOST_ACTIONS:
         raise SystemExit(f"bpf_src/actions: no more than {MOST_ACTIONS - FIRST} are possible")
@@ -50,7 +50,7 @@ def uncommented(header: Path) -> str:
     return re.sub(r"/\*.*?\*/", "", header.read_text(), flags=re.S)
 
 
-def render(header: str, gathering: dict[str, int], spaces: dict[str, int]) -> str:
+def render(header: str, aggregating: dict[str, int], spaces: dict[str, int]) -> str:
     """The numbers that ``header`` defines, by their names without ``LBT_``, all actions, and the
     spaces that are read."""
     found = re.findall(r"^#define LBT_(\w+) (\d+|0x[0-9a-f]+)\s*$", header, re.M)
@@ -58,8 +58,8 @@ def render(header: str, gathering: dict[str, int], spaces: dict[str, int]) -> st
         found += _members(header, name)
     lines = [f"{name} = {value}" for name, value in found]
     numbers = {name.lower(): int(n) for name, n in _members(header, "lbt_action")}
-    assert numbers.pop("gather") == FIRST
-    lines += [f"ACTIONS = {numbers | gathering}", f"SPACES = {spaces}"]
+    assert numbers.pop("aggregate") == FIRST
+    lines += [f"ACTIONS = {numbers | aggregating}", f"SPACES = {spaces}"]
     head = '"""Generated from bpf_src by build/limits.py; what each means is said there."""'
     return "\n".join([head, "", *lines, ""])
 

@@ -137,7 +137,7 @@ def trace(
         check_options(options)
     actions = ("send", *(name for name in ACTIONS if name not in SENDING))
     if check_choice("action", action, actions) != "send":
-        _check_gathering(max_depth, options)
+        _check_aggregation(max_depth, options)
     target = _target(pid, command, follow, user)
     if not (binaries or target.pid or target.command):
         raise UsageError("nothing to trace is named", "give a command, a pid or a binary")
@@ -172,8 +172,8 @@ def trace(
     return Trace(session, max_depth)
 
 
-def _check_gathering(max_depth: int | None, options: Options | None) -> None:
-    """That nothing is asked about calls that the kernel does not know where it gathers."""
+def _check_aggregation(max_depth: int | None, options: Options | None) -> None:
+    """That nothing is asked about calls that the kernel does not know where it aggregates."""
     if max_depth is not None:
         raise UsageError("calls that are counted have no known depth", "omit max_depth")
     if options is not None and options.max_events is not None:
@@ -232,7 +232,7 @@ class Trace:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """Remarks that a person should read, a line each: what was left out of the plan and
+        """Warnings that a person should read, a line each: what was left out of the plan and
         why, and what has happened to the traced files and processes until now."""
         return (*self.plan.notes, *self._notes)
 
@@ -287,7 +287,8 @@ class Trace:
         or at a bound of the options; calls that are still open then come last, with ``end``
         ``open``. All that this returns is one iterator: each call is seen once. Stepping raises
         `CommandError` where the command cannot be executed, `UsageError` outside of ``with``
-        and while another thread steps. Raises `UsageError` of a trace that gathers: see `counts`.
+        and while another thread steps. Raises `UsageError` of a trace that aggregates: see
+        `counts`.
         """
         check_sends(self.plan)
         return self._live_calls()
@@ -306,15 +307,15 @@ class Trace:
         return self._table("count")
 
     def table(self) -> list[Any]:
-        """Return the rows of what the trace's action gathers in the kernel; of ``count`` those of
-        `counts`. Waits for the end of the trace, and raises, as that does.
+        """Return the rows of what the trace's action aggregates in the kernel; of ``count`` those
+        of `counts`. Waits for the end of the trace, and raises, as that does.
         """
         return self._table()
 
     def _table(self, action: str = "") -> list[Any]:
-        from lbtrace.tables import check_gathers, table_of  # imported here: most traces show calls
+        from lbtrace.tables import check_aggregates, table_of  # imported here: most show calls
 
-        check_gathers(self.plan, action)
+        check_aggregates(self.plan, action)
         calls = self._live_calls()
         for _ in calls:
             pass

@@ -145,12 +145,14 @@ def check(path: str) -> dict[str, object]:
         return {"refused": next(iter(refused.values()))}
     planned = time.monotonic() - began
     starts = sorted({f.address for f in symbols.read(Image.open(path)).functions})
-    again, wrong = Disassembly(path).doubts(found, starts)
+    again, wrong = Disassembly(path).suspects(found, starts)
     return {
         "sites": len(found),
         "modes": f"without {', '.join(refused)}" if refused else "all modes",
         "again": again,
-        "wrong": [f"{doubt.address:#x}, {found[doubt.address]}: {doubt.why}" for doubt in wrong],
+        "wrong": [
+            f"{suspect.address:#x}, {found[suspect.address]}: {suspect.why}" for suspect in wrong
+        ],
         "planned": planned,
         "took": time.monotonic() - began,
         "memory": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss >> 10,

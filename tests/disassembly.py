@@ -50,7 +50,7 @@ class Line(NamedTuple):
     text: bytes
 
 
-class Doubt(NamedTuple):
+class Suspect(NamedTuple):
     """Why no probe should stand at an address."""
 
     address: int
@@ -162,7 +162,9 @@ class Disassembly:
         self._lines: dict[int, Line] = {}
         self._reached: dict[int, Collection[int]] = {}
 
-    def doubts(self, addresses: Collection[int], starts: Sequence[int]) -> tuple[int, list[Doubt]]:
+    def suspects(
+        self, addresses: Collection[int], starts: Sequence[int]
+    ) -> tuple[int, list[Suspect]]:
         """How many of ``addresses`` the sweep did not find, and which of them are no
         places for a probe. ``starts`` are those of the functions, in order."""
         reads = Reads(self.sections)
@@ -183,22 +185,22 @@ class Disassembly:
         if left:
             into = self._entries(sorted(left))
             left = {a for a in left if a not in self.reached(starts, a, into)}
-        found += [Doubt(a, "objdump finds no instruction") for a in left]
+        found += [Suspect(a, "objdump finds no instruction") for a in left]
         found += self._data_among(addresses, starts, reads)
         return again, sorted(found)
 
-    def _misplaced(self, at: int, size: int, starts: Sequence[int]) -> Iterator[Doubt]:
+    def _misplaced(self, at: int, size: int, starts: Sequence[int]) -> Iterator[Suspect]:
         """A long nop, where kernels would write below the stack pointer."""
         for start in (at, at - 4):
             index = bisect_left(starts, start)
             if starts[index : index + 1] == [start]:
                 return
         if size in (5, 10):
-            yield Doubt(at, f"a nop of {size} bytes within a function")
+            yield Suspect(at, f"a nop of {size} bytes within a function")
 
     def _data_among(
         self, addresses: Collection[int], starts: Sequence[int], reads: Reads
-    ) -> Iterator[Doubt]:
+    ) -> Iterator[Suspect]:
         known = objects(self.path)
         for table, reader in reads.tables:
             for entry in self._table(table):
@@ -207,10 +209,10 @@ class Disassembly:
         for address in addresses:
             index = bisect_right(known, address, key=lambda r: r.start) - 1
             if index >= 0 and address in known[index]:
-                yield Doubt(address, f"in the object at {known[index].start:#x}")
+                yield Suspect(address, f"in the object at {known[index].start:#x}")
             reader = reads.bytes.get(address)
             if reader is not None and reader in self.reached(starts, reader, ()):
-                yield Doubt(address, f"data that the instruction at {reader:#x} reads")
+                yield Suspect(address, f"data that the instruction at {reader:#x} reads")
 
     def _table(self, table: int) -> Iterator[int]:
         """The entries of a table of 32-bit distances from its beginning."""

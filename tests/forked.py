@@ -78,12 +78,12 @@ class Server:
             killer = threading.Timer(timeout, os.kill, (pid, signal.SIGKILL))
             killer.start()
             try:
-                told = _read(output, errors)
+                reported = _read(output, errors)
                 status = int(mine.recv(20))
             finally:
                 ran_out = not killer.is_alive()
                 killer.cancel()
-        texts = [io.TextIOWrapper(io.BytesIO(data), "utf-8").read() for data in told]
+        texts = [io.TextIOWrapper(io.BytesIO(data), "utf-8").read() for data in reported]
         if ran_out:
             raise subprocess.TimeoutExpired(list(words), timeout, *texts)
         return subprocess.CompletedProcess(list(words), status, *texts)

@@ -234,29 +234,29 @@ def compare(
     with client():
         stops = of_gdb(truth or command, sorted(points), hits, directory, same=same)
     result = Result()
-    doubts: dict[tuple[int, int, str], str] = {}
+    suspects: dict[tuple[int, int, str], str] = {}
     for address, shown in points.items():
         true = stops.get(address, [])
         if same and len(shown) != len(true):  # others may act by the time, which gdb takes
             text = f"{address:#x} is reached {len(shown)} times, for gdb {len(true)}"
-            doubts[address, 0, ""] = text
+            suspects[address, 0, ""] = text
         for number, (point, values) in enumerate(zip(shown, true, strict=False)):
             result.stops += 1
             for name, text in _differences(point, values, result, same):
-                doubts[address, number, name] = f"{point.name} {address:#x}: {text}"
+                suspects[address, number, name] = f"{point.name} {address:#x}: {text}"
     for _ in range(1 if same else 4):
-        if not doubts:
+        if not suspects:
             break
         with client():
             points_again = of_points(command, lines, hits, same=same)
         with client():
             stops_again = of_gdb(truth or command, sorted(points), hits, directory, same=same)
         runs: Any = ((points, points_again), (stops, stops_again))
-        for doubt in list(doubts):
-            if any(_found(one, *doubt) != _found(other, *doubt) for one, other in runs):
+        for suspect in list(suspects):
+            if any(_found(one, *suspect) != _found(other, *suspect) for one, other in runs):
                 result.varied += 1
-                del doubts[doubt]
-    result.wrong += doubts.values()
+                del suspects[suspect]
+    result.wrong += suspects.values()
     return result
 
 

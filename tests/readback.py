@@ -104,9 +104,9 @@ class AllFormats:
         self._sinks = [FORMATS[n].load()(stream, plan) for n, stream in self.streams.items()]
 
     def __getattr__(self, step: str) -> Any:
-        def forward(told: Any) -> None:
+        def forward(reported: Any) -> None:
             for sink in self._sinks:
-                getattr(sink, step)(told)
+                getattr(sink, step)(reported)
 
         return forward
 

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR Apache-2.0) */
 /* Which processes are traced besides the first one. */
 #include "event.h"
-#include "spares.h"
+#include "backup_programs.h"
 
 /*
  * A followed process forks: its child is followed before it runs. If the parent is not
  * followed, drop a stale entry that an earlier process with this pid left.
  */
-WITH_SPARES(sched_process_fork, forked)
+WITH_BACKUPS(sched_process_fork, forked)
 {
 	struct task_struct *child = (struct task_struct *)args[1];
 	__u32 pid = BPF_CORE_READ(child, pid), tgid = BPF_CORE_READ(child, tgid);

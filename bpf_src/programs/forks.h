@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR Apache-2.0) */
 /* Which processes continue calls of others. */
 #include "event.h"
-#include "heirs.h"
-#include "spares.h"
+#include "forked_stacks.h"
+#include "backup_programs.h"
 #include "stacks.h"
 
 /*
@@ -51,7 +51,7 @@ static __noinline bool send_process(const struct hit *at, const struct lbt_fork 
  * one that may have had. It is reported before the child runs. Both have their registers at the same
  * place of their stacks in the kernel.
  */
-WITH_SPARES(sched_process_fork, continued)
+WITH_BACKUPS(sched_process_fork, continued)
 {
 	struct task_struct *child = (struct task_struct *)args[1];
 	struct task_struct *task = (struct task_struct *)bpf_get_current_task();
@@ -59,7 +59,7 @@ WITH_SPARES(sched_process_fork, continued)
 	__u64 registers = first_registers(child);
 	struct hit parent = { .kind = LBT_FORK };
 	struct lbt_fork fork = {};
-	struct lbt_heir heir;
+	struct lbt_forked_stack forked;
 
 	if (is_handled_fork(LBT_CONTINUED, child, by))
 		return 0;
@@ -67,21 +67,21 @@ WITH_SPARES(sched_process_fork, continued)
 	fork.pid = BPF_CORE_READ(child, tgid);
 	if (fork.pid != BPF_CORE_READ(child, pid) || !identify(&parent))
 		return 0;
-	if (!BPF_CORE_READ(task, utask) && !bpf_map_lookup_elem(&heirs, &tgid))
+	if (!BPF_CORE_READ(task, utask) && !bpf_map_lookup_elem(&forked_stacks, &tgid))
 		return 0;
 	parent.time = bpf_ktime_get_ns();
 	parent.frame = stack_pointer_in((void *)(registers - (__u64)BPF_CORE_READ(child, stack) +
 						 (__u64)BPF_CORE_READ(task, stack)));
 	fork.continues = parent.frame && stack_pointer_in((void *)registers) == parent.frame;
 	if (fork.continues) {
-		heir = heir_of(task, parent.frame, parent.pid == parent.tid);
-		bpf_map_update_elem(&heirs, &fork.pid, &heir, 0);
-		any_heirs = 1;
+		forked = forked_stack_of(task, parent.frame, parent.pid == parent.tid);
+		bpf_map_update_elem(&forked_stacks, &fork.pid, &forked, 0);
+		any_forked_stacks = 1;
 	} else { /* it inherits nothing, and begins on another stack, which is its own */
-		heir = (struct lbt_heir){ .pointer = ~0ULL };
-		heir.top = stack_pointer_in((void *)registers) - 1;
-		bpf_map_update_elem(&heirs, &fork.pid, &heir, 0);
-		any_heirs = 1;
+		forked = (struct lbt_forked_stack){ .pointer = ~0ULL };
+		forked.top = stack_pointer_in((void *)registers) - 1;
+		bpf_map_update_elem(&forked_stacks, &fork.pid, &forked, 0);
+		any_forked_stacks = 1;
 	}
 	if (config.pidns_inode)
 		fork.pid = number_of(child);
@@ -106,7 +106,7 @@ WITH_SPARES(sched_process_fork, continued)
  * A process executes a program, which ends all of its calls: what is hit first in the new one may be
  * a probe whose event does not tell, such as where setjmp() returns.
  */
-WITH_SPARES(sched_process_exec, executed)
+WITH_BACKUPS(sched_process_exec, executed)
 {
 	struct task_struct *task = (struct task_struct *)bpf_get_current_task();
 	__u32 tgid = bpf_get_current_pid_tgid() >> 32;
@@ -114,10 +114,10 @@ WITH_SPARES(sched_process_exec, executed)
 	struct lbt_fork programs = {};
 	__u64 number = BPF_CORE_READ(task, self_exec_id);
 
-	if (config.spares &&
+	if (config.backups &&
 	    is_handled(LBT_EXECUTED, BPF_CORE_READ(task, start_boottime), number, 0, by))
 		return 0;
-	bpf_map_delete_elem(&heirs, &tgid);
+	bpf_map_delete_elem(&forked_stacks, &tgid);
 	if (!identify(&at))
 		return 0;
 	at.time = bpf_ktime_get_ns();

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR Apache-2.0) */
 /* What signals interrupt whose handlers run on another stack. */
 #include "event.h"
-#include "spares.h"
+#include "backup_programs.h"
 #include "stacks.h"
 
 #define SA_ONSTACK 0x08000000 /* include/uapi/asm-generic/signal-defs.h */
@@ -11,14 +11,14 @@
  * already (sigsp() in include/linux/sched/signal.h). Only here it is known on which stack the thread
  * was: it may have gone to another one since its last event.
  */
-WITH_SPARES(signal_deliver, interrupted)
+WITH_BACKUPS(signal_deliver, interrupted)
 {
 	const struct k_sigaction *action = (void *)args[2];
 	struct task_struct *task = bpf_get_current_task_btf();
 	struct hit at = { .kind = LBT_INTERRUPT };
 	struct lbt_event *e = NULL;
 
-	if (config.spares &&
+	if (config.backups &&
 	    is_handled(LBT_INTERRUPTED, task->start_boottime,
 		       stack_pointer_in((void *)bpf_task_pt_regs(task)),
 		       task->nvcsw + task->nivcsw, by))

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR Apache-2.0) */
 /* What becomes of outermost calls where threads begin and end. */
 #include "hit.h"
-#include "spares.h"
+#include "backup_programs.h"
 
 /* A new process continues its parent's calls; a new thread has none. */
-WITH_SPARES(sched_process_fork, inherited)
+WITH_BACKUPS(sched_process_fork, inherited)
 {
 	struct task_struct *child = (struct task_struct *)args[1];
 	__u32 pid = BPF_CORE_READ(child, pid), tgid = BPF_CORE_READ(child, tgid);

@@ -121,10 +121,12 @@ def locate_values(machine: str, prototype: Prototype) -> Locations:
         found = row.load().places(prototype)
         if not found.contradicted:
             return found
-    return replace(find_default(machine).load().places(doubt(prototype)), contradicted=False)
+    return replace(
+        find_default(machine).load().places(mark_unreliable(prototype)), contradicted=False
+    )
 
 
-def doubt(prototype: Prototype) -> Prototype:
+def mark_unreliable(prototype: Prototype) -> Prototype:
     """Return a ``prototype`` of which only what debug information says to be in a register is
     known, because its convention is not."""
     parameters = tuple(lose_unless_named(formal, UNKNOWN) for formal in prototype.parameters)

@@ -10,7 +10,15 @@ from __future__ import annotations
 from typing import cast
 
 from lbtrace.abi import Locations
-from lbtrace.abi.locations import UNKNOWN, Location, agrees, apart, as_told, dereferenced, if_passed
+from lbtrace.abi.locations import (
+    UNKNOWN,
+    Location,
+    agrees,
+    apart,
+    as_described,
+    dereferenced,
+    if_passed,
+)
 from lbtrace.abi.shifts import Shifts
 from lbtrace.model import Fetch, Formal, Prototype, Scalar
 
@@ -73,7 +81,7 @@ class ArgumentAssigner:
         place = apart(formal, self._assign) if separate else self._assign(formal)
         if not self._lost and not self._shifts.follow(formal, place):
             self._lost = unknown = self._shifts.reason
-        unknown = unknown or self._shifts.doubt(place)
+        unknown = unknown or self._shifts.why_unreliable(place)
         listed = bool(formal.pieces or formal.absent) and bool(place.words)
         if separate and not listed:
             return Location(reason=unknown) if unknown else place
@@ -84,7 +92,7 @@ class ArgumentAssigner:
                 place, [_declared_register(number) for number in formal.part_registers]
             ):
                 self._lost = UNKNOWN
-            return as_told(formal, place, _declared_register, unknown)
+            return as_described(formal, place, _declared_register, unknown)
         elif unknown:
             return Location(reason=unknown)
         elif not agrees(place, [f"x{number}" for number in formal.part_registers]):

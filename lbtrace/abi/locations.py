@@ -127,21 +127,21 @@ def apart(formal: Formal, take: Callable[[Formal], Location]) -> Location:
     return Location(words=tuple(words), starts=tuple(starts))
 
 
-def as_told(
-    formal: Formal, place: Location, name: Callable[[int], str], doubt: str = ""
+def as_described(
+    formal: Formal, place: Location, name: Callable[[int], str], unreliable: str = ""
 ) -> Location:
     """Return the location ``place``, whose words are in registers, with what debug information says
-    of each. The ``name`` of a register that cannot be read says why. With a ``doubt`` nothing that
-    debug information does not name is certain."""
+    of each. The ``name`` of a register that cannot be read says why. With ``unreliable``, a reason,
+    nothing that debug information does not name is certain."""
     words: list[Fetch | str] = []
     for word, start, end in place.spans():
         if is_absent(formal, word, start, end):
             words.append(OPTIMISED_OUT)
         # Of what the caller pushed LLVM says nothing before it is loaded.
-        elif formal.pieces and (_is_in_register(word) or doubt):
-            words.append(_told_word(formal, start, end, name) or doubt or OPTIMISED_OUT)
+        elif formal.pieces and (_is_in_register(word) or unreliable):
+            words.append(_described_word(formal, start, end, name) or unreliable or OPTIMISED_OUT)
         else:
-            words.append(doubt or word)
+            words.append(unreliable or word)
     return replace(place, words=tuple(words))
 
 
@@ -165,7 +165,9 @@ def _is_in_register(word: Fetch | str) -> bool:
     return isinstance(word, str) or word.base == "register"
 
 
-def _told_word(formal: Formal, start: int, end: int, name: Callable[[int], str]) -> Fetch | str:
+def _described_word(
+    formal: Formal, start: int, end: int, name: Callable[[int], str]
+) -> Fetch | str:
     pieces = [p for p in formal.pieces if p.start < end and start < p.end]
     if not pieces:
         return ""

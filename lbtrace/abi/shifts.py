@@ -52,13 +52,13 @@ class Shifts:
         if place == pushed:
             self._dropped.clear()
 
-    def doubt(self, place: Location) -> str:
+    def why_unreliable(self, place: Location) -> str:
         """Return why it is not certain that an argument is in ``place``, if it is not."""
         kinds = {_kind(word) for word, _, _ in place.spans()}
         if place.memory is not None:
             kinds.add(MEMORY)
-        doubted = self._dropped & kinds or (MEMORY in kinds and self._dropped)
-        return self.reason if doubted else ""
+        unreliable = self._dropped & kinds or (MEMORY in kinds and self._dropped)
+        return self.reason if unreliable else ""
 
     @property
     def reason(self) -> str:

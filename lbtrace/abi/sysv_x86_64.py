@@ -15,7 +15,7 @@ from lbtrace.abi.locations import (
     Location,
     agrees,
     apart,
-    as_told,
+    as_described,
     dereferenced,
     if_passed,
 )
@@ -158,7 +158,7 @@ class ArgumentAssigner:
         if not self._lost and not self._shifts.follow(formal, place):
             self._lost = self._shifts.reason
         self.foreign |= not self._lost and _is_foreign(formal, place)
-        place = self._as_told(formal, classes or [], place)
+        place = self._as_described(formal, classes or [], place)
         if formal.reference and place.words:
             return Location(memory=cast(Fetch, place.words[0]))
         if formal.reference and place.memory:
@@ -170,22 +170,22 @@ class ArgumentAssigner:
         classes = classify(part.size, part.scalars)
         return Location(reason=UNKNOWN) if classes is None else self._assign(classes, part)
 
-    def _as_told(self, formal: Formal, classes: list[str], place: Location) -> Location:
+    def _as_described(self, formal: Formal, classes: list[str], place: Location) -> Location:
         """``place``, which the convention has, with what debug information says of it."""
         if classes == ["integer"] and 0 <= formal.register < len(DWARF_REGISTERS):
             return Location(words=(Fetch(register=DWARF_REGISTERS[formal.register]),))
         if classes == ["float"] and 0 <= formal.register - DWARF_VECTOR < VECTORS:
             return Location(words=(f"float in xmm{formal.register - DWARF_VECTOR}",))
         agreed = agrees(place, [_declared_register(number) for number in formal.part_registers])
-        doubt = self._lost or self._shifts.doubt(place)
-        pushed = _pushed(formal) if doubt else None
+        unreliable = self._lost or self._shifts.why_unreliable(place)
+        pushed = _pushed(formal) if unreliable else None
         if pushed:
             self._shifts.confirm(place, pushed)
             return pushed
         if (formal.pieces or formal.absent) and place.words:
-            place = as_told(formal, place, _declared_register, doubt)
-        elif doubt or not agreed:
-            place = Location(reason=doubt or UNKNOWN)
+            place = as_described(formal, place, _declared_register, unreliable)
+        elif unreliable or not agreed:
+            place = Location(reason=unreliable or UNKNOWN)
         if not agreed and not self._lost:
             # LLVM may promote what the convention has on the stack to parameters of its own.
             self._lost = UNKNOWN

@@ -9,7 +9,7 @@ of which are registers, of integers or of floats, with room for them on the stac
 from __future__ import annotations
 
 from lbtrace.abi import Locations
-from lbtrace.abi.locations import UNKNOWN, Location, agrees, as_told, dereferenced, if_passed
+from lbtrace.abi.locations import UNKNOWN, Location, agrees, as_described, dereferenced, if_passed
 from lbtrace.machine.x86_64.registers import DWARF_REGISTERS, RETURN_ADDRESS_SIZE
 from lbtrace.model import CFA, Fetch, Formal, Prototype
 
@@ -91,7 +91,7 @@ class SlotAssigner:
         place = _slot(number, formal)
         self.contradicted |= _is_elsewhere(formal, place, number)
         if formal.pieces and place.words:
-            place = as_told(formal, place, _told_register)
+            place = as_described(formal, place, _declared_register_name)
         if not formal.reference and formal.size in WHOLE:
             return Location(reason=UNKNOWN) if formal.scalars is None else place
         if place.memory is not None:
@@ -124,12 +124,12 @@ def _is_elsewhere(formal: Formal, place: Location, number: int) -> bool:
     """Whether debug information has ``formal`` not in its slot, nor in the callee's frame."""
     named = formal.address if formal.address in PASSING else formal.register
     if named >= 0:
-        return not agrees(place, [_told_register(named)])
+        return not agrees(place, [_declared_register_name(named)])
     base, offset = formal.frame_location or (CFA, -1)
     return base == CFA and offset >= 0 and offset != SLOT * number
 
 
-def _told_register(number: int) -> str:
+def _declared_register_name(number: int) -> str:
     """The name that a location uses for the register with this DWARF number."""
     if 0 <= number < len(DWARF_REGISTERS):
         return DWARF_REGISTERS[number]

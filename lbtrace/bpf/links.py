@@ -87,7 +87,7 @@ def attachments(mode: Mode, probes: Sequence[Probe], first: int = 0) -> Attachme
         found.setdefault(wanted, []).extend(numbers)
         if ROLES[role].event == POINT:
             points.update(numbers)
-        # Of several roles that a program serves, that which is attached first decides.
+        # If a program serves several roles, the earliest decides its order.
         order = ORDER[ROLES[role].event]
         orders[wanted] = min(order, orders.get(wanted, order))
     inner = {number for number, probe in enumerate(probes[first:], first) if probe.pair}

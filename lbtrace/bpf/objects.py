@@ -11,9 +11,9 @@ from typing import Any, TypeAlias
 from msgspec import Struct
 
 from lbtrace.bpf._libbpf import ffi, lib
+from lbtrace.bpf.backup_programs import FORGETTING, served_by
 from lbtrace.bpf.features import finds_mappings, has_btf, may_sleep, typed_task
 from lbtrace.bpf.gate import check, check_pointer, start_log
-from lbtrace.bpf.spares import FORGETTING, served_by
 from lbtrace.bpf.specs import Specs
 from lbtrace.errors import KernelError
 from lbtrace.model import Losses
@@ -35,14 +35,14 @@ Programs: TypeAlias = dict[str, Loading]
 """Names of programs, and how they are loaded."""
 
 AGGREGATES = 16384
-"""Keys (a probe, a process) at which an action may gather; what has no room is counted."""
+"""Keys (a probe, a process) at which an action may aggregate; what has no room is counted."""
 
 AGGREGATE_BYTES = 64 << 20
-"""Memory that what an action gathers may take, on all CPUs: there are fewer keys where it has
+"""Memory that what an action aggregates may take, on all CPUs: there are fewer keys where it has
 many words."""
 
-Gathered: TypeAlias = tuple[int, int, bytes, list[tuple[int, ...]]]
-"""What an action has gathered of a probe and a process (pid): what else its key holds, and the
+Aggregated: TypeAlias = tuple[int, int, bytes, list[tuple[int, ...]]]
+"""What an action has aggregated of a probe and a process (pid): what else its key holds, and the
 words of each CPU."""
 
 INITIAL_PIDNS = "pid:[4026531836]"
@@ -83,7 +83,7 @@ class TraceObject:
         self._may_fault = specs.memory and may_fault and all(how.may_sleep for how in fetching)
         self._counted: list[tuple[str, Any]] = []
         self._compares_returns = specs.deferred and not specs.actions
-        self._spares: dict[str, list[Any]] = {}
+        self._backups: dict[str, list[Any]] = {}
         self.copies: dict[int, Any] = {}
 
         def opened() -> tuple[Any, Any]:
@@ -100,9 +100,9 @@ class TraceObject:
 
         with ExitStack() as held:
             self._object, config = opened()
-            config.spares = any(served_by(name) for name in programs)
+            config.backups = any(served_by(name) for name in programs)
             # may_fault: both are new in 6.1
-            self._shape_maps(specs, ring_size, later, early=not may_fault, spared=config.spares)
+            self._shape_maps(specs, ring_size, later, early=not may_fault, by_backup=config.backups)
             self._load(self._object, programs)
             self._filled = 0
             self.fill(specs)
@@ -167,14 +167,14 @@ class TraceObject:
             found += 1
         return found
 
-    def gathered(self, action: str) -> Iterator[Gathered]:
-        """Yield what an action has gathered so far: bpf_src/gather.h."""
+    def aggregated(self, action: str) -> Iterator[Aggregated]:
+        """Yield what an action has aggregated so far: bpf_src/aggregate.h."""
         cpus = check(lib.libbpf_num_possible_cpus(), "count the CPUs")
         source = self._map(f"{action}_map")
         words, size = (lib.bpf_map__value_size(source) + 7) // 8, lib.bpf_map__key_size(source)
         cells = ffi.new("uint64_t[]", words * cpus)
         key, following = (ffi.new("char[]", size) for _ in range(2))
-        named, before = ffi.cast("struct lbt_gather_key *", key), ffi.NULL
+        named, before = ffi.cast("struct lbt_aggregate_key *", key), ffi.NULL
         while lib.bpf_map__get_next_key(source, before, following, size) == 0:
             ffi.memmove(key, following, size)
             before = key
@@ -203,16 +203,16 @@ class TraceObject:
         return totals
 
     def missed(self) -> int:
-        """Hits of probes at which the kernel ran no program, nor a spare of it."""
+        """Hits of probes at which the kernel ran no program, nor a backup program of it."""
         missed = sum(_misses(program) for _, program in self._counted)
-        if not (missed and self._spares):
+        if not (missed and self._backups):
             return missed
-        # Asked in this order, what a spare is about to handle is not among them.
+        # Asked in this order, what a backup program is about to handle is not among them.
         by_all = sum(
-            min(_misses(each) for each in (program, *self._spares.get(name, ())))
+            min(_misses(each) for each in (program, *self._backups.get(name, ())))
             for name, program in self._counted
         )
-        return max(0, min(by_all, missed - self._totals()[int(lib.LBT_SPARED)]))
+        return max(0, min(by_all, missed - self._totals()[int(lib.LBT_BY_BACKUP)]))
 
     def pending_losses(self) -> list[tuple[int, int, int, tuple[int, ...]]]:
         """Losses that no later event reported: pid, tid, goroutine, and the number of events by
@@ -263,13 +263,13 @@ class TraceObject:
         return config
 
     def _shape_maps(
-        self, specs: Specs, ring_size: int, later: int, *, early: bool, spared: bool
+        self, specs: Specs, ring_size: int, later: int, *, early: bool, by_backup: bool
     ) -> None:
         """Size the maps; with ``early``, let them have all their memory from the start: older
         kernels warn of programs of probes that allocate some (check_map_prog_compatibility() in
         kernel/bpf/verifier.c)."""
         sizes = {"ring": ring_size, "specs": max(1, len(specs) + later)}
-        if not spared:
+        if not by_backup:
             sizes["handled"] = 1
         for name in specs.actions:
             own = self._map(f"{name}_map")
@@ -293,7 +293,7 @@ class TraceObject:
                 code = lib.bpf_program__set_flags(program, lib.BPF_F_SLEEPABLE)
                 check(code, "let programs sleep")
             if served := served_by(name):
-                self._spares.setdefault(served, []).append(program)
+                self._backups.setdefault(served, []).append(program)
             elif name not in FORGETTING:
                 self._counted.append((name, program))
         with held_back():  # a signal ends the verifier's work: EAGAIN, do_check() in verifier.c

@@ -14,17 +14,21 @@ from lbtrace.model import Fetch
 
 
 class Recording(Struct, frozen=True):
-    """``count`` registers are recorded: the first ones of the convention, or the ``picks``. The
-    fetches are made of them as ``made`` says (``struct lbt_made_value``: from, left, right,
+    """``count`` registers are recorded: the first ones of the convention, or the ``selected``. The
+    fetches are made of them as ``made`` says (``struct lbt_decoded_value``: from, left, right,
     is_signed, offset); empty where they are the values as they are."""
 
     count: int
-    picks: tuple[str, ...] = ()
+    selected: tuple[str, ...] = ()
     made: tuple[tuple[int, int, int, bool, int], ...] = ()
 
-    def making(self) -> Any:
-        """Return the ``struct lbt_making``; None where there is nothing to do."""
-        return ffi.new("struct lbt_making *", (len(self.made), self.made)) if self.made else None
+    def decoded(self) -> Any:
+        """Return the ``struct lbt_decoded_registers``; None where there is nothing to do."""
+        return (
+            ffi.new("struct lbt_decoded_registers *", (len(self.made), self.made))
+            if self.made
+            else None
+        )
 
 
 def find_recording(

@@ -12,23 +12,23 @@ from lbtrace.model.wire import EVENT_SIZE
 
 
 class RingReader:
-    """Takes events out of a ring buffer, ``capacity`` at a time; ``makings`` as in
+    """Takes events out of a ring buffer, ``capacity`` at a time; ``decoded_registers`` as in
     `make_values`."""
 
-    def __init__(self, ring_fd: int, capacity: int, makings: Mapping[int, Any]) -> None:
+    def __init__(self, ring_fd: int, capacity: int, decoded_registers: Mapping[int, Any]) -> None:
         reader = check_pointer(lib.lbt_reader_new(ring_fd, capacity), "map the ring buffer")
         self._reader = ffi.gc(reader, lib.lbt_reader_free)
-        self.make_values(makings)
+        self.make_values(decoded_registers)
 
     def fileno(self) -> int:
         """Readable when the ring is filling: see ``wakeup_bytes``."""
         return int(lib.lbt_reader_fd(self._reader))
 
-    def make_values(self, makings: Mapping[int, Any]) -> None:
-        """Let the values of probes be made as ``makings`` say (`lbtrace.bpf.recording`); to be
-        called before their first event."""
-        for probe, making in makings.items():
-            check(lib.lbt_reader_make(self._reader, probe, making), "note how values are made")
+    def make_values(self, decoded_registers: Mapping[int, Any]) -> None:
+        """Let the values of probes be made as ``decoded_registers`` say (`lbtrace.bpf.recording`);
+        to be called before their first event."""
+        for probe, decoded in decoded_registers.items():
+            check(lib.lbt_reader_make(self._reader, probe, decoded), "note how values are made")
 
     def drain(self) -> Batch | None:
         """Return the next events, or None where there are none."""

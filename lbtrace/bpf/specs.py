@@ -68,16 +68,16 @@ class _Pairing(Struct, frozen=True):
 class Specs:
     """The distinct specs of a plan, and the cookies of its probes.
 
-    Where values are made of what events record, ``makings`` has the ``struct lbt_making`` by probe.
-    What specs need of the programs: ``generic``, some are not plain; ``picking``, some pick the
-    registers that are recorded; ``memory``, some have code that reads the process's memory, as all
-    that compare texts; ``jumps``, some are on a jump whose target is computed; ``chunk_layouts``,
-    the bits of ``enum lbt_chunk_layout``; ``go``, some distinguish goroutines; ``stacks``, it is
-    asked on which stack a thread runs; ``hooked``, uretprobes see the returns of some
-    calls; ``restarts``, some of functions that jump back to their entry, whose calls are to be
-    hooked once; ``actions``, the names of those that gather; ``relays``, some calls jump to other
-    functions; ``within``, only hits below calls of some functions count. Where the plan
-    ``may_grow``, they are ready for all that points may need.
+    Where values are made of what events record, ``decoded_registers`` has the ``struct
+    lbt_decoded_registers`` by probe. What specs need of the programs: ``generic``, some are not
+    plain; ``selecting``, some select the registers that are recorded; ``memory``, some have code
+    that reads the process's memory, as all that compare texts; ``jumps``, some are on a jump whose
+    target is computed; ``chunk_layouts``, the bits of ``enum lbt_chunk_layout``; ``go``, some
+    distinguish goroutines; ``stacks``, it is asked on which stack a thread runs; ``hooked``,
+    uretprobes see the returns of some calls; ``loops_to_entry``, some of functions that jump back
+    to their entry, whose calls are to be hooked once; ``actions``, the names of those that
+    aggregate; ``relays``, some calls jump to other functions; ``within``, only hits below calls of
+    some functions count. Where the plan ``may_grow``, they are ready for all that points may need.
     """
 
     def __init__(self, plan: Plan) -> None:
@@ -86,13 +86,15 @@ class Specs:
         self._numbers: dict[object, int] = {}
         self._alike: dict[object, tuple[int, Any]] = {}
         self._specs: list[Any] = []
-        self.makings: dict[int, Any] = {}
-        self.generic = self.picking = self.memory = later
+        self.decoded_registers: dict[int, Any] = {}
+        self.generic = self.selecting = self.memory = later
         self.jumps = False
         self.chunk_layouts = ANY_LAYOUT if later else 0
         self.wide = later or any(len(p.fetches) > lib.LBT_VALUES for p in probes)
         self._waiting = {p.function for p in probes if p.action == "keep"}
-        self._conditional = any(p.conditions or p.gathers == lib.LBT_SLOT_DURATION for p in probes)
+        self._conditional = any(
+            p.conditions or p.aggregates == lib.LBT_SLOT_DURATION for p in probes
+        )
         self.filtered = later or self._conditional
         self.deferred = any(p.action == "keep" for p in probes)
         self.related = (
@@ -109,7 +111,7 @@ class Specs:
         )
         self.memory |= self.compared_texts
         self.actions = {*plan.actions} - SENDING
-        self.gathering = sum(1 << ACTIONS[name] for name in self.actions)
+        self.aggregating = sum(1 << ACTIONS[name] for name in self.actions)
         self.keeping = any(p.keeps for p in probes)
         self.relays = any(p.relay or p.role == "tail" for p in probes)
         self.within = bool(plan.within)
@@ -119,8 +121,8 @@ class Specs:
         pairs = hooked_pairs(probes, PROBES)
         self.hooked = bool(pairs)
         hooked = {*pairs, *pairs.values()}
-        rounds = {n for n in pairs if plan.functions[probes[n].function].restarts}
-        self.restarts = bool(rounds) and not self.within
+        rounds = {n for n in pairs if plan.functions[probes[n].function].loops_to_entry}
+        self.loops_to_entry = bool(rounds) and not self.within
         specs = [
             self._find(number, probe, number in hooked, go, number in rounds)
             for number, (probe, go) in enumerate(zip(probes, layouts, strict=True))
@@ -156,12 +158,12 @@ class Specs:
         return self._specs[number]
 
     def _find(
-        self, number: int, probe: Probe, hooked: bool, go: GoLayout | None, restarts: bool
+        self, number: int, probe: Probe, hooked: bool, go: GoLayout | None, loops_to_entry: bool
     ) -> int:
         """As `_spec`, which takes longer, only for the first of probes that are alike."""
         site = probe.site
         alike = (
-            *(probe.role, probe.source, probe.action, probe.gathers, probe.keeps, probe.gate),
+            *(probe.role, probe.source, probe.action, probe.aggregates, probe.keeps, probe.gate),
             *(probe.relay, probe.joins, probe.goes_on, self._jumping(probe)),
             *(site.sp_delta, site.unless, site.only, site.jump, site.test),
             *(
@@ -169,23 +171,23 @@ class Specs:
                 probe.conditions,
                 bool(probe.pair),
                 hooked,
-                restarts,
+                loops_to_entry,
                 id(go),
             ),  # the plan keeps that alive
         )
         found = self._alike.get(alike)
         if found is None:
-            found = self._alike[alike] = self._spec(probe, hooked, go, restarts)
-        spec, making = found
-        if making is not None:
-            self.makings[number] = making
+            found = self._alike[alike] = self._spec(probe, hooked, go, loops_to_entry)
+        spec, decoded = found
+        if decoded is not None:
+            self.decoded_registers[number] = decoded
         return spec
 
     def _spec(
-        self, probe: Probe, hooked: bool, go: GoLayout | None, restarts: bool
+        self, probe: Probe, hooked: bool, go: GoLayout | None, loops_to_entry: bool
     ) -> tuple[int, Any]:
         """The number of a probe's spec, and how its values are made; ``hooked``: the return of its
-        call is; ``restarts``: the function jumps back to it."""
+        call is; ``loops_to_entry``: the function jumps back to it."""
         role, site, fetches = ROLES[probe.role], probe.site, probe.fetches
         jumps = self._jumping(probe)
         if probe.role == "tail":
@@ -208,13 +210,13 @@ class Specs:
         as_it_is = not conditional and not pairing.keeps and probe.action == "send"
         as_it_is &= not (self.within and probe.role == "switch")
         recording = find_recording(fetches, registers, kernel.PT_REGS) if as_it_is else None
-        key: tuple[object, ...] = (fetches, probe.conditions, probe.action, probe.gathers)
+        key: tuple[object, ...] = (fetches, probe.conditions, probe.action, probe.aggregates)
         if recording:
-            key = (recording.count, recording.picks)
+            key = (recording.count, recording.selected)
         jump = (site.unless, site.only, site.jump, site.test)
         place = (role.event, site.sp_delta, jump, go and (go.g, go.goid, go.stack_high))
         within = self._where_it_counts(probe, hooked)
-        found = (place, pairing, within, named, restarts, key, jumps, probe.relay)
+        found = (place, pairing, within, named, loops_to_entry, key, jumps, probe.relay)
         if found not in self._numbers:
             self._numbers[found] = len(self._specs)
             if recording:
@@ -224,9 +226,9 @@ class Specs:
             self._specs.append(spec)
             spec.sp_delta = site.sp_delta
             spec.action = ACTIONS[probe.action]
-            spec.gathers = max(0, probe.gathers)
+            spec.aggregates = max(0, probe.aggregates)
             spec.named = named
-            spec.restarts = restarts
+            spec.loops_to_entry = loops_to_entry
             spec.jumps, spec.relay = jumps, probe.relay
             spec.hooked = pairing.hooked
             spec.filtered = pairing.filtered
@@ -241,7 +243,7 @@ class Specs:
                     "the traced functions need more than 65,535 different kinds of probe",
                     f"trace fewer functions, or use {option('args', 0)}",
                 )
-        return self._numbers[found], recording and recording.making()
+        return self._numbers[found], recording and recording.decoded()
 
     def _jumping(self, probe: Probe) -> int:
         """An ``enum lbt_jumping``."""
@@ -291,10 +293,10 @@ class Specs:
         spec = ffi.new("struct lbt_spec *")
         spec.plain = True
         spec.fetches = recording.count
-        spec.picks = len(recording.picks)
-        self.picking |= bool(recording.picks)
-        for number, register in enumerate(recording.picks):
-            spec.pick[number] = self._kernel.PT_REGS.index(register)
+        spec.selected = len(recording.selected)
+        self.selecting |= bool(recording.selected)
+        for number, register in enumerate(recording.selected):
+            spec.selection[number] = self._kernel.PT_REGS.index(register)
         return spec
 
     def _make(

@@ -52,13 +52,13 @@ class Stack:
     ``jumped`` are the probes on jumps by which open calls went on to other functions, by the depths
     of the calls. ``relayed`` is the event of a return that calls inside of it have to precede.
     ``waiting`` is the point of which not all values have come yet. The first ``inherited`` of
-    ``calls`` were made by another process before it forked this one, of which ``heir`` is the first
-    thread. Where it may be several stacks, and so is not ``exact``, a call that seems to be left
-    may wait on another one.
+    ``calls`` were made by another process before it forked this one, of which ``forked_thread`` is
+    the first thread. Where it may be several stacks, and so is not ``exact``, a call that seems to
+    be left may wait on another one.
     """
 
     __slots__ = (
-        *("_echo", "calls", "crossing", "exact", "heir", "inherited", "jumped"),
+        *("_echo", "calls", "crossing", "exact", "forked_thread", "inherited", "jumped"),
         *("last_return_frame", "lost"),
         *(
             "lost_count",
@@ -89,7 +89,7 @@ class Stack:
         self.crossing: list[OpenPair] = []
         self.waiting: WaitingPoint | None = None
         self.inherited = 0
-        self.heir: Thread | None = None
+        self.forked_thread: Thread | None = None
         self.jumped: dict[int, int] = {}
         self.relayed: list[tuple[Event, bytes]] = []
 

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from operator import attrgetter
 from typing import TypeAlias
 
-from lbtrace.calls.payload import Context, gatherer, lies_in_memory
+from lbtrace.calls.payload import Context, collector, lies_in_memory
 from lbtrace.model import Argument, Datum, Event, Fetch, Value
 from lbtrace.model.wire_limits import VALUES
 from lbtrace.values.base import Fetched, Reader, decoder
@@ -22,7 +22,14 @@ INSTRUCTION_POINTERS = frozenset({"ip", "pc"})
 
 NO_CONTEXT = Context()
 
-MISFITS = (ArithmeticError, AssertionError, AttributeError, LookupError, TypeError, ValueError)
+DECODING_ERRORS = (
+    ArithmeticError,
+    AssertionError,
+    AttributeError,
+    LookupError,
+    TypeError,
+    ValueError,
+)
 """What composing a value raises where a damaged capture describes an impossible one: a record
 of a number, elements of no size. It is shown as `UNDECODABLE`."""
 
@@ -48,17 +55,17 @@ def arguments(
             ((only, read),) = readers
             return lambda event, blob: (Argument(only, read(event)),)
         return lambda event, blob: tuple([Argument(name, read(event)) for name, read in readers])
-    gather = gatherer(fetches)
+    collect = collector(fetches)
     readers_of = Readers(fetches, around)
     made = [(value.name, readers_of.reader(value)) for value in parameters]
 
     def all_of(event: Event, blob: bytes | memoryview) -> tuple[Argument, ...]:
-        fetched = gather(event, blob)
+        fetched = collect(event, blob)
         if pointer >= 0:
             around.namer.learn(event.pid, around.binary, fetched.words[pointer], around.address)
         try:
             return tuple([Argument(name, read(fetched)) for name, read in made])
-        except MISFITS:
+        except DECODING_ERRORS:
             return tuple([Argument(name, _read_anyway(read, fetched)) for name, read in made])
 
     return all_of
@@ -76,8 +83,8 @@ def result(value: Value | None, fetches: tuple[Fetch, ...], around: Context = NO
     if is_plain((value,), fetches):
         plain = _plain_reader(value)
         return lambda event, blob: plain(event)
-    gather, read = gatherer(fetches), Readers(fetches, around).reader(value)
-    return lambda event, blob: _read_anyway(read, gather(event, blob))
+    collect, read = collector(fetches), Readers(fetches, around).reader(value)
+    return lambda event, blob: _read_anyway(read, collect(event, blob))
 
 
 def result_of_tail(
@@ -106,7 +113,7 @@ def _needs_fetches(value: Value) -> bool:
 def _read_anyway(read: Reader, fetched: Fetched) -> Datum:
     try:
         return read(fetched)
-    except MISFITS:
+    except DECODING_ERRORS:
         return UNDECODABLE
 
 
@@ -146,7 +153,7 @@ class Readers:
         """Build the reader of a value, or of a part of one."""
         try:
             return value.type.reader(value, self)
-        except MISFITS:
+        except DECODING_ERRORS:
             return lambda fetched: UNDECODABLE
 
     def is_piece(self, slot: int) -> bool:

@@ -74,7 +74,7 @@ def continue_calls(stack: Stack, of: Inheritance, lane: int) -> Fork:
     """Let the copy of a parent's ``stack`` be that of the process that continues it on a ``lane``;
     return what to say of that."""
     thread = of.thread
-    stack.pid, stack.inherited, stack.heir = thread.pid, len(stack.calls), thread
+    stack.pid, stack.inherited, stack.forked_thread = thread.pid, len(stack.calls), thread
     stack.crossing = [pair._replace(call=inherit(pair.call, thread)) for pair in stack.crossing]
     return Fork(
         *(thread.pid, thread.tid, len(stack.calls), thread.time, of.parent, of.parent_pid),

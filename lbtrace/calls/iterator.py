@@ -34,7 +34,7 @@ class Calls(Iterator[Call]):
     """An iterator of calls, each when it has ended, innermost calls first.
 
     Calls that are still open when there is nothing more come last, with ``end`` ``open``.
-    ``aggregates`` is what the trace has gathered until now, where its action is to gather.
+    ``aggregates`` is what the trace has aggregated until now, where its action is to aggregate.
     Iteration raises what reading the trace or capture raises (`LbtraceError`).
     """
 
@@ -135,13 +135,13 @@ class Calls(Iterator[Call]):
 
 
 def check_sends(plan: Plan) -> None:
-    """Raise `UsageError` where the kernel gathers what happens, and sends no calls."""
+    """Raise `UsageError` where the kernel aggregates what happens, and sends no calls."""
     actions = plan.actions
-    gathering = [action for action in actions if action not in SENDING]
-    if gathering and "send" not in actions:
+    aggregating = [action for action in actions if action not in SENDING]
+    if aggregating and "send" not in actions:
         raise UsageError(
-            f"this trace sends no calls: its action is {' and '.join(gathering)}",
-            "use counts()" if "count" in gathering else "use table()",
+            f"this trace sends no calls: its action is {' and '.join(aggregating)}",
+            "use counts()" if "count" in aggregating else "use table()",
         )
 
 

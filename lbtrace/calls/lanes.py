@@ -59,12 +59,12 @@ class Lanes:
         """Make the number of its stack part of an event; false if the event only reports a new
         stack."""
         if event.kind & THREAD_POINTER:
-            event.goroutine = 0
+            event.lane = 0
         if event.kind & ON_ALTSTACK and not decoder.stacks:
             event.frame -= BELOW_ALL
         if event.kind & KIND == LOSS and lost_events(event)[0]:  # a signal may be among them
             self._interrupted.pop(event.tid, None)
-        if self._regions is None or (event.goroutine and decoder.tells_goroutines):
+        if self._regions is None or (event.lane and decoder.finds_goroutines):
             return not decoder.stacks
         if decoder.stacks:
             self._set_up(self._regions, decoder, event)
@@ -75,13 +75,13 @@ class Lanes:
     def interrupt(self, event: Event) -> None:
         """A signal interrupts a thread where an event says, and is handled on another stack."""
         self.locate(event)
-        self._interrupted[event.tid] = event.goroutine
+        self._interrupted[event.tid] = event.lane
 
     def locate(self, event: Event) -> None:
         """Make the number of the stack part of an event on which its thread is where a signal
         interrupts it, or it forks: it runs there until another event says otherwise."""
         if event.kind & THREAD_POINTER:
-            event.goroutine = 0
+            event.lane = 0
         if event.kind & ON_ALTSTACK:
             event.frame -= BELOW_ALL
         if self._regions is not None:
@@ -90,10 +90,10 @@ class Lanes:
     def _find_lane(self, regions: Regions, event: Event) -> None:
         if event.frame < 0:  # on a stack for signals
             running = self._running.get(event.tid, 0)
-            event.goroutine = self._interrupted.get(event.tid, running)
+            event.lane = self._interrupted.get(event.tid, running)
             return
         region = _region_of(regions, event)
-        event.goroutine = self._running[event.tid] = region.start if region else event.goroutine
+        event.lane = self._running[event.tid] = region.start if region else event.lane
         if regions.nested:
             for over in regions.left(_lane_of(event), event.frame):
                 self._renew(event.pid, over.start)
@@ -104,7 +104,7 @@ class Lanes:
         regions = self._regions
         if regions is None:
             return 0, HIGHEST
-        if event.goroutine or any(regions.nested.values()):
+        if event.lane or any(regions.nested.values()):
             return None
         frames = regions.gap(event.pid, event.frame)
         if frames is not None:
@@ -119,7 +119,7 @@ class Lanes:
         start = event.value0 - (event.value1 if decoder.role == "stack below" else 0)
         region = Region(start, start + event.value1)
         around = _region_of(regions, event, settle=False)
-        event.goroutine = around.start if around else event.goroutine
+        event.lane = around.start if around else event.lane
         for over in regions.learn(event.pid, region):
             self._renew(event.pid, over.start)
         regions.nest(region, _lane_of(event), event.frame)
@@ -128,13 +128,13 @@ class Lanes:
 def _region_of(regions: Regions, event: Event, *, settle: bool = True) -> Region | None:
     """The region that an event is in; none where its memory has become the thread's own stack."""
     region = regions.find(event.pid, event.frame, settle=settle)
-    if region and not event.goroutine:
+    if region and not event.lane:
         own = own_stack(event.pid, event.tid)
         return region if regions.is_nested(own, region) else None
     return region
 
 
 def _lane_of(event: Event) -> tuple[int, int]:
-    if event.goroutine:
-        return event.pid, event.goroutine
+    if event.lane:
+        return event.pid, event.lane
     return own_stack(event.pid, event.tid)

@@ -206,7 +206,7 @@ class PairMatcher(PointMatcher):
         another one."""
         start, lost = stack.calls[-1].start, stack.lost
         both_lost = start < lost.entry_at and start < lost.return_at
-        if both_lost or stack.heir is None:
+        if both_lost or stack.forked_thread is None:
             # Or that of a later call that was not seen at all, or of another process's, which had
             # this number before and did not end visibly.
             self._end(stack, "open")
@@ -216,8 +216,8 @@ class PairMatcher(PointMatcher):
     def _return_inherited(
         self, stack: Stack, decoding: ProbeDecoder, event: Event, blob: bytes | memoryview
     ) -> None:
-        assert stack.heir is not None
-        call = stack.calls[-1] = inherit(stack.calls[-1], stack.heir)
+        assert stack.forked_thread is not None
+        call = stack.calls[-1] = inherit(stack.calls[-1], stack.forked_thread)
         _finish(call, decoding, event, blob)
         self._end(stack, "returned")
 
@@ -228,10 +228,10 @@ class PairMatcher(PointMatcher):
     def _end(self, stack: Stack, end: End) -> None:
         call = stack.calls.pop()
         stack.unhook(call, self._probes[call.probe].by_uretprobe)
-        if call.depth < stack.inherited and stack.heir is not None:
+        if call.depth < stack.inherited and stack.forked_thread is not None:
             stack.inherited = call.depth
             if not isinstance(call, InheritedCall):
-                call = inherit(call, stack.heir)
+                call = inherit(call, stack.forked_thread)
             call.end = end
             self._report_inherited(call)
             return

@@ -56,12 +56,12 @@ from lbtrace.model import (
     FORK,
     INTERRUPT,
     KIND,
-    LEFT,
     LOSS,
     OPEN,
     POINT,
     UNHOOKED,
-    UNWATCHED,
+    UNPROBED,
+    UNWOUND,
     Batch,
     Event,
     Loss,
@@ -163,12 +163,12 @@ class CallMatcher(TailMatcher):
                 decoding = probes[event.probe]
             except KeyError:
                 if (kind := event.kind & KIND) in (
-                    UNWATCHED,
+                    UNPROBED,
                     FORK,
                     EXEC,
                     INTERRUPT,
                 ):  # the plan has no probes yet
-                    if kind == UNWATCHED:
+                    if kind == UNPROBED:
                         self._losses.note_gap(event.time, event.value0)
                     continue
                 raise CaptureError(
@@ -179,7 +179,7 @@ class CallMatcher(TailMatcher):
                 due = self._note(threads, event.time)
             if (event.kind > POINT or stacked) and not self._place(decoding, event):
                 continue
-            stack = stacks.get(event.tid if not event.goroutine else (event.pid, event.goroutine))
+            stack = stacks.get(event.tid if not event.lane else (event.pid, event.lane))
             if stack is None or stack.pid != event.pid:
                 stack = self._begin(decoding, event)
                 if stack is None:
@@ -190,9 +190,9 @@ class CallMatcher(TailMatcher):
     def _place(self, decoding: ProbeDecoder, event: Event) -> bool:
         """Place an event on its stack; false where no probe's role says what it means."""
         kind = event.kind & KIND
-        if kind == UNWATCHED:
+        if kind == UNPROBED:
             self._losses.note_gap(event.time, event.value0)
-        if kind > LOSS and kind != LEFT:  # events of unknown kinds are ignored
+        if kind > LOSS and kind != UNWOUND:  # events of unknown kinds are ignored
             if kind == FORK:
                 self._fork(event)
             elif kind == EXEC:
@@ -201,7 +201,7 @@ class CallMatcher(TailMatcher):
                 self._lanes.interrupt(event)
             return False
         calls = self._lanes.place(decoding, event)
-        if kind == LEFT:
+        if kind == UNWOUND:
             if (left := self._stacks.get(self._key(event))) is not None and left.pid == event.pid:
                 self._report_waiting(left)
                 self._close_left(left, event.frame + 1, event)
@@ -229,7 +229,11 @@ class CallMatcher(TailMatcher):
                 self._end_pairs(stack, frame)
             if calls and calls[-1].frame == frame:
                 jumped = bool(stack.jumped) and self._has_jumped(stack)
-                if decoding.restarts and not jumped and self._goes_round(stack, decoding, event):
+                if (
+                    decoding.loops_to_entry
+                    and not jumped
+                    and self._goes_round(stack, decoding, event)
+                ):
                     return
                 before = self._probes[calls[-1].probe]
                 unhooked = len(calls) - 1 in stack.unhooked
@@ -283,7 +287,7 @@ class CallMatcher(TailMatcher):
         self, stack: Stack, decoding: ProbeDecoder, event: Event, blob: bytes | memoryview
     ) -> None:
         latest = self._unseen.leave(decoding, event) if self._unseen else None
-        if decoding.restarts and stack.is_echo(event.frame, decoding.entry):
+        if decoding.loops_to_entry and stack.is_echo(event.frame, decoding.entry):
             return
         if self._close_others(stack, decoding, event):
             self._return(stack, decoding, event, blob, latest)
@@ -314,7 +318,7 @@ class CallMatcher(TailMatcher):
         """Unwind the open calls of a goroutine that has ended; they were left by runtime.Goexit."""
         self._abandon_crossing(stack)
         self._close_left(stack, BEYOND, event)
-        self._stacks.pop((event.pid, event.goroutine), None)
+        self._stacks.pop((event.pid, event.lane), None)
 
     def _close_others(self, stack: Stack, decoding: ProbeDecoder, event: Event) -> bool:
         """Close the calls that have ended when a closing probe is hit, so that its call is
@@ -374,5 +378,5 @@ class CallMatcher(TailMatcher):
         self._losses.note(event.pid, event.tid, event.time, entries, returns)
         depth, count = len(stack.calls), stack.lost_count
         self._visitor.loss(
-            Loss(event.pid, event.tid, depth, event.time, count, entries, event.goroutine)
+            Loss(event.pid, event.tid, depth, event.time, count, entries, event.lane)
         )

@@ -43,7 +43,7 @@ def lies_in_memory(slot: int, fetches: tuple[Fetch, ...]) -> bool:
     return 0 <= slot < len(fetches) and fetches[slot].read in ("string", "bytes")
 
 
-def gatherer(fetches: tuple[Fetch, ...]) -> Callable[[Event, bytes | memoryview], Fetched]:
+def collector(fetches: tuple[Fetch, ...]) -> Callable[[Event, bytes | memoryview], Fetched]:
     """Build the function that takes what ``fetches`` got out of an event and its bytes.
 
     The bytes hold the values from the seventh on, eight bytes each, then strings and bytes in
@@ -52,7 +52,7 @@ def gatherer(fetches: tuple[Fetch, ...]) -> Callable[[Event, bytes | memoryview]
     beyond = Struct(f"<{max(0, len(fetches) - VALUES)}Q")
     in_memory = [slot for slot in range(len(fetches)) if lies_in_memory(slot, fetches)]
 
-    def gather(event: Event, blob: bytes | memoryview) -> Fetched:
+    def collect(event: Event, blob: bytes | memoryview) -> Fetched:
         words = FIXED_WORDS(event)
         position = beyond.size
         faults = event.faults
@@ -68,4 +68,4 @@ def gatherer(fetches: tuple[Fetch, ...]) -> Callable[[Event, bytes | memoryview]
                 position += size
         return Fetched(words, pieces, faults, event.pid)
 
-    return gather
+    return collect

@@ -104,7 +104,7 @@ class PointMatcher(ABC):
             values,  # type: ignore[arg-type]  # `Calls` names them
             end="point",
             lost=stack.lost_count if stack.lost_time == event.time else 0,
-            goroutine=event.goroutine,
+            goroutine=event.lane,
             binary=decoding.binary,
             cpu=event.cpu,
         )

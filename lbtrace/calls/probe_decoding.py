@@ -61,7 +61,7 @@ class ProbeDecoders(dict[int, "ProbeDecoder"]):
         function = plan.functions[probe.function] if probe.function >= 0 else _NO_FUNCTION
         decoding = self[number] = ProbeDecoder(function, probe, around)
         decoding.binary = plan.binaries[probe.binary].path
-        decoding.tells_goroutines = plan.goroutines(probe) is not None
+        decoding.finds_goroutines = plan.goroutines(probe) is not None
         decoding.by_uretprobe = pairs.is_hooked(number)
         decoding.entry = pairs.entry_of(number)
         returning = pairs.sees_returns(number)
@@ -131,7 +131,7 @@ class ProbeDecoder:
         *("_index", "act", "arguments", "binary", "by_sites", "by_uretprobe", "closed_since"),
         *("entry", "goes_on", "key", "leads_to"),
         *("may_jump", "name", "nests", "pair", "pairing", "parameters", "parts", "region"),
-        *("relay", "restarts", "result", "returns", "role", "stacks", "tells_goroutines"),
+        *("relay", "loops_to_entry", "result", "returns", "role", "stacks", "finds_goroutines"),
     )
 
     act: Act
@@ -152,10 +152,10 @@ class ProbeDecoder:
         self.by_sites = False
         self.returns = not function.exits_hidden
         self.may_jump = function.may_jump
-        self.restarts = function.restarts and probe.role in ("opens", "closes")
+        self.loops_to_entry = function.loops_to_entry and probe.role in ("opens", "closes")
         self.stacks = probe.role in STACK_ROLES
         self.region = probe.role in ("stack", "stack below")
-        self.tells_goroutines = False
+        self.finds_goroutines = False
         self.pair, self.nests = probe.pair, probe.nests
         if probe.pair:
             self.key = decoders.arguments(probe.key, probe.fetches, around)
@@ -184,7 +184,7 @@ class ProbeDecoder:
             event.frame,
             event.probe,
             self.arguments(event, blob),
-            goroutine=event.goroutine,
+            goroutine=event.lane,
             binary=self.binary,
             cpu=event.cpu,
         )

@@ -39,7 +39,7 @@ class ThreadMatcher(PairMatcher):
     @staticmethod
     def _key(event: Event) -> int | tuple[int, int]:
         """What calls are matched by: the thread, else the goroutine or stack of its process."""
-        return (event.pid, event.goroutine) if event.goroutine else event.tid
+        return (event.pid, event.lane) if event.lane else event.tid
 
     def _note(self, threads: deque[Thread], time: int) -> int:
         """Apply the records of ``threads`` up to ``time``; return the time of the next one."""
@@ -93,7 +93,7 @@ class ThreadMatcher(PairMatcher):
         lost = self._losses.of(event.pid, event.tid if key == event.tid else 0)
         stack = self._continue(event, lost) if event.pid in self._inheritances else None
         stack = self._stacks[key] = stack or Stack(event.pid, lost)
-        lane = 0 if decoding.tells_goroutines else event.goroutine
+        lane = 0 if decoding.finds_goroutines else event.lane
         stack.exact = self._lanes.is_exact(event.pid, lane)
         return stack
 
@@ -132,8 +132,8 @@ class ThreadMatcher(PairMatcher):
                 inheritance.add(lane, own)
             elif (former := self._inherited(event, lane)) is not None:
                 inheritance.add(lane, former.stacks[lane], former.landed.get(lane))
-        if event.goroutine in inheritance.stacks:
-            self._leave_out(inheritance.stacks[event.goroutine], event.frame - RETURN_SLOT)
+        if event.lane in inheritance.stacks:
+            self._leave_out(inheritance.stacks[event.lane], event.frame - RETURN_SLOT)
 
     def _other_lanes(self, pid: int) -> set[int]:
         """The stacks of a process that are no thread's, also those that it has inherited."""
@@ -162,7 +162,7 @@ class ThreadMatcher(PairMatcher):
     def _continue(self, event: Event, lost: LastLosses) -> Stack | None:
         """The stack of the first event on it of a process that inherits some; None where it has not
         inherited that one."""
-        lane = event.goroutine
+        lane = event.lane
         if event.kind & KIND == LOSS and lost_events(event)[0]:  # a fork: what is known is older
             del self._inheritances[event.pid]
             return None
@@ -190,8 +190,8 @@ class ThreadMatcher(PairMatcher):
     def _land_first(self, event: Event) -> None:
         """Note that calls of a frame and below were left of a stack on which a process has made no
         call, lest the program is another one by now: only events that name threads tell."""
-        if (inheritance := self._inherited(event, event.goroutine)) is not None:
-            inheritance.land(event.goroutine, event.frame)
+        if (inheritance := self._inherited(event, event.lane)) is not None:
+            inheritance.land(event.lane, event.frame)
 
     @abstractmethod
     def _abandon(self, stack: Stack) -> None:

@@ -20,8 +20,8 @@ class Visitor(Protocol):
         """The same call ended, as its ``end`` says; innermost calls first."""
 
     def left(self, event: Event) -> None:
-        """The calls that ended just now without returning were left when, or before, an event of
-        their thread showed so, of which nothing else is reported."""
+        """Calls just reported as ended were unwound at or before this event; the event itself is
+        not reported otherwise."""
 
     def point(self, point: Call) -> None:
         """The program came by a place inside of a function."""

@@ -1,7 +1,7 @@
 """Removes the events that cannot be read from the batches of a damaged capture: of probes that
 cannot be, of kinds that nothing sends, and of another kind than their probe's role has.
 
-Such an event may have ended a call. So from the first one on an event of kind `UNWATCHED` says that
+Such an event may have ended a call. So from the first one on an event of kind `UNPROBED` says that
 returns may not be seen: what no return ends then ends open, not unwound. In the place of one whose
 kind cannot be read an event of kind `LOSS` says that its thread or goroutine lost one.
 """
@@ -21,37 +21,37 @@ EITHER = (1, 1, 0, 0)
 
 class KnownEvents:
     """Those that a ``plan`` explains, but for its probes that are ``unknown``. Where the plan is
-    ``doubtful``, any event may be that of another probe. ``lost`` counts those removed."""
+    ``uncertain``, any event may be that of another probe. ``lost`` counts those removed."""
 
-    def __init__(self, plan: Plan, unknown: Collection[int], *, doubtful: bool) -> None:
+    def __init__(self, plan: Plan, unknown: Collection[int], *, uncertain: bool) -> None:
         self.lost = 0
         self._unknown = unknown
         self._kinds = [*map(kind_of_events, plan.probes)]
         self._pairs = any(probe.pair for probe in plan.probes)
-        self._doubtful = doubtful
-        self._unwatched = False
+        self._uncertain = uncertain
+        self._unprobed = False
 
     def of(self, batch: Batch) -> Batch:
         """Return a batch, which follows those before, without unknown events."""
         events = list(starmap(Event, EVENT.iter_unpack(batch.events)))
         known = [self._is_known(event) for event in events]
-        if all(known) and (self._unwatched or not self._doubtful):
+        if all(known) and (self._unprobed or not self._uncertain):
             return batch
         kept: list[bytes | memoryview] = []
         blobs: list[bytes | memoryview] = []
         position = 0
         for number, event in enumerate(events):
-            if not self._unwatched and (
-                self._doubtful or not (known[number] or self._is_harmless(event))
+            if not self._unprobed and (
+                self._uncertain or not (known[number] or self._is_harmless(event))
             ):
                 # Not since the event's time: calls that were kept come later and began earlier.
-                kept.append(wire.unwatched(0))
-                self._unwatched = True
+                kept.append(wire.unprobed(0))
+                self._unprobed = True
             if known[number]:
                 kept.append(batch.events[number * EVENT.size : (number + 1) * EVENT.size])
                 blobs.append(batch.blobs[position : position + event.blob])
             elif event.probe < len(self._kinds) and event.probe not in self._unknown:
-                lost = wire.losses(event.time, event.pid, event.tid, event.goroutine, EITHER)
+                lost = wire.losses(event.time, event.pid, event.tid, event.lane, EITHER)
                 kept.append(lost)
             position += event.blob
         self.lost += known.count(False)

@@ -105,7 +105,7 @@ class Capture:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """Remarks that a person should read, a line each: what was left out of the plan and
+        """Warnings that a person should read, a line each: what was left out of the plan and
         why."""
         return self.plan.notes
 
@@ -122,7 +122,7 @@ class Capture:
         ``max_depth`` deep or deeper. Each call of this method starts from the beginning.
 
         Raises `CaptureError` where the file cannot be read, or its content is impossible,
-        `UsageError` of a trace that gathers (see `counts`), and where the file is closed. Needs
+        `UsageError` of a trace that aggregates (see `counts`), and where the file is closed. Needs
         neither privileges nor the traced program.
         """
         # Imported here because an export does not need it.
@@ -145,7 +145,7 @@ class Capture:
         return self._table("count")
 
     def table(self) -> list[Any]:
-        """Return the rows of what was gathered in the kernel, of a trace whose action does so.
+        """Return the rows of what was aggregated in the kernel, of a trace whose action does so.
         Reads the capture from its beginning.
 
         Raises `CaptureError` where the file cannot be read.
@@ -154,9 +154,9 @@ class Capture:
 
     def _table(self, action: str = "") -> list[Any]:
         # imported here because most captures hold calls
-        from lbtrace.tables import check_gathers, table_of
+        from lbtrace.tables import check_aggregates, table_of
 
-        check_gathers(self.plan, action)
+        check_aggregates(self.plan, action)
         last = Aggregates(0)
         for batch in self.batches():
             if isinstance(batch, Aggregates):
@@ -164,8 +164,8 @@ class Capture:
         return table_of(self.plan, last, action)
 
     def batches(self) -> Iterator[Batch | Aggregates]:
-        """Yield the batches, and what was gathered, in order, to the last that is whole. Each time
-        from the beginning; raises `UsageError` where another iteration has begun meanwhile."""
+        """Yield the batches, and what was aggregated, in order, to the last that is whole. Each
+        time from the beginning; raises `UsageError` where another iteration has begun meanwhile."""
         self._rewind()
         turn, unknown = self._turn, 0
         reported = ReportedLosses()

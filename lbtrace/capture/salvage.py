@@ -62,7 +62,7 @@ class SalvagedCapture(Capture):
 
     def batches(self) -> Iterator[Batch | Aggregates]:
         """Yield the undamaged batches, in order, without the events that cannot be read."""
-        missing, known = 0, KnownEvents(self.plan, self._unknown, doubtful=self._doubtful)
+        missing, known = 0, KnownEvents(self.plan, self._unknown, uncertain=self._uncertain)
         for whole in super().batches():
             if isinstance(whole, Aggregates):
                 yield whole
@@ -116,7 +116,7 @@ class SalvagedCapture(Capture):
         self._undecoded = self._bytes_lost = 0
 
     def _read_plan(self) -> Plan:
-        self._doubtful = False
+        self._uncertain = False
         try:
             self._search = ChunkSearch(self._file)
         except ValueError:  # it is empty
@@ -157,7 +157,7 @@ class SalvagedCapture(Capture):
                 self.left_out.append(
                     "the checksum of the plan is wrong: names and values may be too"
                 )
-                self._doubtful = True
+                self._uncertain = True
                 chunk = head_at(search.data, start), search.data[start + HEAD_SIZE : end]
             search.search(end)
         else:

@@ -54,7 +54,7 @@ class CaptureWriter:
         self._chunk(PLAN, encoded)
 
     def write(self, batch: Batch | Aggregates | Addition) -> None:
-        """Append a batch, what has been gathered so far, or what the plan has got."""
+        """Append a batch, what has been aggregated so far, or what the plan has got."""
         if isinstance(batch, Addition):
             self._chunk(ADDITION, encode_plan(batch))
             return

@@ -36,8 +36,8 @@ class Account:
         self._plan = plan
         self._matcher: CallMatcher | None = None
         points = any(probe.role == "point" or probe.pair for probe in plan.probes)
-        restarts = any(function.restarts for function in plan.functions)
-        if deep or points or restarts or plan.may_grow:
+        loops_to_entry = any(function.loops_to_entry for function in plan.functions)
+        if deep or points or loops_to_entry or plan.may_grow:
             self._matcher = CallMatcher(_bare(plan), _Nobody(), max_depth=0)
 
     def note(self, batch: Batch | Aggregates | Addition) -> None:

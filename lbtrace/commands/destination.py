@@ -67,7 +67,7 @@ class Destination:
             return self._descriptor
         with _explaining(self.name):
             if self._replaces:
-                descriptor, fresh = _make_beside(self._path)
+                descriptor, fresh = _make_next_to(self._path)
                 try:
                     os.rename(fresh, self._path)
                 except OSError:
@@ -125,7 +125,7 @@ class Destination:
             _refuse_kept(path, found, kept)
             if not force:
                 raise FileExistsError
-        descriptor, fresh = _make_beside(followed)  # whether it can be, to be known in time
+        descriptor, fresh = _make_next_to(followed)  # whether it can be, to be known in time
         os.close(descriptor)
         os.unlink(fresh)
 
@@ -205,7 +205,7 @@ def _open_special(path: str, found: os.stat_result) -> int:
     return descriptor
 
 
-def _make_beside(path: str) -> tuple[int, str]:
+def _make_next_to(path: str) -> tuple[int, str]:
     """A fresh file in the same folder: its descriptor, and its path."""
     folder, name = os.path.split(path)
     fresh = os.path.join(folder, f".{name[:200]}.{os.urandom(4).hex()}")

@@ -16,7 +16,7 @@ from lbtrace.model import Summary
 from lbtrace.sinks import Format, format_for
 
 MOST_NOTES = 100
-"""Remarks of a trace that are shown, at most; each of them is cut when the capture is read."""
+"""Warnings of a trace that are shown, at most; each of them is cut when the capture is read."""
 
 
 def run(args: argparse.Namespace) -> int:
@@ -37,7 +37,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _shown(notes: Sequence[str]) -> list[str]:
-    """The remarks of a trace, each as one of its own, and not more than a person reads: a capture
+    """The warnings of a trace, each as one of its own, and not more than a person reads: a capture
     may be anybody's."""
     rest = len(notes) - MOST_NOTES
     return [

@@ -59,7 +59,7 @@ def run(args: argparse.Namespace) -> int:
 
 def _show(image: Image, args: argparse.Namespace) -> None:
     table = symbols.read(image)
-    say(table.remarks(image.path))
+    say(table.warnings(image.path))
     narrowed = bool(args.func or args.source)
     chosen = patterns.readable(table.functions) if not narrowed else []
     if narrowed:

@@ -90,14 +90,14 @@ def render(
     written whole counts as lost, all that the batches still bring included.
     """
     matcher = _matcher(plan, sink, max_depth)
-    gathered = Aggregates(0)
+    aggregated = Aggregates(0)
     calls = points = unwritten = 0
     batches = iter(batches)
-    batch: Batch | Aggregates | Addition = gathered
+    batch: Batch | Aggregates | Addition = aggregated
     try:
         for batch in batches:
             if isinstance(batch, Aggregates):
-                gathered = batch
+                aggregated = batch
                 continue
             if isinstance(batch, Addition):
                 plan = plan.grown(batch)
@@ -111,8 +111,8 @@ def render(
                 after_batch(matcher, batch)
             calls, points = matcher.calls, matcher.points
         matcher.finish()
-        if gathered.rows:
-            sink.aggregates(gathered)
+        if aggregated.rows:
+            sink.aggregates(aggregated)
     except Stalled:
         unwritten = count_all(chain([batch], batches))
     lost, interrupted = account()
@@ -125,7 +125,7 @@ def render(
         interrupted=interrupted,
         damaged=damaged(),
         losses_known=losses_known(),
-        counted=sum(row.count for row in gathered.rows),
+        counted=sum(row.count for row in aggregated.rows),
         points=points,
     )
     with suppress(Stalled):
@@ -139,11 +139,11 @@ def count_all(batches: Iterable[Batch | Aggregates | Addition]) -> int:
 
 
 def _matcher(plan: Plan, sink: Sink, max_depth: int | None) -> CallMatcher:
-    if not sink.takes_stretches or sink.shows_cpu:
+    if not sink.takes_fast_batches or sink.shows_cpu:
         return CallMatcher(plan, sink, max_depth=max_depth)
-    from lbtrace.calls.stretches import StretchMatcher
+    from lbtrace.calls.fast_path import FastMatcher
 
-    return StretchMatcher(plan, sink, max_depth=max_depth)
+    return FastMatcher(plan, sink, max_depth=max_depth)
 
 
 def describe(summary: Summary) -> list[str]:

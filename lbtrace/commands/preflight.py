@@ -9,7 +9,7 @@ from msgspec import Struct
 from lbtrace.elf.image import Image
 from lbtrace.model import Target
 from lbtrace.session.uretprobes import find_objections
-from lbtrace.targets.images import beside
+from lbtrace.targets.images import find_mapped_files
 
 
 class Check(Struct, frozen=True):
@@ -26,7 +26,7 @@ def check_binary(name: str) -> Iterator[Check]:
     process. Raises `BinaryError` where it cannot be traced."""
     image = Image.open(name)
     target = Target(command=(image.path,)) if image.is_program else Target()
-    around = beside(target)
+    around = find_mapped_files(target)
     kind = "program" if image.is_program else "library"
     yield Check("binary", "ok", f"{image.path}, a {kind} for {image.machine}")
     if around is None:

@@ -57,7 +57,7 @@ def _declared(value: Value, blank: str = "") -> str:
 
 def written(value: Value) -> str:
     """Return a type as Go writes it, with the last element of its package's path; for what debug
-    information leaves out the remark that something is missing."""
+    information leaves out the warning that something is missing."""
     return PATH.sub("", _name(value)) or value.reason
 
 

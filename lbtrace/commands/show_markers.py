@@ -56,7 +56,7 @@ def run(args: argparse.Namespace) -> int:
         found = markers.find(images, [args.usdt])
         known = markers.known((m for each in found for m in each), definitions)
         rows = [*_listed(images, found, known)]
-    say(remark for image in images for remark in unread(image))
+    say(warning for image in images for warning in unread(image))
     if args.json:
         write_json(rows)
     else:

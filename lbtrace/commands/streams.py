@@ -143,7 +143,7 @@ def report(lines: Iterable[str]) -> None:
 
 
 def say(lines: Iterable[str]) -> None:
-    """Show remarks of lbtrace; those that begin with a space belong to the one before."""
+    """Show warnings of lbtrace; those that begin with a space belong to the one before."""
     report(line if line.startswith(" ") else f"lbtrace: {line}" for line in lines)
 
 

@@ -25,8 +25,8 @@ DW_OP_implicit_value."""
 def is_optimised(formals: Iterable[tuple[Any, Any]], is_reference: Callable[[Any], bool]) -> bool:
     """Return whether any of a function's parameters, each with what says where it is, or None, is
     nowhere, or somewhere else than in one place in memory: where nothing is optimised, it is in the
-    function's frame as long as this exists. Nothing may be said of an object that ``is_reference``
-    says is passed by reference, and the pointer to it may move."""
+    function's frame as long as this exists. Objects passed by reference (``is_reference``) may
+    have no location, and the pointer to one may move."""
     return any(_shows_it(own, partial(is_reference, die)) for die, own in formals)
 
 

@@ -25,7 +25,7 @@ from lbtrace.elf.image import Image
 from lbtrace.elf.new_file import NewFile
 from lbtrace.elf.regular import Mapped, open_regular
 from lbtrace.elf.span import Buffer, Span
-from lbtrace.system.lookups import doubt, note
+from lbtrace.system.lookups import mark_uncertain, note
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -172,7 +172,7 @@ def _asked(image: Image, known: Search) -> Search:
     found = None if kept is None else _opened(kept, None, image)
     if isinstance(found, Found):
         return known._replace(found=found)
-    doubt()  # they may have it next time
+    mark_uncertain()  # they may have it next time
     refused = (*known.refused, *filter(None, [found]))
     return known._replace(refused=refused, failed=tuple(failed))
 

@@ -76,7 +76,7 @@ class Symbols:
         """Functions without code of their own that the file names."""
         return self.go.inlined if self.go else ()
 
-    def remarks(self, path: str) -> list[str]:
+    def warnings(self, path: str) -> list[str]:
         """Return what to say of names that are not shown, in the file at ``path``."""
         if not self.left_out:
             return []

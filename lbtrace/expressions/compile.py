@@ -89,8 +89,8 @@ def bind(
             if error.hint == UNREADABLE:
                 error.hint = "compare another value"
             raise error.error("where", request.source) from None
-    if request.gathers:
-        return binder.gathering(request)
+    if request.aggregates:
+        return binder.aggregating(request)
     if not request.wanted:
         return binder.bound(prototype, places, shown)
     arguments: list[Value] = []
@@ -146,20 +146,20 @@ class _Binder:
             tuple(self._result_conditions),
         )
 
-    def gathering(self, request: Request) -> CallValues:
-        """With no value but the number that is gathered, if any is."""
+    def aggregating(self, request: Request) -> CallValues:
+        """With no value but the number that is aggregated, if any is."""
         values = self.bound_to((), None)
         for wanted in request.wanted:
             try:
                 moment, slot = self._number(wanted)
                 if moment == "entry" and self._result_conditions:
                     raise ExpressionError(
-                        0, "this is not known where the calls return", "gather it alone"
+                        0, "this is not known where the calls return", "aggregate it alone"
                     )
             except ExpressionError as error:
                 raise error.error("arg", wanted.source) from None
             values = replace(
-                self.bound_to((), None), gathers=slot, gathers_return=moment == "return"
+                self.bound_to((), None), aggregates=slot, aggregates_return=moment == "return"
             )
         return values
 

@@ -166,13 +166,13 @@ class ExpressionError(Exception):
 
 
 class Request(Struct, frozen=True):
-    """The user's request: values to show instead of all, or that the kernel ``gathers``, and a
+    """The user's request: values to show instead of all, or that the kernel ``aggregates``, and a
     filter."""
 
     wanted: tuple[ArgExpression, ...] = ()
     test: Test | None = None
     source: str = ""
-    gathers: bool = False
+    aggregates: bool = False
 
     @property
     def needs_return(self) -> bool:

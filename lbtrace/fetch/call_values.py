@@ -17,8 +17,8 @@ class CallValues(Struct, frozen=True):
 
     ``fetches`` belong to the entry, ``result_fetches`` to the return; slots
     index them. ``cut`` counts parameters that could be read but have no slot
-    left. ``gathers`` is the slot of a value that is gathered instead of shown, -1 if there is
-    none; ``gathers_return`` says that it is one of the return.
+    left. ``aggregates`` is the slot of a value that is aggregated instead of shown, -1 if there is
+    none; ``aggregates_return`` says that it is one of the return.
     """
 
     parameters: tuple[Value, ...] = ()
@@ -28,8 +28,8 @@ class CallValues(Struct, frozen=True):
     cut: int = 0
     conditions: tuple[Condition, ...] = ()
     result_conditions: tuple[Condition, ...] = ()
-    gathers: int = -1
-    gathers_return: bool = False
+    aggregates: int = -1
+    aggregates_return: bool = False
 
     @property
     def is_conditional(self) -> bool:
@@ -39,7 +39,7 @@ class CallValues(Struct, frozen=True):
     @property
     def asks_return(self) -> bool:
         """Whether calls whose return is not seen are of no use."""
-        return bool(self.result_conditions) or self.gathers_return
+        return bool(self.result_conditions) or self.aggregates_return
 
     @property
     def kept(self) -> str:

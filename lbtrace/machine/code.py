@@ -113,14 +113,14 @@ class Exit(Struct, frozen=True):
 class Exits(Struct, frozen=True):
     """How a function is left: ``exits``, in the order of their addresses.
 
-    ``hidden`` describes the further exits, which no probe can watch. ``restarts`` says that a jump
-    leads back to the first instruction. ``pads`` are those of the places asked about at which it
-    does continue after exceptions.
+    ``hidden`` describes the further exits, which no probe can watch. ``loops_to_entry`` says that a
+    jump leads back to the first instruction. ``pads`` are those of the places asked about at which
+    it does continue after exceptions.
     """
 
     exits: tuple[Exit, ...]
     hidden: tuple[str, ...] = ()
-    restarts: bool = False
+    loops_to_entry: bool = False
     pads: tuple[int, ...] = ()
 
 

@@ -30,7 +30,7 @@ class Around(Protocol):
         """Return the code at an address that the function jumps to and that is none of its own
         yet; None where another function begins there, or no code is."""
 
-    def landings(self, part: Code) -> Sequence[int]:
+    def landing_pads(self, part: Code) -> Sequence[int]:
         """Return where the code that `more` gave continues after exceptions."""
 
     def read(self, address: int, size: int) -> bytes:
@@ -86,20 +86,20 @@ class Extent:
         """Have code followed from ``pads``, then computed jumps, and both again as long as parts
         become known besides the first ``given`` ones that have landing pads of their own."""
 
-        def landings() -> list[int]:
+        def landing_pads() -> list[int]:
             nonlocal given
             new, given = self.parts[given:], len(self.parts)
-            return [pad for part in new for pad in self._around.landings(part)]
+            return [pad for part in new for pad in self._around.landing_pads(part)]
 
-        ahead = [*pads, *landings()]
+        ahead = [*pads, *landing_pads()]
         while True:
             while ahead:
                 for pad in ahead:
                     if self.knows(pad):
                         follow(pad)
-                ahead = landings()
+                ahead = landing_pads()
             follow_computed()
-            ahead = landings()
+            ahead = landing_pads()
             if not ahead:
                 return
 

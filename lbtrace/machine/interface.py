@@ -79,16 +79,16 @@ class ExitFinder(Protocol):
         around: Around,
         pads: Sequence[int] = (),
         *,
-        doubtful: bool = False,
+        uncertain: bool = False,
     ) -> dict[int, int]:
         """Return the instructions of the same function that control flow reaches, and their
-        ends; with ``doubtful`` also those of which others make it doubtful that they are any."""
+        ends; with ``uncertain`` also those of which others make it uncertain that they are any."""
 
     def leads_to(self, code: Code, address: int) -> bool:
         """Return whether the instructions of ``code``, one after the other from its beginning,
         come to one at ``address``."""
 
-    def may_restart(self, parts: Sequence[Code]) -> bool:
+    def may_loop_to_entry(self, parts: Sequence[Code]) -> bool:
         """Return whether bytes in a function's ``parts`` look like a jump to the beginning of the
         first one, or to parts without a name; asked before `exits`, which costs more."""
 

@@ -69,9 +69,9 @@ class ProbeSites:
             code, keep, returns=returns, begins=begins, never_back=never_back
         )
 
-    def may_restart(self, parts: Sequence[Code]) -> bool:
-        """See `lbtrace.machine.ExitFinder.may_restart`."""
-        return self._finder.may_restart(parts)
+    def may_loop_to_entry(self, parts: Sequence[Code]) -> bool:
+        """See `lbtrace.machine.ExitFinder.may_loop_to_entry`."""
+        return self._finder.may_loop_to_entry(parts)
 
     def exits(self, body: Body) -> Exits:
         """See `lbtrace.machine.ExitFinder.exits`."""

@@ -24,7 +24,7 @@ class Choices(Struct, frozen=True):
     ``strings`` bytes of a string read. ``returns`` says how returns are seen
     (`lbtrace.plan.return_strategy`). ``force`` allows more than `lbtrace.plan.planner.LIMIT`
     functions, ``unsafe`` uses uretprobes although the table of `lbtrace.plan.uretprobe_guard`
-    objects. ``action`` is what becomes of a call: it is sent, or the kernel gathers something
+    objects. ``action`` is what becomes of a call: it is sent, or the kernel aggregates something
     from it (`lbtrace.tables`).
     """
 

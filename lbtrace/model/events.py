@@ -11,21 +11,21 @@ class Event(Struct, gc=False):
     """One hit of a probe, as the kernel program sends it (``bpf_src/wire.h``).
 
     ``time`` is CLOCK_MONOTONIC in ns. ``frame`` is the stack pointer at the
-    function's entry and so identifies the call. ``goroutine`` is 0 outside Go. ``kind`` is `OPEN`
-    (a call begins), `CLOSE` (one ends), `POINT` (anything else), `LOSS`, `UNWATCHED`, `LEFT`,
-    `FORK`, `EXEC` or `INTERRUPT`, in the bits `KIND`. Of the others, `UNHOOKED` says that no return
-    of this call will be seen, because hooking it would have dropped returns of others, or the
-    kernel keeps as many as it can, or that this is one more hit within a call that was hooked;
-    `ON_ALTSTACK` that it is on the thread's alternate signal stack (``sigaltstack``),
-    `THREAD_POINTER` that ``goroutine`` is the thread pointer, where programs set up stacks, or of
-    a process's first thread, where its stack begins (all of these are from
-    ``lbtrace.model.wire_limits``). Bit *n* of ``faults`` says that value *n* could
-    not be read, ``cpu`` which processor the probe was hit on.
+    function's entry and so identifies the call. ``lane`` is the goroutine, the number of a stack
+    that the program made, or 0 for the thread. ``kind`` is `OPEN` (a call begins), `CLOSE` (one
+    ends), `POINT` (anything else), `LOSS`, `UNPROBED`, `UNWOUND`, `FORK`, `EXEC` or `INTERRUPT`, in
+    the bits `KIND`. Of the others, `UNHOOKED` says that no return of this call will be seen,
+    because hooking it would have dropped returns of others, or the kernel keeps as many as it can,
+    or that this is one more hit within a call that was hooked; `ON_ALTSTACK` that it is on the
+    thread's alternate signal stack (``sigaltstack``), `THREAD_POINTER` that ``lane`` is the thread
+    pointer, where programs set up stacks, or of a process's first thread, where its stack begins
+    (all of these are from ``lbtrace.model.wire_limits``). Bit *n* of ``faults`` says that value *n*
+    could not be read, ``cpu`` which processor the probe was hit on.
 
     An event of kind `LOSS` counts by kind the events that the lane has lost since its last one
     (`lost_events`): it comes just before the next one, with its time and place, or at the end of a
-    trace. One of kind `UNWATCHED` belongs to no thread or probe: from its time on returns may not
-    be seen, for good, or where ``value0`` is not 0, until then. One of kind `LEFT` says that the
+    trace. One of kind `UNPROBED` belongs to no thread or probe: from its time on returns may not
+    be seen, for good, or where ``value0`` is not 0, until then. One of kind `UNWOUND` says that the
     calls of its frame and below it were left before then, as a hit showed that is not recorded. One
     of kind `FORK` says that its thread forks a process (`forked_thread`), where ``frame`` is the
     stack pointer: it comes before all events of that. One of kind `EXEC` says that its process has
@@ -41,7 +41,7 @@ class Event(Struct, gc=False):
 
     time: int
     frame: int
-    goroutine: int
+    lane: int
     probe: int
     pid: int
     tid: int
@@ -116,9 +116,9 @@ class Batch(Struct):
 
 
 class Aggregate(Struct, frozen=True):
-    """What the kernel has gathered from the hits of a probe in a process.
+    """What the kernel has aggregated from the hits of a probe in a process.
 
-    ``count`` is their number, ``words`` what else the probe's action gathers, numbers of 64
+    ``count`` is their number, ``words`` what else the probe's action aggregates, numbers of 64
     bits; ``key`` are the further bytes of the key by which it does. The action's table says
     what they mean (`lbtrace.tables`).
     """
@@ -131,7 +131,7 @@ class Aggregate(Struct, frozen=True):
 
 
 class Aggregates(Struct):
-    """All that has been gathered from the beginning of the trace until ``time``
+    """All that has been aggregated from the beginning of the trace until ``time``
     (CLOCK_MONOTONIC, ns): later ones replace earlier ones."""
 
     time: int

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal, TypeAlias
 
-from msgspec import Struct
+from msgspec import Struct, field
 from msgspec.structs import replace
 
 from lbtrace.model.fetching import Condition, Fetch
@@ -40,7 +40,7 @@ class Function(Struct, frozen=True):
     """Decides how names and values are written."""
     may_jump: bool = False
     """It may end by a jump to another function, which a uretprobe does not see."""
-    restarts: bool = False
+    loops_to_entry: bool = field(default=False, name="restarts")
     """It jumps back to its first instruction: the entry probe may be hit again within a call."""
     binary: int = 0
     """Position of its file in `Plan.binaries`."""
@@ -111,7 +111,7 @@ class Probe(Struct, frozen=True):
     """Position of its file in `Plan.binaries`."""
     keeps: str = ""
     """Register saved at entry for use at return."""
-    gathers: int = -1
+    aggregates: int = field(default=-1, name="gathers")
     """Slot of the value that the action aggregates: of a fetch, or of what every hit has
     (``LBT_SLOT_DURATION`` and others in ``bpf_src/lbtrace.h``)."""
     place: str = ""

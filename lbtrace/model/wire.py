@@ -12,11 +12,11 @@ from itertools import starmap
 from struct import Struct
 
 from lbtrace.model.events import Batch, Event, lost_events
-from lbtrace.model.wire_limits import EXEC, FORK, INTERRUPT, LOSS, OPEN, UNWATCHED
+from lbtrace.model.wire_limits import EXEC, FORK, INTERRUPT, LOSS, OPEN, UNPROBED
 from lbtrace.model.wire_limits import KIND_MASK as KIND
 
 EVENT = Struct("<QQQIIIHHII6Q")
-"""A record as ``lbt_gather`` (lbtrace/native/reader.c) makes it: the kernel's, without the thread
+"""A record as ``lbt_collect`` (lbtrace/native/reader.c) makes it: the kernel's, without the thread
 name."""
 
 EVENT_SIZE = EVENT.size
@@ -24,7 +24,7 @@ EVENT_SIZE = EVENT.size
 KIND_AT = 36
 """Where the kind of a record is, its lower byte."""
 
-_BESIDE = bytes(number & KIND in (FORK, EXEC, INTERRUPT) for number in range(256))
+_NO_HIT = bytes(number & KIND in (FORK, EXEC, INTERRUPT) for number in range(256))
 
 _OF_PROBES = bytes(number & KIND < LOSS for number in range(256))
 
@@ -37,10 +37,10 @@ def losses(time: int, pid: int, tid: int, goroutine: int, lost: Sequence[int]) -
     return EVENT.pack(time, 0, goroutine, 0, pid, tid, LOSS, 0, 0, 0, *words, *[0] * 4)
 
 
-def unwatched(since: int, until: int = 0) -> bytes:
+def unprobed(since: int, until: int = 0) -> bytes:
     """Return a record of the times since when, and until when, returns may not be seen; 0 means for
     good."""
-    return EVENT.pack(since, 0, 0, 0, 0, 0, UNWATCHED, 0, 0, 0, until, *[0] * 5)
+    return EVENT.pack(since, 0, 0, 0, 0, 0, UNPROBED, 0, 0, 0, until, *[0] * 5)
 
 
 def decode(batch: Batch) -> Iterator[Event]:
@@ -71,7 +71,7 @@ def find_reports(
     number = found.find(1)
     while number >= 0:
         event = decode_at(batch.events, number)
-        yield (event.pid, event.tid, event.goroutine), lost_events(event)
+        yield (event.pid, event.tid, event.lane), lost_events(event)
         number = found.find(1, number + 1)
 
 
@@ -84,7 +84,7 @@ def count_events(batch: Batch) -> int:
 def count_limited(batch: Batch) -> int:
     """Return how many records of a batch count where their number is limited: all but those of
     processes that are forked or execute a program, and of signals."""
-    return len(batch.events) // EVENT_SIZE - _beside(batch).count(1)
+    return len(batch.events) // EVENT_SIZE - _no_hits(batch).count(1)
 
 
 def cut(batch: Batch, records: int) -> Batch:
@@ -92,7 +92,7 @@ def cut(batch: Batch, records: int) -> Batch:
     bytes that accompany later ones are harmless."""
     if count_limited(batch) <= records:
         return batch
-    others, end = _beside(batch), records
+    others, end = _no_hits(batch), records
     while end - others[:end].count(1) < records:
         end = records + others[:end].count(1)
     return _first(batch, end)
@@ -116,6 +116,6 @@ def _first(batch: Batch, end: int) -> Batch:
     return first
 
 
-def _beside(batch: Batch) -> bytes:
+def _no_hits(batch: Batch) -> bytes:
     """For each record of a batch 1 where it does not count, as a fork, else 0."""
-    return bytes(batch.events[KIND_AT::EVENT_SIZE]).translate(_BESIDE)
+    return bytes(batch.events[KIND_AT::EVENT_SIZE]).translate(_NO_HIT)

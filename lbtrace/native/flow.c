@@ -144,7 +144,7 @@ static int jump(struct lbt_flow *flow, const struct instruction *i)
 	int inside = part_of(flow, target) != NULL;
 	int tail = i->flow == FLOW_JUMP && !flow->stack.pointer;
 
-	flow->restarts |= target == flow->parts[0].address;
+	flow->loops_to_entry |= target == flow->parts[0].address;
 	if (!inside && !tail && flow->part_count < PARTS && !flow->answered) {
 		flow->unknown = target;
 		return 0;
@@ -211,7 +211,7 @@ static int follow_line(struct lbt_flow *flow)
 
 		if (spot->flow == FLOW_NOP && flow->at == flow->called) {
 			last = take(flow, flow->at);
-			APPEND(flow, doubtful, (struct way){flow->at, flow->stack, 0});
+			APPEND(flow, uncertain, (struct way){flow->at, flow->stack, 0});
 			spot->before = last;
 			return LBT_FOLLOWED;
 		}
@@ -271,8 +271,8 @@ int lbt_flow_run(struct lbt_flow *flow, uint64_t *about)
 
 			if (flow->ways.count)
 				way = flow->ways.items[--flow->ways.count];
-			else if (flow->doubtful.count)
-				way = flow->doubtful.items[--flow->doubtful.count];
+			else if (flow->uncertain.count)
+				way = flow->uncertain.items[--flow->uncertain.count];
 			else
 				return LBT_FOLLOWED;
 			note_source(flow, &way);

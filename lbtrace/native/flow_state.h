@@ -47,7 +47,7 @@ struct lbt_flow {
 	struct lbt_answers *answers;
 	struct part parts[PARTS];
 	size_t part_count;
-	ARRAY(struct way) ways, doubtful;
+	ARRAY(struct way) ways, uncertain;
 	ARRAY(struct source) sources;
 	ARRAY(struct meeting) meetings;
 	ARRAY(struct way) depths;
@@ -65,7 +65,7 @@ struct lbt_flow {
 	/* Whether the code at an address is looked for, or has been. */
 	uint64_t unknown;
 	int answered;
-	int restarts, overlaps, failed;
+	int loops_to_entry, overlaps, failed;
 	/* Instructions that were looked at for whether the function returns. */
 	size_t seen;
 };

@@ -15,11 +15,11 @@ void lbt_flow_reset(struct lbt_flow *flow)
 	for (size_t each = 0; each < flow->part_count; each++)
 		free(flow->parts[each].spots);
 	flow->part_count = 0;
-	flow->ways.count = flow->doubtful.count = flow->sources.count = flow->meetings.count = 0;
+	flow->ways.count = flow->uncertain.count = flow->sources.count = flow->meetings.count = 0;
 	flow->depths.count = flow->outs.count = flow->joins.count = flow->hidings.count = 0;
 	flow->taken.count = 0;
 	flow->state = NEXT_WAY;
-	flow->restarts = flow->overlaps = flow->failed = flow->answered = 0;
+	flow->loops_to_entry = flow->overlaps = flow->failed = flow->answered = 0;
 	flow->seen = 0;
 }
 
@@ -27,7 +27,7 @@ void lbt_flow_free(struct lbt_flow *flow)
 {
 	lbt_flow_reset(flow);
 	free(flow->ways.items);
-	free(flow->doubtful.items);
+	free(flow->uncertain.items);
 	free(flow->sources.items);
 	free(flow->meetings.items);
 	free(flow->depths.items);
@@ -80,9 +80,9 @@ size_t lbt_flow_taken(const struct lbt_flow *flow, const uint64_t **addresses)
 	return flow->taken.count;
 }
 
-int lbt_flow_restarts(const struct lbt_flow *flow)
+int lbt_flow_loops_to_entry(const struct lbt_flow *flow)
 {
-	return flow->restarts;
+	return flow->loops_to_entry;
 }
 
 int lbt_flow_length(const struct lbt_flow *flow, uint64_t address)
@@ -122,7 +122,7 @@ size_t lbt_flow_sources(const struct lbt_flow *flow, uint64_t address, int64_t *
 	return count;
 }
 
-size_t lbt_flow_stretch(const struct lbt_flow *flow, uint64_t address, uint64_t *into,
+size_t lbt_flow_straight_line(const struct lbt_flow *flow, uint64_t address, uint64_t *into,
 			size_t most)
 {
 	const struct spot *spot = spot_of(flow, address);

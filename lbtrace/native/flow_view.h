@@ -27,7 +27,7 @@ size_t lbt_flow_hidings(const struct lbt_flow *flow, const struct lbt_hiding **h
 /* Where ways came to what was reached before, and with which stack. */
 size_t lbt_flow_joins(const struct lbt_flow *flow, const struct lbt_out **joins);
 size_t lbt_flow_taken(const struct lbt_flow *flow, const uint64_t **addresses);
-int lbt_flow_restarts(const struct lbt_flow *flow);
+int lbt_flow_loops_to_entry(const struct lbt_flow *flow);
 
 /* Of an instruction: its length, 0 where none was reached there; whether it shares a byte. */
 int lbt_flow_length(const struct lbt_flow *flow, uint64_t address);
@@ -37,7 +37,7 @@ int64_t lbt_flow_before(const struct lbt_flow *flow, uint64_t address);
 size_t lbt_flow_sources(const struct lbt_flow *flow, uint64_t address, int64_t *into,
 			size_t most);
 /* Those that continue one to the next, with no jump to between them, up to most; how many. */
-size_t lbt_flow_stretch(const struct lbt_flow *flow, uint64_t address, uint64_t *into,
+size_t lbt_flow_straight_line(const struct lbt_flow *flow, uint64_t address, uint64_t *into,
 			size_t most);
 /*
  * Of those that were reached, from a position on, those that access memory at rsp or rbp, or that

@@ -26,8 +26,8 @@ static int lbt_put_lane_column(const struct lbt_line *line, struct lbt_output *o
 {
 	char text[LBT_LONGEST], *end = text + sizeof(text), *begin;
 
-	begin = lbt_digits(end, line->event->goroutine ? line->event->goroutine : line->tid);
-	if (line->event->goroutine)
+	begin = lbt_digits(end, line->event->lane ? line->event->lane : line->tid);
+	if (line->event->lane)
 		*--begin = 'g';
 	return lbt_put_right(output, begin, end - begin, 7, end - begin);
 }
@@ -129,14 +129,14 @@ static int lbt_put_piece(const struct lbt_line *line, struct lbt_output *output,
 	case LBT_END_MICRO:
 		return lbt_put_micro(output, line->event->time);
 	case LBT_LANE_NUMBER:
-		return lbt_put_number(output, line->event->goroutine
-						      ? line->event->goroutine + piece->skip
+		return lbt_put_number(output, line->event->lane
+						      ? line->event->lane + piece->skip
 						      : line->tid);
 	case LBT_GOROUTINE:
-		if (!line->event->goroutine)
+		if (!line->event->lane)
 			return 0;
 		return lbt_put(output, line->format->texts + piece->text, piece->length) ||
-		       lbt_put_number(output, line->event->goroutine);
+		       lbt_put_number(output, line->event->lane);
 	case LBT_LEADS_TO:
 		return lbt_put_text(output, &line->format->leads_to, line->event->probe);
 	case LBT_INDENT:

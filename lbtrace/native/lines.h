@@ -1,5 +1,5 @@
 /*
- * Writes the lines of a stretch of paired events: pieces of a template, one after the other.
+ * Writes the lines of a fast batch of paired events: pieces of a template, one after the other.
  */
 #ifndef LBT_LINES_H
 #define LBT_LINES_H

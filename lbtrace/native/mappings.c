@@ -1,5 +1,5 @@
 /*
- * Gathers the processes that map files executable. The kernel writes a record for each such
+ * Collects the processes that map files executable. The kernel writes a record for each such
  * mapping (perf_event_mmap(), kernel/events/core.c), whoever asks for it, before mmap(2) or
  * execve(2) returns; the process that maps does not wait.
  */

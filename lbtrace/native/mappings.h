@@ -24,7 +24,7 @@ void lbt_mappings_free(struct lbt_mappings *mappings);
 /* A descriptor that is readable when there is a record. */
 int lbt_mappings_fd(struct lbt_mappings *mappings);
 
-/* Replaces what the last call gathered by what there is now. */
+/* Replaces what the last call collected by what there is now. */
 int lbt_mappings_drain(struct lbt_mappings *mappings);
 
 #endif

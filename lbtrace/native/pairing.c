@@ -369,13 +369,13 @@ int lbt_pair(struct lbt_pairing *pairing, size_t *next, uint64_t end)
 		role = pairing->probes[event->probe].role;
 		if (event->kind & LBT_THREAD_POINTER) {
 			event->kind &= ~LBT_THREAD_POINTER;
-			event->goroutine = 0;
+			event->lane = 0;
 		}
 		if (!(event->kind == LBT_OPEN && role == LBT_ROLE_OPENS) &&
 		    !(event->kind == LBT_CLOSE && role > LBT_ROLE_OPENS))
 			return LBT_STOPPED;
-		if (!lane || !lbt_is_of(lane, event, event->goroutine))
-			lane = lbt_find_lane(pairing, event, event->goroutine);
+		if (!lane || !lbt_is_of(lane, event, event->lane))
+			lane = lbt_find_lane(pairing, event, event->lane);
 		if (!lane)
 			return LBT_LANE_UNKNOWN;
 		if (event->frame < lane->lowest || event->frame > lane->highest)

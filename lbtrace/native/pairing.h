@@ -28,7 +28,7 @@ struct lbt_pair_probe {
 #define LBT_MOST_JUMPED 64 /* calls of one frame: see lbtrace/calls/tail_calls.py */
 
 /*
- * A call of a stretch is the number of the row that opened it; one that was open before is
+ * A call of a fast batch is the number of the row that opened it; one that was open before is
  * counted from -1 downwards.
  */
 #define LBT_NO_CALL 2147483647
@@ -71,8 +71,8 @@ struct lbt_pair_lane {
 };
 
 /*
- * The events of a stretch, a row for each call that begins or ends. Where several end at once, each
- * of their rows has the event.
+ * The events of a fast batch, a row for each call that begins or ends. Where several end at once,
+ * each of their rows has the event.
  */
 struct lbt_pairing {
 	const char *given; /* events, count of them */
@@ -104,7 +104,7 @@ struct lbt_pairing *lbt_pairing_new(const struct lbt_pair_probe *probes, size_t 
 void lbt_pairing_free(struct lbt_pairing *pairing);
 
 /*
- * Begins a stretch of events, struct lbt_event each, perhaps not aligned. Rows have no thread
+ * Begins a fast batch of events, struct lbt_event each, perhaps not aligned. Rows have no thread
  * pointers. 0, or -ENOMEM.
  */
 int lbt_pairing_begin(struct lbt_pairing *pairing, const void *events, size_t count);

@@ -1,5 +1,5 @@
 /*
- * Gathers events, the bytes that follow them and the names of threads into three arrays, so
+ * Collects events, the bytes that follow them and the names of threads into three arrays, so
  * that Python handles batches.
  */
 #include "reader.h"
@@ -129,18 +129,18 @@ static int lbt_is_whole(const void *data, size_t size)
 static void lbt_make(const struct lbt_reader *reader, struct lbt_event *e)
 {
 	const __u32 kind = e->kind & LBT_KIND_MASK;
-	const struct lbt_making *making;
+	const struct lbt_decoded_registers *decoded;
 	__u64 recorded[LBT_VALUES];
 
 	if (e->probe >= reader->making_count || (kind != LBT_OPEN && kind != LBT_CLOSE && kind != LBT_POINT))
 		return;
-	making = &reader->makings[e->probe];
-	if (!making->values)
+	decoded = &reader->decoded_registers[e->probe];
+	if (!decoded->values)
 		return;
 	memcpy(recorded, e->values, sizeof(recorded));
 	memset(e->values, 0, sizeof(e->values));
-	for (__u32 n = 0; n < LBT_VALUES && n < making->values; n++) {
-		const struct lbt_made_value *as = &making->value[n];
+	for (__u32 n = 0; n < LBT_VALUES && n < decoded->values; n++) {
+		const struct lbt_decoded_value *as = &decoded->value[n];
 		__u64 v = as->offset;
 
 		if (as->from < LBT_VALUES)
@@ -151,25 +151,27 @@ static void lbt_make(const struct lbt_reader *reader, struct lbt_event *e)
 	}
 }
 
-int lbt_reader_make(struct lbt_reader *reader, __u32 probe, const struct lbt_making *making)
+int lbt_reader_make(struct lbt_reader *reader, __u32 probe,
+		    const struct lbt_decoded_registers *decoded)
 {
 	if (probe >= reader->making_count) {
 		const size_t count = probe + 1 > 2 * reader->making_count ? probe + 1
 									  : 2 * reader->making_count;
-		struct lbt_making *grown = realloc(reader->makings, count * sizeof(*grown));
+		struct lbt_decoded_registers *grown =
+			realloc(reader->decoded_registers, count * sizeof(*grown));
 
 		if (!grown)
 			return -ENOMEM;
 		memset(grown + reader->making_count, 0,
 		       (count - reader->making_count) * sizeof(*grown));
-		reader->makings = grown;
+		reader->decoded_registers = grown;
 		reader->making_count = count;
 	}
-	reader->makings[probe] = *making;
+	reader->decoded_registers[probe] = *decoded;
 	return 0;
 }
 
-static int lbt_gather(void *context, void *data, size_t size)
+static int lbt_collect(void *context, void *data, size_t size)
 {
 	struct lbt_reader *reader = context;
 	struct lbt_event *e = (struct lbt_event *)(reader->events + reader->count * LBT_RECORD);
@@ -202,7 +204,7 @@ void lbt_reader_free(struct lbt_reader *reader)
 	free(reader->events);
 	free(reader->blobs);
 	free(reader->threads);
-	free(reader->makings);
+	free(reader->decoded_registers);
 	free(reader);
 }
 
@@ -214,7 +216,7 @@ struct lbt_reader *lbt_reader_new(int ring_fd, size_t capacity)
 		return NULL;
 	reader->capacity = capacity;
 	reader->events = malloc(capacity * LBT_RECORD);
-	reader->rings = ring_buffer__new(ring_fd, lbt_gather, reader, NULL);
+	reader->rings = ring_buffer__new(ring_fd, lbt_collect, reader, NULL);
 	if (!reader->events || !reader->rings) {
 		int saved = errno;
 

@@ -28,7 +28,7 @@ struct lbt_reader {
 	struct lbt_thread *threads;
 	size_t thread_count;
 	size_t thread_capacity;
-	struct lbt_making *makings; /* by probe, of as many as some need */
+	struct lbt_decoded_registers *decoded_registers; /* by probe, of as many as some need */
 	size_t making_count;
 	/* the last name seen of a thread, by tid; a collision reports it again */
 	struct lbt_thread known[LBT_NAME_CACHE];
@@ -42,12 +42,13 @@ void lbt_reader_free(struct lbt_reader *reader);
  * Says how to make the values of a probe's events of what they record, before the first of them.
  * -ENOMEM.
  */
-int lbt_reader_make(struct lbt_reader *reader, __u32 probe, const struct lbt_making *making);
+int lbt_reader_make(struct lbt_reader *reader, __u32 probe,
+		    const struct lbt_decoded_registers *decoded);
 
 /* A descriptor that is readable when the ring has data. */
 int lbt_reader_fd(struct lbt_reader *reader);
 
-/* Replaces what the last call gathered by what the ring holds, up to the capacity. */
+/* Replaces what the last call collected by what the ring holds, up to the capacity. */
 int lbt_reader_drain(struct lbt_reader *reader);
 
 #endif

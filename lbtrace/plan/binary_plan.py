@@ -1,4 +1,4 @@
-"""The plan for one binary: its traced functions, their probes, and remarks."""
+"""The plan for one binary: its traced functions, their probes, and warnings."""
 
 from __future__ import annotations
 
@@ -15,9 +15,8 @@ from lbtrace.machine import Machine
 from lbtrace.machine.code import Exits
 from lbtrace.model import Binary, Function, Plan, Probe, Site
 from lbtrace.model import Symbols as Named
-from lbtrace.plan import patterns, unwind_landings
+from lbtrace.plan import landing_pads, patterns
 from lbtrace.plan.placement import Placer
-from lbtrace.plan.remarks import AT_BREAKPOINT, name_functions
 from lbtrace.plan.return_sites import return_sites
 from lbtrace.plan.return_strategy import ASKED_FOR, ReturnStrategy, StrategyChooser
 from lbtrace.plan.selection import Selection
@@ -25,6 +24,7 @@ from lbtrace.plan.tail_calls import Leaving, TailCalls
 from lbtrace.plan.traced_binary import TracedBinary, jumps_away
 from lbtrace.plan.traced_functions import ReadFloats, TracedFunction, describe, go_plan
 from lbtrace.plan.value_selection import leads_to_code
+from lbtrace.plan.warnings import AT_BREAKPOINT, name_functions
 from lbtrace.plan.within import NOT_WITHIN, Within
 
 ASKED_AGAIN = (
@@ -111,7 +111,7 @@ class _BinaryPlanner:
             entry=selection.returns != "uretprobe",  # that stands where the function begins
         )
         traced, notes = self._describe(matching, read_floats)
-        notes += self._table.remarks(image.path)
+        notes += self._table.warnings(image.path)
         notes += _indirect(self._table, image.path, selection)
         for plain in traced:
             each = read_floats(plain)
@@ -127,7 +127,7 @@ class _BinaryPlanner:
             avoids=self._breakpoints,
         ).complete(self._probes)
         notes += go.notes() if go else ()
-        if not selection.gathers:
+        if not selection.aggregates:
             self._probes += self._of_no_function()
         binary = Binary(
             image.path,
@@ -136,9 +136,9 @@ class _BinaryPlanner:
             go.layout if go else None,
             _symbols(self._table, stubs, self._functions),
         )
-        notes += self._remarks()
+        notes += self._warnings()
         plan = Plan((binary,), tuple(self._functions), tuple(self._probes), tuple(notes))
-        if go is None or go.tells_goroutines or selection.gathers or not plan.functions:
+        if go is None or go.finds_goroutines or selection.aggregates or not plan.functions:
             return plan
         if any(probe.role == "closes" for probe in plan.probes):  # all calls end open without
             notes.append(f"{image.path} {GOROUTINES}: calls that wait end open")
@@ -163,8 +163,8 @@ class _BinaryPlanner:
         traced, notes = (
             describe(image, machine, asked, values, go, read_floats) if asked else ([], [])
         )
-        more, remarks = describe(image, machine, others, replace(values, request=None), go)
-        return [*traced, *more], [*notes, *remarks]
+        more, warnings = describe(image, machine, others, replace(values, request=None), go)
+        return [*traced, *more], [*notes, *warnings]
 
     def _add(self, traced: TracedFunction, *, has_usual_result: bool) -> str:
         """Plan a function; says why it is left out instead, if it is."""
@@ -173,12 +173,12 @@ class _BinaryPlanner:
             return unfit
         strategy = self._chooser.choose(function)
         if strategy.kind == "sites":
-            self._placer.exits(function)  # which say whether it restarts, too
-        restarts = self._placer.restarts(function)
+            self._placer.exits(function)  # which say whether it loops to its entry, too
+        loops_to_entry = self._placer.loops_to_entry(function)
         if self._selection.returns == "none" and function.address not in self._within.outer:
             strategy = ReturnStrategy("none", ASKED_FOR)
-        if restarts and (
-            self._selection.gathers or (values.is_conditional and strategy.kind != "none")
+        if loops_to_entry and (
+            self._selection.aggregates or (values.is_conditional and strategy.kind != "none")
         ):
             return ASKED_AGAIN
         site = chosen or self._placer.place(function, values, returns=strategy.kind == "uretprobe")
@@ -195,7 +195,7 @@ class _BinaryPlanner:
                 returns=str(strategy),
                 exits_hidden=bool(exits.hidden)
                 or (strategy.kind == "sites" and self._has_start_amid(function)),
-                restarts=restarts,
+                loops_to_entry=loops_to_entry,
                 may_jump=strategy.kind == "uretprobe" and jumps_away(self._part.image, function),
             )
         )
@@ -227,14 +227,14 @@ class _BinaryPlanner:
     ) -> Iterator[Probe]:
         """The probes of the function that is added next."""
         probes = _probes(len(self._functions), function, strategy, values, site, exits)
-        if self._selection.gathers:
-            from lbtrace.plan import gathering  # imported here because most plans send
+        if self._selection.aggregates:
+            from lbtrace.plan import aggregation  # imported here because most plans send
 
-            probes = gathering.choose_probes(probes, self._selection.action, values)
+            probes = aggregation.choose_probes(probes, self._selection.action, values)
         go = self._go
         if go is None:
             return probes
-        if not (go.tells_goroutines and go.holds(function)):
+        if not (go.finds_goroutines and go.holds(function)):
             return (replace(probe, foreign=True) for probe in probes)
         if go.asks_thread(function):
             return (replace(probe, assembly=True) for probe in probes)
@@ -243,15 +243,15 @@ class _BinaryPlanner:
     def _of_no_function(self) -> Iterator[Probe]:
         """Probes that report which calls were left."""
         if self._go:
-            yield from self._go.ends() if self._go.tells_goroutines else ()
+            yield from self._go.ends() if self._go.finds_goroutines else ()
             return
         image, stubs, _ = self._part
         around, sites = self._placer.around, self._placer.sites
         pads = [pad for function in self._functions for pad in around.pads(function)]
-        yield from unwind_landings.plan_probes(image, self._table, stubs, pads, sites)
+        yield from landing_pads.plan_probes(image, self._table, stubs, pads, sites)
 
-    def _remarks(self) -> Iterator[str]:
-        """Remarks about functions that are left out, and about exits that are not known."""
+    def _warnings(self) -> Iterator[str]:
+        """Warnings about functions that are left out, and about exits that are not known."""
         for reason, names in self._left_out.items():
             yield from name_functions(names, reason)
         yield from name_functions(

@@ -39,7 +39,7 @@ DEPTH = 3
 """Functions, each called by the one before, that are examined to decide whether one returns."""
 
 
-class Surroundings:
+class CodeContext:
     """The code and data of an image: an `lbtrace.machine.function_code.Around`, and a
     `lbtrace.machine.sites.KnownFunctions`."""
 
@@ -197,7 +197,7 @@ class Surroundings:
         pads = (*self._unwind.landing_pads(start), *self._handlers(start, len(extent)))
         return Body((self._code(start, len(extent)),), pads)
 
-    def stretch(self, address: int, end: int) -> Code:
+    def code_between(self, address: int, end: int) -> Code:
         """Return what lies from ``address`` to ``end``."""
         return self._code(address, end - address)
 
@@ -233,8 +233,8 @@ class Surroundings:
         within = range(part.address, part.address + part.size)
         return any(to in within for _, to in self._finder.jumps(self.body(owner).parts[0]))
 
-    def landings(self, part: Code) -> Sequence[int]:
-        """See `lbtrace.machine.function_code.Around.landings`."""
+    def landing_pads(self, part: Code) -> Sequence[int]:
+        """See `lbtrace.machine.function_code.Around.landing_pads`."""
         return self._unwind.landing_pads(part.address)
 
     def more(self, address: int) -> Code | None:

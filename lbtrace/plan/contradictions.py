@@ -46,7 +46,7 @@ class Bodies(Around, Protocol):
     def described(self, extent: range) -> Body:
         """Return the code that one frame description is for."""
 
-    def stretch(self, address: int, end: int) -> Code:
+    def code_between(self, address: int, end: int) -> Code:
         """Return what lies from ``address`` to ``end``."""
 
 
@@ -109,7 +109,7 @@ class Contradictions:
             if within and not witness:
                 return Amid.CERTAIN
             if within is None:  # It is not seen to be reached: it may be, by a computed jump.
-                code = self._around.stretch(start, address + LONGEST_INSTRUCTION)
+                code = self._around.code_between(start, address + LONGEST_INSTRUCTION)
                 within = not self._finder.leads_to(code, address)
             if within:
                 found = Amid.MAYBE
@@ -126,7 +126,7 @@ class Contradictions:
         start = max(certain, section)
         if not start < address <= start + NEAR:
             return None
-        code = self._around.stretch(start, address + LONGEST_INSTRUCTION)
+        code = self._around.code_between(start, address + LONGEST_INSTRUCTION)
         if not self._amid_reached((start, address), partial(Body, (code,)), address):
             return None
         return Amid.CERTAIN if start == certain else Amid.MAYBE
@@ -163,14 +163,14 @@ class Contradictions:
             at = before.start
             if self._amid(at, depth) == Amid.CERTAIN:
                 continue  # it says nothing: the one before it may
-            code = self._around.stretch(at, address + LONGEST_INSTRUCTION)
+            code = self._around.code_between(at, address + LONGEST_INSTRUCTION)
             if self._finder.leads_to(code, address):
                 return False
             return bool(self._amid_reached((at, address), partial(self._longer, code), address))
         return False
 
     def _alone(self, extent: range) -> Body:
-        return Body((self._around.stretch(extent.start, extent.stop),))
+        return Body((self._around.code_between(extent.start, extent.stop),))
 
     def _longer(self, code: Code) -> Body:
         """The body of the function at the beginning of ``code``, as if it reached to its end."""
@@ -193,7 +193,7 @@ class Contradictions:
             if len(self._reached) >= KEPT:
                 del self._reached[next(iter(self._reached))]
             body = find_body()
-            reached = self._finder.reached(body.parts, self._around, body.pads, doubtful=True)
+            reached = self._finder.reached(body.parts, self._around, body.pads, uncertain=True)
             self._reached[key] = reached
         earlier = range(address - LONGEST_INSTRUCTION + 1, address)
         if any(reached.get(each, 0) > address for each in earlier):

@@ -18,9 +18,9 @@ from lbtrace.model import Plan
 from lbtrace.plan import patterns, source_files
 from lbtrace.plan.patterns import LIBRARY
 from lbtrace.plan.point_probes import Point, PointPlan, PointPlanner, refuse_returns
-from lbtrace.plan.remarks import some
 from lbtrace.plan.selection import Selection
 from lbtrace.plan.value_selection import depth, qualifies
+from lbtrace.plan.warnings import some
 
 NONE = "no copies of the functions are inlined"
 

@@ -25,7 +25,7 @@ from lbtrace.machine import Machine
 from lbtrace.machine.sites import ProbeSites
 from lbtrace.model import Binary, Fetch, Plan, Probe, Prototype
 from lbtrace.plan import stack_exchanges
-from lbtrace.plan.code_context import Surroundings
+from lbtrace.plan.code_context import CodeContext
 from lbtrace.plan.known_names import SYSTEM
 from lbtrace.plan.processes import identity_of, processes
 from lbtrace.plan.selection import Selection
@@ -62,9 +62,9 @@ def add(plan: Plan, images: Sequence[Image], selection: Selection) -> Plan:
     if _maker_among(images, paths):
         plan = _extended(plan, ((path, plan_probes) for path in paths))
     plan = _unseen(plan, [image.path for image in images if any(_own(image, SHARERS))])
-    if selection.beside is None:  # `lbtrace.session.prepare` looks for what exchanges stacks
+    if selection.mapped_files is None:  # `lbtrace.session.prepare` looks for what exchanges stacks
         return plan
-    exchanging = _exchanging(paths, selection.beside.program)
+    exchanging = _exchanging(paths, selection.mapped_files.program)
     before = len(plan.probes)
     plan = _extended(plan, ((path, stack_exchanges.plan_probes) for path in exchanging))
     return _unseen(plan, exchanging) if len(plan.probes) == before else plan
@@ -97,7 +97,7 @@ def plan_probes(image: Image) -> Iterator[Probe]:
     if not found:
         return
     machine = Machine(image.machine)
-    sites = ProbeSites(machine, Surroundings(image, image.once(symbols.read), machine))
+    sites = ProbeSites(machine, CodeContext(image, image.once(symbols.read), machine))
     first, second = _arguments(image.machine)
     size = Fetch(register=second)
     fetches = {
@@ -137,10 +137,10 @@ def _paths(images: Sequence[Image], selection: Selection) -> list[str]:
     """The files of the traced processes, as far as they are known: what a library alone is loaded
     with matters only if it sets up stacks."""
     own = [image.path for image in images]
-    alone = selection.beside is None and not any(image.is_program for image in images)
+    alone = selection.mapped_files is None and not any(image.is_program for image in images)
     if alone and not any(_names_maker(path, identity_of(path)) for path in own):
         return own
-    running = processes(images, selection.beside)
+    running = processes(images, selection.mapped_files)
     return [*dict.fromkeys((*own, *(path for each in running for path in each.paths)))]
 
 

@@ -6,14 +6,14 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from lbtrace.abi.marker_operands import count_operands
 from lbtrace.elf.stap_notes import Marker
-from lbtrace.plan.remarks import name_functions
+from lbtrace.plan.warnings import name_functions
 from lbtrace.providers import Definitions, choose
 
 
-def misfits(markers: Iterable[Marker], machine: str, own: Definitions | None) -> list[str]:
-    """Return remarks on markers of a file of that ``machine`` that have other numbers of arguments
+def mismatches(markers: Iterable[Marker], machine: str, own: Definitions | None) -> list[str]:
+    """Return warnings on markers of a file of that ``machine`` that have other numbers of arguments
     than the user's ``own`` definitions say, and on pairs by arguments that are unknown for
-    that. Definitions that come with lbtrace are of several versions, and give no remarks."""
+    that. Definitions that come with lbtrace are of several versions, and give no warnings."""
     if own is None:
         return []
     named: dict[str, list[str]] = {}
@@ -29,8 +29,8 @@ def misfits(markers: Iterable[Marker], machine: str, own: Definitions | None) ->
         there = named.setdefault(_describe(count, sorted({len(each) for each in defined})), [])
         if marker.title not in there:
             there.append(marker.title)
-    remarks = [each for what, names in named.items() for each in name_functions(names, what)]
-    return [*remarks, *_unpaired(own, titles, unfit)]
+    warnings = [each for what, names in named.items() for each in name_functions(names, what)]
+    return [*warnings, *_unpaired(own, titles, unfit)]
 
 
 def _describe(count: int, defined: Sequence[int]) -> str:

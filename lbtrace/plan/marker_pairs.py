@@ -25,7 +25,7 @@ def choose(
     """Return the pairs of which both markers are among ``titles``, or one is and the other one may
     come later, and which markers are points because a condition may hold at one of a pair only."""
     request = selection.request
-    if selection.gathers:
+    if selection.aggregates:
         return [], []
     pairs = list(pairs)
     whole = [pair for pair in pairs if {pair.opening, pair.closing} <= titles]

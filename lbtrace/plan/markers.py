@@ -13,12 +13,12 @@ from lbtrace.elf.stap_notes import Marker, read_markers, unread
 from lbtrace.errors import NoMatchError, option
 from lbtrace.model import Function, Plan, Probe
 from lbtrace.plan import marker_pairs
-from lbtrace.plan.marker_definitions import misfits
+from lbtrace.plan.marker_definitions import mismatches
 from lbtrace.plan.marker_values import marker_values
 from lbtrace.plan.patterns import addressed, matching
 from lbtrace.plan.point_probes import Point, PointPlan, PointPlanner, refuse_returns
-from lbtrace.plan.remarks import name_functions, some
 from lbtrace.plan.selection import Selection
+from lbtrace.plan.warnings import name_functions, some
 from lbtrace.providers import UNDEFINED, Definitions, Pair, find_definitions
 
 ALIKE = 3
@@ -54,7 +54,7 @@ def add(plan: Plan, images: Sequence[Image], selection: Selection) -> Plan:
             continue
         planner = PointPlanner(image, selection, by_default=True)
         planned = [*_planned(planner, image, markers, definitions, pairs, selection)]
-        unfit += misfits(markers, image.machine, selection.definitions)
+        unfit += mismatches(markers, image.machine, selection.definitions)
         unraised += _unraised(each.marker for each in planned)
         left_out = {*(name for name, _ in planner.refused), *planner.unfit}
         whole = [p for p in pairs if not left_out & {p.opening, p.closing}]
@@ -67,7 +67,7 @@ def add(plan: Plan, images: Sequence[Image], selection: Selection) -> Plan:
         result.close_image(planner, binary)
     result.check_added("marker")
     return result.make(
-        *(remark for image in images for remark in unread(image)),
+        *(warning for image in images for warning in unread(image)),
         *dict.fromkeys(unfit),
         *name_functions(unpaired, marker_pairs.UNPAIRED),
         *name_functions(unraised, UNRAISED),

@@ -30,9 +30,9 @@ def merge_plans(plans: Sequence[Plan]) -> Plan:
             replace(probe, function=_moved(probe, first), binary=number) for probe in plan.probes
         )
         notes += plan.notes
-    merged = Plan(binaries, _told_apart(functions, binaries), tuple(probes), tuple(notes))
-    doubted = (plan.unseen_switches for plan in plans if plan.unseen_switches)
-    return replace(merged, unseen_switches=next(doubted, ""))
+    merged = Plan(binaries, _disambiguated(functions, binaries), tuple(probes), tuple(notes))
+    unreliable = (plan.unseen_switches for plan in plans if plan.unseen_switches)
+    return replace(merged, unseen_switches=next(unreliable, ""))
 
 
 def without_false_notes(plan: Plan) -> Plan:
@@ -72,7 +72,9 @@ def _moved(probe: Probe, first: int) -> int:
     return probe.function if probe.function == NO_FUNCTION else first + probe.function
 
 
-def _told_apart(functions: Sequence[Function], binaries: Sequence[Binary]) -> tuple[Function, ...]:
+def _disambiguated(
+    functions: Sequence[Function], binaries: Sequence[Binary]
+) -> tuple[Function, ...]:
     often = Counter(name for name, _ in {(f.name, f.binary) for f in functions})
     names = short_names([binary.path for binary in binaries])
     return tuple(

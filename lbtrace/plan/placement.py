@@ -17,7 +17,7 @@ from lbtrace.machine.code import Code, Exit, Exits
 from lbtrace.machine.sites import ProbeSites
 from lbtrace.model import Function, Site
 from lbtrace.plan import float_sites
-from lbtrace.plan.code_context import Surroundings
+from lbtrace.plan.code_context import CodeContext
 from lbtrace.plan.traced_functions import TracedFunction
 from lbtrace.plan.value_selection import ValueSelection
 
@@ -38,14 +38,14 @@ class Placer:
         points: Sequence[int] = (),
     ) -> None:
         """``points`` are addresses that calls are to be around."""
-        self.around = Surroundings(image, table, machine, patched=patched)
+        self.around = CodeContext(image, table, machine, patched=patched)
         self.sites = ProbeSites(machine, self.around)
         self._image = image
         self._table = table
         self._go = go
         self._points = sorted(points)
         self._exits: dict[int, Exits] = {}
-        self._restarts: dict[int, bool] = {}
+        self._loops_to_entry: dict[int, bool] = {}
 
     def exits(self, function: Function) -> Exits:
         """Return where ``function`` is left."""
@@ -76,20 +76,20 @@ class Placer:
         first = self._points[at] if at < len(self._points) else code.limit
         return replace(code, limit=min(code.limit, first + 1))
 
-    def restarts(self, function: Function) -> bool:
+    def loops_to_entry(self, function: Function) -> bool:
         """Return whether a jump of ``function`` leads to its first instruction. Go's do so to start
         again with a larger stack, before the probe is hit."""
         if self._go and self._go.holds(function):
             return False
         known = self._exits.get(function.address)
         if known is not None:
-            return known.restarts
-        found = self._restarts.get(function.address)
+            return known.loops_to_entry
+        found = self._loops_to_entry.get(function.address)
         if found is None:
             parts = self.around.parts(function)
-            may = self.sites.may_restart(parts) or self.around.holds_sequences(function)
-            found = may and self.exits(function).restarts
-            self._restarts[function.address] = found
+            may = self.sites.may_loop_to_entry(parts) or self.around.holds_sequences(function)
+            found = may and self.exits(function).loops_to_entry
+            self._loops_to_entry[function.address] = found
         return found
 
     def is_amid(self, function: Function) -> bool:
@@ -116,7 +116,9 @@ class Placer:
         enter = partial(
             self.sites.entry,
             returns=returns,
-            begins=lambda: not (self.around.is_inside_another(function) or self.restarts(function)),
+            begins=lambda: (
+                not (self.around.is_inside_another(function) or self.loops_to_entry(function))
+            ),
             never_back=self.around.begins_another,
         )
         site = enter(code, call_values.registers)

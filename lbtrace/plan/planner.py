@@ -28,10 +28,10 @@ from lbtrace.plan.binary_plan import (
 )
 from lbtrace.plan.crossed_points import find_crossed
 from lbtrace.plan.merge import merge_plans, without_false_notes
-from lbtrace.plan.remarks import some
 from lbtrace.plan.return_strategy import StrategyChooser
 from lbtrace.plan.selection import Selection
 from lbtrace.plan.traced_binary import TracedBinary
+from lbtrace.plan.warnings import some
 
 LIMIT = 50_000
 """Functions a plan may hold without ``force``."""
@@ -58,16 +58,16 @@ def make_plan(
         points = {files[binary]: addresses for binary, addresses in crossed.items()}
         plan = _made(images, replace(selection, points=points), marked)
     nests = selection.patterns or selection.sources or selection.within
-    if selection.gathers or not (nests and plan.functions):
+    if selection.aggregates or not (nests and plan.functions):
         return plan
     return made_stacks.add(plan, images, selection)
 
 
 def _made(images: Sequence[Image], selection: Selection, marked: Sequence[Image]) -> Plan:
-    if selection.gathers:
-        from lbtrace.plan import gathering  # imported here because most plans send
+    if selection.aggregates:
+        from lbtrace.plan import aggregation  # imported here because most plans send
 
-        selection = gathering.narrow(selection)
+        selection = aggregation.narrow(selection)
     functions, chosen = probe_sources.split(selection.patterns)
     selection = replace(selection, patterns=functions)
     with whole([*images, *marked]):
@@ -92,7 +92,7 @@ def _made(images: Sequence[Image], selection: Selection, marked: Sequence[Image]
             others = probe_sources.empty(marked).binaries
             plan = replace(plan, binaries=plan.binaries + others)
             plan = markers.add(plan, [*images, *marked], selection)
-            plan = within.remark_markers(plan) if selection.within else plan
+            plan = within.warn_markers(plan) if selection.within else plan
         if selection.lines or selection.places:
             plan = points.add(plan, images, selection)
         return without_false_notes(plan)
@@ -145,18 +145,18 @@ def _planned(images: Sequence[Image], selection: Selection) -> Plan:
 
         warnings = uretprobe_guard.check(images, selection)
     plans: list[Plan] = []
-    misfit: UsageError | None = None
+    mismatch: UsageError | None = None
     for part, table, chooser, found in zip(parts, tables, choosers, outer, strict=True):
         try:
             plans.append(plan_binary(part, table, chooser, selection, within=found))
         except UsageError as error:  # those of another binary may have what is asked for
-            misfit = misfit or error
+            mismatch = mismatch or error
             note = f"{part.image.path}: what is asked for fits none of its functions"
             plans.append(replace(probe_sources.empty([part.image]), notes=(note,)))
     plan = merge_plans(plans)
     plan = replace(plan, notes=(*plan.notes, *warnings)) if warnings else plan
     if not plan.functions:
-        raise misfit or _explain_emptiness(plan.notes, chosen, paths)
+        raise mismatch or _explain_emptiness(plan.notes, chosen, paths)
     return within.mark(plan, parts, tables, outer, selection) if selection.within else plan
 
 

@@ -21,10 +21,10 @@ from lbtrace.machine.sites import NO_FUNCTION
 from lbtrace.model import UNKNOWN, Function, GoLayout, Plan, Probe, Prototype, Site, Value
 from lbtrace.model.wire_limits import CHUNKS, FETCHES
 from lbtrace.plan.placement import Placer
-from lbtrace.plan.remarks import AT_BREAKPOINT, name_functions, some
 from lbtrace.plan.selection import Selection
 from lbtrace.plan.traced_functions import go_plan
 from lbtrace.plan.value_selection import ValueSelection, select_values
+from lbtrace.plan.warnings import AT_BREAKPOINT, name_functions, some
 from lbtrace.recognize.slots import TOO_MANY
 
 UNFIT = "left out at some places, where a value that was asked for is not known"
@@ -84,7 +84,7 @@ class PointPlanner:
         placer = Placer(image, table, self._machine, patched=patched)
         self._sites = placer.sites
         self._go = go_plan(image, table)
-        self._tells_goroutine = False
+        self._finds_goroutine = False
         self._selection = selection
         self._by_default = by_default
         self.cut: list[str] = []
@@ -93,17 +93,17 @@ class PointPlanner:
         self.unfit: list[str] = []
         self.error: UsageError | None = None
 
-    def remarks(self) -> list[str]:
+    def warnings(self) -> list[str]:
         """Return what to say of the points that were planned."""
-        cut = f"not shown with all values: a probe reads {FETCHES}, of them {CHUNKS} texts"
+        cut = f"some values omitted: at most {FETCHES} values, {CHUNKS} of them strings, per probe"
         return [*name_functions(self.cut, cut), *name_functions(self.unfit, UNFIT)]
 
     def goroutines(self) -> tuple[GoLayout | None, list[Probe]]:
         """Return how the goroutines are found that come by the points, and the probes that report
         when these end; None where the points belong to threads."""
-        if self._go is None or not self._tells_goroutine:
+        if self._go is None or not self._finds_goroutine:
             return None, []
-        return self._go.layout, [] if self._selection.gathers else [*self._go.ends()]
+        return self._go.layout, [] if self._selection.aggregates else [*self._go.ends()]
 
     def refuse(self, name: str, reason: str) -> None:
         """Keep that no probe is at a place of the point ``name``, and why, as a clause."""
@@ -121,7 +121,7 @@ class PointPlanner:
     def plan_all(self, point: Point) -> PlannedPoint | None:
         """What is shown of a point, by as many probes as its values take; None where there can
         be none."""
-        most = 1 if self._selection.gathers else PARTS
+        most = 1 if self._selection.aggregates else PARTS
         return self._plan(point, self._selection.values, most)
 
     def _plan(self, point: Point, chosen: ValueSelection, most: int) -> PlannedPoint | None:
@@ -155,10 +155,10 @@ class PointPlanner:
             typed=True,
             returns="none",
         )
-        action = self._selection.action if self._selection.gathers else "send"
-        told = self._go is not None and self._go.tells_goroutine(point.address)
-        if self._go and told:
-            self._tells_goroutine = True
+        action = self._selection.action if self._selection.aggregates else "send"
+        found = self._go is not None and self._go.finds_goroutine(point.address)
+        if self._go and found:
+            self._finds_goroutine = True
             self._go.show(value for part in parts for value in part.parameters)
         probe = Probe(
             site,
@@ -166,7 +166,7 @@ class PointPlanner:
             fetches=first.fetches,
             conditions=first.conditions,
             action=action,
-            foreign=self._go is not None and not told,
+            foreign=self._go is not None and not found,
         )
         further = [
             replace(
@@ -255,7 +255,7 @@ class PointPlan:
         if layout and (known is None or not known.types[0]):
             self._probes += [replace(each, binary=binary) for each in ends] if not known else []
             self._binaries[binary] = replace(self._binaries[binary], go=layout)
-        self._notes += planner.remarks()
+        self._notes += planner.warnings()
         self._refused += planner.refused
         self._places += planner.places
         self._error = self._error or planner.error

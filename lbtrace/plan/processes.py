@@ -17,20 +17,20 @@ class Process(NamedTuple):
     missing: tuple[str, ...] = ()
 
 
-def processes(images: Sequence[Image], beside: Closure | None) -> Iterator[Process]:
-    """Yield the processes of the programs among ``images``, and the one with what is ``beside``.
+def processes(images: Sequence[Image], mapped_files: Closure | None) -> Iterator[Process]:
+    """Yield the processes of the programs among ``images``, and the one that maps ``mapped_files``.
     The libraries among them may be in any."""
     libraries = [image.path for image in images if not image.is_program]
     programs = [image for image in images if image.is_program]
     with_libraries = _loaded(libraries)
-    if beside is not None and beside.paths:
-        yield Process((*beside.paths, *with_libraries.paths), beside.missing)
-        known = set(map(identity_of, beside.paths))
+    if mapped_files is not None and mapped_files.paths:
+        yield Process((*mapped_files.paths, *with_libraries.paths), mapped_files.missing)
+        known = set(map(identity_of, mapped_files.paths))
         programs = [image for image in programs if image.file.identity not in known]
     for program in programs:
         loaded = closure(program.path, os.environ)
         yield Process((*loaded.paths, *with_libraries.paths), loaded.missing)
-    if not programs and not (beside and beside.paths):
+    if not programs and not (mapped_files and mapped_files.paths):
         yield Process(with_libraries.paths, with_libraries.missing)
 
 

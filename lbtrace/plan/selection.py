@@ -20,11 +20,11 @@ class Selection(Choices, frozen=True):
     """What is chosen, and what is known of the target.
 
     ``hazard`` says why uretprobes crash programs on this kernel, if so, ``watched`` who watches
-    system calls; ``beside`` is what runs there, traced or not, None where that may be any program.
-    ``strangers``: a uretprobe would be hooked in processes outside the request as well,
+    system calls; ``mapped_files`` are all files that the target maps; None if unknown.
+    ``other_processes``: a uretprobe would be hooked in processes outside the request as well,
     ``altstack_checked``: the entry program refuses the hook of a call on an alternate signal stack,
-    ``any_program``: what is traced may run in programs that are not known. ``earlier``: what is
-    traced may have run before, a process that alone has probes (``one``), or ``any``. ``patched``
+    ``any_program``: what is traced may run in programs that are not known. ``started_before``:
+    whether traced processes were running before attach: ``""``, ``one`` or ``any``. ``patched``
     are addresses of code, by the identity of the file, that is not in the processes what it is in
     the file, ``breakpoints`` those where a debugger may have one, ``points`` those that calls of
     functions have to be around.
@@ -36,9 +36,9 @@ class Selection(Choices, frozen=True):
 
     hazard: str = ""
     watched: str = ""
-    beside: Closure | None = Closure()
-    earlier: Literal["", "one", "any"] = ""
-    strangers: bool = False
+    mapped_files: Closure | None = Closure()
+    started_before: Literal["", "one", "any"] = ""
+    other_processes: bool = False
     altstack_checked: bool = False
     any_program: bool = False
     patched: Mapping[tuple[int, int], tuple[int, ...]] = {}
@@ -55,7 +55,7 @@ class Selection(Choices, frozen=True):
         return Detail(self.depth, self.strings)
 
     @property
-    def gathers(self) -> bool:
+    def aggregates(self) -> bool:
         """Whether calls are not sent."""
         return self.action not in SENDING
 

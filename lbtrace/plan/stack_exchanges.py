@@ -20,7 +20,7 @@ from lbtrace.errors import BinaryError
 from lbtrace.machine import Machine
 from lbtrace.machine.sites import ProbeSites
 from lbtrace.model import Probe, Site
-from lbtrace.plan.code_context import Surroundings
+from lbtrace.plan.code_context import CodeContext
 from lbtrace.plan.python_packages import find_modules
 
 OFFERS = frozenset({"PyInit__greenlet"})
@@ -47,7 +47,7 @@ def plan_probes(image: Image) -> Iterator[Probe]:
     except BinaryError:
         return
     machine = Machine(image.machine)
-    sites = ProbeSites(machine, Surroundings(image, table, machine))
+    sites = ProbeSites(machine, CodeContext(image, table, machine))
     for section in image.sections:
         if not section.flags & SHF_EXECINSTR:
             continue

@@ -18,9 +18,9 @@ from lbtrace.model import Function, Prototype, Site
 from lbtrace.model.wire_limits import FETCHES
 from lbtrace.plan import filled_buffers
 from lbtrace.plan.compiler_quirks import FunctionBody, settle
-from lbtrace.plan.misfits import Misfits
-from lbtrace.plan.remarks import name_functions
+from lbtrace.plan.mismatches import Mismatches
 from lbtrace.plan.value_selection import ValueSelection, depth, qualifies, select_values
+from lbtrace.plan.warnings import name_functions
 
 if TYPE_CHECKING:
     from lbtrace.plan.go.planner import GoPlan
@@ -104,16 +104,16 @@ def describe(
     go: GoPlan | None = None,
     read_floats: ReadFloats = lambda traced: traced,
 ) -> tuple[list[TracedFunction], list[str]]:
-    """Return the values of each of ``functions``, and remarks about them.
+    """Return the values of each of ``functions``, and warnings about them.
 
     ``go`` knows the functions of Go, ``read_floats`` has floats read that are not at the entry.
-    Functions that an expression of ``selection`` does not fit are left out, with a remark. Raises
+    Functions that an expression of ``selection`` does not fit are left out, with a warning. Raises
     `UsageError` where it fits none.
     """
-    misfits = Misfits()
+    mismatches = Mismatches()
     found: dict[int, Prototype] = {}
     notes: list[str] = []
-    passed = go.describe(functions, selection, misfits) if go else {}
+    passed = go.describe(functions, selection, mismatches) if go else {}
     others = [f for f in functions if not (go and go.holds(f))]
     folded: dict[int, tuple[str, ...]] = {}
     debug = debugfile.find(image) if others else None
@@ -144,7 +144,7 @@ def describe(
     for function in functions:
         prototype = found.get(function.address)
         if go and go.holds(function) and function.address not in passed:
-            continue  # it is among the misfits
+            continue  # it is among the mismatches
         values, typed = passed.get(function.address, (plain, prototype is not None or asked))
         if prototype is not None:
             prototype = _settled(machine, image, function, prototype)
@@ -156,7 +156,7 @@ def describe(
             found_later = _read_later(machine, function, prototype, selection, read_floats)
             values, site = found_later or (values, None)
         if isinstance(values, UsageError):
-            misfits.add(function.name, values, declared=prototype is not None)
+            mismatches.add(function.name, values, declared=prototype is not None)
             continue
         names = folded.get(function.address, (function.name,))
         described = Function(
@@ -171,8 +171,8 @@ def describe(
             language="go" if go and go.holds(function) else "",
         )
         traced.append(TracedFunction(described, values, prototype, site))
-    misfits.check(len(traced))
-    notes += misfits.remarks()
+    mismatches.check(len(traced))
+    notes += mismatches.warnings()
     cut = [t.function.name for t in traced if t.call_values.cut]
     notes += name_functions(
         cut, f"some arguments are not shown, as an event carries {FETCHES} values"

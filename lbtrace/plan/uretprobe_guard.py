@@ -36,7 +36,7 @@ def check(images: Sequence[Image], selection: Selection) -> list[str]:
     harm: by what is known of the kernel and of other processes, or by names, unless the user
     insists (``--unsafe``)."""
     library = next((image.path for image in images if not image.is_program), "")
-    if selection.strangers and library:
+    if selection.other_processes and library:
         why = f"return addresses would be replaced in every process with {library}"
         raise _refusal(why, f"leave {option('returns')} out")
     if selection.hazard:
@@ -59,7 +59,7 @@ def survey(images: Sequence[Image], selection: Selection) -> Iterator[str]:
         yield f"any program may load {library}"
     if selection.watched:
         yield selection.watched
-    running = processes(images, selection.beside)
+    running = processes(images, selection.mapped_files)
     paths = dict.fromkeys(chain((i.path for i in images), *(each.paths for each in running)))
     found = [(path, _names(path)) for path in paths]
     for why in (*HAZARDS, GO):

@@ -23,7 +23,7 @@ _ANY = re.compile(r"[:*?[]|^/.*/")
 """What is in all names of markers, and what may stand for that: a glob or a regular expression."""
 
 ALIKE = 3
-"""Names that a remark proposes."""
+"""Names that a warning proposes."""
 
 
 def make_ready(machine: str) -> None:
@@ -56,10 +56,10 @@ def only_markers(selection: Selection, names: Iterable[str]) -> Selection:
 def plan_waiting(
     images: Sequence[Image], selection: Selection, marked: Sequence[Image] = ()
 ) -> Plan:
-    """Return the plan for what ``selection`` asks for of ``images``, and of the markers of those
-    ``marked``, which may grow. Patterns that name no marker of them wait for files that are loaded
-    later. Raises `NoMatchError` for one that names a provider which is there without that marker,
-    `UsageError` for one that can name no marker, and what `make_plan` raises."""
+    """Plan the ``selection`` in ``images``, and only markers in ``marked``. The plan may grow.
+    Patterns that name no marker of them wait for files that are loaded later. Raises `NoMatchError`
+    for one that names a provider which is there without that marker, `UsageError` for one that can
+    name no marker, and what `make_plan` raises."""
     _check(selection)
     every = [*images, *marked]
     titles = {marker.title for image in every for marker in read_markers(image)}
@@ -82,10 +82,10 @@ def _check(selection: Selection) -> None:
     for pattern in selection.markers:
         _check_name(pattern)
     refuse_returns(selection, f"{option('usdt')} sees")
-    if selection.gathers:
-        from lbtrace.plan import gathering  # imported here because most plans send
+    if selection.aggregates:
+        from lbtrace.plan import aggregation  # imported here because most plans send
 
-        gathering.narrow(selection)
+        aggregation.narrow(selection)
 
 
 def _plan_present(images: Sequence[Image], selection: Selection, marked: Sequence[Image]) -> Plan:

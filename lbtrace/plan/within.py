@@ -12,9 +12,9 @@ from lbtrace.errors import BinaryError, UsageError, option
 from lbtrace.model import Function, Plan
 from lbtrace.plan import patterns
 from lbtrace.plan.made_stacks import find_maker
-from lbtrace.plan.remarks import name_functions, some
 from lbtrace.plan.selection import Selection
 from lbtrace.plan.traced_binary import TracedBinary
+from lbtrace.plan.warnings import name_functions, some
 from lbtrace.probes import CLOSING, ROLES
 
 UNSEEN = (
@@ -97,7 +97,7 @@ def mark(
         else p
         for p in plan.probes
     )
-    notes = (*plan.notes, *_remarks(plan, outer))
+    notes = (*plan.notes, *_warnings(plan, outer))
     return replace(plan, probes=probes, notes=notes, within=selection.within)
 
 
@@ -118,7 +118,7 @@ def _find_joined(plan: Plan, outer: set[int]) -> set[int]:
     return found - outer
 
 
-def remark_markers(plan: Plan) -> Plan:
+def warn_markers(plan: Plan) -> Plan:
     """Return a plan with markers, which says where these are inside of no outer function."""
     gates = {plan.goroutines(probe) is None for probe in plan.probes if probe.gate}
     if False in gates and any(
@@ -159,7 +159,7 @@ def _check_goroutines(plan: Plan) -> None:
             )
 
 
-def _remarks(plan: Plan, outer: Iterable[int]) -> list[str]:
+def _warnings(plan: Plan, outer: Iterable[int]) -> list[str]:
     functions = [plan.functions[number] for number in outer]
     notes = name_functions([f.name for f in functions if f.exits_hidden], UNSEEN)
     tails = {p.function for p in plan.probes if p.role == "tail" and not p.goes_on}

@@ -134,7 +134,7 @@ def read_definitions(text: str, path: str) -> Definitions:
                 raise UsageError(
                     f"{path}: {provider}:{probe[1]} is defined twice with"
                     f" {len(arguments)} argument{'s' * (len(arguments) != 1)}",
-                    "leave one: a marker is told from others of its name by their number",
+                    "leave one: markers of one name are distinguished by their number of arguments",
                 )
             ways.append(arguments)
             position = probe.end()

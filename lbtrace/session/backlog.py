@@ -7,7 +7,7 @@ from collections import deque
 from typing import TYPE_CHECKING
 
 from lbtrace.model import Batch
-from lbtrace.model.wire import EVENT_SIZE, count_events, cut_after, losses, unwatched
+from lbtrace.model.wire import EVENT_SIZE, count_events, cut_after, losses, unprobed
 
 if TYPE_CHECKING:
     from lbtrace.bpf.objects import TraceObject
@@ -24,7 +24,7 @@ HURRY = 0.1
 """Seconds in which what waits is still taken when the trace has ended in a hurry."""
 
 
-class Unwatched(Batch):
+class Unprobed(Batch):
     """A batch that says when returns may not be seen, and holds no event of a probe."""
 
 
@@ -101,4 +101,4 @@ class Backlog:
         if missed <= self._missed:
             return None
         self._missed = missed
-        return Unwatched(unwatched(since, now))
+        return Unprobed(unprobed(since, now))

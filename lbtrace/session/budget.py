@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from lbtrace.model import CLOSE, OPEN, POINT, Batch, Losses
 from lbtrace.model.wire import EVENT_SIZE, count_limited, cut, decode_at, find_reports
 from lbtrace.model.wire_limits import CHUNKS, LARGE_CHUNK
-from lbtrace.session.backlog import Backlog, Unwatched
+from lbtrace.session.backlog import Backlog, Unprobed
 
 if TYPE_CHECKING:
     from lbtrace.bpf.objects import TraceObject
@@ -47,7 +47,7 @@ class Budget:
     def take(self) -> Batch:
         """Return the batch that waits longest, cut where the budget ends."""
         batch = self._backlog.next()
-        if self._left is None or isinstance(batch, Unwatched):
+        if self._left is None or isinstance(batch, Unprobed):
             return batch
         taken = cut(batch, self._left)
         self._left -= count_limited(taken)
@@ -64,7 +64,7 @@ class Budget:
         is not known whether it came before that: it counts, but where all that was taken cannot
         have filled the ring."""
         last = decode_at(taken.events, len(taken.events) // EVENT_SIZE - 1)
-        end = last.pid, last.tid, last.goroutine
+        end = last.pid, last.tid, last.lane
         pending = self._object.pending_losses()
         losses = self._object.losses()
         self._backlog.collect()

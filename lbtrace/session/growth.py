@@ -112,7 +112,7 @@ class Growth:
         wanted = links.attachments(to.mode, plan.probes, addition.after[2])
         try:
             to.traced.fill(to.specs)
-            to.reader.make_values(to.specs.makings)
+            to.reader.make_values(to.specs.decoded_registers)
             to.links.attach(
                 *(to.traced, plan, to.specs.cookies, wanted, to.only, to.probed.files),
             )

@@ -13,7 +13,7 @@ from lbtrace.model import Target
 from lbtrace.plan.patterns import matching
 from lbtrace.providers import EXAMPLE, LARGEST, UNDEFINED, Definitions, read_definitions
 from lbtrace.system.file import File
-from lbtrace.targets.images import OpenedImages, beside
+from lbtrace.targets.images import OpenedImages, find_mapped_files
 
 CONTROLS = re.compile(rb"[\0-\x08\x0e-\x1f\x7f]")
 """What no text holds, in whatever encoding its comments are."""
@@ -26,12 +26,12 @@ def open_marked(target: Target, opened: Iterable[Image]) -> OpenedImages:
     mapped or that are loaded with its command. Files that cannot be read are left out."""
     known = {image.file.identity for image in opened}
     found = OpenedImages([], [])
-    for image, remarks in _loaded(target):
+    for image, warnings in _loaded(target):
         if image.file.identity in known or not read_markers(image):
             continue
         known.add(image.file.identity)
         found.images.append(image)
-        found.notes += remarks
+        found.notes += warnings
     return found
 
 
@@ -90,7 +90,7 @@ def _loaded(target: Target) -> Iterator[tuple[Image, list[str]]]:
     if target.pid:
         yield from _mapped(target.pid)
         return
-    around = beside(target)
+    around = find_mapped_files(target)
     for path in around.paths if around else ():
         try:
             yield Image.open(path), []

@@ -21,7 +21,7 @@ from lbtrace.system.file import File
 from lbtrace.targets import seccomp, watchers
 from lbtrace.targets.abilities import find_abilities
 from lbtrace.targets.command import find_command
-from lbtrace.targets.images import OpenedImages, beside, open_images, remark_32_bit
+from lbtrace.targets.images import OpenedImages, find_mapped_files, open_images, warn_32_bit
 from lbtrace.targets.patched_code import find_breakpoints, find_patched
 from lbtrace.targets.reach import Reach, find_reach
 
@@ -58,9 +58,9 @@ def _plan(request: Request) -> Planned:
             f"add {option('returns', 'uretprobe')}, or leave it out",
         )
     opened = _open(request)
-    around = beside(target)
+    around = find_mapped_files(target)
     if request.binaries and around is not None and not around.paths:
-        opened.notes += remark_32_bit(target)
+        opened.notes += warn_32_bit(target)
     able = find_abilities(target, around)
     grows = request.seeks_files and able.forks
     traced = _add_marked(request, opened, grows) if request.seeks_files else opened
@@ -79,9 +79,9 @@ def _plan(request: Request) -> Planned:
         hazard=seccomp.hazard() if hooks else "",
         watched=watchers.object_to_uretprobes(watcher),
         breakpoints=_breakpoints(files, target.pid),
-        beside=around,
-        earlier=_earlier(target, reach),
-        strangers=reach.strangers,
+        mapped_files=around,
+        started_before=_earlier(target, reach),
+        other_processes=reach.other_processes,
         altstack_checked=reach.guarded,
         any_program=reach.any_program,
         loads_later=bool(target.pid or target.command) and able.forks and not request.binaries,

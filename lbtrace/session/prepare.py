@@ -19,18 +19,18 @@ def prepare(request: Request, *, cache: bool = True) -> Prepared:
     """
     place = plan_cache.place_of(request) if cache else None
     if place is not None and (kept := place.load()) is not None:
-        return _doubted(kept)
+        return _mark_unreliable(kept)
     from lbtrace.session.planning import plan  # imported here: plans that are kept do without
 
     with recording() as lookups:
         planned = plan(request)
     if place is not None:
         place.store(planned, lookups)
-    return _doubted(planned.prepared)
+    return _mark_unreliable(planned.prepared)
 
 
-def _doubted(prepared: Prepared) -> Prepared:
-    """``prepared``, with what processes that run now make doubtful of a trace of all of them."""
+def _mark_unreliable(prepared: Prepared) -> Prepared:
+    """``prepared``, with what processes that run now make unreliable of a trace of all of them."""
     plan, target = prepared.plan, prepared.target
     if target.pid or target.command or not any(probe.role == "closes" for probe in plan.probes):
         return prepared

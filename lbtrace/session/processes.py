@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from errno import ESRCH
 from typing import TYPE_CHECKING
 
-from lbtrace.bpf.spares import with_spares
+from lbtrace.bpf.backup_programs import with_backups
 from lbtrace.errors import KernelError, TargetError
 from lbtrace.model import OPEN, Plan
 from lbtrace.probes import ROLES, STACK_ROLES
@@ -60,7 +60,8 @@ def find_programs(
     ones are followed, what is known of lanes is kept (`--within`), and calls are traced, which
     forked processes continue, and which end where their process executes a program. Where programs
     make stacks, one learns which of these signals interrupt, if the kernel ``knows_registers`` of
-    tasks (bpf_task_pt_regs, 5.15). They have spares where they may be ``preempted`` (7.0)."""
+    tasks (bpf_task_pt_regs, 5.15). They have backup programs where they may be ``preempted``
+    (7.0)."""
     following = ("forked", "exited") if follows else ()
     keeping = ("inherited", "ended") if plan.within else ()
     opens = any(probe.action == "send" and ROLES[probe.role].event == OPEN for probe in plan.probes)
@@ -70,7 +71,7 @@ def find_programs(
     stacks = any(probe.role in STACK_ROLES for probe in plan.probes)
     interrupting = ("interrupted",) if stacks and knows_registers else ()
     found = (*following, *keeping, *continuing, *executing, *interrupting)
-    return with_spares(found) if preempted else found
+    return with_backups(found) if preempted else found
 
 
 @contextmanager

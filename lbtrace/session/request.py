@@ -36,7 +36,7 @@ class Request(Choices, frozen=True, kw_only=True):
 
 class Prepared(Struct, frozen=True):
     """What a `Session` takes: the plan, its ``files``, open, and which processes its probes
-    ``reach``. ``notes`` are remarks on the files, besides those that the plan has. Where the plan
+    ``reach``. ``notes`` are warnings on the files, besides those that the plan has. Where the plan
     may grow, ``later`` says what is to be traced of files that are mapped later."""
 
     plan: Plan

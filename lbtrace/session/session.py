@@ -39,8 +39,8 @@ POLL_MS = 20
 LOOK_PERIOD = 0.25
 """Seconds between two looks at the files."""
 
-GATHER_PERIOD = 1.0
-"""Seconds between two looks at what is gathered in the kernel: what an end that comes suddenly
+AGGREGATION_PERIOD = 1.0
+"""Seconds between two looks at what is aggregated in the kernel: what an end that comes suddenly
 costs at most."""
 
 OPEN_FILES = 64
@@ -101,7 +101,7 @@ class Session:
         self.target_ended = False
         self._interrupted = 0
         self._next_look = 0.0
-        self._next_gathering = float("inf")
+        self._next_aggregation = float("inf")
         self._stopping = False
         self._detaching = False
         self._pidfd = -1
@@ -165,7 +165,7 @@ class Session:
             )
             held.callback(self._object.close)
             self._ring = self._object.ring_fd()
-            self._reader = RingReader(self._ring, BATCH_EVENTS, specs.makings)
+            self._reader = RingReader(self._ring, BATCH_EVENTS, specs.decoded_registers)
             held.callback(self._reader.close)
             self._backlog = Backlog(self._object, self._reader)
             # Edge-triggered: data in the ring does not wake, only the program does.
@@ -262,22 +262,24 @@ class Session:
 
     def batches(self) -> Iterator[Batch | Aggregates | Addition]:
         """Yield what the probes send, until `stop`, the process's end, or an option's bound. Where
-        they gather instead, all that they have gathered, once a second and at the end. Before the
-        first batch with events of probes that the plan has got meanwhile comes that addition.
+        they aggregate instead, all that they have aggregated, once a second and at the end. An
+        `Addition` is yielded before any event from its probes.
 
         The ring is emptied before each batch that is yielded, so a slow reader fills memory (to a
         bound) rather than the ring. A batch without events says that for a moment there were none.
         Raises `TargetError` where the command cannot be executed.
         """
-        gathers = not SENDING.issuperset(self.plan.actions)
-        self._next_gathering = time.monotonic() + GATHER_PERIOD if gathers else float("inf")
+        aggregates = not SENDING.issuperset(self.plan.actions)
+        self._next_aggregation = (
+            time.monotonic() + AGGREGATION_PERIOD if aggregates else float("inf")
+        )
         for batch in self._batches():
             yield batch
-            if time.monotonic() >= self._next_gathering:
-                self._next_gathering += GATHER_PERIOD
-                yield self._gathered()
-        if gathers:
-            yield self._gathered()
+            if time.monotonic() >= self._next_aggregation:
+                self._next_aggregation += AGGREGATION_PERIOD
+                yield self._aggregated()
+        if aggregates:
+            yield self._aggregated()
 
     def _batches(self) -> Iterator[Batch | Addition]:
         self._check_interrupted()
@@ -310,15 +312,17 @@ class Session:
                 if last.events:
                     yield last
                 break
-            elif yielded or time.monotonic() >= self._next_gathering:
+            elif yielded or time.monotonic() >= self._next_aggregation:
                 yielded = False
                 yield Batch(b"")
         self._detach()
         if self._alone and (children := self._object.children()):
-            processes = "1 process" if children == 1 else f"{children:,} processes"
+            processes = (
+                "1 child process was" if children == 1 else f"{children:,} child processes were"
+            )
             self.on_note(
-                f"calls of {processes} that the command forked are not shown:"
-                " by its imports, it forks none"
+                f"{processes} not traced: the program imports no fork function,"
+                " so lbtrace did not follow children"
             )
 
     def _grow(self) -> Iterator[Addition]:
@@ -373,11 +377,11 @@ class Session:
         self._links.close(tick)
         self._detaching = False
 
-    def _gathered(self) -> Aggregates:
-        from lbtrace.tables import merge_gathered  # imported here because most traces show calls
+    def _aggregated(self) -> Aggregates:
+        from lbtrace.tables import merge_aggregated  # imported here because most traces show calls
 
         now = time.monotonic_ns()
-        return Aggregates(now, tuple(merge_gathered(self.plan, self._object.gathered)))
+        return Aggregates(now, tuple(merge_aggregated(self.plan, self._object.aggregated)))
 
     def _wait(self, end: float | None, *, idle: bool) -> set[int]:
         """Wait a moment, if ``idle``, for the ring to fill or the process to end;

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from itertools import accumulate
 from typing import Any
 
-from lbtrace.calls._stretches import ffi
+from lbtrace.calls._fast_path import ffi
 
 
 class GrowingArray:

@@ -19,9 +19,9 @@ from lbtrace.model import (
 )
 
 if TYPE_CHECKING:
-    from lbtrace.calls.stretches import Stretch
+    from lbtrace.calls.fast_path import FastBatch
 
-__all__ = ["Sink", "describe_loss", "keys_of", "lane"]
+__all__ = ["Sink", "describe_loss", "keys_of", "lane", "own_lane"]
 
 
 class Sink(ABC):
@@ -38,8 +38,8 @@ class Sink(ABC):
     """Whether the stream is one of bytes; otherwise it is one of text."""
     streams: ClassVar[bool] = True
     """Whether the output is worth reading while the trace runs."""
-    takes_stretches: ClassVar[bool] = False
-    """Whether it can write many calls at once: then it has `stretch`."""
+    takes_fast_batches: ClassVar[bool] = False
+    """Whether it can write many calls at once: then it has `fast_batch`."""
 
     def __init__(
         self, stream: Any, plan: Plan, *, color: bool = False, shows_cpu: bool = False
@@ -83,16 +83,16 @@ class Sink(ABC):
     def inherited(self, call: InheritedCall) -> None:  # noqa: B027 - as above
         """One of these calls ended in that process, as its ``end`` says. It is not counted."""
 
-    def takes(self, stretch: Stretch) -> bool:
-        """Return whether `stretch` may be called: see `lbtrace.calls.stretches.StretchVisitor`."""
+    def takes(self, fast_batch: FastBatch) -> bool:
+        """Return whether `fast_batch` may be called: see `lbtrace.calls.fast_path.FastVisitor`."""
         return False
 
-    def stretch(self, stretch: Stretch) -> None:
+    def fast_batch(self, fast_batch: FastBatch) -> None:
         """Calls that began and returned, many at once. A sink that has this is quicker."""
         raise NotImplementedError
 
     def aggregates(self, aggregates: Aggregates) -> None:  # noqa: B027 - most show calls only
-        """What was gathered in the kernel in all, before the end."""
+        """What was aggregated in the kernel in all, before the end."""
 
     def flush(self) -> None:  # noqa: B027 - a sink that holds nothing back has nothing to do
         """Show what was held back. Called between batches of a live trace."""
@@ -110,6 +110,11 @@ def describe_loss(loss: Loss) -> str:
     return f"{loss.count} {events} lost here{entries}"
 
 
+def own_lane(call: Call | Event | Loss | Fork) -> int:
+    """Return the goroutine, or the stack that the program made; 0 for a thread."""
+    return call.lane if isinstance(call, Event) else call.goroutine
+
+
 def lane(call: Call | Event | Loss | Fork) -> int:
     """Return the lane of a call tree: the goroutine, else the thread."""
-    return call.goroutine or call.tid
+    return own_lane(call) or call.tid

@@ -35,14 +35,14 @@ from lbtrace.model import (
     Summary,
     Thread,
 )
-from lbtrace.sinks.base import keys_of, lane
+from lbtrace.sinks.base import keys_of, lane, own_lane
 from lbtrace.sinks.chrome_lanes import GOROUTINES, Lanes
 from lbtrace.sinks.line_sink import Lines, LineSink, Piece, Pieces
 from lbtrace.text import to_json
 from lbtrace.values import text
 
 if TYPE_CHECKING:
-    from lbtrace.calls.stretches import Stretch
+    from lbtrace.calls.fast_path import FastBatch
 
 _HELD = 1024
 """About how many events are written together: `entry` checks whether it is time."""
@@ -130,14 +130,14 @@ class Chrome(LineSink):
     def _cross(self, call: Call, start: int, end: int | None, name: str) -> None:
         """Write a call that others may cross, as duration events of a thread may not."""
         tid = self._tid(call)
-        beside = (
+        common = (
             f'"cat":"marker","id":"{tid}.{start}.{call.probe}","pid":{call.pid},"tid":{tid}'
             f',"name":{self._quoted[name]}'
         )
-        begins = f'{{"ph":"b",{beside},"ts":{_micro(start)},"args":{{{self._beginning(call)}}}}}'
+        begins = f'{{"ph":"b",{common},"ts":{_micro(start)},"args":{{{self._beginning(call)}}}}}'
         self._held.append(begins)
         if end is not None:
-            self._held.append(f'{{"ph":"e",{beside},"ts":{_micro(end)}{self._ending(call)}}}')
+            self._held.append(f'{{"ph":"e",{common},"ts":{_micro(end)}{self._ending(call)}}}')
 
     def _beginning(self, call: Call) -> str:
         """The members that a call begins with."""
@@ -171,22 +171,22 @@ class Chrome(LineSink):
         """The member that says how a call with arguments of these names has ended."""
         return f',"args":{{{self._keys[names][END]}"{end}"}}'
 
-    def takes(self, stretch: Stretch) -> bool:
+    def takes(self, fast_batch: FastBatch) -> bool:
         return not any(
             each.key in self._unended
             or (each.goroutine and not self._lanes.is_goroutine(each.goroutine))
-            for each in stretch.lanes
+            for each in fast_batch.lanes
         )
 
-    def stretch(self, stretch: Stretch) -> None:
-        for each in stretch.lanes:
+    def fast_batch(self, fast_batch: FastBatch) -> None:
+        for each in fast_batch.lanes:
             pid, _ = each.key
             if each.goroutine:
                 self._lanes.number(pid, each.goroutine)  # native code does as this
             if each.first is not None and pid not in self._named:
-                probe = self._plan.probes[stretch.probe(each.first)]
+                probe = self._plan.probes[fast_batch.probe(each.first)]
                 self._unnamed.setdefault(pid, self._plan.binaries[probe.binary].path)
-        text, lines = self.native_lines(stretch)
+        text, lines = self.native_lines(fast_batch)
         if lines:
             self._held.append(text.removesuffix(_BETWEEN))
         self.flush()
@@ -295,7 +295,7 @@ class Chrome(LineSink):
 
     def _tid(self, event: Call | Event | Loss | Fork) -> int:
         """What stands for the thread of an event: see `Lanes`."""
-        own = event.goroutine
+        own = own_lane(event)
         return self._lanes.number(event.pid, own) if own else event.tid
 
     def _end_left(self, event: Call | Event | Loss | Fork, time: int) -> None:
@@ -320,8 +320,8 @@ class _Keys(dict[tuple[str, ...], list[str]]):
     viewers join the members of a call's two events. Each list is made once."""
 
     def __missing__(self, names: tuple[str, ...]) -> list[str]:
-        beside = [keys_of([*names, own])[-1] for own in ("result", "end")]
-        keys = self[names] = [to_json(key) + ":" for key in [*keys_of(names), *beside]]
+        common = [keys_of([*names, own])[-1] for own in ("result", "end")]
+        keys = self[names] = [to_json(key) + ":" for key in [*keys_of(names), *common]]
         return keys
 
 

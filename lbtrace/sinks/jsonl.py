@@ -75,7 +75,7 @@ from lbtrace.text import to_json
 from lbtrace.values.datum import json_of, lacks_of
 
 if TYPE_CHECKING:
-    from lbtrace.calls.stretches import Stretch
+    from lbtrace.calls.fast_path import FastBatch
 
 
 class JsonLines(LineSink):
@@ -128,8 +128,8 @@ class JsonLines(LineSink):
             ]
         )
 
-    def stretch(self, stretch: Stretch) -> None:
-        self._stream.write(self.native_lines(stretch)[0])
+    def fast_batch(self, fast_batch: FastBatch) -> None:
+        self._stream.write(self.native_lines(fast_batch)[0])
 
     def lines(self, number: int, arguments: Pieces, result: Pieces) -> Lines:
         """See `LineSink`."""
@@ -200,9 +200,9 @@ class JsonLines(LineSink):
         return rest + f',"binary":{self._names[call.binary]}' if self.several else rest
 
     def aggregates(self, aggregates: Aggregates) -> None:
-        from lbtrace.tables import gathered  # imported here because most traces hold calls
+        from lbtrace.tables import aggregated  # imported here because most traces hold calls
 
-        for action, _, rows in gathered(self._plan, aggregates):
+        for action, _, rows in aggregated(self._plan, aggregates):
             for row in rows:
                 self._write({"type": action, **msgspec.structs.asdict(row)})
 

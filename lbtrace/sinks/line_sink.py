@@ -12,7 +12,7 @@ from lbtrace.model import Argument, Datum, Plan
 from lbtrace.sinks.base import Sink
 
 if TYPE_CHECKING:
-    from lbtrace.calls.stretches import Stretch
+    from lbtrace.calls.fast_path import FastBatch
 
 
 class Piece(NamedTuple):
@@ -42,7 +42,7 @@ class Lines(NamedTuple):
 class LineSink(Sink):
     """What it writes of values itself is what native code writes, too."""
 
-    takes_stretches = True
+    takes_fast_batches = True
     delayed: ClassVar[bool] = False
     """Whether an entry has its line when something else follows it, not at once."""
     quotes_addresses: ClassVar[bool] = False
@@ -61,14 +61,14 @@ class LineSink(Sink):
         super().grow(plan)
         self._writer = None
 
-    def takes(self, stretch: Stretch) -> bool:
+    def takes(self, fast_batch: FastBatch) -> bool:
         return True
 
-    def native_lines(self, stretch: Stretch) -> tuple[str, int]:
-        """Return the lines of a stretch, and how many they are."""
+    def native_lines(self, fast_batch: FastBatch) -> tuple[str, int]:
+        """Return the lines of a fast batch, and how many they are."""
         if self._writer is None:  # few calls do without
             self._writer = import_module("lbtrace.sinks.lines").LineWriter(self._plan, self)
-        text, count = self._writer.write(stretch)
+        text, count = self._writer.write(fast_batch)
         return text, count
 
     @abstractmethod

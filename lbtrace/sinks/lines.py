@@ -12,12 +12,12 @@ from collections import defaultdict
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from lbtrace.calls._stretches import ffi, lib
+from lbtrace.calls._fast_path import ffi, lib
 from lbtrace.calls.decoders import INSTRUCTION_POINTERS
+from lbtrace.calls.fast_path import FastBatch
 from lbtrace.calls.payload import lies_in_memory
 from lbtrace.calls.probe_decoding import ProbeDecoders
 from lbtrace.calls.probe_pairs import ProbePairs
-from lbtrace.calls.stretches import Stretch
 from lbtrace.model import Argument, Fetch, Plan, Probe, Value
 from lbtrace.sinks.arrays import GrowingArray, TextList, encode
 from lbtrace.sinks.line_sink import LineSink, Piece, Pieces
@@ -47,7 +47,7 @@ def goroutine(before: str) -> Piece:
 
 
 class LineWriter:
-    """Writes the lines of stretches as a sink does."""
+    """Writes the lines of fast batches as a sink does."""
 
     def __init__(self, plan: Plan, sink: LineSink) -> None:
         self._plan = plan
@@ -56,7 +56,7 @@ class LineWriter:
         self._pairs = ProbePairs(plan)
         self._remembers = not any(_locates(probe) for probe in plan.probes)
         self._remembered: dict[tuple[int, bytes], bytes] = {}
-        self._written: dict[int, Callable[[Stretch, int], str]] = {}
+        self._written: dict[int, Callable[[FastBatch, int], str]] = {}
         self._known = set[int]()
         self._closing = defaultdict[int, list[int]](list)
         for number in range(len(plan.probes)):
@@ -80,22 +80,22 @@ class LineWriter:
         self._indents: list[bytes] = []
         self._output = ffi.gc(ffi.new("struct lbt_output *"), lib.lbt_free_output)
 
-    def write(self, stretch: Stretch) -> tuple[str, int]:
-        """Return the lines of a stretch, and how many they are."""
-        self._prepare(stretch)
-        self._indent(int(stretch.native.deepest))
-        rows, earlier = self._rows(stretch), self._earlier(stretch)
-        arguments = (self._format, stretch.native, stretch.count, rows, earlier, self._output)
+    def write(self, fast_batch: FastBatch) -> tuple[str, int]:
+        """Return the lines of a fast batch, and how many they are."""
+        self._prepare(fast_batch)
+        self._indent(int(fast_batch.native.deepest))
+        rows, earlier = self._rows(fast_batch), self._earlier(fast_batch)
+        arguments = (self._format, fast_batch.native, fast_batch.count, rows, earlier, self._output)
         if lib.lbt_write_lines(*arguments):
             raise MemoryError
         written = ffi.buffer(self._output.bytes, self._output.size) if self._output.size else b""
         self._held_blobs = None  # garbage collection must not find it in a cycle with its buffer
         return str(written, "utf-8", "surrogatepass"), self._output.lines
 
-    def _prepare(self, stretch: Stretch) -> None:
-        """Make the templates of the probes that a stretch is the first to have."""
-        used = set(stretch.probes())
-        for each in stretch.lanes:
+    def _prepare(self, fast_batch: FastBatch) -> None:
+        """Make the templates of the probes that a fast batch is the first to have."""
+        used = set(fast_batch.probes())
+        for each in fast_batch.lanes:
             used.update([call.probe for call in each.before])
         for number in used - self._known:
             opening = number if self._pairs.opens(number) else self._pairs.entry_of(number)
@@ -115,39 +115,39 @@ class LineWriter:
         self._held_indents = TextList(self._indents)
         self._format.indents = self._held_indents.native[0]
 
-    def _rows(self, stretch: Stretch) -> Any:
+    def _rows(self, fast_batch: FastBatch) -> Any:
         """The texts of rows that only Python can write."""
         if not self._written:
             return _NOTHING.native
         parts = ffi.addressof(self._format, "parts")
-        held = self._held_blobs = ffi.from_buffer("char[]", stretch.blobs)
+        held = self._held_blobs = ffi.from_buffer("char[]", fast_batch.blobs)
         parts.blobs, parts.blob_size = held, len(held)
-        rows = ffi.new("uint32_t[]", stretch.count)
-        arguments = (parts, stretch.native, stretch.count, not self._remembers, rows)
+        rows = ffi.new("uint32_t[]", fast_batch.count)
+        arguments = (parts, fast_batch.native, fast_batch.count, not self._remembers, rows)
         found = lib.lbt_rows_for_python(*arguments)
         if not found:
             return _NOTHING.native
-        texts, probes = [b""] * stretch.count, stretch.probes()
+        texts, probes = [b""] * fast_batch.count, fast_batch.probes()
         for row in rows[0:found]:
-            texts[row] = self._text(stretch, row, probes[row])
+            texts[row] = self._text(fast_batch, row, probes[row])
         self._held_rows = TextList(texts)
         return self._held_rows.native
 
-    def _text(self, stretch: Stretch, row: int, number: int) -> bytes:
+    def _text(self, fast_batch: FastBatch, row: int, number: int) -> bytes:
         if not self._remembers:
-            return encode(self._written[number](stretch, row))
-        key = number, stretch.values(row)
+            return encode(self._written[number](fast_batch, row))
+        key = number, fast_batch.values(row)
         text = self._remembered.get(key)
         if text is None:
             if len(self._remembered) == REMEMBERED:
                 self._remembered.clear()
-            text = self._remembered[key] = encode(self._written[number](stretch, row))
+            text = self._remembered[key] = encode(self._written[number](fast_batch, row))
         return text
 
-    def _earlier(self, stretch: Stretch) -> Any:
+    def _earlier(self, fast_batch: FastBatch) -> Any:
         """The arguments of calls that were open before, as far as a line may be about them."""
         texts: list[bytes] = []
-        for lane in stretch.lanes:
+        for lane in fast_batch.lanes:
             texts += [b""] * (lane.base + max(lane.native.kept - 1, 0) - len(texts))
             for call in lane.before[len(texts) - lane.base :]:
                 texts.append(encode(self._sink.arguments(call.probe, call.args)))
@@ -238,13 +238,13 @@ class LineWriter:
             self._spelled[kind] = spell(kind, self._sink.value)
         return self._spelled[kind]
 
-    def _argument_writer(self, number: int) -> Callable[[Stretch, int], str]:
+    def _argument_writer(self, number: int) -> Callable[[FastBatch, int], str]:
         write, decoder = self._sink.arguments, self._decoders[number]
-        return lambda stretch, row: write(number, stretch.arguments(decoder, row))
+        return lambda fast_batch, row: write(number, fast_batch.arguments(decoder, row))
 
-    def _result_writer(self, closing: int, number: int) -> Callable[[Stretch, int], str]:
+    def _result_writer(self, closing: int, number: int) -> Callable[[FastBatch, int], str]:
         write, decoder = self._sink.result, self._decoders[closing]
-        return lambda stretch, row: write(number, stretch.result(decoder, row))
+        return lambda fast_batch, row: write(number, fast_batch.result(decoder, row))
 
     def _add(self, pieces: Pieces) -> tuple[int, int]:
         """A ``struct lbt_template``."""

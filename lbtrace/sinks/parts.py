@@ -11,7 +11,7 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple, TypeAlias
 
-from lbtrace.calls._stretches import lib
+from lbtrace.calls._fast_path import lib
 from lbtrace.calls.payload import lies_in_memory
 from lbtrace.model import Datum, Fetch, Value
 from lbtrace.model.wire_limits import VALUES
@@ -134,7 +134,7 @@ class Sampler:
         self.parts.append(part)
         mark, datum = value.type.mark(number)
         self.marks[mark] = Marked(part, number, form, self._alone)
-        return value.type.remarked(datum, value.reason)
+        return value.type.with_reason(datum, value.reason)
 
     def _part(self, value: Value, form: str) -> Part:
         kind = value.type

@@ -56,7 +56,7 @@ from lbtrace.text import clean
 from lbtrace.values.notation import argument_text, results_text, text
 
 if TYPE_CHECKING:
-    from lbtrace.calls.stretches import Lane, Stretch
+    from lbtrace.calls.fast_path import FastBatch, Lane
 
 GUIDES = 8
 """Depth from which on the depth is a number."""
@@ -121,20 +121,20 @@ class Tree(LineSink):
         head = f"{self.indent(call.depth)}{corner}{self._name(call)}"
         self._close(call, head, call.end_cpu)
 
-    def takes(self, stretch: Stretch) -> bool:
+    def takes(self, fast_batch: FastBatch) -> bool:
         return not (
             self._color
-            or any(each.goroutine and self._is_stack(stretch, each) for each in stretch.lanes)
+            or any(each.goroutine and self._is_stack(fast_batch, each) for each in fast_batch.lanes)
         )
 
-    def stretch(self, stretch: Stretch) -> None:
-        for each in stretch.lanes:
-            stretch.continues(each, entry=each.key in self._pending)
-        text, lines = self.native_lines(stretch)
+    def fast_batch(self, fast_batch: FastBatch) -> None:
+        for each in fast_batch.lanes:
+            fast_batch.continues(each, entry=each.key in self._pending)
+        text, lines = self.native_lines(fast_batch)
         if lines:
             self._head_up()
             self._stream.write(text)
-        self._keep_pending(stretch)
+        self._keep_pending(fast_batch)
 
     def lines(self, number: int, arguments: Pieces, result: Pieces) -> Lines:
         """See `LineSink`."""
@@ -153,17 +153,17 @@ class Tree(LineSink):
             [lines.DURATION, *closing, arrow, lines.LEADS_TO, end],
         )
 
-    def _keep_pending(self, stretch: Stretch) -> None:
+    def _keep_pending(self, fast_batch: FastBatch) -> None:
         """Note the entries without a line, in the order in which the first of them came."""
         pending = self._pending
-        shown = [each for each in stretch.lanes if each.first is not None]
+        shown = [each for each in fast_batch.lanes if each.first is not None]
         for each in sorted(shown, key=lambda each: each.entries or 0):
             if each.goroutine:
                 self._own[each.key] = f"g{each.goroutine}"
             if each.entries != each.first:
                 pending.pop(each.key, None)
             if each.entries is not None:
-                pending[each.key] = stretch.last_shown(each)
+                pending[each.key] = fast_batch.last_shown(each)
 
     def point(self, point: Call) -> None:
         if pending := self._pending.pop((point.pid, lane(point)), None):
@@ -208,10 +208,10 @@ class Tree(LineSink):
         self._pending.clear()
 
     def aggregates(self, aggregates: Aggregates) -> None:
-        """A table of each action that gathers."""
-        from lbtrace.tables import gathered  # imported here because most traces hold calls
+        """A table of each action that aggregates."""
+        from lbtrace.tables import aggregated  # imported here because most traces hold calls
 
-        for _, table, rows in gathered(self._plan, aggregates):
+        for _, table, rows in aggregated(self._plan, aggregates):
             first, second, rest = table.heading
             self._heading = f"{first:>9}  {second:>7}  {rest}\n"
             for row in rows:
@@ -258,8 +258,8 @@ class Tree(LineSink):
         self._line("", name, self._paint(_DIM, f"── a stack of {pid}, at {address:#x}"))
         return name
 
-    def _is_stack(self, stretch: Stretch, lane: Lane) -> bool:
-        return lane.first is not None and not self._goroutines[stretch.probe(lane.first)]
+    def _is_stack(self, fast_batch: FastBatch, lane: Lane) -> bool:
+        return lane.first is not None and not self._goroutines[fast_batch.probe(lane.first)]
 
     def _head_up(self) -> None:
         if self._heading:

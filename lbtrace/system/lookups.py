@@ -63,7 +63,7 @@ def note(path: str) -> None:
         lookups.add(path)
 
 
-def doubt() -> None:
+def mark_uncertain() -> None:
     """Record that an answer depends on something that is no file."""
     lookups = _current.get()
     if lookups is not None:

@@ -1,26 +1,26 @@
-"""Tables of what was gathered in the kernel, a file for each action that gathers, by its name:
-``TABLE`` there says how what ``bpf_src/actions`` gathers is shown. How to add an action:
+"""Tables of what was aggregated in the kernel, a file for each action that aggregates, by its name:
+``TABLE`` there says how what ``bpf_src/actions`` aggregates is shown. How to add an action:
 docs/extending.md.
 """
 
-from lbtrace.tables.count import Count
-from lbtrace.tables.gathering import (
-    GATHERING,
-    check_gathers,
+from lbtrace.tables.aggregation import (
+    AGGREGATING,
+    aggregated,
+    check_aggregates,
     find_table,
-    gathered,
-    merge_gathered,
+    merge_aggregated,
     table_of,
 )
+from lbtrace.tables.count import Count
 from lbtrace.tables.table import Table
 
 __all__ = [
-    "GATHERING",
+    "AGGREGATING",
     "Count",
     "Table",
-    "check_gathers",
+    "aggregated",
+    "check_aggregates",
     "find_table",
-    "gathered",
-    "merge_gathered",
+    "merge_aggregated",
     "table_of",
 ]

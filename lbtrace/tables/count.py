@@ -25,11 +25,11 @@ class Count(Struct, frozen=True):
         return f"{clean(self.name)}: {calls} in process {self.pid}"
 
 
-def count_calls(plan: Plan, gathered: Sequence[Aggregate]) -> list[Count]:
+def count_calls(plan: Plan, aggregated: Sequence[Aggregate]) -> list[Count]:
     """Return a row for each function and process that called it, most often called first."""
     counts = [
         Count(each.function.name, each.binary, each.pid, sum(row.count for row in each.rows))
-        for each in by_function(plan, gathered)
+        for each in by_function(plan, aggregated)
     ]
     return sorted(counts, key=lambda each: (-each.count, each.name, each.pid))
 

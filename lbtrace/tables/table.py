@@ -1,4 +1,4 @@
-"""A table of gathered values, as a file of `lbtrace.tables` describes it."""
+"""A table of aggregated values, as a file of `lbtrace.tables` describes it."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from msgspec import Struct
 from lbtrace.model import Aggregate, Function, Plan
 
 WORD = (1 << 64) - 1
-"""What is gathered are numbers of 64 bits."""
+"""What is aggregated are numbers of 64 bits."""
 
 
 def add_words(cpus: Sequence[Sequence[int]]) -> tuple[int, ...]:
-    """Return the sums of what each CPU has gathered, word by word."""
+    """Return the sums of what each CPU has aggregated, word by word."""
     return tuple(sum(words) & WORD for words in zip(*cpus, strict=True))
 
 
@@ -24,13 +24,13 @@ def to_signed(word: int) -> int:
 
 
 class Table(Struct, frozen=True):
-    """How what an action gathers becomes rows, and how these are shown.
+    """How what an action aggregates becomes rows, and how these are shown.
 
-    ``rows`` makes the rows, msgspec structs, of all that the probes of the action have gathered.
+    ``rows`` makes the rows, msgspec structs, of all that the probes of the action have aggregated.
     Their fields are those of the JSON records, whose type is the action's name. As text each has
     three ``cells``, under a ``heading``. An action that ``takes_value`` gets it by ``arg``: an
     argument, ``retval`` or ``duration``. ``merge`` makes one of the words that each CPU has
-    gathered, but for the first, the number of hits.
+    aggregated, but for the first, the number of hits.
     """
 
     rows: Callable[[Plan, Sequence[Aggregate]], Sequence[Any]]
@@ -41,7 +41,7 @@ class Table(Struct, frozen=True):
 
 
 class OfFunction(NamedTuple):
-    """What the probes of a function, in the file ``binary``, have gathered in a process."""
+    """What the probes of a function, in the file ``binary``, have aggregated in a process."""
 
     function: Function
     binary: str
@@ -49,10 +49,10 @@ class OfFunction(NamedTuple):
     rows: list[Aggregate]
 
 
-def by_function(plan: Plan, gathered: Sequence[Aggregate]) -> Iterator[OfFunction]:
-    """Yield what was gathered, by function and process."""
+def by_function(plan: Plan, aggregated: Sequence[Aggregate]) -> Iterator[OfFunction]:
+    """Yield what was aggregated, by function and process."""
     found: dict[tuple[int, int], list[Aggregate]] = {}
-    for row in gathered:
+    for row in aggregated:
         found.setdefault((plan.probes[row.probe].function, row.pid), []).append(row)
     for (number, pid), rows in found.items():
         if number >= 0:

@@ -47,7 +47,7 @@ def open_images(target: Target, names: Sequence[str]) -> OpenedImages:
     return OpenedImages([Image.open(name) for name in names], [])
 
 
-def remark_32_bit(target: Target) -> list[str]:
+def warn_32_bit(target: Target) -> list[str]:
     """Return a note that the command is a 32-bit program, if it is: no file that can be traced is
     loaded into it."""
     program = interpreter(find_command(*target.command)) if target.command else ""
@@ -59,7 +59,7 @@ def remark_32_bit(target: Target) -> list[str]:
     ]
 
 
-def beside(target: Target) -> Closure | None:
+def find_mapped_files(target: Target) -> Closure | None:
     """Return what the processes of ``target`` map, traced or not: what the loader brings with the
     command, in the environment that it gets, or what the process has mapped. None where that
     may be anything."""

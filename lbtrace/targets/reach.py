@@ -24,12 +24,12 @@ if TYPE_CHECKING:
 class Reach(Struct, frozen=True):
     """``everyone``: the probes are in every process that maps the files, not in the
     target's process alone. ``guarded``: a program looks at each call, in whatever process,
-    before its return is hooked. ``strangers``: hooks would be placed in processes that
+    before its return is hooked. ``other_processes``: hooks would be placed in processes that
     were not asked for. ``any_program``: programs that are not known may run what is traced."""
 
     everyone: bool
     guarded: bool
-    strangers: bool
+    other_processes: bool
     any_program: bool
 
 
@@ -63,5 +63,5 @@ def find_reach(target: Target, mode: Mode | None, able: Abilities) -> Reach:
     wanted = everyone or (able.checked and not able.forks)
     guarded = wanted and session and mode in (None, "session")
     every_process = not (target.pid or target.command)  # every process that maps the files
-    strangers = everyone and not (every_process or guarded)
-    return Reach(everyone, guarded, strangers, not alone)
+    other_processes = everyone and not (every_process or guarded)
+    return Reach(everyone, guarded, other_processes, not alone)

@@ -221,7 +221,7 @@ class Type:
         mark = MARK * 10**12 + number
         return str(mark), mark
 
-    def remarked(self, datum: Datum, reason: str) -> Datum:
+    def with_reason(self, datum: Datum, reason: str) -> Datum:
         """Return a value of one piece that was read, but for a ``reason`` not what it leads to."""
         return datum
 

@@ -197,13 +197,13 @@ class Pointer(NumberType, Struct, frozen=True, tag="pointer"):
 
         return read
 
-    def remarked(self, datum: Datum, reason: str) -> Datum:
+    def with_reason(self, datum: Datum, reason: str) -> Datum:
         return Unfollowed(datum, reason) if isinstance(datum, Address) and reason else datum
 
     def slot_reader(self, value: Value, probe: Probe) -> Reader:
         pointer = super().slot_reader(value, probe)
         if value.reason:
-            return lambda fetched: self.remarked(pointer(fetched), value.reason)
+            return lambda fetched: self.with_reason(pointer(fetched), value.reason)
         if not self.code:
             return pointer
 

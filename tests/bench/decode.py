@@ -17,7 +17,7 @@ from pathlib import Path
 from time import perf_counter, process_time
 
 from lbtrace.calls import CallMatcher
-from lbtrace.calls.stretches import Stretch, StretchMatcher
+from lbtrace.calls.fast_path import FastBatch, FastMatcher
 from lbtrace.capture import Capture, CaptureWriter, read_capture
 from lbtrace.commands.output import render
 from lbtrace.model import (
@@ -79,7 +79,7 @@ def main() -> None:
     )
 
     nobody = Nobody()
-    matchers = (StretchMatcher(plan, nobody), CallMatcher(plan, nobody))
+    matchers = (FastMatcher(plan, nobody), CallMatcher(plan, nobody))
     for words, matcher in zip(("plain calls (at least 2)", "one by one"), matchers, strict=True):
         start = process_time()
         for batch in batches:
@@ -126,10 +126,10 @@ class Nobody:
 
     def left(self, event: Event) -> None: ...
 
-    def takes(self, stretch: Stretch) -> bool:
+    def takes(self, fast_batch: FastBatch) -> bool:
         return True
 
-    def stretch(self, stretch: Stretch) -> None: ...
+    def fast_batch(self, fast_batch: FastBatch) -> None: ...
 
 
 def account_of(capture: Capture) -> tuple[Losses, bool]:

@@ -95,10 +95,10 @@ class Tracer:
 
     def lost(self) -> int:
         """How many events it says it has lost."""
-        told = self._messages.read_text()
-        if "lbtrace" not in told:
-            told += "".join(re.findall("Lost [0-9]+ events", self._output.read_text()))
-        return sum(int(number.replace(",", "")) for number in LOST.findall(told))
+        reported = self._messages.read_text()
+        if "lbtrace" not in reported:
+            reported += "".join(re.findall("Lost [0-9]+ events", self._output.read_text()))
+        return sum(int(number.replace(",", "")) for number in LOST.findall(reported))
 
 
 def trace(tracer: Tracer, pace: Path, function: str, threads: int) -> Trace:

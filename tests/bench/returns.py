@@ -19,7 +19,7 @@ from lbtrace.elf import symbols
 from lbtrace.elf.image import Image
 from lbtrace.machine import Machine
 from lbtrace.machine.sites import ProbeSites
-from lbtrace.plan.code_context import Surroundings
+from lbtrace.plan.code_context import CodeContext
 
 FILES = ("libc.so.6", "/usr/bin/python3", "libstdc++.so.6")
 LINE = re.compile(r"^\s*([0-9a-f]+):\t(?:[0-9a-f]{2} )+\s*\t(?:(?:bnd|repz|rep|notrack) )*ret\b")
@@ -40,7 +40,7 @@ def compare(path: str) -> int:
     start = time.perf_counter()
     expected = returns_by_objdump(image.path)
     by_objdump = time.perf_counter() - start
-    around = Surroundings(image, table, Machine(image.machine))
+    around = CodeContext(image, table, Machine(image.machine))
     sites = ProbeSites(Machine(image.machine), around)
     start = time.perf_counter()
     found = hidden = tails = 0

@@ -21,7 +21,7 @@ from lbtrace.machine.sites import ProbeSites
 from lbtrace.model import LONG, Formal, Prototype, Scalar
 from lbtrace.model.jumps import RegisterTest
 from lbtrace.plan import Placer
-from lbtrace.plan.code_context import Surroundings
+from lbtrace.plan.code_context import CodeContext
 
 TOOLS = "aarch64-linux-gnu-"
 LIBRARIES = Path("/usr/aarch64-linux-gnu/lib")
@@ -130,7 +130,7 @@ def jumps(tmp_path_factory: pytest.TempPathFactory) -> Image:
 
 
 @pytest.mark.parametrize(
-    ("name", "expected", "restarts"),
+    ("name", "expected", "loops_to_entry"),
     [
         ("through", [("tail", 20), ("return", 28), ("return", 36)], False),
         ("again", [("tail", 8), ("return", 16)], False),
@@ -139,7 +139,7 @@ def jumps(tmp_path_factory: pytest.TempPathFactory) -> Image:
     ],
 )
 def test_parts_and_tables(
-    jumps: Image, name: str, expected: list[tuple[str, int]], restarts: bool
+    jumps: Image, name: str, expected: list[tuple[str, int]], loops_to_entry: bool
 ) -> None:
     """What `tests/programs/jumps.c` says of its functions."""
     table = symbols.read(jumps)
@@ -147,7 +147,7 @@ def test_parts_and_tables(
     placer = Placer(jumps, table, Machine("aarch64"))
     found = placer.exits(function)
     assert [(e.kind, e.site.address - function.address) for e in found.exits] == expected
-    assert (found.hidden, placer.restarts(function)) == ((), restarts)
+    assert (found.hidden, placer.loops_to_entry(function)) == ((), loops_to_entry)
 
 
 MOVES = {
@@ -176,7 +176,7 @@ class Alone:
     def more(self, address: int) -> Code | None:
         return None
 
-    def landings(self, part: Code) -> tuple[int, ...]:
+    def landing_pads(self, part: Code) -> tuple[int, ...]:
         return ()
 
     def read(self, address: int, size: int) -> bytes:
@@ -243,7 +243,7 @@ UNLIKE = {
 def test_returns(subject: str) -> None:
     image = Image.open(subject, any_machine=True)
     _, returns, _ = disassemble(subject)
-    around = Surroundings(image, symbols.read(image), Machine("aarch64"))
+    around = CodeContext(image, symbols.read(image), Machine("aarch64"))
     sites = ProbeSites(Machine("aarch64"), around)
     compared = 0
     for function in symbols.read(image).functions:
@@ -266,13 +266,13 @@ def test_what_jumps_ask_of_registers(subject: str) -> None:
     asked = 0
     for address, text in disassemble(subject)[0].items():
         word = int.from_bytes(image.code(address, 4), "little")
-        told = TESTS.match(text)
-        if told is None:
+        reported = TESTS.match(text)
+        if reported is None:
             assert instructions.test(word) is None, text
             continue
-        width = 1 if told[1] == "tb" else 64 if told[3] == "x" else 32
-        mask = (1 << width) - 1 << int(told[5] or 0)
-        expected = RegisterTest(f"x{told[4]}", mask, nonzero=bool(told[2]))
+        width = 1 if reported[1] == "tb" else 64 if reported[3] == "x" else 32
+        mask = (1 << width) - 1 << int(reported[5] or 0)
+        expected = RegisterTest(f"x{reported[4]}", mask, nonzero=bool(reported[2]))
         assert instructions.test(word) == expected, text
         asked += 1
     assert asked > 10

@@ -84,8 +84,10 @@ def test_the_check_distinguishes_right_sites_from_wrong_ones(tmp_path: Path) -> 
     keep = [f"--keep-symbol={name}" for name in functions]
     subprocess.run(["objcopy", "-S", *keep, program, stripped], check=True)
     sites = {at: name for name, at in labels.items() if name.startswith(("right", "wrong"))}
-    again, doubts = Disassembly(str(stripped)).doubts(sites, sorted(labels[f] for f in functions))
-    wrong = {sites[doubt.address]: doubt.why for doubt in doubts}
+    again, suspects = Disassembly(str(stripped)).suspects(
+        sites, sorted(labels[f] for f in functions)
+    )
+    wrong = {sites[suspect.address]: suspect.why for suspect in suspects}
     assert wrong.keys() == {name for name in sites.values() if name.startswith("wrong")}, wrong
     assert again == 2  # behind data, and within an instruction
     assert "reads" in wrong["wrong_in_constant"]

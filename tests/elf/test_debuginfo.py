@@ -85,32 +85,32 @@ def compiled(folder: Path, compiler: str, flags: tuple[str, ...]) -> Path:
     return folder / "program"
 
 
-def told_by_gdb(program: Path) -> dict[str, tuple[str, list[str]]]:
+def shown_by_gdb(program: Path) -> dict[str, tuple[str, list[str]]]:
     """Each function's type and the names of its parameters."""
     commands = [f"{what} {name}" for name in FUNCTIONS for what in ("ptype", "info scope")]
     words = ["gdb", "-nx", "-q", "-batch", *(w for c in commands for w in ("-ex", c)), program]
     printed = subprocess.run(words, check=True, capture_output=True, text=True).stdout
-    told = {}
+    reported = {}
     each = re.split(r"^type = ", printed, flags=re.MULTILINE)[1:]
     for name, text in zip(FUNCTIONS, each, strict=True):
         names = re.findall(r"^Symbol (\w+) is", text, re.MULTILINE)
-        told[name] = text.splitlines()[0], names
-    return told
+        reported[name] = text.splitlines()[0], names
+    return reported
 
 
-def told_by_lbtrace(program: Path) -> dict[str, tuple[str, list[str]]]:
+def shown_by_lbtrace(program: Path) -> dict[str, tuple[str, list[str]]]:
     image = Image.open(str(program))
     functions = [f for f in symbols.read(image).functions if f.name in FUNCTIONS]
     found = prototypes.prototypes(image, functions).found
-    told = {}
+    reported = {}
     for function in functions:
         prototype = found[function.address]
         result = prototype.result.type
         types = [p.type.name for p in prototype.parameters]
         called = "void" if isinstance(result, Void) else result.name
         declared = f"{called} ({', '.join(types) or 'void'})"
-        told[function.name] = declared, [p.name for p in prototype.parameters]
-    return told
+        reported[function.name] = declared, [p.name for p in prototype.parameters]
+    return reported
 
 
 def agree(ours, theirs):
@@ -129,29 +129,29 @@ def plainly(type: str) -> str:
 @pytest.mark.parametrize(("compiler", "flags"), list(flavours()))
 def test_as_gdb_reads_it(tmp_path, compiler, flags):
     program = compiled(tmp_path, compiler, flags)
-    agree(told_by_lbtrace(program), told_by_gdb(program))
+    agree(shown_by_lbtrace(program), shown_by_gdb(program))
 
 
 @pytest.mark.parametrize("version", ["-gdwarf-4", "-gdwarf-5"])
 @pytest.mark.parametrize("types", [(), ("-fdebug-types-section",)])
 def test_packages_of_split_units(tmp_path, version, types):
     program = compiled(tmp_path, "clang++", (version, "-gsplit-dwarf", *types))
-    truth = told_by_gdb(program)
+    truth = shown_by_gdb(program)
     subprocess.run(
         ["llvm-dwp", "-e", "program", "-o", "program.dwp"], cwd=tmp_path, check=True, timeout=60
     )
     for file in tmp_path.glob("*.dwo"):
         file.unlink()
-    agree(told_by_lbtrace(program), truth)
+    agree(shown_by_lbtrace(program), truth)
 
 
 def test_split_units_that_are_missing_or_of_another_build(tmp_path):
     program = compiled(tmp_path, "g++", ("-g", "-gsplit-dwarf"))
-    truth = told_by_gdb(program)
+    truth = shown_by_gdb(program)
     moved = tmp_path / "elsewhere"
     moved.mkdir()
     program.rename(moved / "program")
-    agree(told_by_lbtrace(moved / "program"), truth)  # the path to the others is kept
+    agree(shown_by_lbtrace(moved / "program"), truth)  # the path to the others is kept
     (second,) = tmp_path.glob("*second.dwo")
     kept = second.read_bytes()
     second.unlink()
@@ -160,7 +160,7 @@ def test_split_units_that_are_missing_or_of_another_build(tmp_path):
     (note,) = [note for note in plan.notes if "not found" in note]
     assert note.startswith(second.name)
     (moved / second.name).write_bytes(kept)
-    agree(told_by_lbtrace(moved / "program"), truth)
+    agree(shown_by_lbtrace(moved / "program"), truth)
     (moved / second.name).write_bytes(next(tmp_path.glob("*first.dwo")).read_bytes())
     plan = make_plan(str(moved / "program"), Selection(FUNCTIONS))
     assert {f.name for f in plan.functions if f.typed} == {"walk", "visited", "main"}
@@ -171,7 +171,7 @@ def shared(tmp_path, request):
     """A program some of whose entries are in ``common``, and what gdb read before."""
     program = compiled(tmp_path, "g++", ("-gdwarf-5", "-O1"))
     (tmp_path / "other").write_bytes(program.read_bytes())
-    truth = told_by_gdb(program)
+    truth = shown_by_gdb(program)
     words = ["dwz", *request.param, "-m", "common", "program", "other"]
     subprocess.run(words, cwd=tmp_path, check=True)
     return program, truth
@@ -179,7 +179,7 @@ def shared(tmp_path, request):
 
 def test_what_several_files_have_in_common(shared):
     program, truth = shared
-    agree(told_by_lbtrace(program), truth)
+    agree(shown_by_lbtrace(program), truth)
     program.with_name("common").unlink()
     plan, note = planned(program)
     assert not any(f.typed for f in plan.functions if f.name != "nothing")
@@ -199,7 +199,7 @@ def test_what_files_have_in_common_is_found_by_build_id(shared, monkeypatch):
     place.parent.mkdir(parents=True)
     common.rename(place)
     monkeypatch.setattr(debugfile, "ROOT", str(root))
-    agree(told_by_lbtrace(program), truth)
+    agree(shown_by_lbtrace(program), truth)
 
 
 def planned(program: Path):
@@ -210,7 +210,7 @@ def planned(program: Path):
 @pytest.mark.parametrize("way", ["zlib", "zlib-gnu", "zstd"])
 def test_compressed_by_objcopy(tmp_path, way):
     program = compiled(tmp_path, "g++", ("-gdwarf-4",))
-    truth = told_by_gdb(program)
+    truth = shown_by_gdb(program)
     words = ["objcopy", f"--compress-debug-sections={way}", "program", "packed"]
     subprocess.run(words, cwd=tmp_path, check=True)
-    agree(told_by_lbtrace(tmp_path / "packed"), truth)
+    agree(shown_by_lbtrace(tmp_path / "packed"), truth)

@@ -20,7 +20,7 @@ from lbtrace.machine.code import Code
 from lbtrace.model import GoLayout
 from lbtrace.plan import Placer, Selection, make_plan
 from lbtrace.plan.go.planner import GoPlan
-from lbtrace.plan.misfits import Misfits
+from lbtrace.plan.mismatches import Mismatches
 from lbtrace.plan.value_selection import ValueSelection
 
 Compile = Callable[..., Path]
@@ -78,7 +78,7 @@ def test_after_the_stack_check_and_at_each_return(
     functions = {f.name: f for f in table.functions if f.name.startswith("main.")}
     truth = disassembled(go, version, program)
     assert functions.keys() == truth.keys()
-    passings = plan.describe(list(functions.values()), ValueSelection(), Misfits())
+    passings = plan.describe(list(functions.values()), ValueSelection(), Mismatches())
     checked = 0
     for function_name, code in truth.items():
         function = functions[function_name]

@@ -22,7 +22,7 @@ from lbtrace.elf.go import build
 from lbtrace.elf.go.arguments import ArgumentPart, Arguments, Group, Word
 from lbtrace.elf.image import Image
 from lbtrace.plan.go.planner import GoPlan, undeclared
-from lbtrace.plan.misfits import Misfits
+from lbtrace.plan.mismatches import Mismatches
 from lbtrace.plan.value_selection import ValueSelection
 
 Compile = Callable[..., Path]
@@ -148,7 +148,7 @@ def test_assembly(go_program: Compile, kind: str) -> None:
     assert table.go is not None
     plan = GoPlan(image, table.go)
     functions = {f.name: f for f in table.functions if f.name.startswith("internal/bytealg.")}
-    described = plan.describe(list(functions.values()), ValueSelection(), Misfits())
+    described = plan.describe(list(functions.values()), ValueSelection(), Mismatches())
     byte = described[functions["internal/bytealg.IndexByteString"].address].call_values
     assert [(f.base, f.offset, f.read, f.size) for f in byte.fetches if f.size == 1] == [
         ("stack", 24, "integer", 1)

@@ -19,8 +19,8 @@ PROGRAMS = ("/bin/bash", "/usr/bin/python3.11", "/usr/bin/gcc", "/usr/bin/perl",
 def loaded(path: object, **environment: str) -> set[str]:
     """The files that the loader maps for a program, but for the program."""
     traced = os.environ | environment | {"LD_TRACE_LOADED_OBJECTS": "1"}
-    told = subprocess.run([path], env=traced, capture_output=True, text=True, check=True).stdout
-    return {os.path.realpath(file) for file in re.findall(r"(/\S+) \(0x", told)}
+    reported = subprocess.run([path], env=traced, capture_output=True, text=True, check=True).stdout
+    return {os.path.realpath(file) for file in re.findall(r"(/\S+) \(0x", reported)}
 
 
 @pytest.mark.parametrize("program", PROGRAMS)
@@ -38,8 +38,8 @@ def test_names_as_nm_has_them(program: str) -> None:
         ("--defined-only", dynamic.exports),
     ):
         words = ["nm", "-D", option, program]
-        told = subprocess.run(words, capture_output=True, text=True, check=True).stdout
-        for line in told.splitlines():
+        reported = subprocess.run(words, capture_output=True, text=True, check=True).stdout
+        for line in reported.splitlines():
             assert line.split()[-1].partition("@")[0] in names, line
 
 

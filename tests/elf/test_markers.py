@@ -232,7 +232,7 @@ def test_operands(machine: str, text: str, size: int, signed: bool, expected: Fe
         assert found.location.words == (expected,)
 
 
-def test_operands_with_spaces_are_told_apart() -> None:
+def test_operands_with_spaces_are_distinguished() -> None:
     found = read_operands("aarch64", "8@[sp, 16] -4@w1 8@[x0, x1] 4@7", 0, SYMBOLS.get)
     assert [operand.size for operand in found] == [8, 4, 8, 4]
 

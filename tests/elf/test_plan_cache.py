@@ -375,10 +375,10 @@ def test_several_at_once(fib, tmp_path):
     running = [
         subprocess.Popen(words, stdout=subprocess.PIPE, cwd=ROOT, env=variables) for _ in range(4)
     ]
-    told = {process.communicate()[0] for process in running}
-    assert len(told) == 1
+    reported = {process.communicate()[0] for process in running}
+    assert len(reported) == 1
     assert kept_file(tmp_path)
-    assert run("--func", "*", "--binary", fib, env=variables).stdout.encode() in told
+    assert run("--func", "*", "--binary", fib, env=variables).stdout.encode() in reported
 
 
 def test_a_file_that_is_mounted_over_it(fib, tmp_path):

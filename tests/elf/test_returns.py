@@ -15,7 +15,7 @@ from lbtrace.elf.unwind import Unwind
 from lbtrace.machine import Machine
 from lbtrace.machine.sites import ProbeSites
 from lbtrace.plan import Selection, make_plan
-from lbtrace.plan.code_context import Surroundings
+from lbtrace.plan.code_context import CodeContext
 
 RETURN = re.compile(r"^\s*([0-9a-f]+):\t(?:[0-9a-f]{2} )+\s*\t(?:(?:bnd|repz|rep) )*ret\b")
 
@@ -122,7 +122,7 @@ def left(image: Image, name: str) -> tuple[list[tuple[str, int]], tuple[str, ...
     """The exits of a function, as kind and distance from its beginning, and the hidden ones."""
     function = next(f for f in symbols.read(image).functions if f.name == name)
     code = image.code(function.address, function.size)
-    around = Surroundings(image, symbols.read(image), Machine(image.machine))
+    around = CodeContext(image, symbols.read(image), Machine(image.machine))
     exits = ProbeSites(Machine(image.machine), around).exits(around.body(function))
     assert all(image.data[e.site.offset] == code[e.site.address - function.address]
                for e in exits.exits)  # fmt: skip
@@ -208,7 +208,7 @@ ending:
 
 
 @pytest.mark.parametrize(
-    ("name", "expected", "hidden", "restarts"),
+    ("name", "expected", "hidden", "loops_to_entry"),
     [
         ("looked", [("return", 13)], 0, False),
         ("chosen", [("return", 34), ("return", 36), ("return", 39), ("return", 40)], 0, False),
@@ -220,7 +220,7 @@ ending:
     ],
 )
 def test_data_in_text_is_none_of_the_code(
-    tmp_path: Path, name: str, expected: list[tuple[str, int]], hidden: int, restarts: bool
+    tmp_path: Path, name: str, expected: list[tuple[str, int]], hidden: int, loops_to_entry: bool
 ) -> None:
     (tmp_path / "main.c").write_text("int main(void) { return 0; }")
     (tmp_path / "in_text.s").write_text(IN_TEXT)
@@ -229,10 +229,10 @@ def test_data_in_text_is_none_of_the_code(
     image = Image.open(str(tmp_path / "main"))
     table, architecture = symbols.read(image), Machine("x86_64")
     function = next(f for f in table.functions if f.name == name)
-    around = Surroundings(image, table, architecture)
+    around = CodeContext(image, table, architecture)
     found = ProbeSites(architecture, around).exits(around.body(function))
     assert [(e.kind, e.site.address - function.address) for e in found.exits] == expected
-    assert (len(found.hidden), found.restarts) == (hidden, restarts)
+    assert (len(found.hidden), found.loops_to_entry) == (hidden, loops_to_entry)
 
 
 CAUGHT = """
@@ -260,7 +260,7 @@ def test_what_throws_and_catches_returns(tmp_path: Path, compiler: str, level: s
     subprocess.run(command, check=True)
     image = Image.open(made)
     table = symbols.read(image)
-    around = Surroundings(image, table, Machine(image.machine))
+    around = CodeContext(image, table, Machine(image.machine))
     sites = ProbeSites(Machine(image.machine), around)
     functions = {f.name: f for f in table.functions}
     for name in ("calls", "ends"):
@@ -333,7 +333,7 @@ def test_a_cold_part_that_many_jumps_enter_is_one(tmp_path: Path) -> None:
     image = Image.open(made)
     table = symbols.read(image)
     function = next(f for f in table.functions if f.name == "pieces")
-    around = Surroundings(image, table, Machine(image.machine))
+    around = CodeContext(image, table, Machine(image.machine))
     found = ProbeSites(Machine(image.machine), around).exits(around.body(function))
     assert not found.hidden
     (jump,) = (e.site.jump for e in found.exits if e.kind == "tail")
@@ -372,21 +372,21 @@ def test_returns_are_those_of_objdump(library: str) -> None:
         ["objdump", "-d", "-w", str(Path(image.path))], capture_output=True, text=True, check=True
     ).stdout
     everything = sorted(int(m[1], 16) for m in map(RETURN.match, text.splitlines()) if m)
-    around = Surroundings(image, table, Machine(image.machine))
+    around = CodeContext(image, table, Machine(image.machine))
     sites = ProbeSites(Machine(image.machine), around)
-    compared = unwatched = 0
+    compared = unprobed = 0
     for function in table.functions[::10]:
         end = function.address + function.size
         exits = sites.exits(around.body(function))
         low, high = bisect_left(everything, function.address), bisect_left(everything, end)
         mine = [e.site.address for e in exits.exits if e.kind == "return"]
-        unwatched += bool(exits.hidden)
+        unprobed += bool(exits.hidden)
         if not exits.hidden:
             assert [a for a in mine if function.address <= a < end] == everything[low:high]
         assert set(mine) <= set(everything)  # also in the parts that no symbol names
         compared += 1
     assert compared > 100
-    assert unwatched < compared / 50
+    assert unprobed < compared / 50
 
 
 def test_landing_pads_are_instructions() -> None:

@@ -88,7 +88,7 @@ def test_as_gdb(tmp_path: Path, kind: str) -> None:
         assert sorted({*found}) == WRITTEN[name]
         if kind != "lto":  # there gdb takes inlined headers for the unit's own file
             assert found == of_gdb(binary, name), name
-    # Functions of the same name are told apart by their file.
+    # Functions of the same name are distinguished by their file.
     assert not set(defined(binary, "first.c")) & set(defined(binary, "second.c"))
 
 

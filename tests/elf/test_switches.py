@@ -13,7 +13,7 @@ from lbtrace.elf.image import Image
 from lbtrace.machine import Machine
 from lbtrace.machine.sites import ProbeSites
 from lbtrace.plan import Selection, make_plan
-from lbtrace.plan.code_context import Surroundings
+from lbtrace.plan.code_context import CodeContext
 from tests.disassembly import sweep
 
 NAMES = ("of_int", "of_result", "of_long", "of_byte", "in_loop", "goes_to")
@@ -124,7 +124,7 @@ def test_all_lines_have_points(tmp_path: Path, compiler: str, level: str, kind: 
     assert {function.name for function in plan.functions} == lines, plan.notes
     assert {probe.site.address for probe in plan.probes} <= {at for at, _ in sweep(made)}
     image, machine = Image.open(made), Machine("x86_64")
-    around = Surroundings(image, symbols.read(image), machine)
+    around = CodeContext(image, symbols.read(image), machine)
     sites = ProbeSites(machine, around)
     for function in symbols.read(image).functions:
         if function.name in NAMES:
@@ -170,7 +170,7 @@ def test_floats_beside_the_comparison(tmp_path: Path) -> None:
     subprocess.run(["gcc", tmp_path / "beside.s", "-o", made], check=True)
     image, machine = Image.open(made), Machine("x86_64")
     table = symbols.read(image)
-    around = Surroundings(image, table, machine)
+    around = CodeContext(image, table, machine)
     main = next(function for function in table.functions if function.name == "main")
     found = ProbeSites(machine, around).exits(around.body(main))
     assert not found.hidden
@@ -229,7 +229,7 @@ def exits_of_match(tmp_path: Path, held: str, after: str) -> tuple[int, tuple[st
     subprocess.run(["gcc", tmp_path / "match.s", "-o", made], check=True)
     image, machine = Image.open(made), Machine("x86_64")
     table = symbols.read(image)
-    around = Surroundings(image, table, machine)
+    around = CodeContext(image, table, machine)
     main = next(function for function in table.functions if function.name == "main")
     found = ProbeSites(machine, around).exits(around.body(main))
     assert {exit.site.address for exit in found.exits} <= {at for at, _ in sweep(made)}

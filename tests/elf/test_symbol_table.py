@@ -17,7 +17,7 @@ from lbtrace.elf.image import Image
 from lbtrace.elf.span import Span
 from lbtrace.elf.symbol_table import COLD, FUNCTION, SYMBOL, SymbolSource, SymbolTable
 from lbtrace.machine import code_scan
-from lbtrace.plan import unwind_landings
+from lbtrace.plan import landing_pads
 from tests import symbols_reference
 
 PIECES = (
@@ -149,8 +149,8 @@ def test_columns_are_as_the_tables_of(name, monkeypatch):
 
 
 WANTED = (
-    (unwind_landings.WANTED, lambda name: name in unwind_landings.TWICE),
-    (unwind_landings.WANTED, unwind_landings.CATCH.match),
+    (landing_pads.WANTED, lambda name: name in landing_pads.TWICE),
+    (landing_pads.WANTED, landing_pads.CATCH.match),
 )
 
 

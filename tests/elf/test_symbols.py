@@ -34,7 +34,7 @@ SYSTEM = [
 ]
 
 
-def told_by_readelf(tool, path):
+def shown_by_readelf(tool, path):
     """Names and sizes by address, and the indirect functions."""
     names, sizes, indirect = defaultdict(set), defaultdict(int), set()
     sections = re.findall(
@@ -65,7 +65,7 @@ def told_by_readelf(tool, path):
 
 def compare(tool, path):
     table = symbols.read(Image.open(path))
-    names, sizes, indirect = told_by_readelf(tool, path)
+    names, sizes, indirect = shown_by_readelf(tool, path)
     found = {f.address: f for f in table.functions}
     assert found.keys() == names.keys()
     for address, function in found.items():

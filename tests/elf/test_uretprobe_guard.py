@@ -1,4 +1,4 @@
-"""What a user is told who asks for uretprobes."""
+"""What a user is known who asks for uretprobes."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ def test_libraries_that_any_program_may_load(compiled: Callable[..., str]) -> No
     with pytest.raises(UsageError, match="any program may load"):
         planned(path, any_program=True)
     with pytest.raises(UsageError, match="in every process"):
-        planned(path, strangers=True, unsafe=True)
+        planned(path, other_processes=True, unsafe=True)
 
 
 def test_kernels_that_would_kill_are_not_risked(compiled: Callable[..., str]) -> None:

@@ -18,13 +18,13 @@ int ring_buffer__consume_n(struct ring_buffer *rings, size_t n) { (void)rings, (
 int LLVMFuzzerTestOneInput(const unsigned char *data, size_t size)
 {
 	struct lbt_reader *reader = lbt_reader_new(-1, 64);
-	struct lbt_making making;
+	struct lbt_decoded_registers decoded;
 
-	for (unsigned probe = 0; size > sizeof(making) && data[0] & 1 && probe < 2; probe++) {
-		memcpy(&making, data + 1, sizeof(making));
-		lbt_reader_make(reader, probe * data[1], &making);
-		data += 1 + sizeof(making);
-		size -= 1 + sizeof(making);
+	for (unsigned probe = 0; size > sizeof(decoded) && data[0] & 1 && probe < 2; probe++) {
+		memcpy(&decoded, data + 1, sizeof(decoded));
+		lbt_reader_make(reader, probe * data[1], &decoded);
+		data += 1 + sizeof(decoded);
+		size -= 1 + sizeof(decoded);
 	}
 	while (size > 2 && reader->count < reader->capacity) {
 		size_t length = data[0] | data[1] << 8;
@@ -36,7 +36,8 @@ int LLVMFuzzerTestOneInput(const unsigned char *data, size_t size)
 			length = size;
 		record = malloc(length);
 		memcpy(record, data, length);
-		if (!lbt_gather(reader, record, length) && reader->blob_size > reader->blob_capacity)
+		if (!lbt_collect(reader, record, length) &&
+		    reader->blob_size > reader->blob_capacity)
 			abort();
 		free(record);
 		data += length;

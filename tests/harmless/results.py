@@ -28,10 +28,10 @@ class Log:
         """Whether the run need not be made again."""
         return self._found.get(run, ("different", ""))[0] != "different"
 
-    def add(self, kind: str, run: str, told: str) -> None:
+    def add(self, kind: str, run: str, reported: str) -> None:
         """Note what came of a run."""
-        self._found[run] = kind, told
-        line = f"{kind:9} {run} | {told}"
+        self._found[run] = kind, reported
+        line = f"{kind:9} {run} | {reported}"
         print(line, flush=True)
         if self._file:
             with self._file.open("a") as file:
@@ -48,8 +48,8 @@ class Log:
         programs = {run.partition(":")[0] for run in self._found}
         calls = [
             int(found[1].replace(",", ""))
-            for kind, told in self._found.values()
-            if kind == "same" and (found := CALLS.match(told))
+            for kind, reported in self._found.values()
+            if kind == "same" and (found := CALLS.match(reported))
         ]
         return (
             f"{len(programs)} programs: {counts['same']} traced runs"

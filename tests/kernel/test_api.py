@@ -170,7 +170,7 @@ def test_captures_give_the_same_calls(
             lbtrace.read_capture(wrong)  # type: ignore[arg-type]
     with pytest.raises(lbtrace.UsageError, match="does not count"):
         capture.counts()
-    with pytest.raises(lbtrace.UsageError, match="does not gather"):
+    with pytest.raises(lbtrace.UsageError, match="does not aggregate"):
         capture.table()
     assert next(capture.calls())["n"] == 1
 

@@ -120,7 +120,7 @@ REFUSED = {
 
 
 @pytest.mark.parametrize("condition", REFUSED)
-def test_what_cannot_be_compared_is_told(lbtrace: Run, program: Path, condition: str) -> None:
+def test_what_cannot_be_compared_is_refused(lbtrace: Run, program: Path, condition: str) -> None:
     wrong, advice = REFUSED[condition]
     functions = [f"--func={name}" for name in FUNCTIONS]
     done = lbtrace("attach", *functions, "--where", condition, "--", program)

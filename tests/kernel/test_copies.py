@@ -33,7 +33,7 @@ def trace(program: Path, *arguments: object, functions: str) -> list[Event]:
 def test_each_probe_is_distinguished_from_the_others(programs: Path, tmp_path: Path) -> None:
     log = tmp_path / "log"
     events = trace(programs / "truth", log, "fork", 2, 20, functions="traced_*")
-    told = [line.split()[2] for line in log.read_text().splitlines()]
+    reported = [line.split()[2] for line in log.read_text().splitlines()]
     plan = make_plan(str(programs / "truth"), Selection(("traced_*",)))
     for kind in (OPEN, CLOSE):
         seen = [
@@ -41,7 +41,7 @@ def test_each_probe_is_distinguished_from_the_others(programs: Path, tmp_path: P
             for event in events
             if event.kind == kind
         ]
-        assert sorted(seen) == sorted(told)
+        assert sorted(seen) == sorted(reported)
 
 
 def test_too_many_probes_are_refused(many: Path) -> None:

@@ -111,10 +111,10 @@ with trace(command=command, functions=["tick"], action="count") as t:
 """
     process = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True)
     assert process.stdout
-    told = 0
+    reported = 0
     for line in process.stdout:
-        told += line.strip() == "Aggregates"
-        if told == 2:
+        reported += line.strip() == "Aggregates"
+        if reported == 2:
             break
     process.send_signal(signal.SIGKILL)
     process.wait()

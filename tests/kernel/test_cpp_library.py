@@ -194,9 +194,9 @@ def check(words: list[str], program: Path, into: Path, counts: Counter[str]) -> 
     """What is wrong in a run, or is cut where it was not."""
     calls, truth = trace(words, program, into)
     wrong: list[str] = SIGNATURES.compare(calls, truth, counts)
-    for call, told in zip(calls, truth, strict=True):
+    for call, reported in zip(calls, truth, strict=True):
         for argument in call["args"]:
-            full = told["args"].get(argument["name"])
+            full = reported["args"].get(argument["name"])
             shown, length = argument["value"], argument.get("length")
             if isinstance(full, list) and isinstance(shown, list):
                 own = len(shown) if length is None else length

@@ -333,14 +333,14 @@ def source(seed: int, many: int) -> str:
         made = Made(number, dice)
         function, call = made.source()
         lines.append(function)
-        told = "".join(
+        reported = "".join(
             f"{{ Unread log; {statement.replace('unread(', 'log(')} }}" for statement in made.unread
         )
-        calls.append(f"\t{{ {' '.join(made.before)} {told} {call} }}")
+        calls.append(f"\t{{ {' '.join(made.before)} {reported} {call} }}")
     calls.sort(key=lambda _: dice.random())
     lines.append(
         "struct Unread { template <class T> void operator()(const char *name, const T &x) "
-        '{ printf("{\\"unread\\": \\"%s\\", \\"value\\": ", name); told(x); printf("}\\n"); } };'
+        '{ printf("{\\"unread\\": \\"%s\\", \\"value\\": ", name); show(x); printf("}\\n"); } };'
     )
     return "\n".join([*lines, "int main()\n{", *calls, "}\n"])
 
@@ -356,29 +356,31 @@ def leaves(value: Any) -> Iterator[Any]:
         yield value
 
 
-def differing(shown: Any, told: Any) -> bool:  # noqa: PLR0911
+def differing(shown: Any, reported: Any) -> bool:  # noqa: PLR0911
     """Whether what is shown is wrong. What is null is unreadable."""
     if shown is None:
         return False
-    if isinstance(told, dict):
-        if not isinstance(shown, dict) or (told and not shown):
-            return not (shown in ([], {}) and not told)
+    if isinstance(reported, dict):
+        if not isinstance(shown, dict) or (reported and not shown):
+            return not (shown in ([], {}) and not reported)
         known = {k: v for k, v in shown.items() if not k.startswith("_vptr")}
-        return list(known) != list(told) or any(differing(known[k], told[k]) for k in told)
-    if isinstance(told, list) and isinstance(shown, dict):  # a tuple, or a smart pointer
+        return list(known) != list(reported) or any(
+            differing(known[k], reported[k]) for k in reported
+        )
+    if isinstance(reported, list) and isinstance(shown, dict):  # a tuple, or a smart pointer
         found = list(leaves(shown))
-        return any(not any(not differing(each, own) for each in found) for own in told)
-    if isinstance(told, list):
+        return any(not any(not differing(each, own) for each in found) for own in reported)
+    if isinstance(reported, list):
         return (
             not isinstance(shown, list)
-            or len(shown) > len(told)
-            or any(differing(a, b) for a, b in zip(shown, told, strict=False))
+            or len(shown) > len(reported)
+            or any(differing(a, b) for a, b in zip(shown, reported, strict=False))
         )
-    if isinstance(told, float) and isinstance(shown, int | float):
-        return not isclose(shown, told, rel_tol=1e-6)
-    if isinstance(told, str) and isinstance(shown, str):
-        return shown.split("(")[0] != told
-    return bool(shown != told or isinstance(shown, bool) != isinstance(told, bool))
+    if isinstance(reported, float) and isinstance(shown, int | float):
+        return not isclose(shown, reported, rel_tol=1e-6)
+    if isinstance(reported, str) and isinstance(shown, str):
+        return shown.split("(")[0] != reported
+    return bool(shown != reported or isinstance(shown, bool) != isinstance(reported, bool))
 
 
 def unreadable(argument: dict[str, Any]) -> str:
@@ -393,18 +395,18 @@ def compare(
     wrong = []
     unread: dict[str, Any] = {}
     seen = iter(calls)
-    for told in truth:
-        if "unread" in told:
-            unread[told["unread"]] = told["value"]
+    for reported in truth:
+        if "unread" in reported:
+            unread[reported["unread"]] = reported["value"]
             continue
         call = next(seen)
-        assert told["name"] in call["name"], (call, told)
+        assert reported["name"] in call["name"], (call, reported)
         arguments = {a["name"]: a for a in call["args"]}
         result = {"value": call["result"], "unreadable": call.get("unreadable")}
-        pairs = [(arguments.get(n), v, n) for n, v in told["args"].items()]
+        pairs = [(arguments.get(n), v, n) for n, v in reported["args"].items()]
         pairs += [(arguments[n], v, n) for n, v in unread.items() if n in arguments]
-        if told["result"] is not None and call["end"] == "returned":
-            pairs.append((result, told["result"], "result"))
+        if reported["result"] is not None and call["end"] == "returned":
+            pairs.append((result, reported["result"], "result"))
         unread = {}
         for shown, value, name in pairs:
             counts["tried"] += 1
@@ -477,8 +479,8 @@ def run(
 def seed_of_commit() -> int:
     """A number that is another for each commit."""
     words = ["git", "-C", ROOT, "rev-parse", "--short=7", "HEAD"]
-    told = subprocess.run(words, capture_output=True, text=True, check=False).stdout.strip()
-    return int(told or "1", 16)
+    reported = subprocess.run(words, capture_output=True, text=True, check=False).stdout.strip()
+    return int(reported or "1", 16)
 
 
 @pytest.mark.host

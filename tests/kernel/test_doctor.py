@@ -58,10 +58,10 @@ def run(command: list[str], words: str) -> subprocess.CompletedProcess[str]:
 def test_what_is_missing(
     public_fib: Path, command: list[str], before: str, lines: list[str]
 ) -> None:
-    told = run(command, f"{before} {LBTRACE} doctor")
-    assert (told.returncode, told.stderr) == (1, "")
+    reported = run(command, f"{before} {LBTRACE} doctor")
+    assert (reported.returncode, reported.stderr) == (1, "")
     for line in (*lines, "functions cannot be traced here\n"):
-        assert line in told.stdout
+        assert line in reported.stdout
     attached = run(command, f"{before} {LBTRACE} attach --func fib -- {public_fib} 1")
     assert attached.returncode == 1
     assert len(attached.stderr.splitlines()) == 2, attached.stderr
@@ -75,29 +75,29 @@ def test_processes_of_others(start: Callable[..., Any], programs: Path) -> None:
     capable = [*OTHER_USER[:4], "--inh-caps=+bpf,+perfmon,+dac_read_search"]
     capable.append("--ambient-caps=+bpf,+perfmon,+dac_read_search")
     for words in ("--func main", "--func malloc --binary libc.so.6"):
-        told = run(capable, f"{LBTRACE} attach {words} --pid {other.pid} --duration 1s")
-        assert told.returncode == 1
-        assert len(told.stderr.splitlines()) == 2, told.stderr
-        assert f"process {other.pid}" in told.stderr
-        assert "run lbtrace as root or as the process's user" in told.stderr
+        reported = run(capable, f"{LBTRACE} attach {words} --pid {other.pid} --duration 1s")
+        assert reported.returncode == 1
+        assert len(reported.stderr.splitlines()) == 2, reported.stderr
+        assert f"process {other.pid}" in reported.stderr
+        assert "run lbtrace as root or as the process's user" in reported.stderr
 
 
 def test_nothing_is_known_of_the_kernel(programs: Path) -> None:
     for words in ("doctor", f"attach --func fib -- {programs}/fib 1"):
-        told = run(["unshare", "--mount"], f"umount --lazy /proc; {LBTRACE} {words}")
-        assert told.returncode == 1
-        assert told.stderr.splitlines()[1] == "  mount /proc and /sys"
-        assert len(told.stderr.splitlines()) == 2, told.stderr
+        reported = run(["unshare", "--mount"], f"umount --lazy /proc; {LBTRACE} {words}")
+        assert reported.returncode == 1
+        assert reported.stderr.splitlines()[1] == "  mount /proc and /sys"
+        assert len(reported.stderr.splitlines()) == 2, reported.stderr
 
 
 def test_what_is_there(programs: Path) -> None:
-    told = run([], f"{LBTRACE} doctor")
-    assert (told.returncode, told.stderr) == (0, "")
-    assert told.stdout.endswith("functions can be traced here\n")
+    reported = run([], f"{LBTRACE} doctor")
+    assert (reported.returncode, reported.stderr) == (0, "")
+    assert reported.stdout.endswith("functions can be traced here\n")
     checks = json.loads(run([], f"{LBTRACE} doctor --json").stdout)
     for check in checks:
         line = f"{check['name']:<12} {check['state']:<8} {check['text']}\n"
-        assert line in told.stdout
+        assert line in reported.stdout
         assert check["state"] in ("ok", "absent", "warning")
         assert check["state"] != "absent" or "): " in check["text"]
     assert run([], f"{LBTRACE} attach --func fib -- {programs}/fib 1").returncode == 0
@@ -156,18 +156,18 @@ def test_a_binary_is_examined(lbtrace: Lbtrace, tmp_path: Path, tool: Callable[[
     subprocess.run([gxx, *shared], check=True)
     linked = [sources / "main.c", "-O1", "-o", program, f"-L{tmp_path}", "-lmodule"]
     subprocess.run([tool("gcc"), *linked, "-Wl,-rpath,$ORIGIN"], check=True)
-    told = lbtrace("doctor", "--binary", program)
-    assert told.returncode == 0
-    assert "returns      ok       seen at the exits of functions" in told.stdout
+    reported = lbtrace("doctor", "--binary", program)
+    assert reported.returncode == 0
+    assert "returns      ok       seen at the exits of functions" in reported.stdout
     checks = json.loads(lbtrace("doctor", "--binary", program, "--json").stdout)
     (objection,) = [check for check in checks if check["name"] == "uretprobe"]
     assert objection["state"] == "warning"
     thrown = f"exceptions follow return addresses ({library} has "
     assert objection["text"].startswith(thrown)
     library.unlink()
-    told = lbtrace("doctor", "--binary", program)
-    assert "maps         missing  libmodule.so is not found" in told.stdout
-    assert "nothing known speaks against --returns uretprobe" in told.stdout
+    reported = lbtrace("doctor", "--binary", program)
+    assert "maps         missing  libmodule.so is not found" in reported.stdout
+    assert "nothing known speaks against --returns uretprobe" in reported.stdout
     refused = lbtrace("doctor", "--binary", tmp_path / "none")
     assert refused.returncode == 1
     assert "No such file" in refused.stderr

@@ -233,8 +233,8 @@ def test_full_ring_is_counted(lbtrace: Run, programs: Path) -> None:
     returned = sum(record["end"] == "returned" for record in shown)
     # A return whose entry was lost is no call that is shown.
     assert returned + lost["ring_full_return"] <= 100_000
-    told = sum(record["count"] for record in losses)
-    assert 0 < told <= sum(lost[f"ring_full_{kind}"] for kind in ("entry", "return", "point"))
+    reported = sum(record["count"] for record in losses)
+    assert 0 < reported <= sum(lost[f"ring_full_{kind}"] for kind in ("entry", "return", "point"))
     assert lbtrace("attach", *words, "--", programs / "loop", 0, 100_000).returncode == 0
 
 

@@ -248,8 +248,8 @@ def test_what_was_granted_is_asked_for_again(monkeypatch: pytest.MonkeyPatch) ->
     """sudo gives none of the capabilities of its caller to what it starts."""
     monkeypatch.setattr(os, "geteuid", lambda: 1000)
     for lacking in (("CAP_BPF",), ("CAP_PERFMON",), ("CAP_BPF", "CAP_PERFMON")):
-        told = privileges.advice(lacking)
-        assert "--inh-caps=+bpf,+perfmon --ambient-caps=+bpf,+perfmon " in told
+        reported = privileges.advice(lacking)
+        assert "--inh-caps=+bpf,+perfmon --ambient-caps=+bpf,+perfmon " in reported
 
 
 def test_a_user_that_lbtrace_may_not_become(programs: Path) -> None:

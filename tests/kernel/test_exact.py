@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from lbtrace.capture import read_capture
-from lbtrace.model import KIND, UNWATCHED, wire
+from lbtrace.model import KIND, UNPROBED, wire
 
 SOURCES = Path(__file__).resolve().parents[1] / "programs"
 
@@ -25,7 +25,7 @@ UNSAFE = ("--returns", "uretprobe", "--unsafe")
 Lanes = dict[tuple[int, int], list[list[str]]]
 
 
-def told(path: Path, unended: str = "open") -> list[list[list[str]]]:
+def reported(path: Path, unended: str = "open") -> list[list[list[str]]]:
     """What the program says: for each of its stacks, its calls in the order of their ends.
 
     ``unended`` is how those end of which it saw no end.
@@ -54,7 +54,7 @@ def seen(text: str) -> list[list[list[str]]]:
 
 
 def _is_left(record: dict[str, Any]) -> bool:
-    """Whether no landing probe told until when a call took that was left."""
+    """Whether no landing probe reported until when a call took that was left."""
     return record["end"] == "unwound" and record["duration"] is None
 
 
@@ -92,7 +92,7 @@ def agrees(
             *(*options, "--", programs / program, log, *words),
         )
         assert done.returncode == status, done.stderr
-        expected = told(log, unended)
+        expected = reported(log, unended)
         assert [c[2:] for c in map(str.split, log.read_text().splitlines())] == [
             c[2:] for c in map(str.split, plain.splitlines())
         ] or "threads" in words, "tracing changed what the program does"
@@ -307,7 +307,7 @@ def test_threads_are_merged_by_time(lbtrace: Run, programs: Path, tmp_path: Path
     with read_capture(str(capture)) as opened:
         batches = list(opened.batches())
     for event in (event for batch in batches for event in wire.decode(batch)):
-        if event.kind & KIND == UNWATCHED:  # of the whole trace
+        if event.kind & KIND == UNPROBED:  # of the whole trace
             continue
         assert event.time >= own[event.tid]
         late += event.time < last

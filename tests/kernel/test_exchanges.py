@@ -69,8 +69,8 @@ def test_a_script_of_a_virtual_environment(
 ) -> None:
     """Its Python is a link, and only beside that link is greenlet."""
     ask = "import sys, os, greenlet; print(sys.version_info[1], os.path.dirname(greenlet.__file__))"
-    told = subprocess.run([PYTHON, "-c", ask], capture_output=True, text=True, check=True)
-    minor, package = told.stdout.split()
+    reported = subprocess.run([PYTHON, "-c", ask], capture_output=True, text=True, check=True)
+    minor, package = reported.stdout.split()
     bin, packages = tmp_path / "env/bin", tmp_path / f"env/lib/python3.{minor}/site-packages"
     bin.mkdir(parents=True)
     packages.mkdir(parents=True)

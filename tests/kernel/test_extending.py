@@ -312,9 +312,9 @@ def test_the_convention(
     lines = lbtrace_of(extended, "attach", *words).splitlines()
     records = [json.loads(line) for line in lines if line.startswith("{")]
     calls = [record for record in records if record["type"] == "call"]
-    told = [json.loads(line) for line in lines if line.startswith("[")]
+    reported = [json.loads(line) for line in lines if line.startswith("[")]
     agreed = 0
-    for call, values in zip(calls, told, strict=True):
+    for call, values in zip(calls, reported, strict=True):
         for shown, value in zip(call["args"], values, strict=True):
             if shown["value"] is None:
                 assert shown["unreadable"].startswith(("float in", "too many values")), (seed, call)

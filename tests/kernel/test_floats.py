@@ -32,44 +32,46 @@ def traced(
         *(*more, "--", program),
     )
     assert done.returncode == 0, done.stderr
-    told = [json.loads(line) for line in done.stdout.splitlines()]
+    reported = [json.loads(line) for line in done.stdout.splitlines()]
     seen = [json.loads(line) for line in out.read_text().splitlines()]
-    # Of recursion the outermost call is told; some compilers inline whatever they may.
+    # Of recursion the outermost call is logged; some compilers inline whatever they may.
     calls = [call for call in seen if call["type"] == "call" and call["depth"] == 0]
     names = {call["name"] for call in calls}
-    told = [call for call in told if call["name"] in names]
-    assert [call["name"] for call in calls] == [call["name"] for call in told]
-    return list(zip(told, calls, strict=True))
+    reported = [call for call in reported if call["name"] in names]
+    assert [call["name"] for call in calls] == [call["name"] for call in reported]
+    return list(zip(reported, calls, strict=True))
 
 
-def agree(shown: Any, told: Any) -> int:
+def agree(shown: Any, reported: Any) -> int:
     """The numbers of a value that can be read; all are what the program says."""
     if shown is None:
         return 0
-    if isinstance(told, dict):
-        assert list(shown) == list(told)
-        return sum(agree(shown[name], told[name]) for name in told)
-    if isinstance(told, list):
-        assert len(shown) == len(told)
-        return sum(map(agree, shown, told))
-    assert shown == (told if isinstance(told, str) else pytest.approx(told, rel=1e-8, abs=0))
+    if isinstance(reported, dict):
+        assert list(shown) == list(reported)
+        return sum(agree(shown[name], reported[name]) for name in reported)
+    if isinstance(reported, list):
+        assert len(shown) == len(reported)
+        return sum(map(agree, shown, reported))
+    assert shown == (
+        reported if isinstance(reported, str) else pytest.approx(reported, rel=1e-8, abs=0)
+    )
     return 1
 
 
-def count(told: Any) -> int:
-    if isinstance(told, dict | list):
-        return sum(map(count, told.values() if isinstance(told, dict) else told))
+def count(reported: Any) -> int:
+    if isinstance(reported, dict | list):
+        return sum(map(count, reported.values() if isinstance(reported, dict) else reported))
     return 1
 
 
-def check(told: dict[str, Any], seen: dict[str, Any]) -> list[bool]:
+def check(reported: dict[str, Any], seen: dict[str, Any]) -> list[bool]:
     """Whether the arguments and the result could be read; what could is right."""
     arguments = [a["value"] for a in seen["args"] if a["name"] != "this"]
-    assert len(arguments) == len(told["args"]), told
-    whole = [agree(a, b) == count(b) for a, b in zip(arguments, told["args"], strict=True)]
+    assert len(arguments) == len(reported["args"]), reported
+    whole = [agree(a, b) == count(b) for a, b in zip(arguments, reported["args"], strict=True)]
     if seen["end"] != "returned":
         return whole
-    return [*whole, agree(seen["result"], told["result"]) == count(told["result"])]
+    return [*whole, agree(seen["result"], reported["result"]) == count(reported["result"])]
 
 
 COMMANDS = [
@@ -86,11 +88,11 @@ def test_unoptimised(
     text = (PROGRAMS / "floats.cc").read_text()
     program = compiled(f"floats-{name}-O0", [*command, "-std=c++17", "-g", "-O0"], text)
     results = 0
-    for told, seen in traced(lbtrace, program, tmp_path / "out.jsonl"):
-        arguments = len(told["args"])
-        whole = check(told, seen)
-        if AMD64 and told["name"] not in UNREAD:
-            assert all(whole[:arguments]), told
+    for reported, seen in traced(lbtrace, program, tmp_path / "out.jsonl"):
+        arguments = len(reported["args"])
+        whole = check(reported, seen)
+        if AMD64 and reported["name"] not in UNREAD:
+            assert all(whole[:arguments]), reported
         results += sum(whole[arguments:])
     if AMD64 and command[0] == "g++":  # its code has results in rax too, unless just worked out
         assert results > 40
@@ -120,8 +122,8 @@ def test_recursion_is_seen_once_a_call(lbtrace: Run, compiled: Compile, tmp_path
     assert sorted(call["depth"] for call in calls) == [0, 1, 2, 3]
     assert {call["end"] for call in calls} == {"returned"}
     if AMD64:
-        told = {call["args"][0]["value"]: call["result"] for call in calls}
-        assert told == {3.0: 6.0, 2.0: 2.0, 1.0: 1.0, 0.0: 1.0}
+        reported = {call["args"][0]["value"]: call["result"] for call in calls}
+        assert reported == {3.0: 6.0, 2.0: 2.0, 1.0: 1.0, 0.0: 1.0}
 
 
 def test_uretprobes_stay_at_the_entry(lbtrace: Run, compiled: Compile, tmp_path: Path) -> None:

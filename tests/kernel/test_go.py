@@ -112,9 +112,9 @@ def test_what_is_lost_belongs_to_a_goroutine(
         if call["end"] == "returned":
             assert call["result"] == fibonacci(call["args"][1]["value"])
     assert len(calls) + lost["ring_full_entry"] == goroutines * (2 * fibonacci(n + 1) - 1)
-    told = [r for r in records if r["type"] == "loss"]
+    reported = [r for r in records if r["type"] == "loss"]
     events = sum(lost[f"ring_full_{kind}"] for kind in ("entry", "return", "point"))
-    assert sum(r["count"] for r in told) == events
+    assert sum(r["count"] for r in reported) == events
 
 
 def check_goroutines(program: Path, lbtrace: Lbtrace, goroutines: int, n: int) -> None:

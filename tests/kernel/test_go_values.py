@@ -578,8 +578,8 @@ def test_what_interfaces_and_pointers_lead_to(
     assert none == []
     ((one, two, three),) = elements("main.errs")
     assert (one["message"], two, three["message"]) == ("first", "nil", "file does not exist")
-    (told,) = (values[1][""] for own, values in calls if own == "fmt.Fprintln")
-    assert told == [held("string", "hello"), held("int", 42)]
+    (reported,) = (values[1][""] for own, values in calls if own == "fmt.Fprintln")
+    assert reported == [held("string", "hello"), held("int", 42)]
     (inner,) = (values[0] for own, values in calls if own == "main.behind")
     assert (inner["Name"], inner["Tags"]["len"], inner["Count"]) == ("n", 2, {"len": 1})
     assert inner["Any"]["type"] == "int"

@@ -125,8 +125,8 @@ def test_members_that_are_left_out_are_marked(
 def test_struct_of_a_wide_integer_of_clang(compiled: Compile, traced: Traced, level: str) -> None:
     program = compiled(f"wide{level}", ["clang", "-g", level, "-w"], CLANG_WIDE)
     for call in traced(program, "/seven|five/"):
-        told = {a["name"]: a["value"] for a in call["args"] if a["value"] is not None}
-        assert {"w": {"v": 42}, "z": 9}.items() <= told.items()
+        reported = {a["name"]: a["value"] for a in call["args"] if a["value"] is not None}
+        assert {"w": {"v": 42}, "z": 9}.items() <= reported.items()
         assert call["result"] == (58 if call["name"] == "seven" else 56)
 
 

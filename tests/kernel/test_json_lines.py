@@ -13,7 +13,7 @@ import msgspec
 import pytest
 
 from lbtrace.model import Fork, Loss
-from lbtrace.tables import GATHERING, Count
+from lbtrace.tables import AGGREGATING, Count
 
 PAGE = Path(__file__).resolve().parents[2] / "docs/json-lines.md"
 
@@ -123,5 +123,5 @@ def test_fields_of_what_is_rare(kind: str, struct: type, hidden: tuple[str, ...]
     assert names <= TABLES[kind][0] | TABLES[kind][1]
 
 
-def test_each_action_that_gathers_has_a_table() -> None:
-    assert {*GATHERING} <= {*TABLES}
+def test_each_action_that_aggregates_has_a_table() -> None:
+    assert {*AGGREGATING} <= {*TABLES}

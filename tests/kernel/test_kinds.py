@@ -28,11 +28,11 @@ def calls(lbtrace: Run, program: Path, out: Path) -> list[tuple[dict[str, Any], 
         *("--strict", "--", program),
     )
     assert done.returncode == 0, done.stderr
-    told = [json.loads(line) for line in done.stdout.splitlines()]
+    reported = [json.loads(line) for line in done.stdout.splitlines()]
     seen = [json.loads(line) for line in out.read_text().splitlines()]
     seen = [record for record in seen if record["type"] == "call"]
-    assert [call["name"] for call in seen] == [call["name"] for call in told]
-    return list(zip(told, seen, strict=True))
+    assert [call["name"] for call in seen] == [call["name"] for call in reported]
+    return list(zip(reported, seen, strict=True))
 
 
 @pytest.mark.parametrize("flags", [["-O0"], ["-O2"]], ids="".join)
@@ -43,20 +43,22 @@ def test_cpp(
     command = [*compiler.split(), "-std=c++17", "-g", *flags]
     name = f"kinds-{'-'.join(compiler.split())}{flags[0]}"
     program = compiled(name, command, (PROGRAMS / "kinds.cc").read_text())
-    for told, seen in calls(lbtrace, program, tmp_path / "out.jsonl"):
+    for reported, seen in calls(lbtrace, program, tmp_path / "out.jsonl"):
         values = [*(argument["value"] for argument in seen["args"]), seen["result"]]
-        for value, truth in zip(values, [*told["args"], told["result"]], strict=True):
+        for value, truth in zip(values, [*reported["args"], reported["result"]], strict=True):
             unreadable = ARM64 and isinstance(truth, float) and value is None
-            assert value == truth or unreadable, told["name"]
-        if told["name"] == "traced_many":
+            assert value == truth or unreadable, reported["name"]
+        if reported["name"] == "traced_many":
             assert seen["length"] == 20
 
 
 @pytest.mark.parametrize("level", ["0", "2"])
 def test_rust(lbtrace: Run, rust: Rust, tmp_path: Path, level: str) -> None:
-    for told, seen in calls(lbtrace, rust("kinds.rs", level), tmp_path / "out.jsonl"):
+    for reported, seen in calls(lbtrace, rust("kinds.rs", level), tmp_path / "out.jsonl"):
         values = [argument["value"] for argument in seen["args"]]
-        assert [*values, seen["result"]] == [*told["args"], told["args"][0]], told["name"]
+        assert [*values, seen["result"]] == [*reported["args"], reported["args"][0]], reported[
+            "name"
+        ]
 
 
 UNREAD = """

@@ -188,12 +188,12 @@ def source(seed: int, many: int, *, static: bool) -> str:
     return "\n".join([*lines, "int main(void)\n{", *calls, "    return 0;\n}"])
 
 
-def differing(shown: Any, told: Any) -> bool:
+def differing(shown: Any, reported: Any) -> bool:
     """Whether what is shown is wrong. What is null is unreadable."""
-    if isinstance(shown, str) and told in SIGNATURES.FUNCTIONS:
+    if isinstance(shown, str) and reported in SIGNATURES.FUNCTIONS:
         shown = shown.split(".")[0]  # linkers rename what is static
     try:
-        SIGNATURES.agree(shown, told, "")
+        SIGNATURES.agree(shown, reported, "")
     except AssertionError:
         return True
     return False
@@ -210,17 +210,17 @@ def compare(program: Path, words: list[str], into: Path, counts: Counter[str]) -
     ended = [record for record in records if record["type"] == "call"]
     begun = iter(sorted(ended, key=lambda call: call["start"]))
     ends, wrong = iter(ended), []
-    for told in map(json.loads, done.stdout.splitlines()):
-        if "call" not in told:
+    for reported in map(json.loads, done.stdout.splitlines()):
+        if "call" not in reported:
             call = next(ends)
-            pairs = [("result", call["result"], call, told["result"])]
-            pairs = [] if told["result"] is None or call["end"] != "returned" else pairs
+            pairs = [("result", call["result"], call, reported["result"])]
+            pairs = [] if reported["result"] is None or call["end"] != "returned" else pairs
         else:
             call = next(begun)
-            assert call["name"].split(".")[0] == told["call"], (call, told)
+            assert call["name"].split(".")[0] == reported["call"], (call, reported)
             given = {argument["name"]: argument for argument in call["args"]}
             pairs = []
-            for n, value in enumerate(told["args"]):
+            for n, value in enumerate(reported["args"]):
                 argument = given.get(f"p{n}")
                 if argument is None:
                     counts["absent"] += 1

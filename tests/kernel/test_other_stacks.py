@@ -65,10 +65,10 @@ def test_calls_on_another_stack(
 
 
 class Form(NamedTuple):
-    """How coroutines switch, and where their stacks are; whether these are ``told`` apart."""
+    """How coroutines switch, and where their stacks are; whether these are ``reported`` apart."""
 
     flags: tuple[str, ...]
-    told: bool
+    reported: bool
 
     def build(self, into: Path) -> Path:
         made = into / "coroutines"
@@ -78,16 +78,16 @@ class Form(NamedTuple):
 
 
 FORMS = {
-    "contexts": Form(("-DCONTEXTS", "-DON_HEAP"), told=True),
-    "pointers": Form(("-DCONTEXTS", "-DON_HEAP", "-DPOINTERS"), told=True),
-    "static": Form(("-DCONTEXTS", "-DON_HEAP", "-static"), told=True),
-    "signals": Form(("-DSIGNALS",), told=True),
-    "signals on heap": Form(("-DSIGNALS", "-DON_HEAP"), told=False),
+    "contexts": Form(("-DCONTEXTS", "-DON_HEAP"), reported=True),
+    "pointers": Form(("-DCONTEXTS", "-DON_HEAP", "-DPOINTERS"), reported=True),
+    "static": Form(("-DCONTEXTS", "-DON_HEAP", "-static"), reported=True),
+    "signals": Form(("-DSIGNALS",), reported=True),
+    "signals on heap": Form(("-DSIGNALS", "-DON_HEAP"), reported=False),
 }
 if X86_64:
-    FORMS["assembly"] = Form((), told=True)
-    FORMS["fcontext"] = Form(("-DFCONTEXT", "-DON_HEAP"), told=True)
-    FORMS["assembly on heap"] = Form(("-DON_HEAP",), told=False)
+    FORMS["assembly"] = Form((), reported=True)
+    FORMS["fcontext"] = Form(("-DFCONTEXT", "-DON_HEAP"), reported=True)
+    FORMS["assembly on heap"] = Form(("-DON_HEAP",), reported=False)
 COUNT = sum(3 + me for me in range(4))
 
 
@@ -96,14 +96,14 @@ def form(request: pytest.FixtureRequest) -> Form:
     return FORMS[request.param]
 
 
-def check(calls: list[dict[str, Any]], *, told: bool) -> None:
-    """That no call is said to be left, and that all are right where stacks are told apart."""
-    assert {call["end"] for call in calls} <= ({"returned"} if told else {"returned", "open"})
+def check(calls: list[dict[str, Any]], *, reported: bool) -> None:
+    """That no call is said to be left, and that all are right where stacks are distinguished."""
+    assert {call["end"] for call in calls} <= ({"returned"} if reported else {"returned", "open"})
     for call in calls:
         me, depth = (argument["value"] for argument in call["args"])
         if call["end"] == "returned":
             assert call["result"] == 100 + me * depth
-        if told:
+        if reported:
             assert call["depth"] == 2 + me - depth
 
 
@@ -125,11 +125,11 @@ def test_coroutines_of_a_command(
         assert (done.returncode, done.stdout) == (0, plain.stdout), done.stderr
     calls = read(out)
     assert len(calls) == COUNT
-    check(calls, told=form.told)
+    check(calls, reported=form.reported)
 
 
 def test_coroutines_of_a_running_process(start_lbtrace: Start, tmp_path: Path, form: Form) -> None:
-    """Those that it set up before are told apart by their mappings alone."""
+    """Those that it set up before are distinguished by their mappings alone."""
     program, out = form.build(tmp_path), tmp_path / "calls.jsonl"
     running = subprocess.Popen([program, "100000"], stdout=subprocess.DEVNULL)
     try:
@@ -146,7 +146,7 @@ def test_coroutines_of_a_running_process(start_lbtrace: Start, tmp_path: Path, f
     assert status == 0, error
     calls = read(out)
     assert len(calls) > 20
-    check(calls, told=False)
+    check(calls, reported=False)
 
 
 def test_within_is_refused(lbtrace: Run, tmp_path: Path) -> None:

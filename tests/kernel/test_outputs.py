@@ -131,8 +131,8 @@ def test_summaries_say_what_the_capture_holds(
         assert done.returncode == 0, done.stderr
         said = [line for line in done.stderr.splitlines() if "lost" in line]
         exported = lbtrace("export", output, "-o", tmp_path / f"{name}.jsonl", "--force")
-        told = [line for line in exported.stderr.splitlines() if "lost" in line]
-        assert said[0].removeprefix("lbtrace: ") == told[0], name
+        reported = [line for line in exported.stderr.splitlines() if "lost" in line]
+        assert said[0].removeprefix("lbtrace: ") == reported[0], name
 
 
 def remove(path: Path) -> None:

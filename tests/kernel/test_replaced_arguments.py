@@ -133,8 +133,8 @@ def test_what_is_assigned_to_a_parameter_is_not_taken_for_it(
     binary = ("--binary", library) if shared else ()
     done = lbtrace(*("attach", *binary, "--func", pattern, "--quiet", "-o", output, "--", made))
     assert done.returncode == 0, done.stderr
-    told = [json.loads(line) for line in output.read_text().splitlines()]
-    calls = [each for each in told if each["type"] == "call"]
+    reported = [json.loads(line) for line in output.read_text().splitlines()]
+    calls = [each for each in reported if each["type"] == "call"]
     assert len(calls) == FUNCTIONS * COUNT
     for number, call in enumerate(calls):
         name = call["name"].partition("(")[0]

@@ -106,31 +106,33 @@ def source(seed: int, many: int) -> str:
         result = dice.choice([t for t in TYPES if not t.startswith("&[")])
         returned = result.replace("&str", "&'static str")
         formals = ", ".join(f"p{i}: {type}" for i, type in enumerate(types))
-        told = "[" + ", ".join(f"p{i}.told()" for i in range(len(types))) + '].join(", ")'
+        reported = "[" + ", ".join(f"p{i}.show()" for i in range(len(types))) + '].join(", ")'
         form = f'"{{{{\\"name\\": \\"traced_{n}\\", \\"args\\": [{{}}], \\"result\\": {{}}}}}}"'
         lines.append(
             f"#[inline(never)]\nfn traced_{n}({formals}) -> {returned} {{\n"
             f"\tlet r: {returned} = black_box({literal(result, dice)});\n"
-            f"\tprintln!({form}, {told}, r.told());\n\tr\n}}\n"
+            f"\tprintln!({form}, {reported}, r.show());\n\tr\n}}\n"
         )
         given = ", ".join(f"black_box({literal(type, dice)})" for type in types)
         calls.append(f"\tblack_box(traced_{n}({given}));\n")
     return "\n".join([*lines, "fn main() {\n" + "".join(calls) + "}\n"])
 
 
-def agree(shown: Any, told: Any) -> bool:
+def agree(shown: Any, reported: Any) -> bool:
     """Whether what is shown is true, as far as it is readable."""
     if shown is None:
         return True
-    if isinstance(told, dict):
-        return list(shown) == list(told) and all(agree(shown[key], told[key]) for key in told)
-    if isinstance(told, list) and isinstance(shown, str):  # bytes
-        return list(shown.encode("utf-8", "surrogateescape")) == told
-    if isinstance(told, list):
-        return len(shown) == len(told) and all(map(agree, shown, told))
-    if isinstance(told, float):
-        return isclose(shown, told, rel_tol=1e-6)
-    return bool(shown == told and type(shown) is type(told))
+    if isinstance(reported, dict):
+        return list(shown) == list(reported) and all(
+            agree(shown[key], reported[key]) for key in reported
+        )
+    if isinstance(reported, list) and isinstance(shown, str):  # bytes
+        return list(shown.encode("utf-8", "surrogateescape")) == reported
+    if isinstance(reported, list):
+        return len(shown) == len(reported) and all(map(agree, shown, reported))
+    if isinstance(reported, float):
+        return isclose(shown, reported, rel_tol=1e-6)
+    return bool(shown == reported and type(shown) is type(reported))
 
 
 @pytest.mark.parametrize(
@@ -156,11 +158,11 @@ def test_random_signatures(
     calls = traced(program, "signatures::traced_*")
     readable = whole = 0
     for call, line in zip(calls, truth.splitlines(), strict=True):
-        told = json.loads(line)
+        reported = json.loads(line)
         values = [*(a["value"] for a in call["args"]), call["result"]]
-        assert call["name"] == "signatures::" + told["name"]
-        for shown, value in zip(values, [*told["args"], told["result"]], strict=True):
-            assert agree(shown, value), (call, told)
+        assert call["name"] == "signatures::" + reported["name"]
+        for shown, value in zip(values, [*reported["args"], reported["result"]], strict=True):
+            assert agree(shown, value), (call, reported)
             readable += shown is not None
             whole += 1
     assert readable > 0.5 * whole

@@ -144,21 +144,21 @@ def source(seed: int, many: int, leading: str = "") -> str:
     return "\n".join([*lines, "int main(void)\n{", *calls, "    return 0;\n}"])
 
 
-def agree(shown: Any, told: Any, path: str) -> int:
+def agree(shown: Any, reported: Any, path: str) -> int:
     """How many numbers and texts agree; those that are unreadable count for nothing."""
     if shown is None:
         return 0
-    if isinstance(told, dict):
+    if isinstance(reported, dict):
         assert isinstance(shown, dict), path
-        assert list(shown) == list(told), path
-        return sum(agree(shown[key], told[key], f"{path}.{key}") for key in told)
-    if isinstance(told, list):
-        assert len(shown) == len(told), path
-        return sum(agree(a, b, f"{path}[]") for a, b in zip(shown, told, strict=True))
-    if isinstance(told, float):
-        assert shown == pytest.approx(told, rel=1e-6), path
+        assert list(shown) == list(reported), path
+        return sum(agree(shown[key], reported[key], f"{path}.{key}") for key in reported)
+    if isinstance(reported, list):
+        assert len(shown) == len(reported), path
+        return sum(agree(a, b, f"{path}[]") for a, b in zip(shown, reported, strict=True))
+    if isinstance(reported, float):
+        assert shown == pytest.approx(reported, rel=1e-6), path
     else:
-        assert shown == told, path
+        assert shown == reported, path
     return 1
 
 
@@ -172,9 +172,9 @@ def calls_and_truth(lbtrace: Run, tmp_path: Path) -> Trace:
         done = lbtrace(*words)
         assert done.returncode == 0, done.stderr
         seen = [json.loads(line) for line in output.read_text().splitlines()]
-        told = [json.loads(line) for line in done.stdout.splitlines()]
+        reported = [json.loads(line) for line in done.stdout.splitlines()]
         calls = [record for record in seen if record["type"] == "call"]
-        return list(zip(calls, told, strict=True))
+        return list(zip(calls, reported, strict=True))
 
     return trace
 

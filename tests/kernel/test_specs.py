@@ -176,14 +176,14 @@ def test_what_is_made_of_registers(programs: Path, mode: str, registers: tuple[s
         made = plan(program, "take_string", *fetches, *more)
         specs = Specs(made)
         assert not specs.generic
-        assert specs.picking == (bool(more) and more[0].register == "sp")
+        assert specs.selecting == (bool(more) and more[0].register == "sp")
         events, _ = run(made, program, mode)
         entries = [event for event, _ in events if event.kind == OPEN]
         for event, length in zip(entries, LENGTHS, strict=True):
             assert signed(event.value0) == (length + 128) % 256 - 128
             assert (signed(event.value1), signed(event.value2)) == (-7, length + 5)
             assert (event.value3, signed(event.value4)) == (length >> 4 & 0xFFF, -1)
-            if specs.picking:
+            if specs.selecting:
                 assert event.frame == event.value5 + made.probes[0].site.sp_delta
 
 

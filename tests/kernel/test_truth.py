@@ -16,11 +16,11 @@ Run = Callable[..., subprocess.CompletedProcess[str]]
 
 def logged(path: Path) -> dict[tuple[int, int], list[list[str]]]:
     """What the program says, by process and thread, in the order of returns."""
-    told: dict[tuple[int, int], list[list[str]]] = defaultdict(list)
+    reported: dict[tuple[int, int], list[list[str]]] = defaultdict(list)
     for line in path.read_text().splitlines():
         pid, tid, *call = line.split()
-        told[int(pid), int(tid)].append(call)
-    return told
+        reported[int(pid), int(tid)].append(call)
+    return reported
 
 
 def traced(text: str) -> dict[tuple[int, int], list[list[str]]]:
@@ -70,9 +70,9 @@ def test_several(
         *(programs / "truth", log, kind, many, rounds),
     )
     assert done.returncode == 0, done.stderr
-    told = logged(log)
-    assert len(told) == many
-    assert traced(done.stdout) == told
+    reported = logged(log)
+    assert len(reported) == many
+    assert traced(done.stdout) == reported
 
 
 def test_200_000_calls(lbtrace: Run, programs: Path, tmp_path: Path) -> None:
@@ -84,9 +84,9 @@ def test_200_000_calls(lbtrace: Run, programs: Path, tmp_path: Path) -> None:
     )
     assert done.returncode == 0, done.stderr
     exported = lbtrace("export", capture, "--format", "jsonl")
-    told = logged(log)
-    assert sum(map(len, told.values())) > 200_000
-    assert traced(exported.stdout) == told
+    reported = logged(log)
+    assert sum(map(len, reported.values())) > 200_000
+    assert traced(exported.stdout) == reported
 
 
 def test_live_output_loses_nothing(lbtrace: Run, programs: Path, tmp_path: Path) -> None:
@@ -116,8 +116,8 @@ def test_any_process_that_runs_the_binary(
     tracer.process.send_signal(2)
     status, out, error = tracer.finish()
     assert status == 0, error
-    told = logged(log)
-    assert len(told) == 3
-    assert traced(out) == told
-    total = sum(map(len, told.values()))
+    reported = logged(log)
+    assert len(reported) == 3
+    assert traced(out) == reported
+    total = sum(map(len, reported.values()))
     assert f"{total:,} calls in 3 threads of 3 processes, nothing lost" in error

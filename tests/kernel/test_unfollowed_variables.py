@@ -119,8 +119,8 @@ def test_random_signatures(compiled: Compile, lbtrace: Run, tmp_path: Path, opti
     agreed = 0
     for call, truth in zip(calls, map(json.loads, done.stdout.splitlines()), strict=True):
         assert call["name"] == truth["name"]
-        for shown, told in zip(values(call), truth["args"], strict=True):
-            agreed += signatures.agree(shown, told, call["name"])
+        for shown, reported in zip(values(call), truth["args"], strict=True):
+            agreed += signatures.agree(shown, reported, call["name"])
     assert agreed > 300
 
 

@@ -117,8 +117,8 @@ def build(into: Path, compiler: str = "gcc", names: Collection[str] | None = Non
 
 def _compile(into: Path, compiler: str, names: Collection[str] | None) -> None:
     asked = [*shlex.split(compiler), "-dumpmachine"]
-    told = subprocess.run(asked, check=True, capture_output=True, text=True).stdout
-    protection = PROTECTION.get(told.partition("-")[0], "-fcf-protection")
+    reported = subprocess.run(asked, check=True, capture_output=True, text=True).stdout
+    protection = PROTECTION.get(reported.partition("-")[0], "-fcf-protection")
     for name, recipe in (PROGRAMS | (CLANG if compiler == "gcc" else {})).items():
         if names is not None and name not in names:
             continue

@@ -1,4 +1,4 @@
-/* Leaves its starter at once, and works every 100 ms, as often as told. */
+/* Leaves its starter at once, and works every 100 ms, as often as asked. */
 #include <stdlib.h>
 #include <unistd.h>
 __attribute__((noinline)) int work(int n) { __asm__ volatile(""); return n + 1; }

@@ -43,7 +43,7 @@ template <class First, class... Rest> static void tell_all(First first, Rest... 
     if (sizeof...(rest)) printf(",");
     tell_all(rest...);
 }
-template <class Result, class... Args> static void told(const char *name, Result r, Args... args)
+template <class Result, class... Args> static void show(const char *name, Result r, Args... args)
 {
     printf("{\"name\":\"%s\",\"args\":[", name);
     tell_all(args...);
@@ -135,50 +135,50 @@ N double traced_thrown(double x)
     return x;
 }
 
-#define TOLD(name, ...) told(#name, name(__VA_ARGS__), __VA_ARGS__)
+#define SHOW(name, ...) show(#name, name(__VA_ARGS__), __VA_ARGS__)
 
 int main()
 {
     for (double x : {0.0, 2.0, -1.5, 1e300, 1.0 / 3, 5e-324}) {
-        TOLD(traced_one, x);
-        TOLD(traced_reals, Reals({x, 2}), Reals({3, 4}));
-        TOLD(traced_real, x, -x);
-        TOLD(traced_positive, x);
+        SHOW(traced_one, x);
+        SHOW(traced_reals, Reals({x, 2}), Reals({3, 4}));
+        SHOW(traced_real, x, -x);
+        SHOW(traced_positive, x);
     }
-    TOLD(traced_single, 2.1f);
-    TOLD(traced_mixed, 1, 2.5f, 3L, 4.75, "text", 'c');
-    TOLD(traced_static, 1.5, 2, 3.25f);
-    TOLD(traced_pair, Pair({1.25f, 2.5f}), 3.5f);
-    TOLD(traced_swap, Pair({1.25f, -2.5f}));
-    TOLD(traced_triple, Triple({1, 2.5f, 3}), 4, 5, 6, 7.5);
-    TOLD(traced_turn, Triple({1, 2.5f, 3}), 0.5f);
-    TOLD(traced_struct, Mixed({1.5, 2, 3.5f}), 4.25, 5L, 6L, 7L);
-    TOLD(traced_made, 1.5, 2, 3.5f);
-    TOLD(traced_large, Three({{1.5, 2.5, 3.5}}), 4.5);
-    TOLD(traced_many, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 9.5, 10.25f);
-    TOLD(traced_long, 1.25L, 2.5);
-    TOLD(traced_wide, 6.5);
-    TOLD(traced_complex, join<complex_double>(1.5, -2.5), 3.5);
-    TOLD(traced_complexf, join<complex_float>(1.5f, -2.5f), 3.5f);
-    TOLD(traced_cpp, Complex(1.5, -2.5), 3.5);
-    for (int op = 0; op < 7; op++) TOLD(traced_switch, op, 7.5, 2.25);
-    TOLD(traced_while, 2.5, 3);
-    TOLD(traced_loop, 10.5);
-    TOLD(traced_again, 5, 1.5);
-    TOLD(traced_array, 4, 1.25);
-    for (int n = 0; n < 3; n++) TOLD(traced_half, n);
+    SHOW(traced_single, 2.1f);
+    SHOW(traced_mixed, 1, 2.5f, 3L, 4.75, "text", 'c');
+    SHOW(traced_static, 1.5, 2, 3.25f);
+    SHOW(traced_pair, Pair({1.25f, 2.5f}), 3.5f);
+    SHOW(traced_swap, Pair({1.25f, -2.5f}));
+    SHOW(traced_triple, Triple({1, 2.5f, 3}), 4, 5, 6, 7.5);
+    SHOW(traced_turn, Triple({1, 2.5f, 3}), 0.5f);
+    SHOW(traced_struct, Mixed({1.5, 2, 3.5f}), 4.25, 5L, 6L, 7L);
+    SHOW(traced_made, 1.5, 2, 3.5f);
+    SHOW(traced_large, Three({{1.5, 2.5, 3.5}}), 4.5);
+    SHOW(traced_many, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 9.5, 10.25f);
+    SHOW(traced_long, 1.25L, 2.5);
+    SHOW(traced_wide, 6.5);
+    SHOW(traced_complex, join<complex_double>(1.5, -2.5), 3.5);
+    SHOW(traced_complexf, join<complex_float>(1.5f, -2.5f), 3.5f);
+    SHOW(traced_cpp, Complex(1.5, -2.5), 3.5);
+    for (int op = 0; op < 7; op++) SHOW(traced_switch, op, 7.5, 2.25);
+    SHOW(traced_while, 2.5, 3);
+    SHOW(traced_loop, 10.5);
+    SHOW(traced_again, 5, 1.5);
+    SHOW(traced_array, 4, 1.25);
+    for (int n = 0; n < 3; n++) SHOW(traced_half, n);
     Shape shape;
     shape.side = 3;
-    told("Shape::traced_area", shape.traced_area(2.5), 2.5);
-    told("Shape::traced_scale", Shape::traced_scale(1.5f, 2.5), 1.5f, 2.5);
-    told("Shape::traced_virtual", shape.traced_virtual(1.25), 1.25);
-    told("traced_template<float>", traced_template(1.5f, 2.5f), 1.5f, 2.5f);
-    told("traced_template<double>", traced_template(1e300, 1e-300), 1e300, 1e-300);
-    TOLD(traced_thrown, 1.5);
-    TOLD(traced_factorial, 3.0);
+    show("Shape::traced_area", shape.traced_area(2.5), 2.5);
+    show("Shape::traced_scale", Shape::traced_scale(1.5f, 2.5), 1.5f, 2.5);
+    show("Shape::traced_virtual", shape.traced_virtual(1.25), 1.25);
+    show("traced_template<float>", traced_template(1.5f, 2.5f), 1.5f, 2.5f);
+    show("traced_template<double>", traced_template(1e300, 1e-300), 1e300, 1e-300);
+    SHOW(traced_thrown, 1.5);
+    SHOW(traced_factorial, 3.0);
     try {
         traced_thrown(2.5);
     } catch (double thrown) {
-        told("traced_thrown", thrown, thrown);
+        show("traced_thrown", thrown, thrown);
     }
 }

@@ -114,7 +114,7 @@ TRACED int traced_members(long Something::*data, int n, long (Something::*code)(
 	return n;
 }
 
-static void told(const char *name, const char *arguments, const char *result)
+static void show(const char *name, const char *arguments, const char *result)
 {
 	printf("{\"name\":\"%s\",\"args\":[%s],\"result\":%s}\n", name, arguments, result);
 }
@@ -123,37 +123,37 @@ int main()
 {
 	std::string lower(22, 'l'), higher(23, 'h'), empty;
 
-	told("traced_string", "\"short\",\"llllllllllllllllllllll\",1", "\"shortllllllllllllllllllllll\"");
+	show("traced_string", "\"short\",\"llllllllllllllllllllll\",1", "\"shortllllllllllllllllllllll\"");
 	traced_string("short", lower, 1);
-	told("traced_string", "\"hhhhhhhhhhhhhhhhhhhhhhh\",\"\",-1", "\"hhhhhhhhhhhhhhhhhhhhhhh\"");
+	show("traced_string", "\"hhhhhhhhhhhhhhhhhhhhhhh\",\"\",-1", "\"hhhhhhhhhhhhhhhhhhhhhhh\"");
 	traced_string(higher, empty, -1);
-	told("traced_view", "\"view\"", "\"iew\"");
+	show("traced_view", "\"view\"", "\"iew\"");
 	traced_view(std::string_view("view of more", 4));
-	told("traced_vector", "[1,-2,3],[\"one\",\"two\"]", "[1,-2,3]");
+	show("traced_vector", "[1,-2,3],[\"one\",\"two\"]", "[1,-2,3]");
 	traced_vector({1, -2, 3}, {"one", "two"});
-	told("traced_vector", "[],[]", "[]");
+	show("traced_vector", "[],[]", "[]");
 	traced_vector({}, {});
-	told("traced_many", "20", "[1.5,1.5,1.5,1.5,1.5,1.5,1.5,1.5]");
+	show("traced_many", "20", "[1.5,1.5,1.5,1.5,1.5,1.5,1.5,1.5]");
 	traced_many(20);
-	told("traced_wide", "-5,3,1267650600228229401496703205376", "-8");
+	show("traced_wide", "-5,3,1267650600228229401496703205376", "-8");
 	traced_wide(-5, 3, (unsigned __int128)1 << 100);
-	told("traced_function", "\"twice\",\"finish\",{\"open\":\"twice\",\"close\":\"finish\"},\"0x0\"",
+	show("traced_function", "\"twice\",\"finish\",{\"open\":\"twice\",\"close\":\"finish\"},\"0x0\"",
 	     "\"twice\"");
 	traced_function(twice, finish, {twice, finish}, nullptr);
-	told("traced_function",
+	show("traced_function",
 	     "\"deep::inner\",\"finish\",{\"open\":\"deep::inner\",\"close\":\"0x0\"},\"twice\"",
 	     "\"twice\"");
 	traced_function(deep::inner, finish, {deep::inner, nullptr}, twice);
-	told("traced_precise", "-1.25,3,{\"value\":0.5,\"scale\":7},{\"value\":1e+100,\"scale\":8}",
+	show("traced_precise", "-1.25,3,{\"value\":0.5,\"scale\":7},{\"value\":1e+100,\"scale\":8}",
 	     "4");
 	traced_precise(-1.25L, 3, {0.5L, 7}, {1e100L, 8});
-	told("traced_empty", "{},1,{\"first\":2,\"second\":3}", "1");
+	show("traced_empty", "{},1,{\"first\":2,\"second\":3}", "1");
 	Something something;
 	something.first = 2;
 	something.second = 3;
 	traced_empty({}, 1, something);
-	told("traced_duration", "\"1500ms\",\"-2s\",\"9[1/30]s\"", "\"-500ms\"");
+	show("traced_duration", "\"1500ms\",\"-2s\",\"9[1/30]s\"", "\"-500ms\"");
 	traced_duration(std::chrono::milliseconds(1500), std::chrono::seconds(-2), Frames(9));
-	told("traced_members", "8,1,\"Something::get\",2", "1");
+	show("traced_members", "8,1,\"Something::get\",2", "1");
 	traced_members(&Something::second, 1, &Something::get, 2);
 }

@@ -13,7 +13,7 @@ pub struct Three { pub a: i16, pub b: i16, pub c: i16 }
 #[derive(Clone, Copy)]
 pub struct Long { pub a: i64, pub b: i32, pub c: i32 }
 
-fn told<T>(name: &str, json: String, value: T) -> T {
+fn show<T>(name: &str, json: String, value: T) -> T {
     println!("{{\"name\":\"{name}\",\"args\":[{json}]}}");
     keep(value)
 }
@@ -61,7 +61,7 @@ pub fn double(x: i32) -> i32 { x * 2 }
 macro_rules! call {
     ($name:ident, $json:expr, $value:expr) => {
         for more in [-1i32, 7] {
-            told(stringify!($name), format!("{},{more}", $json), ());
+            show(stringify!($name), format!("{},{more}", $json), ());
             keep($name($value, more));
         }
     };

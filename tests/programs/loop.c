@@ -1,5 +1,5 @@
 /*
- * Calls tick() until it is told to stop: something to attach to.
+ * Calls tick() until it is stopped: something to attach to.
  *
  *     loop [MICROSECONDS [CALLS]]
  *

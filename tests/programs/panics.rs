@@ -24,11 +24,11 @@ fn enter(name: &'static str, argument: i64) {
 
 fn line(result: &str, end: &str) {
     let (name, argument) = CALLS.with(|calls| calls.borrow_mut().pop().unwrap());
-    let told = format!(
+    let line = format!(
         "{} {} {} {} {} {} {}\n",
         std::process::id(), unsafe { gettid() }, name, argument, result, end, depth()
     );
-    LINES.with(|lines| lines.borrow_mut().push_str(&told));
+    LINES.with(|lines| lines.borrow_mut().push_str(&line));
 }
 
 // Takes nothing back, so that no call of it is a tail call.

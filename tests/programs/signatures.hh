@@ -72,7 +72,7 @@ NOINLINE int negate(int x) { return -x; }
 typedef int Pair::*Member;
 inline int numbers[4];
 
-#define NUMBERS(type, form) inline void told(type x) { printf(form, x); }
+#define NUMBERS(type, form) inline void show(type x) { printf(form, x); }
 NUMBERS(signed char, "%d")
 NUMBERS(unsigned char, "%u")
 NUMBERS(short, "%d")
@@ -87,43 +87,43 @@ NUMBERS(float, "%.9g")
 NUMBERS(double, "%.17g")
 NUMBERS(long double, "%.17Lg")
 NUMBERS(char, "\"%c\"")
-inline void told(bool x) { printf(x ? "true" : "false"); }
-inline void told(wchar_t x) { printf("\"%c\"", (int)x); }
-inline void told(char16_t x) { printf("\"%c\"", (int)x); }
-inline void told(char32_t x) { printf("\"%c\"", (int)x); }
+inline void show(bool x) { printf(x ? "true" : "false"); }
+inline void show(wchar_t x) { printf("\"%c\"", (int)x); }
+inline void show(char16_t x) { printf("\"%c\"", (int)x); }
+inline void show(char32_t x) { printf("\"%c\"", (int)x); }
 inline void digits(unsigned __int128 x)
 {
 	if (x > 9)
 		digits(x / 10);
 	putchar('0' + (int)(x % 10));
 }
-inline void told(__int128 x)
+inline void show(__int128 x)
 {
 	if (x < 0)
 		putchar('-');
 	digits(x < 0 ? -(unsigned __int128)x : x);
 }
-inline void told(unsigned __int128 x) { digits(x); }
-inline void told(Color x) { printf(x == Color::RED ? "\"RED\"" : x == Color::GREEN ? "\"GREEN\"" : "\"BLUE\""); }
-inline void told(Tone x) { printf(x == Tone::LOW ? "\"LOW\"" : "\"HIGH\""); }
-inline void told(Shade x) { printf(x == DARK ? "\"DARK\"" : "\"LIGHT\""); }
-inline void told(const char *x) { printf("\"%s\"", x); }
-inline void told(const std::string &x) { printf("\"%s\"", x.c_str()); }
-inline void told(std::string_view x) { printf("\"%.*s\"", (int)x.size(), x.data()); }
-inline void told(Function x) { printf(x == halve ? "\"halve\"" : "\"negate\""); }
-inline void told(std::nullptr_t) { printf("\"nullptr\""); }
+inline void show(unsigned __int128 x) { digits(x); }
+inline void show(Color x) { printf(x == Color::RED ? "\"RED\"" : x == Color::GREEN ? "\"GREEN\"" : "\"BLUE\""); }
+inline void show(Tone x) { printf(x == Tone::LOW ? "\"LOW\"" : "\"HIGH\""); }
+inline void show(Shade x) { printf(x == DARK ? "\"DARK\"" : "\"LIGHT\""); }
+inline void show(const char *x) { printf("\"%s\"", x); }
+inline void show(const std::string &x) { printf("\"%s\"", x.c_str()); }
+inline void show(std::string_view x) { printf("\"%.*s\"", (int)x.size(), x.data()); }
+inline void show(Function x) { printf(x == halve ? "\"halve\"" : "\"negate\""); }
+inline void show(std::nullptr_t) { printf("\"nullptr\""); }
 inline void address(const void *x) { printf("\"0x%lx\"", (unsigned long)x); }
-inline void told(int *x) { address(x); }
-inline void told(const Large *x) { address(x); }
-inline void told(void *x) { address(x); }
-inline void told(Member x) { printf("%d", x == &Pair::x ? 0 : 4); }
+inline void show(int *x) { address(x); }
+inline void show(const Large *x) { address(x); }
+inline void show(void *x) { address(x); }
+inline void show(Member x) { printf("%d", x == &Pair::x ? 0 : 4); }
 
-template <class T> void told(const std::vector<T> &x);
-template <class T, size_t N> void told(const T (&x)[N]);
-template <class A, class B> void told(const std::pair<A, B> &x);
-template <class... T> void told(const std::tuple<T...> &x);
-template <class T> void told(const std::unique_ptr<T> &x);
-template <class T> void told(const std::shared_ptr<T> &x);
+template <class T> void show(const std::vector<T> &x);
+template <class T, size_t N> void show(const T (&x)[N]);
+template <class A, class B> void show(const std::pair<A, B> &x);
+template <class... T> void show(const std::tuple<T...> &x);
+template <class T> void show(const std::unique_ptr<T> &x);
+template <class T> void show(const std::shared_ptr<T> &x);
 
 template <class T> void element(bool &first, const char *name, const T &x)
 {
@@ -131,9 +131,9 @@ template <class T> void element(bool &first, const char *name, const T &x)
 	first = false;
 	if (name)
 		printf("\"%s\": ", name);
-	told(x);
+	show(x);
 }
-template <class T> void told(const std::vector<T> &x)
+template <class T> void show(const std::vector<T> &x)
 {
 	bool first = true;
 	putchar('[');
@@ -141,7 +141,7 @@ template <class T> void told(const std::vector<T> &x)
 		element(first, nullptr, each);
 	putchar(']');
 }
-template <class T, size_t N> void told(const T (&x)[N])
+template <class T, size_t N> void show(const T (&x)[N])
 {
 	bool first = true;
 	putchar('[');
@@ -149,7 +149,7 @@ template <class T, size_t N> void told(const T (&x)[N])
 		element(first, nullptr, each);
 	putchar(']');
 }
-template <class A, class B> void told(const std::pair<A, B> &x)
+template <class A, class B> void show(const std::pair<A, B> &x)
 {
 	bool first = true;
 	putchar('{');
@@ -158,20 +158,20 @@ template <class A, class B> void told(const std::pair<A, B> &x)
 	putchar('}');
 }
 // Of these only the numbers inside are compared.
-template <class... T> void told(const std::tuple<T...> &x)
+template <class... T> void show(const std::tuple<T...> &x)
 {
 	bool first = true;
 	putchar('[');
 	std::apply([&](const auto &...each) { (element(first, nullptr, each), ...); }, x);
 	putchar(']');
 }
-template <class T> void told(const std::unique_ptr<T> &x) { putchar('['); address(x.get()); putchar(']'); }
-template <class T> void told(const std::shared_ptr<T> &x) { putchar('['); address(x.get()); putchar(']'); }
+template <class T> void show(const std::unique_ptr<T> &x) { putchar('['); address(x.get()); putchar(']'); }
+template <class T> void show(const std::shared_ptr<T> &x) { putchar('['); address(x.get()); putchar(']'); }
 
 #define M(name) element(first, #name, x.name);
 #define B(name) element(first, #name, static_cast<const name &>(x));
 #define STRUCT(type, members) \
-	inline void told(const type &x) { bool first = true; (void)first; (void)x; putchar('{'); members putchar('}'); }
+	inline void show(const type &x) { bool first = true; (void)first; (void)x; putchar('{'); members putchar('}'); }
 STRUCT(Pair, M(x) M(y))
 STRUCT(Mixed, M(d) M(l))
 STRUCT(Reals, M(a) M(b))
@@ -208,7 +208,7 @@ STRUCT(Virtual, M(v))
 STRUCT(HoldsCopied, M(c) M(d))
 STRUCT(FromEnded, B(Ended) M(w))
 STRUCT(OnlyMoved, M(v))
-template <class T> void told(const Box<T> &x)
+template <class T> void show(const Box<T> &x)
 {
 	bool first = true;
 	putchar('{');
@@ -226,7 +226,7 @@ struct Log {
 		first = false;
 		address(x);
 	}
-	template <class T> void result(const T &x) { printf("}, \"result\": "); told(x); }
+	template <class T> void result(const T &x) { printf("}, \"result\": "); show(x); }
 	void result_at(const void *x) { printf("}, \"result\": "); address(x); }
 	void nothing() { printf("}, \"result\": null"); }
 	~Log() { printf("}\n"); }

@@ -2,50 +2,50 @@
 // test_rust_signatures.py adds the functions, and a main that calls them.
 #![allow(dead_code)]
 
-trait Told {
-	fn told(&self) -> String;
+trait Show {
+	fn show(&self) -> String;
 }
 
 macro_rules! numbers {
 	($($number:ty)*) => { $(
-		impl Told for $number {
-			fn told(&self) -> String { format!("{:?}", self) }
+		impl Show for $number {
+			fn show(&self) -> String { format!("{:?}", self) }
 		}
 	)* };
 }
 
 numbers!(i8 u8 i16 u16 i32 u32 i64 u64 i128 u128 isize usize bool f32 f64 str String);
 
-impl Told for char {
-	fn told(&self) -> String { format!("{:?}", self.to_string()) }
+impl Show for char {
+	fn show(&self) -> String { format!("{:?}", self.to_string()) }
 }
 
-impl<T: Told + ?Sized> Told for &T {
-	fn told(&self) -> String { (**self).told() }
+impl<T: Show + ?Sized> Show for &T {
+	fn show(&self) -> String { (**self).show() }
 }
 
-impl<T: Told> Told for [T] {
-	fn told(&self) -> String {
-		let parts: Vec<_> = self.iter().map(|part| part.told()).collect();
+impl<T: Show> Show for [T] {
+	fn show(&self) -> String {
+		let parts: Vec<_> = self.iter().map(|part| part.show()).collect();
 		format!("[{}]", parts.join(", "))
 	}
 }
 
-impl<T: Told> Told for Vec<T> {
-	fn told(&self) -> String { self[..].told() }
+impl<T: Show> Show for Vec<T> {
+	fn show(&self) -> String { self[..].show() }
 }
 
-impl<T: Told, const N: usize> Told for [T; N] {
-	fn told(&self) -> String { self[..].told() }
+impl<T: Show, const N: usize> Show for [T; N] {
+	fn show(&self) -> String { self[..].show() }
 }
 
-impl<A: Told, B: Told> Told for (A, B) {
-	fn told(&self) -> String { format!("[{}, {}]", self.0.told(), self.1.told()) }
+impl<A: Show, B: Show> Show for (A, B) {
+	fn show(&self) -> String { format!("[{}, {}]", self.0.show(), self.1.show()) }
 }
 
-impl<A: Told, B: Told, C: Told> Told for (A, B, C) {
-	fn told(&self) -> String {
-		format!("[{}, {}, {}]", self.0.told(), self.1.told(), self.2.told())
+impl<A: Show, B: Show, C: Show> Show for (A, B, C) {
+	fn show(&self) -> String {
+		format!("[{}, {}, {}]", self.0.show(), self.1.show(), self.2.show())
 	}
 }
 
@@ -56,20 +56,20 @@ fn variant(name: &str, value: Option<String>) -> String {
 	}
 }
 
-impl<T: Told> Told for Option<T> {
-	fn told(&self) -> String {
+impl<T: Show> Show for Option<T> {
+	fn show(&self) -> String {
 		match self {
-			Some(value) => variant("Some", Some(value.told())),
+			Some(value) => variant("Some", Some(value.show())),
 			None => variant("None", None),
 		}
 	}
 }
 
-impl<T: Told, E: Told> Told for Result<T, E> {
-	fn told(&self) -> String {
+impl<T: Show, E: Show> Show for Result<T, E> {
+	fn show(&self) -> String {
 		match self {
-			Ok(value) => variant("Ok", Some(value.told())),
-			Err(value) => variant("Err", Some(value.told())),
+			Ok(value) => variant("Ok", Some(value.show())),
+			Err(value) => variant("Err", Some(value.show())),
 		}
 	}
 }
@@ -78,9 +78,9 @@ macro_rules! structs {
 	($($name:ident { $($member:ident: $type:ty),* })*) => { $(
 		struct $name { $($member: $type),* }
 
-		impl Told for $name {
-			fn told(&self) -> String {
-				let parts = [$(format!("\"{}\": {}", stringify!($member), self.$member.told())),*];
+		impl Show for $name {
+			fn show(&self) -> String {
+				let parts = [$(format!("\"{}\": {}", stringify!($member), self.$member.show())),*];
 				format!("{{{}}}", parts.join(", "))
 			}
 		}
@@ -97,11 +97,11 @@ structs! {
 	Named { name: String, age: u8 }
 }
 
-macro_rules! told_as_structs {
+macro_rules! logged_as_structs {
 	($($name:ident { $($member:ident),* })*) => { $(
-		impl Told for $name {
-			fn told(&self) -> String {
-				let parts = [$(format!("\"{}\": {}", stringify!($member), { self.$member }.told())),*];
+		impl Show for $name {
+			fn show(&self) -> String {
+				let parts = [$(format!("\"{}\": {}", stringify!($member), { self.$member }.show())),*];
 				format!("{{{}}}", parts.join(", "))
 			}
 		}
@@ -116,35 +116,35 @@ macro_rules! told_as_structs {
 #[repr(C, packed)] struct Packed { a: u8, b: u32 }
 #[repr(align(16))] struct Aligned { a: u64 }
 
-told_as_structs! { Real { a } Wide { a } Word { a } Clear { a } Packed { a, b } Aligned { a } }
+logged_as_structs! { Real { a } Wide { a } Word { a } Clear { a } Packed { a, b } Aligned { a } }
 
 struct Meters(f64);
 
-impl Told for Meters {
-	fn told(&self) -> String { format!("[{:?}]", self.0) }
+impl Show for Meters {
+	fn show(&self) -> String { format!("[{:?}]", self.0) }
 }
 
 struct Wrapped(u64);
 
-impl Told for Wrapped {
-	fn told(&self) -> String { format!("[{}]", self.0) }
+impl Show for Wrapped {
+	fn show(&self) -> String { format!("[{}]", self.0) }
 }
 
 enum Color { Red, Green, Blue }
 
-impl Told for Color {
-	fn told(&self) -> String {
+impl Show for Color {
+	fn show(&self) -> String {
 		variant(match self { Color::Red => "Red", Color::Green => "Green", Color::Blue => "Blue" }, None)
 	}
 }
 
 enum Shape { Dot, Circle(f64), Rect { w: u32, h: u32 } }
 
-impl Told for Shape {
-	fn told(&self) -> String {
+impl Show for Shape {
+	fn show(&self) -> String {
 		match self {
 			Shape::Dot => variant("Dot", None),
-			Shape::Circle(radius) => variant("Circle", Some(radius.told())),
+			Shape::Circle(radius) => variant("Circle", Some(radius.show())),
 			Shape::Rect { w, h } => variant("Rect", Some(format!("{{\"w\": {}, \"h\": {}}}", w, h))),
 		}
 	}

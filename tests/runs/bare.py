@@ -28,7 +28,8 @@ KEPT = re.compile(
     r"(?i)(https?|no|all)_proxy|pip_.*|ssl_cert_.*|.*_ca_bundle|term|ci"
     r"|lbtrace_(require|seed|go_out|vm_out)"
 )
-"""Variables that stay: how this machine reaches package indexes, and what the tests are told."""
+"""Variables that stay: how this machine reaches package indexes, and what the tests are
+reported."""
 
 
 def environment(directory: Path, kinds: Iterable[str]) -> dict[str, str]:

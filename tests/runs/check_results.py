@@ -126,9 +126,9 @@ def write_page(page: Path, shown: Mapping[str, str], out: Path) -> None:
     kept = {row[1]: row[3:5] for row in rows if len(row) == 6}
     lines = ["| | what it shows | the last run | figures |", "|---|---|---|---|"]
     for name, shows in shown.items():
-        last, told = kept.get(f"`check-{name}`", (NOT_RUN, ""))
+        last, reported = kept.get(f"`check-{name}`", (NOT_RUN, ""))
         if result := read(out, name):
-            verdict, commit, date, took, told = _cells(result)
+            verdict, commit, date, took, reported = _cells(result)
             last = f"{verdict} on {date} with {commit}, in {took}"
-        lines.append(f"| `check-{name}` | {shows} | {last} | {told.replace('|', '/')} |")
+        lines.append(f"| `check-{name}` | {shows} | {last} | {reported.replace('|', '/')} |")
     page.write_text("\n".join([before + begin, *lines, end + after]))

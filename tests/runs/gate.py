@@ -34,8 +34,8 @@ STAGES = (
 def main() -> int:
     """Run the stages, and say how long each took; returns the exit status."""
     os.chdir(bare.ROOT)
-    told = [bare.ROOT / "build/out" / name for name in ("flaky.txt", "failed.txt")]
-    for file in told:
+    reported = [bare.ROOT / "build/out" / name for name in ("flaky.txt", "failed.txt")]
+    for file in reported:
         file.unlink(missing_ok=True)
     end = time.monotonic() + WHOLE
     outcomes = []
@@ -50,7 +50,7 @@ def main() -> int:
             print(table(outcomes[-1:]), flush=True)
             if stage.name == "packages" and not outcomes[-1].passed:
                 break
-    for file in told:
+    for file in reported:
         if file.exists():
             print(f"\n== {file.stem}\n{file.read_text()}")
     print(f"\n== all\n{table(outcomes)}")

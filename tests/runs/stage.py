@@ -18,7 +18,7 @@ from typing import IO
 
 PATIENCE = 60
 """Seconds that a stage over its limit has to tidy up after SIGINT, before it is killed, unless
-told."""
+reported."""
 
 
 @dataclass(frozen=True)

@@ -117,7 +117,7 @@ def test_every_format_shows_what_was_added(name: str, trace: Any, write: Any) ->
 def test_functions_go_on_beside_what_was_added(
     name: str, script: Any, fib_plan: Plan, write: Any
 ) -> None:
-    """Calls that are open meanwhile, in stretches that native code matches."""
+    """Calls that are open meanwhile, in fast batches that native code matches."""
     plan, batches = replace(fib_plan, may_grow=True), list[Batch | Addition]()
     start = plan
     for number, file in enumerate(("early", "late")):

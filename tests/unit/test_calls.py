@@ -243,7 +243,7 @@ def looping(make_plan):
     def plan(way: str):
         planned = make_plan(("f", (INT,), INT), ("g", (), INT))
         f, g = planned.functions
-        functions = (replace(f, restarts=True, returns=way), g)
+        functions = (replace(f, loops_to_entry=True, returns=way), g)
         if way == "uretprobe":
             return replace(planned, functions=functions)
         leaves = Probe(Site(0x1020, 0x1020), "closes", 0)
@@ -327,7 +327,7 @@ def test_a_call_whose_return_may_go_unseen_ends_open(script, plan, watch):
     script.enter(B, MIDDLE)
     script.enter(C, LOW)
     script.enter(C, LOW)
-    blind = wire.unwatched(script.time + 50)
+    blind = wire.unprobed(script.time + 50)
     batches = [script.batch(), Batch(blind)]
     script.leave(A, HIGH, 1)
     script.enter(A, HIGH)
@@ -344,7 +344,7 @@ def test_calls_made_before_hits_were_missed_end_open(script, plan, watch):
     script.enter(A, HIGH)
     script.enter(B, LOW)
     script.enter(B, LOW)
-    batches = [script.batch(), Batch(wire.unwatched(script.time - 50, script.time + 50))]
+    batches = [script.batch(), Batch(wire.unprobed(script.time - 50, script.time + 50))]
     script.enter(B, LOW)
     script.enter(B, LOW)
     script.leave(A, HIGH, 1)
@@ -426,7 +426,7 @@ def test_a_signal_may_interrupt_a_stack_on_which_nothing_was_called_since(script
 
 def test_a_session_hooks_a_call_that_loops_once(script, make_plan, watch):
     planned = make_plan(("f", (), INT), ("g", (), INT))
-    functions = (replace(planned.functions[0], restarts=True), planned.functions[1])
+    functions = (replace(planned.functions[0], loops_to_entry=True), planned.functions[1])
     script.enter(A, HIGH)
     for _ in range(100):
         script.enter(B, MIDDLE)

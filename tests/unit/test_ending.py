@@ -36,9 +36,9 @@ def continued(parser, words, session, pid):
     """The words that are said to continue a trace of ``words``."""
     args = parser.parse_args(words)
     args.parser = parser
-    told = going_on([Running(pid)], session, args)[1]
-    assert told.startswith("  to continue: lbtrace attach ")
-    return shlex.split(told)[4:]
+    reported = going_on([Running(pid)], session, args)[1]
+    assert reported.startswith("  to continue: lbtrace attach ")
+    return shlex.split(reported)[4:]
 
 
 def session_of(binary, child):

@@ -97,7 +97,7 @@ def test_what_the_parent_did_later_is_not_inherited(script: Any, plan: Plan, wat
 def test_a_thread_and_what_has_another_stack_inherit_nothing(
     script: Any, plan: Plan, watch: Any
 ) -> None:
-    """Threads are of the same process, and are not told of as forks."""
+    """Threads are of the same process, and are not reported of as forks."""
     script.enter(A, HIGH)
     script.fork(8, continues=False)
     script.enter(B, LOW, tid=8)

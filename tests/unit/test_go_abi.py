@@ -84,8 +84,8 @@ def test_debug_information_corrects_what_it_left_out() -> None:
     """func f(_ int, b int), of which old compilers declare b alone."""
     b = number("b", 8)
     assert go_call_values.plan_values(Prototype((b,)), AMD64, 6).fetches[0].register == "ax"
-    told = Prototype((b,), located=((3,),))
-    assert go_call_values.plan_values(told, AMD64, 6).fetches[0].register == "bx"
+    reported = Prototype((b,), located=((3,),))
+    assert go_call_values.plan_values(reported, AMD64, 6).fetches[0].register == "bx"
     shifted = Prototype((b, number("c", 8)), located=(8, None))
     assert [f.offset for f in go_call_values.plan_values(shifted, STACK, 6).fetches] == [16, 24]
 

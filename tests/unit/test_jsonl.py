@@ -107,8 +107,8 @@ def test_threads_and_binaries(script, fib_plan, render):
     script.call(0, 1)
     script.ret(0, 1)
     thread = Thread(5, 7, "fib", 1100, inside=2)
-    told, call, _ = lines(render("jsonl", plan, script.batch((thread,))))
-    assert told == {
+    reported, call, _ = lines(render("jsonl", plan, script.batch((thread,))))
+    assert reported == {
         "type": "thread", "pid": 5, "tid": 7, "name": "fib", "time": 1100, "inside": 2
     }  # fmt: skip
     assert call["binary"] == "/lib/other.so"
@@ -149,8 +149,8 @@ def test_parts_are_named_by_where_they_are_in_the_json():
             Argument("two", pair),
         ),
     )
-    told = json.loads(f'{{"value":{json_value(fields)}}}')
-    assert told["value"]["some"]["Some"]["x"] == told["value"]["two"]["Two"][1] == "ab"
+    reported = json.loads(f'{{"value":{json_value(fields)}}}')
+    assert reported["value"]["some"]["Some"]["x"] == reported["value"]["two"]["Two"][1] == "ab"
     places = ("/a~1b~0", "/some/Some/x", "/two/Two/1")
-    assert told["parts"] == {place: {"length": 200} for place in places}
+    assert reported["parts"] == {place: {"length": 200} for place in places}
     assert json_value(Referent(Address(16), cut)) == '"ab","length":200'

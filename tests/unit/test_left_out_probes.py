@@ -176,7 +176,7 @@ def test_a_loop_and_another_call_are_not_mistaken(script, make_plan, tmp_path):
     opens, closes = plan.probes
     closes = replace(closes, source="uprobe")
     lost = replace(closes, function=9)
-    functions = (replace(plan.functions[0], restarts=True, returns="sites"),)
+    functions = (replace(plan.functions[0], loops_to_entry=True, returns="sites"),)
     stream = io.BytesIO()
     writer = CaptureWriter(stream, replace(plan, functions=functions, probes=(opens, closes, lost)))
     for _ in range(200):  # enough for the native matcher

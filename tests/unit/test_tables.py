@@ -1,4 +1,4 @@
-"""From what the kernel has gathered to rows."""
+"""From what the kernel has aggregated to rows."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 from lbtrace.errors import UsageError
 from lbtrace.model import Aggregate, Aggregates, Binary, Function, Plan, Probe, Site
 from lbtrace.plan import Selection, probe_sources
-from lbtrace.tables import Count, Table, gathered, merge_gathered, table_of
+from lbtrace.tables import Count, Table, aggregated, merge_aggregated, table_of
 from lbtrace.tables.table import add_words, to_signed
 
 SITE = Site(1, 1)
@@ -29,7 +29,7 @@ def test_words_of_each_cpu_become_one() -> None:
         assert action == "count"
         yield 0, 7, b"k", [(1, 2**64 - 1, 5), (0, 0, 0), (2, 3, 1)]
 
-    assert [*merge_gathered(plan("count", "send"), kernel)] == [Aggregate(0, 7, 3, (2, 6), b"k")]
+    assert [*merge_aggregated(plan("count", "send"), kernel)] == [Aggregate(0, 7, 3, (2, 6), b"k")]
     assert add_words([(), ()]) == ()
     assert [to_signed(word) for word in (5, 2**64 - 5)] == [5, -5]
 
@@ -46,11 +46,11 @@ def test_rows_are_of_functions_and_processes() -> None:
     ]
 
 
-def test_what_later_versions_gather_is_passed_over() -> None:
+def test_what_later_versions_aggregate_is_passed_over() -> None:
     later = Aggregates(1, (Aggregate(0, 7, 2, (1, 2), b"k"),))
-    assert [*gathered(plan("os", "table"), later)] == []
+    assert [*aggregated(plan("os", "table"), later)] == []
     assert table_of(plan("os"), later) == []
-    ((name, table, rows),) = gathered(plan("os", "count"), later)
+    ((name, table, rows),) = aggregated(plan("os", "count"), later)
     assert (name, rows) == ("count", [])
     assert isinstance(table, Table)
     assert table_of(plan("count"), later, "sum") == []

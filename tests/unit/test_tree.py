@@ -43,10 +43,10 @@ def test_what_is_unusual_is_shown_in_its_place(script, make_plan, render):
 
 def test_returns_that_are_not_watched_are_not_missed(script, make_plan, render):
     plan = make_plan(("f", (INT,), INT), ("g", (), Void()))
-    unwatched = [replace(function, returns="none: asked for") for function in plan.functions]
+    unprobed = [replace(function, returns="none: asked for") for function in plan.functions]
     script.enter(0, 0x3000, 1)
     script.enter(1, 0x2000)
-    lines = render("tree", replace(plan, functions=tuple(unwatched)), script.batch()).splitlines()
+    lines = render("tree", replace(plan, functions=tuple(unprobed)), script.batch()).splitlines()
     assert [line[20:] for line in lines[1:]] == ["f(n=1)", "│ g()", "└ f"]
 
 

@@ -15,7 +15,7 @@ def test_they_are_those_of_the_header() -> None:
     from lbtrace.bpf._libbpf import lib
 
     shared = [name for name in vars(wire_limits) if name.isupper()]
-    assert {"FETCHES", "VALUES", "DEREFS", "CONDITIONS", "OPEN", "UNWATCHED"} <= set(shared)
+    assert {"FETCHES", "VALUES", "DEREFS", "CONDITIONS", "OPEN", "UNPROBED"} <= set(shared)
     for name in shared:
         if hasattr(lib, f"LBT_{name}"):  # cffi knows no hexadecimal ones
             assert getattr(lib, f"LBT_{name}") == getattr(wire_limits, name), name

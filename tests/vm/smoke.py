@@ -137,7 +137,7 @@ ROWS = tuple(
             "floats, which probes see only after the stores of a function's first instructions",
             "floats-g++-O0",
         ),
-        # What gathers in the kernel, and what is lost.
+        # What aggregates in the kernel, and what is lost.
         (
             "tests/kernel/test_counts.py::test_counts_are_those_of_the_program[plain-words0]",
             "counting in a map, from threads that are preempted",

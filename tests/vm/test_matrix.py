@@ -25,19 +25,19 @@ def start(out: Path, *words: str) -> subprocess.Popen[str]:
 
 
 @pytest.mark.parametrize(
-    ("kernels", "wheel", "told", "status"),
+    ("kernels", "wheel", "reported", "status"),
     [
         ("6.12 5.11", "a-1-py3-none-any.whl", "no such kernel: 5.11 (there are 5.10 ", 2),
         ("", "a-1-py3-none-any.whl", "--kernels names none (there are 5.10 ", 2),
         ("6.12", "none.whl", "none.whl does not exist", 2),
     ],
 )
-def test_wrong_words(tmp_path: Path, kernels: str, wheel: str, told: str, status: int) -> None:
+def test_wrong_words(tmp_path: Path, kernels: str, wheel: str, reported: str, status: int) -> None:
     (tmp_path / "a-1-py3-none-any.whl").touch()
     run = start(tmp_path / "out", "--kernels", kernels, "--wheel", str(tmp_path / wheel))
     text, _ = run.communicate(timeout=60)
     assert run.returncode == status
-    assert told in text
+    assert reported in text
     assert not (tmp_path / "out/results").exists()
 
 

@@ -24,7 +24,7 @@ INSTALLED_LIMIT = 25 << 20
 
 NEEDED = (
     *("_libbpf.abi3.so", "_demangle.abi3.so", "_faults.abi3.so", "py.typed"),
-    *("_symbol_table.abi3.so", "_code_scan.abi3.so", "_stretches.abi3.so"),
+    *("_symbol_table.abi3.so", "_code_scan.abi3.so", "_fast_path.abi3.so"),
     f"trace.{platform.machine()}.bpf.o",
 )
 """Files that a wheel without them would miss only when it runs."""
@@ -73,14 +73,14 @@ def pythons() -> dict[str, str]:
     candidates += map(str, Path.home().glob(".pyenv/versions/3.*/bin/python3"))
     found: dict[str, str] = {}
     for candidate in filter(None, candidates):
-        told = subprocess.run(
+        reported = subprocess.run(
             [candidate, "-c", "import ensurepip, sys; print('%d.%d' % sys.version_info[:2])"],
             capture_output=True,
             text=True,
             check=False,
         )
-        version = told.stdout.strip()
-        if told.returncode == 0 and tuple(map(int, version.split("."))) >= (3, 10):
+        version = reported.stdout.strip()
+        if reported.returncode == 0 and tuple(map(int, version.split("."))) >= (3, 10):
             found.setdefault(version, candidate)
     return dict(sorted(found.items(), key=lambda item: tuple(map(int, item[0].split(".")))))
 

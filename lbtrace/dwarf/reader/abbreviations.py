@@ -40,7 +40,7 @@ DEFINITION = re.compile(
 ULEB, TEXT, BLOCK1, BLOCK2, BLOCK4, BLOCK, OTHER = range(-1, -8, -1)
 """Steps over values that contain their own size; other steps are the size."""
 
-SELF_TOLD = {
+SELF_DESCRIBED = {
     **{0x03: BLOCK2, 0x04: BLOCK4, 0x08: TEXT, 0x09: BLOCK, 0x0A: BLOCK1, 0x18: BLOCK},
     **dict.fromkeys((0x0D, 0x0F, 0x15, 0x1A, 0x1B, 0x22, 0x23, 0x1F01, 0x1F02), ULEB),
     INDIRECT: OTHER,
@@ -77,7 +77,7 @@ class Sizes(NamedTuple):
             return self.address
         if form.size == OFFSET:
             return self.offset
-        return form.size if form.size >= 0 else SELF_TOLD[code]
+        return form.size if form.size >= 0 else SELF_DESCRIBED[code]
 
 
 class Abbreviation:

@@ -101,7 +101,7 @@ class Flow(ReachedCode):
             self._indirect.append(address)
         elif distance is not None:
             target = address + distance
-            self.restarts |= target == self.start
+            self.loops_to_entry |= target == self.start
             # With nothing on the stack it is a tail call, whatever lies there.
             stays = self.part(target) or not (is_b(word) and self.keeps_stack)
             if stays and self.knows(target):
@@ -130,7 +130,7 @@ class Flow(ReachedCode):
                 new = set(leads.addresses) - known.setdefault(at, set())
                 known[at] |= new
                 grown |= bool(new)
-                self.restarts |= self.start in new
+                self.loops_to_entry |= self.start in new
                 for target in sorted(new):
                     self._follow(target, at)
             if not grown:

@@ -70,12 +70,12 @@ class Finder(ExitFinder):
                 target = address + distance if distance is not None else 0
                 found.append(Exit("return" if is_ret(word) else "tail", site, target=target))
         found.sort(key=lambda exit: exit.site.address)
-        landings = tuple(
+        landing_pads = tuple(
             pad
             for pad in pads
             if pad in flow.instructions and flow.is_certain(pad) and pad not in exclusive
         )
-        return Exits(tuple(found), tuple(dict.fromkeys(hidden)), flow.restarts, landings)
+        return Exits(tuple(found), tuple(dict.fromkeys(hidden)), flow.loops_to_entry, landing_pads)
 
     def reached(
         self,
@@ -83,13 +83,13 @@ class Finder(ExitFinder):
         around: Around,
         pads: Sequence[int] = (),
         *,
-        doubtful: bool = False,
+        uncertain: bool = False,
     ) -> dict[int, int]:
         """See `lbtrace.machine.ExitFinder.reached`."""
         flow = Flow(parts, around, pads)
         exclusive = flow.exclusive()
         known = flow.instructions
-        if doubtful:
+        if uncertain:
             return {address: address + 4 for address in known}
         return {a: a + 4 for a in known if flow.is_certain(a) and a not in exclusive}
 
@@ -97,8 +97,8 @@ class Finder(ExitFinder):
         """See `lbtrace.machine.ExitFinder.leads_to`."""
         return not (address - code.address) % 4
 
-    def may_restart(self, parts: Sequence[Code]) -> bool:
-        """See `lbtrace.machine.ExitFinder.may_restart`."""
+    def may_loop_to_entry(self, parts: Sequence[Code]) -> bool:
+        """See `lbtrace.machine.ExitFinder.may_loop_to_entry`."""
         code = parts[0]
         found = [(at, word, at + (jump(word) or 1)) for at, word in jumps(code)]
         if any(is_br(word) or target == code.address for _, word, target in found):

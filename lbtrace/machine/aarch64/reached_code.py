@@ -43,7 +43,7 @@ class Words:
 class ReachedCode(Extent):
     """The code of a function as far as it is known.
 
-    ``instructions``, ``before``, ``sources``, ``hidden``, ``tables``, ``restarts`` and
+    ``instructions``, ``before``, ``sources``, ``hidden``, ``tables``, ``loops_to_entry`` and
     ``landed`` are those of `lbtrace.machine.x86_64.reached_code.ReachedCode`; ``outs`` are the
     instructions that leave the function, ``computed`` those of them that may also stay.
     """
@@ -59,7 +59,7 @@ class ReachedCode(Extent):
         self.computed: set[int] = set()
         self.hidden: dict[int, str] = {}
         self.tables: list[range] = []
-        self.restarts = False
+        self.loops_to_entry = False
         self.landed: set[int] = set()
         self._parts: dict[int, Words] = {}
 

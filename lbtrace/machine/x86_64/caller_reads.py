@@ -106,14 +106,14 @@ def caller_reads(code: Code, read: Read) -> frozenset[Span]:
             seen.add(at)
             piece = _Piece(read(at, FOLLOWED), at, whole=False)
             written |= piece.find_spans(writes=True, refers=False)
-            found |= _beside(piece.find_spans(refers=False), written)
+            found |= _unwritten(piece.find_spans(refers=False), written)
             written |= piece.find_spans(writes=True)
             further.update(piece.find_jumps())
         jumps = sorted(further)
     return found
 
 
-def _beside(spans: Iterable[Span], written: Iterable[Span]) -> frozenset[Span]:
+def _unwritten(spans: Iterable[Span], written: Iterable[Span]) -> frozenset[Span]:
     """Those of the ``spans`` in which nothing is ``written``."""
     return frozenset(
         (start, end)

@@ -81,7 +81,7 @@ class ComputedJumps:
             if new:
                 known[ip] |= new
                 grown = True
-                code.restarts |= code.start in new
+                code.loops_to_entry |= code.start in new
                 self._meet(ip, stack, leads.addresses)
         return grown
 

@@ -54,7 +54,7 @@ class Flows:
         found = Flow(parts, around, native)
         try:
             while (more := found.follow(parts, pads)) is not None:
-                parts, pads = unite(parts, more), (*pads, *around.landings(more))
+                parts, pads = unite(parts, more), (*pads, *around.landing_pads(more))
                 found.__dict__.clear()
                 lib.lbt_flow_reset(native)
                 found = Flow(parts, around, native)
@@ -143,7 +143,7 @@ class Flow(ReachedCode):
         about = ffi.new("uint64_t *")
         while need := lib.lbt_flow_run(self.native, about):
             self.answer(need, about[0])
-        self.restarts |= bool(lib.lbt_flow_restarts(self.native))
+        self.loops_to_entry |= bool(lib.lbt_flow_loops_to_entry(self.native))
         self._note_outs()
         self._note_hidden()
 

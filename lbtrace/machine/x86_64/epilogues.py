@@ -105,7 +105,7 @@ class Epilogues:
             last = flow.before.get(ip)
             if last is None:
                 return found
-            line = flow.stretch(last)
+            line = flow.straight_line(last)
             self._inside.update(zip(line[1:], line, strict=False))
         raw, _ = flow.raw_of(last, ip - last)
         if raw == _NOP or self._steps.kind(raw) != PLAIN:

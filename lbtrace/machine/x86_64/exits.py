@@ -79,8 +79,8 @@ class Finder(ExitFinder):
                 found.append(Exit(out.kind, site, target=target))
         found.sort(key=lambda exit: exit.site.address)
         known = flow.instructions
-        landings = tuple(pad for pad in pads if pad in known and flow.is_certain(known[pad]))
-        return Exits(tuple(found), tuple(dict.fromkeys(hidden)), flow.restarts, landings)
+        landing_pads = tuple(pad for pad in pads if pad in known and flow.is_certain(known[pad]))
+        return Exits(tuple(found), tuple(dict.fromkeys(hidden)), flow.loops_to_entry, landing_pads)
 
     def reached(
         self,
@@ -88,11 +88,11 @@ class Finder(ExitFinder):
         around: Around,
         pads: Sequence[int] = (),
         *,
-        doubtful: bool = False,
+        uncertain: bool = False,
     ) -> dict[int, int]:
         """See `lbtrace.machine.ExitFinder.reached`."""
         with self._flows.follow(parts, around, pads) as flow:
-            if doubtful:
+            if uncertain:
                 return {each.ip: each.next_ip for each in flow.instructions.values()}
             return flow.certain()
 
@@ -107,11 +107,11 @@ class Finder(ExitFinder):
             at += instruction.len
         return at == end
 
-    def may_restart(self, parts: Sequence[Code]) -> bool:
-        """See `lbtrace.machine.ExitFinder.may_restart`."""
-        return self.seems_to_restart(parts)
+    def may_loop_to_entry(self, parts: Sequence[Code]) -> bool:
+        """See `lbtrace.machine.ExitFinder.may_loop_to_entry`."""
+        return self.seems_to_loop_to_entry(parts)
 
-    def seems_to_restart(self, parts: Sequence[Code]) -> bool:
+    def seems_to_loop_to_entry(self, parts: Sequence[Code]) -> bool:
         """Return the same, of code that is not decoded."""
         code = parts[0]
         if _COMPUTED.search(code.code):

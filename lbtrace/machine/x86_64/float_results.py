@@ -26,17 +26,17 @@ def results(code: Code, returns: Collection[int], read: Read) -> dict[str, tuple
     """See `lbtrace.machine.SitePlanner.results`."""
     tables = Tables(code, read)
     end = code.address + len(code.code)
-    landings = set()
+    jump_targets = set()
     for jump in tables.branches:
         if jump.op0_kind == OpKind.NEAR_BRANCH64 and not jump.is_call_near:
-            landings.add(jump.near_branch_target)
-    if not returns or not all(code.address <= at < end for at in (*landings, *returns)):
+            jump_targets.add(jump.near_branch_target)
+    if not returns or not all(code.address <= at < end for at in (*jump_targets, *returns)):
         return {}  # what is elsewhere might lead back
     jumps = [j for j in tables.branches if j.flow_control == FlowControl.INDIRECT_BRANCH]
     lines: list[list[Instruction]] = []
     line: list[Instruction] = []
     for instruction in Decoder(64, code.code, ip=code.address):
-        if instruction.ip in landings:
+        if instruction.ip in jump_targets:
             line = []
         if instruction.ip in returns:
             lines.append(line)

@@ -158,7 +158,7 @@ class ValueTracker:
 
     def slots(self) -> dict[int, str]:
         """See `Stored`."""
-        return {at: _told(held) for at, held in self._slots.items()}
+        return {at: _register_or_float(held) for at, held in self._slots.items()}
 
     def written_once(self) -> frozenset[int]:
         """See `Stored`."""
@@ -219,10 +219,10 @@ class ValueTracker:
 def _offer(
     found: dict[str, tuple[Fetch, int]], held: EntryValue, fetch: Fetch, *, best: bool = False
 ) -> None:
-    known = found.get(_told(held))
+    known = found.get(_register_or_float(held))
     if known is None or best or held.size > known[1]:
-        found[_told(held)] = fetch, held.size
+        found[_register_or_float(held)] = fetch, held.size
 
 
-def _told(held: EntryValue) -> str:
+def _register_or_float(held: EntryValue) -> str:
     return f"float in {held.register}" if held.register in VECTORS else held.register

@@ -40,9 +40,9 @@ class ReachedCode(NativeCode):
     ``instructions`` are those reached, by their addresses; ``before`` gives of
     an instruction the one that continues to it, ``sources`` those that jump to it. Computed jumps
     to the same places meet at one with a negative number, so that they need not be followed one by
-    one. ``outs`` are the exits, ``hidden`` describes exits that no probe can watch. ``restarts``
-    says that a jump leads to the first instruction, ``tables`` where in the code tables lie;
-    ``landed`` are the landing pads that were followed.
+    one. ``outs`` are the exits, ``hidden`` describes exits that no probe can watch.
+    ``loops_to_entry`` says that a jump leads to the first instruction, ``tables`` where in the code
+    tables lie; ``landed`` are the landing pads that were followed.
     """
 
     def __init__(self, parts: Sequence[Code], around: Around, native: Any) -> None:
@@ -53,7 +53,7 @@ class ReachedCode(NativeCode):
         self.outs: dict[int, Out] = {}
         self.hidden: dict[int, str] = {}
         self.tables: list[range] = []
-        self.restarts = False
+        self.loops_to_entry = False
         self.landed: set[int] = set()
         self.gave_up = False
         self._decoders: dict[tuple[int, int], Decoder] = {}
@@ -81,12 +81,12 @@ class ReachedCode(NativeCode):
             raise UnfitError(TOO_MUCH)
         self.sources.meetings.setdefault(meeting, []).append(ip)
 
-    def stretch(self, ip: int) -> list[int]:
+    def straight_line(self, ip: int) -> list[int]:
         """Return the instructions, one continuing to the next with no jump to between them, among
         which the one at ``ip`` is."""
-        count = lib.lbt_flow_stretch(self.native, ip, ffi.NULL, 0)
+        count = lib.lbt_flow_straight_line(self.native, ip, ffi.NULL, 0)
         into = ffi.new("uint64_t[]", count)
-        lib.lbt_flow_stretch(self.native, ip, into, count)
+        lib.lbt_flow_straight_line(self.native, ip, into, count)
         return [*ffi.unpack(into, count)]
 
     def raw(self, ip: int) -> tuple[bytes, int]:

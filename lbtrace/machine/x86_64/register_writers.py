@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from lbtrace.machine.x86_64.reached_code import ReachedCode
 
 STEPS = 4000
-"""Stretches of code that are looked through for one register, at most."""
+"""Straight lines of code that are looked through for one register, at most."""
 
 MOST = 64
 """Instructions that may have written a register last, at most."""
@@ -82,17 +82,17 @@ class Writers:
         return known
 
     def _begin(self, ip: int) -> int:
-        """Where the stretch of code begins that comes to ``ip`` with no jump to within it."""
+        """Where the straight line of code begins that comes to ``ip`` with no jump to within it."""
         begin = self._start.get(ip)
         if begin is None:
-            line = self.code.stretch(ip) if ip >= 0 else [ip]
+            line = self.code.straight_line(ip) if ip >= 0 else [ip]
             begin = line[0]
             self._lines[begin] = line
             self._start.update(dict.fromkeys(line, begin))
         return begin
 
     def _at_start(self, name: str, start: int) -> frozenset[int | None]:
-        """The same as `of`, for the beginning of a stretch."""
+        """The same as `of`, for the beginning of a straight line."""
         found = self._found.get((name, start))
         if found is None:
             self._asked.add((name, start))
@@ -144,14 +144,14 @@ class Writers:
         return [(i.ip, True) for i in known if i.flow_control in _CALLS]
 
     def _known(self, name: str, begin: int) -> frozenset[int | None] | None:
-        """What was found for the beginning of a stretch. Where computed jumps meet it is worked
-        out, since from there on it is the same for all that they lead to."""
+        """What was found for the beginning of a straight line. Where computed jumps meet it is
+        worked out, since from there on it is the same for all that they lead to."""
         if begin < 0 and (name, begin) not in self._asked:
             return self._at_start(name, begin)
         return self._found.get((name, begin))
 
     def _last_write(self, name: str, begin: int, end: int) -> int | None:
-        """Where the stretch from ``begin`` to ``end`` last writes the register."""
+        """Where the straight line from ``begin`` to ``end`` last writes the register."""
         if begin < 0:
             return None
         line = self._lines[begin]

@@ -16,7 +16,7 @@ READS = frozenset(
     {OpAccess.READ, OpAccess.COND_READ, OpAccess.READ_WRITE, OpAccess.READ_COND_WRITE}
 )
 
-BESIDE = frozenset(
+SIDE_EFFECTS = frozenset(
     {Mnemonic.DIV, Mnemonic.IDIV, Mnemonic.MUL, Mnemonic.IMUL, Mnemonic.XCHG, Mnemonic.POP}
 )
 """These write registers for which nobody need have asked, or restore them."""
@@ -69,7 +69,7 @@ def result_writes(code: Code) -> frozenset[str]:
             if used.access in WRITES:
                 written.add(name)
         last -= written
-        if instruction.mnemonic in BESIDE or instruction.op0_kind != OpKind.REGISTER:
+        if instruction.mnemonic in SIDE_EFFECTS or instruction.op0_kind != OpKind.REGISTER:
             continue
         own = REGISTERS.get(RegisterExt.full_register(instruction.op0_register), "")
         if own in written:

@@ -13,7 +13,7 @@ from functools import partial
 
 from msgspec.structs import replace
 
-from lbtrace.abi import doubt, list_places, locate_values
+from lbtrace.abi import list_places, locate_values, mark_unreliable
 from lbtrace.abi.dwarf_registers import find_register
 from lbtrace.machine import Machine
 from lbtrace.model import Formal, Prototype
@@ -67,12 +67,12 @@ def _confirm_throughout(
     ]
     located = locate_values(machine.name, prototype).parameters
     expected = locate_values(machine.name, declared).parameters
-    doubtful = any(agreed[1:]) and max(agreed[1:]) >= agreed[0]
-    if located != expected and (doubtful or any(place.reason for place in expected)):
+    unreliable = any(agreed[1:]) and max(agreed[1:]) >= agreed[0]
+    if located != expected and (unreliable or any(place.reason for place in expected)):
         if not _may_fill(machine, prototype, read):
             return prototype
         # They are where another convention has them, or they are copies.
-        return doubt(declared) if doubtful else declared
+        return mark_unreliable(declared) if unreliable else declared
     return declared
 
 

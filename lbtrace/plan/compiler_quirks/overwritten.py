@@ -88,8 +88,10 @@ def settle(prototype: Prototype, body: FunctionBody) -> Prototype:
         return body.replaceable or not machine.reads_at_entry(code(LARGEST), registers, read)
 
     order = Order(machine, prototype, frame_size, keeps_unread)
-    doubtful = order.find_doubtful()
-    return _without(prototype, doubtful - order.find_passed(doubtful)) if doubtful else prototype
+    unreliable = order.find_unreliable()
+    return (
+        _without(prototype, unreliable - order.find_passed(unreliable)) if unreliable else prototype
+    )
 
 
 def _without(prototype: Prototype, lost: Collection[int]) -> Prototype:
@@ -190,7 +192,7 @@ class Order:
         self.found = [self._find(formal) for formal in prototype.parameters]
         self._ranks = rank_registers(machine.name, prototype.hints)
 
-    def find_doubtful(self) -> set[int]:
+    def find_unreliable(self) -> set[int]:
         """Return the parameters that do not follow each other as they would, or are where another
         is that has no location."""
         located = [(n, source) for n, source in enumerate(self.found) if source is not None]
@@ -237,8 +239,8 @@ class Order:
         every = set().union(*held)
         return self._keeps_unread({r for r in every if self._ranks.get(r, ("",))[0] == "integer"})
 
-    def find_passed(self, doubtful: Collection[int]) -> set[int]:
-        """Return those of the ``doubtful`` parameters that certainly are where debug information
+    def find_passed(self, unreliable: Collection[int]) -> set[int]:
+        """Return those of the ``unreliable`` parameters that certainly are where debug information
         has them."""
         if self._prototype.leaves_out:  # their order does not show where the convention has them
             return set()
@@ -246,21 +248,21 @@ class Order:
         located = {n for n, source in enumerate(self.found) if source is not None}
         unchanged = self.find_agreeing(range(len(parameters)))
         if not any(formal.may_shift for formal in parameters):
-            return unchanged & {*doubtful}
-        if len(doubtful) > MOST:
+            return unchanged & {*unreliable}
+        if len(unreliable) > MOST:
             return set()
-        certain = located - {*doubtful}
+        certain = located - {*unreliable}
         every = {self.found[n] for n in located}
         possible = [
             certain.union(some)
-            for size in range(len(doubtful) + 1)
-            for some in combinations(sorted(doubtful), size)
+            for size in range(len(unreliable) + 1)
+            for some in combinations(sorted(unreliable), size)
             if {self.found[n] for n in certain.union(some)} == every
         ]
         agreed = [passed for passed in possible if passed <= self.find_agreeing(passed)]
         if {self.found[n] for n in unchanged & located} == every:
             agreed.append(unchanged)
-        return set.intersection(*agreed) & {*doubtful} if agreed else set()
+        return set.intersection(*agreed) & {*unreliable} if agreed else set()
 
     def find_agreeing(self, passed: Collection[int]) -> set[int]:
         """Return which of the parameters the convention has where debug information has them, if

@@ -23,7 +23,7 @@ from lbtrace.machine.code import Code, Exits
 from lbtrace.model import Function, GoLayout, Probe, Prototype, Site, Value
 from lbtrace.model.wire_limits import FETCHES
 from lbtrace.plan.go import argument_views, undeclared
-from lbtrace.plan.misfits import Misfits
+from lbtrace.plan.mismatches import Mismatches
 from lbtrace.plan.value_selection import ValueSelection
 
 FIRST_KNOWN, LAST_KNOWN = (1, 9), (1, 27)
@@ -85,10 +85,10 @@ class GoPlan:
         """Return whether ``function`` is one of Go, not of C linked to it."""
         return bool(self._table.start <= function.address < self._table.end)
 
-    def tells_goroutine(self, address: int) -> bool:
+    def finds_goroutine(self, address: int) -> bool:
         """Return whether the running goroutine is found at an address: not in C, nor in assembly,
         which may use the register of g for itself."""
-        if not (self.tells_goroutines and self._table.start <= address < self._table.end):
+        if not (self.finds_goroutines and self._table.start <= address < self._table.end):
             return False
         start = self._table.starts[bisect_right(self._table.starts, address) - 1]
         return start not in self._table.assembly
@@ -98,7 +98,7 @@ class GoPlan:
         self._dynamic |= any(_is_dynamic(value) for value in values)
 
     @cached_property
-    def tells_goroutines(self) -> bool:
+    def finds_goroutines(self) -> bool:
         """Whether the running goroutine is found. Libraries for C of old versions keep it
         where the loader finds room in each thread."""
         by_register = self._registers or self._planner.KEEPS_G
@@ -132,7 +132,7 @@ class GoPlan:
         return GOID_BY_VERSION.get(self._version, GOID)
 
     def notes(self) -> Iterator[str]:
-        """Yield remarks to the user."""
+        """Yield warnings to the user."""
         if self._version > LAST_KNOWN and debugfile.find(self._image) is None:
             yield (
                 f"Go {'.'.join(map(str, self._version))} is newer than this lbtrace: if calls"
@@ -140,10 +140,10 @@ class GoPlan:
             )
 
     def describe(
-        self, functions: Sequence[Function], selection: ValueSelection, misfits: Misfits
+        self, functions: Sequence[Function], selection: ValueSelection, mismatches: Mismatches
     ) -> dict[int, GoFunctionValues]:
         """Return the values of those of ``functions`` that are Go's, by address, but of
-        ``misfits``, which an expression of ``selection`` does not fit.
+        ``mismatches``, which an expression of ``selection`` does not fit.
         """
         functions = [f for f in functions if self.holds(f)]
         found: dict[int, Prototype] = {}
@@ -162,7 +162,7 @@ class GoPlan:
             try:
                 call_values = self._call_values(function, declared, selection, planned)
             except UsageError as error:
-                misfits.add(function.name, error, declared=declared is not None)
+                mismatches.add(function.name, error, declared=declared is not None)
                 continue
             described[function.address] = GoFunctionValues(call_values, declared is not None)
             self.show(call_values.parameters)
@@ -306,7 +306,7 @@ class GoPlan:
     def checked(
         self, prototype: Prototype, function: Function, convention: GoConvention
     ) -> Prototype:
-        """Return ``prototype`` without the values whose places are in doubt: where parameters are
+        """Return ``prototype`` without the values whose places are uncertain: where parameters are
         missing, those after them are elsewhere, unless debug information has their location."""
         size = self._table.argument_bytes(function.address)
         if size < 0:
@@ -327,7 +327,7 @@ class GoPlan:
     ) -> Prototype | None:
         """Return what Go's tables and the code show; None if values are not passed so.
 
-        If the user wants ``wanted`` arguments, those in doubt are taken for integers.
+        If the user wants ``wanted`` arguments, those uncertain are taken for integers.
         """
         arguments = self._table_arguments(function)
         inferred = self._planner.infer_registers(self._code(function), convention.integers)

@@ -36,8 +36,10 @@ def test_fib_of_4() -> None:
         check=False,
     )
     assert done.returncode == 0, done.stderr
-    told, heading, *lines = sorted(done.stdout.splitlines(), key=lambda s: not s.startswith("fib("))
-    assert told == "fib(4) = 3"
+    reported, heading, *lines = sorted(
+        done.stdout.splitlines(), key=lambda s: not s.startswith("fib(")
+    )
+    assert reported == "fib(4) = 3"
     assert heading.split() == ["DURATION", "TID", "CALL"]
     assert "".join(COLUMNS.sub("", line) + "\n" for line in lines) == TREE
     assert done.stderr == "lbtrace: 9 calls in 1 thread of 1 process, nothing lost\n"

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR Apache-2.0) */
-/* What the actions that gather in the kernel share. */
-#ifndef GATHER_H
-#define GATHER_H
+/* What the actions that aggregate in the kernel share. */
+#ifndef AGGREGATE_H
+#define AGGREGATE_H
 
 #include "fetch.h"
 
 /*
- * The map NAME_map, where action NAME gathers: on each CPU a value by key. The key is a
- * struct lbt_gather_key, or begins with one. The value is words of 64 bits, of which the first
+ * The map NAME_map, where action NAME aggregates: on each CPU a value by key. The key is a
+ * struct lbt_aggregate_key, or begins with one. The value is words of 64 bits, of which the first
  * says how many hits it is made of. User space sizes it when it is loaded.
  */
-#define GATHERS(name, key_type, value_type)                                                        \
+#define AGGREGATES(name, key_type, value_type)                                                     \
 	struct {                                                                                   \
 		__uint(type, BPF_MAP_TYPE_PERCPU_HASH);                                            \
 		__type(key, key_type);                                                             \
@@ -20,13 +20,13 @@
 	const value_type name##_zero = {}
 
 /*
- * What this CPU has gathered at a key, zeros at first. NULL where there is no room, which is
+ * What this CPU has aggregated at a key, zeros at first. NULL where there is no room, which is
  * counted.
  *
  * The program of a uprobe may be preempted and continue on another CPU: what it finds here is
  * changed by ADD, never read and written back.
  */
-static __always_inline void *gathered(void *map, const void *key, const void *zero)
+static __always_inline void *aggregated(void *map, const void *key, const void *zero)
 {
 	void *found = bpf_map_lookup_elem(map, key);
 
@@ -40,10 +40,10 @@ static __always_inline void *gathered(void *map, const void *key, const void *ze
 	return found;
 }
 
-/* The value that an action takes. Bit spec->gathers of the faults says that it is none. */
+/* The value that an action takes. Bit spec->aggregates of the faults says that it is none. */
 static __always_inline __u64 value_of(const struct lbt_spec *spec, const __u64 *values)
 {
-	return select_slot(values, spec->gathers);
+	return select_slot(values, spec->aggregates);
 }
 
 #endif

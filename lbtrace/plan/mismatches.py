@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from lbtrace.errors import UsageError
-from lbtrace.plan.remarks import name_functions
+from lbtrace.plan.warnings import name_functions
 
 
-class Misfits:
+class Mismatches:
     """Collects such functions. They are left out, because a pattern means many functions, and what
     is asked of them only some have; where none is left, the error of the one that has most of it is
     raised."""
@@ -35,7 +35,7 @@ class Misfits:
             error.specify(f"in {name}")
         raise error
 
-    def remarks(self) -> Iterator[str]:
+    def warnings(self) -> Iterator[str]:
         """Yield what to say of the functions that are left out."""
         for what, names in self._names.items():
             yield from name_functions(names, f"left out: {what}")

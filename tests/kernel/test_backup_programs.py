@@ -1,4 +1,4 @@
-"""Spares of the programs of tracepoints, which kernels from 7.0 on need, on any kernel."""
+"""Backup programs of the programs of tracepoints, which kernels from 7.0 on need, on any kernel."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from lbtrace.bpf import features
+from lbtrace.bpf.backup_programs import served_by
 from lbtrace.bpf.links import Links
 from lbtrace.bpf.objects import TraceObject, lib
-from lbtrace.bpf.spares import served_by
 from lbtrace.model import EXEC, FORK, KIND, OPEN, Event, Target, forked_thread
 from lbtrace.model.wire import decode
 from lbtrace.plan import Selection, make_plan
@@ -23,13 +23,13 @@ WIDTH, ROUNDS = 3, 4
 
 
 def trace(program: Path) -> tuple[list[Event], int]:
-    """The events of all of crowd's processes, and what spares handled."""
+    """The events of all of crowd's processes, and what backup programs handled."""
     plan = make_plan(str(program), Selection(("forked", "executed", "rounds")))
     target = Target(command=(str(program), str(WIDTH), str(ROUNDS)))
     with Session(plan, target, Options(until_last=True)) as session:
         events = [event for batch in session.batches() for event in decode(batch)]
         assert session.losses().events == 0
-        return events, session._object._totals()[int(lib.LBT_SPARED)]
+        return events, session._object._totals()[int(lib.LBT_BY_BACKUP)]
 
 
 def preempts() -> bool:
@@ -67,14 +67,14 @@ def _preempted(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) 
         monkeypatch.setattr(features, "preempts_tracepoints", lambda release: True)
 
 
-def test_spares_leave_to_their_program_what_it_has_handled(programs: Path) -> None:
-    events, spared = trace(programs / "crowd")
+def test_backups_leave_to_their_program_what_it_has_handled(programs: Path) -> None:
+    events, by_backup = trace(programs / "crowd")
     check(events)
-    assert spared == 0 or preempts()  # there the program may have been missed
+    assert by_backup == 0 or preempts()  # there the program may have been missed
 
 
 @pytest.mark.parametrize("missing", [("",), ("", "_1"), ("", "_1", "_2"), ("_1", "_3")])
-def test_a_spare_handles_what_those_before_it_do_not(
+def test_a_backup_handles_what_those_before_it_do_not(
     programs: Path, monkeypatch: pytest.MonkeyPatch, missing: Container[str]
 ) -> None:
     attach = Links.attach_tracepoint
@@ -84,6 +84,6 @@ def test_a_spare_handles_what_those_before_it_do_not(
             attach(links, loaded, program)
 
     monkeypatch.setattr(Links, "attach_tracepoint", attach_some)
-    events, spared = trace(programs / "crowd")
+    events, by_backup = trace(programs / "crowd")
     check(events, whole=not preempts())  # there those that are attached may be busy
-    assert spared or "" not in missing
+    assert by_backup or "" not in missing

@@ -1,4 +1,4 @@
-"""From what the kernel has gathered to the rows of tables."""
+"""From what the kernel has aggregated to the rows of tables."""
 
 from __future__ import annotations
 
@@ -11,33 +11,33 @@ from lbtrace.model import SENDING, Aggregate, Aggregates, Plan
 from lbtrace.model.wire_limits import ACTIONS
 from lbtrace.tables.table import Table
 
-GATHERING = tuple(name for name in ACTIONS if name not in SENDING)
-"""The actions that gather: the files of ``bpf_src/actions``."""
+AGGREGATING = tuple(name for name in ACTIONS if name not in SENDING)
+"""The actions that aggregate: the files of ``bpf_src/actions``."""
 
 
-Gathered: TypeAlias = tuple[int, int, bytes, Sequence[Sequence[int]]]
-"""What the kernel has gathered: of a probe, in a process, by what else the key holds; the words
+Aggregated: TypeAlias = tuple[int, int, bytes, Sequence[Sequence[int]]]
+"""What the kernel has aggregated: of a probe, in a process, by what else the key holds; the words
 of each CPU."""
 
 
 def find_table(action: str) -> Table:
-    """Return the table of an action that gathers, imported when it is needed."""
+    """Return the table of an action that aggregates, imported when it is needed."""
     return cast("Table", import_module(f"lbtrace.tables.{action}").TABLE)
 
 
-def merge_gathered(
-    plan: Plan, gathered: Callable[[str], Iterable[Gathered]]
+def merge_aggregated(
+    plan: Plan, aggregated: Callable[[str], Iterable[Aggregated]]
 ) -> Iterator[Aggregate]:
-    """Yield what the actions of a plan have ``gathered``, of all CPUs together."""
+    """Yield what the actions of a plan have ``aggregated``, of all CPUs together."""
     for action in _actions(plan):
         merge = find_table(action).merge
-        for probe, pid, key, cpus in gathered(action):
+        for probe, pid, key, cpus in aggregated(action):
             count = sum(words[0] for words in cpus)
             yield Aggregate(probe, pid, count, merge([words[1:] for words in cpus]), key)
 
 
-def gathered(plan: Plan, aggregates: Aggregates) -> Iterator[tuple[str, Table, Sequence[Any]]]:
-    """Yield the name of each action of a plan that gathers, with its table and its rows. Actions
+def aggregated(plan: Plan, aggregates: Aggregates) -> Iterator[tuple[str, Table, Sequence[Any]]]:
+    """Yield the name of each action of a plan that aggregates, with its table and its rows. Actions
     that are not known here have none, nor have probes that ``plan`` does not have, as in a damaged
     capture."""
     for action in _actions(plan):
@@ -50,25 +50,25 @@ def gathered(plan: Plan, aggregates: Aggregates) -> Iterator[tuple[str, Table, S
         yield action, table, table.rows(plan, own)
 
 
-def check_gathers(plan: Plan, action: str = "") -> None:
-    """Raise `UsageError` where no probe of a plan does an action that gathers, or that one."""
+def check_aggregates(plan: Plan, action: str = "") -> None:
+    """Raise `UsageError` where no probe of a plan does an action that aggregates, or that one."""
     found = _actions(plan)
     if not (action in found if action else found):
         does = f"its action is {' and '.join(found)}" if found else "it shows calls"
         raise UsageError(
-            f"this trace does not {action or 'gather'}: {does}",
+            f"this trace does not {action or 'aggregate'}: {does}",
             f'trace with action="{action or "count"}", or iterate calls()',
         )
 
 
 def table_of(plan: Plan, aggregates: Aggregates, action: str = "") -> list[Any]:
     """Return the rows of an action, or of the one that the plan has; none, if it does not
-    gather."""
-    for name, _, rows in gathered(plan, aggregates):
+    aggregate."""
+    for name, _, rows in aggregated(plan, aggregates):
         if not action or name == action:
             return [*rows]
     return []
 
 
 def _actions(plan: Plan) -> list[str]:
-    return [action for action in GATHERING if action in plan.actions]
+    return [action for action in AGGREGATING if action in plan.actions]

@@ -13,8 +13,8 @@ from lbtrace.elf.image import Image
 from lbtrace.elf.unwind import Unwind
 from lbtrace.machine import Machine
 from lbtrace.machine.sites import ProbeSites
-from lbtrace.plan import unwind_landings
-from lbtrace.plan.code_context import Surroundings
+from lbtrace.plan import landing_pads
+from lbtrace.plan.code_context import CodeContext
 
 PROGRAMS = Path(__file__).resolve().parents[1] / "programs"
 CALL = re.compile(r"\b(?:call|bl)\s.*<_*(?:sig)?setjmp[@>].*\n\s*([0-9a-f]+):")
@@ -34,8 +34,8 @@ def built(where: Path, compiler: str, source: str, *flags: str) -> tuple[Image, 
 def sites(image: Image) -> dict[int, int]:
     """Where probes report it, and how far the stack pointer is from the frame there."""
     table, architecture = symbols.read(image), Machine(image.machine)
-    known = ProbeSites(architecture, Surroundings(image, table, architecture))
-    probes = unwind_landings.plan_probes(image, table, plt.stubs(image), (), known)
+    known = ProbeSites(architecture, CodeContext(image, table, architecture))
+    probes = landing_pads.plan_probes(image, table, plt.stubs(image), (), known)
     return {probe.site.address: probe.site.sp_delta for probe in probes}
 
 

@@ -1,4 +1,4 @@
-"""What is written of stretches is what is written call by call, whatever the events are."""
+"""What is written of fast batches is what is written call by call, whatever the events are."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from collections.abc import Iterator
 import pytest
 from msgspec.structs import replace
 
-from lbtrace.calls import CallMatcher, stretches
+from lbtrace.calls import CallMatcher, fast_path
+from lbtrace.calls.fast_path import FastMatcher
 from lbtrace.calls.probe_decoding import ProbeDecoders
-from lbtrace.calls.stretches import StretchMatcher
 from lbtrace.model import (
     CLOSE,
     EXEC,
@@ -24,7 +24,7 @@ from lbtrace.model import (
     POINT,
     THREAD_POINTER,
     UNHOOKED,
-    UNWATCHED,
+    UNPROBED,
     Array,
     Batch,
     Binary,
@@ -109,7 +109,7 @@ class Stream:
                 returns=returns,
                 language=self.random.choice(("", "go")),
                 may_jump=self.random.random() < 0.3,
-                restarts=self.random.random() < 0.3,
+                loops_to_entry=self.random.random() < 0.3,
             )
             binary = self.random.randrange(2)
             functions.append(function)
@@ -253,7 +253,7 @@ class Stream:
             CLOSE,
             POINT,
             LOSS,
-            UNWATCHED,
+            UNPROBED,
             FORK,
             FORK,
             EXEC,
@@ -312,22 +312,22 @@ def bits_of(number: float) -> int:
     return int.from_bytes(struct.pack("<d", number), "little")
 
 
-@pytest.mark.parametrize("one_by_one", [1, stretches.AFTER_STRETCH])
+@pytest.mark.parametrize("one_by_one", [1, fast_path.AFTER_FAST_BATCH])
 @pytest.mark.parametrize("max_depth", [None, 2])
 @pytest.mark.parametrize("name", ["tree", "jsonl", "chrome"])
 def test_both_ways_write_the_same(
     name: str, max_depth: int | None, one_by_one: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(stretches, "FEWEST", 1)
-    monkeypatch.setattr(stretches, "WORTHWHILE", one_by_one)
-    monkeypatch.setattr(stretches, "AFTER_STRETCH", one_by_one)
+    monkeypatch.setattr(fast_path, "FEWEST", 1)
+    monkeypatch.setattr(fast_path, "WORTHWHILE", one_by_one)
+    monkeypatch.setattr(fast_path, "AFTER_FAST_BATCH", one_by_one)
     first = int.from_bytes(os.urandom(4), "little")
     for seed in range(first, first + SEEDS):
         stream = Stream(seed)
         batches = [*stream.batches()]
         ways = [
             write(matcher, name, stream.plan, batches, max_depth)
-            for matcher in (CallMatcher, StretchMatcher)
+            for matcher in (CallMatcher, FastMatcher)
         ]
         assert ways[0] == ways[1], f"seed {seed}"
 

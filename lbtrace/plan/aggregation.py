@@ -1,4 +1,4 @@
-"""Plans of actions that gather in the kernel: which probes do so, and what they need."""
+"""Plans of actions that aggregate in the kernel: which probes do so, and what they need."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from lbtrace.tables import find_table
 
 
 def narrow(selection: Selection) -> Selection:
-    """Return the selection with what is needed to gather: no values besides those that are compared
-    or gathered, and no return if nothing is asked about it.
+    """Return the selection with what is needed to aggregate: no values besides those that are
+    compared or aggregated, and no return if nothing is asked about it.
 
     Raises `UsageError` where ``arg`` does not name what the action takes.
     """
@@ -31,7 +31,7 @@ def narrow(selection: Selection) -> Selection:
     elif given:
         raise UsageError("calls that are counted show no arguments", "leave arg out")
     returns = selection.returns if request and request.needs_return else "none"
-    request = request and replace(request, gathers=True)
+    request = request and replace(request, aggregates=True)
     return replace(selection, args=0, returns=returns, request=request)
 
 
@@ -42,6 +42,6 @@ def choose_probes(probes: Iterable[Probe], action: str, values: CallValues) -> I
     at_return = any(probe.role == "closes" for probe in made)
     for probe in made:
         if probe.role == "closes" or not at_return:
-            yield replace(probe, action=action, gathers=values.gathers)
+            yield replace(probe, action=action, aggregates=values.aggregates)
         else:
             yield replace(probe, action="keep")

@@ -1,4 +1,4 @@
-/* Sorts as often as it is told, once it may: the process that is traced. */
+/* Sorts as often as it is known, once it may: the process that is traced. */
 #include <stdio.h>
 #include <stdlib.h>
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR Apache-2.0) */
 /* Processes that may continue calls of those that have forked them. */
-#ifndef HEIRS_H
-#define HEIRS_H
+#ifndef FORKED_STACKS_H
+#define FORKED_STACKS_H
 
 #include "registers.h"
 #include "state.h"
@@ -11,7 +11,7 @@
  * it was forked, and all below ``bottom``, which may be on other stacks that its parent had calls on
  * (fibers, a handler's). ``top`` is near the top of what is its first thread's own stack now.
  */
-struct lbt_heir {
+struct lbt_forked_stack {
 	__u64 pointer;
 	__u64 bottom;
 	__u64 top;
@@ -24,11 +24,11 @@ struct lbt_heir {
 struct {
 	__uint(type, BPF_MAP_TYPE_LRU_HASH);
 	__type(key, __u32);
-	__type(value, struct lbt_heir);
+	__type(value, struct lbt_forked_stack);
 	__uint(max_entries, 4096);
-} heirs SEC(".maps");
+} forked_stacks SEC(".maps");
 
-__u64 any_heirs = 0; /* there have been none while this is 0 */
+__u64 any_forked_stacks = 0; /* there have been none while this is 0 */
 
 /*
  * Below the start of a process's first stack at least this is that stack's alone: the kernel begins
@@ -44,22 +44,22 @@ __u64 any_heirs = 0; /* there have been none while this is 0 */
 static __always_inline __u64 stack_top(bool leads)
 {
 	__u32 tgid = bpf_get_current_pid_tgid() >> 32;
-	struct lbt_heir *heir;
+	struct lbt_forked_stack *forked;
 
 	if (!leads)
 		return thread_pointer();
-	heir = any_heirs ? bpf_map_lookup_elem(&heirs, &tgid) : NULL;
-	return heir ? heir->top : first_top();
+	forked = any_forked_stacks ? bpf_map_lookup_elem(&forked_stacks, &tgid) : NULL;
+	return forked ? forked->top : first_top();
 }
 
 /* What a process may continue that ``parent`` forks where its stack pointer is ``pointer``. */
-static __always_inline struct lbt_heir heir_of(struct task_struct *parent, __u64 pointer,
+static __always_inline struct lbt_forked_stack forked_stack_of(struct task_struct *parent, __u64 pointer,
 					       bool leads)
 {
 	const __u64 bottom = BPF_CORE_READ(parent, mm, start_stack) - LBT_FIRST_STACK;
 	const bool first = pointer - bottom <= LBT_FIRST_STACK;
 
-	return (struct lbt_heir){
+	return (struct lbt_forked_stack){
 		.pointer = pointer,
 		.bottom = first ? bottom : pointer,
 		.top = stack_top(leads),
@@ -71,12 +71,12 @@ static __noinline bool may_be_inherited(const struct hit *at)
 {
 	__u32 tgid = bpf_get_current_pid_tgid() >> 32;
 	const __u64 frame = at->frame + LBT_RETURN_SLOT;
-	struct lbt_heir *heir;
+	struct lbt_forked_stack *forked;
 
-	if (!any_heirs)
+	if (!any_forked_stacks)
 		return false;
-	heir = bpf_map_lookup_elem(&heirs, &tgid);
-	return heir && (frame >= heir->pointer || frame < heir->bottom);
+	forked = bpf_map_lookup_elem(&forked_stacks, &tgid);
+	return forked && (frame >= forked->pointer || frame < forked->bottom);
 }
 
 #endif

@@ -1,8 +1,8 @@
-"""Matches stretches of plain events natively: entries below the innermost call, and its returns.
+"""Matches fast batches of plain events natively: entries below the innermost call, and its returns.
 
-Most events are such. `StretchMatcher` gives a sink the rows of a stretch at once; what is
+Most events are such. `FastMatcher` gives a sink the rows of a fast batch at once; what is
 not plain (calls that were left, losses, new threads, landings) it matches event by event. Between
-stretches all state is that of `CallMatcher`, so either may continue where the other stopped.
+fast batches all state is that of `CallMatcher`, so either may continue where the other stopped.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections import deque
 from collections.abc import Sequence
 from typing import Any, Protocol
 
-from lbtrace.calls._stretches import ffi, lib
+from lbtrace.calls._fast_path import ffi, lib
 from lbtrace.calls.call_stack import NEVER, Stack
 from lbtrace.calls.decoders import is_fetched
 from lbtrace.calls.matcher import CallMatcher
@@ -23,22 +23,23 @@ from lbtrace.model import THREAD_POINTER, Argument, Batch, Call, Datum, Event, P
 from lbtrace.model.wire import EVENT_SIZE
 
 FEWEST = 256
-"""Events of a batch for which stretches pay."""
+"""Events of a batch for which fast batches pay."""
 
 WORTHWHILE = 16
-"""Events of a stretch that is worth its preparation."""
+"""Events of a fast batch that is worth its preparation."""
 
 PLAIN = re.compile(r"[ !#-\[\]-~]+")
 """Names that all formats write as they are."""
 
-AFTER_STRETCH, LONGEST = 16, 2048
-"""Events that are matched one by one where a stretch has ended, at first and at most: each
-stretch that was too short doubles them."""
+AFTER_FAST_BATCH, LONGEST = 16, 2048
+"""Events that are matched one by one where a fast batch has ended, at first and at most: each
+fast batch that was too short doubles them."""
 
 
 class Lane:
-    """A lane in a stretch: its stack, the calls of it that were open ``before``, the first of
-    which has the number ``base`` among those of the stretch, and what native code knows of it."""
+    """A lane in a fast batch: its stack, the calls of it that were open ``before``, the first of
+    which has the number ``base`` among those of the fast batch, and what native code knows of
+    it."""
 
     __slots__ = ("base", "before", "native", "stack")
 
@@ -79,7 +80,7 @@ NO_CALL = 0x7FFF_FFFF
 """LBT_NO_CALL."""
 
 
-class Stretch:
+class FastBatch:
     """Rows of events in a row that are plain: see lbtrace/native/pairing.h, whose struct
     ``native`` is. Each of its ``count`` rows has an event, in ``events``. They are made of ``used``
     events that came, which ``blob_size`` bytes of ``blobs`` accompany."""
@@ -137,26 +138,24 @@ class Stretch:
         return calls[min(len(calls), self.max_depth) - 1]
 
 
-class StretchVisitor(Visitor, Protocol):
-    """A visitor that takes the rows of stretches as well."""
+class FastVisitor(Visitor, Protocol):
+    """A visitor that takes the rows of fast batches as well."""
 
-    def takes(self, stretch: Stretch) -> bool:
-        """Return whether it shows a stretch; else it gets the calls one by one."""
+    def takes(self, fast_batch: FastBatch) -> bool:
+        """Return whether it shows a fast batch; else it gets the calls one by one."""
 
-    def stretch(self, stretch: Stretch) -> None:
+    def fast_batch(self, fast_batch: FastBatch) -> None:
         """Show the rows. The stacks of its lanes already have the calls that are open after it."""
 
 
-class StretchMatcher(CallMatcher):
-    """A `CallMatcher` that drives a `StretchVisitor`."""
+class FastMatcher(CallMatcher):
+    """A `CallMatcher` that drives a `FastVisitor`."""
 
-    _visitor: StretchVisitor
+    _visitor: FastVisitor
 
-    def __init__(
-        self, plan: Plan, visitor: StretchVisitor, *, max_depth: int | None = None
-    ) -> None:
+    def __init__(self, plan: Plan, visitor: FastVisitor, *, max_depth: int | None = None) -> None:
         super().__init__(plan, visitor, max_depth=max_depth)
-        self._one_by_one = AFTER_STRETCH
+        self._one_by_one = AFTER_FAST_BATCH
         self._learn(plan)
 
     def grow(self, plan: Plan) -> None:
@@ -184,14 +183,14 @@ class StretchMatcher(CallMatcher):
         threads = deque(sorted(batch.threads, key=lambda thread: thread.time))
         events, blobs = memoryview(batch.events), memoryview(batch.blobs)
         while events:
-            stretch = self._pair(events, blobs, threads[0].time if threads else LATEST)
-            if stretch.used >= WORTHWHILE and self._visitor.takes(stretch):
-                self._settle(stretch)
-                self._visitor.stretch(stretch)
-                events = events[stretch.used * EVENT_SIZE :]
-                blobs = blobs[stretch.blob_size :]
-                if stretch.used > 4 * self._one_by_one:
-                    self._one_by_one = AFTER_STRETCH
+            fast_batch = self._pair(events, blobs, threads[0].time if threads else LATEST)
+            if fast_batch.used >= WORTHWHILE and self._visitor.takes(fast_batch):
+                self._settle(fast_batch)
+                self._visitor.fast_batch(fast_batch)
+                events = events[fast_batch.used * EVENT_SIZE :]
+                blobs = blobs[fast_batch.blob_size :]
+                if fast_batch.used > 4 * self._one_by_one:
+                    self._one_by_one = AFTER_FAST_BATCH
             else:
                 self._one_by_one = min(2 * self._one_by_one, LONGEST)
             if events:
@@ -199,28 +198,28 @@ class StretchMatcher(CallMatcher):
                 used = self._match(events[:size], blobs, threads)
                 events, blobs = events[size:], blobs[used:]
 
-    def _pair(self, events: memoryview, blobs: memoryview, end: int) -> Stretch:
-        """The stretch with which ``events`` begin, before the time ``end``."""
+    def _pair(self, events: memoryview, blobs: memoryview, end: int) -> FastBatch:
+        """The fast batch with which ``events`` begin, before the time ``end``."""
         pairing, count = self._pairing, len(events) // EVENT_SIZE
-        stretch = Stretch(blobs, self._max_depth, pairing)
+        fast_batch = FastBatch(blobs, self._max_depth, pairing)
         if lib.lbt_pairing_begin(pairing, ffi.from_buffer(events), count):
             raise MemoryError
         reached = ffi.new("size_t *")
         while lib.lbt_pair(pairing, reached, end) == lib.LBT_LANE_UNKNOWN:
             event = wire.decode_at(events, reached[0])
-            if not self._add_lane(stretch, event, count - reached[0]):
+            if not self._add_lane(fast_batch, event, count - reached[0]):
                 break
-        stretch.used, stretch.count = reached[0], int(pairing.rows)
-        stretch.events = memoryview(ffi.buffer(pairing.events, stretch.count * EVENT_SIZE))
-        for number, lane in enumerate(stretch.lanes):
+        fast_batch.used, fast_batch.count = reached[0], int(pairing.rows)
+        fast_batch.events = memoryview(ffi.buffer(pairing.events, fast_batch.count * EVENT_SIZE))
+        for number, lane in enumerate(fast_batch.lanes):
             lane.native = pairing.lanes + number
-        return stretch
+        return fast_batch
 
-    def _add_lane(self, stretch: Stretch, event: Event, count: int) -> bool:
+    def _add_lane(self, fast_batch: FastBatch, event: Event, count: int) -> bool:
         """Make the lane of an event known, the first of ``count``; false where it needs a closer
         look."""
         if event.kind & THREAD_POINTER:
-            event.goroutine = 0
+            event.lane = 0
         if self._unseen and self._unseen.has(event.pid):
             return False
         stack = self._stacks.get(self._key(event))
@@ -235,7 +234,7 @@ class StretchMatcher(CallMatcher):
         if NEVER < last < 0 or (calls and calls[-1].frame < 0):  # on a stack for signals
             return False
         native = lib.lbt_pairing_lane(
-            *(self._pairing, event.pid, event.tid, event.goroutine),
+            *(self._pairing, event.pid, event.tid, event.lane),
             [(c.frame, c.start, c.probe, c.tid, jumped.get(c.depth, -1) + 1) for c in calls],
             len(calls),
         )
@@ -247,22 +246,24 @@ class StretchMatcher(CallMatcher):
         native.returned = last != NEVER
         native.last_return = max(last, 0)
         native.lost_before = max(stack.lost.unsure_before, 0)
-        base = stretch.lanes[-1].base + len(stretch.lanes[-1].before) if stretch.lanes else 0
-        stretch.lanes.append(Lane(stack, calls, base))
+        base = (
+            fast_batch.lanes[-1].base + len(fast_batch.lanes[-1].before) if fast_batch.lanes else 0
+        )
+        fast_batch.lanes.append(Lane(stack, calls, base))
         return True
 
-    def _settle(self, stretch: Stretch) -> None:
-        """Bring the stacks to where the stretch ends."""
+    def _settle(self, fast_batch: FastBatch) -> None:
+        """Bring the stacks to where the fast batch ends."""
         self.calls += self._pairing.entries
-        for lane in stretch.lanes:
+        for lane in fast_batch.lanes:
             stack, native = lane.stack, lane.native
             del stack.calls[native.below + native.kept :]
             for depth in [depth for depth in stack.jumped if depth >= native.below]:
                 del stack.jumped[depth]
             for number in range(native.kept, native.count):
                 row = native.calls[number].call
-                event = wire.decode_at(stretch.events, row)
-                stack.open(self._probes[event.probe].begin(event, stretch.blob(row)))
+                event = wire.decode_at(fast_batch.events, row)
+                stack.open(self._probes[event.probe].begin(event, fast_batch.blob(row)))
             for number in range(native.count if self._jumps else 0):
                 if jumped := native.calls[number].jumped:
                     stack.jumped[native.below + number] = jumped - 1

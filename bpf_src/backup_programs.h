@@ -8,12 +8,12 @@
  * and no longer disable preemption (__DECLARE_TRACE() in include/linux/tracepoint.h), and BPF
  * disables migration only. What other tasks do there meanwhile would be missed.
  *
- * So the same program is attached again, as its spares, which the kernel calls after it, in that
- * order (func_add() in kernel/tracepoint.c), each unless it is busy. The first that runs handles
- * what has happened, and the later ones find that it is done.
+ * So the same program is attached again, as its backup programs, which the kernel calls after it,
+ * in that order (func_add() in kernel/tracepoint.c), each unless it is busy. The first that runs
+ * handles what has happened, and the later ones find that it is done.
  */
-#ifndef SPARES_H
-#define SPARES_H
+#ifndef BACKUP_PROGRAMS_H
+#define BACKUP_PROGRAMS_H
 
 #include "state.h"
 
@@ -33,10 +33,10 @@ struct lbt_occasion {
 	__u64 life;	/* when a process or thread began */
 	__u64 what;
 	__u64 switches; /* how often the thread was switched out before, or 0 */
-	__u64 by;	/* 0: the program, then its spares */
+	__u64 by;	/* 0: the program, then its backup programs */
 };
 
-/* The last occasion of a thread, only where programs have spares. */
+/* The last occasion of a thread, only where programs have backup programs. */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__type(key, __u32);
@@ -69,14 +69,14 @@ static __noinline bool is_handled(__u32 tracepoint, __u64 life, __u64 what, __u6
 	last->switches = switches;
 	last->by = by;
 	if (by && !same) /* or switched out on the way: not known to have been missed */
-		increment(LBT_SPARED);
+		increment(LBT_BY_BACKUP);
 	return false;
 }
 
 /* The same of a fork. */
 static __always_inline bool is_handled_fork(__u32 tracepoint, struct task_struct *child, __u32 by)
 {
-	return config.spares && is_handled(tracepoint, BPF_CORE_READ(child, start_boottime),
+	return config.backups && is_handled(tracepoint, BPF_CORE_READ(child, start_boottime),
 					   BPF_CORE_READ(child, pid), 0, by);
 }
 
@@ -87,8 +87,8 @@ static __always_inline bool is_handled_fork(__u32 tracepoint, struct task_struct
 		return name##_by(args, number);                                                    \
 	}
 
-/* Begins a function of ``args`` and ``by`` that is a program and LBT_SPARE_PROGRAMS spares. */
-#define WITH_SPARES(point, name)                                                                   \
+/* Begins a function of ``args`` and ``by``: a program and LBT_BACKUP_PROGRAMS backup programs. */
+#define WITH_BACKUPS(point, name)                                                                  \
 	static __noinline int name##_by(__u64 *args, __u32 by);                                    \
 	TRACEPOINT_PROGRAM(point, name, , 0)                                                       \
 	TRACEPOINT_PROGRAM(point, name, _1, 1)                                                     \

@@ -1,4 +1,4 @@
-"""Remarks of a plan about the functions it holds, and those it leaves out."""
+"""Warnings of a plan about the functions it holds, and those it leaves out."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ hits for its own."""
 
 
 def name_functions(names: list[str], what: str) -> list[str]:
-    """Return a remark that says ``what`` of some functions; none where there are none."""
+    """Return a warning that says ``what`` of some functions; none where there are none."""
     return [f"{some(names)}: {what}"] if names else []
 
 

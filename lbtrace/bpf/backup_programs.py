@@ -1,0 +1,27 @@
+"""Which programs of tracepoints have backup programs: bpf_src/backup_programs.h."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from lbtrace.model.wire_limits import BACKUP_PROGRAMS
+
+FORGETTING = ("exited", "ended")
+"""Those that lose nothing when they are missed: a new process or thread of that number is
+distinguished."""
+
+ENDS = tuple(f"_{number}" for number in range(1, BACKUP_PROGRAMS + 1))
+"""What the names of backup programs end with, after those of their programs."""
+
+
+def with_backups(programs: Iterable[str]) -> tuple[str, ...]:
+    """Return ``programs`` and, after them, the backup programs of each that has some, in the order
+    in which they are to be attached."""
+    named = tuple(programs)
+    served = [name for name in named if name not in FORGETTING]
+    return (*named, *(name + end for end in ENDS for name in served))
+
+
+def served_by(name: str) -> str | None:
+    """Return the name of the program that a backup program is of, None where it is none."""
+    return next((name.removesuffix(end) for end in ENDS if name.endswith(end)), None)
