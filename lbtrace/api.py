@@ -287,8 +287,7 @@ class Trace:
         or at a bound of the options; calls that are still open then come last, with ``end``
         ``open``. All that this returns is one iterator: each call is seen once. Stepping raises
         `CommandError` where the command cannot be executed, `UsageError` outside of ``with``
-        and while another thread steps. Raises `UsageError` of a trace that aggregates: see
-        `counts`.
+        and while another thread steps. Raises `UsageError` if the trace aggregates (`counts`).
         """
         check_sends(self.plan)
         return self._live_calls()
