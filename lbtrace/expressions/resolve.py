@@ -77,7 +77,7 @@ def locate(node: Node, scope: Scope) -> Located:  # noqa: PLR0911 - a return for
         case Cast():
             return cast(node.at, node.type, locate(node.inner, scope), scope)
         case Dereference():
-            return _dereference(node, _operand(node.inner, scope))
+            return _dereference(node, _pointer(_operand(node.inner, scope)))
         case Field():
             return _field(node, _operand(node.inner, scope))
         case Sum():
@@ -101,6 +101,7 @@ def compute(node: Node, scope: Scope) -> Located:
             what, name = f"this is {found.type.name}, which is no number", written(node)
             raise ExpressionError(node.at, what, f"name a member of it, as in {name or 'node'}.key")
         found = _dereference(Dereference(node.at, node), found)
+    found = _pointer(found)
     first = found.type.element_at(0)
     if first is not None and not first.type.is_char() and found.start is None:
         what, name = f"this is {found.type.name}, which has elements", written(node) or "array"
@@ -316,6 +317,15 @@ def cast(at: int, type: Type, inner: Located, scope: Scope) -> Located:
     return replace(inner, at=at, type=type)
 
 
+def _pointer(found: Operand) -> Operand:
+    """The pointer for which ``found``, or what it refers to, stands: that in a smart pointer; else
+    ``found``."""
+    if found.type.is_alias() and found.type.target is not None and found.type.target.stands_for():
+        found = _dereference(Dereference(found.at, Name(found.at, "")), found)
+    held = found.type.stands_for()
+    return found if held is None else _part(found.at, found, held)
+
+
 def _dereference(node: Dereference, inner: Operand) -> Operand:
     if node.subscript and inner.type.is_alias():
         inner = _dereference(Dereference(node.at, node.inner), inner)
@@ -346,7 +356,8 @@ def _dereference(node: Dereference, inner: Operand) -> Operand:
 def _field(node: Field, inner: Operand) -> Operand:
     type, whole = inner.type, inner.type
     refuse_declared(node.at, type)
-    if type.is_address:  # as debuggers allow it
+    inner = _pointer(inner)
+    if inner.type.is_address:  # as debuggers allow it
         inner = _dereference(Dereference(node.at, Name(node.at, "")), inner)
         type = inner.type
     if not type.named_parts() and type.components() is None:

@@ -73,6 +73,7 @@ KINDS = (
     Kind("vector", "Vector", "record", "c++", r"vector(<|$)", through=True, is_fetched=True),
     Kind("optional", "Optional", "record", "c++", r"optional(<|$)", through=True, is_fetched=True),
     Kind("choice", "Choice", "record", "c++", r"variant(<|$)", through=True, is_fetched=True),
+    Kind("smart_pointer", "SmartPointer", "record", "c++", r"(unique|shared|weak)_ptr(<|$)", through=True, is_fetched=True),
     Kind("map", "Map", "record", "c++", r"(multi)?(map|set)(<|$)", through=True, is_fetched=True),
     Kind("duration", "Duration", "record", "c++", r"duration<", through=True, is_fetched=True),
     Kind("absl_string_view", "", "record", "c++", r"string_view$", through=True),

@@ -192,6 +192,10 @@ class Type:
         of which expressions find parts as if they were its own; None where it is no such record."""
         return None
 
+    def stands_for(self) -> Member | None:
+        """Return the pointer that such a value is to expressions; None of most."""
+        return None
+
     def element_at(self, index: int) -> Member | None:
         """Return what ``value[index]`` is where elements lie in the value itself; None where
         not."""
