@@ -66,6 +66,7 @@ def trace(
     where: str = "",
     depth: int = 0,
     strings: int = 64,
+    full_names: bool = False,
     returns: Returns = "auto",
     max_depth: int | None = None,
     follow: bool = False,
@@ -97,6 +98,7 @@ def trace(
     ``arg``: expressions to show instead (``"key=str(arg0)"``), ``where`` one that a call must
     fulfil (``"arg0 > 5 and retval != 0"``), compared in the kernel. ``depth``: how many pointers
     are followed, 5 at most. ``strings``: how many bytes of a string are read, 4,095 at most.
+    ``full_names``: names of C++ are not shortened to what people write.
     ``returns``: how returns are seen (docs/returns.md): ``"auto"``, ``"sites"``, ``"none"`` or
     ``"uretprobe"``, refused where it may crash the program, but not if ``unsafe``. ``max_depth``:
     calls so deep are left out. ``user``: whom the command runs as, by default who called sudo.
@@ -160,6 +162,7 @@ def trace(
         where=check_text("where", where, 'give an expression: where="n > 5"', empty=True),
         depth=check_number("depth", depth, 0, POINTERS),
         strings=check_number("strings", strings, 1, TEXT),
+        full_names=full_names,
         returns=check_choice("returns", returns, get_args(Returns)),
         force=force,
         action=action,

@@ -33,7 +33,8 @@ class Namer:
         for binary, shift in self._shifts.get(pid, {}).items():
             name = self._names[binary].get(address - shift)
             if name is not None:
-                from lbtrace.elf import demangle  # imported here because few values are names
+                # Imported here because few values are names.
+                from lbtrace.elf import cpp_names, demangle
 
-                return demangle.short(name)
+                return cpp_names.shorten(demangle.short(name))
         return ""

@@ -23,6 +23,7 @@ from lbtrace.dwarf.views import (
     DieView,
     UnitViews,
 )
+from lbtrace.elf import cpp_names
 from lbtrace.model import OTHER_LANGUAGE, VOID, ConventionHints, Formal, Scalar, Type
 from lbtrace.recognize import Recognizer
 
@@ -57,7 +58,15 @@ class Types:
     Constants of enumerations may be named by their scopes where these are ``qualified``.
     """
 
-    def __init__(self, top: Any, depth: int, machine: str, *, qualified: bool = False) -> None:
+    def __init__(
+        self,
+        top: Any,
+        depth: int,
+        machine: str,
+        *,
+        qualified: bool = False,
+        full_names: bool = False,
+    ) -> None:
         x87 = find_default(machine).x87
         self.machine = machine
         language = language_of(top)
@@ -91,6 +100,7 @@ class Types:
         self._either: dict[int, tuple[Formal, Formal]] = {}
         self.assembly = language in ASSEMBLERS
         known_language = language in C | CPP | {RUST, 0} or self.assembly
+        self._shorten = str if full_names or known != "c++" else cpp_names.shorten_unqualified
         self.foreign = not known_language or producer.startswith("zig")
 
     def hints(self, code: int) -> ConventionHints:
@@ -340,7 +350,7 @@ class Types:
         own = attributes.text(die, "DW_AT_name")
         if own:
             keyword = KEYWORDS.get(die.tag, "") if self._language in C else ""
-            return _join(_join(keyword, own), inner)
+            return _join(_join(keyword, self._shorten(own)), inner)
         target = attributes.type_of(die)
         if die.tag in attributes.POINTERS:
             inner = attributes.POINTERS[die.tag] + inner

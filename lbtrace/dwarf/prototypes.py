@@ -82,12 +82,14 @@ def prototypes(
     debug: debugfile.Found | None = None,
     *,
     qualified: bool = False,
+    full_names: bool = False,
 ) -> Prototypes:
     """Return the prototypes of ``functions``, as far as debug information has them.
 
     What pointers lead to is looked into ``depth`` pointers deep. ``debug`` is
     what `debugfile.find` found, if that was asked before. ``qualified``: expressions name
-    constants of enumerations by their scopes.
+    constants of enumerations by their scopes. ``full_names``: types are not called as people write
+    them.
 
     Raises nothing: a function that damaged debug information hides is missing.
     """
@@ -98,6 +100,9 @@ def prototypes(
     wanted = {f.address: f for f in functions}
     budget = bounds.for_size(len(debug.data))
     held: dict[int, list[int]] = {}
+    typed = partial(
+        Types, depth=depth, machine=image.machine, qualified=qualified, full_names=full_names
+    )
     try:
         companions = Companions(image.path, debug.path, debugfile.ROOT, budget)
         kept = cache.of(debug.status)
@@ -109,7 +114,7 @@ def prototypes(
     for offset, addresses in held.items():
         try:
             unit = companions.whole(file.unit_at(offset))
-            types = Types(unit.root, depth, image.machine, qualified=qualified)
+            types = typed(unit.root)
             if types.rust:  # in other languages each function says so itself
                 types.optimised = cache_of(partial(_is_optimised, unit, types))
             _read_unit(unit, {a: wanted[a] for a in addresses}, result.found, types)
@@ -120,7 +125,7 @@ def prototypes(
 
     def read(offset: int, function: Function) -> Iterator[tuple[Any, Prototype]]:
         unit = companions.whole(file.unit_at(offset))
-        types = Types(unit.root, depth, image.machine, qualified=qualified)
+        types = typed(unit.root)
         for die in unit.functions(None):
             if lists.entry_address(die) == function.address and _is_typed(die, types):
                 yield die, _prototype(die, function, types)

@@ -30,13 +30,14 @@ class ValueSelection(Struct, frozen=True):
     ``args`` is the number of arguments shown; None means those of the
     prototype, or one without debug information. The first of them are ``skipped``, where another
     probe shows these. ``detail`` says how much is read of a value. A ``request`` has values to show
-    instead, or a filter.
+    instead, or a filter. ``full_names``: see `lbtrace.model.choices.Choices`.
     """
 
     args: int | None = None
     detail: Detail = SHALLOW
     request: Request | None = None
     skipped: int = 0
+    full_names: bool = False
 
 
 def parse(arguments: Sequence[str], where: str) -> Request | None:
