@@ -127,6 +127,19 @@ class Fetcher(Slots):
         with self.as_optional():
             return [make(self, n) for n in range(count)]
 
+    def most_that_fits(self, most: int, make: Callable[[Fetcher, int], Value]) -> Value | None:
+        """Return a value that may be left out, made of as many of its parts as the budget allows,
+        at most ``most``; None where it allows none."""
+        for count in range(most, 0, -1):
+            trial = type(self)(self._limit, self._detail, SlotBudget(0, 0))
+            make(trial, count)
+            if count == 1 or self.allows(trial.used):
+                if not self.reserve(trial.used, 1):
+                    return None
+                with self.as_optional():
+                    return make(self, count)
+        return None
+
     def take(self, name: str, type: Type, fetch: Fetch, offset: int = 0) -> Value:
         """Return the value that one fetch gets."""
         slot = self.slot(fetch)

@@ -2,15 +2,29 @@
 
 from __future__ import annotations
 
+import re
+
 from msgspec.structs import replace
 
 from lbtrace.abi.locations import DEREFS, Location, dereferenced
 from lbtrace.model import Fetch, Value
 from lbtrace.recognize import Inside
-from lbtrace.recognize.fetcher import TOO_FAR, Fetcher, NumberFetcher, Span, pointer_in
+from lbtrace.recognize.fetcher import (
+    MEMBERS,
+    PIECE,
+    TOO_FAR,
+    Fetcher,
+    NumberFetcher,
+    Span,
+    pointer_in,
+)
 from lbtrace.recognize.view import View
 from lbtrace.values import Type
 from lbtrace.values.pointer import NULLPTR, Pointer
+from lbtrace.values.record import Record
+
+SHOWN = re.compile(r"const |(?:std::)?(?:atomic|span|array)\b")
+"""Types of references to numbers and arrays that are shown: functions may fill others."""
 
 NULL = {"go": "nil"}
 """By language: what the address 0 is shown as, if not as a number."""
@@ -68,11 +82,40 @@ def _led(fetcher: Fetcher, name: str, type: Type, address: Fetch, depth: int) ->
     if target is not None and type.single and target.through:
         return fetcher.in_memory(name, replace(target, name=type.name), address, depth)  # type: ignore[type-var]
     made = fetcher.take(name, type, address)
-    if made.slot < 0 or target is None or not _leads_on(type, depth):
+    if made.slot < 0 or target is None:
+        return made
+    if type.single and depth <= 0:
+        found = _by_default(fetcher, type, target, address)
+        return replace(made, members=(found,)) if found and found.slot >= 0 else made
+    if not _leads_on(type, depth):
         return made
     found = fetcher.in_memory("", target, address, depth - 1)
     followed = found.slot >= 0 or found.members
     return replace(made, members=(found,)) if followed else replace(made, reason=found.reason)
+
+
+def _by_default(fetcher: Fetcher, type: Pointer, target: Type, address: Fetch) -> Value | None:
+    """What a reference leads to, as far as all other values leave room for it: a number that cannot
+    change, a record."""
+    if isinstance(target, Record):
+        return _record(fetcher, target, address)
+    if not (target.is_known and SHOWN.match(type.name)):
+        return None
+    made = fetcher.optional_values(1, lambda own, _: own.in_memory("", target, address, 0))
+    return made[0] if made else None
+
+
+def _record(fetcher: Fetcher, target: Record, address: Fetch) -> Value | None:
+    """As many members of a record as there is room for: those that were not fetched are left
+    out."""
+    near = [m for m in target.members if m.offset + m.type.size <= PIECE or not m.type.is_flat()]
+    more = target.more + len(target.members)
+
+    def make(own: Fetcher, count: int) -> Value:
+        part = replace(target, members=tuple(near[:count]), more=more - count)
+        return own.in_memory("", part, address, 0)
+
+    return fetcher.most_that_fits(min(len(near), MEMBERS), make)
 
 
 def _leads_on(type: Type, depth: int) -> bool:

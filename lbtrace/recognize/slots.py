@@ -49,6 +49,12 @@ class Slots:
         """The slots that are free, to be shared by all values that were refused."""
         return SlotBudget(self._limit - len(self._fetches), CHUNKS - self._texts, self.refused)
 
+    def allows(self, each: tuple[int, int]) -> bool:
+        """Return whether `reserve` finds room for ``each`` (slots, texts) once."""
+        slots, texts, shares = self._budget
+        left = min(slots, self.remaining.slots) // shares, min(texts, self.remaining.texts)
+        return all(a >= b for a, b in zip(left, each, strict=True))
+
     def reserve(self, each: tuple[int, int], most: int) -> int:
         """Reserve ``each`` (slots, texts) as often as the budget allows, at most ``most`` times;
         return how often."""
