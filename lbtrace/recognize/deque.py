@@ -36,6 +36,7 @@ def recognize(view: View, inside: Inside) -> Type | None:
     if element is None or not element.size:
         return None
     step = element.size
+    words: tuple[int, ...]
     if (found := find_named(view, ("_M_start", "_M_finish"))) is not None:
         start, finish = (at for at, _ in found)
         words = (start, start + LAST, start + NODE, finish, finish + FIRST, finish + NODE)

@@ -82,14 +82,20 @@ def _led(fetcher: Fetcher, name: str, type: Type, address: Fetch, depth: int) ->
     if target is not None and type.single and target.through:
         return fetcher.in_memory(name, replace(target, name=type.name), address, depth)  # type: ignore[type-var]
     made = fetcher.take(name, type, address)
-    if made.slot < 0 or target is None:
-        return made
+    return (
+        made if made.slot < 0 or target is None else _followed(fetcher, made, type, address, depth)
+    )
+
+
+def _followed(fetcher: Fetcher, made: Value, type: Pointer, address: Fetch, depth: int) -> Value:
+    """The pointer ``made`` with what it leads to, if that is shown."""
+    assert type.target is not None
     if type.single and depth <= 0:
-        found = _by_default(fetcher, type, target, address)
-        return replace(made, members=(found,)) if found and found.slot >= 0 else made
+        shown = _by_default(fetcher, type, type.target, address)
+        return replace(made, members=(shown,)) if shown and shown.slot >= 0 else made
     if not _leads_on(type, depth):
         return made
-    found = fetcher.in_memory("", target, address, depth - 1)
+    found = fetcher.in_memory("", type.target, address, depth - 1)
     followed = found.slot >= 0 or found.members
     return replace(made, members=(found,)) if followed else replace(made, reason=found.reason)
 
