@@ -17,6 +17,9 @@ from lbtrace.values.datum import FAULT, NOT_READ, UNDECODABLE, Datum, Unreadable
 UNKNOWN_LENGTH = 0xFFFF_FFFF
 """What the kernel program reports for an unknown length (``struct lbt_fetch``)."""
 
+TABLED = 256
+"""Numbers from 0 on of which native code knows how each is written, though they have no name."""
+
 SIZES = range(1, 17)
 """Bytes that a value of one piece may have."""
 
