@@ -32,6 +32,7 @@ from lbtrace.dwarf.reader.bounds import BudgetExceeded
 from lbtrace.dwarf.reader.companions import Companions
 from lbtrace.dwarf.reader.entries import Unit
 from lbtrace.dwarf.reader.index import find_all_units, find_units
+from lbtrace.dwarf.unmade_objects import without_class
 from lbtrace.elf import cache, debugfile, demangle
 from lbtrace.elf.debug_sections import Sections
 from lbtrace.elf.image import Image
@@ -189,6 +190,7 @@ def _prototype(die: Any, function: Function, types: Types) -> Prototype:
     parameters = tuple(
         read_parameter(d, own, die, function.address, callers, types) for d, own in formals
     )
+    parameters = without_class(chain, parameters)
     if types.llvm and COROUTINE.search(names):
         parameters = tuple(replace(p, missing_reason=OPTIMISED_OUT) for p in parameters)
         return Prototype(parameters, Formal("", VOID, 0), hints=hints)

@@ -16,6 +16,7 @@ from lbtrace.fetch.call_values import SHALLOW, CallValues, plan_values
 from lbtrace.machine import Machine
 from lbtrace.model import UNKNOWN, Fetch, Formal, Prototype, Scalar, Value
 from lbtrace.model.wire_limits import FETCHES
+from lbtrace.values.pointer import TABLE
 
 if TYPE_CHECKING:
     from lbtrace.expressions.tree import Request
@@ -93,8 +94,8 @@ def select_values(
 
 
 def leads_to_code(value: Value) -> bool:
-    """Return whether a value is or holds a pointer to a function."""
-    if value.type.code and value.slot >= 0:
+    """Return whether a value is or holds a pointer to a function, or to a table of those."""
+    if (value.type.code or value.name == TABLE) and value.slot >= 0:
         return True
     return any(map(leads_to_code, value.members))
 

@@ -6,7 +6,7 @@ import re
 
 from msgspec.structs import replace
 
-from lbtrace.abi.locations import DEREFS, Location, dereferenced
+from lbtrace.abi.locations import DEREFS, Location, dereferenced, integer
 from lbtrace.model import Fetch, Value
 from lbtrace.recognize import Inside
 from lbtrace.recognize.fetcher import (
@@ -20,11 +20,15 @@ from lbtrace.recognize.fetcher import (
 )
 from lbtrace.recognize.view import View
 from lbtrace.values import Type
-from lbtrace.values.pointer import NULLPTR, Pointer
+from lbtrace.values.map import COUNT
+from lbtrace.values.pointer import NULLPTR, TABLE, Pointer
 from lbtrace.values.record import Record
 
 SHOWN = re.compile(r"const |(?:std::)?(?:atomic|span|array)\b")
 """Types of references to numbers and arrays that are shown: functions may fill others."""
+
+VPTR = "_vptr"
+"""What compilers call the address of a table of virtual functions, as a member."""
 
 NULL = {"go": "nil"}
 """By language: what the address 0 is shown as, if not as a number."""
@@ -36,7 +40,8 @@ def recognize(view: View, inside: Inside) -> Type | None:
     aim = None if code else view.target
     target = None if aim is None or aim.form == "nothing" else inside.target(aim, single=single)
     null = NULLPTR if NULLPTR in view.name else NULL.get(view.language, "")
-    return Pointer(view.written, 8, target, null, code=code, single=single)
+    objects = aim is not None and aim.form == "record" and aim.is_polymorphic
+    return Pointer(view.written, 8, target, null, code=code, single=single, polymorphic=objects)
 
 
 class KindFetcher(NumberFetcher):
@@ -82,9 +87,20 @@ def _led(fetcher: Fetcher, name: str, type: Type, address: Fetch, depth: int) ->
     if target is not None and type.single and target.through:
         return fetcher.in_memory(name, replace(target, name=type.name), address, depth)  # type: ignore[type-var]
     made = fetcher.take(name, type, address)
-    return (
-        made if made.slot < 0 or target is None else _followed(fetcher, made, type, address, depth)
-    )
+    if made.slot >= 0 and target is not None:
+        made = _followed(fetcher, made, type, address, depth)
+    return _with_table(fetcher, made, address) if type.polymorphic else made
+
+
+def _with_table(fetcher: Fetcher, made: Value, address: Fetch) -> Value:
+    """A pointer to an object with the address of its table of virtual functions, if there is
+    room."""
+    if made.slot < 0 or made.reason:
+        return made
+    word = replace(integer(address, COUNT), optional=True)
+    found = fetcher.optional_values(1, lambda own, _: own.take(TABLE, COUNT, word))
+    members = tuple(each for each in found if each.slot >= 0)
+    return replace(made, members=(*made.members, *members))
 
 
 def _followed(fetcher: Fetcher, made: Value, type: Pointer, address: Fetch, depth: int) -> Value:
@@ -114,8 +130,9 @@ def _by_default(fetcher: Fetcher, type: Pointer, target: Type, address: Fetch) -
 def _record(fetcher: Fetcher, target: Record, address: Fetch) -> Value | None:
     """As many members of a record as there is room for: those that were not fetched are left
     out."""
-    near = [m for m in target.members if m.offset + m.type.size <= PIECE or not m.type.is_flat()]
-    more = target.more + len(target.members)
+    own = [m for m in target.members if not m.name.startswith(VPTR)]
+    near = [m for m in own if m.offset + m.type.size <= PIECE or not m.type.is_flat()]
+    more = target.more + len(own)
 
     def make(own: Fetcher, count: int) -> Value:
         part = replace(target, members=tuple(near[:count]), more=more - count)

@@ -2,47 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any
-
 from msgspec import Struct
 
 from lbtrace.values.base import Fetched, Member, Probe, Reader, Type, Value
 from lbtrace.values.datum import Datum
 from lbtrace.values.enumeration import Constant
 from lbtrace.values.opaque import Opaque
-from lbtrace.values.pointer import NULLPTR, Address
+from lbtrace.values.pointer import NULLPTR, Address, Referent
 
 NULL = Constant(NULLPTR)
-
-
-class Shared(Address):
-    """The value of a pointer that shares what it leads to with others: ``use_count`` is what that
-    returns."""
-
-    is_plain = False
-    use_count: int
-
-    def __new__(cls, address: int, use_count: int) -> Shared:
-        made = super().__new__(cls, address)
-        made.use_count = use_count
-        return made
-
-    def __reduce__(self) -> tuple[type[Shared], tuple[int, int]]:
-        return Shared, (int(self), self.use_count)
-
-    @property
-    def is_whole(self) -> bool:
-        return False
-
-    def text(self) -> str:
-        return f"{self:#x} (use {self.use_count})"
-
-    def json(self) -> str:
-        return f"{self:#x}"
-
-    def lacks(self, path: str) -> Iterator[tuple[str, dict[str, Any]]]:
-        yield path, {"use_count": self.use_count}
 
 
 class SmartPointer(Type, Struct, frozen=True, tag="smart_pointer"):
@@ -77,11 +45,15 @@ class SmartPointer(Type, Struct, frozen=True, tag="smart_pointer"):
 
         def read(fetched: Fetched) -> Datum:
             where = pointer(fetched)
-            if not isinstance(where, Address):
-                return where
-            if not where:
+            what = where.address if isinstance(where, Referent) else where
+            if not isinstance(what, Address):
+                return what
+            if not what:
                 return NULL
             owners = counts[0](fetched) if counts else None
-            return Shared(where, owners + unowned) if isinstance(owners, int) else where
+            if not isinstance(owners, int):
+                return where
+            known = what.with_facts(use_count=owners + unowned)
+            return Referent(known, where.value) if isinstance(where, Referent) else known
 
         return read
