@@ -93,6 +93,7 @@ KINDS = (
         is_fetched=True,
     ),
     Kind("map", "Map", "record", "c++", r"(multi)?(map|set)(<|$)", through=True, is_fetched=True),
+    Kind("function", "Function", "record", "c++", r"function<", through=True, is_fetched=True),
     Kind("time_point", "", "record", "c++", r"time_point(<|$)", through=True),
     Kind("cpp_path", "", "record", "c++", r"path$", through=True),
     Kind("cpp_array", "", "record", "c++", r"array<"),
