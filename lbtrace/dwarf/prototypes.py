@@ -22,6 +22,7 @@ from lbtrace.abi import find_convention
 from lbtrace.abi.locations import LEFT_OUT, OPTIMISED_OUT, lose_unless_named
 from lbtrace.dwarf import attributes
 from lbtrace.dwarf.attributes import origins
+from lbtrace.dwarf.declared_numbers import declares_all, leaves_out
 from lbtrace.dwarf.folded import agree, may_be_folded
 from lbtrace.dwarf.late_optimisation import is_optimised
 from lbtrace.dwarf.lost_locations import may_be_lost
@@ -33,7 +34,7 @@ from lbtrace.dwarf.reader.companions import Companions
 from lbtrace.dwarf.reader.entries import Unit
 from lbtrace.dwarf.reader.index import find_all_units, find_units
 from lbtrace.dwarf.unmade_objects import without_class
-from lbtrace.elf import cache, debugfile, demangle
+from lbtrace.elf import cache, debugfile
 from lbtrace.elf.debug_sections import Sections
 from lbtrace.elf.image import Image
 from lbtrace.model import VOID, ConventionHints, Formal, Function, Prototype
@@ -42,7 +43,6 @@ OPENED = frozenset({"DW_TAG_namespace", "DW_TAG_module"})
 """Entries that contain functions, except nested ones, methods and closures."""
 
 DW_CC_NOCALL = 3
-LINKAGE = ("DW_AT_linkage_name", "DW_AT_MIPS_linkage_name")
 
 VARIABLES = frozenset({"DW_TAG_variable", "DW_TAG_formal_parameter"})
 SCOPES = frozenset({"DW_TAG_lexical_block", "DW_TAG_inlined_subroutine"})
@@ -197,7 +197,7 @@ def _prototype(die: Any, function: Function, types: Types) -> Prototype:
     changed = _is_changed(chain) or (types.llvm and any(p.missing_reason for p in parameters))
     if changed or callers.cloned:  # only a register in debug information is certain
         parameters = tuple(map(lose_unless_named, parameters, repeat(OPTIMISED_OUT)))
-    less = types.llvm and _leaves_out(chain, [d for d, _ in formals], callers)
+    less = types.llvm and leaves_out(chain, [d for d, _ in formals], callers)
     if less:
         parameters = tuple(map(lose_unless_named, parameters, repeat(LEFT_OUT)))
     declared = next((d for d in chain if "DW_AT_type" in d.attributes), None)
@@ -210,7 +210,7 @@ def _prototype(die: Any, function: Function, types: Types) -> Prototype:
     late = not types.llvm and any(p.late_reason is not None for p in parameters)
     unsure = types.follows and not any(_is_moved(own, callers) for _, own in formals)
     code = (tuple(lists.ranges(die)) if unsure else ()) if late else None
-    complete = not (changed or callers.cloned or less) and _declares_all(chain, hints.language)
+    complete = not (changed or callers.cloned or less) and declares_all(chain, hints.language)
     made = Prototype(
         *(parameters, result),
         hints=hints,
@@ -352,28 +352,6 @@ def _is_optimised(unit: Unit, types: Types) -> bool:
             if not (own.reference or own.scalars is None):
                 return True
     return False
-
-
-def _leaves_out(chain: Sequence[Any], formals: Sequence[Any], callers: Callers) -> bool:
-    """Whether there are more parameters than ``formals``: clang says nothing of objects that
-    are passed by reference and not used, in functions whose result is returned so. Of functions
-    that are optimised late it may say nothing of any, and only C++ declares how many they are."""
-    names = (attributes.text(d, name) for d in chain for name in LINKAGE)
-    mangled = next(filter(None, names), "")
-    declared = demangle.arity(mangled) if mangled.startswith("_Z") else None
-    shown = sum(
-        not any("DW_AT_artificial" in d.attributes for d in origins(formal)) for formal in formals
-    )
-    return callers.late if declared is None else shown < declared
-
-
-def _declares_all(chain: Sequence[Any], language: str) -> bool:
-    """Whether a function takes no more than it declares: not those with ``...``, and those of C
-    that are declared without parameters, or as before ANSI C."""
-    if language == "c" and not any("DW_AT_prototyped" in d.attributes for d in chain):
-        return False
-    further = (c.tag == "DW_TAG_unspecified_parameters" for d in chain for c in d.iter_children())
-    return language in ("c", "c++", "rust") and not any(further)
 
 
 def _is_changed(chain: Sequence[Any]) -> bool:

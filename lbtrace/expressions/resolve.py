@@ -22,9 +22,11 @@ from lbtrace.expressions.operands import (
     Pseudo,
     Scope,
     address_in,
+    leads_to_start,
     not_a_value,
     number_in,
     returns_nothing,
+    text_behind,
 )
 from lbtrace.expressions.tree import (
     Cast,
@@ -232,7 +234,7 @@ def _text(node: TextOf, scope: Scope) -> Operand:
     inner = _operand(node.start, scope)
     if not node.raw:  # buf() takes the bytes of anything
         refuse_declared(inner.at, inner.type)
-    if _leads_to_start(inner.type):
+    if leads_to_start(inner.type):
         inner = _dereference(Dereference(node.at, node.start), inner)
     if not node.raw:
         inner = _followed_text(node, inner)
@@ -265,7 +267,7 @@ def _length(node: TextOf, length: Node, inner: Operand, scope: Scope) -> Fetch |
 
 def _followed_text(node: TextOf, inner: Operand) -> Operand:
     """The text that ``inner`` is, or leads to, if it has a length of its own; else ``inner``."""
-    if (leads := _text_behind(inner.type)) is not None:
+    if (leads := text_behind(inner.type)) is not None:
         if leads.is_address:
             hint = f"write str(*{written(node.start) or 'p'})"
             raise ExpressionError(inner.at, f"this is {inner.type.name}, not text", hint)
@@ -276,18 +278,6 @@ def _followed_text(node: TextOf, inner: Operand) -> Operand:
         hint = f"leave the length out: str({written(node.start) or 'name'})"
         raise ExpressionError(node.start.at, what, hint)
     return inner
-
-
-def _leads_to_start(type: Type) -> bool:
-    """Whether it is a reference to text, or to a pointer to it: it stands for that."""
-    target = type.target if type.is_alias() else None
-    return target is not None and (target.is_address or target.is_text())
-
-
-def _text_behind(type: Type) -> Type | None:
-    """The type of text to which a pointer leads that is itself none: its bytes are no text."""
-    target = type.target if type.is_address else None
-    return target if target is not None and target.is_text() else None
 
 
 def cast(at: int, type: Type, inner: Located, scope: Scope) -> Located:

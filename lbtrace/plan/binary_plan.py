@@ -35,6 +35,9 @@ ASKED_AGAIN = (
 """Why there is no condition on such functions: the program in the kernel cannot distinguish an
 iteration from a call whose frame a former one left without a return."""
 
+INVOKER = "_M_invoke"
+"""What calls the target of a ``std::function`` (libstdc++), and names its type."""
+
 UNANSWERED = "left out because no returns are seen: the condition holds for none of the calls"
 """There the condition is about results or durations."""
 
@@ -272,6 +275,9 @@ def _symbols(
     names = dict(table.functions.names())
     for address in stubs.keys() - names.keys():
         names[address] = stubs[address].name
+    for function in table.functions.with_part(INVOKER):
+        if len({function.name, *function.aliases}) > 1:  # folded: which one is meant is not known
+            names.pop(function.address, None)
     addresses = sorted(names)
     from lbtrace.elf.data_symbols import find_tables  # imported here because few plans need it
 
