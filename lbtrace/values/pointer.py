@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from msgspec import Struct
@@ -100,6 +100,10 @@ class Known(Address):
 
     def lacks(self, path: str) -> Iterator[tuple[str, dict[str, Any]]]:
         yield path, self.facts
+
+    def expression(self) -> tuple[str, Sequence[Datum], int]:
+        numbers = [fact for fact in self.facts.values() if isinstance(fact, int)]
+        return str(self.facts.get("class", "shared")), [Address(self), *numbers], 0
 
 
 class Unfollowed(Address):
