@@ -7,7 +7,7 @@ from lbtrace.recognize import Inside
 from lbtrace.recognize.view import View, find_named
 from lbtrace.values import Type
 
-HELD = ("_M_i", "_M_p", "__a_value")
+HELD = ("_M_i", "_M_p", "_M_fp", "__a_value")
 
 
 def recognize(view: View, inside: Inside) -> Type | None:

@@ -58,8 +58,9 @@ NOINLINE void traced_function(std::function<int(int)> f, const std::function<int
 NOINLINE void traced_atomic(std::atomic<int> &n, const std::atomic<bool> &b) { KEEP(n), KEEP(b); }
 NOINLINE void traced_flags(Access a, Access unknown, Colour c) { KEEP(a), KEEP(unknown), KEEP(c); }
 NOINLINE void traced_objects(const Shape &s, Tag *t, Shape *none, Shape *no_object) { KEEP(s), KEEP(t), KEEP(none), KEEP(no_object); }
+static NOINLINE int traced_clone(int unused, int x, int factor) { KEEP(x); return x * factor; }
 
-int main()
+int main(int count, char **)
 {
 	using namespace std::chrono;
 	auto unique = std::make_unique<Customer>(Customer{9, "nine"});
@@ -101,6 +102,13 @@ int main()
 	traced_objects(circle, tag, nullptr, (Shape *)junk);
 	say("Shape::traced_draw(this=%p (Circle), n=1)", (void *)(Shape *)&circle), circle.traced_draw(1);
 	say("Shape::traced_draw(this=%p (Shape), n=2)", (void *)&plain), plain.traced_draw(2);
+#if defined(__OPTIMIZE__) && !defined(__clang__)
+	say("traced_clone.constprop.0(x=1) = 3");
+#else
+	say("traced_clone(unused=5, x=1, factor=3) = 3");
+#endif
+	int tripled = traced_clone(5, count, 3);
+	KEEP(tripled);
 	Cache<int, std::shared_ptr<Customer>> cache;
 	say("Cache<int, std::shared_ptr<Customer>>::traced_get(this=%p, key=&3)", (void *)&cache), cache.traced_get(3);
 }
