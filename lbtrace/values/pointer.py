@@ -175,8 +175,12 @@ class Referent(Form, Struct, frozen=True):
         return json_of(self.value)
 
     def lacks(self, path: str) -> Iterator[tuple[str, dict[str, Any]]]:
-        yield from self.address.lacks(path)
-        yield from lacks_of(self.value, path)
+        own = dict(self.address.lacks(path)).get(path, {})
+        for at, lack in lacks_of(self.value, path):
+            yield at, {**own, **lack} if at == path else lack
+            own = {} if at == path else own
+        if own:
+            yield path, own
 
     def column(self) -> Any:
         return column_of(self.value)
