@@ -98,13 +98,12 @@ def trace(
     ``arg``: expressions to show instead (``"key=str(arg0)"``), ``where`` one that a call must
     fulfil (``"arg0 > 5 and retval != 0"``), compared in the kernel. ``depth``: how many pointers
     are followed, 5 at most. ``strings``: how many bytes of a string are read, 4,095 at most.
-    ``full_names``: names of C++ are not shortened to what people write.
     ``returns``: how returns are seen (docs/returns.md): ``"auto"``, ``"sites"``, ``"none"`` or
     ``"uretprobe"``, refused where it may crash the program, but not if ``unsafe``. ``max_depth``:
     calls so deep are left out. ``user``: whom the command runs as, by default who called sudo.
     ``force`` allows more than 50,000 functions. ``cache``: a kept plan is taken if nothing has
     changed. ``action``: ``"send"`` every call, or ``"count"`` in the kernel, which costs less:
-    `Trace.counts`. ``options``: how the trace runs and ends (`Options`).
+    `Trace.counts`. ``full_names``: C++ in full. ``options``: how it runs and ends (`Options`).
 
     Nothing is started or attached before the result is entered, by ``with`` or ``async with``;
     planning reads the files. Any thread may trace, and several at once.
@@ -290,8 +289,7 @@ class Trace:
         or at a bound of the options; calls that are still open then come last, with ``end``
         ``open``. All that this returns is one iterator: each call is seen once. Stepping raises
         `CommandError` where the command cannot be executed, `UsageError` outside of ``with``
-        and while another thread steps. Raises `UsageError` of a trace that aggregates: see
-        `counts`.
+        and while another thread steps. Raises `UsageError` if the trace aggregates (`counts`).
         """
         check_sends(self.plan)
         return self._live_calls()
@@ -376,9 +374,7 @@ class Trace:
         if self._left:
             raise UsageError("the trace is over", "do this inside of the with statement")
         if not self._entered:
-            raise UsageError(
-                "the trace has not begun", "enter it: with lbtrace.trace(...) as session"
-            )
+            raise UsageError("the trace has not begun", "write: with lbtrace.trace(...) as session")
 
 
 class LiveCalls(Calls):

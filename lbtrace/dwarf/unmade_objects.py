@@ -10,18 +10,18 @@ from msgspec.structs import replace
 
 from lbtrace.dwarf import attributes
 from lbtrace.model import Formal
-from lbtrace.values.pointer import Pointer
 
 
 def without_class(chain: Sequence[Any], parameters: tuple[Formal, ...]) -> tuple[Formal, ...]:
     """Return the parameters of a function with these entries; of ``this`` no class is shown where
     it is a constructor or destructor."""
     first = parameters[0] if parameters else None
-    if first is None or first.name != "this" or not isinstance(first.type, Pointer):
+    if first is None or first.name != "this":
         return parameters
-    if not (first.type.polymorphic and _makes_or_ends(chain)):
+    without = first.type.without_class()
+    if without is first.type or not _makes_or_ends(chain):
         return parameters
-    return (replace(first, type=replace(first.type, polymorphic=False)), *parameters[1:])
+    return (replace(first, type=without), *parameters[1:])
 
 
 def _makes_or_ends(chain: Sequence[Any]) -> bool:

@@ -157,6 +157,11 @@ class Type:
         """Return the type without what it is made of: a value has its own members."""
         return self
 
+    def without_class(self) -> Type:
+        """Return the type of the same values of which it is not shown to objects of what class
+        they lead; itself where that is not shown anyway."""
+        return self
+
     def with_parts(self, count: int) -> Type:
         """Return the type of a value of which this many parts are shown."""
         return self.bare()

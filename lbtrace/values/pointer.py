@@ -217,6 +217,9 @@ class Pointer(NumberType, Struct, frozen=True, tag="pointer"):
     def bare(self) -> Pointer:
         return replace(self, target=None)
 
+    def without_class(self) -> Pointer:
+        return replace(self, polymorphic=False) if self.polymorphic else self
+
     def is_text(self) -> bool:
         """Return whether it leads to characters of one byte: a C string. What a reference leads to
         is one character."""
