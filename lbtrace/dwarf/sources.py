@@ -18,11 +18,11 @@ from lbtrace.dwarf.reader.entries import Entry, Unit
 from lbtrace.dwarf.reader.files import INFO, File
 from lbtrace.dwarf.reader.index import find_units
 from lbtrace.dwarf.reader.line_tables import LineTable, line_table
-from lbtrace.elf import cache as files_cache
 from lbtrace.elf import debugfile
 from lbtrace.elf.debug_sections import DwarfError, Sections
 from lbtrace.elf.image import Image
 from lbtrace.errors import BinaryError, UsageError, option
+from lbtrace.files import cache as files_cache
 
 MOST = 40_000_000
 """Work that goes into a search of all units, roughly in microseconds."""
