@@ -35,13 +35,11 @@ PathTest = Callable[[str], bool]
 
 class Defined(NamedTuple):
     """What was found: the addresses of functions that a file of a wanted name defines, the
-    ``files`` of such names, and all ``paths`` of source files. ``partly``: there was too much
-    debug information to read all of it."""
+    ``files`` of such names, and all ``paths`` of source files."""
 
     addresses: list[int]
     files: set[str]
     paths: set[str]
-    partly: bool = False
 
 
 def path_test(pattern: str, asked: str = "source") -> PathTest:
@@ -111,7 +109,7 @@ def find_functions(image: Image, wanted: PathTest) -> Defined:
     file, companions = open_debug_information(image, budget)
     found = Defined([], set(), set())
     finder = _Finder(wanted, found, file, companions)
-    try:
+    with suppress(BudgetExceeded):  # there is too much to read all of it
         for unit in units_with_code(file):
             try:
                 finder.search(unit)
@@ -119,8 +117,6 @@ def find_functions(image: Image, wanted: PathTest) -> Defined:
                 raise
             except DAMAGE:  # the next may not be damaged
                 continue
-    except BudgetExceeded:
-        return found._replace(partly=True)
     return found
 
 

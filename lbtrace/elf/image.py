@@ -79,7 +79,6 @@ class Section(Struct, frozen=True):
     offset: int
     size: int
     link: int
-    entry_size: int
 
 
 Made = TypeVar("Made")
@@ -294,13 +293,11 @@ class Image:
             names = self.data[start : start + min(size, NAMES)]
         table, left = StringTable(names), OVERLAP * len(self.data) + LEAST
         sections: list[Section] = []
-        for name, type, flags, address, position, size, link, _, _, each in rows:
+        for name, type, flags, address, position, size, link, *_ in rows:
             if type != SHT_NOBITS and position + size <= len(self.data):
                 left -= size
             held = size if left >= 0 else 0
-            sections.append(
-                Section(table.name(name), type, flags, address, position, held, link, each)
-            )
+            sections.append(Section(table.name(name), type, flags, address, position, held, link))
         return tuple(sections)
 
     def _notes(self) -> Iterator[tuple[int, bytes, bytes]]:
