@@ -9,6 +9,7 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import NamedTuple, Protocol
 
 from lbtrace.machine.code import (
+    Call,
     Code,
     EpilogueEntry,
     Exits,
@@ -243,11 +244,8 @@ class FirstWrites(Protocol):
 class CallSites(Protocol):
     """What ``call_sites.py`` of a machine offers."""
 
-    def calls(
-        self, code: memoryview, address: int, targets: Collection[int]
-    ) -> Iterator[tuple[int, int]]:
-        """Return what looks like calls of ``targets`` in ``code`` at ``address``: where they are,
-        and where they return to."""
+    def calls(self, code: memoryview, address: int, targets: Collection[int]) -> Iterator[Call]:
+        """Return what looks like calls of ``targets`` in ``code`` at ``address``."""
 
 
 class Package(NamedTuple):
