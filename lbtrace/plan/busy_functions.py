@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Set
+from itertools import islice
 
 from lbtrace.elf.image import Image
 from lbtrace.elf.symbols import SHF_EXECINSTR
@@ -13,6 +14,9 @@ MOST_CALLS = 8
 
 NEARBY = 2 << 20
 """Bytes around a function in which calls of it are looked for, which takes 2 ms."""
+
+AT_ONCE = 256
+"""Calls that are counted before those of busy functions are no longer looked for."""
 
 
 class BusyFunctions:
@@ -35,14 +39,16 @@ class BusyFunctions:
         low, high = min(left, default=0) - NEARBY, max(left, default=0) + NEARBY
         for section in self._image.sections if left else ():
             start, end = max(section.address, low), min(section.address + section.size, high)
-            if section.flags & SHF_EXECINSTR and start < end and left:
-                self._count(start, end - start, left)
+            if section.flags & SHF_EXECINSTR and start < end:
+                self._count(start, end, left)
 
-    def _count(self, address: int, size: int, targets: Set[int]) -> None:
-        busy = 0
-        for call in self._machine.find_calls(self._image.view(address, size), address, targets):
-            if abs(call.address - call.target) <= NEARBY:
-                self._calls[call.target] += 1
-                busy += self._calls[call.target] == MOST_CALLS + 1
-                if busy == len(targets):
-                    return
+    def _count(self, start: int, end: int, left: Set[int]) -> None:
+        """Count the calls of functions from one address to another until all of them are busy."""
+        while left := {target for target in left if self._calls[target] <= MOST_CALLS}:
+            calls = self._machine.find_calls(self._image.view(start, end - start), start, left)
+            found = [*islice(calls, AT_ONCE)]
+            for call in found:
+                self._calls[call.target] += abs(call.address - call.target) <= NEARBY
+            if len(found) < AT_ONCE:
+                return
+            start = found[-1].after
