@@ -115,7 +115,7 @@ class Machine:
     def find_stack_exchanges(self, code: memoryview, address: int) -> Iterator[int]:
         """Yield where ``code`` at ``address`` seems to move the stack pointer by the value of a
         register, as coroutines do that exchange what is on one stack."""
-        yield from self._module("stack_exchanges").stack_exchanges(code, address)
+        yield from self._optional("stack_exchanges").stack_exchanges(code, address)
 
     def find_first_writes(self, code: Code) -> frozenset[str]:
         """Return the registers that the instructions of ``code`` up to its first call, jump or

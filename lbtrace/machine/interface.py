@@ -269,7 +269,8 @@ OPTIONAL = (
     "frame_reads",
     "prologues",
     "result_writes",
+    "stack_exchanges",
     "type_marks",
 )
-"""Modules that a package may have: what compilers did to the values of a function. Where one is
-missing, `lbtrace.machine.unknown` answers."""
+"""Modules that a package may have: what compilers did to the values of a function, and coroutines
+to stacks. Where one is missing, `lbtrace.machine.unknown` answers."""
