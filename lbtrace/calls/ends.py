@@ -5,6 +5,7 @@ from __future__ import annotations
 from lbtrace.calls.call_stack import CROSSED, Stack
 from lbtrace.calls.forks import inherit
 from lbtrace.calls.loss_times import LossTimes
+from lbtrace.calls.payload import Blob
 from lbtrace.calls.probe_decoding import ProbeDecoder, ProbeDecoders
 from lbtrace.calls.unseen_switches import UnseenStacks
 from lbtrace.calls.visitor import Visitor
@@ -128,7 +129,7 @@ class Ends:
         stack: Stack,
         decoding: ProbeDecoder,
         event: Event,
-        blob: bytes | memoryview,
+        blob: Blob,
         latest: Call | None,
     ) -> None:
         """Let the innermost call return; the ``latest`` one of its frame is known where stacks
@@ -157,7 +158,7 @@ class Ends:
         return stack.calls[-1] is not latest
 
     def _let_return_unsure(
-        self, stack: Stack, decoding: ProbeDecoder, event: Event, blob: bytes | memoryview
+        self, stack: Stack, decoding: ProbeDecoder, event: Event, blob: Blob
     ) -> None:
         """Let the innermost call return, which was inherited, unless this may be the return of
         another one."""
@@ -171,7 +172,7 @@ class Ends:
             self.let_return_inherited(stack, decoding, event, blob)
 
     def let_return_inherited(
-        self, stack: Stack, decoding: ProbeDecoder, event: Event, blob: bytes | memoryview
+        self, stack: Stack, decoding: ProbeDecoder, event: Event, blob: Blob
     ) -> None:
         """Let the innermost call return, which another process has made."""
         assert stack.forked_thread is not None
@@ -185,7 +186,7 @@ class Ends:
             self.visitor.inherited(call)
 
 
-def finish(call: Call, decoding: ProbeDecoder, event: Event, blob: bytes | memoryview) -> None:
+def finish(call: Call, decoding: ProbeDecoder, event: Event, blob: Blob) -> None:
     """Let a call return with its closing marker."""
     call.result = decoding.result(event, blob)
     if isinstance(call, InheritedCall):

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from lbtrace.calls.call_stack import NEVER, Stack
 from lbtrace.calls.ends import MAX_RETURN_DEPTH, Ends
 from lbtrace.calls.marker_pairs import end_pairs
+from lbtrace.calls.payload import Blob
 from lbtrace.calls.points import PointAssembler
 from lbtrace.calls.probe_decoding import Act, ProbeDecoder
 from lbtrace.calls.tail_calls import Jumps
@@ -30,9 +31,7 @@ class Frames:
             "point": points.pass_by,
         }
 
-    def _enter(
-        self, stack: Stack, decoding: ProbeDecoder, event: Event, blob: bytes | memoryview
-    ) -> None:
+    def _enter(self, stack: Stack, decoding: ProbeDecoder, event: Event, blob: Blob) -> None:
         ends, calls, frame = self._ends, stack.calls, event.frame
         # A call of the frame that just returned would have returned with it.
         over = frame if frame > stack.last_return_frame else stack.last_return_frame + 1
@@ -97,9 +96,7 @@ class Frames:
             )
         return True
 
-    def _leave(
-        self, stack: Stack, decoding: ProbeDecoder, event: Event, blob: bytes | memoryview
-    ) -> None:
+    def _leave(self, stack: Stack, decoding: ProbeDecoder, event: Event, blob: Blob) -> None:
         ends = self._ends
         latest = ends.unseen.leave(decoding, event) if ends.unseen else None
         if decoding.loops_to_entry and stack.is_echo(event.frame, decoding.entry):
@@ -109,9 +106,7 @@ class Frames:
         if stack.jumped or stack.relayed:
             self._jumps.return_jumped(stack, event, blob)
 
-    def _land(
-        self, stack: Stack, decoding: ProbeDecoder, event: Event, blob: bytes | memoryview
-    ) -> None:
+    def _land(self, stack: Stack, decoding: ProbeDecoder, event: Event, blob: Blob) -> None:
         """Unwind the calls at the event's frame and below: the program continues there, and they
         have taken until then."""
         ends, calls = self._ends, stack.calls

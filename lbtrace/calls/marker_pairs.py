@@ -25,6 +25,7 @@ from collections.abc import Mapping, Sequence
 
 from lbtrace.calls.call_stack import CROSSED, OpenPair, Stack
 from lbtrace.calls.ends import Ends, finish
+from lbtrace.calls.payload import Blob
 from lbtrace.calls.points import PointAssembler
 from lbtrace.calls.probe_decoding import Act, ProbeDecoder
 from lbtrace.calls.stack_regions import HIGHEST
@@ -44,9 +45,7 @@ class Pairs:
             "point": points.pass_by,
         }
 
-    def _enter(
-        self, stack: Stack, decoding: ProbeDecoder, event: Event, blob: bytes | memoryview
-    ) -> None:
+    def _enter(self, stack: Stack, decoding: ProbeDecoder, event: Event, blob: Blob) -> None:
         if event.time < decoding.closed_since:
             self._points.pass_by(stack, decoding, event, blob)
             return
@@ -65,9 +64,7 @@ class Pairs:
         if call.depth < self._ends.max_depth:
             self._ends.visitor.entry(call)
 
-    def _leave(
-        self, stack: Stack, decoding: ProbeDecoder, event: Event, blob: bytes | memoryview
-    ) -> None:
+    def _leave(self, stack: Stack, decoding: ProbeDecoder, event: Event, blob: Blob) -> None:
         self._ends.close_below(stack, event.frame, event.time)
         self._ends.end_crossed(stack)
         number = _find(stack.pairs, decoding.pair, decoding.key(event, blob))
@@ -113,9 +110,7 @@ class Crossings:
         self._points = points
         self.acts: Mapping[str, Act] = {"opens": self._enter, "closes": self._leave}
 
-    def _enter(
-        self, stack: Stack, decoding: ProbeDecoder, event: Event, blob: bytes | memoryview
-    ) -> None:
+    def _enter(self, stack: Stack, decoding: ProbeDecoder, event: Event, blob: Blob) -> None:
         if event.time < decoding.closed_since:
             self._points.pass_by(stack, decoding, event, blob)
             return
@@ -128,9 +123,7 @@ class Crossings:
         stack.crossing.append(OpenPair(call, decoding.pair, event.frame, key))
         self._ends.calls += 1
 
-    def _leave(
-        self, stack: Stack, decoding: ProbeDecoder, event: Event, blob: bytes | memoryview
-    ) -> None:
+    def _leave(self, stack: Stack, decoding: ProbeDecoder, event: Event, blob: Blob) -> None:
         self._ends.close_below(stack, event.frame, event.time)
         number = _find(stack.crossing, decoding.pair, decoding.key(event, blob))
         if number < 0:

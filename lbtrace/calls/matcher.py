@@ -46,6 +46,7 @@ from lbtrace.calls.ends import Ends
 from lbtrace.calls.frames import Frames
 from lbtrace.calls.loss_times import NEVER_AGAIN, LossTimes
 from lbtrace.calls.marker_pairs import Crossings, Pairs
+from lbtrace.calls.payload import Blob
 from lbtrace.calls.points import PointAssembler
 from lbtrace.calls.probe_decoding import Act, ProbeDecoder, ProbeDecoders
 from lbtrace.calls.thread_lifetimes import ThreadLifetimes
@@ -160,7 +161,7 @@ class CallMatcher:
         stacks, probes, stacked = self._threads.stacks, self._probes, self._threads.lanes.has_stacks
         position = 0
         for event in wire.decode_all(events):
-            blob: bytes | memoryview = b""  # damaged events may refer to bytes that they lack
+            blob: Blob = b""
             if event.blob:
                 blob = blobs[position : position + event.blob]
                 position += event.blob

@@ -13,6 +13,7 @@ from collections.abc import Mapping
 
 from lbtrace.calls.call_stack import Stack, WaitingPoint
 from lbtrace.calls.ends import Ends
+from lbtrace.calls.payload import Blob
 from lbtrace.calls.probe_decoding import Act, ProbeDecoder, pass_over
 from lbtrace.model import Argument, Call, Event
 from lbtrace.values.datum import Unreadable
@@ -29,16 +30,12 @@ class PointAssembler:
         self._ends = ends
         self._has_parts = parts
 
-    def pass_by(
-        self, stack: Stack, decoding: ProbeDecoder, event: Event, blob: bytes | memoryview
-    ) -> None:
+    def pass_by(self, stack: Stack, decoding: ProbeDecoder, event: Event, blob: Blob) -> None:
         """Report a point; calls whose frames lie below its stack pointer have ended."""
         self._ends.arrive(stack, event)
         self._report(self._make_point(stack, decoding, event, decoding.arguments(event, blob)))
 
-    def _pass_by_part(
-        self, stack: Stack, decoding: ProbeDecoder, event: Event, blob: bytes | memoryview
-    ) -> None:
+    def _pass_by_part(self, stack: Stack, decoding: ProbeDecoder, event: Event, blob: Blob) -> None:
         """Report a point when the events of all of its probes have come."""
         waiting = stack.waiting
         if waiting is None or not waiting.expects(event):
@@ -61,9 +58,7 @@ class PointAssembler:
     def _after_waiting(self, act: Act) -> Act:
         """``act`` for events that show that no more values of a waiting point come."""
 
-        def report_first(
-            stack: Stack, decoding: ProbeDecoder, event: Event, blob: bytes | memoryview
-        ) -> None:
+        def report_first(stack: Stack, decoding: ProbeDecoder, event: Event, blob: Blob) -> None:
             self.report_waiting(stack)
             act(stack, decoding, event, blob)
 

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from lbtrace.calls.call_stack import NEVER, Stack
 from lbtrace.calls.ends import Ends
+from lbtrace.calls.payload import Blob
 from lbtrace.calls.probe_decoding import ProbeDecoder
 from lbtrace.model import Event
 
@@ -31,9 +32,7 @@ class Jumps:
         call = stack.calls[-1]
         return call.depth in stack.jumped and call.start >= stack.lost.at
 
-    def leave(
-        self, stack: Stack, decoding: ProbeDecoder, event: Event, blob: bytes | memoryview
-    ) -> None:
+    def leave(self, stack: Stack, decoding: ProbeDecoder, event: Event, blob: Blob) -> None:
         """Let a call go on in the function to which it jumps, or end."""
         calls, frame = stack.calls, event.frame
         if not self._ends.close_others(stack, decoding, event):
@@ -60,7 +59,7 @@ class Jumps:
         call.leads_to = decoding.leads_to
         self._ends.end(stack, "tail")
 
-    def return_jumped(self, stack: Stack, event: Event, blob: bytes | memoryview) -> None:
+    def return_jumped(self, stack: Stack, event: Event, blob: Blob) -> None:
         """Let the calls return that have jumped to one which just did."""
         calls = stack.calls
         while calls and calls[-1].frame == event.frame:
@@ -74,9 +73,7 @@ class Jumps:
                 if former.frame == event.frame:
                     self.relay(stack, self._ends.probes[former.probe], former, bytes_of_it)
 
-    def relay(
-        self, stack: Stack, decoding: ProbeDecoder, event: Event, blob: bytes | memoryview
-    ) -> None:
+    def relay(self, stack: Stack, decoding: ProbeDecoder, event: Event, blob: Blob) -> None:
         """Let the calls return that have jumped to what returns here."""
         calls, frame = stack.calls, event.frame
         self._ends.close_below(stack, frame, event.time)
@@ -100,9 +97,7 @@ class Jumps:
                 return True
         return False
 
-    def _return_by(
-        self, stack: Stack, decoding: ProbeDecoder, event: Event, blob: bytes | memoryview
-    ) -> None:
+    def _return_by(self, stack: Stack, decoding: ProbeDecoder, event: Event, blob: Blob) -> None:
         """Let the innermost call return, which has jumped by a probe of this decoder."""
         latest = unseen.leave(decoding, event) if (unseen := self._ends.unseen) else None
         self._ends.let_return(stack, decoding, event, blob, latest)

@@ -13,6 +13,7 @@ from lbtrace.calls.forks import OWN, RETURN_SLOT, Inheritance, Inheritances, con
 from lbtrace.calls.lanes import Lanes
 from lbtrace.calls.loss_times import NEVER_AGAIN, LastLosses
 from lbtrace.calls.marker_pairs import Crossings
+from lbtrace.calls.payload import Blob
 from lbtrace.calls.points import PointAssembler
 from lbtrace.calls.probe_decoding import Act, ProbeDecoder
 from lbtrace.calls.thread_lifetimes import ThreadLifetimes
@@ -213,9 +214,7 @@ class Threads:
         self.abandon(stack)
         stack.last_return_frame = NEVER
 
-    def _end_lane(
-        self, stack: Stack, decoding: ProbeDecoder, event: Event, blob: bytes | memoryview
-    ) -> None:
+    def _end_lane(self, stack: Stack, decoding: ProbeDecoder, event: Event, blob: Blob) -> None:
         """Unwind the open calls of a goroutine that has ended; they were left by runtime.Goexit."""
         self._crossings.abandon(stack)
         self._ends.close_left(stack, BEYOND, event)
