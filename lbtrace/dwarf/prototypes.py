@@ -34,9 +34,10 @@ from lbtrace.dwarf.reader.companions import Companions
 from lbtrace.dwarf.reader.entries import Unit
 from lbtrace.dwarf.reader.index import find_all_units, find_units
 from lbtrace.dwarf.unmade_objects import without_class
-from lbtrace.elf import cache, debugfile
+from lbtrace.elf import debugfile
 from lbtrace.elf.debug_sections import Sections
 from lbtrace.elf.image import Image
+from lbtrace.files import cache
 from lbtrace.model import VOID, ConventionHints, Formal, Function, Prototype
 
 OPENED = frozenset({"DW_TAG_namespace", "DW_TAG_module"})

@@ -19,12 +19,12 @@ from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, NamedTuple
 from zlib import crc32
 
-from lbtrace.elf import cache
 from lbtrace.elf.debug_sections import DwarfError, Sections
 from lbtrace.elf.image import Image
-from lbtrace.elf.new_file import NewFile
-from lbtrace.elf.regular import Mapped, open_regular
 from lbtrace.elf.span import Buffer, Span
+from lbtrace.files import cache
+from lbtrace.files.new_file import NewFile
+from lbtrace.files.regular import Mapped, open_regular
 from lbtrace.system.lookups import mark_uncertain, note
 
 if TYPE_CHECKING:

@@ -22,6 +22,14 @@ class Code(Struct, frozen=True):
     limit: int
 
 
+class Call(NamedTuple):
+    """What looks like a direct call: where it is, where it returns to, and what it calls."""
+
+    address: int
+    after: int
+    target: int
+
+
 CONSTANT = "constant"
 """What takes the place of a register's name where a value is always the same."""
 

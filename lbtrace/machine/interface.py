@@ -9,6 +9,7 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import NamedTuple, Protocol
 
 from lbtrace.machine.code import (
+    Call,
     Code,
     EpilogueEntry,
     Exits,
@@ -243,11 +244,8 @@ class FirstWrites(Protocol):
 class CallSites(Protocol):
     """What ``call_sites.py`` of a machine offers."""
 
-    def calls(
-        self, code: memoryview, address: int, targets: Collection[int]
-    ) -> Iterator[tuple[int, int]]:
-        """Return what looks like calls of ``targets`` in ``code`` at ``address``: where they are,
-        and where they return to."""
+    def calls(self, code: memoryview, address: int, targets: Collection[int]) -> Iterator[Call]:
+        """Return what looks like calls of ``targets`` in ``code`` at ``address``."""
 
 
 class Package(NamedTuple):
@@ -271,7 +269,8 @@ OPTIONAL = (
     "frame_reads",
     "prologues",
     "result_writes",
+    "stack_exchanges",
     "type_marks",
 )
-"""Modules that a package may have: what compilers did to the values of a function. Where one is
-missing, `lbtrace.machine.unknown` answers."""
+"""Modules that a package may have: what compilers did to the values of a function, and coroutines
+to stacks. Where one is missing, `lbtrace.machine.unknown` answers."""

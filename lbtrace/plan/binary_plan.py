@@ -17,6 +17,7 @@ from lbtrace.machine.code import Exits
 from lbtrace.model import Binary, Function, Plan, Probe, Site
 from lbtrace.model import Symbols as Named
 from lbtrace.plan import landing_pads, patterns
+from lbtrace.plan.busy_functions import BusyFunctions
 from lbtrace.plan.placement import Placer
 from lbtrace.plan.return_sites import return_sites
 from lbtrace.plan.return_strategy import ASKED_FOR, ReturnStrategy, StrategyChooser
@@ -126,6 +127,7 @@ class _BinaryPlanner:
             self._table,
             stubs,
             self._placer,
+            busy=BusyFunctions(image, self._machine),
             follows=go is None,
             within=bool(self._selection.within),
             avoids=self._breakpoints,

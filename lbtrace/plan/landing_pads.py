@@ -57,9 +57,9 @@ def _behind_calls(image: Image, targets: set[int], sites: ProbeSites) -> Iterato
     for section in image.sections:
         if targets and section.flags & SHF_EXECINSTR:
             code = image.view(section.address, section.size)
-            for call, after in sites.machine.find_calls(code, section.address, targets):
-                if sites.continues_to(call, after):
-                    yield after
+            for call in sites.machine.find_calls(code, section.address, targets):
+                if sites.continues_to(call.address, call.after):
+                    yield call.after
 
 
 def _probe(site: Site) -> Probe:

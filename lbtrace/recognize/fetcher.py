@@ -312,18 +312,13 @@ def fetch_whole(fetcher: Fetcher, name: str, type: Type, address: Fetch, depth: 
 Made = TypeVar("Made")
 
 
-def collected(
-    limit: int,
-    detail: Detail,
-    make: Callable[[Fetcher], Made],
-    kind: type[Fetcher] = Fetcher,
-) -> tuple[Made, Fetcher]:
-    """Return what ``make`` makes, and what of ``kind`` fetches it: the values that may be left out
+def collected(limit: int, detail: Detail, make: Callable[[Fetcher], Made]) -> tuple[Made, Fetcher]:
+    """Return what ``make`` makes, and what fetches it: the values that may be left out
     get the slots that all others leave."""
-    fetcher = kind(limit, detail, SlotBudget(0, 0))
+    fetcher = Fetcher(limit, detail, SlotBudget(0, 0))
     made = make(fetcher)
     if fetcher.refused and min(fetcher.remaining[:2]) > 0:
-        fetcher = kind(limit, detail, fetcher.remaining)
+        fetcher = Fetcher(limit, detail, fetcher.remaining)
         made = make(fetcher)
     return made, fetcher
 

@@ -1,4 +1,4 @@
-"""Keeps plans between runs, in the user's cache (`lbtrace.elf.cache`).
+"""Keeps plans between runs, in the user's cache (`lbtrace.files.cache`).
 
 A plan is taken from there if everything is as it was: the request, lbtrace and what it is made of,
 the kernel, the user, the variables that decide which files are found, each file that was looked
@@ -23,8 +23,8 @@ from msgspec import Struct
 
 from lbtrace.capture.check import find_faults
 from lbtrace.capture.layout import DECODING_ERRORS, decode_plan, encode_plan
-from lbtrace.elf import cache
 from lbtrace.errors import LbtraceError
+from lbtrace.files import cache
 from lbtrace.session.planned_code import sum_code
 from lbtrace.session.request import Prepared, Request
 from lbtrace.system.file import File

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -80,7 +80,6 @@ def _plan(request: Request) -> Planned:
         watched=watchers.object_to_uretprobes(watcher),
         breakpoints=_breakpoints(files, target.pid),
         mapped_files=around,
-        started_before=_earlier(target, reach),
         other_processes=reach.other_processes,
         altstack_checked=reach.guarded,
         any_program=reach.any_program,
@@ -92,7 +91,7 @@ def _plan(request: Request) -> Planned:
         made = plan_waiting(traced.images, selection, traced.marked)
     else:
         made = make_plan(traced.images, selection, traced.marked)
-    # Those of libraries that nobody asked for: `lbtrace.plan.foreign_switches`.
+    # Those of libraries that nobody asked for: `lbtrace.plan.made_stacks`.
     files += tuple(Image.open(binary.path).file for binary in made.binaries[len(files) :])
     _check_reach(made, target)
     later = request if made.may_grow else None
@@ -161,13 +160,6 @@ def _select(request: Request, patched: Mapping[tuple[int, int], tuple[int, ...]]
 def _breakpoints(files: Sequence[File], pid: int) -> Mapping[tuple[int, int], tuple[int, ...]]:
     """Those of a debugger: see `lbtrace.plan.selection.Selection`."""
     return find_breakpoints(files, pid) if pid and watchers.tracer_of(pid) else {}
-
-
-def _earlier(target: Target, reach: Reach) -> Literal["", "one", "any"]:
-    """See `lbtrace.plan.selection.Selection`."""
-    if target.command:
-        return ""
-    return "any" if reach.everyone else "one"
 
 
 def _check_reach(plan: Plan, target: Target) -> None:

@@ -137,3 +137,21 @@ def test_exceptions(tmp_path: Path, lbtrace: Run) -> None:
     done = lbtrace("attach", "--func", "query", "--where", "duration > 1ms", "--", program)
     assert done.stdout.count("query(") == 3
     assert "1 call without a result or duration to compare: 1 left by exc" in done.stderr
+
+
+BUSY = """\
+static volatile long sink;
+__attribute__((noipa)) long helper(long n) {{ sink = n; return n + 1; }}
+__attribute__((noipa)) long query(long n) {{ sink = n; return helper(n); }}
+int main() {{ query(1); {calls} return 0; }}
+"""
+
+
+@pytest.mark.parametrize(("calls", "end"), [(8, "returned"), (9, "tail")])
+def test_busy_target_is_not_watched(tmp_path: Path, calls: int, end: str) -> None:
+    """Each call of a function that many others call would pay for its probes."""
+    source, program = tmp_path / "busy.c", tmp_path / "busy"
+    source.write_text(BUSY.format(calls="sink += helper(2);" * calls))
+    subprocess.run(["gcc", "-O2", "-g", str(source), "-o", str(program)], check=True)
+    (call,) = traced(program, ("query",))
+    assert (call.end, call.leads_to) == (end, "helper" if end == "tail" else "")

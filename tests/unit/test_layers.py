@@ -21,6 +21,7 @@ LAYERS = (
     {"model"},
     {"probes"},
     {"machine"},
+    {"files"},
     {"elf", "bpf"},
     {"abi"},
     {"recognize", "providers"},

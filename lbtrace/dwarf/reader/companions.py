@@ -22,7 +22,7 @@ from lbtrace.dwarf.reader.split import (
     split_name,
 )
 from lbtrace.elf.debug_sections import DwarfError, Sections
-from lbtrace.elf.regular import map_regular
+from lbtrace.files.regular import map_regular
 
 
 class Companions:
