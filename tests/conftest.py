@@ -63,12 +63,13 @@ def pytest_unconfigure(config: pytest.Config) -> None:
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Of a test with several parameters, each value of each is tried every day, as those of a
     diagonal; their other combinations are slow. Which way of attaching one is tried in that has
-    no parameter but that depends on its name. Guests have a choice of their own (tests/vm/guest)."""
+    no parameter but that depends on its name. Guests choose themselves (tests/vm/guest)."""
     if "LBTRACE_VM_FEATURES" in os.environ:
         return
     cases: dict[str, list[pytest.Function]] = defaultdict(list)
     for item in items:
-        if isinstance(item, pytest.Function) and hasattr(item, "callspec"):
+        if hasattr(item, "callspec") and item.get_closest_marker("slow") is None:
+            assert isinstance(item, pytest.Function)
             cases[item.nodeid.partition("[")[0]].append(item)
     for of_one in cases.values():
         of_one.sort(key=lambda item: zlib.crc32(item.nodeid.encode()))

@@ -69,7 +69,10 @@ def arguments(
     return [{a["name"]: a["value"] for a in each} for each in found]
 
 
-@pytest.mark.parametrize("build", ["gcc -O0", "clang -O0", "gcc -O2"])
+@pytest.mark.parametrize(
+    "build",
+    ["gcc -O0", *(pytest.param(b, marks=pytest.mark.slow) for b in ("clang -O0", "gcc -O2"))],
+)
 def test_floats_are_compared(
     lbtrace: Run, compiled: Callable[..., Path], tmp_path: Path, build: str
 ) -> None:
