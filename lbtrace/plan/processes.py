@@ -11,10 +11,9 @@ from lbtrace.elf.loaded_files import Closure, closure
 
 
 class Process(NamedTuple):
-    """What one process maps, and what was not found of it."""
+    """What one process maps."""
 
     paths: tuple[str, ...]
-    missing: tuple[str, ...] = ()
 
 
 def processes(images: Sequence[Image], mapped_files: Closure | None) -> Iterator[Process]:
@@ -24,14 +23,14 @@ def processes(images: Sequence[Image], mapped_files: Closure | None) -> Iterator
     programs = [image for image in images if image.is_program]
     with_libraries = _loaded(libraries)
     if mapped_files is not None and mapped_files.paths:
-        yield Process((*mapped_files.paths, *with_libraries.paths), mapped_files.missing)
+        yield Process((*mapped_files.paths, *with_libraries.paths))
         known = set(map(identity_of, mapped_files.paths))
         programs = [image for image in programs if image.file.identity not in known]
     for program in programs:
         loaded = closure(program.path, os.environ)
-        yield Process((*loaded.paths, *with_libraries.paths), loaded.missing)
+        yield Process((*loaded.paths, *with_libraries.paths))
     if not programs and not (mapped_files and mapped_files.paths):
-        yield Process(with_libraries.paths, with_libraries.missing)
+        yield Process(with_libraries.paths)
 
 
 def _loaded(libraries: Sequence[str]) -> Closure:

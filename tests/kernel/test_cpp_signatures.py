@@ -501,7 +501,7 @@ def seed_of_commit() -> int:
 @pytest.mark.parametrize(
     ("seed", "command"),
     [
-        (1, "g++ -g -O0"),
+        pytest.param(1, "g++ -g -O0", marks=pytest.mark.slow),
         (2, "clang++ -g -O2"),
         *(pytest.param(None, command, marks=pytest.mark.slow) for command in (*COMMANDS, *MORE)),
     ],
