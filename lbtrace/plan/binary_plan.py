@@ -265,11 +265,12 @@ def _symbols(table: Symbols, stubs: Mapping[int, plt.Stub], functions: Sequence[
     values = [v for f in functions for v in (*f.parameters, *([f.result] if f.result else ()))]
     if not any(map(leads_to_code, values)):
         return Named()
-    names = dict(table.functions.names())
-    for address in stubs.keys() - names.keys():
-        names[address] = stubs[address].name
-    addresses = sorted(names)
-    return Named(tuple(addresses), tuple(map(names.__getitem__, addresses)))
+    addresses, names = table.functions.names()
+    if others := stubs.keys() - set(addresses):
+        names += [stubs[address].name for address in others]
+        merged = sorted(zip((*addresses, *others), names, strict=True))
+        addresses, names = [address for address, _ in merged], [name for _, name in merged]
+    return Named(tuple(addresses), tuple(names))
 
 
 def _probes(

@@ -23,6 +23,6 @@ def find_exchanging(files: Sequence[File]) -> str:
             maps = read_bytes(f"/proc/{process}/maps")
         except OSError:  # it has ended, or is none of ours
             continue
-        if (found := _GREENLET.search(maps)) and any(mark in maps for mark in marks):
+        if any(mark in maps for mark in marks) and (found := _GREENLET.search(maps)):
             return os.fsdecode(found[0])
     return ""
