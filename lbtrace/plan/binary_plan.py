@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 
@@ -266,11 +266,14 @@ def _symbols(table: Symbols, stubs: Mapping[int, plt.Stub], functions: Sequence[
     if not any(map(leads_to_code, values)):
         return Named()
     addresses, names = table.functions.names()
-    if others := stubs.keys() - set(addresses):
-        names += [stubs[address].name for address in others]
-        merged = sorted(zip((*addresses, *others), names, strict=True))
-        addresses, names = [address for address, _ in merged], [name for _, name in merged]
-    return Named(tuple(addresses), tuple(names))
+    merged, named, done = list[int](), list[str](), 0
+    for stub in sorted(stubs):
+        at = bisect_left(addresses, stub, done)
+        if addresses[at : at + 1] != [stub]:
+            merged += [*addresses[done:at], stub]
+            named += [*names[done:at], stubs[stub].name]
+            done = at
+    return Named((*merged, *addresses[done:]), (*named, *names[done:]))
 
 
 def _probes(
