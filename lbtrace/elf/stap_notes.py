@@ -8,8 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from struct import Struct as Layout
-
-from msgspec import Struct
+from typing import NamedTuple
 
 from lbtrace.elf import strings
 from lbtrace.elf.image import NHDR, PT_LOAD, Image
@@ -36,7 +35,7 @@ NAME_SIZE, ARGUMENTS = 1024, 4096
 the last one is shown as unread, not as another."""
 
 
-class Marker(Struct, frozen=True):
+class Marker(NamedTuple):
     """One place of a marker, which may have several. Its ``arguments`` are in the assembler's
     syntax, each with its size: ``-4@%edi 8@16(%rsp)``. The ``semaphore`` is the offset in the
     file of a counter of 16 bits, which is not 0 while someone listens; 0 where there is none.
@@ -55,7 +54,7 @@ class Marker(Struct, frozen=True):
         return f"{self.provider}:{self.name}"
 
 
-class _Notes(Struct, frozen=True):
+class _Notes(NamedTuple):
     """What was read of a file's notes: ``markers``, and whether there are ``more``."""
 
     markers: tuple[Marker, ...] = ()
