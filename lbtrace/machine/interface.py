@@ -6,7 +6,9 @@ mypy compares every package with it: see ``__init__.py`` of each.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Sequence
-from typing import NamedTuple, Protocol
+from typing import Protocol
+
+from msgspec import Struct
 
 from lbtrace.machine.code import (
     Call,
@@ -248,7 +250,7 @@ class CallSites(Protocol):
         """Return what looks like calls of ``targets`` in ``code`` at ``address``."""
 
 
-class Package(NamedTuple):
+class Package(Struct, frozen=True):
     """The modules of a package. Others that it has are its own, or `OPTIONAL`."""
 
     registers: Registers

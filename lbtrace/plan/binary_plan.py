@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 
@@ -274,17 +274,22 @@ def _symbols(
     values = [v for f in functions for v in (*f.parameters, *([f.result] if f.result else ()))]
     if not any(map(leads_to_code, values)):
         return Named()
-    names = dict(table.functions.names())
-    for address in stubs.keys() - names.keys():
-        names[address] = stubs[address].name
+    addresses, names = table.functions.names()
+    merged, named, done = list[int](), list[str](), 0
+    for stub in sorted(stubs):
+        at = bisect_left(addresses, stub, done)
+        if addresses[at : at + 1] != [stub]:
+            merged += [*addresses[done:at], stub]
+            named += [*names[done:at], stubs[stub].name]
+            done = at
+    merged, named = [*merged, *addresses[done:]], [*named, *names[done:]]
     for function in table.functions.with_part(INVOKER):
         if len({function.name, *function.aliases}) > 1:  # folded: which one is meant is not known
-            names.pop(function.address, None)
-    addresses = sorted(names)
+            at = bisect_left(merged, function.address)
+            del merged[at], named[at]
     from lbtrace.elf.data_symbols import find_tables  # imported here because few plans need it
 
-    tables = tuple(find_tables(image))
-    return Named(tuple(addresses), tuple(map(names.__getitem__, addresses)), tables)
+    return Named(tuple(merged), tuple(named), tuple(find_tables(image)))
 
 
 def _probes(

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple
+
+from msgspec import Struct
 
 from lbtrace.elf.image import Image
 from lbtrace.elf.loaded_files import Closure, closure
 
 
-class Process(NamedTuple):
+class Process(Struct, frozen=True):
     """What one process maps."""
 
     paths: tuple[str, ...]

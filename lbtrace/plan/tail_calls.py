@@ -11,8 +11,8 @@ there, as do those whose target is busy, as many others would pay for its relays
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from typing import NamedTuple
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from lbtrace.elf.demangle import demangled
@@ -41,7 +41,7 @@ LEVELS = 3
 """Calls at one frame that relays distinguish, where each has jumped to the next."""
 
 
-class Leaving(NamedTuple):
+class Leaving(Struct, frozen=True):
     """How a traced function is left whose calls begin at ``entry``, and what is fetched then: with
     a ``usual_result`` from where the calling convention has it."""
 
@@ -52,7 +52,7 @@ class Leaving(NamedTuple):
     usual_result: bool
 
 
-class _Group(NamedTuple):
+class _Group(Struct, frozen=True):
     """What calls have in common that a relay serves; ``level`` distinguishes those of which one
     jumps to another."""
 
@@ -62,7 +62,7 @@ class _Group(NamedTuple):
     level: int
 
 
-class _Ending(NamedTuple):
+class _Ending(Struct, frozen=True):
     """Where calls return that have jumped to a function: by which exits of which functions. The
     numbers of those that are ``traced`` are among them."""
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import NamedTuple
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from lbtrace.elf.symbols import Symbols
@@ -36,7 +36,7 @@ OTHER_LANES = (
 MARKERS = "markers belong to threads, functions of Go to goroutines: no marker is inside of these"
 
 
-class Within(NamedTuple):
+class Within(Struct, frozen=True):
     """The ``functions`` to trace of a binary; the addresses of the ``outer`` ones below which all
     others are traced, and of those ``added`` that are traced for no other reason."""
 

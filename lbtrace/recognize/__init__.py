@@ -16,7 +16,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct
 
 from lbtrace.values import KINDS, Type
 
@@ -24,7 +26,7 @@ if TYPE_CHECKING:
     from lbtrace.recognize.view import View
 
 
-class Bounds(NamedTuple):
+class Bounds(Struct, frozen=True):
     """How far a type is looked into: records within records, types in all, members of one."""
 
     nesting: int = 8

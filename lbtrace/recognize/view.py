@@ -11,6 +11,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Literal, NamedTuple, Protocol, TypeAlias
 
+from msgspec import Struct
+
 FormOfType: TypeAlias = Literal[
     "base", "enumeration", "pointer", "member pointer", "record", "array", "nothing", "other",
     "string", "slice", "interface", "map or channel", "bits",
@@ -209,7 +211,7 @@ class MemberView(NamedTuple):
     unknown: str = ""
 
 
-class VariantPart(NamedTuple):
+class VariantPart(Struct, frozen=True):
     """The variants of a record: the place of the ``discriminant`` and its ``width`` in bytes, -1
     where there is none, and of each variant the name, the number by which it is known (None: the
     rest) and what it carries. ``whole`` is False where some of that could not be understood."""

@@ -73,9 +73,9 @@ def _plan(request: Request) -> Planned:
     reach = find_reach(target, request.mode, able)
     hooks = request.returns == "uretprobe"
     watcher = watchers.find_watcher(target, around) if hooks else ""
-    patched = find_patched(files, target, reach)
+    running = find_patched(files, target, reach)
     selection = replace(
-        _select(request, patched),
+        _select(request, running.patched),
         hazard=seccomp.hazard() if hooks else "",
         watched=watchers.object_to_uretprobes(watcher),
         breakpoints=_breakpoints(files, target.pid),
@@ -95,7 +95,8 @@ def _plan(request: Request) -> Planned:
     files += tuple(Image.open(binary.path).file for binary in made.binaries[len(files) :])
     _check_reach(made, target)
     later = request if made.may_grow else None
-    return Planned(Prepared(made, target, files, reach, tuple(traced.notes), later), patched)
+    rest = (reach, tuple(traced.notes), later, running.exchanging)
+    return Planned(Prepared(made, target, files, *rest), running.patched)
 
 
 class _Traced(OpenedImages):
@@ -138,7 +139,7 @@ def plan_mapped(request: Request, image: Image, pid: int, reach: Reach) -> Plan 
     if not names:
         return None
 
-    patched = find_patched((image.file,), Target(pid=pid), reach)
+    patched = find_patched((image.file,), Target(pid=pid), reach).patched
     selection = replace(
         _select(request, patched),
         breakpoints=_breakpoints((image.file,), pid),

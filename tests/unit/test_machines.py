@@ -28,7 +28,7 @@ EXEMPT = {"plan/known_names.py"}
 def what_lacks(package: str) -> list[str]:
     """What the package of a processor does not have, as ``module`` or ``module.name``."""
     lacking = []
-    for module in interface.Package._fields:
+    for module in interface.Package.__struct_fields__:
         try:
             found = importlib.import_module(f"{package}.{module}")
         except ModuleNotFoundError:

@@ -27,6 +27,7 @@ NOT_NEEDED = (
         "lbtrace.tables",
     ),
     *("lbtrace.machine.aarch64", "lbtrace.targets.mapped_files"),
+    "lbtrace.plan.uretprobe_names",
     *("asyncio", "ctypes", "elftools", "http", "logging", "multiprocessing", "pathlib"),
     *("rust_demangler", "socketserver", "subprocess", "tempfile", "urllib"),
 )

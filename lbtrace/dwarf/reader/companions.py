@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from typing import NamedTuple
+
+from msgspec import Struct
 
 from lbtrace.dwarf.reader.bounds import Budget, BudgetExceeded
 from lbtrace.dwarf.reader.entries import Unit
@@ -114,7 +115,7 @@ class Companions:
         return None
 
 
-class _Supplement(NamedTuple):
+class _Supplement(Struct, frozen=True):
     """The content of ``.debug_sup``: the supplementary file's identity, or that this is one."""
 
     supplementary: bool
