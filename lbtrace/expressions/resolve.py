@@ -22,11 +22,13 @@ from lbtrace.expressions.operands import (
     Pseudo,
     Scope,
     address_in,
+    kept_to_return,
     not_a_value,
     number_in,
     returns_nothing,
 )
 from lbtrace.expressions.tree import (
+    After,
     Cast,
     Dereference,
     ExpressionError,
@@ -74,6 +76,8 @@ def locate(node: Node, scope: Scope) -> Located:  # noqa: PLR0911 - a return for
             return Operand(node.at, LONG, Location(words=(Fetch(register=node.name),)))
         case TextOf():
             return _text(node, scope)
+        case After():
+            return kept_to_return(_operand(node.inner, scope), scope)
         case Cast():
             return cast(node.at, node.type, locate(node.inner, scope), scope)
         case Dereference():
