@@ -301,8 +301,8 @@ class TraceObject:
 
 
 def open_object() -> Any:
-    """Return the object of this machine, opened but not loaded. Raises `KernelError`."""
-    name = f"trace.{platform.machine()}.bpf.o"
+    """Return the object for this machine and kernel, opened, not loaded. Raises `KernelError`."""
+    name = f"{'trace' if finds_mappings() else 'early'}.{platform.machine()}.bpf.o"
     data = read_bytes(os.path.join(os.path.dirname(__file__), "objects", name))
     options = ffi.new("struct bpf_object_open_opts *")
     options.sz = ffi.sizeof("struct bpf_object_open_opts")

@@ -201,3 +201,16 @@ def _field_in(read: Fetch, operand: Operand) -> Fetch:
 def is_string(operand: Operand) -> bool:
     """Return whether the value of ``operand`` is text."""
     return operand.type.is_text()
+
+
+def leads_to_start(type: Type) -> bool:
+    """Return whether it is a reference to text, or to a pointer to it: it stands for that."""
+    target = type.target if type.is_alias() else None
+    return target is not None and (target.is_address or target.is_text())
+
+
+def text_behind(type: Type) -> Type | None:
+    """Return the type of text to which a pointer leads that is itself none: its bytes are no
+    text."""
+    target = type.target if type.is_address else None
+    return target if target is not None and target.is_text() else None

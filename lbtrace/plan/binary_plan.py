@@ -9,6 +9,7 @@ from functools import partial
 from msgspec.structs import replace
 
 from lbtrace.elf import plt
+from lbtrace.elf.image import Image
 from lbtrace.elf.symbols import Symbols
 from lbtrace.fetch.call_values import CallValues
 from lbtrace.machine import Machine
@@ -33,6 +34,9 @@ ASKED_AGAIN = (
 )
 """Why there is no condition on such functions: the program in the kernel cannot distinguish an
 iteration from a call whose frame a former one left without a return."""
+
+INVOKER = "_M_invoke"
+"""What calls the target of a ``std::function`` (libstdc++), and names its type."""
 
 UNANSWERED = "left out because no returns are seen: the condition holds for none of the calls"
 """There the condition is about results or durations."""
@@ -134,7 +138,7 @@ class _BinaryPlanner:
             image.build_id,
             image.machine,
             go.layout if go else None,
-            _symbols(self._table, stubs, self._functions),
+            _symbols(self._part.image, self._table, stubs, self._functions),
         )
         notes += self._warnings()
         plan = Plan((binary,), tuple(self._functions), tuple(self._probes), tuple(notes))
@@ -260,16 +264,25 @@ class _BinaryPlanner:
         )
 
 
-def _symbols(table: Symbols, stubs: Mapping[int, plt.Stub], functions: Sequence[Function]) -> Named:
-    """The names of all functions, where pointers to some are shown."""
+def _symbols(
+    image: Image, table: Symbols, stubs: Mapping[int, plt.Stub], functions: Sequence[Function]
+) -> Named:
+    """The names of all functions and of tables of virtual ones, where pointers to some are
+    shown."""
     values = [v for f in functions for v in (*f.parameters, *([f.result] if f.result else ()))]
     if not any(map(leads_to_code, values)):
         return Named()
     names = dict(table.functions.names())
     for address in stubs.keys() - names.keys():
         names[address] = stubs[address].name
+    for function in table.functions.with_part(INVOKER):
+        if len({function.name, *function.aliases}) > 1:  # folded: which one is meant is not known
+            names.pop(function.address, None)
     addresses = sorted(names)
-    return Named(tuple(addresses), tuple(map(names.__getitem__, addresses)))
+    from lbtrace.elf.data_symbols import find_tables  # imported here because few plans need it
+
+    tables = tuple(find_tables(image))
+    return Named(tuple(addresses), tuple(map(names.__getitem__, addresses)), tables)
 
 
 def _probes(

@@ -62,4 +62,4 @@ class Selection(Choices, frozen=True):
     @property
     def values(self) -> ValueSelection:
         """Which values are shown."""
-        return ValueSelection(self.args, self.detail, self.request)
+        return ValueSelection(self.args, self.detail, self.request, full_names=self.full_names)

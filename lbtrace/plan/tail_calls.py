@@ -107,7 +107,8 @@ class TailCalls:
         done = [self._completed(p) if p.role == "tail" else p for p in probes]
         relays = [r for sites in self._relays.values() for group in sites.values() for r in group]
         # The last one that is attached is hit first: inner calls return before outer ones.
-        return [*done, *sorted(relays, key=lambda relay: relay.relay)]
+        levels = {number: group.level for group, number in self._groups.items()}
+        return [*done, *sorted(relays, key=lambda relay: (levels[relay.relay], relay.relay))]
 
     def _completed(self, probe: Probe) -> Probe:
         target = self._target(probe)

@@ -52,13 +52,15 @@ def select(
     binaries: Sequence[patterns.BinarySymbols],
     wanted: Sequence[str],
     chosen: Sequence[Sequence[Function]],
+    *,
+    full_names: bool = False,
 ) -> list[Within]:
     """Return the functions of each binary that were ``chosen``, with those that any of the patterns
     ``wanted`` names. Raises `UsageError`, `NoMatchError`."""
     if not wanted:
         return [Within(functions) for functions in chosen]
     found = []
-    selected = patterns.select(binaries, wanted, asked="within")
+    selected = patterns.select(binaries, wanted, asked="within", full_names=full_names)
     for functions, outer in zip(chosen, selected, strict=True):
         by_address = {f.address: f for f in (*outer, *functions)}
         addresses = frozenset(f.address for f in outer)

@@ -135,7 +135,13 @@ class Inside:
             return self._recognizer.recognize(view, self._nesting, self._depth - 1)
         if _is_declared(view):  # so that nobody takes its bytes for anything
             return _unrecognized(view)
-        return self._recognizer.kept(view, self._nesting) if single else None
+        if not single:
+            return None
+        outermost = self._nesting == self._recognizer.bounds.nesting
+        kept = self._recognizer.kept(view, self._nesting)
+        if kept is None and outermost and view.language == "c++":
+            return self._recognizer.recognize(view, self._nesting, 0)
+        return kept
 
 
 def _is_declared(view: View) -> bool:

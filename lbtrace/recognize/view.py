@@ -85,6 +85,11 @@ class View(Protocol):
         """Whether a pointer leads to a function."""
 
     @property
+    def is_polymorphic(self) -> bool:
+        """Whether a class has virtual functions, or virtual bases: its objects begin with the
+        address of a table of these (Itanium C++ ABI, 2.5)."""
+
+    @property
     def target(self) -> View | None:
         """What a pointer leads to, or the elements of an array or a slice are; None where it is
         not known."""
@@ -150,6 +155,10 @@ class PlainView:
 
     @property
     def leads_to_code(self) -> bool:
+        return False
+
+    @property
+    def is_polymorphic(self) -> bool:
         return False
 
     @property

@@ -46,7 +46,7 @@ def planned(path: str, **options: object) -> Plan:
     return make_plan(path, Selection(("plain",), returns="uretprobe", **options))  # type: ignore[arg-type]
 
 
-def beside(path: str) -> Closure:
+def mapped_files(path: str) -> Closure:
     return closure(path, {})
 
 
@@ -65,9 +65,9 @@ def test_what_files_name_speaks_against_uretprobes(
         library = Path(compiled(uses, "-shared", "-fPIC"))
         path = compiled(MAIN, "-Wl,--no-as-needed", str(library))
     with pytest.raises(UsageError, match=USES[includes]) as caught:
-        planned(path, beside=beside(path))
+        planned(path, mapped_files=mapped_files(path))
     assert "unsafe=True" in caught.value.hint
-    (note,) = planned(path, beside=beside(path), unsafe=True).notes
+    (note,) = planned(path, mapped_files=mapped_files(path), unsafe=True).notes
     assert USES[includes] in note
     hooked = [p.source for p in planned(path, unsafe=True).probes if p.role == "closes"]
     assert hooked == ["uretprobe"]
