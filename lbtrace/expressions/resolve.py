@@ -22,6 +22,7 @@ from lbtrace.expressions.operands import (
     Pseudo,
     Scope,
     address_in,
+    kept_to_return,
     leads_to_start,
     not_a_value,
     number_in,
@@ -29,6 +30,7 @@ from lbtrace.expressions.operands import (
     text_behind,
 )
 from lbtrace.expressions.tree import (
+    After,
     Cast,
     Dereference,
     ExpressionError,
@@ -76,6 +78,8 @@ def locate(node: Node, scope: Scope) -> Located:  # noqa: PLR0911 - a return for
             return Operand(node.at, LONG, Location(words=(Fetch(register=node.name),)))
         case TextOf():
             return _text(node, scope)
+        case After():
+            return kept_to_return(_operand(node.inner, scope), scope)
         case Cast():
             return cast(node.at, node.type, locate(node.inner, scope), scope)
         case Dereference():
