@@ -26,6 +26,11 @@ class SmartPointer(Type, Struct, frozen=True, tag="smart_pointer"):
     unowned: int = 0
 
     through = True
+    names_zero = True
+
+    @property
+    def is_composed_alike(self) -> bool:  # type: ignore[override]
+        return not self.unowned
 
     def is_flat(self) -> bool:
         return self.control < 0 and self.held.type.is_flat()
