@@ -213,6 +213,11 @@ class Type:
         """Return the pointer that such a value is to expressions; None of most."""
         return None
 
+    def representation(self) -> Type | None:
+        """Return the record that such a value is to who wrote its type, where expressions find
+        members that are not its users'; None of most."""
+        return None
+
     def element_at(self, index: int) -> Member | None:
         """Return what ``value[index]`` is where elements lie in the value itself; None where
         not."""
