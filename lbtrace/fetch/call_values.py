@@ -43,13 +43,14 @@ class CallValues(Struct, frozen=True):
 
     @property
     def kept(self) -> str:
-        """The register of whose content at entry the result is fetched, or ``""``."""
-        return next((f.register for f in self.result_fetches if f.base == "kept"), "")
+        """The registers of whose content at entry the result is fetched, separated by spaces."""
+        found = dict.fromkeys(f.register for f in self.result_fetches if f.base == "kept")
+        return " ".join(found)
 
     @property
     def registers(self) -> set[str]:
         """Those that must hold at the probe of the entry what they held at entry."""
-        return {f.register for f in self.fetches if f.base == "register"} | {self.kept} - {""}
+        return {f.register for f in self.fetches if f.base == "register"} | {*self.kept.split()}
 
 
 def plan_values(
