@@ -141,10 +141,11 @@ class _Binder:
     def bound_to(self, parameters: tuple[Value, ...], result: Value | None) -> CallValues:
         """With the values given. Raises `UsageError` if the return needs several registers as they
         were at entry: the kernel program saves one."""
-        kept = {f.register for f in self._after.fetches if f.base == "kept"}
+        kept = {f.register for f in self._after.fetches if f.base in ("kept", "file")}
         if len(kept) > 1:
             raise UsageError(
-                "after() of more than one argument: a call keeps one to its return",
+                "after() of more than one argument or of a global variable, too:"
+                " a call keeps one to its return",
                 "trace again for the other; a record that is returned in memory takes the place",
             )
         return CallValues(

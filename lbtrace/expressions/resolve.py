@@ -13,6 +13,7 @@ from lbtrace.abi.locations import WORD, Location, moved
 from lbtrace.expressions.arithmetic import add, from_slot, is_near, multiply, together
 from lbtrace.expressions.constants import ambiguous_constant, find_constants, unknown_constant
 from lbtrace.expressions.conversions import width
+from lbtrace.expressions.globals import find_global, unknown_global
 from lbtrace.expressions.hints import IN_A_SHELL
 from lbtrace.expressions.operands import (
     PSEUDO,
@@ -85,7 +86,7 @@ def locate(node: Node, scope: Scope) -> Located:  # noqa: PLR0911 - a return for
         case Dereference():
             return _dereference(node, _pointer(_operand(node.inner, scope)))
         case Field():
-            return _field(node, _operand(node.inner, scope))
+            return _of_package(node, scope) or _field(node, _operand(node.inner, scope))
         case Sum():
             return add(node, compute(node.left, scope), compute(node.right, scope), scope)
         case Product():
@@ -186,6 +187,11 @@ def _outside_name(node: Name, scope: Scope) -> Located:
         return Operand(node.at, type, Location(words=(Fetch(register=node.name),)))
     if compared is not None and compared.constants():
         raise unknown_constant(node.at, node.name, compared)
+    if "::" in node.name:
+        if found_global := find_global(node.at, node.name, scope):
+            return found_global
+        if node.name.startswith("::") or scope.compared is None:
+            raise unknown_global(node.at, node.name, scope)
     what, hint = f"{node.name} is not known", _explain_names(node.name, scope)
     raise ExpressionError(node.at, what, hint, lacks_name=True)
 
@@ -345,6 +351,14 @@ def _dereference(node: Dereference, inner: Operand) -> Operand:
         )
     _check_distance(node.at, at)
     return Operand(node.at, target, Location(memory=at), inner.moment)
+
+
+def _of_package(node: Field, scope: Scope) -> Operand | None:
+    """The global variable of Go that is written as a member of its package is, if it is one."""
+    package = node.inner
+    if not isinstance(package, Name) or not _is_outside(package, scope):
+        return None
+    return find_global(package.at, f"{package.name}.{node.name}", scope)
 
 
 def _field(node: Field, inner: Operand) -> Operand:
