@@ -6,7 +6,6 @@ decides: code reaches one that it may choose through the GOT, and so do probes.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import NamedTuple
@@ -129,8 +128,8 @@ class GlobalVariables:
         else:
             fixed = next((e for e in chain if e.has("DW_AT_const_value")), None)
             value = fixed.get("DW_AT_const_value").value if fixed is not None else None
-            known = isinstance(value, int)
-            location = constant(value) if known else Location(reason=OPTIMISED_OUT)
+            location = Location(reason=OPTIMISED_OUT)
+            location = constant(value) if isinstance(value, int) else location
         return GlobalVariable(name, file, formal.type, location)
 
     def _located(self, entry: Entry, scalars: object) -> Location:
@@ -233,8 +232,3 @@ def _symbol(entry: Entry) -> str:
 
 def _is_declared(entry: Entry) -> bool:
     return entry.has("DW_AT_declaration")
-
-
-def basename(variable: GlobalVariable) -> str:
-    """Return how a variable is told from others of its name: ``file.c::x``."""
-    return f"{os.path.basename(variable.file)}::{variable.name}" if variable.file else ""

@@ -6,35 +6,49 @@ import os
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from lbtrace.expressions.operands import Operand, Scope
-from lbtrace.expressions.tree import ExpressionError
+from lbtrace.expressions.operands import Operand, Scope, is_outside
+from lbtrace.expressions.tree import ExpressionError, Field, Name
 
 if TYPE_CHECKING:
-    from lbtrace.dwarf.global_variables import GlobalVariable
+    from lbtrace.dwarf.global_variables import GlobalVariable, GlobalVariables
 
 LISTED = 4
 """Names that an error lists, at most."""
 
 
-def find_global(at: int, name: str, scope: Scope) -> Operand | None:
-    """Return the global variable that ``name`` means; None where there is none. Raises
-    `ExpressionError` where there are several."""
-    if scope.names.globals is None:
+def named_global(node: Name, scope: Scope) -> Operand | None:
+    """Return the global variable that a name with ``::`` means; None where it may be a constant of
+    an enumeration. Raises `ExpressionError`."""
+    if "::" not in node.name or scope.names.globals is None:
         return None
-    found = scope.names.globals.find(name)
+    found = _found(node.at, node.name, scope.names.globals)
+    if found is None and (node.name.startswith("::") or scope.compared is None):
+        raise _unknown(node.at, node.name, scope.names.globals)
+    return found
+
+
+def of_package(node: Field, scope: Scope) -> Operand | None:
+    """Return the global variable of Go that is written as a member of its package is, if it is
+    one."""
+    package, known = node.inner, scope.names.globals
+    if known is None or not is_outside(package, scope):
+        return None
+    assert isinstance(package, Name)
+    return _found(package.at, f"{package.name}.{node.name}", known)
+
+
+def _found(at: int, name: str, known: GlobalVariables) -> Operand | None:
+    found = known.find(name)
     if len(found) > 1:
         raise _ambiguous(at, name, found)
-    if not found:
-        return None
-    return Operand(at, found[0].type, found[0].location, "entry")
+    return Operand(at, found[0].type, found[0].location, "entry") if found else None
 
 
-def unknown_global(at: int, name: str, scope: Scope) -> ExpressionError:
-    """Return what is wrong where no global variable is called ``name``."""
+def _unknown(at: int, name: str, globals: GlobalVariables) -> ExpressionError:
     from difflib import get_close_matches  # imported here because only a wrong name needs it
 
     known: dict[str, str] = {}
-    for each in scope.names.globals.names() if scope.names.globals else ():
+    for each in globals.names():
         known.setdefault(each.rpartition("::")[2], each)
     last = name.rpartition("::")[2]
     near = get_close_matches(last, known, LISTED, 0.6)

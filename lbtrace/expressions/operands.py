@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from lbtrace.abi.locations import SPREAD, WORD, Location, dereferenced
 from lbtrace.errors import option
-from lbtrace.expressions.tree import ExpressionError
+from lbtrace.expressions.tree import ExpressionError, Name, Node
 from lbtrace.expressions.unsuited import how_to_compare, no_number, only_declared
 from lbtrace.model import Fetch, Type
 
@@ -88,6 +88,13 @@ class Scope(Struct, frozen=True):
                 at, "too many values for one probe", "a probe reads 16: ask for fewer"
             )
         return slot
+
+
+def is_outside(node: Node, scope: Scope) -> bool:
+    """Return whether ``node`` is a name, and that of no value of the function."""
+    if not isinstance(node, Name) or node.name in PSEUDO or node.name == "retval":
+        return False
+    return all(node.name != name for name, _, _ in scope.arguments)
 
 
 UNREADABLE = f"name another value; without {option('arg')} all that can be read are shown"
