@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
+from functools import cached_property
 from typing import NamedTuple
 
 from msgspec.structs import replace
@@ -70,8 +71,9 @@ class GlobalVariables:
             self._known[name] = found or self._undescribed(name)
         return self._known[name]
 
+    @cached_property
     def names(self) -> list[str]:
-        """Return the names of all, as far as they are known soon."""
+        """The names of all that debug information has, as far as they are known soon."""
         found: dict[str, None] = {}
         with suppress(BinaryError, BudgetExceeded):
             file, companions = open_debug_information(self._image, Budget(MOST))

@@ -34,7 +34,11 @@ def of_package(node: Field, scope: Scope) -> Operand | None:
     if known is None or not is_outside(package, scope):
         return None
     assert isinstance(package, Name)
-    return _found(package.at, f"{package.name}.{node.name}", known)
+    name = f"{package.name}.{node.name}"
+    found = _found(package.at, name, known)
+    if found is None and any(each.startswith(f"{package.name}.") for each in known.names):
+        raise _unknown(package.at, name, known)
+    return found
 
 
 def _found(at: int, name: str, known: GlobalVariables) -> Operand | None:
@@ -48,14 +52,17 @@ def _unknown(at: int, name: str, globals: GlobalVariables) -> ExpressionError:
     from difflib import get_close_matches  # imported here because only a wrong name needs it
 
     known: dict[str, str] = {}
-    for each in globals.names():
-        known.setdefault(each.rpartition("::")[2], each)
-    last = name.rpartition("::")[2]
-    near = get_close_matches(last, known, LISTED, 0.6)
+    for each in globals.names:
+        known.setdefault(_last(each), each)
+    near = get_close_matches(_last(name), known, LISTED, 0.6)
     hint = "list those of the file: nm FILE"
     if near:
         hint = f"near it: {', '.join(_written(known[each]) for each in near)}"
     return ExpressionError(at, f"there is no global variable {name}", hint)
+
+
+def _last(name: str) -> str:
+    return name.rpartition("::")[2].rpartition("/")[2]
 
 
 def _written(name: str) -> str:
