@@ -36,7 +36,8 @@ from lbtrace.elf.data_symbols import find_objects, preempted
 from lbtrace.elf.dynamic import Dynamic
 from lbtrace.elf.image import Image
 from lbtrace.errors import BinaryError
-from lbtrace.model import UNKNOWN, Array, Fetch, Type
+from lbtrace.model import UNKNOWN, Fetch, Type
+from lbtrace.values.array import byte_array
 from lbtrace.values.integer import fixed_width
 
 OPENED = frozenset({"DW_TAG_namespace", "DW_TAG_module"})
@@ -195,8 +196,7 @@ def _untyped(size: int) -> Type:
         return UNKNOWN
     if size in (1, 2, 4):
         return fixed_width(size, signed=True)
-    byte = fixed_width(1, signed=False)
-    return Array(f"uint8_t[{size}]", size, byte, size)
+    return byte_array(size)
 
 
 def _split(name: str) -> tuple[str, str]:
