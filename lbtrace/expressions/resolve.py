@@ -58,6 +58,7 @@ from lbtrace.expressions.unsuited import (
     refuse_declared,
 )
 from lbtrace.model import LONG, Fetch, Member, Type
+from lbtrace.recognize.wide_text import is_wide
 from lbtrace.values.pointer import ADDRESS
 from lbtrace.values.string import GO_TEXT, TEXT
 
@@ -239,6 +240,8 @@ def _text(node: TextOf, scope: Scope) -> Operand:
         inner = _dereference(Dereference(node.at, node.start), inner)
     if not node.raw:
         inner = _followed_text(node, inner)
+        if node.length is None and is_wide(inner.type):
+            return inner
         if node.length is None and inner.type.is_text() and not inner.type.is_address:
             return inner
         if node.length is None and inner.type.may_be_text():
