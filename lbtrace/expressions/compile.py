@@ -141,11 +141,12 @@ class _Binder:
     def bound_to(self, parameters: tuple[Value, ...], result: Value | None) -> CallValues:
         """With the values given. Raises `UsageError` if the return needs more registers as they
         were at entry than the kernel program saves."""
-        kept = {f.register for f in self._after.fetches if f.base == "kept"}
+        kept = {f.register for f in self._after.fetches if f.base in ("kept", "file")}
         if len(kept) > KEPT:
             raise UsageError(
-                f"after() of too many arguments: a call keeps {KEPT} to its return",
-                "trace again for the others; a record that is returned in memory takes one place",
+                f"after() of too many arguments: a call keeps {KEPT} values to its return",
+                "trace again for the others; global variables take one place together, as does a"
+                " record that is returned in memory",
             )
         if len(kept) > 1 and any(c.subject in ("pid", "tid") for c in self._result_conditions):
             raise UsageError(
