@@ -54,6 +54,9 @@ RUST_TEXT = (
     r"|alloc::boxed::Box<(str|\[u8\]),"
 )
 
+GO_TIME = r"time\.Time$|go\.shape\.struct \{ time\.wall uint64; time\.ext int64;"
+"""Instances of generic functions name types by their parts."""
+
 KINDS = (
     Kind("integer", "Integer"),
     Kind("word", "Word", "bits"),
@@ -119,7 +122,7 @@ KINDS = (
     Kind("slice", "Slice", "slice", is_fetched=True),
     Kind("interface", "Interface", "interface", is_fetched=True),
     Kind("go_header", form="map or channel"),
-    Kind("go_time", "Time", "record", "go", r"time\.Time$", is_fetched=True),
+    Kind("go_time", "Time", "record", "go", GO_TIME, is_fetched=True),
     Kind("record", "Record", "record", is_fetched=True),
 )
 """In the order in which they are asked whether a type in a program is theirs. Modules are
