@@ -301,7 +301,9 @@ static __always_inline bool process_hit(struct pt_regs *ctx, struct hit *at,
 	values[LBT_SLOT_TID] = at->tid;
 	values[LBT_SLOT_DURATION] = call ? at->time - call->time : 0;
 	values[LBT_SLOT_KEPT] = config.keeping && call ? call->kept : 0;
-	if (config.keeping && !call)
+	if (config.go && spec->go)
+		values[LBT_SLOT_GOROUTINE] = at->goroutine;
+	else if (config.keeping && !call)
 		faults |= 1 << LBT_SLOT_KEPT;
 	for (int i = 0; i < LBT_FETCHES && i < many; i++) {
 		const struct lbt_fetch *f = &spec->fetch[i];

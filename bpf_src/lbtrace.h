@@ -97,6 +97,7 @@ enum lbt_relation {
 #define LBT_SLOT_TID 17
 #define LBT_SLOT_DURATION 18 /* of a call that returns, ns */
 #define LBT_SLOT_KEPT 19     /* what a register held when the call was entered */
+#define LBT_SLOT_GOROUTINE 19 /* of functions of Go, which keep no register; 0: none */
 #define LBT_SLOTS 20
 #define LBT_SLOT_COMM 20
 

@@ -84,6 +84,7 @@ def bind(
         names,
         lambda moment, fetch: (after if moment == "return" else entry).slot(fetch),
         keeps=names.retval and fetcher is Fetcher,
+        result_name=result.name if result else "",
     )
     binder = _Binder(scope, entry, after)
     if request.test is not None:

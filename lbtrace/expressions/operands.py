@@ -20,6 +20,9 @@ Moment: TypeAlias = Literal["entry", "return", "any"]
 PSEUDO = frozenset({"pid", "tid", "comm", "duration"})
 """What the kernel program knows of every event, or of every return."""
 
+GOROUTINE = "goroutine"
+"""What it knows of every event in code of Go, where no value of a function is called so."""
+
 
 class Operand(Struct, frozen=True):
     """A typed value in its place. Text has its ``start`` and perhaps a
@@ -43,19 +46,21 @@ class Constant(Struct, frozen=True):
 
 
 class Pseudo(Struct, frozen=True):
-    """One of `PSEUDO`."""
+    """One of `PSEUDO`, or, in Go, `GOROUTINE`."""
 
     at: int
-    name: Literal["pid", "tid", "comm", "duration"]
+    name: Literal["pid", "tid", "comm", "duration", "goroutine"]
 
 
 class Names(Struct, frozen=True):
     """What expressions may name besides parameters: ``registers``, in ``reg``, and where they
-    ``stand_alone`` also by themselves; the result if there is a ``retval``."""
+    ``stand_alone`` also by themselves; the result if there is a ``retval``; the number of the
+    ``goroutine``."""
 
     registers: tuple[str, ...]
     stand_alone: bool = False
     retval: bool = True
+    goroutine: bool = False
 
 
 class Scope(Struct, frozen=True):
@@ -65,6 +70,7 @@ class Scope(Struct, frozen=True):
     place; further ones are those that the convention would have. ``result`` is that of the
     function. ``slot`` finds a slot for what is fetched at a moment; -1 where none is left.
     An argument may be kept to the return if it ``keeps`` one.
+    ``result_name`` is the name of the result itself, if it has one.
     ``compared`` is the type of what a name is compared with, whose constants it may mean.
     """
 
@@ -74,6 +80,7 @@ class Scope(Struct, frozen=True):
     slot: Callable[[Moment, Fetch], int]
     compared: Type | None = None
     keeps: bool = False
+    result_name: str = ""
 
     def take(self, at: int, moment: Moment, fetch: Fetch) -> int:
         """Return the slot of what is fetched at a moment. Raises `ExpressionError` where none is

@@ -15,6 +15,7 @@ from lbtrace.expressions.constants import ambiguous_constant, find_constants, un
 from lbtrace.expressions.conversions import width
 from lbtrace.expressions.hints import IN_A_SHELL
 from lbtrace.expressions.operands import (
+    GOROUTINE,
     PSEUDO,
     Constant,
     Located,
@@ -50,13 +51,14 @@ from lbtrace.expressions.unsuited import (
     PARTS,
     how_to_compare_event,
     how_to_name,
+    never_nil,
     no_elements,
     no_members,
     no_such_cast,
     refuse_declared,
 )
 from lbtrace.model import LONG, Fetch, Member, Type
-from lbtrace.values.pointer import ADDRESS
+from lbtrace.values.pointer import ADDRESS, NIL
 from lbtrace.values.string import GO_TEXT, TEXT
 
 
@@ -137,14 +139,16 @@ def compute_both(left: Node, right: Node, scope: Scope, equality: bool) -> tuple
         if isinstance(found, Pseudo) and isinstance(right, Name) and error.lacks_name:
             # No value of the function is compared with it: to list them is no help.
             error.hint = how_to_compare_event(found.name, right.name)
+        if isinstance(found, Operand) and isinstance(right, Name) and right.name == NIL:
+            raise never_nil(right.at, found.type, equality=equality) from None
         raise
 
 
 def _is_outside(node: Node, scope: Scope) -> bool:
     """Whether ``node`` is a name, and that of no value of the function."""
-    if not isinstance(node, Name) or node.name in PSEUDO or node.name == "retval":
+    if not isinstance(node, Name) or node.name in PSEUDO:
         return False
-    return all(node.name != name for name, _, _ in scope.arguments)
+    return _own_value(node, scope) is None
 
 
 def _name(node: Name, scope: Scope) -> Located:
@@ -152,24 +156,48 @@ def _name(node: Name, scope: Scope) -> Located:
         return Pseudo(node.at, node.name)  # type: ignore[arg-type]
     if node.name in ("NULL", "nullptr", "false", "true"):
         return Constant(node.at, int(node.name == "true"))
+    if (found := _own_value(node, scope)) is not None:
+        return found
+    if node.name.startswith("arg") and node.name[3:].isdecimal():
+        return _numbered_argument(node, scope)
+    return _outside_name(node, scope)
+
+
+def _own_value(node: Name, scope: Scope) -> Located | None:
+    """The value that the function itself calls so, or that belongs to each call of it."""
     if node.name == "retval":
-        type, place = scope.result
-        return Operand(node.at, type, place, "return")
+        return Operand(node.at, *scope.result, "return")
     for name, type, place in scope.arguments:
         if name == node.name:
             return Operand(node.at, type, place, "entry")
-    if node.name.startswith("arg") and node.name[3:].isdecimal():
-        number = int(node.name[3:])
-        if number < len(scope.arguments):
-            _, type, place = scope.arguments[number]
-            return Operand(node.at, type, place, "entry")
-        last = len(scope.arguments) - 1
-        known = (
-            f"are arg0 to arg{last}" if last > 0 else "is arg0 alone" if last == 0 else "is none"
-        )
-        what = f"there is no argument {number}"
-        raise ExpressionError(node.at, what, f"there {known}", lacks_name=True)
-    return _outside_name(node, scope)
+    if node.name == GOROUTINE and scope.names.goroutine:
+        return Pseudo(node.at, "goroutine")
+    return _named_result(node, scope)
+
+
+def _numbered_argument(node: Name, scope: Scope) -> Operand:
+    number = int(node.name[3:])
+    if number < len(scope.arguments):
+        _, type, place = scope.arguments[number]
+        return Operand(node.at, type, place, "entry")
+    last = len(scope.arguments) - 1
+    known = f"are arg0 to arg{last}" if last > 0 else "is arg0 alone" if last == 0 else "is none"
+    what = f"there is no argument {number}"
+    raise ExpressionError(node.at, what, f"there {known}", lacks_name=True)
+
+
+def _named_result(node: Name, scope: Scope) -> Operand | None:
+    """The result with a name of its own, or one of several, as Go has them; ``err`` is the last
+    that is an error, whatever its name."""
+    type, place = scope.result
+    whole = Operand(node.at, type, place, "return")
+    if scope.result_name or type.name:
+        named = scope.result_name == node.name or (node.name, type.name) == ERROR
+        return whole if named else None
+    members = {m.name: m for m in type.components() or ()}
+    errors = (m for m in reversed(members.values()) if (node.name, m.type.name) == ERROR)
+    found = members.get(node.name) or next(errors, None)
+    return None if found is None else _part(node.at, whole, found)
 
 
 def _outside_name(node: Name, scope: Scope) -> Located:
@@ -194,6 +222,9 @@ def _referred(type: Type) -> Type:
     """The type of the value that a reference stands for, if ``type`` is one."""
     return type.target if type.is_alias() and type.target is not None else type
 
+
+ERROR = "err", "error"
+"""What a result of Go's type for errors is called."""
 
 POINTS_AT = frozenset({"ip", "pc"})
 """Registers that hold where a probe is, which no variable is needed for."""

@@ -191,18 +191,19 @@ def _unqualified(symbols: Symbols, pattern: str) -> list[Function]:
 
 
 def _unqualified_go(symbols: Symbols, pattern: str) -> list[Function]:
-    """The functions of Go whose name ends with this one."""
+    """The functions of Go whose name ends with this one; those of Go's runtime if no other does."""
     if symbols.go is None:
         return []
     from lbtrace.plan.go import names as go_names  # imported here because most programs are not Go
 
     word = go_names.last_word(pattern)
-    return [
+    found = [
         f
         for f in (symbols.functions.with_part(word) if word else ())
         if symbols.go.start <= f.address < symbols.go.end
         and any(go_names.has_end(name, pattern) for name in (f.name, *f.aliases))
     ]
+    return [f for f in found if not go_names.is_of_runtime(f.name)] or found
 
 
 def _ends_with(name: str, pattern: str) -> bool:

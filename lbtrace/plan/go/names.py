@@ -26,6 +26,11 @@ def has_end(name: str, pattern: str) -> bool:
     return name == pattern or (bool(pattern) and name.endswith((f".{pattern}", f"/{pattern}")))
 
 
+def is_of_runtime(name: str) -> bool:
+    """Return whether a function is a part of Go's runtime, which every program has."""
+    return name.startswith(("runtime.", "runtime/", "internal/runtime/"))
+
+
 def last_word(pattern: str) -> str:
     """Return the last identifier of a name, outside of type arguments."""
     words = _WORDS.findall(_without_arguments(pattern))
