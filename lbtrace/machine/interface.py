@@ -98,6 +98,10 @@ class ExitFinder(Protocol):
     def jumps(self, code: Code) -> Iterator[tuple[int, int]]:
         """Whatever in ``code`` looks like a direct jump: its address, and that it leads to."""
 
+    def surely_returns(self, code: memoryview, address: int) -> bool:
+        """Return whether a path through the function at ``address`` ends in a return, whatever it
+        calls; false where that takes more to decide."""
+
     def never_returns(self, body: Body, around: Around) -> bool:
         """Return whether no path through the function ends in a return or in another function."""
 

@@ -278,12 +278,15 @@ class CodeContext:
             address = stub.address
         elif pointer:
             return False
-        function = self._functions.holding(address)
-        if function is None or function.address != address:
-            return False
-        named = any(map(never_returns, (function.name, *function.aliases)))
+        extent = self._functions.extent(address)
         go = self._table.go
-        if self._depth >= DEPTH or (go is not None and go.start <= address < go.end):
+        resumes = go is not None and go.start <= address < go.end
+        if extent is None or extent.start != address or (not resumes and self._returns(extent)):
+            return False
+        function = self._functions.holding(address)
+        assert function is not None
+        named = any(map(never_returns, (function.name, *function.aliases)))
+        if self._depth >= DEPTH or resumes:
             return named  # Go has only code after calls, at which recovering continues
         self._depth += 1
         try:
@@ -294,6 +297,11 @@ class CodeContext:
             return self._finder.never_returns(body, self)
         finally:
             self._depth -= 1
+
+    def _returns(self, extent: range) -> bool:
+        """Whether a function surely returns: most do, without a look at what they call."""
+        view = self._image.view(extent.start, len(extent))
+        return self._finder.surely_returns(view, extent.start)
 
     @cached_property
     def _called(self) -> Mapping[int, Stub]:

@@ -113,6 +113,10 @@ class Finder(ExitFinder):
             if distance is not None:
                 yield address, address + distance
 
+    def surely_returns(self, code: memoryview, address: int) -> bool:
+        """See `lbtrace.machine.ExitFinder.surely_returns`."""
+        return False
+
     def never_returns(self, body: Body, around: Around) -> bool:
         """See `lbtrace.machine.ExitFinder.never_returns`."""
         return never_returns(body, around)

@@ -128,6 +128,10 @@ class Finder(ExitFinder):
         for at, to in _leads(_DIRECT, code.code):
             yield code.address + at, code.address + to
 
+    def surely_returns(self, code: memoryview, address: int) -> bool:
+        """See `lbtrace.machine.ExitFinder.surely_returns`."""
+        return self._flows.surely_returns(code, address)
+
     def never_returns(self, body: Body, around: Around) -> bool:
         """See `lbtrace.machine.ExitFinder.never_returns`."""
         return self._flows.never_returns(body, around)
