@@ -132,9 +132,7 @@ class CodeContext:
             (s.address for s in segments if s.address <= start < s.address + s.size), start
         )
         for low, high in ((max(first, start - NEAR), start), (end, end + NEAR)):
-            for address, target in self._finder.jumps(self._code(low, high - low)):
-                if start < target <= to:
-                    yield address
+            yield from self._finder.jumps(self._code(low, high - low), range(start + 1, to + 1))
 
     def pads(self, function: Function) -> tuple[int, ...]:
         """Return where ``function`` continues after exceptions."""
@@ -229,7 +227,7 @@ class CodeContext:
     def _leads_to(self, part: Function, owner: Function) -> bool:
         """Whether something in ``owner`` looks like a jump to ``part``."""
         within = range(part.address, part.address + part.size)
-        return any(to in within for _, to in self._finder.jumps(self.body(owner).parts[0]))
+        return any(True for _ in self._finder.jumps(self.body(owner).parts[0], within))
 
     def landing_pads(self, part: Code) -> Sequence[int]:
         """See `lbtrace.machine.function_code.Around.landing_pads`."""
