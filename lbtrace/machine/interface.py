@@ -98,9 +98,11 @@ class ExitFinder(Protocol):
     def jumps(self, code: Code, to: range) -> Iterator[int]:
         """The addresses of whatever in ``code`` looks like a direct jump ``to`` some others."""
 
-    def surely_returns(self, code: memoryview, address: int) -> bool:
-        """Return whether a path through the function at ``address`` ends in a return, whatever it
-        calls; false where that takes more to decide."""
+    def surely_returns(
+        self, code: memoryview, address: int, returns: Callable[[int], bool]
+    ) -> bool:
+        """Return whether a path through the function at ``address`` ends in a return, if
+        only those that it calls return of which ``returns`` says so."""
 
     def never_returns(self, body: Body, around: Around) -> bool:
         """Return whether no path through the function ends in a return or in another function."""

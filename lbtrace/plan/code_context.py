@@ -61,6 +61,7 @@ class CodeContext:
         self._memory = Memory(image)
         self._patches = sorted({*image.once(Dynamic).patches, *patched})
         self._ends: dict[tuple[int, bool], bool] = {}
+        self._returning: dict[int, bool] = {}
         self._depth = 0
         self._functions = table.functions
         self._split = table.cold
@@ -279,7 +280,7 @@ class CodeContext:
         extent = self._functions.extent(address)
         go = self._table.go
         resumes = go is not None and go.start <= address < go.end
-        if extent is None or extent.start != address or (not resumes and self._returns(extent)):
+        if extent is None or extent.start != address or (not resumes and self._returns(address)):
             return False
         function = self._functions.holding(address)
         assert function is not None
@@ -296,10 +297,25 @@ class CodeContext:
         finally:
             self._depth -= 1
 
-    def _returns(self, extent: range) -> bool:
-        """Whether a function surely returns: most do, without a look at what they call."""
+    def _returns(self, address: int, depth: int = 0) -> bool:
+        """Whether a function surely returns: most do, by their own code and that of some others,
+        so that all that they call need not be known."""
+        known = self._returning.get(address)
+        if known is None:
+            self._returning[address] = False  # for functions that call themselves
+            known = self._returning[address] = self._surely_returns(address, depth)
+        return known
+
+    def _surely_returns(self, address: int, depth: int) -> bool:
+        stub = self._called.get(address)
+        if stub is not None and not stub.address:
+            return not never_returns(stub.name)
+        extent = self._functions.extent(stub.address if stub else address)
+        if extent is None or depth > DEPTH:
+            return False
         view = self._image.view(extent.start, len(extent))
-        return self._finder.surely_returns(view, extent.start)
+        further = partial(self._returns, depth=depth + 1)
+        return self._finder.surely_returns(view, extent.start, further)
 
     @cached_property
     def _called(self) -> Mapping[int, Stub]:

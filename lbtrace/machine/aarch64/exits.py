@@ -5,7 +5,7 @@ Kernels refuse probes on ``retaa`` and ``retab``, which check the address first.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from msgspec.structs import replace
 
@@ -113,7 +113,9 @@ class Finder(ExitFinder):
             if distance is not None and address + distance in to:
                 yield address
 
-    def surely_returns(self, code: memoryview, address: int) -> bool:
+    def surely_returns(
+        self, code: memoryview, address: int, returns: Callable[[int], bool]
+    ) -> bool:
         """See `lbtrace.machine.ExitFinder.surely_returns`."""
         return False
 

@@ -6,7 +6,7 @@ is asked for.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -69,10 +69,17 @@ class Flows:
             found.__dict__.clear()  # what it consists of refers to it, so that it would stay
             answers.give_back(native)
 
-    def surely_returns(self, code: memoryview, address: int) -> bool:
+    def surely_returns(
+        self, code: memoryview, address: int, returns: Callable[[int], bool]
+    ) -> bool:
         """See `lbtrace.machine.ExitFinder.surely_returns`."""
         known, data = self._returning.native, ffi.from_buffer("unsigned char[]", code)
-        return bool(lib.lbt_surely_returns(known, data, len(code), address, LOOKED_AT))
+        asked = ffi.new("uint64_t[]", lib.LBT_ASKED)
+        while not lib.lbt_surely_returns(known, data, len(code), address, LOOKED_AT, asked):
+            further = filter(returns, iter(iter(asked).__next__, 0))
+            if not sum(lib.lbt_answers_add(known, each, False, False) for each in further):
+                return False
+        return True
 
     def never_returns(self, body: Body, around: Around) -> bool:
         """Return whether every path from the beginning of ``body``, and from where it continues

@@ -8,7 +8,7 @@ the probe on it finds out (`lbtrace.machine.x86_64.branches`).
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 import iced_x86
 
@@ -122,9 +122,11 @@ class Finder(ExitFinder):
         """See `lbtrace.machine.ExitFinder.jumps`."""
         return (code.address + at for at in find_jumps(code.code, code.address, to))
 
-    def surely_returns(self, code: memoryview, address: int) -> bool:
+    def surely_returns(
+        self, code: memoryview, address: int, returns: Callable[[int], bool]
+    ) -> bool:
         """See `lbtrace.machine.ExitFinder.surely_returns`."""
-        return self._flows.surely_returns(code, address)
+        return self._flows.surely_returns(code, address, returns)
 
     def never_returns(self, body: Body, around: Around) -> bool:
         """See `lbtrace.machine.ExitFinder.never_returns`."""
