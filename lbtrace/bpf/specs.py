@@ -238,7 +238,8 @@ class Specs:
             spec.filtered = pairing.filtered
             spec.within, spec.hooks = within
             if go:
-                _locate_goroutine(spec, go)
+                spec.go = lib.LBT_GO_REGISTER if go.g == "register" else lib.LBT_GO_THREAD
+                spec.go_goid, spec.go_stack_high = go.goid, go.stack_high
             if pairing.keeps:
                 spec.keeps = [self._kernel.PT_REGS.index(r) + 1 for r in pairing.keeps.split()]
             self._set_jump(spec, site)
@@ -361,12 +362,6 @@ def _find_chunk_layout(fetches: list[Fetch]) -> int:
     if any(fetch.limit >= lib.LBT_SMALL_CHUNK for fetch in fetches):
         return int(lib.LBT_LARGE_1 if len(fetches) == 1 else lib.LBT_LARGE_8)
     return int({1: lib.LBT_SMALL_1, 2: lib.LBT_SMALL_2}.get(len(fetches), lib.LBT_SMALL_8))
-
-
-def _locate_goroutine(spec: Any, go: GoLayout) -> None:
-    spec.go = lib.LBT_GO_REGISTER if go.g == "register" else lib.LBT_GO_THREAD
-    spec.go_goid = go.goid
-    spec.go_stack_high = go.stack_high
 
 
 def _fill(slot: Any, fetch: Fetch, registers: tuple[str, ...], keeps: Sequence[str]) -> None:

@@ -10,15 +10,11 @@ from __future__ import annotations
 from msgspec.structs import replace
 
 from lbtrace.abi.locations import WORD, Location, moved
-from lbtrace.expressions.arithmetic import add, from_slot, is_near, multiply, together
-from lbtrace.expressions.constants import ambiguous_constant, find_constants, unknown_constant
+from lbtrace.expressions.arithmetic import add, from_slot, multiply, together
 from lbtrace.expressions.conversions import width
-from lbtrace.expressions.globals import named_global, of_package
-from lbtrace.expressions.hints import IN_A_SHELL
+from lbtrace.expressions.globals import of_package
+from lbtrace.expressions.names import check_distance, named, part_of
 from lbtrace.expressions.operands import (
-    ERROR,
-    GOROUTINE,
-    PSEUDO,
     Constant,
     Located,
     Operand,
@@ -28,7 +24,6 @@ from lbtrace.expressions.operands import (
     is_outside,
     kept_to_return,
     leads_to_start,
-    names_result,
     not_a_value,
     number_in,
     returns_nothing,
@@ -54,7 +49,6 @@ from lbtrace.expressions.tree import (
 from lbtrace.expressions.unsuited import (
     PARTS,
     how_to_compare_event,
-    how_to_name,
     never_nil,
     no_elements,
     no_members,
@@ -63,7 +57,7 @@ from lbtrace.expressions.unsuited import (
 )
 from lbtrace.model import LONG, Fetch, Member, Type
 from lbtrace.recognize.wide_text import is_wide
-from lbtrace.values.pointer import ADDRESS, NIL
+from lbtrace.values.pointer import NIL
 from lbtrace.values.string import GO_TEXT, TEXT
 
 
@@ -75,7 +69,7 @@ def locate(node: Node, scope: Scope) -> Located:  # noqa: PLR0911 - a return for
         case Quoted():
             return Constant(node.at, node.value)
         case Name():
-            return _name(node, scope)
+            return named(node, scope)
         case Register():
             if node.name not in scope.names.registers:
                 known = ", ".join(scope.names.registers)
@@ -136,7 +130,7 @@ def compute_both(left: Node, right: Node, scope: Scope, equality: bool) -> tuple
         assert isinstance(right, Name)
         for name, member, number in found.type.named_states() if equality else ():
             if name == right.name:
-                return _part(left.at, found, member), Constant(right.at, number)
+                return part_of(left.at, found, member), Constant(right.at, number)
         scope = replace(scope, compared=found.type)
     try:
         return found, compute(right, scope)
@@ -147,113 +141,6 @@ def compute_both(left: Node, right: Node, scope: Scope, equality: bool) -> tuple
         if isinstance(found, Operand) and isinstance(right, Name) and right.name == NIL:
             raise never_nil(right.at, found.type, equality=equality) from None
         raise
-
-
-def _name(node: Name, scope: Scope) -> Located:
-    if node.name in PSEUDO:
-        return Pseudo(node.at, node.name)  # type: ignore[arg-type]
-    if node.name in ("NULL", "nullptr", "false", "true"):
-        return Constant(node.at, int(node.name == "true"))
-    if (found := _own_value(node, scope)) is not None:
-        return found
-    if node.name.startswith("arg") and node.name[3:].isdecimal():
-        return _numbered_argument(node, scope)
-    return _outside_name(node, scope)
-
-
-def _own_value(node: Name, scope: Scope) -> Located | None:
-    """The value that the function itself calls so, or that belongs to each call of it."""
-    if node.name == "retval":
-        return Operand(node.at, *scope.result, "return")
-    for name, type, place in scope.arguments:
-        if name == node.name:
-            return Operand(node.at, type, place, "entry")
-    if node.name == GOROUTINE and scope.names.goroutine:
-        return Pseudo(node.at, "goroutine")
-    return _named_result(node, scope)
-
-
-def _numbered_argument(node: Name, scope: Scope) -> Operand:
-    number = int(node.name[3:])
-    if number < len(scope.arguments):
-        _, type, place = scope.arguments[number]
-        return Operand(node.at, type, place, "entry")
-    last = len(scope.arguments) - 1
-    known = f"are arg0 to arg{last}" if last > 0 else "is arg0 alone" if last == 0 else "is none"
-    what = f"there is no argument {number}"
-    raise ExpressionError(node.at, what, f"there {known}", lacks_name=True)
-
-
-def _named_result(node: Name, scope: Scope) -> Operand | None:
-    """The result with a name of its own, or one of several, as Go has them; ``err`` is the last
-    that is an error, whatever its name."""
-    if not names_result(node.name, scope):
-        return None
-    type, place = scope.result
-    whole = Operand(node.at, type, place, "return")
-    if scope.result_name or type.name:
-        return whole
-    members = {m.name: m for m in type.components() or ()}
-    errors = (m for m in reversed(members.values()) if (node.name, m.type.name) == ERROR)
-    found = members.get(node.name) or next(errors, None)
-    return None if found is None else _part(node.at, whole, found)
-
-
-def _outside_name(node: Name, scope: Scope) -> Located:
-    """What is named that is no value of the function: a constant of an enumeration, a register."""
-    types = [_referred(type) for _, type, _ in (*scope.arguments, ("", *scope.result))]
-    if (compared := scope.compared) is not None and compared.constants():
-        types = [compared]
-    if found := find_constants(node.name, types):
-        if len(found) > 1:
-            raise ambiguous_constant(node.at, node.name, found)
-        return Constant(node.at, next(iter(found)))
-    if node.name in scope.names.registers and (scope.names.stand_alone or node.name in POINTS_AT):
-        type = ADDRESS if node.name in ADDRESSES else LONG
-        return Operand(node.at, type, Location(words=(Fetch(register=node.name),)))
-    if compared is not None and compared.constants():
-        raise unknown_constant(node.at, node.name, compared)
-    if (found_global := named_global(node, scope)) is not None:
-        return found_global
-    what, hint = f"{node.name} is not known", _explain_names(node.name, scope)
-    raise ExpressionError(node.at, what, hint, lacks_name=True)
-
-
-def _referred(type: Type) -> Type:
-    """The type of the value that a reference stands for, if ``type`` is one."""
-    return type.target if type.is_alias() and type.target is not None else type
-
-
-POINTS_AT = frozenset({"ip", "pc"})
-"""Registers that hold where a probe is, which no variable is needed for."""
-
-ADDRESSES = frozenset({*POINTS_AT, "sp"})
-"""Registers that hold nothing but addresses."""
-
-
-def _explain_names(name: str, scope: Scope) -> str:
-    """What may be named, as a hint, where it is not ``name``."""
-    known = [name for name, _, _ in scope.arguments if name]
-    known += ["retval"] * scope.names.retval
-    first, part = scope.names.registers[0], ""
-    if scope.names.stand_alone:
-        known.append(f"the registers {', '.join(scope.names.registers)}")
-        part = f", a part of one is cast: (int){first}"
-    if not known:
-        return f'no variable is known here; registers are: reg("{first}")'
-    are = "are" if len(known) > 1 or scope.names.stand_alone else "is"
-    text = 'text is quoted: "abc"'
-    if scope.compared is not None:
-        text = how_to_name(scope.compared)
-        if _holds_text(scope.compared):
-            text = f'text is quoted: "{name}"{IN_A_SHELL}'
-    return f"there {are} {', '.join(known)}{part}; {text}"
-
-
-def _holds_text(type: Type) -> bool:
-    """Whether values of a type are compared with text."""
-    first = type.element_at(0)
-    return type.is_text() or (first is not None and first.type.is_char())
 
 
 def _operand(node: Node, scope: Scope) -> Operand:
@@ -347,7 +234,7 @@ def _pointer(found: Operand) -> Operand:
     ``found``."""
     found = _smart(found)
     held = found.type.stands_for()
-    return found if held is None else _part(found.at, found, held)
+    return found if held is None else part_of(found.at, found, held)
 
 
 def _smart(found: Operand) -> Operand:
@@ -371,7 +258,7 @@ def _dereference(node: Dereference, inner: Operand) -> Operand:
         inner = _dereference(Dereference(node.at, node.inner), inner)
     element = inner.type.element_at(node.index)
     if element is not None:
-        return _part(node.at, inner, element)
+        return part_of(node.at, inner, element)
     refuse_declared(node.at, inner.type)
     if not inner.type.is_address:
         name = written(node.inner)
@@ -389,7 +276,7 @@ def _dereference(node: Dereference, inner: Operand) -> Operand:
         raise ExpressionError(
             node.at, "this lies behind five or more pointers", "four can be followed"
         )
-    _check_distance(node.at, at)
+    check_distance(node.at, at)
     return Operand(node.at, target, Location(memory=at), inner.moment)
 
 
@@ -398,7 +285,7 @@ def _field(node: Field, inner: Operand) -> Operand:
     refuse_declared(node.at, type)
     inner = _smart(inner)
     if (own := _own_member(inner, node.name)) is not None:
-        return _part(node.at, inner, own)
+        return part_of(node.at, inner, own)
     inner = _pointer(inner)
     if inner.type.is_address:  # as debuggers allow it
         inner = _dereference(Dereference(node.at, Name(node.at, "")), inner)
@@ -416,7 +303,7 @@ def _field(node: Field, inner: Operand) -> Operand:
         hint = f"there {are} {', '.join(known)}" if known else "its members are not known"
         what = f"{type.name} has no member {spelled(node.name)}"
         raise ExpressionError(node.at, what, hint, lacks_name=True)
-    return _part(node.at, inner, found)
+    return part_of(node.at, inner, found)
 
 
 def _member(type: Type, name: str) -> Member | None:
@@ -429,19 +316,3 @@ def _member(type: Type, name: str) -> Member | None:
         if inner is not None:
             return replace(inner, offset=member.offset + inner.offset)
     return None
-
-
-def _part(at: int, whole: Operand, member: Member) -> Operand:
-    place, offset = whole.place, member.offset
-    if place.memory is not None:
-        place = Location(memory=moved(place.memory, offset))
-        _check_distance(at, moved(whole.place.memory or Fetch(), offset))
-    else:
-        place = place.inside(offset)
-    bits = (member.bit_offset, member.bit_size)
-    return replace(Operand(at, member.type, place, whole.moment), bits=bits)
-
-
-def _check_distance(at: int, address: Fetch) -> None:
-    if not is_near(address):
-        raise ExpressionError(at, "this is too far away", "an index leads 2 GB away at most")

@@ -219,16 +219,13 @@ class GoPlan:
 
         places = convention.places(prototype)
         declared = [n for n, f in enumerate(prototype.parameters) if f.name not in HIDDEN]
+        registers = Machine(self._image.machine).registers
         bound = compile.bind(
             selection.request,
             Prototype(tuple(prototype.parameters[n] for n in declared), places.returned),
             Locations(tuple(places.parameters[n] for n in declared), places.result),
             range(len(declared) if shown is None else min(shown, len(declared))),
-            Names(
-                Machine(self._image.machine).registers,
-                globals=selection.globals,
-                goroutine=self.finds_goroutines,
-            ),
+            Names(registers, goroutine=self.finds_goroutines, globals=selection.globals),
             compile.Bounds(FETCHES, selection.detail),
             GoFetcher,
         )
