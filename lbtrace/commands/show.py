@@ -10,7 +10,6 @@ from textwrap import wrap
 
 import msgspec
 
-from lbtrace.elf import cpp_names, demangle
 from lbtrace.model import NO_FUNCTION, Function, Plan, Probe, Site, Type
 from lbtrace.probes import PROBES
 
@@ -103,6 +102,10 @@ def signature(function: Function) -> str:
 
 def _plain_name(function: Function) -> str:
     """The name without the parameter list that distinguishes it from others of the same name."""
+    if not function.name.endswith((")", "const")):
+        return function.name
+    from lbtrace.elf import cpp_names, demangle  # imported here because few have such names
+
     for symbol in filter(demangle.is_mangled, function.aliases):
         short = demangle.short(symbol)
         for name in (short, cpp_names.shorten(short)):
