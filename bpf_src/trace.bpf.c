@@ -5,16 +5,14 @@
  * Which program is attached where is user space's choice (lbtrace/probes): entered and
  * returned as a pair (plain or multi), or session for both. What an event holds is in
  * the specs; nothing is generated at run time. The programs are those of all files of
- * bpf_src/programs, what becomes of hits those of bpf_src/actions. It is compiled twice: the
- * programs of bpf_src/programs/atomic may not sleep, and newer kernels (6.18) refuse them in an object
- * with functions that may.
+ * bpf_src/programs, what becomes of hits those of bpf_src/actions.
  */
 #include "vmlinux.h"
 #include <bpf/bpf_helpers.h>
 #include <bpf/bpf_core_read.h>
 #include "lbtrace.h"
 #include "registers.h"
-#ifdef LBT_ATOMIC /* the second object, of programs that may not sleep */
+#ifdef LBT_ATOMIC /* atomic.bpf.c */
 #include "atomic_programs.h"
 #else
 #include "programs.h"

@@ -56,10 +56,6 @@ GLIBC = "2.17"
 BPF_TARGET = {"x86_64": "x86", "aarch64": "arm64"}
 """The kernel's name of each machine, as bpf_tracing.h wants it."""
 
-BPF_OBJECTS = {"trace": (), "atomic": ("-DLBT_ATOMIC", "-Wno-unused-function")}
-"""What bpf_src/trace.bpf.c is compiled to, with which flags: programs that may sleep, and those
-that may not."""
-
 
 def install() -> None:
     """Everything this machine needs, into the source tree."""
@@ -71,9 +67,8 @@ def install() -> None:
 
 
 def objects() -> None:
-    """Compile the BPF programs for every machine into lbtrace/bpf/objects/, those that may sleep
-    and those that may not, and generate what Python and the compiler know of the files beside
-    them."""
+    """Compile every ``bpf_src/*.bpf.c`` for every machine into lbtrace/bpf/objects/, and generate
+    what Python and the compiler know of the files beside them."""
     limits.generate()
     sources.fetch(OUT / "src")
     libbpf = OUT / "src" / sources.LIBBPF.directory
@@ -87,12 +82,11 @@ def objects() -> None:
     compiled = OUT / "objects"
     compiled.mkdir(exist_ok=True)
     made = {
-        compiled / f"{name}.{machine}.bpf.o": (machine, flags)
-        for name, flags in BPF_OBJECTS.items()
+        compiled / f"{source.name.split('.')[0]}.{machine}.bpf.o": (source, machine)
+        for source in sorted((ROOT / "bpf_src").glob("*.bpf.c"))
         for machine in BPF_TARGET
     }
-    source = ROOT / "bpf_src/trace.bpf.c"
-    _run_all([[*bpf_compile(source, of, to), *flags] for to, (of, flags) in made.items()])
+    _run_all([bpf_compile(*of, to=whole) for whole, of in made.items()])
     strip = str(_strip_debug())
     _run_all([[strip, str(whole), str(OBJECTS / whole.name)] for whole in made])
 
