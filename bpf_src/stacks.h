@@ -54,6 +54,7 @@ struct {
 	__uint(max_entries, 16384);
 } own_stacks SEC(".maps");
 
+#ifndef LBT_EARLY
 static long take_mapping(struct task_struct *task, struct vm_area_struct *vma, void *found)
 {
 	struct lbt_mapping *mapping = found;
@@ -61,6 +62,17 @@ static long take_mapping(struct task_struct *task, struct vm_area_struct *vma, v
 	mapping->start = vma->vm_start;
 	mapping->end = vma->vm_end;
 	return 0;
+}
+#endif
+
+/* Finds the mapping that holds an address (5.17); not 0 where that cannot be done now. */
+static __always_inline long find_mapping(__u64 address, struct lbt_mapping *found)
+{
+#ifdef LBT_EARLY
+	return -1;
+#else
+	return bpf_find_vma(bpf_get_current_task_btf(), address, take_mapping, found, 0);
+#endif
 }
 
 /*
@@ -82,7 +94,7 @@ static __noinline __u64 other_stack(__u64 pointer, bool leads)
 	known = bpf_map_lookup_elem(&own_stacks, &tid);
 	if (known && known->top == own.top && pointer < own.top && pointer >= known->start)
 		return 0;
-	if (bpf_find_vma(bpf_get_current_task_btf(), pointer, take_mapping, &found, 0))
+	if (find_mapping(pointer, &found))
 		return LBT_UNKNOWN_STACK | tid << 1;
 	if (own.top - found.start >= found.end - found.start)
 		return found.start;

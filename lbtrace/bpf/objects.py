@@ -84,11 +84,11 @@ class TraceObject:
         self._backups: dict[str, list[Any]] = {}
         self.copies: dict[int, Any] = {}
 
-        def opened(name: str = "trace") -> tuple[Any, Any]:
+        def opened(name: str = "") -> tuple[Any, Any]:
             handle = open_object(name)
             held.callback(lib.bpf_object__close, handle)
             config = self._config(handle)
-            config.may_fault = may_fault and name == "trace"
+            config.may_fault = may_fault and not name
             config.wakeup_bytes = ring_size // 4
             config.root = root
             config.follow = follow
@@ -313,9 +313,10 @@ class TraceObject:
             check(lib.bpf_object__load(handle), "load the BPF programs")
 
 
-def open_object(name: str = "trace") -> Any:
-    """Return the object of this machine, opened but not loaded: of programs that may sleep, or that
-    may not (``atomic``). Raises `KernelError`."""
+def open_object(name: str = "") -> Any:
+    """Return an object for this machine and kernel, opened, not loaded: of programs that may sleep,
+    or that of the others, ``atomic``. Raises `KernelError`."""
+    name = name or ("trace" if finds_mappings() else "early")
     name = f"{name}.{platform.machine()}.bpf.o"
     data = read_bytes(os.path.join(os.path.dirname(__file__), "objects", name))
     options = ffi.new("struct bpf_object_open_opts *")

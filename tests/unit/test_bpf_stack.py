@@ -111,8 +111,9 @@ def deepest(name: str, known: dict[str, Function]) -> tuple[int, tuple[str, ...]
 
 
 @pytest.mark.parametrize("machine", ["x86_64", "aarch64"])
-def test_stack_of_calls_fits(machine: str) -> None:
-    known = functions(OBJECTS / f"trace.{machine}.bpf.o")
+@pytest.mark.parametrize("name", ["trace", "early"])
+def test_stack_of_calls_fits(name: str, machine: str) -> None:
+    known = functions(OBJECTS / f"{name}.{machine}.bpf.o")
     assert any(each.calls for each in known.values())
     depths = sorted(deepest(name, known) for name in known)
     assert depths[-1][0] > LIMIT // 2, "frames are not seen"
