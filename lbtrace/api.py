@@ -54,6 +54,7 @@ def trace(
     lines: str | Sequence[str] = (),
     places: str | Sequence[str] = (),
     usdt: str | Sequence[str] = (),
+    syscalls: str | Sequence[str] = (),
     within: str | Sequence[str] = (),
     providers: StrPath | Sequence[StrPath] = (),
     locals: bool = False,
@@ -90,7 +91,8 @@ def trace(
     (``"./prog:0x1149"``), at which the program is seen to come by, as calls whose ``end`` is
     ``point``; ``arg`` shows variables there, ``locals`` all in scope. ``usdt``: markers in files
     (``"PROVIDER:NAME"``), seen alike, with their arguments, pairs of them as calls; ``providers``:
-    files that define names and types of arguments (docs/markers.md). ``inlined``: points as well
+    files that define names and types of arguments (docs/markers.md). ``syscalls``: system calls, as
+    calls below those that make them (docs/syscalls.md). ``inlined``: points as well
     where the functions were inlined, with their arguments there. ``within``: functions, as in
     ``functions``, below whose calls all that is recorded happens (docs/within.md). ``args``: how
     many arguments to read, at most 64; None those of the prototype, without debug information one.
@@ -118,7 +120,8 @@ def trace(
     points = check_texts("lines", lines, 'give lines of files: lines=["server.c:312"]')
     offsets = check_texts("places", places, 'give addresses in files: places=["./prog:0x1149"]')
     markers = check_texts("usdt", usdt, 'give markers: usdt=["python:gc__*"]')
-    if not (patterns or sources or points or offsets or markers):
+    calls = check_texts("syscalls", syscalls, 'give names: syscalls=["openat", "read*"]')
+    if not (patterns or sources or points or offsets or markers or calls):
         raise UsageError("functions is empty", 'give names, or "*" for all')
     if inlined and not (patterns or sources):
         raise UsageError("inlined is about functions", "name them in functions or source")
@@ -152,6 +155,7 @@ def trace(
         places=offsets,
         locals=locals,
         markers=markers,
+        syscalls=calls,
         providers=definitions,
         within=check_texts("within", within, 'give names of functions: within=["traceme"]'),
         inlined=inlined,

@@ -132,11 +132,12 @@ class TraceObject:
         handle = self._atomic.get(name, self._object)
         return _program(handle if cookie is None else self.copies.get(cookie, handle), name)
 
-    def set_cookies(self, program: str, name: str, key: int, cookies: tuple[int, ...]) -> None:
-        """Write cookies into a map of ``program``, by which it finds the probe that was hit."""
-        target = _map(self._atomic.get(program, self._object), name)
-        at, value = ffi.new("uint32_t *", key), ffi.new("uint64_t[]", cookies)
-        code = lib.bpf_map__update_elem(target, at, 4, value, ffi.sizeof(value), 0)
+    def set_cookie(self, program: str, number: int, cookie: int) -> None:
+        """Tell ``program`` the cookie of its probe at the event of this number: by its map
+        ``PROGRAM_cookies``."""
+        target = _map(self._atomic.get(program, self._object), f"{program}_cookies")
+        at, value = ffi.new("uint32_t *", number), ffi.new("uint64_t *", cookie + 1)
+        code = lib.bpf_map__update_elem(target, at, 4, value, 8, 0)
         check(code, "write a probe's cookie")
 
     def fill(self, specs: Specs) -> None:

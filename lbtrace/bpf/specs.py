@@ -82,7 +82,8 @@ class Specs:
 
     def __init__(self, plan: Plan) -> None:
         probes, later = plan.probes, plan.may_grow
-        self._kernel = Machine(plan.binaries[0].machine or os.uname().machine).kernel
+        machine = next((each.machine for each in plan.binaries), "") or os.uname().machine
+        self._kernel = Machine(machine).kernel
         self._numbers: dict[object, int] = {}
         self._alike: dict[object, tuple[int, Any]] = {}
         self._specs: list[Any] = []

@@ -57,10 +57,11 @@ class ProbeDecoders(dict[int, "ProbeDecoder"]):
         if not 0 <= number < self.count:
             raise KeyError(number)
         probe = plan.probes[number]
-        around = Context(self._names[probe.binary], self._namer, probe.binary, probe.site.address)
+        names = self._names[probe.binary] if probe.event is None else None
+        around = Context(names, self._namer, probe.binary, probe.site.address)
         function = plan.functions[probe.function] if probe.function >= 0 else _NO_FUNCTION
         decoding = self[number] = ProbeDecoder(function, probe, around)
-        decoding.binary = plan.binaries[probe.binary].path
+        decoding.binary = plan.path_of(probe.binary)
         decoding.finds_goroutines = plan.goroutines(probe) is not None
         decoding.by_uretprobe = pairs.is_hooked(number)
         decoding.entry = pairs.entry_of(number)

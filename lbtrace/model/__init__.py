@@ -24,12 +24,14 @@ from lbtrace.model.fetching import (
 )
 from lbtrace.model.jumps import Jump
 from lbtrace.model.plan import (
+    NO_BINARY,
     NO_FUNCTION,
     SENDING,
     Addition,
     Binary,
     Function,
     GoLayout,
+    KernelEvent,
     Plan,
     Probe,
     Site,
@@ -92,6 +94,7 @@ __all__ = [
     "KIND",
     "LONG",
     "LOSS",
+    "NO_BINARY",
     "NO_FUNCTION",
     "ON_ALTSTACK",
     "OPEN",
@@ -138,6 +141,7 @@ __all__ = [
     "Integer",
     "Interface",
     "Jump",
+    "KernelEvent",
     "Loss",
     "Losses",
     "Member",

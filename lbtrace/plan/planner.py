@@ -76,7 +76,7 @@ def _made(images: Sequence[Image], selection: Selection, marked: Sequence[Image]
                 f"{option('locals')} is about lines and other places, and none is named",
                 f"name some with {option('line')} or {option('at')}",
             )
-        at_points = selection.lines or selection.places or selection.markers
+        at_points = selection.lines or selection.places or selection.markers or selection.syscalls
         calls = replace(selection, request=None) if at_points else selection  # it is about these
         if functions or selection.sources or selection.within or not (chosen or at_points):
             plan = _of_functions(images, calls)
@@ -86,15 +86,22 @@ def _made(images: Sequence[Image], selection: Selection, marked: Sequence[Image]
             plan = probe_sources.add(plan, images, chosen, calls)
         if not at_points:
             return plan
-        from lbtrace.plan import markers, points  # imported here because most plans have none
-
+        # Imported here because most plans have none.
         if selection.markers:
+            from lbtrace.plan import markers
+
             others = probe_sources.empty(marked).binaries
             plan = replace(plan, binaries=plan.binaries + others)
             plan = markers.add(plan, [*images, *marked], selection)
             plan = within.warn_markers(plan) if selection.within else plan
         if selection.lines or selection.places:
+            from lbtrace.plan import points
+
             plan = points.add(plan, images, selection)
+        if selection.syscalls:
+            from lbtrace.plan import syscalls
+
+            plan = syscalls.add(plan, selection)
         return without_false_notes(plan)
 
 

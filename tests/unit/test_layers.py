@@ -22,7 +22,7 @@ LAYERS = (
     {"probes"},
     {"machine"},
     {"elf", "bpf"},
-    {"abi"},
+    {"abi", "syscalls"},
     {"recognize", "providers"},
     {"dwarf", "btf", "fetch"},
     {"calls", "expressions"},

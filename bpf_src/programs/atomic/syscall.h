@@ -2,19 +2,13 @@
 /* System calls: lbtrace/probes/syscall.py. */
 #include "hit.h"
 
-/* By the number of the call: 1 more than the cookies of the probes at its entry and at its return;
- * 0: it has none. */
-struct lbt_syscall {
-	__u64 opens;
-	__u64 closes;
-};
-
+/* Of each program, by the number of the call: 1 more than the cookie of its probe; 0: it has none. */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__type(key, __u32);
-	__type(value, struct lbt_syscall);
+	__type(value, __u64);
 	__uint(max_entries, LBT_SYSCALLS);
-} syscalls SEC(".maps");
+} syscall_entered_cookies SEC(".maps"), syscall_left_cookies SEC(".maps");
 
 #if defined(__TARGET_ARCH_x86)
 #define LBT_32_BIT(task) ((task)->thread_info.status & 2) /* TS_COMPAT: its numbers are others */
@@ -24,24 +18,27 @@ struct {
 #define SYSCALL_NUMBER(regs) BPF_CORE_READ((struct pt_regs___call *)(regs), syscallno)
 #endif
 
-static __always_inline struct lbt_syscall *find_syscall(struct task_struct *task, __u64 number)
+/* A thread enters or leaves a system call. */
+static __always_inline void pass(void *cookies, struct task_struct *task, struct pt_regs *regs,
+				 __u64 number, __u16 kind)
 {
 	__u32 key = number;
+	__u64 *cookie;
 
 	if (number >= LBT_SYSCALLS || LBT_32_BIT(task))
-		return NULL;
-	return bpf_map_lookup_elem(&syscalls, &key);
+		return;
+	cookie = bpf_map_lookup_elem(cookies, &key);
+	if (cookie && *cookie)
+		handle_hit_of(*cookie - 1, regs, kind, false, NULL);
 }
 
 SEC("?raw_tp/sys_enter")
 int syscall_entered(__u64 *args)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
-	struct lbt_syscall *found = find_syscall(task, args[1]);
 
-	if (found && found->opens)
-		handle_hit_of(found->opens - 1, (struct pt_regs *)bpf_task_pt_regs(task), LBT_OPEN,
-			      false, NULL);
+	pass(&syscall_entered_cookies, task, (struct pt_regs *)bpf_task_pt_regs(task), args[1],
+	     LBT_OPEN);
 	return 0;
 }
 
@@ -50,9 +47,7 @@ int syscall_left(__u64 *args)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
 	struct pt_regs *regs = (struct pt_regs *)bpf_task_pt_regs(task);
-	struct lbt_syscall *found = find_syscall(task, (__s64)SYSCALL_NUMBER(regs));
 
-	if (found && found->closes)
-		handle_hit_of(found->closes - 1, regs, LBT_CLOSE, false, NULL);
+	pass(&syscall_left_cookies, task, regs, (__s64)SYSCALL_NUMBER(regs), LBT_CLOSE);
 	return 0;
 }
