@@ -67,6 +67,7 @@ def trace(
     where: str = "",
     depth: int = 0,
     strings: int = 64,
+    full_names: bool = False,
     returns: Returns = "auto",
     max_depth: int | None = None,
     follow: bool = False,
@@ -104,7 +105,7 @@ def trace(
     calls so deep are left out. ``user``: whom the command runs as, by default who called sudo.
     ``force`` allows more than 50,000 functions. ``cache``: a kept plan is taken if nothing has
     changed. ``action``: ``"send"`` every call, or ``"count"`` in the kernel, which costs less:
-    `Trace.counts`. ``options``: how the trace runs and ends (`Options`).
+    `Trace.counts`. ``full_names``: C++ in full. ``options``: how it runs and ends (`Options`).
 
     Nothing is started or attached before the result is entered, by ``with`` or ``async with``;
     planning reads the files. Any thread may trace, and several at once.
@@ -164,6 +165,7 @@ def trace(
         where=check_text("where", where, 'give an expression: where="n > 5"', empty=True),
         depth=check_number("depth", depth, 0, POINTERS),
         strings=check_number("strings", strings, 1, TEXT),
+        full_names=full_names,
         returns=check_choice("returns", returns, get_args(Returns)),
         force=force,
         action=action,
@@ -376,9 +378,7 @@ class Trace:
         if self._left:
             raise UsageError("the trace is over", "do this inside of the with statement")
         if not self._entered:
-            raise UsageError(
-                "the trace has not begun", "enter it: with lbtrace.trace(...) as session"
-            )
+            raise UsageError("the trace has not begun", "write: with lbtrace.trace(...) as session")
 
 
 class LiveCalls(Calls):

@@ -7,7 +7,9 @@ import os
 import random
 import shutil
 import subprocess
-from collections.abc import Callable
+import zlib
+from collections import defaultdict
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import ModuleType
 
@@ -55,6 +57,47 @@ def pytest_configure(config: pytest.Config) -> None:
 def pytest_unconfigure(config: pytest.Config) -> None:
     if HURRIED in config.stash:
         HURRY.write_text("0")
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Of a test with several parameters, each value of each is tried every day, as those of a
+    diagonal; their other combinations are slow. Which way of attaching one is tried in that has
+    no parameter but that depends on its name. Guests choose themselves (tests/vm/guest)."""
+    if "LBTRACE_VM_FEATURES" in os.environ:
+        return
+    cases: dict[str, list[pytest.Function]] = defaultdict(list)
+    for item in items:
+        if hasattr(item, "callspec") and item.get_closest_marker("slow") is None:
+            assert isinstance(item, pytest.Function)
+            cases[item.nodeid.partition("[")[0]].append(item)
+    for of_one in cases.values():
+        of_one.sort(key=lambda item: zlib.crc32(item.nodeid.encode()))
+        kept = of_one[:1] if set(of_one[0].callspec.params) == {"mode"} else _diagonal(of_one)
+        for item in of_one:
+            if item not in kept:
+                item.add_marker(pytest.mark.slow)
+
+
+def _diagonal(cases: Sequence[pytest.Function]) -> set[pytest.Function]:
+    """Few cases that have each value of each parameter."""
+    values = {case: _values(case) for case in cases}
+    wanted = set[str]().union(*values.values())
+    kept = set()
+    while wanted:
+        case = max(cases, key=lambda case: len(values[case] & wanted))
+        kept.add(case)
+        wanted -= values[case]
+    return kept
+
+
+def _values(case: pytest.Function) -> set[str]:
+    """What a case is made of: a value of each parameter, of those that vary together one."""
+    marks = [mark.args[0] for mark in case.iter_markers("parametrize")]
+    together = [[n.strip() for n in m.split(",")] if isinstance(m, str) else [*m] for m in marks]
+    params = case.callspec.params
+    alone = [[name] for name in params if not any(name in names for names in together)]
+    return {f"{names} {[params[name] for name in names]!r}" for names in [*together, *alone]}
 
 
 @pytest.fixture(scope="session")

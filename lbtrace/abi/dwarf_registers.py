@@ -6,14 +6,14 @@ section 4.1.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from msgspec import Struct
 
 from lbtrace.abi.locations import UNKNOWN
 from lbtrace.machine.x86_64.registers import DWARF_REGISTERS
 from lbtrace.model import Fetch
 
 
-class Numbers(NamedTuple):
+class Numbers(Struct, frozen=True):
     """The ``names`` of integer registers from number 0 on; vector registers are called ``vector``
     and their number from ``first`` on, of which there are 32 at most."""
 

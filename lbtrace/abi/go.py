@@ -7,7 +7,7 @@ of no size, blank fields), ``cmd/compile/internal/abi/abiutils.go``.
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from typing import NamedTuple, cast
+from typing import cast
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -103,7 +103,7 @@ def find_go_convention(machine: str, *, registers: bool) -> GoConvention:
     return cast("GoConvention", find_convention(machine, hints))
 
 
-class Assignment(NamedTuple):
+class Assignment(Struct, frozen=True):
     """Where a value lies: each of its scalars in a register (those of floats
     are marked by ``!``), or ``offset`` bytes above the stack pointer at entry."""
 
@@ -130,7 +130,7 @@ def assign(
     return taken, returned
 
 
-class ArgumentSpace(NamedTuple):
+class ArgumentSpace(Struct, frozen=True):
     """What the values of a function take on the stack, in bytes, ``padding`` being between them.
 
     Those in registers have room to be saved, behind the others (cmd/compile/abi-internal.md).

@@ -43,7 +43,8 @@ ORDER = {CLOSE: 0, POINT: 1, OPEN: 2}
 """Attach what closes calls first, so that a call made meanwhile is recorded completely or not
 at all. Of several probes on an instruction the kernel runs that first which was attached last
 (consumer_add() in kernel/events/uprobes.c): a function's calls begin before those of markers in
-it, and end after them; points come in the order of the plan."""
+it, and end after them; points come in the order of the plan, and a function returns before those
+that have jumped to it."""
 
 
 Attachments: TypeAlias = dict[Attachment, list[int]]
@@ -91,6 +92,7 @@ def attachments(mode: Mode, probes: Sequence[Probe], first: int = 0) -> Attachme
         order = ORDER[ROLES[role].event]
         orders[wanted] = min(order, orders.get(wanted, order))
     inner = {number for number, probe in enumerate(probes[first:], first) if probe.pair}
+    relays = {number for number, probe in enumerate(probes[first:], first) if probe.relay}
     ordered = sorted(
         found,
         key=lambda wanted: (
@@ -98,12 +100,13 @@ def attachments(mode: Mode, probes: Sequence[Probe], first: int = 0) -> Attachme
             inner.isdisjoint(found[wanted]) == (orders[wanted] == ORDER[OPEN]),
         ),
     )
-    if not points and not inner:
+    if not points and not inner and not relays:
         return {wanted: sorted(found[wanted]) for wanted in ordered}
 
-    def attached(number: int) -> tuple[bool, int]:
+    def attached(number: int) -> tuple[bool, bool, int]:
         backwards = number in points or number in inner
-        return number not in inner, -number if backwards else number
+        is_relay = number in relays and probes[number].role == "tail return"
+        return number not in inner, not is_relay, -number if backwards else number
 
     return {wanted: sorted(found[wanted], key=attached) for wanted in ordered}
 

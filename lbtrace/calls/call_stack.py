@@ -14,6 +14,10 @@ BEYOND = 1 << 65
 """No frame: higher than any."""
 
 
+CROSSED = ""
+"""Is no pair."""
+
+
 class OpenPair(NamedTuple):
     """A call that a marker opened: where the stack pointer was, and its key."""
 

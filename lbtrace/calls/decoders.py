@@ -12,7 +12,7 @@ from collections.abc import Callable
 from operator import attrgetter
 from typing import TypeAlias
 
-from lbtrace.calls.payload import Context, collector, lies_in_memory
+from lbtrace.calls.payload import Blob, Context, collector, lies_in_memory
 from lbtrace.model import Argument, Datum, Event, Fetch, Value
 from lbtrace.model.wire_limits import VALUES
 from lbtrace.values.base import Fetched, Reader, decoder
@@ -33,8 +33,8 @@ DECODING_ERRORS = (
 """What composing a value raises where a damaged capture describes an impossible one: a record
 of a number, elements of no size. It is shown as `UNDECODABLE`."""
 
-Arguments: TypeAlias = Callable[[Event, "bytes | memoryview"], tuple[Argument, ...]]
-Result: TypeAlias = Callable[[Event, "bytes | memoryview"], Datum]
+Arguments: TypeAlias = Callable[[Event, Blob], tuple[Argument, ...]]
+Result: TypeAlias = Callable[[Event, Blob], Datum]
 
 
 def arguments(
@@ -59,7 +59,7 @@ def arguments(
     readers_of = Readers(fetches, around)
     made = [(value.name, readers_of.reader(value)) for value in parameters]
 
-    def all_of(event: Event, blob: bytes | memoryview) -> tuple[Argument, ...]:
+    def all_of(event: Event, blob: Blob) -> tuple[Argument, ...]:
         fetched = collect(event, blob)
         if pointer >= 0:
             around.namer.learn(event.pid, around.binary, fetched.words[pointer], around.address)

@@ -151,10 +151,9 @@ class FastVisitor(Visitor, Protocol):
 class FastMatcher(CallMatcher):
     """A `CallMatcher` that drives a `FastVisitor`."""
 
-    _visitor: FastVisitor
-
     def __init__(self, plan: Plan, visitor: FastVisitor, *, max_depth: int | None = None) -> None:
         super().__init__(plan, visitor, max_depth=max_depth)
+        self._fast_visitor = visitor
         self._one_by_one = AFTER_FAST_BATCH
         self._learn(plan)
 
@@ -169,7 +168,7 @@ class FastMatcher(CallMatcher):
         meanings = [_meaning(plan, pairs, number) for number in range(len(plan.probes))]
         self._jumps = any(probe.goes_on for probe in plan.probes)
         self._meanings = ffi.new("struct lbt_pair_probe[]", meanings)
-        shown = min(self._max_depth, (1 << 32) - 1)
+        shown = min(self._ends.max_depth, (1 << 32) - 1)
         self._pairing = ffi.gc(
             lib.lbt_pairing_new(self._meanings, len(meanings), shown),
             lib.lbt_pairing_free,
@@ -184,9 +183,9 @@ class FastMatcher(CallMatcher):
         events, blobs = memoryview(batch.events), memoryview(batch.blobs)
         while events:
             fast_batch = self._pair(events, blobs, threads[0].time if threads else LATEST)
-            if fast_batch.used >= WORTHWHILE and self._visitor.takes(fast_batch):
+            if fast_batch.used >= WORTHWHILE and self._fast_visitor.takes(fast_batch):
                 self._settle(fast_batch)
-                self._visitor.fast_batch(fast_batch)
+                self._fast_visitor.fast_batch(fast_batch)
                 events = events[fast_batch.used * EVENT_SIZE :]
                 blobs = blobs[fast_batch.blob_size :]
                 if fast_batch.used > 4 * self._one_by_one:
@@ -201,7 +200,7 @@ class FastMatcher(CallMatcher):
     def _pair(self, events: memoryview, blobs: memoryview, end: int) -> FastBatch:
         """The fast batch with which ``events`` begin, before the time ``end``."""
         pairing, count = self._pairing, len(events) // EVENT_SIZE
-        fast_batch = FastBatch(blobs, self._max_depth, pairing)
+        fast_batch = FastBatch(blobs, self._ends.max_depth, pairing)
         if lib.lbt_pairing_begin(pairing, ffi.from_buffer(events), count):
             raise MemoryError
         reached = ffi.new("size_t *")
@@ -220,10 +219,10 @@ class FastMatcher(CallMatcher):
         look."""
         if event.kind & THREAD_POINTER:
             event.lane = 0
-        if self._unseen and self._unseen.has(event.pid):
+        if (unseen := self._ends.unseen) and unseen.has(event.pid):
             return False
-        stack = self._stacks.get(self._key(event))
-        frames = self._lanes.own_stack(event)
+        stack = self._threads.stacks.get(self._threads.key(event))
+        frames = self._threads.lanes.own_stack(event)
         if stack is None or stack.pid != event.pid or not (stack.is_plain and frames):
             return False
         if stack.jumped and stack.lost.at > NEVER and stack.calls[0].start < stack.lost.at:
@@ -254,7 +253,7 @@ class FastMatcher(CallMatcher):
 
     def _settle(self, fast_batch: FastBatch) -> None:
         """Bring the stacks to where the fast batch ends."""
-        self.calls += self._pairing.entries
+        self._ends.calls += self._pairing.entries
         for lane in fast_batch.lanes:
             stack, native = lane.stack, lane.native
             del stack.calls[native.below + native.kept :]

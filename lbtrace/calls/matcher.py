@@ -39,14 +39,18 @@ calls have ended:
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Mapping
 
-from lbtrace.calls.call_stack import BEYOND, NEVER, Stack
-from lbtrace.calls.forks import Inheritances
-from lbtrace.calls.lanes import Lanes
+from lbtrace.calls.call_stack import NEVER, Stack
+from lbtrace.calls.ends import Ends
+from lbtrace.calls.frames import Frames
 from lbtrace.calls.loss_times import NEVER_AGAIN, LossTimes
+from lbtrace.calls.marker_pairs import Crossings, Pairs
+from lbtrace.calls.payload import Blob
+from lbtrace.calls.points import PointAssembler
 from lbtrace.calls.probe_decoding import Act, ProbeDecoder, ProbeDecoders
-from lbtrace.calls.tail_calls import TailMatcher
 from lbtrace.calls.thread_lifetimes import ThreadLifetimes
+from lbtrace.calls.threads import Threads
 from lbtrace.calls.unseen_switches import UnseenStacks
 from lbtrace.calls.visitor import Visitor
 from lbtrace.errors import CaptureError
@@ -59,7 +63,6 @@ from lbtrace.model import (
     LOSS,
     OPEN,
     POINT,
-    UNHOOKED,
     UNPROBED,
     UNWOUND,
     Batch,
@@ -72,57 +75,60 @@ from lbtrace.model import (
 )
 from lbtrace.probes import STACK_ROLES
 
-MAX_RETURN_DEPTH = 64
-"""Nested uretprobes of a task: MAX_URETPROBE_DEPTH in ``include/linux/uprobes.h``."""
 
-
-class CallMatcher(TailMatcher):
+class CallMatcher:
     """Drives a visitor with the calls that it finds in batches of events.
 
-    Calls ``max_depth`` deep and deeper are matched and counted, but not
-    shown. ``calls`` counts the calls seen, ``points`` the places inside of functions, ``threads``
-    and ``processes`` those they were seen in, or that returned from inherited calls.
-    ``returns_without_entry`` and ``return_depth`` (calls whose return the kernel could not deliver)
-    count cases of the module's docstring.
+    Calls ``max_depth`` deep and deeper are matched and counted, but not shown.
     """
 
     def __init__(self, plan: Plan, visitor: Visitor, *, max_depth: int | None = None) -> None:
-        super().__init__(visitor, max_depth)
-        self.returns_without_entry = 0
-        self.return_depth = 0
-        acts: dict[str, dict[str, Act]] = {
-            "frame": {
-                "opens": self._enter,
-                "closes": self._leave,
-                "tail": self._leave_by_jump,
-                "tail return": self._relay,
-                "landing": self._land,
-                "point": self._pass_by,
-                "exchange": self._exchange,
-                "lane end": self._end_lane,
-            },
-            "lane": {
-                "opens": self._enter_pair,
-                "closes": self._leave_pair,
-                "point": self._pass_by,
-            },
-            "key": {"opens": self._enter_crossing, "closes": self._leave_crossing},
-        }
-        self._probes = ProbeDecoders(
-            plan, lambda decoder: self._act_of(acts.get(decoder.pairing, {}), decoder)
-        )
-        self._has_parts = any(probe.role == "more values" for probe in plan.probes)
-        stacks = any(probe.role in STACK_ROLES for probe in plan.probes)
-        self._lifetimes = ThreadLifetimes()
-        self._lanes = Lanes(self._renew_fiber, stacks=stacks)
-        self._stacks = {}
-        self._inheritances = Inheritances()
-        self._losses = LossTimes(shared=not any(binary.go for binary in plan.binaries))
+        self._probes = ProbeDecoders(plan, self._act_of)
+        lifetimes = ThreadLifetimes()
+        losses = LossTimes(shared=not any(binary.go for binary in plan.binaries))
         unseen = plan.unseen_switches
-        if any(probe.role == "switch" for probe in plan.probes):  # captures of former versions
+        roles = {probe.role for probe in plan.probes}
+        if "switch" in roles:  # captures of former versions
             unseen = unseen or "any"
-        if unseen:
-            self._unseen = UnseenStacks(unseen, self._lifetimes.has_begun)
+        stacks = UnseenStacks(unseen, lifetimes.has_begun) if unseen else None
+        self._ends = ends = Ends(self._probes, visitor, max_depth, losses, stacks)
+        self._points = points = PointAssembler(ends, parts="more values" in roles)
+        self._frames = Frames(ends, points)
+        crossings = Crossings(ends, points)
+        reported = not roles.isdisjoint(STACK_ROLES)
+        self._threads = Threads(ends, points, crossings, lifetimes, reported=reported)
+        self._pairings: Mapping[str, Mapping[str, Act]] = {
+            "frame": {**self._frames.acts, **self._threads.acts},
+            "lane": Pairs(ends, points).acts,
+            "key": crossings.acts,
+        }
+
+    def _act_of(self, decoder: ProbeDecoder) -> Act:
+        return self._points.act_of(self._pairings.get(decoder.pairing, {}), decoder)
+
+    @property
+    def calls(self) -> int:
+        """Calls that began."""
+        return self._ends.calls
+
+    @property
+    def points(self) -> int:
+        """Places inside of functions that threads came by."""
+        return self._points.points
+
+    @property
+    def returns_without_entry(self) -> int:
+        """Returns whose entry is not known."""
+        return self._ends.returns_without_entry
+
+    @property
+    def return_depth(self) -> int:
+        """Calls whose return the kernel could not deliver."""
+        return self._frames.return_depth
+
+    def finish(self) -> None:
+        """End all calls that are still open."""
+        self._threads.finish()
 
     def grow(self, plan: Plan) -> None:
         """Match events of a plan that has grown by points from now on."""
@@ -131,12 +137,12 @@ class CallMatcher(TailMatcher):
     @property
     def threads(self) -> int:
         """Threads that made calls, or returned from inherited ones."""
-        return self._lifetimes.threads
+        return self._threads.lifetimes.threads
 
     @property
     def processes(self) -> int:
         """Processes that made calls, or returned from inherited ones."""
-        return self._lifetimes.processes
+        return self._threads.lifetimes.processes
 
     def feed(self, batch: Batch) -> None:
         """Match the events of a batch.
@@ -152,10 +158,10 @@ class CallMatcher(TailMatcher):
     ) -> int:
         """Match events one by one; how many of the ``blobs`` accompany them."""
         due = threads[0].time if threads else NEVER_AGAIN
-        stacks, probes, stacked = self._stacks, self._probes, self._lanes.has_stacks
+        stacks, probes, stacked = self._threads.stacks, self._probes, self._threads.lanes.has_stacks
         position = 0
         for event in wire.decode_all(events):
-            blob: bytes | memoryview = b""  # damaged events may refer to bytes that they lack
+            blob: Blob = b""
             if event.blob:
                 blob = blobs[position : position + event.blob]
                 position += event.blob
@@ -169,19 +175,19 @@ class CallMatcher(TailMatcher):
                     INTERRUPT,
                 ):  # the plan has no probes yet
                     if kind == UNPROBED:
-                        self._losses.note_gap(event.time, event.value0)
+                        self._ends.losses.note_gap(event.time, event.value0)
                     continue
                 raise CaptureError(
                     f"an event names probe {event.probe}, but the plan has {probes.count}",
                     "the capture is damaged, or was written by a faulty program",
                 ) from None
             if event.time >= due:
-                due = self._note(threads, event.time)
+                due = self._threads.note(threads, event.time)
             if (event.kind > POINT or stacked) and not self._place(decoding, event):
                 continue
             stack = stacks.get(event.tid if not event.lane else (event.pid, event.lane))
             if stack is None or stack.pid != event.pid:
-                stack = self._begin(decoding, event)
+                stack = self._threads.begin(decoding, event)
                 if stack is None:
                     continue
             decoding.act(stack, decoding, event, blob)
@@ -191,192 +197,43 @@ class CallMatcher(TailMatcher):
         """Place an event on its stack; false where no probe's role says what it means."""
         kind = event.kind & KIND
         if kind == UNPROBED:
-            self._losses.note_gap(event.time, event.value0)
+            self._ends.losses.note_gap(event.time, event.value0)
         if kind > LOSS and kind != UNWOUND:  # events of unknown kinds are ignored
             if kind == FORK:
-                self._fork(event)
+                self._threads.fork(event)
             elif kind == EXEC:
-                self._execute(event)
+                self._threads.execute(event)
             elif kind == INTERRUPT:
-                self._lanes.interrupt(event)
+                self._threads.lanes.interrupt(event)
             return False
-        calls = self._lanes.place(decoding, event)
-        if kind == UNWOUND:
-            if (left := self._stacks.get(self._key(event))) is not None and left.pid == event.pid:
-                self._report_waiting(left)
-                self._close_left(left, event.frame + 1, event)
-            else:
-                self._land_first(event)
-            return False
-        if kind != LOSS:
+        threads = self._threads
+        calls = threads.lanes.place(decoding, event)
+        if kind not in (LOSS, UNWOUND):
             return calls
-        stack = self._stacks.get(self._key(event))
-        if stack is None or stack.pid != event.pid:
-            stack = self._begin(decoding, event)
+        stack = threads.stacks.get(threads.key(event))
+        if stack is not None and stack.pid != event.pid:
+            stack = None
+        if kind == UNWOUND:
+            if stack is not None:
+                self._points.report_waiting(stack)
+                self._ends.close_left(stack, event.frame + 1, event)
+            else:
+                threads.land_first(event)
+            return False
+        stack = stack or threads.begin(decoding, event)
         if stack is not None:
             self._lose(stack, event)
         return False
 
-    def _enter(
-        self, stack: Stack, decoding: ProbeDecoder, event: Event, blob: bytes | memoryview
-    ) -> None:
-        calls, frame = stack.calls, event.frame
-        # A call of the frame that just returned would have returned with it.
-        over = frame if frame > stack.last_return_frame else stack.last_return_frame + 1
-        if calls and calls[-1].frame <= over:
-            self._close_below(stack, over, event.time)
-            if stack.pairs:
-                self._end_pairs(stack, frame)
-            if calls and calls[-1].frame == frame:
-                jumped = bool(stack.jumped) and self._has_jumped(stack)
-                if (
-                    decoding.loops_to_entry
-                    and not jumped
-                    and self._goes_round(stack, decoding, event)
-                ):
-                    return
-                before = self._probes[calls[-1].probe]
-                unhooked = len(calls) - 1 in stack.unhooked
-                again = before.same(decoding) and not self._went_on(stack)
-                stays = jumped or before.by_uretprobe or before.may_jump
-                if not stays or unhooked or (again and not jumped):
-                    self._close(stack, event.time)
-        stack.last_return_frame = NEVER
-        depth = len(calls)
-        call = stack.open(decoding.begin(event, blob))
-        self.calls += 1
-        if self._unseen:
-            self._unseen.enter(call)
-        if decoding.by_uretprobe and event.kind & UNHOOKED:
-            stack.unhooked.add(depth)
-        elif decoding.by_uretprobe:
-            stack.uretprobe_count += 1
-            self.return_depth += stack.uretprobe_count > MAX_RETURN_DEPTH
-        if depth < self._max_depth:
-            self._visitor.entry(call)
-
-    def _went_on(self, stack: Stack) -> bool:
-        """Whether the innermost call, whose function starts again at the same frame, did so
-        by a jump, so that both will return; else it has ended."""
-        call = stack.calls[-1]
-        lost = call.start < stack.lost.at or stack.uretprobe_count > MAX_RETURN_DEPTH
-        return self._probes[call.probe].may_jump and not lost
-
-    def _goes_round(self, stack: Stack, decoding: ProbeDecoder, event: Event) -> bool:
-        """Whether a function that jumps back to its first instruction did so in the
-        innermost call, which continues."""
-        call = stack.calls[-1]
-        if not decoding.same(self._probes[call.probe]) or call.start < stack.lost.return_at:
-            return False
-        if self._losses.may_hide(call.start, event.time):  # or it has returned, and this is another
-            stack.lost.unsure_before = max(stack.lost.unsure_before, call.start + 1)
-        if not decoding.by_uretprobe:
-            return decoding.by_sites
-        if call.depth in stack.unhooked or event.kind & UNHOOKED:
-            return True
-        if stack.uretprobe_count > MAX_RETURN_DEPTH:
-            return False
-        if stack.uretprobe_count < MAX_RETURN_DEPTH:
-            stack.uretprobe_count += 1
-            stack.repeat_hits[call.frame, call.probe] = (
-                stack.repeat_hits.get((call.frame, call.probe), 0) + 1
-            )
-        return True
-
-    def _leave(
-        self, stack: Stack, decoding: ProbeDecoder, event: Event, blob: bytes | memoryview
-    ) -> None:
-        latest = self._unseen.leave(decoding, event) if self._unseen else None
-        if decoding.loops_to_entry and stack.is_echo(event.frame, decoding.entry):
-            return
-        if self._close_others(stack, decoding, event):
-            self._return(stack, decoding, event, blob, latest)
-        if stack.jumped or stack.relayed:
-            self._return_jumped(stack, event, blob)
-
-    def _land(
-        self, stack: Stack, decoding: ProbeDecoder, event: Event, blob: bytes | memoryview
-    ) -> None:
-        """Unwind the calls at the event's frame and below: the program continues there, and they
-        have taken until then."""
-        calls = stack.calls
-        while calls and calls[-1].frame <= event.frame:
-            call = calls[-1]
-            if call.depth >= stack.inherited and self._would_have_returned(stack, event.time):
-                call.duration, call.end_cpu = event.time - call.start, event.cpu
-            self._close(stack, event.time)
-        self._visitor.left(event)
-
-    def _exchange(self, stack: Stack, *_: object) -> None:
-        """End all calls of a stack: others may be on it from now on."""
-        self._abandon(stack)
-        stack.last_return_frame = NEVER
-
-    def _end_lane(
-        self, stack: Stack, decoding: ProbeDecoder, event: Event, blob: bytes | memoryview
-    ) -> None:
-        """Unwind the open calls of a goroutine that has ended; they were left by runtime.Goexit."""
-        self._abandon_crossing(stack)
-        self._close_left(stack, BEYOND, event)
-        self._stacks.pop((event.pid, event.lane), None)
-
-    def _close_others(self, stack: Stack, decoding: ProbeDecoder, event: Event) -> bool:
-        """Close the calls that have ended when a closing probe is hit, so that its call is
-        innermost; false if that call is unknown."""
-        calls, frame = stack.calls, event.frame
-        if calls and calls[-1].frame == frame and calls[-1].probe == decoding.entry:
-            return True
-        self._close_below(stack, frame, event.time)
-        if self._close_above(stack, decoding, event):
-            return True
-        self._visitor.left(event)
-        self.returns_without_entry += 1
-        return False
-
-    def _close_above(self, stack: Stack, decoding: ProbeDecoder, event: Event) -> bool:
-        """Close the calls above the innermost one of the event's frame and function,
-        if there is such a call."""
-        calls, frame = stack.calls, event.frame
-        for index in range(len(calls) - 1, -1, -1):
-            call = calls[index]
-            if call.frame != frame:
-                return False
-            if self._probes[call.probe].same(decoding):
-                while len(calls) > index + 1:
-                    self._close(stack, event.time)
-                return True
-        return False
-
-    def _close(self, stack: Stack, time: int) -> None:
-        self._end(stack, "unwound" if self._would_have_returned(stack, time) else "open")
-
-    def _would_have_returned(self, stack: Stack, time: int) -> bool:
-        """Whether a return of the innermost call would have been seen until ``time``."""
-        call = stack.calls[-1]
-        decoding = self._probes[call.probe]
-        if call.start < stack.lost.at or call.depth in stack.unhooked or not decoding.returns:
-            return False
-        if self._losses.may_hide(call.start, time):
-            return False
-        if not stack.exact or (self._unseen and self._unseen.has(stack.pid)):
-            return False
-        return not decoding.by_uretprobe or stack.uretprobe_count <= MAX_RETURN_DEPTH
-
-    def _abandon(self, stack: Stack) -> None:
-        self._report_waiting(stack)
-        self._abandon_crossing(stack)
-        while stack.calls:
-            self._end(stack, "open")
-
     def _lose(self, stack: Stack, event: Event) -> None:
-        self._report_waiting(stack)
+        self._points.report_waiting(stack)
         stack.last_return_frame = NEVER
         lost = lost_events(event)
         entries, returns = lost[OPEN], lost[0] + lost[CLOSE] + lost[POINT]
         stack.lost_time, stack.lost_count = event.time, entries + returns
         stack.lost.note(event.time, entries, returns)
-        self._losses.note(event.pid, event.tid, event.time, entries, returns)
+        self._ends.losses.note(event.pid, event.tid, event.time, entries, returns)
         depth, count = len(stack.calls), stack.lost_count
-        self._visitor.loss(
+        self._ends.visitor.loss(
             Loss(event.pid, event.tid, depth, event.time, count, entries, event.lane)
         )

@@ -15,6 +15,9 @@ from lbtrace.values.base import Fetched
 Names: TypeAlias = Mapping[int, tuple[str, int]]
 """Names and kinds of Go's types, by hash."""
 
+Blob: TypeAlias = bytes | memoryview
+"""The bytes that accompany an event: damaged ones may refer to some that they lack."""
+
 FIXED_WORDS = attrgetter(*[f"value{n}" for n in range(VALUES)])
 
 
@@ -43,7 +46,7 @@ def lies_in_memory(slot: int, fetches: tuple[Fetch, ...]) -> bool:
     return 0 <= slot < len(fetches) and fetches[slot].read in ("string", "bytes")
 
 
-def collector(fetches: tuple[Fetch, ...]) -> Callable[[Event, bytes | memoryview], Fetched]:
+def collector(fetches: tuple[Fetch, ...]) -> Callable[[Event, Blob], Fetched]:
     """Build the function that takes what ``fetches`` got out of an event and its bytes.
 
     The bytes hold the values from the seventh on, eight bytes each, then strings and bytes in
@@ -52,7 +55,7 @@ def collector(fetches: tuple[Fetch, ...]) -> Callable[[Event, bytes | memoryview
     beyond = Struct(f"<{max(0, len(fetches) - VALUES)}Q")
     in_memory = [slot for slot in range(len(fetches)) if lies_in_memory(slot, fetches)]
 
-    def collect(event: Event, blob: bytes | memoryview) -> Fetched:
+    def collect(event: Event, blob: Blob) -> Fetched:
         words = FIXED_WORDS(event)
         position = beyond.size
         faults = event.faults
@@ -60,7 +63,7 @@ def collector(fetches: tuple[Fetch, ...]) -> Callable[[Event, bytes | memoryview
             return Fetched(words, {}, (1 << len(fetches)) - 1, event.pid)
         if position:
             words += beyond.unpack_from(blob)
-        pieces: dict[int, bytes | memoryview] = {}
+        pieces: dict[int, Blob] = {}
         for slot in in_memory:
             if not faults >> slot & 1:
                 size = words[slot] & 0xFFFF_FFFF

@@ -9,51 +9,47 @@ its values.
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from collections.abc import Mapping
 
 from lbtrace.calls.call_stack import Stack, WaitingPoint
-from lbtrace.calls.probe_decoding import Act, ProbeDecoder, ProbeDecoders, pass_over
-from lbtrace.calls.visitor import Visitor
+from lbtrace.calls.ends import Ends
+from lbtrace.calls.payload import Blob
+from lbtrace.calls.probe_decoding import Act, ProbeDecoder, pass_over
 from lbtrace.model import Argument, Call, Event
 from lbtrace.values.datum import Unreadable
 
 MISSING = Unreadable("not recorded")
 
 
-class PointMatcher(ABC):
-    """Points, and what a matcher counts. See `lbtrace.calls.matcher.CallMatcher`."""
+class PointAssembler:
+    """Reports points, and counts them; with ``parts``, several probes may read the values of
+    one."""
 
-    _probes: ProbeDecoders
-    _has_parts: bool
+    def __init__(self, ends: Ends, *, parts: bool) -> None:
+        self.points = 0
+        self._ends = ends
+        self._has_parts = parts
 
-    def __init__(self, visitor: Visitor, max_depth: int | None) -> None:
-        self.calls = self.points = 0
-        self._visitor = visitor
-        self._max_depth = max_depth if max_depth is not None else 1 << 62
-
-    def _pass_by(
-        self, stack: Stack, decoding: ProbeDecoder, event: Event, blob: bytes | memoryview
-    ) -> None:
+    def pass_by(self, stack: Stack, decoding: ProbeDecoder, event: Event, blob: Blob) -> None:
         """Report a point; calls whose frames lie below its stack pointer have ended."""
-        self._arrive(stack, event)
+        self._ends.arrive(stack, event)
         self._report(self._make_point(stack, decoding, event, decoding.arguments(event, blob)))
 
-    def _pass_by_part(
-        self, stack: Stack, decoding: ProbeDecoder, event: Event, blob: bytes | memoryview
-    ) -> None:
+    def _pass_by_part(self, stack: Stack, decoding: ProbeDecoder, event: Event, blob: Blob) -> None:
         """Report a point when the events of all of its probes have come."""
         waiting = stack.waiting
         if waiting is None or not waiting.expects(event):
-            self._report_waiting(stack)
-            self._arrive(stack, event)
+            self.report_waiting(stack)
+            self._ends.arrive(stack, event)
             point = self._make_point(stack, decoding, event, ())
             waiting = stack.waiting = WaitingPoint(point, decoding.parts)
         waiting.values[event.probe] = decoding.arguments(event, blob)
         if len(waiting.values) == len(waiting.probes):
-            self._report_waiting(stack)
+            self.report_waiting(stack)
 
-    def _act_of(self, acts: dict[str, Act], decoder: ProbeDecoder) -> Act:
-        """What to do with the events of a probe, ``acts`` being those of its pairing, by role."""
+    def act_of(self, acts: Mapping[str, Act], decoder: ProbeDecoder) -> Act:
+        """Return what to do with the events of a probe, ``acts`` being those of its pairing, by
+        role."""
         if decoder.parts:
             return self._pass_by_part
         act = acts.get(decoder.role, pass_over)
@@ -62,22 +58,20 @@ class PointMatcher(ABC):
     def _after_waiting(self, act: Act) -> Act:
         """``act`` for events that show that no more values of a waiting point come."""
 
-        def report_first(
-            stack: Stack, decoding: ProbeDecoder, event: Event, blob: bytes | memoryview
-        ) -> None:
-            self._report_waiting(stack)
+        def report_first(stack: Stack, decoding: ProbeDecoder, event: Event, blob: Blob) -> None:
+            self.report_waiting(stack)
             act(stack, decoding, event, blob)
 
         return report_first
 
-    def _report_waiting(self, stack: Stack) -> None:
+    def report_waiting(self, stack: Stack) -> None:
         """Report the point that waits on a stack, if there is one, with the values that came."""
         waiting, stack.waiting = stack.waiting, None
         if waiting is None:
             return
         values: list[Argument] = []
         for probe in waiting.probes:
-            missing = [Argument(name, MISSING) for name in self._probes[probe].parameters]
+            missing = [Argument(name, MISSING) for name in self._ends.probes[probe].parameters]
             values += waiting.values.get(probe, missing)
         waiting.point.probe = waiting.probes[0]
         waiting.point.args = tuple(values)  # type: ignore[assignment]  # `Calls` names them
@@ -85,8 +79,8 @@ class PointMatcher(ABC):
 
     def _report(self, point: Call) -> None:
         self.points += 1
-        if point.depth < self._max_depth:
-            self._visitor.point(point)
+        if point.depth < self._ends.max_depth:
+            self._ends.visitor.point(point)
 
     @staticmethod
     def _make_point(
@@ -108,7 +102,3 @@ class PointMatcher(ABC):
             binary=decoding.binary,
             cpu=event.cpu,
         )
-
-    @abstractmethod
-    def _arrive(self, stack: Stack, event: Event) -> None:
-        """Close the calls that have ended, as an event above their frames shows."""

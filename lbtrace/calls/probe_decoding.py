@@ -7,17 +7,17 @@ from typing import TypeAlias, cast
 
 from lbtrace.calls import decoders
 from lbtrace.calls.call_stack import Stack
-from lbtrace.calls.payload import Context, Names
+from lbtrace.calls.payload import Blob, Context, Names
 from lbtrace.calls.probe_pairs import ProbePairs
 from lbtrace.calls.symbolizer import Namer
 from lbtrace.model import Arguments, Call, Event, Function, GoLayout, Plan, Probe
 from lbtrace.probes import PROBES, STACK_ROLES
 
-Act: TypeAlias = Callable[[Stack, "ProbeDecoder", Event, "bytes | memoryview"], None]
+Act: TypeAlias = Callable[[Stack, "ProbeDecoder", Event, Blob], None]
 """What a matcher does with an event of a probe, on its stack."""
 
 
-def pass_over(stack: Stack, decoding: ProbeDecoder, event: Event, blob: bytes | memoryview) -> None:
+def pass_over(stack: Stack, decoding: ProbeDecoder, event: Event, blob: Blob) -> None:
     """Do nothing: `Lanes` handles the stacks, and roles that this version does not know are
     ignored."""
 
@@ -136,7 +136,7 @@ class ProbeDecoder:
     )
 
     act: Act
-    arguments: Callable[[Event, bytes | memoryview], Arguments]
+    arguments: Callable[[Event, Blob], Arguments]
     key: decoders.Arguments
     result: decoders.Result
 
@@ -166,14 +166,14 @@ class ProbeDecoder:
         if probe.role in ("opens", "point", "more values") or probe.pair:
             arguments = decoders.arguments(values, probe.fetches, around)
             # Tuples without names, which cost less: `Calls` gives them names, sinks need none.
-            self.arguments = cast("Callable[[Event, bytes | memoryview], Arguments]", arguments)
+            self.arguments = cast("Callable[[Event, Blob], Arguments]", arguments)
         self.leads_to, self.goes_on, self.relay = probe.leads_to, probe.goes_on, probe.relay
         if probe.role == "closes":
             self.result = decoders.result(function.result, probe.fetches, around)
         elif probe.role == "tail":
             self.result = decoders.result_of_tail(function.result, probe.fetches, around)
 
-    def begin(self, event: Event, blob: bytes | memoryview) -> Call:
+    def begin(self, event: Event, blob: Blob) -> Call:
         """Return the call that an event opens; its depth, and what was lost before, the stack
         knows."""
         return Call(

@@ -6,9 +6,12 @@ pointer, and the address of its probe in the file is known.
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Sequence
 
 from lbtrace.model import Symbols
+
+WORD = 8
 
 
 class Namer:
@@ -16,24 +19,40 @@ class Namer:
 
     def __init__(self, binaries: Sequence[Symbols] = ()) -> None:
         self._names: list[dict[int, str]] = []
+        self._tables: list[tuple[tuple[int, int, str], ...]] = []
         self._shifts: dict[int, dict[int, int]] = {}
         self.add(binaries)
 
     def add(self, binaries: Sequence[Symbols]) -> None:
         """Name the functions of these binaries too, which are traced after all others."""
         self._names += [dict(zip(b.addresses, b.names, strict=False)) for b in binaries]
+        self._tables += [b.tables for b in binaries]
 
     def learn(self, pid: int, binary: int, pointer: int, address: int) -> None:
         """A probe at ``address`` in the file was hit with this instruction ``pointer``."""
         self._shifts.setdefault(pid, {})[binary] = pointer - address
 
     def name(self, pid: int, address: int) -> str:
-        """Return the function that begins at ``address`` in a process; ``""`` where none is
-        known."""
+        """Return the function that begins at ``address`` in a process, or the table of virtual
+        functions to which objects lead with it; ``""`` where none is known."""
         for binary, shift in self._shifts.get(pid, {}).items():
             name = self._names[binary].get(address - shift)
             if name is not None:
-                from lbtrace.elf import demangle  # imported here because few values are names
+                # Imported here because few values are names.
+                from lbtrace.elf import cpp_names, demangle
 
-                return demangle.short(name)
+                return cpp_names.shorten(demangle.short(name))
+            if table := _table(self._tables[binary], address - shift):
+                from lbtrace.elf import cpp_names, demangle  # imported here as above
+
+                return cpp_names.shorten(demangle.demangled(table))
         return ""
+
+
+def _table(tables: Sequence[tuple[int, int, str]], address: int) -> str:
+    """The name of the table with this address; empty where that is none's."""
+    at = bisect_right(tables, address, key=lambda table: table[0]) - 1
+    if at < 0:
+        return ""
+    first, last, name = tables[at]
+    return name if address <= last and not (address - first) % WORD else ""

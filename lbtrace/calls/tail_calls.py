@@ -11,64 +11,31 @@
 
 from __future__ import annotations
 
-from abc import abstractmethod
-
 from lbtrace.calls.call_stack import NEVER, Stack
+from lbtrace.calls.ends import Ends
+from lbtrace.calls.payload import Blob
 from lbtrace.calls.probe_decoding import ProbeDecoder
-from lbtrace.calls.threads import ThreadMatcher
-from lbtrace.model import Call, Event
+from lbtrace.model import Event
 
 MOST = 64
 """As many as the kernel hooks with uretprobes (MAX_URETPROBE_DEPTH)."""
 
 
-class TailMatcher(ThreadMatcher):
-    """Calls that return, or jump. See `CallMatcher`."""
+class Jumps:
+    """Follows calls that jump to other functions."""
 
-    def _return(
-        self,
-        stack: Stack,
-        decoding: ProbeDecoder,
-        event: Event,
-        blob: bytes | memoryview,
-        latest: Call | None,
-    ) -> None:
-        """Let the innermost call return; the ``latest`` one of its frame is known where stacks
-        may be confused."""
-        stack.last_return_frame = event.frame
-        if self._is_of_another(stack, latest):
-            self._end(stack, "open")
-            return
-        if stack.calls[-1].start < stack.lost.unsure_before:
-            self._leave_unsure(stack, decoding, event, blob)
-            return
-        call = stack.calls.pop()
-        stack.unhook(call, decoding.by_uretprobe)
-        call.result = decoding.result(event, blob)
-        call.duration = event.time - call.start
-        call.end_cpu = event.cpu
-        call.end = "returned"
-        if call.depth < self._max_depth:
-            self._visitor.exit(call)
+    def __init__(self, ends: Ends) -> None:
+        self._ends = ends
 
-    def _is_of_another(self, stack: Stack, latest: Call | None) -> bool:
-        """Whether the innermost call may not be what ends, where the ``latest`` call of its frame
-        does."""
-        if self._unseen is None or not self._unseen.has(stack.pid):
-            return False
-        return stack.calls[-1] is not latest
-
-    def _has_jumped(self, stack: Stack) -> bool:
-        """Whether the innermost call goes on in what begins at its frame."""
+    def has_jumped(self, stack: Stack) -> bool:
+        """Return whether the innermost call goes on in what begins at its frame."""
         call = stack.calls[-1]
         return call.depth in stack.jumped and call.start >= stack.lost.at
 
-    def _leave_by_jump(
-        self, stack: Stack, decoding: ProbeDecoder, event: Event, blob: bytes | memoryview
-    ) -> None:
+    def leave(self, stack: Stack, decoding: ProbeDecoder, event: Event, blob: Blob) -> None:
         """Let a call go on in the function to which it jumps, or end."""
         calls, frame = stack.calls, event.frame
-        if not self._close_others(stack, decoding, event):
+        if not self._ends.close_others(stack, decoding, event):
             return
         stack.last_return_frame = NEVER
         if decoding.goes_on and not (len(calls) >= MOST and calls[-MOST].frame == frame):
@@ -78,47 +45,45 @@ class TailMatcher(ThreadMatcher):
         while not decoding.goes_on and calls and calls[-1].frame == frame:
             if (number := stack.jumped.get(calls[-1].depth)) is None:
                 return
-            self._end_by_jump(stack, self._probes[number], event)
+            self._end_by_jump(stack, self._ends.probes[number], event)
 
     def _end_by_jump(self, stack: Stack, decoding: ProbeDecoder, event: Event) -> None:
         call = stack.calls[-1]
-        latest = self._unseen.leave(decoding, event) if self._unseen else None
-        if self._is_of_another(stack, latest):
-            self._end(stack, "open")
+        latest = unseen.leave(decoding, event) if (unseen := self._ends.unseen) else None
+        if self._ends.is_of_another(stack, latest):
+            self._ends.end(stack, "open")
             return
         if decoding.leads_to and call.depth >= stack.inherited:
             call.duration = event.time - call.start
             call.end_cpu = event.cpu
         call.leads_to = decoding.leads_to
-        self._end(stack, "tail")
+        self._ends.end(stack, "tail")
 
-    def _return_jumped(self, stack: Stack, event: Event, blob: bytes | memoryview) -> None:
+    def return_jumped(self, stack: Stack, event: Event, blob: Blob) -> None:
         """Let the calls return that have jumped to one which just did."""
         calls = stack.calls
         while calls and calls[-1].frame == event.frame:
             number = stack.jumped.get(calls[-1].depth, -1)
-            if number < 0 or self._probes[number].relay:
+            if number < 0 or self._ends.probes[number].relay:
                 break
-            self._return_by(stack, self._probes[number], event, blob)
+            self._return_by(stack, self._ends.probes[number], event, blob)
         if stack.relayed:
             relayed, stack.relayed = stack.relayed, []
             for former, bytes_of_it in relayed:
                 if former.frame == event.frame:
-                    self._relay(stack, self._probes[former.probe], former, bytes_of_it)
+                    self.relay(stack, self._ends.probes[former.probe], former, bytes_of_it)
 
-    def _relay(
-        self, stack: Stack, decoding: ProbeDecoder, event: Event, blob: bytes | memoryview
-    ) -> None:
+    def relay(self, stack: Stack, decoding: ProbeDecoder, event: Event, blob: Blob) -> None:
         """Let the calls return that have jumped to what returns here."""
         calls, frame = stack.calls, event.frame
-        self._close_below(stack, frame, event.time)
+        self._ends.close_below(stack, frame, event.time)
         seen = False
         while calls and calls[-1].frame == frame:
-            own = self._probes.relayed(calls[-1], decoding.relay)
+            own = self._ends.probes.relayed(calls[-1], decoding.relay)
             if own is None or (seen and calls[-1].depth not in stack.jumped):
                 break
             self._return_by(stack, own, event, blob)
-            self._return_jumped(stack, event, blob)
+            self.return_jumped(stack, event, blob)
             seen = True
         if calls and calls[-1].frame == frame and self._is_awaited(stack, decoding, frame):
             stack.relayed.append((event, bytes(blob)))
@@ -128,18 +93,11 @@ class TailMatcher(ThreadMatcher):
         for call in reversed(stack.calls):
             if call.frame != frame:
                 return False
-            if self._probes.relayed(call, decoding.relay) is not None:
+            if self._ends.probes.relayed(call, decoding.relay) is not None:
                 return True
         return False
 
-    def _return_by(
-        self, stack: Stack, decoding: ProbeDecoder, event: Event, blob: bytes | memoryview
-    ) -> None:
+    def _return_by(self, stack: Stack, decoding: ProbeDecoder, event: Event, blob: Blob) -> None:
         """Let the innermost call return, which has jumped by a probe of this decoder."""
-        latest = self._unseen.leave(decoding, event) if self._unseen else None
-        self._return(stack, decoding, event, blob, latest)
-
-    @abstractmethod
-    def _close_others(self, stack: Stack, decoding: ProbeDecoder, event: Event) -> bool:
-        """Close the calls that have ended when a closing probe is hit, so that its call is
-        innermost; false if that call is unknown."""
+        latest = unseen.leave(decoding, event) if (unseen := self._ends.unseen) else None
+        self._ends.let_return(stack, decoding, event, blob, latest)

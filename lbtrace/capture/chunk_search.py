@@ -26,7 +26,7 @@ from lbtrace.capture.layout import (
     VERSION,
     is_possible,
 )
-from lbtrace.elf.regular import Mapped
+from lbtrace.files.regular import Mapped
 
 KNOWN = (PLAN, ADDITION, EVENTS, AGGREGATES, LOSSES, NOTE, END)
 """Types of chunks that are searched for."""

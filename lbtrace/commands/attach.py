@@ -146,6 +146,11 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         default=64,
         help="bytes of a string to show, up to 4,095 (default 64)",
     )
+    values.add_argument(
+        "--full-names",
+        action="store_true",
+        help="show names of C++ with default arguments of templates and with versions of libraries",
+    )
     shape = parser.add_argument_group("depth and end")
     shape.add_argument("--max-depth", metavar="N", type=natural, help="show calls less than N deep")
     shape.add_argument(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import os
-import shlex
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -52,6 +51,8 @@ def going_on(left: Sequence[Running], session: Session, args: argparse.Namespace
     left = [process for process in left if not process.ends_within(0)]
     if not left:
         return []
+    import shlex  # imported here because few processes are left
+
     names = ", ".join(f"{process.pid} ({process.name})" for process in left[:NAMED])
     more = f" and {len(left) - NAMED:,} more" if len(left) > NAMED else ""
     plural = "processes continue" if len(left) > 1 else "process continues"

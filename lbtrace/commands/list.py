@@ -47,6 +47,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="list where the functions of --func and --source were inlined",
     )
+    parser.add_argument("--full-names", action="store_true", help="do not shorten the names of C++")
     parser.add_argument("--sites", action="store_true", help="show where probes would be placed")
     parser.add_argument("--json", action="store_true", help="write one JSON array, for programs")
 

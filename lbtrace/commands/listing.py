@@ -60,12 +60,12 @@ def run(args: argparse.Namespace) -> int:
 def _show(image: Image, args: argparse.Namespace) -> None:
     table = symbols.read(image)
     say(table.warnings(image.path))
-    narrowed = bool(args.func or args.source)
-    chosen = patterns.readable(table.functions) if not narrowed else []
+    narrowed, full_names = bool(args.func or args.source), args.full_names
+    chosen = patterns.readable(table.functions, full_names=full_names) if not narrowed else []
     if narrowed:
         others = source_files.select([image], [table], args.source) if args.source else ()
         named = [patterns.BinarySymbols(image.path, table)]
-        (chosen,) = patterns.select(named, args.func, others)
+        (chosen,) = patterns.select(named, args.func, others, full_names=full_names)
     machine = Machine(image.machine)
     go = go_plan(image, table)
     declared = chosen
@@ -73,7 +73,7 @@ def _show(image: Image, args: argparse.Namespace) -> None:
         declared = [f for f in chosen if not go.holds(f)]  # the others declare no types
     traced: list[TracedFunction] = []
     if narrowed or len(declared) <= TYPED_LIMIT:
-        traced, _ = describe(image, machine, declared, ValueSelection(), go)
+        traced, _ = describe(image, machine, declared, ValueSelection(full_names=full_names), go)
     known = {each.function.address: each for each in traced}
     traced = [known.get(f.address) or TracedFunction(f, CallValues()) for f in chosen]
     sites: Iterable[Site | msgspec.UnsetType | None] = [msgspec.UNSET] * len(traced)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import os
 import re
 import sys
@@ -23,6 +24,10 @@ from lbtrace.validation import ARGUMENTS, LARGEST_RING, POINTERS, SHORTEST, TEXT
 
 if TYPE_CHECKING:
     from argparse import _ArgumentGroup
+
+# argparse asks gettext for translations of its words. Python comes with none, but looking for them
+# takes longer than parsing.
+argparse._ = str  # type: ignore[attr-defined]
 
 _SECONDS = {"": 1.0, "ms": 1e-3, "s": 1.0, "m": 60.0, "h": 3600.0}
 _BYTES = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30}

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 from time import monotonic
-from types import TracebackType
 
 from lbtrace.commands.streams import obeys, owns_line
 
@@ -33,12 +32,7 @@ class Progress:
     def __enter__(self) -> Progress:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         if self._shown and owns_line(sys.stderr):
             print("\r\x1b[K", end="", file=sys.stderr, flush=True)
 

@@ -110,10 +110,12 @@ class SourceLines:
     ``paths`` are all source files, once lines have been looked for.
     """
 
-    def __init__(self, image: Image, depth: int, *, qualified: bool = False) -> None:
+    def __init__(
+        self, image: Image, depth: int, *, qualified: bool = False, full_names: bool = False
+    ) -> None:
         budget = Budget(MOST)
         self._image = image
-        self._depth, self._qualified = depth, qualified
+        self._depth, self._qualified, self._full_names = depth, qualified, full_names
         self._file, self._companions = open_debug_information(image, budget)
         self._scopes: dict[int, Scopes | None] = {}
         self._frames: FrameBases | None = None
@@ -220,8 +222,13 @@ class SourceLines:
             self._scopes[offset] = None
             with suppress(*DAMAGE):
                 unit = self._companions.whole(self._file.unit_at(offset))
-                machine = self._image.machine
-                types = Types(unit.root, self._depth, machine, qualified=self._qualified)
+                types = Types(
+                    unit.root,
+                    self._depth,
+                    self._image.machine,
+                    qualified=self._qualified,
+                    full_names=self._full_names,
+                )
                 self._scopes[offset] = Scopes(unit, types, self._frame_bases())
         return self._scopes[offset]
 

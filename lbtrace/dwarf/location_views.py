@@ -9,7 +9,7 @@ documentation of ``-gvariable-location-views`` and "Location View Numbering" (Ol
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from msgspec import Struct
 
 from lbtrace.dwarf.reader import lists
 from lbtrace.dwarf.reader.entries import Entry
@@ -52,7 +52,7 @@ def _begins_by(each: lists.Located, address: int) -> bool:
     return each.low <= address < each.high or each.low == each.high == address
 
 
-class _AtView(NamedTuple):
+class _AtView(Struct, frozen=True):
     """The ``location`` at a view; where that has none, the next one at the same address. Empty
     where neither is there, or the list has no views. ``is_former``: only before it had one.
     ``is_later``: it is the next one."""

@@ -23,15 +23,10 @@ from lbtrace.dwarf.views import (
     DieView,
     UnitViews,
 )
+from lbtrace.dwarf.written_types import Writer
 from lbtrace.model import OTHER_LANGUAGE, VOID, ConventionHints, Formal, Scalar, Type
 from lbtrace.recognize import Recognizer
 
-KEYWORDS = {
-    "DW_TAG_structure_type": "struct",
-    "DW_TAG_union_type": "union",
-    "DW_TAG_enumeration_type": "enum",
-    "DW_TAG_class_type": "class",
-}
 TELLS_CHANGES = 16
 """The version of LLVM from which on it says where it changed what is passed (D127351)."""
 TELLS_OPTIMISED = 13, 4
@@ -57,7 +52,15 @@ class Types:
     Constants of enumerations may be named by their scopes where these are ``qualified``.
     """
 
-    def __init__(self, top: Any, depth: int, machine: str, *, qualified: bool = False) -> None:
+    def __init__(
+        self,
+        top: Any,
+        depth: int,
+        machine: str,
+        *,
+        qualified: bool = False,
+        full_names: bool = False,
+    ) -> None:
         x87 = find_default(machine).x87
         self.machine = machine
         language = language_of(top)
@@ -83,7 +86,11 @@ class Types:
         self._language = language
         known = "rust" if self.rust else "c" if language in C else "c++"
         self._source = UnitViews(
-            self._write, known, x87=x87, loses_bits=self._loses_bits, qualified=qualified
+            Writer(known, full_names=full_names).write,
+            known,
+            x87=x87,
+            loses_bits=self._loses_bits,
+            qualified=qualified,
         )
         self._depth = depth
         self._known: dict[int, Formal] = {}
@@ -327,61 +334,6 @@ class Types:
             return False
         trivial = is_trivial(die, marks_defaulted=self._marks_defaulted)
         return None if trivial is None else not trivial
-
-    def _write(self, die: Any) -> str:
-        return self._name(die, "", attributes.DEPTH)
-
-    def _name(self, die: Any, inner: str, depth: int) -> str:  # noqa: PLR0911 - a return for each case
-        """The C declaration of ``die`` around the declarator ``inner``."""
-        if not depth:
-            return "?"
-        if die is None:
-            return _join("void", inner)
-        own = attributes.text(die, "DW_AT_name")
-        if own:
-            keyword = KEYWORDS.get(die.tag, "") if self._language in C else ""
-            return _join(_join(keyword, own), inner)
-        target = attributes.type_of(die)
-        if die.tag in attributes.POINTERS:
-            inner = attributes.POINTERS[die.tag] + inner
-            if target is not None and target.tag in ("DW_TAG_subroutine_type", "DW_TAG_array_type"):
-                inner = f"({inner})"
-            return self._name(target, inner, depth - 1)
-        if die.tag == attributes.MEMBER_POINTER:
-            of = die.get_DIE_from_attribute("DW_AT_containing_type")
-            inner = f"{self._name(of, '', depth - 1)}::*{inner}"
-            inner = f"({inner})" if attributes.leads_to_code(die) else inner
-            return self._name(target, inner, depth - 1)
-        if die.tag in attributes.QUALIFIERS:
-            qualifier = attributes.QUALIFIERS[die.tag]
-            if target is not None and target.tag in attributes.POINTERS:
-                return self._name(target, _join(qualifier, inner), depth - 1)
-            return _join(qualifier, self._name(target, inner, depth - 1))
-        if die.tag == "DW_TAG_subroutine_type":
-            return self._name(target, f"{inner}({self._parameters(die, depth)})", depth - 1)
-        if die.tag == "DW_TAG_array_type":
-            counts = attributes.counts(die)
-            shown = "".join(f"[{'' if count is None else count}]" for count in counts)
-            return self._name(target, f"{inner}{shown or '[]'}", depth - 1)
-        keyword = KEYWORDS.get(die.tag, "")
-        return _join(f"{keyword} {{…}}" if keyword else "?", inner)
-
-    def _parameters(self, die: Any, depth: int) -> str:
-        names = []
-        for child in die.iter_children():
-            if (
-                child.tag == "DW_TAG_formal_parameter"
-                and "DW_AT_artificial" not in child.attributes
-            ):
-                names.append(self._name(attributes.type_of(child), "", depth - 1))
-            elif child.tag == "DW_TAG_unspecified_parameters":
-                names.append("...")
-        empty = "void" if "DW_AT_prototyped" in die.attributes and self._language in C else ""
-        return ", ".join(names) or empty
-
-
-def _join(left: str, right: str) -> str:
-    return f"{left} {right}" if left and right else left or right
 
 
 def _flatten_base(die: Any, offset: int, size: int, scalars: list[Scalar]) -> bool:

@@ -22,6 +22,7 @@ from lbtrace.abi import find_convention
 from lbtrace.abi.locations import LEFT_OUT, OPTIMISED_OUT, lose_unless_named
 from lbtrace.dwarf import attributes
 from lbtrace.dwarf.attributes import origins
+from lbtrace.dwarf.declared_numbers import declares_all, leaves_out
 from lbtrace.dwarf.folded import agree, may_be_folded
 from lbtrace.dwarf.late_optimisation import is_optimised
 from lbtrace.dwarf.lost_locations import may_be_lost
@@ -32,16 +33,17 @@ from lbtrace.dwarf.reader.bounds import BudgetExceeded
 from lbtrace.dwarf.reader.companions import Companions
 from lbtrace.dwarf.reader.entries import Unit
 from lbtrace.dwarf.reader.index import find_all_units, find_units
-from lbtrace.elf import cache, debugfile, demangle
+from lbtrace.dwarf.unmade_objects import without_class
+from lbtrace.elf import debugfile
 from lbtrace.elf.debug_sections import Sections
 from lbtrace.elf.image import Image
+from lbtrace.files import cache
 from lbtrace.model import VOID, ConventionHints, Formal, Function, Prototype
 
 OPENED = frozenset({"DW_TAG_namespace", "DW_TAG_module"})
 """Entries that contain functions, except nested ones, methods and closures."""
 
 DW_CC_NOCALL = 3
-LINKAGE = ("DW_AT_linkage_name", "DW_AT_MIPS_linkage_name")
 
 VARIABLES = frozenset({"DW_TAG_variable", "DW_TAG_formal_parameter"})
 SCOPES = frozenset({"DW_TAG_lexical_block", "DW_TAG_inlined_subroutine"})
@@ -82,12 +84,14 @@ def prototypes(
     debug: debugfile.Found | None = None,
     *,
     qualified: bool = False,
+    full_names: bool = False,
 ) -> Prototypes:
     """Return the prototypes of ``functions``, as far as debug information has them.
 
     What pointers lead to is looked into ``depth`` pointers deep. ``debug`` is
     what `debugfile.find` found, if that was asked before. ``qualified``: expressions name
-    constants of enumerations by their scopes.
+    constants of enumerations by their scopes. ``full_names``: types are not called as people write
+    them.
 
     Raises nothing: a function that damaged debug information hides is missing.
     """
@@ -98,6 +102,9 @@ def prototypes(
     wanted = {f.address: f for f in functions}
     budget = bounds.for_size(len(debug.data))
     held: dict[int, list[int]] = {}
+    typed = partial(
+        Types, depth=depth, machine=image.machine, qualified=qualified, full_names=full_names
+    )
     try:
         companions = Companions(image.path, debug.path, debugfile.ROOT, budget)
         kept = cache.of(debug.status)
@@ -109,7 +116,7 @@ def prototypes(
     for offset, addresses in held.items():
         try:
             unit = companions.whole(file.unit_at(offset))
-            types = Types(unit.root, depth, image.machine, qualified=qualified)
+            types = typed(unit.root)
             if types.rust:  # in other languages each function says so itself
                 types.optimised = cache_of(partial(_is_optimised, unit, types))
             _read_unit(unit, {a: wanted[a] for a in addresses}, result.found, types)
@@ -120,7 +127,7 @@ def prototypes(
 
     def read(offset: int, function: Function) -> Iterator[tuple[Any, Prototype]]:
         unit = companions.whole(file.unit_at(offset))
-        types = Types(unit.root, depth, image.machine, qualified=qualified)
+        types = typed(unit.root)
         for die in unit.functions(None):
             if lists.entry_address(die) == function.address and _is_typed(die, types):
                 yield die, _prototype(die, function, types)
@@ -184,13 +191,14 @@ def _prototype(die: Any, function: Function, types: Types) -> Prototype:
     parameters = tuple(
         read_parameter(d, own, die, function.address, callers, types) for d, own in formals
     )
+    parameters = without_class(chain, parameters)
     if types.llvm and COROUTINE.search(names):
         parameters = tuple(replace(p, missing_reason=OPTIMISED_OUT) for p in parameters)
         return Prototype(parameters, Formal("", VOID, 0), hints=hints)
     changed = _is_changed(chain) or (types.llvm and any(p.missing_reason for p in parameters))
     if changed or callers.cloned:  # only a register in debug information is certain
         parameters = tuple(map(lose_unless_named, parameters, repeat(OPTIMISED_OUT)))
-    less = types.llvm and _leaves_out(chain, [d for d, _ in formals], callers)
+    less = types.llvm and leaves_out(chain, [d for d, _ in formals], callers)
     if less:
         parameters = tuple(map(lose_unless_named, parameters, repeat(LEFT_OUT)))
     declared = next((d for d in chain if "DW_AT_type" in d.attributes), None)
@@ -203,7 +211,7 @@ def _prototype(die: Any, function: Function, types: Types) -> Prototype:
     late = not types.llvm and any(p.late_reason is not None for p in parameters)
     unsure = types.follows and not any(_is_moved(own, callers) for _, own in formals)
     code = (tuple(lists.ranges(die)) if unsure else ()) if late else None
-    complete = not (changed or callers.cloned or less) and _declares_all(chain, hints.language)
+    complete = not (changed or callers.cloned or less) and declares_all(chain, hints.language)
     made = Prototype(
         *(parameters, result),
         hints=hints,
@@ -345,28 +353,6 @@ def _is_optimised(unit: Unit, types: Types) -> bool:
             if not (own.reference or own.scalars is None):
                 return True
     return False
-
-
-def _leaves_out(chain: Sequence[Any], formals: Sequence[Any], callers: Callers) -> bool:
-    """Whether there are more parameters than ``formals``: clang says nothing of objects that
-    are passed by reference and not used, in functions whose result is returned so. Of functions
-    that are optimised late it may say nothing of any, and only C++ declares how many they are."""
-    names = (attributes.text(d, name) for d in chain for name in LINKAGE)
-    mangled = next(filter(None, names), "")
-    declared = demangle.arity(mangled) if mangled.startswith("_Z") else None
-    shown = sum(
-        not any("DW_AT_artificial" in d.attributes for d in origins(formal)) for formal in formals
-    )
-    return callers.late if declared is None else shown < declared
-
-
-def _declares_all(chain: Sequence[Any], language: str) -> bool:
-    """Whether a function takes no more than it declares: not those with ``...``, and those of C
-    that are declared without parameters, or as before ANSI C."""
-    if language == "c" and not any("DW_AT_prototyped" in d.attributes for d in chain):
-        return False
-    further = (c.tag == "DW_TAG_unspecified_parameters" for d in chain for c in d.iter_children())
-    return language in ("c", "c++", "rust") and not any(further)
 
 
 def _is_changed(chain: Sequence[Any]) -> bool:

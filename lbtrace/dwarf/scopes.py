@@ -41,12 +41,10 @@ VARIABLES = frozenset({"DW_TAG_variable", "DW_TAG_formal_parameter"})
 
 
 class Variable(NamedTuple):
-    """A variable: its name and type as a ``formal``, and its ``location``; ``parameter`` says
-    whether it is one."""
+    """A variable: its name and type as a ``formal``, and its ``location``."""
 
     formal: Formal
     location: Location
-    parameter: bool = False
 
 
 class _Block(NamedTuple):
@@ -233,7 +231,7 @@ class Scopes:
             return None
         formal = self._types.formal(name, declared)
         location = self._location(chain, located, formal, declared, place)
-        return Variable(formal, location, parameter)
+        return Variable(formal, location)
 
     def _location(
         self,

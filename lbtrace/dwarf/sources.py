@@ -18,11 +18,11 @@ from lbtrace.dwarf.reader.entries import Entry, Unit
 from lbtrace.dwarf.reader.files import INFO, File
 from lbtrace.dwarf.reader.index import find_units
 from lbtrace.dwarf.reader.line_tables import LineTable, line_table
-from lbtrace.elf import cache as files_cache
 from lbtrace.elf import debugfile
 from lbtrace.elf.debug_sections import DwarfError, Sections
 from lbtrace.elf.image import Image
 from lbtrace.errors import BinaryError, UsageError, option
+from lbtrace.files import cache as files_cache
 
 MOST = 40_000_000
 """Work that goes into a search of all units, roughly in microseconds."""
@@ -35,13 +35,11 @@ PathTest = Callable[[str], bool]
 
 class Defined(NamedTuple):
     """What was found: the addresses of functions that a file of a wanted name defines, the
-    ``files`` of such names, and all ``paths`` of source files. ``partly``: there was too much
-    debug information to read all of it."""
+    ``files`` of such names, and all ``paths`` of source files."""
 
     addresses: list[int]
     files: set[str]
     paths: set[str]
-    partly: bool = False
 
 
 def path_test(pattern: str, asked: str = "source") -> PathTest:
@@ -111,7 +109,7 @@ def find_functions(image: Image, wanted: PathTest) -> Defined:
     file, companions = open_debug_information(image, budget)
     found = Defined([], set(), set())
     finder = _Finder(wanted, found, file, companions)
-    try:
+    with suppress(BudgetExceeded):  # there is too much to read all of it
         for unit in units_with_code(file):
             try:
                 finder.search(unit)
@@ -119,8 +117,6 @@ def find_functions(image: Image, wanted: PathTest) -> Defined:
                 raise
             except DAMAGE:  # the next may not be damaged
                 continue
-    except BudgetExceeded:
-        return found._replace(partly=True)
     return found
 
 

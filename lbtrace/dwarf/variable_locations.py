@@ -22,8 +22,6 @@ DAMAGED = "its location is damaged"
 
 TOO_COMPLEX = "computed as no probe can"
 THREAD_LOCAL = "thread-local"
-ENTRY_VALUE = "optimised out"
-"""What a caller passed, and what is no longer there."""
 
 ONE_PART = "only a part of it is known, and not which"
 """Go's optimiser takes values of several words apart, and describes those of which it has kept but

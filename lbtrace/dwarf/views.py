@@ -142,6 +142,10 @@ class DieView:
         return plain and attributes.leads_to_code(self._bare)
 
     @property
+    def is_polymorphic(self) -> bool:
+        return self._source.language == "c++" and self._bare.has("DW_AT_containing_type")
+
+    @property
     def target(self) -> DieView | None:
         target = attributes.type_of(self._bare)
         return None if target is None else DieView(target, self._source)

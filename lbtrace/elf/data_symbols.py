@@ -34,6 +34,27 @@ def find_address(image: Image, name: str) -> int | None:
     return known.get(name)
 
 
+TABLE, HEAD, WORD = "_ZTV", 16, 8
+"""How the names of tables of virtual functions begin, and how many bytes of each precede what
+objects have the address of (Itanium C++ ABI, 2.5 and 5.1.4)."""
+
+
+def find_tables(image: Image) -> list[tuple[int, int, str]]:
+    """Return the tables of virtual functions of ``image``: the first and the last address that
+    objects may have of each, and its name, in order. One that has several names is left out."""
+    found: dict[tuple[int, int], set[str]] = {}
+    for source, table in image.once(_tables):
+        for position in table.holding(TABLE):
+            at = source.symbols.start + position * SYMBOL.size
+            _, info, _, section, value, size = SYMBOL.unpack_from(source.symbols.data, at)
+            name = table.raw_name(position)
+            is_object = info & 15 == STT_OBJECT and SHN_UNDEF < section < SHN_LORESERVE
+            if is_object and size > HEAD and name.startswith(TABLE):
+                found.setdefault((value + HEAD, value + size - WORD), set()).add(name.split("@")[0])
+    single = ((ends, names.pop()) for ends, names in sorted(found.items()) if len(names) == 1)
+    return [(first, last, name) for (first, last), name in single]
+
+
 def _known(_image: Image) -> dict[str, int | None]:
     """The names that were looked for, with their addresses."""
     return {}

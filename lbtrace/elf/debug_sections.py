@@ -12,10 +12,10 @@ from collections.abc import Iterable, Iterator
 from itertools import chain
 from typing import NamedTuple
 
-from lbtrace.elf.cache import Cache
 from lbtrace.elf.image import EHDR, LEAST, NAMES, OVERLAP, SECTIONS, SHDR, SHT_NOBITS
 from lbtrace.elf.span import Buffer, Span
 from lbtrace.elf.strings import StringTable
+from lbtrace.files.cache import Cache
 
 SHF_COMPRESSED = 0x800
 CHDR_SIZE = 24

@@ -19,12 +19,14 @@ from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, NamedTuple
 from zlib import crc32
 
-from lbtrace.elf import cache
+from msgspec import Struct
+
 from lbtrace.elf.debug_sections import DwarfError, Sections
 from lbtrace.elf.image import Image
-from lbtrace.elf.new_file import NewFile
-from lbtrace.elf.regular import Mapped, open_regular
 from lbtrace.elf.span import Buffer, Span
+from lbtrace.files import cache
+from lbtrace.files.new_file import NewFile
+from lbtrace.files.regular import Mapped, open_regular
 from lbtrace.system.lookups import mark_uncertain, note
 
 if TYPE_CHECKING:
@@ -60,7 +62,7 @@ BUILD_ID = re.compile(r"[0-9a-f]{8,128}")
 WHOLE_NAMES = "use a build that is not stripped, or install its debug symbols"
 
 
-class Found(NamedTuple):
+class Found(Struct, frozen=True):
     """A file with debug information, mapped; its status, if it is known."""
 
     path: str
@@ -72,7 +74,7 @@ OTHER, UNREADABLE = "of another build than the binary", "not readable as a debug
 CHANGED = "of another build than the binary, or damaged"
 
 
-class Refused(NamedTuple):
+class Refused(Struct, frozen=True):
     """A file that exists, but is not used, and ``why``: what it is."""
 
     path: str
@@ -98,7 +100,7 @@ class _Known:
         self.search = _search(image)
 
 
-class Table(NamedTuple):
+class Table(Struct, frozen=True):
     """The content of a symbol table and of its strings."""
 
     symbols: Span = Span()

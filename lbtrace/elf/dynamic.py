@@ -7,7 +7,7 @@ table); tags of ``elf.h``.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Iterator, Mapping, Set
 from functools import cached_property
 from struct import Struct as Layout
 
@@ -113,12 +113,6 @@ class Dynamic:
         whatever a relocation names (also one that the file defines itself), without versions."""
         symbols = self._symbols
         return Names(symbols, lambda at: symbols.is_undefined(at) or at in self._relocated)
-
-    @cached_property
-    def exports(self) -> Names:
-        """The names that it offers to others."""
-        symbols = self._symbols
-        return Names(symbols, lambda at: not symbols.is_undefined(at))
 
     def names_ending(self, ending: bytes) -> Iterator[str]:
         """Return the names of the dynamic symbols, imported or offered, that end so, and maybe the
@@ -260,13 +254,3 @@ class Names:
     def wanted(self, wanted: Wanted) -> set[str]:
         """Return those of them that are ``wanted``, and maybe others."""
         return {name for at, name in self._symbols.wanted(wanted).items() if self._takes(at)}
-
-
-class AnyOf(Container[str]):
-    """What any of several collections holds."""
-
-    def __init__(self, collections: Sequence[Container[str]]) -> None:
-        self._collections = collections
-
-    def __contains__(self, name: object) -> bool:
-        return any(name in each for each in self._collections)

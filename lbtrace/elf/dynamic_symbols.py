@@ -11,7 +11,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from struct import Struct as Layout
 from struct import error as LayoutError
-from typing import NamedTuple
+
+from msgspec import Struct
 
 from lbtrace.elf.span import Span
 from lbtrace.elf.symbol_table import SYMBOL, SymbolSource, SymbolTable, Wanted, hash_of
@@ -23,7 +24,7 @@ LONGEST = 4096
 """Symbols of one bucket that are looked at; there are a few."""
 
 
-class HashTable(NamedTuple):
+class HashTable(Struct, frozen=True):
     """A GNU hash table: ``first`` is the first symbol in it, ``words`` are those of its filter."""
 
     span: Span

@@ -5,7 +5,9 @@ from __future__ import annotations
 from abc import abstractmethod
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, NamedTuple, overload
+from typing import TYPE_CHECKING, overload
+
+from msgspec import Struct
 
 from lbtrace.elf.symbol_table import DOTTED, FUNCTION, Symbol, SymbolTable, Wanted
 from lbtrace.model import Function
@@ -24,7 +26,7 @@ NESTED = 16
 on a file whose symbols all claim the rest of its code grew with the square of their number."""
 
 
-class NativeFunctions(NamedTuple):
+class NativeFunctions(Struct, frozen=True):
     """Functions that native code can search: the ``address`` of their ``struct lbt_symbols``, and
     the bounds of the sections of code, starts and ends in turn."""
 
@@ -72,9 +74,9 @@ class Functions(Sequence[Function]):
     def before(self, address: int) -> int:
         """Return how many begin before ``address``, or there."""
 
-    def names(self) -> Iterable[tuple[int, str]]:
-        """Their addresses and names."""
-        return ((function.address, function.name) for function in self)
+    def names(self) -> tuple[list[int], list[str]]:
+        """Return their addresses and their names."""
+        return [function.address for function in self], [function.name for function in self]
 
     @abstractmethod
     def named(self, name: str) -> list[Function]:
@@ -192,15 +194,15 @@ class TableFunctions(Functions):
     def wanted(self, wanted: Wanted) -> Iterable[Function]:
         return self._at(self._table.wanted(wanted))
 
-    def names(self) -> Iterable[tuple[int, str]]:
+    def names(self) -> tuple[list[int], list[str]]:
         if self._kind != FUNCTION:
             return super().names()
-        names = [*self._table.names()]
+        names = self._table.names()
         number = -1
         for _ in range(names.count("")):  # names that are not plain
             number = names.index("", number + 1)
             names[number] = self._made(number).name
-        return zip(self._table.starts(), names, strict=False)
+        return self._table.starts(), names
 
     def _at(self, positions: Iterable[int]) -> list[Function]:
         """The functions of which the symbols at ``positions`` are."""

@@ -17,11 +17,11 @@ from typing import TypeVar, cast
 
 from msgspec import Struct
 
-from lbtrace.elf.regular import Mapped
-from lbtrace.elf.search_path import find
 from lbtrace.elf.span import Span
 from lbtrace.elf.strings import StringTable
 from lbtrace.errors import BinaryError
+from lbtrace.files.regular import Mapped
+from lbtrace.files.search_path import find
 from lbtrace.machine import MACHINES
 from lbtrace.system.file import File
 from lbtrace.system.lookups import note
@@ -79,7 +79,6 @@ class Section(Struct, frozen=True):
     offset: int
     size: int
     link: int
-    entry_size: int
 
 
 Made = TypeVar("Made")
@@ -141,7 +140,7 @@ class Image:
     @classmethod
     def open(cls, path: str, *, any_machine: bool = False) -> Image:
         """Return the image of the file ``path``, which may be a bare name (see
-        `lbtrace.elf.search_path`).
+        `lbtrace.files.search_path`).
 
         With ``any_machine`` a file for another architecture is accepted.
         Raises `BinaryError` if there is no such file or it cannot be traced.
@@ -294,13 +293,11 @@ class Image:
             names = self.data[start : start + min(size, NAMES)]
         table, left = StringTable(names), OVERLAP * len(self.data) + LEAST
         sections: list[Section] = []
-        for name, type, flags, address, position, size, link, _, _, each in rows:
+        for name, type, flags, address, position, size, link, *_ in rows:
             if type != SHT_NOBITS and position + size <= len(self.data):
                 left -= size
             held = size if left >= 0 else 0
-            sections.append(
-                Section(table.name(name), type, flags, address, position, held, link, each)
-            )
+            sections.append(Section(table.name(name), type, flags, address, position, held, link))
         return tuple(sections)
 
     def _notes(self) -> Iterator[tuple[int, bytes, bytes]]:
@@ -367,7 +364,7 @@ def is_32_bit(path: str) -> bool:
 def _check_identity(path: str, data: mmap.mmap) -> None:
     start = data[:20]
     if start.startswith(b"#!"):
-        from lbtrace.elf.scripts import refusal  # imported here because few files are scripts
+        from lbtrace.files.scripts import refusal  # imported here because few files are scripts
 
         raise refusal(path, data[:256])
     if not start.startswith(b"\x7fELF"):

@@ -15,10 +15,10 @@ from itertools import product
 
 from msgspec import Struct
 
-from lbtrace.elf import search_path
 from lbtrace.elf.dynamic import Dynamic
 from lbtrace.elf.image import Image
 from lbtrace.errors import BinaryError
+from lbtrace.files import search_path
 from lbtrace.system.lookups import note
 
 PRELOADED = "/etc/ld.so.preload"

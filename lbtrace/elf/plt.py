@@ -7,7 +7,8 @@ names the function (gabi, chapter 4). ``linking.py`` of each machine knows what 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import NamedTuple
+
+from msgspec import Struct
 
 from lbtrace.elf.dynamic import Dynamic
 from lbtrace.elf.image import Image
@@ -15,7 +16,7 @@ from lbtrace.elf.symbol_table import Wanted
 from lbtrace.machine import Machine
 
 
-class Stub(NamedTuple):
+class Stub(Struct, frozen=True):
     """What a stub leads to. ``address`` is where the image itself defines it, or 0."""
 
     name: str

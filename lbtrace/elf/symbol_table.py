@@ -9,7 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from struct import Struct as Layout
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
+
+from msgspec import Struct
 
 from lbtrace.elf import strings
 from lbtrace.elf._symbol_table import ffi, lib
@@ -37,7 +39,7 @@ ALIKE = 1000
 elsewhere follow those that cannot, which may share a name (gabi, chapter 4)."""
 
 
-class SymbolSource(NamedTuple):
+class SymbolSource(Struct, frozen=True):
     """A symbol table, its strings, and the words of SHT_GNU_versym with the names of ``versions``
     by their index, where there are any."""
 
@@ -47,7 +49,7 @@ class SymbolSource(NamedTuple):
     versions: Mapping[int, str] = {}
 
 
-class Symbol(NamedTuple):
+class Symbol(Struct, frozen=True):
     """A symbol. Its ``name`` is without the default ``version``, with any other after ``@``."""
 
     address: int
@@ -206,16 +208,18 @@ class SymbolTable:
         pointer = self._native.cold if kind == COLD else self._native.functions
         return int(lib.lbt_bisect_symbols(self._native, pointer, len(group), address))
 
-    def starts(self) -> Iterator[int]:
+    def starts(self) -> list[int]:
         """Return where the functions begin."""
-        return map(self.addresses.__getitem__, self._groups[FUNCTION])
+        return [*map(self.addresses.__getitem__, self._groups[FUNCTION])]
 
-    def names(self) -> Iterator[str]:
-        """Yield the name of each function, the plainest where it has several; empty where that is
+    def names(self) -> list[str]:
+        """Return the name of each function, the plainest where it has several; empty where that is
         not plain."""
+        names: list[str] = []
         at, into = ffi.new("size_t *"), ffi.new("char[]", NAMES_AT_ONCE)
         while used := lib.lbt_write_names(self._native, at, into, NAMES_AT_ONCE):
-            yield from str(ffi.buffer(into, used - 1), "ascii", "backslashreplace").split("\0")
+            names += str(ffi.buffer(into, used - 1), "ascii", "backslashreplace").split("\0")
+        return names
 
     def start(self, kind: int, number: int) -> int:
         """Return where the ``number``-th of them begins."""

@@ -101,12 +101,6 @@ class Unwind:
             return None
         return found if address in found else None
 
-    def start_of(self, address: int) -> int | None:
-        """Return where the code around ``address`` begins that one frame description is for; None
-        without."""
-        described = self.range_of(address)
-        return described.start if described else None
-
     def description_of(self, address: int) -> int | None:
         """The address of the frame description for the code around ``address``; None without."""
         if self.range_of(address) is None:

@@ -7,6 +7,7 @@ from msgspec.structs import replace
 
 from lbtrace.abi import Locations
 from lbtrace.abi.locations import Detail
+from lbtrace.errors import UsageError
 from lbtrace.expressions.conditions import Comparer
 from lbtrace.expressions.normal_form import find_comparisons, find_groups, join
 from lbtrace.expressions.operands import (
@@ -21,6 +22,7 @@ from lbtrace.expressions.operands import (
 )
 from lbtrace.expressions.resolve import locate
 from lbtrace.expressions.tree import (
+    After,
     ArgExpression,
     Cast,
     Dereference,
@@ -32,6 +34,7 @@ from lbtrace.expressions.tree import (
     Sum,
     Test,
     TextOf,
+    has_after,
 )
 from lbtrace.fetch.call_values import CallValues
 from lbtrace.model import Condition, Prototype, Value
@@ -80,6 +83,7 @@ def bind(
         (result.type if result else VOID, places.result),
         names,
         lambda moment, fetch: (after if moment == "return" else entry).slot(fetch),
+        keeps=names.retval and fetcher is Fetcher,
     )
     binder = _Binder(scope, entry, after)
     if request.test is not None:
@@ -102,7 +106,7 @@ def bind(
             raise error.error("arg", wanted.source) from None
         (results if moment == "return" else arguments).append(value)
     returned = binder.result(prototype, places) if not results else None
-    if len(results) == 1:
+    if len(results) == 1 and not any(map(has_after, request.wanted)):
         returned = results[0]
     elif results:
         returned = Value("", join_results(), results[0].slot, members=tuple(results))
@@ -135,7 +139,14 @@ class _Binder:
         return self._after.value("", prototype.result.type, places.result)
 
     def bound_to(self, parameters: tuple[Value, ...], result: Value | None) -> CallValues:
-        """With the values given."""
+        """With the values given. Raises `UsageError` if the return needs several registers as they
+        were at entry: the kernel program saves one."""
+        kept = {f.register for f in self._after.fetches if f.base == "kept"}
+        if len(kept) > 1:
+            raise UsageError(
+                "after() of more than one argument: a call keeps one to its return",
+                "trace again for the other; a record that is returned in memory takes the place",
+            )
         return CallValues(
             parameters,
             result,
@@ -219,7 +230,7 @@ def _followed(node: Node) -> int:
     match node:
         case Dereference() | Field():
             return _followed(node.inner) + 1
-        case Cast():
+        case Cast() | After():
             return _followed(node.inner)
         case Sum():  # of a pointer, it takes the size of what that leads to
             return max(_followed(node.left), _followed(node.right)) + 1

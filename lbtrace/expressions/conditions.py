@@ -63,7 +63,6 @@ OF_TEXT = frozenset({"==", "!=", "startswith", "lacks"})
 Groups: TypeAlias = list[list[Condition]]
 """Conditions of which one of each group must hold."""
 
-NO_VALUE = "a value of the function is compared with a number or text"
 UNSUITED = "a value is compared with a number, a name or text"
 
 

@@ -64,6 +64,7 @@ class Scope(Struct, frozen=True):
     ``arguments`` are its parameters, each with its name, its type and its
     place; further ones are those that the convention would have. ``result`` is that of the
     function. ``slot`` finds a slot for what is fetched at a moment; -1 where none is left.
+    An argument may be kept to the return if it ``keeps`` one.
     ``compared`` is the type of what a name is compared with, whose constants it may mean.
     """
 
@@ -72,6 +73,7 @@ class Scope(Struct, frozen=True):
     names: Names
     slot: Callable[[Moment, Fetch], int]
     compared: Type | None = None
+    keeps: bool = False
 
     def take(self, at: int, moment: Moment, fetch: Fetch) -> int:
         """Return the slot of what is fetched at a moment. Raises `ExpressionError` where none is
@@ -123,6 +125,27 @@ def address_in(operand: Operand, name: str = "") -> Fetch:
         reason = word if isinstance(word, str) else ""
         raise ExpressionError(operand.at, unreadable(reason, place), UNREADABLE)
     return dereferenced(replace(word, read="value")) if word.read == "integer" else word
+
+
+def kept_to_return(operand: Operand, scope: Scope) -> Operand:
+    """Return ``operand``, a pointer at entry or what it leads to, as it is found at the return.
+    Raises `ExpressionError`."""
+    at, place = operand.at, operand.place
+    if not scope.keeps:
+        what = "after() needs the return of a function of C, C++ or Rust"
+        raise ExpressionError(at, what, "take the value as it is")
+    if operand.moment == "return":
+        raise ExpressionError(at, "this is of the return already", "write it without after()")
+    if operand.start is not None or operand.bits[1]:
+        hint = "put it around the pointer: str(after(buf))"
+        raise ExpressionError(at, "after() takes a pointer", hint)
+    found = place.memory if place.memory is not None else address_in(operand)
+    if found.base != "register" or found.plus >= 0:
+        what = "this cannot be kept to the return: at entry, no register holds it"
+        raise ExpressionError(at, what, UNREADABLE)
+    kept = replace(found, base="kept")
+    location = Location(memory=kept) if place.memory is not None else Location(words=(kept,))
+    return replace(operand, place=location, moment="return")
 
 
 def unreadable(reason: str, place: Location) -> str:
@@ -178,3 +201,16 @@ def _field_in(read: Fetch, operand: Operand) -> Fetch:
 def is_string(operand: Operand) -> bool:
     """Return whether the value of ``operand`` is text."""
     return operand.type.is_text()
+
+
+def leads_to_start(type: Type) -> bool:
+    """Return whether it is a reference to text, or to a pointer to it: it stands for that."""
+    target = type.target if type.is_alias() else None
+    return target is not None and (target.is_address or target.is_text())
+
+
+def text_behind(type: Type) -> Type | None:
+    """Return the type of text to which a pointer leads that is itself none: its bytes are no
+    text."""
+    target = type.target if type.is_address else None
+    return target if target is not None and target.is_text() else None

@@ -22,11 +22,15 @@ from lbtrace.expressions.operands import (
     Pseudo,
     Scope,
     address_in,
+    kept_to_return,
+    leads_to_start,
     not_a_value,
     number_in,
     returns_nothing,
+    text_behind,
 )
 from lbtrace.expressions.tree import (
+    After,
     Cast,
     Dereference,
     ExpressionError,
@@ -74,10 +78,12 @@ def locate(node: Node, scope: Scope) -> Located:  # noqa: PLR0911 - a return for
             return Operand(node.at, LONG, Location(words=(Fetch(register=node.name),)))
         case TextOf():
             return _text(node, scope)
+        case After():
+            return kept_to_return(_operand(node.inner, scope), scope)
         case Cast():
             return cast(node.at, node.type, locate(node.inner, scope), scope)
         case Dereference():
-            return _dereference(node, _operand(node.inner, scope))
+            return _dereference(node, _pointer(_operand(node.inner, scope)))
         case Field():
             return _field(node, _operand(node.inner, scope))
         case Sum():
@@ -101,6 +107,7 @@ def compute(node: Node, scope: Scope) -> Located:
             what, name = f"this is {found.type.name}, which is no number", written(node)
             raise ExpressionError(node.at, what, f"name a member of it, as in {name or 'node'}.key")
         found = _dereference(Dereference(node.at, node), found)
+    found = _pointer(found)
     first = found.type.element_at(0)
     if first is not None and not first.type.is_char() and found.start is None:
         what, name = f"this is {found.type.name}, which has elements", written(node) or "array"
@@ -231,7 +238,7 @@ def _text(node: TextOf, scope: Scope) -> Operand:
     inner = _operand(node.start, scope)
     if not node.raw:  # buf() takes the bytes of anything
         refuse_declared(inner.at, inner.type)
-    if _leads_to_start(inner.type):
+    if leads_to_start(inner.type):
         inner = _dereference(Dereference(node.at, node.start), inner)
     if not node.raw:
         inner = _followed_text(node, inner)
@@ -264,7 +271,7 @@ def _length(node: TextOf, length: Node, inner: Operand, scope: Scope) -> Fetch |
 
 def _followed_text(node: TextOf, inner: Operand) -> Operand:
     """The text that ``inner`` is, or leads to, if it has a length of its own; else ``inner``."""
-    if (leads := _text_behind(inner.type)) is not None:
+    if (leads := text_behind(inner.type)) is not None:
         if leads.is_address:
             hint = f"write str(*{written(node.start) or 'p'})"
             raise ExpressionError(inner.at, f"this is {inner.type.name}, not text", hint)
@@ -275,18 +282,6 @@ def _followed_text(node: TextOf, inner: Operand) -> Operand:
         hint = f"leave the length out: str({written(node.start) or 'name'})"
         raise ExpressionError(node.start.at, what, hint)
     return inner
-
-
-def _leads_to_start(type: Type) -> bool:
-    """Whether it is a reference to text, or to a pointer to it: it stands for that."""
-    target = type.target if type.is_alias() else None
-    return target is not None and (target.is_address or target.is_text())
-
-
-def _text_behind(type: Type) -> Type | None:
-    """The type of text to which a pointer leads that is itself none: its bytes are no text."""
-    target = type.target if type.is_address else None
-    return target if target is not None and target.is_text() else None
 
 
 def cast(at: int, type: Type, inner: Located, scope: Scope) -> Located:
@@ -314,6 +309,15 @@ def cast(at: int, type: Type, inner: Located, scope: Scope) -> Located:
         words = (from_slot(inner, scope),)
         return Operand(at, type, Location(words=words), inner.moment)
     return replace(inner, at=at, type=type)
+
+
+def _pointer(found: Operand) -> Operand:
+    """The pointer for which ``found``, or what it refers to, stands: that in a smart pointer; else
+    ``found``."""
+    if found.type.is_alias() and found.type.target is not None and found.type.target.stands_for():
+        found = _dereference(Dereference(found.at, Name(found.at, "")), found)
+    held = found.type.stands_for()
+    return found if held is None else _part(found.at, found, held)
 
 
 def _dereference(node: Dereference, inner: Operand) -> Operand:
@@ -346,7 +350,8 @@ def _dereference(node: Dereference, inner: Operand) -> Operand:
 def _field(node: Field, inner: Operand) -> Operand:
     type, whole = inner.type, inner.type
     refuse_declared(node.at, type)
-    if type.is_address:  # as debuggers allow it
+    inner = _pointer(inner)
+    if inner.type.is_address:  # as debuggers allow it
         inner = _dereference(Dereference(node.at, Name(node.at, "")), inner)
         type = inner.type
     if not type.named_parts() and type.components() is None:

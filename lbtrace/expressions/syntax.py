@@ -40,6 +40,7 @@ from lbtrace.expressions.mistakes import (
 from lbtrace.expressions.numbers import read_integer, read_number
 from lbtrace.expressions.tokens import RESERVED, Token, tokens
 from lbtrace.expressions.tree import (
+    After,
     ArgExpression,
     Cast,
     Comparison,
@@ -272,11 +273,14 @@ class _Parser:
                 raise ExpressionError(name.at, "reg() wants a register's name", 'write reg("ax")')
             self._expect(")", "")
             return Register(name.at, self._unescaped(name).decode(errors="replace"))
-        if token.text not in ("str", "buf"):
+        if token.text not in ("str", "buf", "after"):
             raise ExpressionError(
-                token.at, f"{token.text}() is not known", "there are str, buf and reg"
+                token.at, f"{token.text}() is not known", "there are str, buf, after and reg"
             )
         start = self.sum()
+        if token.text == "after":
+            self._expect(")", "")
+            return After(token.at, start)
         length = self.sum() if self._accept(",") else None
         if length is None and token.text == "buf":
             raise ExpressionError(self._token.at, "buf() wants a length", "write buf(arg0, 16)")

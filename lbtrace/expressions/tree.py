@@ -48,6 +48,13 @@ class TextOf(Struct, frozen=True):
     raw: bool = False
 
 
+class After(Struct, frozen=True):
+    """A value of the entry, through which memory is read at the return."""
+
+    at: int
+    inner: Node
+
+
 class Cast(Struct, frozen=True):
     """A value taken for one of another type."""
 
@@ -92,7 +99,7 @@ class Product(Struct, frozen=True):
 
 
 Node: TypeAlias = (
-    Number | Quoted | Name | Register | TextOf | Cast | Dereference | Field | Sum | Product
+    Number | Quoted | Name | Register | TextOf | After | Cast | Dereference | Field | Sum | Product
 )
 
 Operator: TypeAlias = Literal["==", "!=", "<", "<=", ">", ">=", "startswith", "lacks"]
@@ -177,7 +184,8 @@ class Request(Struct, frozen=True):
     @property
     def needs_return(self) -> bool:
         """Whether it is about what is known only when a call returns."""
-        return _names(self.wanted, AT_RETURN) or _names(self.test, AT_RETURN)
+        asked = (self.wanted, self.test)
+        return _names(asked, AT_RETURN) or has_after(asked)
 
 
 def names_in(tree: object) -> set[str] | None:
@@ -198,6 +206,8 @@ def written(node: Node) -> str:
     match node:
         case Name():
             return node.name
+        case After() if name := written(node.inner):
+            return f"after({name})"
         case Field(inner=Dereference(inner=inner, subscript=False)) if name := written(inner):
             return f"{name}->{spelled(node.name)}"
         case Field() if name := written(node.inner):
@@ -221,6 +231,15 @@ def qualifies(tree: object) -> bool:
     if isinstance(tree, Struct):
         return any(qualifies(getattr(tree, field)) for field in tree.__struct_fields__)
     return isinstance(tree, tuple) and any(map(qualifies, tree))
+
+
+def has_after(tree: object) -> bool:
+    """Return whether ``tree`` reads what a call leaves behind its pointers."""
+    if isinstance(tree, After):
+        return True
+    if isinstance(tree, Struct):
+        return any(has_after(getattr(tree, field)) for field in tree.__struct_fields__)
+    return isinstance(tree, tuple) and any(map(has_after, tree))
 
 
 AT_RETURN = ("retval", "duration")

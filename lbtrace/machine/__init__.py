@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from msgspec import Struct
 
 if TYPE_CHECKING:
-    from lbtrace.machine.code import ArgumentStores, Code, Read
+    from lbtrace.machine.code import ArgumentStores, Call, Code, Read
     from lbtrace.machine.interface import (
         ExitFinder,
         GoSitePlanner,
@@ -115,7 +115,7 @@ class Machine:
     def find_stack_exchanges(self, code: memoryview, address: int) -> Iterator[int]:
         """Yield where ``code`` at ``address`` seems to move the stack pointer by the value of a
         register, as coroutines do that exchange what is on one stack."""
-        yield from self._module("stack_exchanges").stack_exchanges(code, address)
+        yield from self._optional("stack_exchanges").stack_exchanges(code, address)
 
     def find_first_writes(self, code: Code) -> frozenset[str]:
         """Return the registers that the instructions of ``code`` up to its first call, jump or
@@ -184,7 +184,6 @@ class Machine:
 
     def find_calls(
         self, code: memoryview, address: int, targets: Collection[int]
-    ) -> Iterator[tuple[int, int]]:
-        """Yield what looks like calls of ``targets`` in ``code`` at ``address``: where they are,
-        and where they return to."""
+    ) -> Iterator[Call]:
+        """Yield what looks like calls of ``targets`` in ``code`` at ``address``."""
         yield from self._module("call_sites").calls(code, address, targets)

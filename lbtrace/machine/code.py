@@ -22,6 +22,14 @@ class Code(Struct, frozen=True):
     limit: int
 
 
+class Call(NamedTuple):
+    """What looks like a direct call: where it is, where it returns to, and what it calls."""
+
+    address: int
+    after: int
+    target: int
+
+
 CONSTANT = "constant"
 """What takes the place of a register's name where a value is always the same."""
 
@@ -29,7 +37,7 @@ CALLER_STACK = "stack"
 """What takes the place of a register's name where a value is on the stack of the caller."""
 
 
-class ArgumentStores(NamedTuple):
+class ArgumentStores(Struct, frozen=True):
     """What a function stores in its frame before it branches. ``first`` has for each byte, by its
     distance from the stack pointer at entry, what is stored there first (`find_source`), in order.
     ``bases`` are the distances of the registers by which it is reached."""
@@ -124,7 +132,7 @@ class Exits(Struct, frozen=True):
     pads: tuple[int, ...] = ()
 
 
-class FloatSpills(NamedTuple):
+class FloatSpills(Struct, frozen=True):
     """A place after a function's first instructions, and what is known there.
 
     ``words`` say what fetches the content that registers had at entry, and how many

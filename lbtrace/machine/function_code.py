@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import NamedTuple, Protocol
+from typing import Protocol
+
+from msgspec import Struct
 
 from lbtrace.machine.code import Code
 
@@ -11,7 +13,7 @@ PARTS = 64
 """Parts of one function that are followed, at most."""
 
 
-class Body(NamedTuple):
+class Body(Struct, frozen=True):
     """The code of a function: its ``parts``, of which the first begins where it is called,
     and the ``pads`` where it continues after exceptions."""
 

@@ -6,9 +6,12 @@ mypy compares every package with it: see ``__init__.py`` of each.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Sequence
-from typing import NamedTuple, Protocol
+from typing import Protocol
+
+from msgspec import Struct
 
 from lbtrace.machine.code import (
+    Call,
     Code,
     EpilogueEntry,
     Exits,
@@ -243,14 +246,11 @@ class FirstWrites(Protocol):
 class CallSites(Protocol):
     """What ``call_sites.py`` of a machine offers."""
 
-    def calls(
-        self, code: memoryview, address: int, targets: Collection[int]
-    ) -> Iterator[tuple[int, int]]:
-        """Return what looks like calls of ``targets`` in ``code`` at ``address``: where they are,
-        and where they return to."""
+    def calls(self, code: memoryview, address: int, targets: Collection[int]) -> Iterator[Call]:
+        """Return what looks like calls of ``targets`` in ``code`` at ``address``."""
 
 
-class Package(NamedTuple):
+class Package(Struct, frozen=True):
     """The modules of a package. Others that it has are its own, or `OPTIONAL`."""
 
     registers: Registers
@@ -271,7 +271,8 @@ OPTIONAL = (
     "frame_reads",
     "prologues",
     "result_writes",
+    "stack_exchanges",
     "type_marks",
 )
-"""Modules that a package may have: what compilers did to the values of a function. Where one is
-missing, `lbtrace.machine.unknown` answers."""
+"""Modules that a package may have: what compilers did to the values of a function, and coroutines
+to stacks. Where one is missing, `lbtrace.machine.unknown` answers."""

@@ -10,7 +10,6 @@ Nor is an address handed out in a sequence of instructions that the kernel resta
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
 from typing import Protocol
 
 from msgspec.structs import replace
@@ -51,27 +50,11 @@ class ProbeSites:
         self.machine = machine
         self._planner = machine.site_planner()
         self._finder = machine.exit_finder()
+        self.entry = self._planner.choose
+        self.may_loop_to_entry = self._finder.may_loop_to_entry
         self._known = known
         self._reached: dict[tuple[int, tuple[int, ...]], dict[int, int]] = {}
         self._pads: set[int] = set()
-
-    def entry(
-        self,
-        code: Code,
-        keep: Collection[str],
-        *,
-        returns: bool,
-        begins: Callable[[], bool] = lambda: True,
-        never_back: Callable[[int], bool] = lambda target: False,
-    ) -> Site | None:
-        """See `lbtrace.machine.SitePlanner.choose`."""
-        return self._planner.choose(
-            code, keep, returns=returns, begins=begins, never_back=never_back
-        )
-
-    def may_loop_to_entry(self, parts: Sequence[Code]) -> bool:
-        """See `lbtrace.machine.ExitFinder.may_loop_to_entry`."""
-        return self._finder.may_loop_to_entry(parts)
 
     def exits(self, body: Body) -> Exits:
         """See `lbtrace.machine.ExitFinder.exits`."""

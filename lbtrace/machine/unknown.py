@@ -4,7 +4,7 @@ function here belongs to one of `lbtrace.machine.interface.OPTIONAL`, and is des
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 
 from lbtrace.machine.code import ArgumentStores, Code, Read
 
@@ -47,6 +47,11 @@ def result_widths(_code: Code) -> dict[str, int]:
 def result_writes(_code: Code) -> frozenset[str]:
     """None are known."""
     return frozenset()
+
+
+def stack_exchanges(_code: memoryview, _address: int) -> Iterator[int]:
+    """None are known."""
+    return iter(())
 
 
 def mark_size(_code: bytes) -> int:

@@ -25,8 +25,8 @@ class Choices(Struct, frozen=True):
     ``strings`` bytes of a string read. ``returns`` says how returns are seen
     (`lbtrace.plan.return_strategy`). ``force`` allows more than `lbtrace.plan.planner.LIMIT`
     functions, ``unsafe`` uses uretprobes although the table of `lbtrace.plan.uretprobe_guard`
-    objects. ``action`` is what becomes of a call: it is sent, or the kernel aggregates something
-    from it (`lbtrace.tables`).
+    objects. ``full_names``: names of C++ are not shortened to what people write. ``action`` is what
+    becomes of a call: it is sent, or the kernel aggregates something from it (`lbtrace.tables`).
     """
 
     patterns: tuple[str, ...] = ()
@@ -48,3 +48,4 @@ class Choices(Struct, frozen=True):
     where: str = ""
     depth: int = 0
     strings: int = 64
+    full_names: bool = False

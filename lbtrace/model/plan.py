@@ -176,10 +176,12 @@ class GoLayout(Struct, frozen=True):
 
 
 class Symbols(Struct, frozen=True):
-    """Functions of a binary by their virtual address, in two tuples alike, in order."""
+    """Functions of a binary by their virtual address, in two tuples alike, in order. Of each table
+    of virtual functions the addresses between which those lie that objects have, and its name."""
 
     addresses: tuple[int, ...] = ()
     names: tuple[str, ...] = ()
+    tables: tuple[tuple[int, int, str], ...] = ()
 
 
 class Binary(Struct, frozen=True):

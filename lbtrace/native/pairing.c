@@ -215,7 +215,7 @@ static void lbt_row(struct lbt_pairing *pairing, struct lbt_pair_lane *lane, int
 		pairing->deepest = depth;
 }
 
-/* CallMatcher._enter: nothing ends. */
+/* Frames._enter: nothing ends. */
 static int lbt_enter(struct lbt_pairing *pairing, struct lbt_pair_lane *lane,
 		     const struct lbt_event *event)
 {
@@ -305,7 +305,7 @@ static int lbt_count_jumped(const struct lbt_pairing *pairing, const struct lbt_
 	return relay && !found ? -1 : found;
 }
 
-/* TailMatcher._return_jumped: the innermost calls return, each with the same event. */
+/* Jumps.return_jumped: the innermost calls return, each with the same event. */
 static void lbt_return_jumped(struct lbt_pairing *pairing, struct lbt_pair_lane *lane,
 			      const struct lbt_event *event, int count)
 {
@@ -318,7 +318,7 @@ static void lbt_return_jumped(struct lbt_pairing *pairing, struct lbt_pair_lane 
 	}
 }
 
-/* CallMatcher._leave, TailMatcher._leave_by_jump and _relay. */
+/* Frames._leave, Jumps.leave and Jumps.relay. */
 static int lbt_leave(struct lbt_pairing *pairing, struct lbt_pair_lane *lane,
 		     const struct lbt_event *event)
 {

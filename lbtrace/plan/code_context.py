@@ -48,14 +48,12 @@ class CodeContext:
         image: Image,
         table: Symbols,
         machine: Machine,
-        stubs: Mapping[int, Stub] | None = None,
         *,
         patched: Sequence[int] = (),
     ) -> None:
         self._image = image
         self._table = table
         self._finder = machine.exit_finder()
-        self._stubs = stubs
         self._unwind = Unwind(image)
         self._contradictions = Contradictions(
             table, self._unwind, self._finder, self, partial(image.once, known_starts)
@@ -299,7 +297,7 @@ class CodeContext:
 
     @cached_property
     def _called(self) -> Mapping[int, Stub]:
-        return self._stubs if self._stubs is not None else self._image.once(plt.stubs)
+        return self._image.once(plt.stubs)
 
     def _pointed(self, slot: int) -> Stub | None:
         dynamic = self._image.once(Dynamic)

@@ -8,8 +8,8 @@ information agrees (`lbtrace.machine.SitePlanner.spills`).
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import NamedTuple
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from lbtrace.abi import Locations, locate_values
@@ -136,7 +136,7 @@ ADDRESS = -1
 """The number of the word that is not a part of a value, but has its address."""
 
 
-class _Word(NamedTuple):
+class _Word(Struct, frozen=True):
     """A part of a value that is in the register ``name``: the number of the word,
     where in the value it begins, and how many of its bytes count. Or it is its `ADDRESS`."""
 

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from lbtrace.dwarf.inlined import Inlined, Name, find_inlined
 from lbtrace.dwarf.lines import SourceLines
 from lbtrace.dwarf.sources import PathTest, path_test
-from lbtrace.elf import debugfile, demangle, symbols
+from lbtrace.elf import cpp_names, debugfile, demangle, symbols
 from lbtrace.elf.image import Image
 from lbtrace.errors import BinaryError, NoMatchError, option
 from lbtrace.model import Plan
@@ -41,7 +41,10 @@ class Copies:
             copies: list[Inlined] = []
             try:
                 lines = SourceLines(
-                    image, depth(selection.values), qualified=qualifies(selection.values)
+                    image,
+                    depth(selection.values),
+                    qualified=qualifies(selection.values),
+                    full_names=selection.full_names,
                 )
                 copies = find_inlined(lines, self._test(number))
             except BinaryError as error:
@@ -109,6 +112,7 @@ class Copies:
             planner = PointPlanner(image, selection, by_default=True)
             for copy in copies:
                 title = demangle.short(copy.name)
+                title = title if selection.full_names else cpp_names.shorten(title)
                 shown = copy.parameters if selection.request else copy.parameters[: selection.args]
                 made = planner.plan_all(Point(title, copy.address, shown))
                 if made is not None:

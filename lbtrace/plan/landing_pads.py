@@ -21,14 +21,16 @@ from lbtrace.model import Probe, Site
 TWICE = frozenset({"setjmp", "_setjmp", "__setjmp", "sigsetjmp", "__sigsetjmp"})
 """Functions that return once more where longjmp leads."""
 
-CATCH = re.compile(
-    r"__cxa_begin_catch$|_R.*_3std9panicking(3try|12catch_unwind)7cleanup$"
+CATCH = "__cxa_begin_catch"
+"""What every handler of C++ calls first (Itanium C++ ABI, exception handling, 2.5.3)."""
+
+RUST_CATCH = (
+    r"_R.*_3std9panicking(3try|12catch_unwind)7cleanup$"
     r"|_ZN3std9panicking(3try|12catch_unwind)7cleanup17h\w+E$"
 )
-"""What every handler of C++ calls first (Itanium C++ ABI, exception handling, 2.5.3), and
-where Rust catches panics (library/std/src/panicking.rs)."""
+"""Where Rust catches panics (library/std/src/panicking.rs)."""
 
-WANTED = Wanted((*TWICE, "__cxa_begin_catch"), ("_R*9panicking", "_ZN3std9panicking"))
+WANTED = Wanted((*TWICE, CATCH), ("_R*9panicking", "_ZN3std9panicking"))
 """Symbols that may have such names."""
 
 
@@ -42,8 +44,10 @@ def plan_probes(
     """Yield probes at the landing ``pads`` of traced functions, and where others of ``image``
     catch exceptions, or call setjmp."""
     twice, catches = _called(table, stubs)
-    for address in sorted({*pads, *_behind_calls(image, twice, sites)}):
-        landing = sites.at(address)
+    # Each where it is found: the code of a function is followed once for its calls and their sites.
+    landings = {each: sites.at(each) for each in _behind_calls(image, twice, sites)}
+    landings.update((pad, sites.at(pad)) for pad in sorted({*pads} - landings.keys()))
+    for _, landing in sorted(landings.items()):
         if isinstance(landing, Site):
             yield _probe(replace(landing, sp_delta=-sites.machine.return_address_size))
     for address in sorted(catches):
@@ -52,14 +56,19 @@ def plan_probes(
             yield _probe(site)
 
 
+def is_catch(name: str) -> bool:
+    """Return whether the function called ``name`` is where exceptions or panics are caught."""
+    return name == CATCH or re.match(RUST_CATCH, name) is not None
+
+
 def _behind_calls(image: Image, targets: set[int], sites: ProbeSites) -> Iterator[int]:
     """The addresses to which calls of ``targets`` return."""
     for section in image.sections:
         if targets and section.flags & SHF_EXECINSTR:
             code = image.view(section.address, section.size)
-            for call, after in sites.machine.find_calls(code, section.address, targets):
-                if sites.continues_to(call, after):
-                    yield after
+            for call in sites.machine.find_calls(code, section.address, targets):
+                if sites.continues_to(call.address, call.after):
+                    yield call.after
 
 
 def _probe(site: Site) -> Probe:
@@ -76,6 +85,6 @@ def _called(table: Symbols, stubs: Stubs) -> tuple[set[int], set[int]]:
     for address, name in named:
         if name in TWICE:
             twice.add(address)
-        elif CATCH.match(name):
+        elif is_catch(name):
             catches.add(address)
     return twice, catches

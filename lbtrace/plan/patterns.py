@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from msgspec.structs import replace
 
-from lbtrace.elf import demangle
+from lbtrace.elf import cpp_names, demangle
 from lbtrace.elf.demangle import CLOSING, OPENING, is_mangled
 from lbtrace.elf.symbols import Symbols
 from lbtrace.errors import NoMatchError, UsageError, option
@@ -45,7 +45,7 @@ WRITTEN = (
     " default arg this true false nullptr sizeof alignof alignas typeid static_cast dynamic_cast"
     " const_cast reinterpret_cast initializer module concept substitution string literal complex"
     " imaginary vector objcproto id closure shim impl dyn extern unsafe as mut fn str usize isize"
-    " enable_if pixel instance"
+    " enable_if pixel instance ostream istream iostream wstring wostream u8string"
 )
 """Words that demanglers write which are in no mangled name."""
 
@@ -72,6 +72,8 @@ def select(
     patterns: Sequence[str],
     others: Sequence[Sequence[Function]] = (),
     asked: str = "func",
+    *,
+    full_names: bool = False,
 ) -> list[list[Function]]:
     """Return the functions of each binary that match any of ``patterns``, values of the option
     ``asked``, in the order of their addresses, and ``others``, which were selected otherwise.
@@ -93,7 +95,8 @@ def select(
     for found, more in zip(chosen, others, strict=bool(others)):
         for function in more:
             found.setdefault(function.address, function)
-    return [readable([found[address] for address in sorted(found)]) for found in chosen]
+    ordered = ([found[address] for address in sorted(found)] for found in chosen)
+    return [readable(functions, full_names=full_names) for functions in ordered]
 
 
 def addressed(pattern: str, paths: Sequence[str]) -> tuple[list[int], str]:
@@ -124,19 +127,22 @@ def _matched(symbols: Symbols, pattern: str, asked: str) -> list[Function]:
     return matched or _demangled(symbols, pattern) or _unqualified(symbols, pattern)
 
 
-def readable(functions: Sequence[Function]) -> list[Function]:
+def readable(functions: Sequence[Function], *, full_names: bool = False) -> list[Function]:
     """Return ``functions`` under their names in the source; mangled names become aliases.
 
-    Names are given without parameter list, unless several have the same.
+    Names are given without parameter list, unless several have the same, and as people write them,
+    unless ``full_names``.
     """
     if not any(is_mangled(f.name) for f in functions):
         return list(functions)
     names = [demangle.short(f.name) for f in functions]
     often = Counter(names)
-    return [
-        _renamed(f, name if often[name] == 1 else demangle.demangled(f.name))
+    made = [
+        name if often[name] == 1 else demangle.demangled(f.name)
         for f, name in zip(functions, names, strict=True)
     ]
+    written = made if full_names else map(cpp_names.shorten, made)
+    return [_renamed(f, name) for f, name in zip(functions, written, strict=True)]
 
 
 def matching(names: Iterable[str], patterns: Iterable[str], asked: str = "func") -> list[str]:
@@ -180,10 +186,17 @@ def _unqualified(symbols: Symbols, pattern: str) -> list[Function]:
 
 
 def _ends_with(name: str, pattern: str) -> bool:
+    """See `_unqualified`: by its full name, or as people write it."""
+    short, full = demangle.short(name), demangle.demangled(name)
+    written = cpp_names.shorten(short), cpp_names.shorten(full)
+    return _has_end(short, full, pattern) or _has_end(*written, pattern)
+
+
+def _has_end(short: str, full: str, pattern: str) -> bool:
     wanted, bracket, parameters = _unspaced(pattern).partition("(")
-    if bracket and not _unspaced(demangle.demangled(name)).endswith(bracket + parameters):
+    if bracket and not _unspaced(full).endswith(bracket + parameters):
         return False
-    asked, parts = _parts(wanted), _parts(_unspaced(demangle.short(name)))
+    asked, parts = _parts(wanted), _parts(_unspaced(short))
     return len(asked) <= len(parts) and all(
         one in (part, part.partition("<")[0])
         for one, part in zip(reversed(asked), reversed(parts), strict=False)
@@ -223,9 +236,11 @@ def _kept(pattern: str) -> str:
     return max(kept, key=len, default="")
 
 
-def _sources(name: str) -> tuple[str, str]:
-    """What a mangled name is in the source, without and with parameter list."""
-    return demangle.short(name), demangle.demangled(name)
+def _sources(name: str) -> set[str]:
+    """What a mangled name is in the source, without and with parameter list, in full and as people
+    write it."""
+    full = demangle.short(name), demangle.demangled(name)
+    return {*full, *map(cpp_names.shorten, full)}
 
 
 def _unspaced(name: str) -> str:

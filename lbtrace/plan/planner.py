@@ -131,8 +131,10 @@ def _planned(images: Sequence[Image], selection: Selection) -> Plan:
         )
         for image in images
     ]
-    chosen = patterns.select(searched, selection.patterns, _of_sources(images, searched, selection))
-    outer = within.select(searched, selection.within, chosen)
+    others = _of_sources(images, searched, selection)
+    full_names = selection.full_names
+    chosen = patterns.select(searched, selection.patterns, others, full_names=full_names)
+    outer = within.select(searched, selection.within, chosen, full_names=full_names)
     chosen = [list(found.functions) for found in outer]
     paths = " and ".join(image.path for image in images)
     for image, functions in zip(images, chosen, strict=True):

@@ -68,7 +68,10 @@ class _Finder:
         if number not in self._known:
             values = self._selection.values
             self._known[number] = SourceLines(
-                self._images[number], depth(values), qualified=qualifies(values)
+                self._images[number],
+                depth(values),
+                qualified=qualifies(values),
+                full_names=self._selection.full_names,
             )
         return self._known[number]
 

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple
+
+from msgspec import Struct
 
 from lbtrace.elf.image import Image
 from lbtrace.elf.loaded_files import Closure, closure
 
 
-class Process(NamedTuple):
-    """What one process maps, and what was not found of it."""
+class Process(Struct, frozen=True):
+    """What one process maps."""
 
     paths: tuple[str, ...]
-    missing: tuple[str, ...] = ()
 
 
 def processes(images: Sequence[Image], mapped_files: Closure | None) -> Iterator[Process]:
@@ -24,14 +24,14 @@ def processes(images: Sequence[Image], mapped_files: Closure | None) -> Iterator
     programs = [image for image in images if image.is_program]
     with_libraries = _loaded(libraries)
     if mapped_files is not None and mapped_files.paths:
-        yield Process((*mapped_files.paths, *with_libraries.paths), mapped_files.missing)
+        yield Process((*mapped_files.paths, *with_libraries.paths))
         known = set(map(identity_of, mapped_files.paths))
         programs = [image for image in programs if image.file.identity not in known]
     for program in programs:
         loaded = closure(program.path, os.environ)
-        yield Process((*loaded.paths, *with_libraries.paths), loaded.missing)
+        yield Process((*loaded.paths, *with_libraries.paths))
     if not programs and not (mapped_files and mapped_files.paths):
-        yield Process(with_libraries.paths, with_libraries.missing)
+        yield Process(with_libraries.paths)
 
 
 def _loaded(libraries: Sequence[str]) -> Closure:

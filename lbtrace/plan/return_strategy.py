@@ -7,19 +7,20 @@ where the user asks for it (`lbtrace.plan.uretprobe_guard`).
 
 from __future__ import annotations
 
-from typing import Literal, NamedTuple, TypeAlias
+from typing import Literal, TypeAlias
+
+from msgspec import Struct
 
 from lbtrace.elf.image import Image
 from lbtrace.elf.symbols import Symbols
 from lbtrace.errors import UsageError, option
 from lbtrace.model import Function
 from lbtrace.model.choices import Returns
-from lbtrace.plan.uretprobe_names import keeps_address
 
 Kind: TypeAlias = Literal["uretprobe", "sites", "none"]
 
 
-class ReturnStrategy(NamedTuple):
+class ReturnStrategy(Struct, frozen=True):
     """How the returns of a function are seen, and why; the reason may be empty."""
 
     kind: Kind
@@ -50,6 +51,8 @@ class StrategyChooser:
             return ReturnStrategy("none", ASKED_FOR)
         if self._returns != "uretprobe":
             return ReturnStrategy("sites")
+        from lbtrace.plan.uretprobe_names import keeps_address  # few ask for uretprobes
+
         go = self._table.go
         if go and go.start <= function.address < go.end:
             raise UsageError(

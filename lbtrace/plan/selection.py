@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 from lbtrace.abi.locations import Detail
 from lbtrace.elf.loaded_files import Closure
@@ -23,8 +23,7 @@ class Selection(Choices, frozen=True):
     system calls; ``mapped_files`` are all files that the target maps; None if unknown.
     ``other_processes``: a uretprobe would be hooked in processes outside the request as well,
     ``altstack_checked``: the entry program refuses the hook of a call on an alternate signal stack,
-    ``any_program``: what is traced may run in programs that are not known. ``started_before``:
-    whether traced processes were running before attach: ``""``, ``one`` or ``any``. ``patched``
+    ``any_program``: what is traced may run in programs that are not known. ``patched``
     are addresses of code, by the identity of the file, that is not in the processes what it is in
     the file, ``breakpoints`` those where a debugger may have one, ``points`` those that calls of
     functions have to be around.
@@ -37,7 +36,6 @@ class Selection(Choices, frozen=True):
     hazard: str = ""
     watched: str = ""
     mapped_files: Closure | None = Closure()
-    started_before: Literal["", "one", "any"] = ""
     other_processes: bool = False
     altstack_checked: bool = False
     any_program: bool = False
@@ -62,4 +60,4 @@ class Selection(Choices, frozen=True):
     @property
     def values(self) -> ValueSelection:
         """Which values are shown."""
-        return ValueSelection(self.args, self.detail, self.request)
+        return ValueSelection(self.args, self.detail, self.request, full_names=self.full_names)

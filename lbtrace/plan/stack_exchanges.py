@@ -23,15 +23,8 @@ from lbtrace.model import Probe, Site
 from lbtrace.plan.code_context import CodeContext
 from lbtrace.plan.python_packages import find_modules
 
-OFFERS = frozenset({"PyInit__greenlet"})
-"""What a file exports that exchanges what is on stacks."""
-
-LOADERS = frozenset({"Py_BytesMain"})
-"""What a file exports that may load such a one at any time: CPython's program or library."""
-
-
 MODULE = "greenlet/_greenlet"
-"""What they load then, as its package has it."""
+"""What exchanges what is on stacks, as its package has it."""
 
 
 def find_loadable(programs: Iterable[str]) -> list[str]:

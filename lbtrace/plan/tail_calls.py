@@ -5,14 +5,14 @@ Where the target is traced, its own exits tell. Where it is not, but all of its 
 where conditions may leave out calls of the target, its exits get probes of the role ``tail return``
 (*relays*), one for each way to fetch a result. They send events only of calls that have jumped.
 Where a jump leads cannot be known of jumps through pointers, nor through the PLT: such calls end
-there.
+there, as do those whose target is busy, as many others would pay for its relays.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from typing import NamedTuple
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from lbtrace.elf.demangle import demangled
@@ -21,6 +21,7 @@ from lbtrace.elf.symbols import Symbols
 from lbtrace.fetch.call_values import CallValues
 from lbtrace.machine.code import Exit, Exits
 from lbtrace.model import Condition, Fetch, Function, Probe, Site
+from lbtrace.plan.busy_functions import BusyFunctions
 from lbtrace.plan.placement import Placer
 from lbtrace.plan.return_sites import return_sites
 
@@ -40,7 +41,7 @@ LEVELS = 3
 """Calls at one frame that relays distinguish, where each has jumped to the next."""
 
 
-class Leaving(NamedTuple):
+class Leaving(Struct, frozen=True):
     """How a traced function is left whose calls begin at ``entry``, and what is fetched then: with
     a ``usual_result`` from where the calling convention has it."""
 
@@ -51,7 +52,7 @@ class Leaving(NamedTuple):
     usual_result: bool
 
 
-class _Group(NamedTuple):
+class _Group(Struct, frozen=True):
     """What calls have in common that a relay serves; ``level`` distinguishes those of which one
     jumps to another."""
 
@@ -61,7 +62,7 @@ class _Group(NamedTuple):
     level: int
 
 
-class _Ending(NamedTuple):
+class _Ending(Struct, frozen=True):
     """Where calls return that have jumped to a function: by which exits of which functions. The
     numbers of those that are ``traced`` are among them."""
 
@@ -81,6 +82,7 @@ class TailCalls:
         stubs: Mapping[int, Stub],
         placer: Placer,
         *,
+        busy: BusyFunctions,
         follows: bool,
         within: bool = False,
         avoids: Collection[int] = (),
@@ -89,6 +91,7 @@ class TailCalls:
         self._table = table
         self._stubs = stubs
         self._placer = placer
+        self._busy = busy
         self._follows = follows
         self._avoids = avoids
         self._within = within
@@ -102,12 +105,17 @@ class TailCalls:
     def complete(self, probes: Sequence[Probe]) -> list[Probe]:
         """Return the ``probes`` of the traced functions, those on jumps with what is known of their
         targets, and relays."""
+        if self._follows:
+            exits = (exit for each in self._leaving for exit in each.exits.exits)
+            targets = {exit.target for exit in exits if exit.kind == "tail" and exit.target}
+            self._busy.look_at(targets - self._traced.keys())
         if self._conditional:
             self._find_levels()
         done = [self._completed(p) if p.role == "tail" else p for p in probes]
         relays = [r for sites in self._relays.values() for group in sites.values() for r in group]
         # The last one that is attached is hit first: inner calls return before outer ones.
-        return [*done, *sorted(relays, key=lambda relay: relay.relay)]
+        levels = {number: group.level for group, number in self._groups.items()}
+        return [*done, *sorted(relays, key=lambda relay: (levels[relay.relay], relay.relay))]
 
     def _completed(self, probe: Probe) -> Probe:
         target = self._target(probe)
@@ -235,12 +243,15 @@ class TailCalls:
                 else:
                     ways.append(exit.target)
         traced = self._traced.keys() & found.keys()
+        returning = {function.address for function, _ in returns}
+        if any(map(self._busy.has, returning - traced)):
+            return None
         # Of functions that are not traced the kernel does not know that they share a frame.
         if len(returns) > MOST_EXITS or (self._within and traced and len(traced) < len(found)):
             return None
         return _Ending(
             tuple(returns),
-            frozenset(self._traced[each] for each in self._traced.keys() & found.keys()),
+            frozenset(self._traced[each] for each in traced),
         )
 
     def _is_avoided(self, exits: Exits) -> bool:

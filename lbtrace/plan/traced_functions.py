@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from msgspec.structs import replace
 
+from lbtrace.abi.locations import OPTIMISED_OUT
 from lbtrace.elf import debugfile
 from lbtrace.elf.image import Image
 from lbtrace.elf.symbols import Symbols
@@ -14,7 +16,7 @@ from lbtrace.errors import UsageError
 from lbtrace.fetch.call_values import CallValues
 from lbtrace.machine import Machine
 from lbtrace.machine.code import Code
-from lbtrace.model import Function, Prototype, Site
+from lbtrace.model import Function, Prototype, Site, Value
 from lbtrace.model.wire_limits import FETCHES
 from lbtrace.plan import filled_buffers
 from lbtrace.plan.compiler_quirks import FunctionBody, settle
@@ -96,6 +98,23 @@ def _read_later(
     return None if found.call_values is plain else (found.call_values, found.site)
 
 
+CLONE = re.compile(r"\.(?:isra|constprop|part)\b.*")
+"""What marks the names of copies for which gcc changed what is passed."""
+
+
+def _of_clone(
+    name: str, function: Function, values: CallValues, selection: ValueSelection
+) -> tuple[str, tuple[Value, ...]]:
+    """The name of a function and the arguments that are shown: of such a copy, which its name is
+    marked as, without those that it no longer takes, unless they are asked for."""
+    clone = next(filter(None, map(CLONE.search, (function.name, *function.aliases))), None)
+    if clone is None or selection.request is not None:
+        return name, values.parameters
+    shown = tuple(v for v in values.parameters if v.slot >= 0 or v.reason != OPTIMISED_OUT)
+    marked = name if clone[0] in name else f"{name}{clone[0]}"
+    return (name, shown) if len(shown) == len(values.parameters) else (marked, shown)
+
+
 def describe(
     image: Image,
     machine: Machine,
@@ -121,8 +140,14 @@ def describe(
         # Imported here because only debug information needs it.
         from lbtrace.dwarf import prototypes
 
-        qualified = qualifies(selection)
-        read = prototypes.prototypes(image, others, depth(selection), debug, qualified=qualified)
+        read = prototypes.prototypes(
+            image,
+            others,
+            depth(selection),
+            debug,
+            qualified=qualifies(selection),
+            full_names=selection.full_names,
+        )
         found, folded = read.found, read.folded
         if read.skipped:
             skipped = "1 function is" if read.skipped == 1 else f"{read.skipped:,} functions are"
@@ -159,13 +184,14 @@ def describe(
             mismatches.add(function.name, values, declared=prototype is not None)
             continue
         names = folded.get(function.address, (function.name,))
+        name, shown = _of_clone(" or ".join(names), function, values, selection)
         described = Function(
-            " or ".join(names),
+            name,
             function.address,
             function.size,
             function.offset,
             function.aliases,
-            values.parameters,
+            shown,
             values.result,
             typed,
             language="go" if go and go.holds(function) else "",

@@ -16,6 +16,7 @@ from lbtrace.fetch.call_values import SHALLOW, CallValues, plan_values
 from lbtrace.machine import Machine
 from lbtrace.model import UNKNOWN, Fetch, Formal, Prototype, Scalar, Value
 from lbtrace.model.wire_limits import FETCHES
+from lbtrace.values.pointer import TABLE
 
 if TYPE_CHECKING:
     from lbtrace.expressions.tree import Request
@@ -30,13 +31,14 @@ class ValueSelection(Struct, frozen=True):
     ``args`` is the number of arguments shown; None means those of the
     prototype, or one without debug information. The first of them are ``skipped``, where another
     probe shows these. ``detail`` says how much is read of a value. A ``request`` has values to show
-    instead, or a filter.
+    instead, or a filter. ``full_names``: see `lbtrace.model.choices.Choices`.
     """
 
     args: int | None = None
     detail: Detail = SHALLOW
     request: Request | None = None
     skipped: int = 0
+    full_names: bool = False
 
 
 def parse(arguments: Sequence[str], where: str) -> Request | None:
@@ -92,8 +94,8 @@ def select_values(
 
 
 def leads_to_code(value: Value) -> bool:
-    """Return whether a value is or holds a pointer to a function."""
-    if value.type.code and value.slot >= 0:
+    """Return whether a value is or holds a pointer to a function, or to a table of those."""
+    if (value.type.code or value.name == TABLE) and value.slot >= 0:
         return True
     return any(map(leads_to_code, value.members))
 

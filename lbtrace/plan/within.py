@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import NamedTuple
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from lbtrace.elf.symbols import Symbols
@@ -36,7 +36,7 @@ OTHER_LANES = (
 MARKERS = "markers belong to threads, functions of Go to goroutines: no marker is inside of these"
 
 
-class Within(NamedTuple):
+class Within(Struct, frozen=True):
     """The ``functions`` to trace of a binary; the addresses of the ``outer`` ones below which all
     others are traced, and of those ``added`` that are traced for no other reason."""
 
@@ -52,13 +52,15 @@ def select(
     binaries: Sequence[patterns.BinarySymbols],
     wanted: Sequence[str],
     chosen: Sequence[Sequence[Function]],
+    *,
+    full_names: bool = False,
 ) -> list[Within]:
     """Return the functions of each binary that were ``chosen``, with those that any of the patterns
     ``wanted`` names. Raises `UsageError`, `NoMatchError`."""
     if not wanted:
         return [Within(functions) for functions in chosen]
     found = []
-    selected = patterns.select(binaries, wanted, asked="within")
+    selected = patterns.select(binaries, wanted, asked="within", full_names=full_names)
     for functions, outer in zip(chosen, selected, strict=True):
         by_address = {f.address: f for f in (*outer, *functions)}
         addresses = frozenset(f.address for f in outer)

@@ -16,7 +16,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct
 
 from lbtrace.values import KINDS, Type
 
@@ -24,7 +26,7 @@ if TYPE_CHECKING:
     from lbtrace.recognize.view import View
 
 
-class Bounds(NamedTuple):
+class Bounds(Struct, frozen=True):
     """How far a type is looked into: records within records, types in all, members of one."""
 
     nesting: int = 8
@@ -135,7 +137,13 @@ class Inside:
             return self._recognizer.recognize(view, self._nesting, self._depth - 1)
         if _is_declared(view):  # so that nobody takes its bytes for anything
             return _unrecognized(view)
-        return self._recognizer.kept(view, self._nesting) if single else None
+        if not single:
+            return None
+        outermost = self._nesting == self._recognizer.bounds.nesting
+        kept = self._recognizer.kept(view, self._nesting)
+        if kept is None and outermost and view.language == "c++":
+            return self._recognizer.recognize(view, self._nesting, 0)
+        return kept
 
 
 def _is_declared(view: View) -> bool:

@@ -127,6 +127,20 @@ class Fetcher(Slots):
         with self.as_optional():
             return [make(self, n) for n in range(count)]
 
+    def most_that_fits(self, most: int, make: Callable[[Fetcher, int], Value]) -> Value | None:
+        """Return a value that may be left out, made of as many of its parts as the budget allows,
+        at most ``most``; None where it allows none."""
+        whole = 0, 0
+        for count in range(most, 0, -1):
+            trial = type(self)(self._limit, self._detail, SlotBudget(0, 0))
+            make(trial, count)
+            whole = max(whole, trial.used)
+            if self.allows(trial.used) and self.reserve(trial.used, 1):
+                with self.as_optional():
+                    return make(self, count)
+        self.reserve(whole, 1)
+        return None
+
     def take(self, name: str, type: Type, fetch: Fetch, offset: int = 0) -> Value:
         """Return the value that one fetch gets."""
         slot = self.slot(fetch)
@@ -298,18 +312,13 @@ def fetch_whole(fetcher: Fetcher, name: str, type: Type, address: Fetch, depth: 
 Made = TypeVar("Made")
 
 
-def collected(
-    limit: int,
-    detail: Detail,
-    make: Callable[[Fetcher], Made],
-    kind: type[Fetcher] = Fetcher,
-) -> tuple[Made, Fetcher]:
-    """Return what ``make`` makes, and what of ``kind`` fetches it: the values that may be left out
+def collected(limit: int, detail: Detail, make: Callable[[Fetcher], Made]) -> tuple[Made, Fetcher]:
+    """Return what ``make`` makes, and what fetches it: the values that may be left out
     get the slots that all others leave."""
-    fetcher = kind(limit, detail, SlotBudget(0, 0))
+    fetcher = Fetcher(limit, detail, SlotBudget(0, 0))
     made = make(fetcher)
-    if fetcher.refused and min(fetcher.remaining) > 0:
-        fetcher = kind(limit, detail, fetcher.remaining)
+    if fetcher.refused and min(fetcher.remaining[:2]) > 0:
+        fetcher = Fetcher(limit, detail, fetcher.remaining)
         made = make(fetcher)
     return made, fetcher
 

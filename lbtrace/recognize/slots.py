@@ -14,11 +14,13 @@ TOO_MANY = "too many values"
 
 
 class SlotBudget(NamedTuple):
-    """Slots, how many of them may be texts, and how many values share them."""
+    """Slots, how many of them may be texts, how many values share them, and how many slots each of
+    these needs."""
 
     slots: int
     texts: int
     shares: int = 1
+    needs: tuple[int, ...] = ()
 
 
 class Slots:
@@ -28,6 +30,7 @@ class Slots:
 
     def __init__(self, limit: int, budget: SlotBudget | None = None) -> None:
         self.refused = 0
+        self._needs: list[int] = []
         self._budget = budget or SlotBudget(limit, CHUNKS)
         self._texts = 0
         self.is_optional = False
@@ -47,19 +50,34 @@ class Slots:
     @property
     def remaining(self) -> SlotBudget:
         """The slots that are free, to be shared by all values that were refused."""
-        return SlotBudget(self._limit - len(self._fetches), CHUNKS - self._texts, self.refused)
+        free = self._limit - len(self._fetches), CHUNKS - self._texts
+        return SlotBudget(*free, self.refused, tuple(self._needs))
+
+    @property
+    def _room(self) -> tuple[int, int]:
+        """Slots and texts for the next value: what those after it leave, or its share."""
+        slots, texts, shares, needs = self._budget
+        left = min(slots, self.remaining.slots)
+        return max(left // shares, left - sum(needs[1:])), min(texts, self.remaining.texts)
+
+    def allows(self, each: tuple[int, int]) -> bool:
+        """Return whether `reserve` finds room for ``each`` (slots, texts) once."""
+        return all(a >= b for a, b in zip(self._room, each, strict=True))
 
     def reserve(self, each: tuple[int, int], most: int) -> int:
         """Reserve ``each`` (slots, texts) as often as the budget allows, at most ``most`` times;
         return how often."""
-        slots, texts, shares = self._budget
-        left = min(slots, self.remaining.slots), min(texts, self.remaining.texts)
-        pairs = [(a // shares, b) for a, b in zip(left, each, strict=True)]
-        count = min([most, *(a // b for a, b in pairs if b)])
+        slots, texts, shares, needs = self._budget
+        count = min([most, *(a // b for a, b in zip(self._room, each, strict=True) if b)])
         self._budget = SlotBudget(
-            left[0] - count * each[0], left[1] - count * each[1], max(1, shares - 1)
+            min(slots, self.remaining.slots) - count * each[0],
+            min(texts, self.remaining.texts) - count * each[1],
+            max(1, shares - 1),
+            needs[1:],
         )
-        self.refused += count < most
+        if count < most:
+            self.refused += 1
+            self._needs.append(most * each[0])
         return count
 
     def slot(self, fetch: Fetch) -> int:

@@ -11,6 +11,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Literal, NamedTuple, Protocol, TypeAlias
 
+from msgspec import Struct
+
 FormOfType: TypeAlias = Literal[
     "base", "enumeration", "pointer", "member pointer", "record", "array", "nothing", "other",
     "string", "slice", "interface", "map or channel", "bits",
@@ -85,6 +87,11 @@ class View(Protocol):
         """Whether a pointer leads to a function."""
 
     @property
+    def is_polymorphic(self) -> bool:
+        """Whether a class has virtual functions, or virtual bases: its objects begin with the
+        address of a table of these (Itanium C++ ABI, 2.5)."""
+
+    @property
     def target(self) -> View | None:
         """What a pointer leads to, or the elements of an array or a slice are; None where it is
         not known."""
@@ -153,6 +160,10 @@ class PlainView:
         return False
 
     @property
+    def is_polymorphic(self) -> bool:
+        return False
+
+    @property
     def target(self) -> View | None:
         return None
 
@@ -200,7 +211,7 @@ class MemberView(NamedTuple):
     unknown: str = ""
 
 
-class VariantPart(NamedTuple):
+class VariantPart(Struct, frozen=True):
     """The variants of a record: the place of the ``discriminant`` and its ``width`` in bytes, -1
     where there is none, and of each variant the name, the number by which it is known (None: the
     rest) and what it carries. ``whole`` is False where some of that could not be understood."""

@@ -1,4 +1,4 @@
-"""Keeps plans between runs, in the user's cache (`lbtrace.elf.cache`).
+"""Keeps plans between runs, in the user's cache (`lbtrace.files.cache`).
 
 A plan is taken from there if everything is as it was: the request, lbtrace and what it is made of,
 the kernel, the user, the variables that decide which files are found, each file that was looked
@@ -23,8 +23,8 @@ from msgspec import Struct
 
 from lbtrace.capture.check import find_faults
 from lbtrace.capture.layout import DECODING_ERRORS, decode_plan, encode_plan
-from lbtrace.elf import cache
 from lbtrace.errors import LbtraceError
+from lbtrace.files import cache
 from lbtrace.session.planned_code import sum_code
 from lbtrace.session.request import Prepared, Request
 from lbtrace.system.file import File
@@ -104,13 +104,15 @@ class Place:
         if any(of_status(os.fstat(f.descriptor)) != states[f.path][1] for f in files):
             return None
         target = self._request.target
-        if _rows(find_patched(files, target, entry.reach)) != entry.patched:
+        running = find_patched(files, target, entry.reach)
+        if _rows(running.patched) != entry.patched:
             return None
         plan = decode_plan(written)
         if next(find_faults(plan), None) is not None or sum_code(plan, files) != entry.code:
             return None
         later = self._request if plan.may_grow else None
-        return Prepared(plan, target, files, entry.reach, entry.notes, later)
+        rest = (entry.reach, entry.notes, later, running.exchanging)
+        return Prepared(plan, target, files, *rest)
 
     def store(self, planned: Planned, lookups: Lookups) -> None:
         """Keep a plan that was made while ``lookups`` were recorded, if that is possible."""

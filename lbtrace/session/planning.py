@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -74,14 +74,13 @@ def _plan(request: Request) -> Planned:
     reach = find_reach(target, request.mode, able)
     hooks = request.returns == "uretprobe"
     watcher = watchers.find_watcher(target, around) if hooks else ""
-    patched = find_patched(files, target, reach)
+    running = find_patched(files, target, reach)
     selection = replace(
-        _select(request, patched),
+        _select(request, running.patched),
         hazard=seccomp.hazard() if hooks else "",
         watched=watchers.object_to_uretprobes(watcher),
         breakpoints=_breakpoints(files, target.pid),
         mapped_files=around,
-        started_before=_earlier(target, reach),
         other_processes=reach.other_processes,
         altstack_checked=reach.guarded,
         any_program=reach.any_program,
@@ -93,11 +92,12 @@ def _plan(request: Request) -> Planned:
         made = plan_waiting(traced.images, selection, traced.marked)
     else:
         made = make_plan(traced.images, selection, traced.marked)
-    # Those of libraries that nobody asked for: `lbtrace.plan.foreign_switches`.
+    # Those of libraries that nobody asked for: `lbtrace.plan.made_stacks`.
     files += tuple(Image.open(binary.path).file for binary in made.binaries[len(files) :])
     _check_reach(made, target)
     later = request if made.may_grow else None
-    return Planned(Prepared(made, target, files, reach, tuple(traced.notes), later), patched)
+    rest = (reach, tuple(traced.notes), later, running.exchanging)
+    return Planned(Prepared(made, target, files, *rest), running.patched)
 
 
 class _Traced(OpenedImages):
@@ -146,7 +146,7 @@ def plan_mapped(request: Request, image: Image, pid: int, reach: Reach) -> Plan 
     if not names:
         return None
 
-    patched = find_patched((image.file,), Target(pid=pid), reach)
+    patched = find_patched((image.file,), Target(pid=pid), reach).patched
     selection = replace(
         _select(request, patched),
         breakpoints=_breakpoints((image.file,), pid),
@@ -168,13 +168,6 @@ def _select(request: Request, patched: Mapping[tuple[int, int], tuple[int, ...]]
 def _breakpoints(files: Sequence[File], pid: int) -> Mapping[tuple[int, int], tuple[int, ...]]:
     """Those of a debugger: see `lbtrace.plan.selection.Selection`."""
     return find_breakpoints(files, pid) if pid and watchers.tracer_of(pid) else {}
-
-
-def _earlier(target: Target, reach: Reach) -> Literal["", "one", "any"]:
-    """See `lbtrace.plan.selection.Selection`."""
-    if target.command:
-        return ""
-    return "any" if reach.everyone else "one"
 
 
 def _check_reach(plan: Plan, target: Target) -> None:

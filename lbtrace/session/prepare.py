@@ -7,7 +7,6 @@ from msgspec.structs import replace
 from lbtrace.session import plan_cache
 from lbtrace.session.request import Prepared, Request
 from lbtrace.system.lookups import recording
-from lbtrace.targets.exchanged_stacks import find_exchanging
 
 
 def prepare(request: Request, *, cache: bool = True) -> Prepared:
@@ -34,12 +33,11 @@ def _mark_unreliable(prepared: Prepared) -> Prepared:
     plan, target = prepared.plan, prepared.target
     if target.pid or target.command or not any(probe.role == "closes" for probe in plan.probes):
         return prepared
-    path = find_exchanging(prepared.files)
-    if not path:
+    if not prepared.exchanging:
         return prepared
     note = (
-        f"{path} exchanges what is on stacks, which is not watched in every process: calls that"
-        " wait there may be shown inside of others, and end open"
+        f"{prepared.exchanging} exchanges what is on stacks, which is not watched in every"
+        " process: calls that wait there may be shown inside of others, and end open"
     )
     plan = replace(plan, unseen_switches="exchanges", notes=(*plan.notes, note))
     return replace(prepared, plan=plan)

@@ -50,3 +50,5 @@ class Prepared(Struct, frozen=True):
     reach: Reach
     notes: tuple[str, ...]
     later: Request | None = None
+    exchanging: str = ""
+    """A file that exchanges what is on stacks in a process that runs now."""

@@ -9,8 +9,8 @@ import shlex
 from collections.abc import Callable, Iterator
 
 from lbtrace.elf.image import Image
-from lbtrace.elf.scripts import why_not_run
 from lbtrace.errors import BinaryError, CommandError, LbtraceError, option
+from lbtrace.files.scripts import why_not_run
 from lbtrace.session.request import Request
 from lbtrace.targets.command import find_command
 

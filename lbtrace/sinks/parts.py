@@ -15,7 +15,7 @@ from lbtrace.calls._fast_path import lib
 from lbtrace.calls.payload import lies_in_memory
 from lbtrace.model import Datum, Fetch, Value
 from lbtrace.model.wire_limits import VALUES
-from lbtrace.values.base import MARK, Fetched, Reader, Type
+from lbtrace.values.base import MARK, TABLED, Fetched, Reader, Type
 
 MOST_NAMES = 1 << 12
 """Of an enumeration."""
@@ -43,9 +43,6 @@ NAMED = frozenset({"name", "truth", "character"})
 
 Spelling: TypeAlias = tuple[tuple[int, str], ...]
 """Numbers as they are fetched, in order, and how they are written."""
-
-FEW = 256
-"""Numbers from 0 on that are in a table though they have no name."""
 
 
 class NotNative(Exception):
@@ -182,7 +179,7 @@ def spell(kind: Type, write: Callable[[Datum], str]) -> Spelling:
     if len(constants) > MOST_NAMES:
         raise NotNative
     mask = (1 << 8 * kind.size) - 1
-    few = range(min(FEW, mask + 1) if kind.native_form() == "name" else FEW // 2)
+    few = range(min(TABLED, mask + 1) if kind.native_form() == "name" else TABLED // 2)
     numbers = {*few, *(number & mask for number, _ in constants)}
     return tuple([(number, write(decode(number))) for number in sorted(numbers)])
 

@@ -169,7 +169,7 @@ def _write(datum: Datum) -> str:
     if made_of is None:
         return text(datum)
     head, parts, more = made_of
-    written = [_symbol(head), *map(_write, parts), *["…"] * (more > 0)]
+    written = [_symbol(head), *map(_write, parts), *["…"] * (more != 0)]
     return f"({' '.join(written)})"
 
 

@@ -5,24 +5,13 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Sequence
 
-from lbtrace.system.file import File
-from lbtrace.system.procfs import read_bytes
-
-_GREENLET = re.compile(rb"/[^\n]*/_greenlet\.[^/\n]*\.so$", re.MULTILINE)
+_GREENLET = rb"(?m)/[^\n]*/_greenlet\.[^/\n]*\.so$"
 """greenlet's extension module in ``/proc/PID/maps``."""
 
 
-def find_exchanging(files: Sequence[File]) -> str:
-    """Return the path of a file that exchanges what is on stacks in a process which runs one of
-    ``files``; empty where no process has one."""
-    marks = [b" %d " % file.identity[1] for file in files]
-    for process in filter(str.isdigit, os.listdir("/proc")):
-        try:
-            maps = read_bytes(f"/proc/{process}/maps")
-        except OSError:  # it has ended, or is none of ours
-            continue
-        if (found := _GREENLET.search(maps)) and any(mark in maps for mark in marks):
-            return os.fsdecode(found[0])
-    return ""
+def find_exchanging(maps: bytes) -> str:
+    """Return the path of a file that exchanges what is on stacks in a process with these ``maps``;
+    empty where it has none."""
+    found = re.search(_GREENLET, maps) if b"/_greenlet." in maps else None
+    return os.fsdecode(found[0]) if found else ""

@@ -15,8 +15,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from msgspec import Struct
 
 from lbtrace.elf.image import Image, is_32_bit
-from lbtrace.elf.search_path import find
 from lbtrace.errors import BinaryError, TargetError, UsageError
+from lbtrace.files.search_path import find
 from lbtrace.system.file import File
 from lbtrace.system.process import look_at
 from lbtrace.system.procfs import directory_of, read_bytes

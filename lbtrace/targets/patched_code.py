@@ -24,6 +24,7 @@ from msgspec import Struct
 from lbtrace.model import Target
 from lbtrace.system.file import File
 from lbtrace.system.procfs import directory_of, read_bytes
+from lbtrace.targets.exchanged_stacks import find_exchanging
 from lbtrace.targets.reach import Reach
 
 if TYPE_CHECKING:
@@ -71,24 +72,33 @@ class _Traced:
         return Image(self.file)
 
 
-def find_patched(
-    files: Iterable[File], target: Target, reach: Reach
-) -> dict[tuple[int, int], tuple[int, ...]]:
-    """Return the addresses of code of ``files`` that differ from the file in a process that a
-    trace reaches, in order, by the identity of the file. What cannot be read counts as
-    unchanged."""
+class Running(Struct, frozen=True):
+    """What processes that run now show of the files that a trace is about."""
+
+    patched: dict[tuple[int, int], tuple[int, ...]]
+    """The addresses of code that differs from the file, in order, by the identity of the file."""
+    exchanging: str = ""
+    """A file that exchanges what is on stacks (`lbtrace.targets.exchanged_stacks`)."""
+
+
+def find_patched(files: Iterable[File], target: Target, reach: Reach) -> Running:
+    """Return what processes show that a trace reaches. What cannot be read counts as unchanged."""
     pid = 0 if reach.everyone else target.pid
     if not pid and not reach.everyone:  # a command, which has not begun
-        return {}
+        return Running({})
     by_inode = {file.identity[1]: _Traced(file) for file in files}
     found: dict[tuple[int, int], set[int]] = {}
+    exchanging = ""
     for process in [str(pid)] if pid else filter(str.isdigit, os.listdir("/proc")):
         try:
-            for identity, address in _of_process(process, by_inode, _differences):
+            living, maps = _maps(process, by_inode)
+            exchanging = exchanging or find_exchanging(maps)
+            for identity, address in _of_process(living, maps, by_inode, _differences):
                 found.setdefault(identity, set()).add(address)
         except OSError:  # it has ended, or is none of ours
             continue
-    return {identity: tuple(sorted(addresses)) for identity, addresses in found.items()}
+    patched = {identity: tuple(sorted(addresses)) for identity, addresses in found.items()}
+    return Running(patched, exchanging)
 
 
 def find_breakpoints(files: Iterable[File], pid: int) -> dict[tuple[int, int], tuple[int, ...]]:
@@ -99,7 +109,7 @@ def find_breakpoints(files: Iterable[File], pid: int) -> dict[tuple[int, int], t
     found: dict[tuple[int, int], set[int]] = {}
     process = os.path.basename(directory_of(pid))
     with suppress(OSError):  # it has ended
-        for identity, address in _of_process(process, by_inode, _breakpoints):
+        for identity, address in _of_process(*_maps(process, by_inode), by_inode, _breakpoints):
             found.setdefault(identity, set()).add(address)
         for identity, address in _stopped_at(process, by_inode):
             found.setdefault(identity, set()).add(address)
@@ -124,12 +134,18 @@ def _stopped_at(process: str, by_inode: dict[int, _Traced]) -> Found:
                 yield from _addresses(traced, mapping.offset + pointer - mapping.start)
 
 
-def _of_process(process: str, by_inode: dict[int, _Traced], compare: Comparison) -> Found:
+def _maps(process: str, by_inode: dict[int, _Traced]) -> tuple[str, bytes]:
+    """The number of a process, or of a thread that still lives, and what it has mapped, if any of
+    the files is among that."""
     if not (maps := read_bytes(f"/proc/{process}/maps")):
         process = os.path.basename(directory_of(process))  # a thread's number does as well
         maps = read_bytes(f"/proc/{process}/maps")
-    if not any(b" %d " % inode in maps for inode in by_inode):
-        return
+    return process, maps if any(b" %d " % inode in maps for inode in by_inode) else b""
+
+
+def _of_process(
+    process: str, maps: bytes, by_inode: dict[int, _Traced], compare: Comparison
+) -> Found:
     mappings = [*_mappings(maps)]
     trampolines = [m for m in mappings if m.name == TRAMPOLINES]
     for mapping in mappings:

@@ -24,6 +24,9 @@ from lbtrace.values.datum import (
 from lbtrace.values.notation import text
 from lbtrace.values.opaque import Opaque
 
+UNKNOWN_MORE = -1
+"""How many elements follow, where it is known only that some do."""
+
 OPEN = "its length is unknown"
 
 
@@ -50,14 +53,14 @@ class Elements(Form, Struct, frozen=True):
 
     def text(self) -> str:
         shown = [text(element) for element in self.elements]
-        return f"[{', '.join([*shown, f'… {self.more:,} more'] if self.more else shown)}]"
+        return f"[{', '.join(shown + more_text(self.more))}]"
 
     def json(self) -> Any:
         return [json_of(element) for element in self.elements]
 
     def lacks(self, path: str) -> Iterator[tuple[str, dict[str, Any]]]:
         if self.more:
-            yield path, {"length": len(self.elements) + self.more}
+            yield path, {"length": None if self.more < 0 else len(self.elements) + self.more}
         for n, element in enumerate(self.elements):
             yield from lacks_of(element, f"{path}/{n}")
 
@@ -68,6 +71,11 @@ class Elements(Form, Struct, frozen=True):
 
     def expression(self) -> tuple[str, Sequence[Datum], int]:
         return "vector", self.elements, self.more
+
+
+def more_text(more: int) -> list[str]:
+    """Return what stands for elements that follow."""
+    return ["…"] if more < 0 else [f"… {more:,} more"] if more else []
 
 
 class Array(Type, Struct, frozen=True, tag="array"):

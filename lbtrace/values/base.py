@@ -17,6 +17,9 @@ from lbtrace.values.datum import FAULT, NOT_READ, UNDECODABLE, Datum, Unreadable
 UNKNOWN_LENGTH = 0xFFFF_FFFF
 """What the kernel program reports for an unknown length (``struct lbt_fetch``)."""
 
+TABLED = 256
+"""Numbers from 0 on of which native code knows how each is written, though they have no name."""
+
 SIZES = range(1, 17)
 """Bytes that a value of one piece may have."""
 
@@ -154,6 +157,11 @@ class Type:
         """Return the type without what it is made of: a value has its own members."""
         return self
 
+    def without_class(self) -> Type:
+        """Return the type of the same values of which it is not shown to objects of what class
+        they lead; itself where that is not shown anyway."""
+        return self
+
     def with_parts(self, count: int) -> Type:
         """Return the type of a value of which this many parts are shown."""
         return self.bare()
@@ -190,6 +198,10 @@ class Type:
     def components(self) -> Sequence[Member] | None:
         """Return the parts of which a value consists, each of which can be fetched by itself, and
         of which expressions find parts as if they were its own; None where it is no such record."""
+        return None
+
+    def stands_for(self) -> Member | None:
+        """Return the pointer that such a value is to expressions; None of most."""
         return None
 
     def element_at(self, index: int) -> Member | None:

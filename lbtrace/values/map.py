@@ -8,7 +8,7 @@ from typing import Any
 from msgspec import Struct
 from msgspec.structs import replace
 
-from lbtrace.values.array import Elements
+from lbtrace.values.array import Elements, more_text
 from lbtrace.values.base import Fetched, Member, Probe, Reader, Type, Value
 from lbtrace.values.datum import (
     FAULT,
@@ -56,7 +56,7 @@ class Entries(Form, Struct, frozen=True):
 
     def text(self) -> str:
         shown = [f"{text(key)}: {text(value)}" for key, value in self.entries]
-        return f"{{{', '.join([*shown, f'… {self.more:,} more'] if self.more else shown)}}}"
+        return f"{{{', '.join(shown + more_text(self.more))}}}"
 
     def json(self) -> Any:
         """Return a list of pairs: keys need not be text."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from msgspec import Struct
@@ -24,6 +24,10 @@ from lbtrace.values.datum import Datum, Form, Token, Unreadable, column_of, json
 from lbtrace.values.notation import text, unreadable_text
 
 NULLPTR = "nullptr"
+
+TABLE, TABLE_OF = "table of virtual functions", "vtable for "
+"""The name of the part of a value that is the address of such a table; and what demanglers write
+before the class whose it is."""
 
 
 class Address(int, Form):
@@ -49,6 +53,57 @@ class Address(int, Form):
 
     def column(self) -> int:
         return self
+
+    @property
+    def note(self) -> str:
+        """What is known besides, as text."""
+        return ""
+
+    def with_facts(self, **facts: str | int) -> Known:
+        """Return it as one of which more is known."""
+        return Known(self, facts)
+
+
+class Known(Address):
+    """The value of a pointer of which more is known: ``facts``, the ``class`` of the object to
+    which it leads, and the ``use_count`` of one that shares it with others."""
+
+    is_plain = False
+    facts: dict[str, str | int]
+
+    def __new__(cls, address: int, facts: dict[str, str | int]) -> Known:
+        made = super().__new__(cls, address)
+        made.facts = facts
+        return made
+
+    def __reduce__(self) -> tuple[type[Known], tuple[int, dict[str, str | int]]]:
+        return Known, (int(self), self.facts)
+
+    @property
+    def is_whole(self) -> bool:
+        return False
+
+    @property
+    def note(self) -> str:
+        words = {"use_count": "use "}
+        shown = (f"{words.get(name, '')}{fact}" for name, fact in self.facts.items())
+        return f" ({clean(', '.join(shown))})"
+
+    def with_facts(self, **facts: str | int) -> Known:
+        return Known(self, {**self.facts, **facts})
+
+    def text(self) -> str:
+        return f"{self:#x}{self.note}"
+
+    def json(self) -> str:
+        return f"{self:#x}"
+
+    def lacks(self, path: str) -> Iterator[tuple[str, dict[str, Any]]]:
+        yield path, self.facts
+
+    def expression(self) -> tuple[str, Sequence[Datum], int]:
+        numbers = [fact for fact in self.facts.values() if isinstance(fact, int)]
+        return str(self.facts.get("class", "shared")), [Address(self), *numbers], 0
 
 
 class Unfollowed(Address):
@@ -114,13 +169,18 @@ class Referent(Form, Struct, frozen=True):
         return self.text()
 
     def text(self) -> str:
-        return f"&{text(self.value)}"
+        return f"&{text(self.value)}{self.address.note}"
 
     def json(self) -> Any:
         return json_of(self.value)
 
     def lacks(self, path: str) -> Iterator[tuple[str, dict[str, Any]]]:
-        return lacks_of(self.value, path)
+        own = dict(self.address.lacks(path)).get(path, {})
+        for at, lack in lacks_of(self.value, path):
+            yield at, {**own, **lack} if at == path else lack
+            own = {} if at == path else own
+        if own:
+            yield path, own
 
     def column(self) -> Any:
         return column_of(self.value)
@@ -133,7 +193,9 @@ class Pointer(NumberType, Struct, frozen=True, tag="pointer"):
     ``null`` is the language's word for the address 0. What refers to its target
     without being written as a pointer is a ``reference``. References of C++ and Rust
     lead to a ``single`` value, never to the first of several.
-    Where ``code`` lies there, it is shown by the name of the function.
+    Where ``code`` lies there, it is shown by the name of the function. Objects there begin with the
+    address of a table of virtual functions, by which their class is known, if they are
+    ``polymorphic``.
     """
 
     name: str
@@ -143,6 +205,7 @@ class Pointer(NumberType, Struct, frozen=True, tag="pointer"):
     reference: bool = False
     code: bool = False
     single: bool = False
+    polymorphic: bool = False
 
     computes = True
     is_address = True
@@ -153,6 +216,9 @@ class Pointer(NumberType, Struct, frozen=True, tag="pointer"):
 
     def bare(self) -> Pointer:
         return replace(self, target=None)
+
+    def without_class(self) -> Pointer:
+        return replace(self, polymorphic=False) if self.polymorphic else self
 
     def is_text(self) -> bool:
         """Return whether it leads to characters of one byte: a C string. What a reference leads to
@@ -182,6 +248,8 @@ class Pointer(NumberType, Struct, frozen=True, tag="pointer"):
 
     def composed_reader(self, value: Value, probe: Probe) -> Reader:
         """A pointer that leads nowhere is still an address, whatever members nobody had to read."""
+        if value.members[-1].name == TABLE:
+            return self._object_reader(value, probe)
         address = probe.reader(replace(value, members=()))
         target = probe.reader(value.members[0])
         reference, there = self.reference, _slots(value.members)
@@ -194,6 +262,24 @@ class Pointer(NumberType, Struct, frozen=True, tag="pointer"):
             if isinstance(where, Address) and not isinstance(what, Unreadable):
                 return what if reference else Referent(where, what)
             return where
+
+        return read
+
+    def _object_reader(self, value: Value, probe: Probe) -> Reader:
+        """Return what reads a pointer to an object of which the table is known as well."""
+        pointer = probe.reader(replace(value, members=value.members[:-1]))
+        table = probe.reader(value.members[-1])
+
+        def read(fetched: Fetched) -> Datum:
+            where, there = pointer(fetched), table(fetched)
+            what = where.address if isinstance(where, Referent) else where
+            if not isinstance(there, int) or not isinstance(what, Address):
+                return where
+            name = probe.symbol(fetched.pid, there)
+            if not name.startswith(TABLE_OF):
+                return where
+            known = what.with_facts(**{"class": name.removeprefix(TABLE_OF)})
+            return Referent(known, where.value) if isinstance(where, Referent) else known
 
         return read
 

@@ -13,7 +13,7 @@ from resource import RUSAGE_CHILDREN, getrusage
 from shutil import which
 from statistics import median
 
-from lbtrace.elf.search_path import find
+from lbtrace.files.search_path import find
 
 ROOT = Path(__file__).resolve().parents[2]
 LBTRACE = [sys.executable, "-m", "lbtrace"]

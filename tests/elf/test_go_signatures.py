@@ -14,7 +14,7 @@ from lbtrace.plan import Selection, make_plan
 
 Compile = Callable[..., Path]
 OTHERS = ("1.19", "1.24.11")
-VERSIONS = ["1.15", "1.27.3", *(pytest.param(v, marks=pytest.mark.slow) for v in OTHERS)]
+VERSIONS = ["1.27.3", *(pytest.param(v, marks=pytest.mark.slow) for v in ("1.15", *OTHERS))]
 
 TYPES = """\
 func main.small(a int8, b uint8, c int16, d uint16, e int32, f uint32) int64
@@ -88,7 +88,7 @@ def debug_of(program: Path) -> Path:
     return debug
 
 
-@pytest.mark.parametrize("version", ["1.19", "1.27.3"])
+@pytest.mark.parametrize("version", [pytest.param("1.19", marks=pytest.mark.slow), "1.27.3"])
 def test_debug_information_in_a_file_apart(
     go_program: Compile, version: str, tmp_path: Path
 ) -> None:
@@ -104,6 +104,6 @@ def test_debug_information_in_a_file_apart(
     assert [note for note in plan.notes if str(debug) in note and "another build" in note]
 
 
-@pytest.mark.parametrize("kind", ["stripped", "pie-stripped"])
+@pytest.mark.parametrize("kind", ["stripped", pytest.param("pie-stripped", marks=pytest.mark.slow)])
 def test_without_types_the_name_remains(go_program: Compile, kind: str) -> None:
     assert "main.fib" in listed(go_program("fib", "1.27.3", kind), "main.*")

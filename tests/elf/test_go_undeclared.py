@@ -29,7 +29,8 @@ Compile = Callable[..., Path]
 OTHERS = ("1.19", "1.21.13", "1.24.11", "1.25.5", "1.26.6")
 VERSIONS = ["1.27.3", *(pytest.param(v, marks=pytest.mark.slow) for v in OTHERS)]
 BUILDS = [
-    *(("1.27.3", kind) for kind in ("plain", "arm64")),
+    ("1.27.3", "plain"),
+    pytest.param("1.27.3", "arm64", marks=pytest.mark.slow),
     *(pytest.param(v, k, marks=pytest.mark.slow) for v in OTHERS for k in ("plain", "arm64")),
 ]
 PACKAGES = ("main.", "fmt.", "strconv.", "sort.", "time.", "context.", "net/http.")

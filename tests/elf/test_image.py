@@ -139,7 +139,7 @@ def small(build):
 
 
 @settings(
-    max_examples=400, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
 @given(data=st.data())
 def test_damaged_files_give_an_error_or_a_plan(small, tmp_path, data):
@@ -157,6 +157,7 @@ def test_damaged_files_give_an_error_or_a_plan(small, tmp_path, data):
         make_plan(str(path), Selection(("*",)))
 
 
+@pytest.mark.slow
 def test_damaged_headers_and_tables_are_survived(small, tmp_path):
     # Every single byte of the ELF header, at values that overflow something.
     path = tmp_path / "damaged"

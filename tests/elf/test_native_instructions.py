@@ -18,6 +18,7 @@ ROOT = Path(__file__).resolve().parents[2]
 PREFIXES = ("", "", "", "66", "f2", "f3", "67", "f0", "2e", "3e", "64", "66662e", "f066", "6666")
 
 
+@pytest.mark.slow
 def test_the_opcodes_are_those_that_are_made_anew(capsys: pytest.CaptureFixture[str]) -> None:
     runpy.run_path(str(ROOT / "build/opcodes.py"), run_name="__main__")
     assert (ROOT / "lbtrace/native/x86_64_opcodes.h").read_text() == capsys.readouterr().out

@@ -316,8 +316,8 @@ def test_damage_costs_time_only(made, fib, tmp_path):
     plan = ask(fib)
     path = kept_file(tmp_path)
     whole = path.read_bytes()
-    damaged = [whole[: random.randrange(len(whole))] for _ in range(10)]
-    for _ in range(40):
+    damaged = [whole[: random.randrange(len(whole))] for _ in range(4)]
+    for _ in range(8):
         at = random.randrange(len(whole))
         damaged.append(
             whole[:at] + bytes([whole[at] ^ (1 << random.randrange(8))]) + whole[at + 1 :]
@@ -339,7 +339,7 @@ def test_what_does_not_decode_costs_time_only(made, fib):
     wrong = [
         [*foreign[:n], other, *foreign[n + 1 :]]
         for n in range(len(foreign))
-        for other in (None, 1, [], "x")
+        for other in (None, "x")
     ]
     for entry in [{}, [], *wrong]:
         head = msgspec.msgpack.encode(entry)
@@ -347,7 +347,7 @@ def test_what_does_not_decode_costs_time_only(made, fib):
         ask(fib)
     changed = bytearray(content)
     assert ask(fib) == plan
-    for _ in range(40):
+    for _ in range(8):
         changed[random.randrange(8 + size, len(changed))] ^= 1 << random.randrange(8)
         place._cache.store(
             ".plan", (bytes(changed[: 8 + size]) + b"\xc1" + bytes(changed[9 + size :]),)

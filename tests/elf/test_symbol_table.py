@@ -75,7 +75,9 @@ def compare(sources: list[SymbolSource], code: list[int], stubs: list[int], ends
     for kind, rows in ((FUNCTION, believed(expected.functions)), (COLD, believed(expected.cold))):
         found = [(f.address, f.size, (f.name, *f.aliases), f.local) for f in listed[kind]]
         assert found == rows
-        assert [*listed[kind].names()] == [(a, names[0]) for a, _, names, _ in rows]
+        assert [*zip(*listed[kind].names(), strict=True)] == [
+            (a, names[0]) for a, _, names, _ in rows
+        ]
         for address, *_ in rows[:300]:
             assert listed[kind][listed[kind].before(address) - 1].address == address
             for near in (address, address + 1, address - 1):
@@ -112,7 +114,7 @@ def check_searches(table, listed, expected, names: list[str]):
                 assert [f.address for f in listed[kind].with_part(part)] == holding
 
 
-@pytest.mark.parametrize("seed", range(150))
+@pytest.mark.parametrize("seed", range(30))
 def test_columns_are_as_the_tables(seed):
     image = SimpleNamespace(offset=lambda address: address, room=lambda address: 1 << 64)
     table, listed, expected = compare(made(seed), CODE, STUBS, ENDS, image)
@@ -150,11 +152,11 @@ def test_columns_are_as_the_tables_of(name, monkeypatch):
 
 WANTED = (
     (landing_pads.WANTED, lambda name: name in landing_pads.TWICE),
-    (landing_pads.WANTED, landing_pads.CATCH.match),
+    (landing_pads.WANTED, landing_pads.is_catch),
 )
 
 
-@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("seed", range(5))
 def test_scans_of_code(seed):
     choose = random.Random(seed)
     often = b"\xe8\x48\x49\x4c\x89\x8b\x87\xc4\x24\x20\xe0\x60\0\0\xff\x94\x97"

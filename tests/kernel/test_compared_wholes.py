@@ -6,6 +6,7 @@ from __future__ import annotations
 import json
 import subprocess
 from collections.abc import Callable
+from itertools import islice
 from pathlib import Path
 
 import pytest
@@ -110,9 +111,10 @@ CONDITIONS = {
 }
 
 
-def test_wholes(lbtrace: Run, compiled: Callable[..., Path], tmp_path: Path) -> None:
+@pytest.mark.parametrize("step", [6, pytest.param(1, marks=pytest.mark.slow)])
+def test_wholes(lbtrace: Run, compiled: Callable[..., Path], tmp_path: Path, step: int) -> None:
     program = compiled("wholes", ["g++", "-g", "-O0", "-std=c++17", "-xc++"], SOURCE)
-    for (function, condition), expected in CONDITIONS.items():
+    for (function, condition), expected in islice(CONDITIONS.items(), 0, None, step):
         found = count(lbtrace, tmp_path / "calls.jsonl", program, function, condition)
         assert found == expected, condition
 
@@ -179,26 +181,24 @@ def test_wholes_of_rust(lbtrace: Run, compiled: Callable[..., Path], tmp_path: P
     assert "what can be compared: o == None" in done.stderr
 
 
-@pytest.mark.parametrize(
-    ("function", "asked"),
-    [
-        *[("referred", f'--where={e} == "octi"') for e in ("s", "str(s)", "p", "*p", "str(p)")],
-        *[("referred", f'--where={e} == "octi"') for e in ("str(*pp)", "**pp", "str(p, 4)")],
-        *[("referred", f"--where={e}") for e in ("s == 3", "s.x == 1", "p->x == 1", "p + 1 == p")],
-        *[("referred", f"--where={e}") for e in ("s > 1.5", "p > 1.5", "p[1] == 3")],
-        *[("referred", f"--arg={e}") for e in ("str(s)", "str(p)", "*s", "*p")],
-        *[("holds", f"--where={e}") for e in ('h.s == "abc"', 'str(p->s) == "abc"')],
-    ],
-)
-def test_what_is_only_declared_is_refused(
-    lbtrace: Run, compiled: Callable[..., Path], function: str, asked: str
-) -> None:
+ASKED = [
+    *[("referred", f'--where={e} == "octi"') for e in ("s", "str(s)", "p", "*p", "str(p)")],
+    *[("referred", f'--where={e} == "octi"') for e in ("str(*pp)", "**pp", "str(p, 4)")],
+    *[("referred", f"--where={e}") for e in ("s == 3", "s.x == 1", "p->x == 1", "p + 1 == p")],
+    *[("referred", f"--where={e}") for e in ("s > 1.5", "p > 1.5", "p[1] == 3")],
+    *[("referred", f"--arg={e}") for e in ("str(s)", "str(p)", "*s", "*p")],
+    *[("holds", f"--where={e}") for e in ('h.s == "abc"', 'str(p->s) == "abc"')],
+]
+
+
+def test_what_is_only_declared_is_refused(lbtrace: Run, compiled: Callable[..., Path]) -> None:
     """clang leaves out what ``std::string`` is: its bytes were taken for text."""
     program = compiled("declared", ["clang++", "-g", "-O0", "-xc++"], DECLARED)
-    done = lbtrace("attach", "--func", function, asked, "--", program)
-    assert done.returncode == 2, done.stdout
-    assert "string is only declared in the debug information" in done.stderr
-    assert "build what defines it with -g, by clang with -fstandalone-debug" in done.stderr
+    for function, asked in ASKED:
+        done = lbtrace("attach", "--func", function, asked, "--", program)
+        assert done.returncode == 2, (asked, done.stdout)
+        assert "string is only declared in the debug information" in done.stderr, asked
+        assert "build what defines it with -g, by clang with -fstandalone-debug" in done.stderr
 
 
 def test_addresses_and_defined_members_are_still_compared(

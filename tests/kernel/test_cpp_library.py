@@ -211,7 +211,7 @@ def check(words: list[str], program: Path, into: Path, counts: Counter[str]) -> 
     ("seed", "command"),
     [
         (1, "g++ -g -O0"),
-        (2, "clang++ -g -O2 -stdlib=libc++"),
+        pytest.param(2, "clang++ -g -O2 -stdlib=libc++", marks=pytest.mark.slow),
         *(pytest.param(None, command, marks=pytest.mark.slow) for command in COMMANDS),
     ],
 )
@@ -244,6 +244,7 @@ int main() { return traced_1("short", "a text that is too long for its record", 
 
 
 @pytest.mark.host
+@pytest.mark.slow
 def test_texts_of_newer_libcxx(tmp_path: Path) -> None:
     """From version 20 on they lie in a record without a name."""
     pytest.importorskip("ziglang")  # it brings libc++ with it

@@ -121,6 +121,7 @@ def test_the_examples(
 
 
 @pytest.mark.host
+@pytest.mark.slow
 def test_the_examples_keep_to_the_style(extended: Path) -> None:
     """Who copies one has no test to mend."""
     shutil.copytree(ROOT / "tests/unit", extended / "tests/unit")

@@ -166,7 +166,7 @@ def run(seed: int, many: int, command: list[str], into: Path, counts: Counter[st
 @pytest.mark.parametrize(
     ("seed", "command"),
     [
-        (1, "g++ -g -O0"),
+        pytest.param(1, "g++ -g -O0", marks=pytest.mark.slow),
         (2, "g++ -g -O2"),
         *(pytest.param(None, command, marks=pytest.mark.slow) for command in COMMANDS),
     ],

@@ -262,7 +262,8 @@ COMMANDS = (
         (1, 60, "gcc -g -O2"),
         (2, 60, "clang -g -O2 -flto -fuse-ld=lld"),
         (7002, 60, "clang -g -O2"),  # passes one half of a struct
-        (328949755, 230, "clang -g -Os"),  # loads a parameter into the register it names
+        # Loads a parameter into the register it names.
+        pytest.param(328949755, 230, "clang -g -Os", marks=pytest.mark.slow),
         *(pytest.param(None, 250, command, marks=pytest.mark.slow) for command in COMMANDS),
     ],
 )

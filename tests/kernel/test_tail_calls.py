@@ -107,9 +107,14 @@ def test_conditions_on_returns(programs: Path, functions: tuple[str, ...]) -> No
         calls = [*session.calls()]
         losses = session.losses()
     assert truth
-    assert sorted(shown(calls))[::1] == sorted(
+    assert sorted(shown(calls)) == sorted(
         (name, args, result, 0) for name, args, result, _ in shown(truth)
     )
+    names = [call.name for call in calls]
+    if "third" in functions:  # which returns for the others
+        assert names == ["third", "second", "first"] * (len(names) // 3)
+        ends = [call.start + (call.duration or 0) for call in calls]
+        assert ends == sorted(ends)
     assert (losses.uncompared_tail, losses.uncompared_open) == (0, 0)
 
 
@@ -132,3 +137,21 @@ def test_exceptions(tmp_path: Path, lbtrace: Run) -> None:
     done = lbtrace("attach", "--func", "query", "--where", "duration > 1ms", "--", program)
     assert done.stdout.count("query(") == 3
     assert "1 call without a result or duration to compare: 1 left by exc" in done.stderr
+
+
+BUSY = """\
+static volatile long sink;
+__attribute__((noipa)) long helper(long n) {{ sink = n; return n + 1; }}
+__attribute__((noipa)) long query(long n) {{ sink = n; return helper(n); }}
+int main() {{ query(1); {calls} return 0; }}
+"""
+
+
+@pytest.mark.parametrize(("calls", "end"), [(8, "returned"), (9, "tail")])
+def test_busy_target_is_not_watched(tmp_path: Path, calls: int, end: str) -> None:
+    """Each call of a function that many others call would pay for its probes."""
+    source, program = tmp_path / "busy.c", tmp_path / "busy"
+    source.write_text(BUSY.format(calls="sink += helper(2);" * calls))
+    subprocess.run(["gcc", "-O2", "-g", str(source), "-o", str(program)], check=True)
+    (call,) = traced(program, ("query",))
+    assert (call.end, call.leads_to) == (end, "helper" if end == "tail" else "")

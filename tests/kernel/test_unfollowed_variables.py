@@ -106,6 +106,7 @@ def test_what_remains_of_parameters(tmp_path: Path, level: str, option: str) -> 
     assert counts["right"] > 0.05 * counts["tried"], counts
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("option", UNFOLLOWED)
 def test_random_signatures(compiled: Compile, lbtrace: Run, tmp_path: Path, option: str) -> None:
     signatures = _module("signatures")

@@ -129,7 +129,9 @@ def _pytest(name: str, options: Sequence[str], deadline: float, out: Path) -> Ru
         *(sys.executable, "-m", "pytest", "-p", "tests.runs.record", "--record", str(record)),
         *("-o", f"cache_dir={out / 'cache' / name}", "--timeout", "300", *options),
     ]
-    environment = os.environ | {"PYTHONPATH": str(ROOT), "PYTEST_ADDOPTS": ""}
+    # What pytest compiles of the tests serves the second part, and the tests that collect tests.
+    own = {"PYTHONPATH": str(ROOT), "PYTEST_ADDOPTS": "", "PYTHONDONTWRITEBYTECODE": ""}
+    environment = os.environ | own
     left = max(1.0, deadline - time.monotonic())
     outcome = run(Stage(name, command, left), environment, patience=PATIENCE)
     lines = map(json.loads, record.read_text().splitlines() if record.exists() else ())

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from lbtrace.elf import cache
-from lbtrace.elf.cache import Cache
+from lbtrace.files import cache
+from lbtrace.files.cache import Cache
 
 
 def content(kept):
@@ -114,7 +114,7 @@ def test_the_oldest_make_room(tmp_path, monkeypatch):
 KILLED = """
 import os, signal, sys
 from pathlib import Path
-from lbtrace.elf.cache import Cache
+from lbtrace.files.cache import Cache
 def pieces():
     yield bytes(1000)
     os.kill(os.getpid(), signal.SIGKILL)
@@ -141,7 +141,7 @@ def test_a_file_system_without_nameless_files(tmp_path, monkeypatch):
 WRITER = """
 import sys
 from pathlib import Path
-from lbtrace.elf.cache import Cache
+from lbtrace.files.cache import Cache
 cache = Cache(Path(sys.argv[1]), "1-2")
 for n in range(200):
     cache.store(".index", [bytes([int(sys.argv[2])]) * 2500] * 2)

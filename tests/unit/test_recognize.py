@@ -39,7 +39,7 @@ def view(form, name="", size=0, **facts):
     plain = {
         **{"written": name, "language": "c", "encoding": "", "is_x87": False, "alignment": 1},
         **{"is_reference": False, "leads_to_code": False, "target": None, "counts": ()},
-        **{"is_sized": True, "is_open": False, "definition": None},
+        **{"is_polymorphic": False, "is_sized": True, "is_open": False, "definition": None},
         **{"constants": (), "constant_scopes": (), "arguments": (), "variants": None},
     }
     members = facts.pop("members", ())

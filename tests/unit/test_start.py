@@ -27,6 +27,7 @@ NOT_NEEDED = (
         "lbtrace.tables",
     ),
     *("lbtrace.machine.aarch64", "lbtrace.targets.mapped_files"),
+    "lbtrace.plan.uretprobe_names",
     *("asyncio", "ctypes", "elftools", "http", "logging", "multiprocessing", "pathlib"),
     *("rust_demangler", "socketserver", "subprocess", "tempfile", "urllib"),
 )
@@ -110,7 +111,7 @@ def test_a_trace_of_c_loads_what_it_needs(tmp_path: Path, monkeypatch: pytest.Mo
 KEPT = {
     *("lbtrace.capture", "lbtrace.capture.check", "lbtrace.capture.layout"),
     *("lbtrace.commands.show", "lbtrace.commands.tracing"),
-    *("lbtrace.elf", "lbtrace.elf.cache", "lbtrace.elf.regular"),
+    *("lbtrace.files", "lbtrace.files.cache", "lbtrace.files.regular"),
     *("lbtrace.model", "lbtrace.model.events", "lbtrace.model.fetching", "lbtrace.model.jumps"),
     "lbtrace.model.choices",
     *("lbtrace.model.plan", "lbtrace.model.wire", "lbtrace.model.wire_limits", "lbtrace.probes"),

@@ -7,7 +7,9 @@ is most of the work of finding one function among a million entries.
 from __future__ import annotations
 
 import re
-from typing import NamedTuple, TypeAlias
+from typing import TypeAlias
+
+from msgspec import Struct
 
 from lbtrace.dwarf.reader.bounds import Budget
 from lbtrace.dwarf.reader.forms import (
@@ -52,7 +54,7 @@ CODE = ("DW_AT_low_pc", "DW_AT_ranges")
 Steps: TypeAlias = "tuple[int, ...]"
 
 
-class Declared(NamedTuple):
+class Declared(Struct, frozen=True):
     """An attribute of an abbreviation: the value is that of an implicit
     constant, ``step`` leads over the value in the entry."""
 
@@ -62,7 +64,7 @@ class Declared(NamedTuple):
     step: int
 
 
-class Sizes(NamedTuple):
+class Sizes(Struct, frozen=True):
     """What the size of a value depends on."""
 
     address: int

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from typing import NamedTuple
+
+from msgspec import Struct
 
 from lbtrace.dwarf.reader.bounds import Budget, BudgetExceeded
 from lbtrace.dwarf.reader.entries import Unit
@@ -22,7 +23,7 @@ from lbtrace.dwarf.reader.split import (
     split_name,
 )
 from lbtrace.elf.debug_sections import DwarfError, Sections
-from lbtrace.elf.regular import map_regular
+from lbtrace.files.regular import map_regular
 
 
 class Companions:
@@ -114,7 +115,7 @@ class Companions:
         return None
 
 
-class _Supplement(NamedTuple):
+class _Supplement(Struct, frozen=True):
     """The content of ``.debug_sup``: the supplementary file's identity, or that this is one."""
 
     supplementary: bool

@@ -8,7 +8,9 @@ of the section, strings as bytes, blocks as lists of bytes.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from msgspec import Struct
 
 from lbtrace.elf.debug_sections import DwarfError
 
@@ -153,7 +155,7 @@ def _indexed_address(number: Reader) -> Reader:
     return read
 
 
-class Form(NamedTuple):
+class Form(Struct, frozen=True):
     """``size`` is that of all its values, -1 for an address, -2 for an offset,
     `VARIES` where each value has its own."""
 

@@ -6,7 +6,8 @@ Source: DWARF 5, sections 7.4 and 7.5.1; DWARF 4 for ``.debug_types``.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import NamedTuple
+
+from msgspec import Struct
 
 from lbtrace.dwarf.reader.bounds import Budget
 from lbtrace.elf.debug_sections import DwarfError, Section
@@ -16,7 +17,7 @@ LONGEST = 48
 """Bytes of the longest header."""
 
 
-class Header(NamedTuple):
+class Header(Struct, frozen=True):
     """A unit: from ``offset`` to ``end`` of ``section``.
 
     ``first`` is the position of its first entry in it. ``identity`` is the

@@ -6,7 +6,7 @@ and "DebugFissionDWP".
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from msgspec import Struct
 
 from lbtrace.dwarf.reader.bounds import Budget
 from lbtrace.dwarf.reader.entries import Entry, Unit
@@ -28,7 +28,7 @@ DW_SECT = {
 """The columns of an index, by its version (section 7.3.5.3)."""
 
 
-class Contribution(NamedTuple):
+class Contribution(Struct, frozen=True):
     """A part of a section."""
 
     start: int

@@ -19,6 +19,8 @@ from struct import Struct as Layout
 from struct import error as unpack_error
 from typing import Literal
 
+from msgspec.structs import replace
+
 from lbtrace.elf.go import build
 from lbtrace.elf.go.functions import FunctionNames, GoFunctions
 from lbtrace.elf.image import Image, Section
@@ -270,10 +272,8 @@ def _merged(image: Image) -> Iterator[Section]:
                 tried += 1
                 address = within.address + at
                 if any(memory.pointers_to(address)):
-                    yield Section(
-                        *(within.name, within.type, within.flags, address, within.offset + at),
-                        *(within.size - at, 0, 0),
-                    )
+                    offset, size = within.offset + at, within.size - at
+                    yield replace(within, address=address, offset=offset, size=size, link=0)
                 at = data.find(start, at + 1)
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from msgspec import Struct
+
 MASK = (1 << 64) - 1
 
 
@@ -15,14 +17,14 @@ class Load(NamedTuple):
     signed: bool
 
 
-class Index(NamedTuple):
+class Index(Struct, frozen=True):
     """What the register called ``name`` holds before the instruction at ``ip``."""
 
     name: str
     ip: int
 
 
-class Sum(NamedTuple):
+class Sum(Struct, frozen=True):
     """A constant, and terms with their factors."""
 
     constant: int = 0

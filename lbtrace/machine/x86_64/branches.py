@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from iced_x86 import Code, ConditionCode, Instruction, OpKind, Register
+from iced_x86 import ConditionCode, Instruction, Mnemonic, OpKind, Register
+from msgspec.structs import replace
 
 from lbtrace.machine.x86_64.operands import REGISTERS
 from lbtrace.model import Jump
@@ -43,23 +44,24 @@ def conditions(jump: Instruction) -> tuple[int, int]:
     return _NOT_TAKEN.get(jump.condition_code, 0), _TAKEN.get(jump.condition_code, 0)
 
 
-_LOW = (1 << 32) - 1
+NARROW = 32
+_LOW = (1 << NARROW) - 1
 _TESTS = {
-    Code.JRCXZ_REL8_64: RegisterTest("cx"),
-    Code.JECXZ_REL8_64: RegisterTest("cx", _LOW),
-    Code.LOOP_REL8_64_RCX: RegisterTest("cx", minus=1, nonzero=True),
-    Code.LOOPE_REL8_64_RCX: RegisterTest("cx", minus=1, nonzero=True),
-    Code.LOOPNE_REL8_64_RCX: RegisterTest("cx", minus=1, nonzero=True),
-    Code.LOOP_REL8_64_ECX: RegisterTest("cx", _LOW, minus=1, nonzero=True),
-    Code.LOOPE_REL8_64_ECX: RegisterTest("cx", _LOW, minus=1, nonzero=True),
-    Code.LOOPNE_REL8_64_ECX: RegisterTest("cx", _LOW, minus=1, nonzero=True),
+    Mnemonic.JRCXZ: RegisterTest("cx"),
+    Mnemonic.JECXZ: RegisterTest("cx"),
+    Mnemonic.LOOP: RegisterTest("cx", minus=1, nonzero=True),
+    Mnemonic.LOOPE: RegisterTest("cx", minus=1, nonzero=True),
+    Mnemonic.LOOPNE: RegisterTest("cx", minus=1, nonzero=True),
 }
-"""The tests of jumps on rcx: Intel SDM volume 2, JRCXZ and LOOP."""
+"""The tests of jumps on rcx: Intel SDM volume 2, JRCXZ and LOOP. The size of addresses says whether
+they are on ecx."""
 
 
 def test(jump: Instruction) -> RegisterTest | None:
     """Return the test of a conditional jump on a register, in addition to its `conditions`."""
-    return _TESTS.get(jump.code)
+    found = _TESTS.get(jump.mnemonic)
+    narrow = found is not None and jump.op_code().address_size == NARROW
+    return replace(found, mask=_LOW) if found and narrow else found
 
 
 def target(jump: Instruction, inside: tuple[tuple[int, int], ...]) -> Jump | None:

@@ -86,9 +86,7 @@ def why_unsafe(
             outside = not start <= target < end and instruction.ip != to
             if outside and not never_back(target):
                 hidden = "a jump leaves the function and might lead back"
-        elif flow in _LEAVES and (
-            flow == FlowControl.INDIRECT_BRANCH or instruction.code == iced_x86.Code.INVALID
-        ):
+        elif flow in _LEAVES and (flow == FlowControl.INDIRECT_BRANCH or instruction.is_invalid):
             if flow == FlowControl.INDIRECT_BRANCH and never_targets(
                 instruction, range(start + 1, to + 1)
             ):

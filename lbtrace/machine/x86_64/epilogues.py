@@ -10,9 +10,9 @@ has no such jump, its first instruction that just restores is probed, and single
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
-from typing import NamedTuple
 
 from iced_x86 import Instruction
+from msgspec import Struct
 
 from lbtrace.machine.code import EpilogueEntry
 from lbtrace.machine.x86_64.branches import conditions
@@ -41,7 +41,7 @@ LOOKED_AT = 2000
 _NOP = b"\x90"
 
 
-class _Way(NamedTuple):
+class _Way(Struct, frozen=True):
     """A hit of the instruction at ``address`` leads to the return: always (None), or only if it
     jumps, or does not."""
 

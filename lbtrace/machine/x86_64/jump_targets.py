@@ -9,10 +9,11 @@ number of entries; where neither does, `lbtrace.machine.x86_64.table_ends`.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import iced_x86
 from iced_x86 import FlowControl, Instruction, Mnemonic, OpKind, Register, Register_
+from msgspec import Struct
 
 from lbtrace.machine.x86_64.address_sums import MASK, Index, Load, Sum
 from lbtrace.machine.x86_64.frame_stores import Cell, FrameStores, cell_of
@@ -48,7 +49,7 @@ compiler knows that this one leaves it alone (gcc's ``-fipa-ra``)."""
 SIZES = frozenset({1, 2, 4, 8})
 
 
-class Leads(NamedTuple):
+class Leads(Struct, frozen=True):
     """The ``addresses`` to which a jump leads. With ``inside`` it chooses one of several
     places in the function, through ``tables``. They are ``loose`` where a table may be
     shorter than was taken, and ``open`` where it may be longer. Where entries may lead to code that

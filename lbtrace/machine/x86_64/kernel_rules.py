@@ -7,7 +7,12 @@ to 6.18 differ, the strictest counts.
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 from iced_x86 import Instruction, Mnemonic, OpKind
+
+ALIKE = 4096
+"""Instructions whose answers are kept: functions begin and end alike."""
 
 LEGACY_PREFIXES = frozenset(b"\x26\x2e\x36\x3e\x64\x65\x66\x67\xf0\xf2\xf3")
 REFUSED_PREFIXES = frozenset(b"\x26\x2e\x36\x3e\xf0")
@@ -63,6 +68,7 @@ def is_long_nop(instruction: Instruction) -> bool:
     return False
 
 
+@lru_cache(ALIKE)
 def is_refused(raw: bytes) -> bool:
     """Return whether kernels refuse a uprobe on the instruction ``raw``, or would get it wrong.
 
@@ -90,6 +96,7 @@ def is_emulated_push(raw: bytes) -> bool:
     return (len(raw) == 1 or (len(raw) == 2 and raw[0] == 0x41)) and 0x50 <= raw[-1] <= 0x57
 
 
+@lru_cache(ALIKE)
 def is_emulated_branch(raw: bytes) -> bool:
     """Return whether ``raw`` is a one-byte nop or a relative jump or call that kernels emulate."""
     return raw == b"\x90" or (_is_branch(split_prefixes(raw)[2]) and not is_refused(raw))

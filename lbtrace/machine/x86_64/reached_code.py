@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from iced_x86 import Decoder, Instruction, Mnemonic
+from msgspec import Struct
 
 from lbtrace.machine._code_scan import ffi, lib
 from lbtrace.machine.code import Code, ExitKind
@@ -15,7 +16,7 @@ from lbtrace.machine.x86_64.native_code import TOO_MUCH, NativeCode, UnfitError
 from lbtrace.machine.x86_64.stack_depth import Stack
 
 
-class WorkItem(NamedTuple):
+class WorkItem(Struct, frozen=True):
     """An instruction to continue from, and what leads there: a jump, or where computed jumps meet
     (0: none)."""
 
@@ -24,7 +25,7 @@ class WorkItem(NamedTuple):
     source: int = 0
 
 
-class Out(NamedTuple):
+class Out(Struct, frozen=True):
     """An instruction by which the function is left; the stack pointer is ``sinks`` bytes
     below its value at entry there. A ``computed`` jump may also stay."""
 

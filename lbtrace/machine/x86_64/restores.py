@@ -8,7 +8,6 @@ stack, or it is a constant.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import NamedTuple
 
 import iced_x86
 from iced_x86 import (
@@ -21,6 +20,7 @@ from iced_x86 import (
     Register,
     RegisterExt,
 )
+from msgspec import Struct
 
 from lbtrace.machine.code import Origin
 from lbtrace.machine.x86_64.operands import CONDITIONAL_MOVES, FLAGS, REGISTERS, WRITES
@@ -53,7 +53,7 @@ _KEPT = 100_000
 _NO_ACCESS = frozenset({Mnemonic.LEA, Mnemonic.NOP})
 
 
-class Restored(NamedTuple):
+class Restored(Struct, frozen=True):
     """A place on the way to a return, and what the instructions from there on do.
 
     The stack pointer lies ``sinks`` bytes below its value at entry there, rbp ``base``; None where

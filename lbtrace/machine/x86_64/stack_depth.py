@@ -30,10 +30,6 @@ class Stack(NamedTuple):
             return Stack(self._target(instruction), self.base)
         return self
 
-    def pushed(self, size: int) -> Stack:
-        """Return the stack with ``size`` bytes more on it."""
-        return Stack(None if self.pointer is None else self.pointer + size, self.base)
-
     def _pushed_or_popped(self, instruction: Instruction) -> Stack:
         """The stack after PUSH, POP and the like: Intel SDM volume 2."""
         if instruction.mnemonic == Mnemonic.LEAVE:

@@ -11,9 +11,10 @@ instruction.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from iced_x86 import Decoder
+from msgspec import Struct
 
 from lbtrace.machine.code import Code
 
@@ -35,14 +36,14 @@ LEAST = 2
 """Entries of a table, at least."""
 
 
-class Sweep(NamedTuple):
+class Sweep(Struct, frozen=True):
     """Where the instructions of some code begin, and the addresses that they take."""
 
     starts: frozenset[int]
     labels: frozenset[int]
 
 
-class Entries(NamedTuple):
+class Entries(Struct, frozen=True):
     """Where the entries of a table lead; whether there may be more of them."""
 
     addresses: tuple[int, ...]

@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from functools import cache
-from typing import NamedTuple
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from lbtrace.abi import find_convention
@@ -30,7 +30,7 @@ from lbtrace.plan.compiler_quirks.overwritten import LARGEST, FrameSize, find_ho
 from lbtrace.plan.compiler_quirks.register_order import rank_registers
 
 
-class Part(NamedTuple):
+class Part(Struct, frozen=True):
     """The bytes of a value from ``start`` to before ``end`` that debug information has in the
     register ``named``, ``skipped`` bytes into that, and the convention in ``passed``, ``within``
     bytes into that (empty: in none)."""

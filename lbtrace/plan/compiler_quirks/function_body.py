@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple
+
+from msgspec import Struct
 
 from lbtrace.machine import Machine
 from lbtrace.machine.code import Code, Read
@@ -12,7 +13,7 @@ BEGINNING = 512
 """Bytes of a function within which it makes its frame and loads its parameters."""
 
 
-class FunctionBody(NamedTuple):
+class FunctionBody(Struct, frozen=True):
     """What a step may read.
 
     ``beginning``: gives the first bytes of the function, so many at most.

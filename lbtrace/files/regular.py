@@ -56,7 +56,7 @@ class Mapped(mmap.mmap):
 
     def __new__(cls, descriptor: int) -> Mapped:
         """Map the file of ``descriptor``; ValueError if it is empty."""
-        from lbtrace.elf._faults import ffi, lib  # here: not every start maps a file
+        from lbtrace.files._faults import ffi, lib  # here: not every start maps a file
 
         data = super().__new__(cls, descriptor, 0, access=mmap.ACCESS_READ)
         with ffi.from_buffer(data) as start:

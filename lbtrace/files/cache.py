@@ -27,7 +27,7 @@ from typing import BinaryIO
 
 from msgspec import Struct
 
-from lbtrace.elf.regular import CAREFULLY, open_regular
+from lbtrace.files.regular import CAREFULLY, open_regular
 
 HEADER = Layout("<8sQI")
 """Magic with the version of the format, size and checksum (CRC-32) of what follows."""
@@ -89,7 +89,7 @@ class Cache:
         """Store ``pieces``, one after the other, as ``what``, and return the stored bytes; None
         where that is not possible, after taking some of the pieces.
         """
-        from lbtrace.elf.new_file import NewFile  # imported here: most starts store nothing
+        from lbtrace.files.new_file import NewFile  # imported here: most starts store nothing
 
         try:
             _make(self._directory)
@@ -233,7 +233,7 @@ def of(status: os.stat_result | None) -> Cache:
 def _make_room(directory: int) -> None:
     """Remove the least recently used files and unfinished ones, but only files that lbtrace
     made."""
-    from lbtrace.elf.new_file import PART  # imported here, as above
+    from lbtrace.files.new_file import PART  # imported here, as above
 
     now = time.time()
     files: list[tuple[float, int, str]] = []

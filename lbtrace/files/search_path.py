@@ -22,7 +22,7 @@ CACHE_MAGIC = b"glibc-ld.so.cache1.1"
 CACHE_HEADER = Layout("<20sII20x")
 CACHE_ENTRY = Layout("<iIIIQ")
 
-LIBRARY = re.compile(r"lib.*|ld-.*|.*\.so(\.[0-9.]+)?")
+LIBRARY = r"lib.*|ld-.*|.*\.so(\.[0-9.]+)?"
 
 
 def find(name: str) -> str:
@@ -36,7 +36,7 @@ def find(name: str) -> str:
     program = _program(name) if name else ""
     if program:
         return program
-    if LIBRARY.fullmatch(name) and (library := _library(name)):
+    if re.fullmatch(LIBRARY, name) and (library := _library(name)):
         return library
     note(name)
     if name and os.path.exists(name):

@@ -1,0 +1,185 @@
+"""Names of C++ as people write them: ``std::string`` for what compilers write in 70 characters.
+
+Left out are the arguments of the standard library's templates that are what they are by default,
+the library's own namespaces for its versions, and the tags of ABIs.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+
+VERSIONS = re.compile(
+    r"\[abi:\w+\]|(?<=std::)(?:__cxx11|__1|__2|__ndk1|__fs|_V2)::|(?<=::)(?:__cxx11|_V2|__fs)::"
+)
+"""Tags of ABIs, and inline namespaces: of libstdc++, libc++ and Android's."""
+
+SUFFIXED = re.compile(r"(-?\d+)[uU]?[lL]{1,2}|(-?\d+)[uU]")
+"""A number as an argument of a template: its type is the parameter's."""
+
+TEXTS = {
+    f"std::basic_{name}<{char}>": f"std::{prefix}{name}"
+    for prefix, char in (
+        ("", "char"),
+        ("w", "wchar_t"),
+        ("u8", "char8_t"),
+        ("u16", "char16_t"),
+        ("u32", "char32_t"),
+    )
+    for name in (
+        *("string", "string_view", "ostream", "istream", "iostream", "ios", "streambuf", "filebuf"),
+        *("ostringstream", "istringstream", "stringstream", "stringbuf"),
+        *("ofstream", "ifstream", "fstream", "regex"),
+    )
+}
+"""Typedefs of the standard library."""
+
+ALWAYS = ("std::allocator<", "std::char_traits<", "std::regex_traits<")
+"""Arguments that nobody writes where these are the last."""
+
+OF_FIRST = ("std::less", "std::hash", "std::equal_to", "std::default_delete")
+"""Those that have the template's first argument as their own: of one that has another, as of
+``std::less<void>``, that is a choice."""
+
+VALUES = {"std::span": "18446744073709551615", "std::chrono::duration": "std::ratio<1, 1>"}
+"""Defaults that do not depend on other arguments."""
+
+CONTAINERS = {
+    "std::queue": "std::deque",
+    "std::stack": "std::deque",
+    "std::priority_queue": "std::vector",
+}
+"""Adapters, and what they adapt by default."""
+
+STANDARD = frozenset(
+    {
+        *("basic_string", "basic_string_view", "vector", "deque", "list", "forward_list"),
+        *("set", "multiset", "map", "multimap", "unordered_set", "unordered_multiset"),
+        *("unordered_map", "unordered_multimap", "queue", "stack", "priority_queue"),
+        *("unique_ptr", "span", "basic_ostream", "basic_istream", "basic_iostream", "basic_regex"),
+    }
+)
+"""Templates with arguments that have defaults."""
+
+ELEMENTS = frozenset({"std::pair", "std::tuple", "std::variant"})
+"""Those of whose arguments none has a default."""
+
+BRACKETS = {"<": ">", "(": ")", "[": "]", "{": "}"}
+
+OPERATOR = re.compile(r"operator\s*(<=>|<<=|>>=|<<|>>|<=|>=|->\*|->|<(?!.*>)|<(?=<)|<|>)")
+
+DEEPEST = 64
+"""Templates within templates; beyond, a name stays as it is."""
+
+
+@lru_cache(maxsize=1 << 16)
+def shorten(name: str) -> str:
+    """Return the name of a type or function of C++, or a declaration, as people write it."""
+    if "<" not in name and "__" not in name and "[abi:" not in name and "_V2" not in name:
+        return name
+    plain = VERSIONS.sub("", VERSIONS.sub("", name))
+    if "<" not in plain:
+        return plain
+    try:
+        made, end = _read(plain, 0, "", DEEPEST)
+    except ValueError:
+        return plain
+    return made if end == len(plain) else plain
+
+
+def shorten_unqualified(name: str) -> str:
+    """Return the same for the name that debug information has of a type, without what qualifies
+    it."""
+    if name.partition("<")[0] in STANDARD:
+        return shorten(f"std::{name}").removeprefix("std::")
+    return shorten(name)
+
+
+def _read(text: str, at: int, closing: str, depth: int) -> tuple[str, int]:
+    """Read up to a bracket that closes, or the end. Raises `ValueError`."""
+    if not depth:
+        raise ValueError("too deep")
+    made = ""
+    while at < len(text):
+        if text.startswith("operator", at) and (found := OPERATOR.match(text, at)):
+            made, at = made + found[0], found.end()
+            continue
+        character = text[at]
+        if character == closing:
+            return made, at
+        if character in ")>]}":
+            if character == ">" and made.endswith("-"):  # a result type: ``->``
+                made, at = made + character, at + 1
+                continue
+            raise ValueError("unbalanced")
+        if character == "<":
+            made, at = _template(text, at + 1, made, depth)
+        elif character in BRACKETS:
+            inner, at = _read(text, at + 1, BRACKETS[character], depth - 1)
+            if at >= len(text):
+                raise ValueError("unbalanced")
+            made, at = f"{made}{character}{inner}{text[at]}", at + 1
+        else:
+            made, at = made + character, at + 1
+    if closing:
+        raise ValueError("unbalanced")
+    return made, at
+
+
+def _template(text: str, at: int, before: str, depth: int) -> tuple[str, int]:
+    """A template behind ``before``, which ends with its name, and its arguments."""
+    inner, at = _read(text, at, ">", depth - 1)
+    if at >= len(text):
+        raise ValueError("unbalanced")
+    arguments = _split(inner)
+    own = re.search(r"[\w:]*$", before)
+    name = own[0] if own else ""
+    arguments = _needed(name, [_unsuffixed(each) for each in arguments])
+    written = f"{name}<{', '.join(arguments)}>"
+    written = TEXTS.get(written, written)
+    return before[: len(before) - len(name)] + written, at + 1
+
+
+def _unsuffixed(argument: str) -> str:
+    number = SUFFIXED.fullmatch(argument)
+    return number[1] or number[2] if number else argument
+
+
+def _split(inner: str) -> list[str]:
+    """Arguments, at each comma outside of brackets."""
+    found, depth = [""], 0
+    for n, character in enumerate(inner):
+        arrow = character == ">" and inner[n - 1 : n] == "-"
+        depth += (character in "<([{") - (character in ">)]}" and not arrow)
+        if character == "," and not depth:
+            found.append("")
+        else:
+            found[-1] += character
+    return [each.strip() for each in found]
+
+
+def _needed(name: str, arguments: list[str]) -> list[str]:
+    """The arguments of a template, without what they are by default: of one that is not the
+    standard library's, an allocator alone."""
+    while len(arguments) > 1 and name not in ELEMENTS:
+        last, first = arguments[-1], arguments[0]
+        default = f"{CONTAINERS[name]}<{first}>" if name in CONTAINERS else VALUES.get(name)
+        head, _, rest = last.partition("<")
+        own = rest.endswith(">") and _same(rest[:-1], first)
+        if not name.startswith("std::"):
+            if not (own and head == "std::allocator"):
+                break
+        elif not (own and head in OF_FIRST) and not last.startswith(ALWAYS) and last != default:
+            break
+        arguments = arguments[:-1]
+    return arguments
+
+
+def _same(one: str, other: str) -> bool:
+    """Whether types are the same, wherever ``const`` stands and spaces are."""
+    return _normal(one) == _normal(other)
+
+
+def _normal(type: str) -> str:
+    const = re.sub(r"^const (.*?)(?=[*&]|$)", r"\1 const", type)
+    return re.sub(r"\s+", "", const)
