@@ -36,6 +36,9 @@ EXTRA = (
 )
 """Constants that headers have as enumerators, or not at all."""
 
+EXTRA += "".join(f"#define SIGRT_{n} {32 + n}\n" for n in range(33))
+"""Real-time signals, as strace calls them."""
+
 LINUX = {"x86_64": "x86-linux-any", "aarch64": "aarch64-linux-any"}
 """What zig calls the headers of each machine."""
 

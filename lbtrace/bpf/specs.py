@@ -82,8 +82,7 @@ class Specs:
 
     def __init__(self, plan: Plan) -> None:
         probes, later = plan.probes, plan.may_grow
-        machine = next((each.machine for each in plan.binaries), "") or os.uname().machine
-        self._kernel = Machine(machine).kernel
+        self._kernel = Machine(plan.machine or os.uname().machine).kernel
         self._numbers: dict[object, int] = {}
         self._alike: dict[object, tuple[int, Any]] = {}
         self._specs: list[Any] = []

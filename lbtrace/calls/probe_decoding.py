@@ -130,7 +130,7 @@ class ProbeDecoder:
 
     __slots__ = (
         *("_index", "act", "arguments", "binary", "by_sites", "by_uretprobe", "closed_since"),
-        *("entry", "goes_on", "key", "leads_to"),
+        *("entry", "goes_on", "in_kernel", "key", "leads_to"),
         *("may_jump", "name", "nests", "pair", "pairing", "parameters", "parts", "region"),
         *("relay", "loops_to_entry", "result", "returns", "role", "stacks", "finds_goroutines"),
     )
@@ -146,6 +146,7 @@ class ProbeDecoder:
         self.binary = ""
         self.role = probe.role
         source = PROBES.get(probe.source)
+        self.in_kernel = probe.event is not None
         self.pairing = "key" if probe.crosses else source.pairing if source else ""
         self.entry = -1
         self.closed_since = 0

@@ -236,6 +236,11 @@ class Plan(Struct, frozen=True):
         added = (self.added_action,) if self.may_grow else ()
         return tuple(dict.fromkeys((*(probe.action for probe in self.probes), *added)))
 
+    @property
+    def machine(self) -> str:
+        """That of the files, empty where there are none."""
+        return self.binaries[0].machine if self.binaries else ""
+
     def path_of(self, binary: int) -> str:
         """Return the path of a binary, by its position; empty for `NO_BINARY`."""
         return self.binaries[binary].path if binary >= 0 else ""

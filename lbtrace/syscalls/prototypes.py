@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from lbtrace.model import Formal, Prototype, Scalar, Type
-from lbtrace.syscalls import Call, Parameter, Table
+from lbtrace.syscalls import Parameter, Table
 from lbtrace.values.character import Character
 from lbtrace.values.enumeration import Enumeration
 from lbtrace.values.flags import Flags
@@ -19,19 +19,6 @@ NEVER_RETURN = frozenset({"exit", "exit_group", "rt_sigreturn"})
 
 MAPPING = frozenset({"mmap", "mremap", "brk", "shmat"})
 """Calls that return addresses."""
-
-FILLING = {
-    "read": "buf", "pread64": "buf", "recvfrom": "ubuf", "readlink": "buf", "readlinkat": "buf",
-    "getrandom": "ubuf", "getcwd": "buf", "getxattr": "value", "lgetxattr": "value",
-    "fgetxattr": "value", "listxattr": "list", "llistxattr": "list", "flistxattr": "list",
-    "mq_timedreceive": "u_msg_ptr",
-}  # fmt: skip
-"""Calls that fill a buffer with as many bytes as they return."""
-
-LENGTHS = frozenset(
-    {"count", "len", "size", "bufsiz", "plen", "msg_len", "sigsetsize", "nr", "optlen"}
-)
-"""Names of arguments that say how long what the argument before leads to is."""
 
 ADDRESS = re.compile(r"(new_)?addr|start|brk|addr_hint")
 """Names of numbers that are addresses."""
@@ -90,28 +77,3 @@ def _number(table: Table, parameter: Parameter, size: int) -> Type:
 def is_text(parameter: Parameter) -> bool:
     """Return whether an argument leads to characters."""
     return bool(re.fullmatch(r"(const )?(unsigned )?char \*(const)?", parameter.type))
-
-
-def length_of(call: Call, number: int) -> int:
-    """Return which argument says how many bytes there are where the argument of this number leads;
-    -1 where none does."""
-    following = number + 1
-    if following < len(call.parameters):
-        after = call.parameters[following]
-        if after.name in LENGTHS and "*" not in after.type:
-            return following
-    return -1
-
-
-def is_buffer(call: Call, number: int) -> bool:
-    """Return whether an argument leads to bytes that the caller passes, which another counts."""
-    type = call.parameters[number].type
-    return type in ("const void *", "const char *") and length_of(call, number) >= 0
-
-
-def is_filled(name: str, call: Call, number: int) -> bool:
-    """Return whether an argument leads to what the kernel fills meanwhile."""
-    parameter = call.parameters[number]
-    if FILLING.get(name) == parameter.name:
-        return True
-    return "*" in parameter.type and length_of(call, number) >= 0 and "const" not in parameter.type
