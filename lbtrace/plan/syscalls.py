@@ -18,11 +18,15 @@ from lbtrace.plan.selection import Selection
 from lbtrace.plan.value_selection import select_values
 from lbtrace.plan.warnings import name_functions
 from lbtrace.syscalls import Table, read_table
-from lbtrace.syscalls.buffers import with_buffers
+from lbtrace.syscalls.buffers import CallBuffers, with_buffers
 from lbtrace.syscalls.prototypes import NEVER_RETURN, prototype_of
 
 ALIKE = 3
 """Names that an error proposes."""
+
+UNREAD = "syscall, unread"
+"""The event that a call ends of which something could not be read when it began:
+bpf_src/programs/atomic/syscall.h."""
 
 BELOW = Site(0, 0, sp_delta=-8, emulated=True)
 """A call counts as below the function that makes it, whose frame may be the stack pointer."""
@@ -41,12 +45,15 @@ def add(plan: Plan, selection: Selection) -> Plan:
     unfit, first = list[str](), None
     for name in find(table, selection.syscalls):
         try:
-            values = _values(machine, table, name, selection)
+            values, again = _values(machine, table, name, selection)
         except UsageError as error:  # it may fit another call
             first = first or error
             unfit.append(name)
             continue
         function, own = _planned(table, name, values, selection)
+        if again and len(own) > 1:
+            event = KernelEvent(UNREAD, table.calls[name].number)
+            own.append(replace(own[-1], fetches=again, event=event))
         probes += [replace(probe, function=len(functions)) for probe in own]
         functions.append(function)
     if len(functions) == len(plan.functions) and first:
@@ -83,14 +90,12 @@ def describe(table: Table, name: str) -> Function:
     return Function(name, number, 0, 0, (), parameters, result, typed=True, binary=NO_BINARY)
 
 
-def _values(machine: Machine, table: Table, name: str, selection: Selection) -> CallValues:
+def _values(machine: Machine, table: Table, name: str, selection: Selection) -> CallBuffers:
     prototype = prototype_of(table, name)
     places = partial(locate_arguments, machine.name)
     chosen = select_values(machine, prototype, selection.values, places, undeclared=False)
-    if chosen.is_conditional or (selection.request and selection.request.wanted):
-        return chosen
-    if selection.aggregates:
-        return chosen
+    if selection.aggregates or (selection.request and selection.request.wanted):
+        return CallBuffers(chosen)
     return with_buffers(machine.name, name, table.calls[name], chosen, selection.strings)
 
 

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 from msgspec.structs import replace
 
 from lbtrace.abi.system_calls import ARGUMENTS, RESULT
 from lbtrace.fetch.call_values import CallValues
 from lbtrace.model import Fetch, Value
-from lbtrace.model.wire_limits import CHUNKS
+from lbtrace.model.wire_limits import VALUES
 from lbtrace.syscalls import Call
 from lbtrace.values.mode import Mode
+from lbtrace.values.outcome import Outcome
 from lbtrace.values.pointer import Pointer
 from lbtrace.values.socket_address import SocketAddress
 from lbtrace.values.string import String
@@ -19,6 +22,9 @@ SOCKET_ADDRESS = 110
 
 CREATES = 0x400040
 """Flags of open(2) with which it takes a mode: ``O_CREAT`` and ``O_TMPFILE``, everywhere."""
+
+REPLACING = frozenset({"execve", "execveat"})
+"""Calls after which nothing is left of the memory that their arguments led to."""
 
 FILLING = {
     "read": "buf", "pread64": "buf", "recvfrom": "ubuf", "readlink": "buf", "readlinkat": "buf",
@@ -34,11 +40,20 @@ LENGTHS = frozenset(
 """Names of arguments that say how long what the argument before leads to is."""
 
 
-def with_buffers(machine: str, name: str, call: Call, values: CallValues, limit: int) -> CallValues:
+class CallBuffers(NamedTuple):
+    """The ``values`` of a call with its buffers, and what is fetched when it ends where a part of
+    them could not be read when it began."""
+
+    values: CallValues
+    again: tuple[Fetch, ...] = ()
+
+
+def with_buffers(
+    machine: str, name: str, call: Call, values: CallValues, limit: int
+) -> CallBuffers:
     """Return ``values`` with the bytes of buffers: those that the caller passes when the call
     begins, those that the kernel fills when it ends."""
     parameters, fetches = list(values.parameters), list(values.fetches)
-    after, result = list(values.result_fetches), values.result
     for number, value in enumerate(parameters):
         if value.slot < 0:
             continue
@@ -50,7 +65,7 @@ def with_buffers(machine: str, name: str, call: Call, values: CallValues, limit:
                 own, read="bytes", limit=SOCKET_ADDRESS, length_from=counted
             )
             parameters[number] = replace(value, type=SocketAddress(type))
-        elif is_buffer(call, number) and length < len(parameters):
+        elif is_buffer(call, number):
             counted = parameters[length].slot
             fetches[value.slot] = Fetch(
                 register=own.register, read="bytes", limit=limit, length_from=counted
@@ -60,28 +75,50 @@ def with_buffers(machine: str, name: str, call: Call, values: CallValues, limit:
             fetches[value.slot] = replace(own, read="value")
             parameters[number] = replace(value, type=Pointer(type))
         elif type == "umode_t" and parameters[number - 1].name in ("flags", "oflag"):
-            members = (parameters[number - 1], replace(value, type=value.type))
+            members = (parameters[number - 1], value)
             parameters[number] = replace(value, type=Mode(type, 4, CREATES), members=members)
+    made = replace(values, parameters=tuple(parameters), fetches=tuple(fetches))
+    if not isinstance(values.result and values.result.type, Outcome):
+        return CallBuffers(made)
+    return _with_results(machine, name, call, made, limit)
+
+
+def _with_results(
+    machine: str, name: str, call: Call, values: CallValues, limit: int
+) -> CallBuffers:
+    """The same with what is read when the call ends."""
+    result = values.result
+    assert result is not None
+    registers = ARGUMENTS[machine]
+    fetches = [*values.result_fetches]
+    members = [Value("", result.type, result.slot)]
     filled = _filled(machine, name, call)
-    if filled is not None and result is not None:
-        register = ARGUMENTS[machine][filled]
-        after = [
-            Fetch(register=RESULT[machine]),
-            Fetch(register=register, read="bytes", limit=limit, length_from=0, optional=True)
-            if name != "getcwd"  # which counts the NUL
-            else Fetch(register=register, read="string", limit=limit, optional=True),
-        ]
+    if filled is not None:
+        fetch = Fetch(register=registers[filled], limit=limit, read="bytes", length_from=0)
+        if name == "getcwd":  # which counts the NUL
+            fetch = replace(fetch, read="string", length_from=-1)
+        fetches.append(replace(fetch, optional=True))
         buffer = call.parameters[filled]
-        members = (Value("", result.type, 0), Value(buffer.name, String(buffer.type), 1))
-        result = replace(result, slot=0, members=members)
-    assert sum(fetch.read in ("string", "bytes") for fetch in fetches) <= CHUNKS
-    return replace(
-        values,
-        parameters=tuple(parameters),
-        fetches=tuple(fetches),
-        result=result,
-        result_fetches=tuple(after),
-    )
+        members.append(Value(buffer.name, String(buffer.type), 1))
+    again, late = list(fetches), list[Value]()
+    for number, value in enumerate(values.parameters):
+        if value.slot < 0:
+            continue
+        fetch = values.fetches[value.slot]
+        if fetch.read == "value" or registers[number] == RESULT[machine] or name in REPLACING:
+            continue
+        if fetch.length_from >= 0:
+            again.append(values.fetches[fetch.length_from])
+            fetch = replace(fetch, length_from=len(again) - 1)
+        late.append(replace(value, slot=len(again)))
+        again.append(fetch)
+    if len(again) > VALUES:  # each fits into any event
+        again, late = [], []
+    if len(members) + len(late) > 1:
+        type = replace(result.type, late=len(late))  # type: ignore[type-var]
+        result = replace(result, type=type, members=(*members, *late))
+    made = replace(values, result=result, result_fetches=tuple(fetches))
+    return CallBuffers(made, tuple(again) if late else ())
 
 
 def _filled(machine: str, name: str, call: Call) -> int | None:

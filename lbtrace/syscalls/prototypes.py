@@ -7,7 +7,6 @@ import re
 from lbtrace.model import Formal, Prototype, Scalar, Type
 from lbtrace.syscalls import Parameter, Table
 from lbtrace.values.character import Character
-from lbtrace.values.enumeration import Enumeration
 from lbtrace.values.flags import Flags
 from lbtrace.values.integer import Integer
 from lbtrace.values.mode import Mode
@@ -67,10 +66,8 @@ def _number(table: Table, parameter: Parameter, size: int) -> Type:
     name, group = parameter.type, table.groups.get(parameter.group)
     descriptor = bool(DESCRIPTOR.fullmatch(parameter.name))
     signed = descriptor or bool(SIGNED.match(name))
-    if group and group.field >= 0:
-        return Flags(name, size, group.field, group.constants)
     if group:
-        return Enumeration(name, size, signed, group.constants)
+        return Flags(name, size, signed, group.field, group.constants)
     return Integer("int", 4, True) if descriptor else Integer(name, size, signed)
 
 

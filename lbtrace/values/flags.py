@@ -1,4 +1,4 @@
-"""Bits with names, as system calls take them: ``O_WRONLY|O_CREAT``."""
+"""Numbers with names, as system calls take them: ``O_WRONLY|O_CREAT``, ``SEEK_SET``."""
 
 from __future__ import annotations
 
@@ -7,14 +7,16 @@ from msgspec import Struct
 from lbtrace.values.base import Decoder, NumberType
 from lbtrace.values.datum import Datum
 from lbtrace.values.enumeration import Constant
+from lbtrace.values.integer import Integer
 
 
 class Flags(NumberType, Struct, frozen=True, tag="flags"):
-    """An integer whose bits have names: ``values``. Those of ``field`` together are a number that
-    has one name, as those of ``O_ACCMODE`` are."""
+    """An integer whose ``values`` have names. The bits of ``field`` together are a number that has
+    one, as those of ``O_ACCMODE`` do, the others flags; with -1 all are one number."""
 
     name: str
     size: int
+    signed: bool = False
     field: int = 0
     values: tuple[tuple[int, str], ...] = ()
 
@@ -25,9 +27,11 @@ class Flags(NumberType, Struct, frozen=True, tag="flags"):
         return self.values
 
     def decoder(self) -> Decoder:
-        mask, field = (1 << 8 * self.size) - 1, self.field
-        numbers = {n: name for n, name in self.values if not n & ~field}
-        bits = [(n, name) for n, name in self.values if n & ~field]
+        integer = Integer(self.name, self.size, self.signed).decoder()
+        mask = (1 << 8 * self.size) - 1
+        field = self.field & mask
+        numbers = {n & mask: name for n, name in self.values if not n & mask & ~field}
+        bits = [(n, name) for n, name in self.values if n & mask & ~field]
         bits.sort(key=lambda each: -each[0].bit_count())  # O_SYNC has the bit of O_DSYNC
 
         def decode(raw: int) -> Datum:
@@ -40,10 +44,9 @@ class Flags(NumberType, Struct, frozen=True, tag="flags"):
             if low in numbers and (low or field or not (found or rest)):
                 found.append((low, numbers[low]))
                 rest &= ~field
-            found.sort()
-            names = [name for _, name in found]
-            if rest or not names:
-                names.append(f"{rest:#x}" if rest else "0")
-            return Constant("|".join(names)) if found else rest
+            if not found:
+                return integer(raw)
+            names = [name for _, name in sorted(found)]
+            return Constant("|".join([*names, f"{rest:#x}"] if rest else names))
 
         return decode

@@ -12,7 +12,6 @@ from lbtrace.values.datum import Argument, Datum, Members, Unreadable, column_of
 from lbtrace.values.enumeration import Constant
 from lbtrace.values.notation import text
 from lbtrace.values.pointer import Address
-from lbtrace.values.record import member_readers
 
 RESTARTS = {
     512: "ERESTARTSYS",
@@ -45,10 +44,13 @@ class Filled(Members, Struct, frozen=True):
 
 
 class Outcome(NumberType, Struct, frozen=True, tag="outcome"):
-    """A number, or the name of an error. It is an ``address`` where the call maps memory."""
+    """A number, or the name of an error. It is an ``address`` where the call maps memory. Of its
+    members the first one is the number; the last, so many as are ``late``, are what could not be
+    read when the call began, which not each probe fetches, and the others what the call fills."""
 
     name: str = "long"
     address: bool = False
+    late: int = 0
 
     size = 8
     signed = True
@@ -68,13 +70,18 @@ class Outcome(NumberType, Struct, frozen=True, tag="outcome"):
         return decode
 
     def composed_reader(self, value: Value, probe: Probe) -> Reader:
-        (_, number), *others = member_readers(value, probe)
+        number = probe.reader(value.members[0])
+        end = len(value.members) - self.late
+        filled = [(part.name, probe.reader(part)) for part in value.members[1:end]]
+        parts = [part for part in value.members[end:] if probe.is_piece(part.slot)]
+        late = [(part.name, probe.reader(part)) for part in parts]
 
         def read(fetched: Fetched) -> Datum:
             returned = number(fetched)
-            if isinstance(returned, Constant | Unreadable):
-                return returned
-            filled = [Argument(name, read(fetched)) for name, read in others]
-            return Filled((Argument("returned", returned), *filled))
+            failed = isinstance(returned, Constant | Unreadable)
+            shown = [] if failed else [Argument(name, read(fetched)) for name, read in filled]
+            again = [Argument(name, read(fetched)) for name, read in late]
+            shown += [each for each in again if not isinstance(each.value, Unreadable)]
+            return Filled((Argument("returned", returned), *shown)) if shown else returned
 
         return read

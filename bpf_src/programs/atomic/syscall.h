@@ -2,12 +2,15 @@
 /* System calls: lbtrace/probes/syscall.py. */
 #include "hit.h"
 
-/* Of each program, by the number of the call: 1 more than the cookie of its probe; 0: it has none. */
+/*
+ * Of each program, by the number of the call: 1 more than the cookie of its probe; 0: it has none. From
+ * LBT_SYSCALLS on those of the probe that reads again what could not be read when the call began.
+ */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__type(key, __u32);
 	__type(value, __u64);
-	__uint(max_entries, LBT_SYSCALLS);
+	__uint(max_entries, 2 * LBT_SYSCALLS);
 } syscall_entered_cookies SEC(".maps"), syscall_left_cookies SEC(".maps");
 
 #if defined(__TARGET_ARCH_x86)
@@ -17,6 +20,14 @@ struct {
 #define LBT_32_BIT(task) ((task)->thread_info.flags >> 22 & 1) /* TIF_32BIT */
 #define SYSCALL_NUMBER(regs) BPF_CORE_READ((struct pt_regs___call *)(regs), syscallno)
 #endif
+
+/* Whether there is something to read again for the thread, which leaves a system call. */
+static __always_inline bool has_unread(void)
+{
+	__u32 tid = bpf_get_current_pid_tgid();
+
+	return any_unread && !bpf_map_delete_elem(&unread_texts, &tid);
+}
 
 /* A thread enters or leaves a system call. */
 static __always_inline void pass(void *cookies, struct task_struct *task, struct pt_regs *regs,
@@ -28,6 +39,10 @@ static __always_inline void pass(void *cookies, struct task_struct *task, struct
 	if (number >= LBT_SYSCALLS || LBT_32_BIT(task))
 		return;
 	cookie = bpf_map_lookup_elem(cookies, &key);
+	if (cookie && *cookie && kind == LBT_CLOSE && has_unread()) {
+		key = LBT_SYSCALLS + number;
+		cookie = bpf_map_lookup_elem(cookies, &key);
+	}
 	if (cookie && *cookie)
 		handle_hit_of(*cookie - 1, regs, kind, false, NULL);
 }

@@ -10,9 +10,13 @@ from lbtrace.bpf._libbpf import lib
 from lbtrace.bpf.attach import Attachment, Place
 from lbtrace.bpf.gate import check_pointer
 from lbtrace.bpf.objects import Loading, TraceObject
+from lbtrace.model.wire_limits import SYSCALLS
 
 LOADING = Loading()
 SINGLE = False
+
+UNREAD = "syscall, unread"
+"""See `lbtrace.plan.syscalls`."""
 
 
 def attach_events(
@@ -21,6 +25,8 @@ def attach_events(
     """See `lbtrace.bpf.attach.EventType`."""
     for place in places:
         assert place.probe.event is not None
-        loaded.set_cookie(wanted.program, place.probe.event.number, place.cookie)
+        number = place.probe.event.number
+        number += SYSCALLS if place.probe.event.name == UNREAD else 0
+        loaded.set_cookie(wanted.program, number, place.cookie)
     link = lib.bpf_program__attach(loaded.program(wanted.program))
     yield check_pointer(link, f"attach {wanted.program}")
