@@ -10,6 +10,7 @@ from textwrap import wrap
 
 import msgspec
 
+from lbtrace.elf import cpp_names, demangle
 from lbtrace.model import NO_FUNCTION, Function, Plan, Probe, Site, Type
 from lbtrace.probes import PROBES
 
@@ -81,7 +82,7 @@ def function_lines(
     below it the place of its probe, if asked for: None where there is none, UNSET where sites are
     not shown."""
     written, names = signature(function), function.aliases
-    if function.name not in written:  # for example of Go's methods
+    if _plain_name(function) not in written:  # for example of Go's methods
         names = (function.name, *names)
     also = f"  = {', '.join(names)}" if names else ""
     at = f"  at {os.path.basename(defined[0])}:{defined[1]}" if defined and all(defined) else ""
@@ -108,7 +109,17 @@ def signature(function: Function) -> str:
         return show_go.signature(function)
     inside = ", ".join(_parameter(p.type, p.name) for p in function.parameters)
     result = function.result.type if function.result else None
-    return f"{_declared(result, function.name)}({inside})"
+    return f"{_declared(result, _plain_name(function))}({inside})"
+
+
+def _plain_name(function: Function) -> str:
+    """The name without the parameter list that distinguishes it from others of the same name."""
+    for symbol in filter(demangle.is_mangled, function.aliases):
+        short = demangle.short(symbol)
+        for name in (short, cpp_names.shorten(short)):
+            if function.name.startswith(f"{name}("):
+                return name
+    return function.name
 
 
 def _parameter(type: Type, name: str) -> str:

@@ -80,6 +80,13 @@ def short(name: str) -> str:
     return _without_parameters(full)
 
 
+def with_parameters(name: str) -> str:
+    """Return the short form of ``name`` with its parameter list and qualifiers, if it has one."""
+    full = demangled(name)
+    at = _parameters(full) if full != name else -1
+    return short(name) + full[at:] if at > 0 else full
+
+
 def arity(name: str) -> int | None:
     """Return how many parameters the mangled name of a C++ function has, without ``this`` and
     ``...``; None where it does not say."""

@@ -138,7 +138,7 @@ def readable(functions: Sequence[Function], *, full_names: bool = False) -> list
     names = [demangle.short(f.name) for f in functions]
     often = Counter(names)
     made = [
-        name if often[name] == 1 else demangle.demangled(f.name)
+        name if often[name] == 1 else demangle.with_parameters(f.name)
         for f, name in zip(functions, names, strict=True)
     ]
     written = made if full_names else map(cpp_names.shorten, made)
