@@ -8,6 +8,7 @@
 #include "event.h"
 #include "forked_stacks.h"
 #include "relays.h"
+#include "unread_texts.h"
 #include "within.h"
 
 /*
@@ -104,53 +105,6 @@ static __always_inline long copy_text(const struct lbt_fetch *f, const __u64 *va
 	*value = length << 32 | (__u32)got;
 	return 0;
 }
-
-#ifdef LBT_ATOMIC
-
-/* Threads in a system call of which a text could not be read when it began, by the tid. */
-struct {
-	__uint(type, BPF_MAP_TYPE_LRU_HASH);
-	__type(key, __u32);
-	__type(value, __u32);
-	__uint(max_entries, 4096);
-} unread_texts SEC(".maps");
-
-/* When the call ends the page may be there: then the text is read again, and is not lost. */
-static __noinline void lose_text(const struct lbt_event *e)
-{
-	__u32 tid = bpf_get_current_pid_tgid();
-
-	if ((e->kind & LBT_KIND_MASK) != LBT_OPEN)
-		return;
-	increment(LBT_STRING_FAULT);
-	bpf_map_update_elem(&unread_texts, &tid, &the_only, 0);
-	any_unread = 1;
-}
-
-static __always_inline void find_text(const struct lbt_event *e)
-{
-	__u32 counter = LBT_STRING_FAULT;
-	__u64 *slot;
-
-	if ((e->kind & LBT_KIND_MASK) != LBT_CLOSE)
-		return;
-	slot = bpf_map_lookup_elem(&counters, &counter);
-	if (slot)
-		ADD(slot, -1);
-}
-
-#else
-
-static __always_inline void lose_text(const struct lbt_event *e)
-{
-	increment(LBT_STRING_FAULT);
-}
-
-static __always_inline void find_text(const struct lbt_event *e)
-{
-}
-
-#endif
 
 static __always_inline void copy_texts(struct lbt_event *e, __u64 *values,
 				       const __u32 chunk, const __u32 chunks,

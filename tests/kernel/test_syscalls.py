@@ -72,7 +72,7 @@ RUNS = {
     "ls": ["ls", "/usr/share"],
     "cat": ["cat", "/etc/hostname"],
     "python": ["/usr/bin/python3", "-S", "-c", "print(open('/etc/hostname').read())"],
-    "sh": ["sh", "-c", "cat /etc/hostname; ls / | wc -l"],
+    "sh": ["sh", "-c", "cat /etc/hostname; ls /"],
     "program": [],
     "sqlite": ["sqlite3", ":memory:", "select count(*) from (select 1)"],
 }
