@@ -17,6 +17,7 @@ from lbtrace.model import Argument, Datum, Event, Fetch, Value
 from lbtrace.model.wire_limits import VALUES
 from lbtrace.values.base import Fetched, Reader, decoder
 from lbtrace.values.datum import FAULT, UNDECODABLE
+from lbtrace.values.pointer import TABLE_OF
 
 INSTRUCTION_POINTERS = frozenset({"ip", "pc"})
 
@@ -46,7 +47,7 @@ def arguments(
     word is taken as it is. Functions with none and with one simple argument
     are given their own, for speed.
     """
-    pointer = next((n for n, f in enumerate(fetches) if _is_pointer(f)), -1)
+    pointer = instruction_pointer(fetches)
     if not parameters and pointer < 0:
         return lambda event, blob: ()
     if pointer < 0 and is_plain(parameters, fetches):
@@ -69,6 +70,11 @@ def arguments(
             return tuple([Argument(name, _read_anyway(read, fetched)) for name, read in made])
 
     return all_of
+
+
+def instruction_pointer(fetches: tuple[Fetch, ...]) -> int:
+    """Return the slot of the instruction pointer; -1 where it is not fetched."""
+    return next((n for n, f in enumerate(fetches) if _is_pointer(f)), -1)
 
 
 def _is_pointer(fetch: Fetch) -> bool:
@@ -163,3 +169,14 @@ class Readers:
     def symbol(self, pid: int, address: int) -> str:
         """See `lbtrace.values.base.Probe`."""
         return self._namer.name(pid, address)
+
+    def class_reader(self, table: Value) -> Callable[[Fetched], str]:
+        """See `lbtrace.values.base.Probe`."""
+        address, name = self.reader(table), self._namer.name
+
+        def read(fetched: Fetched) -> str:
+            there = address(fetched)
+            found = name(fetched.pid, there) if isinstance(there, int) else ""
+            return found.removeprefix(TABLE_OF) if found.startswith(TABLE_OF) else ""
+
+        return read

@@ -102,6 +102,10 @@ class FastBatch:
         """Return the probe of each row."""
         return self.events.cast("I")[6 :: EVENT_SIZE // 4][: self.count].tolist()
 
+    def pids(self) -> list[int]:
+        """Return the process of each row."""
+        return self.events.cast("I")[7 :: EVENT_SIZE // 4][: self.count].tolist()
+
     def probe(self, row: int) -> int:
         """Return the probe of a row."""
         return wire.decode_at(self.events, row).probe

@@ -37,7 +37,7 @@ class ProbeDecoders(dict[int, "ProbeDecoder"]):
         self._act_of = act_of
         self._pairs = ProbePairs(plan)
         self._names: list[Names] = [_types(each.go) if each.go else {} for each in plan.binaries]
-        self._namer = Namer([binary.symbols for binary in plan.binaries])
+        self.namer = Namer([binary.symbols for binary in plan.binaries])
         self._closings = _closings(plan)
         self._relayed = _relayed(plan)
 
@@ -45,7 +45,7 @@ class ProbeDecoders(dict[int, "ProbeDecoder"]):
         """Have the decoders of a plan that has grown."""
         added = plan.binaries[len(self._names) :]
         self._names += [_types(each.go) if each.go else {} for each in added]
-        self._namer.add([binary.symbols for binary in added])
+        self.namer.add([binary.symbols for binary in added])
         self.count, self._plan, self._pairs = len(plan.probes), plan, ProbePairs(plan)
         self._closings = _closings(plan)
         self._relayed = _relayed(plan)
@@ -58,7 +58,7 @@ class ProbeDecoders(dict[int, "ProbeDecoder"]):
             raise KeyError(number)
         probe = plan.probes[number]
         names = self._names[probe.binary] if probe.event is None else None
-        around = Context(names, self._namer, probe.binary, probe.site.address)
+        around = Context(names, self.namer, probe.binary, probe.site.address)
         function = plan.functions[probe.function] if probe.function >= 0 else _NO_FUNCTION
         decoding = self[number] = ProbeDecoder(function, probe, around)
         decoding.binary = plan.path_of(probe.binary)

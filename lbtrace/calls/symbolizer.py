@@ -13,29 +13,49 @@ from lbtrace.model import Symbols
 
 WORD = 8
 
+MOST_KNOWN = 1 << 12
+"""Names that are kept because the same addresses come again."""
+
 
 class Namer:
-    """Names the functions of the traced binaries in every process."""
+    """Names the functions of the traced binaries in every process.
+
+    ``shifts`` are, by process and binary, how much higher it is mapped than its file says. What has
+    these addresses of processes is ``known``: the dictionary is replaced when it no longer holds.
+    """
 
     def __init__(self, binaries: Sequence[Symbols] = ()) -> None:
         self._names: list[dict[int, str]] = []
         self._tables: list[tuple[tuple[int, int, str], ...]] = []
-        self._shifts: dict[int, dict[int, int]] = {}
+        self.shifts: dict[int, dict[int, int]] = {}
+        self.known: dict[tuple[int, int], str] = {}
         self.add(binaries)
 
     def add(self, binaries: Sequence[Symbols]) -> None:
         """Name the functions of these binaries too, which are traced after all others."""
         self._names += [dict(zip(b.addresses, b.names, strict=False)) for b in binaries]
         self._tables += [b.tables for b in binaries]
+        self.known = {}
 
     def learn(self, pid: int, binary: int, pointer: int, address: int) -> None:
         """A probe at ``address`` in the file was hit with this instruction ``pointer``."""
-        self._shifts.setdefault(pid, {})[binary] = pointer - address
+        shifts, shift = self.shifts.setdefault(pid, {}), pointer - address
+        if shifts.get(binary) != shift:
+            shifts[binary] = shift
+            self.known = {}
 
     def name(self, pid: int, address: int) -> str:
         """Return the function that begins at ``address`` in a process, or the table of virtual
         functions to which objects lead with it; ``""`` where none is known."""
-        for binary, shift in self._shifts.get(pid, {}).items():
+        name = self.known.get((pid, address))
+        if name is None:
+            if len(self.known) == MOST_KNOWN:
+                self.known = {}
+            name = self.known[pid, address] = self._find(pid, address)
+        return name
+
+    def _find(self, pid: int, address: int) -> str:
+        for binary, shift in self.shifts.get(pid, {}).items():
             name = self._names[binary].get(address - shift)
             if name is not None:
                 # Imported here because few values are names.

@@ -314,10 +314,25 @@ def cast(at: int, type: Type, inner: Located, scope: Scope) -> Located:
 def _pointer(found: Operand) -> Operand:
     """The pointer for which ``found``, or what it refers to, stands: that in a smart pointer; else
     ``found``."""
-    if found.type.is_alias() and found.type.target is not None and found.type.target.stands_for():
-        found = _dereference(Dereference(found.at, Name(found.at, "")), found)
+    found = _smart(found)
     held = found.type.stands_for()
     return found if held is None else _part(found.at, found, held)
+
+
+def _smart(found: Operand) -> Operand:
+    """The smart pointer to which ``found`` refers, if to one; else ``found``."""
+    if found.type.is_alias() and found.type.target is not None and found.type.target.stands_for():
+        return _dereference(Dereference(found.at, Name(found.at, "")), found)
+    return found
+
+
+def _own_member(inner: Operand, name: str) -> Member | None:
+    """What a smart pointer has of this name itself, if what it leads to has none."""
+    held, own = inner.type.stands_for(), inner.type.representation()
+    target = None if held is None else held.type.target
+    if own is None or (target is not None and _member(target, name) is not None):
+        return None
+    return _member(own, name)
 
 
 def _dereference(node: Dereference, inner: Operand) -> Operand:
@@ -350,6 +365,9 @@ def _dereference(node: Dereference, inner: Operand) -> Operand:
 def _field(node: Field, inner: Operand) -> Operand:
     type, whole = inner.type, inner.type
     refuse_declared(node.at, type)
+    inner = _smart(inner)
+    if (own := _own_member(inner, node.name)) is not None:
+        return _part(node.at, inner, own)
     inner = _pointer(inner)
     if inner.type.is_address:  # as debuggers allow it
         inner = _dereference(Dereference(node.at, Name(node.at, "")), inner)

@@ -79,7 +79,7 @@ static int lbt_put_part(const struct lbt_line *line, struct lbt_output *output,
 	if (!lbt_read_part(parts, line->pairing, piece->flags & LBT_OF_RETURN ? line->row : line->call,
 			   part, &content))
 		return 0; /* such a row is Python's */
-	if (part->form == LBT_PART_NUMBER)
+	if (part->form == LBT_PART_NUMBER || part->form == LBT_PART_NONZERO)
 		return lbt_put_integer(output, content.number, part->size, piece->flags);
 	if (part->form == LBT_PART_REAL)
 		return lbt_put_real(output, content.real);

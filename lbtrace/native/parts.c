@@ -158,6 +158,31 @@ static int lbt_read_name(const struct lbt_parts *parts, const struct lbt_part *p
 	return 1;
 }
 
+static int lbt_read_symbol(const struct lbt_parts *parts, const struct lbt_fetched *fetched,
+			   const struct lbt_part *part, struct lbt_content *content)
+{
+	const uint32_t pid = fetched->event->pid;
+	const struct lbt_symbol *symbol;
+	size_t low = 0, high = parts->symbol_count;
+
+	while (low < high) {
+		const size_t middle = (low + high) / 2;
+
+		symbol = &parts->symbols[middle];
+		if (symbol->pid < pid || (symbol->pid == pid && symbol->address < content->number))
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	symbol = &parts->symbols[low];
+	if (low == parts->symbol_count || symbol->pid != pid ||
+	    symbol->address != content->number || symbol->form != part->form)
+		return 0;
+	content->text = parts->texts + symbol->text;
+	content->length = symbol->length;
+	return 1;
+}
+
 static int lbt_read(const struct lbt_parts *parts, const struct lbt_fetched *fetched,
 		    const struct lbt_part *part, struct lbt_content *content)
 {
@@ -169,8 +194,12 @@ static int lbt_read(const struct lbt_parts *parts, const struct lbt_fetched *fet
 		return 0;
 	if (part->form == LBT_PART_NUMBER)
 		return 1;
+	if (part->form == LBT_PART_NONZERO)
+		return content->number != 0;
 	if (part->form == LBT_PART_REAL)
 		return lbt_read_real(part, content);
+	if (part->form == LBT_PART_SYMBOL || part->form == LBT_PART_CLASS)
+		return lbt_read_symbol(parts, fetched, part, content);
 	return lbt_read_name(parts, part, content);
 }
 
@@ -197,8 +226,27 @@ static int lbt_is_readable(const struct lbt_parts *parts, const struct lbt_pairi
 	return 1;
 }
 
+/* Whether it is known already where the event shows that its binary is mapped. */
+static int lbt_is_placed(const struct lbt_parts *parts, const struct lbt_pairing *pairing,
+			 size_t row)
+{
+	const struct lbt_fetched fetched = lbt_fetched(parts, pairing, row);
+	const struct lbt_probe_parts *probe = fetched.probe;
+	uint64_t word;
+
+	if (probe->pointer == LBT_NO_POINTER)
+		return 1;
+	if (!lbt_get_word(&fetched, probe->pointer, &word))
+		return 0;
+	for (size_t i = 0; i < parts->place_count; i++)
+		if (parts->places[i].pid == fetched.event->pid &&
+		    parts->places[i].binary == probe->binary)
+			return parts->places[i].shift == word - probe->address;
+	return 0;
+}
+
 size_t lbt_rows_for_python(const struct lbt_parts *parts, const struct lbt_pairing *pairing,
-			   size_t count, int all, uint32_t *rows)
+			   size_t count, uint32_t *rows)
 {
 	const struct lbt_event *events = (const struct lbt_event *)pairing->events;
 	size_t found = 0;
@@ -206,9 +254,10 @@ size_t lbt_rows_for_python(const struct lbt_parts *parts, const struct lbt_pairi
 	for (size_t row = 0; row < count; row++) {
 		const int how = parts->probes[events[row].probe].how;
 
-		if (how == LBT_NATIVE || (pairing->states[row] == LBT_HIDDEN && !all))
-			continue;
-		if (how == LBT_PYTHON || !lbt_is_readable(parts, pairing, row))
+		const int shown = how != LBT_NATIVE && pairing->states[row] != LBT_HIDDEN;
+
+		if (!lbt_is_placed(parts, pairing, row) ||
+		    (shown && (how == LBT_PYTHON || !lbt_is_readable(parts, pairing, row))))
 			rows[found++] = row;
 	}
 	return found;

@@ -17,6 +17,9 @@ enum {
 	LBT_PART_TEXT = 2,  /* printable ASCII without quotation marks and backslashes, not cut */
 	LBT_PART_NAME = 3,  /* the name of a number */
 	LBT_PART_CHARACTERS = 4, /* as a text, up to the first NUL or to the end of its bytes */
+	LBT_PART_NONZERO = 5, /* a number; 0 is Python's */
+	LBT_PART_SYMBOL = 6, /* the function at an address */
+	LBT_PART_CLASS = 7,  /* the class whose table of virtual functions is there */
 };
 
 /* See struct lbt_event in bpf_src/wire.h, and Value in lbtrace/values/base.py. */
@@ -36,6 +39,20 @@ struct lbt_name {
 	uint32_t text, length;
 };
 
+/* What lies at an address of a process, by its form. In the order of processes and addresses. */
+struct lbt_symbol {
+	uint64_t address;
+	uint32_t pid;
+	uint32_t text, length;
+	uint8_t form;
+};
+
+/* Where a process has mapped a binary. */
+struct lbt_place {
+	uint64_t shift;
+	uint32_t pid, binary;
+};
+
 /* Who writes the values of a probe's rows. */
 enum {
 	LBT_NATIVE = 0,	       /* native code, whatever they are */
@@ -43,17 +60,25 @@ enum {
 	LBT_PYTHON = 2,
 };
 
+enum { LBT_NO_POINTER = 0xff };
+
 struct lbt_probe_parts {
 	uint32_t first, count; /* parts */
 	uint16_t in_memory;    /* slots whose bytes accompany the event, bit n for slot n */
 	uint8_t beyond;	       /* words that come before them */
 	uint8_t how;
+	uint8_t pointer; /* the slot of the instruction pointer, LBT_NO_POINTER without one */
+	uint32_t binary;
+	uint64_t address; /* of the probe in it */
 };
 
 struct lbt_parts {
 	const struct lbt_part *parts;
 	const struct lbt_name *names;
 	const struct lbt_probe_parts *probes;
+	const struct lbt_symbol *symbols;
+	const struct lbt_place *places;
+	size_t symbol_count, place_count;
 	const char *texts;
 	const char *blobs;
 	size_t blob_size;
@@ -71,10 +96,10 @@ int lbt_read_part(const struct lbt_parts *parts, const struct lbt_pairing *pairi
 		  const struct lbt_part *part, struct lbt_content *content);
 
 /*
- * The numbers of the first count rows whose values Python must write, those that are not shown
- * only with all; returns how many there are.
+ * The numbers of the first count rows whose values Python must write, or which show that a binary
+ * lies elsewhere than it is known to; returns how many there are.
  */
 size_t lbt_rows_for_python(const struct lbt_parts *parts, const struct lbt_pairing *pairing,
-			   size_t count, int all, uint32_t *rows);
+			   size_t count, uint32_t *rows);
 
 #endif

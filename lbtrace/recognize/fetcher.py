@@ -127,13 +127,17 @@ class Fetcher(Slots):
         with self.as_optional():
             return [make(self, n) for n in range(count)]
 
-    def most_that_fits(self, most: int, make: Callable[[Fetcher, int], Value]) -> Value | None:
+    def most_that_fits(
+        self, most: int, make: Callable[[Fetcher, int], Value], most_slots: int
+    ) -> Value | None:
         """Return a value that may be left out, made of as many of its parts as the budget allows,
-        at most ``most``; None where it allows none."""
+        at most ``most`` and in ``most_slots``; None where it allows none."""
         whole = 0, 0
         for count in range(most, 0, -1):
             trial = type(self)(self._limit, self._detail, SlotBudget(0, 0))
             make(trial, count)
+            if trial.used[0] > most_slots:
+                continue
             whole = max(whole, trial.used)
             if self.allows(trial.used) and self.reserve(trial.used, 1):
                 with self.as_optional():

@@ -27,6 +27,10 @@ from lbtrace.values.record import Record
 SHOWN = re.compile(r"const |(?:std::)?(?:atomic|span|array)\b")
 """Types of references to numbers and arrays that are shown: functions may fill others."""
 
+THROUGH = 5
+"""Fetches for a record to which a reference leads, unless more is asked for: each makes calls
+cost more."""
+
 VPTR = "_vptr"
 """What compilers call the address of a table of virtual functions, as a member."""
 
@@ -138,7 +142,7 @@ def _record(fetcher: Fetcher, target: Record, address: Fetch) -> Value | None:
         part = replace(target, members=tuple(near[:count]), more=more - count)
         return own.in_memory("", part, address, 0)
 
-    return fetcher.most_that_fits(min(len(near), MEMBERS), make)
+    return fetcher.most_that_fits(min(len(near), MEMBERS), make, THROUGH)
 
 
 def _leads_on(type: Type, depth: int) -> bool:

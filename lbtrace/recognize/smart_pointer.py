@@ -7,7 +7,7 @@ from msgspec.structs import replace
 
 from lbtrace.abi.locations import DEREFS, Location, dereferenced, integer, moved
 from lbtrace.model import Fetch, Value
-from lbtrace.recognize import Inside
+from lbtrace.recognize import Inside, record
 from lbtrace.recognize.fetcher import Fetcher, NumberFetcher, Span, pointer_in
 from lbtrace.recognize.view import MemberView, View, find_named
 from lbtrace.values import Type
@@ -36,7 +36,8 @@ def recognize(view: View, inside: Inside) -> Type | None:
         pointer = _unique(view)
         if pointer is None or pointer[1].type.form != "pointer":
             return None
-        return SmartPointer(view.written, view.size, _held(pointer, inside))
+        own = record.recognize(view, inside)
+        return SmartPointer(view.written, view.size, _held(pointer, inside), own=own)
     for (name, control, inner), (counter, unowned) in zip(SHARED, COUNTERS, strict=True):
         found = find_named(view, (name, control))
         if found is None or found[0][1].type.form != "pointer":
@@ -47,7 +48,8 @@ def recognize(view: View, inside: Inside) -> Type | None:
             if within is None:
                 continue
             at += within[0][0]
-        return SmartPointer(view.written, view.size, _held(found[0], inside), at, counter, unowned)
+        held, own = _held(found[0], inside), record.recognize(view, inside)
+        return SmartPointer(view.written, view.size, held, at, counter, unowned, own)
     return None
 
 

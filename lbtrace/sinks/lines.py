@@ -13,16 +13,17 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from lbtrace.calls._fast_path import ffi, lib
-from lbtrace.calls.decoders import INSTRUCTION_POINTERS
-from lbtrace.calls.fast_path import FastBatch
+from lbtrace.calls.decoders import instruction_pointer
+from lbtrace.calls.fast_path import PLAIN, FastBatch
 from lbtrace.calls.payload import lies_in_memory
 from lbtrace.calls.probe_decoding import ProbeDecoders
 from lbtrace.calls.probe_pairs import ProbePairs
-from lbtrace.model import Argument, Fetch, Plan, Probe, Value
+from lbtrace.model import Argument, Fetch, Plan, Value
 from lbtrace.sinks.arrays import GrowingArray, TextList, encode
 from lbtrace.sinks.line_sink import LineSink, Piece, Pieces
 from lbtrace.sinks.parts import Marked, NotNative, Part, Sampler, Spelling, spell, split
 from lbtrace.values.base import Type
+from lbtrace.values.pointer import TABLE_OF
 
 REMEMBERED = 1 << 14
 """Texts that are kept because the same values may come again."""
@@ -54,8 +55,12 @@ class LineWriter:
         self._sink = sink
         self._decoders = ProbeDecoders(plan)
         self._pairs = ProbePairs(plan)
-        self._remembers = not any(_locates(probe) for probe in plan.probes)
-        self._remembered: dict[tuple[int, bytes], bytes] = {}
+        self._pointers = [instruction_pointer(probe.fetches) for probe in plan.probes]
+        self._names_addresses = max(self._pointers, default=-1) >= 0
+        self._known_names: dict[tuple[int, int], str] = {}
+        self._named_count = 0
+        self._symbol_texts: dict[bytes, int] = {}
+        self._remembered: dict[tuple[int, int, bytes], bytes] = {}
         self._written: dict[int, Callable[[FastBatch, int], str]] = {}
         self._known = set[int]()
         self._closing = defaultdict[int, list[int]](list)
@@ -66,6 +71,10 @@ class LineWriter:
         self._format.delayed = sink.delayed
         self._templates = ffi.new("struct lbt_line_templates[]", len(plan.probes))
         self._probe_parts = ffi.new("struct lbt_probe_parts[]", len(plan.probes))
+        for number, probe in enumerate(plan.probes):
+            self._probe_parts[number].pointer = self._pointers[number] & lib.LBT_NO_POINTER
+            self._probe_parts[number].binary = probe.binary
+            self._probe_parts[number].address = probe.site.address
         self._format.parts.probes = self._probe_parts
         self._parts = GrowingArray("struct lbt_part[]")
         self._names = GrowingArray("struct lbt_name[]")
@@ -122,21 +131,53 @@ class LineWriter:
         parts = ffi.addressof(self._format, "parts")
         held = self._held_blobs = ffi.from_buffer("char[]", fast_batch.blobs)
         parts.blobs, parts.blob_size = held, len(held)
+        if self._names_addresses:
+            self._name_addresses()
         rows = ffi.new("uint32_t[]", fast_batch.count)
-        arguments = (parts, fast_batch.native, fast_batch.count, not self._remembers, rows)
-        found = lib.lbt_rows_for_python(*arguments)
+        found = lib.lbt_rows_for_python(parts, fast_batch.native, fast_batch.count, rows)
         if not found:
             return _NOTHING.native
         texts, probes = [b""] * fast_batch.count, fast_batch.probes()
+        pids = fast_batch.pids() if self._names_addresses else probes
         for row in rows[0:found]:
-            texts[row] = self._text(fast_batch, row, probes[row])
+            if probes[row] in self._written:
+                texts[row] = self._text(fast_batch, row, probes[row], pids[row])
         self._held_rows = TextList(texts)
         return self._held_rows.native
 
-    def _text(self, fast_batch: FastBatch, row: int, number: int) -> bytes:
-        if not self._remembers:
-            return encode(self._written[number](fast_batch, row))
-        key = number, fast_batch.values(row)
+    def _name_addresses(self) -> None:
+        """Let native code know what is known of addresses."""
+        namer, parts = self._decoders.namer, self._format.parts
+        if namer.known is self._known_names and len(namer.known) == self._named_count:
+            return
+        self._known_names, self._named_count = namer.known, len(namer.known)
+        symbols = []
+        for (pid, address), name in sorted(namer.known.items()):
+            form = lib.LBT_PART_CLASS if name.startswith(TABLE_OF) else lib.LBT_PART_SYMBOL
+            if PLAIN.fullmatch(name):
+                text = encode(name.removeprefix(TABLE_OF))
+                symbols.append((address, pid, self._symbol_text(text), len(text), form))
+        places = [
+            (shift % (1 << 64), pid, binary)
+            for pid, shifts in namer.shifts.items()
+            for binary, shift in shifts.items()
+        ]
+        self._held_symbols = ffi.new("struct lbt_symbol[]", symbols)
+        self._held_places = ffi.new("struct lbt_place[]", places)
+        parts.symbols, parts.symbol_count = self._held_symbols, len(symbols)
+        parts.places, parts.place_count = self._held_places, len(places)
+        parts.texts = self._format.texts = self._texts.native
+
+    def _symbol_text(self, text: bytes) -> int:
+        if text not in self._symbol_texts:
+            self._symbol_texts[text] = self._texts.add(text)
+        return self._symbol_texts[text]
+
+    def _text(self, fast_batch: FastBatch, row: int, number: int, pid: int) -> bytes:
+        if self._known_names is not self._decoders.namer.known:
+            self._remembered.clear()
+            self._known_names, self._named_count = self._decoders.namer.known, -1
+        key = number, pid, fast_batch.values(row)
         text = self._remembered.get(key)
         if text is None:
             if len(self._remembered) == REMEMBERED:
@@ -194,7 +235,7 @@ class LineWriter:
         others = {_layout(self._plan.probes[number].fetches) for number in probes} - {_layout(how)}
         sampler = Sampler(how, self._spell, nests=self._sink.nests)
         try:
-            if others or any(_locates(self._plan.probes[number]) for number in probes):
+            if others:
                 raise NotNative
             text = write([Argument(value.name, sampler.sample(value)) for value in values])
         except NotNative:
@@ -203,8 +244,10 @@ class LineWriter:
             return []
         first = self._parts.add([self._add_part(part) for part in sampler.parts])
         for number in probes:
-            own = first, len(sampler.parts), *sampler.layout, lib.LBT_NATIVE_IF_READ
-            self._probe_parts[number] = own
+            own = self._probe_parts[number]
+            own.first, own.count = first, len(sampler.parts)
+            own.in_memory, own.beyond = sampler.layout
+            own.how = lib.LBT_NATIVE_IF_READ
 
         def put(marked: Marked) -> Piece:
             own = flags | self._flags(marked)
@@ -260,11 +303,6 @@ class LineWriter:
 def _layout(fetches: tuple[Fetch, ...]) -> tuple[bool, ...]:
     """Which of the values that are fetched lie in memory."""
     return tuple([lies_in_memory(slot, fetches) for slot in range(len(fetches))])
-
-
-def _locates(probe: Probe) -> bool:
-    """Whether its events show where the file is mapped, which names functions later."""
-    return any(fetch.register in INSTRUCTION_POINTERS for fetch in probe.fetches)
 
 
 _NOTHING = TextList(())

@@ -16,6 +16,7 @@ from lbtrace.calls.payload import lies_in_memory
 from lbtrace.model import Datum, Fetch, Value
 from lbtrace.model.wire_limits import VALUES
 from lbtrace.values.base import MARK, TABLED, Fetched, Reader, Type
+from lbtrace.values.pointer import symbol_mark
 
 MOST_NAMES = 1 << 12
 """Of an enumeration."""
@@ -35,6 +36,7 @@ FORMS = {
     "text": lib.LBT_PART_TEXT,
     "characters": lib.LBT_PART_CHARACTERS,
     **dict.fromkeys(("name", "truth", "character"), lib.LBT_PART_NAME),
+    "symbol": lib.LBT_PART_SYMBOL,
 }
 
 
@@ -109,7 +111,11 @@ class Sampler:
         if value.members:
             if not value.type.is_composed_alike:
                 raise NotNative
-            return value.type.reader(value, self)
+            first = len(self.parts)
+            made = value.type.reader(value, self)
+            if value.type.names_zero and self.parts[first].form == lib.LBT_PART_NUMBER:
+                self.parts[first] = self.parts[first]._replace(form=lib.LBT_PART_NONZERO)
+            return made
         if value.slot < 0:
             return value.type.reader(value, self)
         mark = self._mark(value)
@@ -123,15 +129,25 @@ class Sampler:
         """See `lbtrace.values.base.Probe`."""
         raise NotNative
 
+    def class_reader(self, table: Value) -> Callable[[Fetched], str]:
+        """See `lbtrace.values.base.Probe`."""
+        part = self._part(table, "address")._replace(form=lib.LBT_PART_CLASS)
+        name = symbol_mark(self._add(part, "address"))
+        self.marks[name] = Marked(part, len(self.parts) - 1, "symbol", self._alone)
+        return lambda fetched: name
+
     def _mark(self, value: Value) -> Datum:
         form = value.type.native_form()
         part = self._part(value, form)
-        self._check(part, form)
-        number = len(self.parts)
-        self.parts.append(part)
+        number = self._add(part, form)
         mark, datum = value.type.mark(number)
         self.marks[mark] = Marked(part, number, form, self._alone)
         return value.type.with_reason(datum, value.reason)
+
+    def _add(self, part: Part, form: str) -> int:
+        self._check(part, form)
+        self.parts.append(part)
+        return len(self.parts) - 1
 
     def _part(self, value: Value, form: str) -> Part:
         kind = value.type

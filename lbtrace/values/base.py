@@ -39,10 +39,12 @@ NativeForm: TypeAlias = Literal[
     "character",
     "text",
     "characters",
+    "symbol",
 ]
 """What native code writes: a number in decimal, an address in hexadecimal, a ``"word"`` as either,
 a floating-point number, the name of a number, a truth value, a character, the text in a slot or, in
-``"characters"``, up to the first NUL; ``""`` where only the decoder knows."""
+``"characters"``, up to the first NUL, the name of the function at an address; ``""`` where only
+the decoder knows."""
 
 Decoder: TypeAlias = Callable[[int], Datum]
 """A raw, zero-extended 64-bit slot to the value it holds."""
@@ -82,6 +84,10 @@ class Probe(Protocol):
     def symbol(self, pid: int, address: int) -> str:
         """Return the name of the function at an address of a process; ``""`` where there is
         none."""
+
+    def class_reader(self, table: Value) -> Callable[[Fetched], str]:
+        """Return what reads the class of which a value is the address of the table of virtual
+        functions; ``""`` where it is that of no such table."""
 
 
 class Type:
@@ -146,6 +152,9 @@ class Type:
     """Whether values of several members, all of which can be read, differ in nothing else than
     these, so that native code can write them."""
 
+    names_zero: ClassVar[bool] = False
+    """Whether a value of several members has another form where the first is 0."""
+
     names_types: ClassVar[bool] = False
     """Whether reading a value takes the names of the program's types (`Probe.names`)."""
 
@@ -202,6 +211,11 @@ class Type:
 
     def stands_for(self) -> Member | None:
         """Return the pointer that such a value is to expressions; None of most."""
+        return None
+
+    def representation(self) -> Type | None:
+        """Return the record that such a value is to who wrote its type, where expressions find
+        members that are not its users'; None of most."""
         return None
 
     def element_at(self, index: int) -> Member | None:

@@ -229,9 +229,13 @@ class Pointer(NumberType, Struct, frozen=True, tag="pointer"):
         return not (self.is_text() or self.reference)
 
     def native_form(self) -> NativeForm:
-        return "" if self.null or self.code else "address"
+        if self.code:
+            return "symbol"
+        return "" if self.null else "address"
 
     def mark(self, number: int) -> tuple[str, Datum]:
+        if self.code:
+            return symbol_mark(number), Symbol(symbol_mark(number))
         address = Address(int(f"{MARK}00000000", 16) + number)
         return f"{address:#x}", address
 
@@ -268,17 +272,14 @@ class Pointer(NumberType, Struct, frozen=True, tag="pointer"):
     def _object_reader(self, value: Value, probe: Probe) -> Reader:
         """Return what reads a pointer to an object of which the table is known as well."""
         pointer = probe.reader(replace(value, members=value.members[:-1]))
-        table = probe.reader(value.members[-1])
+        class_of = probe.class_reader(value.members[-1])
 
         def read(fetched: Fetched) -> Datum:
-            where, there = pointer(fetched), table(fetched)
+            where, name = pointer(fetched), class_of(fetched)
             what = where.address if isinstance(where, Referent) else where
-            if not isinstance(there, int) or not isinstance(what, Address):
+            if not name or not isinstance(what, Address):
                 return where
-            name = probe.symbol(fetched.pid, there)
-            if not name.startswith(TABLE_OF):
-                return where
-            known = what.with_facts(**{"class": name.removeprefix(TABLE_OF)})
+            known = what.with_facts(**{"class": name})
             return Referent(known, where.value) if isinstance(where, Referent) else known
 
         return read
@@ -301,6 +302,11 @@ class Pointer(NumberType, Struct, frozen=True, tag="pointer"):
             return Symbol(name) if name else where
 
         return read
+
+
+def symbol_mark(number: int) -> str:
+    """Return what stands for a name in samples (`Type.mark`)."""
+    return f"lbt_mark_{number:04}"
 
 
 def _slots(values: Iterable[Value]) -> int:

@@ -14,8 +14,8 @@ NULL = Constant(NULLPTR)
 
 
 class SmartPointer(Type, Struct, frozen=True, tag="smart_pointer"):
-    """A record with the pointer ``held``. Of one that shares, ``control`` is the offset of the
-    address of the control block, which has at ``counter.offset`` the number of owners less
+    """A record, ``own``, with the pointer ``held``. Of one that shares, ``control`` is the offset
+    of the address of the control block, which has at ``counter.offset`` the number of owners less
     ``unowned``."""
 
     name: str
@@ -24,8 +24,14 @@ class SmartPointer(Type, Struct, frozen=True, tag="smart_pointer"):
     control: int = -1
     counter: Member | None = None
     unowned: int = 0
+    own: Type | None = None
 
     through = True
+    names_zero = True
+
+    @property
+    def is_composed_alike(self) -> bool:  # type: ignore[override]
+        return not self.unowned
 
     def is_flat(self) -> bool:
         return self.control < 0 and self.held.type.is_flat()
@@ -37,6 +43,9 @@ class SmartPointer(Type, Struct, frozen=True, tag="smart_pointer"):
 
     def stands_for(self) -> Member:
         return self.held
+
+    def representation(self) -> Type | None:
+        return self.own
 
     def composed_reader(self, value: Value, probe: Probe) -> Reader:
         """The members of a value are the pointer and, of one that shares, the number of owners."""

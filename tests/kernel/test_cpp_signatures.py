@@ -225,7 +225,7 @@ class Made:
             self.given.append(f"std::move({own})" if sign == "&&" else own)
             through = type in SHOWN_THROUGH
             self.logged.append(
-                f'log("{name}", {name});' if through else f'log.at("{name}", &{name});'
+                f'log("{name}", {name});' if through else f'log.referred("{name}", {name});'
             )
             return
         type = dice.choice(TYPES)
@@ -388,10 +388,15 @@ def unreadable(argument: dict[str, Any]) -> str:
     return re.sub(r" (after|in) .*", "", reason)
 
 
-def is_followed(shown: Any, value: Any) -> bool:
-    """Whether what a reference leads to is shown, and the program logged its address."""
-    addressed = isinstance(value, str) and value.startswith("0x7f")
-    return addressed and not str(shown).startswith("0x")
+def referred(shown: dict[str, Any], name: str, reported: dict[str, Any]) -> Any:
+    """What the program says of a value: of a reference the address, unless that to which it leads
+    is shown, as many members of it as are."""
+    if f"&{name}" not in reported or str(shown["value"]).startswith("0x"):
+        return reported[name]
+    value = reported[f"&{name}"]
+    if isinstance(value, dict) and shown.get("more"):
+        return dict(list(value.items())[: len(shown["value"])])
+    return value
 
 
 def pointer_in(value: Any) -> Any:
@@ -415,21 +420,21 @@ def compare(
         assert reported["name"] in call["name"], (call, reported)
         arguments = {a["name"]: a for a in call["args"]}
         result = {"value": call["result"], "unreadable": call.get("unreadable")}
-        pairs = [(arguments.get(n), v, n) for n, v in reported["args"].items()]
+        pairs = [(arguments.get(n), v, n) for n, v in reported["args"].items() if n[0] != "&"]
         pairs += [(arguments[n], v, n) for n, v in unread.items() if n in arguments]
         if reported["result"] is not None and call["end"] == "returned":
             pairs.append((result, reported["result"], "result"))
         unread = {}
-        for shown, value, name in pairs:
+        for shown, logged, name in pairs:
             counts["tried"] += 1
             if shown is None:
                 counts["absent"] += 1
-            elif shown["value"] is None:
+                continue
+            value = referred(shown, name, {**reported["args"], name: logged})
+            if shown["value"] is None:
                 counts[f"unreadable: {unreadable(shown)}"] += 1
             elif value in FUNCTIONS and str(shown["value"]).startswith("0x"):
                 counts["address"] += 1
-            elif is_followed(shown["value"], value):
-                counts["followed"] += 1
             elif differing(shown["value"], pointer_in(value)):
                 counts["wrong"] += 1
                 wrong.append(f"{call['name']} {name}: {shown['value']!r}, but is {value!r}")

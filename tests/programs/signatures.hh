@@ -226,6 +226,12 @@ struct Log {
 		first = false;
 		address(x);
 	}
+	template <class T> void referred(const char *name, const T &x)
+	{
+		at(name, &x);
+		printf(", \"&%s\": ", name);
+		show(x);
+	}
 	template <class T> void result(const T &x) { printf("}, \"result\": "); show(x); }
 	void result_at(const void *x) { printf("}, \"result\": "); address(x); }
 	void nothing() { printf("}, \"result\": null"); }
