@@ -214,7 +214,7 @@ class TraceObject:
                 self._map("counters"), key, 4, cells, ffi.sizeof(cells), 0
             )
             check(code, "read the counters")
-            totals.append(sum(cells))
+            totals.append(sum(cells) & (1 << 64) - 1)  # one CPU may take back what another counted
         return totals
 
     def missed(self) -> int:

@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from lbtrace.commands.rows import write_json, write_lines
 from lbtrace.commands.show import event_line
-from lbtrace.plan.syscalls import describe, find
+from lbtrace.plan.syscalls import describe, select
 from lbtrace.syscalls import read_table
 
 
@@ -32,7 +32,7 @@ class ListedCall(Struct):
 def run(args: argparse.Namespace) -> int:
     """Print the system calls. Raises `LbtraceError`."""
     table = read_table(os.uname().machine)
-    names = find(table, (args.syscall,))
+    names = select(table, [args.syscall])
     if not args.json:
         write_lines(event_line(describe(table, name)) for name in names)
         return 0
