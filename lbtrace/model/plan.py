@@ -258,8 +258,12 @@ class Plan(Struct, frozen=True):
     def goroutines(self, probe: Probe) -> GoLayout | None:
         """Return how the goroutine is found that hits ``probe``; None where its calls
         belong to threads."""
-        go = None if probe.foreign or probe.event else self.binaries[probe.binary].go
-        return replace(go, g="thread") if go and probe.assembly else go
+        if probe.event:  # of the one program that there is
+            go = self.binaries[0].go if len(self.binaries) == 1 else None
+        else:
+            go = None if probe.foreign else self.binaries[probe.binary].go
+        in_thread = probe.assembly or probe.event
+        return replace(go, g="thread") if go and in_thread else go
 
 
 class Addition(Struct, frozen=True):
