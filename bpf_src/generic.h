@@ -189,7 +189,7 @@ const struct lbt_open_call no_call = {};
 /* Whether the closing probe needs to know of the opening one. */
 static __always_inline bool needs_opening(const struct lbt_spec *spec)
 {
-	return (config.filtered && spec->filtered) || (config.keeping && spec->keeps);
+	return (config.filtered && spec->filtered) || (config.keeping && spec->keeps[0]);
 }
 
 /*
@@ -215,9 +215,10 @@ static __noinline bool remember(struct pt_regs *ctx, const struct hit *at,
 	call->time = at->time;
 	call->spec = at->spec;
 	call->probe = at->probe;
-	if (config.keeping && spec->keeps)
-		bpf_probe_read_kernel(&call->kept, sizeof(call->kept),
-				      (__u64 *)ctx + ((spec->keeps - 1) & 63));
+	for (int i = 0; i < LBT_KEPT; i++)
+		if (config.keeping && spec->keeps[i])
+			bpf_probe_read_kernel(&call->kept[i], sizeof(call->kept[i]),
+					      (__u64 *)ctx + ((spec->keeps[i] - 1) & 63));
 	if (config.deferred) {
 		call->faults = faults;
 		__builtin_memcpy(call->values, values, sizeof(call->values));
@@ -303,9 +304,17 @@ static __always_inline bool process_hit(struct pt_regs *ctx, struct hit *at,
 	values[LBT_SLOT_PID] = at->pid;
 	values[LBT_SLOT_TID] = at->tid;
 	values[LBT_SLOT_DURATION] = call ? at->time - call->time : 0;
-	values[LBT_SLOT_KEPT] = config.keeping && call ? call->kept : 0;
-	if (config.keeping && !call)
+	values[LBT_SLOT_KEPT] = config.keeping && call ? call->kept[0] : 0;
+	if (config.keeping && call && spec->keeps[1]) {
+		values[LBT_SLOT_PID] = call->kept[1];
+		if (spec->keeps[2])
+			values[LBT_SLOT_TID] = call->kept[2];
+	}
+	if (config.keeping && !call) {
 		faults |= 1 << LBT_SLOT_KEPT;
+		if (spec->keeps[1])
+			faults |= 1 << LBT_SLOT_PID | 1 << LBT_SLOT_TID;
+	}
 	for (int i = 0; i < LBT_FETCHES && i < many; i++) {
 		const struct lbt_fetch *f = &spec->fetch[i];
 

@@ -97,7 +97,9 @@ enum lbt_relation {
 #define LBT_SLOT_PID 16
 #define LBT_SLOT_TID 17
 #define LBT_SLOT_DURATION 18 /* of a call that returns, ns */
-#define LBT_SLOT_KEPT 19     /* what a register held when the call was entered */
+#define LBT_SLOT_KEPT 19     /* what a register held when the call was entered; of a second and */
+			     /* third, the slots of pid and tid: the stack has no room for more */
+#define LBT_KEPT 3
 #define LBT_SLOTS 20
 #define LBT_SLOT_COMM 20
 
@@ -195,8 +197,8 @@ struct lbt_spec {
 	__u8 action;	  /* enum lbt_action */
 	__u8 go;	  /* where Go keeps g: enum lbt_go; 0: calls belong to threads */
 	__u8 hooked;	  /* of a uretprobe */
-	__u8 keeps;	  /* 1 more than the register that the return needs as it was at entry, */
-			  /* on entries and exits; 0: none */
+	__u8 keeps[LBT_KEPT]; /* 1 more than each register that the return needs as it was at */
+			  /* entry, on entries and exits; 0: none */
 	__u8 text_slot[LBT_CHUNKS]; /* which text is in which chunk; after the last: 0xff */
 	__u8 named;	  /* of a point: its events carry the runner */
 	__u8 aggregates;  /* slot of the value that the action aggregates */
@@ -246,7 +248,7 @@ struct lbt_open_call {
 	__u32 spec;	  /* of the entry; of a call that is left out, LBT_LEFT_OUT */
 	__u32 probe;
 	__u64 faults;
-	__u64 kept;	  /* what the register of the spec held */
+	__u64 kept[LBT_KEPT]; /* what the registers of the spec held */
 	__u64 values[LBT_FETCHES]; /* where the action is LBT_KEEP */
 };
 

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from msgspec import Struct
@@ -40,6 +40,9 @@ SLOTS = {
 """What conditions compare besides fetched values."""
 
 TEXT_SUBJECTS = ("text", "comm")
+
+KEPT_SLOTS = (lib.LBT_SLOT_KEPT, lib.LBT_SLOT_PID, lib.LBT_SLOT_TID)
+"""Where a closing probe finds the registers that its call has kept, in their order."""
 
 ANY_LAYOUT = sum(
     1 << layout
@@ -222,7 +225,7 @@ class Specs:
             if recording:
                 spec = self._make_plain(recording)
             else:
-                spec = self._make(fetches, probe.conditions)
+                spec = self._make(fetches, probe.conditions, pairing.keeps.split())
             self._specs.append(spec)
             spec.sp_delta = site.sp_delta
             spec.action = ACTIONS[probe.action]
@@ -236,7 +239,7 @@ class Specs:
             if go:
                 _locate_goroutine(spec, go)
             if pairing.keeps:
-                spec.keeps = self._kernel.PT_REGS.index(pairing.keeps) + 1
+                spec.keeps = [self._kernel.PT_REGS.index(r) + 1 for r in pairing.keeps.split()]
             self._set_jump(spec, site)
             if len(self._specs) > 0xFFFF:
                 raise UsageError(
@@ -303,6 +306,7 @@ class Specs:
         self,
         fetches: tuple[Fetch, ...],
         conditions: tuple[Condition, ...],
+        keeps: Sequence[str],
     ) -> Any:
         spec = ffi.new("struct lbt_spec *")
         spec.fetches = len(fetches)
@@ -312,7 +316,7 @@ class Specs:
             spec.chunk_layout = _find_chunk_layout(texts)
             self.chunk_layouts |= 1 << spec.chunk_layout
         for slot, fetch in zip(spec.fetch, fetches, strict=False):
-            _fill(slot, fetch, self._kernel.PT_REGS)
+            _fill(slot, fetch, self._kernel.PT_REGS, keeps)
         slots = [n for n, f in enumerate(fetches) if f.read in ("string", "bytes")]
         ffi.buffer(spec.text_slot)[:] = bytes(slots).ljust(lib.LBT_CHUNKS, b"\xff")
         spec.text_slots = sum(1 << n for n in slots)
@@ -364,7 +368,7 @@ def _locate_goroutine(spec: Any, go: GoLayout) -> None:
     spec.go_stack_high = go.stack_high
 
 
-def _fill(slot: Any, fetch: Fetch, registers: tuple[str, ...]) -> None:
+def _fill(slot: Any, fetch: Fetch, registers: tuple[str, ...], keeps: Sequence[str]) -> None:
     slot.base = {
         "register": lib.LBT_REGISTER,
         "stack": lib.LBT_STACK,
@@ -382,7 +386,7 @@ def _fill(slot: Any, fetch: Fetch, registers: tuple[str, ...]) -> None:
     if fetch.base == "slot":
         slot.reg = fetch.earlier
     elif fetch.base == "kept":
-        slot.reg = lib.LBT_SLOT_KEPT
+        slot.reg = KEPT_SLOTS[keeps.index(fetch.register)]
     slot.plus = fetch.plus + 1
     slot.factor = fetch.factor
     slot.size = fetch.size

@@ -40,7 +40,7 @@ def find_definition(declared: Entry) -> Entry | None:
 
 
 def _definitions(file: File, tag: str, qualified: str, name: bytes) -> Iterator[Entry]:
-    for unit in _units(file, name):
+    for unit in units_with(file, name):
         for entry in unit.tagged(tag):
             if entry.has("DW_AT_declaration") or not entry.has("DW_AT_name"):
                 continue
@@ -48,8 +48,8 @@ def _definitions(file: File, tag: str, qualified: str, name: bytes) -> Iterator[
                 yield entry
 
 
-def _units(file: File, name: bytes) -> Iterator[Unit]:
-    """The units that may have an entry of this name."""
+def units_with(file: File, name: bytes) -> Iterator[Unit]:
+    """Yield the units that may have an entry of this name, or of one that ends so."""
     info = file.section(INFO)
     ended = name + b"\0"
     offsets = file.section(".debug_str").find(ended, OCCURRENCES)

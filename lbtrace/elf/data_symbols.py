@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from itertools import islice
+from typing import NamedTuple
 
 from lbtrace.elf import debugfile
+from lbtrace.elf.dynamic import Dynamic
 from lbtrace.elf.image import Image
 from lbtrace.elf.symbol_table import SYMBOL, SymbolSource, SymbolTable
 from lbtrace.elf.symbols import SHT_DYNSYM, SHT_SYMTAB
@@ -32,6 +35,37 @@ def find_address(image: Image, name: str) -> int | None:
         }
         known[name] = found.pop() if len(found) == 1 else None
     return known.get(name)
+
+
+class Object(NamedTuple):
+    """A variable: where it is in the file, and its size."""
+
+    address: int
+    size: int
+
+
+def find_objects(image: Image, name: str) -> list[Object]:
+    """Return the variables called ``name``, one for each address."""
+    found: dict[int, Object] = {}
+    for source, table in image.once(_tables):
+        for info, _, section, value, size in _named(source, table, name):
+            if info & 15 == STT_OBJECT and SHN_UNDEF < section < SHN_LORESERVE:
+                found.setdefault(value, Object(value, size))
+    return list(found.values())
+
+
+def preempted(image: Image, name: str) -> bool:
+    """Return whether the loader may take another file's definition for ``name``, which this one
+    defines and offers: gabi chapters 4 and 5."""
+    if image.once(Dynamic).is_symbolic:
+        return False
+    offered = [s for s in image.sections if s.type == SHT_DYNSYM][:1]
+    for section in offered:
+        source = SymbolSource(image.span(section), image.span(image.sections[section.link]))
+        for info, other, at, _, _ in _named(source, SymbolTable.of_every_symbol(source), name):
+            if at != SHN_UNDEF and info >> 4 and not other & 3:
+                return True
+    return False
 
 
 TABLE, HEAD, WORD = "_ZTV", 16, 8
@@ -75,11 +109,16 @@ def _tables(image: Image) -> list[tuple[SymbolSource, SymbolTable]]:
 
 def _addresses(source: SymbolSource, table: SymbolTable, name: str) -> set[int]:
     """The values of the defined symbols of that name."""
-    found = set[int]()
+    return {
+        value
+        for info, _, section, value, _ in _named(source, table, name)
+        if info & 15 in KINDS and SHN_UNDEF < section < SHN_LORESERVE
+    }
+
+
+def _named(source: SymbolSource, table: SymbolTable, name: str) -> Iterator[tuple[int, ...]]:
+    """The rows of the symbols of that name, without the name."""
     for position in islice(table.named(name), ALIKE):
         at = source.symbols.start + position * SYMBOL.size
-        _, info, _, section, value, _ = SYMBOL.unpack_from(source.symbols.data, at)
-        is_data = info & 15 in KINDS and SHN_UNDEF < section < SHN_LORESERVE
-        if is_data and table.raw_name(position) == name:
-            found.add(value)
-    return found
+        if table.raw_name(position).partition("@")[0] == name:
+            yield SYMBOL.unpack_from(source.symbols.data, at)[1:]

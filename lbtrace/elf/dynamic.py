@@ -28,7 +28,8 @@ DT_STRSZ, DT_SONAME, DT_RPATH, DT_JMPREL, DT_RUNPATH = 10, 14, 15, 23, 29
 DT_GNU_HASH, DT_RELACOUNT, DT_FLAGS_1 = 0x6FFFFEF5, 0x6FFFFFF9, 0x6FFFFFFB
 DT_AUDIT, DT_DEPAUDIT, DT_AUXILIARY, DT_FILTER = 0x6FFFFEFC, 0x6FFFFEFB, 0x7FFFFFFD, 0x7FFFFFFF
 DT_TEXTREL, DT_FLAGS, DT_RELRSZ, DT_RELR = 22, 30, 35, 36
-DF_1_NODEFLIB, DF_TEXTREL = 0x800, 4
+DT_SYMBOLIC = 16
+DF_1_NODEFLIB, DF_SYMBOLIC, DF_TEXTREL = 0x800, 2, 4
 
 SHT_RELA = 4
 
@@ -87,6 +88,11 @@ class Dynamic:
     def without_defaults(self) -> bool:
         """Whether the loader is not to look in its cache and default directories."""
         return bool(self._first(DT_FLAGS_1) & DF_1_NODEFLIB)
+
+    @property
+    def is_symbolic(self) -> bool:
+        """Whether the file uses its own definitions, whatever others there are."""
+        return DT_SYMBOLIC in self._tags or bool(self._first(DT_FLAGS) & DF_SYMBOLIC)
 
     def tag(self, tag: int) -> int:
         """Return the first value of a tag, 0 where it is missing."""

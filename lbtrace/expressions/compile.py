@@ -38,7 +38,7 @@ from lbtrace.expressions.tree import (
 )
 from lbtrace.fetch.call_values import CallValues
 from lbtrace.model import Condition, Prototype, Value
-from lbtrace.model.wire_limits import CONDITIONS, SLOT_DURATION
+from lbtrace.model.wire_limits import CONDITIONS, KEPT, SLOT_DURATION
 from lbtrace.recognize.fetcher import Fetcher
 from lbtrace.values import join_results
 from lbtrace.values.void import VOID
@@ -139,13 +139,19 @@ class _Binder:
         return self._after.value("", prototype.result.type, places.result)
 
     def bound_to(self, parameters: tuple[Value, ...], result: Value | None) -> CallValues:
-        """With the values given. Raises `UsageError` if the return needs several registers as they
-        were at entry: the kernel program saves one."""
-        kept = {f.register for f in self._after.fetches if f.base == "kept"}
-        if len(kept) > 1:
+        """With the values given. Raises `UsageError` if the return needs more registers as they
+        were at entry than the kernel program saves."""
+        kept = {f.register for f in self._after.fetches if f.base in ("kept", "file")}
+        if len(kept) > KEPT:
             raise UsageError(
-                "after() of more than one argument: a call keeps one to its return",
-                "trace again for the other; a record that is returned in memory takes the place",
+                f"after() of too many arguments: a call keeps {KEPT} values to its return",
+                "trace again for the others; global variables take one place together, as does a"
+                " record that is returned in memory",
+            )
+        if len(kept) > 1 and any(c.subject in ("pid", "tid") for c in self._result_conditions):
+            raise UsageError(
+                "after() of several arguments, where pid or tid is joined to the result with or",
+                "trace again for the others, or take one condition away",
             )
         return CallValues(
             parameters,

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Literal, TypeAlias
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from lbtrace.abi.locations import SPREAD, WORD, Location, dereferenced
 from lbtrace.errors import option
-from lbtrace.expressions.tree import ExpressionError
+from lbtrace.expressions.tree import ExpressionError, Name, Node
 from lbtrace.expressions.unsuited import how_to_compare, no_number, only_declared
 from lbtrace.model import Fetch, Type
+
+if TYPE_CHECKING:
+    from lbtrace.dwarf.global_variables import GlobalVariables
 
 Moment: TypeAlias = Literal["entry", "return", "any"]
 """When a value is there: arguments at entry, the result at return."""
@@ -51,11 +54,12 @@ class Pseudo(Struct, frozen=True):
 
 class Names(Struct, frozen=True):
     """What expressions may name besides parameters: ``registers``, in ``reg``, and where they
-    ``stand_alone`` also by themselves; the result if there is a ``retval``."""
+    ``stand_alone`` also by themselves; the result if there is a ``retval``; and ``globals``."""
 
     registers: tuple[str, ...]
     stand_alone: bool = False
     retval: bool = True
+    globals: GlobalVariables | None = None
 
 
 class Scope(Struct, frozen=True):
@@ -84,6 +88,13 @@ class Scope(Struct, frozen=True):
                 at, "too many values for one probe", "a probe reads 16: ask for fewer"
             )
         return slot
+
+
+def is_outside(node: Node, scope: Scope) -> bool:
+    """Return whether ``node`` is a name, and that of no value of the function."""
+    if not isinstance(node, Name) or node.name in PSEUDO or node.name == "retval":
+        return False
+    return all(node.name != name for name, _, _ in scope.arguments)
 
 
 UNREADABLE = f"name another value; without {option('arg')} all that can be read are shown"
@@ -131,6 +142,9 @@ def kept_to_return(operand: Operand, scope: Scope) -> Operand:
     """Return ``operand``, a pointer at entry or what it leads to, as it is found at the return.
     Raises `ExpressionError`."""
     at, place = operand.at, operand.place
+    is_global = place.memory is not None and place.memory.base == "file"
+    if is_global and scope.names.retval and operand.start is None:
+        return replace(operand, moment="return")
     if not scope.keeps:
         what = "after() needs the return of a function of C, C++ or Rust"
         raise ExpressionError(at, what, "take the value as it is")

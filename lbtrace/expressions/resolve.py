@@ -13,6 +13,7 @@ from lbtrace.abi.locations import WORD, Location, moved
 from lbtrace.expressions.arithmetic import add, from_slot, is_near, multiply, together
 from lbtrace.expressions.constants import ambiguous_constant, find_constants, unknown_constant
 from lbtrace.expressions.conversions import width
+from lbtrace.expressions.globals import named_global, of_package
 from lbtrace.expressions.hints import IN_A_SHELL
 from lbtrace.expressions.operands import (
     PSEUDO,
@@ -22,6 +23,7 @@ from lbtrace.expressions.operands import (
     Pseudo,
     Scope,
     address_in,
+    is_outside,
     kept_to_return,
     leads_to_start,
     not_a_value,
@@ -56,6 +58,7 @@ from lbtrace.expressions.unsuited import (
     refuse_declared,
 )
 from lbtrace.model import LONG, Fetch, Member, Type
+from lbtrace.recognize.wide_text import is_wide
 from lbtrace.values.pointer import ADDRESS
 from lbtrace.values.string import GO_TEXT, TEXT
 
@@ -85,7 +88,7 @@ def locate(node: Node, scope: Scope) -> Located:  # noqa: PLR0911 - a return for
         case Dereference():
             return _dereference(node, _pointer(_operand(node.inner, scope)))
         case Field():
-            return _field(node, _operand(node.inner, scope))
+            return of_package(node, scope) or _field(node, _operand(node.inner, scope))
         case Sum():
             return add(node, compute(node.left, scope), compute(node.right, scope), scope)
         case Product():
@@ -121,11 +124,11 @@ def compute_both(left: Node, right: Node, scope: Scope, equality: bool) -> tuple
     """As `compute`, of two values that are compared, if only for ``equality``: what is not known by
     its name is a constant of the enumeration that the other one is of, though one elsewhere may
     have that name, too, or one of its states, of which a part of it tells."""
-    if _is_outside(left, scope) and not _is_outside(right, scope):
+    if is_outside(left, scope) and not is_outside(right, scope):
         right_found, left_found = compute_both(right, left, scope, equality)
         return left_found, right_found
     found = compute(left, scope)
-    if isinstance(found, Operand) and _is_outside(right, scope):
+    if isinstance(found, Operand) and is_outside(right, scope):
         assert isinstance(right, Name)
         for name, member, number in found.type.named_states() if equality else ():
             if name == right.name:
@@ -138,13 +141,6 @@ def compute_both(left: Node, right: Node, scope: Scope, equality: bool) -> tuple
             # No value of the function is compared with it: to list them is no help.
             error.hint = how_to_compare_event(found.name, right.name)
         raise
-
-
-def _is_outside(node: Node, scope: Scope) -> bool:
-    """Whether ``node`` is a name, and that of no value of the function."""
-    if not isinstance(node, Name) or node.name in PSEUDO or node.name == "retval":
-        return False
-    return all(node.name != name for name, _, _ in scope.arguments)
 
 
 def _name(node: Name, scope: Scope) -> Located:
@@ -186,6 +182,8 @@ def _outside_name(node: Name, scope: Scope) -> Located:
         return Operand(node.at, type, Location(words=(Fetch(register=node.name),)))
     if compared is not None and compared.constants():
         raise unknown_constant(node.at, node.name, compared)
+    if (found_global := named_global(node, scope)) is not None:
+        return found_global
     what, hint = f"{node.name} is not known", _explain_names(node.name, scope)
     raise ExpressionError(node.at, what, hint, lacks_name=True)
 
@@ -242,6 +240,8 @@ def _text(node: TextOf, scope: Scope) -> Operand:
         inner = _dereference(Dereference(node.at, node.start), inner)
     if not node.raw:
         inner = _followed_text(node, inner)
+        if node.length is None and is_wide(inner.type):
+            return inner
         if node.length is None and inner.type.is_text() and not inner.type.is_address:
             return inner
         if node.length is None and inner.type.may_be_text():

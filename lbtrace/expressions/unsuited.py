@@ -9,6 +9,7 @@ from lbtrace.errors import option
 from lbtrace.expressions.hints import IN_A_SHELL
 from lbtrace.expressions.tree import ExpressionError, spelled
 from lbtrace.model import Type
+from lbtrace.recognize.wide_text import is_wide
 
 _NUMBER = re.compile(r"-?(0[xX][0-9a-fA-F]+|0|[1-9][0-9]*)")
 """A number, as expressions write it."""
@@ -154,6 +155,8 @@ def no_text(at: int, type: Type, name: str) -> ExpressionError:
 
 def _where_text_is(type: Type, name: str) -> str:
     """What to write instead of ``name``, a pointer, to compare it with text."""
+    if is_wide(type):
+        return "text of wide characters is shown, not compared; one of them is: w[0] == 'x'"
     if type.target is not None:
         first = type.target.element_at(0)
         if type.target.is_text() or (first is not None and first.type.is_char()):

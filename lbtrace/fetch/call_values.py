@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 from msgspec import Struct
+from msgspec.structs import replace
 
 from lbtrace.abi import Locations
 from lbtrace.abi.locations import Detail
@@ -43,13 +46,31 @@ class CallValues(Struct, frozen=True):
 
     @property
     def kept(self) -> str:
-        """The register of whose content at entry the result is fetched, or ``""``."""
-        return next((f.register for f in self.result_fetches if f.base == "kept"), "")
+        """The registers of whose content at entry the result is fetched, separated by spaces."""
+        found = dict.fromkeys(f.register for f in self.result_fetches if f.base == "kept")
+        return " ".join(found)
 
     @property
     def registers(self) -> set[str]:
         """Those that must hold at the probe of the entry what they held at entry."""
-        return {f.register for f in self.fetches if f.base == "register"} | {self.kept} - {""}
+        return {f.register for f in self.fetches if f.base == "register"} | {*self.kept.split()}
+
+    def at(self, address: int, register: str) -> CallValues:
+        """Return the same where the entry's probe is at ``address`` of its file, which is what
+        ``register`` holds there: what lies in the file is relative to it."""
+        if all(f.base != "file" for f in (*self.fetches, *self.result_fetches)):
+            return self
+
+        def moved(fetch: Fetch, base: Literal["register", "kept"]) -> Fetch:
+            if fetch.base != "file":
+                return fetch
+            return replace(fetch, base=base, register=register, offset=fetch.offset - address)
+
+        return replace(
+            self,
+            fetches=tuple(moved(f, "register") for f in self.fetches),
+            result_fetches=tuple(moved(f, "kept") for f in self.result_fetches),
+        )
 
 
 def plan_values(

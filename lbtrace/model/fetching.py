@@ -17,8 +17,9 @@ class Fetch(Struct, frozen=True):
     the address of a slot relative to the stack pointer at function entry
     (``base="stack"``), the value of the earlier fetch ``earlier``
     (``base="slot"``), at a return what ``register`` held when the call was
-    entered (``base="kept"``), or zero (``base="constant"``). ``offset`` is added, and
-    ``factor`` times the value of the earlier fetch ``plus``, if that is not -1.
+    entered (``base="kept"``), where the probed file is mapped (``base="file"``, which
+    a plan no longer has: see `CallValues.at`), or zero (``base="constant"``). ``offset`` is
+    added, and ``factor`` times the value of the earlier fetch ``plus``, if that is not -1.
     Then, for each member of ``derefs``, the eight bytes at that address are
     loaded and the member is added. Last, ``read`` says what the result is:
     the ``value`` itself, an ``integer`` of ``size`` bytes in memory there, a
@@ -31,7 +32,7 @@ class Fetch(Struct, frozen=True):
     sign where ``signed``.
     """
 
-    base: Literal["register", "stack", "slot", "kept", "constant"] = "register"
+    base: Literal["register", "stack", "slot", "kept", "file", "constant"] = "register"
     register: str = ""
     offset: int = 0
     derefs: tuple[int, ...] = ()

@@ -122,7 +122,7 @@ class Probe(Struct, frozen=True):
     binary: int = 0
     """Position of its file in `Plan.binaries`, or `NO_BINARY`."""
     keeps: str = ""
-    """Register saved at entry for use at return."""
+    """Registers saved at entry for use at return, at most ``LBT_KEPT``, separated by spaces."""
     aggregates: int = field(default=-1, name="gathers")
     """Slot of the value that the action aggregates: of a fetch, or of what every hit has
     (``LBT_SLOT_DURATION`` and others in ``bpf_src/lbtrace.h``)."""

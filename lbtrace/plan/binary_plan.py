@@ -8,6 +8,7 @@ from functools import partial
 
 from msgspec.structs import replace
 
+from lbtrace.abi.dwarf_registers import program_counter
 from lbtrace.elf import plt
 from lbtrace.elf.image import Image
 from lbtrace.elf.symbols import Symbols
@@ -25,7 +26,7 @@ from lbtrace.plan.selection import Selection
 from lbtrace.plan.tail_calls import Leaving, TailCalls
 from lbtrace.plan.traced_binary import TracedBinary, jumps_away
 from lbtrace.plan.traced_functions import ReadFloats, TracedFunction, describe, go_plan
-from lbtrace.plan.value_selection import leads_to_code
+from lbtrace.plan.value_selection import leads_to_code, of_image
 from lbtrace.plan.warnings import AT_BREAKPOINT, name_functions
 from lbtrace.plan.within import NOT_WITHIN, Within
 
@@ -92,6 +93,7 @@ class _BinaryPlanner:
         self._table = table
         self._chooser = chooser
         self._selection = selection
+        self._values = of_image(selection.values, image)
         self._machine = Machine(image.machine)
         self._go = go_plan(image, table)
         patched = selection.patched.get(image.file.identity, ())
@@ -111,7 +113,7 @@ class _BinaryPlanner:
         (image, stubs, matching), selection, go = self._part, self._selection, self._go
         read_floats = partial(
             self._placer.reading_floats,
-            selection=selection.values,
+            selection=self._values,
             exits=self._placer.exits if selection.returns != "none" else None,
             entry=selection.returns != "uretprobe",  # that stands where the function begins
         )
@@ -158,7 +160,7 @@ class _BinaryPlanner:
         image, machine, values, go = (
             self._part.image,
             self._machine,
-            self._selection.values,
+            self._values,
             self._go,
         )
         added = self._within.added
@@ -190,6 +192,7 @@ class _BinaryPlanner:
         site = chosen or self._placer.place(function, values, returns=strategy.kind == "uretprobe")
         if site is None:
             return REFUSED
+        values = values.at(site.address, program_counter(self._machine.name))
         exits = self._placer.exits(function) if strategy.kind == "sites" else Exits(())
         probes = [*self._probes_of(function, values, strategy, site, exits)]
         if self._breakpoints and any(p.site.address in self._breakpoints for p in probes):

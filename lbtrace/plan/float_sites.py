@@ -74,7 +74,7 @@ class FloatSitePlanner:
         shown = sized(prototype, self._selection.args)
         places = locate_values(self._machine.name, shown)
         # Expressions may name registers, and the return may want one as it was.
-        kept = {plain.kept} - {""}
+        kept = {*plain.kept.split()}
         if self._names_registers(prototype):
             kept = plain.registers - {"ip", "pc"}
         best, rank = None, (0, False)

@@ -10,6 +10,7 @@ from typing import NamedTuple
 from msgspec.structs import replace
 
 from lbtrace.abi import Locations
+from lbtrace.abi.dwarf_registers import program_counter
 from lbtrace.abi.locations import Location
 from lbtrace.dwarf.scopes import Variable
 from lbtrace.elf import symbols
@@ -23,7 +24,7 @@ from lbtrace.model.wire_limits import CHUNKS, FETCHES
 from lbtrace.plan.placement import Placer
 from lbtrace.plan.selection import Selection
 from lbtrace.plan.traced_functions import go_plan
-from lbtrace.plan.value_selection import ValueSelection, select_values
+from lbtrace.plan.value_selection import ValueSelection, of_image, select_values
 from lbtrace.plan.warnings import AT_BREAKPOINT, name_functions, some
 from lbtrace.recognize.slots import TOO_MANY
 
@@ -86,6 +87,7 @@ class PointPlanner:
         self._go = go_plan(image, table)
         self._finds_goroutine = False
         self._selection = selection
+        self._values = of_image(selection.values, image)
         self._by_default = by_default
         self.cut: list[str] = []
         self.places: Counter[str] = Counter()
@@ -115,14 +117,14 @@ class PointPlanner:
     ) -> tuple[Function, Probe] | None:
         """What is shown of a point, and its one probe; None where there can be none. ``shown``:
         other values than those selected."""
-        made = self._plan(point, shown or self._selection.values, 1)
+        made = self._plan(point, shown or self._values, 1)
         return (made.function, made.probes[0]) if made else None
 
     def plan_all(self, point: Point) -> PlannedPoint | None:
         """What is shown of a point, by as many probes as its values take; None where there can
         be none."""
         most = 1 if self._selection.aggregates else PARTS
-        return self._plan(point, self._selection.values, most)
+        return self._plan(point, self._values, most)
 
     def _plan(self, point: Point, chosen: ValueSelection, most: int) -> PlannedPoint | None:
         find = self._sites.marked if point.marked else self._sites.at
@@ -138,7 +140,8 @@ class PointPlanner:
         self.places[point.name] += 1
         site = Site(site.address, site.offset, 0, site.displaced, site.emulated)
         try:
-            parts = self._parts(point, chosen, most)
+            here = program_counter(self._machine.name)
+            parts = [p.at(site.address, here) for p in self._parts(point, chosen, most)]
         except UsageError as error:  # it may fit another place of the line
             self.unfit.append(point.name)
             self.error = self.error or error
@@ -188,17 +191,17 @@ class PointPlanner:
         count = len(point.variables) if shown else 0
         parts: list[CallValues] = []
         if request is not None:
-            parts.append(self._values(point, chosen))
+            parts.append(self._values_of(point, chosen))
             if most == 1:
                 return parts
             chosen = replace(chosen, request=replace(request, wanted=()))
         first = 0
         while first < count or not parts:
-            part = self._values(point, replace(chosen, args=count, skipped=first))
+            part = self._values_of(point, replace(chosen, args=count, skipped=first))
             fitting = len([*takewhile(_has_slots, part.parameters)])
             if most > 1 and first + fitting < count:
                 end = first + max(1, fitting)  # one that needs too many does so anywhere
-                part = self._values(point, replace(chosen, args=end, skipped=first))
+                part = self._values_of(point, replace(chosen, args=end, skipped=first))
             parts.append(part)
             first += len(part.parameters)
             if len(parts) == most and first < count:
@@ -206,7 +209,7 @@ class PointPlanner:
                 break
         return parts
 
-    def _values(self, point: Point, chosen: ValueSelection) -> CallValues:
+    def _values_of(self, point: Point, chosen: ValueSelection) -> CallValues:
         formals = tuple(variable.formal for variable in point.variables)
         located = tuple(variable.location for variable in point.variables)
 

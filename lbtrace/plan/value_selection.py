@@ -10,6 +10,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from lbtrace.abi import Locations, locate_values
+from lbtrace.abi.dwarf_registers import program_counter
 from lbtrace.abi.locations import Detail
 from lbtrace.errors import UsageError, option
 from lbtrace.fetch.call_values import SHALLOW, CallValues, plan_values
@@ -19,6 +20,8 @@ from lbtrace.model.wire_limits import FETCHES
 from lbtrace.values.pointer import TABLE
 
 if TYPE_CHECKING:
+    from lbtrace.dwarf.global_variables import GlobalVariables
+    from lbtrace.elf.image import Image
     from lbtrace.expressions.tree import Request
 
 REGISTER_ARGUMENTS = 6
@@ -39,6 +42,7 @@ class ValueSelection(Struct, frozen=True):
     request: Request | None = None
     skipped: int = 0
     full_names: bool = False
+    globals: GlobalVariables | None = None
 
 
 def parse(arguments: Sequence[str], where: str) -> Request | None:
@@ -88,8 +92,8 @@ def select_values(
     call_values = _plan_values(prototype, selection, places, named, least)
     values = (*call_values.parameters, *([call_values.result] if call_values.result else ()))
     if any(map(leads_to_code, values)) and len(call_values.fetches) < FETCHES:
-        name = next(r for r in ("ip", "pc") if r in machine.registers)
-        return replace(call_values, fetches=(*call_values.fetches, Fetch(register=name)))
+        here = Fetch(register=program_counter(machine.name))
+        return replace(call_values, fetches=(*call_values.fetches, here))
     return call_values
 
 
@@ -127,9 +131,20 @@ def _plan_values(
         wider,
         places(wider),
         shown,
-        Names(*named),
+        Names(*named, selection.globals),
         compile.Bounds(FETCHES, selection.detail),
     )
+
+
+def of_image(selection: ValueSelection, image: Image) -> ValueSelection:
+    """Return the same for the functions and points of an image, whose global variables expressions
+    may name."""
+    if selection.request is None or selection.globals is not None:
+        return selection
+    from lbtrace.dwarf.global_variables import GlobalVariables  # imported here: few name any
+
+    found = GlobalVariables(image, depth(selection), full_names=selection.full_names)
+    return replace(selection, globals=found)
 
 
 def depth(selection: ValueSelection) -> int:

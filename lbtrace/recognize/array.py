@@ -6,14 +6,16 @@ from collections.abc import Sequence
 
 from msgspec.structs import replace
 
-from lbtrace.abi.locations import Location
+from lbtrace.abi.locations import WORD, Location
 from lbtrace.model import Fetch, Value
 from lbtrace.recognize import Inside
 from lbtrace.recognize.fetcher import ELEMENTS, Fetcher, PartsFetcher, Span, Take, compose
 from lbtrace.recognize.view import View
+from lbtrace.recognize.wide_text import find_unit
 from lbtrace.values import Type
 from lbtrace.values.array import Array
 from lbtrace.values.string import String
+from lbtrace.values.wide_text import WideText
 
 TEXT_ELEMENTS = 16
 """Characters of a text that are fetched one by one, where it lies in several pieces."""
@@ -70,6 +72,9 @@ class KindFetcher(PartsFetcher):
 
     def in_piece(self, fetcher: Fetcher, name: str, type: Type, piece: Span, depth: int) -> Value:
         assert isinstance(type, Array)
+        if (unit := find_unit(type.element)) and type.size > WORD:
+            shown = WideText(type.name, type.size, unit)
+            return fetcher.in_piece(name, shown, piece, depth)
         if type.is_text():
             return self.in_memory(fetcher, name, type, piece.start, depth)
         if type.element.is_char() and type.count:
@@ -79,6 +84,10 @@ class KindFetcher(PartsFetcher):
     def in_memory(
         self, fetcher: Fetcher, name: str, type: Type, address: Fetch, depth: int
     ) -> Value:
+        assert isinstance(type, Array)
+        if not type.is_open and (unit := find_unit(type.element)) and type.size:
+            shown = WideText(type.name, type.size, unit)
+            return fetcher.in_memory(name, shown, address, depth)
         if not type.is_text():
             return super().in_memory(fetcher, name, type, address, depth)
         text = replace(fetcher.string(address), optional=fetcher.is_optional)

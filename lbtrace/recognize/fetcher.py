@@ -92,6 +92,11 @@ class Fetcher(Slots):
             return self.take(name, type, replace(start, read="bytes", limit=length))
         return self.counted(name, type, start, length)
 
+    @property
+    def text_limit(self) -> int:
+        """Bytes or wide characters of a text that are fetched, at most."""
+        return self._detail.limit
+
     def string(self, start: Fetch) -> Fetch:
         """Return what fetches the C string at an address."""
         return replace(start, read="string", limit=self._detail.limit)

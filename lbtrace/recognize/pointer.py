@@ -19,6 +19,7 @@ from lbtrace.recognize.fetcher import (
     pointer_in,
 )
 from lbtrace.recognize.view import View
+from lbtrace.recognize.wide_text import fetch_pointed, find_unit
 from lbtrace.values import Type
 from lbtrace.values.map import COUNT
 from lbtrace.values.pointer import NULLPTR, TABLE, Pointer
@@ -88,6 +89,8 @@ def _led(fetcher: Fetcher, name: str, type: Type, address: Fetch, depth: int) ->
         string = replace(fetcher.string(address), optional=fetcher.is_optional)
         return fetcher.take(name, String(type.name), string)
     target = type.target
+    if not type.single and (unit := find_unit(target)):
+        return fetch_pointed(fetcher, name, type, address, unit)
     if target is not None and type.single and target.through:
         return fetcher.in_memory(name, replace(target, name=type.name), address, depth)  # type: ignore[type-var]
     made = fetcher.take(name, type, address)

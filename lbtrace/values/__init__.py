@@ -54,6 +54,8 @@ RUST_TEXT = (
     r"|alloc::boxed::Box<(str|\[u8\]),"
 )
 
+CPP_STRING = r"basic_string(<(char|wchar_t|char16_t|char32_t)[,>]|$)"
+
 KINDS = (
     Kind("integer", "Integer"),
     Kind("word", "Word", "bits"),
@@ -68,7 +70,8 @@ KINDS = (
     Kind("member_pointer", form="member pointer"),
     Kind("array", "Array", "array", is_fetched=True),
     Kind("string", "String", "string", is_fetched=True),
-    Kind("cpp_string", "", "record", "c++", r"basic_string(<char[,>]|$)", through=True),
+    Kind("wide_text", "WideText", is_fetched=True),
+    Kind("cpp_string", "", "record", "c++", CPP_STRING, through=True),
     Kind("cpp_string_view", "", "record", "c++", r"basic_string_view(<char[,>]|$)", through=True),
     Kind(
         "bit_vector",

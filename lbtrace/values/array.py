@@ -21,6 +21,7 @@ from lbtrace.values.datum import (
     lacks_of,
     whole,
 )
+from lbtrace.values.integer import fixed_width
 from lbtrace.values.notation import text
 from lbtrace.values.opaque import Opaque
 
@@ -164,6 +165,11 @@ class Array(Type, Struct, frozen=True, tag="array"):
             return string_of(characters, known)
 
         return read
+
+
+def byte_array(size: int) -> Array:
+    """Return the type of what only the size is known of."""
+    return Array(f"uint8_t[{size}]", size, fixed_width(1, signed=False), size)
 
 
 def _join(elements: Sequence[Datum], count: int) -> Datum | None:

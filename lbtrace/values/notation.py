@@ -75,7 +75,7 @@ def argument_text(argument: Argument) -> str:
     return shown_name(argument.name) + text(argument.value)
 
 
-SHOWN_NAME = re.compile(r'[~$]?[^\W\d][\w$]*(\.[\w$]+)*|reg\("\w+"\)')
+SHOWN_NAME = re.compile(r'[~$]?(::)?[^\W\d][\w$]*((\.|::)[\w$]+)*|reg\("\w+"\)')
 
 
 def shown_name(name: str) -> str:

@@ -29,8 +29,16 @@ __attribute__((noinline)) long put(int n, char *buf)
     return n;
 }
 __attribute__((noinline)) long pass(char *buf, int n) { return put(n, buf); }
+__attribute__((noinline)) int four(int *a, int *b, int *c, int *d)
+{
+    *a = 1, *b = 2, *c = 3, *d = 4;
+    __asm__ volatile("" ::: "memory");
+    return 0;
+}
 int main(void)
 {
+    int a, b, c, d;
+    four(&a, &b, &c, &d);
     int out = -1;
     struct box box = {0};
     char buf[32] = "";
@@ -63,6 +71,14 @@ def program(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
             ("--func=pass", "--arg=x=str(after(buf))", "--arg=retval"),
             [{"x": "payload-data", "retval": 7}],
         ),
+        (
+            ("--func=fill", "--arg=n=*after(out)", "--arg=t=str(after(box)->text)", "--arg=retval"),
+            [{"n": 3, "t": "abc", "retval": 0}, {"n": 5, "t": "defgh", "retval": 1}],
+        ),
+        (
+            ("--func=four", "--arg=c=*after(c)", "--arg=a=*after(a)", "--arg=b=*after(b)"),
+            [{"c": 3, "a": 1, "b": 2}],
+        ),
     ],
     ids=str,
 )
@@ -74,8 +90,16 @@ def test_left_behind(lbtrace: Run, program: Path, words: Any, expected: Any) -> 
     assert results == expected
 
 
-def test_one_argument_is_kept(lbtrace: Run, program: Path) -> None:
-    both = ("--arg=*after(out)", "--arg=after(box)->n")
-    done = lbtrace("attach", "--func=fill", *both, "--", program)
+def test_too_many_arguments(lbtrace: Run, program: Path) -> None:
+    every = (f"--arg=*after({name})" for name in ("a", "b", "c", "d"))
+    done = lbtrace("attach", "--func=four", *every, "--", program)
     assert done.returncode != 0
-    assert "a call keeps one to its return" in done.stderr
+    assert "a call keeps 3 to its return" in done.stderr
+
+
+def test_no_room_for_the_process(lbtrace: Run, program: Path) -> None:
+    """Several arguments take the place of pid and tid where the kernel program returns."""
+    words = ("--arg=*after(a)", "--arg=*after(b)", "--where=pid == 1 or *after(a) == 1")
+    done = lbtrace("attach", "--func=four", *words, "--", program)
+    assert done.returncode != 0
+    assert "pid or tid is joined to the result with or" in done.stderr

@@ -224,7 +224,7 @@ class GoPlan:
             Prototype(tuple(prototype.parameters[n] for n in declared), places.returned),
             Locations(tuple(places.parameters[n] for n in declared), places.result),
             range(len(declared) if shown is None else min(shown, len(declared))),
-            Names(Machine(self._image.machine).registers),
+            Names(Machine(self._image.machine).registers, globals=selection.globals),
             compile.Bounds(FETCHES, selection.detail),
             GoFetcher,
         )
