@@ -252,3 +252,17 @@ def test_errors(lbtrace: Callable[..., Any]) -> None:
         done = lbtrace("attach", *options)
         assert done.returncode == 2
         assert said in done.stderr
+
+
+def test_in_goroutines(
+    lbtrace: Callable[..., Any], go_program: Callable[..., Path], tmp_path: Path
+) -> None:
+    """They are below the functions of the goroutine that makes them."""
+    options = ["--func", "main.main", "--syscall", "write", "-o", tmp_path / "x.jsonl"]
+    done = lbtrace("attach", *options, "--", go_program("fib", "1.27.3"), "5")
+    rows = map(json.loads, (tmp_path / "x.jsonl").read_text().splitlines())
+    calls = [row for row in rows if row["type"] == "call"]
+    (outer,) = (call for call in calls if call["name"] == "main.main")
+    printed = [call for call in calls if call["name"] == "write" and call["args"][0]["value"] == 1]
+    assert "".join(call["args"][1]["value"] for call in printed) == done.stdout
+    assert {(call["goroutine"], call["depth"]) for call in printed} == {(outer["goroutine"], 1)}
