@@ -310,7 +310,9 @@ static __always_inline bool process_hit(struct pt_regs *ctx, struct hit *at,
 		if (spec->keeps[2])
 			values[LBT_SLOT_TID] = call->kept[2];
 	}
-	if (config.keeping && !call) {
+	if (config.go && spec->go && !spec->keeps[0]) {
+		values[LBT_SLOT_GOROUTINE] = at->goroutine;
+	} else if (config.keeping && !call) {
 		faults |= 1 << LBT_SLOT_KEPT;
 		if (spec->keeps[1])
 			faults |= 1 << LBT_SLOT_PID | 1 << LBT_SLOT_TID;

@@ -100,6 +100,7 @@ enum lbt_relation {
 #define LBT_SLOT_KEPT 19     /* what a register held when the call was entered; of a second and */
 			     /* third, the slots of pid and tid: the stack has no room for more */
 #define LBT_KEPT 3
+#define LBT_SLOT_GOROUTINE 19 /* of functions of Go that keep no register; 0: none */
 #define LBT_SLOTS 20
 #define LBT_SLOT_COMM 20
 

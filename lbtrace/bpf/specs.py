@@ -35,6 +35,7 @@ SLOTS = {
     "pid": lib.LBT_SLOT_PID,
     "tid": lib.LBT_SLOT_TID,
     "duration": lib.LBT_SLOT_DURATION,
+    "goroutine": lib.LBT_SLOT_GOROUTINE,
     "comm": lib.LBT_SLOT_COMM,
 }
 """What conditions compare besides fetched values."""

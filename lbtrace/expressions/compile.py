@@ -84,6 +84,7 @@ def bind(
         names,
         lambda moment, fetch: (after if moment == "return" else entry).slot(fetch),
         keeps=names.retval and fetcher is Fetcher,
+        result_name=result.name if result else "",
     )
     binder = _Binder(scope, entry, after)
     if request.test is not None:
@@ -152,6 +153,12 @@ class _Binder:
             raise UsageError(
                 "after() of several arguments, where pid or tid is joined to the result with or",
                 "trace again for the others, or take one condition away",
+            )
+        both = (*self._conditions, *self._result_conditions)
+        if kept and any(c.subject == "goroutine" for c in both):
+            raise UsageError(
+                "after() where a condition is on the goroutine: a call keeps one of them",
+                "trace again for the other",
             )
         return CallValues(
             parameters,

@@ -54,6 +54,7 @@ PSEUDO_TYPES: dict[str, Type] = {
     "pid": TYPES[UNSIGNED],
     "tid": TYPES[UNSIGNED],
     "duration": TYPES[UNSIGNED_LONG],
+    "goroutine": TYPES[UNSIGNED_LONG],
 }
 
 SWAPPED: dict[Operator, Operator] = {"<": ">", ">": "<", "<=": ">=", ">=": "<="}

@@ -23,6 +23,9 @@ Moment: TypeAlias = Literal["entry", "return", "any"]
 PSEUDO = frozenset({"pid", "tid", "comm", "duration"})
 """What the kernel program knows of every event, or of every return."""
 
+GOROUTINE = "goroutine"
+"""What it knows of every event in code of Go, where no value of a function is called so."""
+
 
 class Operand(Struct, frozen=True):
     """A typed value in its place. Text has its ``start`` and perhaps a
@@ -46,19 +49,21 @@ class Constant(Struct, frozen=True):
 
 
 class Pseudo(Struct, frozen=True):
-    """One of `PSEUDO`."""
+    """One of `PSEUDO`, or, in Go, `GOROUTINE`."""
 
     at: int
-    name: Literal["pid", "tid", "comm", "duration"]
+    name: Literal["pid", "tid", "comm", "duration", "goroutine"]
 
 
 class Names(Struct, frozen=True):
     """What expressions may name besides parameters: ``registers``, in ``reg``, and where they
-    ``stand_alone`` also by themselves; the result if there is a ``retval``; and ``globals``."""
+    ``stand_alone`` also by themselves; the result if there is a ``retval``; ``globals``; the number
+    of the ``goroutine``."""
 
     registers: tuple[str, ...]
     stand_alone: bool = False
     retval: bool = True
+    goroutine: bool = False
     globals: GlobalVariables | None = None
 
 
@@ -69,6 +74,7 @@ class Scope(Struct, frozen=True):
     place; further ones are those that the convention would have. ``result`` is that of the
     function. ``slot`` finds a slot for what is fetched at a moment; -1 where none is left.
     An argument may be kept to the return if it ``keeps`` one.
+    ``result_name`` is the name of the result itself, if it has one.
     ``compared`` is the type of what a name is compared with, whose constants it may mean.
     """
 
@@ -78,6 +84,7 @@ class Scope(Struct, frozen=True):
     slot: Callable[[Moment, Fetch], int]
     compared: Type | None = None
     keeps: bool = False
+    result_name: str = ""
 
     def take(self, at: int, moment: Moment, fetch: Fetch) -> int:
         """Return the slot of what is fetched at a moment. Raises `ExpressionError` where none is
@@ -94,7 +101,22 @@ def is_outside(node: Node, scope: Scope) -> bool:
     """Return whether ``node`` is a name, and that of no value of the function."""
     if not isinstance(node, Name) or node.name in PSEUDO or node.name == "retval":
         return False
-    return all(node.name != name for name, _, _ in scope.arguments)
+    if node.name == GOROUTINE and scope.names.goroutine:
+        return False
+    known = {name for name, _, _ in scope.arguments}
+    return node.name not in known and not names_result(node.name, scope)
+
+
+ERROR = "err", "error"
+"""What a result of Go's type for errors is called."""
+
+
+def names_result(name: str, scope: Scope) -> bool:
+    """Return whether the result, or a part of it, has a name of its own, as Go has them."""
+    type = scope.result[0]
+    if scope.result_name or type.name:
+        return scope.result_name == name or (name, type.name) == ERROR
+    return any(m.name == name or (name, m.type.name) == ERROR for m in type.components() or ())
 
 
 UNREADABLE = f"name another value; without {option('arg')} all that can be read are shown"

@@ -16,6 +16,8 @@ from lbtrace.expressions.conversions import width
 from lbtrace.expressions.globals import named_global, of_package
 from lbtrace.expressions.hints import IN_A_SHELL
 from lbtrace.expressions.operands import (
+    ERROR,
+    GOROUTINE,
     PSEUDO,
     Constant,
     Located,
@@ -26,6 +28,7 @@ from lbtrace.expressions.operands import (
     is_outside,
     kept_to_return,
     leads_to_start,
+    names_result,
     not_a_value,
     number_in,
     returns_nothing,
@@ -52,6 +55,7 @@ from lbtrace.expressions.unsuited import (
     PARTS,
     how_to_compare_event,
     how_to_name,
+    never_nil,
     no_elements,
     no_members,
     no_such_cast,
@@ -59,7 +63,7 @@ from lbtrace.expressions.unsuited import (
 )
 from lbtrace.model import LONG, Fetch, Member, Type
 from lbtrace.recognize.wide_text import is_wide
-from lbtrace.values.pointer import ADDRESS
+from lbtrace.values.pointer import ADDRESS, NIL
 from lbtrace.values.string import GO_TEXT, TEXT
 
 
@@ -140,6 +144,8 @@ def compute_both(left: Node, right: Node, scope: Scope, equality: bool) -> tuple
         if isinstance(found, Pseudo) and isinstance(right, Name) and error.lacks_name:
             # No value of the function is compared with it: to list them is no help.
             error.hint = how_to_compare_event(found.name, right.name)
+        if isinstance(found, Operand) and isinstance(right, Name) and right.name == NIL:
+            raise never_nil(right.at, found.type, equality=equality) from None
         raise
 
 
@@ -148,24 +154,49 @@ def _name(node: Name, scope: Scope) -> Located:
         return Pseudo(node.at, node.name)  # type: ignore[arg-type]
     if node.name in ("NULL", "nullptr", "false", "true"):
         return Constant(node.at, int(node.name == "true"))
+    if (found := _own_value(node, scope)) is not None:
+        return found
+    if node.name.startswith("arg") and node.name[3:].isdecimal():
+        return _numbered_argument(node, scope)
+    return _outside_name(node, scope)
+
+
+def _own_value(node: Name, scope: Scope) -> Located | None:
+    """The value that the function itself calls so, or that belongs to each call of it."""
     if node.name == "retval":
-        type, place = scope.result
-        return Operand(node.at, type, place, "return")
+        return Operand(node.at, *scope.result, "return")
     for name, type, place in scope.arguments:
         if name == node.name:
             return Operand(node.at, type, place, "entry")
-    if node.name.startswith("arg") and node.name[3:].isdecimal():
-        number = int(node.name[3:])
-        if number < len(scope.arguments):
-            _, type, place = scope.arguments[number]
-            return Operand(node.at, type, place, "entry")
-        last = len(scope.arguments) - 1
-        known = (
-            f"are arg0 to arg{last}" if last > 0 else "is arg0 alone" if last == 0 else "is none"
-        )
-        what = f"there is no argument {number}"
-        raise ExpressionError(node.at, what, f"there {known}", lacks_name=True)
-    return _outside_name(node, scope)
+    if node.name == GOROUTINE and scope.names.goroutine:
+        return Pseudo(node.at, "goroutine")
+    return _named_result(node, scope)
+
+
+def _numbered_argument(node: Name, scope: Scope) -> Operand:
+    number = int(node.name[3:])
+    if number < len(scope.arguments):
+        _, type, place = scope.arguments[number]
+        return Operand(node.at, type, place, "entry")
+    last = len(scope.arguments) - 1
+    known = f"are arg0 to arg{last}" if last > 0 else "is arg0 alone" if last == 0 else "is none"
+    what = f"there is no argument {number}"
+    raise ExpressionError(node.at, what, f"there {known}", lacks_name=True)
+
+
+def _named_result(node: Name, scope: Scope) -> Operand | None:
+    """The result with a name of its own, or one of several, as Go has them; ``err`` is the last
+    that is an error, whatever its name."""
+    if not names_result(node.name, scope):
+        return None
+    type, place = scope.result
+    whole = Operand(node.at, type, place, "return")
+    if scope.result_name or type.name:
+        return whole
+    members = {m.name: m for m in type.components() or ()}
+    errors = (m for m in reversed(members.values()) if (node.name, m.type.name) == ERROR)
+    found = members.get(node.name) or next(errors, None)
+    return None if found is None else _part(node.at, whole, found)
 
 
 def _outside_name(node: Name, scope: Scope) -> Located:

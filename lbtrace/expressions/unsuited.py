@@ -104,6 +104,19 @@ def no_such_cast(at: int, type: Type, inner: Type | None) -> ExpressionError:
     return ExpressionError(at, what, hint)
 
 
+def never_nil(at: int, type: Type, *, equality: bool) -> ExpressionError:
+    """Return what is wrong where a value of ``type`` is compared with ``nil``, by ``equality`` or
+    another way."""
+    if not equality:
+        return ExpressionError(at, "nil is compared by == and != only", "write p != nil")
+    names = [part.name for part in type.named_parts() if part.name]
+    if not type.name and names:
+        hint = f"name one: {' or '.join(f'{name} != nil' for name in names[:PARTS])}"
+        return ExpressionError(at, "these are several results", hint)
+    hint = "pointers, interfaces, slices, maps, channels and functions of Go can be"
+    return ExpressionError(at, f"{type.name or 'this'} is never nil", hint)
+
+
 def how_to_name(type: Type) -> str:
     """Return what may be meant by a name that is not known, where it is compared with a value of
     ``type``."""

@@ -40,6 +40,15 @@ def plan_values(
     return CallValues(values, result, entry.fetches, leaving.fetches, entry.cut)
 
 
+def as_declared(result: Value | None, prototype: Prototype) -> Value | None:
+    """Return the ``result`` of a function without the names that expressions have for several."""
+    made = [f"r{number}" for number in range(len(prototype.results))]
+    if result is None or result.name or [member.name for member in result.members] != made:
+        return result
+    named = zip(result.members, prototype.results, strict=True)
+    return replace(result, members=tuple(replace(m, name=f.name) for m, f in named))
+
+
 def _values(
     formals: Sequence[tuple[Formal, Assignment]], limit: int, detail: Detail
 ) -> tuple[tuple[Value, ...], Fetcher]:

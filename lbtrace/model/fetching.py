@@ -68,7 +68,7 @@ class Condition(Struct, frozen=True):
     operand: int
     signed: bool = True
     group: int = 0
-    subject: Literal["value", "pid", "tid", "duration", "text", "comm"] = "value"
+    subject: Literal["value", "pid", "tid", "duration", "goroutine", "text", "comm"] = "value"
     text: bytes = b""
     other: int = -1
 

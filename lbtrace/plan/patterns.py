@@ -124,7 +124,12 @@ def _matched(symbols: Symbols, pattern: str, asked: str) -> list[Function]:
         part = _kept(pattern)
         likely = symbols.functions.with_part(part) if part else symbols.functions
         matched = [f for f in (_named(f, matches) for f in likely) if f]
-    return matched or _demangled(symbols, pattern) or _unqualified(symbols, pattern)
+    return (
+        matched
+        or _demangled(symbols, pattern)
+        or _unqualified(symbols, pattern)
+        or _unqualified_go(symbols, pattern)
+    )
 
 
 def readable(functions: Sequence[Function], *, full_names: bool = False) -> list[Function]:
@@ -183,6 +188,22 @@ def _unqualified(symbols: Symbols, pattern: str) -> list[Function]:
     """The functions whose name in the source ends with this one, as debuggers take it: without
     namespaces and classes, and without the arguments of templates where it names none."""
     return [f for f in _likely(symbols, pattern) if _ends_with(f.name, pattern)]
+
+
+def _unqualified_go(symbols: Symbols, pattern: str) -> list[Function]:
+    """The functions of Go whose name ends with this one; those of Go's runtime if no other does."""
+    if symbols.go is None:
+        return []
+    from lbtrace.plan.go import names as go_names  # imported here because most programs are not Go
+
+    word = go_names.last_word(pattern)
+    found = [
+        f
+        for f in (symbols.functions.with_part(word) if word else ())
+        if symbols.go.start <= f.address < symbols.go.end
+        and any(go_names.has_end(name, pattern) for name in (f.name, *f.aliases))
+    ]
+    return [f for f in found if not go_names.is_of_runtime(f.name)] or found
 
 
 def _ends_with(name: str, pattern: str) -> bool:
@@ -287,7 +308,7 @@ def _no_match(binaries: Sequence[BinarySymbols], pattern: str, asked: str) -> No
                 f"{indirect[0]}: is an indirect function of {path}, its code is chosen at run time",
                 f"trace one of its implementations, such as *{indirect[0]}_*, if they are named",
             )
-        if inlined := matching(symbols.inlined, [pattern]):
+        if inlined := _inlined(symbols, pattern):
             return NoMatchError(
                 f"{inlined[0]}: is inlined everywhere in {path}, there is no call to trace",
                 "rebuild with -gcflags=-l, or mark the function //go:noinline",
@@ -305,7 +326,9 @@ def _no_match(binaries: Sequence[BinarySymbols], pattern: str, asked: str) -> No
         return any(_matched(binary.symbols, name, asked) for binary in binaries)
 
     outside = _outside(binaries, pattern) or advise(pattern, asked, is_known)
-    near = nearest([f for binary in binaries for f in binary.symbols.functions], pattern)
+    near = _alike_in_go(binaries, pattern) or nearest(
+        [f for binary in binaries for f in binary.symbols.functions], pattern
+    )
     hint = outside or (f"nearest names: {', '.join(near)}" if near else LISTS)
     if not outside and any(binary.loads_later for binary in binaries):
         hint += f"; for one of a file that is loaded later, add {option('binary', 'FILE')}"
@@ -334,6 +357,24 @@ def _outside(binaries: Sequence[BinarySymbols], pattern: str) -> str:
             named = " or ".join(option("binary", library) for library in libraries[:3])
             return f"{LIBRARY}: add {named}"
     return ""
+
+
+def _inlined(symbols: Symbols, pattern: str) -> list[str]:
+    """The functions of Go that ``pattern`` means which have no code of their own."""
+    if not symbols.inlined:
+        return []
+    from lbtrace.plan.go import names as go_names
+
+    exact = matching(symbols.inlined, [pattern])
+    return exact or [name for name in symbols.inlined if go_names.has_end(name, pattern)]
+
+
+def _alike_in_go(binaries: Sequence[BinarySymbols], pattern: str) -> list[str]:
+    """At most three functions of Go that are called as ``pattern`` is, but of another package or
+    receiver."""
+    last = pattern.rpartition(".")[2]
+    found = [f.name for binary in binaries for f in _unqualified_go(binary.symbols, last)]
+    return found[:3]
 
 
 def nearest(functions: Sequence[Function], pattern: str) -> list[str]:

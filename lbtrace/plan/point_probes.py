@@ -107,6 +107,9 @@ class PointPlanner:
             return None, []
         return self._go.layout, [] if self._selection.aggregates else [*self._go.ends()]
 
+    def _finds_goroutine_at(self, address: int) -> bool:
+        return self._go is not None and self._go.finds_goroutine(address)
+
     def refuse(self, name: str, reason: str) -> None:
         """Keep that no probe is at a place of the point ``name``, and why, as a clause."""
         self.places[name] += 1
@@ -159,7 +162,7 @@ class PointPlanner:
             returns="none",
         )
         action = self._selection.action if self._selection.aggregates else "send"
-        found = self._go is not None and self._go.finds_goroutine(point.address)
+        found = self._finds_goroutine_at(point.address)
         if self._go and found:
             self._finds_goroutine = True
             self._go.show(value for part in parts for value in part.parameters)
@@ -223,6 +226,7 @@ class PointPlanner:
             places,
             undeclared=False,
             by_register=point.by_register,
+            finds_goroutine=self._finds_goroutine_at(point.address),
         )
 
 

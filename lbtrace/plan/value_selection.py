@@ -76,19 +76,21 @@ def select_values(
     *,
     undeclared: bool = True,
     by_register: bool = False,
+    finds_goroutine: bool = False,
 ) -> CallValues:
     """Return how the selected values of a function are passed.
 
     ``places`` gives their locations when the probe is hit, if not those of the convention.
     ``undeclared``: it is a function, of which expressions may name arguments that are not
-    declared, and the result. ``by_register``: they may name registers alone. Where
+    declared, and the result. ``by_register``: they may name registers alone;
+    ``finds_goroutine``: the goroutine. Where
     one of them is a pointer to code, the entry reports where the code is mapped.
 
     Raises `UsageError` where an expression names what the function does not have.
     """
     places = places or partial(locate_values, machine.name)
     least = REGISTER_ARGUMENTS if undeclared else 0
-    named = machine.registers, by_register, undeclared
+    named = machine.registers, by_register, undeclared, finds_goroutine
     call_values = _plan_values(prototype, selection, places, named, least)
     values = (*call_values.parameters, *([call_values.result] if call_values.result else ()))
     if any(map(leads_to_code, values)) and len(call_values.fetches) < FETCHES:
@@ -108,7 +110,7 @@ def _plan_values(
     prototype: Prototype | None,
     selection: ValueSelection,
     places: Callable[[Prototype], Locations],
-    named: tuple[tuple[str, ...], bool, bool],
+    named: tuple[tuple[str, ...], bool, bool, bool],
     least: int,
 ) -> CallValues:
     if prototype is None:

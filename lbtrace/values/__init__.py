@@ -55,6 +55,8 @@ RUST_TEXT = (
 )
 
 CPP_STRING = r"basic_string(<(char|wchar_t|char16_t|char32_t)[,>]|$)"
+GO_TIME = r"time\.Time$|go\.shape\.struct \{ time\.wall uint64; time\.ext int64;"
+"""Instances of generic functions name types by their parts."""
 
 KINDS = (
     Kind("integer", "Integer"),
@@ -122,7 +124,7 @@ KINDS = (
     Kind("slice", "Slice", "slice", is_fetched=True),
     Kind("interface", "Interface", "interface", is_fetched=True),
     Kind("go_header", form="map or channel"),
-    Kind("go_time", "Time", "record", "go", r"time\.Time$", is_fetched=True),
+    Kind("go_time", "Time", "record", "go", GO_TIME, is_fetched=True),
     Kind("record", "Record", "record", is_fetched=True),
     Kind("flags", "Flags"),
     Kind("mode", "Mode"),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -13,7 +13,7 @@ from lbtrace.values.datum import Argument, Datum, Unreadable
 from lbtrace.values.enumeration import Constant
 from lbtrace.values.float import Float
 from lbtrace.values.integer import Integer
-from lbtrace.values.pointer import Address, Pointer
+from lbtrace.values.pointer import NIL, Address, Pointer
 from lbtrace.values.record import Fields
 
 MESSAGE_FIRST = frozenset({"*errors.errorString", "*fmt.wrapError", "*fmt.wrapErrors"})
@@ -44,6 +44,9 @@ class Interface(Type, Struct, frozen=True, tag="interface"):
         first = "*runtime._type" if self.static else "*runtime.itab"
         data = Pointer("unsafe.Pointer")
         return (Member("type", Pointer(first), 0), Member("data", data, 8))
+
+    def named_states(self) -> Sequence[tuple[str, Member, int]]:
+        return [(NIL, self.named_parts()[0], 0)]
 
     def is_flat(self) -> bool:
         return False

@@ -13,6 +13,7 @@ from lbtrace.values.base import (
     MARK,
     Decoder,
     Fetched,
+    Member,
     NativeForm,
     NumberType,
     Probe,
@@ -23,7 +24,7 @@ from lbtrace.values.base import (
 from lbtrace.values.datum import Datum, Form, Token, Unreadable, column_of, json_of, lacks_of
 from lbtrace.values.notation import text, unreadable_text
 
-NULLPTR = "nullptr"
+NULLPTR, NIL = "nullptr", "nil"
 
 TABLE, TABLE_OF = "table of virtual functions", "vtable for "
 """The name of the part of a value that is the address of such a table; and what demanglers write
@@ -227,6 +228,9 @@ class Pointer(NumberType, Struct, frozen=True, tag="pointer"):
 
     def is_flat(self) -> bool:
         return not (self.is_text() or self.reference)
+
+    def named_states(self) -> Sequence[tuple[str, Member, int]]:
+        return [(self.null, Member("", self, 0), 0)] if self.null == NIL else []
 
     def native_form(self) -> NativeForm:
         if self.code:

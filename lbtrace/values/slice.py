@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from msgspec import Struct
 from msgspec.structs import replace
 
@@ -9,6 +11,7 @@ from lbtrace.values.array import Elements
 from lbtrace.values.base import Fetched, Member, Probe, Reader, Type, Value
 from lbtrace.values.datum import Argument, Datum, whole
 from lbtrace.values.integer import Integer
+from lbtrace.values.pointer import NIL
 from lbtrace.values.record import Fields
 from lbtrace.values.string import String
 
@@ -28,6 +31,9 @@ class Slice(Type, Struct, frozen=True, tag="slice"):
 
     def named_parts(self) -> tuple[Member, ...]:
         return (Member("array", self.element, 0), Member("len", INT, 8), Member("cap", INT, 16))
+
+    def named_states(self) -> Sequence[tuple[str, Member, int]]:
+        return [(NIL, self.named_parts()[0], 0)]
 
     def is_flat(self) -> bool:
         return False

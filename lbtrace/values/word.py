@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from lbtrace.values.base import Decoder, NativeForm
+from collections.abc import Sequence
+
+from lbtrace.values.base import Decoder, Member, NativeForm
 from lbtrace.values.integer import Integer
-from lbtrace.values.pointer import Address
+from lbtrace.values.pointer import NIL, Address
 
 LOWEST_ADDRESS = 1 << 16
 """The lowest address a program can map: ``vm.mmap_min_addr``."""
@@ -22,6 +24,10 @@ class Word(Integer, frozen=True, tag="word"):
     address of the program's memory, which unsigned ones do unless they are too small."""
 
     is_typed = False
+
+    def named_states(self) -> Sequence[tuple[str, Member, int]]:
+        # Only words of Go have no name: those of C are assumed to be a long.
+        return [(NIL, Member("", self, 0), 0)] if self.size == 8 and not self.name else []
 
     def native_form(self) -> NativeForm:
         return "word" if self.size == 8 or (self.size < 8 and not self.signed) else ""

@@ -36,6 +36,7 @@ def traced(
     seen = [json.loads(line) for line in out.read_text().splitlines()]
     # Of recursion the outermost call is logged; some compilers inline whatever they may.
     calls = [call for call in seen if call["type"] == "call" and call["depth"] == 0]
+    calls = [call for call in calls if "." not in call["name"]]  # clones lack arguments
     names = {call["name"] for call in calls}
     reported = [call for call in reported if call["name"] in names]
     assert [call["name"] for call in calls] == [call["name"] for call in reported]

@@ -415,8 +415,8 @@ def test_expressions_show_values_of_go(
         [{"type": "*errors.errorString", "message": "bad"}, 1],
         [{"len": 2}, {"len": 1}, 21],
         [{"len": 3, "cap": 3, "": [1, 2, 3]}, 31],
-        [1, {"r0": 1, "r1": "small", "r2": "nil"}],
-        [2, {"r0": 2, "r1": "big", "r2": {"type": "*errors.errorString", "message": "too big"}}],
+        [1, [1, "small", "nil"]],
+        [2, [2, "big", {"type": "*errors.errorString", "message": "too big"}]],
     ]
 
 

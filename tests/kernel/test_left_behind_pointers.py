@@ -94,7 +94,7 @@ def test_too_many_arguments(lbtrace: Run, program: Path) -> None:
     every = (f"--arg=*after({name})" for name in ("a", "b", "c", "d"))
     done = lbtrace("attach", "--func=four", *every, "--", program)
     assert done.returncode != 0
-    assert "a call keeps 3 to its return" in done.stderr
+    assert "a call keeps 3 values to its return" in done.stderr
 
 
 def test_no_room_for_the_process(lbtrace: Run, program: Path) -> None:

@@ -219,15 +219,20 @@ class GoPlan:
 
         places = convention.places(prototype)
         declared = [n for n, f in enumerate(prototype.parameters) if f.name not in HIDDEN]
-        return compile.bind(
+        bound = compile.bind(
             selection.request,
             Prototype(tuple(prototype.parameters[n] for n in declared), places.returned),
             Locations(tuple(places.parameters[n] for n in declared), places.result),
             range(len(declared) if shown is None else min(shown, len(declared))),
-            Names(Machine(self._image.machine).registers, globals=selection.globals),
+            Names(
+                Machine(self._image.machine).registers,
+                globals=selection.globals,
+                goroutine=self.finds_goroutines,
+            ),
             compile.Bounds(FETCHES, selection.detail),
             GoFetcher,
         )
+        return replace(bound, result=go_call_values.as_declared(bound.result, prototype))
 
     def entry(self, function: Function, call_values: CallValues) -> Site | None:
         """Return the site of the probe of ``function``; None where it would not fire once per

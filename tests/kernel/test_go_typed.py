@@ -1,0 +1,124 @@
+"""What Go developers type: names, nil, goroutines."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+Lbtrace = Callable[..., Any]
+
+SOURCE = """\
+package main
+
+import (
+	"fmt"
+	"sync"
+)
+
+type Shape interface{ Area(scale int) int }
+
+type Square struct{ side int }
+
+//go:noinline
+func (s *Square) Area(scale int) int { return s.side * scale }
+
+//go:noinline
+func look(
+	k int, p *Square, s Shape, m map[string]int, l []int, f func(), c chan int,
+) (*Square, error) {
+	if k > 1 {
+		return p, fmt.Errorf("look %d", k)
+	}
+	return p, nil
+}
+
+//go:noinline
+func named(k int) (n int, err error) {
+	if k > 1 {
+		err = fmt.Errorf("named %d", k)
+	}
+	return k, err
+}
+
+//go:noinline
+func visit(k int) int { return k }
+
+func main() {
+	q := &Square{2}
+	var s Shape = q
+	s.Area(3)
+	look(1, nil, nil, nil, nil, nil, nil)
+	look(2, q, q, map[string]int{}, []int{}, func() {}, make(chan int))
+	named(1)
+	named(2)
+	var all sync.WaitGroup
+	for k := 10; k < 14; k++ {
+		all.Add(1)
+		go func(k int) { visit(k); visit(k); all.Done() }(k)
+	}
+	all.Wait()
+	visit(1)
+}
+"""
+
+EVERYDAY = ["1.15", "1.27.3"]
+OTHERS = ["1.19", "1.24.11"]
+VERSIONS = [*EVERYDAY, *(pytest.param(v, marks=pytest.mark.slow) for v in OTHERS)]
+
+
+@pytest.fixture
+def shown(
+    go: ModuleType, go_made: Callable[[str], Path | None], lbtrace: Lbtrace, tmp_path: Path
+) -> Callable[..., list[dict[str, Any]]]:
+    """Traces the program that a version of Go compiles; returns the calls."""
+
+    def shown(version: str, function: str, *words: str) -> list[dict[str, Any]]:
+        program = go_made(f"typed-{version}")
+        if program is None:
+            (tmp_path / "typed.go").write_text(SOURCE)
+            program = go.build(version, tmp_path / "typed.go", tmp_path / "typed")
+        output = tmp_path / "typed.jsonl"
+        options = ("--func", function, *words, "--quiet", "--force", "-o", output, "--", program)
+        done = lbtrace("attach", *options)
+        assert done.returncode == 0, done.stderr
+        records = map(json.loads, output.read_text().splitlines())
+        return [record for record in records if record["type"] == "call"]
+
+    return shown
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_nil(shown: Callable[..., list[dict[str, Any]]], version: str) -> None:
+    def first(function: str, test: str) -> list[Any]:
+        return [c["args"][0]["value"] for c in shown(version, function, "--where", test)]
+
+    values = ("p", "s", "m", "l", "f", "c")
+    assert first("look", " and ".join(f"{name} == nil" for name in values)) == [1]
+    assert first("main.look", " and ".join(f"nil != {name}" for name in values)) == [2]
+    assert first("look", "err != nil") == first("look", "retval.r1 != nil") == [2]
+    assert first("named", "err == nil") == [1]
+    assert first("named", "n == 2") == [2]
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_a_goroutine(shown: Callable[..., list[dict[str, Any]]], version: str) -> None:
+    every = shown(version, "visit")
+    assert [c["args"][0]["value"] for c in every if c["goroutine"] == 1] == [1]
+    first = shown(version, "visit", "--where", "goroutine == 1")
+    assert [c["args"][0]["value"] for c in first] == [1]
+    others = shown(version, "visit", "--where", "goroutine != 1 and k != 10")
+    assert sorted(c["args"][0]["value"] for c in others) == [11, 11, 12, 12, 13, 13]
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_a_method_without_its_receiver(
+    shown: Callable[..., list[dict[str, Any]]], version: str
+) -> None:
+    for name in ("Area", "Square.Area", "(*Square).Area", "main.Square.Area"):
+        (call,) = shown(version, name)
+        assert (call["name"], call["result"]) == ("main.(*Square).Area", 6)
