@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import TypeAlias
 
 from msgspec.structs import replace
 
 from lbtrace.machine.code import Code
 
+Jumps: TypeAlias = Callable[[Code, range], Iterator[int]]
+"""See `lbtrace.machine.ExitFinder.jumps`."""
 
-def may_come_back(parts: Sequence[Code], branches: Iterable[int], jumps: Iterable[int]) -> bool:
+
+def may_come_back(parts: Sequence[Code], branches: Iterable[int], jumps: Jumps) -> bool:
     """Return whether a jump in another part of a function than the first may start it again.
 
     ``branches`` are the targets of conditional jumps in the first part, of which one may be a
-    part without a name, ``jumps`` those of all jumps in the others.
+    part without a name; ``jumps`` finds jumps.
     """
     start = parts[0].address
-    return start in jumps or any(
+    back = (at for part in parts[1:] for at in jumps(part, range(start, start + 1)))
+    return any(True for _ in back) or any(
         not any(part.address <= target < part.address + len(part.code) for part in parts)
         for target in branches
     )

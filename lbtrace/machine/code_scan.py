@@ -11,6 +11,8 @@ from typing import Any
 
 from lbtrace.machine._code_scan import ffi, lib
 
+_LAST = (1 << 64) - 1
+
 
 def find_calls(code: memoryview, address: int, targets: Collection[int]) -> Iterator[int]:
     """Return where in x86-64 ``code`` at ``address`` bytes stand that look like a call of
@@ -21,6 +23,13 @@ def find_calls(code: memoryview, address: int, targets: Collection[int]) -> Iter
 def find_links(code: memoryview, address: int, targets: Collection[int]) -> Iterator[int]:
     """Return where in arm64 ``code`` at ``address`` a ``bl`` to ``targets`` stands."""
     return _to(lib.lbt_next_link, code, address, targets)
+
+
+def find_jumps(code: bytes, address: int, to: range) -> Iterator[int]:
+    """Return where in x86-64 ``code`` at ``address`` stands what looks like a direct jump that
+    leads ``to`` some addresses."""
+    low, high = (min(end, _LAST) for end in (to.start, to.stop))
+    return _each(lib.lbt_next_jump, code, address, low, high)
 
 
 def pass_over(code: bytes, start: int, end: int) -> int:
@@ -34,7 +43,7 @@ def _to(search: Any, code: memoryview, address: int, targets: Collection[int]) -
     return _each(search, code, address, ffi.new("uint64_t[]", ordered), len(ordered))
 
 
-def _each(search: Any, code: memoryview, *arguments: object) -> Iterator[int]:
+def _each(search: Any, code: bytes | memoryview, *arguments: object) -> Iterator[int]:
     data, size = ffi.from_buffer(code), len(code)
     found = search(data, size, 0, *arguments)
     while found < size:

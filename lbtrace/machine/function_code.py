@@ -54,11 +54,17 @@ class Extent:
     def __init__(self, parts: Sequence[Code], around: Around) -> None:
         self.parts = list(parts)
         self._around = around
+        self._last: Code | None = None
+        """The part that was asked for last: the next is mostly the same."""
 
     def part(self, address: int) -> Code | None:
         """Return the part that holds ``address``."""
+        part = self._last
+        if part is not None and part.address <= address < part.address + len(part.code):
+            return part
         for part in self.parts:
             if part.address <= address < part.address + len(part.code):
+                self._last = part
                 return part
         return None
 

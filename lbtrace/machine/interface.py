@@ -95,8 +95,14 @@ class ExitFinder(Protocol):
         """Return whether bytes in a function's ``parts`` look like a jump to the beginning of the
         first one, or to parts without a name; asked before `exits`, which costs more."""
 
-    def jumps(self, code: Code) -> Iterator[tuple[int, int]]:
-        """Whatever in ``code`` looks like a direct jump: its address, and that it leads to."""
+    def jumps(self, code: Code, to: range) -> Iterator[int]:
+        """The addresses of whatever in ``code`` looks like a direct jump ``to`` some others."""
+
+    def surely_returns(
+        self, code: memoryview, address: int, returns: Callable[[int], bool]
+    ) -> bool:
+        """Return whether a path through the function at ``address`` ends in a return, if
+        only those that it calls return of which ``returns`` says so."""
 
     def never_returns(self, body: Body, around: Around) -> bool:
         """Return whether no path through the function ends in a return or in another function."""

@@ -66,3 +66,37 @@ size_t lbt_next_link(const unsigned char *code, size_t size, size_t from, uint64
 	}
 	return size;
 }
+
+/* The bytes of a jump's opcode, and of its distance; none of other instructions. */
+static size_t jump_opcode(const unsigned char *code, size_t left, size_t *distance)
+{
+	*distance = 4;
+	if (code[0] == 0xe9)
+		return 1;
+	if (code[0] == 0x0f)
+		return left > 1 && (code[1] & 0xf0) == 0x80 ? 2 : 0;
+	*distance = 1;
+	return (code[0] & 0xf0) == 0x70 || (code[0] & 0xfc) == 0xe0 || code[0] == 0xeb;
+}
+
+size_t lbt_next_jump(const unsigned char *code, size_t size, size_t from, uint64_t address,
+		     uint64_t low, uint64_t high)
+{
+	for (; from < size; from++) {
+		size_t wide, opcode = jump_opcode(code + from, size - from, &wide);
+		int32_t far;
+		uint64_t target = address + from + opcode + wide;
+
+		if (!opcode || size - from < opcode + wide)
+			continue;
+		if (wide == 1) {
+			target += (uint64_t)(int64_t)(int8_t)code[from + opcode];
+		} else {
+			memcpy(&far, code + from + opcode, sizeof(far));
+			target += (uint64_t)(int64_t)far;
+		}
+		if (target >= low && target < high)
+			return from;
+	}
+	return size;
+}

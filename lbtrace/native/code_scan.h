@@ -21,5 +21,11 @@ size_t lbt_next_call(const unsigned char *code, size_t size, size_t from, uint64
 size_t lbt_next_link(const unsigned char *code, size_t size, size_t from, uint64_t address,
 		     const uint64_t *targets, size_t count);
 
+/*
+ * Whatever looks like a direct jump of x86-64 (JMP, Jcc, LOOP, JRCXZ) in code at an address, and
+ * leads to low or beyond, but not to high.
+ */
+size_t lbt_next_jump(const unsigned char *code, size_t size, size_t from, uint64_t address,
+		     uint64_t low, uint64_t high);
 
 #endif

@@ -55,6 +55,15 @@ int lbt_flow_run(struct lbt_flow *flow, uint64_t *about);
 enum lbt_end { LBT_MAY_RETURN = -1, LBT_NEVER_RETURNS = -2 };
 int lbt_flow_ends(struct lbt_flow *flow, size_t most, uint64_t *about);
 
+/*
+ * Whether some way through a function ends in a return, whatever those do that it calls and that are
+ * not known; true also of what is longer than so many instructions. What returns becomes known.
+ * Else asked are some that are called of which it would have to be known, up to a 0.
+ */
+enum { LBT_ASKED = 16 };
+int lbt_surely_returns(struct lbt_answers *returning, const unsigned char *code, size_t size,
+		       uint64_t address, size_t most, uint64_t *asked);
+
 /* Answers; a part was added before, or there is none. */
 int lbt_flow_answer(struct lbt_flow *flow, int need, uint64_t about, int yes);
 int lbt_flow_decoded(struct lbt_flow *flow, uint64_t about, int kind, int length);

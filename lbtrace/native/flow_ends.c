@@ -92,3 +92,68 @@ int lbt_flow_ends(struct lbt_flow *flow, size_t most, uint64_t *about)
 	}
 	return LBT_FAILED;
 }
+
+enum { WAYS = 64 };
+
+/* Places in a function that are still to be looked at, and those that were. */
+struct places {
+	size_t items[WAYS], count, asking;
+	unsigned char *seen;
+	uint64_t *asked;
+};
+
+/* Whether a function that is called is known to return. */
+static int is_returning(const struct lbt_answers *returning, uint64_t address, struct places *places)
+{
+	if (address >> 62)
+		return 0;
+	if (lbt_answers_find(returning, address, 0) != LBT_NOT_KNOWN)
+		return 1;
+	if (places->asking + 1 < LBT_ASKED)
+		places->asked[places->asking++] = address;
+	return 0;
+}
+
+/* Looks at the straight line from a place on; true where it ends in a return. */
+static int returns_from(const struct lbt_answers *returning, const unsigned char *code, size_t size,
+			uint64_t address, size_t at, size_t *left, struct places *places)
+{
+	struct instruction i;
+
+	for (; at < size && !places->seen[at]; at = i.next - address) {
+		places->seen[at] = 1;
+		if (!lbt_read_instruction(code, size, at, address, &i))
+			return 0;
+		if (i.flow == FLOW_RETURN || i.flow == FLOW_JUMP_THROUGH)
+			return 1;
+		if (i.flow == FLOW_JUMP || i.flow == FLOW_BRANCH)
+			if (target_of(&i) - address < size && places->count < WAYS)
+				places->items[places->count++] = target_of(&i) - address;
+		if (i.flow == FLOW_JUMP || i.flow == FLOW_TRAP || i.flow == FLOW_INT3 ||
+		    (i.flow == FLOW_CALL_THROUGH && i.relative) ||
+		    (i.flow == FLOW_NEXT && !i.extended && i.opcode == 0xf4))
+			return 0;
+		if (i.flow == FLOW_CALL && !is_returning(returning, target_of(&i), places))
+			return 0;
+		if (is_plain(i.flow) && !(*left)--)
+			return 1;
+	}
+	return 0;
+}
+
+int lbt_surely_returns(struct lbt_answers *returning, const unsigned char *code, size_t size,
+		       uint64_t address, size_t most, uint64_t *asked)
+{
+	struct places places = {.count = 1, .asked = asked,
+				.seen = size < LARGEST ? calloc(size + 1, 1) : NULL};
+	int found = 0;
+
+	while (places.seen && places.count && !found)
+		found = returns_from(returning, code, size, address,
+				     places.items[--places.count], &most, &places);
+	free(places.seen);
+	asked[places.asking] = 0;
+	if (found && !(address >> 62))
+		lbt_answers_add(returning, address, 0, 0);
+	return found;
+}

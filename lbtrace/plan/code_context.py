@@ -61,6 +61,7 @@ class CodeContext:
         self._memory = Memory(image)
         self._patches = sorted({*image.once(Dynamic).patches, *patched})
         self._ends: dict[tuple[int, bool], bool] = {}
+        self._returning: dict[int, bool] = {}
         self._depth = 0
         self._functions = table.functions
         self._split = table.cold
@@ -132,9 +133,7 @@ class CodeContext:
             (s.address for s in segments if s.address <= start < s.address + s.size), start
         )
         for low, high in ((max(first, start - NEAR), start), (end, end + NEAR)):
-            for address, target in self._finder.jumps(self._code(low, high - low)):
-                if start < target <= to:
-                    yield address
+            yield from self._finder.jumps(self._code(low, high - low), range(start + 1, to + 1))
 
     def pads(self, function: Function) -> tuple[int, ...]:
         """Return where ``function`` continues after exceptions."""
@@ -229,7 +228,7 @@ class CodeContext:
     def _leads_to(self, part: Function, owner: Function) -> bool:
         """Whether something in ``owner`` looks like a jump to ``part``."""
         within = range(part.address, part.address + part.size)
-        return any(to in within for _, to in self._finder.jumps(self.body(owner).parts[0]))
+        return any(True for _ in self._finder.jumps(self.body(owner).parts[0], within))
 
     def landing_pads(self, part: Code) -> Sequence[int]:
         """See `lbtrace.machine.function_code.Around.landing_pads`."""
@@ -278,12 +277,15 @@ class CodeContext:
             address = stub.address
         elif pointer:
             return False
-        function = self._functions.holding(address)
-        if function is None or function.address != address:
-            return False
-        named = any(map(never_returns, (function.name, *function.aliases)))
+        extent = self._functions.extent(address)
         go = self._table.go
-        if self._depth >= DEPTH or (go is not None and go.start <= address < go.end):
+        resumes = go is not None and go.start <= address < go.end
+        if extent is None or extent.start != address or (not resumes and self._returns(address)):
+            return False
+        function = self._functions.holding(address)
+        assert function is not None
+        named = any(map(never_returns, (function.name, *function.aliases)))
+        if self._depth >= DEPTH or resumes:
             return named  # Go has only code after calls, at which recovering continues
         self._depth += 1
         try:
@@ -294,6 +296,26 @@ class CodeContext:
             return self._finder.never_returns(body, self)
         finally:
             self._depth -= 1
+
+    def _returns(self, address: int, depth: int = 0) -> bool:
+        """Whether a function surely returns: most do, by their own code and that of some others,
+        so that all that they call need not be known."""
+        known = self._returning.get(address)
+        if known is None:
+            self._returning[address] = False  # for functions that call themselves
+            known = self._returning[address] = self._surely_returns(address, depth)
+        return known
+
+    def _surely_returns(self, address: int, depth: int) -> bool:
+        stub = self._called.get(address)
+        if stub is not None and not stub.address:
+            return not never_returns(stub.name)
+        extent = self._functions.extent(stub.address if stub else address)
+        if extent is None or depth > DEPTH:
+            return False
+        view = self._image.view(extent.start, len(extent))
+        further = partial(self._returns, depth=depth + 1)
+        return self._finder.surely_returns(view, extent.start, further)
 
     @cached_property
     def _called(self) -> Mapping[int, Stub]:

@@ -97,6 +97,8 @@ int LLVMFuzzerTestOneInput(const unsigned char *data, size_t size)
 		at = lbt_next_call((unsigned char *)text, text_size, at, 1 << 16, code, 4);
 	for (size_t at = 0; at < text_size; at++)
 		at = lbt_next_link((unsigned char *)text, text_size, at, 1 << 16, code, 4);
+	for (size_t at = 0; at < text_size; at++)
+		at = lbt_next_jump((unsigned char *)text, text_size, at, 1 << 16, 1 << 16, 1 << 17);
 	for (int i = 0; i < LBT_SYMBOL_SOURCES; i++) {
 		free((void *)sources[i].symbols);
 		free((void *)sources[i].strings);

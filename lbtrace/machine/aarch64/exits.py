@@ -5,7 +5,7 @@ Kernels refuse probes on ``retaa`` and ``retab``, which check the address first.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from msgspec.structs import replace
 
@@ -104,14 +104,20 @@ class Finder(ExitFinder):
         if any(is_br(word) or target == code.address for _, word, target in found):
             return True
         branches = (to for at, word, to in found if not is_b(word) and jump(word) is not None)
-        return may_come_back(parts, branches, (to for p in parts[1:] for _, to in self.jumps(p)))
+        return may_come_back(parts, branches, self.jumps)
 
-    def jumps(self, code: Code) -> Iterator[tuple[int, int]]:
+    def jumps(self, code: Code, to: range) -> Iterator[int]:
         """See `lbtrace.machine.ExitFinder.jumps`."""
         for address, word in jumps(code):
             distance = jump(word)
-            if distance is not None:
-                yield address, address + distance
+            if distance is not None and address + distance in to:
+                yield address
+
+    def surely_returns(
+        self, code: memoryview, address: int, returns: Callable[[int], bool]
+    ) -> bool:
+        """See `lbtrace.machine.ExitFinder.surely_returns`."""
+        return False
 
     def never_returns(self, body: Body, around: Around) -> bool:
         """See `lbtrace.machine.ExitFinder.never_returns`."""

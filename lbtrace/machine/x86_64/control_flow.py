@@ -6,7 +6,7 @@ is asked for.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -17,7 +17,12 @@ from lbtrace.machine.code import Code
 from lbtrace.machine.code_ranges import unite
 from lbtrace.machine.function_code import Around, Body
 from lbtrace.machine.x86_64.computed_jumps import ComputedJumps
-from lbtrace.machine.x86_64.native_code import NativeCode, OverlapError, UnfitError
+from lbtrace.machine.x86_64.native_code import (
+    LOOKED_AT,
+    NativeCode,
+    OverlapError,
+    UnfitError,
+)
 from lbtrace.machine.x86_64.reached_code import Out, ReachedCode, WorkItem, depth_of
 from lbtrace.machine.x86_64.stack_depth import ENTRY, UNKNOWN, Stack
 
@@ -39,6 +44,7 @@ class Flows:
 
     def __init__(self) -> None:
         self._answers = _Answers()
+        self._returning = _Answers()
         self._around: Around | None = None
 
     @contextmanager
@@ -63,6 +69,18 @@ class Flows:
             found.__dict__.clear()  # what it consists of refers to it, so that it would stay
             answers.give_back(native)
 
+    def surely_returns(
+        self, code: memoryview, address: int, returns: Callable[[int], bool]
+    ) -> bool:
+        """See `lbtrace.machine.ExitFinder.surely_returns`."""
+        known, data = self._returning.native, ffi.from_buffer("unsigned char[]", code)
+        asked = ffi.new("uint64_t[]", lib.LBT_ASKED)
+        while not lib.lbt_surely_returns(known, data, len(code), address, LOOKED_AT, asked):
+            further = filter(returns, iter(iter(asked).__next__, 0))
+            if not sum(lib.lbt_answers_add(known, each, False, False) for each in further):
+                return False
+        return True
+
     def never_returns(self, body: Body, around: Around) -> bool:
         """Return whether every path from the beginning of ``body``, and from where it continues
         after exceptions, ends in a call that never returns, in a trap, or in an endless loop; false
@@ -79,16 +97,16 @@ class _Answers:
     used again for other functions."""
 
     def __init__(self) -> None:
-        self._native = ffi.gc(lib.lbt_answers_new(), lib.lbt_answers_free)
+        self.native = ffi.gc(lib.lbt_answers_new(), lib.lbt_answers_free)
         self._free: list[Any] = []
-        if self._native == ffi.NULL:
+        if self.native == ffi.NULL:
             raise MemoryError
 
     def take(self) -> Any:
         """Return a native flow that nothing else uses."""
         if self._free:
             return self._free.pop()
-        native = lib.lbt_flow_new(self._native)
+        native = lib.lbt_flow_new(self.native)
         if native == ffi.NULL:
             raise MemoryError
         return ffi.gc(native, lib.lbt_flow_free)

@@ -66,8 +66,6 @@ class Epilogues:
         self._steps = steps
         self._shown = shown
         self._used: set[int] = set()
-        self._inside: dict[int, int] = {}
-        """What comes before instructions to which nothing jumps."""
         self._conditional = 0
         self._whole = not (flow.hidden or any(out.computed for out in flow.outs.values()))
 
@@ -93,29 +91,43 @@ class Epilogues:
         """The ways to the instruction at ``ip``, from which on nothing happens but what is
         ``restored``; None where some way has no place for a probe."""
         flow = self._flow
-        if ip == flow.start or ip in self._pads or length > LENGTH:
+        if self._is_far(ip, length):
             return None
-        found: list[_Way] = []
-        last = self._inside.get(ip)
+        jumps = [self._way(source, restored, jumps=True) for source in flow.sources.get(ip, ())]
+        found = [way for way in jumps if way is not None]
+        if len(found) < len(jumps):
+            return None
+        last = flow.before.get(ip)
         if last is None:
-            jumps = [self._way(source, restored, jumps=True) for source in flow.sources.get(ip, ())]
-            found = [way for way in jumps if way is not None]
-            if len(found) < len(jumps):
-                return None
-            last = flow.before.get(ip)
-            if last is None:
-                return found
-            line = flow.straight_line(last)
-            self._inside.update(zip(line[1:], line, strict=False))
-        raw, _ = flow.raw_of(last, ip - last)
-        if raw == _NOP or self._steps.kind(raw) != PLAIN:
-            way = self._way(last, restored, jumps=False)
-            return None if way is None else [*found, way]
-        earlier = self._steps.before(restored, raw)
-        if earlier is None:
-            return None
-        ways = self._ways(last, earlier, length + 1)
-        return [*found, *([_Way(last, earlier)] if ways is None else ways)]
+            return found
+        line = flow.straight_line(last)
+        ways = self._along(line[: line.index(last) + 1], ip, restored, length)
+        return None if ways is None else [*found, *ways]
+
+    def _is_far(self, ip: int, length: int) -> bool:
+        """Whether an epilogue does not reach beyond the instruction at ``ip``."""
+        return ip == self._flow.start or ip in self._pads or length > LENGTH
+
+    def _along(
+        self, line: list[int], ip: int, restored: Restored, length: int
+    ) -> list[_Way] | None:
+        """The same of the instruction at ``ip`` by the straight ``line`` that leads to it."""
+        code, _ = self._flow.raw_of(line[0], ip - line[0])
+        entered: list[_Way] | None = None
+        for last in reversed(line):
+            if entered is not None and self._is_far(ip, length):
+                return entered
+            raw = code[last - line[0] : ip - line[0]]
+            if raw == _NOP or self._steps.kind(raw) != PLAIN:
+                way = self._way(last, restored, jumps=False)
+                return entered if way is None else [way]
+            earlier = self._steps.before(restored, raw)
+            if earlier is None:
+                return entered
+            restored, ip, length = earlier, last, length + 1
+            entered = [_Way(last, earlier)]
+        ways = self._ways(ip, restored, length)
+        return entered if ways is None else ways
 
     def _way(self, source: int, restored: Restored, *, jumps: bool) -> _Way | None:
         """The way by the jump at ``source``, which is taken or not, or by a nop; None if no probe

@@ -8,13 +8,13 @@ the probe on it finds out (`lbtrace.machine.x86_64.branches`).
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 import iced_x86
 
 from lbtrace.machine.code import Code, Exit, Exits
 from lbtrace.machine.code_ranges import may_come_back, relative_ranges
-from lbtrace.machine.code_scan import pass_over
+from lbtrace.machine.code_scan import find_jumps, pass_over
 from lbtrace.machine.function_code import Around, Body
 from lbtrace.machine.interface import ExitFinder
 from lbtrace.machine.x86_64.branches import conditions, target, test
@@ -40,11 +40,6 @@ LONGEST = 15
 
 _SHORT = 128
 """The bytes within which a short jump leads back to a function's first instruction."""
-
-_DIRECT = re.compile(
-    rb"(?:\xe9|\x0f[\x80-\x8f])(?=(....))|[\x70-\x7f\xe0-\xe3\xeb](?=(.))", re.DOTALL
-)
-"""Direct jumps in both directions."""
 
 _FAR = re.compile(rb"\x0f[\x80-\x8f](?=(....))", re.DOTALL)
 """Conditional jumps that lead farther than 128 bytes, as to parts apart."""
@@ -121,12 +116,17 @@ class Finder(ExitFinder):
         if not all(to for found in (short, far) for _, to in found):
             return True
         branches = (code.address + to for _, to in _leads(_FAR, code.code))
-        return may_come_back(parts, branches, (to for p in parts[1:] for _, to in self.jumps(p)))
+        return may_come_back(parts, branches, self.jumps)
 
-    def jumps(self, code: Code) -> Iterator[tuple[int, int]]:
+    def jumps(self, code: Code, to: range) -> Iterator[int]:
         """See `lbtrace.machine.ExitFinder.jumps`."""
-        for at, to in _leads(_DIRECT, code.code):
-            yield code.address + at, code.address + to
+        return (code.address + at for at in find_jumps(code.code, code.address, to))
+
+    def surely_returns(
+        self, code: memoryview, address: int, returns: Callable[[int], bool]
+    ) -> bool:
+        """See `lbtrace.machine.ExitFinder.surely_returns`."""
+        return self._flows.surely_returns(code, address, returns)
 
     def never_returns(self, body: Body, around: Around) -> bool:
         """See `lbtrace.machine.ExitFinder.never_returns`."""
@@ -170,6 +170,6 @@ class Finder(ExitFinder):
 def _leads(jumps: re.Pattern[bytes], code: bytes) -> Iterator[tuple[int, int]]:
     """Where in ``code`` what looks like ``jumps`` begins and leads."""
     for match in jumps.finditer(code):
-        distance = match[match.lastindex or 0]
+        distance = match[1]
         end = match.end() + len(distance)
         yield match.start(), end + int.from_bytes(distance, "little", signed=True)
