@@ -8,6 +8,7 @@
 #include "event.h"
 #include "forked_stacks.h"
 #include "relays.h"
+#include "unread_texts.h"
 #include "within.h"
 
 /*
@@ -129,7 +130,9 @@ static __always_inline void copy_texts(struct lbt_event *e, __u64 *values,
 		} else if (copy_text(f, values, blob + i * chunk, chunk, &value)) {
 			e->faults |= 1 << slot;
 			if (value >= 4096 && !f->optional) /* not a member of a null pointer */
-				increment(LBT_STRING_FAULT);
+				lose_text(e);
+		} else if (!f->optional) {
+			find_text(e);
 		}
 		values[slot] = value;
 	}

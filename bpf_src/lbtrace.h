@@ -15,6 +15,7 @@
 #define LBT_TEXT_WORDS 8 /* of a text, padded with zeros */
 #define LBT_TEXT_LIMIT 62
 #define LBT_BACKUP_PROGRAMS 3 /* of each of a tracepoint's: bpf_src/backup_programs.h */
+#define LBT_SYSCALLS 1024 /* numbers of system calls lie below */
 #define LBT_RANGES 4	 /* of addresses to which a jump may lead and stay */
 
 enum lbt_base {

@@ -11,6 +11,7 @@ const volatile struct lbt_config config SEC(".rodata.config") = {};
 const struct lbt_event *event_layout = 0;
 
 __u64 any_lost = 0; /* nothing has been lost while this is 0 */
+__u64 any_unread = 0; /* nor has a text of a system call been unreadable while this is */
 
 struct {
 	__uint(type, BPF_MAP_TYPE_RINGBUF);

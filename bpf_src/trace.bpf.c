@@ -12,6 +12,10 @@
 #include <bpf/bpf_core_read.h>
 #include "lbtrace.h"
 #include "registers.h"
+#ifdef LBT_ATOMIC /* atomic.bpf.c */
+#include "atomic_programs.h"
+#else
 #include "programs.h"
+#endif
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";

@@ -145,6 +145,14 @@ enum syscall_work_bit {
 
 struct thread_info {
 	unsigned long syscall_work;
+	unsigned int status; /* x86: TS_COMPAT */
+	unsigned long flags; /* arm64: TIF_32BIT */
+};
+
+/* What a task has in the kernel besides the registers. */
+struct pt_regs___call {
+	unsigned long orig_ax; /* x86 */
+	int syscallno;	       /* arm64 */
 };
 
 struct sigaction {

@@ -5,6 +5,20 @@
 
 #include "state.h"
 
+#ifdef LBT_ATOMIC
+
+static __always_inline bool load_page(__u64 address, char *byte)
+{
+	return false;
+}
+
+static __always_inline int load_pages(__u64 from, __u32 size)
+{
+	return 0;
+}
+
+#else
+
 /* kernel/bpf/task_iter.c, from 6.7 on. The iterator holds the lock of the mappings; -EBUSY where
  * another thread is about to change them. */
 struct bpf_iter_task_vma {
@@ -50,5 +64,7 @@ __noinline int load_pages(__u64 from, __u32 size)
 		return 0;
 	return load_page(from, &byte) && load_page(from + size - 1, &byte);
 }
+
+#endif
 
 #endif

@@ -29,6 +29,7 @@ class NativeBuild(BuildHookInterface):  # type: ignore[type-arg]
         machine = os.environ.get("LBTRACE_MACHINE", platform.machine())
         native.objects()
         build_data["artifacts"].append(f"lbtrace/bpf/objects/*.{machine}.bpf.o")
+        build_data["artifacts"].append(f"lbtrace/syscalls/tables/{machine}.json")
         for place, made in native.modules(machine).items():
             build_data["force_include"][str(made)] = place
         glibc = native.GLIBC.replace(".", "_")

@@ -35,6 +35,7 @@ def generate(into: Path = MODULE, headers: Path = HEADERS) -> None:
     rows = " ".join(f"DO({number}, {name})" for name, number in actions().items())
     _write(headers / "actions.h", _includes("actions") + f"#define EACH_ACTION(DO) {rows}\n")
     _write(headers / "programs.h", _includes("programs"))
+    _write(headers / "atomic_programs.h", _includes("programs/atomic"))
 
 
 def actions() -> dict[str, int]:

@@ -27,11 +27,13 @@ sys.path.insert(0, str(Path(__file__).parent))
 import bindings
 import limits
 import sources
+from syscalls import tables
 
 ROOT = Path(__file__).resolve().parent.parent
 OUT = ROOT / "build/out"
 NATIVE = ROOT / "lbtrace/native"
 OBJECTS = ROOT / "lbtrace/bpf/objects"
+TABLES = ROOT / "lbtrace/syscalls/tables"
 LIBBPF, DEMANGLE = "lbtrace/bpf/_libbpf.abi3.so", "lbtrace/elf/_demangle.abi3.so"
 OWN = {
     "lbtrace/calls/_fast_path.abi3.so": ("pairing", "parts", "lines"),
@@ -87,6 +89,9 @@ def objects() -> None:
         for machine in BPF_TARGET
     }
     _run_all([bpf_compile(*of, to=whole) for whole, of in made.items()])
+    TABLES.mkdir(parents=True, exist_ok=True)
+    for machine in BPF_TARGET:
+        (TABLES / f"{machine}.json").write_bytes(tables.make(machine, OUT))
     strip = str(_strip_debug())
     _run_all([[strip, str(whole), str(OBJECTS / whole.name)] for whole in made])
 

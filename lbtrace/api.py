@@ -54,6 +54,7 @@ def trace(
     lines: str | Sequence[str] = (),
     places: str | Sequence[str] = (),
     usdt: str | Sequence[str] = (),
+    syscalls: str | Sequence[str] = (),
     within: str | Sequence[str] = (),
     providers: StrPath | Sequence[StrPath] = (),
     locals: bool = False,
@@ -79,10 +80,9 @@ def trace(
 ) -> Trace:
     """Plan a trace of ``functions``, and return it as a context manager that traces.
 
-    What is traced is a ``command``, a list of words, which is started (with the processes it
-    forks), a running process ``pid`` (with ``follow`` also those it forks), or every process
-    that runs ``binary``. With a command or a pid, ``binary`` narrows to that file, a library
-    say. It may be several: a program and its libraries, or programs that execute each other.
+    Traced is a ``command``, a list of words, which is started (with the processes it forks), a
+    running process ``pid`` (with ``follow`` also those it forks), or every process that runs
+    ``binary``, which may be several. With a command or a pid, that narrows to these files.
 
     ``functions``: names, globs or ``/regular expressions/``, each with ``@BINARY`` at its end of
     that file only; a string is one of them. ``source``: source files whose functions are traced as
@@ -91,35 +91,34 @@ def trace(
     (``"./prog:0x1149"``), at which the program is seen to come by, as calls whose ``end`` is
     ``point``; ``arg`` shows variables there, ``locals`` all in scope. ``usdt``: markers in files
     (``"PROVIDER:NAME"``), seen alike, with their arguments, pairs of them as calls; ``providers``:
-    files that define names and types of arguments (docs/markers.md). ``inlined``: points as well
-    where the functions were inlined, with their arguments there. ``within``: functions, as in
-    ``functions``, below whose calls all that is recorded happens (docs/within.md). ``args``: how
-    many arguments to read, at most 64; None those of the prototype, without debug information one.
-    ``arg``: expressions to show instead (``"key=str(arg0)"``), ``where`` one that a call must
-    fulfil (``"arg0 > 5 and retval != 0"``), compared in the kernel. ``depth``: how many pointers
-    are followed, 5 at most. ``strings``: how many bytes of a string are read, 4,095 at most.
-    ``returns``: how returns are seen (docs/returns.md): ``"auto"``, ``"sites"``, ``"none"`` or
-    ``"uretprobe"``, refused where it may crash the program, but not if ``unsafe``. ``max_depth``:
-    calls so deep are left out. ``user``: whom the command runs as, by default who called sudo.
-    ``force`` allows more than 50,000 functions. ``cache``: a kept plan is taken if nothing has
-    changed. ``action``: ``"send"`` every call, or ``"count"`` in the kernel, which costs less:
-    `Trace.counts`. ``full_names``: C++ in full. ``options``: how it runs and ends (`Options`).
+    files that define names and types of arguments (docs/markers.md). ``syscalls``: system calls
+    (docs/syscalls.md). ``inlined``: also points where the functions were inlined. ``within``:
+    functions below whose calls all happens that is recorded (docs/within.md). ``args``: how many
+    arguments to read, at most 64; None those of the prototype, without debug information one.
+    ``arg``: expressions to show instead (``"key=str(arg0)"``), ``where`` one that must hold of a
+    call (``"arg0 > 5 and retval != 0"``), in the kernel. ``depth``: how many pointers are followed,
+    5 at most. ``strings``: how many bytes of a string are read, 4,095 at most. ``returns``: how
+    returns are seen (docs/returns.md): ``"auto"``, ``"sites"``, ``"none"`` or ``"uretprobe"``,
+    refused where it may crash the program, but not if ``unsafe``. ``max_depth``: calls so deep are
+    left out. ``user``: whom the command runs as, by default who called sudo. ``force`` allows more
+    than 50,000 functions. ``cache``: a kept plan is taken if nothing has changed. ``action``:
+    ``"send"`` every call, or ``"count"`` in the kernel, which costs less: `Trace.counts`.
+    ``full_names``: C++ in full. ``options``: how it runs and ends (`Options`).
 
     Nothing is started or attached before the result is entered, by ``with`` or ``async with``;
     planning reads the files. Any thread may trace, and several at once.
 
-    Raises `UsageError` where arguments are wrong or contradict each other, `NoMatchError` where
-    a pattern selects nothing, `BinaryError` and `TargetError` where a file or process cannot be
-    traced. Entering raises `KernelError`, and what has become of the target meanwhile.
-
-    Needs Linux 5.10 and CAP_SYS_ADMIN, from 6.6 on just CAP_BPF and CAP_PERFMON.
+    Raises `UsageError` where arguments are wrong, `NoMatchError` where a pattern selects nothing,
+    `BinaryError` and `TargetError` where a file or process cannot be traced. Entering raises
+    `KernelError`. Needs Linux 5.10 and CAP_SYS_ADMIN, from 6.6 on just CAP_BPF and CAP_PERFMON.
     """
     patterns = check_texts("functions", functions, 'give names: functions=["parse_*", "main"]')
     sources = check_texts("source", source, 'give the names of files: source=["trace.c"]')
     points = check_texts("lines", lines, 'give lines of files: lines=["server.c:312"]')
     offsets = check_texts("places", places, 'give addresses in files: places=["./prog:0x1149"]')
     markers = check_texts("usdt", usdt, 'give markers: usdt=["python:gc__*"]')
-    if not (patterns or sources or points or offsets or markers):
+    calls = check_texts("syscalls", syscalls, 'give names: syscalls=["openat", "read*"]')
+    if not (patterns or sources or points or offsets or markers or calls):
         raise UsageError("functions is empty", 'give names, or "*" for all')
     if inlined and not (patterns or sources):
         raise UsageError("inlined is about functions", "name them in functions or source")
@@ -153,6 +152,7 @@ def trace(
         places=offsets,
         locals=locals,
         markers=markers,
+        syscalls=calls,
         providers=definitions,
         within=check_texts("within", within, 'give names of functions: within=["traceme"]'),
         inlined=inlined,

@@ -15,12 +15,12 @@ from typing import Any, TypeAlias
 
 from lbtrace.bpf import counters
 from lbtrace.bpf._libbpf import lib
-from lbtrace.bpf.attach import Attachment, Place, find_attach_type
+from lbtrace.bpf.attach import Attachment, Place, find_attach_type, find_event_type
 from lbtrace.bpf.features import Features
 from lbtrace.bpf.gate import check_pointer
 from lbtrace.bpf.objects import Programs, TraceObject
 from lbtrace.errors import UsageError
-from lbtrace.model import CLOSE, OPEN, POINT, Plan, Probe
+from lbtrace.model import CLOSE, NO_BINARY, OPEN, POINT, Plan, Probe
 from lbtrace.probes import PROBES, ROLES, Mode, hooked_pairs
 from lbtrace.system.file import File
 
@@ -253,6 +253,11 @@ class Links:
                 chosen.setdefault(probe.binary, []).append(Place(probe, cookies[number], counter))
             how = find_attach_type(wanted.attach)
             for binary, places in chosen.items():
+                if binary == NO_BINARY:
+                    self._links += find_event_type(wanted.attach).attach_events(
+                        loaded, wanted, places
+                    )
+                    continue
                 for link in counters.attach(how, loaded, wanted, files[binary], places, pid):
                     self._links.append(link)
                     if how.SINGLE:

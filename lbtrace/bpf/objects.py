@@ -24,7 +24,7 @@ from lbtrace.system.signals import held_back
 class Loading(Struct, frozen=True):
     """How a program is loaded: with an attach type of the kernel's (enum bpf_attach_type), if it
     needs one. Programs that read the memory of a process ``may_sleep``, where the kernel lets
-    them: those of a trace do if all that have ``fetches`` may, as they share their code."""
+    them. Of those that have ``fetches``, those that may not are in an object of their own."""
 
     attach_type: int | None = None
     may_sleep: bool = False
@@ -77,33 +77,40 @@ class TraceObject:
         start_log()
         _require_types()
         self._typed_task = typed_task()
-        sets = (programs, *(copies or {}).values())
-        fetching = [how for each in sets for how in each.values() if how.fetches]
-        may_fault = may_sleep()
-        self._may_fault = specs.memory and may_fault and all(how.may_sleep for how in fetching)
+        waits = may_sleep()
+        may_fault = specs.memory and waits
         self._counted: list[tuple[str, Any]] = []
         self._compares_returns = specs.deferred and not specs.actions
         self._backups: dict[str, list[Any]] = {}
         self.copies: dict[int, Any] = {}
 
-        def opened() -> tuple[Any, Any]:
-            handle = open_object()
+        def opened(name: str = "") -> tuple[Any, Any]:
+            handle = open_object(name)
             held.callback(lib.bpf_object__close, handle)
             config = self._config(handle)
+            config.may_fault = may_fault and not name
             config.wakeup_bytes = ring_size // 4
             config.root = root
             config.follow = follow
-            for name, value in specs.switches():
-                setattr(config, name, value)
+            for field, value in specs.switches():
+                setattr(config, field, value)
             config.finds_mappings = specs.stacks and self._typed_task and finds_mappings()
             return handle, config
 
         with ExitStack() as held:
             self._object, config = opened()
             config.backups = any(served_by(name) for name in programs)
-            # may_fault: both are new in 6.1
-            self._shape_maps(specs, ring_size, later, early=not may_fault, by_backup=config.backups)
-            self._load(self._object, programs)
+            # waits: both are new in 6.1
+            self._shape_maps(specs, ring_size, later, early=not waits, by_backup=config.backups)
+            atomic = {n: how for n, how in programs.items() if how.fetches and not how.may_sleep}
+            others = {n: how for n, how in programs.items() if n not in atomic}
+            self._load(self._object, others, waits=may_fault)
+            self._atomic: dict[str, Any] = {}
+            if atomic:
+                handle, _ = opened("atomic")
+                _share_maps(self._object, handle)
+                self._load(handle, atomic, waits=False)
+                self._atomic = dict.fromkeys(atomic, handle)
             self._filled = 0
             self.fill(specs)
             for cookie, own in (copies or {}).items():
@@ -111,7 +118,7 @@ class TraceObject:
                 config.use_only_cookie = True
                 config.only_cookie = cookie
                 _share_maps(self._object, copy)
-                self._load(copy, own)
+                self._load(copy, own, waits=may_fault)
                 self.copies[cookie] = copy
                 tick()
             self._resources = held.pop_all()
@@ -122,8 +129,16 @@ class TraceObject:
 
     def program(self, name: str, cookie: int | None = None) -> Any:
         """Return the libbpf handle of a program; of the copy for ``cookie``, where there is one."""
-        handle = self._object if cookie is None else self.copies.get(cookie, self._object)
-        return _program(handle, name)
+        handle = self._atomic.get(name, self._object)
+        return _program(handle if cookie is None else self.copies.get(cookie, handle), name)
+
+    def set_cookie(self, program: str, number: int, cookie: int) -> None:
+        """Tell ``program`` the cookie of its probe at the event of this number: by its map
+        ``PROGRAM_cookies``."""
+        target = _map(self._atomic.get(program, self._object), f"{program}_cookies")
+        at, value = ffi.new("uint32_t *", number), ffi.new("uint64_t *", cookie + 1)
+        code = lib.bpf_map__update_elem(target, at, 4, value, 8, 0)
+        check(code, "write a probe's cookie")
 
     def fill(self, specs: Specs) -> None:
         """Let programs know of the specs that are new. Raises `KernelError` where there is no
@@ -199,7 +214,7 @@ class TraceObject:
                 self._map("counters"), key, 4, cells, ffi.sizeof(cells), 0
             )
             check(code, "read the counters")
-            totals.append(sum(cells))
+            totals.append(sum(cells) & (1 << 64) - 1)  # one CPU may take back what another counted
         return totals
 
     def missed(self) -> int:
@@ -259,7 +274,6 @@ class TraceObject:
             config.pidns_device = namespace.st_dev
             config.pidns_inode = namespace.st_ino
         config.typed_task = self._typed_task
-        config.may_fault = self._may_fault
         return config
 
     def _shape_maps(
@@ -282,14 +296,14 @@ class TraceObject:
             code = lib.bpf_map__set_map_flags(self._map(name), 0)
             check(code, f"choose how to allocate the map {name}")
 
-    def _load(self, handle: Any, programs: Programs) -> None:
+    def _load(self, handle: Any, programs: Programs, *, waits: bool) -> None:
         for name, how in programs.items():
             program = _program(handle, name)
             check(lib.bpf_program__set_autoload(program, True), "choose programs")
             if how.attach_type is not None:
                 code = lib.bpf_program__set_expected_attach_type(program, how.attach_type)
                 check(code, "set an attach type")
-            if self._may_fault and how.may_sleep:
+            if waits and how.may_sleep:
                 code = lib.bpf_program__set_flags(program, lib.BPF_F_SLEEPABLE)
                 check(code, "let programs sleep")
             if served := served_by(name):
@@ -300,9 +314,11 @@ class TraceObject:
             check(lib.bpf_object__load(handle), "load the BPF programs")
 
 
-def open_object() -> Any:
-    """Return the object for this machine and kernel, opened, not loaded. Raises `KernelError`."""
-    name = f"{'trace' if finds_mappings() else 'early'}.{platform.machine()}.bpf.o"
+def open_object(name: str = "") -> Any:
+    """Return an object for this machine and kernel, opened, not loaded: of programs that may sleep,
+    or that of the others, ``atomic``. Raises `KernelError`."""
+    name = name or ("trace" if finds_mappings() else "early")
+    name = f"{name}.{platform.machine()}.bpf.o"
     data = read_bytes(os.path.join(os.path.dirname(__file__), "objects", name))
     options = ffi.new("struct bpf_object_open_opts *")
     options.sz = ffi.sizeof("struct bpf_object_open_opts")
@@ -328,14 +344,15 @@ def _map(handle: Any, name: str) -> Any:
 
 
 def _share_maps(loaded: Any, copy: Any) -> None:
-    """Let ``copy`` use the maps of ``loaded``; its constants stay its own."""
-    shared = lib.bpf_object__next_map(loaded, ffi.NULL)
-    while shared != ffi.NULL:
-        name = ffi.string(lib.bpf_map__name(shared)).decode()
-        if not name.endswith(".config"):
-            code = lib.bpf_map__reuse_fd(_map(copy, name), lib.bpf_map__fd(shared))
+    """Let ``copy`` use the maps of ``loaded`` that it has, too; its constants stay its own."""
+    own = lib.bpf_object__next_map(copy, ffi.NULL)
+    while own != ffi.NULL:
+        name = ffi.string(lib.bpf_map__name(own)).decode()
+        shared = lib.bpf_object__find_map_by_name(loaded, name.encode())
+        if shared != ffi.NULL and not name.endswith(".config"):
+            code = lib.bpf_map__reuse_fd(own, lib.bpf_map__fd(shared))
             check(code, f"share the map {name}")
-        shared = lib.bpf_object__next_map(loaded, shared)
+        own = lib.bpf_object__next_map(copy, own)
 
 
 def _require_types() -> None:

@@ -86,7 +86,7 @@ class Specs:
 
     def __init__(self, plan: Plan) -> None:
         probes, later = plan.probes, plan.may_grow
-        self._kernel = Machine(plan.binaries[0].machine or os.uname().machine).kernel
+        self._kernel = Machine(plan.machine or os.uname().machine).kernel
         self._numbers: dict[object, int] = {}
         self._alike: dict[object, tuple[int, Any]] = {}
         self._specs: list[Any] = []

@@ -36,6 +36,7 @@ class Ends:
         self.max_depth = max_depth if max_depth is not None else 1 << 62
         self.losses = losses
         self.unseen = unseen
+        self._executed: dict[int, int] = {}
 
     def arrive(self, stack: Stack, event: Event) -> None:
         """Close the calls that have ended, as an event above their frames shows."""
@@ -64,7 +65,8 @@ class Ends:
         if self._close_above(stack, decoding, event):
             return True
         self.visitor.left(event)
-        self.returns_without_entry += 1
+        if self._executed.pop(event.tid, -1) != decoding.entry:
+            self.returns_without_entry += 1
         return False
 
     def _close_above(self, stack: Stack, decoding: ProbeDecoder, event: Event) -> bool:
@@ -149,6 +151,16 @@ class Ends:
         call.end = "returned"
         if call.depth < self.max_depth:
             self.visitor.exit(call)
+
+    def let_execve_return(self, stack: Stack, event: Event) -> None:
+        """Let the innermost call return if it is a system call, which has executed a program. What
+        reports its return comes later, when its stack is gone."""
+        call = stack.calls[-1]
+        if not self.probes[call.probe].in_kernel or not self.would_have_returned(stack, event.time):
+            return
+        self._executed[event.tid] = call.probe
+        call.result, call.duration, call.end_cpu = 0, event.time - call.start, event.cpu
+        self.end(stack, "returned")
 
     def is_of_another(self, stack: Stack, latest: Call | None) -> bool:
         """Return whether the innermost call may not be what ends, where the ``latest`` call of its

@@ -57,10 +57,11 @@ class ProbeDecoders(dict[int, "ProbeDecoder"]):
         if not 0 <= number < self.count:
             raise KeyError(number)
         probe = plan.probes[number]
-        around = Context(self._names[probe.binary], self.namer, probe.binary, probe.site.address)
+        names = self._names[probe.binary] if probe.event is None else None
+        around = Context(names, self.namer, probe.binary, probe.site.address)
         function = plan.functions[probe.function] if probe.function >= 0 else _NO_FUNCTION
         decoding = self[number] = ProbeDecoder(function, probe, around)
-        decoding.binary = plan.binaries[probe.binary].path
+        decoding.binary = plan.path_of(probe.binary)
         decoding.finds_goroutines = plan.goroutines(probe) is not None
         decoding.by_uretprobe = pairs.is_hooked(number)
         decoding.entry = pairs.entry_of(number)
@@ -129,7 +130,7 @@ class ProbeDecoder:
 
     __slots__ = (
         *("_index", "act", "arguments", "binary", "by_sites", "by_uretprobe", "closed_since"),
-        *("entry", "goes_on", "key", "leads_to"),
+        *("entry", "goes_on", "in_kernel", "key", "leads_to"),
         *("may_jump", "name", "nests", "pair", "pairing", "parameters", "parts", "region"),
         *("relay", "loops_to_entry", "result", "returns", "role", "stacks", "finds_goroutines"),
     )
@@ -145,6 +146,7 @@ class ProbeDecoder:
         self.binary = ""
         self.role = probe.role
         source = PROBES.get(probe.source)
+        self.in_kernel = probe.event is not None
         self.pairing = "key" if probe.crosses else source.pairing if source else ""
         self.entry = -1
         self.closed_since = 0

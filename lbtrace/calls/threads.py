@@ -134,7 +134,10 @@ class Threads:
             self.lanes.forget(given_up.thread.pid)
 
     def execute(self, event: Event) -> None:
-        """A process has executed a program, which ends all of its calls."""
+        """A process has executed a program, which ends all of its calls; that of execve returns."""
+        stack = self.stacks.get(event.tid)
+        if stack is not None and stack.pid == event.pid and stack.calls:
+            self._ends.let_execve_return(stack, event)
         self.lifetimes.executes(event.pid, executed_programs(event))
         self.lifetimes.begins(event.pid)
         self.lanes.execute(event.pid)

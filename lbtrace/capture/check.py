@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from msgspec import Struct
 
 from lbtrace.errors import CaptureError
-from lbtrace.model import NO_FUNCTION, Function, Plan, Probe, Value
+from lbtrace.model import NO_BINARY, NO_FUNCTION, Function, Plan, Probe, Value
 from lbtrace.model.wire_limits import VALUES
 from lbtrace.probes import ROLES
 
@@ -57,11 +57,11 @@ def find_faults(plan: Plan) -> Iterator[Fault]:
                 text = f"the names in {binary.path}: {len(keys)} {what}, {len(names)} names of them"
                 yield Fault("binary", number, text)
     for number, function in enumerate(plan.functions):
-        if not 0 <= function.binary < binaries:
+        if not NO_BINARY <= function.binary < binaries:
             text = f"function {function.name}: its binary is {function.binary} of {binaries}"
             yield Fault("function", number, text)
     for number, probe in enumerate(plan.probes):
-        if not 0 <= probe.binary < binaries:
+        if not (NO_BINARY if probe.event else 0) <= probe.binary < binaries:
             yield Fault(
                 "probe", number, f"probe {number} is in binary {probe.binary} of {binaries}"
             )

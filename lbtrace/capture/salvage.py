@@ -34,10 +34,12 @@ from lbtrace.capture.long_texts import shorten
 from lbtrace.capture.reading import RECORD, Capture
 from lbtrace.errors import CaptureError
 from lbtrace.model import (
+    NO_BINARY,
     Aggregates,
     Batch,
     Binary,
     Function,
+    KernelEvent,
     Plan,
     Probe,
     Site,
@@ -50,7 +52,8 @@ from lbtrace.values import convert
 LISTED = 8
 """At most this many functions and probes are named; the others are counted."""
 
-UNREADABLE = Probe(Site(0, 0), "unreadable")
+NOWHERE = KernelEvent("unreadable", 0)
+UNREADABLE = Probe(Site(0, 0), "unreadable", binary=NO_BINARY, event=NOWHERE)
 """Stands for a probe that cannot be read."""
 
 T = TypeVar("T")
@@ -241,7 +244,7 @@ class SalvagedCapture(Capture):
         ]
         if damaged:
             self.left_out.append(f"the values of {_some(damaged)}: cannot be decoded")
-        if not (binaries and functions and probes):
+        if not (functions and probes):
             raise msgspec.DecodeError("no functions and probes")
         return made
 
@@ -264,15 +267,15 @@ class SalvagedCapture(Capture):
                     functions[fault.number], parameters=(), result=None, typed=False
                 )
                 named.append(fault.what)
-            if fault.record == "function" and not 0 <= functions[fault.number].binary < len(
-                binaries
-            ):
-                functions[fault.number] = replace(functions[fault.number], binary=0)
+            if fault.record == "function":
+                place = functions[fault.number].binary
+                place = place if 0 <= place < len(binaries) else NO_BINARY
+                functions[fault.number] = replace(functions[fault.number], binary=place)
         for number, probe in enumerate(probes):
             if probe.role not in ROLES:
                 probes[number] = UNREADABLE
                 self._unknown.add(number)
-        if not (binaries and functions):
+        if not functions:
             probes = []
         if named:
             self.left_out.append(f"the values of {_some(named)}")

@@ -29,7 +29,7 @@ FIRST = "lbtrace attach --func PATTERN [OPTION ...] [-- COMMAND [ARG ...]]"
 """What most write."""
 
 USAGE = """\
-lbtrace attach (--func PATTERN | --source FILE | --usdt PROVIDER:NAME |
+lbtrace attach (--func PATTERN | --source FILE | --usdt PROVIDER:NAME | --syscall NAMES |
                       --line FILE:LINE | --at FILE:ADDRESS) [OPTION ...]
                       [-- COMMAND [ARG ...]]"""
 """All that can be traced."""
@@ -85,6 +85,9 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         "--provider",
         "FILE",
         "definitions of markers: names and types of their arguments, pairs",
+    )
+    repeatable(
+        which, "--syscall", "NAMES", "system calls: openat, 'read*', /regex/; several with commas"
     )
     repeatable(which, "--line", "FILE:LINE", "whenever the program comes to this line")
     repeatable(
@@ -206,9 +209,11 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Trace, and return the command's status, 0, or `LOST` under ``--strict``."""
-    if not (args.func or args.source or args.line or args.at or args.usdt or args.locals):
+    named = args.func or args.source or args.line or args.at or args.usdt or args.syscall
+    if not (named or args.locals):
         raise UsageError(
-            "--func is missing, or one of --source, --usdt, --line and --at", f"write: {FIRST}"
+            "--func is missing, or one of --source, --usdt, --syscall, --line and --at",
+            f"write: {FIRST}",
         )
     if args.inlined and not (args.func or args.source):
         raise UsageError("--inlined is about functions", "name them with --func or --source")

@@ -1,4 +1,5 @@
-"""``lbtrace list``: the functions of a binary with their probe places, or its markers."""
+"""``lbtrace list``: the functions of a binary with their probe places, its markers, or system
+calls."""
 
 from __future__ import annotations
 
@@ -41,6 +42,14 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         metavar="PATTERN",
         help="list the markers (USDT) with their arguments: all, or PROVIDER:NAME, glob, /regex/",
     )
+    parser.add_argument(
+        "--syscall",
+        type=nonempty,
+        nargs="?",
+        const="*",
+        metavar="NAMES",
+        help="list the system calls of this machine with their arguments: all, or a name, 'open*'",
+    )
     repeatable(parser, "--provider", "FILE", "definitions of markers: names and types of arguments")
     parser.add_argument(
         "--inlined",
@@ -54,6 +63,13 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Print the list. Raises `BinaryError` or `UsageError`."""
+    if args.syscall:
+        others = [name for name in ("binary", "pid", "usdt", *FUNCTIONS_ONLY) if vars(args)[name]]
+        if others:
+            raise UsageError(f"--syscall is in no file, --{others[0]} is", "list them apart")
+        from lbtrace.commands import show_syscalls
+
+        return show_syscalls.run(args)
     if not args.binary and not (args.usdt and args.pid):
         raise UsageError(
             "--binary is missing", "write: lbtrace list --binary PATH, or --usdt --pid PID"

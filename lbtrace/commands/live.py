@@ -253,6 +253,8 @@ def _waiting(plan: Plan, target: Target) -> str:
     if not plan.functions:
         return f"waiting for markers in what process {target.pid} loads; Ctrl-C ends"
     traced = _traced(plan)
+    if not traced:
+        return f"tracing {_count_traced(plan)} of process {target.pid}; Ctrl-C ends"
     paths = " and ".join(traced)
     them = "it" if len(traced) == 1 else "them"
     where = f"process {target.pid}" if target.pid else f"every process that runs {them}"
@@ -263,10 +265,12 @@ def _count_traced(plan: Plan) -> str:
     """How many functions, markers and other places are traced."""
     of_markers = {probe.function for probe in plan.probes if probe.source == "marker"}
     of_places = {probe.function for probe in plan.probes if probe.role == "point"} - of_markers
+    of_kernel = {probe.function for probe in plan.probes if probe.event}
     counts = {
-        "function": len(plan.functions) - len(of_markers) - len(of_places),
+        "function": len(plan.functions) - len(of_markers) - len(of_places) - len(of_kernel),
         "marker": len({plan.functions[number].name for number in of_markers}),
         "place": len(of_places),
+        "system call": len(of_kernel),
     }
     named = (f"{n:,} {what}{'s' * (n != 1)}" for what, n in counts.items() if n)
     return " and ".join(named)

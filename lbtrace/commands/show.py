@@ -25,6 +25,11 @@ def plan_lines(plan: Plan) -> Iterator[str]:
         build = f", build-id {binary.build_id}" if binary.build_id else ""
         yield f"{binary.path} ({binary.machine}{build})"
         yield from _probe_lines(plan, [p for p in plan.probes if p.binary == number])
+    opening = [p for p in plan.probes if p.event and p.role == "opens"]
+    if opening:
+        yield "the kernel"
+    for probe in opening:
+        yield event_line(plan.functions[probe.function])
 
 
 def _probe_lines(plan: Plan, probes: list[Probe]) -> Iterator[str]:
@@ -48,6 +53,12 @@ def _probe_lines(plan: Plan, probes: list[Probe]) -> Iterator[str]:
         also = f"; so do {len(more)} more:" if more else ""
         yield f"{first:>10}         {reason}{also}"
         yield from wrap(" ".join(more), 100, initial_indent=INDENT, subsequent_indent=INDENT)
+
+
+def event_line(function: Function) -> str:
+    """Return what is at an event of the kernel, as ``list`` shows it, by its number."""
+    returns = "" if function.returns != "none" else ", whose return is not seen"
+    return f"{function.address:>10}         {signature(function)}{returns}"
 
 
 def _point_lines(plan: Plan, probe: Probe) -> Iterator[str]:

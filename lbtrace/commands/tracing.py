@@ -22,6 +22,7 @@ OPTIONS = {
     "lines": "line",
     "places": "at",
     "markers": "usdt",
+    "syscalls": "syscall",
     "providers": "provider",
 }
 """The options that are called otherwise than what they choose."""

@@ -24,12 +24,14 @@ from lbtrace.model.fetching import (
 )
 from lbtrace.model.jumps import Jump
 from lbtrace.model.plan import (
+    NO_BINARY,
     NO_FUNCTION,
     SENDING,
     Addition,
     Binary,
     Function,
     GoLayout,
+    KernelEvent,
     Plan,
     Probe,
     Site,

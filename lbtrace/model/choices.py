@@ -16,7 +16,8 @@ class Choices(Struct, frozen=True):
     of source files whose functions are traced as well, with globs. ``lines`` are lines of source
     files (``FILE:LINE``), ``places`` addresses in files (``FILE:0xADDRESS``, ``FILE:+0xOFFSET``),
     where points are recorded, with all ``locals`` or without, ``markers`` places that authors left
-    for tracers (``PROVIDER:NAME``), of which definitions, files of ``providers``, may tell more.
+    for tracers (``PROVIDER:NAME``), of which definitions, files of ``providers``, may tell more,
+    ``syscalls`` system calls.
     ``inlined``: points where the functions were inlined as well. ``within`` are patterns of
     functions below whose calls all that is recorded happens. ``args`` is the number of arguments
     shown; None means those of the prototype, or one without debug information. ``arg`` are
@@ -39,6 +40,7 @@ class Choices(Struct, frozen=True):
     places: tuple[str, ...] = ()
     locals: bool = False
     markers: tuple[str, ...] = ()
+    syscalls: tuple[str, ...] = ()
     providers: tuple[str, ...] = ()
     within: tuple[str, ...] = ()
     inlined: bool = False

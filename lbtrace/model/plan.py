@@ -43,7 +43,7 @@ class Function(Struct, frozen=True):
     loops_to_entry: bool = field(default=False, name="restarts")
     """It jumps back to its first instruction: the entry probe may be hit again within a call."""
     binary: int = 0
-    """Position of its file in `Plan.binaries`."""
+    """Position of its file in `Plan.binaries`, or `NO_BINARY`."""
     local: bool = False
     """It has no global symbol: other files cannot refer to it."""
 
@@ -77,19 +77,31 @@ class Site(Struct, frozen=True):
 NO_FUNCTION = -1
 """`Probe.function` of one that belongs to a binary, but to none of its functions."""
 
+NO_BINARY = -1
+"""Where a file is named of a probe, or of what it shows, that is in none."""
+
+
+class KernelEvent(Struct, frozen=True):
+    """An event of the kernel, at which a probe is that is in no file."""
+
+    name: str
+    """As its source calls it: ``syscall``."""
+    number: int
+    """Which one: the number of a system call."""
+
 
 SENDING = frozenset({"send", "keep"})
 """Actions of probes whose hits become events; all others aggregate."""
 
 
 class Probe(Struct, frozen=True):
-    """A place in a file, and what the kernel does when a thread hits it.
+    """A place in a file or an event of the kernel, and what happens when a thread hits it.
 
     Its position in `Plan.probes` is the number that its events carry.
     """
 
     site: Site
-    """Where it is."""
+    """Where it is in its file. At an event only ``sp_delta`` counts."""
     role: str
     """What a hit means for the calls of its lane: a row of `lbtrace.probes.ROLES`. A call has one
     probe that ``opens`` it, and others that close it."""
@@ -108,7 +120,7 @@ class Probe(Struct, frozen=True):
     """Its calls belong to threads: code of another language in a Go program, or goroutines that
     are unknown."""
     binary: int = 0
-    """Position of its file in `Plan.binaries`."""
+    """Position of its file in `Plan.binaries`, or `NO_BINARY`."""
     keeps: str = ""
     """Registers saved at entry for use at return, at most ``LBT_KEPT``, separated by spaces."""
     aggregates: int = field(default=-1, name="gathers")
@@ -143,6 +155,8 @@ class Probe(Struct, frozen=True):
     """The call returns when the function does to which it jumps; ``fetches`` are its result's."""
     relay: int = 0
     """Number of the ``tail return`` probes that see this return; 0: traced functions' exits do."""
+    event: KernelEvent | None = None
+    """Where it is, if in no file: ``binary`` is `NO_BINARY` then."""
 
 
 class GoLayout(Struct, frozen=True):
@@ -199,7 +213,7 @@ class Plan(Struct, frozen=True):
     binaries: tuple[Binary, ...]
     """The traced files, all for one machine."""
     functions: tuple[Function, ...]
-    """The traced functions."""
+    """The traced functions, and what else is shown as calls."""
     probes: tuple[Probe, ...]
     """What is attached, in the order of the numbers that events carry."""
     notes: tuple[str, ...] = ()
@@ -222,6 +236,15 @@ class Plan(Struct, frozen=True):
         added = (self.added_action,) if self.may_grow else ()
         return tuple(dict.fromkeys((*(probe.action for probe in self.probes), *added)))
 
+    @property
+    def machine(self) -> str:
+        """That of the files, empty where there are none."""
+        return self.binaries[0].machine if self.binaries else ""
+
+    def path_of(self, binary: int) -> str:
+        """Return the path of a binary, by its position; empty for `NO_BINARY`."""
+        return self.binaries[binary].path if binary >= 0 else ""
+
     def grown(self, addition: Addition) -> Plan:
         """Return the plan with an addition to it."""
         return replace(
@@ -235,8 +258,12 @@ class Plan(Struct, frozen=True):
     def goroutines(self, probe: Probe) -> GoLayout | None:
         """Return how the goroutine is found that hits ``probe``; None where its calls
         belong to threads."""
-        go = None if probe.foreign else self.binaries[probe.binary].go
-        return replace(go, g="thread") if go and probe.assembly else go
+        if probe.event:  # of the one program that there is
+            go = self.binaries[0].go if len(self.binaries) == 1 else None
+        else:
+            go = None if probe.foreign else self.binaries[probe.binary].go
+        in_thread = probe.assembly or probe.event
+        return replace(go, g="thread") if go and in_thread else go
 
 
 class Addition(Struct, frozen=True):

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from msgspec.structs import replace
 
-from lbtrace.model import NO_FUNCTION, Addition, Binary, Function, Plan, Probe
+from lbtrace.model import NO_BINARY, NO_FUNCTION, Addition, Binary, Function, Plan, Probe
 
 
 def merge_plans(plans: Sequence[Plan]) -> Plan:
@@ -38,7 +38,7 @@ def merge_plans(plans: Sequence[Plan]) -> Plan:
 def without_false_notes(plan: Plan) -> Plan:
     """Return ``plan`` without the notes that nothing is traced of binaries of which something else
     than functions is by now."""
-    traced = {function.binary for function in plan.functions}
+    traced = {function.binary for function in plan.functions} - {NO_BINARY}
     false = {_untraced(plan.binaries[number]) for number in traced}
     return replace(plan, notes=tuple(note for note in plan.notes if note not in false))
 

@@ -69,6 +69,8 @@ def _made(images: Sequence[Image], selection: Selection, marked: Sequence[Image]
 
         selection = aggregation.narrow(selection)
     functions, chosen = probe_sources.split(selection.patterns)
+    if selection.syscalls:
+        chosen.setdefault("syscall", []).extend(selection.syscalls)
     selection = replace(selection, patterns=functions)
     with whole([*images, *marked]):
         if selection.locals and not (selection.lines or selection.places):
@@ -77,23 +79,27 @@ def _made(images: Sequence[Image], selection: Selection, marked: Sequence[Image]
                 f"name some with {option('line')} or {option('at')}",
             )
         at_points = selection.lines or selection.places or selection.markers
-        calls = replace(selection, request=None) if at_points else selection  # it is about these
+        # What is asked of values is about these, and about what a source has found.
+        calls = replace(selection, request=None) if at_points or chosen else selection
         if functions or selection.sources or selection.within or not (chosen or at_points):
             plan = _of_functions(images, calls)
         else:
             plan = probe_sources.empty(images)
         if chosen:
-            plan = probe_sources.add(plan, images, chosen, calls)
-        if not at_points:
+            plan = probe_sources.add(plan, images, chosen, selection)
+        if not (at_points or chosen):
             return plan
-        from lbtrace.plan import markers, points  # imported here because most plans have none
-
+        # Imported here because most plans have none.
         if selection.markers:
+            from lbtrace.plan import markers
+
             others = probe_sources.empty(marked).binaries
             plan = replace(plan, binaries=plan.binaries + others)
             plan = markers.add(plan, [*images, *marked], selection)
             plan = within.warn_markers(plan) if selection.within else plan
         if selection.lines or selection.places:
+            from lbtrace.plan import points
+
             plan = points.add(plan, images, selection)
         return without_false_notes(plan)
 

@@ -1,47 +1,74 @@
-"""Probes that are selected as ``SOURCE:PATTERN``: sources with a finder of their own."""
+"""Probes of sources with a finder of their own: what they show, by the types and places of values.
+
+A finder is asked once for all that a request names of its source. Which of the values are shown,
+compared or aggregated is decided here, alike for all sources.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import os
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from importlib import import_module
 from typing import NamedTuple, Protocol
 
 from msgspec.structs import replace
 
+from lbtrace.abi import Locations
 from lbtrace.elf.image import Image
-from lbtrace.errors import NoMatchError, UsageError, option
-from lbtrace.model import Binary, Function, Plan, Probe
+from lbtrace.errors import NoMatchError, UsageError
+from lbtrace.fetch.call_values import CallValues
+from lbtrace.machine import Machine
+from lbtrace.model import Binary, Fetch, Function, Plan, Probe, Prototype
 from lbtrace.plan.selection import Selection
+from lbtrace.plan.value_selection import select_values
+from lbtrace.plan.warnings import name_functions
 from lbtrace.probes import PROBES
 
+UNFIT = "left out, as it has not what was asked for"
 
-class Chosen(NamedTuple):
-    """What was selected: a ``pattern`` of a source, and its ``finder``."""
 
-    source: str
-    pattern: str
-    finder: str
+class Found(NamedTuple):
+    """What a source has found, without values: ``function`` says how it is shown, ``opens`` and
+    ``closes`` where it is (None: no end is seen). The values are those of the ``prototype``, at
+    ``places``. Where those are shown that it has, and no others, they are ``completed``, and
+    ``again`` is a probe that closes with more fetches, which `Completed.again` has."""
+
+    function: Function
+    opens: Probe
+    prototype: Prototype
+    places: Callable[[Prototype], Locations]
+    closes: Probe | None = None
+    completed: Callable[[CallValues], Completed] | None = None
+    again: Probe | None = None
+
+
+class Completed(NamedTuple):
+    """Values, and what is fetched at the end beside what is always fetched there."""
+
+    values: CallValues
+    again: tuple[Fetch, ...] = ()
 
 
 class Finder(Protocol):
     """What the module has that `lbtrace.probes.Source.finder` names."""
 
-    def find_probes(self, image: Image, pattern: str) -> Iterable[tuple[Function, Sequence[Probe]]]:
-        """Return what ``pattern`` selects in a file: by which name and with which values it is
-        shown, and its probes. That they are of this file and of this function goes without
-        saying."""
+    def find(
+        self, images: Sequence[Image], patterns: Sequence[str], selection: Selection
+    ) -> Iterable[Found]:
+        """Yield what ``patterns`` select, of the ``images`` or elsewhere. What is in a file has the
+        image's position as ``binary``. Raises `LbtraceError`."""
         ...
 
 
-def split(patterns: Iterable[str]) -> tuple[tuple[str, ...], list[Chosen]]:
-    """Return the patterns of functions, and those of sources that have a finder. ``NAME::`` is a
-    namespace."""
-    functions, chosen = list[str](), list[Chosen]()
+def split(patterns: Iterable[str]) -> tuple[tuple[str, ...], dict[str, list[str]]]:
+    """Return the patterns of functions, and those of sources that have a finder, which are written
+    ``SOURCE:PATTERN``. ``NAME::`` is a namespace."""
+    functions, chosen = list[str](), dict[str, list[str]]()
     for pattern in patterns:
         name, _, rest = pattern.partition(":")
         source = PROBES.get(name)
         if source is not None and source.finder and rest and not rest.startswith(":"):
-            chosen.append(Chosen(name, rest, source.finder))
+            chosen.setdefault(name, []).append(rest)
         else:
             functions.append(pattern)
     return tuple(functions), chosen
@@ -53,31 +80,60 @@ def empty(images: Sequence[Image]) -> Plan:
 
 
 def add(
-    plan: Plan, images: Sequence[Image], chosen: Sequence[Chosen], selection: Selection
+    plan: Plan, images: Sequence[Image], chosen: Mapping[str, Sequence[str]], selection: Selection
 ) -> Plan:
     """Return ``plan`` with the probes that were chosen. Raises `NoMatchError`, `UsageError`."""
-    if selection.request is not None and (selection.request.wanted or selection.request.test):
-        raise UsageError(
-            f"{option('arg')} and {option('where')} are about functions,"
-            f" not about probes of {chosen[0].source}",
-            "leave them out",
-        )
     functions, probes = list(plan.functions), list(plan.probes)
-    for source, pattern, finder in chosen:
-        find: Finder = import_module(finder)
-        before = len(functions)
-        for binary, image in enumerate(images):
-            for function, own in find.find_probes(image, pattern):
-                for probe in own:
-                    sends = probe.action == "send"
-                    action = selection.action if sends and probe.role == "opens" else probe.action
-                    probes.append(
-                        replace(probe, function=len(functions), binary=binary, action=action)
-                    )
-                functions.append(replace(function, binary=binary))
-        if len(functions) == before:
+    unfit: dict[str, UsageError] = {}
+    for source, patterns in chosen.items():
+        finder: Finder = import_module(PROBES[source].finder)
+        found = [*finder.find(images, patterns, selection)]
+        if not found:
             paths = " or ".join(image.path for image in images)
-            raise NoMatchError(
-                f"{source}:{pattern}: matches no probe of {paths}", "use another pattern"
-            )
-    return replace(plan, functions=tuple(functions), probes=tuple(probes))
+            named = ", ".join(f"{source}:{pattern}" for pattern in patterns)
+            raise NoMatchError(f"{named}: matches no probe of {paths}", "use another pattern")
+        for each in found:
+            try:
+                function, own = _plan(each, images, selection)
+            except UsageError as error:  # it may fit others
+                unfit[each.function.name] = error
+                continue
+            probes += [replace(probe, function=len(functions)) for probe in own]
+            functions.append(function)
+    if len(functions) == len(plan.functions):
+        raise next(iter(unfit.values()))
+    notes = (*plan.notes, *name_functions([*unfit], UNFIT))
+    return replace(plan, functions=tuple(functions), probes=tuple(probes), notes=notes)
+
+
+def _plan(
+    found: Found, images: Sequence[Image], selection: Selection
+) -> tuple[Function, list[Probe]]:
+    """What is shown, and its probes with their values."""
+    binary = found.function.binary
+    machine = Machine(images[binary].machine if binary >= 0 else os.uname().machine)
+    values = select_values(
+        machine, found.prototype, selection.values, found.places, undeclared=False
+    )
+    again: tuple[Fetch, ...] = ()
+    asked = selection.request and selection.request.wanted
+    if found.completed and not (asked or selection.aggregates):
+        values, again = found.completed(values)
+    closes = found.closes if selection.returns != "none" else None
+    if values.asks_return and closes is None:
+        raise UsageError(f"{found.function.name} has no end that is seen", "leave retval out")
+    opens = replace(found.opens, fetches=values.fetches, conditions=values.conditions)
+    if values.result_conditions:
+        opens = replace(opens, action="keep")
+    probes = [opens]
+    for closing, fetches in ((closes, values.result_fetches), (found.again, again)):
+        if closes and closing and (closing is closes or fetches):
+            conditions = values.result_conditions
+            probes.append(replace(closing, fetches=fetches, conditions=conditions))
+    if selection.aggregates:
+        from lbtrace.plan import aggregation  # imported here because most plans send
+
+        probes = [*aggregation.choose_probes(probes, selection.action, values)]
+    result = values.result if closes else None
+    shown = replace(found.function, parameters=values.parameters, result=result, typed=True)
+    return (shown if closes else replace(shown, returns="none")), probes

@@ -13,6 +13,7 @@ from lbtrace.probes.source import Mode, Pairing, Source, hooked_pairs
 FILES = (
     "uprobe",
     "marker",
+    "syscall",
 )  # fmt: skip
 """The files here that hold sources."""
 

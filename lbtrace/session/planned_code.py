@@ -11,7 +11,7 @@ import os
 import zlib
 from collections.abc import Iterable, Iterator, Sequence
 
-from lbtrace.model import Plan
+from lbtrace.model import NO_BINARY, Plan
 from lbtrace.system.file import File
 
 LONGEST = 16
@@ -42,8 +42,12 @@ def _ranges(plan: Plan) -> list[list[tuple[int, int]]]:
     """Where the code is that is traced, for each of the plan's binaries."""
     ranges: list[list[tuple[int, int]]] = [[] for _ in plan.binaries]
     for function in plan.functions:
+        if function.binary == NO_BINARY:
+            continue
         ranges[function.binary].append((function.offset, function.offset + function.size))
     for probe in plan.probes:
+        if probe.event:
+            continue
         ranges[probe.binary].append((probe.site.offset, probe.site.offset + LONGEST))
     return ranges
 

@@ -18,6 +18,7 @@ from lbtrace.plan.value_selection import parse
 from lbtrace.probes import PROBES
 from lbtrace.session.request import Prepared, Request
 from lbtrace.system.file import File
+from lbtrace.system.process import check_pid
 from lbtrace.targets import seccomp, watchers
 from lbtrace.targets.abilities import find_abilities
 from lbtrace.targets.command import find_command
@@ -108,6 +109,12 @@ class _Traced(OpenedImages):
 def _open(request: Request) -> _Traced:
     """The files to trace, besides those with markers that are to be found."""
     target, names = request.target, request.binaries
+    if not request.needs_files:
+        if target.pid:
+            check_pid(target.pid)
+        elif target.command:
+            find_command(*target.command)
+        return _Traced([], [])
     if target.command and request.seeks_files and not request.names_code:
         # A script has no markers, but what runs it may load files that have.
         names = (interpreter(find_command(*target.command)),)

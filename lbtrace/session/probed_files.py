@@ -56,6 +56,8 @@ class ProbedFiles:
         self._contents: list[Content | None] = []
         self._sites: dict[int, dict[int, None]] = {}
         for probe in plan.probes:
+            if probe.event:
+                continue
             sites = self._sites.setdefault(probe.binary, {})
             if len(sites) < LOOKED_AT:
                 sites[probe.site.offset] = None

@@ -29,6 +29,11 @@ class Request(Choices, frozen=True, kw_only=True):
         return bool(self.patterns or self.sources or self.lines or self.places or self.within)
 
     @property
+    def needs_files(self) -> bool:
+        """Whether there is nothing to trace without a file: system calls are in none."""
+        return bool(self.names_code or self.markers or self.binaries or not self.syscalls)
+
+    @property
     def seeks_files(self) -> bool:
         """Whether the files with the wanted markers are to be found, as none is named."""
         return bool(self.markers) and not self.binaries

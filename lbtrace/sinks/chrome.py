@@ -185,7 +185,7 @@ class Chrome(LineSink):
                 self._lanes.number(pid, each.goroutine)  # native code does as this
             if each.first is not None and pid not in self._named:
                 probe = self._plan.probes[fast_batch.probe(each.first)]
-                self._unnamed.setdefault(pid, self._plan.binaries[probe.binary].path)
+                self._unnamed.setdefault(pid, self._plan.path_of(probe.binary))
         text, lines = self.native_lines(fast_batch)
         if lines:
             self._held.append(text.removesuffix(_BETWEEN))

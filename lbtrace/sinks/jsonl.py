@@ -137,7 +137,7 @@ class JsonLines(LineSink):
 
         probe = self._plan.probes[number]
         name = to_json(self._plan.functions[probe.function].name)
-        binary = f',"binary":{to_json(self._plan.binaries[probe.binary].path)}'
+        binary = f',"binary":{to_json(self._plan.path_of(probe.binary))}'
 
         def line(result: Pieces, *end: Piece | str) -> Pieces:
             return [

@@ -73,7 +73,7 @@ class LineWriter:
         self._probe_parts = ffi.new("struct lbt_probe_parts[]", len(plan.probes))
         for number, probe in enumerate(plan.probes):
             self._probe_parts[number].pointer = self._pointers[number] & lib.LBT_NO_POINTER
-            self._probe_parts[number].binary = probe.binary
+            self._probe_parts[number].binary = max(0, probe.binary)
             self._probe_parts[number].address = probe.site.address
         self._format.parts.probes = self._probe_parts
         self._parts = GrowingArray("struct lbt_part[]")

@@ -57,4 +57,4 @@ def by_function(plan: Plan, aggregated: Sequence[Aggregate]) -> Iterator[OfFunct
     for (number, pid), rows in found.items():
         if number >= 0:
             function = plan.functions[number]
-            yield OfFunction(function, plan.binaries[function.binary].path, pid, rows)
+            yield OfFunction(function, plan.path_of(function.binary), pid, rows)

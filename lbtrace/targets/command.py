@@ -226,8 +226,11 @@ def _launch(gate: int, report: int, words: Sequence[str], variables: Mapping[str
         kept.extend(ffi.new("char[]", os.fsencode(part)) for part in parts)
         return ffi.new("char *[]", [*kept[len(kept) - len(parts) :], ffi.NULL])
 
+    paths = _paths(words[0])
+    # Traced system calls show what is tried: not the directories where there is nothing.
+    paths = [path for path in paths if os.path.exists(path)] or paths
     lib.lbt_launch(
-        *(gate, report, texts(*_paths(words[0])), texts(*words)),
+        *(gate, report, texts(*paths), texts(*words)),
         *(texts(SHELL, "", *words[1:]), texts(*map("=".join, variables.items()))),
     )
 

@@ -126,6 +126,10 @@ KINDS = (
     Kind("go_header", form="map or channel"),
     Kind("go_time", "Time", "record", "go", GO_TIME, is_fetched=True),
     Kind("record", "Record", "record", is_fetched=True),
+    Kind("flags", "Flags"),
+    Kind("mode", "Mode"),
+    Kind("outcome", "Outcome"),
+    Kind("socket_address", "SocketAddress"),
 )
 """In the order in which they are asked whether a type in a program is theirs. Modules are
 imported when they are needed."""

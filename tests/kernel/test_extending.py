@@ -256,6 +256,10 @@ def test_the_source(
     assert others == 3 * [[{"name": "arg2", "value": 7}, unknown]]
     assert [call["depth"] for call in calls if call["name"] == "main"] == [0]
     assert records[-1]["calls"] == 7
+    asked = ["--func", "usdt:demo:request", "--where", "arg0 > 0", "--arg", "arg1 + 1"]
+    lines = lbtrace_of(extended, "attach", *asked, "--format", "jsonl", "--", program).splitlines()
+    (call,) = (json.loads(line) for line in lines if line.startswith('{"type":"call"'))
+    assert [arg["value"] for arg in call["args"]] == [2]
 
 
 @pytest.mark.host

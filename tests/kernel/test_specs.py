@@ -100,16 +100,14 @@ def test_a_page_that_is_not_there_yet(
 def test_a_program_that_may_not_sleep_loads_beside_others(
     programs: Path, registers: tuple[str, str]
 ) -> None:
-    """As of a source that is attached in another way: they share what reads memory."""
+    """It is in another object, which shares the maps."""
+    if not probe().cookie:
+        return  # system calls need 5.15, too
     made = plan(
-        programs / "values", "take_cold", Fetch(register=registers[0], read="integer", size=8)
+        programs / "values", "take_cold", Fetch(register=registers[0], read="string", limit=3)
     )
-    specs = Specs(made)
-    both = {"entered": Loading(may_sleep=True), "exit_site": Loading()}
-    if probe().cookie:
-        TraceObject(specs, both, ring_size=4096).close()
-    else:  # each probe has its own programs there
-        TraceObject(specs, {}, copies={specs.cookies[0]: both}, ring_size=4096).close()
+    both = {"entered": Loading(may_sleep=True), "syscall_entered": Loading()}
+    TraceObject(Specs(made), both, ring_size=4096).close()
 
 
 def test_bytes_with_a_length(programs: Path, mode: str, registers: tuple[str, str]) -> None:

@@ -58,6 +58,27 @@ class AttachType(Protocol):
         ...
 
 
+class EventType(Protocol):
+    """What a file of this package has whose probes are at events of the kernel."""
+
+    LOADING: Loading
+    """How its programs are loaded."""
+
+    SINGLE: bool
+    """See `AttachType`."""
+
+    def attach_events(
+        self, loaded: TraceObject, wanted: Attachment, places: Sequence[Place]
+    ) -> Iterator[Any]:
+        """Attach to the events of ``places``, whoever comes there. See `AttachType.attach`."""
+        ...
+
+
+def find_event_type(name: str) -> EventType:
+    """Return the same of probes at events."""
+    return cast("EventType", find_attach_type(name))
+
+
 def find_attach_type(name: str) -> AttachType:
     """Return the attach type of that name, imported when it is needed."""
     return cast("AttachType", import_module(f"{__name__}.{name}"))

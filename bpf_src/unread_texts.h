@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: (GPL-2.0-only OR Apache-2.0) */
+/* Texts that cannot be read, which are lost, or read again when a system call ends. */
+#ifndef UNREAD_TEXTS_H
+#define UNREAD_TEXTS_H
+
+#include "state.h"
+
+#ifdef LBT_ATOMIC
+
+/* Threads in a system call of which a text could not be read when it began, by the tid. */
+struct {
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__type(key, __u32);
+	__type(value, __u32);
+	__uint(max_entries, 4096);
+} unread_texts SEC(".maps");
+
+/* When the call ends the page may be there: then the text is read again, and is not lost. */
+static __noinline void lose_text(const struct lbt_event *e)
+{
+	__u32 tid = bpf_get_current_pid_tgid(), one = 1;
+
+	if ((e->kind & LBT_KIND_MASK) != LBT_OPEN)
+		return;
+	increment(LBT_STRING_FAULT);
+	bpf_map_update_elem(&unread_texts, &tid, &one, 0);
+	any_unread = 1;
+}
+
+static __always_inline void find_text(const struct lbt_event *e)
+{
+	__u32 counter = LBT_STRING_FAULT;
+	__u64 *slot;
+
+	if ((e->kind & LBT_KIND_MASK) != LBT_CLOSE)
+		return;
+	slot = bpf_map_lookup_elem(&counters, &counter);
+	if (slot)
+		ADD(slot, -1);
+}
+
+#else
+
+static __always_inline void lose_text(const struct lbt_event *e)
+{
+	increment(LBT_STRING_FAULT);
+}
+
+static __always_inline void find_text(const struct lbt_event *e)
+{
+}
+
+#endif
+
+#endif

@@ -1,0 +1,160 @@
+"""Makes lbtrace's tables of system calls: their numbers, arguments, and the names of constants.
+
+Numbers and constants come from the headers of Linux and glibc that zig brings along. What no such
+header has are the prototypes (prototypes.txt, of the kernel's include/linux/syscalls.h), and which
+constants belong to which arguments (names.txt).
+"""
+
+from __future__ import annotations
+
+import fnmatch
+import importlib.util
+import json
+import re
+import subprocess
+import sys
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+HERE = Path(__file__).resolve().parent
+
+HEADERS = (
+    *("fcntl.h", "unistd.h", "signal.h", "sched.h", "time.h", "termios.h", "sys/file.h"),
+    *("sys/mman.h", "sys/socket.h", "sys/wait.h", "sys/resource.h", "sys/epoll.h"),
+    *("sys/eventfd.h", "sys/timerfd.h", "sys/signalfd.h", "sys/inotify.h", "sys/random.h"),
+    *("sys/mount.h", "sys/prctl.h", "sys/stat.h", "sys/uio.h", "sys/ioctl.h"),
+    *("netinet/in.h", "netinet/tcp.h", "linux/futex.h", "linux/fs.h", "linux/memfd.h"),
+    *("linux/falloc.h", "linux/sockios.h", "linux/falloc.h"),
+)
+"""What defines the constants."""
+
+OWN_HEADERS = {"x86_64": ("asm/prctl.h",), "aarch64": ()}
+
+EXTRA = (
+    "#define SOL_UDP 17\n#define P_ALL 0\n#define P_PID 1\n#define P_PGID 2\n#define P_PIDFD 3\n"
+)
+"""Constants that headers have as enumerators, or not at all."""
+
+EXTRA += "".join(f"#define SIGRT_{n} {32 + n}\n" for n in range(33))
+"""Real-time signals, as strace calls them."""
+
+LINUX = {"x86_64": "x86-linux-any", "aarch64": "aarch64-linux-any"}
+"""What zig calls the headers of each machine."""
+
+
+def make(machine: str, work: Path) -> bytes:
+    """Return the table of a machine, as JSON."""
+    groups = list(_read_groups())
+    values = _evaluate(machine, work)
+    rows: dict[str, str] = {}
+    named: dict[str, Any] = {}
+    for name, way, patterns, arguments in groups:
+        constants = _select(values, patterns)
+        field = {"one": -1, "all": 0}.get(way, int(way) if way.isdigit() else 0)
+        named[name] = [field, sorted((v, n) for n, v in constants.items())]
+        rows |= dict.fromkeys(arguments, name)
+    calls = {}
+    numbers = _numbers(machine)
+    for call, arguments in _prototypes(machine):
+        if call not in numbers:
+            continue
+        shown = [
+            [name, type, rows.get(f"{call}.{name}", rows.get(f"*.{name}", ""))]
+            for type, name in arguments
+        ]
+        calls[call] = [numbers[call], shown]
+    missing = set(rows) - {f"{c}.{a[0]}" for c, (_, all) in calls.items() for a in all}
+    unknown = [row for row in missing if not row.startswith("*") and machine == "x86_64"]
+    if unknown:
+        raise SystemExit(f"names.txt: there are no arguments {', '.join(sorted(unknown))}")
+    return json.dumps({"calls": calls, "groups": named}, separators=(",", ":")).encode()
+
+
+def _read_groups() -> Iterator[tuple[str, str, list[str], list[str]]]:
+    text = re.sub(r"^#.*\n", "", (HERE / "names.txt").read_text(), flags=re.M)
+    for head, arguments in re.findall(r"^(\S.*)\n((?:    .*\n)+)", text, re.M):
+        title, _, patterns = head.partition(":")
+        name, way = title.split()
+        yield name, way, patterns.split(), arguments.split()
+
+
+def _prototypes(machine: str) -> Iterator[tuple[str, list[tuple[str, str]]]]:
+    for line in (HERE / "prototypes.txt").read_text().splitlines():
+        of, _, call = line.rpartition(": ")
+        if of not in ("", machine):
+            continue
+        name, _, inside = call.rstrip(")").partition("(")
+        words = [re.fullmatch(r"(.*?)(\w+)", each) for each in inside.split(", ") if each]
+        yield name, [(word[1].strip(), word[2]) for word in words if word]
+
+
+def _numbers(machine: str) -> dict[str, int]:
+    text = (_includes() / LINUX[machine] / "asm/unistd_64.h").read_text()
+    return {name: int(number) for name, number in re.findall(r"#define __NR_(\w+) (\d+)", text)}
+
+
+def _select(values: dict[str, int], patterns: Iterable[str]) -> dict[str, int]:
+    """The constants that the patterns name, of several for a number the first one."""
+    wanted = [p for p in patterns if not p.startswith("-")]
+    refused = [p[1:] for p in patterns if p.startswith("-")]
+    found: dict[int, str] = {}
+    for name, value in sorted(values.items()):
+        if any(fnmatch.fnmatchcase(name, p) for p in wanted) and not any(
+            fnmatch.fnmatchcase(name, p) for p in refused
+        ):
+            found.setdefault(value, name)
+    return {name: value for value, name in found.items()}
+
+
+def _includes() -> Path:
+    (package,) = importlib.util.find_spec("ziglang").submodule_search_locations
+    return Path(package) / "lib/libc/include"
+
+
+def _evaluate(machine: str, work: Path) -> dict[str, int]:
+    """The integers among the macros of the headers."""
+    headers = [*HEADERS, *OWN_HEADERS[machine]]
+    lines = [f"#include <{name}>" for name in headers]
+    source, made = work / f"constants.{machine}.c", work / f"constants.{machine}.s"
+    cc = [sys.executable, "-m", "ziglang", "cc", "-target", f"{machine}-linux-gnu", "-w"]
+    cc += ["-D_GNU_SOURCE"]
+    source.write_text("\n".join([*lines, EXTRA]))
+    text = _run([*cc, "-E", "-dM", str(source)])
+    wanted = [p for _, _, patterns, _ in _read_groups() for p in patterns if p[0] != "-"]
+    tested = re.compile("|".join(fnmatch.translate(p) for p in wanted))
+    names = sorted(n for n in re.findall(r"^#define (\w+) .", text, re.M) if tested.fullmatch(n))
+    for _ in range(20):
+        body = [f"const long long lbt_{n} = (long long)({n});" for n in names]
+        source.write_text("\n".join([*lines, EXTRA, *body]))
+        done = subprocess.run(
+            [*cc, "-S", "-ferror-limit=0", "-o", str(made), str(source)],
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        if not done.returncode:
+            return _read_assembly(made.read_text())
+        first = len(lines) + EXTRA.count("\n") + 2
+        failed = {int(n) - first for n in re.findall(r"\.c:(\d+):\d+: error", done.stderr)}
+        names = [name for number, name in enumerate(names) if number not in failed]
+    raise SystemExit(f"constants of {machine}: {done.stderr}")
+
+
+def _read_assembly(text: str) -> dict[str, int]:
+    found = {}
+    for name, value in re.findall(r"^lbt_(\w+):\n\s*\.(?:quad|xword)\s+(-?\w+)", text, re.M):
+        number = int(value, 0)
+        found[name] = number - (1 << 64) if number >= 1 << 63 else number
+    return found
+
+
+def _run(command: list[str]) -> str:
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise SystemExit(done.stderr)
+    return done.stdout
+
+
+if __name__ == "__main__":
+    print(make(sys.argv[1], Path(sys.argv[2])).decode())

@@ -1,0 +1,32 @@
+"""``raw_tracepoint``: a link for all probes of a program, which finds their cookies by the number
+of the system call (Linux 5.15, for what tells the registers)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from lbtrace.bpf._libbpf import lib
+from lbtrace.bpf.attach import Attachment, Place
+from lbtrace.bpf.gate import check_pointer
+from lbtrace.bpf.objects import Loading, TraceObject
+from lbtrace.model.wire_limits import SYSCALLS
+
+LOADING = Loading()
+SINGLE = False
+
+UNREAD = "syscall, unread"
+"""See `lbtrace.plan.syscalls`."""
+
+
+def attach_events(
+    loaded: TraceObject, wanted: Attachment, places: Sequence[Place]
+) -> Iterator[Any]:
+    """See `lbtrace.bpf.attach.EventType`."""
+    for place in places:
+        assert place.probe.event is not None
+        number = place.probe.event.number
+        number += SYSCALLS if place.probe.event.name == UNREAD else 0
+        loaded.set_cookie(wanted.program, number, place.cookie)
+    link = lib.bpf_program__attach(loaded.program(wanted.program))
+    yield check_pointer(link, f"attach {wanted.program}")

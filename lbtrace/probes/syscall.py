@@ -1,0 +1,13 @@
+"""System calls: the tracepoints by which a thread enters the kernel and leaves it."""
+
+from lbtrace.probes.source import Source
+
+SOURCES = (
+    Source(
+        name="syscall",
+        programs={"opens": "syscall_entered", "closes": "syscall_left"},
+        attach=("raw_tracepoint",),
+        everywhere=True,
+        finder="lbtrace.plan.syscalls",
+    ),
+)

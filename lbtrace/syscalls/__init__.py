@@ -1,0 +1,56 @@
+"""The system calls of Linux: their numbers and arguments, and the names of constants.
+
+The tables are made by build/syscalls, one for each machine, and read when system calls are traced.
+"""
+
+from __future__ import annotations
+
+import os
+
+import msgspec
+from msgspec import Struct
+
+from lbtrace.errors import BinaryError
+from lbtrace.system.procfs import read_bytes
+
+
+class Parameter(Struct, frozen=True, array_like=True):
+    """An argument of a call: its ``name``, its ``type`` in C, and the `Group` of constants that
+    name its values, or an empty text."""
+
+    name: str
+    type: str
+    group: str
+
+
+class Call(Struct, frozen=True, array_like=True):
+    """A system call: its ``number`` and its ``parameters``."""
+
+    number: int
+    parameters: tuple[Parameter, ...]
+
+
+class Group(Struct, frozen=True, array_like=True):
+    """Constants: each value is one of them (``field`` -1), or bits, those of ``field`` together one
+    of them."""
+
+    field: int
+    constants: tuple[tuple[int, str], ...]
+
+
+class Table(Struct, frozen=True):
+    """The calls and the groups of a machine, by name."""
+
+    calls: dict[str, Call]
+    groups: dict[str, Group]
+
+
+def read_table(machine: str) -> Table:
+    """Return the table of a machine. Raises `BinaryError` where there is none."""
+    path = os.path.join(os.path.dirname(__file__), "tables", f"{machine}.json")
+    try:
+        return msgspec.json.decode(read_bytes(path), type=Table)
+    except OSError:
+        raise BinaryError(
+            f"lbtrace has no table of the system calls of {machine}", "install it again"
+        ) from None

@@ -1,0 +1,76 @@
+"""What the arguments and results of system calls are, by their types and names in C."""
+
+from __future__ import annotations
+
+import re
+
+from lbtrace.model import Formal, Prototype, Scalar, Type
+from lbtrace.syscalls import Parameter, Table
+from lbtrace.values.character import Character
+from lbtrace.values.flags import Flags
+from lbtrace.values.integer import Integer
+from lbtrace.values.mode import Mode
+from lbtrace.values.outcome import Outcome
+from lbtrace.values.pointer import Pointer
+
+NEVER_RETURN = frozenset({"exit", "exit_group", "rt_sigreturn"})
+"""Calls whose return nobody sees, or that of another call."""
+
+MAPPING = frozenset({"mmap", "mremap", "brk", "shmat"})
+"""Calls that return addresses."""
+
+ADDRESS = re.compile(r"(new_)?addr|start|brk|addr_hint")
+"""Names of numbers that are addresses."""
+
+DESCRIPTOR = re.compile(r"[a-z]*fd")
+
+WIDE = re.compile(r"\b(long|size_t|ssize_t|loff_t|off_t|u64|aio_context_t)\b")
+SIGNED = re.compile(
+    r"^(long|int|off_t|loff_t|ssize_t|pid_t|clockid_t|timer_t|rwf_t|mqd_t|key_t|key_serial_t|__s32)$"
+)
+
+
+def prototype_of(table: Table, name: str) -> Prototype:
+    """Return the arguments and the result of a call."""
+    call = table.calls[name]
+    formals = tuple(_formal(table, each) for each in call.parameters)
+    result: Type = Outcome("long", name in MAPPING)
+    if name == "umask":
+        result = Mode("long", 8)
+    returned = None if name in NEVER_RETURN else Formal("", result, 8, _whole(8))
+    return Prototype(formals, returned, exact=True, complete=True)
+
+
+def _formal(table: Table, parameter: Parameter) -> Formal:
+    type = _type(table, parameter)
+    return Formal(parameter.name, type, type.size, _whole(type.size))
+
+
+def _whole(size: int) -> tuple[Scalar, ...]:
+    return (Scalar(0, size, "integer"),)
+
+
+def _type(table: Table, parameter: Parameter) -> Type:
+    name = parameter.type
+    if "*" in name:
+        return Pointer(name, 8, Character("char", 1, True) if is_text(parameter) else None)
+    if name == "umode_t":
+        return Mode(name, 4)
+    size = 8 if WIDE.search(name) else 4
+    if size == 8 and ADDRESS.fullmatch(parameter.name):
+        return Pointer("void *")
+    return _number(table, parameter, size)
+
+
+def _number(table: Table, parameter: Parameter, size: int) -> Type:
+    name, group = parameter.type, table.groups.get(parameter.group)
+    descriptor = bool(DESCRIPTOR.fullmatch(parameter.name))
+    signed = descriptor or bool(SIGNED.match(name))
+    if group:
+        return Flags(name, size, signed, group.field, group.constants)
+    return Integer("int", 4, True) if descriptor else Integer(name, size, signed)
+
+
+def is_text(parameter: Parameter) -> bool:
+    """Return whether an argument leads to characters."""
+    return bool(re.fullmatch(r"(const )?(unsigned )?char \*(const)?", parameter.type))

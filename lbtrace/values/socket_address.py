@@ -1,0 +1,62 @@
+"""Addresses of sockets (``struct sockaddr``): ``127.0.0.1:80``."""
+
+from __future__ import annotations
+
+from socket import AF_INET, AF_INET6, inet_ntop
+
+from msgspec import Struct
+
+from lbtrace.values.base import Fetched, Probe, Reader, Type, Value
+from lbtrace.values.datum import FAULT, NOT_READ, Datum, Token
+from lbtrace.values.notation import escaped
+from lbtrace.values.pointer import Address
+
+UNIX = 1
+FAMILIES = {16: "AF_NETLINK", 17: "AF_PACKET", 40: "AF_VSOCK", 38: "AF_ALG"}
+
+
+class Endpoint(Token):
+    """The address of a socket, as tools for networks write it."""
+
+    __slots__ = ()
+
+    syntax = "symbol"
+
+    def text(self) -> str:
+        return "".join([escaped(c, '"') for c in self])
+
+
+class SocketAddress(Type, Struct, frozen=True, tag="socket_address"):
+    """An address of a socket, of which so many bytes count as another argument says."""
+
+    name: str = "struct sockaddr *"
+    size: int = 8
+
+    def is_flat(self) -> bool:
+        return False
+
+    def slot_reader(self, value: Value, probe: Probe) -> Reader:
+        slot = value.slot
+
+        def read(fetched: Fetched) -> Datum:
+            word = fetched.words[slot]
+            if fetched.faults >> slot & 1:
+                return FAULT if word else Address(0)
+            return _read(bytes(fetched.pieces.get(slot, b"")))
+
+        return read
+
+
+def _read(data: bytes) -> Datum:
+    if len(data) < 2:
+        return NOT_READ
+    family, rest = int.from_bytes(data[:2], "little"), data[2:]
+    port = int.from_bytes(rest[:2], "big")
+    if family == AF_INET and len(rest) >= 6:
+        return Endpoint(f"{inet_ntop(AF_INET, rest[2:6])}:{port}")
+    if family == AF_INET6 and len(rest) >= 22:
+        return Endpoint(f"[{inet_ntop(AF_INET6, rest[6:22])}]:{port}")
+    if family == UNIX:
+        name = rest.split(b"\0", 1)[0] if rest[:1] != b"\0" else b"@" + rest[1:]
+        return Endpoint("unix:" + name.decode(errors="replace"))
+    return Endpoint(f"{FAMILIES.get(family, f'family {family}')}: {rest.hex()}")

@@ -1,0 +1,268 @@
+"""System calls, against strace on the same programs, and against what a program does itself."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+PROGRAM = r"""
+#define _GNU_SOURCE
+#include <arpa/inet.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static void on_signal(int number) { write(1, "signal\n", 7); }
+
+__attribute__((noinline)) int save(const char *text)
+{
+	int fd = open("saved", O_CREAT | O_WRONLY | O_TRUNC, 0640);
+
+	write(fd, text, strlen(text));
+	close(fd);
+	return fd;
+}
+
+static void *work(void *text)
+{
+	save(text);
+	return NULL;
+}
+
+int main(int count, char **words)
+{
+	struct sockaddr_in nobody = {AF_INET, htons(9), {htonl(INADDR_LOOPBACK)}};
+	int pair[2], sock = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	char text[20];
+	pthread_t thread;
+
+	chdir(words[1]);
+	connect(sock, (struct sockaddr *)&nobody, sizeof(nobody));
+	socketpair(AF_UNIX, SOCK_DGRAM, 0, pair);
+	send(pair[0], "one\0two", 7, MSG_DONTWAIT);
+	recv(pair[1], text, sizeof(text), 0);
+	for (int n = 0; n < 3; n++) {
+		pthread_create(&thread, NULL, work, "thread");
+		pthread_join(thread, NULL);
+	}
+	signal(SIGUSR1, on_signal);
+	raise(SIGUSR1);
+	if (!fork()) {
+		save("child");
+		execlp("cat", "cat", "saved", NULL);
+	}
+	wait(NULL);
+	lseek(99, 0, SEEK_END);
+	return save("end") < 0;
+}
+"""
+
+RUNS = {
+    "ls": ["ls", "/usr/share"],
+    "cat": ["cat", "/etc/hostname"],
+    "python": ["/usr/bin/python3", "-S", "-c", "print(open('/etc/hostname').read())"],
+    "sh": ["sh", "-c", "cat /etc/hostname; ls /"],
+    "program": [],
+    "sqlite": ["sqlite3", ":memory:", "select count(*) from (select 1)"],
+}
+"""Programs that do the same in each run, in the same environment."""
+
+ALONE = ["env", "-i", "PATH=/usr/bin:/bin", "MALLOC_ARENA_MAX=1"]
+
+
+@pytest.fixture
+def here(tool: Callable[[str], str], tmp_path: Path) -> Path:
+    """A directory with the program, in which all runs."""
+    (tmp_path / "program.c").write_text(PROGRAM)
+    command = [tool("gcc"), "-g", "-O1", "-pthread", "-w", "program.c", "-o", "program"]
+    subprocess.run(command, cwd=tmp_path, check=True)
+    return tmp_path
+
+
+def program(here: Path) -> list[str]:
+    """How the program is started."""
+    return [str(here / "program"), str(here)]
+
+
+SILENT: dict[str, Any] = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.DEVNULL)
+
+VARYING = {"futex", "restart_syscall", "getrandom", "tgkill"}
+"""Calls that chance decides about."""
+
+LINE = re.compile(r"(\w+)\((.*)\) += (-?\w+|\?)(?: (E[A-Z0-9]+))?.*")
+RESUMED = re.compile(r"<\.\.\. \w+ resumed>(.*)")
+NAMES = re.compile(r"[A-Z_][A-Z0-9_]*(\|[A-Z0-9_x]+)*")
+
+
+class Seen:
+    """A call: its thread, its name, its arguments, what it returned."""
+
+    def __init__(self, pid: Any, name: str, arguments: Sequence[Any], result: Any) -> None:
+        self.pid, self.name, self.arguments, self.result = pid, name, arguments, result
+
+
+def by_strace(tool: Callable[[str], str], words: Sequence[str], log: Path) -> list[Seen]:
+    """The calls that strace sees."""
+    command = [tool("strace"), "-f", "-q", "-s", "4000", "-o", log, *words]
+    subprocess.run(command, **SILENT, check=False)
+    return [*read_strace(log.read_text(errors="surrogateescape"))]
+
+
+def read_strace(text: str) -> Iterator[Seen]:
+    unfinished: dict[str, str] = {}
+    for line in text.splitlines():
+        pid, _, call = line.partition(" ")
+        if line.endswith("<unfinished ...>"):
+            unfinished[pid] = call.removesuffix("<unfinished ...>").strip()
+            continue
+        if resumed := RESUMED.fullmatch(call.strip()):
+            call = unfinished.pop(pid) + resumed[1]
+        if found := LINE.fullmatch(call.strip()):
+            result = f"-{found[4]}" if found[4] else found[3]
+            yield Seen(pid, found[1], split(found[2]), result)
+
+
+def split(arguments: str) -> list[str]:
+    """The arguments, at the commas outside of what is in brackets or quotation marks."""
+    found, depth, quoted, skip = [""], 0, False, False
+    for char in arguments:
+        if char == '"' and not skip:
+            quoted = not quoted
+        skip = char == "\\" and not skip
+        depth += (char in "[{(") - (char in "]})") if not quoted else 0
+        if char == "," and not depth and not quoted:
+            found.append("")
+        else:
+            found[-1] += char
+    return [each.strip() for each in found]
+
+
+def by_lbtrace(lbtrace: Callable[..., Any], words: Sequence[str], into: Path) -> list[Seen]:
+    """The calls that lbtrace sees."""
+    options = ["--syscall", "*", "--strings", "4000", "--ring-size", "64M", "-o", into]
+    lbtrace("attach", *options, "--", *words, capture_output=False, **SILENT)
+    rows = [json.loads(line) for line in into.read_text().splitlines()]
+    lost = next(row["lost"] for row in rows if row["type"] == "summary")
+    assert not any(count for cause, count in lost.items() if cause != "string_fault")
+    calls = sorted((row for row in rows if row["type"] == "call"), key=lambda row: row["start"])
+    return [read_call(call) for call in calls]
+
+
+def read_call(call: dict[str, Any]) -> Seen:
+    """A call as JSON has it, where what the kernel has filled takes the place of its address."""
+    result = call["result"]
+    filled = result if isinstance(result, dict) else {}
+    values = [filled.get(each["name"], each["value"]) for each in call["args"]]
+    return Seen(call["tid"], call["name"], values, filled.get("returned", result))
+
+
+def differences(mine: Seen, theirs: Seen) -> Iterator[str]:
+    """What strace has of a call in other words: numbers, names of constants, texts, errors."""
+    for number, (one, other) in enumerate(zip(mine.arguments, theirs.arguments, strict=False)):
+        if one is not None and not is_same(one, other):
+            yield f"{mine.name} {number}: {one}, {other}"
+    if str(mine.result).startswith("-E") and mine.result != theirs.result:
+        yield f"{mine.name} returns {mine.result}, {theirs.result}"
+
+
+def is_same(one: Any, other: str) -> bool:
+    """Whether an argument is what strace shows, as far as that is no structure and no address."""
+    if other.startswith('"') and isinstance(one, str) and not one.startswith("0x"):
+        text = other.removesuffix("...")[1:-1].encode().decode("unicode_escape")
+        return text.encode("latin-1") == one.encode("utf-8", "surrogateescape")
+    if re.fullmatch(r"-?\d+", other) and isinstance(one, int):
+        return int(other, 8 if other[0] == "0" else 10) == one
+    if NAMES.fullmatch(other) and other != "NULL" and not str(one).startswith("0x"):
+        if other.startswith("IPPROTO_"):
+            return True
+        words = {*re.sub(r"(FUTEX_\w+)_PRIVATE", r"\1|FUTEX_PRIVATE_FLAG", other).split("|")}
+        return {*str(one).split("|")} == words - {"AT_STATX_SYNC_AS_STAT"}
+    return True
+
+
+def by_thread(seen: Sequence[Seen]) -> dict[str, list[Seen]]:
+    """The calls by their name and the number of their thread, in the order in which these come."""
+    pids = {pid: number for number, pid in enumerate(dict.fromkeys(each.pid for each in seen))}
+    found: dict[str, list[Seen]] = {}
+    for each in seen:
+        if each.name not in VARYING:
+            found.setdefault(f"{pids[each.pid]} {each.name}", []).append(each)
+    return found
+
+
+@pytest.mark.parametrize("name", RUNS)
+def test_what_strace_sees(
+    lbtrace: Callable[..., Any], tool: Callable[[str], str], here: Path, name: str
+) -> None:
+    words = [*ALONE, *(RUNS[name] or program(here))]
+    theirs = by_thread(by_strace(tool, words, here / "strace.log"))
+    mine = by_thread(by_lbtrace(lbtrace, words, here / "calls.jsonl"))
+    count = {call: len(seen) for call, seen in theirs.items()}
+    assert {call: len(seen) for call, seen in mine.items()} == count
+    pairs = [pair for call, seen in mine.items() for pair in zip(seen, theirs[call], strict=True)]
+    assert not [each for pair in pairs for each in differences(*pair)]
+
+
+def test_below_functions(lbtrace: Callable[..., Any], here: Path) -> None:
+    """They are below the functions that make them, also in threads and in forked processes."""
+    options = ["--func", "save", "--within", "save", "--syscall", "open*,write,close"]
+    done = lbtrace("attach", *options, "--", *program(here))
+    opened = 'filename="saved", flags=O_WRONLY|O_CREAT|O_TRUNC, mode=0640) = '
+    for call in ("│ openat(dfd=AT_FDCWD, " + opened, "│ write(fd=", "│ close(fd=", "└ save = "):
+        assert done.stdout.count(call) == 5, done.stdout
+
+
+def test_choices(lbtrace: Callable[..., Any], here: Path) -> None:
+    def seen(name: str, *options: str) -> list[tuple[Any, Any]]:
+        command = ["attach", "--syscall", name, *options, "-o", here / "x.jsonl", "--force"]
+        lbtrace(*command, "--", *program(here))
+        rows = map(json.loads, (here / "x.jsonl").read_text().splitlines())
+        calls = [row for row in rows if row["type"] == "call"]
+        return [([each["value"] for each in row["args"]], row["result"]) for row in calls]
+
+    texts = [(["thread"], 6)] * 3 + [(["child"], 5), (["end"], 3)]
+    where = ["--where", "retval >= 3 and retval < 7 and fd > 2"]
+    assert seen("write", "--arg", "str(buf, count)", *where) == texts
+    assert seen("lseek") == [([99, 0, "SEEK_END"], "-EBADF")]
+    assert seen("connect")[-1][0][1] == "127.0.0.1:9"
+    # The page of the text is not there before the call reads it.
+    ((_, *sent, _, _), returned) = seen("sendto")[-1]
+    assert sent == [None, 7, "MSG_DONTWAIT"]
+    assert returned == {"returned": 7, "buff": "one\0two"}
+    assert seen("recvfrom")[-1][1] == {"returned": 7, "ubuf": "one\0two"}
+
+
+def test_errors(lbtrace: Callable[..., Any]) -> None:
+    for options, said in (
+        (["--syscall", "opena", "--", "true"], "nearest names: openat"),
+        (["--syscall", "openat"], "name what to trace: --pid, or a command"),
+        (["--syscall", "openat", "--arg", "fd", "--", "true"], "fd is not known"),
+    ):
+        done = lbtrace("attach", *options)
+        assert done.returncode == 2
+        assert said in done.stderr
+
+
+def test_in_goroutines(
+    lbtrace: Callable[..., Any], go_program: Callable[..., Path], tmp_path: Path
+) -> None:
+    """They are below the functions of the goroutine that makes them."""
+    options = ["--func", "main.main", "--syscall", "write", "-o", tmp_path / "x.jsonl"]
+    done = lbtrace("attach", *options, "--", go_program("fib", "1.27.3"), "5")
+    rows = map(json.loads, (tmp_path / "x.jsonl").read_text().splitlines())
+    calls = [row for row in rows if row["type"] == "call"]
+    (outer,) = (call for call in calls if call["name"] == "main.main")
+    printed = [call for call in calls if call["name"] == "write" and call["args"][0]["value"] == 1]
+    assert "".join(call["args"][1]["value"] for call in printed) == done.stdout
+    assert {(call["goroutine"], call["depth"]) for call in printed} == {(outer["goroutine"], 1)}
