@@ -31,6 +31,7 @@ class SmartPointer(Type, Struct, frozen=True, tag="smart_pointer"):
 
     @property
     def is_composed_alike(self) -> bool:  # type: ignore[override]
+        """Whether it is: no number of owners stands for none."""
         return not self.unowned
 
     def is_flat(self) -> bool:
