@@ -59,13 +59,12 @@ def test_what_later_versions_aggregate_is_passed_over() -> None:
 def test_patterns_of_sources() -> None:
     """A name is not taken for a source that cannot be selected so."""
     names = ("uprobe:f", "std::sort", "a:b", "nothing:x", ":", "uprobe:")
-    assert probe_sources.split(names) == (names, [])
+    assert probe_sources.split(names) == (names, {})
 
 
-def test_what_sources_cannot_do() -> None:
+def test_what_a_source_does_not_have_is_refused() -> None:
     from lbtrace.plan.value_selection import parse
 
-    chosen = [probe_sources.Chosen("usdt", "x", "lbtrace.plan.usdt")]
-    selection = Selection(("usdt:x",), request=parse((), "n > 3"))
-    with pytest.raises(UsageError, match="not about probes of usdt"):
-        probe_sources.add(Plan((), (), ()), [], chosen, selection)
+    selection = Selection(("syscall:getppid",), request=parse((), "n > 3"))
+    with pytest.raises(UsageError, match="n is not known"):
+        probe_sources.add(Plan((), (), ()), [], {"syscall": ["getppid"]}, selection)
