@@ -294,7 +294,7 @@ def test_operands_of_any_text_are_read_or_refused(text: str, types: list[str]) -
             assert value.type.is_sound(), text
         slots = ffi.new("struct lbt_fetch[16]")
         for slot, fetch in zip(slots, fetcher.fetches, strict=False):
-            _fill(slot, fetch, Machine(machine).kernel.PT_REGS)
+            _fill(slot, fetch, Machine(machine).kernel.PT_REGS, ())
 
 
 @settings(
