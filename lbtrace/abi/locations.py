@@ -207,6 +207,11 @@ def moved(address: Fetch, offset: int) -> Fetch:
     return replace(address, derefs=(*address.derefs[:-1], address.derefs[-1] + offset))
 
 
+def rounded_up(size: int, to: int) -> int:
+    """Return the least multiple of ``to`` that is not less than ``size``."""
+    return -(-size // to) * to
+
+
 def dereferenced(address: Fetch, offset: int = 0) -> Fetch:
     """Return the pointer ``offset`` bytes after ``address``."""
     at = moved(address, offset)

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from typing import Any, Literal, NamedTuple, TypeAlias
 
+from lbtrace.abi.locations import rounded_up
 from lbtrace.dwarf import attributes
 from lbtrace.dwarf.views import (
     ATE_BOOLEAN,
@@ -192,15 +193,11 @@ def _is_pair(parts: tuple[ScalarPart, ...], size: int, alignment: int) -> bool:
     for widest in (WORD, 2 * WORD):
         own = min(second.size, widest)
         whole = max(own, min(first.size, widest))
-        at = _rounded(first.size, own)
-        fits = (first.offset, second.offset, size) == (0, at, _rounded(at + second.size, whole))
+        at = rounded_up(first.size, own)
+        fits = (first.offset, second.offset, size) == (0, at, rounded_up(at + second.size, whole))
         if fits and alignment in (0, whole):
             return True
     return False
-
-
-def _rounded(size: int, to: int) -> int:
-    return -(-size // to) * to
 
 
 def _is_atomic(die: Any) -> bool:

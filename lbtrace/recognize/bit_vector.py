@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from lbtrace.abi.locations import UNKNOWN, WORD, Location, dereferenced, integer, moved
+from lbtrace.abi.locations import WORD, dereferenced, integer, moved
 from lbtrace.model import Fetch, Value
 from lbtrace.recognize import Inside
 from lbtrace.recognize.fetcher import Fetcher, KeptFetcher
@@ -32,11 +32,6 @@ def recognize(view: View, inside: Inside) -> Type | None:
 
 class KindFetcher(KeptFetcher):
     """What is fetched: what tells the number of bits, and the first ones."""
-
-    def in_words(
-        self, fetcher: Fetcher, name: str, type: Type, place: Location, depth: int
-    ) -> Value:
-        return Value(name, type.bare(), -1, UNKNOWN)  # no convention passes one in registers
 
     def in_memory(
         self, fetcher: Fetcher, name: str, type: Type, address: Fetch, depth: int

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from lbtrace.abi.locations import WORD
 from lbtrace.model import Value
 from lbtrace.recognize import Inside
 from lbtrace.recognize.fetcher import Fetcher, PartsFetcher, Take, compose
@@ -18,8 +19,6 @@ COUNTED = re.compile(r"bitset<(\d+)")
 
 MOST = 128
 """Bits that are shown as digits."""
-
-WORD = 8
 
 
 def recognize(view: View, inside: Inside) -> Type | None:

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from msgspec.structs import replace
 
-from lbtrace.abi.locations import DEREFS, UNKNOWN, WORD, Location, dereferenced, moved
+from lbtrace.abi.locations import DEREFS, WORD, dereferenced, moved, rounded_up
 from lbtrace.model import Fetch, Value
 from lbtrace.recognize import Inside
 from lbtrace.recognize.fetcher import DEEP_ELEMENTS, TOO_FAR, Fetcher, KeptFetcher
@@ -71,24 +71,15 @@ def recognize(view: View, inside: Inside) -> Type | None:
     key = inside.element(held[0])
     value = inside.element(held[1]) if len(held) > 1 else None
     first, length = found[0][0] + layout.inside, found[1][0] if layout.length else -1
-    key_at = _rounded(layout.links, max(each.alignment for each in held))
+    key_at = rounded_up(layout.links, max(each.alignment for each in held))
     if not all(each.size for each in held):
         key_at = 0
-    value_at = key_at + _rounded(held[0].size, held[-1].alignment)
+    value_at = key_at + rounded_up(held[0].size, held[-1].alignment)
     return Chain(view.written, view.size, key, value, first, length, layout.next, key_at, value_at)
-
-
-def _rounded(size: int, to: int) -> int:
-    return -(-size // to) * to
 
 
 class KindFetcher(KeptFetcher):
     """See the module."""
-
-    def in_words(
-        self, fetcher: Fetcher, name: str, type: Type, place: Location, depth: int
-    ) -> Value:
-        return Value(name, type.bare(), -1, UNKNOWN)  # no convention passes one in registers
 
     def in_memory(
         self, fetcher: Fetcher, name: str, type: Type, address: Fetch, depth: int

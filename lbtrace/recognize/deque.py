@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from lbtrace.abi.locations import DEREFS, UNKNOWN, WORD, Location, dereferenced, moved
+from lbtrace.abi.locations import DEREFS, WORD, dereferenced, moved
 from lbtrace.model import Fetch, Value
 from lbtrace.recognize import Inside
 from lbtrace.recognize.fetcher import (
@@ -51,11 +51,6 @@ def recognize(view: View, inside: Inside) -> Type | None:
 
 class KindFetcher(KeptFetcher):
     """What is fetched: the words that tell where elements are, and the first in their block."""
-
-    def in_words(
-        self, fetcher: Fetcher, name: str, type: Type, place: Location, depth: int
-    ) -> Value:
-        return Value(name, type.bare(), -1, UNKNOWN)  # no convention passes one in registers
 
     def in_memory(
         self, fetcher: Fetcher, name: str, type: Type, address: Fetch, depth: int

@@ -18,6 +18,7 @@ from msgspec.structs import replace
 from lbtrace.abi.locations import (
     DEREFS,
     SPREAD,
+    UNKNOWN,
     WORD,
     Detail,
     Location,
@@ -284,7 +285,13 @@ class PartsFetcher(NumberFetcher):
 
 
 class KeptFetcher(NumberFetcher):
-    """What is fetched of a record that keeps elsewhere what is shown of it."""
+    """What is fetched of a record that keeps elsewhere what is shown of it, and that no convention
+    passes in registers, unless its kind says so."""
+
+    def in_words(
+        self, fetcher: Fetcher, name: str, type: Type, place: Location, depth: int
+    ) -> Value:
+        return Value(name, type.bare(), -1, UNKNOWN)
 
     def in_piece(self, fetcher: Fetcher, name: str, type: Type, piece: Span, depth: int) -> Value:
         return fetcher.in_memory(name, type, piece.start, depth)

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from lbtrace.abi.locations import DEREFS, UNKNOWN, WORD, Location, dereferenced, integer, moved
+from lbtrace.abi.locations import DEREFS, WORD, dereferenced, integer, moved
 from lbtrace.model import Fetch, Value
 from lbtrace.recognize import Inside
 from lbtrace.recognize.fetcher import TOO_FAR, Fetcher, KeptFetcher
@@ -34,11 +34,6 @@ def recognize(view: View, inside: Inside) -> Type | None:
 
 class KindFetcher(KeptFetcher):
     """What is fetched: whether there is a target, what calls it, and its first word."""
-
-    def in_words(
-        self, fetcher: Fetcher, name: str, type: Type, place: Location, depth: int
-    ) -> Value:
-        return Value(name, type.bare(), -1, UNKNOWN)  # no convention passes one in registers
 
     def in_memory(
         self, fetcher: Fetcher, name: str, type: Type, address: Fetch, depth: int

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from lbtrace.abi.locations import DEREFS, UNKNOWN, WORD, Location, dereferenced, moved
+from lbtrace.abi.locations import DEREFS, WORD, dereferenced, moved, rounded_up
 from lbtrace.model import Fetch, Value
 from lbtrace.recognize import Inside
 from lbtrace.recognize.fetcher import PIECE, TOO_FAR, Fetcher, KeptFetcher, Span
@@ -36,32 +36,23 @@ def recognize(view: View, inside: Inside) -> Type | None:
     if (found := find_named(view, ("_M_header", "_M_node_count"))) is not None:
         (header, _), (length, _) = found
         links = (header + 2 * WORD, length, 2 * WORD, 3 * WORD, WORD)
-        key_at = _rounded(4 * WORD, aligned)
+        key_at = rounded_up(4 * WORD, aligned)
     elif (found := find_named(view, ("__begin_node_",))) is not None:
         ((begin, _),) = found  # then the root, and the number of nodes
         links = (begin, begin + 2 * WORD, 0, WORD, 2 * WORD)
-        key_at = _rounded(3 * WORD + 1, aligned)  # after __is_black_, in the padding of a base
+        key_at = rounded_up(3 * WORD + 1, aligned)  # after __is_black_, in the padding of a base
     else:
         return None
     if not all(each.size for each in held):  # only declared: the number of elements is shown
         key_at = 0
     key = inside.element(held[0])
     value = inside.element(held[1]) if is_map else None
-    value_at = key_at + _rounded(held[0].size, held[1].alignment) if is_map else 0
+    value_at = key_at + rounded_up(held[0].size, held[1].alignment) if is_map else 0
     return Map(view.written, view.size, key, value, *links, key_at, value_at)
-
-
-def _rounded(size: int, to: int) -> int:
-    return -(-size // to) * to
 
 
 class KindFetcher(KeptFetcher):
     """See the module."""
-
-    def in_words(
-        self, fetcher: Fetcher, name: str, type: Type, place: Location, depth: int
-    ) -> Value:
-        return Value(name, type.bare(), -1, UNKNOWN)  # no convention passes one in registers
 
     def in_memory(
         self, fetcher: Fetcher, name: str, type: Type, address: Fetch, depth: int

@@ -6,14 +6,12 @@ import re
 
 from msgspec.structs import replace
 
-from lbtrace.abi.locations import DEREFS, Location, dereferenced, moved
+from lbtrace.abi.locations import DEREFS, WORD, Location, dereferenced, moved
 from lbtrace.model import Fetch, Value
 from lbtrace.recognize.fetcher import TOO_FAR, Fetcher, NumberFetcher, Span
 from lbtrace.recognize.slots import TOO_MANY
 from lbtrace.values import Type
 from lbtrace.values.wide_text import WideText
-
-WORD = 8
 
 NAMES = re.compile(r"(?:(?:const|volatile) )*(?:wchar_t|char(?:16|32)_t)(?: (?:const|volatile))*")
 

@@ -8,9 +8,8 @@ from msgspec.structs import replace
 from lbtrace.values.array import Elements
 from lbtrace.values.base import Fetched, Probe, Reader, Type, Value
 from lbtrace.values.datum import FAULT, Datum
+from lbtrace.values.map import WORD
 from lbtrace.values.opaque import Opaque
-
-WORD = 8
 
 
 class Deque(Type, Struct, frozen=True, tag="deque"):
