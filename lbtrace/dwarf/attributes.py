@@ -5,6 +5,7 @@ Sources: DWARF 5, chapter 7; DWARF 3, section 5.6.6 for older members and bit fi
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 from lbtrace.dwarf.languages import FORTRAN, language_of
@@ -64,7 +65,18 @@ def bare(die: Any) -> Any:
     raise ValueError("types refer to each other in a circle")
 
 
+NAMESPACES = frozenset({"DW_TAG_namespace", "DW_TAG_module"})
+"""Entries that contain functions and variables, but for nested ones, members and closures."""
+
+LINKAGE = ("DW_AT_linkage_name", "DW_AT_MIPS_linkage_name")
+
 ORIGINS = ("DW_AT_abstract_origin", "DW_AT_specification")
+
+
+def linkage_name(chain: Iterable[Any]) -> str:
+    """Return the name that a function or variable with these entries has in symbols, or ``""``."""
+    names = (text(die, name) for die in chain for name in LINKAGE)
+    return next(filter(None, names), "")
 
 
 def origins(die: Any) -> list[Any]:

@@ -10,15 +10,12 @@ from lbtrace.dwarf.attributes import origins
 from lbtrace.dwarf.parameters import Callers
 from lbtrace.elf import demangle
 
-LINKAGE = ("DW_AT_linkage_name", "DW_AT_MIPS_linkage_name")
-
 
 def leaves_out(chain: Sequence[Any], formals: Sequence[Any], callers: Callers) -> bool:
     """Return whether there are more parameters than ``formals``: clang says nothing of objects that
     are passed by reference and not used, in functions whose result is returned so. Of functions
     that are optimised late it may say nothing of any, and only C++ declares how many they are."""
-    names = (attributes.text(d, name) for d in chain for name in LINKAGE)
-    mangled = next(filter(None, names), "")
+    mangled = attributes.linkage_name(chain)
     declared = demangle.arity(mangled) if mangled.startswith("_Z") else None
     shown = sum(
         not any("DW_AT_artificial" in d.attributes for d in origins(formal)) for formal in formals

@@ -16,7 +16,7 @@ from lbtrace.elf import demangle
 from lbtrace.model import UNKNOWN as RAW
 from lbtrace.model import Formal, Function, Prototype
 
-NAMES = ("DW_AT_linkage_name", "DW_AT_MIPS_linkage_name", "DW_AT_name")
+NAMES = (*attributes.LINKAGE, "DW_AT_name")
 
 
 def may_be_folded(function: Function) -> bool:

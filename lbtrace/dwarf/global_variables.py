@@ -36,11 +36,10 @@ from lbtrace.elf.data_symbols import find_objects, preempted
 from lbtrace.elf.dynamic import Dynamic
 from lbtrace.elf.image import Image
 from lbtrace.errors import BinaryError
-from lbtrace.model import UNKNOWN, Fetch, Type
+from lbtrace.model import UNKNOWN, Fetch, Scalar, Type
 from lbtrace.values.array import byte_array
 from lbtrace.values.integer import fixed_width
 
-OPENED = frozenset({"DW_TAG_namespace", "DW_TAG_module"})
 ELSEWHERE = "another file defines it, and no word of this one leads there"
 CHOSEN = "the loader may have chosen another file's, and no word of this one says it"
 
@@ -115,7 +114,7 @@ class GlobalVariables:
         chain = origins(entry)
         typed = next((e for e in chain if e.has("DW_AT_type")), None)
         formal = types.formal(name, typed)
-        symbol = next(filter(None, (_symbol(e) for e in chain)), name)
+        symbol = attributes.linkage_name(chain) or name
         located = next((e for e in chain if e.has("DW_AT_location")), None)
         external = any(e.has("DW_AT_external") for e in chain)
         if external and symbol in self._slots:
@@ -135,14 +134,14 @@ class GlobalVariables:
             location = constant(value) if isinstance(value, int) else location
         return GlobalVariable(name, file, formal.type, location)
 
-    def _located(self, entry: Entry, scalars: object) -> Location:
+    def _located(self, entry: Entry, scalars: Sequence[Scalar] | None) -> Location:
         """The location that debug information gives, with fetches of the file."""
 
         def cfa() -> Fetch:
             raise Unreadable(TOO_COMPLEX)
 
         place = Place(entry.unit, self._image.machine, 0, b"", cfa)
-        found = locate(lists.expression(entry, 0), place, scalars)  # type: ignore[arg-type]
+        found = locate(lists.expression(entry, 0), place, scalars)
         here = program_counter(self._image.machine)
 
         def moved(fetch: Fetch) -> Fetch:
@@ -217,7 +216,7 @@ def _variables(level: Entry) -> Iterator[Entry]:
     for child in level.iter_children():
         if child.tag == "DW_TAG_variable":
             yield child
-        elif child.tag in OPENED:
+        elif child.tag in attributes.NAMESPACES:
             yield from _variables(child)
 
 
@@ -225,11 +224,6 @@ def _name(entry: Entry) -> str:
     chain = origins(entry)
     named = next((e for e in chain if e.has("DW_AT_name")), None)
     return "" if named is None else qualified_name(chain[-1])
-
-
-def _symbol(entry: Entry) -> str:
-    known = attributes.text(entry, "DW_AT_linkage_name")
-    return known or attributes.text(entry, "DW_AT_MIPS_linkage_name")
 
 
 def _is_declared(entry: Entry) -> bool:

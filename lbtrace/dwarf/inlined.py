@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from typing import NamedTuple
 
-from lbtrace.dwarf.attributes import origins
+from lbtrace.dwarf.attributes import linkage_name, origins
 from lbtrace.dwarf.enclosing import function_scopes
 from lbtrace.dwarf.languages import CPP, language_of
 from lbtrace.dwarf.lines import SourceLines
@@ -17,8 +17,6 @@ from lbtrace.dwarf.reader import lists
 from lbtrace.dwarf.reader.entries import Entry
 from lbtrace.dwarf.scopes import Variable, text
 from lbtrace.dwarf.sources import DAMAGE, Declarations
-
-LINKAGE = ("DW_AT_linkage_name", "DW_AT_MIPS_linkage_name")
 
 
 class Inlined(NamedTuple):
@@ -87,9 +85,7 @@ class _Names:
         """Return the name of a function, without its file."""
         chain = origins(entry)
         plain = next(filter(None, (text(e, "DW_AT_name") for e in chain)), "")
-        linked = (text(e, name) for e in chain for name in LINKAGE)
-        symbol = next(filter(None, linked), "")
-        return Name(plain, symbol or f"{self._scope(chain[-1])}{plain}", "")
+        return Name(plain, linkage_name(chain) or f"{self._scope(chain[-1])}{plain}", "")
 
     def _scope(self, entry: Entry) -> str:
         """What qualifies the name of a function of C++ to which gcc gives none in symbols."""

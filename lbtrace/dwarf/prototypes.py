@@ -40,9 +40,6 @@ from lbtrace.elf.image import Image
 from lbtrace.files import cache
 from lbtrace.model import VOID, ConventionHints, Formal, Function, Prototype
 
-OPENED = frozenset({"DW_TAG_namespace", "DW_TAG_module"})
-"""Entries that contain functions, except nested ones, methods and closures."""
-
 DW_CC_NOCALL = 3
 
 VARIABLES = frozenset({"DW_TAG_variable", "DW_TAG_formal_parameter"})
@@ -146,7 +143,7 @@ def _read_unit(
     unit: Unit, wanted: dict[int, Function], found: dict[int, Prototype], types: Types
 ) -> None:
     """Adds the prototypes of ``wanted``, by address."""
-    for opened in (OPENED, None):
+    for opened in (attributes.NAMESPACES, None):
         for die in unit.functions(opened):
             address = lists.entry_address(die)
             if address not in wanted:
@@ -346,7 +343,7 @@ def _may_return_less(die: Any, callers: Callers, types: Types) -> bool:
 
 def _is_optimised(unit: Unit, types: Types) -> bool:
     """Whether rustc optimised a unit: what it passes as a value is not always in one place."""
-    for die in islice(unit.functions(OPENED), SAMPLE):
+    for die in islice(unit.functions(attributes.NAMESPACES), SAMPLE):
         for formal in filter(moves, _formals(die)):
             typed = next((d for d in origins(formal) if "DW_AT_type" in d.attributes), None)
             own = types.formal("", typed)
