@@ -25,19 +25,19 @@ HEADERS = (
     *("sys/eventfd.h", "sys/timerfd.h", "sys/signalfd.h", "sys/inotify.h", "sys/random.h"),
     *("sys/mount.h", "sys/prctl.h", "sys/stat.h", "sys/uio.h", "sys/ioctl.h"),
     *("netinet/in.h", "netinet/tcp.h", "linux/futex.h", "linux/fs.h", "linux/memfd.h"),
-    *("linux/falloc.h", "linux/sockios.h", "linux/falloc.h"),
+    *("linux/falloc.h", "linux/sockios.h"),
 )
 """What defines the constants."""
 
 OWN_HEADERS = {"x86_64": ("asm/prctl.h",), "aarch64": ()}
 
-EXTRA = (
-    "#define SOL_UDP 17\n#define P_ALL 0\n#define P_PID 1\n#define P_PGID 2\n#define P_PIDFD 3\n"
-)
+REAL_TIME = {f"SIGRT_{n}": 32 + n for n in range(33)}
+"""Signals, as strace calls them."""
+
+OTHERS = {"SOL_UDP": 17, "P_ALL": 0, "P_PID": 1, "P_PGID": 2, "P_PIDFD": 3, **REAL_TIME}
 """Constants that headers have as enumerators, or not at all."""
 
-EXTRA += "".join(f"#define SIGRT_{n} {32 + n}\n" for n in range(33))
-"""Real-time signals, as strace calls them."""
+EXTRA = "".join(f"#define {name} {value}\n" for name, value in OTHERS.items())
 
 LINUX = {"x86_64": "x86-linux-any", "aarch64": "aarch64-linux-any"}
 """What zig calls the headers of each machine."""

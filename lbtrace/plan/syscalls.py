@@ -17,16 +17,13 @@ from lbtrace.model import NO_BINARY, Function, KernelEvent, Probe, Site, Value
 from lbtrace.plan.patterns import matching
 from lbtrace.plan.probe_sources import Completed, Found
 from lbtrace.plan.selection import Selection
+from lbtrace.probes.syscall import UNREAD
 from lbtrace.syscalls import Table, read_table
 from lbtrace.syscalls.buffers import with_buffers
 from lbtrace.syscalls.prototypes import NEVER_RETURN, prototype_of
 
 ALIKE = 3
 """Names that an error proposes."""
-
-UNREAD = "syscall, unread"
-"""The event that a call ends of which something could not be read when it began:
-bpf_src/programs/atomic/syscall.h."""
 
 BELOW = Site(0, 0, sp_delta=-8, emulated=True)
 """A call counts as below the function that makes it, whose frame may be the stack pointer."""

@@ -2,6 +2,10 @@
 
 from lbtrace.probes.source import Source
 
+UNREAD = "syscall, unread"
+"""The event that a call ends of which something could not be read when it began:
+bpf_src/programs/atomic/syscall.h."""
+
 SOURCES = (
     Source(
         name="syscall",

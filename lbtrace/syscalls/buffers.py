@@ -57,7 +57,7 @@ def with_buffers(
     for number, value in enumerate(parameters):
         if value.slot < 0:
             continue
-        own, length = fetches[value.slot], length_of(call, number)
+        own, length = fetches[value.slot], _length_of(call, number)
         type = call.parameters[number].type
         if type == "struct sockaddr *" and call.parameters[number + 1].type == "int":
             counted = parameters[number + 1].slot
@@ -65,30 +65,35 @@ def with_buffers(
                 own, read="bytes", limit=SOCKET_ADDRESS, length_from=counted
             )
             parameters[number] = replace(value, type=SocketAddress(type))
-        elif is_buffer(call, number):
+        elif _is_buffer(call, number):
             counted = parameters[length].slot
             fetches[value.slot] = Fetch(
                 register=own.register, read="bytes", limit=limit, length_from=counted
             )
             parameters[number] = replace(value, type=String(type))
-        elif is_filled(name, call, number) and own.read == "string":
+        elif _is_filled(name, call, number) and own.read == "string":
             fetches[value.slot] = replace(own, read="value")
             parameters[number] = replace(value, type=Pointer(type))
         elif type == "umode_t" and parameters[number - 1].name in ("flags", "oflag"):
             members = (parameters[number - 1], value)
             parameters[number] = replace(value, type=Mode(type, 4, CREATES), members=members)
     made = replace(values, parameters=tuple(parameters), fetches=tuple(fetches))
-    if not isinstance(values.result and values.result.type, Outcome):
+    result = values.result
+    if result is None or not isinstance(result.type, Outcome):
         return CallBuffers(made)
-    return _with_results(machine, name, call, made, limit)
+    return _with_results(machine, name, call, made, limit, result, result.type)
 
 
 def _with_results(
-    machine: str, name: str, call: Call, values: CallValues, limit: int
+    machine: str,
+    name: str,
+    call: Call,
+    values: CallValues,
+    limit: int,
+    result: Value,
+    outcome: Outcome,
 ) -> CallBuffers:
     """The same with what is read when the call ends."""
-    result = values.result
-    assert result is not None
     registers = ARGUMENTS[machine]
     fetches = [*values.result_fetches]
     members = [Value("", result.type, result.slot)]
@@ -115,8 +120,8 @@ def _with_results(
     if len(again) > VALUES:  # each fits into any event
         again, late = [], []
     if len(members) + len(late) > 1:
-        type = replace(result.type, late=len(late))  # type: ignore[type-var]
-        result = replace(result, type=type, members=(*members, *late))
+        outcome = replace(outcome, late=len(late))
+        result = replace(result, type=outcome, members=(*members, *late))
     made = replace(values, result=result, result_fetches=tuple(fetches))
     return CallBuffers(made, tuple(again) if late else ())
 
@@ -132,8 +137,8 @@ def _filled(machine: str, name: str, call: Call) -> int | None:
     return number
 
 
-def length_of(call: Call, number: int) -> int:
-    """Return which argument says how many bytes there are where the argument of this number leads;
+def _length_of(call: Call, number: int) -> int:
+    """Which argument says how many bytes there are where the argument of this number leads;
     -1 where none does."""
     following = number + 1
     if following < len(call.parameters):
@@ -143,15 +148,15 @@ def length_of(call: Call, number: int) -> int:
     return -1
 
 
-def is_buffer(call: Call, number: int) -> bool:
-    """Return whether an argument leads to bytes that the caller passes, which another counts."""
+def _is_buffer(call: Call, number: int) -> bool:
+    """Whether an argument leads to bytes that the caller passes, which another counts."""
     type = call.parameters[number].type
-    return type in ("const void *", "const char *") and length_of(call, number) >= 0
+    return type in ("const void *", "const char *") and _length_of(call, number) >= 0
 
 
-def is_filled(name: str, call: Call, number: int) -> bool:
-    """Return whether an argument leads to what the kernel fills meanwhile."""
+def _is_filled(name: str, call: Call, number: int) -> bool:
+    """Whether an argument leads to what the kernel fills meanwhile."""
     parameter = call.parameters[number]
     if FILLING.get(name) == parameter.name:
         return True
-    return "*" in parameter.type and length_of(call, number) >= 0 and "const" not in parameter.type
+    return "*" in parameter.type and _length_of(call, number) >= 0 and "const" not in parameter.type

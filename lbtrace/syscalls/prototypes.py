@@ -53,7 +53,7 @@ def _whole(size: int) -> tuple[Scalar, ...]:
 def _type(table: Table, parameter: Parameter) -> Type:
     name = parameter.type
     if "*" in name:
-        return Pointer(name, 8, Character("char", 1, True) if is_text(parameter) else None)
+        return Pointer(name, 8, Character("char", 1, True) if _is_text(parameter) else None)
     if name == "umode_t":
         return Mode(name, 4)
     size = 8 if WIDE.search(name) else 4
@@ -71,6 +71,6 @@ def _number(table: Table, parameter: Parameter, size: int) -> Type:
     return Integer("int", 4, True) if descriptor else Integer(name, size, signed)
 
 
-def is_text(parameter: Parameter) -> bool:
-    """Return whether an argument leads to characters."""
+def _is_text(parameter: Parameter) -> bool:
+    """Whether an argument leads to characters."""
     return bool(re.fullmatch(r"(const )?(unsigned )?char \*(const)?", parameter.type))

@@ -11,12 +11,10 @@ from lbtrace.bpf.attach import Attachment, Place
 from lbtrace.bpf.gate import check_pointer
 from lbtrace.bpf.objects import Loading, TraceObject
 from lbtrace.model.wire_limits import SYSCALLS
+from lbtrace.probes.syscall import UNREAD
 
 LOADING = Loading()
 SINGLE = False
-
-UNREAD = "syscall, unread"
-"""See `lbtrace.plan.syscalls`."""
 
 
 def attach_events(
