@@ -56,16 +56,14 @@ class Namer:
 
     def _find(self, pid: int, address: int) -> str:
         for binary, shift in self.shifts.get(pid, {}).items():
-            name = self._names[binary].get(address - shift)
-            if name is not None:
+            name = self._names[binary].get(address - shift, "")
+            table = "" if name else _table(self._tables[binary], address - shift)
+            if name or table:
                 # Imported here because few values are names.
                 from lbtrace.elf import cpp_names, demangle
 
-                return cpp_names.shorten(demangle.short(name))
-            if table := _table(self._tables[binary], address - shift):
-                from lbtrace.elf import cpp_names, demangle  # imported here as above
-
-                return cpp_names.shorten(demangle.demangled(table))
+                full = demangle.short(name) if name else demangle.demangled(table)
+                return cpp_names.shorten(full)
         return ""
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from lbtrace.abi.locations import WORD
 from lbtrace.recognize import Inside
 from lbtrace.recognize.vector import make_vector
 from lbtrace.recognize.view import View, find_named
@@ -25,12 +26,14 @@ def recognize(view: View, inside: Inside) -> Type | None:
             (at, pointer), (length, _) = found
             return make_vector(view, pointer.type.target, inside, at, length)
     extent = EXTENT.search(view.name)
-    for name in FIXED if extent and view.size == 8 else ():
+    if extent is None or view.size != WORD:
+        return None
+    count = int(extent[1])
+    for name in FIXED:
         if (found := find_named(view, (name,))) is not None:
             element = found[0][1].type.target
             if element is None or not element.size:
                 return None
-            count = int(extent[1])  # type: ignore[index]
             held = Array(view.written, count * element.size, inside.element(element), count)
-            return Pointer(view.written, 8, held, single=True)
+            return Pointer(view.written, WORD, held, single=True)
     return None

@@ -21,5 +21,5 @@ def recognize(view: View, inside: Inside) -> Type | None:
     if not isinstance(since, Duration):
         return None
     # Any other clock counts from some time of its own.
-    told = view.arguments[0].name == "system_clock"
-    return replace(since, name=view.written, since_1970=told)
+    tells_time = view.arguments[0].name == "system_clock"
+    return replace(since, name=view.written, since_1970=tells_time)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from msgspec import Struct
 from msgspec.structs import replace
 
@@ -37,7 +39,7 @@ class Deque(Type, Struct, frozen=True, tag="deque"):
     def is_flat(self) -> bool:
         return False
 
-    def count(self, words: tuple[int, ...]) -> tuple[int, int]:
+    def count(self, words: Sequence[int]) -> tuple[int, int]:
         """Return the number of elements, and how many are in the block of the first."""
         if len(words) == 2:
             start, count = words
@@ -55,10 +57,10 @@ class Deque(Type, Struct, frozen=True, tag="deque"):
         elements = [probe.reader(member) for member in value.members[1:]]
 
         def read(fetched: Fetched) -> Datum:
-            read = tuple([word(fetched) for word in words])
-            if not all(isinstance(word, int) for word in read):
+            known = [each for each in (word(fetched) for word in words) if isinstance(each, int)]
+            if len(known) < len(words):
                 return FAULT
-            count, own = self.count(read)  # type: ignore[arg-type]
+            count, own = self.count(known)
             shown = tuple([each(fetched) for each in elements[: min(count, own)]])
             return Elements(shown, count - len(shown))
 

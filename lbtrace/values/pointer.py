@@ -280,11 +280,7 @@ class Pointer(NumberType, Struct, frozen=True, tag="pointer"):
 
         def read(fetched: Fetched) -> Datum:
             where, name = pointer(fetched), class_of(fetched)
-            what = where.address if isinstance(where, Referent) else where
-            if not name or not isinstance(what, Address):
-                return where
-            known = what.with_facts(**{"class": name})
-            return Referent(known, where.value) if isinstance(where, Referent) else known
+            return with_facts(where, **{"class": name}) if name else where
 
         return read
 
@@ -306,6 +302,14 @@ class Pointer(NumberType, Struct, frozen=True, tag="pointer"):
             return Symbol(name) if name else where
 
         return read
+
+
+def with_facts(where: Datum, **facts: str | int) -> Datum:
+    """Return a pointer that was read, followed or not, as one of which more is known; what is none
+    as it is."""
+    if isinstance(where, Referent):
+        return Referent(where.address.with_facts(**facts), where.value)
+    return where.with_facts(**facts) if isinstance(where, Address) else where
 
 
 def symbol_mark(number: int) -> str:

@@ -8,7 +8,7 @@ from lbtrace.values.base import Fetched, Member, Probe, Reader, Type, Value
 from lbtrace.values.datum import Datum
 from lbtrace.values.enumeration import Constant
 from lbtrace.values.opaque import Opaque
-from lbtrace.values.pointer import NULLPTR, Address, Referent
+from lbtrace.values.pointer import NULLPTR, Address, Referent, with_facts
 
 NULL = Constant(NULLPTR)
 
@@ -63,7 +63,6 @@ class SmartPointer(Type, Struct, frozen=True, tag="smart_pointer"):
             owners = counts[0](fetched) if counts else None
             if not isinstance(owners, int):
                 return where
-            known = what.with_facts(use_count=owners + unowned)
-            return Referent(known, where.value) if isinstance(where, Referent) else known
+            return with_facts(where, use_count=owners + unowned)
 
         return read
