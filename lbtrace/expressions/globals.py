@@ -6,7 +6,8 @@ import os
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from lbtrace.expressions.operands import Operand, Scope, is_outside
+from lbtrace.expressions.operands import Operand, Scope
+from lbtrace.expressions.own_values import is_outside
 from lbtrace.expressions.tree import ExpressionError, Field, Name
 
 if TYPE_CHECKING:

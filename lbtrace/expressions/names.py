@@ -3,27 +3,22 @@ a register, a global variable."""
 
 from __future__ import annotations
 
-from msgspec.structs import replace
-
-from lbtrace.abi.locations import Location, moved
-from lbtrace.expressions.arithmetic import is_near
+from lbtrace.abi.locations import Location
 from lbtrace.expressions.constants import ambiguous_constant, find_constants, unknown_constant
 from lbtrace.expressions.globals import named_global
 from lbtrace.expressions.hints import IN_A_SHELL
 from lbtrace.expressions.operands import (
-    ERROR,
-    GOROUTINE,
     PSEUDO,
     Constant,
     Located,
     Operand,
     Pseudo,
     Scope,
-    names_result,
 )
+from lbtrace.expressions.own_values import own_value
 from lbtrace.expressions.tree import ExpressionError, Name
 from lbtrace.expressions.unsuited import how_to_name
-from lbtrace.model import LONG, Fetch, Member, Type
+from lbtrace.model import LONG, Fetch, Type
 from lbtrace.values.pointer import ADDRESS
 
 
@@ -33,23 +28,11 @@ def named(node: Name, scope: Scope) -> Located:
         return Pseudo(node.at, node.name)  # type: ignore[arg-type]
     if node.name in ("NULL", "nullptr", "false", "true"):
         return Constant(node.at, int(node.name == "true"))
-    if (found := _own_value(node, scope)) is not None:
+    if (found := own_value(node, scope)) is not None:
         return found
     if node.name.startswith("arg") and node.name[3:].isdecimal():
         return _numbered_argument(node, scope)
     return _outside_name(node, scope)
-
-
-def _own_value(node: Name, scope: Scope) -> Located | None:
-    """The value that the function itself calls so, or that belongs to each call of it."""
-    if node.name == "retval":
-        return Operand(node.at, *scope.result, "return")
-    for name, type, place in scope.arguments:
-        if name == node.name:
-            return Operand(node.at, type, place, "entry")
-    if node.name == GOROUTINE and scope.names.goroutine:
-        return Pseudo(node.at, "goroutine")
-    return _named_result(node, scope)
 
 
 def _numbered_argument(node: Name, scope: Scope) -> Operand:
@@ -61,21 +44,6 @@ def _numbered_argument(node: Name, scope: Scope) -> Operand:
     known = f"are arg0 to arg{last}" if last > 0 else "is arg0 alone" if last == 0 else "is none"
     what = f"there is no argument {number}"
     raise ExpressionError(node.at, what, f"there {known}", lacks_name=True)
-
-
-def _named_result(node: Name, scope: Scope) -> Operand | None:
-    """The result with a name of its own, or one of several, as Go has them; ``err`` is the last
-    that is an error, whatever its name."""
-    if not names_result(node.name, scope):
-        return None
-    type, place = scope.result
-    whole = Operand(node.at, type, place, "return")
-    if scope.result_name or type.name:
-        return whole
-    members = {m.name: m for m in type.components() or ()}
-    errors = (m for m in reversed(members.values()) if (node.name, m.type.name) == ERROR)
-    found = members.get(node.name) or next(errors, None)
-    return None if found is None else part_of(node.at, whole, found)
 
 
 def _outside_name(node: Name, scope: Scope) -> Located:
@@ -133,21 +101,3 @@ def _holds_text(type: Type) -> bool:
     """Whether values of a type are compared with text."""
     first = type.element_at(0)
     return type.is_text() or (first is not None and first.type.is_char())
-
-
-def part_of(at: int, whole: Operand, member: Member) -> Operand:
-    """Return a member of a value. Raises `ExpressionError` if it lies too far away."""
-    place, offset = whole.place, member.offset
-    if place.memory is not None:
-        place = Location(memory=moved(place.memory, offset))
-        check_distance(at, moved(whole.place.memory or Fetch(), offset))
-    else:
-        place = place.inside(offset)
-    bits = (member.bit_offset, member.bit_size)
-    return replace(Operand(at, member.type, place, whole.moment), bits=bits)
-
-
-def check_distance(at: int, address: Fetch) -> None:
-    """Raise `ExpressionError` where no fetch reaches an address."""
-    if not is_near(address):
-        raise ExpressionError(at, "this is too far away", "an index leads 2 GB away at most")

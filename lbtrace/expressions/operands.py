@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from lbtrace.abi.locations import SPREAD, WORD, Location, dereferenced
 from lbtrace.errors import option
-from lbtrace.expressions.tree import ExpressionError, Name, Node
+from lbtrace.expressions.tree import ExpressionError
 from lbtrace.expressions.unsuited import how_to_compare, no_number, only_declared
 from lbtrace.model import Fetch, Type
 
@@ -95,28 +95,6 @@ class Scope(Struct, frozen=True):
                 at, "too many values for one probe", "a probe reads 16: ask for fewer"
             )
         return slot
-
-
-def is_outside(node: Node, scope: Scope) -> bool:
-    """Return whether ``node`` is a name, and that of no value of the function."""
-    if not isinstance(node, Name) or node.name in PSEUDO or node.name == "retval":
-        return False
-    if node.name == GOROUTINE and scope.names.goroutine:
-        return False
-    known = {name for name, _, _ in scope.arguments}
-    return node.name not in known and not names_result(node.name, scope)
-
-
-ERROR = "err", "error"
-"""What a result of Go's type for errors is called."""
-
-
-def names_result(name: str, scope: Scope) -> bool:
-    """Return whether the result, or a part of it, has a name of its own, as Go has them."""
-    type = scope.result[0]
-    if scope.result_name or type.name:
-        return scope.result_name == name or (name, type.name) == ERROR
-    return any(m.name == name or (name, m.type.name) == ERROR for m in type.components() or ())
 
 
 UNREADABLE = f"name another value; without {option('arg')} all that can be read are shown"

@@ -13,7 +13,7 @@ from lbtrace.abi.locations import WORD, Location, moved
 from lbtrace.expressions.arithmetic import add, from_slot, multiply, together
 from lbtrace.expressions.conversions import width
 from lbtrace.expressions.globals import of_package
-from lbtrace.expressions.names import check_distance, named, part_of
+from lbtrace.expressions.names import named
 from lbtrace.expressions.operands import (
     Constant,
     Located,
@@ -21,7 +21,6 @@ from lbtrace.expressions.operands import (
     Pseudo,
     Scope,
     address_in,
-    is_outside,
     kept_to_return,
     leads_to_start,
     not_a_value,
@@ -29,6 +28,7 @@ from lbtrace.expressions.operands import (
     returns_nothing,
     text_behind,
 )
+from lbtrace.expressions.own_values import check_distance, is_outside, part_of
 from lbtrace.expressions.tree import (
     After,
     Cast,
