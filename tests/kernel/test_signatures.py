@@ -218,9 +218,13 @@ def test_static_functions(
         text = text.replace("__attribute__((noinline))", "static __attribute__((noinline))")
     program = compiled(f"static-{compiler}{level}", [compiler, "-g", "-O2", level, "-w"], text)
     for call, truth in calls_and_truth(program):
-        assert call["name"].split(".")[0] == truth["name"]
-        for argument, value in zip(call["args"], truth["args"], strict=True):
-            agree(argument["value"], value, f"{call['name']}.{argument['name']}")
+        name = call["name"].split(".")[0]
+        assert name == truth["name"]
+        named = {argument["name"]: argument["value"] for argument in call["args"]}
+        for number, value in enumerate(truth["args"]):
+            # Clones leave out what is not passed to them.
+            assert f"p{number}" in named or call["name"] != name
+            agree(named.get(f"p{number}"), value, f"{call['name']}.p{number}")
         agree(call["result"], truth["result"], f"{call['name']} result")
 
 
