@@ -19,9 +19,15 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     """The options of the command."""
     parser.add_argument("--binary", metavar="PATH", type=nonempty, help="program or library")
     parser.add_argument(
-        "--pid", metavar="PID", type=process, help="with --usdt: all that this process has loaded"
+        "-p",
+        "--pid",
+        metavar="PID",
+        type=process,
+        help="with --usdt: all that this process has loaded",
     )
-    repeatable(parser, "--func", "PATTERN", "list only functions of this name, glob or /regex/")
+    repeatable(
+        parser, "--func", "PATTERN", "list only functions of this name, glob or /regex/", "-f"
+    )
     repeatable(
         parser,
         "--source",
