@@ -29,7 +29,7 @@ LAYERS = (
     {"capture"},
     {"plan", "sinks", "targets"},
     {"session"},
-    {"api"},
+    {"api", "own_process"},
     {"commands"},
 )
 """From below to above. A module imports from below, or from its own package."""
