@@ -69,6 +69,9 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         which, "--func", "PATTERN", "a name, a glob or /regex/; NAME@BINARY: only there", "-f"
     )
     repeatable(
+        which, "--exclude", "PATTERN", "not these functions; --func '!PATTERN' says the same"
+    )
+    repeatable(
         which, "--source", "FILE", "the functions that this source file defines: trace.c, 'src/*.c'"
     )
     which.add_argument(
@@ -222,6 +225,8 @@ def run(args: argparse.Namespace) -> int:
         )
     if args.inlined and not (args.func or args.source):
         raise UsageError("--inlined is about functions", "name them with --func or --source")
+    if args.exclude and not (args.func or args.source):
+        raise UsageError("--exclude is about functions", "name them with --func or --source")
     if args.provider and not args.usdt:
         raise UsageError("--provider is about markers", "name them with --usdt")
     from lbtrace.commands import tracing  # imported here: --help and wrong options need no more
