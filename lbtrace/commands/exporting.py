@@ -62,22 +62,29 @@ def export_to(
     capture: Capture, make: Callable[..., Sink], args: argparse.Namespace, *, binary: bool = False
 ) -> Summary:
     """Give a capture's calls to a sink, which ``make`` makes for a stream."""
-    shows_cpu = "cpu" in args and args.cpu
     destination = Destination(args.output, force=args.force, kept=[args.capture])
-    depth = vars(args).get("max_depth") or max(capture.plan.shown_depth, 0) or None
     with (
         open_output(destination, binary=binary) as stream,
         Progress(not destination.is_stdout) as progress,
     ):
-        return render(
-            capture.plan,
-            capture.batches(),
-            make(stream, capture.plan, color=has_colors(stream), shows_cpu=shows_cpu),
-            lambda: (capture.losses, not capture.complete),
-            damaged=lambda: bool(capture.left_out),
-            losses_known=lambda: capture.losses_known,
-            max_depth=depth,
-            after_batch=lambda matcher, _: progress.show(
-                matcher.calls, capture.position / capture.size
-            ),
-        )
+        shows_cpu = "cpu" in args and args.cpu
+        sink = make(stream, capture.plan, color=has_colors(stream), shows_cpu=shows_cpu)
+        return drive(capture, sink, progress, vars(args).get("max_depth"))
+
+
+def drive(
+    capture: Capture, sink: Sink, progress: Progress, max_depth: int | None = None
+) -> Summary:
+    """Give a capture's calls to a sink: of a depth as the trace was to show, unless told."""
+    return render(
+        capture.plan,
+        capture.batches(),
+        sink,
+        lambda: (capture.losses, not capture.complete),
+        damaged=lambda: bool(capture.left_out),
+        losses_known=lambda: capture.losses_known,
+        max_depth=max_depth or max(capture.plan.shown_depth, 0) or None,
+        after_batch=lambda matcher, _: progress.show(
+            matcher.calls, capture.position / capture.size
+        ),
+    )

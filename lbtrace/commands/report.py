@@ -16,6 +16,7 @@ examples:
   lbtrace report run.lbt --by path --top 20     the call graph, as far as 20 rows go
   lbtrace report run.lbt --callers malloc       who calls it
   lbtrace report run.lbt --by arg:size          a row for each value of an argument
+  lbtrace report old.lbt --diff new.lbt         what has changed, the largest change first
 """
 
 
@@ -35,6 +36,9 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--callees", metavar="PATTERN", type=nonempty, help="only what these functions call"
+    )
+    parser.add_argument(
+        "--diff", metavar="OTHER", type=nonempty, help="what changed from CAPTURE to this capture"
     )
     parser.add_argument(
         "--sort", choices=SORTS, default="total", help="the column to sort by (default: total)"

@@ -86,9 +86,13 @@ class Report(Sink):
     def fast_batch(self, fast_batch: FastBatch) -> None:
         self._profile.fast_batch(fast_batch)
 
+    def rows(self) -> list[Row]:
+        """Return the rows that are asked for, until now."""
+        rows = [*filter(self._settings.chooses, self._profile.rows())]
+        return in_order(rows, self._settings.sort)
+
     def end(self, summary: Summary) -> None:
-        settings, unkept = self._settings, self._profile.unkept
-        rows = in_order([*filter(settings.chooses, self._profile.rows())], settings.sort)
+        settings, unkept, rows = self._settings, self._profile.unkept, self.rows()
         gaps = describe_gaps(rows, unkept, summary)
         rows = as_tree(rows, settings.top) if settings.by == "path" else rows[: settings.top]
         if settings.form == "json":

@@ -15,7 +15,8 @@ from typing import Any
 import pytest
 
 import lbtrace
-from lbtrace.answers.profile import Profile
+from lbtrace.answers.diff import compare, write_changes
+from lbtrace.answers.row import Row
 from lbtrace.commands import main
 from lbtrace.model import Call
 from lbtrace.values import text
@@ -202,10 +203,38 @@ def test_wrong_options(tmp_path: Path, words: tuple[str, ...], wrong: str, capfd
     assert "holds what was aggregated in the kernel, no calls" in capfd.readouterr().err
 
 
+def row(calls: int, mean: float, deviation: float) -> Row:
+    total = int(calls * mean)
+    return Row("f", "/x/f", "", (), calls, calls, 0, total, total, mean, deviation)
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "shown"),
+    [
+        (row(100, 1000, 50), row(100, 1010, 50), "+1.00 µs 100 µs 101 µs noise 100 f"),
+        (row(100, 1000, 50), row(100, 1030, 50), "+3.00 µs 100 µs 103 µs +3.0% 100 f"),
+        (row(100, 1000, 9), row(90, 900, 9), "-19.0 µs 100 µs 81.0 µs -10.0% 100 → 90 f"),
+        (row(4, 1000, 9), row(90, 2000, 9), "+176 µs 4.00 µs 180 µs ? 4 → 90 f"),
+        (None, row(9, 1000, 9), "+9.00 µs - 9.00 µs new 0 → 9 f"),
+        (row(9, 1000, 9), None, "-9.00 µs 9.00 µs - gone 9 → 0 f"),
+    ],
+)
+def test_noise_is_told_from_change(before: Row | None, after: Row | None, shown: str) -> None:
+    changes = compare([before] if before else [], [after] if after else [])
+    assert " ".join(write_changes(changes).splitlines()[1].split()) == shown
+
+
+def test_a_capture_has_not_changed_against_itself(recorded: str, capfd: Any) -> None:
+    assert main(["report", recorded, "--diff", recorded, "--format", "json", "--quiet"]) == 0
+    changes = json.loads(capfd.readouterr().out)["changes"]
+    assert len(changes) == len(reported(recorded, capfd=capfd))
+    assert not any(change["total"] or change["mean"] for change in changes)
+    assert main(["report", recorded, "--diff", recorded, "--by", "thread"]) == 2
+
+
 def test_rows_are_bounded(monkeypatch: Any, tmp_path: Path, capfd: Any) -> None:
     """What has no row is told."""
     monkeypatch.setattr("lbtrace.answers.profile.MOST_ROWS", 3)
-    assert Profile.__doc__
     assert main(["report", unpack("fib", tmp_path), "--by", "path", "--format", "json"]) == 0
     made = json.loads(capfd.readouterr().out)
     assert len(made["rows"]) == 3
