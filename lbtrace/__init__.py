@@ -9,8 +9,8 @@
 `trace` traces a command, a process or every process that runs a file: a `Trace`, whose
 `Trace.calls` yields each `Call` when it has ended. `trace_this_process` traces the own process.
 `read_capture` reads what ``lbtrace attach -o NAME.lbt`` recorded: a `Capture`, with the same
-``calls()``. `to_pandas` and `to_arrow` make tables of calls. Of a trace that counts,
-`Trace.counts` gives a `Count` for each function.
+``calls()``. `to_pandas` and `to_arrow` make tables of calls, `report` one of functions, a `Row`
+each. Of a trace that counts, `Trace.counts` gives a `Count` for each function.
 
 The values of arguments and results are ``int``, ``float``, ``bool``, None, or one of `Address`,
 `Char`, `Constant`, `Symbol`, `Text`, `Fields`, `Elements`, `Variant`, `Referent`, `Unreadable`.
@@ -28,6 +28,8 @@ TYPE_CHECKING = False  # as type checkers read it
 if TYPE_CHECKING:
     from typing import Any
 
+    from lbtrace.answers.report import Rows, report
+    from lbtrace.answers.row import Row
     from lbtrace.api import Trace, trace
     from lbtrace.calls.iterator import Calls
     from lbtrace.calls.table import to_arrow, to_pandas
@@ -96,6 +98,8 @@ __all__ = [
     "Plan",
     "PrivilegeError",
     "Referent",
+    "Row",
+    "Rows",
     "Symbol",
     "TargetError",
     "Text",
@@ -105,6 +109,7 @@ __all__ = [
     "Variant",
     "__version__",
     "read_capture",
+    "report",
     "to_arrow",
     "to_pandas",
     "trace",
@@ -116,9 +121,11 @@ _MODULES = {
     **dict.fromkeys(("Capture", "read_capture"), "capture"),
     **dict.fromkeys(("to_arrow", "to_pandas"), "calls.table"),
     **dict.fromkeys(("OwnTrace", "trace_this_process"), "own_process"),
+    **dict.fromkeys(("Rows", "report"), "answers.report"),
     "Calls": "calls.iterator",
     "Count": "tables",
     "Options": "session.options",
+    "Row": "answers.row",
 }
 """Where a name is that is no error, and not in ``lbtrace.model``."""
 

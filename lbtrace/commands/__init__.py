@@ -16,6 +16,7 @@ COMMANDS = {
     "attach": "trace calls, live or into a file",
     "list": "list the functions of a binary with their signatures",
     "export": "write a capture in any format",
+    "report": "show what the calls of a capture took, by function",
     "doctor": "show what this machine can do and what is missing",
     "completion": "print what a shell needs to complete options and functions",
 }

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from lbtrace.capture import Capture, read_capture
 from lbtrace.commands.destination import Destination
@@ -13,7 +13,8 @@ from lbtrace.commands.progress import Progress
 from lbtrace.commands.streams import has_colors, report, say
 from lbtrace.errors import UsageError
 from lbtrace.model import Summary
-from lbtrace.sinks import Format, format_for
+from lbtrace.sinks import format_for
+from lbtrace.sinks.base import Sink
 
 MOST_NOTES = 100
 """Warnings of a trace that are shown, at most; each of them is cut when the capture is read."""
@@ -24,13 +25,23 @@ def run(args: argparse.Namespace) -> int:
     chosen = format_for(args.format, args.output, captures=False)
     if chosen.is_capture:
         raise UsageError("a capture is a capture already", "copy it, or choose another --format")
+    sink = chosen.load()
     with read_capture(args.capture, salvage=args.salvage) as capture:
-        if not args.quiet:
-            say(_shown(capture.notes))
-        summary = _export(capture, chosen, args)
-        if not args.quiet:
-            say(_shown(capture.remarks))
+        tell_notes(capture, args)
+        summary = export_to(capture, sink, args, binary=sink.binary)
+    return tell_summary(capture, summary, args)
+
+
+def tell_notes(capture: Capture, args: argparse.Namespace) -> None:
+    """Say what was to be known of the trace when it began."""
     if not args.quiet:
+        say(_shown(capture.notes))
+
+
+def tell_summary(capture: Capture, summary: Summary, args: argparse.Namespace) -> int:
+    """Say what was to be known later, and what is missing; return the exit status."""
+    if not args.quiet:
+        say(_shown(capture.remarks))
         report(describe(summary) + [f"  left out: {line}" for line in capture.left_out])
     whole = summary.losses_known and not (summary.interrupted or capture.left_out)
     return LOST if args.strict and (summary.losses.events or not whole) else 0
@@ -47,22 +58,33 @@ def _shown(notes: Sequence[str]) -> list[str]:
     ]
 
 
-def _export(capture: Capture, chosen: Format, args: argparse.Namespace) -> Summary:
-    sink_class = chosen.load()
+def export_to(
+    capture: Capture, make: Callable[..., Sink], args: argparse.Namespace, *, binary: bool = False
+) -> Summary:
+    """Give a capture's calls to a sink, which ``make`` makes for a stream."""
     destination = Destination(args.output, force=args.force, kept=[args.capture])
     with (
-        open_output(destination, binary=sink_class.binary) as stream,
+        open_output(destination, binary=binary) as stream,
         Progress(not destination.is_stdout) as progress,
     ):
-        return render(
-            capture.plan,
-            capture.batches(),
-            sink_class(stream, capture.plan, color=has_colors(stream), shows_cpu=args.cpu),
-            lambda: (capture.losses, not capture.complete),
-            damaged=lambda: bool(capture.left_out),
-            losses_known=lambda: capture.losses_known,
-            max_depth=args.max_depth or max(capture.plan.shown_depth, 0) or None,
-            after_batch=lambda matcher, _: progress.show(
-                matcher.calls, capture.position / capture.size
-            ),
-        )
+        shows_cpu = "cpu" in args and args.cpu
+        sink = make(stream, capture.plan, color=has_colors(stream), shows_cpu=shows_cpu)
+        return drive(capture, sink, progress, vars(args).get("max_depth"))
+
+
+def drive(
+    capture: Capture, sink: Sink, progress: Progress, max_depth: int | None = None
+) -> Summary:
+    """Give a capture's calls to a sink: of a depth as the trace was to show, unless told."""
+    return render(
+        capture.plan,
+        capture.batches(),
+        sink,
+        lambda: (capture.losses, not capture.complete),
+        damaged=lambda: bool(capture.left_out),
+        losses_known=lambda: capture.losses_known,
+        max_depth=max_depth or max(capture.plan.shown_depth, 0) or None,
+        after_batch=lambda matcher, _: progress.show(
+            matcher.calls, capture.position / capture.size
+        ),
+    )

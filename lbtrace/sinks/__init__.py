@@ -45,6 +45,7 @@ FORMATS: dict[str, Format] = {
         Format(
             "chrome", ".json", "for Perfetto, chrome://tracing", "lbtrace.sinks.chrome", "Chrome"
         ),
+        Format("report", ".report", "a table of functions", "lbtrace.sinks.report", "Report"),
         Format("lbt", ".lbt", "capture, for lbtrace export"),
     )
 }

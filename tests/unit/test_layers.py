@@ -27,6 +27,7 @@ LAYERS = (
     {"calls", "expressions", "syscalls"},
     {"tables"},
     {"capture"},
+    {"answers"},
     {"plan", "sinks", "targets"},
     {"session"},
     {"api", "own_process"},
