@@ -3,6 +3,7 @@
 #ifndef FETCH_H
 #define FETCH_H
 
+#include "operations.h"
 #include "waiting.h"
 
 /*
@@ -66,6 +67,20 @@ static __noinline __u64 select_slot(const __u64 *values, __u32 wanted)
 	return v;
 }
 
+/*
+ * Combines a value with the operand as the fetch says; not 0 where that has no result. It is static
+ * for its pointers, the rest is verified once.
+ */
+static __noinline long combine(const struct lbt_fetch *f, const __u64 *values, __u64 *value)
+{
+	__u64 operand = f->operand;
+
+	if (f->plus)
+		operand = select_slot(values, f->plus - 1);
+	*value = operate(f->operation, *value, operand);
+	return is_undefined(f->operation, f->size, operand);
+}
+
 /* The address or value a fetch leads to, before its last step. */
 static __always_inline long resolve(const struct lbt_fetch *f, struct pt_regs *ctx, __u64 frame,
 				    __u64 opaque_zero, const __u64 *values, __u32 faults,
@@ -83,10 +98,12 @@ static __always_inline long resolve(const struct lbt_fetch *f, struct pt_regs *c
 			v = select_slot(values, f->reg);
 			error |= faults >> (f->reg & 31) & 1;
 		}
-		if (f->plus) {
+		if (config.computing && f->operation)
+			error |= combine(f, values, &v);
+		else if (f->plus)
 			v += select_slot(values, f->plus - 1) * f->factor;
+		if (f->plus)
 			error |= faults >> ((f->plus - 1) & 31) & 1;
-		}
 	}
 	v += f->offset;
 	for (int i = 0; i < LBT_DEREFS; i++) {

@@ -26,6 +26,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 import bindings
 import limits
+import shell_files
 import sources
 from syscalls import tables
 
@@ -90,6 +91,7 @@ def objects() -> None:
     }
     _run_all([bpf_compile(*of, to=whole) for whole, of in made.items()])
     TABLES.mkdir(parents=True, exist_ok=True)
+    shell_files.make()
     for machine in BPF_TARGET:
         (TABLES / f"{machine}.json").write_bytes(tables.make(machine, OUT))
     strip = str(_strip_debug())

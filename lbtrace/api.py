@@ -59,6 +59,7 @@ def trace(
     providers: StrPath | Sequence[StrPath] = (),
     locals: bool = False,
     inlined: bool = False,
+    exclude: str | Sequence[str] = (),
     binary: StrPath | Sequence[StrPath] | None = None,
     pid: int | None = None,
     command: Sequence[StrPath] = (),
@@ -92,8 +93,9 @@ def trace(
     ``point``; ``arg`` shows variables there, ``locals`` all in scope. ``usdt``: markers in files
     (``"PROVIDER:NAME"``), seen alike, with their arguments, pairs of them as calls; ``providers``:
     files that define names and types of arguments (docs/markers.md). ``syscalls``: system calls
-    (docs/syscalls.md). ``inlined``: also points where the functions were inlined. ``within``:
-    functions below whose calls all happens that is recorded (docs/within.md). ``args``: how many
+    (docs/syscalls.md). ``inlined``: also points where the functions were inlined. ``exclude``:
+    functions to leave out, as ``"!NAME"`` in ``functions`` does. ``within``: functions below whose
+    calls all happens that is recorded (docs/within.md). ``args``: how many
     arguments to read, at most 64; None those of the prototype, without debug information one.
     ``arg``: expressions to show instead (``"key=str(arg0)"``), ``where`` one that must hold of a
     call (``"arg0 > 5 and retval != 0"``), in the kernel. ``depth``: how many pointers are followed,
@@ -156,6 +158,7 @@ def trace(
         providers=definitions,
         within=check_texts("within", within, 'give names of functions: within=["traceme"]'),
         inlined=inlined,
+        exclude=check_texts("exclude", exclude, 'give names: exclude=["std::*"]'),
         args=None if args is None else check_number("args", args, 0, ARGUMENTS),
         arg=check_texts("arg", arg, 'give expressions: arg=["str(arg0)", "key=node->key"]'),
         where=check_text("where", where, 'give an expression: where="n > 5"', empty=True),

@@ -15,7 +15,18 @@ from lbtrace.bpf._libbpf import ffi, lib
 from lbtrace.bpf.recording import Recording, find_recording, find_shifts
 from lbtrace.errors import UsageError, option
 from lbtrace.machine import Machine
-from lbtrace.model import CLOSE, POINT, SENDING, Condition, Fetch, GoLayout, Plan, Probe, Site
+from lbtrace.model import (
+    CLOSE,
+    POINT,
+    SENDING,
+    Condition,
+    Fetch,
+    GoLayout,
+    Operation,
+    Plan,
+    Probe,
+    Site,
+)
 from lbtrace.model.wire_limits import ACTIONS, SPACES
 from lbtrace.probes import CLOSING, PROBES, ROLES, hooked_pairs, kind_of_events
 
@@ -30,6 +41,21 @@ RELATIONS = {
     "lacks": lib.LBT_LESS | lib.LBT_GREATER,
 }
 """The relations of value and operand in which a comparison holds."""
+
+OPERATIONS: dict[Operation, int] = {
+    "": lib.LBT_MOVE,
+    "and": lib.LBT_AND,
+    "or": lib.LBT_OR,
+    "xor": lib.LBT_XOR,
+    "multiply": lib.LBT_MULTIPLY,
+    "shift left": lib.LBT_SHIFT_LEFT,
+    "shift right": lib.LBT_SHIFT_RIGHT,
+    "shift right signed": lib.LBT_SHIFT_RIGHT_SIGNED,
+    "divide": lib.LBT_DIVIDE,
+    "divide signed": lib.LBT_DIVIDE_SIGNED,
+    "remainder": lib.LBT_REMAINDER,
+    "remainder signed": lib.LBT_REMAINDER_SIGNED,
+}
 
 SLOTS = {
     "pid": lib.LBT_SLOT_PID,
@@ -110,6 +136,7 @@ class Specs:
             )
             or any(c.other >= 0 for p in probes for c in p.conditions)
         )
+        self.computing = later or any(f.operation for p in probes for f in p.fetches)
         self.compared_texts = later or any(
             c.subject in TEXT_SUBJECTS for p in probes for c in p.conditions
         )
@@ -385,6 +412,7 @@ def _fill(slot: Any, fetch: Fetch, registers: tuple[str, ...], keeps: Sequence[s
         slot.reg = KEPT_SLOTS[keeps.index(fetch.register)]
     slot.plus = fetch.plus + 1
     slot.factor = fetch.factor
+    slot.operation, slot.operand = OPERATIONS[fetch.operation], fetch.operand
     slot.size = fetch.size
     slot.is_signed = fetch.signed
     if fetch.read in ("value", "integer"):

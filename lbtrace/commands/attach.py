@@ -52,7 +52,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.usage = USAGE
     what = parser.add_argument_group("what to trace")
     repeatable(what, "--binary", "PATH", "program or library; a bare name is looked up")
-    what.add_argument("--pid", metavar="PID", type=process, help="trace only this process")
+    what.add_argument("-p", "--pid", metavar="PID", type=process, help="trace only this process")
     what.add_argument(
         "--follow",
         action="store_true",
@@ -65,7 +65,12 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         help="run the command as this user (default: under sudo, its caller)",
     )
     which = parser.add_argument_group("which functions")
-    repeatable(which, "--func", "PATTERN", "a name, a glob or /regex/; NAME@BINARY: only there")
+    repeatable(
+        which, "--func", "PATTERN", "a name, a glob or /regex/; NAME@BINARY: only there", "-f"
+    )
+    repeatable(
+        which, "--exclude", "PATTERN", "not these functions; --func '!PATTERN' says the same"
+    )
     repeatable(
         which, "--source", "FILE", "the functions that this source file defines: trace.c, 'src/*.c'"
     )
@@ -183,9 +188,12 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     output.add_argument(
         "--cpu", action="store_true", help="show on which processor each call begins and ends"
     )
-    output.add_argument("--quiet", action="store_true", help="write no notes and no summary")
+    output.add_argument("-q", "--quiet", action="store_true", help="write no notes and no summary")
     output.add_argument(
         "--strict", action="store_true", help=f"exit with {LOST} if anything was lost"
+    )
+    output.add_argument(
+        "-v", "--verbose", action="store_true", help="show also the plan, before what is traced"
     )
     output.add_argument("--dry-run", action="store_true", help="show the plan, attach nothing")
     how = parser.add_argument_group("how to trace")
@@ -217,6 +225,8 @@ def run(args: argparse.Namespace) -> int:
         )
     if args.inlined and not (args.func or args.source):
         raise UsageError("--inlined is about functions", "name them with --func or --source")
+    if args.exclude and not (args.func or args.source):
+        raise UsageError("--exclude is about functions", "name them with --func or --source")
     if args.provider and not args.usdt:
         raise UsageError("--provider is about markers", "name them with --usdt")
     from lbtrace.commands import tracing  # imported here: --help and wrong options need no more

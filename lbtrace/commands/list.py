@@ -11,7 +11,10 @@ from lbtrace.errors import UsageError
 MEANT = "--binary {program} {options}"
 """How a binary is named that was given without ``--binary``."""
 
-FUNCTIONS_ONLY = ("func", "source", "lines", "inlined", "sites")
+FUNCTIONS = ("func", "exclude", "source", "inlined", "sites")
+"""Options that choose functions, or say what to show of them."""
+
+FUNCTIONS_ONLY = (*FUNCTIONS, "lines")
 """Options that say nothing of markers."""
 
 
@@ -19,9 +22,16 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     """The options of the command."""
     parser.add_argument("--binary", metavar="PATH", type=nonempty, help="program or library")
     parser.add_argument(
-        "--pid", metavar="PID", type=process, help="with --usdt: all that this process has loaded"
+        "-p",
+        "--pid",
+        metavar="PID",
+        type=process,
+        help="with --usdt: all that this process has loaded",
     )
-    repeatable(parser, "--func", "PATTERN", "list only functions of this name, glob or /regex/")
+    repeatable(
+        parser, "--func", "PATTERN", "list only functions of this name, glob or /regex/", "-f"
+    )
+    repeatable(parser, "--exclude", "PATTERN", "list no functions of this name, glob or /regex/")
     repeatable(
         parser,
         "--source",
@@ -98,7 +108,9 @@ def run(args: argparse.Namespace) -> int:
 
 def _check_alone(args: argparse.Namespace, kind: str) -> None:
     """Raise `UsageError` where options are given that a list of this ``kind`` does not heed."""
-    unheeded = {"lines": ("func", "source", "inlined", "sites"), "inlined": ("sites",)}[kind]
+    unheeded = {"lines": ("func", "exclude", "source", "inlined", "sites"), "inlined": ("sites",)}[
+        kind
+    ]
     for name in unheeded:
         if getattr(args, name):
             raise UsageError(f"--{kind} and --{name} list different things", "list them apart")

@@ -192,10 +192,11 @@ def _terminal_width() -> int:
 
 
 def repeatable(
-    options: ArgumentParser | _ArgumentGroup, name: str, metavar: str, help: str
+    options: ArgumentParser | _ArgumentGroup, name: str, metavar: str, help: str, short: str = ""
 ) -> None:
     """Add an option that may be given several times; its value is a list of texts."""
     options.add_argument(
+        *([short] if short else []),
         name,
         metavar=metavar,
         type=nonempty,

@@ -23,7 +23,7 @@ EXPRESSIONS = ("where", "arg")
 FILES = ("binary", "output")
 """Options whose value is one file, as argparse calls them."""
 
-PATTERNS = ("func", "source", "usdt", "within")
+PATTERNS = ("func", "exclude", "source", "usdt", "within")
 """Options whose value is a pattern, as argparse calls them."""
 
 Takes = Callable[[str], Action | None]

@@ -2,19 +2,26 @@
 
 ::
 
-    argument   = [NAME "="] sum
+    argument   = [NAME "="] value
     condition  = conjunction {"or" conjunction}
     conjunction = negation {"and" negation}
     negation   = "not" negation | "(" condition ")" | comparison
-    comparison = sum [("==" | "!=" | "<" | "<=" | ">" | ">=" | "startswith") sum]
+    comparison = value [("==" | "!=" | "<" | "<=" | ">" | ">=" | "startswith") value]
+    value      = exclusive {"|" exclusive}
+    exclusive  = masked {"^" masked}
+    masked     = shifted {"&" shifted}
+    shifted    = sum {("<<" | ">>") sum}
     sum        = product {("+" | "-") product}
-    product    = unary {"*" unary}
-    unary      = ("*" | "-") unary | "(" type ")" unary | postfix
+    product    = unary {("*" | "/" | "%") unary}
+    unary      = ("*" | "-" | "~") unary | "(" type ")" unary | postfix
     postfix    = primary {("->" | ".") NAME ["(" ")"] | "[" NUMBER "]"}
-    primary    = NUMBER [unit] | STRING | CHARACTER | NAME | "(" sum ")"
-               | "reg" "(" STRING ")" | "str" "(" sum ["," sum] ")"
-               | "buf" "(" sum "," sum ")"
+    primary    = NUMBER [unit] | STRING | CHARACTER | NAME | "(" value ")"
+               | "reg" "(" STRING ")" | "str" "(" value ["," value] ")"
+               | "buf" "(" value "," value ")"
     type       = words of a C type {"*"}
+
+Of a comparison, ``value`` is a ``shifted``: C compares before it combines by ``&``, ``^`` and
+``|``, other languages do not, so that parentheses have to say what is meant.
 
 ``&&``, ``||`` and ``!`` are other spellings of ``and``, ``or`` and ``not``.
 """
@@ -31,6 +38,7 @@ from msgspec.structs import replace
 from lbtrace.expressions.c_types import QUALIFIERS, TYPE_WORDS, find_type
 from lbtrace.expressions.hints import Asked
 from lbtrace.expressions.mistakes import (
+    compared_first,
     missing_value,
     refuse_unknown_cast,
     unclosed,
@@ -42,6 +50,7 @@ from lbtrace.expressions.tokens import RESERVED, Token, tokens
 from lbtrace.expressions.tree import (
     After,
     ArgExpression,
+    Binary,
     Cast,
     Comparison,
     Dereference,
@@ -53,9 +62,9 @@ from lbtrace.expressions.tree import (
     Node,
     Number,
     Operator,
-    Product,
     Quoted,
     Register,
+    Sign,
     Sum,
     Test,
     TextOf,
@@ -68,6 +77,13 @@ DEPTH = 50
 CHAINED = 100
 """Sums, products and steps to members, which may be nested as well."""
 
+
+_LEVELS = (("|",), ("^",), ("&",), ("<<", ">>"))
+"""The signs that bind less than sums, those that bind least first."""
+
+_COMBINING = ("|", "^", "&")
+_SHIFTS = len(_COMBINING)
+"""The level of what is compared."""
 
 _OPERATORS = ("==", "!=", "<=", ">=", "<", ">", "startswith")
 _ESCAPES = {
@@ -135,7 +151,7 @@ class _Parser:
             name = self._take().text
             self._take()
         start = self._token.at
-        node = self.sum()
+        node = self.value()
         return ArgExpression(
             self._source, name or self._source[start : self._token.at].strip(), node
         )
@@ -184,27 +200,48 @@ class _Parser:
             self._failed = self._next, error
 
     def _comparison(self) -> Test:
-        at, left = self._token.at, self.sum()
+        start, at = self._next, self._token.at
+        left, combined = self._binary(_SHIFTS), self._token
+        if combined.text in _COMBINING:
+            self._next = start
+            left = self.value()
         if self._token.text not in _OPERATORS or self._token.kind == "string":
             return Comparison(at, "!=", left, Number(at, 0))
-        operator = self._take()
-        return Comparison(operator.at, cast(Operator, operator.text), left, self.sum())
+        operator, right = self._take(), self._binary(_SHIFTS)
+        combined = self._token if self._token.text in _COMBINING else combined
+        if combined.text in _COMBINING:
+            raise compared_first(combined)
+        return Comparison(operator.at, cast(Operator, operator.text), left, right)
 
-    def sum(self) -> Node:
+    def value(self) -> Node:
         with self._deeper():
-            node = self._product()
-            while self._token.kind == "sign" and self._token.text in "+-":
-                sign = self._take()
-                right = self._product()
-                node = Sum(sign.at, node, right, taken=sign.text == "-")
-                self._lengthen()
-            return node
+            return self._binary(0)
+
+    def _binary(self, level: int) -> Node:
+        """Operands of the signs of a level, joined from left to right; a higher one binds more."""
+        if level == len(_LEVELS):
+            return self._sum()
+        node = self._binary(level + 1)
+        while self._token.kind == "sign" and self._token.text in _LEVELS[level]:
+            sign = self._take()
+            node = Binary(sign.at, cast(Sign, sign.text), node, self._binary(level + 1))
+            self._lengthen()
+        return node
+
+    def _sum(self) -> Node:
+        node = self._product()
+        while self._token.kind == "sign" and self._token.text in "+-":
+            sign = self._take()
+            right = self._product()
+            node = Sum(sign.at, node, right, taken=sign.text == "-")
+            self._lengthen()
+        return node
 
     def _product(self) -> Node:
         node = self._unary()
-        while self._token.kind == "sign" and self._token.text == "*":
+        while self._token.kind == "sign" and self._token.text in ("*", "/", "%"):
             sign = self._take()
-            node = Product(sign.at, node, self._unary())
+            node = Binary(sign.at, cast(Sign, sign.text), node, self._unary())
             self._lengthen()
         return node
 
@@ -215,6 +252,8 @@ class _Parser:
                 return Dereference(token.at, self._unary())
             if self._accept("-"):
                 return _negative(token.at, self._unary())
+            if self._accept("~"):
+                return Binary(token.at, "^", self._unary(), Number(token.at, -1))
             if token.text == "(" and self._tokens[self._next + 1].text in TYPE_WORDS:
                 self._take()
                 type = self._type()
@@ -256,7 +295,7 @@ class _Parser:
         if token.kind == "character":
             return Number(token.at, self._unescaped(token)[0], "character")
         if token.text == "(":
-            node = self.sum()
+            node = self.value()
             self._expect(")")
             return node
         if token.kind == "name" and self._token.text == "(":
@@ -277,11 +316,11 @@ class _Parser:
             raise ExpressionError(
                 token.at, f"{token.text}() is not known", "there are str, buf, after and reg"
             )
-        start = self.sum()
+        start = self.value()
         if token.text == "after":
             self._expect(")", "")
             return After(token.at, start)
-        length = self.sum() if self._accept(",") else None
+        length = self.value() if self._accept(",") else None
         if length is None and token.text == "buf":
             raise ExpressionError(self._token.at, "buf() wants a length", "write buf(arg0, 16)")
         self._expect(")", "")
@@ -386,4 +425,4 @@ class _Parser:
 def _negative(at: int, node: Node) -> Node:
     if isinstance(node, Number) and node.form == "real":
         return replace(node, at=at, value=-node.value)
-    return Product(at, node, Number(at, -1))
+    return Binary(at, "*", node, Number(at, -1))

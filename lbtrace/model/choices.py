@@ -18,7 +18,8 @@ class Choices(Struct, frozen=True):
     where points are recorded, with all ``locals`` or without, ``markers`` places that authors left
     for tracers (``PROVIDER:NAME``), of which definitions, files of ``providers``, may tell more,
     ``syscalls`` system calls.
-    ``inlined``: points where the functions were inlined as well. ``within`` are patterns of
+    Functions that a pattern of ``exclude``, or one of ``patterns`` after a ``!`` means are left
+    out. ``inlined``: points where the functions were inlined as well. ``within`` are patterns of
     functions below whose calls all that is recorded happens. ``args`` is the number of arguments
     shown; None means those of the prototype, or one without debug information. ``arg`` are
     expressions to show instead, ``where`` is one that must hold. ``depth`` pointers are followed,
@@ -49,3 +50,4 @@ class Choices(Struct, frozen=True):
     depth: int = 0
     strings: int = 64
     full_names: bool = False
+    exclude: tuple[str, ...] = ()

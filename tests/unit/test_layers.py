@@ -30,7 +30,7 @@ LAYERS = (
     {"answers"},
     {"plan", "sinks", "targets"},
     {"session"},
-    {"api"},
+    {"api", "own_process"},
     {"commands"},
 )
 """From below to above. A module imports from below, or from its own package."""

@@ -8,7 +8,9 @@ from lbtrace.elf.functions import ListedFunctions
 from lbtrace.elf.symbols import Symbols
 from lbtrace.errors import NoMatchError, UsageError
 from lbtrace.model import Function
-from lbtrace.plan.patterns import COMPARED, BinarySymbols, addressed, matching, nearest, select
+from lbtrace.plan.function_choice import choose, select, split_excluded
+from lbtrace.plan.patterns import BinarySymbols, addressed, matching
+from lbtrace.plan.unmatched import COMPARED, nearest
 
 
 def table(*names: str, ifuncs: tuple[str, ...] = ()) -> Symbols:
@@ -221,3 +223,21 @@ def test_declarations_and_lists_of_names(pattern: str, hint: str):
     with pytest.raises(NoMatchError) as caught:
         chosen(table("fib", "main"), pattern)
     assert caught.value.hint == hint
+
+
+def test_what_is_excluded_is_left_out():
+    symbols = table("parse_int", "parse_text", "parse_text.isra.0", "_ZN5parse4wordEv", "main")
+    named = [BinarySymbols("/lib/libparse.so.1", symbols)]
+
+    def left(*words: str, exclude: tuple[str, ...] = ()) -> tuple[list[str], list[str]]:
+        (functions,), notes = choose(named, *split_excluded(words, exclude))
+        return [f.name for f in functions], notes
+
+    assert left("*", "!parse_text") == (["parse_int", "parse::word", "main"], [])
+    assert left("parse*", exclude=("word", "/int$/")) == (["parse_text", "parse_text.isra.0"], [])
+    assert left("main", "!parse*@libparse") == (
+        ["main"],
+        ["parse*@libparse: is excluded, but means none of the chosen functions"],
+    )
+    with pytest.raises(NoMatchError, match="parse_\\*: leaves out the one function"):
+        left("parse_int", exclude=("parse_*",))
