@@ -20,6 +20,7 @@ from lbtrace.answers.diff import compare, write_changes
 from lbtrace.answers.row import Row
 from lbtrace.commands import main
 from lbtrace.model import Call
+from lbtrace.text import clean
 from lbtrace.values import text
 
 CAPTURES = Path(__file__).resolve().parents[1] / "captures"
@@ -144,6 +145,20 @@ def test_what_is_divided_adds_up(recorded: str, by: str, capfd: Any) -> None:
     for function, row in whole.items():
         for field in ("calls", "timed", "unended", "self_time"):
             assert added[function][field] == row[field]
+
+
+def test_folded_stacks(recorded: str, capfd: Any) -> None:
+    """Their times are those of the outermost calls."""
+    assert main(["export", recorded, "--format", "folded", "--quiet"]) == 0
+    folded: dict[str, int] = defaultdict(int)
+    for line in capfd.readouterr().out.splitlines():
+        path, _, time = line.rpartition(" ")
+        folded[path.rpartition(";")[2]] += int(time)
+    truth: dict[str, int] = defaultdict(int)
+    for node in nodes(recorded):
+        took = max((node.call.duration or 0) - node.callees, 0)
+        truth[clean(node.call.name).replace(";", ":")] += took
+    assert folded == {name: time for name, time in truth.items() if time}
 
 
 def test_callers_and_callees(tmp_path: Path, capfd: Any) -> None:
