@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable, Sequence
+from typing import IO, TYPE_CHECKING, Any
 
 from lbtrace.capture import Capture, read_capture
 from lbtrace.commands.destination import Destination
@@ -11,10 +12,13 @@ from lbtrace.commands.ending import LOST
 from lbtrace.commands.output import describe, open_output, render
 from lbtrace.commands.progress import Progress
 from lbtrace.commands.streams import has_colors, report, say
-from lbtrace.errors import UsageError
-from lbtrace.model import Summary
+from lbtrace.errors import NoMatchError, UsageError
+from lbtrace.model import Plan, Summary
 from lbtrace.sinks import format_for
 from lbtrace.sinks.base import Sink
+
+if TYPE_CHECKING:
+    from lbtrace.sinks.filtered import Filter, Filtered
 
 MOST_NOTES = 100
 """Warnings of a trace that are shown, at most; each of them is cut when the capture is read."""
@@ -27,9 +31,60 @@ def run(args: argparse.Namespace) -> int:
         raise UsageError("a capture is a capture already", "copy it, or choose another --format")
     sink = chosen.load()
     with read_capture(args.capture, salvage=args.salvage) as capture:
+        made: list[Filtered] = []
+        filter = _filter(capture.plan, args)
+
+        def make(stream: IO[Any], plan: Plan, **options: Any) -> Sink:
+            whole = sink(stream, plan, **options)
+            if filter is None:
+                return whole
+            made.append(_filtered(whole, plan, filter))
+            return made[0]
+
         tell_notes(capture, args)
-        summary = export_to(capture, sink, args, binary=sink.binary)
-    return tell_summary(capture, summary, args)
+        summary = export_to(capture, make, args, binary=sink.binary)
+    return tell_summary(capture, summary, args, _describe_filtered(made))
+
+
+def _filter(plan: Plan, args: argparse.Namespace) -> Filter | None:
+    """What is chosen of a capture; None for all."""
+    words = (args.func, args.thread, args.from_time, args.to_time, args.slow)
+    if not any(word is not None and word != [] for word in words):
+        return None
+    from lbtrace.sinks.filtered import Filter  # imported here, as most export the whole
+
+    functions = named(plan, args.func) if args.func else None
+    return Filter(functions, args.thread, args.from_time or 0, args.to_time, args.slow)
+
+
+def named(plan: Plan, patterns: Sequence[str]) -> frozenset[str]:
+    """The traced functions that patterns select; brackets in a whole name are no glob."""
+    from lbtrace.plan.patterns import matching
+
+    names = {function.name for function in plan.functions}
+    found = names.intersection(patterns).union(matching(sorted(names), patterns))
+    if not found:
+        raise NoMatchError(
+            f"no traced function is called {' or '.join(patterns)}",
+            "lbtrace report lists those that were called",
+        )
+    return frozenset(found)
+
+
+def _filtered(sink: Sink, plan: Plan, filter: Filter) -> Filtered:
+    from lbtrace.sinks.filtered import Filtered
+
+    return Filtered(sink, plan, filter)
+
+
+def _describe_filtered(made: Sequence[Filtered]) -> list[str]:
+    lines = []
+    for sink in made:
+        points = f" and {sink.points:,} points" if sink.points else ""
+        lines.append(f"  shown, as the options choose: {sink.calls:,} calls{points}")
+        if sink.unsure:
+            lines.append(f"  not shown: {sink.unsure:,} calls without an end, perhaps slow")
+    return lines
 
 
 def tell_notes(capture: Capture, args: argparse.Namespace) -> None:
@@ -38,11 +93,13 @@ def tell_notes(capture: Capture, args: argparse.Namespace) -> None:
         say(_shown(capture.notes))
 
 
-def tell_summary(capture: Capture, summary: Summary, args: argparse.Namespace) -> int:
+def tell_summary(
+    capture: Capture, summary: Summary, args: argparse.Namespace, more: Sequence[str] = ()
+) -> int:
     """Say what was to be known later, and what is missing; return the exit status."""
     if not args.quiet:
         say(_shown(capture.remarks))
-        report(describe(summary) + [f"  left out: {line}" for line in capture.left_out])
+        report(describe(summary) + [*more, *(f"  left out: {line}" for line in capture.left_out)])
     whole = summary.losses_known and not (summary.interrupted or capture.left_out)
     return LOST if args.strict and (summary.losses.events or not whole) else 0
 

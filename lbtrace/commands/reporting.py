@@ -11,13 +11,12 @@ from lbtrace.answers.profile import By
 from lbtrace.answers.row import Row
 from lbtrace.capture import Capture, read_capture
 from lbtrace.commands.destination import Destination
-from lbtrace.commands.exporting import drive, export_to, tell_notes, tell_summary
+from lbtrace.commands.exporting import drive, export_to, named, tell_notes, tell_summary
 from lbtrace.commands.output import open_output
 from lbtrace.commands.progress import Progress
 from lbtrace.commands.streams import say
-from lbtrace.errors import NoMatchError, UsageError
+from lbtrace.errors import UsageError
 from lbtrace.model import Losses, Plan
-from lbtrace.plan.patterns import matching
 from lbtrace.sinks.report import Report, Settings
 
 KEYS: dict[str, By] = {"path": "path", "thread": "thread", "caller": "caller"}
@@ -76,7 +75,10 @@ def _compare(args: argparse.Namespace) -> int:
 def _settings(plan: Plan, args: argparse.Namespace) -> Settings:
     by: By = "function"
     argument = ""
-    callers, callees = (_named(plan, pattern) for pattern in (args.callers, args.callees))
+    callers, callees = (
+        named(plan, [pattern]) if pattern else frozenset[str]()
+        for pattern in (args.callers, args.callees)
+    )
     if callers or callees:
         if args.by or (callers and callees):
             raise UsageError("--callers, --callees and --by exclude each other", "give one of them")
@@ -90,18 +92,6 @@ def _settings(plan: Plan, args: argparse.Namespace) -> Settings:
             )
         by = KEYS[args.by]
     return Settings(by, argument, args.sort, args.top, args.format, callers, callees)
-
-
-def _named(plan: Plan, pattern: str | None) -> frozenset[str]:
-    """The functions that a pattern selects."""
-    if pattern is None:
-        return frozenset()
-    names = sorted({function.name for function in plan.functions})
-    if not (found := matching(names, [pattern])):
-        raise NoMatchError(
-            f"no traced function is called {pattern}", "lbtrace report without it lists them"
-        )
-    return frozenset(found)
 
 
 def _argument(plan: Plan, name: str) -> str:

@@ -1,4 +1,5 @@
-"""``lbtrace report``, compared with what the calls of recorded captures say one by one."""
+"""``lbtrace report``, and what ``export`` chooses, compared with what the calls of recorded
+captures say one by one."""
 
 from __future__ import annotations
 
@@ -19,6 +20,7 @@ from lbtrace.answers.diff import compare, write_changes
 from lbtrace.answers.row import Row
 from lbtrace.commands import main
 from lbtrace.model import Call
+from lbtrace.text import clean
 from lbtrace.values import text
 
 CAPTURES = Path(__file__).resolve().parents[1] / "captures"
@@ -145,6 +147,20 @@ def test_what_is_divided_adds_up(recorded: str, by: str, capfd: Any) -> None:
             assert added[function][field] == row[field]
 
 
+def test_folded_stacks(recorded: str, capfd: Any) -> None:
+    """Their times are those of the outermost calls."""
+    assert main(["export", recorded, "--format", "folded", "--quiet"]) == 0
+    folded: dict[str, int] = defaultdict(int)
+    for line in capfd.readouterr().out.splitlines():
+        path, _, time = line.rpartition(" ")
+        folded[path.rpartition(";")[2]] += int(time)
+    truth: dict[str, int] = defaultdict(int)
+    for node in nodes(recorded):
+        took = max((node.call.duration or 0) - node.callees, 0)
+        truth[clean(node.call.name).replace(";", ":")] += took
+    assert folded == {name: time for name, time in truth.items() if time}
+
+
 def test_callers_and_callees(tmp_path: Path, capfd: Any) -> None:
     path = unpack("within", tmp_path)
     callers = reported(path, "--callers", "*", capfd=capfd)
@@ -201,6 +217,96 @@ def test_wrong_options(tmp_path: Path, words: tuple[str, ...], wrong: str, capfd
     assert wrong in capfd.readouterr().err
     assert main(["report", unpack("count", tmp_path)]) == 2
     assert "holds what was aggregated in the kernel, no calls" in capfd.readouterr().err
+
+
+def latest(node: Node, all_nodes: list[Node]) -> int:
+    """When something was last seen below a call or of its end."""
+    return max(
+        each.call.start + (each.call.duration or 0)
+        for each in all_nodes
+        if node in (each, *outside(each))
+    )
+
+
+def outside(node: Node) -> list[Node]:
+    around = node.around
+    return [around, *outside(around)] if around else []
+
+
+def identity(call: Any) -> tuple[Any, ...]:
+    get = call.get if isinstance(call, dict) else lambda name: getattr(call, name)
+    return get("name"), get("pid"), get("start"), get("depth")
+
+
+def test_what_is_chosen(recorded: str, capfd: Any) -> None:
+    """Chosen calls, all below them, those around them."""
+    every = nodes(recorded)[-200:] if len(nodes(recorded)) < 200 else []
+    if not every or Path(recorded).stem == "forks":
+        every = []  # what is around calls is not known there, or it takes too long
+    calls = [node for node in every if node.call.end != "point"]
+    first = min((node.call.start for node in every), default=0)
+    if every and Path(recorded).stem == "where":
+        first = every[0].call.start  # calls are reported when they end
+    durations = sorted(node.call.duration or 0 for node in calls)
+    slow = durations[len(durations) // 2] if durations else 0
+    name = calls[0].call.name if calls else ""
+    middle = sorted(node.call.start - first for node in every)[len(every) // 2] if every else 0
+    middle = max(middle, 1)
+    thread = str(calls[0].call.tid) if calls else ""
+    for words, chooses in (
+        (["--func", name], lambda node: node.call.name == name),
+        (["--slow", f"{slow}ns"], lambda node: latest(node, calls) - node.call.start > slow),
+        (["--thread", thread], lambda node: str(node.call.tid) == thread),
+        (["--from", f"{middle}ns"], lambda node: node.call.start - first >= middle),
+        (
+            ["--func", name, "--slow", f"{slow}ns", "--from", f"{middle}ns"],
+            lambda node: (
+                node.call.name == name
+                and latest(node, calls) - node.call.start > slow
+                and node.call.start - first >= middle
+            ),
+        ),
+    ):
+        if not calls:
+            return
+        chosen = {node for node in calls if chooses(node)}
+        wanted = {n for n in calls if n in chosen or chosen.intersection(outside(n))}
+        wanted |= {around for node in chosen for around in outside(node)}
+        assert main(["export", recorded, "--format", "jsonl", "--quiet", *words]) == 0
+        lines = [json.loads(line) for line in capfd.readouterr().out.splitlines()]
+        found = sorted(identity(line) for line in lines if line["type"] == "call")
+        assert found == sorted(identity(node.call) for node in wanted), words
+        assert lines[-1]["calls"] == len(found)
+
+
+def test_nothing_that_begins_later(tmp_path: Path, capfd: Any) -> None:
+    path = unpack("fib", tmp_path)
+    ends = max(node.call.start for node in nodes(path)) - min(n.call.start for n in nodes(path))
+    for time, count in ((0, 1), (ends - 1, len(nodes(path)) - 1), (ends, len(nodes(path)))):
+        assert main(["export", path, "--format", "jsonl", "--to", f"{time}ns"]) == 0
+        shown = capfd.readouterr()
+        assert shown.out.count('"type":"call"') == count
+        assert f"shown, as the options choose: {count:,} calls" in shown.err
+
+
+def test_what_is_chosen_in_forked_processes(tmp_path: Path, capfd: Any) -> None:
+    """A process continues calls of its parent: those below are chosen as there."""
+    path = unpack("forks", tmp_path)
+    whole = [line.split() for line in export_tree(path, capfd)]
+    names = {node.call.name for node in nodes(path) if not node.call.depth}
+    words = [word for name in names for word in ("--func", name)]
+    assert sorted(map(sorted, (line.split() for line in export_tree(path, capfd, *words)))) == (
+        sorted(map(sorted, whole))
+    )
+    inner = next(node.call.name for node in nodes(path) if node.call.depth)
+    chosen = [line.split() for line in export_tree(path, capfd, "--func", inner)]
+    assert all(line in whole for line in chosen)
+
+
+def export_tree(path: str, capfd: Any, *words: str) -> list[str]:
+    assert main(["export", path, "--quiet", *words]) == 0
+    out: str = capfd.readouterr().out
+    return out.splitlines()
 
 
 def row(calls: int, mean: float, deviation: float) -> Row:
