@@ -121,8 +121,8 @@ def test_nil(shown: Callable[..., list[dict[str, Any]]], version: str) -> None:
 @pytest.mark.parametrize("version", VERSIONS)
 def test_depth_only_adds(shown: Callable[..., list[dict[str, Any]]], version: str) -> None:
     """There is no room for all of it: what pointers lead to gets what the rest leaves."""
-    for depth in "013":
-        (call,) = shown(version, "deep", "--depth", depth)
+    for depth, *words in ("0", "1", "3", ("3", "--where", "err != nil")):
+        (call,) = shown(version, "deep", "--depth", depth, *words)
         page, second, tags, last = (each["value"] for each in call["args"])
         assert tags == {"len": 2, "cap": 2, "": ["a", "b"]}
         *pages, text, error = call["result"]
