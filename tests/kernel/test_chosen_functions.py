@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -74,3 +75,54 @@ def test_all_are_those_of_the_program(lbtrace: Run, shop: Path) -> None:
     assert "of std::, runtimes and start-up code, which '*' does not take" in done.stderr
     done = lbtrace("attach", "--func", "*", "--func", "std::vector*", "--", shop)
     assert counted(done.stdout).items() > CALLED.items()
+
+
+LOADING = """
+#include <pthread.h>
+#include <stdlib.h>
+#include <unistd.h>
+static void *run(void *given) { free(given); return 0; }
+int main(void) {
+    pthread_t thread;
+    pthread_create(&thread, 0, run, malloc(77));
+    return pthread_join(thread, 0);
+}
+"""
+
+
+def test_functions_of_libraries_are_found(
+    lbtrace: Run, compiled: Callable[[str, list[str], str], Path]
+) -> None:
+    program = compiled("loading", ["gcc", "-g", "-pthread"], LOADING)
+    wanted = ("malloc", "main", "pthread_create@libpthread", "pthread_j*@libc")
+    words = [word for each in wanted for word in ("--func", each)]
+    done = lbtrace("attach", *words, "--", program)
+    seen = counted(done.stdout)
+    assert {name: seen.get(name) for name in ("main", "pthread_create", "pthread_join")} == {
+        "main": 1,
+        "pthread_create": 1,
+        "pthread_join": 1,
+    }, done.stderr
+    assert seen["malloc"] >= 1
+    assert "malloc: found in libc.so.6\n" in done.stderr
+    assert "pthread_create: found in libc.so.6, not in libpthread\n" in done.stderr
+    assert "pthread_j" not in done.stderr  # it was named with its library
+
+    # A program without names of its own.
+    done = lbtrace("attach", "--func", "malloc", "--", "/bin/true")
+    assert counted(done.stdout).keys() <= {"malloc"}
+    assert "malloc: found in libc.so.6\n" in done.stderr
+    done = lbtrace("attach", "--func", "strlen", "--", program)
+    assert "strlen: is an indirect function of" in done.stderr
+    done = lbtrace("attach", "--func", "malloc", "--binary", program)
+    assert "it is a library's: add --binary libc.so.6" in done.stderr
+
+
+def test_libraries_of_a_process(lbtrace: Run, start: Callable[..., Any]) -> None:
+    cat = start("/bin/cat", stdin=subprocess.PIPE)
+    cat.process.stdin.write("a\n")
+    cat.process.stdin.flush()
+    assert cat.process.stdout.readline() == "a\n"
+    done = lbtrace("attach", "--func", "malloc", "--pid", cat.pid, "--duration", "200ms")
+    assert "malloc: found in libc.so.6\n" in done.stderr
+    assert done.returncode == 0
