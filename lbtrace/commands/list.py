@@ -11,10 +11,10 @@ from lbtrace.errors import UsageError
 MEANT = "--binary {program} {options}"
 """How a binary is named that was given without ``--binary``."""
 
-FUNCTIONS = ("func", "exclude", "source", "inlined", "sites")
-"""Options that choose functions, or say what to show of them."""
+CHOOSING = ("func", "exclude", "source")
+"""Options that choose functions."""
 
-FUNCTIONS_ONLY = (*FUNCTIONS, "lines")
+FUNCTIONS_ONLY = (*CHOOSING, "lines", "inlined", "sites")
 """Options that say nothing of markers."""
 
 

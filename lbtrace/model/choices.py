@@ -19,7 +19,8 @@ class Choices(Struct, frozen=True):
     for tracers (``PROVIDER:NAME``), of which definitions, files of ``providers``, may tell more,
     ``syscalls`` system calls.
     Functions that a pattern of ``exclude``, or one of ``patterns`` after a ``!`` means are left
-    out. ``inlined``: points where the functions were inlined as well. ``within`` are patterns of
+    out; where nothing is named, the functions that the program's own sources define are traced.
+    ``inlined``: points where the functions were inlined as well. ``within`` are patterns of
     functions below whose calls all that is recorded happens. ``args`` is the number of arguments
     shown; None means those of the prototype, or one without debug information. ``arg`` are
     expressions to show instead, ``where`` is one that must hold. ``depth`` pointers are followed,
@@ -51,3 +52,9 @@ class Choices(Struct, frozen=True):
     strings: int = 64
     full_names: bool = False
     exclude: tuple[str, ...] = ()
+
+    @property
+    def takes_own(self) -> bool:
+        """Whether nothing is named, so that the program's own functions are traced."""
+        code = self.patterns or self.sources or self.lines or self.places
+        return not (code or self.markers or self.syscalls)

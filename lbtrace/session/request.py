@@ -26,7 +26,8 @@ class Request(Choices, frozen=True, kw_only=True):
     @property
     def names_code(self) -> bool:
         """Whether more than markers is asked for."""
-        return bool(self.patterns or self.sources or self.lines or self.places or self.within)
+        named = self.patterns or self.sources or self.lines or self.places or self.within
+        return bool(named) or self.takes_own
 
     @property
     def needs_files(self) -> bool:
