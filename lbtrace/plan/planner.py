@@ -69,8 +69,9 @@ def _made(images: Sequence[Image], selection: Selection, marked: Sequence[Image]
 
         selection = aggregation.narrow(selection)
     functions, chosen = probe_sources.split(selection.patterns)
-    if selection.syscalls:
-        chosen.setdefault("syscall", []).extend(selection.syscalls)
+    for source, named in (("syscall", selection.syscalls), ("tracepoint", selection.tracepoints)):
+        if named:
+            chosen.setdefault(source, []).extend(named)
     selection = replace(selection, patterns=functions)
     with whole([*images, *marked]):
         if selection.locals and not (selection.lines or selection.places):
