@@ -95,6 +95,12 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     repeatable(
         which, "--syscall", "NAMES", "system calls: openat, 'read*', /regex/; several with commas"
     )
+    repeatable(
+        which,
+        "--tracepoint",
+        "NAMES",
+        "tracepoints of the kernel: sched:sched_switch, 'block:*', /regex/; several with commas",
+    )
     repeatable(which, "--line", "FILE:LINE", "whenever the program comes to this line")
     repeatable(
         which,
@@ -219,9 +225,10 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Trace, and return the command's status, 0, or `LOST` under ``--strict``."""
     named = args.func or args.source or args.line or args.at or args.usdt or args.syscall
-    if not (named or args.locals or args.command or args.pid):
+    if not (named or args.tracepoint or args.locals or args.command or args.pid):
         raise UsageError(
-            "--func is missing, or one of --source, --usdt, --syscall, --line and --at",
+            "--func is missing, or one of --source, --usdt, --syscall, --tracepoint, --line and"
+            " --at",
             f"write: {FIRST}",
         )
     if args.inlined and not (args.func or args.source):

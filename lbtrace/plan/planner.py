@@ -71,8 +71,9 @@ def _made(images: Sequence[Image], selection: Selection, marked: Sequence[Image]
         selection = aggregation.narrow(selection)
     wanted, excluded = split_excluded(selection.patterns, selection.exclude)
     functions, chosen = probe_sources.split(wanted)
-    if selection.syscalls:
-        chosen.setdefault("syscall", []).extend(selection.syscalls)
+    for source, named in (("syscall", selection.syscalls), ("tracepoint", selection.tracepoints)):
+        if named:
+            chosen.setdefault(source, []).extend(named)
     selection = replace(selection, patterns=functions, exclude=excluded)
     with whole([*images, *marked]):
         if selection.locals and not (selection.lines or selection.places):
