@@ -30,7 +30,8 @@ FIRST = "lbtrace attach --func PATTERN [OPTION ...] [-- COMMAND [ARG ...]]"
 
 USAGE = """\
 lbtrace attach [--func PATTERN | --source FILE | --usdt PROVIDER:NAME | --syscall NAMES |
-                      --line FILE:LINE | --at FILE:ADDRESS] [OPTION ...]
+                      --tracepoint NAMES | --line FILE:LINE | --at FILE:ADDRESS]
+                      [OPTION ...]
                       [-- COMMAND [ARG ...]]"""
 """All that can be traced."""
 
