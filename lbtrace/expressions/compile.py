@@ -26,12 +26,12 @@ from lbtrace.expressions.resolve import locate
 from lbtrace.expressions.tree import (
     After,
     ArgExpression,
+    Binary,
     Cast,
     Dereference,
     ExpressionError,
     Field,
     Node,
-    Product,
     Request,
     Sum,
     Test,
@@ -270,7 +270,7 @@ def _followed(node: Node) -> int:
             return _followed(node.inner)
         case Sum():  # of a pointer, it takes the size of what that leads to
             return max(_followed(node.left), _followed(node.right)) + 1
-        case Product():
+        case Binary():
             return max(_followed(node.left), _followed(node.right))
         case TextOf():
             lengths = _followed(node.length) if node.length is not None else 0
