@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 
 from lbtrace.commands.ending import LOST
-from lbtrace.commands.options import natural, nonempty
+from lbtrace.commands.options import look, natural, nonempty
 from lbtrace.sinks import FORMATS
 
 _NAMES = [row.name for row in FORMATS.values() if not row.is_capture]
@@ -32,9 +32,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         type=natural,
         help="show calls less than N deep (default: as the trace was to)",
     )
-    parser.add_argument(
-        "--cpu", action="store_true", help="show on which processor each call begins and ends"
-    )
+    look(parser)
     parser.add_argument(
         "--salvage", action="store_true", help="read what can be read of a damaged capture"
     )

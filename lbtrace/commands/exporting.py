@@ -8,9 +8,9 @@ from collections.abc import Sequence
 from lbtrace.capture import Capture, read_capture
 from lbtrace.commands.destination import Destination
 from lbtrace.commands.ending import LOST
-from lbtrace.commands.output import describe, open_output, render
+from lbtrace.commands.output import describe, layout_for, open_output, render
 from lbtrace.commands.progress import Progress
-from lbtrace.commands.streams import has_colors, report, say
+from lbtrace.commands.streams import report, say
 from lbtrace.errors import UsageError
 from lbtrace.model import Summary
 from lbtrace.sinks import Format, format_for
@@ -25,6 +25,8 @@ def run(args: argparse.Namespace) -> int:
     if chosen.is_capture:
         raise UsageError("a capture is a capture already", "copy it, or choose another --format")
     with read_capture(args.capture, salvage=args.salvage) as capture:
+        if args.time not in (None, "delta") and not capture.plan.clock:
+            raise UsageError("the capture does not say when it began", "choose --time delta")
         if not args.quiet:
             say(_shown(capture.notes))
         summary = _export(capture, chosen, args)
@@ -57,7 +59,7 @@ def _export(capture: Capture, chosen: Format, args: argparse.Namespace) -> Summa
         return render(
             capture.plan,
             capture.batches(),
-            sink_class(stream, capture.plan, color=has_colors(stream), shows_cpu=args.cpu),
+            sink_class(stream, capture.plan, layout_for(stream, args)),
             lambda: (capture.losses, not capture.complete),
             damaged=lambda: bool(capture.left_out),
             losses_known=lambda: capture.losses_known,

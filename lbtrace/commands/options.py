@@ -203,6 +203,18 @@ def repeatable(
     )
 
 
+def look(options: ArgumentParser | _ArgumentGroup) -> None:
+    """Add the options that say how calls are shown: those of `lbtrace.sinks.layout.Layout`."""
+    options.add_argument(
+        "--time",
+        choices=("clock", "relative", "delta"),
+        help="trees: the time of each line: of day, since the trace began (s), since the last line",
+    )
+    options.add_argument(
+        "--cpu", action="store_true", help="show on which processor each call begins and ends"
+    )
+
+
 class _Once(Action):
     """Stores the value of an option and refuses a second, different one, as it is not obvious which
     counts."""
