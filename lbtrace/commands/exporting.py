@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from lbtrace.capture import Capture, read_capture
 from lbtrace.commands.destination import Destination
 from lbtrace.commands.ending import LOST
-from lbtrace.commands.output import describe, layout_for, open_output, render
+from lbtrace.commands.output import describe, make_sink, open_output, render
 from lbtrace.commands.progress import Progress
 from lbtrace.commands.streams import report, say
 from lbtrace.errors import UsageError
@@ -59,7 +59,7 @@ def _export(capture: Capture, chosen: Format, args: argparse.Namespace) -> Summa
         return render(
             capture.plan,
             capture.batches(),
-            sink_class(stream, capture.plan, layout_for(stream, args)),
+            make_sink(sink_class, stream, capture.plan, args),
             lambda: (capture.losses, not capture.complete),
             damaged=lambda: bool(capture.left_out),
             losses_known=lambda: capture.losses_known,

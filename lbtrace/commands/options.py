@@ -211,6 +211,9 @@ def look(options: ArgumentParser | _ArgumentGroup) -> None:
         help="trees: the time of each line: of day, since the trace began (s), since the last line",
     )
     options.add_argument(
+        "--wrap", action="store_true", help="trees on a terminal: do not cut lines at its width"
+    )
+    options.add_argument(
         "--cpu", action="store_true", help="show on which processor each call begins and ends"
     )
 

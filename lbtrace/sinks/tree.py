@@ -75,6 +75,7 @@ class Tree(LineSink):
     """See the module."""
 
     name = "tree"
+    may_be_cut = True
     delayed = True
 
     def __init__(self, stream: Any, plan: Plan, layout: Layout = PLAIN) -> None:
