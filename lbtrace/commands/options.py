@@ -211,6 +211,12 @@ def look(options: ArgumentParser | _ArgumentGroup) -> None:
         help="trees: the time of each line: of day, since the trace began (s), since the last line",
     )
     options.add_argument(
+        "--color",
+        choices=("auto", "always", "never"),
+        default="auto",
+        help="colour trees (default: auto, on a terminal)",
+    )
+    options.add_argument(
         "--wrap", action="store_true", help="trees on a terminal: do not cut lines at its width"
     )
     options.add_argument(

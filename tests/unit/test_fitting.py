@@ -13,6 +13,7 @@ import pytest
 
 from lbtrace.capture import CaptureWriter
 from lbtrace.commands.fitting import fit
+from lbtrace.commands.streams import has_colors
 from lbtrace.model import Losses
 
 FRAMED = "\x1b[1mabc\x1b[0mdef"
@@ -76,3 +77,35 @@ def test_only_lines_on_a_terminal_are_cut(capture):
     assert [re.sub("\x1b\\[[0-9]*m", "", line) for line in colored] == [
         fit(line, 30) for line in whole
     ]
+
+
+@pytest.mark.parametrize(
+    ("when", "variables", "terminal", "pipe"),
+    [
+        ("auto", {}, True, False),
+        ("auto", {"TERM": "dumb"}, False, False),
+        ("auto", {"NO_COLOR": "1"}, False, False),
+        ("auto", {"NO_COLOR": "", "CLICOLOR_FORCE": "1"}, True, True),
+        ("auto", {"CLICOLOR_FORCE": "0"}, True, False),
+        ("auto", {"NO_COLOR": "1", "CLICOLOR_FORCE": "1"}, False, False),
+        ("always", {"NO_COLOR": "1"}, True, True),
+        ("never", {"CLICOLOR_FORCE": "1"}, False, False),
+    ],
+)
+def test_colors(when, variables, terminal, pipe, monkeypatch):
+    for name in ("NO_COLOR", "CLICOLOR_FORCE"):
+        monkeypatch.delenv(name, raising=False)
+    for name, value in {"TERM": "xterm", **variables}.items():
+        monkeypatch.setenv(name, value)
+    main, other = pty.openpty()
+    reader, writer = os.pipe()
+    with open(other, "w") as screen, open(writer, "w") as piped:
+        assert (has_colors(screen, when), has_colors(piped, when)) == (terminal, pipe)
+    os.close(main)
+    os.close(reader)
+
+
+def test_the_color_that_is_asked_for(capture):
+    words = [sys.executable, "-m", "lbtrace", "export", capture, "--quiet", "--color", "always"]
+    assert b"\x1b[1mfib" in subprocess.run(words, capture_output=True, check=True).stdout
+    assert not any("\x1b" in line for line in on_terminal(80, capture, "--color", "never"))
