@@ -185,7 +185,7 @@ class Tree(LineSink):
     def loss(self, loss: Loss) -> None:
         for key in [key for key in self._pending if key[0] == loss.pid]:
             self._open(self._pending.pop(key))
-        mark = self._paint(_RED, f"✗ {describe_loss(loss)}")
+        mark = self._paint(_YELLOW, f"! {describe_loss(loss)}")
         own = self._own.get((loss.pid, lane(loss)), str(loss.tid))
         self._line("", own, self.indent(loss.depth) + mark, None, loss.time)
 
@@ -246,7 +246,9 @@ class Tree(LineSink):
         """Return what stands after a call that did not return, if returns are watched."""
         if leads_to:
             return self._paint(_DIM, f" → {clean(leads_to)}")
-        return self._paint(_RED, f" ✗ {ENDS[end]}") if self._watched[probe] else ""
+        if not self._watched[probe]:
+            return ""
+        return self._paint(_RED if end == "unwound" else _DIM, f" {ENDS[end]}")
 
     def _lane(self, call: Call) -> str:
         return self._lane_of(call.pid, call.tid, call.goroutine, call.probe)

@@ -34,10 +34,10 @@ def test_what_is_unusual_is_shown_in_its_place(script, make_plan, render):
         "f(n=1)",
         "│ f(n=2) ✗ unwound",
         "│ f(n=3)",
-        "│ │ ✗ 1 event lost here",
+        "│ │ ! 1 event lost here",
         "│ │ g()",
-        "│ └ f ✗ no return seen",
-        "└ f ✗ no return seen",
+        "│ └ f … no return seen",
+        "└ f … no return seen",
     ]
 
 
