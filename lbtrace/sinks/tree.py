@@ -10,9 +10,10 @@ A line is a duration, a thread and a piece of the tree::
 
 A place inside of a function that the program comes by is a line of its own: ``· trace.c:36 ret=3``.
 A call without traced calls inside is one line. The others have an opening line and, straight below
-it, a closing one. Guides stop at a depth of eight; deeper calls show their depth as a number, so
-nesting never leaves the screen. A call whose return was not seen says so in the place of its
-result, unless returns were not watched. A process that was forked inside
+it, a closing one; that of a pair of markers repeats its arguments. Guides stop at a depth of eight;
+deeper calls show their depth as a number, so nesting never leaves the screen. A call whose return
+was not seen says so in the place of its result, unless returns were not watched. A process that was
+forked inside
 of calls continues at their depth, and shows as theirs the returns that it makes from them::
 
                   4712  │ ── forked by 4711
@@ -123,7 +124,7 @@ class Tree(LineSink):
         if pending is not None:
             self._open(pending)
         corner = self._paint(_DIM, "└ ")
-        head = f"{self.indent(call.depth)}{corner}{self._name(call)}"
+        head = f"{self.indent(call.depth)}{corner}{self._ended(call)}"
         until = None if call.duration is None else call.start + call.duration
         self._close(call, head, call.end_cpu, until)
 
@@ -207,7 +208,7 @@ class Tree(LineSink):
         else:
             result = self.mark(call.probe, call.end, call.leads_to)
         corner, maker = self._paint(_DIM, "└ "), self._paint(_DIM, f" (entered in {call.maker})")
-        line = f"{self.indent(call.depth)}{corner}{self._name(call)}{result}{maker}"
+        line = f"{self.indent(call.depth)}{corner}{self._ended(call)}{result}{maker}"
         self._line("", self._lane(call), line, call.end_cpu, call.until)
 
     def flush(self) -> None:
@@ -300,6 +301,13 @@ class Tree(LineSink):
     def _head(self, call: Call) -> str:
         args = self.arguments(call.probe, call.args)
         return f"{self.indent(call.depth)}{self._name(call)}({args})"
+
+    def _ended(self, call: Call) -> str:
+        """The call whose end a line shows. Calls of a pair of markers have one name, whatever they
+        do: their arguments say which it is."""
+        if not self._plan.probes[call.probe].pair:
+            return self._name(call)
+        return f"{self._name(call)}({self.arguments(call.probe, call.args)})"
 
     def arguments(self, probe: int, arguments: Sequence[Argument]) -> str:
         """See `LineSink`."""
