@@ -19,6 +19,7 @@ from lbtrace.model.fetching import (
     ConventionHints,
     Fetch,
     Formal,
+    Operation,
     Piece,
     Prototype,
     Scalar,
