@@ -7,6 +7,7 @@ import argparse
 from lbtrace.commands.ending import LOST
 from lbtrace.commands.options import (
     count,
+    look,
     natural,
     nonempty,
     pointers,
@@ -193,9 +194,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     output.add_argument(
         "--force", action="store_true", help="replace FILE; allow more than 50,000 functions"
     )
-    output.add_argument(
-        "--cpu", action="store_true", help="show on which processor each call begins and ends"
-    )
+    look(output)
     output.add_argument("-q", "--quiet", action="store_true", help="write no notes and no summary")
     output.add_argument(
         "--strict", action="store_true", help=f"exit with {LOST} if anything was lost"

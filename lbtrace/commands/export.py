@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 
 from lbtrace.commands.ending import LOST
-from lbtrace.commands.options import nanoseconds, natural, nonempty, repeatable
+from lbtrace.commands.options import look, nanoseconds, natural, nonempty, repeatable
 from lbtrace.sinks import FORMATS
 
 _NAMES = [row.name for row in FORMATS.values() if not row.is_capture]
@@ -55,9 +55,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     chosen.add_argument(
         "--slow", metavar="TIME", type=nanoseconds, help="calls that took longer: 5ms, 20us"
     )
-    parser.add_argument(
-        "--cpu", action="store_true", help="show on which processor each call begins and ends"
-    )
+    look(parser)
     parser.add_argument(
         "--salvage", action="store_true", help="read what can be read of a damaged capture"
     )

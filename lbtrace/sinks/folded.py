@@ -7,6 +7,7 @@ from __future__ import annotations
 from typing import Any
 
 from lbtrace.model import Plan, Summary
+from lbtrace.sinks.layout import PLAIN, Layout
 from lbtrace.sinks.report import Report, Settings
 from lbtrace.text import clean
 
@@ -18,10 +19,8 @@ class Folded(Report):
 
     name = "folded"
 
-    def __init__(
-        self, stream: Any, plan: Plan, *, color: bool = False, shows_cpu: bool = False
-    ) -> None:
-        super().__init__(stream, plan, color=color, shows_cpu=shows_cpu, settings=PATHS)
+    def __init__(self, stream: Any, plan: Plan, layout: Layout = PLAIN) -> None:
+        super().__init__(stream, plan, layout, settings=PATHS)
 
     def end(self, summary: Summary) -> None:
         for row in self.rows():
