@@ -70,6 +70,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _run(words: list[str]) -> int:
+    if words and "/" in words[0]:
+        words = ["attach", "--", *words]
     if words and words[0] in COMMANDS:
         from lbtrace.commands.options import Parser  # imported here because --version needs none
 
@@ -117,7 +119,7 @@ def _usage() -> str:
         "usage: lbtrace COMMAND [OPTION ...]\n\n"
         "Shows how a compiled program runs, call by call, without changing it.\n\n"
         f"{rows}\n"
-        f"first trace:  {FIRST}\n"
+        f"first trace:  {FIRST}, or just lbtrace ./fib\n"
         "more:         lbtrace COMMAND --help, lbtrace help TOPIC (values, markers, returns, …)\n"
     )
 

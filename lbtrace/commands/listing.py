@@ -28,7 +28,8 @@ TYPED_LIMIT = 2_000
 """Up to this many functions have their types read without ``--func``."""
 
 
-ALL = "/^/"
+EACH = "/^/"
+"""Matches all functions, those that `*` does not take as well."""
 
 
 class Listed(Struct, omit_defaults=True):
@@ -71,7 +72,7 @@ def _show(image: Image, args: argparse.Namespace) -> None:
         named = [patterns.BinarySymbols(image.path, table)]
         wanted, excluded = split_excluded(args.func, args.exclude)
         if not (wanted or args.source):
-            wanted = (ALL,)
+            wanted = (EACH,)
         (chosen,), notes = choose(named, wanted, excluded, others, full_names=full_names)
         say(notes)
     machine = Machine(image.machine)

@@ -48,7 +48,7 @@ def add(node: Sum, left: Located, right: Located, scope: Scope) -> Located:
                 at, f"{name} can be compared, not added", "compare it: pid == 4711"
             )
         case Constant() as one, Constant() as other:
-            return Constant(node.at, number_of(one) + sign * number_of(other))
+            return one.of(node.at, other, number_of(one) + sign * number_of(other))
         case Operand() as first, Operand() as second:
             return _sum_of_values(node.at, first, second, sign, scope)
         case Operand() as operand, Constant() as constant:

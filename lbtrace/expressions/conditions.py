@@ -7,7 +7,7 @@ from typing import Literal, TypeAlias
 from msgspec.structs import replace
 
 from lbtrace.abi.locations import WORD
-from lbtrace.expressions.arithmetic import converted, together
+from lbtrace.expressions.arithmetic import converted, number_of, together
 from lbtrace.expressions.constants import text_for_constant
 from lbtrace.expressions.conversions import (
     TYPES,
@@ -71,7 +71,7 @@ class Comparer:
     """Makes conditions of comparisons. What they fetch, ``fetchers`` collect, by moment."""
 
     def __init__(self, scope: Scope, fetchers: dict[Moment, Fetcher]) -> None:
-        self._scope = scope
+        self._scope = replace(scope, of_events=True)
         self._fetchers = fetchers
 
     def conditions(self, comparison: Comparison) -> tuple[Moment, Groups]:
@@ -146,6 +146,10 @@ class Comparer:
             )
         if pseudo.name != "duration":
             _refuse_time(constant)
+        elif constant.form != "time" and (number := number_of(constant)):
+            what = f"this time has no unit: {number} of what?"
+            hint = f"write {number}ms, {number}us or {number}ns"
+            raise ExpressionError(constant.at, what, hint)
         moment: Moment = "return" if pseudo.name == "duration" else "any"
         number = _comparable(operator, PSEUDO_TYPES[pseudo.name], 0, constant)
         return moment, Condition(0, operator, number, False, subject=pseudo.name)

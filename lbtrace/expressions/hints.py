@@ -10,7 +10,7 @@ Asked: TypeAlias = Literal["arg", "where", ""]
 """The option that an expression is the value of; empty inside of a function's parentheses."""
 
 COMPUTING = "values are computed as in C, by + - * / % & | ^ ~ << >>: n * 2 + 1"
-COMPARING = 'compare with ==, !=, <, <=, >, >= or startswith: n == 5, name startswith "oc"'
+COMPARING = 'compare with ==, !=, <, <=, >, >=, startswith or in: n == 5, name in ("a", "b")'
 JOINING = "join comparisons by and, or: n > 1 and arg1 == 2"
 NAMING = 'a value goes by its name, arg0 or reg("ax")'
 CLOSING = "close what was opened, or leave this out"

@@ -52,7 +52,8 @@ def combine(node: Binary, left: Located, right: Located, scope: Scope) -> Locate
     if isinstance(right, Constant):
         _refuse_undefined(node.sign, right, shared)
     if isinstance(left, Constant) and isinstance(right, Constant):
-        return Constant(node.at, _of_constants(node.sign, number_of(left), number_of(right)))
+        made = _of_constants(node.sign, number_of(left), number_of(right))
+        return left.of(node.at, right, made)
     moment = _moment(node.at, left, right)
     if node.sign == "*" and isinstance(left, Constant):
         left, right = right, left

@@ -133,6 +133,8 @@ def compute_both(left: Node, right: Node, scope: Scope, equality: bool) -> tuple
             if name == right.name:
                 return part_of(left.at, found, member), Constant(right.at, number)
         scope = replace(scope, compared=found.type)
+    elif isinstance(found, Operand) and isinstance(right, Binary):  # constants in it
+        scope = replace(scope, compared=found.type)
     try:
         return found, compute(right, scope)
     except ExpressionError as error:

@@ -6,7 +6,8 @@
     condition  = conjunction {"or" conjunction}
     conjunction = negation {"and" negation}
     negation   = "not" negation | "(" condition ")" | comparison
-    comparison = value [("==" | "!=" | "<" | "<=" | ">" | ">=" | "startswith") value]
+    comparison = value [("==" | "!=" | "<" | "<=" | ">" | ">=" | "startswith") value
+                 | ["not"] "in" "(" value {"," value} ")"]
     value      = exclusive {"|" exclusive}
     exclusive  = masked {"^" masked}
     masked     = shifted {"&" shifted}
@@ -28,9 +29,7 @@ Of a comparison, ``value`` is a ``shifted``: C compares before it combines by ``
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from typing import Literal, TypeVar, cast
 
 from msgspec.structs import replace
@@ -41,12 +40,12 @@ from lbtrace.expressions.mistakes import (
     compared_first,
     missing_value,
     refuse_unknown_cast,
-    unclosed,
     unexpected,
     unknown_type,
 )
 from lbtrace.expressions.numbers import read_integer, read_number
-from lbtrace.expressions.tokens import RESERVED, Token, tokens
+from lbtrace.expressions.token_reader import TokenReader
+from lbtrace.expressions.tokens import RESERVED, Token
 from lbtrace.expressions.tree import (
     After,
     ArgExpression,
@@ -71,13 +70,6 @@ from lbtrace.expressions.tree import (
 )
 from lbtrace.model import Pointer, Type
 
-DEPTH = 50
-"""Parentheses, operators and the like that may be nested."""
-
-CHAINED = 100
-"""Sums, products and steps to members, which may be nested as well."""
-
-
 _LEVELS = (("|",), ("^",), ("&",), ("<<", ">>"))
 """The signs that bind less than sums, those that bind least first."""
 
@@ -86,10 +78,6 @@ _SHIFTS = len(_COMBINING)
 """The level of what is compared."""
 
 _OPERATORS = ("==", "!=", "<=", ">=", "<", ">", "startswith")
-_ESCAPES = {
-    **{"n": "\n", "t": "\t", "r": "\r", "0": "\0", "a": "\a", "b": "\b", "f": "\f", "v": "\v"},
-    "e": "\x1b",
-}
 
 
 def argument(source: str) -> ArgExpression:
@@ -117,17 +105,10 @@ def _is_value(test: object) -> bool:
     return isinstance(test, Comparison) and test.right.at == test.at
 
 
-class _Parser:
+class _Parser(TokenReader):
     """Recursive descent: a method a rule of the grammar above."""
 
-    def __init__(self, source: str, asked: Asked) -> None:
-        self._source = source
-        self._asked: Asked = asked
-        self._tokens = tokens(source)
-        self._next = 0
-        self._depth = 0
-        self._chained = 0
-        self._failed: tuple[int, ExpressionError] | None = None
+    _failed: tuple[int, ExpressionError] | None = None
 
     def whole(self, parse: Callable[[_Parser], _Parsed]) -> _Parsed:
         """Return the whole expression. Raises the error of those that is furthest on, where one
@@ -205,6 +186,8 @@ class _Parser:
         if combined.text in _COMBINING:
             self._next = start
             left = self.value()
+        if (listed := self._listed(left, combined)) is not None:
+            return listed
         if self._token.text not in _OPERATORS or self._token.kind == "string":
             return Comparison(at, "!=", left, Number(at, 0))
         operator, right = self._take(), self._binary(_SHIFTS)
@@ -212,6 +195,25 @@ class _Parser:
         if combined.text in _COMBINING:
             raise compared_first(combined)
         return Comparison(operator.at, cast(Operator, operator.text), left, right)
+
+    def _listed(self, left: Node, combined: Token) -> Test | None:
+        """The condition that ``left`` is one of the values in a list, or none of them; None where
+        no list follows."""
+        words = [token.text for token in self._tokens[self._next : self._next + 3]]
+        negated = words[:1] == ["not"]
+        if words[negated : negated + 2] != ["in", "("]:
+            return None
+        if combined.text in _COMBINING:
+            raise compared_first(combined)
+        self._next += negated
+        at = self._take().at
+        self._take()
+        parts = [Comparison(at, "==", left, self.value())]
+        while self._accept(","):
+            parts.append(Comparison(at, "==", left, self.value()))
+        self._expect(")", "")
+        test = parts[0] if len(parts) == 1 else Junction("or", tuple(parts))
+        return Negation(test) if negated else test
 
     def value(self) -> Node:
         with self._deeper():
@@ -343,36 +345,6 @@ class _Parser:
             raise ExpressionError(at, "void has no values", "write (void *)")
         return type
 
-    # ----------------------------------------------------------------- tokens
-
-    @property
-    def _token(self) -> Token:
-        return self._tokens[self._next]
-
-    @property
-    def _before(self) -> Token | None:
-        return self._tokens[self._next - 1] if self._next else None
-
-    def _take(self) -> Token:
-        token = self._token
-        if token.kind != "end":
-            self._next += 1
-        return token
-
-    def _accept(self, text: str) -> bool:
-        if self._token.text == text and self._token.kind in ("sign", "name"):
-            self._next += 1
-            return True
-        return False
-
-    def _expect(self, text: str, asked: Asked | None = None, *, compared: bool = False) -> None:
-        if self._accept(text):
-            return
-        if text == ")" and self._token.kind == "end":
-            raise unclosed(self._tokens)
-        known = self._asked if asked is None else asked
-        raise unexpected(self._before, self._token, known, text, compared=compared)
-
     def _index(self) -> int:
         negative = self._accept("-")
         token = self._take()
@@ -381,45 +353,6 @@ class _Parser:
                 token.at, "only a number can be an index", "write ptr[2], or *(ptr + n)"
             )
         return -read_integer(token) if negative else read_integer(token)
-
-    def _unescaped(self, token: Token) -> bytes:
-        def replaced(match: re.Match[str]) -> str:
-            if match[1]:
-                return chr(int(match[1], 16) | (0xDC00 if int(match[1], 16) > 0x7F else 0))
-            return _ESCAPES.get(match[2], match[2])
-
-        text = re.sub(r"\\(?:x([0-9a-fA-F]{2})|(.))", replaced, token.text[1:-1])
-        try:
-            raw = text.encode("utf-8", "surrogateescape")
-        except UnicodeEncodeError:
-            raise ExpressionError(
-                token.at, "this text is no Unicode", r"write bytes as \xff"
-            ) from None
-        if token.kind == "character" and len(raw) != 1:
-            raise ExpressionError(
-                token.at, "a character is one byte", "compare longer text with strings"
-            )
-        return raw
-
-    def _lengthen(self) -> None:
-        """One more operator in a row, each of which holds what precedes it."""
-        self._chained += 1
-        if self._chained > CHAINED:
-            raise ExpressionError(
-                self._token.at,
-                f"this is too long: more than {CHAINED} operators",
-                "write it shorter",
-            )
-
-    @contextmanager
-    def _deeper(self) -> Iterator[None]:
-        self._depth += 1
-        if self._depth > DEPTH:
-            raise ExpressionError(self._token.at, "too deeply nested", "write it shorter")
-        try:
-            yield
-        finally:
-            self._depth -= 1
 
 
 def _negative(at: int, node: Node) -> Node:

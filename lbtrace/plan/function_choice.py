@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
@@ -9,6 +10,14 @@ from lbtrace.errors import NoMatchError, option
 from lbtrace.model import Function
 from lbtrace.plan import patterns
 from lbtrace.plan.patterns import BinarySymbols, addressed
+
+ALL = "*"
+"""Means all functions but those of `lbtrace.plan.runtime_code`."""
+
+LEFT_OUT = (
+    "leaves out {:,} functions of std::, runtimes and start-up code, which '*' does not take: name"
+    " those to trace, such as 'std::*'"
+)
 
 NOT = "!"
 """Begins a pattern of functions that are excluded."""
@@ -64,6 +73,7 @@ def choose(
     wanted one that matches nothing in any binary, and where all are excluded.
     """
     chosen: list[dict[int, Function]] = [{} for _ in binaries]
+    notes: list[str] = []
     for pattern in wanted:
         found = _find(binaries, pattern, asked)
         if not any(found.values()):
@@ -71,12 +81,19 @@ def choose(
 
             _, name = addressed(pattern, [binary.path for binary in binaries])
             raise unmatched.explain([binaries[n] for n in found], name, asked)
+        left_out = 0
         for n, functions in found.items():
-            for function in functions:
+            kept = functions
+            if pattern == ALL and asked == "func":
+                kept = _without_runtime(binaries[n], functions)
+                left_out += len(functions) - len(kept)
+            for function in kept:
                 chosen[n].setdefault(function.address, function)
+        if left_out:
+            notes.append(LEFT_OUT.format(left_out))
     for known, more in zip(chosen, others, strict=bool(others)):
         known.update({f.address: f for f in more if f.address not in known})
-    notes = _exclude(chosen, binaries, excluded)
+    notes += _exclude(chosen, binaries, excluded)
     ordered = ([known[address] for address in sorted(known)] for known in chosen)
     return Choice([patterns.readable(each, full_names=full_names) for each in ordered], notes)
 
@@ -87,6 +104,15 @@ def _find(
     """What a pattern means in each of the binaries that it is for."""
     meant, name = addressed(pattern, [binary.path for binary in binaries])
     return {n: patterns.find(binaries[n].symbols, name, asked) for n in meant}
+
+
+def _without_runtime(binary: BinarySymbols, functions: list[Function]) -> list[Function]:
+    """Those of all ``functions`` of a binary that ``*`` means."""
+    from lbtrace.plan import runtime_code  # imported here: most patterns name something
+
+    if runtime_code.STANDARD_LIBRARIES.match(os.path.basename(binary.path)):
+        return functions
+    return runtime_code.without(functions, binary.symbols) or functions
 
 
 def _exclude(

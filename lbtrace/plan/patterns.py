@@ -63,11 +63,12 @@ def addressed(pattern: str, paths: Sequence[str]) -> tuple[list[int], str]:
     without what follows ``.so``, or without that as well.
     """
     name, _, binary = pattern.rpartition("@")
-    meant = [n for n, path in enumerate(paths) if name and _is_called(path, binary)]
+    meant = [n for n, path in enumerate(paths) if name and is_called(path, binary)]
     return (meant, name) if meant else (list(range(len(paths))), pattern)
 
 
-def _is_called(path: str, name: str) -> bool:
+def is_called(path: str, name: str) -> bool:
+    """Return whether a pattern may call the file at ``path`` by ``name`` (`addressed`)."""
     stem, library, _ = os.path.basename(path).partition(".so")
     return name in (path, stem + library, stem) or path.endswith(f"/{name}")
 

@@ -71,8 +71,9 @@ def _made(images: Sequence[Image], selection: Selection, marked: Sequence[Image]
         selection = aggregation.narrow(selection)
     wanted, excluded = split_excluded(selection.patterns, selection.exclude)
     functions, chosen = probe_sources.split(wanted)
-    if selection.syscalls:
-        chosen.setdefault("syscall", []).extend(selection.syscalls)
+    for source, named in (("syscall", selection.syscalls), ("tracepoint", selection.tracepoints)):
+        if named:
+            chosen.setdefault(source, []).extend(named)
     selection = replace(selection, patterns=functions, exclude=excluded)
     with whole([*images, *marked]):
         if selection.locals and not (selection.lines or selection.places):
@@ -132,9 +133,14 @@ def _planned(images: Sequence[Image], selection: Selection) -> Plan:
         )
         for image in images
     ]
-    others = _of_sources(images, searched, selection)
+    others, own_notes = _of_sources(images, searched, selection), None
+    if selection.takes_own:
+        from lbtrace.plan import own_functions  # imported here because most plans name functions
+
+        own = own_functions.find(images, [each.symbols for each in searched])
+        others, own_notes = own.functions, partial(own_functions.notes, images, own)
     full_names = selection.full_names
-    chosen, said = choose(
+    chosen, notes = choose(
         searched, selection.patterns, selection.exclude, others, full_names=full_names
     )
     outer = within.select(searched, selection.within, chosen, full_names=full_names)
@@ -151,11 +157,13 @@ def _planned(images: Sequence[Image], selection: Selection) -> Plan:
     if selection.within and asked == "none":  # those of the functions there are seen
         asked = "auto"
     choosers = [StrategyChooser(i, t, asked) for i, t in zip(images, tables, strict=True)]
-    warnings = said
+    if own_notes:
+        notes += own_notes(map(len, chosen))
+    warnings = notes
     if asked == "uretprobe":
         from lbtrace.plan import uretprobe_guard  # imported here because few ask for them
 
-        warnings = [*said, *uretprobe_guard.check(images, selection)]
+        warnings += [*uretprobe_guard.check(images, selection)]
     plans: list[Plan] = []
     mismatch: UsageError | None = None
     for part, table, chooser, found in zip(parts, tables, choosers, outer, strict=True):

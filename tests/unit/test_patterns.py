@@ -241,3 +241,24 @@ def test_what_is_excluded_is_left_out():
     )
     with pytest.raises(NoMatchError, match="parse_\\*: leaves out the one function"):
         left("parse_int", exclude=("parse_*",))
+
+
+def test_all_means_neither_runtimes_nor_start_up_code():
+    own = ("main", "standard", "_ZN4shop4cart3addESt6vectorIiSaIiEE", "_ZZ4mainENKUlvE_clEv")
+    others = (
+        *("_start", "frame_dummy", "_GLOBAL__sub_I_main", "_ZNSt6vectorIiSaIiEE9push_backERKi"),
+        *("_ZSt4moveIRiEOT_S1_", "_ZNKSs4sizeEv", "_ZNSt3__14moveEv", "_ZN9__gnu_cxxneEv"),
+        *("_ZN4core3ptr13drop_in_place17h0123456789abcdefE", "_RNvNtCs1_4core3ptr4read"),
+        "_ZN60_$LT$alloc..vec..Vec$LT$T$GT$$u20$as$u20$core..ops..Drop$GT$4drop17h0123456789abcdefE",
+    )
+    symbols = table(*own, *others, "_ZN4core3runEv", "_ZN3app4core17h0123456789abcdefE")
+    named = [BinarySymbols("/bin/program", symbols)]
+    (functions,), notes = choose(named, ["*"], [])
+    assert {f.address for f in functions} == {
+        *(f.address for f in symbols.functions[: len(own)]),
+        *(f.address for f in symbols.functions[-2:]),
+    }
+    assert notes[0].startswith(f"leaves out {len(others)} functions of std::")
+    assert len(choose(named, ["*", "/./"], []).functions[0]) == len(symbols.functions)
+    library = [BinarySymbols("/lib/libstdc++.so.6.0.30", symbols)]
+    assert len(choose(library, ["*"], []).functions[0]) == len(symbols.functions)
