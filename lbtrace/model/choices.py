@@ -58,4 +58,4 @@ class Choices(Struct, frozen=True):
     def takes_own(self) -> bool:
         """Whether nothing is named, so that the program's own functions are traced."""
         code = self.patterns or self.sources or self.lines or self.places
-        return not (code or self.markers or self.syscalls)
+        return not (code or self.markers or self.syscalls or self.tracepoints)
