@@ -136,7 +136,8 @@ class Copies:
 def advise(error: NoMatchError, images: Sequence[Image], selection: Selection) -> None:
     """Have ``error``, that a pattern of ``selection`` matches no function, say what to do if the
     function was inlined everywhere, or the file is stripped."""
-    failed = tuple(each for each in selection.patterns if str(error).startswith(f"{each}: "))
+    name = str(error).partition(": ")[0]  # of Go in full
+    failed = tuple(each for each in selection.patterns if name.endswith(each))
     copies: list[Inlined] = []
     with suppress(BinaryError):  # there is no debug information
         chosen = Copies(images, replace(selection, patterns=failed, sources=()))
