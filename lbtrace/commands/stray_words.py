@@ -14,7 +14,7 @@ from shutil import which
 
 from lbtrace.errors import UsageError
 
-NAMING = frozenset({"--func", "--source", "--line", "--at", "--usdt", "--syscall"})
+NAMING = frozenset({"--func", "--source", "--line", "--at", "--usdt", "--syscall", "--tracepoint"})
 """Options of which one is enough to say what is traced."""
 
 EXPRESSIONS = ("where", "arg")

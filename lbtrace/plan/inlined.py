@@ -16,6 +16,7 @@ from lbtrace.elf.image import Image
 from lbtrace.errors import BinaryError, NoMatchError, option
 from lbtrace.model import Plan
 from lbtrace.plan import function_choice, patterns, source_files
+from lbtrace.plan.go import names as go_names
 from lbtrace.plan.point_probes import Point, PointPlan, PointPlanner, refuse_returns
 from lbtrace.plan.selection import Selection
 from lbtrace.plan.unmatched import LIBRARY
@@ -153,7 +154,10 @@ def advise(error: NoMatchError, images: Sequence[Image], selection: Selection) -
 
 
 def _is_called(pattern: str, name: Name) -> bool:
-    return patterns.means(pattern, name.symbol, name.plain)
+    if patterns.means(pattern, name.symbol, name.plain):
+        return True
+    # Go writes packages and receivers with dots, which names in symbols of others have not.
+    return "." in name.plain and go_names.has_end(name.plain, pattern)
 
 
 def _is_defined(wanted: PathTest, name: Name) -> bool:

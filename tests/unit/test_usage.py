@@ -216,7 +216,7 @@ def test_values_that_mean_nothing(capsys, words):
             "--func is missing, or one of --source",
             "write: lbtrace attach --func",
         ),
-        ("attach -f fib -- ./fib 3", "no option is called -f", "lbtrace attach --help"),
+        ("attach -z fib -- ./fib 3", "no option is called -z", "lbtrace attach --help"),
         ("attach --f x -- ./fib", "ambiguous option: --f", "lbtrace attach --help"),
         ("attach --func f --durations 3 -- ./x", "is called --durations", "nearest one is --dur"),
         ("attach --FUNC f -- ./x", "is called --FUNC", "nearest one is --func"),
