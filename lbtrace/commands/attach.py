@@ -225,7 +225,8 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Trace, and return the command's status, 0, or `LOST` under ``--strict``."""
     named = args.func or args.source or args.line or args.at or args.usdt or args.syscall
-    if not (named or args.tracepoint or args.locals or args.command or args.pid):
+    named = named or args.tracepoint
+    if not (named or args.locals or args.command or args.pid):
         raise UsageError(
             "--func is missing, or one of --source, --usdt, --syscall, --tracepoint, --line and"
             " --at",
