@@ -23,6 +23,7 @@ enum lbt_base {
 	LBT_STACK = 1,	  /* relative to the stack pointer at function entry */
 	LBT_CONSTANT = 2,
 	LBT_SLOT = 3,	  /* the value of an earlier fetch; reg is its slot */
+	LBT_RECORD = 4,	  /* the address of a tracepoint's record */
 };
 
 enum lbt_read {

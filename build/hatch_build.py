@@ -17,6 +17,7 @@ from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 sys.path.insert(0, str(Path(__file__).parent))
 
 import native
+import shell_files
 
 
 class NativeBuild(BuildHookInterface):  # type: ignore[type-arg]
@@ -30,6 +31,12 @@ class NativeBuild(BuildHookInterface):  # type: ignore[type-arg]
         native.objects()
         build_data["artifacts"].append(f"lbtrace/bpf/objects/*.{machine}.bpf.o")
         build_data["artifacts"].append(f"lbtrace/syscalls/tables/{machine}.json")
+        build_data["artifacts"].append("lbtrace/commands/shells/lbtrace.*")
+        build_data["shared_data"][str(shell_files.MADE / shell_files.MAN)] = (
+            "share/man/man1/lbtrace.1"
+        )
+        for page in sorted((native.ROOT / "docs").glob("*.md")):
+            build_data["force_include"][str(page)] = f"lbtrace/docs/{page.name}"
         for place, made in native.modules(machine).items():
             build_data["force_include"][str(made)] = place
         glibc = native.GLIBC.replace(".", "_")

@@ -26,6 +26,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 import bindings
 import limits
+import shell_files
 import sources
 from syscalls import tables
 
@@ -36,7 +37,7 @@ OBJECTS = ROOT / "lbtrace/bpf/objects"
 TABLES = ROOT / "lbtrace/syscalls/tables"
 LIBBPF, DEMANGLE = "lbtrace/bpf/_libbpf.abi3.so", "lbtrace/elf/_demangle.abi3.so"
 OWN = {
-    "lbtrace/calls/_fast_path.abi3.so": ("pairing", "parts", "lines"),
+    "lbtrace/calls/_fast_path.abi3.so": ("pairing", "parts", "lines", "profile"),
     "lbtrace/files/_faults.abi3.so": ("faults",),
     "lbtrace/elf/_symbol_table.abi3.so": (
         *("symbol_table", "symbol_crowds", "symbol_search", "function_names"),
@@ -90,6 +91,7 @@ def objects() -> None:
     }
     _run_all([bpf_compile(*of, to=whole) for whole, of in made.items()])
     TABLES.mkdir(parents=True, exist_ok=True)
+    shell_files.make()
     for machine in BPF_TARGET:
         (TABLES / f"{machine}.json").write_bytes(tables.make(machine, OUT))
     strip = str(_strip_debug())

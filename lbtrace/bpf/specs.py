@@ -66,6 +66,11 @@ SLOTS = {
 }
 """What conditions compare besides fetched values."""
 
+BASES = {
+    **{"register": lib.LBT_REGISTER, "stack": lib.LBT_STACK, "constant": lib.LBT_CONSTANT},
+    **{"slot": lib.LBT_SLOT, "kept": lib.LBT_SLOT, "record": lib.LBT_RECORD},
+}
+
 TEXT_SUBJECTS = ("text", "comm")
 
 KEPT_SLOTS = (lib.LBT_SLOT_KEPT, lib.LBT_SLOT_PID, lib.LBT_SLOT_TID)
@@ -392,13 +397,7 @@ def _find_chunk_layout(fetches: list[Fetch]) -> int:
 
 
 def _fill(slot: Any, fetch: Fetch, registers: tuple[str, ...], keeps: Sequence[str]) -> None:
-    slot.base = {
-        "register": lib.LBT_REGISTER,
-        "stack": lib.LBT_STACK,
-        "slot": lib.LBT_SLOT,
-        "kept": lib.LBT_SLOT,
-        "constant": lib.LBT_CONSTANT,
-    }[fetch.base]
+    slot.base = BASES[fetch.base]
     slot.read = {
         "value": lib.LBT_VALUE,
         "integer": lib.LBT_INTEGER,

@@ -16,7 +16,9 @@ COMMANDS = {
     "attach": "trace calls, live or into a file",
     "list": "list the functions of a binary with their signatures",
     "export": "write a capture in any format",
+    "report": "show what the calls of a capture took, by function",
     "doctor": "show what this machine can do and what is missing",
+    "completion": "print what a shell needs to complete options and functions",
 }
 """The commands, in the order of the help. Only the module of the one that runs is imported."""
 
@@ -43,7 +45,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         streams.prepare()
     # Not list(): importing the module of that command gives the name to it, here.
     words = [*(sys.argv[1:] if arguments is None else arguments)]
-    if words[:1] == ["help"] and len(words) == 2 and words[1] in COMMANDS:
+    if words[:1] == ["help"] and words[1:2] and words[1] in COMMANDS:
         words = [words[1], "--help"]
     try:
         status = _run(words)
@@ -68,6 +70,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _run(words: list[str]) -> int:
+    if words and "/" in words[0]:
+        words = ["attach", "--", *words]
     if words and words[0] in COMMANDS:
         from lbtrace.commands.options import Parser  # imported here because --version needs none
 
@@ -98,6 +102,10 @@ def _run(words: list[str]) -> int:
     if words and words[0] in ("--version", "-V"):
         print(f"lbtrace {lbtrace.__version__}")
         return 0
+    if words[:1] == ["help"] and words[1:]:
+        from lbtrace.commands import help  # imported here because few ask for it
+
+        return help.show(words[1], [*COMMANDS])
     if words and words[0] not in ("--help", "-h", "help"):
         hint = f"there are {', '.join(COMMANDS)}; first trace: {FIRST}"
         raise UsageError(f"no command is called {words[0]}", hint)
@@ -106,13 +114,13 @@ def _run(words: list[str]) -> int:
 
 
 def _usage() -> str:
-    rows = "".join(f"  {name:<8} {purpose}\n" for name, purpose in COMMANDS.items())
+    rows = "".join(f"  {name:<10} {purpose}\n" for name, purpose in COMMANDS.items())
     return (
         "usage: lbtrace COMMAND [OPTION ...]\n\n"
         "Shows how a compiled program runs, call by call, without changing it.\n\n"
         f"{rows}\n"
-        f"first trace:  {FIRST}\n"
-        "more:         lbtrace COMMAND --help\n"
+        f"first trace:  {FIRST}, or just lbtrace ./fib\n"
+        "more:         lbtrace COMMAND --help, lbtrace help TOPIC (values, markers, returns, …)\n"
     )
 
 

@@ -29,8 +29,8 @@ FIRST = "lbtrace attach --func PATTERN [OPTION ...] [-- COMMAND [ARG ...]]"
 """What most write."""
 
 USAGE = """\
-lbtrace attach (--func PATTERN | --source FILE | --usdt PROVIDER:NAME | --syscall NAMES |
-                      --line FILE:LINE | --at FILE:ADDRESS) [OPTION ...]
+lbtrace attach [--func PATTERN | --source FILE | --usdt PROVIDER:NAME | --syscall NAMES |
+                      --line FILE:LINE | --at FILE:ADDRESS] [OPTION ...]
                       [-- COMMAND [ARG ...]]"""
 """All that can be traced."""
 
@@ -39,6 +39,7 @@ RETURNS = ("auto", "uretprobe", "sites", "none")
 
 EPILOG = """\
 examples:
+  lbtrace attach -- ./fib 4                         what its own sources define; or lbtrace ./fib 4
   lbtrace attach --binary ./fib --func fib          every process that runs ./fib
   lbtrace attach --func fib -- ./fib 4              start ./fib 4, trace it, exit with its status
   lbtrace attach --pid 4711 --func 'parse_*'        a running process
@@ -52,7 +53,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.usage = USAGE
     what = parser.add_argument_group("what to trace")
     repeatable(what, "--binary", "PATH", "program or library; a bare name is looked up")
-    what.add_argument("--pid", metavar="PID", type=process, help="trace only this process")
+    what.add_argument("-p", "--pid", metavar="PID", type=process, help="trace only this process")
     what.add_argument(
         "--follow",
         action="store_true",
@@ -65,7 +66,12 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         help="run the command as this user (default: under sudo, its caller)",
     )
     which = parser.add_argument_group("which functions")
-    repeatable(which, "--func", "PATTERN", "a name, a glob or /regex/; NAME@BINARY: only there")
+    repeatable(
+        which, "--func", "PATTERN", "a name, a glob or /regex/; NAME@BINARY: only there", "-f"
+    )
+    repeatable(
+        which, "--exclude", "PATTERN", "not these functions; --func '!PATTERN' says the same"
+    )
     repeatable(
         which, "--source", "FILE", "the functions that this source file defines: trace.c, 'src/*.c'"
     )
@@ -88,6 +94,12 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     )
     repeatable(
         which, "--syscall", "NAMES", "system calls: openat, 'read*', /regex/; several with commas"
+    )
+    repeatable(
+        which,
+        "--tracepoint",
+        "NAMES",
+        "tracepoints of the kernel: sched:sched_switch, 'block:*', /regex/; several with commas",
     )
     repeatable(which, "--line", "FILE:LINE", "whenever the program comes to this line")
     repeatable(
@@ -188,9 +200,12 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     output.add_argument(
         "--cpu", action="store_true", help="show on which processor each call begins and ends"
     )
-    output.add_argument("--quiet", action="store_true", help="write no notes and no summary")
+    output.add_argument("-q", "--quiet", action="store_true", help="write no notes and no summary")
     output.add_argument(
         "--strict", action="store_true", help=f"exit with {LOST} if anything was lost"
+    )
+    output.add_argument(
+        "-v", "--verbose", action="store_true", help="show also the plan, before what is traced"
     )
     output.add_argument("--dry-run", action="store_true", help="show the plan, attach nothing")
     how = parser.add_argument_group("how to trace")
@@ -215,13 +230,16 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Trace, and return the command's status, 0, or `LOST` under ``--strict``."""
     named = args.func or args.source or args.line or args.at or args.usdt or args.syscall
-    if not (named or args.locals):
+    if not (named or args.tracepoint or args.locals or args.command or args.pid):
         raise UsageError(
-            "--func is missing, or one of --source, --usdt, --syscall, --line and --at",
+            "--func is missing, or one of --source, --usdt, --syscall, --tracepoint, --line and"
+            " --at",
             f"write: {FIRST}",
         )
     if args.inlined and not (args.func or args.source):
         raise UsageError("--inlined is about functions", "name them with --func or --source")
+    if args.exclude and named and not (args.func or args.source):
+        raise UsageError("--exclude is about functions", "name them with --func or --source")
     if args.provider and not args.usdt:
         raise UsageError("--provider is about markers", "name them with --usdt")
     from lbtrace.commands import tracing  # imported here: --help and wrong options need no more

@@ -14,7 +14,7 @@ from shutil import which
 
 from lbtrace.errors import UsageError
 
-NAMING = frozenset({"--func", "--source", "--line", "--at", "--usdt", "--syscall"})
+NAMING = frozenset({"--func", "--source", "--line", "--at", "--usdt", "--syscall", "--tracepoint"})
 """Options of which one is enough to say what is traced."""
 
 EXPRESSIONS = ("where", "arg")
@@ -23,7 +23,7 @@ EXPRESSIONS = ("where", "arg")
 FILES = ("binary", "output")
 """Options whose value is one file, as argparse calls them."""
 
-PATTERNS = ("func", "source", "usdt", "within")
+PATTERNS = ("func", "exclude", "source", "usdt", "within")
 """Options whose value is a pattern, as argparse calls them."""
 
 Takes = Callable[[str], Action | None]

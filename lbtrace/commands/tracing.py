@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from lbtrace.commands.streams import say
+from lbtrace.commands.streams import report, say
 from lbtrace.errors import UsageError
 from lbtrace.model import Target
 from lbtrace.session.prepare import prepare
@@ -23,6 +23,7 @@ OPTIONS = {
     "places": "at",
     "markers": "usdt",
     "syscalls": "syscall",
+    "tracepoints": "tracepoint",
     "providers": "provider",
 }
 """The options that are called otherwise than what they choose."""
@@ -43,6 +44,10 @@ def run(args: argparse.Namespace) -> int:
         for line in plan_lines(prepared.plan):
             print(clean(line))
         return 0
+    if args.verbose:
+        from lbtrace.commands.show import plan_lines
+
+        report(plan_lines(prepared.plan))
     from lbtrace.commands import live  # imported here: a plan is shown without it
 
     return live.run(prepared, chosen, args)

@@ -34,7 +34,8 @@ class Fetch(Struct, frozen=True):
     (``base="stack"``), the value of the earlier fetch ``earlier``
     (``base="slot"``), at a return what ``register`` held when the call was
     entered (``base="kept"``), where the probed file is mapped (``base="file"``, which
-    a plan no longer has: see `CallValues.at`), or zero (``base="constant"``). ``offset`` is
+    a plan no longer has: see `CallValues.at`), the address of a tracepoint's record
+    (``base="record"``), or zero (``base="constant"``). ``offset`` is
     added, and ``factor`` times the value of the earlier fetch ``plus``, if that is not -1. With an
     ``operation``, what was there and the latter, or ``operand`` where there is none, are combined
     as it says, and the offset is added to the result; what is shifted has ``size`` bytes.
@@ -43,14 +44,14 @@ class Fetch(Struct, frozen=True):
     the ``value`` itself, an ``integer`` of ``size`` bytes in memory there, a
     NUL-terminated ``string`` there, or ``bytes`` there, ``length_from`` being
     the slot that holds their number, or that of units of ``scale`` bytes.
-    Memory is that of the ``space``, the traced process (``user``).
+    Memory is that of the ``space``: the traced process (``user``) or the ``kernel``.
     Strings and bytes are cut at ``limit``. If they are ``optional``, it is no
     loss that they cannot be read. Of a value or an integer only ``bit_size``
     bits from ``bit_offset`` on count, if given; they are extended by their
     sign where ``signed``.
     """
 
-    base: Literal["register", "stack", "slot", "kept", "file", "constant"] = "register"
+    base: Literal["register", "stack", "slot", "kept", "file", "record", "constant"] = "register"
     register: str = ""
     offset: int = 0
     derefs: tuple[int, ...] = ()

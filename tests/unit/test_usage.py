@@ -212,11 +212,11 @@ def test_values_that_mean_nothing(capsys, words):
         ("attach --duration -1s -- ./fib", "'-1s' is not a time: write 10s", "attach --help"),
         ("attach --output --force -- ./fib", "its value is missing", "write: --output=--force, if"),
         (
-            "attach -- ./fib 3",
+            "attach --binary ./fib",
             "--func is missing, or one of --source",
             "write: lbtrace attach --func",
         ),
-        ("attach -f fib -- ./fib 3", "no option is called -f", "lbtrace attach --help"),
+        ("attach -z fib -- ./fib 3", "no option is called -z", "lbtrace attach --help"),
         ("attach --f x -- ./fib", "ambiguous option: --f", "lbtrace attach --help"),
         ("attach --func f --durations 3 -- ./x", "is called --durations", "nearest one is --dur"),
         ("attach --FUNC f -- ./x", "is called --FUNC", "nearest one is --func"),

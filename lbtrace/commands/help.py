@@ -1,0 +1,43 @@
+"""``lbtrace help``: the pages of the documentation, and the options of commands."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from lbtrace.errors import UsageError
+
+PACKAGE = Path(__file__).resolve().parents[1]
+
+MAINTAINERS = ("architecture", "dependencies", "development", "extending")
+"""Pages that users do not need."""
+
+ALSO = {
+    "expressions": "values",
+    "formats": "json-lines",
+    "usdt": "markers",
+    "where": "values",
+}
+"""What else a user may call a page."""
+
+
+def pages() -> Mapping[str, Path]:
+    """Return the pages, which wheels hold, by their names."""
+    places = (PACKAGE / "docs", PACKAGE.parent / "docs")
+    here = next((place for place in places if place.is_dir()), places[0])
+    found = {page.stem: page for page in sorted(here.glob("*.md"))}
+    found = {name: page for name, page in found.items() if name not in MAINTAINERS}
+    return found | {also: found[name] for also, name in ALSO.items() if name in found}
+
+
+def show(topic: str, commands: Sequence[str]) -> int:
+    """Show a page, in a pager on a terminal. Raises `UsageError` where there is none."""
+    found = pages()
+    if topic not in found:
+        raise UsageError(
+            f"there is no help on {topic}", f"there is on: {', '.join((*commands, *found))}"
+        )
+    from pydoc import pager  # imported here: it takes long
+
+    pager(found[topic].read_text())
+    return 0
