@@ -147,6 +147,11 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         help="show only calls for which this holds: arg0 > 5 and retval != 0",
     )
     values.add_argument(
+        "--errors",
+        action="store_true",
+        help="show only calls that returned an error: of Go or Rust, null or a negative number",
+    )
+    values.add_argument(
         "--depth",
         metavar="N",
         type=pointers,

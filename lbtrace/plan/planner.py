@@ -221,7 +221,7 @@ def _check_request(selection: Selection, count: int, paths: str) -> None:
     if request is not None and request.needs_return and selection.returns == "none":
         raise UsageError(
             f"{option('returns', 'none')} sees no return, so neither retval nor duration is known",
-            f"leave {option('returns')} out, or retval and duration",
+            f"leave {option('returns')} out, or retval, duration and {option('errors')}",
         )
     if selection.args is not None and selection.args < 0:
         raise UsageError(
