@@ -81,3 +81,16 @@ def to_json(data: Any, **options: Any) -> str:
     from json import dumps  # imported here because most commands write none
 
     return dumps(data, **options).replace("\x7f", "\\u007f")
+
+
+def duration(nanoseconds: int) -> str:
+    """Return a duration with three significant digits and the unit that suits it."""
+    if nanoseconds < 1000:
+        return f"{nanoseconds} ns"
+    value = float(nanoseconds)
+    for unit in ("µs", "ms", "s"):
+        value /= 1000
+        if value < 999.5 or unit == "s":
+            break
+    digits = 2 if value < 9.995 else 1 if value < 99.95 else 0
+    return f"{value:.{digits}f} {unit}"

@@ -183,6 +183,7 @@ def _trace(
     args: argparse.Namespace,
 ) -> Summary:
     sink = chosen.load()(stream, session.plan, color=has_colors(stream), shows_cpu=args.cpu)
+    sink.top = args.top
     progress = Progress(bool(args.output))
     regular = stat.S_ISREG(os.fstat(stream.fileno()).st_mode)
 
@@ -285,7 +286,7 @@ def _traced(plan: Plan) -> list[str]:
 def _unseen(summary: Summary, plan: Plan, target: Target, args: argparse.Namespace) -> list[str]:
     """Why there may be no call of a command that need not run what is traced."""
     run = _program(target)
-    seen = summary.calls or summary.points
+    seen = summary.calls or summary.points or summary.counted
     if (
         seen
         or not run

@@ -40,6 +40,8 @@ class Sink(ABC):
     """Whether the output is worth reading while the trace runs."""
     takes_fast_batches: ClassVar[bool] = False
     """Whether it can write many calls at once: then it has `fast_batch`."""
+    top: int | None = None
+    """How many rows of a table are shown at most."""
 
     def __init__(
         self, stream: Any, plan: Plan, *, color: bool = False, shows_cpu: bool = False

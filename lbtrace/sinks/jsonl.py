@@ -42,7 +42,7 @@ none: the thread ``maker`` made the call, at ``start``, which has a record of it
 when this process returned from it, null unless ``end`` is ``returned``.
 
 What was counted in the kernel: ``{"type": "count", "name", "binary", "pid", "count"}``, a
-function and process each.
+function and process each. How a value is distributed: ``histogram`` (`lbtrace.tables.histogram`).
 
 The end: ``{"type": "summary", "calls", "lost": {cause: count…},
 "processes", "threads", "interrupted"}``, ``points`` where there were some, and ``damaged`` of a
@@ -204,7 +204,7 @@ class JsonLines(LineSink):
 
         for action, _, rows in aggregated(self._plan, aggregates):
             for row in rows:
-                self._write({"type": action, **msgspec.structs.asdict(row)})
+                self._write({"type": action, **msgspec.to_builtins(row)})
 
     def end(self, summary: Summary) -> None:
         self._write(

@@ -52,7 +52,7 @@ from lbtrace.model import (
 from lbtrace.model.calls import ENDS, End
 from lbtrace.sinks.base import describe_loss, lane
 from lbtrace.sinks.line_sink import Lines, LineSink, Piece, Pieces
-from lbtrace.text import clean
+from lbtrace.text import clean, duration
 from lbtrace.values.notation import argument_text, results_text, text
 
 if TYPE_CHECKING:
@@ -210,13 +210,11 @@ class Tree(LineSink):
     def aggregates(self, aggregates: Aggregates) -> None:
         """A table of each action that aggregates."""
         from lbtrace.tables import aggregated  # imported here because most traces hold calls
+        from lbtrace.tables.table import lines
 
         for _, table, rows in aggregated(self._plan, aggregates):
-            first, second, rest = table.heading
-            self._heading = f"{first:>9}  {second:>7}  {rest}\n"
-            for row in rows:
-                first, second, rest = table.cells(row)
-                self._line(first, second, self._paint(_BOLD, clean(rest)))
+            for line in lines(table, rows):
+                self._stream.write(f"{line}\n")
 
     def end(self, summary: Summary) -> None:
         self.flush()
@@ -321,16 +319,3 @@ def _indent(depth: int) -> str:
     if depth < GUIDES:
         return "│ " * depth
     return "│ " * (GUIDES - 1) + f"│ [{depth}] "
-
-
-def duration(nanoseconds: int) -> str:
-    """Return a duration with three significant digits and the unit that suits it."""
-    if nanoseconds < 1000:
-        return f"{nanoseconds} ns"
-    value = float(nanoseconds)
-    for unit in ("µs", "ms", "s"):
-        value /= 1000
-        if value < 999.5 or unit == "s":
-            break
-    digits = 2 if value < 9.995 else 1 if value < 99.95 else 0
-    return f"{value:.{digits}f} {unit}"

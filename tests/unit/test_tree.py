@@ -6,7 +6,7 @@ import pytest
 from msgspec.structs import replace
 
 from lbtrace.model import GoLayout, Integer, Plan, Void
-from lbtrace.sinks.tree import duration
+from lbtrace.text import duration
 
 INT = Integer("int", 4, True)
 
