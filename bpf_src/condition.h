@@ -36,17 +36,17 @@ __noinline __u64 compare_text(__u32 number, __u32 position, __u64 from, __u64 tr
 		bpf_get_current_comm((char *)have, LBT_COMM);
 	} else if (f->read == LBT_STRING) {
 		/* one more than is wanted, and the NUL */
-		error = bpf_probe_read_user_str(have, length + 2, (const void *)from);
+		error = copy_string(f, have, length + 2, from);
 		if (error < 0 && config.may_fault) {
 			load_pages(from, length + 2);
-			error = bpf_probe_read_user_str(have, length + 2, (const void *)from);
+			error = copy_string(f, have, length + 2, from);
 		}
 		error = error < 0;
 	} else {
 		if (true_length < length || (true_length > length && !c->prefix))
 			return 1;
 		if (length)
-			error = read_user(have, length, from);
+			error = read_memory(f, have, length, from);
 	}
 	for (int i = 0; i < LBT_TEXT_WORDS; i++)
 		different |= (have[i] ^ wanted->words[i]) & wanted->masks[i];

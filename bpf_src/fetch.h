@@ -3,6 +3,7 @@
 #ifndef FETCH_H
 #define FETCH_H
 
+#include "operations.h"
 #include "waiting.h"
 
 /*
@@ -27,16 +28,31 @@ static __always_inline long read_user(void *to, __u32 size, __u64 from)
 /* The memory that a fetch reads. Python's `Fetch.space` is the name in small letters. */
 enum lbt_space {
 	LBT_USER = 0, /* of the process */
+	LBT_KERNEL = 1, /* only in programs that may not sleep */
 };
 
 /* Reads it: a source that reads other memory adds a row above and a case here. */
 static __always_inline long read_memory(const struct lbt_fetch *f, void *to, __u32 size, __u64 from)
 {
 	switch (f->space) {
+#ifdef LBT_ATOMIC
+	case LBT_KERNEL:
+		return bpf_probe_read_kernel(to, size, (const void *)from);
+#endif
 	case LBT_USER:
 	default:
 		return read_user(to, size, from);
 	}
+}
+
+/* The same of a string: how many bytes it takes with its NUL, or an error. Waits for nothing. */
+static __always_inline long copy_string(const struct lbt_fetch *f, void *to, __u32 size, __u64 from)
+{
+#ifdef LBT_ATOMIC
+	if (f->space == LBT_KERNEL)
+		return bpf_probe_read_kernel_str(to, size, (const void *)from);
+#endif
+	return bpf_probe_read_user_str(to, size, (const void *)from);
 }
 
 /* The number of values of a probe in this load of the programs; the verifier knows it. */
@@ -66,9 +82,23 @@ static __noinline __u64 select_slot(const __u64 *values, __u32 wanted)
 	return v;
 }
 
+/*
+ * Combines a value with the operand as the fetch says; not 0 where that has no result. It is static
+ * for its pointers, the rest is verified once.
+ */
+static __noinline long combine(const struct lbt_fetch *f, const __u64 *values, __u64 *value)
+{
+	__u64 operand = f->operand;
+
+	if (f->plus)
+		operand = select_slot(values, f->plus - 1);
+	*value = operate(f->operation, *value, operand);
+	return is_undefined(f->operation, f->size, operand);
+}
+
 /* The address or value a fetch leads to, before its last step. */
 static __always_inline long resolve(const struct lbt_fetch *f, struct pt_regs *ctx, __u64 frame,
-				    __u64 opaque_zero, const __u64 *values, __u32 faults,
+				    __u64 record, __u64 opaque_zero, const __u64 *values, __u32 faults,
 				    __u64 *value)
 {
 	__u64 v = opaque_zero;
@@ -78,15 +108,21 @@ static __always_inline long resolve(const struct lbt_fetch *f, struct pt_regs *c
 		bpf_probe_read_kernel(&v, sizeof(v), (__u64 *)ctx + (f->reg & 63));
 	else if (f->base == LBT_STACK)
 		v = frame;
+#ifdef LBT_ATOMIC
+	else if (f->base == LBT_RECORD)
+		v = record;
+#endif
 	if (config.related) {
 		if (f->base == LBT_SLOT) {
 			v = select_slot(values, f->reg);
 			error |= faults >> (f->reg & 31) & 1;
 		}
-		if (f->plus) {
+		if (config.computing && f->operation)
+			error |= combine(f, values, &v);
+		else if (f->plus)
 			v += select_slot(values, f->plus - 1) * f->factor;
+		if (f->plus)
 			error |= faults >> ((f->plus - 1) & 31) & 1;
-		}
 	}
 	v += f->offset;
 	for (int i = 0; i < LBT_DEREFS; i++) {
@@ -100,9 +136,9 @@ static __always_inline long resolve(const struct lbt_fetch *f, struct pt_regs *c
 }
 
 static __always_inline long fetch(const struct lbt_fetch *f, struct pt_regs *ctx, __u64 frame,
-				  __u64 opaque_zero, const __u64 *values, __u32 faults, __u64 *value)
+				  __u64 record, __u64 opaque_zero, const __u64 *values, __u32 faults, __u64 *value)
 {
-	long error = resolve(f, ctx, frame, opaque_zero, values, faults, value);
+	long error = resolve(f, ctx, frame, record, opaque_zero, values, faults, value);
 
 	if (f->read == LBT_INTEGER) {
 		__u32 size = f->size;

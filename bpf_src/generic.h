@@ -16,9 +16,10 @@
  * the NUL, to tell a full string from a cut one. Some kernels (6.1) say 0,
  * not 1, of an empty string.
  */
-static __always_inline long read_string(char *to, __u32 size, __u64 from)
+static __always_inline long read_string(const struct lbt_fetch *f, char *to, __u32 size,
+					__u64 from)
 {
-	long got = bpf_probe_read_user_str(to, size + 1, (const void *)from);
+	long got = copy_string(f, to, size + 1, from);
 
 	return got > 0 ? got - 1 : got;
 }
@@ -78,14 +79,14 @@ static __always_inline long copy_text(const struct lbt_fetch *f, const __u64 *va
 	if (size > chunk - 1)
 		size = chunk - 1;
 	if (f->read == LBT_STRING) {
-		got = read_string(to, size, from);
+		got = read_string(f, to, size, from);
 		if (got < 0 && config.may_fault) {
 			load_pages(from, size + 1);
-			got = read_string(to, size, from);
+			got = read_string(f, to, size, from);
 		}
 		length = got;
 		if (got == size) {
-			length = rest_of_string(from + size);
+			length = f->space == LBT_USER ? rest_of_string(from + size) : LBT_UNKNOWN;
 			length = length > 0xffffffff ? length : length + size;
 		}
 	} else {
@@ -266,7 +267,7 @@ static __always_inline void act(const struct hit *at, const struct lbt_spec *spe
 }
 
 /* False where conditions exclude the call, whose return need not be seen then. */
-static __always_inline bool process_hit(struct pt_regs *ctx, struct hit *at,
+static __always_inline bool process_hit(struct pt_regs *ctx, __u64 record, struct hit *at,
 				    const struct lbt_spec *spec)
 {
 	struct lbt_call_key key = key_of(at, at->entry);
@@ -322,7 +323,8 @@ static __always_inline bool process_hit(struct pt_regs *ctx, struct hit *at,
 
 		if (i >= spec->fetches)
 			break;
-		error = fetch(f, ctx, at->stack, spec->opaque_zero, values, faults, &values[i]);
+		error = fetch(f, ctx, at->stack, record, spec->opaque_zero, values, faults,
+			      &values[i]);
 		/* 1 of any error: where it sees the whole, the compiler makes a branch */
 		negative = -error;
 		barrier_var(negative);

@@ -117,10 +117,11 @@ static __noinline __u32 decide(bool refuses, __u64 cookie, struct pt_regs *ctx)
 /*
  * What becomes of a hit with these registers, whose probe has this cookie. False where the call
  * is not traced. A uretprobe's return has popped the return address already; a probe on a
- * function's ret has not. Most hits may be outside of what is traced: that is asked first.
+ * function's ret has not. Most hits may be outside of what is traced: that is asked first. Values
+ * are fetched from the registers, or at a tracepoint from its record, if there is one.
  */
-static __always_inline bool handle_hit_of(__u64 cookie, struct pt_regs *ctx, __u16 kind,
-					  bool popped, struct hooking *hooking)
+static __always_inline bool handle_record(__u64 cookie, struct pt_regs *ctx, __u64 record,
+					  __u16 kind, bool popped, struct hooking *hooking)
 {
 	const struct lbt_spec *spec;
 	struct lbt_outermost *found = NULL;
@@ -154,6 +155,11 @@ static __always_inline bool handle_hit_of(__u64 cookie, struct pt_regs *ctx, __u
 		at.bits |= LBT_ON_ALTSTACK;
 	if (!(config.go && spec->go))
 		find_stack(&at);
+	if (record && at.other & 1) {
+		/* the kernel changes the mappings: the point is in the call that is open, ends none */
+		at.other = 0;
+		at.frame = 1;
+	}
 	if (config.within && spec->within) {
 		found = find_outermost(&at, spec);
 		if (!found && !(spec->within == LBT_OUTER && kind == LBT_OPEN))
@@ -177,7 +183,7 @@ static __always_inline bool handle_hit_of(__u64 cookie, struct pt_regs *ctx, __u
 	if (config.relays && kind == LBT_CLOSE && spec->jumps && !jump_on(&at, spec))
 		return true;
 	if (config.generic && !spec->plain) {
-		if (process_hit(ctx, &at, spec))
+		if (process_hit(ctx, record, &at, spec))
 			return true;
 		/* Nothing hooks its return then if the program decides. */
 		if (kind == LBT_OPEN && config.filtered && spec->filtered &&
@@ -192,6 +198,13 @@ static __always_inline bool handle_hit_of(__u64 cookie, struct pt_regs *ctx, __u
 	else
 		send_plain(ctx, &at);
 	return true;
+}
+
+/* The same where there is no record. */
+static __always_inline bool handle_hit_of(__u64 cookie, struct pt_regs *ctx, __u16 kind,
+					  bool popped, struct hooking *hooking)
+{
+	return handle_record(cookie, ctx, 0, kind, popped, hooking);
 }
 
 /*

@@ -23,6 +23,7 @@ enum lbt_base {
 	LBT_STACK = 1,	  /* relative to the stack pointer at function entry */
 	LBT_CONSTANT = 2,
 	LBT_SLOT = 3,	  /* the value of an earlier fetch; reg is its slot */
+	LBT_RECORD = 4,	  /* the address of a tracepoint's record */
 };
 
 enum lbt_read {
@@ -55,13 +56,30 @@ enum lbt_chunk_layout {
 #define LBT_PIECES 128
 #define LBT_PIECE 16384
 
+/* What is made of a value and an operand, before the steps that lead on. */
+enum lbt_operation {
+	LBT_MOVE = 0, /* their sum, as addresses are computed */
+	LBT_AND,
+	LBT_OR,
+	LBT_XOR,
+	LBT_MULTIPLY,
+	LBT_SHIFT_LEFT, /* of shifts, one by less than the bits of size bytes is defined */
+	LBT_SHIFT_RIGHT,
+	LBT_SHIFT_RIGHT_SIGNED,
+	LBT_DIVIDE, /* of the rest, one by another number than 0 */
+	LBT_DIVIDE_SIGNED,
+	LBT_REMAINDER,
+	LBT_REMAINDER_SIGNED,
+};
+
 /*
  * How to get one value: lbtrace.model.Fetch. The value of a string or bytes is,
  * in the low half, how many bytes are in its chunk and, in the high half, the
  * true length, or 0xffffffff where that is unknown. One byte of a chunk stays
  * free. Where it faults, the value is the address that was to be read.
  *
- * With plus, the value of the earlier slot plus - 1 is added, factor times.
+ * With plus, the value of the earlier slot plus - 1 is added, factor times. It is the operand of an
+ * operation instead, if there is one; without plus, operand is. The offset is added in any case.
  *
  * Of a value or an integer a range of bits is used: it is shifted left, so that the
  * highest of them is bit 63, then right.
@@ -82,9 +100,11 @@ struct lbt_fetch {
 	__u16 scale;	  /* bytes that each unit of length_from's value stands for */
 	__u8 optional;	  /* a fault is no loss */
 	__u8 space;	  /* enum lbt_space of fetch.h */
-	__u8 pad[2];
+	__u8 operation;	  /* enum lbt_operation */
+	__u8 pad;
 	__s32 factor;
 	__s64 offset;
+	__s64 operand;
 };
 
 enum lbt_relation {
@@ -287,6 +307,7 @@ struct lbt_config {
 	__u32 wide;	     /* some spec has more than six values */
 	__u32 compared_texts; /* some condition is of a text */
 	__u32 related;	     /* some fetch or condition refers to another slot */
+	__u32 computing;     /* some fetch has an operation */
 	__u32 filtered;	     /* some spec has conditions */
 	__u32 deferred;	     /* some action is LBT_KEEP */
 	__u32 aggregating;   /* bits of the actions from LBT_AGGREGATE on that specs have */
@@ -314,6 +335,7 @@ enum lbt_counter {
 	LBT_TOO_DEEP, /* calls whose return the kernel did not hook, because it has too many */
 	LBT_TAIL_UNCOMPARED, /* calls with conditions on returns, which jumped where none is seen */
 	LBT_LEFT_UNCOMPARED, /* such calls that were left by an exception or longjmp */
+	LBT_UNCOMPUTED, /* operations without a result: divisions by 0, shifts too far */
 	LBT_COUNTERS,
 };
 

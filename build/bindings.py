@@ -74,6 +74,9 @@ struct bpf_tracepoint_opts { size_t sz; uint64_t bpf_cookie; ...; };
 struct bpf_link *bpf_program__attach_tracepoint_opts(
     const struct bpf_program *program, const char *category, const char *name,
     const struct bpf_tracepoint_opts *options);
+struct bpf_perf_event_opts { size_t sz; uint64_t bpf_cookie; ...; };
+struct bpf_link *bpf_program__attach_perf_event_opts(
+    const struct bpf_program *program, int event, const struct bpf_perf_event_opts *options);
 struct bpf_raw_tracepoint_opts { size_t sz; uint64_t cookie; ...; };
 struct bpf_link *bpf_program__attach_raw_tracepoint_opts(
     const struct bpf_program *program, const char *name, struct bpf_raw_tracepoint_opts *options);
@@ -100,7 +103,7 @@ int libbpf_num_possible_cpus(void);
 
 NATIVE = (
     *("kernel_features", "launch", "log", "mappings", "misses", "privileges"),
-    *("reader", "step_trial"),
+    *("reader", "step_trial", "tracepoint"),
 )
 """Files of lbtrace/native that stand beside libbpf in its module."""
 
@@ -127,6 +130,7 @@ long long lbt_program_misses(int fd);
 int lbt_probe_multi(enum bpf_attach_type type);
 int lbt_probe_sleepable(void);
 int lbt_probe_uretprobe_confined(void);
+int lbt_open_tracepoint(uint64_t number);
 long lbt_time_probe(int hooks);
 int lbt_drop_ambient(void);
 #define LBT_HELD ...

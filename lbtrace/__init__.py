@@ -7,9 +7,10 @@
             print(call, call.args["n"], call.duration)
 
 `trace` traces a command, a process or every process that runs a file: a `Trace`, whose
-`Trace.calls` yields each `Call` when it has ended. `read_capture` reads what ``lbtrace attach
--o NAME.lbt`` recorded: a `Capture`, with the same ``calls()``. `to_pandas` and `to_arrow` make
-tables of calls. Of a trace that counts, `Trace.counts` gives a `Count` for each function.
+`Trace.calls` yields each `Call` when it has ended. `trace_this_process` traces the own process.
+`read_capture` reads what ``lbtrace attach -o NAME.lbt`` recorded: a `Capture`, with the same
+``calls()``. `to_pandas` and `to_arrow` make tables of calls, `report` one of functions, a `Row`
+each. Of a trace that counts, `Trace.counts` gives a `Count` for each function.
 
 The values of arguments and results are ``int``, ``float``, ``bool``, None, or one of `Address`,
 `Char`, `Constant`, `Symbol`, `Text`, `Fields`, `Elements`, `Variant`, `Referent`, `Unreadable`.
@@ -27,6 +28,8 @@ TYPE_CHECKING = False  # as type checkers read it
 if TYPE_CHECKING:
     from typing import Any
 
+    from lbtrace.answers.report import Rows, report
+    from lbtrace.answers.row import Row
     from lbtrace.api import Trace, trace
     from lbtrace.calls.iterator import Calls
     from lbtrace.calls.table import to_arrow, to_pandas
@@ -62,6 +65,7 @@ if TYPE_CHECKING:
         Unreadable,
         Variant,
     )
+    from lbtrace.own_process import OwnTrace, trace_this_process
     from lbtrace.session.options import Options
     from lbtrace.tables import Count
 
@@ -90,9 +94,12 @@ __all__ = [
     "NoMatchError",
     "Options",
     "OutputError",
+    "OwnTrace",
     "Plan",
     "PrivilegeError",
     "Referent",
+    "Row",
+    "Rows",
     "Symbol",
     "TargetError",
     "Text",
@@ -102,18 +109,23 @@ __all__ = [
     "Variant",
     "__version__",
     "read_capture",
+    "report",
     "to_arrow",
     "to_pandas",
     "trace",
+    "trace_this_process",
 ]
 
 _MODULES = {
     **dict.fromkeys(("Trace", "trace"), "api"),
     **dict.fromkeys(("Capture", "read_capture"), "capture"),
     **dict.fromkeys(("to_arrow", "to_pandas"), "calls.table"),
+    **dict.fromkeys(("OwnTrace", "trace_this_process"), "own_process"),
+    **dict.fromkeys(("Rows", "report"), "answers.report"),
     "Calls": "calls.iterator",
     "Count": "tables",
     "Options": "session.options",
+    "Row": "answers.row",
 }
 """Where a name is that is no error, and not in ``lbtrace.model``."""
 

@@ -55,10 +55,12 @@ def trace(
     places: str | Sequence[str] = (),
     usdt: str | Sequence[str] = (),
     syscalls: str | Sequence[str] = (),
+    tracepoints: str | Sequence[str] = (),
     within: str | Sequence[str] = (),
     providers: StrPath | Sequence[StrPath] = (),
     locals: bool = False,
     inlined: bool = False,
+    exclude: str | Sequence[str] = (),
     binary: StrPath | Sequence[StrPath] | None = None,
     pid: int | None = None,
     command: Sequence[StrPath] = (),
@@ -91,19 +93,20 @@ def trace(
     (``"./prog:0x1149"``), at which the program is seen to come by, as calls whose ``end`` is
     ``point``; ``arg`` shows variables there, ``locals`` all in scope. ``usdt``: markers in files
     (``"PROVIDER:NAME"``), seen alike, with their arguments, pairs of them as calls; ``providers``:
-    files that define names and types of arguments (docs/markers.md). ``syscalls``: system calls
-    (docs/syscalls.md). ``inlined``: also points where the functions were inlined. ``within``:
-    functions below whose calls all happens that is recorded (docs/within.md). ``args``: how many
-    arguments to read, at most 64; None those of the prototype, without debug information one.
-    ``arg``: expressions to show instead (``"key=str(arg0)"``), ``where`` one that must hold of a
-    call (``"arg0 > 5 and retval != 0"``), in the kernel. ``depth``: how many pointers are followed,
-    5 at most. ``strings``: how many bytes of a string are read, 4,095 at most. ``returns``: how
-    returns are seen (docs/returns.md): ``"auto"``, ``"sites"``, ``"none"`` or ``"uretprobe"``,
-    refused where it may crash the program, but not if ``unsafe``. ``max_depth``: calls so deep are
-    left out. ``user``: whom the command runs as, by default who called sudo. ``force`` allows more
-    than 50,000 functions. ``cache``: a kept plan is taken if nothing has changed. ``action``:
-    ``"send"`` every call, or ``"count"`` in the kernel, which costs less: `Trace.counts`.
-    ``full_names``: C++ in full. ``options``: how it runs and ends (`Options`).
+    files that define names and types of arguments (docs/markers.md). ``syscalls``, ``tracepoints``:
+    system calls, tracepoints (docs/syscalls.md, tracepoints.md). ``inlined``: also points where the
+    functions were inlined. ``exclude``: functions to leave out, as ``"!NAME"`` in ``functions``
+    does. ``within``: functions below whose calls all happens that is recorded (docs/within.md).
+    ``args``: how many arguments to read, at most 64; None those of the prototype, without debug
+    information one. ``arg``: expressions to show instead (``"key=str(arg0)"``), ``where`` one that
+    must hold of a call (``"arg0 > 5 and retval != 0"``), in the kernel. ``depth``: how many
+    pointers are followed, 5 at most. ``strings``: how many bytes of a string are read, 4,095 at
+    most. ``returns``: how returns are seen (docs/returns.md): ``"auto"``, ``"sites"``, ``"none"``
+    or ``"uretprobe"``, refused where it may crash the program, but not if ``unsafe``.
+    ``max_depth``: calls so deep are left out. ``user``: whom the command runs as (who called sudo).
+    ``force`` allows more than 50,000 functions. ``cache``: a kept plan is taken if nothing has
+    changed. ``action``: ``"send"`` every call, or ``"count"`` in the kernel, which costs less:
+    `Trace.counts`. ``full_names``: C++ in full. ``options``: how it runs and ends (`Options`).
 
     Nothing is started or attached before the result is entered, by ``with`` or ``async with``;
     planning reads the files. Any thread may trace, and several at once.
@@ -118,7 +121,8 @@ def trace(
     offsets = check_texts("places", places, 'give addresses in files: places=["./prog:0x1149"]')
     markers = check_texts("usdt", usdt, 'give markers: usdt=["python:gc__*"]')
     calls = check_texts("syscalls", syscalls, 'give names: syscalls=["openat", "read*"]')
-    if not (patterns or sources or points or offsets or markers or calls):
+    events = check_texts("tracepoints", tracepoints, 'give names: tracepoints="sched:*"')
+    if not (patterns or sources or points or offsets or markers or calls or events):
         raise UsageError("functions is empty", 'give names, or "*" for all')
     if inlined and not (patterns or sources):
         raise UsageError("inlined is about functions", "name them in functions or source")
@@ -126,11 +130,9 @@ def trace(
     if definitions and not markers:
         raise UsageError("providers is about markers", "name them in usdt")
     binaries = check_paths("binary", () if binary is None else binary, "give the path of a file")
-    check_boolean("force", force)
-    check_boolean("cache", cache)
-    check_boolean("unsafe", unsafe)
-    check_boolean("locals", locals)
-    check_boolean("inlined", inlined)
+    flags = {"force": force, "cache": cache, "unsafe": unsafe, "locals": locals, "inlined": inlined}
+    for name, value in flags.items():
+        check_boolean(name, value)
     if max_depth is not None:
         check_number("max_depth", max_depth, 1)
     if options is not None:
@@ -153,9 +155,11 @@ def trace(
         locals=locals,
         markers=markers,
         syscalls=calls,
+        tracepoints=events,
         providers=definitions,
         within=check_texts("within", within, 'give names of functions: within=["traceme"]'),
         inlined=inlined,
+        exclude=check_texts("exclude", exclude, 'give names: exclude=["std::*"]'),
         args=None if args is None else check_number("args", args, 0, ARGUMENTS),
         arg=check_texts("arg", arg, 'give expressions: arg=["str(arg0)", "key=node->key"]'),
         where=check_text("where", where, 'give an expression: where="n > 5"', empty=True),
@@ -199,12 +203,6 @@ def _target(pid: int | None, command: Sequence[StrPath], follow: bool, user: str
 
 class Trace:
     """A trace, used as a context manager: it runs between entry and exit.
-
-    ::
-
-        with lbtrace.trace(command=["./fib", "4"], functions=["fib"]) as session:
-            for call in session.calls():
-                print(call)
 
     With asyncio, ``async with`` and ``async for`` do the same and block nothing else. Of the
     methods only `wait`, `counts` and `table` may block; `stop` may be called from any thread.

@@ -171,6 +171,7 @@ class TraceObject:
             nested_miss=self.missed(),
             uncompared_tail=totals[lib.LBT_TAIL_UNCOMPARED],
             uncompared_open=totals[lib.LBT_LEFT_UNCOMPARED] + self._waiting(),
+            uncomputed=totals[lib.LBT_UNCOMPUTED],
         )
 
     def _waiting(self) -> int:

@@ -15,7 +15,18 @@ from lbtrace.bpf._libbpf import ffi, lib
 from lbtrace.bpf.recording import Recording, find_recording, find_shifts
 from lbtrace.errors import UsageError, option
 from lbtrace.machine import Machine
-from lbtrace.model import CLOSE, POINT, SENDING, Condition, Fetch, GoLayout, Plan, Probe, Site
+from lbtrace.model import (
+    CLOSE,
+    POINT,
+    SENDING,
+    Condition,
+    Fetch,
+    GoLayout,
+    Operation,
+    Plan,
+    Probe,
+    Site,
+)
 from lbtrace.model.wire_limits import ACTIONS, SPACES
 from lbtrace.probes import CLOSING, PROBES, ROLES, hooked_pairs, kind_of_events
 
@@ -31,6 +42,21 @@ RELATIONS = {
 }
 """The relations of value and operand in which a comparison holds."""
 
+OPERATIONS: dict[Operation, int] = {
+    "": lib.LBT_MOVE,
+    "and": lib.LBT_AND,
+    "or": lib.LBT_OR,
+    "xor": lib.LBT_XOR,
+    "multiply": lib.LBT_MULTIPLY,
+    "shift left": lib.LBT_SHIFT_LEFT,
+    "shift right": lib.LBT_SHIFT_RIGHT,
+    "shift right signed": lib.LBT_SHIFT_RIGHT_SIGNED,
+    "divide": lib.LBT_DIVIDE,
+    "divide signed": lib.LBT_DIVIDE_SIGNED,
+    "remainder": lib.LBT_REMAINDER,
+    "remainder signed": lib.LBT_REMAINDER_SIGNED,
+}
+
 SLOTS = {
     "pid": lib.LBT_SLOT_PID,
     "tid": lib.LBT_SLOT_TID,
@@ -39,6 +65,11 @@ SLOTS = {
     "comm": lib.LBT_SLOT_COMM,
 }
 """What conditions compare besides fetched values."""
+
+BASES = {
+    **{"register": lib.LBT_REGISTER, "stack": lib.LBT_STACK, "constant": lib.LBT_CONSTANT},
+    **{"slot": lib.LBT_SLOT, "kept": lib.LBT_SLOT, "record": lib.LBT_RECORD},
+}
 
 TEXT_SUBJECTS = ("text", "comm")
 
@@ -110,6 +141,7 @@ class Specs:
             )
             or any(c.other >= 0 for p in probes for c in p.conditions)
         )
+        self.computing = later or any(f.operation for p in probes for f in p.fetches)
         self.compared_texts = later or any(
             c.subject in TEXT_SUBJECTS for p in probes for c in p.conditions
         )
@@ -365,13 +397,7 @@ def _find_chunk_layout(fetches: list[Fetch]) -> int:
 
 
 def _fill(slot: Any, fetch: Fetch, registers: tuple[str, ...], keeps: Sequence[str]) -> None:
-    slot.base = {
-        "register": lib.LBT_REGISTER,
-        "stack": lib.LBT_STACK,
-        "slot": lib.LBT_SLOT,
-        "kept": lib.LBT_SLOT,
-        "constant": lib.LBT_CONSTANT,
-    }[fetch.base]
+    slot.base = BASES[fetch.base]
     slot.read = {
         "value": lib.LBT_VALUE,
         "integer": lib.LBT_INTEGER,
@@ -385,6 +411,7 @@ def _fill(slot: Any, fetch: Fetch, registers: tuple[str, ...], keeps: Sequence[s
         slot.reg = KEPT_SLOTS[keeps.index(fetch.register)]
     slot.plus = fetch.plus + 1
     slot.factor = fetch.factor
+    slot.operation, slot.operand = OPERATIONS[fetch.operation], fetch.operand
     slot.size = fetch.size
     slot.is_signed = fetch.signed
     if fetch.read in ("value", "integer"):

@@ -152,14 +152,15 @@ class Ends:
         if call.depth < self.max_depth:
             self.visitor.exit(call)
 
-    def let_execve_return(self, stack: Stack, event: Event) -> None:
-        """Let the innermost call return if it is a system call, which has executed a program. What
+    def let_execve_return(self, stack: Stack, tid: int, time: int, cpu: int | None) -> None:
+        """Let the innermost call return if it is the system call that has executed a program. What
         reports its return comes later, when its stack is gone."""
         call = stack.calls[-1]
-        if not self.probes[call.probe].in_kernel or not self.would_have_returned(stack, event.time):
+        executes = self.probes[call.probe].in_kernel and call.name.startswith("execve")
+        if not executes or not self.would_have_returned(stack, time):
             return
-        self._executed[event.tid] = call.probe
-        call.result, call.duration, call.end_cpu = 0, event.time - call.start, event.cpu
+        self._executed[tid] = call.probe
+        call.result, call.duration, call.end_cpu = 0, time - call.start, cpu
         self.end(stack, "returned")
 
     def is_of_another(self, stack: Stack, latest: Call | None) -> bool:

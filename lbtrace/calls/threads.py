@@ -62,6 +62,8 @@ class Threads:
         while threads and threads[0].time <= time:
             thread = threads.popleft()
             if over := self.lifetimes.observe(thread):
+                if over == "process":
+                    self._let_execve_return(thread.pid, thread.tid, thread.time)
                 self._renew(thread, whole=over == "process")
             self._ends.visitor.thread(thread)
         return threads[0].time if threads else NEVER_AGAIN
@@ -135,13 +137,16 @@ class Threads:
 
     def execute(self, event: Event) -> None:
         """A process has executed a program, which ends all of its calls; that of execve returns."""
-        stack = self.stacks.get(event.tid)
-        if stack is not None and stack.pid == event.pid and stack.calls:
-            self._ends.let_execve_return(stack, event)
+        self._let_execve_return(event.pid, event.tid, event.time, event.cpu)
         self.lifetimes.executes(event.pid, executed_programs(event))
         self.lifetimes.begins(event.pid)
         self.lanes.execute(event.pid)
         self._renew(Thread(event.pid, event.pid, ""), whole=True)
+
+    def _let_execve_return(self, pid: int, tid: int, time: int, cpu: int | None = None) -> None:
+        stack = self.stacks.get(tid)
+        if stack is not None and stack.pid == pid and stack.calls:
+            self._ends.let_execve_return(stack, tid, time, cpu)
 
     def _fill(self, inheritance: Inheritance, event: Event) -> None:
         """Add copies of all stacks with calls that the thread of an event, which forks, has."""

@@ -18,6 +18,7 @@ COMMANDS = {
     "latency": "show how long functions take, from the shortest call to the longest",
     "list": "list the functions of a binary with their signatures",
     "export": "write a capture in any format",
+    "report": "show what the calls of a capture took, by function",
     "doctor": "show what this machine can do and what is missing",
     "completion": "print what a shell needs to complete options and functions",
 }
@@ -71,6 +72,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _run(words: list[str]) -> int:
+    if words and "/" in words[0]:
+        words = ["attach", "--", *words]
     if words and words[0] in COMMANDS:
         from lbtrace.commands.options import Parser  # imported here because --version needs none
 
@@ -118,7 +121,7 @@ def _usage() -> str:
         "usage: lbtrace COMMAND [OPTION ...]\n\n"
         "Shows how a compiled program runs, call by call, without changing it.\n\n"
         f"{rows}\n"
-        f"first trace:  {FIRST}\n"
+        f"first trace:  {FIRST}, or just lbtrace ./fib\n"
         "more:         lbtrace COMMAND --help, lbtrace help TOPIC (values, markers, returns, …)\n"
     )
 

@@ -33,8 +33,8 @@ FIRST = "lbtrace attach --func PATTERN [OPTION ...] [-- COMMAND [ARG ...]]"
 """What most write."""
 
 USAGE = """\
-lbtrace attach (--func PATTERN | --source FILE | --usdt PROVIDER:NAME | --syscall NAMES |
-                      --line FILE:LINE | --at FILE:ADDRESS) [OPTION ...]
+lbtrace attach [--func PATTERN | --source FILE | --usdt PROVIDER:NAME | --syscall NAMES |
+                      --line FILE:LINE | --at FILE:ADDRESS] [OPTION ...]
                       [-- COMMAND [ARG ...]]"""
 """All that can be traced."""
 
@@ -43,6 +43,7 @@ RETURNS = ("auto", "uretprobe", "sites", "none")
 
 EPILOG = """\
 examples:
+  lbtrace attach -- ./fib 4                         what its own sources define; or lbtrace ./fib 4
   lbtrace attach --binary ./fib --func fib          every process that runs ./fib
   lbtrace attach --func fib -- ./fib 4              start ./fib 4, trace it, exit with its status
   lbtrace attach --pid 4711 --func 'parse_*'        a running process
@@ -122,6 +123,9 @@ def add_selection(parser: argparse.ArgumentParser) -> _ArgumentGroup:
         which, "--func", "PATTERN", "a name, a glob or /regex/; NAME@BINARY: only there", "-f"
     )
     repeatable(
+        which, "--exclude", "PATTERN", "not these functions; --func '!PATTERN' says the same"
+    )
+    repeatable(
         which, "--source", "FILE", "the functions that this source file defines: trace.c, 'src/*.c'"
     )
     which.add_argument(
@@ -143,6 +147,12 @@ def add_selection(parser: argparse.ArgumentParser) -> _ArgumentGroup:
     )
     repeatable(
         which, "--syscall", "NAMES", "system calls: openat, 'read*', /regex/; several with commas"
+    )
+    repeatable(
+        which,
+        "--tracepoint",
+        "NAMES",
+        "tracepoints of the kernel: sched:sched_switch, 'block:*', /regex/; several with commas",
     )
     repeatable(which, "--line", "FILE:LINE", "whenever the program comes to this line")
     repeatable(
@@ -245,13 +255,16 @@ def add_ways(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Trace, and return the command's status, 0, or `LOST` under ``--strict``."""
     named = args.func or args.source or args.line or args.at or args.usdt or args.syscall
-    if not (named or args.locals):
+    if not (named or args.tracepoint or args.locals or args.command or args.pid):
         raise UsageError(
-            "--func is missing, or one of --source, --usdt, --syscall, --line and --at",
+            "--func is missing, or one of --source, --usdt, --syscall, --tracepoint, --line and"
+            " --at",
             f"write: {FIRST.replace('attach', args.parser.prog.split()[-1])}",
         )
     if args.inlined and not (args.func or args.source):
         raise UsageError("--inlined is about functions", "name them with --func or --source")
+    if args.exclude and named and not (args.func or args.source):
+        raise UsageError("--exclude is about functions", "name them with --func or --source")
     if args.provider and not args.usdt:
         raise UsageError("--provider is about markers", "name them with --usdt")
     from lbtrace.commands import tracing  # imported here: --help and wrong options need no more

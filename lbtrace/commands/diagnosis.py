@@ -11,6 +11,7 @@ import msgspec
 from lbtrace.bpf import features, privileges
 from lbtrace.commands.preflight import Check, check_binary
 from lbtrace.errors import KernelError, PrivilegeError
+from lbtrace.system.tracefs import list_events
 from lbtrace.targets import seccomp
 from lbtrace.text import clean, to_json
 
@@ -72,7 +73,19 @@ def _places(survey: tuple[features.Feature, ...]) -> list[Check]:
     return [
         Check("lines", state, f"{lines}: needs uprobe"),
         Check("within", state, f"{within}: needs uprobe"),
+        _tracepoints(survey),
     ]
+
+
+def _tracepoints(survey: tuple[features.Feature, ...]) -> Check:
+    """What traces of tracepoints need."""
+    purpose = "named places in the kernel (since 5.15)"
+    if not any(feature.name == "cookie" and feature.works for feature in survey):
+        return Check("tracepoints", "absent", f"{purpose}: use a later kernel")
+    try:
+        return Check("tracepoints", "ok", f"{len(list_events()):,} {purpose}")
+    except KernelError as error:
+        return Check("tracepoints", "absent", f"{purpose}: {': '.join(error.command_line)}")
 
 
 def _perf_events(survey: tuple[features.Feature, ...]) -> list[Check]:

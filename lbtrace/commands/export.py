@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 
 from lbtrace.commands.ending import LOST
-from lbtrace.commands.options import natural, nonempty
+from lbtrace.commands.options import nanoseconds, natural, nonempty, repeatable
 from lbtrace.sinks import FORMATS
 
 _NAMES = [row.name for row in FORMATS.values() if not row.is_capture]
@@ -31,6 +31,29 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         metavar="N",
         type=natural,
         help="show calls less than N deep (default: as the trace was to)",
+    )
+    chosen = parser.add_argument_group(
+        "which calls", "those that all options choose, with all below them, and those around them"
+    )
+    repeatable(chosen, "--func", "PATTERN", "calls of these functions: a name, a glob or /regex/")
+    chosen.add_argument(
+        "--thread",
+        metavar="THREAD",
+        type=nonempty,
+        help="calls of the thread or goroutine of this number, or of threads of this name",
+    )
+    chosen.add_argument(
+        "--from",
+        dest="from_time",
+        metavar="TIME",
+        type=nanoseconds,
+        help="calls that begin so long after the first one: 2s, 500ms",
+    )
+    chosen.add_argument(
+        "--to", dest="to_time", metavar="TIME", type=nanoseconds, help="nothing that begins later"
+    )
+    chosen.add_argument(
+        "--slow", metavar="TIME", type=nanoseconds, help="calls that took longer: 5ms, 20us"
     )
     parser.add_argument(
         "--cpu", action="store_true", help="show on which processor each call begins and ends"

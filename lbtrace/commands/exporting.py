@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import IO, TYPE_CHECKING, Any
 
 from lbtrace.capture import Capture, read_capture
 from lbtrace.commands.destination import Destination
@@ -11,9 +12,13 @@ from lbtrace.commands.ending import LOST
 from lbtrace.commands.output import describe, open_output, render
 from lbtrace.commands.progress import Progress
 from lbtrace.commands.streams import has_colors, report, say
-from lbtrace.errors import UsageError
-from lbtrace.model import Summary
-from lbtrace.sinks import Format, format_for
+from lbtrace.errors import NoMatchError, UsageError
+from lbtrace.model import Plan, Summary
+from lbtrace.sinks import format_for
+from lbtrace.sinks.base import Sink
+
+if TYPE_CHECKING:
+    from lbtrace.sinks.filtered import Filter, Filtered
 
 MOST_NOTES = 100
 """Warnings of a trace that are shown, at most; each of them is cut when the capture is read."""
@@ -24,14 +29,77 @@ def run(args: argparse.Namespace) -> int:
     chosen = format_for(args.format, args.output, captures=False)
     if chosen.is_capture:
         raise UsageError("a capture is a capture already", "copy it, or choose another --format")
+    sink = chosen.load()
     with read_capture(args.capture, salvage=args.salvage) as capture:
-        if not args.quiet:
-            say(_shown(capture.notes))
-        summary = _export(capture, chosen, args)
-        if not args.quiet:
-            say(_shown(capture.remarks))
+        made: list[Filtered] = []
+        filter = _filter(capture.plan, args)
+
+        def make(stream: IO[Any], plan: Plan, **options: Any) -> Sink:
+            whole = sink(stream, plan, **options)
+            if filter is None:
+                return whole
+            made.append(_filtered(whole, plan, filter))
+            return made[0]
+
+        tell_notes(capture, args)
+        summary = export_to(capture, make, args, binary=sink.binary)
+    return tell_summary(capture, summary, args, _describe_filtered(made))
+
+
+def _filter(plan: Plan, args: argparse.Namespace) -> Filter | None:
+    """What is chosen of a capture; None for all."""
+    words = (args.func, args.thread, args.from_time, args.to_time, args.slow)
+    if not any(word is not None and word != [] for word in words):
+        return None
+    from lbtrace.sinks.filtered import Filter  # imported here, as most export the whole
+
+    functions = named(plan, args.func) if args.func else None
+    return Filter(functions, args.thread, args.from_time or 0, args.to_time, args.slow)
+
+
+def named(plan: Plan, patterns: Sequence[str]) -> frozenset[str]:
+    """The traced functions that patterns select; brackets in a whole name are no glob."""
+    from lbtrace.plan.patterns import matching
+
+    names = {function.name for function in plan.functions}
+    found = names.intersection(patterns).union(matching(sorted(names), patterns))
+    if not found:
+        raise NoMatchError(
+            f"no traced function is called {' or '.join(patterns)}",
+            "lbtrace report lists those that were called",
+        )
+    return frozenset(found)
+
+
+def _filtered(sink: Sink, plan: Plan, filter: Filter) -> Filtered:
+    from lbtrace.sinks.filtered import Filtered
+
+    return Filtered(sink, plan, filter)
+
+
+def _describe_filtered(made: Sequence[Filtered]) -> list[str]:
+    lines = []
+    for sink in made:
+        points = f" and {sink.points:,} points" if sink.points else ""
+        lines.append(f"  shown, as the options choose: {sink.calls:,} calls{points}")
+        if sink.unsure:
+            lines.append(f"  not shown: {sink.unsure:,} calls without an end, perhaps slow")
+    return lines
+
+
+def tell_notes(capture: Capture, args: argparse.Namespace) -> None:
+    """Say what was to be known of the trace when it began."""
     if not args.quiet:
-        report(describe(summary) + [f"  left out: {line}" for line in capture.left_out])
+        say(_shown(capture.notes))
+
+
+def tell_summary(
+    capture: Capture, summary: Summary, args: argparse.Namespace, more: Sequence[str] = ()
+) -> int:
+    """Say what was to be known later, and what is missing; return the exit status."""
+    if not args.quiet:
+        say(_shown(capture.remarks))
+        report(describe(summary) + [*more, *(f"  left out: {line}" for line in capture.left_out)])
     whole = summary.losses_known and not (summary.interrupted or capture.left_out)
     return LOST if args.strict and (summary.losses.events or not whole) else 0
 
@@ -47,22 +115,33 @@ def _shown(notes: Sequence[str]) -> list[str]:
     ]
 
 
-def _export(capture: Capture, chosen: Format, args: argparse.Namespace) -> Summary:
-    sink_class = chosen.load()
+def export_to(
+    capture: Capture, make: Callable[..., Sink], args: argparse.Namespace, *, binary: bool = False
+) -> Summary:
+    """Give a capture's calls to a sink, which ``make`` makes for a stream."""
     destination = Destination(args.output, force=args.force, kept=[args.capture])
     with (
-        open_output(destination, binary=sink_class.binary) as stream,
+        open_output(destination, binary=binary) as stream,
         Progress(not destination.is_stdout) as progress,
     ):
-        return render(
-            capture.plan,
-            capture.batches(),
-            sink_class(stream, capture.plan, color=has_colors(stream), shows_cpu=args.cpu),
-            lambda: (capture.losses, not capture.complete),
-            damaged=lambda: bool(capture.left_out),
-            losses_known=lambda: capture.losses_known,
-            max_depth=args.max_depth or max(capture.plan.shown_depth, 0) or None,
-            after_batch=lambda matcher, _: progress.show(
-                matcher.calls, capture.position / capture.size
-            ),
-        )
+        shows_cpu = "cpu" in args and args.cpu
+        sink = make(stream, capture.plan, color=has_colors(stream), shows_cpu=shows_cpu)
+        return drive(capture, sink, progress, vars(args).get("max_depth"))
+
+
+def drive(
+    capture: Capture, sink: Sink, progress: Progress, max_depth: int | None = None
+) -> Summary:
+    """Give a capture's calls to a sink: of a depth as the trace was to show, unless told."""
+    return render(
+        capture.plan,
+        capture.batches(),
+        sink,
+        lambda: (capture.losses, not capture.complete),
+        damaged=lambda: bool(capture.left_out),
+        losses_known=lambda: capture.losses_known,
+        max_depth=max_depth or max(capture.plan.shown_depth, 0) or None,
+        after_batch=lambda matcher, _: progress.show(
+            matcher.calls, capture.position / capture.size
+        ),
+    )

@@ -1,5 +1,5 @@
-"""``lbtrace list``: the functions of a binary with their probe places, its markers, or system
-calls."""
+"""``lbtrace list``: the functions of a binary with their probe places, its markers, or what
+is in the kernel: system calls, tracepoints."""
 
 from __future__ import annotations
 
@@ -11,7 +11,10 @@ from lbtrace.errors import UsageError
 MEANT = "--binary {program} {options}"
 """How a binary is named that was given without ``--binary``."""
 
-FUNCTIONS_ONLY = ("func", "source", "lines", "inlined", "sites")
+CHOOSING = ("func", "exclude", "source")
+"""Options that choose functions."""
+
+FUNCTIONS_ONLY = (*CHOOSING, "lines", "inlined", "sites")
 """Options that say nothing of markers."""
 
 
@@ -28,6 +31,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     repeatable(
         parser, "--func", "PATTERN", "list only functions of this name, glob or /regex/", "-f"
     )
+    repeatable(parser, "--exclude", "PATTERN", "list no functions of this name, glob or /regex/")
     repeatable(
         parser,
         "--source",
@@ -56,6 +60,14 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         metavar="NAMES",
         help="list the system calls of this machine with their arguments: all, or a name, 'open*'",
     )
+    parser.add_argument(
+        "--tracepoint",
+        type=nonempty,
+        nargs="?",
+        const="*",
+        metavar="NAMES",
+        help="list the tracepoints of this kernel with their fields: all, or a name, 'sched:*'",
+    )
     repeatable(parser, "--provider", "FILE", "definitions of markers: names and types of arguments")
     parser.add_argument(
         "--inlined",
@@ -69,13 +81,16 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Print the list. Raises `BinaryError` or `UsageError`."""
-    if args.syscall:
-        others = [name for name in ("binary", "pid", "usdt", *FUNCTIONS_ONLY) if vars(args)[name]]
+    for kind in ("syscall", "tracepoint"):
+        if not vars(args)[kind]:
+            continue
+        elsewhere = ("binary", "pid", "usdt", "tracepoint", *FUNCTIONS_ONLY)
+        others = [name for name in elsewhere if name != kind and vars(args)[name]]
         if others:
-            raise UsageError(f"--syscall is in no file, --{others[0]} is", "list them apart")
-        from lbtrace.commands import show_syscalls
+            raise UsageError(f"--{kind} and --{others[0]} list different things", "list them apart")
+        from lbtrace.commands import show_syscalls, show_tracepoints
 
-        return show_syscalls.run(args)
+        return show_syscalls.run(args) if kind == "syscall" else show_tracepoints.run(args)
     if not args.binary and not (args.usdt and args.pid):
         raise UsageError(
             "--binary is missing", "write: lbtrace list --binary PATH, or --usdt --pid PID"
@@ -104,7 +119,9 @@ def run(args: argparse.Namespace) -> int:
 
 def _check_alone(args: argparse.Namespace, kind: str) -> None:
     """Raise `UsageError` where options are given that a list of this ``kind`` does not heed."""
-    unheeded = {"lines": ("func", "source", "inlined", "sites"), "inlined": ("sites",)}[kind]
+    unheeded = {"lines": ("func", "exclude", "source", "inlined", "sites"), "inlined": ("sites",)}[
+        kind
+    ]
     for name in unheeded:
         if getattr(args, name):
             raise UsageError(f"--{kind} and --{name} list different things", "list them apart")

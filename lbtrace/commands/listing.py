@@ -18,6 +18,7 @@ from lbtrace.fetch.call_values import CallValues
 from lbtrace.machine import Machine
 from lbtrace.model import Function, Site, Value
 from lbtrace.plan import Placer, TracedFunction, describe, go_plan, patterns, source_files
+from lbtrace.plan.function_choice import choose, split_excluded
 from lbtrace.plan.value_selection import ValueSelection
 
 if TYPE_CHECKING:
@@ -25,6 +26,10 @@ if TYPE_CHECKING:
 
 TYPED_LIMIT = 2_000
 """Up to this many functions have their types read without ``--func``."""
+
+
+EACH = "/^/"
+"""Matches all functions, those that `*` does not take as well."""
 
 
 class Listed(Struct, omit_defaults=True):
@@ -60,12 +65,16 @@ def run(args: argparse.Namespace) -> int:
 def _show(image: Image, args: argparse.Namespace) -> None:
     table = symbols.read(image)
     say(table.warnings(image.path))
-    narrowed, full_names = bool(args.func or args.source), args.full_names
+    narrowed, full_names = bool(args.func or args.source or args.exclude), args.full_names
     chosen = patterns.readable(table.functions, full_names=full_names) if not narrowed else []
     if narrowed:
         others = source_files.select([image], [table], args.source) if args.source else ()
         named = [patterns.BinarySymbols(image.path, table)]
-        (chosen,) = patterns.select(named, args.func, others, full_names=full_names)
+        wanted, excluded = split_excluded(args.func, args.exclude)
+        if not (wanted or args.source):
+            wanted = (EACH,)
+        (chosen,), notes = choose(named, wanted, excluded, others, full_names=full_names)
+        say(notes)
     machine = Machine(image.machine)
     go = go_plan(image, table)
     declared = chosen

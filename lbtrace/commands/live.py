@@ -265,13 +265,17 @@ def _waiting(plan: Plan, target: Target) -> str:
 def _count_traced(plan: Plan) -> str:
     """How many functions, markers and other places are traced."""
     of_markers = {probe.function for probe in plan.probes if probe.source == "marker"}
-    of_places = {probe.function for probe in plan.probes if probe.role == "point"} - of_markers
-    of_kernel = {probe.function for probe in plan.probes if probe.event}
+    of_events = {probe.function for probe in plan.probes if probe.source == "tracepoint"}
+    of_kernel = {probe.function for probe in plan.probes if probe.event} - of_events
+    of_places = {probe.function for probe in plan.probes if probe.role == "point"}
+    of_places -= of_markers | of_events
+    others = map(len, (of_markers, of_places, of_kernel, of_events))
     counts = {
-        "function": len(plan.functions) - len(of_markers) - len(of_places) - len(of_kernel),
+        "function": len(plan.functions) - sum(others),
         "marker": len({plan.functions[number].name for number in of_markers}),
         "place": len(of_places),
         "system call": len(of_kernel),
+        "tracepoint": len(of_events),
     }
     named = (f"{n:,} {what}{'s' * (n != 1)}" for what, n in counts.items() if n)
     return " and ".join(named)
@@ -295,7 +299,8 @@ def _unseen(summary: Summary, plan: Plan, target: Target, args: argparse.Namespa
         return []
     if not plan.functions:
         return ["  no file was loaded with such a marker that could be traced"]
-    paths = " or ".join(_traced(plan))
+    if not (paths := " or ".join(_traced(plan))):
+        return []
     how = "as --where demands" if args.where else "while it was traced"
     return [f"  nothing traced of {paths} was reached {how}; perhaps no process ran or loaded it"]
 

@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 # takes longer than parsing.
 argparse._ = str  # type: ignore[attr-defined]
 
+_NANOSECONDS = {"ns": 1, "us": 1e3, "µs": 1e3, "ms": 1e6, "s": 1e9, "m": 60e9}
+
 _SECONDS = {"": 1.0, "ms": 1e-3, "s": 1.0, "m": 60.0, "h": 3600.0}
 _BYTES = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
 
@@ -291,6 +293,14 @@ def seconds(text: str) -> float:
     if time < SHORTEST:
         raise ArgumentTypeError(f"{text!r} is too short a time: write 10s, 500ms or 2m")
     return time
+
+
+def nanoseconds(text: str) -> int:
+    """Return a time such as ``5ms``, ``20us`` or ``1.5s``, which has a unit, in ns."""
+    match = re.fullmatch(r"([0-9]{1,12}(?:\.[0-9]{1,9})?)(ns|us|µs|ms|s|m)", text)
+    if not match:
+        raise ArgumentTypeError(f"{text!r} is not a time with its unit: write 5ms, 20us or 1.5s")
+    return round(float(match[1]) * _NANOSECONDS[match[2]])
 
 
 def size(text: str) -> int:

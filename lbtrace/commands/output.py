@@ -173,6 +173,9 @@ def describe(summary: Summary) -> list[str]:
         if number := getattr(losses, cause):
             lines.append(f"  {words}: {number:,}")
     lines += _uncompared(losses)
+    if number := losses.uncomputed:
+        what = _count(number, "computation")
+        lines.append(f"  {what} without a result, divided by 0 or shifted too far")
     if summary.interrupted:
         lines.append("  the capture was interrupted: what followed its last batch is missing")
     if not summary.losses_known:

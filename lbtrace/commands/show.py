@@ -16,6 +16,9 @@ from lbtrace.probes import PROBES
 POINTED = re.compile(r"(\(|::)\*\)")
 """Where a pointer to a function or an array has its name; later ones are in its parameters."""
 
+ARRAY = re.compile(r"([\w ]*\w)(\[\w*\])")
+"""An array of a tracepoint's record."""
+
 INDENT = " " * 19
 
 
@@ -25,11 +28,11 @@ def plan_lines(plan: Plan) -> Iterator[str]:
         build = f", build-id {binary.build_id}" if binary.build_id else ""
         yield f"{binary.path} ({binary.machine}{build})"
         yield from _probe_lines(plan, [p for p in plan.probes if p.binary == number])
-    opening = [p for p in plan.probes if p.event and p.role == "opens"]
+    opening = [p for p in plan.probes if p.event and p.role in ("opens", "point")]
     if opening:
         yield "the kernel"
     for probe in opening:
-        yield event_line(plan.functions[probe.function])
+        yield event_line(plan.functions[probe.function], returns=probe.role != "point")
 
 
 def _probe_lines(plan: Plan, probes: list[Probe]) -> Iterator[str]:
@@ -55,16 +58,24 @@ def _probe_lines(plan: Plan, probes: list[Probe]) -> Iterator[str]:
         yield from wrap(" ".join(more), 100, initial_indent=INDENT, subsequent_indent=INDENT)
 
 
-def event_line(function: Function) -> str:
-    """Return what is at an event of the kernel, as ``list`` shows it, by its number."""
-    returns = "" if function.returns != "none" else ", whose return is not seen"
-    return f"{function.address:>10}         {signature(function)}{returns}"
+def event_line(function: Function, *, returns: bool = True) -> str:
+    """Return what is at an event of the kernel, as ``list`` shows it, by its number; one that
+    ``returns`` is a call."""
+    written = signature(function)
+    if not returns:
+        written = f"{function.name}({_inside(function)})"
+    elif function.returns == "none":
+        written += ", whose return is not seen"
+    return f"{function.address:>10}         {written}"
+
+
+def _inside(function: Function) -> str:
+    return ", ".join(_parameter(p.type, p.name) for p in function.parameters)
 
 
 def _point_lines(plan: Plan, probe: Probe) -> Iterator[str]:
     function = plan.functions[probe.function]
-    inside = ", ".join(_parameter(p.type, p.name) for p in function.parameters)
-    yield f"{function.address:#10x}         {function.name}({inside})"
+    yield f"{function.address:#10x}         {function.name}({_inside(function)})"
     yield _site_line(function, probe.site)
     if probe.pair and probe.role == "opens":
         there = any(p.pair == probe.pair and p.role == "closes" for p in plan.probes)
@@ -106,9 +117,8 @@ def signature(function: Function) -> str:
         from lbtrace.commands import show_go  # imported here because it compiles long patterns
 
         return show_go.signature(function)
-    inside = ", ".join(_parameter(p.type, p.name) for p in function.parameters)
     result = function.result.type if function.result else None
-    return f"{_declared(result, _plain_name(function))}({inside})"
+    return f"{_declared(result, _plain_name(function))}({_inside(function)})"
 
 
 def _plain_name(function: Function) -> str:
@@ -127,6 +137,8 @@ def _plain_name(function: Function) -> str:
 
 def _parameter(type: Type, name: str) -> str:
     written = type.name if type.has_values else ""
+    if array := ARRAY.fullmatch(written):
+        return f"{array[1]} {name}{array[2]}"
     declared, found = POINTED.subn(lambda match: f"{match[1]}*{name})", written, count=1)
     return declared if found else _declared(type, name)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import os
 from argparse import Namespace
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 
 from msgspec import Struct
 
@@ -17,6 +17,7 @@ from lbtrace.elf.image import Image
 from lbtrace.errors import NoMatchError
 from lbtrace.machine import Machine
 from lbtrace.plan import Placer
+from lbtrace.plan.function_choice import split_excluded
 from lbtrace.plan.inlined import Copies
 from lbtrace.plan.selection import Selection
 from lbtrace.plan.source_files import no_source_file
@@ -49,7 +50,7 @@ def run(image: Image, args: Namespace) -> None:
         lines = find_lines(image, args.lines)
         write_json(lines) if args.json else write_lines(map(line_text, lines))
     else:
-        copies = find_copies(image, args.func, args.source)
+        copies = find_copies(image, args)
         write_json(copies) if args.json else write_lines(map(copy_text, copies))
 
 
@@ -78,12 +79,14 @@ def _why_none(image: Image, addresses: Iterable[int]) -> dict[int, str]:
     return {address: why for address, why in found if isinstance(why, str)}
 
 
-def find_copies(image: Image, names: Sequence[str], sources: Sequence[str]) -> list[ListedCopy]:
-    """Return each place where the functions of these ``names`` or ``sources`` were inlined.
+def find_copies(image: Image, args: Namespace) -> list[ListedCopy]:
+    """Return each place where the functions that options name were inlined.
 
     Raises `BinaryError` without debug information, `NoMatchError` where none was inlined.
     """
-    copies = Copies([image], Selection(tuple(names), sources=tuple(sources))).found[0]
+    names, excluded = split_excluded(args.func, args.exclude)
+    sources = tuple(args.source)
+    copies = Copies([image], Selection(names, sources=sources, exclude=excluded)).found[0]
     if not copies:
         raise NoMatchError(
             f"{', '.join((*names, *sources))}: no such function was inlined in {image.path}",

@@ -9,6 +9,7 @@ from msgspec import Struct
 
 from lbtrace.commands.rows import write_json, write_lines
 from lbtrace.commands.show import event_line
+from lbtrace.model import Function
 from lbtrace.plan.syscalls import describe, select
 from lbtrace.syscalls import read_table
 
@@ -29,6 +30,14 @@ class ListedCall(Struct):
     arguments: tuple[ListedArgument, ...]
 
 
+def list_arguments(function: Function) -> tuple[ListedArgument, ...]:
+    """Return what is shown of the parameters of a call, or of the fields of a tracepoint."""
+    return tuple(
+        ListedArgument(each.name, each.type.name, tuple(n for _, n in each.type.constants()))
+        for each in function.parameters
+    )
+
+
 def run(args: argparse.Namespace) -> int:
     """Print the system calls. Raises `LbtraceError`."""
     table = read_table(os.uname().machine)
@@ -39,10 +48,6 @@ def run(args: argparse.Namespace) -> int:
     rows = []
     for name in names:
         function = describe(table, name)
-        arguments = tuple(
-            ListedArgument(each.name, each.type.name, tuple(n for _, n in each.type.constants()))
-            for each in function.parameters
-        )
-        rows.append(ListedCall(name, function.address, arguments))
+        rows.append(ListedCall(name, function.address, list_arguments(function)))
     write_json(rows)
     return 0

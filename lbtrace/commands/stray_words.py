@@ -17,7 +17,7 @@ from lbtrace.errors import UsageError
 TRACING = ("attach", "count", "latency")
 """The commands that trace."""
 
-NAMING = frozenset({"--func", "--source", "--line", "--at", "--usdt", "--syscall"})
+NAMING = frozenset({"--func", "--source", "--line", "--at", "--usdt", "--syscall", "--tracepoint"})
 """Options of which one is enough to say what is traced."""
 
 EXPRESSIONS = ("where", "arg")
@@ -26,7 +26,7 @@ EXPRESSIONS = ("where", "arg")
 FILES = ("binary", "output")
 """Options whose value is one file, as argparse calls them."""
 
-PATTERNS = ("func", "source", "usdt", "within")
+PATTERNS = ("func", "exclude", "source", "usdt", "within")
 """Options whose value is a pattern, as argparse calls them."""
 
 Takes = Callable[[str], Action | None]

@@ -23,6 +23,7 @@ OPTIONS = {
     "places": "at",
     "markers": "usdt",
     "syscalls": "syscall",
+    "tracepoints": "tracepoint",
     "providers": "provider",
 }
 """The options that are called otherwise than what they choose."""

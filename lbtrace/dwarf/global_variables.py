@@ -19,6 +19,7 @@ from lbtrace.dwarf import attributes
 from lbtrace.dwarf.attributes import origins
 from lbtrace.dwarf.definitions import units_with
 from lbtrace.dwarf.enclosing import qualified_name
+from lbtrace.dwarf.enumerators import find_enumerators
 from lbtrace.dwarf.passing import Types
 from lbtrace.dwarf.reader import lists
 from lbtrace.dwarf.reader.bounds import Budget, BudgetExceeded
@@ -61,6 +62,7 @@ class GlobalVariables:
         self._image = image
         self._depth, self._full_names = depth, full_names
         self._known: dict[str, Sequence[GlobalVariable]] = {}
+        self._enumerators: dict[str, dict[int, str]] = {}
 
     def find(self, name: str) -> Sequence[GlobalVariable]:
         """Return the variables that ``name`` means: ``x``, ``space::x`` or ``file.c::x``."""
@@ -70,6 +72,15 @@ class GlobalVariables:
                 found = self._described(name)
             self._known[name] = found or self._undescribed(name)
         return self._known[name]
+
+    def enumerators(self, name: str) -> Mapping[int, str]:
+        """Return the numbers that ``name`` stands for as a constant of any enumeration, each with
+        a qualified name of it."""
+        if name not in self._enumerators:
+            self._enumerators[name] = {}
+            with suppress(BinaryError, BudgetExceeded):
+                self._enumerators[name] = find_enumerators(self._image, name)
+        return self._enumerators[name]
 
     @cached_property
     def names(self) -> list[str]:

@@ -1,4 +1,4 @@
-"""Sums and products that the kernel program can compute."""
+"""Sums that the kernel program can compute."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from msgspec.structs import replace
 from lbtrace.abi.locations import WORD, Location, moved
 from lbtrace.expressions.conversions import (
     TYPES,
+    UNSIGNED,
     UNSIGNED_LONG,
     Width,
     common,
@@ -23,11 +24,7 @@ from lbtrace.expressions.operands import (
     address_in,
     number_in,
 )
-from lbtrace.expressions.tree import (
-    ExpressionError,
-    Product,
-    Sum,
-)
+from lbtrace.expressions.tree import ExpressionError, Sum
 from lbtrace.expressions.unsuited import refuse_declared
 from lbtrace.model import Fetch, Type
 
@@ -51,7 +48,7 @@ def add(node: Sum, left: Located, right: Located, scope: Scope) -> Located:
                 at, f"{name} can be compared, not added", "compare it: pid == 4711"
             )
         case Constant() as one, Constant() as other:
-            return Constant(node.at, _number(one) + sign * _number(other))
+            return one.of(node.at, other, number_of(one) + sign * number_of(other))
         case Operand() as first, Operand() as second:
             return _sum_of_values(node.at, first, second, sign, scope)
         case Operand() as operand, Constant() as constant:
@@ -63,8 +60,8 @@ def add(node: Sum, left: Located, right: Located, scope: Scope) -> Located:
 
 def _moved(at: int, operand: Operand, constant: Constant, sign: int, scope: Scope) -> Operand:
     """A value and a number."""
-    type = _sum_type(operand, constant)
-    offset = _wrapped(sign * _number(constant) * _step(type))
+    type = sum_type(operand, constant)
+    offset = as_signed_word(sign * number_of(constant) * _step(type))
     whole = operand.type.size == WORD and not operand.bits[1]
     if not whole or not is_near(address := moved(address_in(operand), offset)):
         address = replace(from_slot(operand, scope), offset=offset)
@@ -73,11 +70,11 @@ def _moved(at: int, operand: Operand, constant: Constant, sign: int, scope: Scop
 
 def _taken_from(at: int, constant: Constant, operand: Operand, sign: int, scope: Scope) -> Operand:
     """A number, and a value added to it or taken from it."""
-    type = _sum_type(operand, constant)
+    type = sum_type(operand, constant)
     if type.is_address and sign < 0:
         raise ExpressionError(at, "an address cannot be taken from a number", "cast it: (long)arg0")
-    offset = _wrapped(_number(constant) * _step(type))
-    fetch = Fetch(base="constant", offset=offset, plus=_slot(operand, scope), factor=sign)
+    offset = as_signed_word(number_of(constant) * _step(type))
+    fetch = Fetch(base="constant", offset=offset, plus=slot_of(operand, scope), factor=sign)
     return Operand(at, type, Location(words=(fetch,)), operand.moment)
 
 
@@ -89,14 +86,14 @@ def _sum_of_values(at: int, left: Operand, right: Operand, sign: int, scope: Sco
     moment = together(at, left, right)
     type = left.type
     if not type.is_address:
-        type = TYPES[common(_promoted(left), _promoted(right))]
+        type = TYPES[common(promoted_type(left), promoted_type(right))]
     base, factor = from_slot(left, scope), sign * _step(type)
-    added = replace(base, plus=_slot(right, scope), factor=factor)
+    added = replace(base, plus=slot_of(right, scope), factor=factor)
     return Operand(at, type, Location(words=(added,)), moment)
 
 
-def _wrapped(offset: int) -> int:
-    """A distance as the machine adds it."""
+def as_signed_word(offset: int) -> int:
+    """Return a number as the signed one of 64 bits that stands for it."""
     offset = UNSIGNED_LONG.wrapped(offset)
     return offset - ((offset >> 63) << 64)
 
@@ -106,45 +103,27 @@ def _step(type: Type) -> int:
     return type.target.size or 1 if type.is_address and type.target is not None else 1
 
 
-def _sum_type(operand: Operand, constant: Constant) -> Type:
-    """The type of a value and a constant added."""
+def sum_type(operand: Operand, constant: Constant) -> Type:
+    """Return the type of a value and a constant added. Raises `ExpressionError`."""
     if operand.type.is_address:
         return operand.type
-    number = of_constant(_number(constant), constant.form == "hexadecimal")
+    number = of_constant(number_of(constant), constant.form == "hexadecimal")
     if number is None:
         raise ExpressionError(
             constant.at, "this number needs more than 64 bits", "write a smaller one"
         )
-    return TYPES[common(_promoted(operand), number)]
+    return TYPES[common(promoted_type(operand), number)]
 
 
-def _promoted(operand: Operand) -> Width:
+def promoted_type(operand: Operand) -> Width:
+    """Return what an operand computes as. Raises `ExpressionError`."""
     if not operand.type.computes or operand.type.size > WORD:
         number_in(operand)
     return promoted(operand.type, operand.bits[1])
 
 
-def multiply(node: Product, left: Located, right: Located, scope: Scope) -> Located:
-    """Return the product of what lies at ``left`` and ``right``. Raises `ExpressionError`."""
-    if isinstance(left, Constant):
-        left, right = right, left
-    if isinstance(left, Constant) and isinstance(right, Constant):
-        return Constant(node.at, _number(left) * _number(right))
-    if not isinstance(left, Operand) or not isinstance(right, Constant):
-        raise ExpressionError(node.at, "a value can be multiplied by a number only", "write n * 2")
-    if left.type.is_address:
-        raise ExpressionError(node.at, "an address cannot be multiplied", "cast it: (long)arg0")
-    factor = _number(right)
-    if not -(1 << 31) <= factor < 1 << 31:
-        raise ExpressionError(
-            right.at, "this is too large to multiply with", "a factor has up to 32 bits"
-        )
-    type = _sum_type(left, right)
-    at = Fetch(base="constant", plus=_slot(left, scope), factor=factor)
-    return Operand(node.at, type, Location(words=(at,)), left.moment)
-
-
-def _number(constant: Constant) -> int:
+def number_of(constant: Constant) -> int:
+    """Return the integer that a constant is. Raises `ExpressionError`."""
     if isinstance(constant.value, bytes):
         raise ExpressionError(constant.at, "text is not a number", "text can be compared only")
     if isinstance(constant.value, float):
@@ -153,14 +132,24 @@ def _number(constant: Constant) -> int:
     return constant.value
 
 
-def _slot(operand: Operand, scope: Scope) -> int:
-    """The slot in which the number ``operand`` is fetched."""
+def slot_of(operand: Operand, scope: Scope) -> int:
+    """Return the slot in which the number ``operand`` is fetched."""
     return scope.take(operand.at, operand.moment, number_in(operand))
 
 
 def from_slot(operand: Operand, scope: Scope) -> Fetch:
     """Return what fetches the number ``operand`` again, for what is computed from it."""
-    return Fetch(base="slot", earlier=_slot(operand, scope))
+    return Fetch(base="slot", earlier=slot_of(operand, scope))
+
+
+def converted(operand: Operand, shared: Width, scope: Scope) -> Operand:
+    """Return a number as one of the type in which it is computed or compared, as C converts it."""
+    if shared != UNSIGNED or not operand.type.signed:
+        return operand
+    if operand.type.size < UNSIGNED.size or operand.bits[1]:  # first its own sign
+        place = Location(words=(from_slot(operand, scope),))
+        return Operand(operand.at, TYPES[UNSIGNED], place, operand.moment)
+    return replace(operand, type=TYPES[UNSIGNED])
 
 
 def together(at: int, one: Operand, other: Operand) -> Moment:

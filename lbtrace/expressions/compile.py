@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from msgspec import Struct
 from msgspec.structs import replace
 
@@ -24,12 +26,12 @@ from lbtrace.expressions.resolve import locate
 from lbtrace.expressions.tree import (
     After,
     ArgExpression,
+    Binary,
     Cast,
     Dereference,
     ExpressionError,
     Field,
     Node,
-    Product,
     Request,
     Sum,
     Test,
@@ -37,7 +39,7 @@ from lbtrace.expressions.tree import (
     has_after,
 )
 from lbtrace.fetch.call_values import CallValues
-from lbtrace.model import Condition, Prototype, Value
+from lbtrace.model import Condition, Fetch, Prototype, Value
 from lbtrace.model.wire_limits import CONDITIONS, KEPT, SLOT_DURATION
 from lbtrace.recognize.fetcher import Fetcher
 from lbtrace.values import join_results
@@ -73,8 +75,29 @@ def bind(
     expressions may use ``names`` besides; ``fetcher`` knows the language's values.
     Raises `UsageError` that points at what the function does not have.
     """
+
+    def make(detail: Detail, *kept: Sequence[Fetch]) -> tuple[CallValues, tuple[Fetcher, Fetcher]]:
+        entry, after = (fetcher(bounds.limit, detail, kept=fetches) for fetches in kept)
+        made = _bind(request, prototype, places, shown, names, entry, after)
+        return made, (entry, after)
+
+    made, fetchers = make(bounds.detail, (), ())
+    if bounds.detail.depth and any(each.is_short or each.refused for each in fetchers):
+        shallow, _ = make(replace(bounds.detail, depth=0), (), ())
+        made, _ = make(bounds.detail, shallow.fetches, shallow.result_fetches)
+    return made
+
+
+def _bind(
+    request: Request,
+    prototype: Prototype,
+    places: Locations,
+    shown: range,
+    names: Names,
+    entry: Fetcher,
+    after: Fetcher,
+) -> CallValues:
     result = prototype.result
-    entry, after = (fetcher(bounds.limit, bounds.detail) for _ in range(2))
     scope = Scope(
         tuple(
             (formal.name, formal.type, place)
@@ -83,7 +106,7 @@ def bind(
         (result.type if result else VOID, places.result),
         names,
         lambda moment, fetch: (after if moment == "return" else entry).slot(fetch),
-        keeps=names.retval and fetcher is Fetcher,
+        keeps=names.retval and type(entry) is Fetcher,
         result_name=result.name if result else "",
     )
     binder = _Binder(scope, entry, after)
@@ -247,7 +270,7 @@ def _followed(node: Node) -> int:
             return _followed(node.inner)
         case Sum():  # of a pointer, it takes the size of what that leads to
             return max(_followed(node.left), _followed(node.right)) + 1
-        case Product():
+        case Binary():
             return max(_followed(node.left), _followed(node.right))
         case TextOf():
             lengths = _followed(node.length) if node.length is not None else 0

@@ -7,7 +7,7 @@ from typing import Literal, TypeAlias
 from msgspec.structs import replace
 
 from lbtrace.abi.locations import WORD
-from lbtrace.expressions.arithmetic import together
+from lbtrace.expressions.arithmetic import converted, number_of, together
 from lbtrace.expressions.constants import text_for_constant
 from lbtrace.expressions.conversions import (
     TYPES,
@@ -31,7 +31,7 @@ from lbtrace.expressions.operands import (
     is_string,
     number_in,
 )
-from lbtrace.expressions.resolve import cast, compute_both
+from lbtrace.expressions.resolve import compute_both
 from lbtrace.expressions.tree import Comparison, ExpressionError, Operator, written
 from lbtrace.expressions.unsuited import (
     how_to_compare,
@@ -40,7 +40,7 @@ from lbtrace.expressions.unsuited import (
     refuse_declared,
     where_decimals_are,
 )
-from lbtrace.model import Condition, Fetch, Type
+from lbtrace.model import Condition, Type
 from lbtrace.model.wire_limits import TEXT_LIMIT
 from lbtrace.recognize.fetcher import Fetcher
 
@@ -71,7 +71,7 @@ class Comparer:
     """Makes conditions of comparisons. What they fetch, ``fetchers`` collect, by moment."""
 
     def __init__(self, scope: Scope, fetchers: dict[Moment, Fetcher]) -> None:
-        self._scope = scope
+        self._scope = replace(scope, of_events=True)
         self._fetchers = fetchers
 
     def conditions(self, comparison: Comparison) -> tuple[Moment, Groups]:
@@ -146,6 +146,10 @@ class Comparer:
             )
         if pseudo.name != "duration":
             _refuse_time(constant)
+        elif constant.form != "time" and (number := number_of(constant)):
+            what = f"this time has no unit: {number} of what?"
+            hint = f"write {number}ms, {number}us or {number}ns"
+            raise ExpressionError(constant.at, what, hint)
         moment: Moment = "return" if pseudo.name == "duration" else "any"
         number = _comparable(operator, PSEUDO_TYPES[pseudo.name], 0, constant)
         return moment, Condition(0, operator, number, False, subject=pseudo.name)
@@ -187,16 +191,9 @@ class Comparer:
         for operand in (left, right):
             number_in(operand)  # or it is refused
         shared = common(*(promoted(o.type, o.bits[1]) for o in (left, right)))
-        slots = [self._scope.take(o.at, moment, self._converted(o, shared)) for o in (left, right)]
+        converted_both = [converted(operand, shared, self._scope) for operand in (left, right)]
+        slots = [self._scope.take(o.at, moment, number_in(o)) for o in converted_both]
         return moment, Condition(slots[0], operator, 0, shared.signed, other=slots[1])
-
-    def _converted(self, operand: Operand, shared: Width) -> Fetch:
-        """What fetches a number as one of the type in which it is compared."""
-        if shared == UNSIGNED and width(operand.type).signed:
-            converted = cast(operand.at, TYPES[UNSIGNED], operand, self._scope)
-            assert isinstance(converted, Operand)
-            operand = converted
-        return number_in(operand)
 
     def _of_text(
         self,

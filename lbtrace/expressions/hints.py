@@ -9,8 +9,8 @@ from lbtrace.errors import option
 Asked: TypeAlias = Literal["arg", "where", ""]
 """The option that an expression is the value of; empty inside of a function's parentheses."""
 
-COMPUTING = "values are added, subtracted, and multiplied by a number: n * 2 + 1"
-COMPARING = 'compare with ==, !=, <, <=, >, >= or startswith: n == 5, name startswith "oc"'
+COMPUTING = "values are computed as in C, by + - * / % & | ^ ~ << >>: n * 2 + 1"
+COMPARING = 'compare with ==, !=, <, <=, >, >=, startswith or in: n == 5, name in ("a", "b")'
 JOINING = "join comparisons by and, or: n > 1 and arg1 == 2"
 NAMING = 'a value goes by its name, arg0 or reg("ax")'
 CLOSING = "close what was opened, or leave this out"
@@ -31,11 +31,9 @@ _SIGNS = ("&&", "||", "!")
 _COMPARISONS = ("==", "!=", "<", "<=", ">", ">=", "in", "is", "contains", "like", "eq", "lt", "gt")
 
 _OF_BOTH = {
-    **dict.fromkeys("/%&|^~?", COMPUTING),
+    "?": COMPUTING,
     **dict.fromkeys("@$#", NAMING),
     **dict.fromkeys("\"'", "text is written \"abc\", one character 'a'"),
-    "&": "conditions are joined by and: n > 1 and arg1 == 2",
-    "~": COMPARING,
     "as": "a cast stands before its value: (long)n",
     ")": "no parenthesis was opened",
 }
@@ -69,7 +67,7 @@ def hint_for(word: str, asked: Asked = "", *, otherwise: str = "") -> str:
 
         near = get_close_matches(word.casefold(), WORDS, 1)
         known = WORDS[near[0]] if near else None
-    joining = "join values by + - *, comparisons by and, or: n + 1 > 5 and arg1 == 2"
+    joining = "join values by + - * / &, comparisons by and, or: n + 1 > 5 and arg1 == 2"
     if asked == "arg":
         joining = COMPUTING
     return known or otherwise or (COMPARING if word.isidentifier() and asked != "arg" else joining)

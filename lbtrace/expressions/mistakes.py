@@ -11,7 +11,7 @@ from lbtrace.expressions.tree import ExpressionError
 from lbtrace.text import in_quotes
 
 _CASTS = "types are those of C and <stdint.h>: (unsigned char)n, *(uint32_t *)v"
-_VALUES = "values are names, arg0, node->key, str(arg0), numbers and their sums"
+_VALUES = "values are names, arg0, node->key, str(arg0), numbers and what C computes of them"
 
 
 def unexpected(
@@ -34,6 +34,14 @@ def unexpected(
     hint = hint_for(token.written, asked, otherwise=JOINING if begins else otherwise)
     if before and before.kind == "number" and not before.unit and token.text in UNITS:
         hint = f"write a time in one word: {before.text}{token.text}"
+    return ExpressionError(token.at, what, hint)
+
+
+def compared_first(token: Token) -> ExpressionError:
+    """Return what is wrong where ``token``, one of ``& ^ |``, stands beside a comparison: C makes
+    that first, other languages do not."""
+    what = f"this is compared before {token.text} combines it, in C"
+    hint = f"write (n {token.text} 4) == 4; conditions are joined by and, or"
     return ExpressionError(token.at, what, hint)
 
 

@@ -52,18 +52,26 @@ def _outside_name(node: Name, scope: Scope) -> Located:
     if (compared := scope.compared) is not None and compared.constants():
         types = [compared]
     if found := find_constants(node.name, types):
-        if len(found) > 1:
-            raise ambiguous_constant(node.at, node.name, found)
-        return Constant(node.at, next(iter(found)))
+        return _constant(node, found)
     if node.name in scope.names.registers and (scope.names.stand_alone or node.name in POINTS_AT):
         type = ADDRESS if node.name in ADDRESSES else LONG
         return Operand(node.at, type, Location(words=(Fetch(register=node.name),)))
     if compared is not None and compared.constants():
         raise unknown_constant(node.at, node.name, compared)
+    if compared is not None and compared.computes and scope.names.globals is not None:
+        found = {**scope.names.globals.enumerators(node.name)}
+    if found:
+        return _constant(node, found)
     if (found_global := named_global(node, scope)) is not None:
         return found_global
     what, hint = f"{node.name} is not known", _explain_names(node.name, scope)
     raise ExpressionError(node.at, what, hint, lacks_name=True)
+
+
+def _constant(node: Name, found: dict[int, str]) -> Constant:
+    if len(found) > 1:
+        raise ambiguous_constant(node.at, node.name, found)
+    return Constant(node.at, next(iter(found)))
 
 
 def _referred(type: Type) -> Type:
@@ -82,6 +90,7 @@ def _explain_names(name: str, scope: Scope) -> str:
     """What may be named, as a hint, where it is not ``name``."""
     known = [name for name, _, _ in scope.arguments if name]
     known += ["retval"] * scope.names.retval
+    known += ["pid", "tid", "comm", "duration"] * scope.of_events
     first, part = scope.names.registers[0], ""
     if scope.names.stand_alone:
         known.append(f"the registers {', '.join(scope.names.registers)}")

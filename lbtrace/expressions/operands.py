@@ -47,6 +47,11 @@ class Constant(Struct, frozen=True):
     value: int | bytes | float
     form: Literal["decimal", "hexadecimal", "character", "time", "real"] = "decimal"
 
+    def of(self, at: int, other: Constant, value: int) -> Constant:
+        """Return the ``value`` that is computed of it and another one."""
+        timed = "time" in (self.form, other.form)
+        return Constant(at, value, "time" if timed else "decimal")
+
 
 class Pseudo(Struct, frozen=True):
     """One of `PSEUDO`, or, in Go, `GOROUTINE`."""
@@ -75,6 +80,7 @@ class Scope(Struct, frozen=True):
     function. ``slot`` finds a slot for what is fetched at a moment; -1 where none is left.
     An argument may be kept to the return if it ``keeps`` one.
     ``result_name`` is the name of the result itself, if it has one.
+    What is known of every event may be named if it is asked ``of_events``.
     ``compared`` is the type of what a name is compared with, whose constants it may mean.
     """
 
@@ -85,6 +91,7 @@ class Scope(Struct, frozen=True):
     compared: Type | None = None
     keeps: bool = False
     result_name: str = ""
+    of_events: bool = False
 
     def take(self, at: int, moment: Moment, fetch: Fetch) -> int:
         """Return the slot of what is fetched at a moment. Raises `ExpressionError` where none is

@@ -10,7 +10,7 @@ from __future__ import annotations
 from msgspec.structs import replace
 
 from lbtrace.abi.locations import WORD, Location, moved
-from lbtrace.expressions.arithmetic import add, from_slot, multiply, together
+from lbtrace.expressions.arithmetic import add, from_slot, together
 from lbtrace.expressions.conversions import width
 from lbtrace.expressions.globals import of_package
 from lbtrace.expressions.names import named
@@ -28,9 +28,11 @@ from lbtrace.expressions.operands import (
     returns_nothing,
     text_behind,
 )
+from lbtrace.expressions.operations import combine
 from lbtrace.expressions.own_values import check_distance, is_outside, part_of
 from lbtrace.expressions.tree import (
     After,
+    Binary,
     Cast,
     Dereference,
     ExpressionError,
@@ -38,7 +40,6 @@ from lbtrace.expressions.tree import (
     Name,
     Node,
     Number,
-    Product,
     Quoted,
     Register,
     Sum,
@@ -89,8 +90,8 @@ def locate(node: Node, scope: Scope) -> Located:  # noqa: PLR0911 - a return for
             return of_package(node, scope) or _field(node, _operand(node.inner, scope))
         case Sum():
             return add(node, compute(node.left, scope), compute(node.right, scope), scope)
-        case Product():
-            return multiply(node, compute(node.left, scope), compute(node.right, scope), scope)
+        case Binary():
+            return combine(node, *compute_both(node.left, node.right, scope, False), scope)
 
 
 def compute(node: Node, scope: Scope) -> Located:
@@ -131,6 +132,8 @@ def compute_both(left: Node, right: Node, scope: Scope, equality: bool) -> tuple
         for name, member, number in found.type.named_states() if equality else ():
             if name == right.name:
                 return part_of(left.at, found, member), Constant(right.at, number)
+        scope = replace(scope, compared=found.type)
+    elif isinstance(found, Operand) and isinstance(right, Binary):  # constants in it
         scope = replace(scope, compared=found.type)
     try:
         return found, compute(right, scope)

@@ -2,28 +2,34 @@
 
 ::
 
-    argument   = [NAME "="] sum
+    argument   = [NAME "="] value
     condition  = conjunction {"or" conjunction}
     conjunction = negation {"and" negation}
     negation   = "not" negation | "(" condition ")" | comparison
-    comparison = sum [("==" | "!=" | "<" | "<=" | ">" | ">=" | "startswith") sum]
+    comparison = value [("==" | "!=" | "<" | "<=" | ">" | ">=" | "startswith") value
+                 | ["not"] "in" "(" value {"," value} ")"]
+    value      = exclusive {"|" exclusive}
+    exclusive  = masked {"^" masked}
+    masked     = shifted {"&" shifted}
+    shifted    = sum {("<<" | ">>") sum}
     sum        = product {("+" | "-") product}
-    product    = unary {"*" unary}
-    unary      = ("*" | "-") unary | "(" type ")" unary | postfix
+    product    = unary {("*" | "/" | "%") unary}
+    unary      = ("*" | "-" | "~") unary | "(" type ")" unary | postfix
     postfix    = primary {("->" | ".") NAME ["(" ")"] | "[" NUMBER "]"}
-    primary    = NUMBER [unit] | STRING | CHARACTER | NAME | "(" sum ")"
-               | "reg" "(" STRING ")" | "str" "(" sum ["," sum] ")"
-               | "buf" "(" sum "," sum ")"
+    primary    = NUMBER [unit] | STRING | CHARACTER | NAME | "(" value ")"
+               | "reg" "(" STRING ")" | "str" "(" value ["," value] ")"
+               | "buf" "(" value "," value ")"
     type       = words of a C type {"*"}
+
+Of a comparison, ``value`` is a ``shifted``: C compares before it combines by ``&``, ``^`` and
+``|``, other languages do not, so that parentheses have to say what is meant.
 
 ``&&``, ``||`` and ``!`` are other spellings of ``and``, ``or`` and ``not``.
 """
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from typing import Literal, TypeVar, cast
 
 from msgspec.structs import replace
@@ -31,17 +37,19 @@ from msgspec.structs import replace
 from lbtrace.expressions.c_types import QUALIFIERS, TYPE_WORDS, find_type
 from lbtrace.expressions.hints import Asked
 from lbtrace.expressions.mistakes import (
+    compared_first,
     missing_value,
     refuse_unknown_cast,
-    unclosed,
     unexpected,
     unknown_type,
 )
 from lbtrace.expressions.numbers import read_integer, read_number
-from lbtrace.expressions.tokens import RESERVED, Token, tokens
+from lbtrace.expressions.token_reader import TokenReader
+from lbtrace.expressions.tokens import RESERVED, Token
 from lbtrace.expressions.tree import (
     After,
     ArgExpression,
+    Binary,
     Cast,
     Comparison,
     Dereference,
@@ -53,27 +61,23 @@ from lbtrace.expressions.tree import (
     Node,
     Number,
     Operator,
-    Product,
     Quoted,
     Register,
+    Sign,
     Sum,
     Test,
     TextOf,
 )
 from lbtrace.model import Pointer, Type
 
-DEPTH = 50
-"""Parentheses, operators and the like that may be nested."""
+_LEVELS = (("|",), ("^",), ("&",), ("<<", ">>"))
+"""The signs that bind less than sums, those that bind least first."""
 
-CHAINED = 100
-"""Sums, products and steps to members, which may be nested as well."""
-
+_COMBINING = ("|", "^", "&")
+_SHIFTS = len(_COMBINING)
+"""The level of what is compared."""
 
 _OPERATORS = ("==", "!=", "<=", ">=", "<", ">", "startswith")
-_ESCAPES = {
-    **{"n": "\n", "t": "\t", "r": "\r", "0": "\0", "a": "\a", "b": "\b", "f": "\f", "v": "\v"},
-    "e": "\x1b",
-}
 
 
 def argument(source: str) -> ArgExpression:
@@ -101,17 +105,10 @@ def _is_value(test: object) -> bool:
     return isinstance(test, Comparison) and test.right.at == test.at
 
 
-class _Parser:
+class _Parser(TokenReader):
     """Recursive descent: a method a rule of the grammar above."""
 
-    def __init__(self, source: str, asked: Asked) -> None:
-        self._source = source
-        self._asked: Asked = asked
-        self._tokens = tokens(source)
-        self._next = 0
-        self._depth = 0
-        self._chained = 0
-        self._failed: tuple[int, ExpressionError] | None = None
+    _failed: tuple[int, ExpressionError] | None = None
 
     def whole(self, parse: Callable[[_Parser], _Parsed]) -> _Parsed:
         """Return the whole expression. Raises the error of those that is furthest on, where one
@@ -135,7 +132,7 @@ class _Parser:
             name = self._take().text
             self._take()
         start = self._token.at
-        node = self.sum()
+        node = self.value()
         return ArgExpression(
             self._source, name or self._source[start : self._token.at].strip(), node
         )
@@ -184,27 +181,69 @@ class _Parser:
             self._failed = self._next, error
 
     def _comparison(self) -> Test:
-        at, left = self._token.at, self.sum()
+        start, at = self._next, self._token.at
+        left, combined = self._binary(_SHIFTS), self._token
+        if combined.text in _COMBINING:
+            self._next = start
+            left = self.value()
+        if (listed := self._listed(left, combined)) is not None:
+            return listed
         if self._token.text not in _OPERATORS or self._token.kind == "string":
             return Comparison(at, "!=", left, Number(at, 0))
-        operator = self._take()
-        return Comparison(operator.at, cast(Operator, operator.text), left, self.sum())
+        operator, right = self._take(), self._binary(_SHIFTS)
+        combined = self._token if self._token.text in _COMBINING else combined
+        if combined.text in _COMBINING:
+            raise compared_first(combined)
+        return Comparison(operator.at, cast(Operator, operator.text), left, right)
 
-    def sum(self) -> Node:
+    def _listed(self, left: Node, combined: Token) -> Test | None:
+        """The condition that ``left`` is one of the values in a list, or none of them; None where
+        no list follows."""
+        words = [token.text for token in self._tokens[self._next : self._next + 3]]
+        negated = words[:1] == ["not"]
+        if words[negated : negated + 2] != ["in", "("]:
+            return None
+        if combined.text in _COMBINING:
+            raise compared_first(combined)
+        self._next += negated
+        at = self._take().at
+        self._take()
+        parts = [Comparison(at, "==", left, self.value())]
+        while self._accept(","):
+            parts.append(Comparison(at, "==", left, self.value()))
+        self._expect(")", "")
+        test = parts[0] if len(parts) == 1 else Junction("or", tuple(parts))
+        return Negation(test) if negated else test
+
+    def value(self) -> Node:
         with self._deeper():
-            node = self._product()
-            while self._token.kind == "sign" and self._token.text in "+-":
-                sign = self._take()
-                right = self._product()
-                node = Sum(sign.at, node, right, taken=sign.text == "-")
-                self._lengthen()
-            return node
+            return self._binary(0)
+
+    def _binary(self, level: int) -> Node:
+        """Operands of the signs of a level, joined from left to right; a higher one binds more."""
+        if level == len(_LEVELS):
+            return self._sum()
+        node = self._binary(level + 1)
+        while self._token.kind == "sign" and self._token.text in _LEVELS[level]:
+            sign = self._take()
+            node = Binary(sign.at, cast(Sign, sign.text), node, self._binary(level + 1))
+            self._lengthen()
+        return node
+
+    def _sum(self) -> Node:
+        node = self._product()
+        while self._token.kind == "sign" and self._token.text in "+-":
+            sign = self._take()
+            right = self._product()
+            node = Sum(sign.at, node, right, taken=sign.text == "-")
+            self._lengthen()
+        return node
 
     def _product(self) -> Node:
         node = self._unary()
-        while self._token.kind == "sign" and self._token.text == "*":
+        while self._token.kind == "sign" and self._token.text in ("*", "/", "%"):
             sign = self._take()
-            node = Product(sign.at, node, self._unary())
+            node = Binary(sign.at, cast(Sign, sign.text), node, self._unary())
             self._lengthen()
         return node
 
@@ -215,6 +254,8 @@ class _Parser:
                 return Dereference(token.at, self._unary())
             if self._accept("-"):
                 return _negative(token.at, self._unary())
+            if self._accept("~"):
+                return Binary(token.at, "^", self._unary(), Number(token.at, -1))
             if token.text == "(" and self._tokens[self._next + 1].text in TYPE_WORDS:
                 self._take()
                 type = self._type()
@@ -256,7 +297,7 @@ class _Parser:
         if token.kind == "character":
             return Number(token.at, self._unescaped(token)[0], "character")
         if token.text == "(":
-            node = self.sum()
+            node = self.value()
             self._expect(")")
             return node
         if token.kind == "name" and self._token.text == "(":
@@ -277,11 +318,11 @@ class _Parser:
             raise ExpressionError(
                 token.at, f"{token.text}() is not known", "there are str, buf, after and reg"
             )
-        start = self.sum()
+        start = self.value()
         if token.text == "after":
             self._expect(")", "")
             return After(token.at, start)
-        length = self.sum() if self._accept(",") else None
+        length = self.value() if self._accept(",") else None
         if length is None and token.text == "buf":
             raise ExpressionError(self._token.at, "buf() wants a length", "write buf(arg0, 16)")
         self._expect(")", "")
@@ -304,36 +345,6 @@ class _Parser:
             raise ExpressionError(at, "void has no values", "write (void *)")
         return type
 
-    # ----------------------------------------------------------------- tokens
-
-    @property
-    def _token(self) -> Token:
-        return self._tokens[self._next]
-
-    @property
-    def _before(self) -> Token | None:
-        return self._tokens[self._next - 1] if self._next else None
-
-    def _take(self) -> Token:
-        token = self._token
-        if token.kind != "end":
-            self._next += 1
-        return token
-
-    def _accept(self, text: str) -> bool:
-        if self._token.text == text and self._token.kind in ("sign", "name"):
-            self._next += 1
-            return True
-        return False
-
-    def _expect(self, text: str, asked: Asked | None = None, *, compared: bool = False) -> None:
-        if self._accept(text):
-            return
-        if text == ")" and self._token.kind == "end":
-            raise unclosed(self._tokens)
-        known = self._asked if asked is None else asked
-        raise unexpected(self._before, self._token, known, text, compared=compared)
-
     def _index(self) -> int:
         negative = self._accept("-")
         token = self._take()
@@ -343,47 +354,8 @@ class _Parser:
             )
         return -read_integer(token) if negative else read_integer(token)
 
-    def _unescaped(self, token: Token) -> bytes:
-        def replaced(match: re.Match[str]) -> str:
-            if match[1]:
-                return chr(int(match[1], 16) | (0xDC00 if int(match[1], 16) > 0x7F else 0))
-            return _ESCAPES.get(match[2], match[2])
-
-        text = re.sub(r"\\(?:x([0-9a-fA-F]{2})|(.))", replaced, token.text[1:-1])
-        try:
-            raw = text.encode("utf-8", "surrogateescape")
-        except UnicodeEncodeError:
-            raise ExpressionError(
-                token.at, "this text is no Unicode", r"write bytes as \xff"
-            ) from None
-        if token.kind == "character" and len(raw) != 1:
-            raise ExpressionError(
-                token.at, "a character is one byte", "compare longer text with strings"
-            )
-        return raw
-
-    def _lengthen(self) -> None:
-        """One more operator in a row, each of which holds what precedes it."""
-        self._chained += 1
-        if self._chained > CHAINED:
-            raise ExpressionError(
-                self._token.at,
-                f"this is too long: more than {CHAINED} operators",
-                "write it shorter",
-            )
-
-    @contextmanager
-    def _deeper(self) -> Iterator[None]:
-        self._depth += 1
-        if self._depth > DEPTH:
-            raise ExpressionError(self._token.at, "too deeply nested", "write it shorter")
-        try:
-            yield
-        finally:
-            self._depth -= 1
-
 
 def _negative(at: int, node: Node) -> Node:
     if isinstance(node, Number) and node.form == "real":
         return replace(node, at=at, value=-node.value)
-    return Product(at, node, Number(at, -1))
+    return Binary(at, "*", node, Number(at, -1))

@@ -90,16 +90,20 @@ class Sum(Struct, frozen=True):
     taken: bool = False
 
 
-class Product(Struct, frozen=True):
-    """Two values multiplied."""
+Sign: TypeAlias = Literal["*", "/", "%", "<<", ">>", "&", "^", "|"]
+
+
+class Binary(Struct, frozen=True):
+    """Two values combined as the ``sign`` of C says."""
 
     at: int
+    sign: Sign
     left: Node
     right: Node
 
 
 Node: TypeAlias = (
-    Number | Quoted | Name | Register | TextOf | After | Cast | Dereference | Field | Sum | Product
+    Number | Quoted | Name | Register | TextOf | After | Cast | Dereference | Field | Sum | Binary
 )
 
 Operator: TypeAlias = Literal["==", "!=", "<", "<=", ">", ">=", "startswith", "lacks"]

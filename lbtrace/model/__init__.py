@@ -18,6 +18,7 @@ from lbtrace.model.fetching import (
     ConventionHints,
     Fetch,
     Formal,
+    Operation,
     Piece,
     Prototype,
     Scalar,

@@ -17,7 +17,9 @@ class Choices(Struct, frozen=True):
     files (``FILE:LINE``), ``places`` addresses in files (``FILE:0xADDRESS``, ``FILE:+0xOFFSET``),
     where points are recorded, with all ``locals`` or without, ``markers`` places that authors left
     for tracers (``PROVIDER:NAME``), of which definitions, files of ``providers``, may tell more,
-    ``syscalls`` system calls.
+    ``syscalls`` system calls, ``tracepoints`` those of the kernel (``CATEGORY:NAME``).
+    Functions that a pattern of ``exclude``, or one of ``patterns`` after a ``!`` means are left
+    out; where nothing is named, the functions that the program's own sources define are traced.
     ``inlined``: points where the functions were inlined as well. ``within`` are patterns of
     functions below whose calls all that is recorded happens. ``args`` is the number of arguments
     shown; None means those of the prototype, or one without debug information. ``arg`` are
@@ -41,6 +43,7 @@ class Choices(Struct, frozen=True):
     locals: bool = False
     markers: tuple[str, ...] = ()
     syscalls: tuple[str, ...] = ()
+    tracepoints: tuple[str, ...] = ()
     providers: tuple[str, ...] = ()
     within: tuple[str, ...] = ()
     inlined: bool = False
@@ -49,3 +52,10 @@ class Choices(Struct, frozen=True):
     depth: int = 0
     strings: int = 64
     full_names: bool = False
+    exclude: tuple[str, ...] = ()
+
+    @property
+    def takes_own(self) -> bool:
+        """Whether nothing is named, so that the program's own functions are traced."""
+        code = self.patterns or self.sources or self.lines or self.places
+        return not (code or self.markers or self.syscalls or self.tracepoints)

@@ -154,7 +154,9 @@ class Losses(Struct):
 
     Not lost, but not shown either are calls that conditions on results and durations could not be
     about: ``uncompared_tail`` jumped to a function whose return is not watched, ``uncompared_open``
-    were left by an exception, longjmp or the like, or are still open.
+    were left by an exception, longjmp or the like, or are still open. ``uncomputed`` are operations
+    of expressions that have no result, divisions by 0 and shifts too far: no condition on
+    them holds.
 
     ``events`` counts those that are not shown at all, ``total`` also values.
     """
@@ -170,6 +172,7 @@ class Losses(Struct):
     unwritten: int = 0
     uncompared_tail: int = 0
     uncompared_open: int = 0
+    uncomputed: int = 0
 
     @property
     def events(self) -> int:

@@ -3,11 +3,27 @@ them."""
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Literal, TypeAlias
 
 from msgspec import Struct
 
 from lbtrace.values.base import Type
+
+Operation: TypeAlias = Literal[
+    "",
+    "and",
+    "or",
+    "xor",
+    "multiply",
+    "shift left",
+    "shift right",
+    "shift right signed",
+    "divide",
+    "divide signed",
+    "remainder",
+    "remainder signed",
+]
+"""What the kernel program makes of two numbers; their sum, if it is empty."""
 
 
 class Fetch(Struct, frozen=True):
@@ -18,21 +34,24 @@ class Fetch(Struct, frozen=True):
     (``base="stack"``), the value of the earlier fetch ``earlier``
     (``base="slot"``), at a return what ``register`` held when the call was
     entered (``base="kept"``), where the probed file is mapped (``base="file"``, which
-    a plan no longer has: see `CallValues.at`), or zero (``base="constant"``). ``offset`` is
-    added, and ``factor`` times the value of the earlier fetch ``plus``, if that is not -1.
+    a plan no longer has: see `CallValues.at`), the address of a tracepoint's record
+    (``base="record"``), or zero (``base="constant"``). ``offset`` is
+    added, and ``factor`` times the value of the earlier fetch ``plus``, if that is not -1. With an
+    ``operation``, what was there and the latter, or ``operand`` where there is none, are combined
+    as it says, and the offset is added to the result; what is shifted has ``size`` bytes.
     Then, for each member of ``derefs``, the eight bytes at that address are
     loaded and the member is added. Last, ``read`` says what the result is:
     the ``value`` itself, an ``integer`` of ``size`` bytes in memory there, a
     NUL-terminated ``string`` there, or ``bytes`` there, ``length_from`` being
     the slot that holds their number, or that of units of ``scale`` bytes.
-    Memory is that of the ``space``, the traced process (``user``).
+    Memory is that of the ``space``: the traced process (``user``) or the ``kernel``.
     Strings and bytes are cut at ``limit``. If they are ``optional``, it is no
     loss that they cannot be read. Of a value or an integer only ``bit_size``
     bits from ``bit_offset`` on count, if given; they are extended by their
     sign where ``signed``.
     """
 
-    base: Literal["register", "stack", "slot", "kept", "file", "constant"] = "register"
+    base: Literal["register", "stack", "slot", "kept", "file", "record", "constant"] = "register"
     register: str = ""
     offset: int = 0
     derefs: tuple[int, ...] = ()
@@ -49,6 +68,8 @@ class Fetch(Struct, frozen=True):
     plus: int = -1
     factor: int = 1
     space: str = "user"
+    operation: Operation = ""
+    operand: int = 0
 
 
 class Condition(Struct, frozen=True):

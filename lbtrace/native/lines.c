@@ -126,8 +126,8 @@ static int lbt_put_piece(const struct lbt_line *line, struct lbt_output *output,
 		return lbt_put_number(output, line->event->time - line->start);
 	case LBT_START_MICRO:
 		return lbt_put_micro(output, line->start);
-	case LBT_END_MICRO:
-		return lbt_put_micro(output, line->event->time);
+	case LBT_ELAPSED_MICRO:
+		return lbt_put_micro(output, line->event->time - line->start);
 	case LBT_LANE_NUMBER:
 		return lbt_put_number(output, line->event->lane
 						      ? line->event->lane + piece->skip

@@ -23,7 +23,7 @@ enum {
 	LBT_START = 9,	      /* in ns */
 	LBT_ELAPSED = 10,     /* in ns */
 	LBT_START_MICRO = 11, /* in µs */
-	LBT_END_MICRO = 12,
+	LBT_ELAPSED_MICRO = 12,
 	LBT_LANE_NUMBER = 13, /* the thread or, more than the number in skip, the goroutine */
 	LBT_GOROUTINE = 14,   /* the text and the goroutine, if there is one */
 	LBT_INDENT = 15,      /* what stands before calls of the depth */

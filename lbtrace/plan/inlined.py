@@ -15,10 +15,10 @@ from lbtrace.elf import cpp_names, debugfile, demangle, symbols
 from lbtrace.elf.image import Image
 from lbtrace.errors import BinaryError, NoMatchError, option
 from lbtrace.model import Plan
-from lbtrace.plan import patterns, source_files
-from lbtrace.plan.patterns import LIBRARY
+from lbtrace.plan import function_choice, patterns, source_files
 from lbtrace.plan.point_probes import Point, PointPlan, PointPlanner, refuse_returns
 from lbtrace.plan.selection import Selection
+from lbtrace.plan.unmatched import LIBRARY
 from lbtrace.plan.value_selection import depth, qualifies
 from lbtrace.plan.warnings import some
 
@@ -66,7 +66,17 @@ class Copies:
             if number in meant:
                 tests.append((each, partial(_is_defined, path_test(pattern))))
 
+        excluded = [
+            pattern
+            for meant, pattern in (
+                patterns.addressed(each, paths) for each in self._selection.exclude
+            )
+            if number in meant
+        ]
+
         def wanted(name: Name) -> bool:
+            if any(_is_called(pattern, name) for pattern in excluded):
+                return False
             chosen = [each for each, test in tests if test(name)]
             self._inlined.update(chosen)
             return bool(chosen)
@@ -82,7 +92,7 @@ class Copies:
         ]
 
         def by_name(pattern: str) -> object:
-            return patterns.select(named, [pattern])
+            return function_choice.select(named, [pattern])
 
         def by_source(pattern: str) -> object:
             return source_files.select(self._images, tables, [pattern])

@@ -17,7 +17,7 @@ from msgspec.structs import replace
 from lbtrace.elf import cpp_names, demangle
 from lbtrace.elf.demangle import CLOSING, OPENING, is_mangled
 from lbtrace.elf.symbols import Symbols
-from lbtrace.errors import NoMatchError, UsageError, option
+from lbtrace.errors import UsageError, option
 from lbtrace.model import Function
 from lbtrace.plan import objc_methods
 
@@ -27,12 +27,6 @@ _WHITESPACE = re.compile(r"\s+")
 COPY = re.compile(r"(\.(constprop|isra|lto_priv|llvm)\.\w+)+")
 """What gcc and LLVM append to the names of whole copies of functions: a call
 of such a copy is a call of the function."""
-
-SOURCE = re.compile(
-    r"[^:@]*\.(?:[cChsS]|cc|cpp|cxx|c\+\+|hh|hpp|hxx|inc|go|rs|asm|zig|f90|adb|swift|mm|nim|cr|pas)"
-    r"(?::(?:(?P<line>[0-9]+(?:-[0-9]+)?|\*)|(?P<name>[A-Za-z_]\w*)))?"
-)
-"""A source file, or a line or function in it, by the names that such files have."""
 
 WRITTEN = (
     "std allocator basic_string char_traits basic_istream basic_ostream basic_iostream operator new"
@@ -49,12 +43,6 @@ WRITTEN = (
 )
 """Words that demanglers write which are in no mangled name."""
 
-COMPARED = 20_000
-"""Names compared, at most, to find the nearest ones: a fraction of a second."""
-
-
-LISTS = "lbtrace list shows its functions"
-
 
 class BinarySymbols(NamedTuple):
     """A binary whose functions are selected."""
@@ -67,38 +55,6 @@ class BinarySymbols(NamedTuple):
     """Whether other files may be loaded beside it while it is traced."""
 
 
-def select(
-    binaries: Sequence[BinarySymbols],
-    patterns: Sequence[str],
-    others: Sequence[Sequence[Function]] = (),
-    asked: str = "func",
-    *,
-    full_names: bool = False,
-) -> list[list[Function]]:
-    """Return the functions of each binary that match any of ``patterns``, values of the option
-    ``asked``, in the order of their addresses, and ``others``, which were selected otherwise.
-
-    A function is called by the name that matched, a copy that the compiler made of it by
-    its own. Raises `UsageError` for a
-    pattern that is no regular expression, `NoMatchError` for one that matches
-    nothing in any binary.
-    """
-    chosen: list[dict[int, Function]] = [{} for _ in binaries]
-    for pattern in patterns:
-        meant, name = addressed(pattern, [binary.path for binary in binaries])
-        matched = [_matched(binaries[n].symbols, name, asked) for n in meant]
-        if not any(matched):
-            raise _no_match([binaries[n] for n in meant], name, asked)
-        for n, functions in zip(meant, matched, strict=True):
-            for function in functions:
-                chosen[n].setdefault(function.address, function)
-    for found, more in zip(chosen, others, strict=bool(others)):
-        for function in more:
-            found.setdefault(function.address, function)
-    ordered = ([found[address] for address in sorted(found)] for found in chosen)
-    return [readable(functions, full_names=full_names) for functions in ordered]
-
-
 def addressed(pattern: str, paths: Sequence[str]) -> tuple[list[int], str]:
     """Return which of the binaries at ``paths`` a pattern is for, by position, and what is
     to match there.
@@ -107,16 +63,22 @@ def addressed(pattern: str, paths: Sequence[str]) -> tuple[list[int], str]:
     without what follows ``.so``, or without that as well.
     """
     name, _, binary = pattern.rpartition("@")
-    meant = [n for n, path in enumerate(paths) if name and _is_called(path, binary)]
+    meant = [n for n, path in enumerate(paths) if name and is_called(path, binary)]
     return (meant, name) if meant else (list(range(len(paths))), pattern)
 
 
-def _is_called(path: str, name: str) -> bool:
+def is_called(path: str, name: str) -> bool:
+    """Return whether a pattern may call the file at ``path`` by ``name`` (`addressed`)."""
     stem, library, _ = os.path.basename(path).partition(".so")
     return name in (path, stem + library, stem) or path.endswith(f"/{name}")
 
 
-def _matched(symbols: Symbols, pattern: str, asked: str) -> list[Function]:
+def find(symbols: Symbols, pattern: str, asked: str = "func") -> list[Function]:
+    """Return the functions that a pattern, a value of the option ``asked``, means: those of exactly
+    this name, else those that match it, else those of which it is a part of the name in the source.
+
+    Raises `UsageError` for a pattern that is no regular expression.
+    """
     matched = _exact(symbols, pattern)
     if not matched and (symbol := objc_methods.find_symbol(pattern)):
         matched, pattern = _exact(symbols, symbol), symbol
@@ -128,7 +90,7 @@ def _matched(symbols: Symbols, pattern: str, asked: str) -> list[Function]:
         matched
         or _demangled(symbols, pattern)
         or _unqualified(symbols, pattern)
-        or _unqualified_go(symbols, pattern)
+        or find_unqualified_go(symbols, pattern)
     )
 
 
@@ -190,7 +152,7 @@ def _unqualified(symbols: Symbols, pattern: str) -> list[Function]:
     return [f for f in _likely(symbols, pattern) if _ends_with(f.name, pattern)]
 
 
-def _unqualified_go(symbols: Symbols, pattern: str) -> list[Function]:
+def find_unqualified_go(symbols: Symbols, pattern: str) -> list[Function]:
     """The functions of Go whose name ends with this one; those of Go's runtime if no other does."""
     if symbols.go is None:
         return []
@@ -217,14 +179,14 @@ def _has_end(short: str, full: str, pattern: str) -> bool:
     wanted, bracket, parameters = _unspaced(pattern).partition("(")
     if bracket and not _unspaced(full).endswith(bracket + parameters):
         return False
-    asked, parts = _parts(wanted), _parts(_unspaced(short))
+    asked, parts = split_name(wanted), split_name(_unspaced(short))
     return len(asked) <= len(parts) and all(
         one in (part, part.partition("<")[0])
         for one, part in zip(reversed(asked), reversed(parts), strict=False)
     )
 
 
-def _parts(name: str) -> list[str]:
+def split_name(name: str) -> list[str]:
     """``name`` split at each ``::`` outside of brackets."""
     parts, depth = [""], 0
     for piece in re.split(r"(::|[<(\[{]|[>)\]}])", name):
@@ -299,97 +261,3 @@ def _renamed(function: Function, name: str) -> Function:
         return function
     others = (function.name, *(a for a in function.aliases if a != name))
     return replace(function, name=name, aliases=others)
-
-
-def _no_match(binaries: Sequence[BinarySymbols], pattern: str, asked: str) -> NoMatchError:
-    for path, symbols, *_ in binaries:
-        if indirect := matching(symbols.ifuncs, [pattern]):
-            return NoMatchError(
-                f"{indirect[0]}: is an indirect function of {path}, its code is chosen at run time",
-                f"trace one of its implementations, such as *{indirect[0]}_*, if they are named",
-            )
-        if inlined := _inlined(symbols, pattern):
-            return NoMatchError(
-                f"{inlined[0]}: is inlined everywhere in {path}, there is no call to trace",
-                "rebuild with -gcflags=-l, or mark the function //go:noinline",
-            )
-    paths = " or ".join(binary.path for binary in binaries)
-    if asked == "func" and (place := SOURCE.fullmatch(pattern)):
-        return NoMatchError(f"{pattern}: matches no function of {paths}", _of_source(place))
-    if asked == "func" and _ADDRESS.fullmatch(pattern):
-        file = binaries[0].path if len(binaries) == 1 else "FILE"
-        hint = f"an address is traced by {option('at', f'{file}:{pattern.lower()}')}"
-        return NoMatchError(f"{pattern}: matches no function of {paths}", hint)
-    from lbtrace.plan.misread_patterns import advise  # here: most patterns match
-
-    def is_known(name: str) -> bool:
-        return any(_matched(binary.symbols, name, asked) for binary in binaries)
-
-    outside = _outside(binaries, pattern) or advise(pattern, asked, is_known)
-    near = _alike_in_go(binaries, pattern) or nearest(
-        [f for binary in binaries for f in binary.symbols.functions], pattern
-    )
-    hint = outside or (f"nearest names: {', '.join(near)}" if near else LISTS)
-    if not outside and any(binary.loads_later for binary in binaries):
-        hint += f"; for one of a file that is loaded later, add {option('binary', 'FILE')}"
-    return NoMatchError(f"{pattern}: matches no function of {paths}", hint)
-
-
-def _of_source(place: re.Match[str]) -> str:
-    """What to do where a source file is named, or a line or function in it."""
-    if place["line"]:
-        return f"a line is traced by {option('line', place[0])}"
-    if place["name"]:
-        return f"a function goes by its name alone: {option('func', place['name'])}"
-    return f"the functions of a source file are named by {option('source', place[0])}"
-
-
-LIBRARY = "it is a library's"
-
-
-def _outside(binaries: Sequence[BinarySymbols], pattern: str) -> str:
-    """What to do where a function of another file is meant; empty where none is."""
-    name, _, place = pattern.rpartition("@")
-    if name and place and not name.endswith("@") and not place.endswith("/"):
-        return f"no traced file is called {place}: add it by {option('binary', 'FILE')}"
-    for binary in binaries:
-        if libraries := binary.loads(pattern):
-            named = " or ".join(option("binary", library) for library in libraries[:3])
-            return f"{LIBRARY}: add {named}"
-    return ""
-
-
-def _inlined(symbols: Symbols, pattern: str) -> list[str]:
-    """The functions of Go that ``pattern`` means which have no code of their own."""
-    if not symbols.inlined:
-        return []
-    from lbtrace.plan.go import names as go_names
-
-    exact = matching(symbols.inlined, [pattern])
-    return exact or [name for name in symbols.inlined if go_names.has_end(name, pattern)]
-
-
-def _alike_in_go(binaries: Sequence[BinarySymbols], pattern: str) -> list[str]:
-    """At most three functions of Go that are called as ``pattern`` is, but of another package or
-    receiver."""
-    last = pattern.rpartition(".")[2]
-    found = [f.name for binary in binaries for f in _unqualified_go(binary.symbols, last)]
-    return found[:3]
-
-
-def nearest(functions: Sequence[Function], pattern: str) -> list[str]:
-    """Return at most three names like ``pattern``, the most alike first."""
-    import difflib  # imported here because only a mistyped name needs it
-
-    wanted = objc_methods.find_part(pattern).strip("/*?[]^$")
-    names = [f.name for f in functions]
-    if len(names) > COMPARED:
-        names = sorted(names, key=lambda n: abs(len(n) - len(wanted)))[:COMPARED]
-    names = [demangle.short(n) for n in names]
-    folded = wanted.casefold()
-    holding = [n for n in names if folded and folded in n.casefold()] if len(folded) > 2 else []
-    # A name may be meant without what qualifies it.
-    lasts = {_parts(n)[-1].partition("<")[0]: n for n in names}
-    close = difflib.get_close_matches(wanted, {*names, *lasts}, n=3, cutoff=0.6)
-    alike = [lasts.get(name, name) for name in close]
-    return list(dict.fromkeys([*alike, *sorted(holding, key=len)]))[:3]

@@ -27,6 +27,7 @@ from lbtrace.plan.binary_plan import (
     plan_binary,
 )
 from lbtrace.plan.crossed_points import find_crossed
+from lbtrace.plan.function_choice import choose, split_excluded
 from lbtrace.plan.merge import merge_plans, without_false_notes
 from lbtrace.plan.return_strategy import StrategyChooser
 from lbtrace.plan.selection import Selection
@@ -68,10 +69,12 @@ def _made(images: Sequence[Image], selection: Selection, marked: Sequence[Image]
         from lbtrace.plan import aggregation  # imported here because most plans send
 
         selection = aggregation.narrow(selection)
-    functions, chosen = probe_sources.split(selection.patterns)
-    if selection.syscalls:
-        chosen.setdefault("syscall", []).extend(selection.syscalls)
-    selection = replace(selection, patterns=functions)
+    wanted, excluded = split_excluded(selection.patterns, selection.exclude)
+    functions, chosen = probe_sources.split(wanted)
+    for source, named in (("syscall", selection.syscalls), ("tracepoint", selection.tracepoints)):
+        if named:
+            chosen.setdefault(source, []).extend(named)
+    selection = replace(selection, patterns=functions, exclude=excluded)
     with whole([*images, *marked]):
         if selection.locals and not (selection.lines or selection.places):
             raise UsageError(
@@ -130,9 +133,16 @@ def _planned(images: Sequence[Image], selection: Selection) -> Plan:
         )
         for image in images
     ]
-    others = _of_sources(images, searched, selection)
+    others, own_notes = _of_sources(images, searched, selection), None
+    if selection.takes_own:
+        from lbtrace.plan import own_functions  # imported here because most plans name functions
+
+        own = own_functions.find(images, [each.symbols for each in searched])
+        others, own_notes = own.functions, partial(own_functions.notes, images, own)
     full_names = selection.full_names
-    chosen = patterns.select(searched, selection.patterns, others, full_names=full_names)
+    chosen, notes = choose(
+        searched, selection.patterns, selection.exclude, others, full_names=full_names
+    )
     outer = within.select(searched, selection.within, chosen, full_names=full_names)
     chosen = [list(found.functions) for found in outer]
     paths = " and ".join(image.path for image in images)
@@ -147,11 +157,13 @@ def _planned(images: Sequence[Image], selection: Selection) -> Plan:
     if selection.within and asked == "none":  # those of the functions there are seen
         asked = "auto"
     choosers = [StrategyChooser(i, t, asked) for i, t in zip(images, tables, strict=True)]
-    warnings = []
+    if own_notes:
+        notes += own_notes(map(len, chosen))
+    warnings = notes
     if asked == "uretprobe":
         from lbtrace.plan import uretprobe_guard  # imported here because few ask for them
 
-        warnings = uretprobe_guard.check(images, selection)
+        warnings += [*uretprobe_guard.check(images, selection)]
     plans: list[Plan] = []
     mismatch: UsageError | None = None
     for part, table, chooser, found in zip(parts, tables, choosers, outer, strict=True):

@@ -136,4 +136,5 @@ def _plan(
         probes = [*aggregation.choose_probes(probes, selection.action, values)]
     result = values.result if closes else None
     shown = replace(found.function, parameters=values.parameters, result=result, typed=True)
-    return (shown if closes else replace(shown, returns="none")), probes
+    has_end = closes or found.opens.role == "point"
+    return (shown if has_end else replace(shown, returns="none")), probes

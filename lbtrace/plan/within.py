@@ -11,6 +11,7 @@ from lbtrace.elf.symbols import Symbols
 from lbtrace.errors import BinaryError, UsageError, option
 from lbtrace.model import Function, Plan
 from lbtrace.plan import patterns
+from lbtrace.plan.function_choice import select as select_functions
 from lbtrace.plan.made_stacks import find_maker
 from lbtrace.plan.selection import Selection
 from lbtrace.plan.traced_binary import TracedBinary
@@ -60,7 +61,7 @@ def select(
     if not wanted:
         return [Within(functions) for functions in chosen]
     found = []
-    selected = patterns.select(binaries, wanted, asked="within", full_names=full_names)
+    selected = select_functions(binaries, wanted, asked="within", full_names=full_names)
     for functions, outer in zip(chosen, selected, strict=True):
         by_address = {f.address: f for f in (*outer, *functions)}
         addresses = frozenset(f.address for f in outer)

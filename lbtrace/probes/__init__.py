@@ -14,6 +14,7 @@ FILES = (
     "uprobe",
     "marker",
     "syscall",
+    "tracepoint",
 )  # fmt: skip
 """The files here that hold sources."""
 

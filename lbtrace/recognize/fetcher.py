@@ -75,9 +75,16 @@ class Span(NamedTuple):
 class Fetcher(Slots):
     """Collects the fetches of one probe. ``cut`` counts the parameters that had no slot."""
 
-    def __init__(self, limit: int, detail: Detail, budget: SlotBudget | None = None) -> None:
-        super().__init__(limit, budget)
+    def __init__(
+        self,
+        limit: int,
+        detail: Detail,
+        budget: SlotBudget | None = None,
+        kept: Sequence[Fetch] = (),
+    ) -> None:
+        super().__init__(limit, budget, kept)
         self.cut = 0
+        self._kept = kept
         self._detail = detail
         self._parts = 0
 
@@ -129,9 +136,21 @@ class Fetcher(Slots):
         budget. It is no loss that they cannot be read."""
         trial = type(self)(self._limit, self._detail, SlotBudget(0, 0))
         make(trial, 0)
-        count = self.reserve(trial.used, most)
+        there = 0
+        while there < most and self._has(make, there):
+            there += 1
+        count = there or self.reserve(trial.used, most)
         with self.as_optional():
             return [make(self, n) for n in range(count)]
+
+    def _has(self, make: Callable[[Fetcher, int], Value], number: int) -> bool:
+        """Return whether all that ``make`` fetches is kept anyway."""
+        if not self._kept:
+            return False
+        trial = type(self)(len(self._kept), self._detail, SlotBudget(0, 0), self._kept)
+        with trial.as_optional():
+            make(trial, number)
+        return not trial.is_short
 
     def most_that_fits(
         self, most: int, make: Callable[[Fetcher, int], Value], most_slots: int
@@ -145,7 +164,8 @@ class Fetcher(Slots):
             if trial.used[0] > most_slots:
                 continue
             whole = max(whole, trial.used)
-            if self.allows(trial.used) and self.reserve(trial.used, 1):
+            is_kept = self._has(make, count)
+            if is_kept or (self.allows(trial.used) and self.reserve(trial.used, 1)):
                 with self.as_optional():
                     return make(self, count)
         self.reserve(whole, 1)
@@ -330,11 +350,21 @@ Made = TypeVar("Made")
 
 def collected(limit: int, detail: Detail, make: Callable[[Fetcher], Made]) -> tuple[Made, Fetcher]:
     """Return what ``make`` makes, and what fetches it: the values that may be left out
-    get the slots that all others leave."""
-    fetcher = Fetcher(limit, detail, SlotBudget(0, 0))
+    get the slots that all others leave, and what pointers lead to those that remain then."""
+    made, fetcher = _collected(limit, detail, make)
+    if detail.depth and (fetcher.is_short or fetcher.refused):
+        _, shallow = _collected(limit, replace(detail, depth=0), make)
+        return _collected(limit, detail, make, shallow.fetches)
+    return made, fetcher
+
+
+def _collected(
+    limit: int, detail: Detail, make: Callable[[Fetcher], Made], kept: Sequence[Fetch] = ()
+) -> tuple[Made, Fetcher]:
+    fetcher = Fetcher(limit, detail, SlotBudget(0, 0), kept)
     made = make(fetcher)
     if fetcher.refused and min(fetcher.remaining[:2]) > 0:
-        fetcher = Fetcher(limit, detail, fetcher.remaining)
+        fetcher = Fetcher(limit, detail, fetcher.remaining, kept)
         made = make(fetcher)
     return made, fetcher
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import NamedTuple
 
@@ -11,6 +11,9 @@ from lbtrace.model import Fetch
 from lbtrace.model.wire_limits import CHUNKS
 
 TOO_MANY = "too many values"
+
+TEXTS = ("string", "bytes")
+"""How what takes a chunk is read."""
 
 
 class SlotBudget(NamedTuple):
@@ -25,17 +28,21 @@ class SlotBudget(NamedTuple):
 
 class Slots:
     """Fetches of one probe, at most ``limit``. Values that may be left out take no more than
-    ``budget``; ``refused`` counts those that got fewer than they need.
+    ``budget``; ``refused`` counts those that got fewer than they need. The fetches ``kept`` have
+    the first slots, whether they are asked for or not. ``is_short`` says that some got no slot.
     """
 
-    def __init__(self, limit: int, budget: SlotBudget | None = None) -> None:
+    def __init__(
+        self, limit: int, budget: SlotBudget | None = None, kept: Sequence[Fetch] = ()
+    ) -> None:
         self.refused = 0
+        self.is_short = False
         self._needs: list[int] = []
         self._budget = budget or SlotBudget(limit, CHUNKS)
-        self._texts = 0
+        self._texts = sum(fetch.read in TEXTS for fetch in kept)
         self.is_optional = False
         self._limit = limit
-        self._fetches: list[Fetch] = []
+        self._fetches = list(kept)
 
     @property
     def fetches(self) -> tuple[Fetch, ...]:
@@ -87,12 +94,11 @@ class Slots:
             return -1 if index < 0 else self.slot(fetch.from_slot(index))
         if fetch in self._fetches:
             return self._fetches.index(fetch)
-        if len(self._fetches) >= self._limit:
+        is_text = fetch.read in TEXTS
+        if len(self._fetches) >= self._limit or (is_text and self._texts == CHUNKS):
+            self.is_short = True
             return -1
-        if fetch.read in ("string", "bytes"):
-            if self._texts == CHUNKS:
-                return -1
-            self._texts += 1
+        self._texts += is_text
         self._fetches.append(fetch)
         return len(self._fetches) - 1
 

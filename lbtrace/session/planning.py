@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
@@ -10,7 +11,7 @@ from msgspec.structs import replace
 
 from lbtrace.elf.image import Image
 from lbtrace.elf.loaded_files import interpreter
-from lbtrace.errors import BinaryError, NoMatchError, UsageError, option
+from lbtrace.errors import BinaryError, LbtraceError, NoMatchError, UsageError, option
 from lbtrace.model import Plan, Target
 from lbtrace.model.choices import Choices
 from lbtrace.plan import Selection, make_plan
@@ -28,6 +29,7 @@ from lbtrace.targets.reach import Reach, find_reach
 
 if TYPE_CHECKING:
     from lbtrace.providers import Definitions
+    from lbtrace.session.found_libraries import Found
 
 
 class Planned(Struct, frozen=True):
@@ -44,6 +46,14 @@ def plan(request: Request) -> Planned:
     try:
         return _plan(request)
     except (BinaryError, NoMatchError) as error:
+        if (request.target.command or request.target.pid) and request.names_code:
+            from lbtrace.session import found_libraries  # imported here: most have what is named
+
+            found = None
+            with suppress(LbtraceError):  # what is wrong is said already
+                found = found_libraries.find(request)
+            if found:
+                return _plan(found.request, found)
         if request.target.command and not request.binaries and request.names_code:
             from lbtrace.session.started_programs import advise  # imported here: all has failed
 
@@ -51,14 +61,15 @@ def plan(request: Request) -> Planned:
         raise
 
 
-def _plan(request: Request) -> Planned:
+def _plan(request: Request, found: Found | None = None) -> Planned:
+    """The plan; of what was ``found`` in other files than those of the request, if so."""
     target = request.target
     if request.unsafe and request.returns != "uretprobe":
         raise UsageError(
             f"{option('unsafe')} is about uretprobes",
             f"add {option('returns', 'uretprobe')}, or leave it out",
         )
-    opened = _open(request)
+    opened = _Traced(found.images, found.notes) if found else _open(request)
     around = find_mapped_files(target)
     if request.binaries and around is not None and not around.paths:
         opened.notes += warn_32_bit(target)

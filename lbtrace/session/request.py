@@ -26,12 +26,14 @@ class Request(Choices, frozen=True, kw_only=True):
     @property
     def names_code(self) -> bool:
         """Whether more than markers is asked for."""
-        return bool(self.patterns or self.sources or self.lines or self.places or self.within)
+        named = self.patterns or self.sources or self.lines or self.places or self.within
+        return bool(named) or self.takes_own
 
     @property
     def needs_files(self) -> bool:
-        """Whether there is nothing to trace without a file: system calls are in none."""
-        return bool(self.names_code or self.markers or self.binaries or not self.syscalls)
+        """Whether there is nothing to trace without a file: what is in the kernel is in none."""
+        in_kernel = self.syscalls or self.tracepoints
+        return bool(self.names_code or self.markers or self.binaries or not in_kernel)
 
     @property
     def seeks_files(self) -> bool:

@@ -46,6 +46,8 @@ FORMATS: dict[str, Format] = {
         Format(
             "chrome", ".json", "for Perfetto, chrome://tracing", "lbtrace.sinks.chrome", "Chrome"
         ),
+        Format("report", ".report", "a table of functions", "lbtrace.sinks.report", "Report"),
+        Format("folded", ".folded", "stacks for flame graphs", "lbtrace.sinks.folded", "Folded"),
         Format("lbt", ".lbt", "capture, for lbtrace export"),
     )
 }

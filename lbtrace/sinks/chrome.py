@@ -1,22 +1,21 @@
 """The Trace Event Format of Chrome, which Perfetto's UI and speedscope open as well.
 
-"Trace Event Format", JSON object format: duration events (``B``, ``E``) in
-the order they occurred, so that results join the arguments of their call;
-ends are named as well, for speedscope matches them by name; metadata events
-name processes and threads; calls that may cross are async events (``b``, ``e``);
+"Trace Event Format", JSON object format: a complete event (``X``) for each call, when it has ended;
+metadata events name processes and threads; calls that may cross are async events (``b``, ``e``);
 losses and points are instant events of their thread. What a forked process continues of its
 parent's calls are slices from the fork on, called ``work (forked)``. Times are
 µs of CLOCK_MONOTONIC, with decimals.
 
 A call that was left without returning ends where its thread is next seen, or where its goroutine
-ends. A call whose end was not seen has no ``E``: the viewers draw it to the end of the trace and
-say that it did not finish.
+ends. A call whose end was not seen has only a beginning (``B``): the viewers draw it to the end of
+the trace and say that it did not finish.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from functools import partial
+from itertools import chain
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any
 
@@ -64,7 +63,7 @@ class Chrome(LineSink):
     ) -> None:
         super().__init__(stream, plan, color=color, shows_cpu=shows_cpu)
         self._held: list[str] = []
-        self._unended: dict[tuple[int, int], list[tuple[str, str]]] = {}
+        self._unended: dict[tuple[int, int], list[tuple[Call, str, int]]] = {}
         self._unnamed: dict[int, str] = {}
         self._named: set[int] = set()
         self._quoted = _Quoted()
@@ -92,14 +91,6 @@ class Chrome(LineSink):
             self._end_left(call, call.start)
         if call.pid not in self._named:
             self._unnamed.setdefault(call.pid, call.binary)
-        quoted, args, tid = self._quoted, self._beginning(call), self._tid(call)
-        start, held = call.start, self._held
-        held.append(
-            f'{{"ph":"B","name":{quoted[call.name]},"ts":{start // 1000}.{start % 1000:03d}'
-            f',"pid":{call.pid},"tid":{tid},"args":{{{args}}}}}'
-        )
-        if len(held) >= _HELD:
-            self.flush()
 
     def exit(self, call: Call) -> None:
         if call.probe in self._crossing:
@@ -107,28 +98,32 @@ class Chrome(LineSink):
             self._cross(call, call.start, end, call.name)
             return
         if call.duration is None:
-            self._leave(call, call.name)
+            self._leave(call, call.name, call.start)
             return
-        end = call.start + call.duration
         if self._unended:
-            self._end_left(call, end)
-        tid, result = self._tid(call), self._ending(call)
-        self._held.append(
-            f'{{"ph":"E","name":{self._quoted[call.name]},"ts":{end // 1000}.{end % 1000:03d}'
-            f',"pid":{call.pid},"tid":{tid}{result}}}'
-        )
+            self._end_left(call, call.start + call.duration)
+        self._slice(call, call.name, call.start, call.duration)
+        if len(self._held) >= _HELD:
+            self.flush()
 
     def left(self, event: Event) -> None:
         if self._unended:
             self._end_left(event, event.time)
 
-    def _leave(self, call: Call, name: str) -> None:
-        """Note a call whose place in time is not known before the thread is seen again."""
-        end = f'{self._keys[_names(call.args)][END]}"{call.end}"'
-        self._unended.setdefault((call.pid, lane(call)), []).append((name, end))
+    def _leave(self, call: Call, name: str, start: int) -> None:
+        """Note a call whose end in time is not known before the thread is seen again."""
+        self._unended.setdefault((call.pid, lane(call)), []).append((call, name, start))
+
+    def _slice(self, call: Call, name: str, start: int, duration: int) -> None:
+        """Write a call that has ended."""
+        args = ",".join(filter(None, (self._beginning(call), self._ending(call))))
+        self._held.append(
+            f'{{"ph":"X","name":{self._quoted[name]},"ts":{_micro(start)},"dur":{_micro(duration)}'
+            f',"pid":{call.pid},"tid":{self._tid(call)},"args":{{{args}}}}}'
+        )
 
     def _cross(self, call: Call, start: int, end: int | None, name: str) -> None:
-        """Write a call that others may cross, as duration events of a thread may not."""
+        """Write a call that others may cross, as slices of a thread may not."""
         tid = self._tid(call)
         common = (
             f'"cat":"marker","id":"{tid}.{start}.{call.probe}","pid":{call.pid},"tid":{tid}'
@@ -137,7 +132,8 @@ class Chrome(LineSink):
         begins = f'{{"ph":"b",{common},"ts":{_micro(start)},"args":{{{self._beginning(call)}}}}}'
         self._held.append(begins)
         if end is not None:
-            self._held.append(f'{{"ph":"e",{common},"ts":{_micro(end)}{self._ending(call)}}}')
+            ending = f'"args":{{{self._ending(call)}}}'
+            self._held.append(f'{{"ph":"e",{common},"ts":{_micro(end)},{ending}}}')
 
     def _beginning(self, call: Call) -> str:
         """The members that a call begins with."""
@@ -147,15 +143,15 @@ class Chrome(LineSink):
         return args
 
     def _ending(self, call: Call) -> str:
-        """What follows of a call that has returned."""
+        """The members that say how a call has ended."""
+        names = _names(call.args)
         if call.end == "returned":
-            result = self._result(_names(call.args), call.result)
+            members = self._result(names, call.result)
         else:
-            result = self._ended(_names(call.args), call.end)
+            members = self._ended(names, call.end)
         if self.shows_cpu:
-            own = self._cpu(call, call.end_cpu, "end_cpu")
-            result = f"{result[:-1]},{own}}}" if result else f',"args":{{{own}}}'
-        return result
+            members += f"{',' if members else ''}{self._cpu(call, call.end_cpu, 'end_cpu')}"
+        return members
 
     @staticmethod
     def _cpu(call: Call, cpu: int | None, name: str) -> str:
@@ -169,7 +165,7 @@ class Chrome(LineSink):
 
     def _ended(self, names: tuple[str, ...], end: str) -> str:
         """The member that says how a call with arguments of these names has ended."""
-        return f',"args":{{{self._keys[names][END]}"{end}"}}'
+        return f'{self._keys[names][END]}"{end}"'
 
     def takes(self, fast_batch: FastBatch) -> bool:
         return not any(
@@ -196,13 +192,15 @@ class Chrome(LineSink):
         from lbtrace.sinks import lines
 
         name = to_json(self._plan.functions[self._plan.probes[number].function].name)
-        lane: list[Piece | str] = [',"pid":', lines.PID, ',"tid":', lines.lane_number(GOROUTINES)]
-        begins: list[Piece | str] = [f'{{"ph":"B","name":{name},"ts":', lines.START_MICRO, *lane]
-        ends: list[Piece | str] = [f'{{"ph":"E","name":{name},"ts":', lines.END_MICRO, *lane]
-        begun = [*begins, ',"args":{', *arguments, "}}" + _BETWEEN]
-        returned = [*ends, *result, "}" + _BETWEEN]
-        tail = [*ends, self._ended(self._parameters(number), "tail"), "}" + _BETWEEN]
-        return Lines(begun, returned, returned, tail, tail)
+        call: list[Piece | str] = [
+            *(f'{{"ph":"X","name":{name},"ts":', lines.START_MICRO),
+            *(',"dur":', lines.ELAPSED_MICRO, ',"pid":', lines.PID),
+            *(',"tid":', lines.lane_number(GOROUTINES), ',"args":{', *arguments),
+        ]
+        names = self._parameters(number)
+        returned = [*call, *result, "}}" + _BETWEEN]
+        tail = [*call, "," if names else "", self._ended(names, "tail"), "}}" + _BETWEEN]
+        return Lines((), returned, returned, tail, tail)
 
     def value(self, value: Datum) -> str:
         """See `LineSink`."""
@@ -210,7 +208,9 @@ class Chrome(LineSink):
 
     def result(self, probe: int, result: Datum) -> str:
         """See `LineSink`."""
-        return self._result(self._parameters(probe), result)
+        names = self._parameters(probe)
+        member = self._result(names, result)
+        return f",{member}" if member and names else member
 
     def _parameters(self, probe: int) -> tuple[str, ...]:
         function = self._plan.functions[self._plan.probes[probe].function]
@@ -220,7 +220,7 @@ class Chrome(LineSink):
         """The member of a result beside arguments of these names."""
         if result is None:
             return ""
-        return f',"args":{{{self._keys[names][RESULT]}{_value(result)}}}'
+        return f"{self._keys[names][RESULT]}{_value(result)}"
 
     def point(self, point: Call) -> None:
         if self._unended:
@@ -249,22 +249,15 @@ class Chrome(LineSink):
         for call in fork.calls:
             if fork.pid not in self._named:
                 self._unnamed.setdefault(fork.pid, call.binary)
-            self._held.append(
-                f'{{"ph":"B","name":{self._quoted[_continued(call)]},"ts":{_micro(fork.time)}'
-                f',"pid":{fork.pid},"tid":{self._tid(fork)},"args":{{{self._beginning(call)}}}}}'
-            )
 
     def inherited(self, call: InheritedCall) -> None:
         if call.probe in self._crossing:
             self._cross(call, call.forked, call.until, _continued(call))
         elif call.until is None:
-            self._leave(call, _continued(call))
+            self._leave(call, _continued(call), call.forked)
         else:
             self._end_left(call, call.until)
-            self._held.append(
-                f'{{"ph":"E","name":{self._quoted[_continued(call)]},"ts":{_micro(call.until)}'
-                f',"pid":{call.pid},"tid":{self._tid(call)}{self._ending(call)}}}'
-            )
+            self._slice(call, _continued(call), call.forked, call.until - call.forked)
 
     def flush(self) -> None:
         if self._held:
@@ -276,8 +269,13 @@ class Chrome(LineSink):
         for pid, binary in self._unnamed.items():
             if pid not in self._named:
                 self._name("process_name", pid, pid, PurePath(binary).name)
+        for call, name, start in sorted(chain(*self._unended.values()), key=lambda left: left[2]):
+            self._held.append(
+                f'{{"ph":"B","name":{self._quoted[name]},"ts":{_micro(start)},"pid":{call.pid}'
+                f',"tid":{self._tid(call)},"args":{{{self._beginning(call)}}}}}'
+            )
         self.flush()
-        start = "" if self._separator == _BETWEEN else self._separator
+        opening = "" if self._separator == _BETWEEN else self._separator
         other = {
             "program": ", ".join(PurePath(binary.path).name for binary in self._plan.binaries),
             "calls": summary.calls,
@@ -286,7 +284,7 @@ class Chrome(LineSink):
             **({"damaged": True} if summary.damaged else {}),
             **({} if summary.losses_known else {"lost_known": False}),
         }
-        self._stream.write(f'{start}\n],"displayTimeUnit":"ns","otherData":{to_json(other)}}}\n')
+        self._stream.write(f'{opening}\n],"displayTimeUnit":"ns","otherData":{to_json(other)}}}\n')
 
     def _name(self, kind: str, pid: int, tid: int, name: str) -> None:
         self._held.append(
@@ -300,11 +298,8 @@ class Chrome(LineSink):
 
     def _end_left(self, event: Call | Event | Loss | Fork, time: int) -> None:
         """End the calls that were left where an event happens."""
-        for name, end in self._unended.pop((event.pid, lane(event)), ()):
-            self._held.append(
-                f'{{"ph":"E","name":{self._quoted[name]},"ts":{_micro(time)},"pid":{event.pid}'
-                f',"tid":{self._tid(event)},"args":{{{end}}}}}'
-            )
+        for call, name, start in self._unended.pop((event.pid, lane(event)), ()):
+            self._slice(call, name, start, time - start)
 
 
 class _Quoted(dict[str, str]):

@@ -32,7 +32,7 @@ REMEMBERED = 1 << 14
 DURATION, LANE_COLUMN = Piece(lib.LBT_DURATION), Piece(lib.LBT_LANE_COLUMN)
 PID, TID, DEPTH = Piece(lib.LBT_PID), Piece(lib.LBT_TID), Piece(lib.LBT_DEPTH)
 START, ELAPSED, INDENT = Piece(lib.LBT_START), Piece(lib.LBT_ELAPSED), Piece(lib.LBT_INDENT)
-START_MICRO, END_MICRO = Piece(lib.LBT_START_MICRO), Piece(lib.LBT_END_MICRO)
+START_MICRO, ELAPSED_MICRO = Piece(lib.LBT_START_MICRO), Piece(lib.LBT_ELAPSED_MICRO)
 LEADS_TO = Piece(lib.LBT_LEADS_TO)
 """What lbtrace/native/lines.h says of each."""
 

@@ -14,7 +14,8 @@ from lbtrace.elf import symbols
 from lbtrace.elf.go import build, pclntab
 from lbtrace.elf.image import Image
 from lbtrace.errors import BinaryError, NoMatchError
-from lbtrace.plan.patterns import BinarySymbols, select
+from lbtrace.plan.function_choice import select
+from lbtrace.plan.patterns import BinarySymbols
 
 EVERYDAY = ("1.19", "1.27.3")
 OTHERS = ("1.15", "1.21.13", "1.24.11", "1.25.5", "1.26.6")

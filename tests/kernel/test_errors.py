@@ -328,11 +328,6 @@ def test_a_command_that_does_not_run_what_is_traced(lbtrace: Run, programs: Path
     assert "nothing ran" not in done.stderr
 
 
-def test_a_function_of_a_library_comes_with_where_to_look(lbtrace: Run, programs: Path) -> None:
-    done = lbtrace("attach", "--func", "printf", "--", programs / "fib", "3")
-    explains(done, 2, "printf: matches no function", "add --binary libc.so.6")
-
-
 def test_probes_that_every_process_hits_need_a_target(
     programs: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

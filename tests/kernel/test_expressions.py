@@ -249,3 +249,49 @@ def test_a_reference_is_the_value_that_it_leads_to(
     found = [[each["value"] for each in record["args"]] for record in calls(done.stdout)]
     assert len(found) == expected
     assert all(third == 3 and (after - 1) % 4 == 0 for after, third in found)
+
+
+NAMES = """
+    #include <cstdio>
+    #include <string>
+    enum Mode { RED = 1, GREEN = 2 };
+    enum { FLAG_A = 4, FLAG_B = 8 };
+    namespace n { enum class Kind : unsigned char { X = 3, Y = 5 }; }
+    struct Node { Mode mode; const char *path; n::Kind kind; std::string text; };
+    __attribute__((noinline)) int f(Node *node, int flags, const std::string &text)
+    { __asm__ volatile("" :: "r"(node), "r"(flags), "r"(&text) : "memory"); return flags; }
+    volatile int kept = FLAG_A | FLAG_B;
+    int main()
+    {
+        Node one{RED, "/etc/passwd", n::Kind::X, "one"}, two{GREEN, "/tmp", n::Kind::Y, "two"};
+        f(&one, FLAG_A, one.text), f(&two, FLAG_B, two.text), f(&two, FLAG_A | FLAG_B, one.text);
+    }
+"""
+
+
+def test_constants_texts_and_lists_by_name(lbtrace: Run, compiled: Callable[..., Path]) -> None:
+    program = compiled("names", ["g++", "-g", "-O1", "-x", "c++"], NAMES)
+    words = ("attach", "--func", "f", "--format", "jsonl", "--arg", "flags")
+    expected = {
+        "node->mode == RED": [4],
+        "node->mode & GREEN": [8, 12],
+        "node->kind in (n::Kind::Y)": [8, 12],
+        "flags & FLAG_A": [4, 12],
+        "(flags & (FLAG_A | 8)) == 12": [12],
+        "flags not in (FLAG_A, 12) and duration > 2 * 1ns": [8],
+        'text in ("one", "three")': [4, 12],
+        'node->path == "/etc/passwd"': [4],
+        'node->path not in ("/etc/passwd", "/")': [8, 12],
+    }
+    for where, flags in expected.items():
+        done = lbtrace(*words, "--where", where, "--", program)
+        assert [values(record)["flags"] for record in calls(done.stdout)] == flags, where
+    wrong = {
+        "duration > 5": "write 5ms, 5us or 5ns",
+        "duratoin > 5ms": "there are node, flags, text, retval, pid, tid, comm, duration",
+        "flags in 5": "startswith or in: n == 5",
+    }
+    for where, hint in wrong.items():
+        done = lbtrace(*words, "--where", where, "--", program)
+        assert done.returncode == 2
+        assert hint in done.stderr

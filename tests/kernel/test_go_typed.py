@@ -45,6 +45,17 @@ func named(k int) (n int, err error) {
 	return k, err
 }
 
+type Page struct {
+	method, path, host string
+	next               *Page
+	tags               []string
+}
+
+//go:noinline
+func deep(p, q *Page, tags []string, last *Square) (*Page, *Page, string, error) {
+	return p, q, "shown", fmt.Errorf("deep %s", p.path)
+}
+
 //go:noinline
 func visit(k int) int { return k }
 
@@ -56,6 +67,8 @@ func main() {
 	look(2, q, q, map[string]int{}, []int{}, func() {}, make(chan int))
 	named(1)
 	named(2)
+	page := &Page{"GET", "/x", "h", &Page{path: "/y"}, []string{"t", "u"}}
+	deep(page, page.next, []string{"a", "b"}, q)
 	var all sync.WaitGroup
 	for k := 10; k < 14; k++ {
 		all.Add(1)
@@ -103,6 +116,20 @@ def test_nil(shown: Callable[..., list[dict[str, Any]]], version: str) -> None:
     assert first("look", "err != nil") == first("look", "retval.r1 != nil") == [2]
     assert first("named", "err == nil") == [1]
     assert first("named", "n == 2") == [2]
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_depth_only_adds(shown: Callable[..., list[dict[str, Any]]], version: str) -> None:
+    """There is no room for all of it: what pointers lead to gets what the rest leaves."""
+    for depth, *words in ("0", "1", "3", ("3", "--where", "err != nil")):
+        (call,) = shown(version, "deep", "--depth", depth, *words)
+        page, second, tags, last = (each["value"] for each in call["args"])
+        assert tags == {"len": 2, "cap": 2, "": ["a", "b"]}
+        *pages, text, error = call["result"]
+        assert (text, error["message"]) == ("shown", "deep /x")
+        for each in (page, second, last, *pages):
+            assert isinstance(each, dict) or int(each, 16)
+        assert depth == "0" or page["method"] == "GET"
 
 
 @pytest.mark.parametrize("version", VERSIONS)

@@ -89,7 +89,7 @@ def test_calls_that_cross_in_all_formats(shop: tuple[str, Path], tmp_path: Path)
     begins = {e["id"]: e for e in events if e["ph"] == "b"}
     ends = {e["id"]: e for e in events if e["ph"] == "e"}
     assert len(begins) == len(EXPECTED)
-    assert not [e for e in events if e["ph"] in "BE"]
+    assert not [e for e in events if e["ph"] in "BEX"]
     shown = {(b["args"]["when"], ends[n]["args"]["result"]) for n, b in begins.items() if n in ends}
     assert shown == {(when, ended) for _, when, _, ended in EXPECTED if ended}
     assert all(ends[n]["ts"] > begins[n]["ts"] for n in ends)

@@ -16,23 +16,14 @@ def events(output, *phases):
 
 
 def slices(output):
-    """What a viewer makes of B and E: name, thread, begin, end, arguments."""
-    stacks, done = {}, []
-    last = {}
-    for event in events(output, "B", "E"):
-        key = event["pid"], event["tid"]
-        assert event["ts"] >= last.get(key, 0), "events of a thread are in order"
-        last[key] = event["ts"]
-        stack = stacks.setdefault(key, [])
-        if event["ph"] == "B":
-            stack.append(event)
-        else:
-            begun = stack.pop()
-            assert event["name"] == begun["name"], "speedscope pairs them by name"
-            args = {**begun["args"], **event.get("args", {})}
-            done.append((begun["name"], begun["tid"], begun["ts"], event["ts"], args))
-    unfinished = [e["name"] for stack in stacks.values() for e in stack]
-    return done, unfinished
+    """What a viewer makes of a trace: name, thread, begin, end, arguments; and the unfinished."""
+    done = []
+    for event in events(output, "X"):
+        begin, end = event["ts"], round(event["ts"] + event["dur"], 3)
+        inside = [each for each in done if each[1] == event["tid"] and each[3] > begin]
+        assert all(begin <= each[2] and each[3] <= end for each in inside), "they nest"
+        done.append((event["name"], event["tid"], begin, end, event["args"]))
+    return done, [event["name"] for event in events(output, "B")]
 
 
 def test_calls_are_slices_with_arguments_and_result(script, fib_plan, render):
@@ -118,7 +109,7 @@ def test_losses_are_instants(script, fib_plan, render):
 def test_values_a_double_cannot_hold_are_text(script, make_plan, render):
     plan = make_plan(("f", (Integer("long", 8, True), Pointer("int *")), None))
     script.call(0, -(1 << 62), 0x7FFF12345678)
-    (begin,) = events(render("chrome", plan, script.batch()), "B")
+    (begin,) = events(render("chrome", plan, script.batch()), "B", "X")
     assert begin["args"] == {"n": str(-(1 << 62)), "m": "0x7fff12345678"}
 
 
@@ -140,7 +131,7 @@ def test_it_is_json_whatever_the_number_of_calls(script, fib_plan, render, count
         script.fib(1)
     trace = json.loads(render("chrome", fib_plan, script.batch()))
     assert trace["otherData"]["calls"] == count
-    assert len([e for e in trace["traceEvents"] if e["ph"] == "B"]) == count
+    assert len([e for e in trace["traceEvents"] if e["ph"] == "X"]) == count
 
 
 @pytest.mark.parametrize("count", [1, 400])

@@ -188,7 +188,7 @@ def test_addresses_of_what_is_only_declared_are_known():
     ("expression", "hint"),
     [
         ("c as long", "a cast stands before its value: (long)n"),
-        ("c plus 1", "values are added, subtracted, and multiplied by a number: n * 2 + 1"),
+        ("c plus 1", "values are computed as in C, by + - * / % & | ^ ~ << >>: n * 2 + 1"),
         ("h->v[0]", 'no part of it can be compared; arg=["h->v"] shows it'),
     ],
 )

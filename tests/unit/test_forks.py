@@ -420,13 +420,13 @@ def test_json_lines(forking: Batch, plan: Plan, render: Any) -> None:
 def test_chrome(forking: Batch, plan: Plan, render: Any) -> None:
     """Continued calls are slices of another name, from the fork on."""
     events = json.loads(render("chrome", plan, forking))["traceEvents"]
-    slices = [(e["ph"], e["name"], e["ts"], e["tid"]) for e in events if e["ph"] in "BE"]
+    slices = [(e["name"], e["ts"], e["dur"], e["tid"]) for e in events if e["ph"] == "X"]
     assert slices == [
-        *(("B", "a", 1.1, 7), ("B", "b", 1.2, 7)),
-        *(("B", "a (forked)", 1.3, 8), ("B", "b (forked)", 1.3, 8)),
-        *(("B", "c", 1.4, 8), ("E", "c", 1.5, 8), ("E", "b (forked)", 1.6, 8)),
-        *(("E", "b", 1.7, 7), ("E", "a", 1.8, 7)),
+        *(("c", 1.4, 0.1, 8), ("b (forked)", 1.3, 0.3, 8)),
+        *(("b", 1.2, 0.5, 7), ("a", 1.1, 0.7, 7)),
     ]
+    open_calls = [(e["name"], e["ts"], e["tid"]) for e in events if e["ph"] == "B"]
+    assert open_calls == [("a (forked)", 1.3, 8)]
 
 
 def test_captures_hold_forks(forking: Batch, plan: Plan, tmp_path: Any, render: Any) -> None:

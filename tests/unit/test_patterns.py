@@ -8,7 +8,9 @@ from lbtrace.elf.functions import ListedFunctions
 from lbtrace.elf.symbols import Symbols
 from lbtrace.errors import NoMatchError, UsageError
 from lbtrace.model import Function
-from lbtrace.plan.patterns import COMPARED, BinarySymbols, addressed, matching, nearest, select
+from lbtrace.plan.function_choice import choose, select, split_excluded
+from lbtrace.plan.patterns import BinarySymbols, addressed, matching
+from lbtrace.plan.unmatched import COMPARED, nearest
 
 
 def table(*names: str, ifuncs: tuple[str, ...] = ()) -> Symbols:
@@ -221,3 +223,42 @@ def test_declarations_and_lists_of_names(pattern: str, hint: str):
     with pytest.raises(NoMatchError) as caught:
         chosen(table("fib", "main"), pattern)
     assert caught.value.hint == hint
+
+
+def test_what_is_excluded_is_left_out():
+    symbols = table("parse_int", "parse_text", "parse_text.isra.0", "_ZN5parse4wordEv", "main")
+    named = [BinarySymbols("/lib/libparse.so.1", symbols)]
+
+    def left(*words: str, exclude: tuple[str, ...] = ()) -> tuple[list[str], list[str]]:
+        (functions,), notes = choose(named, *split_excluded(words, exclude))
+        return [f.name for f in functions], notes
+
+    assert left("*", "!parse_text") == (["parse_int", "parse::word", "main"], [])
+    assert left("parse*", exclude=("word", "/int$/")) == (["parse_text", "parse_text.isra.0"], [])
+    assert left("main", "!parse*@libparse") == (
+        ["main"],
+        ["parse*@libparse: is excluded, but means none of the chosen functions"],
+    )
+    with pytest.raises(NoMatchError, match="parse_\\*: leaves out the one function"):
+        left("parse_int", exclude=("parse_*",))
+
+
+def test_all_means_neither_runtimes_nor_start_up_code():
+    own = ("main", "standard", "_ZN4shop4cart3addESt6vectorIiSaIiEE", "_ZZ4mainENKUlvE_clEv")
+    others = (
+        *("_start", "frame_dummy", "_GLOBAL__sub_I_main", "_ZNSt6vectorIiSaIiEE9push_backERKi"),
+        *("_ZSt4moveIRiEOT_S1_", "_ZNKSs4sizeEv", "_ZNSt3__14moveEv", "_ZN9__gnu_cxxneEv"),
+        *("_ZN4core3ptr13drop_in_place17h0123456789abcdefE", "_RNvNtCs1_4core3ptr4read"),
+        "_ZN60_$LT$alloc..vec..Vec$LT$T$GT$$u20$as$u20$core..ops..Drop$GT$4drop17h0123456789abcdefE",
+    )
+    symbols = table(*own, *others, "_ZN4core3runEv", "_ZN3app4core17h0123456789abcdefE")
+    named = [BinarySymbols("/bin/program", symbols)]
+    (functions,), notes = choose(named, ["*"], [])
+    assert {f.address for f in functions} == {
+        *(f.address for f in symbols.functions[: len(own)]),
+        *(f.address for f in symbols.functions[-2:]),
+    }
+    assert notes[0].startswith(f"leaves out {len(others)} functions of std::")
+    assert len(choose(named, ["*", "/./"], []).functions[0]) == len(symbols.functions)
+    library = [BinarySymbols("/lib/libstdc++.so.6.0.30", symbols)]
+    assert len(choose(library, ["*"], []).functions[0]) == len(symbols.functions)

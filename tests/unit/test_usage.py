@@ -212,7 +212,7 @@ def test_values_that_mean_nothing(capsys, words):
         ("attach --duration -1s -- ./fib", "'-1s' is not a time: write 10s", "attach --help"),
         ("attach --output --force -- ./fib", "its value is missing", "write: --output=--force, if"),
         (
-            "attach -- ./fib 3",
+            "attach --binary ./fib",
             "--func is missing, or one of --source",
             "write: lbtrace attach --func",
         ),

@@ -1,0 +1,1 @@
+"""Answers that many calls give together: tables instead of calls."""

@@ -1,0 +1,109 @@
+"""Writes rows of a report: for people, as JSON, or comma-separated."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Literal, TypeAlias
+
+import msgspec
+
+from lbtrace.answers.profile import MOST_ROWS, By
+from lbtrace.answers.row import Row
+from lbtrace.model import Summary
+from lbtrace.text import clean, duration, to_json
+
+Form: TypeAlias = Literal["table", "json", "csv"]
+"""How rows are written."""
+
+HEADING = ("TOTAL", "SELF", "AVG", "P99", "MAX", "CALLS")
+
+NARROWEST = 8
+"""Characters of a column of numbers."""
+
+KEYS: dict[By, str] = {"thread": "THREAD", "caller": "CALLER", "argument": "VALUE"}
+"""The heading of the column of keys."""
+
+NO_KEY: dict[By, str] = {"caller": "(not traced)", "argument": "(none)"}
+"""What stands there where there is none."""
+
+
+def write_table(rows: Sequence[Row], by: By) -> str:
+    """Return lines for a person; rows by path are indented."""
+    keyed = (KEYS[by],) if by in KEYS else ()
+    lines = [(*HEADING, *keyed, "FUNCTION")]
+    for row in rows:
+        times = (row.mean, row.p99, row.max)
+        lines.append(
+            (
+                *(duration(time) if row.timed else "-" for time in (row.total, row.self_time)),
+                *("-" if time is None else duration(round(time)) for time in times),
+                f"{row.calls:,}",
+                *([clean(row.key) or NO_KEY.get(by, "")] if keyed else ()),
+                "  " * max(len(row.path) - 1, 0) + clean(row.name),
+            )
+        )
+    return align(lines, len(HEADING))
+
+
+def align(lines: Sequence[Sequence[str]], numbers: int) -> str:
+    """Return lines of cells in columns, the first ``numbers`` of which are flush right."""
+    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+    widths = [max(width, NARROWEST) if n < numbers else width for n, width in enumerate(widths)]
+    made = []
+    for line in lines:
+        cells = zip(line, widths, strict=True)
+        padded = [
+            cell.rjust(width) if number < numbers else cell.ljust(width)
+            for number, (cell, width) in enumerate(cells)
+        ]
+        made.append("  ".join(padded).rstrip() + "\n")
+    return "".join(made)
+
+
+def write_json(rows: Sequence[Row], by: By, summary: Summary, unkept: int) -> str:
+    """Return a JSON object."""
+    made = {
+        "by": by,
+        "rows": [msgspec.structs.asdict(row) for row in rows],
+        "calls": summary.calls,
+        "unkept": unkept,
+        "lost": msgspec.structs.asdict(summary.losses),
+        "interrupted": summary.interrupted,
+        **({"damaged": True} if summary.damaged else {}),
+        **({} if summary.losses_known else {"lost_known": False}),
+    }
+    return to_json(made) + "\n"
+
+
+def write_csv(rows: Sequence[Row]) -> str:
+    """Return comma-separated values (RFC 4180): a heading, and a line a row."""
+    fields = Row.__struct_fields__
+    lines = [",".join(fields)]
+    for row in rows:
+        cells = [getattr(row, field) for field in fields]
+        lines.append(",".join(map(_quoted, cells)))
+    return "\n".join(lines) + "\n"
+
+
+def _quoted(cell: object) -> str:
+    if isinstance(cell, tuple):
+        cell = ";".join(cell)
+    if isinstance(cell, str):
+        return '"' + clean(cell).replace('"', '""') + '"'
+    return "" if cell is None else str(cell)
+
+
+def describe_gaps(rows: Sequence[Row], unkept: int, summary: Summary) -> list[str]:
+    """What the numbers lack, a line each."""
+    lines = []
+    if unended := sum(row.unended for row in rows):
+        calls = "1 call" if unended == 1 else f"{unended:,} calls"
+        lines.append(f"{calls} without an end: in CALLS, not in the times")
+    if unkept:
+        lines.append(f"{unkept:,} calls in no row: at most {MOST_ROWS:,} rows are kept")
+    if summary.losses.events:
+        events = "1 event" if summary.losses.events == 1 else f"{summary.losses.events:,} events"
+        lines.append(f"{events} lost: calls and times are more than shown")
+    if summary.interrupted or summary.damaged:
+        lines.append("the capture is not whole: calls and times are more than shown")
+    return lines

@@ -1,0 +1,102 @@
+"""Reports on a capture."""
+
+from __future__ import annotations
+
+import argparse
+from functools import partial
+from io import StringIO
+
+from lbtrace.answers.diff import compare, write_changes, write_changes_json
+from lbtrace.answers.profile import By
+from lbtrace.answers.row import Row
+from lbtrace.capture import Capture, read_capture
+from lbtrace.commands.destination import Destination
+from lbtrace.commands.exporting import drive, export_to, named, tell_notes, tell_summary
+from lbtrace.commands.output import open_output
+from lbtrace.commands.progress import Progress
+from lbtrace.commands.streams import say
+from lbtrace.errors import UsageError
+from lbtrace.model import Losses, Plan
+from lbtrace.sinks.report import Report, Settings
+
+KEYS: dict[str, By] = {"path": "path", "thread": "thread", "caller": "caller"}
+"""What ``--by`` takes, beside arguments."""
+
+
+def run(args: argparse.Namespace) -> int:
+    """Report; `LOST` under ``--strict`` when the account shows losses."""
+    if args.diff:
+        return _compare(args)
+    with read_capture(args.capture, salvage=args.salvage) as capture:
+        _check_calls(capture)
+        settings = _settings(capture.plan, args)
+        tell_notes(capture, args)
+        summary = export_to(capture, partial(Report, settings=settings), args)
+    return tell_summary(capture, summary, args)
+
+
+def _check_calls(capture: Capture) -> None:
+    if "send" not in capture.plan.actions:
+        raise UsageError(
+            f"{capture.path} holds what was aggregated in the kernel, no calls",
+            f"write: lbtrace export {capture.path}",
+        )
+
+
+def _compare(args: argparse.Namespace) -> int:
+    """Report what differs between two captures."""
+    if args.by == "thread" or args.sort != "total" or args.format == "csv":
+        raise UsageError(
+            "--diff excludes --by thread, --sort and --format csv", "leave the others out"
+        )
+    destination = Destination(args.output, force=args.force, kept=[args.capture, args.diff])
+    found, lost, status = list[list[Row]](), list[Losses](), 0
+    for path in (args.capture, args.diff):
+        with (
+            read_capture(path, salvage=args.salvage) as capture,
+            Progress(not destination.is_stdout) as progress,
+        ):
+            _check_calls(capture)
+            tell_notes(capture, args)
+            sink = Report(StringIO(), capture.plan, settings=_settings(capture.plan, args))
+            summary = drive(capture, sink, progress)
+        if not args.quiet:
+            say([f"{path}:"])
+        status = max(status, tell_summary(capture, summary, args))
+        found.append(sink.rows())
+        lost.append(summary.losses)
+    changes = compare(*found)[: args.top]
+    written = write_changes_json(changes, lost) if args.format == "json" else write_changes(changes)
+    with open_output(destination, binary=False) as stream:
+        stream.write(written)
+    return status
+
+
+def _settings(plan: Plan, args: argparse.Namespace) -> Settings:
+    by: By = "function"
+    argument = ""
+    callers, callees = (
+        named(plan, [pattern]) if pattern else frozenset[str]()
+        for pattern in (args.callers, args.callees)
+    )
+    if callers or callees:
+        if args.by or (callers and callees):
+            raise UsageError("--callers, --callees and --by exclude each other", "give one of them")
+        by = "caller"
+    elif args.by and args.by.startswith("arg:"):
+        by, argument = "argument", _argument(plan, args.by.removeprefix("arg:"))
+    elif args.by:
+        if args.by not in KEYS:
+            raise UsageError(
+                f"--by {args.by} is no key", f"choose one of: {', '.join(KEYS)}, arg:NAME"
+            )
+        by = KEYS[args.by]
+    return Settings(by, argument, args.sort, args.top, args.format, callers, callees)
+
+
+def _argument(plan: Plan, name: str) -> str:
+    known = {each.name for function in plan.functions for each in function.parameters}
+    if name not in known:
+        some = ", ".join(sorted(known)[:10]) or "there are none"
+        raise UsageError(f"no argument is called {name}", f"arguments of this trace: {some}")
+    return name

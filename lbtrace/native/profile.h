@@ -1,0 +1,88 @@
+/*
+ * Adds up the durations of calls: one node for each function and context, as lbtrace/answers
+ * shows them.
+ */
+#ifndef LBT_PROFILE_H
+#define LBT_PROFILE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "pairing.h"
+
+/* What a context is: a row of the table is a function in one. */
+enum {
+	LBT_BY_FUNCTION = 0, /* nothing: 0 */
+	LBT_BY_THREAD = 1,   /* the process in the upper half, the thread in the lower */
+	LBT_BY_CALLER = 2,   /* 1 more than the function around it, or 0 */
+	LBT_BY_PATH = 3,     /* 1 more than the node around it, or 0 */
+	LBT_BY_GIVEN = 4,    /* what the caller of this says */
+};
+
+/* How a call has ended, where its duration is not known. */
+enum { LBT_UNENDED = -1, LBT_PASSED = -2 };
+
+/* All times are in ns. */
+struct lbt_profile_node {
+	uint64_t context;
+	uint32_t function;
+	uint64_t calls;
+	uint64_t timed;	   /* calls whose duration is known */
+	uint64_t unended;  /* calls whose duration is not known */
+	uint64_t total;	   /* of calls that are in no other one of the node */
+	uint64_t own;	   /* the durations less what traced callees took */
+	uint64_t least, most;
+	double mean, squares; /* of all durations: Welford's sum of squared differences */
+	uint64_t *buckets;
+	uint32_t first, count; /* the buckets that there are */
+};
+
+struct lbt_profile {
+	struct lbt_profile_node *nodes; /* number 0 takes what has no room */
+	size_t node_count, node_capacity, most_nodes;
+	uint32_t *node_slots;
+	size_t node_slot_count;
+	struct lbt_profile_lane *lanes;
+	size_t lane_count, lane_capacity, open_lanes;
+	uint32_t *lane_slots;
+	size_t lane_slot_count;
+	uint32_t free_lane; /* 1 more than the number of a lane without calls, or 0 */
+	uint32_t *functions; /* by probe */
+	size_t function_count;
+	int by;
+};
+
+/* A call, its thread or goroutine, and what is around it. */
+struct lbt_profile_call {
+	uint64_t lane;
+	uint64_t context;
+	uint32_t pid, tid;
+	uint32_t depth;
+	uint32_t function;
+	uint8_t is_goroutine;
+	uint8_t is_uncounted; /* one that a forked process continues */
+};
+
+/* NULL where there is no memory. */
+struct lbt_profile *lbt_profile_new(int by, size_t most_nodes);
+void lbt_profile_free(struct lbt_profile *profile);
+
+/* The functions of the probes by number. All that follow return 0, or -ENOMEM. */
+int lbt_profile_learn(struct lbt_profile *profile, const uint32_t *functions, size_t count);
+
+/* A call begins, and ends after so many ns. */
+int lbt_profile_enter(struct lbt_profile *profile, const struct lbt_profile_call *call);
+int lbt_profile_exit(struct lbt_profile *profile, const struct lbt_profile_call *call,
+		     int64_t duration);
+
+/* A call that is on no stack, or a point. */
+int lbt_profile_count(struct lbt_profile *profile, const struct lbt_profile_call *call,
+		      int64_t duration);
+
+/* The rows of a fast batch. */
+int lbt_profile_batch(struct lbt_profile *profile, const struct lbt_pairing *pairing);
+
+/* The duration that a part of the calls does not exceed, within 1.6 %. */
+uint64_t lbt_profile_quantile(const struct lbt_profile_node *node, double part);
+
+#endif

@@ -1,0 +1,98 @@
+"""The functions that a program's own sources define: what is traced where nothing is named."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from functools import cache
+from typing import NamedTuple
+
+from lbtrace.elf.image import Image
+from lbtrace.elf.symbols import Symbols
+from lbtrace.errors import BinaryError, NoMatchError
+from lbtrace.model import Function
+from lbtrace.plan import runtime_code
+
+OTHERS = re.compile(
+    r"/usr/(local/)?(include|lib|lib64|share)/|/rustc/|/rust/deps/|/usr/local/go/|/opt/hostedtoolcache/"
+    r"|.*/(\.cargo/(registry|git)|\.rustup|pkg/mod|go(-[\d.]+)?/src/[^./]+|c\+\+/(v1|\d+))/"
+    r"|.*(\.\./)?(sysdeps|csu|crtstuff\.c)(/|$)|library/(std|core|alloc)/src/|<built-in>|<internal>"
+)
+"""Paths of source files that programs take from compilers, systems and package managers."""
+
+NARROW = "lbtrace attach --func NAME takes fewer"
+
+STANDARD_GO = re.compile(
+    r"(archive|bufio|bytes|cmp|compress|container|context|crypto|database|debug|embed|encoding|errors"
+    r"|expvar|flag|fmt|go|hash|html|image|index|internal|io|iter|log|maps|math|mime|net|os|path|plugin"
+    r"|reflect|regexp|runtime|slices|sort|strconv|strings|structs|sync|syscall|testing|text|time"
+    r"|unicode|unique|unsafe|vendor|weak)[./]"
+)
+"""Names of functions in packages of Go's standard library."""
+
+
+class Own(NamedTuple):
+    """The functions of each image, and whether debug information tells which they are."""
+
+    functions: list[list[Function]]
+    declared: list[bool]
+
+
+def find(images: Sequence[Image], tables: Sequence[Symbols]) -> Own:
+    """Return the functions that sources of each image define, by its debug information; without
+    any, all of its functions that are neither start-up code nor the runtime of its language.
+
+    Raises `NoMatchError` where there are none.
+    """
+    found, declared = [], []
+    for image, table in zip(images, tables, strict=True):
+        functions = _defined(image, table)
+        declared.append(bool(functions))
+        found.append(functions or _without_standard(table.functions, table))
+    if not any(found):
+        paths = " or ".join(image.path for image in images)
+        raise NoMatchError(f"{paths}: no function has a name", "use a build that is not stripped")
+    return Own(found, declared)
+
+
+def notes(images: Sequence[Image], own: Own, counts: Iterable[int]) -> list[str]:
+    """Return what to say of so many functions of each image that are traced."""
+    said = []
+    for image, declared, count in zip(images, own.declared, counts, strict=True):
+        functions = f"the {count:,} functions" if count > 1 else "the one function"
+        which = f"that the sources of {image.path} define"
+        if not declared:
+            which = f"of {image.path}, of which no debug information tells those of its sources"
+        if count:
+            said.append(f"traces {functions} {which} ({NARROW})")
+    return said
+
+
+def _defined(image: Image, table: Symbols) -> list[Function]:
+    """Those that sources of ``image`` define, as far as debug information says it."""
+    from lbtrace.dwarf.sources import find_functions  # imported here because most plans name some
+
+    try:
+        defined = find_functions(image, _is_own)
+    except BinaryError:
+        return []
+    functions = []
+    for address in sorted(set(defined.addresses)):
+        function = table.functions.holding(address)
+        if function is not None and function.address == address:
+            functions.append(function)
+    return _without_standard(functions, table)
+
+
+def _without_standard(functions: Sequence[Function], table: Symbols) -> list[Function]:
+    """``functions`` without runtimes, and what is standard in Go."""
+    kept = runtime_code.without(functions, table)
+    go = table.go
+    if go is None:
+        return kept
+    return [f for f in kept if not (go.start <= f.address < go.end and STANDARD_GO.match(f.name))]
+
+
+@cache
+def _is_own(path: str) -> bool:
+    return OTHERS.match(path) is None

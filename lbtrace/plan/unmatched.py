@@ -1,0 +1,122 @@
+"""Why a pattern matches no function, and what to do."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from lbtrace.elf import demangle
+from lbtrace.elf.symbols import Symbols
+from lbtrace.errors import NoMatchError, option
+from lbtrace.model import Function
+from lbtrace.plan import objc_methods, patterns
+
+_ADDRESS = re.compile(r"0[xX][0-9a-fA-F]{1,16}")
+
+SOURCE = re.compile(
+    r"[^:@]*\.(?:[cChsS]|cc|cpp|cxx|c\+\+|hh|hpp|hxx|inc|go|rs|asm|zig|f90|adb|swift|mm|nim|cr|pas)"
+    r"(?::(?:(?P<line>[0-9]+(?:-[0-9]+)?|\*)|(?P<name>[A-Za-z_]\w*)))?"
+)
+"""A source file, or a line or function in it, by the names that such files have."""
+
+COMPARED = 20_000
+"""Names compared, at most, to find the nearest ones: a fraction of a second."""
+
+
+LISTS = "lbtrace list shows its functions"
+
+
+def explain(binaries: Sequence[patterns.BinarySymbols], pattern: str, asked: str) -> NoMatchError:
+    """Return the error for a ``pattern``, a value of the option ``asked``, that matches nothing in
+    any of the binaries."""
+    for path, symbols, *_ in binaries:
+        if indirect := patterns.matching(symbols.ifuncs, [pattern]):
+            return NoMatchError(
+                f"{indirect[0]}: is an indirect function of {path}, its code is chosen at run time",
+                f"trace one of its implementations, such as *{indirect[0]}_*, if they are named",
+            )
+        if inlined := _inlined(symbols, pattern):
+            return NoMatchError(
+                f"{inlined[0]}: is inlined everywhere in {path}, there is no call to trace",
+                "rebuild with -gcflags=-l, or mark the function //go:noinline",
+            )
+    paths = " or ".join(binary.path for binary in binaries)
+    if asked == "func" and (place := SOURCE.fullmatch(pattern)):
+        return NoMatchError(f"{pattern}: matches no function of {paths}", _of_source(place))
+    if asked == "func" and _ADDRESS.fullmatch(pattern):
+        file = binaries[0].path if len(binaries) == 1 else "FILE"
+        hint = f"an address is traced by {option('at', f'{file}:{pattern.lower()}')}"
+        return NoMatchError(f"{pattern}: matches no function of {paths}", hint)
+    from lbtrace.plan.misread_patterns import advise  # here: most patterns match
+
+    def is_known(name: str) -> bool:
+        return any(patterns.find(binary.symbols, name, asked) for binary in binaries)
+
+    outside = _outside(binaries, pattern) or advise(pattern, asked, is_known)
+    near = _alike_in_go(binaries, pattern) or nearest(
+        [f for binary in binaries for f in binary.symbols.functions], pattern
+    )
+    hint = outside or (f"nearest names: {', '.join(near)}" if near else LISTS)
+    if not outside and any(binary.loads_later for binary in binaries):
+        hint += f"; for one of a file that is loaded later, add {option('binary', 'FILE')}"
+    return NoMatchError(f"{pattern}: matches no function of {paths}", hint)
+
+
+def _of_source(place: re.Match[str]) -> str:
+    """What to do where a source file is named, or a line or function in it."""
+    if place["line"]:
+        return f"a line is traced by {option('line', place[0])}"
+    if place["name"]:
+        return f"a function goes by its name alone: {option('func', place['name'])}"
+    return f"the functions of a source file are named by {option('source', place[0])}"
+
+
+LIBRARY = "it is a library's"
+
+
+def _outside(binaries: Sequence[patterns.BinarySymbols], pattern: str) -> str:
+    """What to do where a function of another file is meant; empty where none is."""
+    name, _, place = pattern.rpartition("@")
+    if name and place and not name.endswith("@") and not place.endswith("/"):
+        return f"no traced file is called {place}: add it by {option('binary', 'FILE')}"
+    for binary in binaries:
+        if libraries := binary.loads(pattern):
+            named = " or ".join(option("binary", library) for library in libraries[:3])
+            return f"{LIBRARY}: add {named}"
+    return ""
+
+
+def _inlined(symbols: Symbols, pattern: str) -> list[str]:
+    """The functions of Go that ``pattern`` means which have no code of their own."""
+    if not symbols.inlined:
+        return []
+    from lbtrace.plan.go import names as go_names
+
+    exact = patterns.matching(symbols.inlined, [pattern])
+    return exact or [name for name in symbols.inlined if go_names.has_end(name, pattern)]
+
+
+def _alike_in_go(binaries: Sequence[patterns.BinarySymbols], pattern: str) -> list[str]:
+    """At most three functions of Go that are called as ``pattern`` is, but of another package or
+    receiver."""
+    last = pattern.rpartition(".")[2]
+    found = (patterns.find_unqualified_go(binary.symbols, last) for binary in binaries)
+    return [function.name for functions in found for function in functions][:3]
+
+
+def nearest(functions: Sequence[Function], pattern: str) -> list[str]:
+    """Return at most three names like ``pattern``, the most alike first."""
+    import difflib  # imported here because only a mistyped name needs it
+
+    wanted = objc_methods.find_part(pattern).strip("/*?[]^$")
+    names = [f.name for f in functions]
+    if len(names) > COMPARED:
+        names = sorted(names, key=lambda n: abs(len(n) - len(wanted)))[:COMPARED]
+    names = [demangle.short(n) for n in names]
+    folded = wanted.casefold()
+    holding = [n for n in names if folded and folded in n.casefold()] if len(folded) > 2 else []
+    # A name may be meant without what qualifies it.
+    lasts = {patterns.split_name(n)[-1].partition("<")[0]: n for n in names}
+    close = difflib.get_close_matches(wanted, {*names, *lasts}, n=3, cutoff=0.6)
+    alike = [lasts.get(name, name) for name in close]
+    return list(dict.fromkeys([*alike, *sorted(holding, key=len)]))[:3]

@@ -1,0 +1,167 @@
+"""Finds functions in what a process loads, where the traced program has none of such a name."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from functools import cached_property
+from typing import NamedTuple
+
+from msgspec.structs import replace
+
+from lbtrace.elf import symbols
+from lbtrace.elf.dynamic import Dynamic
+from lbtrace.elf.image import Image
+from lbtrace.elf.loaded_files import Closure
+from lbtrace.elf.symbols import Symbols
+from lbtrace.errors import BinaryError, TargetError
+from lbtrace.model import Target
+from lbtrace.plan import patterns, probe_sources
+from lbtrace.plan.function_choice import ALL, split_excluded
+from lbtrace.plan.selection import Selection
+from lbtrace.plan.warnings import some
+from lbtrace.session.request import Request
+from lbtrace.targets.images import find_mapped_files, open_images
+
+LIBRARY = re.compile(r"lib\w|.*\.so\b")
+"""What names of libraries begin with."""
+
+
+class _Library:
+    """A file that is loaded, with its functions, which are read when they are first asked for."""
+
+    def __init__(self, image: Image) -> None:
+        self.image = image
+        self.name = os.path.basename(image.once(Dynamic).soname or image.path)
+
+    @cached_property
+    def symbols(self) -> Symbols:
+        """Its functions, by what is on this machine."""
+        return symbols.read_any(self.image, servers=False)
+
+    def is_called(self, name: str) -> bool:
+        """Return whether a pattern may call it ``name``."""
+        return any(patterns.is_called(path, name) for path in (self.image.path, self.name))
+
+    def has(self, pattern: str) -> bool:
+        """Return whether it has what a pattern means."""
+        return _means(self.symbols, pattern)
+
+    def exports(self, pattern: str) -> bool:
+        """Return whether other files can call what a pattern means there."""
+        found = patterns.find(self.symbols, pattern)
+        return any(not function.local for function in found) or not found
+
+
+class Found(NamedTuple):
+    """The ``request`` with its patterns as they are to be read, the ``images`` to trace, and what
+    to say."""
+
+    request: Request
+    images: list[Image]
+    notes: list[str]
+
+
+def find(request: Request) -> Found | None:
+    """Look in what the process of a request loads for the functions that the files which it names
+    do not have. None where none are found.
+
+    Raises `LbtraceError`, as opening these files does.
+    """
+    target = request.target
+    functions, _ = probe_sources.split(split_excluded(request.patterns, ())[0])
+    named = [each for each in (*functions, *request.within) if each != ALL]
+    if not named:
+        return None
+    opened = open_images(target, request.binaries)
+    tables = [symbols.read_any(image) for image in opened.images]
+    paths = [image.path for image in opened.images]
+    missing = [each for each in named if not _has(paths, tables, each)]
+    around = find_mapped_files(target) if missing else None
+    if around is None:
+        return None
+    known = {image.file.identity for image in opened.images}
+    every = map(_Library, _open(target, around))
+    libraries = [each for each in every if each.image.file.identity not in known]
+    # The loader has functions with names of the C library's, which programs do not call.
+    libraries.sort(key=lambda each: each.name.startswith("ld"))
+    search = _Search(libraries, opened.images)
+    instead = {each: read for each in missing if (read := search.look_for(each))}
+    if not instead:
+        return None
+    has_more = request.sources or request.lines or request.places or request.markers
+    kept = [
+        image
+        for image, table in zip(opened.images, tables, strict=True)
+        if has_more or any(_has([image.path], [table], each) for each in named)
+    ]
+    changed = replace(
+        request,
+        patterns=tuple(instead.get(each, each) for each in request.patterns),
+        within=tuple(instead.get(each, each) for each in request.within),
+    )
+    return Found(changed, [*kept, *search.images], [*opened.notes, *search.notes])
+
+
+def _has(paths: Sequence[str], tables: Sequence[Symbols], pattern: str) -> bool:
+    """Whether any of the files that a pattern is for has what it means."""
+    meant, name = patterns.addressed(pattern, paths)
+    return any(_means(tables[n], name) for n in meant)
+
+
+def _means(table: Symbols, name: str) -> bool:
+    return bool(patterns.find(table, name) or patterns.matching(table.ifuncs, [name]))
+
+
+class _Search:
+    """Looks in ``libraries``, and remembers those ``images`` that have something."""
+
+    def __init__(self, libraries: Sequence[_Library], programs: Sequence[Image]) -> None:
+        self._libraries = libraries
+        self._programs = programs
+        self.images: list[Image] = []
+        self.notes: list[str] = []
+
+    def look_for(self, pattern: str) -> str:
+        """Return how to name what a pattern means in the library that has it; empty where none
+        has."""
+        name, _, place = pattern.rpartition("@")
+        named = [each for each in self._libraries if name and each.is_called(place)]
+        moved = bool(name and LIBRARY.match(place)) and not any(each.has(name) for each in named)
+        name = name if named or moved else pattern
+        having = [each for each in named if each.has(name)]
+        having = having or [each for each in self._libraries if each.has(name)] or named
+        exporting = [each for each in having if each.exports(name)]
+        if not having or not (exporting or named or not self._is_inlined(name)):
+            return ""
+        first, *others = exporting or having
+        if first.image not in self.images:
+            self.images.append(first.image)
+        if moved or not named:
+            where = f"{name}: found in {first.name}{f', not in {place}' if moved else ''}"
+            also = [each.name for each in others]
+            self.notes.append(f"{where} ({some(also)} has such functions, too)" if also else where)
+        return f"{name}@{first.image.path}"
+
+    def _is_inlined(self, name: str) -> bool:
+        """Whether it is a function of the program that was inlined, and thus none of a library."""
+        from lbtrace.plan.inlined import Copies  # imported here because it reads a lot
+
+        with suppress(BinaryError):
+            return any(Copies(self._programs, Selection((name,))).found)
+        return False
+
+
+def _open(target: Target, around: Closure) -> Iterator[Image]:
+    """The files that a process maps, those that can be read."""
+    for path in around.paths:
+        with suppress(BinaryError, TargetError):
+            if target.pid:
+                # Imported here because only running processes have mapped files.
+                from lbtrace.targets.mapped_files import open_mapped
+
+                yield open_mapped(target.pid, path).image
+            else:
+                yield Image.open(path)

@@ -1,0 +1,31 @@
+"""Folded stacks: a line for each path of calls, ``main;parse;read 1234``, whose number is the time
+in ns that its last function took itself, without traced callees. Flame graphs are made of it by
+flamegraph.pl, inferno and speedscope."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from lbtrace.model import Plan, Summary
+from lbtrace.sinks.report import Report, Settings
+from lbtrace.text import clean
+
+PATHS = Settings(by="path", sort="function")
+
+
+class Folded(Report):
+    """See the module. Calls without an end, and points, have no time and no line."""
+
+    name = "folded"
+
+    def __init__(
+        self, stream: Any, plan: Plan, *, color: bool = False, shows_cpu: bool = False
+    ) -> None:
+        super().__init__(stream, plan, color=color, shows_cpu=shows_cpu, settings=PATHS)
+
+    def end(self, summary: Summary) -> None:
+        for row in self.rows():
+            if row.self_time:
+                # The last space is before the number: others may be in names.
+                path = ";".join(clean(name).replace(";", ":") for name in row.path)
+                self._stream.write(f"{path} {row.self_time}\n")

@@ -1,0 +1,103 @@
+"""A table of functions: what all their calls took, when the trace has ended (docs/report.md)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct
+
+from lbtrace.answers.profile import By, Profile
+from lbtrace.answers.row import Row, as_tree, in_order
+from lbtrace.answers.table import Form, describe_gaps, write_csv, write_json, write_table
+from lbtrace.model import Call, Fork, InheritedCall, Loss, Plan, Summary, Thread
+from lbtrace.sinks.base import Sink
+
+if TYPE_CHECKING:
+    from lbtrace.calls.fast_path import FastBatch
+
+
+class Settings(Struct, frozen=True):
+    """What a report shows. ``callers`` are functions of which only the callers are shown,
+    ``callees`` those of which only what they call is. ``argument`` is the one that rows are by."""
+
+    by: By = "function"
+    argument: str = ""
+    sort: str = "total"
+    top: int | None = None
+    form: Form = "table"
+    callers: frozenset[str] = frozenset()
+    callees: frozenset[str] = frozenset()
+
+    def chooses(self, row: Row) -> bool:
+        """Whether a row is shown."""
+        if self.callers or self.callees:
+            return row.name in self.callers or row.key in self.callees
+        return True
+
+
+class Report(Sink):
+    """See the module."""
+
+    name = "report"
+    streams = False
+    takes_fast_batches = True
+
+    def __init__(
+        self,
+        stream: Any,
+        plan: Plan,
+        *,
+        color: bool = False,
+        shows_cpu: bool = False,
+        settings: Settings = Settings(),  # noqa: B008 - it is frozen
+    ) -> None:
+        super().__init__(stream, plan, color=color, shows_cpu=shows_cpu)
+        self._settings = settings
+        self._profile = Profile(plan, settings.by, settings.argument)
+
+    def grow(self, plan: Plan) -> None:
+        super().grow(plan)
+        self._profile.grow(plan)
+
+    def thread(self, thread: Thread) -> None:
+        self._profile.thread(thread)
+
+    def entry(self, call: Call) -> None:
+        self._profile.entry(call)
+
+    def exit(self, call: Call) -> None:
+        self._profile.exit(call)
+
+    def point(self, point: Call) -> None:
+        self._profile.point(point)
+
+    def loss(self, loss: Loss) -> None:
+        """The end tells how many there are."""
+
+    def fork(self, fork: Fork) -> None:
+        self._profile.fork(fork)
+
+    def inherited(self, call: InheritedCall) -> None:
+        self._profile.inherited(call)
+
+    def takes(self, fast_batch: FastBatch) -> bool:
+        return self._profile.takes(fast_batch)
+
+    def fast_batch(self, fast_batch: FastBatch) -> None:
+        self._profile.fast_batch(fast_batch)
+
+    def rows(self) -> list[Row]:
+        """Return the rows that are asked for, until now."""
+        rows = [*filter(self._settings.chooses, self._profile.rows())]
+        return in_order(rows, self._settings.sort)
+
+    def end(self, summary: Summary) -> None:
+        settings, unkept, rows = self._settings, self._profile.unkept, self.rows()
+        gaps = describe_gaps(rows, unkept, summary)
+        rows = as_tree(rows, settings.top) if settings.by == "path" else rows[: settings.top]
+        if settings.form == "json":
+            self._stream.write(write_json(rows, settings.by, summary, unkept))
+        elif settings.form == "csv":
+            self._stream.write(write_csv(rows))
+        else:
+            self._stream.write(write_table(rows, settings.by) + "".join(f"{g}\n" for g in gaps))

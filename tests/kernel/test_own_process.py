@@ -1,0 +1,47 @@
+"""`lbtrace.trace_this_process`: a process that traces itself, in all its threads."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+
+PROGRAM = """
+import json, os, threading
+import lbtrace
+
+libc = {"binary": "libc.so.6", "args": 0}
+with lbtrace.trace_this_process(functions=["getppid", "getpgid"], **libc) as trace:
+    thread = threading.Thread(target=lambda: [os.getpgid(0) for _ in range(3)])
+    thread.start()
+    thread.join()
+    os.getppid()
+errors = []
+for wrong in {"functions": "nothing_such"}, {"funktions": "getppid"}:
+    try:
+        with lbtrace.trace_this_process(**wrong):
+            pass
+    except lbtrace.UsageError as error:
+        errors.append([error.message, error.hint])
+calls = [[call.name, call.result, call.tid == os.getpid()] for call in trace.calls()]
+print(json.dumps([calls, trace.losses.total, str(trace), errors]))
+"""
+
+
+def test_all_threads_of_this_process() -> None:
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    done = subprocess.run(
+        [sys.executable, "-c", PROGRAM], env=environment, stdout=subprocess.PIPE, check=True
+    )
+    calls, lost, tree, errors = json.loads(done.stdout)
+    group = os.getpgid(0)
+    assert calls == [["getpgid", group, False]] * 3 + [["getppid", os.getpid(), True]]
+    assert lost == 0
+    assert tree.count(f"getpgid() = {group}") == 3
+    (nothing, _), (option, _) = errors
+    assert nothing.startswith("nothing_such: matches no function of ")
+    assert "--funktions" in option
