@@ -207,7 +207,7 @@ def test_values_that_mean_nothing(capsys, words):
 @pytest.mark.parametrize(
     ("words", "wrong", "advice"),
     [
-        ("attahc --func f -- ./x", "no command is called attahc", "there are attach, list"),
+        ("attahc --func f -- ./x", "no command is called attahc", "there are attach, count"),
         ("attach --func -- ./fib 3", "--func: its value is missing", "lbtrace attach --help"),
         ("attach --duration -1s -- ./fib", "'-1s' is not a time: write 10s", "attach --help"),
         ("attach --output --force -- ./fib", "its value is missing", "write: --output=--force, if"),
