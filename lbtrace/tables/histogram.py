@@ -153,12 +153,13 @@ def _number(number: int, unit: str) -> str:
 
 
 def _draw(row: Histogram) -> Iterator[str]:
-    """A line for each power of two."""
-    most = max((bar.count for bar in row.bars), default=0)
-    ranges = [f"{_number(b.low, row.unit)} … {_number(b.high, row.unit)}" for b in row.bars]
+    """A line for each power of two, if there are several."""
+    bars = row.bars if len(row.bars) > 1 else ()
+    most = max((bar.count for bar in bars), default=0)
+    ranges = [f"{_number(b.low, row.unit)} … {_number(b.high, row.unit)}" for b in bars]
     width = max(map(len, ranges), default=0)
-    numbers = max((len(str(bar.count)) for bar in row.bars), default=0)
-    for bar, text in zip(row.bars, ranges, strict=True):
+    numbers = max((len(str(bar.count)) for bar in bars), default=0)
+    for bar, text in zip(bars, ranges, strict=True):
         length = ceil(bar.count * BAR / most)
         yield f"    {text:>{width}}  {bar.count:>{numbers}}  {'█' * length}".rstrip()
     if row.unread:
