@@ -40,9 +40,16 @@ PARSING = {
 }
 """What reads a command line, whatever the command."""
 
+OF_ANSWERS = {
+    *("lbtrace.commands.ending", "lbtrace.sinks"),
+    *("lbtrace.commands.answers", "lbtrace.commands.attach"),
+}
+
 OF_COMMANDS = {
     "attach": {"lbtrace.commands.ending", "lbtrace.sinks"},
     "export": {"lbtrace.commands.ending", "lbtrace.sinks"},
+    "count": OF_ANSWERS,
+    "latency": OF_ANSWERS,
     "list": set[str](),
     "doctor": set[str](),
 }
@@ -113,7 +120,7 @@ KEPT = {
     *("lbtrace.commands.show", "lbtrace.commands.tracing"),
     *("lbtrace.files", "lbtrace.files.cache", "lbtrace.files.regular"),
     *("lbtrace.model", "lbtrace.model.events", "lbtrace.model.fetching", "lbtrace.model.jumps"),
-    "lbtrace.model.choices",
+    *("lbtrace.model.choices", "lbtrace.model.clock"),
     *("lbtrace.model.plan", "lbtrace.model.wire", "lbtrace.model.wire_limits", "lbtrace.probes"),
     *("lbtrace.probes.marker", "lbtrace.probes.roles", "lbtrace.probes.source"),
     *("lbtrace.probes.uprobe", "lbtrace.session", "lbtrace.session.plan_cache"),
