@@ -96,6 +96,8 @@ static __noinline long combine(const struct lbt_fetch *f, const __u64 *values, _
 	return is_undefined(f->operation, f->size, operand);
 }
 
+#define LBT_LOWEST 4096 /* nothing is mapped below: there lead null pointers */
+
 /* The address or value a fetch leads to, before its last step. */
 static __always_inline long resolve(const struct lbt_fetch *f, struct pt_regs *ctx, __u64 frame,
 				    __u64 record, __u64 opaque_zero, const __u64 *values, __u32 faults,
@@ -128,6 +130,11 @@ static __always_inline long resolve(const struct lbt_fetch *f, struct pt_regs *c
 	for (int i = 0; i < LBT_DEREFS; i++) {
 		if (i >= f->derefs)
 			break;
+		/* a null pointer: the page fault would cost more than the rest of a hit */
+		if (v < LBT_LOWEST) {
+			error = 1;
+			break;
+		}
 		error |= read_memory(f, &v, sizeof(v), v);
 		v += f->deref[i];
 	}
@@ -146,7 +153,10 @@ static __always_inline long fetch(const struct lbt_fetch *f, struct pt_regs *ctx
 
 		if (size > sizeof(v))
 			size = sizeof(v);
-		error |= read_memory(f, &v, size, *value);
+		if (*value < LBT_LOWEST)
+			error = 1;
+		else
+			error |= read_memory(f, &v, size, *value);
 		*value = v;
 	}
 	*value <<= f->left & 63;
