@@ -37,6 +37,9 @@ Programs: TypeAlias = dict[str, Loading]
 AGGREGATES = 16384
 """Keys (a probe, a process) at which an action may aggregate; what has no room is counted."""
 
+BUCKETS = 65536
+"""The same of an action whose keys are longer: it has many for a probe and a process."""
+
 AGGREGATE_BYTES = 64 << 20
 """Memory that what an action aggregates may take, on all CPUs: there are fewer keys where it has
 many words."""
@@ -289,7 +292,9 @@ class TraceObject:
         for name in specs.actions:
             own = self._map(f"{name}_map")
             size = lib.bpf_map__value_size(own) * lib.libbpf_num_possible_cpus()
-            sizes[f"{name}_map"] = max(1, min(AGGREGATES, AGGREGATE_BYTES // size))
+            several = lib.bpf_map__key_size(own) > ffi.sizeof("struct lbt_aggregate_key")
+            most = BUCKETS if several else AGGREGATES
+            sizes[f"{name}_map"] = max(1, min(most, AGGREGATE_BYTES // size))
         for name, entries in sizes.items():
             code = lib.bpf_map__set_max_entries(self._map(name), entries)
             check(code, f"size the map {name}")

@@ -32,6 +32,7 @@ class Account:
 
     def __init__(self, plan: Plan, *, deep: bool = False) -> None:
         self.calls = 0
+        self._counted = 0
         self._lifetimes = ThreadLifetimes()
         self._plan = plan
         self._matcher: CallMatcher | None = None
@@ -43,6 +44,7 @@ class Account:
     def note(self, batch: Batch | Aggregates | Addition) -> None:
         """Count the calls of a batch, and the threads that made them."""
         if isinstance(batch, Aggregates):
+            self._counted = sum(row.count for row in batch.rows)
             return
         if isinstance(batch, Addition):
             self._plan = self._plan.grown(batch)
@@ -67,8 +69,10 @@ class Account:
                 matcher.processes,
                 matcher.threads,
                 points=matcher.points,
+                counted=self._counted,
             )
-        return Summary(self.calls, losses, self._lifetimes.processes, self._lifetimes.threads)
+        processes, threads = self._lifetimes.processes, self._lifetimes.threads
+        return Summary(self.calls, losses, processes, threads, counted=self._counted)
 
 
 def losses_of(losses: Losses, matcher: CallMatcher) -> Losses:

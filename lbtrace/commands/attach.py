@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from typing import TYPE_CHECKING
 
 from lbtrace.commands.ending import LOST
 from lbtrace.commands.options import (
@@ -20,6 +21,9 @@ from lbtrace.commands.options import (
 from lbtrace.errors import UsageError
 from lbtrace.sinks import FORMATS
 
+if TYPE_CHECKING:
+    from argparse import _ArgumentGroup
+
 MEANT = "{options} -- {program}"
 """How a program is named that was given without ``--``."""
 
@@ -31,7 +35,8 @@ FIRST = "lbtrace attach --func PATTERN [OPTION ...] [-- COMMAND [ARG ...]]"
 
 USAGE = """\
 lbtrace attach [--func PATTERN | --source FILE | --usdt PROVIDER:NAME | --syscall NAMES |
-                      --line FILE:LINE | --at FILE:ADDRESS] [OPTION ...]
+                      --tracepoint NAMES | --line FILE:LINE | --at FILE:ADDRESS]
+                      [OPTION ...]
                       [-- COMMAND [ARG ...]]"""
 """All that can be traced."""
 
@@ -52,6 +57,53 @@ examples:
 def arguments(parser: argparse.ArgumentParser) -> None:
     """The options of the command."""
     parser.usage = USAGE
+    which = add_selection(parser)
+    which.add_argument("--args", metavar="N", type=count, help="arguments to show: N, none or auto")
+    values = parser.add_argument_group("values")
+    values.add_argument(
+        "--arg",
+        metavar="EXPR",
+        action="append",
+        default=[],
+        help="show this value instead of the arguments: str(arg0), key=node->key, retval"
+        " (repeatable)",
+    )
+    values.add_argument(
+        "--locals", action="store_true", help="with --line or --at: show the variables in scope"
+    )
+    add_conditions(values)
+    values.add_argument(
+        "--depth",
+        metavar="N",
+        type=pointers,
+        default=0,
+        help="follow pointers N deep, five at most (default 0)",
+    )
+    values.add_argument(
+        "--strings",
+        metavar="N",
+        type=text_size,
+        default=64,
+        help="bytes of a string to show, up to 4,095 (default 64)",
+    )
+    shape = parser.add_argument_group("depth and end")
+    shape.add_argument("--max-depth", metavar="N", type=natural, help="show calls less than N deep")
+    shape.add_argument(
+        "--max-events", metavar="N", type=natural, help="end after N entries and returns"
+    )
+    add_ends(shape)
+    output = parser.add_argument_group("output")
+    output.add_argument(
+        "--format", metavar="NAME", help=f"{', '.join(FORMATS)} (default: by the suffix, or tree)"
+    )
+    look(output)
+    add_output(output)
+    add_ways(parser)
+    parser.set_defaults(command=[], action="send")
+
+
+def add_selection(parser: argparse.ArgumentParser) -> _ArgumentGroup:
+    """Add the options that select processes and what is traced of them."""
     what = parser.add_argument_group("what to trace")
     repeatable(what, "--binary", "PATH", "program or library; a bare name is looked up")
     what.add_argument("-p", "--pid", metavar="PID", type=process, help="trace only this process")
@@ -115,7 +167,6 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         "PATTERN",
         "only what happens below calls of these functions, and these calls",
     )
-    which.add_argument("--args", metavar="N", type=count, help="arguments to show: N, none or auto")
     which.add_argument(
         "--returns",
         choices=RETURNS,
@@ -127,18 +178,11 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="with --returns uretprobe: also where that may crash the program",
     )
-    values = parser.add_argument_group("values")
-    values.add_argument(
-        "--arg",
-        metavar="EXPR",
-        action="append",
-        default=[],
-        help="show this value instead of the arguments: str(arg0), key=node->key, retval"
-        " (repeatable)",
-    )
-    values.add_argument(
-        "--locals", action="store_true", help="with --line or --at: show the variables in scope"
-    )
+    return which
+
+
+def add_conditions(values: _ArgumentGroup) -> None:
+    """Add those that select calls, and write names."""
     values.add_argument(
         "--where",
         metavar="EXPR",
@@ -146,34 +190,24 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         help="show only calls for which this holds: arg0 > 5 and retval != 0",
     )
     values.add_argument(
-        "--depth",
-        metavar="N",
-        type=pointers,
-        default=0,
-        help="follow pointers N deep, five at most (default 0)",
-    )
-    values.add_argument(
-        "--strings",
-        metavar="N",
-        type=text_size,
-        default=64,
-        help="bytes of a string to show, up to 4,095 (default 64)",
+        "--errors",
+        action="store_true",
+        help="show only calls that returned an error: of Go or Rust, null or a negative number",
     )
     values.add_argument(
         "--full-names",
         action="store_true",
         help="show names of C++ with default arguments of templates and with versions of libraries",
     )
-    shape = parser.add_argument_group("depth and end")
-    shape.add_argument("--max-depth", metavar="N", type=natural, help="show calls less than N deep")
+
+
+def add_ends(shape: _ArgumentGroup) -> None:
+    """Add those that say when a trace ends."""
     shape.add_argument(
         "--duration",
         metavar="TIME",
         type=seconds,
         help="end after 10s, 500ms, 2m or so many seconds; the command continues",
-    )
-    shape.add_argument(
-        "--max-events", metavar="N", type=natural, help="end after N entries and returns"
     )
     shape.add_argument(
         "--until-last",
@@ -183,17 +217,16 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     shape.add_argument(
         "--kill", action="store_true", help="when the trace ends, end the command and its children"
     )
-    output = parser.add_argument_group("output")
-    output.add_argument(
-        "--format", metavar="NAME", help=f"{', '.join(FORMATS)} (default: by the suffix, or tree)"
-    )
+
+
+def add_output(output: _ArgumentGroup) -> None:
+    """Add those that say where output goes, and what is said besides."""
     output.add_argument(
         "-o", "--output", metavar="FILE", type=nonempty, help="write here, not to stdout"
     )
     output.add_argument(
         "--force", action="store_true", help="replace FILE; allow more than 50,000 functions"
     )
-    look(output)
     output.add_argument("-q", "--quiet", action="store_true", help="write no notes and no summary")
     output.add_argument(
         "--strict", action="store_true", help=f"exit with {LOST} if anything was lost"
@@ -202,6 +235,10 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         "-v", "--verbose", action="store_true", help="show also the plan, before what is traced"
     )
     output.add_argument("--dry-run", action="store_true", help="show the plan, attach nothing")
+
+
+def add_ways(parser: argparse.ArgumentParser) -> None:
+    """Add those that say how to trace."""
     how = parser.add_argument_group("how to trace")
     how.add_argument(
         "--ring-size",
@@ -218,17 +255,17 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         choices=("session", "multi", "plain"),
         help="how to attach probes (default: the cheapest that the kernel supports)",
     )
-    parser.set_defaults(command=[])
 
 
 def run(args: argparse.Namespace) -> int:
     """Trace, and return the command's status, 0, or `LOST` under ``--strict``."""
     named = args.func or args.source or args.line or args.at or args.usdt or args.syscall
-    if not (named or args.tracepoint or args.locals or args.command or args.pid):
+    named = named or args.tracepoint
+    if not (named or args.locals or args.command or args.pid):
         raise UsageError(
             "--func is missing, or one of --source, --usdt, --syscall, --tracepoint, --line and"
             " --at",
-            f"write: {FIRST}",
+            f"write: {FIRST.replace('attach', args.parser.prog.split()[-1])}",
         )
     if args.inlined and not (args.func or args.source):
         raise UsageError("--inlined is about functions", "name them with --func or --source")

@@ -60,7 +60,7 @@ def going_on(left: Sequence[Running], session: Session, args: argparse.Namespace
     if not same and (args.binary or not any(getattr(args, name) for name in OF_THE_PROGRAM)):
         same = list(left)
     pid = str((same or left)[0].pid)
-    words = ["lbtrace", "attach", "--pid", pid, "--follow"]
+    words = [*args.parser.prog.split(), "--pid", pid, "--follow"]
     words += args.parser.words_for(args, OF_ONE_TRACE) if same else ["--func", "NAME"]
     also = "--kill ends them" if session.child else ""
     if session.target_ended and not args.until_last:

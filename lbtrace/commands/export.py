@@ -35,7 +35,9 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     chosen = parser.add_argument_group(
         "which calls", "those that all options choose, with all below them, and those around them"
     )
-    repeatable(chosen, "--func", "PATTERN", "calls of these functions: a name, a glob or /regex/")
+    repeatable(
+        chosen, "--func", "PATTERN", "calls of these functions: a name, a glob or /regex/", "-f"
+    )
     chosen.add_argument(
         "--thread",
         metavar="THREAD",

@@ -289,7 +289,7 @@ def _traced(plan: Plan) -> list[str]:
 def _unseen(summary: Summary, plan: Plan, target: Target, args: argparse.Namespace) -> list[str]:
     """Why there may be no call of a command that need not run what is traced."""
     run = _program(target)
-    seen = summary.calls or summary.points
+    seen = summary.calls or summary.points or summary.counted
     if (
         seen
         or not run

@@ -75,7 +75,7 @@ def open_output(
 def make_sink(kind: type[Sink], stream: IO[Any], plan: Plan, args: Namespace) -> Sink:
     """Return a sink that writes to ``stream`` as the options choose
     (`lbtrace.commands.options.look`)."""
-    layout = Layout(color=has_colors(stream, args.color), shows_cpu=args.cpu, time=args.time)
+    layout = Layout(has_colors(stream, args.color), args.cpu, args.time, vars(args).get("top"))
     to: Any = stream
     if kind.may_be_cut and not args.wrap and stream.isatty():
         from lbtrace.commands.fitting import FittedLines  # imported here: few write to a terminal

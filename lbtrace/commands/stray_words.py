@@ -14,6 +14,9 @@ from shutil import which
 
 from lbtrace.errors import UsageError
 
+TRACING = ("attach", "count", "latency")
+"""The commands that trace."""
+
 NAMING = frozenset({"--func", "--source", "--line", "--at", "--usdt", "--syscall", "--tracepoint"})
 """Options of which one is enough to say what is traced."""
 
@@ -43,7 +46,7 @@ def advise(words: Sequence[str], meant: str, takes: Takes) -> str:
     if last is not None and (advice := _on_value(words[0], options, left, last, (meant, takes))):
         return advice
     given = [each.partition("=")[0] for each in options]
-    names_function = words[0] == "attach" and NAMING.isdisjoint(given) and "/" not in word
+    names_function = words[0] in TRACING and NAMING.isdisjoint(given) and "/" not in word
     if not is_program(word):  # options after it are lbtrace's
         given += [each.partition("=")[0] for each in takewhile("--".__ne__, left)]
     several = last is not None and isinstance(last.default, list)
@@ -113,7 +116,7 @@ def _split(words: Sequence[str], takes: Takes) -> tuple[list[str], Action | None
 
 def _has_target(name: str, given: Sequence[str], left: Sequence[str]) -> bool:
     """Whether a command line says already in what is traced or listed."""
-    if name != "attach":
+    if name not in TRACING:
         return "--binary" in given
     word, command = left[0], left[left.index("--") + 1 :] if "--" in left else []
     if command and (is_program(command[0]) or not is_program(word)):
@@ -225,7 +228,7 @@ def _finish(line: Sequence[str], meant: str, takes: Takes) -> str:
 def _with_program(name: str, options: Sequence[str], left: Sequence[str], meant: str) -> str:
     """The command line where the program is named as it should be."""
     options, program = list(options), [word for word in left if word != "--"]
-    if name == "attach" and NAMING.isdisjoint(word.partition("=")[0] for word in options):
+    if name in TRACING and NAMING.isdisjoint(word.partition("=")[0] for word in options):
         options += ["--func", "NAME"]
     line = meant.format(options=shlex.join(options), program=shlex.join(program))
     return f"lbtrace {name} {line}".rstrip()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from importlib import import_module
 from typing import TYPE_CHECKING
 
@@ -50,29 +51,44 @@ FORMATS: dict[str, Format] = {
         Format("lbt", ".lbt", "capture, for lbtrace export"),
     )
 }
-DEFAULT = "tree"
+TABLES: dict[str, Format] = {
+    row.name: row
+    for row in (
+        Format("table", ".txt", "table for a person", "lbtrace.sinks.tables", "TextTable"),
+        Format("json", ".json", "one JSON object", "lbtrace.sinks.tables", "JsonTable"),
+        Format("csv", ".csv", "comma-separated values", "lbtrace.sinks.tables", "CsvTable"),
+        FORMATS["lbt"],
+    )
+}
+"""Those of answers that the kernel aggregates."""
 
 
-def format_for(name: str | None, path: str | None, *, captures: bool = True) -> Format:
-    """Return the format that ``name`` gives, else the suffix of ``path``, else the default. Errors
-    offer that of ``captures``, unless these are what is read.
+def format_for(
+    name: str | None,
+    path: str | None,
+    *,
+    captures: bool = True,
+    formats: Mapping[str, Format] = FORMATS,
+) -> Format:
+    """Return the format that ``name`` gives, else the suffix of ``path``, else the first one.
+    Errors offer that of ``captures``, unless these are what is read.
 
     Raises `UsageError` for a name or a suffix that is not in the table, and where format and suffix
     disagree about whether the file is a capture.
     """
-    offered = [row for row in FORMATS.values() if captures or not row.is_capture]
+    offered = [row for row in formats.values() if captures or not row.is_capture]
     if path and os.path.isdir(path):
-        suffix = FORMATS[name].suffix if name in FORMATS else offered[-1].suffix
+        suffix = formats[name].suffix if name and name in formats else offered[-1].suffix
         within = os.path.join(path, f"trace{suffix}")
         raise UsageError(f"{path} is a directory", f"name a file in it: {within}")
-    by_suffix = next((row for row in FORMATS.values() if path and path.endswith(row.suffix)), None)
+    by_suffix = next((row for row in formats.values() if path and path.endswith(row.suffix)), None)
     if name is not None:
-        if name not in FORMATS:
+        if name not in formats:
             raise UsageError(
                 f"no format is called {in_quotes(name)}",
                 f"choose one of: {', '.join(row.name for row in offered)}",
             )
-        chosen = FORMATS[name]
+        chosen = formats[name]
         if by_suffix is not None and by_suffix.is_capture != chosen.is_capture:
             verb = "is" if by_suffix.is_capture else "is not"
             raise UsageError(
@@ -82,7 +98,7 @@ def format_for(name: str | None, path: str | None, *, captures: bool = True) -> 
             )
         return chosen
     if path is None or path == "-" or path.startswith("/dev/"):
-        return FORMATS[DEFAULT]
+        return next(iter(formats.values()))
     if by_suffix is not None:
         return by_suffix
     raise UsageError(

@@ -11,7 +11,7 @@ from lbtrace.sinks.layout import PLAIN, Layout
 from lbtrace.sinks.report import Report, Settings
 from lbtrace.text import clean
 
-PATHS = Settings(by="path", sort="function")
+PATHS = Settings(by="path")
 
 
 class Folded(Report):
@@ -23,7 +23,7 @@ class Folded(Report):
         super().__init__(stream, plan, layout, settings=PATHS)
 
     def end(self, summary: Summary) -> None:
-        for row in self.rows():
+        for row in sorted(self.rows(), key=lambda row: row.path):
             if row.self_time:
                 # The last space is before the number: others may be in names.
                 path = ";".join(clean(name).replace(";", ":") for name in row.path)

@@ -46,7 +46,7 @@ The clock, first, unless the capture is of a version that did not note it: ``{"t
 realtime`` ns since 1970 (UTC); local time was ``utc_offset`` seconds ahead of UTC.
 
 What was counted in the kernel: ``{"type": "count", "name", "binary", "pid", "count"}``, a
-function and process each.
+function and process each. How a value is distributed: ``histogram`` (`lbtrace.tables.histogram`).
 
 The end: ``{"type": "summary", "calls", "lost": {cause: count…},
 "processes", "threads", "interrupted"}``, ``points`` where there were some, and ``damaged`` of a
@@ -211,7 +211,7 @@ class JsonLines(LineSink):
 
         for action, _, rows in aggregated(self._plan, aggregates):
             for row in rows:
-                self._write({"type": action, **msgspec.structs.asdict(row)})
+                self._write({"type": action, **msgspec.to_builtins(row)})
 
     def end(self, summary: Summary) -> None:
         self._write(

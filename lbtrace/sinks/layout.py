@@ -18,6 +18,8 @@ class Layout(Struct, frozen=True):
     """The processors on which calls begin and end; then sinks get these calls one by one."""
     time: TimeColumn | None = None
     """Trees: a column with the time of each line."""
+    top: int | None = None
+    """Tables: how many rows are shown; None for all."""
 
 
 PLAIN = Layout()

@@ -219,14 +219,11 @@ class Tree(LineSink):
     def aggregates(self, aggregates: Aggregates) -> None:
         """A table of each action that aggregates."""
         from lbtrace.tables import aggregated  # imported here because most traces hold calls
+        from lbtrace.tables.table import lines
 
         for _, table, rows in aggregated(self._plan, aggregates):
-            first, second, rest = table.heading
-            self._heading = f"{first:>9}  {second:>7}  {rest}\n"
-            self.times = None
-            for row in rows:
-                first, second, rest = table.cells(row)
-                self._line(first, second, self._paint(_BOLD, clean(rest)))
+            for line in lines(table, rows):
+                self._stream.write(f"{line}\n")
 
     def end(self, summary: Summary) -> None:
         self.flush()

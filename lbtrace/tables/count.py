@@ -35,6 +35,7 @@ def count_calls(plan: Plan, aggregated: Sequence[Aggregate]) -> list[Count]:
 
 
 TABLE = Table(
+    row=Count,
     rows=count_calls,
     heading=("COUNT", "PID", "FUNCTION"),
     cells=lambda row: (str(row.count), str(row.pid), row.name),

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 from msgspec import Struct
 
 from lbtrace.model import Aggregate, Function, Plan
+from lbtrace.text import clean
 
 WORD = (1 << 64) - 1
 """What is aggregated are numbers of 64 bits."""
@@ -26,18 +27,32 @@ def to_signed(word: int) -> int:
 class Table(Struct, frozen=True):
     """How what an action aggregates becomes rows, and how these are shown.
 
-    ``rows`` makes the rows, msgspec structs, of all that the probes of the action have aggregated.
-    Their fields are those of the JSON records, whose type is the action's name. As text each has
-    three ``cells``, under a ``heading``. An action that ``takes_value`` gets it by ``arg``: an
-    argument, ``retval`` or ``duration``. ``merge`` makes one of the words that each CPU has
-    aggregated, but for the first, the number of hits.
+    ``rows`` makes the rows, msgspec structs of type ``row``, of all that the probes of the action
+    have aggregated. Their fields are those of the JSON records, whose type is the action's name. As
+    text each has ``cells``, under a ``heading``, and lines below if they are ``drawn``. An action
+    that ``takes_value`` gets it by ``arg``: an argument, ``retval`` or ``duration``. ``merge``
+    makes one of the words that each CPU has aggregated, but for the first, the number of hits.
     """
 
+    row: type[Struct]
     rows: Callable[[Plan, Sequence[Aggregate]], Sequence[Any]]
-    heading: tuple[str, str, str]
-    cells: Callable[[Any], tuple[str, str, str]]
+    heading: tuple[str, ...]
+    cells: Callable[[Any], tuple[str, ...]]
+    drawn: Callable[[Any], Sequence[str]] = lambda _: ()
     takes_value: bool = False
     merge: Callable[[Sequence[Sequence[int]]], tuple[int, ...]] = add_words
+
+
+def lines(table: Table, rows: Sequence[Any]) -> Iterator[str]:
+    """Yield a table as text, fit for a terminal: the last column is aligned to the left, the others
+    to the right."""
+    texts = [table.heading, *(tuple(clean(cell) for cell in table.cells(row)) for row in rows)]
+    widths = [max(map(len, column)) for column in zip(*texts, strict=True)][:-1]
+    for number, text in enumerate(texts):
+        cells = [cell.rjust(width) for cell, width in zip(text, widths, strict=False)]
+        yield "  ".join([*cells, text[-1]])
+        if number:
+            yield from table.drawn(rows[number - 1])
 
 
 class OfFunction(NamedTuple):

@@ -18,6 +18,7 @@ PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 BLOCK = re.compile(r"^```(\w+)\n(.*?)^```", re.M | re.S)
 
 VARIES = (
+    (re.compile(r"\d+(?=  \S+$)", re.M), "PID"),
     (re.compile(r" *\d+(\.\d+)? (ns|µs|ms|s)(?= )"), " TIME"),
     (re.compile(r"^( +|.*TIME +)\d+(?=  )", re.M), " THREAD"),
     (re.compile(r"0x[0-9a-f]+ +\d+"), "ADDRESS SIZE"),

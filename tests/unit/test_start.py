@@ -40,9 +40,16 @@ PARSING = {
 }
 """What reads a command line, whatever the command."""
 
+OF_ANSWERS = {
+    *("lbtrace.commands.ending", "lbtrace.sinks"),
+    *("lbtrace.commands.answers", "lbtrace.commands.attach"),
+}
+
 OF_COMMANDS = {
     "attach": {"lbtrace.commands.ending", "lbtrace.sinks"},
     "export": {"lbtrace.commands.ending", "lbtrace.sinks"},
+    "count": OF_ANSWERS,
+    "latency": OF_ANSWERS,
     "list": set[str](),
     "doctor": set[str](),
 }

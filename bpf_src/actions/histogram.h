@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: (GPL-2.0-only OR Apache-2.0) */
+/* Action histogram: how a value is distributed, by probe and process: lbtrace/tables/histogram.py. */
+#include "aggregate.h"
+
+/* Below 64 each number has its bucket; above, each power of two is divided into 64. */
+#define LBT_BUCKET_BITS 6
+
+/* The bucket of hits whose value could not be read. */
+#define LBT_NO_BUCKET 0x7fffffff
+
+struct histogram_key {
+	struct lbt_aggregate_key of;
+	__s32 bucket; /* of negative numbers -1 - that of their complement */
+};
+
+struct histogram {
+	__u64 hits;
+	__u64 total;
+};
+AGGREGATES(histogram, struct histogram_key, struct histogram);
+
+/* The position of the highest bit; without a branch, from which the verifier would learn it. */
+static __always_inline __u32 highest_bit(__u64 number)
+{
+	__u32 found = 0;
+
+#define HALVE(bits)                                                                                \
+	do {                                                                                       \
+		__u64 sign = -(number >> (1 << bits));                                             \
+		__u32 shift;                                                                       \
+		barrier_var(sign);                                                                 \
+		shift = (sign >> 63) << bits;                                                      \
+		number >>= shift;                                                                  \
+		found += shift;                                                                    \
+	} while (0)
+	HALVE(5);
+	HALVE(4);
+	HALVE(3);
+	HALVE(2);
+	HALVE(1);
+	HALVE(0);
+#undef HALVE
+	return found;
+}
+
+static __always_inline __s32 bucket_of(__s64 value)
+{
+	const __u64 sign = value >> 63; /* all bits of a negative number */
+	const __u64 number = value ^ sign;
+	const __u32 shift = highest_bit(number | 1ULL << LBT_BUCKET_BITS) - LBT_BUCKET_BITS;
+	const __u32 bucket = (shift << LBT_BUCKET_BITS) + (number >> shift);
+
+	return bucket ^ (__u32)sign;
+}
+
+static __noinline void histogram(const struct hit *at, const struct lbt_spec *spec,
+				 const __u64 *values, __u32 faults)
+{
+	struct histogram_key key = { .of = { .probe = at->probe, .pid = at->pid } };
+	const __u64 value = value_of(spec, values);
+	struct histogram *found;
+
+	/* a duration is 0 where the beginning of the call was not seen */
+	if (faults >> spec->aggregates & 1 ||
+	    (spec->aggregates == LBT_SLOT_DURATION && !value))
+		key.bucket = LBT_NO_BUCKET;
+	else
+		key.bucket = bucket_of(value);
+	found = aggregated(&histogram_map, &key, &histogram_zero);
+	if (!found)
+		return;
+	ADD(&found->hits, 1);
+	ADD(&found->total, value);
+}

@@ -1,0 +1,48 @@
+"""What commands share whose answer is a table that the kernel makes."""
+
+from __future__ import annotations
+
+import argparse
+from typing import TYPE_CHECKING
+
+from lbtrace.commands import attach
+from lbtrace.commands.options import natural
+from lbtrace.sinks import TABLES
+
+if TYPE_CHECKING:
+    from argparse import _ArgumentGroup
+
+
+def arguments(parser: argparse.ArgumentParser) -> _ArgumentGroup:
+    """Add the options, and return the group of those about values."""
+    parser.usage = attach.USAGE.replace("lbtrace attach", parser.prog)
+    attach.add_selection(parser)
+    values = parser.add_argument_group("values")
+    attach.add_conditions(values)
+    attach.add_ends(parser.add_argument_group("end"))
+    output = parser.add_argument_group("output")
+    output.add_argument(
+        "--format", metavar="NAME", help=f"{', '.join(TABLES)} (default: by the suffix, or table)"
+    )
+    output.add_argument("--top", metavar="N", type=natural, help="show the first N rows")
+    attach.add_output(output)
+    attach.add_ways(parser)
+    parser.set_defaults(
+        **{"command": [], "args": None, "arg": [], "locals": False, "depth": 0, "strings": 64},
+        **{
+            "max_depth": None,
+            "max_events": None,
+            "cpu": False,
+            "time": None,
+            "color": "never",
+            "wrap": True,
+        },
+    )
+    return values
+
+
+def run(args: argparse.Namespace, value: str | None) -> int:
+    """Count calls, or show how a value is distributed; return what `attach.run` does."""
+    args.action = "histogram" if value else "count"
+    args.arg = [value] if value else []
+    return attach.run(args)

@@ -1,0 +1,175 @@
+"""How a value is distributed, such as the durations of calls: action ``histogram``.
+
+The kernel counts values in buckets (bpf_src/actions/histogram.h) and adds up those of each bucket.
+Numbers up to 127 have a bucket each; above, a bucket is at most 1/64 of its values wide. A
+percentile is the mean of the bucket that holds it: less than `ERROR` from the value of that rank.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from math import ceil
+
+from msgspec import Struct
+
+from lbtrace.model import Aggregate, Plan
+from lbtrace.model.wire_limits import SLOT_DURATION
+from lbtrace.tables.table import WORD, Table, by_function, to_signed
+from lbtrace.text import duration
+
+BITS = 6
+"""``LBT_BUCKET_BITS``: 64 buckets for each power of two."""
+
+UNREAD = 0x7FFF_FFFF
+"""``LBT_NO_BUCKET``: of hits whose value could not be read."""
+
+ERROR = 1 / (1 << BITS)
+"""By how much of itself a value may be wrong that is told from its bucket."""
+
+PARTS = {"min": 0, "median": 0.5, "p90": 0.9, "p99": 0.99, "p999": 0.999, "max": 1}
+"""Which part of the values is at most as large."""
+
+BAR = 40
+"""Characters of the longest bar."""
+
+
+class Bar(Struct, frozen=True):
+    """How many values lie from ``low`` to ``high``, both included."""
+
+    low: int
+    high: int
+    count: int
+
+
+class Histogram(Struct, frozen=True):
+    """How a value is distributed over ``count`` calls of a function, ``name`` in the file
+    ``binary``, by a process. ``unread`` more calls are in nothing but this number, as their value
+    could not be read. ``unit`` is ``ns`` of durations, else empty.
+
+    ``total`` is exact. ``min``, ``max``, ``median`` and the percentiles are exact up to 127, else
+    less than 1.6 % from the value of that rank; None where no value was read. ``bars`` counts the
+    values by powers of two, lowest first.
+    """
+
+    name: str
+    binary: str
+    pid: int
+    count: int
+    unit: str = ""
+    total: int = 0
+    min: int | None = None
+    median: int | None = None
+    p90: int | None = None
+    p99: int | None = None
+    p999: int | None = None
+    max: int | None = None
+    unread: int = 0
+    bars: tuple[Bar, ...] = ()
+
+
+def bounds(bucket: int) -> tuple[int, int]:
+    """Return the lowest and the highest number of a bucket."""
+    if bucket < 0:
+        low, high = bounds(~bucket)
+        return ~high, ~low
+    shift = max(0, (bucket >> BITS) - 1)
+    number = bucket - (shift << BITS)
+    return number << shift, (number + 1 << shift) - 1
+
+
+def distribute(plan: Plan, aggregated: Sequence[Aggregate]) -> list[Histogram]:
+    """Return a row for each function and process, the largest total first."""
+    made = []
+    for each in by_function(plan, aggregated):
+        counts: dict[int, int] = {}
+        words: dict[int, int] = {}
+        for row in each.rows:
+            bucket = int.from_bytes(row.key[:4], "little", signed=True)
+            counts[bucket] = counts.get(bucket, 0) + row.count
+            words[bucket] = words.get(bucket, 0) + sum(row.words[:1])
+        unread = counts.pop(UNREAD, 0)
+        totals = {
+            bucket: _total(bucket, counts[bucket], words[bucket]) for bucket in sorted(counts)
+        }
+        slots = {plan.probes[row.probe].aggregates for row in each.rows}
+        ranked = {name: _ranked(counts, totals, part) for name, part in PARTS.items()}
+        made.append(
+            Histogram(
+                name=each.function.name,
+                binary=each.binary,
+                pid=each.pid,
+                count=sum(counts.values()),
+                unit="ns" if slots == {SLOT_DURATION} else "",
+                total=sum(totals.values()),
+                unread=unread,
+                bars=tuple(_bars(counts)),
+                **ranked,
+            )
+        )
+    return sorted(made, key=lambda row: (-row.total, row.name, row.pid))
+
+
+def _total(bucket: int, count: int, word: int) -> int:
+    """The sum of the values of a bucket, of which the kernel has 64 bits."""
+    rest = to_signed(word & WORD)
+    return rest + (round((sum(bounds(bucket)) * count / 2 - rest) / (1 << 64)) << 64)
+
+
+def _ranked(counts: dict[int, int], totals: dict[int, int], part: float) -> int | None:
+    """The value than which, or as which, at least this part of all is."""
+    rank, below = max(1, ceil(part * sum(counts.values()))), 0
+    for bucket, total in totals.items():
+        below += counts[bucket]
+        if below >= rank:
+            return round(total / counts[bucket])
+    return None
+
+
+def _bars(counts: dict[int, int]) -> Iterator[Bar]:
+    """From the lowest power of two to the highest; what is empty between them is there, too."""
+    sizes: dict[int, int] = {}
+    for bucket, count in counts.items():
+        low = bounds(bucket)[0]
+        size = low.bit_length() if low >= 0 else -(~low).bit_length() - 1
+        sizes[size] = sizes.get(size, 0) + count
+    for size in range(min(sizes), max(sizes) + 1) if sizes else ():
+        least, most = (1 << abs(size) - 1, (1 << size) - 1) if size > 0 else (0, 0)
+        if size < 0:
+            below = -size - 1
+            least, most = -(1 << below), ~(1 << below - 1) if below else -1
+        yield Bar(least, most, sizes.get(size, 0))
+
+
+def _cells(row: Histogram) -> tuple[str, ...]:
+    def shown(number: int | None) -> str:
+        return "?" if number is None else _number(number, row.unit)
+
+    shares = (row.min, row.median, row.p90, row.p99, row.p999, row.max)
+    return (str(row.count), *map(shown, (row.total, *shares)), str(row.pid), row.name)
+
+
+def _number(number: int, unit: str) -> str:
+    return duration(number) if unit else str(number)
+
+
+def _draw(row: Histogram) -> Iterator[str]:
+    """A line for each power of two."""
+    most = max((bar.count for bar in row.bars), default=0)
+    ranges = [f"{_number(b.low, row.unit)} … {_number(b.high, row.unit)}" for b in row.bars]
+    width = max(map(len, ranges), default=0)
+    numbers = max((len(str(bar.count)) for bar in row.bars), default=0)
+    for bar, text in zip(row.bars, ranges, strict=True):
+        length = ceil(bar.count * BAR / most)
+        yield f"    {text:>{width}}  {bar.count:>{numbers}}  {'█' * length}".rstrip()
+    if row.unread:
+        yield f"    not read: {row.unread}"
+
+
+TABLE = Table(
+    row=Histogram,
+    rows=distribute,
+    heading=("COUNT", "TOTAL", "MIN", "MEDIAN", "P90", "P99", "P99.9", "MAX", "PID", "FUNCTION"),
+    cells=_cells,
+    drawn=lambda row: [*_draw(row)],
+    takes_value=True,
+)

@@ -1,0 +1,224 @@
+"""How values and durations are distributed: action ``histogram``, ``lbtrace latency`` and
+``count --hist``, compared with what programs log of themselves."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import time
+from collections.abc import Callable
+from math import ceil
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import lbtrace
+from lbtrace.bpf import objects
+from lbtrace.capture import read_capture
+from lbtrace.session.options import Options
+from lbtrace.tables.histogram import ERROR, PARTS, Histogram
+
+Run = Callable[..., subprocess.CompletedProcess[str]]
+
+TIMED = r"""
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+static FILE *file;
+static long now(void) {
+	struct timespec t;
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return t.tv_sec * 1000000000L + t.tv_nsec;
+}
+static _Thread_local long inner[4096], outer[4096], made;
+__attribute__((noinline)) void timed(int depth, long wait) {
+	long begun = now(), place = made++;
+	while (now() - begun < wait)
+		;
+	if (depth) {
+		long before = now();
+		timed(depth - 1, wait / 2);
+		outer[place + 1] = now() - before;
+	}
+	inner[place] = now() - begun;
+}
+static void *thread(void *rounds) {
+	for (long i = 0; i < (long)rounds; i++) {
+		long first = made, begun = now();
+		timed(2, 1000 << i % 9);
+		outer[first] = now() - begun;
+	}
+	flockfile(file);
+	for (long i = 0; i < made; i++)
+		fprintf(file, "%ld %ld\n", inner[i], outer[i]);
+	funlockfile(file);
+	return NULL;
+}
+int main(int count, char **words) {
+	pthread_t threads[8];
+	file = fopen(words[2], "w");
+	for (int i = 0; i < 8; i++)
+		pthread_create(&threads[i], NULL, thread, (void *)atol(words[1]));
+	for (int i = 0; i < 8; i++)
+		pthread_join(threads[i], NULL);
+	fclose(file);
+}
+"""
+"""Calls that call themselves, in 8 threads. It logs of each how long it took, seen from inside
+and from outside."""
+
+
+@pytest.fixture
+def timed(compiled: Callable[[str, list[str], str], Path]) -> Path:
+    return compiled("timed.c", ["gcc", "-O1", "-g", "-pthread"], TIMED)
+
+
+def percentiles(row: Histogram | dict[str, Any]) -> dict[str, int]:
+    return {name: row[name] if isinstance(row, dict) else getattr(row, name) for name in PARTS}
+
+
+def ranked(values: list[int], part: float) -> int:
+    return sorted(values)[max(1, ceil(part * len(values))) - 1]
+
+
+def check(row: Histogram, values: list[int]) -> None:
+    """That a row is what these values make, its percentiles but for the error of buckets."""
+    assert (row.count, row.total, row.unread) == (len(values), sum(values), 0)
+    for name, found in percentiles(row).items():
+        truth = ranked(values, PARTS[name])
+        assert abs(found - truth) <= (abs(truth) * ERROR if abs(truth) > 127 else 0), name
+    for bar in row.bars:
+        assert bar.count == sum(bar.low <= value <= bar.high for value in values)
+    assert sum(bar.count for bar in row.bars) == row.count
+
+
+@pytest.mark.parametrize("words", [("threads", 8, 300), ("fork", 4, 100)], ids=str)
+@pytest.mark.parametrize(("function", "value"), [("wide", "retval"), ("recursive", "weight")])
+def test_values_are_those_that_the_program_logs(
+    programs: Path, mode: str, tmp_path: Path, words: tuple[Any, ...], function: str, value: str
+) -> None:
+    """Results of all 64 bits, and negative arguments of calls that call themselves."""
+    log = tmp_path / "log"
+    with lbtrace.trace(
+        command=[programs / "truth", log, *map(str, words)],
+        functions=f"traced_{function}",
+        action="histogram",
+        arg=value,
+        options=Options(mode=mode),  # type: ignore[arg-type]
+    ) as session:
+        rows = session.table()
+        assert session.losses().total == 0
+    logged: dict[int, list[int]] = {}
+    for line in log.read_text().splitlines():
+        pid, _, name, *numbers = line.split()
+        if name == f"traced_{function}":
+            number = int(numbers[0 if value == "retval" else 2])
+            logged.setdefault(int(pid), []).append((number + 2**63) % 2**64 - 2**63)
+    assert {row.pid for row in rows} == logged.keys()
+    for row in rows:
+        assert row.unit == ""
+        check(row, logged[row.pid])
+
+
+def check_durations(program: Path, log: Path, mode: str | None) -> None:
+    with lbtrace.trace(
+        command=[program, "60", log],
+        functions="timed",
+        action="histogram",
+        arg="duration",
+        options=Options(mode=mode),  # type: ignore[arg-type]
+    ) as session:
+        (row,) = session.table()
+        assert session.losses().total == 0
+    pairs = [[*map(int, line.split())] for line in log.read_text().splitlines()]
+    assert (row.name, row.unit, row.unread) == ("timed", "ns", 0)
+    assert row.count == len(pairs) == 8 * 60 * 3
+    inner, outer = ([pair[place] for pair in pairs] for place in (0, 1))
+    assert sum(inner) <= row.total <= sum(outer)
+    for name, found in percentiles(row).items():
+        least, most = ranked(inner, PARTS[name]), ranked(outer, PARTS[name])
+        assert least * (1 - ERROR) <= found <= most * (1 + ERROR), name
+
+
+def test_durations_lie_between_what_the_program_measures(
+    timed: Path, mode: str, tmp_path: Path
+) -> None:
+    """Of calls within calls in 8 threads."""
+    check_durations(timed, tmp_path / "log", mode)
+
+
+def test_old_kernels_measure_as_well(
+    timed: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By the object without callbacks."""
+    monkeypatch.setattr(objects, "finds_mappings", lambda: False)
+    check_durations(timed, tmp_path / "log", None)
+
+
+def test_a_capture_holds_the_answer(programs: Path, lbtrace: Run, tmp_path: Path) -> None:
+    capture = tmp_path / "fib.lbt"
+    done = lbtrace(
+        "count", "--func", "fib", "--hist", "n", "-o", capture, "--", programs / "fib", 9
+    )
+    assert "109 calls counted, nothing lost" in done.stderr
+    shown = lbtrace("export", capture)
+    heading, row, *bars = shown.stdout.splitlines()
+    assert heading.split()[:2] == ["COUNT", "TOTAL"]
+    assert row.split()[:8] == ["109", "221", "0", "1", "5", "8", "9", "9"]
+    assert len(bars) == 5
+    assert "█" in bars[0]
+    record = json.loads(lbtrace("export", capture, "--format", "jsonl").stdout.splitlines()[0])
+    assert (record["type"], record["count"], len(record["bars"])) == ("histogram", 109, 5)
+    with read_capture(str(capture)) as read:
+        assert read.table()[0].p90 == 5
+
+
+def test_what_has_no_room_is_lost(programs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(objects, "BUCKETS", 2)
+    with lbtrace.trace(
+        command=[programs / "fib", "9"], functions="fib", action="histogram", arg="n"
+    ) as session:
+        (row,) = session.table()
+        assert row.count + session.losses().uncounted == 109
+        assert session.losses().uncounted > 0
+
+
+def test_values_that_cannot_be_read_are_told(programs: Path) -> None:
+    with lbtrace.trace(
+        command=[programs / "fib", "9"], functions="fib", action="histogram", arg="*(int *)(long)n"
+    ) as session:
+        (row,) = session.table()
+    assert (row.count, row.unread, row.median, row.bars) == (0, 109, None, ())
+
+
+def test_count_is_a_command(programs: Path, lbtrace: Run, tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    command = ("--", programs / "truth", log, "threads", "8", "50")
+    done = lbtrace("count", "--func", "traced_*", "--top", "2", *command)
+    assert [line.split()[::2] for line in done.stdout.splitlines()[:2]] == [
+        ["COUNT", "FUNCTION"],
+        [str(log.read_text().count(" traced_recursive ")), "traced_recursive"],
+    ]
+    assert done.stdout.splitlines()[3:] == ["and 4 more"]
+    assert "calls counted, nothing lost" in done.stderr
+    done = lbtrace(
+        "count", "--func", "traced_*", "--where", "retval < 0", "--format", "csv", *command
+    )
+    assert done.stdout.splitlines()[0] == "name,binary,pid,count"
+
+
+def test_ctrl_c_shows_the_table(
+    programs: Path, start: Callable[..., Any], start_lbtrace: Callable[..., Any]
+) -> None:
+    program = start(programs / "loop", "100000", "1000")
+    traced = start_lbtrace("latency", "--func", "tick", "--pid", program.pid)
+    traced.wait_for("tracing")
+    time.sleep(0.5)
+    traced.process.send_signal(signal.SIGINT)
+    status, out, _ = traced.finish()
+    assert status == 0
+    row = out.splitlines()[1].split()
+    assert (int(row[0]) > 0, row[-2:]) == (True, [str(program.pid), "tick"])
