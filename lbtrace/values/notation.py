@@ -75,11 +75,12 @@ def argument_text(argument: Argument) -> str:
     return shown_name(argument.name) + text(argument.value)
 
 
-SHOWN_NAME = re.compile(r'[~$]?(::)?[^\W\d][\w$]*((\.|::)[\w$]+)*|reg\("\w+"\)')
+SHOWN_NAME = re.compile(r'[~$]?(::)?[^\W\d][\w$]*((\.|::|->)[\w$]+|\[\d+\])*|reg\("\w+"\)')
 
 
 def shown_name(name: str) -> str:
-    """Return what stands before a value that has a name: nothing if that is a longer expression.
+    """Return what stands before a value that has a name: nothing if that is an expression other
+    than a member or element, however it is reached (``node->key``, ``node.key``, ``v[1]``).
     Go calls results without a name ``~r0``, and parts of strings and slices ``text.len``."""
     return f"{name}=" if SHOWN_NAME.fullmatch(name) else ""
 

@@ -8,12 +8,27 @@ from lbtrace.values.notation import shown_name
 
 
 @pytest.mark.parametrize(
-    "name", ["n", "text.ptr", "text.len", "~r0", "t.c.d", "self.0", 'reg("ax")', "größe", "a$b"]
+    "name",
+    [
+        "n",
+        "text.ptr",
+        "text.len",
+        "~r0",
+        "t.c.d",
+        "self.0",
+        'reg("ax")',
+        "größe",
+        "a$b",
+        "n->len",
+        "n.len",
+        "p[2]",
+        "t->v[1].key",
+    ],
 )
 def test_names_that_are_shown(name: str) -> None:
     assert shown_name(name) == f"{name}="
 
 
-@pytest.mark.parametrize("name", ["", "n->len", "a + b", "*p", "p[2]", "str(key, 8)", "0", "a b"])
+@pytest.mark.parametrize("name", ["", "a + b", "*p", "p[i]", "str(key, 8)", "0", "a b"])
 def test_expressions_that_stand_for_themselves(name: str) -> None:
     assert shown_name(name) == ""
