@@ -38,7 +38,7 @@ def narrow(selection: Selection) -> Selection:
 def choose_probes(probes: Iterable[Probe], action: str, values: CallValues) -> Iterator[Probe]:
     """Yield the probes of a function that do an action: where its calls begin, or where they return
     if something is asked about that."""
-    made = [probe for probe in probes if probe.role in ("opens", "closes")]
+    made = [probe for probe in probes if probe.role in ("opens", "closes", "point")]
     at_return = any(probe.role == "closes" for probe in made)
     for probe in made:
         if probe.role == "closes" or not at_return:
