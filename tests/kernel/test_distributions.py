@@ -222,3 +222,14 @@ def test_ctrl_c_shows_the_table(
     assert status == 0
     row = out.splitlines()[1].split()
     assert (int(row[0]) > 0, row[-2:]) == (True, [str(program.pid), "tick"])
+
+
+def test_tracepoints_are_counted(programs: Path, lbtrace: Run) -> None:
+    done = lbtrace(
+        *("count", "--tracepoint", "sched:sched_process_exit", "--format", "json"),
+        *("--func", "fib", "--", programs / "fib", 5),
+    )
+    counted = {
+        row["name"]: row["count"] for row in json.loads(done.stdout.splitlines()[-1])["count"]
+    }
+    assert counted == {"fib": 15, "sched:sched_process_exit": 1}
