@@ -12,7 +12,8 @@ from typing import Any
 from msgspec import Struct
 
 from lbtrace.bpf._libbpf import ffi, lib
-from lbtrace.bpf.recording import Recording, find_recording, find_shifts
+from lbtrace.bpf.fetch_slots import fill
+from lbtrace.bpf.recording import Recording, find_recording
 from lbtrace.errors import UsageError, option
 from lbtrace.machine import Machine
 from lbtrace.model import (
@@ -22,12 +23,11 @@ from lbtrace.model import (
     Condition,
     Fetch,
     GoLayout,
-    Operation,
     Plan,
     Probe,
     Site,
 )
-from lbtrace.model.wire_limits import ACTIONS, SPACES
+from lbtrace.model.wire_limits import ACTIONS
 from lbtrace.probes import CLOSING, PROBES, ROLES, hooked_pairs, kind_of_events
 
 RELATIONS = {
@@ -42,21 +42,6 @@ RELATIONS = {
 }
 """The relations of value and operand in which a comparison holds."""
 
-OPERATIONS: dict[Operation, int] = {
-    "": lib.LBT_MOVE,
-    "and": lib.LBT_AND,
-    "or": lib.LBT_OR,
-    "xor": lib.LBT_XOR,
-    "multiply": lib.LBT_MULTIPLY,
-    "shift left": lib.LBT_SHIFT_LEFT,
-    "shift right": lib.LBT_SHIFT_RIGHT,
-    "shift right signed": lib.LBT_SHIFT_RIGHT_SIGNED,
-    "divide": lib.LBT_DIVIDE,
-    "divide signed": lib.LBT_DIVIDE_SIGNED,
-    "remainder": lib.LBT_REMAINDER,
-    "remainder signed": lib.LBT_REMAINDER_SIGNED,
-}
-
 SLOTS = {
     "pid": lib.LBT_SLOT_PID,
     "tid": lib.LBT_SLOT_TID,
@@ -66,15 +51,7 @@ SLOTS = {
 }
 """What conditions compare besides fetched values."""
 
-BASES = {
-    **{"register": lib.LBT_REGISTER, "stack": lib.LBT_STACK, "constant": lib.LBT_CONSTANT},
-    **{"slot": lib.LBT_SLOT, "kept": lib.LBT_SLOT, "record": lib.LBT_RECORD},
-}
-
 TEXT_SUBJECTS = ("text", "comm")
-
-KEPT_SLOTS = (lib.LBT_SLOT_KEPT, lib.LBT_SLOT_PID, lib.LBT_SLOT_TID)
-"""Where a closing probe finds the registers that its call has kept, in their order."""
 
 ANY_LAYOUT = sum(
     1 << layout
@@ -350,7 +327,7 @@ class Specs:
             spec.chunk_layout = _find_chunk_layout(texts)
             self.chunk_layouts |= 1 << spec.chunk_layout
         for slot, fetch in zip(spec.fetch, fetches, strict=False):
-            _fill(slot, fetch, self._kernel.PT_REGS, keeps)
+            fill(slot, fetch, self._kernel.PT_REGS, keeps)
         slots = [n for n, f in enumerate(fetches) if f.read in ("string", "bytes")]
         ffi.buffer(spec.text_slot)[:] = bytes(slots).ljust(lib.LBT_CHUNKS, b"\xff")
         spec.text_slots = sum(1 << n for n in slots)
@@ -394,34 +371,3 @@ def _find_chunk_layout(fetches: list[Fetch]) -> int:
     if any(fetch.limit >= lib.LBT_SMALL_CHUNK for fetch in fetches):
         return int(lib.LBT_LARGE_1 if len(fetches) == 1 else lib.LBT_LARGE_8)
     return int({1: lib.LBT_SMALL_1, 2: lib.LBT_SMALL_2}.get(len(fetches), lib.LBT_SMALL_8))
-
-
-def _fill(slot: Any, fetch: Fetch, registers: tuple[str, ...], keeps: Sequence[str]) -> None:
-    slot.base = BASES[fetch.base]
-    slot.read = {
-        "value": lib.LBT_VALUE,
-        "integer": lib.LBT_INTEGER,
-        "string": lib.LBT_STRING,
-        "bytes": lib.LBT_BYTES,
-    }[fetch.read]
-    slot.reg = registers.index(fetch.register) if fetch.base == "register" else 0
-    if fetch.base == "slot":
-        slot.reg = fetch.earlier
-    elif fetch.base == "kept":
-        slot.reg = KEPT_SLOTS[keeps.index(fetch.register)]
-    slot.plus = fetch.plus + 1
-    slot.factor = fetch.factor
-    slot.operation, slot.operand = OPERATIONS[fetch.operation], fetch.operand
-    slot.size = fetch.size
-    slot.is_signed = fetch.signed
-    if fetch.read in ("value", "integer"):
-        slot.left, slot.right = find_shifts(fetch)
-    slot.derefs = len(fetch.derefs)
-    for number, offset in enumerate(fetch.derefs):
-        slot.deref[number] = offset
-    slot.length_from = fetch.length_from if fetch.length_from >= 0 else 0xFF
-    slot.scale = fetch.scale
-    slot.optional = fetch.optional
-    slot.limit = fetch.limit
-    slot.space = SPACES[fetch.space]
-    slot.offset = fetch.offset

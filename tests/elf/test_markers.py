@@ -19,7 +19,7 @@ from lbtrace.bpf._libbpf import ffi
 import lbtrace.providers
 from lbtrace.abi.locations import Detail, IndexedFetch
 from lbtrace.abi.marker_operands import count_operands, read_operands
-from lbtrace.bpf.specs import _fill
+from lbtrace.bpf.fetch_slots import fill
 from lbtrace.elf.image import Image
 from lbtrace.elf.stap_notes import SECTION, Marker, read_markers
 from lbtrace.errors import LbtraceError, UsageError
@@ -294,7 +294,7 @@ def test_operands_of_any_text_are_read_or_refused(text: str, types: list[str]) -
             assert value.type.is_sound(), text
         slots = ffi.new("struct lbt_fetch[16]")
         for slot, fetch in zip(slots, fetcher.fetches, strict=False):
-            _fill(slot, fetch, Machine(machine).kernel.PT_REGS, ())
+            fill(slot, fetch, Machine(machine).kernel.PT_REGS, ())
 
 
 @settings(
