@@ -52,7 +52,7 @@ SHOWN = {
     "longjmp": ["│ traced_jumper(n=0) ✗ unwound", "│ traced_catcher(n=0)"],
     "stacks": ["│ │ │ │ [25] work(n=19)"],
     "throw": ["└ traced_frame ✗ unwound", "│ │ │ traced_last(n=0) = 0"],
-    "count": ["       15    13592  fib"],
+    "count": ["   15  13592  fib"],
     "forks": [
         "12888  │ │ │ │ ── forked by 12883",
         "12888  │ │ │ └ one ✗ unwound (entered in 12883)",
