@@ -67,6 +67,7 @@ def trace(
     args: int | None = None,
     arg: str | Sequence[str] = (),
     where: str = "",
+    errors: bool = False,
     depth: int = 0,
     strings: int = 64,
     full_names: bool = False,
@@ -99,14 +100,14 @@ def trace(
     does. ``within``: functions below whose calls all happens that is recorded (docs/within.md).
     ``args``: how many arguments to read, at most 64; None those of the prototype, without debug
     information one. ``arg``: expressions to show instead (``"key=str(arg0)"``), ``where`` one that
-    must hold of a call (``"arg0 > 5 and retval != 0"``), in the kernel. ``depth``: how many
-    pointers are followed, 5 at most. ``strings``: how many bytes of a string are read, 4,095 at
-    most. ``returns``: how returns are seen (docs/returns.md): ``"auto"``, ``"sites"``, ``"none"``
-    or ``"uretprobe"``, refused where it may crash the program, but not if ``unsafe``.
-    ``max_depth``: calls so deep are left out. ``user``: whom the command runs as (who called sudo).
-    ``force`` allows more than 50,000 functions. ``cache``: a kept plan is taken if nothing has
-    changed. ``action``: ``"send"`` every call, or ``"count"`` in the kernel, which costs less:
-    `Trace.counts`. ``full_names``: C++ in full. ``options``: how it runs and ends (`Options`).
+    must hold of a call (``"arg0 > 5 and retval != 0"``), in the kernel; ``errors``: only calls
+    whose result is an error (docs/values.md). ``depth``: how many pointers are followed, 5 at most.
+    ``strings``: how many bytes of a string are read, 4,095 at most. ``returns``: how returns are
+    seen (docs/returns.md): ``"auto"``, ``"sites"``, ``"none"`` or ``"uretprobe"``, refused where it
+    may crash the program, but not if ``unsafe``. ``max_depth``: calls so deep are left out.
+    ``user``: whom the command runs as (who called sudo). ``force`` allows more than 50,000
+    functions. ``cache``: a kept plan is taken if nothing has changed. ``action``: ``"send"`` calls,
+    or ``"count"`` (`Trace.counts`). ``full_names``: C++ in full. ``options``: see `Options`.
 
     Nothing is started or attached before the result is entered, by ``with`` or ``async with``;
     planning reads the files. Any thread may trace, and several at once.
@@ -163,6 +164,7 @@ def trace(
         args=None if args is None else check_number("args", args, 0, ARGUMENTS),
         arg=check_texts("arg", arg, 'give expressions: arg=["str(arg0)", "key=node->key"]'),
         where=check_text("where", where, 'give an expression: where="n > 5"', empty=True),
+        errors=check_boolean("errors", errors),
         depth=check_number("depth", depth, 0, POINTERS),
         strings=check_number("strings", strings, 1, TEXT),
         full_names=full_names,

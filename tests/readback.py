@@ -97,6 +97,8 @@ def plain(batch: Any) -> Any:
 class AllFormats:
     """What a matcher drives, as all the formats at once."""
 
+    takes_fast_batches = False
+
     def __init__(self, plan: Any) -> None:
         from lbtrace.sinks import FORMATS
 
@@ -104,9 +106,9 @@ class AllFormats:
         self._sinks = [FORMATS[n].load()(stream, plan) for n, stream in self.streams.items()]
 
     def __getattr__(self, step: str) -> Any:
-        def forward(reported: Any) -> None:
+        def forward(*reported: Any) -> None:
             for sink in self._sinks:
-                getattr(sink, step)(reported)
+                getattr(sink, step)(*reported)
 
         return forward
 

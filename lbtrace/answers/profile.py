@@ -65,7 +65,8 @@ class Profile:
 
     def exit(self, call: Call) -> None:
         add = lib.lbt_profile_count if call.probe in self._crossing else lib.lbt_profile_exit
-        took = lib.LBT_UNENDED if call.duration is None else min(call.duration, LONGEST)
+        took = -1 if call.duration is None else min(call.duration, LONGEST)
+        took = lib.LBT_UNENDED if took < 0 else took
         _check(add(self._native, self._describe(call), took))
 
     def point(self, point: Call) -> None:

@@ -38,6 +38,7 @@ from lbtrace.model import (
     Aggregates,
     Batch,
     Binary,
+    Clock,
     Function,
     KernelEvent,
     Plan,
@@ -237,6 +238,7 @@ class SalvagedCapture(Capture):
             probes,
             may_grow=bool(fields.get("may_grow")),
             shown_depth=_convert(fields.get("shown_depth"), int) or 0,
+            clock=_convert(fields.get("clock"), Clock),
             unseen_switches=_switches(fields.get("unseen_switches", "")),
         )
         damaged = [

@@ -30,6 +30,9 @@ def arguments(parser: argparse.ArgumentParser) -> _ArgumentGroup:
     parser.set_defaults(
         **{"command": [], "args": None, "arg": [], "locals": False, "depth": 0, "strings": 64},
         **{"max_depth": None, "max_events": None, "cpu": False},
+        time=None,
+        color="auto",
+        wrap=True,
     )
     return values
 

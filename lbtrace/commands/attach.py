@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from lbtrace.commands.ending import LOST
 from lbtrace.commands.options import (
     count,
+    look,
     natural,
     nonempty,
     pointers,
@@ -34,7 +35,8 @@ FIRST = "lbtrace attach --func PATTERN [OPTION ...] [-- COMMAND [ARG ...]]"
 
 USAGE = """\
 lbtrace attach [--func PATTERN | --source FILE | --usdt PROVIDER:NAME | --syscall NAMES |
-                      --line FILE:LINE | --at FILE:ADDRESS] [OPTION ...]
+                      --tracepoint NAMES | --line FILE:LINE | --at FILE:ADDRESS]
+                      [OPTION ...]
                       [-- COMMAND [ARG ...]]"""
 """All that can be traced."""
 
@@ -95,9 +97,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         "--format", metavar="NAME", help=f"{', '.join(FORMATS)} (default: by the suffix, or tree)"
     )
     add_output(output)
-    output.add_argument(
-        "--cpu", action="store_true", help="show on which processor each call begins and ends"
-    )
+    look(output)
     add_ways(parser)
     parser.set_defaults(command=[], action="send", top=None)
 
@@ -190,6 +190,11 @@ def add_conditions(values: _ArgumentGroup) -> None:
         help="show only calls for which this holds: arg0 > 5 and retval != 0",
     )
     values.add_argument(
+        "--errors",
+        action="store_true",
+        help="show only calls that returned an error: of Go or Rust, null or a negative number",
+    )
+    values.add_argument(
         "--full-names",
         action="store_true",
         help="show names of C++ with default arguments of templates and with versions of libraries",
@@ -255,7 +260,8 @@ def add_ways(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Trace, and return the command's status, 0, or `LOST` under ``--strict``."""
     named = args.func or args.source or args.line or args.at or args.usdt or args.syscall
-    if not (named or args.tracepoint or args.locals or args.command or args.pid):
+    named = named or args.tracepoint
+    if not (named or args.locals or args.command or args.pid):
         raise UsageError(
             "--func is missing, or one of --source, --usdt, --syscall, --tracepoint, --line and"
             " --at",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 
 from lbtrace.commands.ending import LOST
-from lbtrace.commands.options import nanoseconds, natural, nonempty, repeatable
+from lbtrace.commands.options import look, nanoseconds, natural, nonempty, repeatable
 from lbtrace.sinks import FORMATS
 
 _NAMES = [row.name for row in FORMATS.values() if not row.is_capture]
@@ -35,7 +35,9 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     chosen = parser.add_argument_group(
         "which calls", "those that all options choose, with all below them, and those around them"
     )
-    repeatable(chosen, "--func", "PATTERN", "calls of these functions: a name, a glob or /regex/")
+    repeatable(
+        chosen, "--func", "PATTERN", "calls of these functions: a name, a glob or /regex/", "-f"
+    )
     chosen.add_argument(
         "--thread",
         metavar="THREAD",
@@ -55,9 +57,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     chosen.add_argument(
         "--slow", metavar="TIME", type=nanoseconds, help="calls that took longer: 5ms, 20us"
     )
-    parser.add_argument(
-        "--cpu", action="store_true", help="show on which processor each call begins and ends"
-    )
+    look(parser)
     parser.add_argument(
         "--salvage", action="store_true", help="read what can be read of a damaged capture"
     )

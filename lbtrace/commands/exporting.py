@@ -9,9 +9,9 @@ from typing import IO, TYPE_CHECKING, Any
 from lbtrace.capture import Capture, read_capture
 from lbtrace.commands.destination import Destination
 from lbtrace.commands.ending import LOST
-from lbtrace.commands.output import describe, open_output, render
+from lbtrace.commands.output import describe, make_sink, open_output, render
 from lbtrace.commands.progress import Progress
-from lbtrace.commands.streams import has_colors, report, say
+from lbtrace.commands.streams import report, say
 from lbtrace.errors import NoMatchError, UsageError
 from lbtrace.model import Plan, Summary
 from lbtrace.sinks import format_for
@@ -31,11 +31,13 @@ def run(args: argparse.Namespace) -> int:
         raise UsageError("a capture is a capture already", "copy it, or choose another --format")
     sink = chosen.load()
     with read_capture(args.capture, salvage=args.salvage) as capture:
+        if args.time not in (None, "delta") and not capture.plan.clock:
+            raise UsageError("the capture does not say when it began", "choose --time delta")
         made: list[Filtered] = []
         filter = _filter(capture.plan, args)
 
-        def make(stream: IO[Any], plan: Plan, **options: Any) -> Sink:
-            whole = sink(stream, plan, **options)
+        def make(stream: IO[Any], plan: Plan) -> Sink:
+            whole = make_sink(sink, stream, plan, args)
             if filter is None:
                 return whole
             made.append(_filtered(whole, plan, filter))
@@ -124,9 +126,7 @@ def export_to(
         open_output(destination, binary=binary) as stream,
         Progress(not destination.is_stdout) as progress,
     ):
-        shows_cpu = "cpu" in args and args.cpu
-        sink = make(stream, capture.plan, color=has_colors(stream), shows_cpu=shows_cpu)
-        return drive(capture, sink, progress, vars(args).get("max_depth"))
+        return drive(capture, make(stream, capture.plan), progress, vars(args).get("max_depth"))
 
 
 def drive(

@@ -26,7 +26,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         "--pid",
         metavar="PID",
         type=process,
-        help="with --usdt: all that this process has loaded",
+        help="what this process runs and has loaded",
     )
     repeatable(
         parser, "--func", "PATTERN", "list only functions of this name, glob or /regex/", "-f"
@@ -91,10 +91,8 @@ def run(args: argparse.Namespace) -> int:
         from lbtrace.commands import show_syscalls, show_tracepoints
 
         return show_syscalls.run(args) if kind == "syscall" else show_tracepoints.run(args)
-    if not args.binary and not (args.usdt and args.pid):
-        raise UsageError(
-            "--binary is missing", "write: lbtrace list --binary PATH, or --usdt --pid PID"
-        )
+    if not args.binary and not args.pid:
+        raise UsageError("--binary is missing", "write: lbtrace list --binary PATH, or --pid PID")
     if args.usdt:
         others = [name for name in FUNCTIONS_ONLY if getattr(args, name)]
         if others:
@@ -106,8 +104,8 @@ def run(args: argparse.Namespace) -> int:
         from lbtrace.commands import show_markers
 
         return show_markers.run(args)
-    if args.pid or args.provider:
-        raise UsageError("--pid and --provider are about markers", "add --usdt")
+    if args.provider:
+        raise UsageError("--provider is about markers", "add --usdt")
     if args.lines or args.inlined:
         _check_alone(args, "lines" if args.lines else "inlined")
     if args.inlined and not (args.func or args.source):

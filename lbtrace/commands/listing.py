@@ -16,7 +16,7 @@ from lbtrace.elf import debugfile, symbols
 from lbtrace.elf.image import Image, whole
 from lbtrace.fetch.call_values import CallValues
 from lbtrace.machine import Machine
-from lbtrace.model import Function, Site, Value
+from lbtrace.model import Function, Site, Target, Value
 from lbtrace.plan import Placer, TracedFunction, describe, go_plan, patterns, source_files
 from lbtrace.plan.function_choice import choose, split_excluded
 from lbtrace.plan.value_selection import ValueSelection
@@ -51,7 +51,7 @@ class Listed(Struct, omit_defaults=True):
 
 def run(args: argparse.Namespace) -> int:
     """Print the list. Raises `BinaryError` or `UsageError`."""
-    image = Image.open(args.binary, any_machine=True)
+    image = _mapped(args) if args.pid else Image.open(args.binary, any_machine=True)
     with whole([image]):
         if args.lines or args.inlined:
             from lbtrace.commands import show_lines  # imported here: few lists need it
@@ -60,6 +60,31 @@ def run(args: argparse.Namespace) -> int:
             return 0
         _show(image, args)
     return 0
+
+
+def _mapped(args: argparse.Namespace) -> Image:
+    """The file of a process whose functions are wanted: a named one, its program, or the one that
+    it has loaded which has them. Raises `LbtraceError`."""
+    # Imported here because most lists are of files.
+    from lbtrace.session import found_libraries
+    from lbtrace.session.request import Request
+    from lbtrace.targets.images import open_images
+
+    target = Target(pid=args.pid)
+    request = Request(
+        target=target,
+        binaries=(args.binary,) if args.binary else (),
+        patterns=tuple(args.func),
+        sources=tuple(args.source),
+    )
+    found = None if args.lines or args.inlined else found_libraries.find(request)
+    if found and len(found.images) == 1:
+        args.func = list(found.request.patterns)
+    else:
+        found = None
+    opened = found or open_images(target, request.binaries)
+    say(opened.notes)
+    return opened.images[0]
 
 
 def _show(image: Image, args: argparse.Namespace) -> None:

@@ -19,9 +19,9 @@ from lbtrace.commands.caution import caution
 from lbtrace.commands.control import signals
 from lbtrace.commands.destination import Destination
 from lbtrace.commands.ending import going_on, is_same, status_of
-from lbtrace.commands.output import count_all, describe, open_output, render
+from lbtrace.commands.output import count_all, describe, make_sink, open_output, render
 from lbtrace.commands.progress import Progress, Steps
-from lbtrace.commands.streams import Stalled, has_colors, say
+from lbtrace.commands.streams import Stalled, say
 from lbtrace.errors import BinaryError, CommandError, UsageError
 from lbtrace.model import Addition, Aggregates, Batch, Plan, Summary, Target
 from lbtrace.session.options import Options
@@ -182,7 +182,7 @@ def _trace(
     chosen: Format,
     args: argparse.Namespace,
 ) -> Summary:
-    sink = chosen.load()(stream, session.plan, color=has_colors(stream), shows_cpu=args.cpu)
+    sink = make_sink(chosen.load(), stream, session.plan, args)
     sink.top = args.top
     progress = Progress(bool(args.output))
     regular = stat.S_ISREG(os.fstat(stream.fileno()).st_mode)

@@ -206,6 +206,27 @@ def repeatable(
     )
 
 
+def look(options: ArgumentParser | _ArgumentGroup) -> None:
+    """Add the options that say how calls are shown: those of `lbtrace.sinks.layout.Layout`."""
+    options.add_argument(
+        "--time",
+        choices=("clock", "relative", "delta"),
+        help="trees: the time of each line: of day, since the trace began (s), since the last line",
+    )
+    options.add_argument(
+        "--color",
+        choices=("auto", "always", "never"),
+        default="auto",
+        help="colour trees (default: auto, on a terminal)",
+    )
+    options.add_argument(
+        "--wrap", action="store_true", help="trees on a terminal: do not cut lines at its width"
+    )
+    options.add_argument(
+        "--cpu", action="store_true", help="show on which processor each call begins and ends"
+    )
+
+
 class _Once(Action):
     """Stores the value of an option and refuses a second, different one, as it is not obvious which
     counts."""

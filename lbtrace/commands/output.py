@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+from argparse import Namespace
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from itertools import chain
@@ -13,11 +14,12 @@ from msgspec.structs import replace
 from lbtrace.calls import CallMatcher
 from lbtrace.commands.account import losses_of
 from lbtrace.commands.destination import Destination
-from lbtrace.commands.streams import Output, Stalled, naming
+from lbtrace.commands.streams import Output, Stalled, has_colors, naming
 from lbtrace.errors import OutputError, TargetError
 from lbtrace.model import Addition, Aggregates, Batch, Losses, Plan, Summary
 from lbtrace.model.wire import count_events
 from lbtrace.sinks.base import Sink
+from lbtrace.sinks.layout import Layout
 
 CAUSES = {
     "ring_full_entry": "the ring was full (entries)",
@@ -70,6 +72,18 @@ def open_output(
             stream.close()
 
 
+def make_sink(kind: type[Sink], stream: IO[Any], plan: Plan, args: Namespace) -> Sink:
+    """Return a sink that writes to ``stream`` as the options choose
+    (`lbtrace.commands.options.look`)."""
+    layout = Layout(color=has_colors(stream, args.color), shows_cpu=args.cpu, time=args.time)
+    to: Any = stream
+    if kind.may_be_cut and not args.wrap and stream.isatty():
+        from lbtrace.commands.fitting import FittedLines  # imported here: few write to a terminal
+
+        to = FittedLines(stream)
+    return kind(to, plan, layout)
+
+
 def render(
     plan: Plan,
     batches: Iterable[Batch | Aggregates | Addition],
@@ -95,6 +109,7 @@ def render(
     batches = iter(batches)
     batch: Batch | Aggregates | Addition = aggregated
     try:
+        sink.begin()
         for batch in batches:
             if isinstance(batch, Aggregates):
                 aggregated = batch
@@ -139,7 +154,7 @@ def count_all(batches: Iterable[Batch | Aggregates | Addition]) -> int:
 
 
 def _matcher(plan: Plan, sink: Sink, max_depth: int | None) -> CallMatcher:
-    if not sink.takes_fast_batches or sink.shows_cpu:
+    if not sink.takes_fast_batches or sink.layout.shows_cpu:
         return CallMatcher(plan, sink, max_depth=max_depth)
     from lbtrace.calls.fast_path import FastMatcher
 

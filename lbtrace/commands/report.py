@@ -54,7 +54,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--salvage", action="store_true", help="read what can be read of a damaged capture"
     )
-    parser.add_argument("--quiet", action="store_true", help="write no notes and no summary")
+    parser.add_argument("-q", "--quiet", action="store_true", help="write no notes and no summary")
     parser.add_argument(
         "--strict", action="store_true", help=f"exit with {LOST} if anything is missing"
     )

@@ -163,6 +163,12 @@ def owns_line(stream: IO[Any]) -> bool:
         return True
 
 
-def has_colors(stream: IO[Any]) -> bool:
-    """Return whether to colour what is written to a stream (https://no-color.org)."""
-    return obeys(stream) and not os.environ.get("NO_COLOR")
+def has_colors(stream: IO[Any], when: str = "auto") -> bool:
+    """Return whether to colour what is written to a stream: ``always``, ``never``, or ``auto``, as
+    the environment asks for (https://no-color.org, https://bixense.com/clicolors), else on a
+    terminal."""
+    if when != "auto":
+        return when == "always"
+    if os.environ.get("NO_COLOR"):
+        return False
+    return os.environ.get("CLICOLOR_FORCE", "0") not in ("", "0") or obeys(stream)

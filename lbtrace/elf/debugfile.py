@@ -143,12 +143,16 @@ def advice(image: Image) -> str:
     servers = "" if os.environ.get("DEBUGINFOD_URLS") else ", or set DEBUGINFOD_URLS"
     if known.failed:
         servers = f"; no answer from {', '.join(known.failed[:2])}"
+    from lbtrace.files.packages import package_of  # imported here because only errors need it
+
+    package = package_of(image.path)
+    named = f" (package {package}-dbgsym or {package}-dbg)" if package else ""
     where = f" (looked for {', '.join(known.looked[:2])})" if known.looked else ""
     if known.refused:
         where = f" ({known.refused[0].path} is {known.refused[0].why})"
     elif image.section(".gnu_debugdata") and not _unpacked(image):
         where = " (its .gnu_debugdata is damaged, or too large)"
-    return f"{WHOLE_NAMES}{where}{servers}"
+    return f"{WHOLE_NAMES}{named}{where}{servers}"
 
 
 def _search(image: Image) -> Search:

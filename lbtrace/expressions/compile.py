@@ -11,6 +11,7 @@ from lbtrace.abi import Locations
 from lbtrace.abi.locations import Detail
 from lbtrace.errors import UsageError
 from lbtrace.expressions.conditions import Comparer
+from lbtrace.expressions.failures import failed
 from lbtrace.expressions.normal_form import find_comparisons, find_groups, join
 from lbtrace.expressions.operands import (
     UNREADABLE,
@@ -110,9 +111,12 @@ def _bind(
         result_name=result.name if result else "",
     )
     binder = _Binder(scope, entry, after)
-    if request.test is not None:
+    test = request.test
+    if request.errors:
+        test = failed(result.type if result else None, test)
+    if test is not None:
         try:
-            binder.conditions(request.test)
+            binder.conditions(test)
         except ExpressionError as error:
             if error.hint == UNREADABLE:
                 error.hint = "compare another value"

@@ -178,18 +178,19 @@ class ExpressionError(Exception):
 
 class Request(Struct, frozen=True):
     """The user's request: values to show instead of all, or that the kernel ``aggregates``, and a
-    filter."""
+    filter, of calls that failed (``errors``)."""
 
     wanted: tuple[ArgExpression, ...] = ()
     test: Test | None = None
     source: str = ""
     aggregates: bool = False
+    errors: bool = False
 
     @property
     def needs_return(self) -> bool:
         """Whether it is about what is known only when a call returns."""
         asked = (self.wanted, self.test)
-        return _names(asked, AT_RETURN) or has_after(asked)
+        return self.errors or _names(asked, AT_RETURN) or has_after(asked)
 
 
 def names_in(tree: object) -> set[str] | None:

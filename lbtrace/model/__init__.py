@@ -11,6 +11,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from lbtrace.model.clock import Clock
 from lbtrace.model.fetching import (
     CFA,
     OTHER_LANGUAGE,

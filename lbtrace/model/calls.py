@@ -18,8 +18,8 @@ End: TypeAlias = Literal["returned", "unwound", "tail", "open", "point"]
 or the like; it jumped into another traced function; no end was seen. A ``point`` is no call, but a
 place that the program came by: it has a name, a time and values."""
 
-ENDS: dict[End, str] = {"unwound": "unwound", "tail": "tail call", "open": "no return seen"}
-"""How a call ended that did not return, in words."""
+ENDS: dict[End, str] = {"unwound": "✗ unwound", "tail": "→ tail call", "open": "… no return seen"}
+"""How a call ended that did not return, in words. A cross means that it failed."""
 
 
 class Arguments(tuple[Argument, ...]):
@@ -130,7 +130,7 @@ class Call(Struct):
         if self.end == "tail" and self.leads_to:
             return f"{shown} → {clean(self.leads_to)}"
         if self.end != "returned":
-            return f"{shown} ✗ {ENDS[self.end]}"
+            return f"{shown} {ENDS[self.end]}"
         if self.result is None:
             return shown
         return f"{shown} = {results_text(self.result) if self.goroutine else text(self.result)}"

@@ -23,8 +23,9 @@ class Choices(Struct, frozen=True):
     ``inlined``: points where the functions were inlined as well. ``within`` are patterns of
     functions below whose calls all that is recorded happens. ``args`` is the number of arguments
     shown; None means those of the prototype, or one without debug information. ``arg`` are
-    expressions to show instead, ``where`` is one that must hold. ``depth`` pointers are followed,
-    ``strings`` bytes of a string read. ``returns`` says how returns are seen
+    expressions to show instead, ``where`` is one that must hold; ``errors``: of calls whose result
+    is an error. ``depth`` pointers are followed, ``strings`` bytes of a string read. ``returns``
+    says how returns are seen
     (`lbtrace.plan.return_strategy`). ``force`` allows more than `lbtrace.plan.planner.LIMIT`
     functions, ``unsafe`` uses uretprobes although the table of `lbtrace.plan.uretprobe_guard`
     objects. ``full_names``: names of C++ are not shortened to what people write. ``action`` is what
@@ -49,6 +50,7 @@ class Choices(Struct, frozen=True):
     inlined: bool = False
     arg: tuple[str, ...] = ()
     where: str = ""
+    errors: bool = False
     depth: int = 0
     strings: int = 64
     full_names: bool = False

@@ -7,6 +7,7 @@ from typing import Literal, TypeAlias
 from msgspec import Struct, field
 from msgspec.structs import replace
 
+from lbtrace.model.clock import Clock
 from lbtrace.model.fetching import Condition, Fetch
 from lbtrace.model.jumps import Jump, RegisterTest
 from lbtrace.values.base import Value
@@ -229,6 +230,8 @@ class Plan(Struct, frozen=True):
     unwound."""
     shown_depth: int = 0
     """Calls less deep are shown, unless a reader asks for others; 0: all."""
+    clock: Clock | None = None
+    """When the trace began: present as soon as it runs."""
 
     @property
     def actions(self) -> tuple[str, ...]:

@@ -101,6 +101,20 @@ static int lbt_lacks(const struct lbt_text_list *values, size_t number)
 	return number >= values->count || values->ends[number] == values->ends[number + 1];
 }
 
+static int lbt_put_time(const struct lbt_line *line, struct lbt_output *output, uint64_t time)
+{
+	const struct lbt_line_format *format = line->format;
+	uint64_t since = format->time_shift;
+
+	if (format->time == LBT_TIME_CLOCK)
+		return lbt_put_clock(output, time + format->time_shift);
+	if (format->time == LBT_TIME_DELTA) {
+		since = output->previous ? output->previous : time;
+		output->previous = time;
+	}
+	return lbt_put_seconds(output, time < since ? since - time : time - since, time < since);
+}
+
 /* Pieces that need no more than the line. */
 static int lbt_put_piece(const struct lbt_line *line, struct lbt_output *output,
 			 const struct lbt_piece *piece)
@@ -139,6 +153,10 @@ static int lbt_put_piece(const struct lbt_line *line, struct lbt_output *output,
 		       lbt_put_number(output, line->event->lane);
 	case LBT_LEADS_TO:
 		return lbt_put_text(output, &line->format->leads_to, line->event->probe);
+	case LBT_TIME_OF_START:
+		return lbt_put_time(line, output, line->start);
+	case LBT_TIME_OF_END:
+		return lbt_put_time(line, output, line->event->time);
 	case LBT_INDENT:
 		return lbt_put_text(output, &line->format->indents, line->depth);
 	default:

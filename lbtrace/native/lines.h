@@ -28,6 +28,15 @@ enum {
 	LBT_GOROUTINE = 14,   /* the text and the goroutine, if there is one */
 	LBT_INDENT = 15,      /* what stands before calls of the depth */
 	LBT_LEADS_TO = 16,    /* the function to which the call jumps */
+	LBT_TIME_OF_START = 17, /* of the call, in a column; as lbt_line_format says */
+	LBT_TIME_OF_END = 18,
+};
+
+/* The column of times: see lbtrace/sinks/times.py. */
+enum {
+	LBT_TIME_CLOCK = 0,
+	LBT_TIME_RELATIVE = 1,
+	LBT_TIME_DELTA = 2,
 };
 
 /* How a number is written. */
@@ -75,12 +84,15 @@ struct lbt_line_format {
 	struct lbt_text_list indents;  /* by depth */
 	struct lbt_text_list leads_to; /* by probe */
 	uint8_t delayed;
+	uint8_t time;	     /* what a column of times shows */
+	uint64_t time_shift; /* clock: is added to times; relative: is taken from them */
 };
 
 struct lbt_output {
 	char *bytes;
 	size_t size, capacity;
 	size_t lines;
+	uint64_t previous; /* the time in the last line, 0 if there is none (LBT_TIME_DELTA) */
 };
 
 /*

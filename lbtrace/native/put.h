@@ -22,11 +22,11 @@ static __attribute__((noinline)) int lbt_put(struct lbt_output *output, const ch
 	return 0;
 }
 
-/* A text at the right end of a column that is at most 9 wide. */
+/* A text at the right end of a column that is at most 13 wide. */
 static int lbt_put_right(struct lbt_output *output, const char *bytes, size_t size, size_t width,
 			 size_t columns)
 {
-	static const char blank[] = "         ";
+	static const char blank[] = "             ";
 
 	if (columns < width && lbt_put(output, blank, width - columns))
 		return -ENOMEM;
@@ -70,6 +70,44 @@ static int lbt_put_micro(struct lbt_output *output, uint64_t nanoseconds)
 
 	return lbt_put_number(output, nanoseconds / 1000) ||
 	       lbt_put(output, decimals, sizeof(decimals));
+}
+
+/* As many digits, with zeros in front, before end; where they begin. */
+static char *lbt_digits_of(char *end, uint64_t number, int count)
+{
+	for (; count; count--, number /= 10)
+		*--end = '0' + number % 10;
+	return end;
+}
+
+/* The time of day, to the microsecond. */
+static int lbt_put_clock(struct lbt_output *output, uint64_t nanoseconds)
+{
+	const uint64_t micros = nanoseconds / 1000 % (24ull * 3600 * 1000000);
+	const uint32_t seconds = micros / 1000000;
+	char text[15];
+
+	lbt_digits_of(text + 15, micros, 6);
+	text[8] = '.';
+	lbt_digits_of(text + 8, seconds % 60, 2);
+	text[5] = ':';
+	lbt_digits_of(text + 5, seconds / 60 % 60, 2);
+	text[2] = ':';
+	lbt_digits_of(text + 2, seconds / 3600, 2);
+	return lbt_put(output, text, sizeof(text));
+}
+
+/* Seconds with nine decimals, 13 columns wide. */
+static int lbt_put_seconds(struct lbt_output *output, uint64_t nanoseconds, int negative)
+{
+	char text[LBT_LONGEST], *end = text + sizeof(text);
+	char *begin = lbt_digits_of(end, nanoseconds, 9);
+
+	*--begin = '.';
+	begin = lbt_digits(begin, nanoseconds / 1000000000);
+	if (negative)
+		*--begin = '-';
+	return lbt_put_right(output, begin, end - begin, 13, end - begin);
 }
 
 /* As `duration` of lbtrace/sinks/tree.py. */

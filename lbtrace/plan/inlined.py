@@ -16,6 +16,7 @@ from lbtrace.elf.image import Image
 from lbtrace.errors import BinaryError, NoMatchError, option
 from lbtrace.model import Plan
 from lbtrace.plan import function_choice, patterns, source_files
+from lbtrace.plan.go import names as go_names
 from lbtrace.plan.point_probes import Point, PointPlan, PointPlanner, refuse_returns
 from lbtrace.plan.selection import Selection
 from lbtrace.plan.unmatched import LIBRARY
@@ -136,7 +137,8 @@ class Copies:
 def advise(error: NoMatchError, images: Sequence[Image], selection: Selection) -> None:
     """Have ``error``, that a pattern of ``selection`` matches no function, say what to do if the
     function was inlined everywhere, or the file is stripped."""
-    failed = tuple(each for each in selection.patterns if str(error).startswith(f"{each}: "))
+    name = str(error).partition(": ")[0]  # of Go in full
+    failed = tuple(each for each in selection.patterns if name.endswith(each))
     copies: list[Inlined] = []
     with suppress(BinaryError):  # there is no debug information
         chosen = Copies(images, replace(selection, patterns=failed, sources=()))
@@ -152,7 +154,10 @@ def advise(error: NoMatchError, images: Sequence[Image], selection: Selection) -
 
 
 def _is_called(pattern: str, name: Name) -> bool:
-    return patterns.means(pattern, name.symbol, name.plain)
+    if patterns.means(pattern, name.symbol, name.plain):
+        return True
+    # Go writes packages and receivers with dots, which names in symbols of others have not.
+    return "." in name.plain and go_names.has_end(name.plain, pattern)
 
 
 def _is_defined(wanted: PathTest, name: Name) -> bool:

@@ -58,7 +58,7 @@ def make_plan(
         files = [each.file.identity for each in (*images, *marked)]
         points = {files[binary]: addresses for binary, addresses in crossed.items()}
         plan = _made(images, replace(selection, points=points), marked)
-    nests = selection.patterns or selection.sources or selection.within
+    nests = selection.patterns or selection.sources or selection.within or selection.takes_own
     if selection.aggregates or not (nests and plan.functions):
         return plan
     return made_stacks.add(plan, images, selection)
@@ -75,6 +75,7 @@ def _made(images: Sequence[Image], selection: Selection, marked: Sequence[Image]
         if named:
             chosen.setdefault(source, []).extend(named)
     selection = replace(selection, patterns=functions, exclude=excluded)
+    selection = replace(selection, own=selection.takes_own and not chosen)
     with whole([*images, *marked]):
         if selection.locals and not (selection.lines or selection.places):
             raise UsageError(
@@ -134,7 +135,7 @@ def _planned(images: Sequence[Image], selection: Selection) -> Plan:
         for image in images
     ]
     others, own_notes = _of_sources(images, searched, selection), None
-    if selection.takes_own:
+    if selection.own:
         from lbtrace.plan import own_functions  # imported here because most plans name functions
 
         own = own_functions.find(images, [each.symbols for each in searched])
@@ -220,7 +221,7 @@ def _check_request(selection: Selection, count: int, paths: str) -> None:
     if request is not None and request.needs_return and selection.returns == "none":
         raise UsageError(
             f"{option('returns', 'none')} sees no return, so neither retval nor duration is known",
-            f"leave {option('returns')} out, or retval and duration",
+            f"leave {option('returns')} out, or retval, duration and {option('errors')}",
         )
     if selection.args is not None and selection.args < 0:
         raise UsageError(

@@ -15,7 +15,7 @@ from lbtrace.abi.locations import Location
 from lbtrace.dwarf.scopes import Variable
 from lbtrace.elf import symbols
 from lbtrace.elf.image import Image
-from lbtrace.errors import BinaryError, UsageError
+from lbtrace.errors import BinaryError, UsageError, option
 from lbtrace.fetch.call_values import CallValues
 from lbtrace.machine import Machine
 from lbtrace.machine.sites import NO_FUNCTION
@@ -315,5 +315,5 @@ def refuse_returns(selection: Selection, subject: str) -> None:
     if selection.request is not None and selection.request.needs_return:
         raise UsageError(
             f"{subject} no return, so neither retval nor duration is known",
-            "leave retval and duration out",
+            f"leave retval, duration and {option('errors')} out",
         )

@@ -27,7 +27,8 @@ class Selection(Choices, frozen=True):
     are addresses of code, by the identity of the file, that is not in the processes what it is in
     the file, ``breakpoints`` those where a debugger may have one, ``points`` those that calls of
     functions have to be around.
-    ``loads_later``: other files than those named may be loaded later, of which an error may be.
+    ``own``: the functions of the program's own sources are chosen. ``loads_later``: other files
+    than those named may be loaded later, of which an error may be.
     Markers that ``awaited`` names may come in files that are loaded later; ``definitions`` are the
     user's own. ``request`` is what ``arg`` and ``where`` ask for
     (`lbtrace.plan.value_selection.parse`).
@@ -46,6 +47,7 @@ class Selection(Choices, frozen=True):
     awaited: tuple[str, ...] = ()
     definitions: Definitions | None = None
     loads_later: bool = False
+    own: bool = False
 
     @property
     def detail(self) -> Detail:

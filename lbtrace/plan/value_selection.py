@@ -45,13 +45,13 @@ class ValueSelection(Struct, frozen=True):
     globals: GlobalVariables | None = None
 
 
-def parse(arguments: Sequence[str], where: str) -> Request | None:
-    """Return what ``--arg`` and ``--where`` ask for; None where they ask for nothing.
+def parse(arguments: Sequence[str], where: str, *, errors: bool = False) -> Request | None:
+    """Return what ``--arg``, ``--where`` and ``--errors`` ask for; None where they ask for nothing.
 
     Raises `UsageError` that points at the character that is wrong, or where two values have one
     name.
     """
-    if not arguments and not where:
+    if not (arguments or where or errors):
         return None
     from lbtrace.expressions import syntax  # imported here because most traces need none
     from lbtrace.expressions.tree import Request
@@ -65,7 +65,8 @@ def parse(arguments: Sequence[str], where: str) -> Request | None:
                 "give each a name of its own: key=node->key",
             )
         names.add(each.name)
-    return Request(wanted, syntax.condition(where) if where else None, where)
+    test = syntax.condition(where) if where else None
+    return Request(wanted, test, where, errors=errors)
 
 
 def select_values(

@@ -171,7 +171,7 @@ def _select(request: Request, patched: Mapping[tuple[int, int], tuple[int, ...]]
     return Selection(
         **chosen,
         patched=patched,
-        request=parse(request.arg, request.where),
+        request=parse(request.arg, request.where, errors=request.errors),
         definitions=_definitions(request),
     )
 

@@ -16,6 +16,7 @@ from msgspec.structs import replace
 
 from lbtrace.errors import UsageError
 from lbtrace.model import SENDING, Addition, Aggregates, Batch, Losses, Plan, Target
+from lbtrace.session import clock
 from lbtrace.session.backlog import BATCH_EVENTS, Backlog
 from lbtrace.session.budget import Budget
 from lbtrace.session.options import Options
@@ -184,10 +185,14 @@ class Session:
                 )
             self._probed.check(mapped=bool(self.target.pid))
             self._watch_mappings(specs, reach, only, held)
-            self._check_interrupted()
+            self._begin()
             self._resources = held.pop_all()
-            self.attached = True
         return self
+
+    def _begin(self) -> None:
+        self._check_interrupted()
+        self.plan = replace(self.plan, clock=clock.read())
+        self.attached = True
 
     def __exit__(
         self,

@@ -17,6 +17,7 @@ from lbtrace.model import (
     Thread,
     keys_of,
 )
+from lbtrace.sinks.layout import PLAIN, Layout
 
 if TYPE_CHECKING:
     from lbtrace.calls.fast_path import FastBatch
@@ -29,8 +30,7 @@ class Sink(ABC):
 
     A sink reads no clock, opens nothing and closes nothing. Errors of its
     stream pass through. What it was given reaches the stream at the latest
-    when `flush` or `end` returns. With ``shows_cpu`` it shows the processors on which calls begin
-    and end, and gets these calls one by one.
+    when `flush` or `end` returns. ``layout`` says how it writes.
     """
 
     name: ClassVar[str]
@@ -38,22 +38,24 @@ class Sink(ABC):
     """Whether the stream is one of bytes; otherwise it is one of text."""
     streams: ClassVar[bool] = True
     """Whether the output is worth reading while the trace runs."""
+    may_be_cut: ClassVar[bool] = False
+    """Whether lines may end where a terminal ends. It writes whole lines then."""
     takes_fast_batches: ClassVar[bool] = False
     """Whether it can write many calls at once: then it has `fast_batch`."""
     top: int | None = None
     """How many rows of a table are shown at most."""
 
-    def __init__(
-        self, stream: Any, plan: Plan, *, color: bool = False, shows_cpu: bool = False
-    ) -> None:
+    def __init__(self, stream: Any, plan: Plan, layout: Layout = PLAIN) -> None:
         self._stream = stream
         self._plan = plan
-        self._color = color
-        self.shows_cpu = shows_cpu
+        self.layout = layout
 
     def grow(self, plan: Plan) -> None:
         """The plan has grown: it has further probes, after those that it had."""
         self._plan = plan
+
+    def begin(self) -> None:  # noqa: B027 - few formats have a beginning
+        """The trace begins, before all else."""
 
     def thread(self, thread: Thread) -> None:  # noqa: B027 - many formats have no place for it
         """A thread got its name."""

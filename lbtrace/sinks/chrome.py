@@ -36,6 +36,7 @@ from lbtrace.model import (
 )
 from lbtrace.sinks.base import keys_of, lane, own_lane
 from lbtrace.sinks.chrome_lanes import GOROUTINES, Lanes
+from lbtrace.sinks.layout import PLAIN, Layout
 from lbtrace.sinks.line_sink import Lines, LineSink, Piece, Pieces
 from lbtrace.text import to_json
 from lbtrace.values import text
@@ -58,10 +59,8 @@ class Chrome(LineSink):
     nests = False
     quotes_addresses = quotes_large = True
 
-    def __init__(
-        self, stream: Any, plan: Plan, *, color: bool = False, shows_cpu: bool = False
-    ) -> None:
-        super().__init__(stream, plan, color=color, shows_cpu=shows_cpu)
+    def __init__(self, stream: Any, plan: Plan, layout: Layout = PLAIN) -> None:
+        super().__init__(stream, plan, layout)
         self._held: list[str] = []
         self._unended: dict[tuple[int, int], list[tuple[Call, str, int]]] = {}
         self._unnamed: dict[int, str] = {}
@@ -138,7 +137,7 @@ class Chrome(LineSink):
     def _beginning(self, call: Call) -> str:
         """The members that a call begins with."""
         args = self.arguments(call.probe, call.args)
-        if self.shows_cpu:
+        if self.layout.shows_cpu:
             args += f"{',' if args else ''}{self._cpu(call, call.cpu, 'cpu')}"
         return args
 
@@ -149,7 +148,7 @@ class Chrome(LineSink):
             members = self._result(names, call.result)
         else:
             members = self._ended(names, call.end)
-        if self.shows_cpu:
+        if self.layout.shows_cpu:
             members += f"{',' if members else ''}{self._cpu(call, call.end_cpu, 'end_cpu')}"
         return members
 
@@ -228,7 +227,7 @@ class Chrome(LineSink):
         if point.pid not in self._named:
             self._unnamed.setdefault(point.pid, point.binary)
         args = self.arguments(point.probe, point.args)
-        if self.shows_cpu:
+        if self.layout.shows_cpu:
             args += f"{',' if args else ''}{self._cpu(point, point.cpu, 'cpu')}"
         self._held.append(
             f'{{"ph":"i","s":"t","name":{self._quoted[point.name]},"ts":{_micro(point.start)}'

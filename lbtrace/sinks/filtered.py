@@ -74,7 +74,7 @@ class Filtered(Sink):
     name = "filtered"
 
     def __init__(self, sink: Sink, plan: Plan, chosen: Filter) -> None:
-        super().__init__(None, plan, shows_cpu=sink.shows_cpu)
+        super().__init__(None, plan, sink.layout)
         self.calls = self.points = self.unsure = 0
         self._sink = sink
         self._filter = chosen
@@ -85,6 +85,9 @@ class Filtered(Sink):
 
     def grow(self, plan: Plan) -> None:
         self._sink.grow(plan)
+
+    def begin(self) -> None:
+        self._sink.begin()
 
     def thread(self, thread: Thread) -> None:
         self._names[thread.tid] = thread.name

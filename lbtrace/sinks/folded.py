@@ -7,10 +7,11 @@ from __future__ import annotations
 from typing import Any
 
 from lbtrace.model import Plan, Summary
+from lbtrace.sinks.layout import PLAIN, Layout
 from lbtrace.sinks.report import Report, Settings
 from lbtrace.text import clean
 
-PATHS = Settings(by="path", sort="function")
+PATHS = Settings(by="path")
 
 
 class Folded(Report):
@@ -18,13 +19,11 @@ class Folded(Report):
 
     name = "folded"
 
-    def __init__(
-        self, stream: Any, plan: Plan, *, color: bool = False, shows_cpu: bool = False
-    ) -> None:
-        super().__init__(stream, plan, color=color, shows_cpu=shows_cpu, settings=PATHS)
+    def __init__(self, stream: Any, plan: Plan, layout: Layout = PLAIN) -> None:
+        super().__init__(stream, plan, layout, settings=PATHS)
 
     def end(self, summary: Summary) -> None:
-        for row in self.rows():
+        for row in sorted(self.rows(), key=lambda row: row.path):
             if row.self_time:
                 # The last space is before the number: others may be in names.
                 path = ";".join(clean(name).replace(";", ":") for name in row.path)

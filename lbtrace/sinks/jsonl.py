@@ -41,6 +41,10 @@ to have left one: ``{"type": "inherited", "name", "args", "result", "start", "un
 none: the thread ``maker`` made the call, at ``start``, which has a record of its own. ``until`` is
 when this process returned from it, null unless ``end`` is ``returned``.
 
+The clock, first, unless the capture is of a version that did not note it: ``{"type": "clock",
+"monotonic", "realtime", "utc_offset"}``. A time ``t`` of another record was at ``t - monotonic +
+realtime`` ns since 1970 (UTC); local time was ``utc_offset`` seconds ahead of UTC.
+
 What was counted in the kernel: ``{"type": "count", "name", "binary", "pid", "count"}``, a
 function and process each. How a value is distributed: ``histogram`` (`lbtrace.tables.histogram`).
 
@@ -70,6 +74,7 @@ from lbtrace.model import (
     Summary,
     Thread,
 )
+from lbtrace.sinks.layout import PLAIN, Layout
 from lbtrace.sinks.line_sink import Lines, LineSink, Piece, Pieces
 from lbtrace.text import to_json
 from lbtrace.values.datum import json_of, lacks_of
@@ -84,10 +89,8 @@ class JsonLines(LineSink):
     name = "jsonl"
     quotes_addresses = True
 
-    def __init__(
-        self, stream: Any, plan: Plan, *, color: bool = False, shows_cpu: bool = False
-    ) -> None:
-        super().__init__(stream, plan, color=color, shows_cpu=shows_cpu)
+    def __init__(self, stream: Any, plan: Plan, layout: Layout = PLAIN) -> None:
+        super().__init__(stream, plan, layout)
         self._names = _Names()
         self.several = plan.may_grow or len(plan.binaries) > 1
         self.grow(plan)
@@ -95,6 +98,10 @@ class JsonLines(LineSink):
     def grow(self, plan: Plan) -> None:
         super().grow(plan)
         self._lanes = ["goroutine" if plan.goroutines(p) else "stack" for p in plan.probes]
+
+    def begin(self) -> None:
+        if self._plan.clock:
+            self._write({"type": "clock", **msgspec.structs.asdict(self._plan.clock)})
 
     def thread(self, thread: Thread) -> None:
         inside = {"inside": thread.inside} if thread.inside else {}
@@ -109,7 +116,7 @@ class JsonLines(LineSink):
         args = self.arguments(call.probe, call.args)
         duration = "null" if call.duration is None else call.duration
         rest = self._rest(call)
-        if self.shows_cpu:
+        if self.layout.shows_cpu:
             rest += f',"cpu":{to_json(call.cpu)},"end_cpu":{to_json(call.end_cpu)}'
         self._stream.write(
             f'{{"type":"call","name":{names[call.name]},"args":[{args}]'
@@ -162,7 +169,7 @@ class JsonLines(LineSink):
 
     def point(self, point: Call) -> None:
         args, rest = self.arguments(point.probe, point.args), self._rest(point)
-        if self.shows_cpu:
+        if self.layout.shows_cpu:
             rest += f',"cpu":{to_json(point.cpu)}'
         self._stream.write(
             f'{{"type":"point","name":{self._names[point.name]},"args":[{args}]'
@@ -183,7 +190,7 @@ class JsonLines(LineSink):
         if call.end == "open":
             return  # as most do, when the process ends
         rest = self._rest(call)
-        if self.shows_cpu:
+        if self.layout.shows_cpu:
             rest += f',"end_cpu":{to_json(call.end_cpu)}'
         self._stream.write(
             f'{{"type":"inherited","name":{self._names[call.name]}'

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, TypeAlias
 
 from lbtrace.model import Argument, Datum, Plan
 from lbtrace.sinks.base import Sink
+from lbtrace.sinks.layout import PLAIN, Layout
+from lbtrace.sinks.times import Times
 
 if TYPE_CHECKING:
     from lbtrace.calls.fast_path import FastBatch
@@ -51,11 +53,11 @@ class LineSink(Sink):
     nests: ClassVar[bool] = True
     """Whether a value that is a part of another is written as by itself."""
 
-    def __init__(
-        self, stream: Any, plan: Plan, *, color: bool = False, shows_cpu: bool = False
-    ) -> None:
-        super().__init__(stream, plan, color=color, shows_cpu=shows_cpu)
+    def __init__(self, stream: Any, plan: Plan, layout: Layout = PLAIN) -> None:
+        super().__init__(stream, plan, layout)
         self._writer: Any = None
+        self.times: Times | None = None
+        """The column with the time of each line, if there is one."""
 
     def grow(self, plan: Plan) -> None:
         super().grow(plan)

@@ -34,7 +34,16 @@ PID, TID, DEPTH = Piece(lib.LBT_PID), Piece(lib.LBT_TID), Piece(lib.LBT_DEPTH)
 START, ELAPSED, INDENT = Piece(lib.LBT_START), Piece(lib.LBT_ELAPSED), Piece(lib.LBT_INDENT)
 START_MICRO, ELAPSED_MICRO = Piece(lib.LBT_START_MICRO), Piece(lib.LBT_ELAPSED_MICRO)
 LEADS_TO = Piece(lib.LBT_LEADS_TO)
+TIME_OF_START, TIME_OF_END = Piece(lib.LBT_TIME_OF_START), Piece(lib.LBT_TIME_OF_END)
 """What lbtrace/native/lines.h says of each."""
+
+
+TIMES = {
+    "clock": lib.LBT_TIME_CLOCK,
+    "relative": lib.LBT_TIME_RELATIVE,
+    "delta": lib.LBT_TIME_DELTA,
+}
+"""The kinds of `lbtrace.sinks.times.Times`."""
 
 
 def lane_number(first: int) -> Piece:
@@ -69,6 +78,9 @@ class LineWriter:
                 self._closing[self._pairs.entry_of(number)].append(number)
         self._format = ffi.new("struct lbt_line_format *")
         self._format.delayed = sink.delayed
+        if sink.times:
+            self._format.time = TIMES[sink.times.kind]
+            self._format.time_shift = sink.times.shift
         self._templates = ffi.new("struct lbt_line_templates[]", len(plan.probes))
         self._probe_parts = ffi.new("struct lbt_probe_parts[]", len(plan.probes))
         for number, probe in enumerate(plan.probes):
@@ -95,8 +107,12 @@ class LineWriter:
         self._indent(int(fast_batch.native.deepest))
         rows, earlier = self._rows(fast_batch), self._earlier(fast_batch)
         arguments = (self._format, fast_batch.native, fast_batch.count, rows, earlier, self._output)
+        times = self._sink.times
+        self._output.previous = times.previous if times else 0
         if lib.lbt_write_lines(*arguments):
             raise MemoryError
+        if times:
+            times.previous = self._output.previous
         written = ffi.buffer(self._output.bytes, self._output.size) if self._output.size else b""
         self._held_blobs = None  # garbage collection must not find it in a cycle with its buffer
         return str(written, "utf-8", "surrogatepass"), self._output.lines

@@ -20,6 +20,7 @@ from typing import Any
 
 from lbtrace.model import Call, Datum, Fork, Form, InheritedCall, Loss, Plan, Summary
 from lbtrace.sinks.base import Sink, describe_loss, lane
+from lbtrace.sinks.layout import PLAIN, Layout
 from lbtrace.text import clean, is_clean
 from lbtrace.values import text
 from lbtrace.values.character import UNDECODED
@@ -38,10 +39,8 @@ class Racket(Sink):
 
     name = "racket"
 
-    def __init__(
-        self, stream: Any, plan: Plan, *, color: bool = False, shows_cpu: bool = False
-    ) -> None:
-        super().__init__(stream, plan, color=color, shows_cpu=shows_cpu)
+    def __init__(self, stream: Any, plan: Plan, layout: Layout = PLAIN) -> None:
+        super().__init__(stream, plan, layout)
         self._lanes: set[tuple[int, int]] = set()
 
     def entry(self, call: Call) -> None:
@@ -76,7 +75,7 @@ class Racket(Sink):
         pass
 
     def _print(self, call: Call | Loss | Fork, lines: str, cpu: int | None = None) -> None:
-        if self.shows_cpu and cpu is not None:
+        if self.layout.shows_cpu and cpu is not None:
             lines += f" ; CPU {cpu}"
         self._lanes.add((call.pid, lane(call)))
         if len(self._lanes) > 1:

@@ -11,6 +11,7 @@ from lbtrace.answers.row import Row, as_tree, in_order
 from lbtrace.answers.table import Form, describe_gaps, write_csv, write_json, write_table
 from lbtrace.model import Call, Fork, InheritedCall, Loss, Plan, Summary, Thread
 from lbtrace.sinks.base import Sink
+from lbtrace.sinks.layout import PLAIN, Layout
 
 if TYPE_CHECKING:
     from lbtrace.calls.fast_path import FastBatch
@@ -46,12 +47,11 @@ class Report(Sink):
         self,
         stream: Any,
         plan: Plan,
+        layout: Layout = PLAIN,
         *,
-        color: bool = False,
-        shows_cpu: bool = False,
         settings: Settings = Settings(),  # noqa: B008 - it is frozen
     ) -> None:
-        super().__init__(stream, plan, color=color, shows_cpu=shows_cpu)
+        super().__init__(stream, plan, layout)
         self._settings = settings
         self._profile = Profile(plan, settings.by, settings.argument)
 

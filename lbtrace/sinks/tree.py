@@ -10,9 +10,10 @@ A line is a duration, a thread and a piece of the tree::
 
 A place inside of a function that the program comes by is a line of its own: ``· trace.c:36 ret=3``.
 A call without traced calls inside is one line. The others have an opening line and, straight below
-it, a closing one. Guides stop at a depth of eight; deeper calls show their depth as a number, so
-nesting never leaves the screen. A call whose return was not seen says so in the place of its
-result, unless returns were not watched. A process that was forked inside
+it, a closing one; that of a pair of markers repeats its arguments. Guides stop at a depth of eight;
+deeper calls show their depth as a number, so nesting never leaves the screen. A call whose return
+was not seen says so in the place of its result, unless returns were not watched. A process that was
+forked inside
 of calls continues at their depth, and shows as theirs the returns that it makes from them::
 
                   4712  │ ── forked by 4711
@@ -24,7 +25,8 @@ thread. Before the first call on such a stack a line says where it is::
 
                     s2  ── a stack of 4712, at 0x564e4f7f7260
 
-With ``--cpu`` a column has the processor: at an
+With ``--time`` the first column has the time of the line (`lbtrace.sinks.times`). With ``--cpu`` a
+column has the processor: at an
 opening line the one on which the call began, at a closing line the one on which it returned,
 ``0→3`` where both are one line.
 """
@@ -51,7 +53,9 @@ from lbtrace.model import (
 )
 from lbtrace.model.calls import ENDS, End
 from lbtrace.sinks.base import describe_loss, lane
+from lbtrace.sinks.layout import PLAIN, Layout
 from lbtrace.sinks.line_sink import Lines, LineSink, Piece, Pieces
+from lbtrace.sinks.times import Times
 from lbtrace.text import clean, duration
 from lbtrace.values.notation import argument_text, results_text, text
 
@@ -72,17 +76,19 @@ class Tree(LineSink):
     """See the module."""
 
     name = "tree"
+    may_be_cut = True
     delayed = True
 
-    def __init__(
-        self, stream: Any, plan: Plan, *, color: bool = False, shows_cpu: bool = False
-    ) -> None:
-        super().__init__(stream, plan, color=color, shows_cpu=shows_cpu)
+    def __init__(self, stream: Any, plan: Plan, layout: Layout = PLAIN) -> None:
+        super().__init__(stream, plan, layout)
         self._pending: dict[tuple[int, int], Call] = {}
         self._shown: dict[int, Thread] = {}
         self._own: dict[tuple[int, int], str] = {}
         self._stacks = 0
-        self._heading = _HEADING.replace("CALL", "  CPU  CALL") if shows_cpu else _HEADING
+        self._heading = _HEADING.replace("CALL", "  CPU  CALL") if layout.shows_cpu else _HEADING
+        if layout.time:
+            self.times = Times(layout.time, plan.clock)
+            self._heading = self.times.heading + self._heading
         self.grow(plan)
 
     def grow(self, plan: Plan) -> None:
@@ -113,17 +119,18 @@ class Tree(LineSink):
         if pending is call:
             moved = call.end_cpu is not None and call.end_cpu != call.cpu
             cpu = f"{call.cpu}→{call.end_cpu}" if moved else call.cpu
-            self._close(call, self._head(call), cpu)
+            self._close(call, self._head(call), cpu, call.start)
             return
         if pending is not None:
             self._open(pending)
         corner = self._paint(_DIM, "└ ")
-        head = f"{self.indent(call.depth)}{corner}{self._name(call)}"
-        self._close(call, head, call.end_cpu)
+        head = f"{self.indent(call.depth)}{corner}{self._ended(call)}"
+        until = None if call.duration is None else call.start + call.duration
+        self._close(call, head, call.end_cpu, until)
 
     def takes(self, fast_batch: FastBatch) -> bool:
         return not (
-            self._color
+            self.layout.color
             or any(each.goroutine and self._is_stack(fast_batch, each) for each in fast_batch.lanes)
         )
 
@@ -142,15 +149,17 @@ class Tree(LineSink):
 
         name = clean(self._plan.functions[self._plan.probes[number].function].name)
         lane: list[Piece | str] = ["  ", lines.LANE_COLUMN, "  ", lines.INDENT]
+        start: list[Piece | str] = [lines.TIME_OF_START, "  "] if self.times else []
+        until: list[Piece | str] = [lines.TIME_OF_END, "  "] if self.times else []
         call = [*lane, name, "(", *arguments, ")"]
         closing = [*lane, "└ ", name]
         blank, end, arrow = " " * 9, "\n", " → "
         return Lines(
-            [blank, *call, end],
-            [lines.DURATION, *call, *result, end],
-            [lines.DURATION, *closing, *result, end],
-            [lines.DURATION, *call, arrow, lines.LEADS_TO, end],
-            [lines.DURATION, *closing, arrow, lines.LEADS_TO, end],
+            [*start, blank, *call, end],
+            [*start, lines.DURATION, *call, *result, end],
+            [*until, lines.DURATION, *closing, *result, end],
+            [*start, lines.DURATION, *call, arrow, lines.LEADS_TO, end],
+            [*until, lines.DURATION, *closing, arrow, lines.LEADS_TO, end],
         )
 
     def _keep_pending(self, fast_batch: FastBatch) -> None:
@@ -172,14 +181,14 @@ class Tree(LineSink):
         mark = self._paint(_DIM, "· ")
         values = f" {args}" if args else ""
         line = f"{self.indent(point.depth)}{mark}{self._name(point)}{values}"
-        self._line("", self._lane(point), line, point.cpu)
+        self._line("", self._lane(point), line, point.cpu, point.start)
 
     def loss(self, loss: Loss) -> None:
         for key in [key for key in self._pending if key[0] == loss.pid]:
             self._open(self._pending.pop(key))
-        mark = self._paint(_RED, f"✗ {describe_loss(loss)}")
+        mark = self._paint(_YELLOW, f"! {describe_loss(loss)}")
         own = self._own.get((loss.pid, lane(loss)), str(loss.tid))
-        self._line("", own, self.indent(loss.depth) + mark)
+        self._line("", own, self.indent(loss.depth) + mark, None, loss.time)
 
     def fork(self, fork: Fork) -> None:
         pending = self._pending.pop((fork.parent_pid, fork.goroutine or fork.parent), None)
@@ -187,7 +196,7 @@ class Tree(LineSink):
             self._open(pending)
         words = self._paint(_DIM, f"── forked by {fork.parent}")
         own = self._lane_of(fork.pid, fork.tid, fork.goroutine, fork.calls[-1].probe)
-        self._line("", own, self.indent(fork.depth) + words)
+        self._line("", own, self.indent(fork.depth) + words, None, fork.time)
 
     def inherited(self, call: InheritedCall) -> None:
         if call.end == "open":
@@ -199,8 +208,8 @@ class Tree(LineSink):
         else:
             result = self.mark(call.probe, call.end, call.leads_to)
         corner, maker = self._paint(_DIM, "└ "), self._paint(_DIM, f" (entered in {call.maker})")
-        line = f"{self.indent(call.depth)}{corner}{self._name(call)}{result}{maker}"
-        self._line("", self._lane(call), line, call.end_cpu)
+        line = f"{self.indent(call.depth)}{corner}{self._ended(call)}{result}{maker}"
+        self._line("", self._lane(call), line, call.end_cpu, call.until)
 
     def flush(self) -> None:
         for call in self._pending.values():
@@ -220,22 +229,24 @@ class Tree(LineSink):
         self.flush()
 
     def _open(self, call: Call) -> None:
-        self._line("", self._lane(call), self._head(call), call.cpu)
+        self._line("", self._lane(call), self._head(call), call.cpu, call.start)
 
-    def _close(self, call: Call, head: str, cpu: int | str | None) -> None:
+    def _close(self, call: Call, head: str, cpu: int | str | None, at: int | None) -> None:
         if call.end != "returned":
             mark = self.mark(call.probe, call.end, call.leads_to)
             time = "" if call.duration is None else duration(call.duration)
-            self._line(time, self._lane(call), head + mark, cpu)
+            self._line(time, self._lane(call), head + mark, cpu, at)
             return
         result = self.result(call.probe, call.result)
-        self._line(duration(call.duration or 0), self._lane(call), head + result, cpu)
+        self._line(duration(call.duration or 0), self._lane(call), head + result, cpu, at)
 
     def mark(self, probe: int, end: End, leads_to: str = "") -> str:
         """Return what stands after a call that did not return, if returns are watched."""
         if leads_to:
             return self._paint(_DIM, f" → {clean(leads_to)}")
-        return self._paint(_RED, f" ✗ {ENDS[end]}") if self._watched[probe] else ""
+        if not self._watched[probe]:
+            return ""
+        return self._paint(_RED if end == "unwound" else _DIM, f" {ENDS[end]}")
 
     def _lane(self, call: Call) -> str:
         return self._lane_of(call.pid, call.tid, call.goroutine, call.probe)
@@ -264,21 +275,36 @@ class Tree(LineSink):
             self._stream.write(self._paint(_DIM, self._heading.rstrip("\n")) + "\n")
             self._heading = ""
 
-    def _line(self, time: str, thread: str, rest: str, cpu: int | str | None = None) -> None:
+    def _line(
+        self,
+        time: str,
+        thread: str,
+        rest: str,
+        cpu: int | str | None = None,
+        at: int | None = None,
+    ) -> None:
         self._head_up()
-        if self.shows_cpu:
+        column = self.times.column(at) if self.times else ""
+        if self.layout.shows_cpu:
             rest = f"{'' if cpu is None else cpu:>5}  {rest}"
         time = f"{time:>9}"
-        if self._color:
+        if self.layout.color:
             slow = _RED if time.endswith(" s") else _YELLOW if time.endswith(" ms") else ""
             time = f"{slow}{time}{_RESET}" if slow else time
-            self._stream.write(f"{time}  {_DIM}{thread:>7}{_RESET}  {rest}\n")
+            self._stream.write(f"{column}{time}  {_DIM}{thread:>7}{_RESET}  {rest}\n")
         else:
-            self._stream.write(f"{time}  {thread:>7}  {rest}\n")
+            self._stream.write(f"{column}{time}  {thread:>7}  {rest}\n")
 
     def _head(self, call: Call) -> str:
         args = self.arguments(call.probe, call.args)
         return f"{self.indent(call.depth)}{self._name(call)}({args})"
+
+    def _ended(self, call: Call) -> str:
+        """The call whose end a line shows. Calls of a pair of markers have one name, whatever they
+        do: their arguments say which it is."""
+        if not self._plan.probes[call.probe].pair:
+            return self._name(call)
+        return f"{self._name(call)}({self.arguments(call.probe, call.args)})"
 
     def arguments(self, probe: int, arguments: Sequence[Argument]) -> str:
         """See `LineSink`."""
@@ -306,7 +332,7 @@ class Tree(LineSink):
         return self._paint(_DIM, guides) if guides else guides
 
     def _paint(self, color: str, words: str) -> str:
-        return f"{color}{words}{_RESET}" if self._color else words
+        return f"{color}{words}{_RESET}" if self.layout.color else words
 
 
 def _same(former: Thread | None, thread: Thread) -> bool:

@@ -18,6 +18,8 @@ OTHERWISE = re.compile(r'\s*\)?\s*:\s*"([^"]+)"')
 ALSO = re.compile(r'REC->(\w+)\s*&([^?"]+)\?\s*"\+"')
 """A flag that is printed as a plus: ``R+``, of what was preempted."""
 
+ROW = re.compile(r'\s*\{([^"]*),\s*"([^"]*(?:"\s*"[^"]*)*)"\s*\}\s*')
+"""A number, and its name in one literal or several."""
 DIRECTIVE = re.compile(r"%[-+ #0]*\d*(?:\.\d+)?(?:hh|h|ll|l|z|L)?([a-zA-Z])")
 VALUE = re.compile(r"[\s(]*(?:\([\w\s*]+\)[\s(]*)*REC->(\w+)[\s)]*")
 
@@ -99,13 +101,10 @@ def _split(text: str, start: int) -> tuple[list[str], int]:
 def _names(entries: list[str]) -> Iterator[tuple[int, str]]:
     """The rows ``{ 1, "NAME" }`` whose number is known."""
     for entry in entries:
-        inside = entry.strip()
-        if not inside.startswith("{"):
-            continue
-        written, _, name = inside[1:-1].rpartition(",")
-        number, name = _number(written), name.strip()
-        if number is not None and name.startswith('"'):
-            yield number, name.strip('"')
+        found = ROW.fullmatch(entry)
+        number = _number(found[1]) if found else None
+        if found and number is not None:
+            yield number, "".join(found[2].split('"')[::2])
 
 
 def _balanced(text: str) -> str:

@@ -60,12 +60,6 @@ class Case(Struct, frozen=True):
     offset: int = 0
 
 
-def _is_distinguishable(case: Case) -> bool:
-    """Whether one number says that it is this variant, which carries nothing."""
-    is_empty = case.record.components() == () and not getattr(case.record, "more", 0)
-    return is_empty and len(case.values) == 1
-
-
 class Variants(Type, Struct, frozen=True, tag="variants"):
     """An enumeration of Rust whose ``cases`` carry values. ``discriminant`` says
     which one it is; None where there is only one."""
@@ -85,7 +79,7 @@ class Variants(Type, Struct, frozen=True, tag="variants"):
     def named_states(self) -> Sequence[tuple[str, Member, int]]:
         if (part := self.discriminant) is None:
             return ()
-        return [(c.name, part, c.values[0]) for c in self.cases if _is_distinguishable(c)]
+        return [(c.name, part, c.values[0]) for c in self.cases if len(c.values) == 1]
 
     def absent(self, reason: str) -> Datum:
         if self.size or reason or len(self.cases) != 1:

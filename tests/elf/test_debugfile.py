@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import lzma
 import os
+import re
 import shutil
 import signal
 import stat
@@ -20,6 +21,7 @@ import pytest
 from lbtrace.elf import debugfile, symbols
 from lbtrace.elf.image import Image
 from lbtrace.errors import BinaryError
+from lbtrace.files.packages import package_of
 from lbtrace.plan import Selection, make_plan
 
 
@@ -397,3 +399,19 @@ def test_what_is_no_regular_file_is_not_opened(nameless, make):
     make(debug)
     with pytest.raises(BinaryError, match="is stripped"):
         places(program)
+
+
+def test_the_package_of_a_stripped_program_is_named():
+    """As dpkg names it, whether it knows the file below /usr or not."""
+    for path in ("/bin/cat", "/usr/bin/env"):
+        known = subprocess.run(
+            ["dpkg-query", "-S", "*/" + path.rpartition("/")[2]],
+            check=True,
+            capture_output=True,
+            text=True,
+        )
+        package = package_of(path)
+        assert package
+        assert re.search(rf"^{package}: (/usr)?/bin/", known.stdout, re.MULTILINE), known.stdout
+    assert "(package coreutils-dbgsym or coreutils-dbg)" in debugfile.advice(Image.open("/bin/cat"))
+    assert package_of(__file__) == ""

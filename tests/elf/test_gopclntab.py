@@ -14,6 +14,7 @@ from lbtrace.elf import symbols
 from lbtrace.elf.go import build, pclntab
 from lbtrace.elf.image import Image
 from lbtrace.errors import BinaryError, NoMatchError
+from lbtrace.plan import Selection, make_plan
 from lbtrace.plan.function_choice import select
 from lbtrace.plan.patterns import BinarySymbols
 
@@ -85,6 +86,9 @@ def test_an_inlined_function_is_named_as_such(go_program: Compile, version: str)
         table = symbols.read(Image.open(str(go_program("fib", version, kind))))
         with pytest.raises(NoMatchError, match=r"main\.double: is inlined everywhere"):
             select([BinarySymbols("fib", table)], ["main.double"])
+    with pytest.raises(NoMatchError, match="is inlined everywhere") as caught:
+        make_plan(str(go_program("fib", version, "plain")), Selection(("double",)))
+    assert "it was inlined in main." in caught.value.hint
 
 
 @pytest.mark.parametrize("version", ["1.27.3", pytest.param("1.15", marks=pytest.mark.slow)])

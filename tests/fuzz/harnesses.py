@@ -139,7 +139,7 @@ def capture(data: bytes) -> None:
     for given, salvage in product((data, sealed(data)), (False, True)):
         with Given(given) as path, suppress(LbtraceError), read_capture(path, salvage=salvage) as c:
             name = ("tree", "jsonl", "chrome", "racket")[len(data) % 4]
-            sink = FORMATS[name].load()(io.StringIO(), c.plan, color=False)
+            sink = FORMATS[name].load()(io.StringIO(), c.plan)
             account = partial(_account, c)
             render(c.plan, c.batches(), sink, account, damaged=lambda c=c: bool(c.left_out))
 

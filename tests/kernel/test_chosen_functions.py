@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
@@ -126,3 +127,8 @@ def test_libraries_of_a_process(lbtrace: Run, start: Callable[..., Any]) -> None
     done = lbtrace("attach", "--func", "malloc", "--pid", cat.pid, "--duration", "200ms")
     assert "malloc: found in libc.so.6\n" in done.stderr
     assert done.returncode == 0
+    done = lbtrace("list", "--func", "malloc", "--pid", cat.pid)
+    assert "malloc: found in libc.so.6\n" in done.stderr
+    assert re.search(r"^ +0x[0-9a-f]+ .*\bmalloc\b", done.stdout)
+    done = lbtrace("list", "--func", "pthread_create@libc", "--pid", cat.pid)
+    assert "pthread_create" in done.stdout

@@ -129,7 +129,7 @@ with trace(command=command, functions=["tick"], action="count") as t:
     assert done.stdout.splitlines()[-1].split() == [str(row.count), str(row.pid), "tick"]
     assert f"{row.count:,} calls counted" in done.stderr
     done = lbtrace("export", capture, "--format", "jsonl")
-    record = json.loads(done.stdout.splitlines()[0])
+    record = json.loads(done.stdout.splitlines()[1])
     assert record == {
         "type": "count", "name": "tick", "binary": row.binary, "pid": row.pid, "count": row.count
     }  # fmt: skip

@@ -12,6 +12,8 @@ from typing import Any
 
 import pytest
 
+import lbtrace as lbtrace_python
+
 Run = Callable[..., subprocess.CompletedProcess[str]]
 
 LENGTHS = [4, 0, 4, 10000, 4, *range(-5, 5)]
@@ -295,3 +297,41 @@ def test_constants_texts_and_lists_by_name(lbtrace: Run, compiled: Callable[...,
         done = lbtrace(*words, "--where", where, "--", program)
         assert done.returncode == 2
         assert hint in done.stderr
+
+
+FAILING = """
+    #include <stdexcept>
+    __attribute__((noinline)) int step(int n)
+    {
+        if (n == 3)
+            throw std::runtime_error("three");
+        return n % 2 ? -n : n;
+    }
+    __attribute__((noinline)) const char *find(int n)
+    { __asm__ volatile("" :: "r"(n) : "memory"); return n ? "x" : nullptr; }
+    __attribute__((noinline)) unsigned size(int n)
+    { __asm__ volatile("" :: "r"(n) : "memory"); return -n; }
+    int main()
+    {
+        for (int n = 0; n < 4; n++) {
+            try { step(n); } catch (std::exception &) { }
+            find(n), size(n);
+        }
+    }
+"""
+
+
+def test_calls_that_failed(lbtrace: Run, compiled: Callable[..., Path]) -> None:
+    program = compiled("failing", ["g++", "-g", "-O1", "-x", "c++"], FAILING)
+    functions = ("--func", "step", "--func", "find", "--func", "size")
+    done = lbtrace("attach", *functions, "--format", "jsonl", "--errors", "--", program)
+    shown = [(call["name"], values(call)["n"], call["result"]) for call in calls(done.stdout)]
+    assert shown == [("find", 0, "0x0"), ("step", 1, -1)]
+    assert "size: left out: its result tells of no error: unsigned int" in done.stderr
+    assert "1 left by exceptions or still open" in done.stderr
+    bare = compiled("failing-bare", ["g++", "-O1", "-x", "c++"], FAILING)
+    refused = lbtrace("attach", "--func", "step", "--errors", "--", bare)
+    assert "--errors: the type of its result is not known" in refused.stderr
+    trace = lbtrace_python.trace(command=[program], functions="step", where="n > 1", errors=True)
+    with trace as found:
+        assert list(found.calls()) == []

@@ -116,6 +116,10 @@ def test_nil(shown: Callable[..., list[dict[str, Any]]], version: str) -> None:
     assert first("look", "err != nil") == first("look", "retval.r1 != nil") == [2]
     assert first("named", "err == nil") == [1]
     assert first("named", "n == 2") == [2]
+    assert [c["args"][0]["value"] for c in shown(version, "look", "--errors")] == [2]
+    assert first("named", "err != nil") == [
+        call["args"][0]["value"] for call in shown(version, "named", "--errors")
+    ]
 
 
 @pytest.mark.parametrize("version", VERSIONS)

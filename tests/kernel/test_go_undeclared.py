@@ -33,6 +33,9 @@ def test_without_debug_information(go_program: Compile, traced: Traced) -> None:
             ([a["value"] for a in call["args"]], call["result"])
         )
     assert {name: shown[name] for name in UNDECLARED} == UNDECLARED
+    (big,) = (call for call in calls if call["name"] == "main.big")
+    assert big["result"] == [4, None]
+    assert "results on the stack" in json.dumps(big)
     ((given, result),) = shown["main.text"]
     assert (given[0][1], given[1], result) == (6, 7, None)
     assert [result[0] for _, result in shown["main.several"]] == [1, 2]

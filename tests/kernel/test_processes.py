@@ -176,7 +176,7 @@ def test_a_reused_pid_is_another_process(programs: Path, tmp_path: Path) -> None
     assert len({line.split()[0] for line in log.read_text().splitlines()}) == 1
     lines = [line[20:] for line in done.stdout.splitlines()[1:]]
     second = lines.index("── relay-first", 1)
-    open_ones = [s.lstrip("│└ ") for s in lines if s.endswith("✗ no return seen")]
+    open_ones = [s.lstrip("│└ ") for s in lines if s.endswith("… no return seen")]
     assert [s.partition(" ")[0].partition("(")[0] for s in open_ones] == ["wait_here", "relay"]
     assert not [s for s in lines[second:] if "no return seen" in s]
     assert lines[second + 1].startswith("relay(n=1")

@@ -11,7 +11,7 @@ import pytest
 
 pytestmark = pytest.mark.host
 
-TAIL = "✗ tail call"
+TAIL = "→ tail call"
 """What is shown of a call that ends by going on as another, whose result is its own."""
 
 PROGRAM = """\
@@ -58,7 +58,7 @@ def test_all_calls_return(tmp_path: Path, level: str) -> None:
     command = [sys.executable, "-m", "lbtrace", "attach", "--returns", "sites", "--func", names]
     command += ["--", str(tmp_path / "arms")]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
-    shown = re.findall(r"arms::(shaped|one_of)\(.*\) (= \d+|✗ tail call)", done.stdout)
+    shown = re.findall(r"arms::(shaped|one_of)\(.*\) (= \d+|→ tail call)", done.stdout)
     assert [name for name, _ in shown] == ["shaped"] * 5 + ["one_of"] * 6, done.stdout + done.stderr
     results = ["1", "1", "6", "3", "3", "3", "21", "11", "3", "1", "0"]
     for (_, end), result in zip(shown, results, strict=True):

@@ -55,6 +55,9 @@ def test_values_without_a_size(tmp_path: Path) -> None:
     names = "/units::(alone|inside|nested)/"
     command = [sys.executable, "-m", "lbtrace", "attach", "--func", names, "--", program]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
+    command[4:4] = ["--errors"]
+    failed = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    assert re.findall(r"units::(\w+)\(.* = (.*)", failed) == [("inside", "Err(9)")]
     shown = re.findall(r"units::((?:alone|inside|nested)\(.*)", done.stdout)
     held = "h={unit={}, n=4, marker={}, nothing=()}"
     wrapped = "Some(Wraps(Only))"

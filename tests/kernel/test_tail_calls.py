@@ -91,6 +91,7 @@ def test_where_the_return_is_not_seen(programs: Path, lbtrace: Run) -> None:
     tree = lbtrace(*words, "--", program).stdout
     assert " → free\n" in tree
     assert "✗" not in tree
+    assert "tail call" not in tree
     done = lbtrace(*words, "--format", "jsonl", "--", program, 100)
     rows = [r for r in map(json.loads, done.stdout.splitlines()) if r["type"] == "call"]
     assert len(rows) == 300

@@ -169,6 +169,9 @@ def test_api(program: Path) -> None:
         found = [call for call in trace.calls() if call["sig"] == 10]
     (call,) = found
     assert call.end == "point"
+    chosen = {"tracepoints": "task:task_rename", "where": 'newcomm == "a thread"'}
+    with lbtrace.trace(**chosen, command=[program], action="count") as trace:
+        assert [(row.name, row.count) for row in trace.counts()] == [("task:task_rename", 3)]
 
 
 def test_list(lbtrace: Callable[..., Any]) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import io
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Any
 
 import pytest
 
@@ -41,6 +42,7 @@ from lbtrace.model import (
 )
 from lbtrace.model.wire import EVENT
 from lbtrace.sinks import FORMATS
+from lbtrace.sinks.layout import Layout
 
 INT = Integer("int", 4, True)
 TOP = 0x7FFF_0000_0000
@@ -242,10 +244,10 @@ def render() -> Callable[..., str]:
         plan: Plan,
         *batches: Batch,
         losses: Losses | None = None,
-        color: bool = False,
+        **layout: Any,
     ) -> str:
         stream = io.StringIO()
-        sink = FORMATS[name].load()(stream, plan, color=color)
+        sink = FORMATS[name].load()(stream, plan, Layout(**layout))
         matcher = CallMatcher(plan, sink)
         for batch in batches:
             matcher.feed(batch)

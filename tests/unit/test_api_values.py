@@ -74,7 +74,7 @@ def test_calls_as_text() -> None:
     assert str(call(Argument("n", 4))) == "f(n=4) = 3"
     assert str(call(result=None)) == "f()"
     assert str(call(end="unwound")) == "f() ✗ unwound"
-    assert str(call(end="open")) == "f() ✗ no return seen"
+    assert str(call(end="open")) == "f() … no return seen"
     assert str(call(Argument("s", Text(b"\x1b[2J", 4)))) == 'f(s="\\x1b[2J") = 3'
     assert str(call(Argument("n - 1", 3)).args) == "(3)"
     assert str(call(result=Fields("", (Argument("", 1), Argument("", 2))), goroutine=1)) == (

@@ -30,6 +30,7 @@ from lbtrace.model import (
     Binary,
     Boolean,
     Character,
+    Clock,
     Enumeration,
     Fetch,
     Float,
@@ -50,6 +51,7 @@ from lbtrace.model import (
 )
 from lbtrace.model.wire import EVENT
 from lbtrace.sinks import FORMATS
+from lbtrace.sinks.layout import PLAIN, Layout
 
 SEEDS = 12
 PIDS = (100, 200, 300)
@@ -325,8 +327,10 @@ def test_both_ways_write_the_same(
     for seed in range(first, first + SEEDS):
         stream = Stream(seed)
         batches = [*stream.batches()]
+        layout = Layout(time=(None, "clock", "relative", "delta")[seed % 4])
+        plan = replace(stream.plan, clock=Clock(seed, 1_700_000_000 * 10**9 + seed, 3600))
         ways = [
-            write(matcher, name, stream.plan, batches, max_depth)
+            write(matcher, name, plan, batches, max_depth, layout)
             for matcher in (CallMatcher, FastMatcher)
         ]
         assert ways[0] == ways[1], f"seed {seed}"
@@ -351,9 +355,10 @@ def write(
     plan: Plan,
     batches: list[Batch],
     max_depth: int | None,
+    layout: Layout = PLAIN,
 ) -> tuple[str, int, int, int, int]:
     stream = io.StringIO()
-    sink = FORMATS[name].load()(stream, plan)
+    sink = FORMATS[name].load()(stream, plan, layout)
     matcher = kind(plan, sink, max_depth=max_depth)  # type: ignore[arg-type]
     for batch in batches:
         if batch.gap:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -204,3 +205,31 @@ def test_any_events_nest_and_durations_are_those_of_their_key(seed: int) -> None
             assert ends[call.start + call.duration] == (UNNESTED, call.args[0].value)
         elif call.duration is not None and call.name == "x:begin":
             assert ends[call.start + call.duration][0] == END
+
+
+def test_the_end_of_a_pair_says_of_which_call_it_is(render: Callable[..., str]) -> None:
+    """All calls of a pair have one name."""
+    hits = [(BEGIN, OPEN, 1), (ENTRY, OPEN, 0), (RETURN, CLOSE, 0), (END, CLOSE, 1)]
+    events = [
+        EVENT.pack(
+            time,
+            0x5000 - 64 * (probe in (ENTRY, RETURN)),
+            0,
+            probe,
+            5,
+            5,
+            kind,
+            0,
+            0,
+            0,
+            key,
+            0,
+            0,
+            0,
+            0,
+            0,
+        )
+        for time, (probe, kind, key) in enumerate(hits, 1)
+    ]
+    lines = render("tree", make_plan(), Batch(b"".join(events))).splitlines()
+    assert [line[20:] for line in lines[1:]] == ["x:begin(id=1)", "│ f(id=0)", "└ x:begin(id=1)"]

@@ -23,7 +23,7 @@ SHOWN = {
     "go127-stripped": ["main.Show[go.shape.int]({0x49b05c, 3}, 1) = 3", ".Str(?)"],
     "go127": ['.Show[go.shape.string](s="de", v="x") = 2', "(m={len=1}) = {len=1, cap=1, ["],
     "huge": ['by_value(h={head=3, space="", tail=<not read>}) = 5'],
-    "interrupted": ["fib(n=0) = 0", "└ fib ✗ no return seen"],
+    "interrupted": ["fib(n=0) = 0", "└ fib … no return seen"],
     "kinds-c": [
         'move(p={x=1, tag="abc", next=0x0}, by=0x7ffdfc933134) = {x=3, tag="abc", next=0x0}',
         "plain(a=-3, c='x', e=GREEN, s=\"hello\") = 228",
@@ -45,7 +45,7 @@ SHOWN = {
     "altsignal": ["21056  │ traced_handler(n=10)", "│ └ traced_handler = 2"],
     "fibers": [
         "traced_step(n=2) = 4",
-        "traced_fiber ✗ no return seen",
+        "traced_fiber … no return seen",
     ],
     "goroutines": ["g18  │ │ │ │ main.fib(id=0, n=2)"],
     "hooked": ["└ fib = 5"],
@@ -128,7 +128,7 @@ def test_losses(tmp_path, capfd):
     path = unpacked("lossy", tmp_path)
     assert main(["export", str(path), "--strict"]) == 3
     captured = capfd.readouterr()
-    assert "✗ 102 events lost here, 51 of them calls" in captured.out
+    assert "! 102 events lost here, 51 of them calls" in captured.out
     assert "24 calls in 1 thread of 1 process, 252 events lost" in captured.err
     assert main(["export", str(path), "--salvage"]) == 0
     assert capfd.readouterr() == captured

@@ -17,6 +17,7 @@ import pytest
 
 import lbtrace
 from lbtrace.answers.diff import compare, write_changes
+from lbtrace.answers.profile import Profile
 from lbtrace.answers.row import Row
 from lbtrace.commands import main
 from lbtrace.model import Call
@@ -336,6 +337,18 @@ def test_a_capture_has_not_changed_against_itself(recorded: str, capfd: Any) -> 
     assert len(changes) == len(reported(recorded, capfd=capfd))
     assert not any(change["total"] or change["mean"] for change in changes)
     assert main(["report", recorded, "--diff", recorded, "--by", "thread"]) == 2
+
+
+def test_impossible_durations(fib_plan: Any) -> None:
+    """Damaged captures have some."""
+    profile = Profile(fib_plan)
+    for duration in (-(1 << 64), 1 << 64):
+        call = Call("fib", 1, 1, 0, 0, 0, 0)
+        profile.entry(call)
+        call.duration = duration
+        profile.exit(call)
+    (row,) = profile.rows()
+    assert (row.calls, row.unended, row.max) == (2, 1, (1 << 63) - 1)
 
 
 def test_rows_are_bounded(monkeypatch: Any, tmp_path: Path, capfd: Any) -> None:

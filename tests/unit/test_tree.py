@@ -5,7 +5,7 @@ import re
 import pytest
 from msgspec.structs import replace
 
-from lbtrace.model import GoLayout, Integer, Plan, Void
+from lbtrace.model import Clock, GoLayout, Integer, Plan, Void
 from lbtrace.text import duration
 
 INT = Integer("int", 4, True)
@@ -34,10 +34,10 @@ def test_what_is_unusual_is_shown_in_its_place(script, make_plan, render):
         "f(n=1)",
         "│ f(n=2) ✗ unwound",
         "│ f(n=3)",
-        "│ │ ✗ 1 event lost here",
+        "│ │ ! 1 event lost here",
         "│ │ g()",
-        "│ └ f ✗ no return seen",
-        "└ f ✗ no return seen",
+        "│ └ f … no return seen",
+        "└ f … no return seen",
     ]
 
 
@@ -156,3 +156,23 @@ def test_a_name_cannot_steer_the_terminal(script, make_plan, render):
 )
 def test_durations_have_three_digits(nanoseconds, words):
     assert duration(nanoseconds) == words
+
+
+def test_the_time_of_each_line(script, fib_plan, render):
+    """Of day where it was traced, since the trace began, and since the line above."""
+    script.time = 5_000_000_000
+    script.fib(2)
+    batch = script.batch()
+    start = script.time - 500
+    began = replace(fib_plan, clock=Clock(start + 1, 86_399 * 10**9 + 999_999_901, 7200))
+    columns = {
+        kind: [line[:15].strip() for line in render("tree", began, batch, time=kind).splitlines()]
+        for kind in ("clock", "relative", "delta")
+    }
+    assert columns["clock"] == ["TIME", "01:59:59.999999", *["02:00:00.000000"] * 3]
+    assert columns["relative"] == [
+        *("RELATIVE", "-0.000000001", "0.000000099", "0.000000299", "0.000000499"),
+    ]
+    assert columns["delta"] == [
+        *("DELTA", "0.000000000", "0.000000100", "0.000000200", "0.000000200"),
+    ]

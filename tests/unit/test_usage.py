@@ -234,8 +234,8 @@ def test_values_that_mean_nothing(capsys, words):
             "--usdt /plug(/: missing )",
             "a Python regular",
         ),
-        ("list --pid 1", "--binary is missing", "write: lbtrace list --binary PATH"),
-        ("list --binary a --pid 1", "--pid and --provider are about markers", "add --usdt"),
+        ("list --func f", "--binary is missing", "write: lbtrace list --binary PATH"),
+        ("list --binary a --provider p", "--provider is about markers", "add --usdt"),
         ("list --binary a --usdt --func f", "--func is about functions, --usdt", "list them apart"),
         (
             "list --binary a --usdt --sites --lines x.c",

@@ -351,7 +351,10 @@ class GoPlan:
             registers = {w.offset: r for w, r in zip(words, convention.integers, strict=False)}
         if registers is None and wanted is not None:
             return None
-        return undeclared.prototype(arguments, registers, inferred.results, convention)
+        found = undeclared.prototype(arguments, registers, inferred.results, convention)
+        size = self._table.argument_bytes(function.address)
+        leaves = undeclared.has_gap(arguments, function.name, size)
+        return undeclared.leaves_more(found) if leaves else found
 
     def _table_arguments(self, function: Function) -> Group | None:
         size = self._table.argument_bytes(function.address)

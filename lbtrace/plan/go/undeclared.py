@@ -30,6 +30,13 @@ as it reads none of it (``partLiveArgsSpilled`` in cmd/compile/internal/ssagen/s
 MORE = "…"
 """There are arguments that the table does not list."""
 
+FAR = 0xF0
+"""From which offset on the table does not have those of arguments."""
+
+ON_STACK = "results on the stack"
+"""Reason shown in place of results for which registers do not suffice, or that are arrays: neither
+their number nor their order among the others is known."""
+
 
 def prototype(
     arguments: Group,
@@ -103,6 +110,25 @@ def stacked(inferred: InferredStackWords, all_words: bool) -> Prototype:
             whole = replace(whole, type=bits(parts[0][1]))
         formals.append(whole)
     return Prototype(tuple(formals), None, tuple(word("", size) for size in inferred.results))
+
+
+def leaves_more(prototype: Prototype) -> Prototype:
+    """Return ``prototype`` with results on the stack beside those in registers."""
+    more = Formal("", bits(0), 0, None, missing_reason=ON_STACK)
+    return replace(prototype, results=(*prototype.results, more))
+
+
+def has_gap(arguments: Group, name: str, size: int) -> bool:
+    """Return whether results of the function ``name`` lie on the stack: of the ``size`` bytes for
+    arguments and results, some words are not those of ``arguments``, nor of a dictionary. Where the
+    table leaves out others that is not known."""
+    generic = "[" in name
+    if _is_cut(arguments) or (generic and any(not w.size for w in words(arguments))):
+        return False
+    found = sorted((w.offset if w.size else FAR, w.offset + w.size) for w in words(arguments))
+    starts, ends = [*(start for start, _ in found), size], [0, *(end or FAR for _, end in found)]
+    gaps = [start - end for start, end in zip(starts, ends, strict=True) if start - end >= WORD]
+    return sum(gaps) > WORD * generic
 
 
 def unknown(results: Sequence[int]) -> Prototype:

@@ -1,0 +1,58 @@
+"""What tells of a call that it has failed, by the type of its result: ``--errors``."""
+
+from __future__ import annotations
+
+from lbtrace.errors import UsageError, option
+from lbtrace.expressions.tree import Comparison, Field, Junction, Name, Number, Test
+from lbtrace.model import UNKNOWN, Type
+from lbtrace.values.pointer import NIL
+
+RETURNED = Name(0, "retval")
+GO_ERROR = "error"
+RUST_ERROR, RUST_VALUE = "Err", "Ok"
+
+
+def failed(result: Type | None, test: Test | None) -> Test:
+    """Return the condition that a call has failed, and that ``test`` holds, if given.
+
+    Errors of Go are not nil, results of Rust are ``Err``, pointers null, numbers with a sign
+    negative. Raises `UsageError` where a ``result`` tells of no error.
+    """
+    found = None if result is None else _of_errors(result) or _of_numbers(result)
+    if found is None:
+        what = "it returns nothing that tells of an error"
+        if result is not None and (result == UNKNOWN or not result.is_known):
+            what = "the type of its result is not known"
+        elif result is not None and result.has_values:
+            what = f"its result tells of no error: {result.name or 'several values'}"
+        hint = "errors are: error of Go, Err of Rust, null pointers, negative numbers"
+        raise UsageError(f"{option('errors')}: {what}", hint)
+    return found if test is None else Junction("and", (test, found))
+
+
+def _of_errors(result: Type) -> Test | None:
+    """That it is one of the language's errors."""
+    if result.name == GO_ERROR:
+        return Comparison(0, "!=", RETURNED, Name(0, NIL))
+    if not result.name:  # several, of Go
+        for member in reversed(result.components() or ()):
+            if member.type.name == GO_ERROR:
+                return Comparison(0, "!=", Field(0, RETURNED, member.name), Name(0, NIL))
+    states = [state for state, _, _ in result.named_states()]
+    if RUST_ERROR in states:
+        return Comparison(0, "==", RETURNED, Name(0, RUST_ERROR))
+    if RUST_VALUE in states and result.name.startswith("Result<"):
+        return Comparison(0, "!=", RETURNED, Name(0, RUST_VALUE))
+    return None
+
+
+def _of_numbers(result: Type) -> Test | None:
+    """That it is null, or negative."""
+    if result == UNKNOWN or not (result.is_known and result.computes):
+        return None
+    if result.is_address and not result.is_alias():
+        return Comparison(0, "==", RETURNED, Number(0, 0))
+    other = result.is_address or result.is_truth or result.is_char() or result.constants()
+    if result.signed and not other:
+        return Comparison(0, "<", RETURNED, Number(0, 0))
+    return None
