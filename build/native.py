@@ -37,7 +37,14 @@ OBJECTS = ROOT / "lbtrace/bpf/objects"
 TABLES = ROOT / "lbtrace/syscalls/tables"
 LIBBPF, DEMANGLE = "lbtrace/bpf/_libbpf.abi3.so", "lbtrace/elf/_demangle.abi3.so"
 OWN = {
-    "lbtrace/calls/_fast_path.abi3.so": ("pairing", "parts", "lines", "profile"),
+    "lbtrace/calls/_fast_path.abi3.so": (
+        "pairing",
+        "parts",
+        "lines",
+        "profile_node",
+        "profile_lanes",
+        "profile",
+    ),
     "lbtrace/files/_faults.abi3.so": ("faults",),
     "lbtrace/elf/_symbol_table.abi3.so": (
         *("symbol_table", "symbol_crowds", "symbol_search", "function_names"),

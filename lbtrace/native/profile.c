@@ -1,4 +1,4 @@
-#include "profile.h"
+#include "profile_table.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -9,25 +9,6 @@
 #include "lbtrace.h"
 
 #define LBT_FEWEST_SLOTS 64
-#define LBT_BUCKET_BITS 5 /* 32 buckets for each power of two */
-
-struct lbt_profile_frame {
-	uint64_t callees; /* what they took, in ns */
-	uint32_t node, function;
-	uint8_t is_uncounted;
-	uint8_t is_inside; /* of another call of the node */
-};
-
-struct lbt_profile_lane {
-	uint64_t lane;
-	uint32_t pid;
-	uint8_t is_goroutine;
-	struct lbt_profile_frame *frames;
-	size_t count, capacity;
-	uint32_t *open; /* by node: its calls that are open; all 0 in a lane without calls */
-	size_t open_capacity;
-	uint32_t next_free;
-};
 
 struct lbt_profile *lbt_profile_new(int by, size_t most_nodes)
 {
@@ -80,11 +61,6 @@ int lbt_profile_learn(struct lbt_profile *profile, const uint32_t *functions, si
 	profile->functions = copy;
 	profile->function_count = count;
 	return 0;
-}
-
-static size_t lbt_hash(uint64_t one, uint64_t other)
-{
-	return ((one * 0x9E3779B97F4A7C15ull) ^ (other + 1) * 0xC2B2AE3D27D4EB4Full) >> 20;
 }
 
 /* Nodes: none is removed. */
@@ -146,239 +122,6 @@ static int64_t lbt_find_node(struct lbt_profile *profile, uint64_t context, uint
 	return profile->node_count++;
 }
 
-static uint32_t lbt_bucket(uint64_t duration)
-{
-	int shift;
-
-	if (duration < 2 << LBT_BUCKET_BITS)
-		return duration;
-	shift = 63 - __builtin_clzll(duration) - LBT_BUCKET_BITS;
-	return (shift << LBT_BUCKET_BITS) + (duration >> shift);
-}
-
-/* The middle of a bucket. */
-static uint64_t lbt_middle(uint32_t bucket)
-{
-	int shift;
-
-	if (bucket < 2 << LBT_BUCKET_BITS)
-		return bucket;
-	shift = (bucket >> LBT_BUCKET_BITS) - 1;
-	return ((((uint64_t)bucket - (shift << LBT_BUCKET_BITS)) << shift) | 1ull << shift >> 1);
-}
-
-static int lbt_reach_bucket(struct lbt_profile_node *node, uint32_t bucket)
-{
-	uint32_t first = bucket & ~15u, end = first + 16;
-	uint64_t *buckets;
-
-	if (node->count && bucket >= node->first && bucket < node->first + node->count)
-		return 0;
-	if (node->count) {
-		first = first < node->first ? first : node->first;
-		end = end > node->first + node->count ? end : node->first + node->count;
-	}
-	buckets = calloc(end - first, sizeof(*buckets));
-	if (!buckets)
-		return -ENOMEM;
-	if (node->count)
-		memcpy(buckets + (node->first - first), node->buckets,
-		       node->count * sizeof(*buckets));
-	free(node->buckets);
-	node->buckets = buckets;
-	node->first = first;
-	node->count = end - first;
-	return 0;
-}
-
-static int lbt_add(struct lbt_profile_node *node, int64_t duration, uint64_t callees, int inside)
-{
-	const uint64_t took = duration;
-	double difference;
-
-	node->calls++;
-	if (duration < 0) {
-		node->unended += duration == LBT_UNENDED;
-		return 0;
-	}
-	if (lbt_reach_bucket(node, lbt_bucket(took)))
-		return -ENOMEM;
-	node->buckets[lbt_bucket(took) - node->first]++;
-	if (!node->timed || took < node->least)
-		node->least = took;
-	if (took > node->most)
-		node->most = took;
-	node->timed++;
-	difference = (double)took - node->mean;
-	node->mean += difference / node->timed;
-	node->squares += difference * ((double)took - node->mean);
-	node->own += callees < took ? took - callees : 0;
-	if (!inside)
-		node->total += took;
-	return 0;
-}
-
-uint64_t lbt_profile_quantile(const struct lbt_profile_node *node, double part)
-{
-	uint64_t rank = part * node->timed, passed = 0, found = node->most;
-
-	rank += rank < part * node->timed; /* the least number of calls that are such a part */
-	for (uint32_t i = 0; i < node->count; i++) {
-		passed += node->buckets[i];
-		if (passed && passed >= rank) {
-			found = lbt_middle(node->first + i);
-			break;
-		}
-	}
-	if (found < node->least)
-		return node->least;
-	return found < node->most ? found : node->most;
-}
-
-/* Lanes: those that have open calls are in the table, the others in a list. */
-
-static size_t lbt_slot(const struct lbt_profile *profile, uint32_t pid, uint8_t is_goroutine,
-		       uint64_t lane)
-{
-	return lbt_hash((uint64_t)is_goroutine << 32 | pid, lane) & (profile->lane_slot_count - 1);
-}
-
-static size_t lbt_slot_of(const struct lbt_profile *profile, uint32_t number)
-{
-	const struct lbt_profile_lane *lane = &profile->lanes[number - 1];
-
-	return lbt_slot(profile, lane->pid, lane->is_goroutine, lane->lane);
-}
-
-static void lbt_place_lane(struct lbt_profile *profile, uint32_t number)
-{
-	size_t at = lbt_slot_of(profile, number);
-
-	while (profile->lane_slots[at])
-		at = (at + 1) & (profile->lane_slot_count - 1);
-	profile->lane_slots[at] = number;
-}
-
-static int lbt_more_lane_slots(struct lbt_profile *profile)
-{
-	uint32_t *former = profile->lane_slots;
-	const size_t count = profile->lane_slot_count;
-	uint32_t *slots = calloc(2 * count, sizeof(*slots));
-
-	if (!slots)
-		return -ENOMEM;
-	profile->lane_slots = slots;
-	profile->lane_slot_count = 2 * count;
-	for (size_t i = 0; i < count; i++)
-		if (former[i])
-			lbt_place_lane(profile, former[i]);
-	free(former);
-	return 0;
-}
-
-static struct lbt_profile_lane *lbt_find_lane(struct lbt_profile *profile,
-					      const struct lbt_profile_call *call, size_t *slot)
-{
-	const size_t mask = profile->lane_slot_count - 1;
-
-	for (size_t at = lbt_slot(profile, call->pid, call->is_goroutine, call->lane);;
-	     at = (at + 1) & mask) {
-		struct lbt_profile_lane *lane;
-
-		if (!profile->lane_slots[at])
-			return NULL;
-		lane = &profile->lanes[profile->lane_slots[at] - 1];
-		if (lane->lane == call->lane && lane->pid == call->pid &&
-		    lane->is_goroutine == call->is_goroutine) {
-			*slot = at;
-			return lane;
-		}
-	}
-}
-
-static struct lbt_profile_lane *lbt_make_lane(struct lbt_profile *profile,
-					      const struct lbt_profile_call *call)
-{
-	struct lbt_profile_lane *lane;
-	uint32_t number = profile->free_lane;
-
-	if (2 * (profile->open_lanes + 1) > profile->lane_slot_count &&
-	    lbt_more_lane_slots(profile))
-		return NULL;
-	if (number) {
-		profile->free_lane = profile->lanes[number - 1].next_free;
-	} else {
-		if (lbt_reserve((char **)&profile->lanes, &profile->lane_capacity,
-				profile->lane_count + 1, sizeof(*profile->lanes)))
-			return NULL;
-		number = ++profile->lane_count;
-		memset(&profile->lanes[number - 1], 0, sizeof(*profile->lanes));
-	}
-	lane = &profile->lanes[number - 1];
-	lane->lane = call->lane;
-	lane->pid = call->pid;
-	lane->is_goroutine = call->is_goroutine;
-	profile->open_lanes++;
-	lbt_place_lane(profile, number);
-	return lane;
-}
-
-/* Removes a lane that has no calls from the table, and moves those back that it was in the way. */
-static void lbt_free_lane(struct lbt_profile *profile, size_t slot)
-{
-	const size_t mask = profile->lane_slot_count - 1;
-	const uint32_t number = profile->lane_slots[slot];
-
-	profile->lanes[number - 1].next_free = profile->free_lane;
-	profile->free_lane = number;
-	profile->open_lanes--;
-	profile->lane_slots[slot] = 0;
-	for (size_t at = (slot + 1) & mask; profile->lane_slots[at]; at = (at + 1) & mask) {
-		const size_t home = lbt_slot_of(profile, profile->lane_slots[at]);
-
-		if (((at - home) & mask) >= ((at - slot) & mask)) {
-			profile->lane_slots[slot] = profile->lane_slots[at];
-			profile->lane_slots[at] = 0;
-			slot = at;
-		}
-	}
-}
-
-static struct lbt_profile_frame *lbt_push(struct lbt_profile_lane *lane)
-{
-	if (lane->count == lane->capacity) {
-		size_t larger = lane->capacity ? 2 * lane->capacity : 8;
-		struct lbt_profile_frame *moved = realloc(lane->frames, larger * sizeof(*moved));
-
-		if (!moved)
-			return NULL;
-		lane->frames = moved;
-		lane->capacity = larger;
-	}
-	memset(&lane->frames[lane->count], 0, sizeof(*lane->frames));
-	return &lane->frames[lane->count++];
-}
-
-static int lbt_count_open(struct lbt_profile_lane *lane, uint32_t node)
-{
-	if (node >= lane->open_capacity) {
-		size_t larger = lane->open_capacity ? lane->open_capacity : 8;
-		uint32_t *moved;
-
-		while (larger <= node)
-			larger *= 2;
-		moved = realloc(lane->open, larger * sizeof(*moved));
-		if (!moved)
-			return -ENOMEM;
-		memset(moved + lane->open_capacity, 0,
-		       (larger - lane->open_capacity) * sizeof(*moved));
-		lane->open = moved;
-		lane->open_capacity = larger;
-	}
-	return lane->open[node]++ > 0;
-}
-
-/* A path has a node for each depth: none is inside of itself. */
 static int lbt_may_recur(const struct lbt_profile *profile, const struct lbt_profile_frame *frame)
 {
 	return frame->node && profile->by != LBT_BY_PATH && !frame->is_uncounted;
@@ -459,7 +202,7 @@ int lbt_profile_exit(struct lbt_profile *profile, const struct lbt_profile_call 
 		lbt_pop(profile, lane);
 	frame = lane->frames[call->depth];
 	if (!frame.is_uncounted)
-		error = lbt_add(&profile->nodes[frame.node], duration, frame.callees,
+		error = lbt_profile_add(&profile->nodes[frame.node], duration, frame.callees,
 				frame.is_inside);
 	lbt_pop(profile, lane);
 	if (lane->count) /* of a call without an end what is known */
@@ -481,7 +224,7 @@ int lbt_profile_count(struct lbt_profile *profile, const struct lbt_profile_call
 	if (lane && call->depth && lane->count >= call->depth)
 		around = &lane->frames[call->depth - 1];
 	node = lbt_find_node(profile, lbt_context(profile, call, around), call->function);
-	return node < 0 ? -ENOMEM : lbt_add(&profile->nodes[node], duration, 0, 0);
+	return node < 0 ? -ENOMEM : lbt_profile_add(&profile->nodes[node], duration, 0, 0);
 }
 
 int lbt_profile_batch(struct lbt_profile *profile, const struct lbt_pairing *pairing)

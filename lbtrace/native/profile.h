@@ -9,6 +9,7 @@
 #include <stdint.h>
 
 #include "pairing.h"
+#include "profile_node.h"
 
 /* What a context is: a row of the table is a function in one. */
 enum {
@@ -17,24 +18,6 @@ enum {
 	LBT_BY_CALLER = 2,   /* 1 more than the function around it, or 0 */
 	LBT_BY_PATH = 3,     /* 1 more than the node around it, or 0 */
 	LBT_BY_GIVEN = 4,    /* what the caller of this says */
-};
-
-/* How a call has ended, where its duration is not known. */
-enum { LBT_UNENDED = -1, LBT_PASSED = -2 };
-
-/* All times are in ns. */
-struct lbt_profile_node {
-	uint64_t context;
-	uint32_t function;
-	uint64_t calls;
-	uint64_t timed;	   /* calls whose duration is known */
-	uint64_t unended;  /* calls whose duration is not known */
-	uint64_t total;	   /* of calls that are in no other one of the node */
-	uint64_t own;	   /* the durations less what traced callees took */
-	uint64_t least, most;
-	double mean, squares; /* of all durations: Welford's sum of squared differences */
-	uint64_t *buckets;
-	uint32_t first, count; /* the buckets that there are */
 };
 
 struct lbt_profile {
@@ -81,8 +64,5 @@ int lbt_profile_count(struct lbt_profile *profile, const struct lbt_profile_call
 
 /* The rows of a fast batch. */
 int lbt_profile_batch(struct lbt_profile *profile, const struct lbt_pairing *pairing);
-
-/* The duration that a part of the calls does not exceed, within 1.6 %. */
-uint64_t lbt_profile_quantile(const struct lbt_profile_node *node, double part);
 
 #endif

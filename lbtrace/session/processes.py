@@ -86,3 +86,12 @@ def of_living(pid: int) -> Iterator[None]:
             f"process {pid} ended while lbtrace attached to it",
             "trace it from its start: lbtrace attach ... -- COMMAND",
         ) from None
+
+
+def describe_untraced(children: int) -> str:
+    """Return the note that so many child processes were not traced."""
+    processes = "1 child process was" if children == 1 else f"{children:,} child processes were"
+    return (
+        f"{processes} not traced: the program imports no fork function,"
+        " so lbtrace did not follow children"
+    )

@@ -21,7 +21,13 @@ from lbtrace.session.backlog import BATCH_EVENTS, Backlog
 from lbtrace.session.budget import Budget
 from lbtrace.session.options import Options
 from lbtrace.session.probed_files import ProbedFiles
-from lbtrace.session.processes import Followed, find_programs, follow_processes, of_living
+from lbtrace.session.processes import (
+    Followed,
+    describe_untraced,
+    find_programs,
+    follow_processes,
+    of_living,
+)
 from lbtrace.system.file import File
 from lbtrace.system.limits import allow_open_files
 from lbtrace.system.process import Running, open_pid, still_running
@@ -322,13 +328,7 @@ class Session:
                 yield Batch(b"")
         self._detach()
         if self._alone and (children := self._object.children()):
-            processes = (
-                "1 child process was" if children == 1 else f"{children:,} child processes were"
-            )
-            self.on_note(
-                f"{processes} not traced: the program imports no fork function,"
-                " so lbtrace did not follow children"
-            )
+            self.on_note(describe_untraced(children))
 
     def _grow(self) -> Iterator[Addition]:
         """What the plan gets of files that were mapped since this was asked last."""

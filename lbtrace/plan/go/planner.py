@@ -332,13 +332,12 @@ class GoPlan:
         If the user wants ``wanted`` arguments, those uncertain are taken for integers.
         """
         arguments = self._table_arguments(function)
+        size = self._table.argument_bytes(function.address)
         inferred = self._planner.infer_registers(self._code(function), convention.integers)
         on_stack = arguments is not None and not convention.integers
         if on_stack or function.address in self._table.assembly:
-            size = self._table.argument_bytes(function.address)
             return undeclared.abi0(arguments, size, inferred, convention)
         if arguments is None:
-            size = self._table.argument_bytes(function.address)
             stack = (
                 None
                 if convention.integers or size < 0
@@ -352,7 +351,6 @@ class GoPlan:
         if registers is None and wanted is not None:
             return None
         found = undeclared.prototype(arguments, registers, inferred.results, convention)
-        size = self._table.argument_bytes(function.address)
         leaves = undeclared.has_gap(arguments, function.name, size)
         return undeclared.leaves_more(found) if leaves else found
 
