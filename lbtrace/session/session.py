@@ -16,18 +16,11 @@ from msgspec.structs import replace
 
 from lbtrace.errors import UsageError
 from lbtrace.model import SENDING, Addition, Aggregates, Batch, Losses, Plan, Target
-from lbtrace.session import clock
+from lbtrace.session import clock, processes
 from lbtrace.session.backlog import BATCH_EVENTS, Backlog
 from lbtrace.session.budget import Budget
 from lbtrace.session.options import Options
 from lbtrace.session.probed_files import ProbedFiles
-from lbtrace.session.processes import (
-    Followed,
-    describe_untraced,
-    find_programs,
-    follow_processes,
-    of_living,
-)
 from lbtrace.system.file import File
 from lbtrace.system.limits import allow_open_files
 from lbtrace.system.process import Running, open_pid, still_running
@@ -102,7 +95,7 @@ class Session:
         self._later = later
         self._growth: Growth | None = None
         self._budget: Budget | None = None
-        self._followed = Followed()
+        self._followed = processes.Followed()
         self.broken_off = False
         self.attached = False
         self.target_ended = False
@@ -152,7 +145,7 @@ class Session:
             self._probed = ProbedFiles(self.plan, self._files)
             self._probed.check(mapped=bool(self.target.pid))
             follow = bool(self.child or self.target.follow)
-            reporting = find_programs(
+            reporting = processes.find_programs(
                 self.plan,
                 follows=follow,
                 traces_children=not self._alone and (follow or not self.target.pid),
@@ -179,12 +172,12 @@ class Session:
             self._waiter.register(self._ring, select.EPOLLIN | select.EPOLLET)
             self._links = links.Links()
             held.push(self._leave)
-            held.callback(follow_processes(self._object, reporting).close)
+            held.callback(processes.follow_processes(self._object, reporting).close)
             # Where the probes are in every process, the program looks whose hit it is.
             only = 0 if reach.everyone else root
             if self.child:
                 self.child.wait_until_held()
-            with of_living(root):
+            with processes.of_living(root):
                 self._links.attach(
                     *(self._object, self.plan, specs.cookies, attached, only, self._probed.files),
                     tick=step,
@@ -328,7 +321,7 @@ class Session:
                 yield Batch(b"")
         self._detach()
         if self._alone and (children := self._object.children()):
-            self.on_note(describe_untraced(children))
+            self.on_note(processes.describe_untraced(children))
 
     def _grow(self) -> Iterator[Addition]:
         """What the plan gets of files that were mapped since this was asked last."""
