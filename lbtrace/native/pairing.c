@@ -342,9 +342,12 @@ static int lbt_leave(struct lbt_pairing *pairing, struct lbt_pair_lane *lane,
 		lane->returned = 0;
 		return 1;
 	}
+	if (probe->role == LBT_ROLE_TAIL && count > 1 && open[-1].frame == event->frame &&
+	    open[-1].jumped)
+		return 0; /* it ends with it */
 	jumped = lbt_count_jumped(pairing, lane, event, count - !relayed, probe->relay);
-	if (jumped < 0 || (jumped && probe->role == LBT_ROLE_TAIL))
-		return 0; /* they may end with it */
+	if (jumped < 0)
+		return 0;
 	if (!relayed)
 		lbt_end(pairing, lane, event);
 	lbt_return_jumped(pairing, lane, &closing, jumped);
