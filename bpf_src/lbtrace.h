@@ -56,6 +56,10 @@ enum lbt_chunk_layout {
 #define LBT_PIECES 128
 #define LBT_PIECE 16384
 
+/* Of a histogram: below 64 each number has its bucket; above, each power of two is divided into 64. */
+#define LBT_BUCKET_BITS 6
+#define LBT_NO_BUCKET 0x7fffffff /* of hits whose value could not be read */
+
 /* What is made of a value and an operand, before the steps that lead on. */
 enum lbt_operation {
 	LBT_MOVE = 0, /* their sum, as addresses are computed */

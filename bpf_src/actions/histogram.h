@@ -2,12 +2,6 @@
 /* Action histogram: how a value is distributed, by probe and process: lbtrace/tables/histogram.py. */
 #include "aggregate.h"
 
-/* Below 64 each number has its bucket; above, each power of two is divided into 64. */
-#define LBT_BUCKET_BITS 6
-
-/* The bucket of hits whose value could not be read. */
-#define LBT_NO_BUCKET 0x7fffffff
-
 struct histogram_key {
 	struct lbt_aggregate_key of;
 	__s32 bucket; /* of negative numbers -1 - that of their complement */

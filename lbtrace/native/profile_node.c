@@ -4,16 +4,16 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define LBT_BUCKET_BITS 5 /* 32 buckets for each power of two */
+#define LBT_DURATION_BITS 5 /* 32 buckets for each power of two */
 
 static uint32_t lbt_bucket(uint64_t duration)
 {
 	int shift;
 
-	if (duration < 2 << LBT_BUCKET_BITS)
+	if (duration < 2 << LBT_DURATION_BITS)
 		return duration;
-	shift = 63 - __builtin_clzll(duration) - LBT_BUCKET_BITS;
-	return (shift << LBT_BUCKET_BITS) + (duration >> shift);
+	shift = 63 - __builtin_clzll(duration) - LBT_DURATION_BITS;
+	return (shift << LBT_DURATION_BITS) + (duration >> shift);
 }
 
 /* The middle of a bucket. */
@@ -21,10 +21,10 @@ static uint64_t lbt_middle(uint32_t bucket)
 {
 	int shift;
 
-	if (bucket < 2 << LBT_BUCKET_BITS)
+	if (bucket < 2 << LBT_DURATION_BITS)
 		return bucket;
-	shift = (bucket >> LBT_BUCKET_BITS) - 1;
-	return ((((uint64_t)bucket - (shift << LBT_BUCKET_BITS)) << shift) | 1ull << shift >> 1);
+	shift = (bucket >> LBT_DURATION_BITS) - 1;
+	return ((((uint64_t)bucket - (shift << LBT_DURATION_BITS)) << shift) | 1ull << shift >> 1);
 }
 
 static int lbt_reach_bucket(struct lbt_profile_node *node, uint32_t bucket)

@@ -50,6 +50,11 @@ class Selection(Choices, frozen=True):
     own: bool = False
 
     @property
+    def takes_own(self) -> bool:
+        """See `Choices`; markers may be awaited alone."""
+        return super().takes_own and not self.awaited
+
+    @property
     def detail(self) -> Detail:
         """How much is read of a value."""
         return Detail(self.depth, self.strings)

@@ -13,17 +13,11 @@ from math import ceil
 from msgspec import Struct
 
 from lbtrace.model import Aggregate, Plan
-from lbtrace.model.wire_limits import SLOT_DURATION
+from lbtrace.model.wire_limits import BUCKET_BITS, NO_BUCKET, SLOT_DURATION
 from lbtrace.tables.table import WORD, Table, by_function, to_signed
 from lbtrace.text import duration
 
-BITS = 6
-"""``LBT_BUCKET_BITS``: 64 buckets for each power of two."""
-
-UNREAD = 0x7FFF_FFFF
-"""``LBT_NO_BUCKET``: of hits whose value could not be read."""
-
-ERROR = 1 / (1 << BITS)
+ERROR = 1 / (1 << BUCKET_BITS)
 """By how much of itself a value may be wrong that is told from its bucket."""
 
 PARTS = {"min": 0, "median": 0.5, "p90": 0.9, "p99": 0.99, "p999": 0.999, "max": 1}
@@ -72,8 +66,8 @@ def bounds(bucket: int) -> tuple[int, int]:
     if bucket < 0:
         low, high = bounds(~bucket)
         return ~high, ~low
-    shift = max(0, (bucket >> BITS) - 1)
-    number = bucket - (shift << BITS)
+    shift = max(0, (bucket >> BUCKET_BITS) - 1)
+    number = bucket - (shift << BUCKET_BITS)
     return number << shift, (number + 1 << shift) - 1
 
 
@@ -87,7 +81,7 @@ def distribute(plan: Plan, aggregated: Sequence[Aggregate]) -> list[Histogram]:
             bucket = int.from_bytes(row.key[:4], "little", signed=True)
             counts[bucket] = counts.get(bucket, 0) + row.count
             words[bucket] = words.get(bucket, 0) + sum(row.words[:1])
-        unread = counts.pop(UNREAD, 0)
+        unread = counts.pop(NO_BUCKET, 0)
         totals = {
             bucket: _total(bucket, counts[bucket], words[bucket]) for bucket in sorted(counts)
         }

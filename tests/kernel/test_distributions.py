@@ -170,7 +170,7 @@ def test_a_capture_holds_the_answer(programs: Path, lbtrace: Run, tmp_path: Path
     assert row.split()[:8] == ["109", "221", "0", "1", "5", "8", "9", "9"]
     assert len(bars) == 5
     assert "█" in bars[0]
-    record = json.loads(lbtrace("export", capture, "--format", "jsonl").stdout.splitlines()[0])
+    record = json.loads(lbtrace("export", capture, "--format", "jsonl").stdout.splitlines()[1])
     assert (record["type"], record["count"], len(record["bars"])) == ("histogram", 109, 5)
     with read_capture(str(capture)) as read:
         assert read.table()[0].p90 == 5

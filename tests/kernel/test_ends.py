@@ -70,7 +70,7 @@ def test_input_of_the_command_is_left_alone(lbtrace: Run, programs: Path) -> Non
     )
     assert done.returncode == 0
     kinds = [json.loads(line)["type"] for line in done.stdout.splitlines()]
-    assert kinds == ["thread", *["call"] * 3, "summary"]
+    assert kinds == ["clock", "thread", *["call"] * 3, "summary"]
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])

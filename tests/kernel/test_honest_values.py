@@ -106,7 +106,7 @@ def test_members_that_are_left_out_are_marked(
     assert "p=0, … 2 more}" in exported("tree")
     assert exported("racket").count("…)") == 2
     assert json.dumps("p=0, … 2 more}")[1:-1] in exported("chrome")
-    first = json.loads(exported("jsonl").splitlines()[1])
+    first = json.loads(exported("jsonl").splitlines()[2])
     many, anonymous = first["args"]
     assert (len(many["value"]), many["more"]) == (16, 2)
     inside = anonymous["value"]

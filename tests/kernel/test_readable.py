@@ -40,7 +40,7 @@ def test_calls(compiled: Compile, tmp_path: Path, command: str) -> None:
     assert seen == truth
     through = ("--arg", "r.customer->id", "--arg", "key=r.customer.name", "--arg", "r.owned")
     seen, _ = trace("--func", "traced_request", "--where", "r.customer != nullptr", *through)
-    assert seen == ['traced_request(7, key="octi", r.owned=nullptr) = 42']
+    assert seen == ['traced_request(r.customer->id=7, key="octi", r.owned=nullptr) = 42']
     if "libc++" not in command:  # as scripts name members that are not for users
         own = (
             "--arg",
@@ -49,7 +49,7 @@ def test_calls(compiled: Compile, tmp_path: Path, command: str) -> None:
             "r.customer._M_refcount._M_pi->_M_use_count",
         )
         seen, _ = trace("--func", "traced_request", *own)
-        assert seen == ["traced_request(id=7, 2) = 42"]
+        assert seen == ["traced_request(id=7, r.customer._M_refcount._M_pi->_M_use_count=2) = 42"]
     seen, _ = trace("--func", "Shape::Shape")  # their objects are not of a class yet
     assert [re.sub("0x[0-9a-f]+", "0x", call) for call in seen] == [
         f"Shape::Shape(this=0x, n={n})" for n in (0, 4)

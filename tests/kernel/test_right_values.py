@@ -260,7 +260,7 @@ def c_program(tmp_path: Path) -> Path:
     [
         (
             "--func ends --arg p->v[1] --arg str(c->s) --arg f->e[1].b --arg z->v[2]",
-            ['ends(8, "hello", 4, 9) = 124'],
+            ['ends(p->v[1]=8, "hello", f->e[1].b=4, z->v[2]=9) = 124'],
         ),
         ('--func ends --arg str(c->s,3) --where c->s=="hello"', ['ends("hel") = 124']),
         (
@@ -270,7 +270,7 @@ def c_program(tmp_path: Path) -> Path:
         ("--func truth --arg t --where t==true", ["truth(t=true (90)) = 180"]),
         ("--func truth --arg t --where t!=true", ["truth(t=false) = 90"]),
         ("--func dollar --where $x==3", ["dollar($x=3, a$b=4) = 7"]),
-        ("--func relay --arg h->active", ["relay(5) = 1"]),
+        ("--func relay --arg h->active", ["relay(h->active=5) = 1"]),
     ],
 )  # fmt: skip
 def test_c(options: str, expected: list[str], c_program: Path, lbtrace: Run) -> None:

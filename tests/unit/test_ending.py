@@ -70,6 +70,8 @@ SAMPLES = {
     "returns": "sites",
     "mode": "plain",
     "depth": "4",
+    "time": "clock",
+    "color": "never",
 }
 """Values of options that do not take any."""
 
