@@ -226,6 +226,14 @@ def test_what_has_no_result(lbtrace: Run, compiled: Callable[..., Path]) -> None
         assert wrong in refused.stderr
 
 
+def test_numbers_below_0(lbtrace: Run, programs: Path) -> None:
+    """BPF divides numbers without signs; guests run this, too."""
+    where = "(n - 9) / 4 == -1 and n % 2 == 1 and n << 1 != 10"
+    done = lbtrace("attach", "--func", "fib", "--where", where, "--", programs / "fib", 8)
+    assert done.stdout.count("fib(n=3)") == 8
+    assert "8 calls in" in done.stderr
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("compiler", ["gcc", "clang"])
 @pytest.mark.parametrize("run", range(4))

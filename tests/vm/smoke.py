@@ -128,6 +128,16 @@ ROWS = tuple(
             "values",
         ),
         (
+            "tests/kernel/test_distributions.py::test_a_capture_holds_the_answer",
+            "what is counted in the kernel",
+            "fib",
+        ),
+        (
+            "tests/kernel/test_arithmetic.py::test_numbers_below_0",
+            "what is computed in the kernel",
+            "fib",
+        ),
+        (
             "tests/kernel/test_languages.py::test_cpp[g++]",
             "structures, and strings and enumerations of C++",
             "languages-g++",
