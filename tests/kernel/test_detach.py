@@ -31,10 +31,30 @@ def _patient_kernel() -> Iterator[None]:
     hurry.write_text(former)
 
 
-def test_many_plain_probes(start_lbtrace: Callable[..., Any], many: Path, tmp_path: Path) -> None:
+AT_ONCE = """
+import sys
+from lbtrace.commands import main, progress
+progress.PATIENCE = 0
+sys.exit(main())
+"""
+"""lbtrace, which shows its progress also on machines that are quick."""
+
+
+def test_many_plain_probes(start: Callable[..., Any], many: Path, tmp_path: Path) -> None:
     output = tmp_path / "out.jsonl"
-    tracer = start_lbtrace(
-        *("attach", "--mode", "plain", "--func", "/^many_\\d\\d?$/", "--format", "jsonl"),
+    tracer = start(
+        *(
+            sys.executable,
+            "-c",
+            AT_ONCE,
+            "attach",
+            "--mode",
+            "plain",
+            "--func",
+            "/^many_\\d\\d?$/",
+            "--format",
+            "jsonl",
+        ),
         *("-o", output, "--", many),
     )
     announced = PROBES.search(tracer.wait_for("detaching may take"))
