@@ -49,7 +49,7 @@ int main(void)
 	raise(SIGUSR1);
 	if (!fork()) {
 		doze("a child");
-		execlp("sleep", "sleep", "0.01", NULL);
+		execl("/usr/bin/sleep", "sleep", "0.01", NULL);
 	}
 	wait(NULL);
 	return doze("the end") == 0;
