@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from lbtrace.errors import NoMatchError, option
@@ -78,13 +78,7 @@ def choose(
     """
     chosen: list[dict[int, Function]] = [{} for _ in binaries]
     notes: list[str] = []
-    for pattern in wanted:
-        found = _find(binaries, pattern, asked)
-        if not any(found.values()):
-            from lbtrace.plan import unmatched  # imported here: most patterns match
-
-            _, name = addressed(pattern, [binary.path for binary in binaries])
-            raise unmatched.explain([binaries[n] for n in found], name, asked)
+    for pattern, found in _find_all(binaries, wanted, asked):
         left_out: list[Function] = []
         for n, functions in found.items():
             kept = functions
@@ -101,6 +95,26 @@ def choose(
     notes += _exclude(chosen, binaries, excluded)
     ordered = ([known[address] for address in sorted(known)] for known in chosen)
     return Choice([patterns.readable(each, full_names=full_names) for each in ordered], notes)
+
+
+def _find_all(
+    binaries: Sequence[BinarySymbols], wanted: Sequence[str], asked: str
+) -> Iterator[tuple[str, Mapping[int, list[Function]]]]:
+    """Yield what each pattern means, one after the other of several with commas. Raises as
+    `choose`."""
+    for pattern in wanted:
+        found = _find(binaries, pattern, asked)
+        if any(found.values()):
+            yield pattern, found
+            continue
+        names = [name.strip() for name in pattern.split(",")]
+        several = [_find(binaries, name, asked) for name in names] if len(names) > 1 else []
+        if not several or not all(any(each.values()) for each in several):
+            from lbtrace.plan import unmatched  # imported here: most patterns match
+
+            _, name = addressed(pattern, [binary.path for binary in binaries])
+            raise unmatched.explain([binaries[n] for n in found], name, asked)
+        yield from zip(names, several, strict=True)
 
 
 def _find(
