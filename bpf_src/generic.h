@@ -7,6 +7,7 @@
 #include "condition.h"
 #include "event.h"
 #include "forked_stacks.h"
+#include "off_cpu.h"
 #include "relays.h"
 #include "unread_texts.h"
 #include "within.h"
@@ -160,13 +161,16 @@ static __always_inline void copy_texts(struct lbt_event *e, __u64 *values,
 		submit(e);                                                                         \
 	} while (0)
 
-static __noinline void send(const struct hit *at, const struct lbt_spec *spec,
-				 const __u64 *values, __u32 faults)
+static __noinline void send(struct hit *at, const struct lbt_spec *spec, const __u64 *values,
+			    __u32 faults)
 {
 	const __u32 many = N_VALUES;
+	const bool kept = spec->action == LBT_KEEP; /* the values are those of a struct lbt_open_call */
 
 	if (any_lost && has_losses(at))
 		goto full; /* there was no room to report them */
+	if (config.off_cpu && !report_off_cpu(at, kept ? values + LBT_FETCHES : NULL))
+		goto full;
 	/* the verifier sees only the cases that some spec needs */
 	if (!config.chunk_layouts || !spec->chunk_layout)
 		SEND(0, 0);
@@ -223,6 +227,8 @@ static __noinline bool remember(struct pt_regs *ctx, const struct hit *at,
 	if (config.deferred) {
 		call->faults = faults;
 		__builtin_memcpy(call->values, values, sizeof(call->values));
+		if (config.off_cpu)
+			keep_off_cpu(at, call);
 	}
 	return true;
 }
@@ -253,7 +259,7 @@ static __noinline void remember_left_out(const struct hit *at, const struct lbt_
 }
 
 /* Does the action of a spec. The verifier does not see actions that no spec has. */
-static __always_inline void act(const struct hit *at, const struct lbt_spec *spec,
+static __always_inline void act(struct hit *at, const struct lbt_spec *spec,
 				const __u64 *values, __u32 faults)
 {
 #define ACT(number, name)                                                                          \

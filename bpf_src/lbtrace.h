@@ -275,6 +275,7 @@ struct lbt_open_call {
 	__u64 faults;
 	__u64 kept[LBT_KEPT]; /* what the registers of the spec held */
 	__u64 values[LBT_FETCHES]; /* where the action is LBT_KEEP */
+	struct lbt_off_cpu off_cpu; /* of its thread, at the entry; follows the values */
 };
 
 /*
@@ -328,6 +329,9 @@ struct lbt_config {
 	__u32 backups;	     /* programs of tracepoints have some */
 	__u32 loops_to_entry; /* some spec is of a function that jumps back to its entry */
 	__u32 relays;	     /* some spec has a relay, or is LBT_UNCOMPARED */
+	__u32 off_cpu;	     /* it is asked how long threads do not run */
+	__u32 off_cpu_probe; /* of the points at which they were blocked, */
+	__u64 off_cpu_bound; /* for so long at least, ns */
 };
 
 enum lbt_counter {

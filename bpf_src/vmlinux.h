@@ -166,6 +166,7 @@ struct k_sigaction {
 struct task_struct {
 	struct thread_info thread_info;
 	struct thread_struct thread;
+	unsigned int __state; /* from 5.14 on */
 	void *stack;
 	struct mm_struct *mm;
 	struct uprobe_task *utask;

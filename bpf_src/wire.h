@@ -24,6 +24,7 @@ enum lbt_kind {
 	LBT_FORK = 7,	   /* the thread forks a process */
 	LBT_EXEC = 8,	   /* its process has executed a program */
 	LBT_INTERRUPT = 9, /* a handler will run on the thread's alternate signal stack */
+	LBT_OFF_CPU = 10,  /* how long the thread has not been running so far */
 };
 #define LBT_KINDS 4	   /* that may be lost, and 0 */
 
@@ -52,7 +53,8 @@ enum lbt_kind {
  * struct lbt_loss. So is one of kind LBT_FORK, with the values of a struct lbt_fork;
  * its frame is the stack pointer there. One of kind LBT_EXEC has the inside of the thread's
  * struct lbt_runner, without its number, as its first value, and no frame. One of kind LBT_INTERRUPT has
- * no values; its frame is the stack pointer of what the signal interrupts.
+ * no values; its frame is the stack pointer of what the signal interrupts. One of kind LBT_OFF_CPU has
+ * those of a struct lbt_off_cpu.
  */
 struct lbt_event {
 	__u64 time;	  /* CLOCK_MONOTONIC, ns */
@@ -97,6 +99,12 @@ struct lbt_fork {
 	__u32 born;
 	__u32 inside;
 	__u32 continues; /* on a copy of the thread's stack, or on that itself (vfork) */
+};
+
+/* How long a thread was blocked, and runnable without a processor, ns; all ones: not known. */
+struct lbt_off_cpu {
+	__u64 blocked;
+	__u64 runnable;
 };
 
 #define LBT_SHORT_VALUES 2

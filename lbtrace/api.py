@@ -68,6 +68,7 @@ def trace(
     arg: str | Sequence[str] = (),
     where: str = "",
     errors: bool = False,
+    off_cpu: int = 0,
     depth: int = 0,
     strings: int = 64,
     full_names: bool = False,
@@ -101,10 +102,12 @@ def trace(
     ``args``: how many arguments to read, at most 64; None those of the prototype, without debug
     information one. ``arg``: expressions to show instead (``"key=str(arg0)"``), ``where`` one that
     must hold of a call (``"arg0 > 5 and retval != 0"``), in the kernel; ``errors``: only calls
-    whose result is an error (docs/values.md). ``depth``: how many pointers are followed, 5 at most.
-    ``strings``: how many bytes of a string are read, 4,095 at most. ``returns``: how returns are
-    seen (docs/returns.md): ``"auto"``, ``"sites"``, ``"none"`` or ``"uretprobe"``, refused where it
-    may crash the program, but not if ``unsafe``. ``max_depth``: calls so deep are left out.
+    whose result is an error (docs/values.md). ``off_cpu``: how long a call was ``blocked`` and
+    ``runnable``, and points where a thread was blocked for so many ns (docs/off-cpu.md). ``depth``:
+    how many pointers are followed, 5 at most. ``strings``: how many bytes of a string are read,
+    4,095 at most. ``returns``: how returns are seen (docs/returns.md): ``"auto"``, ``"sites"``,
+    ``"none"`` or ``"uretprobe"``, refused where it may crash the program, but not if ``unsafe``.
+    ``max_depth``: calls so deep are left out.
     ``user``: whom the command runs as (who called sudo). ``force`` allows more than 50,000
     functions. ``cache``: a kept plan is taken if nothing has changed. ``action``: ``"send"`` calls,
     or ``"count"`` (`Trace.counts`). ``full_names``: C++ in full. ``options``: see `Options`.
@@ -131,8 +134,9 @@ def trace(
     if definitions and not markers:
         raise UsageError("providers is about markers", "name them in usdt")
     binaries = check_paths("binary", () if binary is None else binary, "give the path of a file")
-    flags = {"force": force, "cache": cache, "unsafe": unsafe, "locals": locals, "inlined": inlined}
-    for name, value in flags.items():
+    flags: dict[str, Any] = {"force": force, "unsafe": unsafe, "locals": locals}
+    flags |= {"inlined": inlined, "errors": errors, "full_names": full_names}
+    for name, value in {**flags, "cache": cache}.items():
         check_boolean(name, value)
     if max_depth is not None:
         check_number("max_depth", max_depth, 1)
@@ -153,26 +157,22 @@ def trace(
         sources=sources,
         lines=points,
         places=offsets,
-        locals=locals,
         markers=markers,
         syscalls=calls,
         tracepoints=events,
         providers=definitions,
         within=check_texts("within", within, 'give names of functions: within=["traceme"]'),
-        inlined=inlined,
         exclude=check_texts("exclude", exclude, 'give names: exclude=["std::*"]'),
         args=None if args is None else check_number("args", args, 0, ARGUMENTS),
         arg=check_texts("arg", arg, 'give expressions: arg=["str(arg0)", "key=node->key"]'),
         where=check_text("where", where, 'give an expression: where="n > 5"', empty=True),
-        errors=check_boolean("errors", errors),
+        off_cpu=check_number("off_cpu", off_cpu, 0),
         depth=check_number("depth", depth, 0, POINTERS),
         strings=check_number("strings", strings, 1, TEXT),
-        full_names=full_names,
         returns=check_choice("returns", returns, get_args(Returns)),
-        force=force,
         action=action,
         mode=options.mode if options else None,
-        unsafe=unsafe,
+        **flags,
     )
     prepared = prepare(request, cache=cache)
     plan = replace(prepared.plan, notes=(*prepared.notes, *prepared.plan.notes))

@@ -289,6 +289,8 @@ class TraceObject:
         sizes = {"ring": ring_size, "specs": max(1, len(specs) + later)}
         if not by_backup:
             sizes["handled"] = 1
+        if not specs.off_cpu:
+            sizes["thread_times"] = 1
         for name in specs.actions:
             own = self._map(f"{name}_map")
             size = lib.bpf_map__value_size(own) * lib.libbpf_num_possible_cpus()

@@ -89,7 +89,9 @@ class Specs:
     uretprobes see the returns of some calls; ``loops_to_entry``, some of functions that jump back
     to their entry, whose calls are to be hooked once; ``actions``, the names of those that
     aggregate; ``relays``, some calls jump to other functions; ``within``, only hits below calls of
-    some functions count. Where the plan ``may_grow``, they are ready for all that points may need.
+    some functions count; ``off_cpu``, how long threads do not run is measured, and where they are
+    blocked for ``off_cpu_bound`` ns is an event of ``off_cpu_probe``. Where the plan ``may_grow``,
+    they are ready for all that points may need.
     """
 
     def __init__(self, plan: Plan) -> None:
@@ -128,6 +130,10 @@ class Specs:
         self.keeping = any(p.keeps for p in probes)
         self.relays = any(p.relay or p.role == "tail" for p in probes)
         self.within = bool(plan.within)
+        waiting = plan.off_cpu
+        self.off_cpu = waiting is not None
+        self.off_cpu_probe = probes.index(waiting) if waiting else 0
+        self.off_cpu_bound = waiting.event.number if waiting and waiting.event else 0
         layouts = [plan.goroutines(probe) for probe in probes]
         self.go = any(layouts)
         self.stacks = not (self.actions or all(layouts))

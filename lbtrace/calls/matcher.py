@@ -61,6 +61,7 @@ from lbtrace.model import (
     INTERRUPT,
     KIND,
     LOSS,
+    OFF_CPU,
     OPEN,
     POINT,
     UNPROBED,
@@ -91,6 +92,11 @@ class CallMatcher:
         if "switch" in roles:  # captures of former versions
             unseen = unseen or "any"
         stacks = UnseenStacks(unseen, lifetimes.has_begun) if unseen else None
+        self._off_cpu = None
+        if plan.off_cpu:
+            from lbtrace.calls.off_cpu import OffCpuTimes  # imported here as few ask for them
+
+            visitor = self._off_cpu = OffCpuTimes(visitor)
         self._ends = ends = Ends(self._probes, visitor, max_depth, losses, stacks)
         self._points = points = PointAssembler(ends, parts="more values" in roles)
         self._frames = Frames(ends, points)
@@ -205,6 +211,8 @@ class CallMatcher:
                 self._threads.execute(event)
             elif kind == INTERRUPT:
                 self._threads.lanes.interrupt(event)
+            elif kind == OFF_CPU and self._off_cpu:
+                self._off_cpu.note(event)
             return False
         threads = self._threads
         calls = threads.lanes.place(decoding, event)

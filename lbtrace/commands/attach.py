@@ -9,6 +9,7 @@ from lbtrace.commands.ending import LOST
 from lbtrace.commands.options import (
     count,
     look,
+    nanoseconds,
     natural,
     nonempty,
     pointers,
@@ -92,6 +93,16 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         "--max-events", metavar="N", type=natural, help="end after N entries and returns"
     )
     add_ends(shape)
+    shape.add_argument(
+        "--off-cpu",
+        metavar="TIME",
+        nargs="?",
+        type=nanoseconds,
+        default=0,
+        const=1_000_000,
+        help="split durations into running, runnable and blocked; show where a thread was blocked"
+        " for TIME (default 1ms)",
+    )
     output = parser.add_argument_group("output")
     output.add_argument(
         "--format", metavar="NAME", help=f"{', '.join(FORMATS)} (default: by the suffix, or tree)"

@@ -265,10 +265,12 @@ def _count_traced(plan: Plan) -> str:
     """How many functions, markers and other places are traced."""
     of_markers = {probe.function for probe in plan.probes if probe.source == "marker"}
     of_events = {probe.function for probe in plan.probes if probe.source == "tracepoint"}
-    of_kernel = {probe.function for probe in plan.probes if probe.event} - of_events
+    of_waiting = {probe.function for probe in plan.probes if probe.source == "off_cpu"}
+    of_kernel = {probe.function for probe in plan.probes if probe.event}
+    of_kernel -= of_events | of_waiting
     of_places = {probe.function for probe in plan.probes if probe.role == "point"}
     of_places -= of_markers | of_events
-    others = map(len, (of_markers, of_places, of_kernel, of_events))
+    others = map(len, (of_markers, of_places, of_kernel, of_events, of_waiting))
     counts = {
         "function": len(plan.functions) - sum(others),
         "marker": len({plan.functions[number].name for number in of_markers}),

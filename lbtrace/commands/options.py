@@ -90,10 +90,11 @@ class Parser(ArgumentParser):
             if action.dest in but or value == self._default(action):
                 continue
             option = max(action.option_strings, key=len)
-            if action.nargs == 0:
+            if action.nargs == 0 or value == action.const:
                 words.append(option)
                 continue
-            for each in map(str, value if isinstance(value, list) else [value]):
+            unit = "ns" if action.type is nanoseconds else ""
+            for each in (f"{one}{unit}" for one in (value if isinstance(value, list) else [value])):
                 words += [f"{option}={each}"] if each.startswith("-") else [option, each]
         return words
 

@@ -154,7 +154,7 @@ def count_all(batches: Iterable[Batch | Aggregates | Addition]) -> int:
 
 
 def _matcher(plan: Plan, sink: Sink, max_depth: int | None) -> CallMatcher:
-    if not sink.takes_fast_batches or sink.layout.shows_cpu:
+    if not sink.takes_fast_batches or sink.layout.shows_cpu or plan.off_cpu:
         return CallMatcher(plan, sink, max_depth=max_depth)
     from lbtrace.calls.fast_path import FastMatcher
 

@@ -77,6 +77,7 @@ from lbtrace.model.wire_limits import (
     FORK,
     INTERRUPT,
     LOSS,
+    OFF_CPU,
     ON_ALTSTACK,
     OPEN,
     POINT,

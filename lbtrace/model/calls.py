@@ -91,6 +91,8 @@ class Call(Struct):
       that the program made itself (a coroutine's) the address of that stack, else 0.
     * ``cpu``: the processor on which it began, ``end_cpu`` that on which it returned; None where
       that was not seen.
+    * ``blocked``, ``runnable``: how much of ``duration`` its thread was blocked, and waited for a
+      processor, in ns; None where that was not asked (``off_cpu``) or is not known.
     * ``lost``: how many events its thread lost just before it.
     * ``frame``: the stack pointer at the function's entry. ``probe``: the number of the probe in
       `Plan.probes` that saw it.
@@ -113,6 +115,8 @@ class Call(Struct):
     cpu: int | None = None
     end_cpu: int | None = None
     leads_to: str = ""
+    blocked: int | None = None
+    runnable: int | None = None
 
     def __getitem__(self, key: str | int) -> Datum:
         """Return the value of the argument of that name or number."""

@@ -13,7 +13,8 @@ class Event(Struct, gc=False):
     ``time`` is CLOCK_MONOTONIC in ns. ``frame`` is the stack pointer at the
     function's entry and so identifies the call. ``lane`` is the goroutine, the number of a stack
     that the program made, or 0 for the thread. ``kind`` is `OPEN` (a call begins), `CLOSE` (one
-    ends), `POINT` (anything else), `LOSS`, `UNPROBED`, `UNWOUND`, `FORK`, `EXEC` or `INTERRUPT`, in
+    ends), `POINT` (anything else), `LOSS`, `UNPROBED`, `UNWOUND`, `FORK`, `EXEC`, `INTERRUPT` or
+    `OFF_CPU`, in
     the bits `KIND`. Of the others, `UNHOOKED` says that no return of this call will be seen,
     because hooking it would have dropped returns of others, or the kernel keeps as many as it can,
     or that this is one more hit within a call that was hooked; `ON_ALTSTACK` that it is on the
@@ -31,6 +32,7 @@ class Event(Struct, gc=False):
     stack pointer: it comes before all events of that. One of kind `EXEC` says that its process has
     executed a program (`executed_programs` is how many). One of kind `INTERRUPT` says that a
     handler begins on the thread's alternate signal stack, where the stack pointer was ``frame``.
+    One of kind `OFF_CPU` says how long the thread was blocked and runnable so far.
 
     ``blob`` is the
     length of the bytes that accompany the event: the values after the sixth, eight bytes each, then

@@ -240,6 +240,12 @@ class Plan(Struct, frozen=True):
         return tuple(dict.fromkeys((*(probe.action for probe in self.probes), *added)))
 
     @property
+    def off_cpu(self) -> Probe | None:
+        """The probe of where threads were blocked; None where it is not asked how long calls did
+        not run."""
+        return next((probe for probe in self.probes if probe.source == "off_cpu"), None)
+
+    @property
     def machine(self) -> str:
         """That of the files, empty where there are none."""
         return self.binaries[0].machine if self.binaries else ""

@@ -12,7 +12,7 @@ from itertools import starmap
 from struct import Struct
 
 from lbtrace.model.events import Batch, Event, lost_events
-from lbtrace.model.wire_limits import EXEC, FORK, INTERRUPT, LOSS, OPEN, UNPROBED
+from lbtrace.model.wire_limits import EXEC, FORK, INTERRUPT, LOSS, OFF_CPU, OPEN, UNPROBED
 from lbtrace.model.wire_limits import KIND_MASK as KIND
 
 EVENT = Struct("<QQQIIIHHII6Q")
@@ -24,7 +24,7 @@ EVENT_SIZE = EVENT.size
 KIND_AT = 36
 """Where the kind of a record is, its lower byte."""
 
-_NO_HIT = bytes(number & KIND in (FORK, EXEC, INTERRUPT) for number in range(256))
+_NO_HIT = bytes(number & KIND in (FORK, EXEC, INTERRUPT, OFF_CPU) for number in range(256))
 
 _OF_PROBES = bytes(number & KIND < LOSS for number in range(256))
 
@@ -83,7 +83,7 @@ def count_events(batch: Batch) -> int:
 
 def count_limited(batch: Batch) -> int:
     """Return how many records of a batch count where their number is limited: all but those of
-    processes that are forked or execute a program, and of signals."""
+    processes that are forked or execute a program, of signals, and of time off the CPU."""
     return len(batch.events) // EVENT_SIZE - _no_hits(batch).count(1)
 
 

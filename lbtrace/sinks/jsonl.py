@@ -5,9 +5,11 @@ A call: ``{"type": "call", "name", "args": [{"name", "value"}…], "result",
 order in which calls end; ``goroutine`` where there is one, or ``stack``, the
 address of a stack the program made itself; where several binaries are traced,
 ``binary`` is the path of the function's; with ``--cpu``, ``cpu`` is the processor on which the call
-began and ``end_cpu`` that on which it returned, or null; where ``end`` is ``tail``, ``leads_to`` is
-the function to which it jumped. ``duration`` is null where the end was not seen. Integers are
-numbers (up to 128 bits: a reader that turns them into doubles loses digits), truth values true and
+began and ``end_cpu`` that on which it returned, or null; with ``--off-cpu``, ``blocked`` and
+``runnable`` are what of ``duration`` the thread did not run, where that is known; where ``end`` is
+``tail``, ``leads_to`` is the function to which it jumped. ``duration`` is null where the end was
+not seen. Integers are numbers (up to 128 bits: a reader that turns them into doubles loses digits),
+truth values true and
 false, characters and text strings (bytes that are not UTF-8 lone surrogates
 from U+DC80 on), addresses strings in hexadecimal, functions their names,
 records objects, arrays arrays, maps arrays of pairs, variants of Rust's
@@ -118,6 +120,8 @@ class JsonLines(LineSink):
         rest = self._rest(call)
         if self.layout.shows_cpu:
             rest += f',"cpu":{to_json(call.cpu)},"end_cpu":{to_json(call.end_cpu)}'
+        if call.blocked is not None:
+            rest += f',"blocked":{call.blocked},"runnable":{call.runnable}'
         self._stream.write(
             f'{{"type":"call","name":{names[call.name]},"args":[{args}]'
             f',"result":{json_value(call.result)},"start":{call.start},"duration":{duration}'

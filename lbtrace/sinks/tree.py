@@ -236,10 +236,17 @@ class Tree(LineSink):
         if call.end != "returned":
             mark = self.mark(call.probe, call.end, call.leads_to)
             time = "" if call.duration is None else duration(call.duration)
-            self._line(time, self._lane(call), head + mark, cpu, at)
+            self._line(time, self._lane(call), head + mark + self._off_cpu(call), cpu, at)
             return
         result = self.result(call.probe, call.result)
+        result += self._off_cpu(call)
         self._line(duration(call.duration or 0), self._lane(call), head + result, cpu, at)
+
+    def _off_cpu(self, call: Call) -> str:
+        """What of its duration a call did not run."""
+        parts = {"blocked": call.blocked, "runnable": call.runnable}
+        words = ", ".join(f"{name} {duration(time)}" for name, time in parts.items() if time)
+        return self._paint(_DIM, f" (off-CPU: {words})") if words else ""
 
     def mark(self, probe: int, end: End, leads_to: str = "") -> str:
         """Return what stands after a call that did not return, if returns are watched."""

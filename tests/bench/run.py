@@ -26,6 +26,7 @@ import entries
 import exit_sites
 import live
 import markers
+import off_cpu
 import planning
 import starts
 import waiting
@@ -65,6 +66,7 @@ def main() -> None:
     entries.main()
     markers.main(ratio)
     waiting.main(ratio)
+    off_cpu.main(ratio)
     within.main(ratio)
     exit_sites.main()
     for wheel in (ROOT / "dist").glob("*.whl"):
