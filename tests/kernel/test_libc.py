@@ -33,7 +33,7 @@ CALLS = """\
 open(file="/dev/null", oflag=O_WRONLY|O_CLOEXEC) = 3
 malloc(size=17) = 0x
 getenv(name="SAID") = "some words"
-dprintf(fd=3, format="%s")
+dprintf(fd=3, fmt="%s")
 close(fd=3) = 0
 """
 
