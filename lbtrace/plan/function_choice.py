@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from lbtrace.errors import NoMatchError, option
 from lbtrace.model import Function
 from lbtrace.plan import patterns
 from lbtrace.plan.patterns import BinarySymbols, addressed
+from lbtrace.validation import split_listed
 
 ALL = "*"
 """Means all functions but those of `lbtrace.plan.runtime_code`."""
@@ -37,7 +38,9 @@ class Choice(NamedTuple):
 def split_excluded(
     wanted: Sequence[str], excluded: Sequence[str]
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Return the patterns that are wanted, and those that are excluded, ``!PATTERN`` among them."""
+    """Return the patterns that are wanted, and those that are excluded, ``!PATTERN`` among them;
+    of each with commas those between."""
+    wanted, excluded = split_listed(wanted), split_listed(excluded)
     negated = [each[len(NOT) :] for each in wanted if _is_negated(each)]
     left = [each for each in wanted if not _is_negated(each)]
     return tuple(left), (*excluded, *negated)
@@ -78,7 +81,13 @@ def choose(
     """
     chosen: list[dict[int, Function]] = [{} for _ in binaries]
     notes: list[str] = []
-    for pattern, found in _find_all(binaries, wanted, asked):
+    for pattern in wanted:
+        found = _find(binaries, pattern, asked)
+        if not any(found.values()):
+            from lbtrace.plan import unmatched  # imported here: most patterns match
+
+            _, name = addressed(pattern, [binary.path for binary in binaries])
+            raise unmatched.explain([binaries[n] for n in found], name, asked)
         left_out: list[Function] = []
         for n, functions in found.items():
             kept = functions
@@ -95,26 +104,6 @@ def choose(
     notes += _exclude(chosen, binaries, excluded)
     ordered = ([known[address] for address in sorted(known)] for known in chosen)
     return Choice([patterns.readable(each, full_names=full_names) for each in ordered], notes)
-
-
-def _find_all(
-    binaries: Sequence[BinarySymbols], wanted: Sequence[str], asked: str
-) -> Iterator[tuple[str, Mapping[int, list[Function]]]]:
-    """Yield what each pattern means, one after the other of several with commas. Raises as
-    `choose`."""
-    for pattern in wanted:
-        found = _find(binaries, pattern, asked)
-        if any(found.values()):
-            yield pattern, found
-            continue
-        names = [name.strip() for name in pattern.split(",")]
-        several = [_find(binaries, name, asked) for name in names] if len(names) > 1 else []
-        if not several or not all(any(each.values()) for each in several):
-            from lbtrace.plan import unmatched  # imported here: most patterns match
-
-            _, name = addressed(pattern, [binary.path for binary in binaries])
-            raise unmatched.explain([binaries[n] for n in found], name, asked)
-        yield from zip(names, several, strict=True)
 
 
 def _find(

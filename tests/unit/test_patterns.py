@@ -11,6 +11,7 @@ from lbtrace.model import Function
 from lbtrace.plan.function_choice import choose, select, split_excluded
 from lbtrace.plan.patterns import BinarySymbols, addressed, matching
 from lbtrace.plan.unmatched import COMPARED, nearest
+from lbtrace.validation import split_listed
 
 
 def table(*names: str, ifuncs: tuple[str, ...] = ()) -> Symbols:
@@ -53,7 +54,12 @@ def test_a_name_means_the_copies_as_well():
 
 def test_results_are_in_order_and_single():
     assert chosen(table("a", "b", "c"), "c", "a", "*") == ["a", "b", "c"]
-    assert chosen(table("a", "b1", "b2", "c"), "c, b*") == ["b1", "b2", "c"]
+
+
+def test_several_are_listed_with_commas():
+    assert split_listed(["c, b*", "f<int, long>", "g(int, int),!h", "/a,b/", ""]) == (
+        *("c", "b*", "f<int, long>", "g(int, int)", "!h", "/a,b/", ""),
+    )
 
 
 def test_globs_respect_case_and_the_whole_name():
