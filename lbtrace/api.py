@@ -36,6 +36,7 @@ from lbtrace.validation import (
     check_command,
     check_number,
     check_paths,
+    check_patterns,
     check_text,
     check_texts,
 )
@@ -88,42 +89,41 @@ def trace(
     ``binary``, which may be several. With a command or a pid, that narrows to these files.
 
     ``functions``: names, globs or ``/regular expressions/``, each with ``@BINARY`` at its end of
-    that file only; a string is one of them. ``source``: source files whose functions are traced as
-    well: ends of paths, with globs (``"trace.c"``, ``"src/*.c"``), which needs debug information.
+    that file only, commas between. ``source``: source files whose functions are traced as well:
+    ends of paths, with globs (``"trace.c"``, ``"src/*.c"``), which needs debug information.
     ``lines``: source lines (``"server.c:312"``), and ``places``: addresses of instructions in files
-    (``"./prog:0x1149"``), at which the program is seen to come by, as calls whose ``end`` is
-    ``point``; ``arg`` shows variables there, ``locals`` all in scope. ``usdt``: markers in files
-    (``"PROVIDER:NAME"``), seen alike, with their arguments, pairs of them as calls; ``providers``:
-    files that define names and types of arguments (docs/markers.md). ``syscalls``, ``tracepoints``:
-    system calls, tracepoints (docs/syscalls.md, tracepoints.md). ``inlined``: also points where the
-    functions were inlined. ``exclude``: functions to leave out, as ``"!NAME"`` in ``functions``
-    does. ``within``: functions below whose calls all happens that is recorded (docs/within.md).
-    ``args``: how many arguments to read, at most 64; None those of the prototype, without debug
-    information one. ``arg``: expressions to show instead (``"key=str(arg0)"``), ``where`` one that
-    must hold of a call (``"arg0 > 5 and retval != 0"``), in the kernel; ``errors``: only calls
-    whose result is an error (docs/values.md). ``depth``: how many pointers are followed, 5 at most.
-    ``strings``: how many bytes of a string are read, 4,095 at most. ``returns``: how returns are
-    seen (docs/returns.md): ``"auto"``, ``"sites"``, ``"none"`` or ``"uretprobe"``, refused where it
-    may crash the program, but not if ``unsafe``. ``max_depth``: calls so deep are left out.
-    ``user``: whom the command runs as (who called sudo). ``force`` allows more than 50,000
-    functions. ``cache``: a kept plan is taken if nothing has changed. ``action``: ``"send"`` calls,
-    or ``"count"`` (`Trace.counts`). ``full_names``: C++ in full. ``options``: see `Options`.
+    (``"./prog:0x1149"``), seen as calls whose ``end`` is ``point``; ``arg`` shows variables there,
+    ``locals`` all in scope. ``usdt``: markers in files (``"PROVIDER:NAME"``), seen alike, with
+    their arguments, pairs as calls; ``providers``: files that define names and types of arguments
+    (docs/markers.md). ``syscalls``, ``tracepoints``: system calls, tracepoints. ``inlined``: also
+    points where the functions were inlined. ``exclude``: functions to leave out, as ``"!NAME"`` in
+    ``functions`` does. ``within``: functions below whose calls all happens that is recorded
+    (docs/within.md). ``args``: how many arguments to read, at most 64; None those of the prototype,
+    without debug information one. ``arg``: expressions to show instead (``"key=str(arg0)"``),
+    ``where`` one that must hold of a call (``"arg0 > 5 and retval != 0"``), in the kernel;
+    ``errors``: only calls whose result is an error (docs/values.md). ``depth``: how many pointers
+    are followed, 5 at most. ``strings``: how many bytes of a string are read, 4,095 at most.
+    ``returns``: how returns are seen (docs/returns.md): ``"auto"``, ``"sites"``, ``"none"`` or
+    ``"uretprobe"``, refused where it may crash the program, but not if ``unsafe``. ``max_depth``:
+    calls so deep are left out. ``user``: whom the command runs as (who called sudo). ``force``:
+    above 50,000 functions, too. ``cache``: a kept plan is taken if nothing changed. ``action``:
+    ``"send"`` calls, or ``"count"`` (`Trace.counts`). ``full_names``: C++ in full. ``options``: see
+    `Options`.
 
-    Nothing is started or attached before the result is entered, by ``with`` or ``async with``;
-    planning reads the files. Any thread may trace, and several at once.
+    Planning reads files; ``with`` or ``async with`` starts and attaches. Any thread may trace.
 
     Raises `UsageError` where arguments are wrong, `NoMatchError` where a pattern selects nothing,
     `BinaryError` and `TargetError` where a file or process cannot be traced. Entering raises
     `KernelError`. Needs Linux 5.10 and CAP_SYS_ADMIN, from 6.6 on just CAP_BPF and CAP_PERFMON.
     """
-    patterns = check_texts("functions", functions, 'give names: functions=["parse_*", "main"]')
+    patterns = check_patterns("functions", functions, 'give names: functions=["parse_*", "main"]')
     sources = check_texts("source", source, 'give the names of files: source=["trace.c"]')
     points = check_texts("lines", lines, 'give lines of files: lines=["server.c:312"]')
     offsets = check_texts("places", places, 'give addresses in files: places=["./prog:0x1149"]')
     markers = check_texts("usdt", usdt, 'give markers: usdt=["python:gc__*"]')
     calls = check_texts("syscalls", syscalls, 'give names: syscalls=["openat", "read*"]')
     events = check_texts("tracepoints", tracepoints, 'give names: tracepoints="sched:*"')
-    if not (patterns or sources or points or offsets or markers or calls or events):
+    if not any((patterns, sources, points, offsets, markers, calls, events)):
         raise UsageError("functions is empty", 'give names, or "*" for all')
     if inlined and not (patterns or sources):
         raise UsageError("inlined is about functions", "name them in functions or source")
@@ -158,9 +158,9 @@ def trace(
         syscalls=calls,
         tracepoints=events,
         providers=definitions,
-        within=check_texts("within", within, 'give names of functions: within=["traceme"]'),
+        within=check_patterns("within", within, 'give names of functions: within=["traceme"]'),
         inlined=inlined,
-        exclude=check_texts("exclude", exclude, 'give names: exclude=["std::*"]'),
+        exclude=check_patterns("exclude", exclude, 'give names: exclude=["std::*"]'),
         args=None if args is None else check_number("args", args, 0, ARGUMENTS),
         arg=check_texts("arg", arg, 'give expressions: arg=["str(arg0)", "key=node->key"]'),
         where=check_text("where", where, 'give an expression: where="n > 5"', empty=True),
