@@ -97,7 +97,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     shape = parser.add_argument_group("depth and end")
     shape.add_argument("--max-depth", metavar="N", type=natural, help="show calls less than N deep")
     shape.add_argument(
-        "--max-events", metavar="N", type=natural, help="end after N entries and returns"
+        "--max-events", metavar="N", type=natural, help="end when N calls have ended, or points"
     )
     add_ends(shape)
     output = parser.add_argument_group("output")
