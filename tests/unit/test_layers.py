@@ -30,6 +30,7 @@ LAYERS = (
     {"answers"},
     {"plan", "sinks", "targets"},
     {"session"},
+    {"live_trace"},
     {"api", "own_process"},
     {"commands"},
 )
