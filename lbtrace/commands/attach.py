@@ -16,6 +16,7 @@ from lbtrace.commands.options import (
     repeatable,
     seconds,
     size,
+    slow,
     text_size,
 )
 from lbtrace.errors import UsageError
@@ -73,6 +74,13 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     )
     add_conditions(values)
     values.add_argument(
+        "--slow",
+        metavar="TIME",
+        type=slow,
+        help="show only calls that took longer, with all below them: 5ms; PATTERN=5ms: of these"
+        " functions",
+    )
+    values.add_argument(
         "--depth",
         metavar="N",
         type=pointers,
@@ -89,7 +97,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     shape = parser.add_argument_group("depth and end")
     shape.add_argument("--max-depth", metavar="N", type=natural, help="show calls less than N deep")
     shape.add_argument(
-        "--max-events", metavar="N", type=natural, help="end after N entries and returns"
+        "--max-events", metavar="N", type=natural, help="end when N calls have ended, or points"
     )
     add_ends(shape)
     output = parser.add_argument_group("output")
@@ -272,6 +280,10 @@ def run(args: argparse.Namespace) -> int:
             " --at",
             f"write: {FIRST.replace('attach', args.parser.prog.split()[-1])}",
         )
+    if args.slow and args.max_events:
+        raise UsageError("--slow and --max-events exclude each other", "end it with --duration")
+    if args.slow and args.returns == "none":
+        raise UsageError("--slow needs returns, and --returns none sees none", "leave one out")
     if args.inlined and not (args.func or args.source):
         raise UsageError("--inlined is about functions", "name them with --func or --source")
     if args.exclude and named and not (args.func or args.source or args.libcalls):
