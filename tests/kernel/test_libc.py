@@ -79,9 +79,7 @@ def test_headers_declare_the_c_library(
     assert freed.splitlines()[0].endswith(")")  # has no result
     done = lbtrace("attach", "--libcalls", "--exclude", "get*", "--", program)
     shown = [line.split()[3].partition("(")[0] for line in done.stdout.splitlines()[3:]]
-    assert shown == ["setenv", "open", "mmap", "malloc", "dprintf", "printf", "free"] + [
-        "close"
-    ]
+    assert shown == ["setenv", "open", "mmap", "malloc", "dprintf", "printf", "free"] + ["close"]
 
 
 def test_exits_where_the_stack_moves(
