@@ -165,11 +165,10 @@ static __noinline void send(struct hit *at, const struct lbt_spec *spec, const _
 			    __u32 faults)
 {
 	const __u32 many = N_VALUES;
-	const bool kept = spec->action == LBT_KEEP; /* the values are those of a struct lbt_open_call */
 
 	if (any_lost && has_losses(at))
 		goto full; /* there was no room to report them */
-	if (config.off_cpu && !report_off_cpu(at, kept ? values + LBT_FETCHES : NULL))
+	if (config.off_cpu && !(at->kind == LBT_OPEN && spec->action == LBT_KEEP) && !report_off_cpu(at))
 		goto full;
 	/* the verifier sees only the cases that some spec needs */
 	if (!config.chunk_layouts || !spec->chunk_layout)
@@ -201,12 +200,17 @@ static __always_inline bool needs_opening(const struct lbt_spec *spec)
  * Remembers a call, the register its return needs, and its values if it was not sent.
  * False where there is no room and the return would be left out: the call is lost.
  */
-static __noinline bool remember(struct pt_regs *ctx, const struct hit *at,
+static __noinline bool remember(struct pt_regs *ctx, struct hit *at,
 				const struct lbt_spec *spec, const __u64 *values, __u32 faults)
 {
 	struct lbt_call_key key = key_of(at, at->entry);
 	struct lbt_open_call *call;
 
+	/* here, as the event of the entry may be sent when the call has returned */
+	if (config.off_cpu && !report_off_cpu(at)) {
+		ring_full(at);
+		return false;
+	}
 	/* filled in place: the stack has no room for it */
 	if (bpf_map_update_elem(&open_calls, &key, &no_call, 0)) {
 		if (!spec->filtered)
@@ -227,8 +231,6 @@ static __noinline bool remember(struct pt_regs *ctx, const struct hit *at,
 	if (config.deferred) {
 		call->faults = faults;
 		__builtin_memcpy(call->values, values, sizeof(call->values));
-		if (config.off_cpu)
-			keep_off_cpu(at, call);
 	}
 	return true;
 }
@@ -272,6 +274,24 @@ static __always_inline void act(struct hit *at, const struct lbt_spec *spec,
 	send(at, spec, values, faults);
 }
 
+#ifndef LBT_ATOMIC
+/* Whether a function that is entered is one of the main program, or that has called it. */
+static __noinline bool is_from_program(struct pt_regs *ctx, __u64 stack)
+{
+	struct task_struct *task = (struct task_struct *)bpf_get_current_task();
+	__u64 start = BPF_CORE_READ(task, mm, start_code);
+	__u64 size = BPF_CORE_READ(task, mm, end_code) - start, caller;
+
+	if (INSTRUCTION_POINTER(ctx) - start < size)
+		return true;
+	if (!LBT_RETURN_SLOT)
+		caller = return_address(ctx);
+	else if (bpf_probe_read_user(&caller, sizeof(caller), (void *)stack))
+		return false;
+	return caller - start < size;
+}
+#endif
+
 /* False where conditions exclude the call, whose return need not be seen then. */
 static __always_inline bool process_hit(struct pt_regs *ctx, __u64 record, struct hit *at,
 				    const struct lbt_spec *spec)
@@ -311,6 +331,10 @@ static __always_inline bool process_hit(struct pt_regs *ctx, __u64 record, struc
 	values[LBT_SLOT_PID] = at->pid;
 	values[LBT_SLOT_TID] = at->tid;
 	values[LBT_SLOT_DURATION] = call ? at->time - call->time : 0;
+#ifndef LBT_ATOMIC
+	if (config.from_program && at->kind == LBT_OPEN)
+		values[LBT_SLOT_DURATION] = is_from_program(ctx, at->stack);
+#endif
 	values[LBT_SLOT_KEPT] = config.keeping && call ? call->kept[0] : 0;
 	if (config.keeping && call && spec->keeps[1]) {
 		values[LBT_SLOT_PID] = call->kept[1];

@@ -191,7 +191,7 @@ static __always_inline bool handle_record(__u64 cookie, struct pt_regs *ctx, __u
 			remember_left_out(&at, spec);
 		return config.within && spec->within == LBT_OUTER; /* it closes, too */
 	}
-	if (config.off_cpu && !report_off_cpu(&at, NULL))
+	if (config.off_cpu && !report_off_cpu(&at))
 		ring_full(&at);
 	else if (config.selecting && spec->selected)
 		send_selected(ctx, &at, spec);

@@ -82,28 +82,13 @@ static __always_inline struct lbt_off_cpu off_cpu_at(const struct lbt_thread_tim
 	return sum;
 }
 
-/* Keeps what it is at the entry of a call whose event is sent later. */
-static __noinline void keep_off_cpu(const struct hit *at, struct lbt_open_call *call)
-{
-	__u64 time = at->time;
-
-	call->off_cpu = off_cpu_at(time_of_thread(at), &time);
-	call->time = time;
-}
-
-/* Reports what it is, or a struct lbt_off_cpu that was kept; false where there is no room. */
-static __noinline bool report_off_cpu(struct hit *at, const __u64 *kept)
+/* Reports what it is at a hit; false where there is no room. */
+static __noinline bool report_off_cpu(struct hit *at)
 {
 	struct lbt_thread_time *known = time_of_thread(at);
-	struct lbt_off_cpu sum;
+	struct lbt_off_cpu sum = off_cpu_at(known, &at->time);
 	struct lbt_event *e;
 
-	if (kept) {
-		sum.blocked = kept[0];
-		sum.runnable = kept[1];
-	} else {
-		sum = off_cpu_at(known, &at->time);
-	}
 	if (known && known->reported.blocked == sum.blocked &&
 	    known->reported.runnable == sum.runnable)
 		return true;

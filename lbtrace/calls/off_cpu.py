@@ -6,6 +6,8 @@ events of hits between which that has changed.
 
 from __future__ import annotations
 
+from array import array
+from bisect import bisect_right
 from typing import TYPE_CHECKING
 
 from lbtrace.calls.visitor import Visitor
@@ -17,6 +19,32 @@ if TYPE_CHECKING:
 NOT_KNOWN = (1 << 64) - 1
 """What the kernel reports of a thread for which it had no room."""
 
+MOST = 1 << 15
+"""Reports of a thread that are remembered at least: a call may be seen when others have ended."""
+
+
+class _Reports:
+    """What the kernel has reported of a thread: at which times, and how long it was blocked and
+    runnable by then."""
+
+    __slots__ = ("blocked", "runnable", "times")
+
+    def __init__(self) -> None:
+        self.times, self.blocked, self.runnable = array("Q"), array("Q"), array("Q")
+
+    def add(self, event: Event) -> None:
+        if len(self.times) == 2 * MOST:
+            del self.times[:MOST], self.blocked[:MOST], self.runnable[:MOST]
+        self.times.append(event.time)
+        self.blocked.append(event.value0)
+        self.runnable.append(event.value1)
+
+    def at(self, time: int) -> int:
+        """The number of the report that holds at a time; -1 where it is not known."""
+        last = len(self.times) - 1
+        found = last if self.times[last] <= time else bisect_right(self.times, time) - 1
+        return found if found >= 0 and self.blocked[found] != NOT_KNOWN else -1
+
 
 class OffCpuTimes:
     """Splits the durations of calls. Those of a goroutine, or on a stack that the program made, may
@@ -24,24 +52,25 @@ class OffCpuTimes:
 
     def __init__(self, visitor: Visitor) -> None:
         self._visitor = visitor
-        self._threads: dict[int, tuple[int, int]] = {}
-        self._begun: dict[int, tuple[int, int]] = {}
+        self._threads: dict[int, _Reports] = {}
 
     def note(self, event: Event) -> None:
         """A thread has not been running so long until now."""
-        self._threads[event.tid] = event.value0, event.value1
+        if (reports := self._threads.get(event.tid)) is None:
+            reports = self._threads[event.tid] = _Reports()
+        reports.add(event)
 
     def entry(self, call: Call) -> None:
         """See `Visitor`, as all that follows."""
-        if not call.goroutine:
-            self._begun[id(call)] = self._threads.get(call.tid, (NOT_KNOWN, 0))
         self._visitor.entry(call)
 
     def exit(self, call: Call) -> None:
-        begun = self._begun.pop(id(call), None)
-        now = self._threads.get(call.tid)
-        if begun and now and call.duration is not None and NOT_KNOWN not in (begun[0], now[0]):
-            call.blocked, call.runnable = now[0] - begun[0], now[1] - begun[1]
+        known = self._threads.get(call.tid)
+        if known and call.duration is not None and not call.goroutine:
+            begun, ended = known.at(call.start), known.at(call.start + call.duration)
+            if begun >= 0 <= ended:
+                call.blocked = known.blocked[ended] - known.blocked[begun]
+                call.runnable = known.runnable[ended] - known.runnable[begun]
         self._visitor.exit(call)
 
     def thread(self, thread: Thread) -> None:

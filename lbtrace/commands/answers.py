@@ -29,7 +29,8 @@ def arguments(parser: argparse.ArgumentParser) -> _ArgumentGroup:
     attach.add_ways(parser)
     parser.set_defaults(
         **{"command": [], "args": None, "arg": [], "locals": False, "depth": 0, "strings": 64},
-        **{"max_depth": None, "max_events": None, "cpu": False, "off_cpu": 0},
+        **{"max_depth": None, "max_events": None, "cpu": False, "slow": None},
+        off_cpu=0,
         time=None,
         color="never",
         wrap=True,

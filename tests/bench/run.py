@@ -29,7 +29,6 @@ import markers
 import off_cpu
 import planning
 import starts
-import waiting
 import within
 
 from lbtrace.bpf.features import probe
@@ -65,7 +64,6 @@ def main() -> None:
     attaching.main()
     entries.main()
     markers.main(ratio)
-    waiting.main(ratio)
     off_cpu.main(ratio)
     within.main(ratio)
     exit_sites.main()

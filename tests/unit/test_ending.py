@@ -68,6 +68,7 @@ SAMPLES = {
     "ring_size": "16M",
     "duration": "10s",
     "off_cpu": "7us",
+    "slow": "5ms",
     "returns": "sites",
     "mode": "plain",
     "depth": "4",
