@@ -33,6 +33,7 @@ def test_command(programs: Path, mode: str) -> None:
     ]
     assert {call.name for call in calls} == {"fib"}
     assert {call.args[0].name for call in calls} == {"n"}
+    assert {call.thread_name for call in calls} == {"fib"}
     assert len({call.pid for call in calls}) == 1
     assert all(call.end == "returned" and call.duration for call in calls)
     outermost = calls[-1]

@@ -167,7 +167,7 @@ def test_a_process_whose_file_is_gone(
     loop.wait_for("ready", "stdout")
     way(path, programs / "fib")
     for binary in ((), ("--binary", path), ("--binary", "loop")):
-        words = ("--func", "tick@loop", "--pid", loop.pid, "--max-events", 99, "--format", "jsonl")
+        words = ("--func", "tick@loop", "--pid", loop.pid, "--max-events", 50, "--format", "jsonl")
         done = lbtrace("attach", *words, *binary)
         assert done.returncode == 0, done.stderr
         assert "as it was before it was replaced or removed" in done.stderr
@@ -199,7 +199,7 @@ def test_a_library_that_was_replaced(
     eventually(lambda: "libwork.so" in Path(f"/proc/{worker.pid}/maps").read_text())
     rename_over(library, other)
     for name in (library, "libwork.so", "libwork"):
-        words = ("--func", "work", "--pid", worker.pid, "--max-events", 6)
+        words = ("--func", "work", "--pid", worker.pid, "--max-events", 3)
         done = lbtrace("attach", *words, "--binary", name)
         assert done.returncode == 0, done.stderr
         assert "is traced" in done.stderr
@@ -216,7 +216,7 @@ def test_another_file_at_the_path_in_a_container(
     loop = start("unshare", "--mount", "--propagation", "private", "sh", "-c", shell)
     loop.wait_for("ready", "stdout")
     for binary in ((), ("--binary", path), ("--binary", "loop")):
-        words = ("--func", "tick", "--pid", loop.pid, "--max-events", 99)
+        words = ("--func", "tick", "--pid", loop.pid, "--max-events", 50)
         done = lbtrace("attach", *words, *binary)
         assert done.returncode == 0, done.stderr
         assert re.search(r"\d\d calls in", done.stderr)  # not those before all probes stood
@@ -232,7 +232,7 @@ def test_chroot(start: Start, lbtrace: Run, tmp_path: Path, tool: Callable[[str]
     loop = start("chroot", root, "/bin/loop", 1000)
     loop.wait_for("ready", "stdout")
     for binary in ((), ("--binary", "/bin/loop"), ("--binary", "loop")):
-        words = ("--func", "tick", "--pid", loop.pid, "--max-events", 99)
+        words = ("--func", "tick", "--pid", loop.pid, "--max-events", 50)
         done = lbtrace("attach", *words, *binary)
         assert done.returncode == 0, done.stderr
         assert re.search(r"\d\d calls in", done.stderr)  # not those before all probes stood
@@ -246,7 +246,7 @@ def test_a_program_without_a_file(start: Start, lbtrace: Run, programs: Path) ->
     )
     loop = start(sys.executable, "-c", code, programs / "loop")
     loop.wait_for("ready", "stdout")
-    done = lbtrace("attach", "--func", "tick", "--pid", loop.pid, "--max-events", 99)
+    done = lbtrace("attach", "--func", "tick", "--pid", loop.pid, "--max-events", 50)
     assert done.returncode == 0, done.stderr
     assert re.search(r"\d\d calls in", done.stderr)  # not those before all probes stood
 
