@@ -34,9 +34,9 @@ def to_arrow(calls: Iterable[Call]) -> pyarrow.Table:
     order.
 
     Its columns are ``name``, ``binary`` (the path of the function's file), ``pid``, ``tid``,
-    ``thread_name``, ``goroutine``, ``depth``, ``start`` (time since boot, CLOCK_MONOTONIC) and ``duration``, both
-    ``duration[ns]``, ``end``, ``lost``, ``result``, and for each name of an argument
-    ``args.NAME``. Integers are 64 bits wide, addresses unsigned, strings and names of
+    ``thread_name``, ``goroutine``, ``depth``, ``start`` (time since boot, CLOCK_MONOTONIC) and
+    ``duration``, both ``duration[ns]``, ``end``, ``lost``, ``result``, and for each name of an
+    argument ``args.NAME``. Integers are 64 bits wide, addresses unsigned, strings and names of
     constants are strings, records structs, arrays lists. Of a pointer that was followed the
     column holds what is there. What could not be read, and arguments that a call does not have,
     are null. Where a column holds values that no such type has in common, or records and arrays
