@@ -137,6 +137,11 @@ def add_selection(parser: argparse.ArgumentParser) -> _ArgumentGroup:
         which, "--source", "FILE", "the functions that this source file defines: trace.c, 'src/*.c'"
     )
     which.add_argument(
+        "--libcalls",
+        action="store_true",
+        help="calls of the program into its libraries, as ltrace shows them",
+    )
+    which.add_argument(
         "--inlined",
         action="store_true",
         help="with --func or --source: also where these functions were inlined, as points",
@@ -268,7 +273,7 @@ def add_ways(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Trace, and return the command's status, 0, or `LOST` under ``--strict``."""
     named = args.func or args.source or args.line or args.at or args.usdt or args.syscall
-    named = named or args.tracepoint
+    named = named or args.tracepoint or args.libcalls
     if not (named or args.locals or args.command or args.pid):
         raise UsageError(
             "--func is missing, or one of --source, --usdt, --syscall, --tracepoint, --line and"
@@ -281,7 +286,7 @@ def run(args: argparse.Namespace) -> int:
         raise UsageError("--slow needs returns, and --returns none sees none", "leave one out")
     if args.inlined and not (args.func or args.source):
         raise UsageError("--inlined is about functions", "name them with --func or --source")
-    if args.exclude and named and not (args.func or args.source):
+    if args.exclude and named and not (args.func or args.source or args.libcalls):
         raise UsageError("--exclude is about functions", "name them with --func or --source")
     if args.provider and not args.usdt:
         raise UsageError("--provider is about markers", "name them with --usdt")

@@ -151,26 +151,6 @@ def test_during_the_trace(
     assert "15 calls" in error
 
 
-def test_a_capture_keeps_what_was_said_of_the_running_trace(
-    start_lbtrace: Start, lbtrace: Run, files: tuple[Path, Path], tmp_path: Path
-) -> None:
-    path, other = files
-    capture = tmp_path / "run.lbt"
-    tracer = start_lbtrace("attach", "--func", "fib", "--binary", path, "-o", capture)
-    tracer.wait_for("Ctrl-C ends")
-    subprocess.run([path, "5"], check=True, capture_output=True)
-    rename_over(path, other)
-    tracer.wait_for("was replaced on disk")
-    tracer.process.send_signal(signal.SIGINT)
-    assert tracer.finish()[0] == 0
-    for words in ((), ("--salvage",)):
-        exported = lbtrace("export", capture, "--strict", *words)
-        assert exported.returncode == 0, exported.stderr
-        assert "was replaced on disk: processes started since run another file" in exported.stderr
-        assert "15 calls" in exported.stderr
-    assert not lbtrace("export", capture, "--quiet").stderr
-
-
 @pytest.mark.parametrize("way", [rename_over, remove])
 def test_a_process_whose_file_is_gone(
     start: Start,
@@ -339,27 +319,3 @@ def test_processes_that_cannot_be_traced(lbtrace: Run, start: Start, programs: P
     waiting.set()
     with pytest.raises(api.LbtraceError, match="is lbtrace itself"):
         api.trace(pid=os.getpid(), functions=["fib"])
-
-
-def test_garbage_is_left_to_the_parent(files: tuple[Path, Path]) -> None:
-    """What a held command would collect, before it is executed, is open in lbtrace."""
-    script = """if True:
-        import gc, signal, sys
-        from lbtrace.system.file import File
-        from lbtrace.model import Target
-        from lbtrace.targets.command import Command
-        gc.set_threshold(1_000_000)
-        cycle = [File(sys.argv[1])]
-        cycle.append(cycle)
-        del cycle
-        def getsignal(number, known=signal.getsignal):
-            gc.isenabled() and gc.collect()  # as Python may at any time
-            return known(number)
-        signal.getsignal = getsignal
-        command = Command(Target(command=("true",)))
-        command.release()
-        sys.exit(command.wait())
-    """
-    words = [sys.executable, "-c", script, str(files[0])]
-    done = subprocess.run(words, capture_output=True, text=True, check=False)
-    assert (done.returncode, done.stderr) == (0, "")
