@@ -7,6 +7,7 @@
 #include "condition.h"
 #include "event.h"
 #include "forked_stacks.h"
+#include "nesting.h"
 #include "relays.h"
 #include "unread_texts.h"
 #include "within.h"
@@ -312,7 +313,8 @@ static __always_inline bool process_hit(struct pt_regs *ctx, __u64 record, struc
 			/* it was left by an exception or longjmp */
 			if (config.deferred && spec->action == LBT_KEEP)
 				increment(LBT_LEFT_UNCOMPARED);
-			bpf_map_delete_elem(&open_calls, &key);
+			if (!config.nesting) /* else what is around it is still asked for */
+				bpf_map_delete_elem(&open_calls, &key);
 			call = NULL;
 		}
 	}
@@ -357,12 +359,22 @@ static __always_inline bool process_hit(struct pt_regs *ctx, __u64 record, struc
 	if (config.compared_texts && spec->conditions)
 		comparisons = compare_texts(at->spec, spec, values);
 	if (config.filtered && spec->conditions && !passes(spec, values, faults, comparisons)) {
+		if (config.nesting && call) {
+			pass_left(at, false);
+			leave_call(at, false);
+		}
 		if (call)
 			bpf_map_delete_elem(&open_calls, &key);
 		return false;
 	}
+	if (config.nesting && (call || at->kind == LBT_OPEN))
+		pass_left(at, at->kind == LBT_OPEN);
 	if (at->kind == LBT_OPEN && needs_opening(spec) && !remember(ctx, at, spec, values, faults))
 		return false;
+	if (config.nesting && at->kind == LBT_OPEN)
+		enter_call(at);
+	if (config.nesting && call)
+		leave_call(at, true);
 	if (config.deferred && at->kind == LBT_OPEN && spec->action == LBT_KEEP)
 		return true;
 	/* here, because the stack does not suffice for calls within send() */

@@ -203,6 +203,18 @@ class TraceObject:
             rest = bytes(ffi.buffer(key)[ffi.sizeof(named[0]) :])
             yield named.probe, named.pid, rest, values
 
+    def self_times(self) -> Iterator[tuple[int, int, tuple[int, ...]]]:
+        """Yield what bpf_src/nesting.h knows of a probe and a process (pid): how many calls
+        returned, how long they took themselves, and of how many it is not known what is around
+        them."""
+        cpus = check(lib.libbpf_num_possible_cpus(), "count the CPUs")
+        source, before, words = self._map("self_times"), ffi.NULL, 3
+        cells, following = ffi.new("uint64_t[]", words * cpus), ffi.new("uint32_t[2]")
+        while lib.bpf_map__get_next_key(source, before, following, 8) == 0:
+            before = ffi.new("uint32_t[2]", [*following])
+            if not lib.bpf_map__lookup_elem(source, before, 8, cells, ffi.sizeof(cells), 0):
+                yield before[0], before[1], tuple(sum([*cells][n::words]) for n in range(words))
+
     def children(self) -> int:
         """Return how many processes those that are followed have forked so far."""
         return self._totals()[int(lib.LBT_CHILDREN)]
@@ -295,6 +307,8 @@ class TraceObject:
             several = lib.bpf_map__key_size(own) > ffi.sizeof("struct lbt_aggregate_key")
             most = BUCKETS if several else AGGREGATES
             sizes[f"{name}_map"] = max(1, min(most, AGGREGATE_BYTES // size))
+        if specs.nesting:
+            sizes |= {"innermost_calls": BUCKETS, "self_times": AGGREGATES}
         for name, entries in sizes.items():
             code = lib.bpf_map__set_max_entries(self._map(name), entries)
             check(code, f"size the map {name}")
