@@ -56,6 +56,7 @@ def trace(
     usdt: str | Sequence[str] = (),
     syscalls: str | Sequence[str] = (),
     tracepoints: str | Sequence[str] = (),
+    kernel: str | Sequence[str] = (),
     within: str | Sequence[str] = (),
     providers: StrPath | Sequence[StrPath] = (),
     locals: bool = False,
@@ -87,28 +88,25 @@ def trace(
     running process ``pid`` (with ``follow`` also those it forks), or every process that runs
     ``binary``, which may be several. With a command or a pid, that narrows to these files.
 
-    ``functions``: names, globs or ``/regular expressions/``, each with ``@BINARY`` at its end of
-    that file only; a string is one of them. ``source``: source files whose functions are traced as
-    well: ends of paths, with globs (``"trace.c"``, ``"src/*.c"``), which needs debug information.
-    ``lines``: source lines (``"server.c:312"``), and ``places``: addresses of instructions in files
-    (``"./prog:0x1149"``), at which the program is seen to come by, as calls whose ``end`` is
-    ``point``; ``arg`` shows variables there, ``locals`` all in scope. ``usdt``: markers in files
-    (``"PROVIDER:NAME"``), seen alike, with their arguments, pairs of them as calls; ``providers``:
-    files that define names and types of arguments (docs/markers.md). ``syscalls``, ``tracepoints``:
-    system calls, tracepoints (docs/syscalls.md, tracepoints.md). ``inlined``: also points where the
-    functions were inlined. ``exclude``: functions to leave out, as ``"!NAME"`` in ``functions``
-    does. ``within``: functions below whose calls all happens that is recorded (docs/within.md).
-    ``args``: how many arguments to read, at most 64; None those of the prototype, without debug
-    information one. ``arg``: expressions to show instead (``"key=str(arg0)"``), ``where`` one that
-    must hold of a call (``"arg0 > 5 and retval != 0"``), in the kernel; ``errors``: only calls
-    whose result is an error (docs/values.md). ``depth``: how many pointers are followed, 5 at most.
-    ``strings``: how many bytes of a string are read, 4,095 at most. ``returns``: how returns are
-    seen (docs/returns.md): ``"auto"``, ``"sites"``, ``"none"`` or ``"uretprobe"``, refused where it
-    may crash the program, but not if ``unsafe``. ``max_depth``: calls so deep are left out.
-    ``user``: whom the command runs as (who called sudo). ``force`` allows more than 50,000
-    functions. ``cache``: a kept plan is taken if nothing has changed. ``action``: ``"send"`` calls,
-    or ``"count"`` (`Trace.counts`). ``full_names``: C++ in full. ``options``: see `Options`.
-
+    ``functions``: names, globs or ``/regular expressions/``, ``@BINARY`` at the end: of that file
+    only. ``source``: source files whose functions are traced as well, by debug information: ends of
+    paths, globs (``"src/*.c"``). ``lines``: source lines (``"server.c:312"``), ``places``:
+    addresses of instructions in files (``"./prog:0x1149"``), where the program comes by, as calls
+    whose ``end`` is ``point``; ``arg`` shows variables, ``locals`` all. ``usdt``: markers
+    (``"PROVIDER:NAME"``), seen alike, and ``providers``: files that define their arguments
+    (docs/markers.md). ``syscalls``, ``tracepoints``, ``kernel``: docs/syscalls.md, tracepoints.md,
+    kernel.md. ``inlined``: also points where the functions were inlined. ``exclude``: functions to
+    leave out. ``within``: functions below whose calls all happens that is recorded
+    (docs/within.md). ``args``: how many arguments to read, at most 64; None those of the prototype,
+    without debug information one. ``arg``: expressions to show instead (``"key=str(arg0)"``),
+    ``where`` one that must hold of a call (``"arg0 > 5"``); ``errors``: only calls whose result is
+    an error (docs/values.md). ``depth``: how many pointers are followed, 5 at most. ``strings``:
+    bytes of a string that are read, 4,095 at most. ``returns``: how returns are seen
+    (docs/returns.md): ``"auto"``, ``"sites"``, ``"none"``, ``"uretprobe"``, refused unless
+    ``unsafe`` where it may crash the program. ``max_depth``: calls so deep are left out. ``user``:
+    whom the command runs as (who called sudo). ``force``: more than 50,000 functions. ``cache``: a
+    kept plan is taken if nothing has changed. ``action``: ``"send"`` calls, or ``"count"``
+    (`Trace.counts`). ``full_names``: C++ in full. ``options``: see `Options`.
     Nothing is started or attached before the result is entered, by ``with`` or ``async with``;
     planning reads the files. Any thread may trace, and several at once.
 
@@ -123,7 +121,8 @@ def trace(
     markers = check_texts("usdt", usdt, 'give markers: usdt=["python:gc__*"]')
     calls = check_texts("syscalls", syscalls, 'give names: syscalls=["openat", "read*"]')
     events = check_texts("tracepoints", tracepoints, 'give names: tracepoints="sched:*"')
-    if not (patterns or sources or points or offsets or markers or calls or events):
+    inside = check_texts("kernel", kernel, 'give names: kernel=["vfs_*", "tcp_sendmsg"]')
+    if not any((patterns, sources, points, offsets, markers, calls, events, inside)):
         raise UsageError("functions is empty", 'give names, or "*" for all')
     if inlined and not (patterns or sources):
         raise UsageError("inlined is about functions", "name them in functions or source")
@@ -157,6 +156,7 @@ def trace(
         markers=markers,
         syscalls=calls,
         tracepoints=events,
+        kernel=inside,
         providers=definitions,
         within=check_texts("within", within, 'give names of functions: within=["traceme"]'),
         inlined=inlined,
