@@ -89,10 +89,11 @@ class Specs:
     distinguish goroutines; ``stacks``, it is asked on which stack a thread runs; ``hooked``,
     uretprobes see the returns of some calls; ``loops_to_entry``, some of functions that jump back
     to their entry, whose calls are to be hooked once; ``actions``, the names of those that
-    aggregate; ``relays``, some calls jump to other functions; ``within``, only hits below calls of
-    some functions count; ``off_cpu``, how long threads do not run is measured, and where they are
-    blocked for ``off_cpu_bound`` ns is an event of ``off_cpu_probe``. Where the plan ``may_grow``,
-    they are ready for all that points may need.
+    aggregate; ``nesting``, calls are timed, and what is below them is known; ``relays``, some calls
+    jump to other functions; ``within``, only hits below calls of some functions count;
+    ``off_cpu``, how long threads do not run is measured, and where they are blocked for
+    ``off_cpu_bound`` ns is an event of ``off_cpu_probe``. Where the plan ``may_grow``, they are
+    ready for all that points may need.
     """
 
     def __init__(self, plan: Plan) -> None:
@@ -140,7 +141,10 @@ class Specs:
         self.off_cpu_bound = waiting.event.number if waiting and waiting.event else 0
         layouts = [plan.goroutines(probe) for probe in probes]
         self.go = any(layouts)
-        self.stacks = not (self.actions or all(layouts))
+        self.nesting = "histogram" in self.actions and any(
+            p.aggregates == lib.LBT_SLOT_DURATION for p in probes
+        )
+        self.stacks = not ((self.actions and not self.nesting) or all(layouts))
         pairs = hooked_pairs(probes, PROBES)
         self.hooked = bool(pairs)
         hooked = {*pairs, *pairs.values()}

@@ -21,7 +21,7 @@ int tracepoint_hit(void *record)
 	struct task_struct *task = bpf_get_current_task_btf();
 	__u64 address = address_of(record);
 
-	handle_record(cookie_of(record), (struct pt_regs *)bpf_task_pt_regs(task), address, LBT_POINT,
-		      false, NULL);
+	handle_record(cookie_of(record), (struct pt_regs *)bpf_task_pt_regs(task), address, NULL,
+		      LBT_POINT, false, NULL);
 	return 0;
 }
