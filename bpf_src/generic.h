@@ -132,9 +132,9 @@ static __always_inline void copy_texts(struct lbt_event *e, __u64 *values,
 		} else if (copy_text(f, values, blob + i * chunk, chunk, &value)) {
 			e->faults |= 1 << slot;
 			if (value >= 4096 && !f->optional) /* not a member of a null pointer */
-				lose_text(e);
+				lose_text(e, f);
 		} else if (!f->optional) {
-			find_text(e);
+			find_text(e, f);
 		}
 		values[slot] = value;
 	}
@@ -267,6 +267,21 @@ static __always_inline void act(const struct hit *at, const struct lbt_spec *spe
 	send(at, spec, values, faults);
 }
 
+/* What is remembered of the call of a hit. Functions of their own: their caller lacks room. */
+static __noinline struct lbt_open_call *find_call(const struct hit *at)
+{
+	struct lbt_call_key key = key_of(at, at->entry);
+
+	return bpf_map_lookup_elem(&open_calls, &key);
+}
+
+static __noinline void forget_call(const struct hit *at)
+{
+	struct lbt_call_key key = key_of(at, at->entry);
+
+	bpf_map_delete_elem(&open_calls, &key);
+}
+
 #ifndef LBT_ATOMIC
 /* Whether a function that is entered is one of the main program, or that has called it. */
 static __noinline bool is_from_program(struct pt_regs *ctx, __u64 stack)
@@ -289,7 +304,6 @@ static __noinline bool is_from_program(struct pt_regs *ctx, __u64 stack)
 static __always_inline bool process_hit(struct pt_regs *ctx, __u64 record, struct hit *at,
 				    const struct lbt_spec *spec)
 {
-	struct lbt_call_key key = key_of(at, at->entry);
 	const __u32 many = N_VALUES;
 	__u64 values[LBT_SLOTS];
 	struct lbt_open_call *call = NULL;
@@ -298,11 +312,11 @@ static __always_inline bool process_hit(struct pt_regs *ctx, __u64 record, struc
 	bool left_out;
 
 	if (needs_opening(spec)) {
-		call = bpf_map_lookup_elem(&open_calls, &key);
+		call = find_call(at);
 		if (at->kind != LBT_OPEN) {
 			if (call && call->spec == LBT_LEFT_OUT) {
 				left_out = call->time == life_of(at);
-				bpf_map_delete_elem(&open_calls, &key);
+				forget_call(at);
 				if (left_out)
 					return false;
 				call = NULL;
@@ -314,7 +328,7 @@ static __always_inline bool process_hit(struct pt_regs *ctx, __u64 record, struc
 			if (config.deferred && spec->action == LBT_KEEP)
 				increment(LBT_LEFT_UNCOMPARED);
 			if (!config.nesting) /* else what is around it is still asked for */
-				bpf_map_delete_elem(&open_calls, &key);
+				forget_call(at);
 			call = NULL;
 		}
 	}
@@ -361,7 +375,7 @@ static __always_inline bool process_hit(struct pt_regs *ctx, __u64 record, struc
 	if (config.filtered && spec->conditions && !passes(spec, values, faults, comparisons)) {
 		nest(at, call, false);
 		if (call)
-			bpf_map_delete_elem(&open_calls, &key);
+			forget_call(at);
 		return false;
 	}
 	nest(at, call, true);
@@ -390,7 +404,7 @@ static __always_inline bool process_hit(struct pt_regs *ctx, __u64 record, struc
 		at->kind = LBT_CLOSE;
 	}
 	if (call && !spec->jumps)
-		bpf_map_delete_elem(&open_calls, &key);
+		forget_call(at);
 	act(at, spec, values, faults);
 	return true;
 }

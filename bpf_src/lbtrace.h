@@ -347,6 +347,7 @@ enum lbt_counter {
 	LBT_TAIL_UNCOMPARED, /* calls with conditions on returns, which jumped where none is seen */
 	LBT_LEFT_UNCOMPARED, /* such calls that were left by an exception or longjmp */
 	LBT_UNCOMPUTED, /* operations without a result: divisions by 0, shifts too far */
+	LBT_IN_INTERRUPT, /* calls of the kernel's functions that interrupts made in traced threads */
 	LBT_COUNTERS,
 };
 

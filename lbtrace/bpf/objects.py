@@ -11,7 +11,7 @@ from typing import Any, TypeAlias
 from msgspec import Struct
 
 from lbtrace.bpf._libbpf import ffi, lib
-from lbtrace.bpf.backup_programs import FORGETTING, served_by
+from lbtrace.bpf.backup_programs import FORGETTING, INTERRUPTING, served_by
 from lbtrace.bpf.features import finds_mappings, has_btf, may_sleep, typed_task
 from lbtrace.bpf.gate import check, check_pointer, start_log
 from lbtrace.bpf.specs import Specs
@@ -86,6 +86,8 @@ class TraceObject:
         self._compares_returns = specs.deferred and not specs.actions
         self._backups: dict[str, list[Any]] = {}
         self.copies: dict[int, Any] = {}
+        self._were_unhooked = 0
+        self.kernel_links: dict[str, list[int]] = {}
 
         def opened(name: str = "") -> tuple[Any, Any]:
             handle = open_object(name)
@@ -172,7 +174,23 @@ class TraceObject:
             uncompared_tail=totals[lib.LBT_TAIL_UNCOMPARED],
             uncompared_open=totals[lib.LBT_LEFT_UNCOMPARED] + self._waiting(),
             uncomputed=totals[lib.LBT_UNCOMPUTED],
+            in_interrupt=totals[lib.LBT_IN_INTERRUPT],
+            unhooked=self._unhooked(),
         )
+
+    def _unhooked(self) -> int:
+        """Returns of the kernel's functions that it did not hook, as more of their calls were open
+        than it keeps (Linux 6.8 and later say so)."""
+        entries, returns = (
+            sum(max(0, int(lib.lbt_link_misses(fd))) for fd in self.kernel_links.get(name, ()))
+            for name in INTERRUPTING
+        )
+        return self._were_unhooked + max(0, returns - entries)
+
+    def forget_links(self) -> None:
+        """Ask links no longer, as they are about to be closed, and keep what they say."""
+        self._were_unhooked = self._unhooked()
+        self.kernel_links.clear()
 
     def _waiting(self) -> int:
         """Calls that conditions on their returns are about, and that have not returned."""
@@ -328,7 +346,7 @@ class TraceObject:
                 check(code, "let programs sleep")
             if served := served_by(name):
                 self._backups.setdefault(served, []).append(program)
-            elif name not in FORGETTING:
+            elif name not in (*FORGETTING, *INTERRUPTING):
                 self._counted.append((name, program))
         with held_back():  # a signal ends the verifier's work: EAGAIN, do_check() in verifier.c
             check(lib.bpf_object__load(handle), "load the BPF programs")
