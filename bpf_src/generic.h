@@ -243,22 +243,16 @@ static __always_inline bool process_hit(struct pt_regs *ctx, __u64 record, struc
 	if (config.compared_texts && spec->conditions)
 		comparisons = compare_texts(at->spec, spec, values);
 	if (config.filtered && spec->conditions && !passes(spec, values, faults, comparisons)) {
-		if (config.nesting && call) {
-			pass_left(at, false);
-			leave_call(at, false);
-		}
+		nest(at, call, false);
 		if (call)
 			forget_call(at);
 		return false;
 	}
-	if (config.nesting && (call || at->kind == LBT_OPEN))
-		pass_left(at, at->kind == LBT_OPEN);
+	nest(at, call, true);
 	if (at->kind == LBT_OPEN && needs_opening(spec) && !remember(ctx, at, spec, values, faults))
 		return false;
 	if (config.nesting && at->kind == LBT_OPEN)
 		enter_call(at);
-	if (config.nesting && call)
-		leave_call(at, true);
 	if (config.deferred && at->kind == LBT_OPEN && spec->action == LBT_KEEP)
 		return true;
 	/* here, because the stack does not suffice for calls within send() */
