@@ -266,21 +266,6 @@ static __always_inline void act(const struct hit *at, const struct lbt_spec *spe
 	send(at, spec, values, faults);
 }
 
-/* What is remembered of the call of a hit. Functions of their own: their caller lacks room. */
-static __noinline struct lbt_open_call *find_call(const struct hit *at)
-{
-	struct lbt_call_key key = key_of(at, at->entry);
-
-	return bpf_map_lookup_elem(&open_calls, &key);
-}
-
-static __noinline void forget_call(const struct hit *at)
-{
-	struct lbt_call_key key = key_of(at, at->entry);
-
-	bpf_map_delete_elem(&open_calls, &key);
-}
-
 #ifndef LBT_ATOMIC
 /* Whether a function that is entered is one of the main program, or that has called it. */
 static __noinline bool is_from_program(struct pt_regs *ctx, __u64 stack)
