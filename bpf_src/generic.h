@@ -7,6 +7,7 @@
 #include "condition.h"
 #include "event.h"
 #include "forked_stacks.h"
+#include "nesting.h"
 #include "relays.h"
 #include "unread_texts.h"
 #include "within.h"
@@ -227,31 +228,6 @@ static __noinline bool remember(struct pt_regs *ctx, const struct hit *at,
 	return true;
 }
 
-#define LBT_LEFT_OUT (~0U)
-
-const struct lbt_open_call call_left_out = { .spec = LBT_LEFT_OUT };
-
-/*
- * Remembers of a call that conditions leave out that it is one, where its return could be taken for
- * that of a call at the same frame which another process has made.
- */
-static __noinline void remember_left_out(const struct hit *at, const struct lbt_spec *spec)
-{
-	struct lbt_call_key key = key_of(at, at->entry);
-	struct lbt_open_call *call;
-
-	if (!may_be_inherited(at))
-		return;
-	/* filled in place: the stack has no room for it */
-	if (bpf_map_update_elem(&open_calls, &key, &call_left_out, 0)) {
-		ring_full(at);
-		return;
-	}
-	call = bpf_map_lookup_elem(&open_calls, &key);
-	if (call)
-		call->time = life_of(at);
-}
-
 /* Does the action of a spec. The verifier does not see actions that no spec has. */
 static __always_inline void act(const struct hit *at, const struct lbt_spec *spec,
 				const __u64 *values, __u32 faults)
@@ -311,7 +287,8 @@ static __always_inline bool process_hit(struct pt_regs *ctx, __u64 record, struc
 			/* it was left by an exception or longjmp */
 			if (config.deferred && spec->action == LBT_KEEP)
 				increment(LBT_LEFT_UNCOMPARED);
-			forget_call(at);
+			if (!config.nesting) /* else what is around it is still asked for */
+				forget_call(at);
 			call = NULL;
 		}
 	}
@@ -356,12 +333,22 @@ static __always_inline bool process_hit(struct pt_regs *ctx, __u64 record, struc
 	if (config.compared_texts && spec->conditions)
 		comparisons = compare_texts(at->spec, spec, values);
 	if (config.filtered && spec->conditions && !passes(spec, values, faults, comparisons)) {
+		if (config.nesting && call) {
+			pass_left(at, false);
+			leave_call(at, false);
+		}
 		if (call)
 			forget_call(at);
 		return false;
 	}
+	if (config.nesting && (call || at->kind == LBT_OPEN))
+		pass_left(at, at->kind == LBT_OPEN);
 	if (at->kind == LBT_OPEN && needs_opening(spec) && !remember(ctx, at, spec, values, faults))
 		return false;
+	if (config.nesting && at->kind == LBT_OPEN)
+		enter_call(at);
+	if (config.nesting && call)
+		leave_call(at, true);
 	if (config.deferred && at->kind == LBT_OPEN && spec->action == LBT_KEEP)
 		return true;
 	/* here, because the stack does not suffice for calls within send() */

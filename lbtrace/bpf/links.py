@@ -207,7 +207,7 @@ class Links:
         ``tick`` is called now and then with the number of links that are left.
         """
         if self._loaded is not None:
-            self._loaded.forget_links()
+            self._loaded.kernel_links.forget()
         # Each waits for the kernel; those that wait together wait once.
         closers = [Thread(target=self._close_some) for _ in self._links[:CLOSERS]]
         for closer in closers:
