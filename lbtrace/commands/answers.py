@@ -6,7 +6,7 @@ import argparse
 from typing import TYPE_CHECKING
 
 from lbtrace.commands import attach
-from lbtrace.commands.options import natural
+from lbtrace.commands.options import natural, nonempty
 from lbtrace.sinks import TABLES
 
 if TYPE_CHECKING:
@@ -18,6 +18,15 @@ def arguments(parser: argparse.ArgumentParser) -> _ArgumentGroup:
     parser.usage = attach.USAGE.replace("lbtrace attach", parser.prog)
     attach.add_selection(parser)
     values = parser.add_argument_group("values")
+    values.add_argument(
+        "--by",
+        metavar="EXPR",
+        type=nonempty,
+        action="append",
+        default=[],
+        help="count by this, not by function and process: path, str(arg0), retval, comm, func"
+        " (up to four, with commas)",
+    )
     attach.add_conditions(values)
     attach.add_ends(parser.add_argument_group("end"))
     output = parser.add_argument_group("output")
@@ -28,8 +37,9 @@ def arguments(parser: argparse.ArgumentParser) -> _ArgumentGroup:
     attach.add_output(output)
     attach.add_ways(parser)
     parser.set_defaults(
-        **{"command": [], "args": None, "arg": [], "locals": False, "depth": 0, "strings": 64},
+        **{"command": [], "args": None, "arg": [], "locals": False, "depth": 0, "strings": 127},
         **{"max_depth": None, "max_events": None, "cpu": False},
+        columns=[],
         time=None,
         color="never",
         wrap=True,

@@ -29,7 +29,7 @@ CAUSES = {
     "return_depth": "more than 64 calls open in a thread",
     "string_fault": "strings in unreadable memory",
     "blob_too_long": "values too long",
-    "uncounted": "no room to count (probes and processes)",
+    "uncounted": "no room to count",
     "unwritten": "not yet written when Ctrl-C ended the trace",
 }
 """`Losses` in words."""

@@ -29,7 +29,8 @@ class Choices(Struct, frozen=True):
     (`lbtrace.plan.return_strategy`). ``force`` allows more than `lbtrace.plan.planner.LIMIT`
     functions, ``unsafe`` uses uretprobes although the table of `lbtrace.plan.uretprobe_guard`
     objects. ``full_names``: names of C++ are not shortened to what people write. ``action`` is what
-    becomes of a call: it is sent, or the kernel aggregates something from it (`lbtrace.tables`).
+    becomes of a call: it is sent, or the kernel aggregates something from it (`lbtrace.tables`),
+    ``by`` these expressions, with ``columns`` such as ``sum(size)``.
     """
 
     patterns: tuple[str, ...] = ()
@@ -55,6 +56,8 @@ class Choices(Struct, frozen=True):
     strings: int = 64
     full_names: bool = False
     exclude: tuple[str, ...] = ()
+    by: tuple[str, ...] = ()
+    columns: tuple[str, ...] = ()
 
     @property
     def takes_own(self) -> bool:

@@ -84,7 +84,10 @@ def _made(images: Sequence[Image], selection: Selection, marked: Sequence[Image]
             )
         at_points = selection.lines or selection.places or selection.markers
         # What is asked of values is about these, and about what a source has found.
-        calls = replace(selection, request=None) if at_points or chosen else selection
+        asked = selection.request
+        keyed = asked is not None and bool(asked.by or asked.measured)  # which is about all
+        alone = keyed or not (at_points or chosen)
+        calls = selection if alone else replace(selection, request=None)
         if functions or selection.sources or selection.within or not (chosen or at_points):
             plan = _of_functions(images, calls)
         else:

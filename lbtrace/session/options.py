@@ -6,6 +6,7 @@ from typing import Literal
 
 from msgspec import Struct
 
+from lbtrace.errors import UsageError
 from lbtrace.validation import (
     LARGEST_RING,
     check_boolean,
@@ -51,3 +52,12 @@ def check_options(options: object) -> None:
         check_choice("mode", options.mode, ("session", "multi", "plain"))
     if options.duration is not None:
         check_seconds("duration", options.duration)
+
+
+def check_aggregating(max_depth: int | None, options: Options | None) -> None:
+    """Raise `UsageError` where something is asked about calls that the kernel does not know where
+    it aggregates."""
+    if max_depth is not None:
+        raise UsageError("calls that are counted have no known depth", "omit max_depth")
+    if options is not None and options.max_events is not None:
+        raise UsageError("counting sends no events", "give Options(duration=...) to end it")

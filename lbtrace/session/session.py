@@ -279,9 +279,11 @@ class Session:
         )
         for batch in self._batches():
             yield batch
-            if time.monotonic() >= self._next_aggregation:
-                self._next_aggregation += AGGREGATION_PERIOD
-                yield self._aggregated()
+            if (begun := time.monotonic()) >= self._next_aggregation:
+                found = self._aggregated()
+                now = time.monotonic()  # where there is much, it is read less often
+                self._next_aggregation = now + max(AGGREGATION_PERIOD, 10 * (now - begun))
+                yield found
         if aggregates:
             yield self._aggregated()
 

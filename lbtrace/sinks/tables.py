@@ -11,7 +11,7 @@ import msgspec
 from lbtrace.model import Aggregates, Call, Loss, Summary
 from lbtrace.sinks.base import Sink
 from lbtrace.tables import Table, aggregated
-from lbtrace.tables.table import lines
+from lbtrace.tables.table import flat, lines, record
 from lbtrace.text import to_json
 
 
@@ -64,9 +64,7 @@ class JsonTable(_Rows):
 
     def end(self, summary: Summary) -> None:
         """Write the object."""
-        rows = {
-            action: [msgspec.to_builtins(row) for row in rows] for action, _, rows in self.tables()
-        }
+        rows = {action: [record(row) for row in rows] for action, _, rows in self.tables()}
         lost = {cause: n for cause, n in msgspec.structs.asdict(summary.losses).items() if n}
         self._stream.write(to_json({**rows, "lost": lost}) + "\n")
 
@@ -80,6 +78,6 @@ class CsvTable(_Rows):
         """Write the lines."""
         writer = csv.writer(self._stream, lineterminator="\n")
         for _, table, rows in self.tables():
-            names = [name for name in table.row.__struct_fields__ if name != "bars"]
+            names, values = flat(table, rows)
             writer.writerow(names)
-            writer.writerows([getattr(row, name) for name in names] for row in rows)
+            writer.writerows(values)

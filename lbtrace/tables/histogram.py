@@ -9,12 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from math import ceil
+from typing import Any
 
-from msgspec import Struct
+from msgspec import Struct, field
 
 from lbtrace.model import Aggregate, Plan
 from lbtrace.model.wire_limits import BUCKET_BITS, NO_BUCKET, SLOT_DURATION
-from lbtrace.tables.table import WORD, Table, by_function, to_signed
+from lbtrace.tables.keys import by_key
+from lbtrace.tables.table import WORD, Table, to_signed
 from lbtrace.text import duration
 
 ERROR = 1 / (1 << BUCKET_BITS)
@@ -42,7 +44,7 @@ class Histogram(Struct, frozen=True):
 
     ``total`` is exact. ``min``, ``max``, ``median`` and the percentiles are exact up to 127, else
     less than 1.6 % from the value of that rank; None where no value was read. ``bars`` counts the
-    values by powers of two, lowest first.
+    values by powers of two, lowest first. ``by`` is that of `lbtrace.tables.Count`.
     """
 
     name: str
@@ -59,6 +61,7 @@ class Histogram(Struct, frozen=True):
     max: int | None = None
     unread: int = 0
     bars: tuple[Bar, ...] = ()
+    by: dict[str, Any] = field(default_factory=dict)
 
 
 def bounds(bucket: int) -> tuple[int, int]:
@@ -74,7 +77,7 @@ def bounds(bucket: int) -> tuple[int, int]:
 def distribute(plan: Plan, aggregated: Sequence[Aggregate]) -> list[Histogram]:
     """Return a row for each function and process, the largest total first."""
     made = []
-    for each in by_function(plan, aggregated):
+    for each in by_key(plan, aggregated):
         counts: dict[int, int] = {}
         words: dict[int, int] = {}
         for row in each.rows:
@@ -89,7 +92,7 @@ def distribute(plan: Plan, aggregated: Sequence[Aggregate]) -> list[Histogram]:
         ranked = {name: _ranked(counts, totals, part) for name, part in PARTS.items()}
         made.append(
             Histogram(
-                name=each.function.name,
+                name=each.name,
                 binary=each.binary,
                 pid=each.pid,
                 count=sum(counts.values()),
@@ -97,10 +100,11 @@ def distribute(plan: Plan, aggregated: Sequence[Aggregate]) -> list[Histogram]:
                 total=sum(totals.values()),
                 unread=unread,
                 bars=tuple(_bars(counts)),
+                by=each.by,
                 **ranked,
             )
         )
-    return sorted(made, key=lambda row: (-row.total, row.name, row.pid))
+    return sorted(made, key=lambda row: (-row.total, row.name, row.pid, repr(row.by)))
 
 
 def _total(bucket: int, count: int, word: int) -> int:
@@ -139,7 +143,7 @@ def _cells(row: Histogram) -> tuple[str, ...]:
         return "?" if number is None else _number(number, row.unit)
 
     shares = (row.min, row.median, row.p90, row.p99, row.p999, row.max)
-    return (str(row.count), *map(shown, (row.total, *shares)), str(row.pid), row.name)
+    return (str(row.count), *map(shown, (row.total, *shares)))
 
 
 def _number(number: int, unit: str) -> str:
@@ -163,7 +167,7 @@ def _draw(row: Histogram) -> Iterator[str]:
 TABLE = Table(
     row=Histogram,
     rows=distribute,
-    heading=("COUNT", "TOTAL", "MIN", "MEDIAN", "P90", "P99", "P99.9", "MAX", "PID", "FUNCTION"),
+    heading=("COUNT", "TOTAL", "MIN", "MEDIAN", "P90", "P99", "P99.9", "MAX"),
     cells=_cells,
     drawn=lambda row: [*_draw(row)],
     takes_value=True,

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 import lbtrace
-from lbtrace.bpf import objects
+from lbtrace.bpf import aggregates, objects
 from lbtrace.capture import read_capture
 from lbtrace.session.options import Options
 from lbtrace.tables.histogram import ERROR, PARTS, Histogram
@@ -177,7 +177,7 @@ def test_a_capture_holds_the_answer(programs: Path, lbtrace: Run, tmp_path: Path
 
 
 def test_what_has_no_room_is_lost(programs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(objects, "BUCKETS", 2)
+    monkeypatch.setattr(aggregates, "BUCKETS", 2)
     with lbtrace.trace(
         command=[programs / "fib", "9"], functions="fib", action="histogram", arg="n"
     ) as session:
