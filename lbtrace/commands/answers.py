@@ -6,7 +6,7 @@ import argparse
 from typing import TYPE_CHECKING
 
 from lbtrace.commands import attach
-from lbtrace.commands.options import natural, nonempty
+from lbtrace.commands.options import natural, nonempty, seconds
 from lbtrace.sinks import TABLES
 
 if TYPE_CHECKING:
@@ -32,6 +32,13 @@ def arguments(parser: argparse.ArgumentParser) -> _ArgumentGroup:
     output = parser.add_argument_group("output")
     output.add_argument(
         "--format", metavar="NAME", help=f"{', '.join(TABLES)} (default: by the suffix, or table)"
+    )
+    output.add_argument(
+        "--interval",
+        metavar="TIME",
+        type=seconds,
+        help="in a pipe or a file: write what each 1s has added; on a terminal: renew the table so"
+        " often",
     )
     output.add_argument("--top", metavar="N", type=natural, help="show the first N rows")
     attach.add_output(output)

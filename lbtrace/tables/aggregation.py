@@ -36,6 +36,22 @@ def merge_aggregated(
             yield Aggregate(probe, pid, count, merge([words[1:] for words in cpus]), key)
 
 
+def added_since(plan: Plan, later: Aggregates, earlier: Aggregates) -> Aggregates:
+    """Return what was aggregated between two moments. The least and the most of values are those of
+    all the time."""
+    before = {(row.probe, row.pid, row.key): row for row in earlier.rows}
+    added = []
+    for row in later.rows:
+        old = before.get((row.probe, row.pid, row.key))
+        if old is None:
+            added.append(row)
+        elif row.count != old.count:
+            words = find_table(plan.probes[row.probe].action).subtract(row.words, old.words)
+            count = row.count - old.count
+            added.append(Aggregate(row.probe, row.pid, count, words, row.key))
+    return Aggregates(later.time, tuple(added))
+
+
 def aggregated(plan: Plan, aggregates: Aggregates) -> Iterator[tuple[str, Table, Sequence[Any]]]:
     """Yield the name of each action of a plan that aggregates, with its table and its rows. Actions
     that are not known here have none, nor have probes that ``plan`` does not have, as in a damaged

@@ -69,6 +69,14 @@ def merge(words: Sequence[Sequence[int]]) -> tuple[int, ...]:
     )
 
 
+def subtract(later: Sequence[int], earlier: Sequence[int]) -> tuple[int, ...]:
+    """Return what was measured between two moments, but the least and the most of all the time."""
+    return tuple(
+        new if n % MEASURE >= 3 else new - old & WORD
+        for n, (new, old) in enumerate(zip(later, earlier, strict=True))
+    )
+
+
 def _value(how: str, words: Sequence[int]) -> int | float | None:
     if len(words) < MEASURE or not words[0]:
         return None
@@ -100,4 +108,5 @@ TABLE = Table(
     cells=_cells,
     drawn=lambda row: [f"    not read: {row.unread}"] if row.unread else [],
     merge=merge,
+    subtract=subtract,
 )

@@ -20,6 +20,11 @@ def add_words(cpus: Sequence[Sequence[int]]) -> tuple[int, ...]:
     return tuple(sum(words) & WORD for words in zip(*cpus, strict=True))
 
 
+def subtract_words(later: Sequence[int], earlier: Sequence[int]) -> tuple[int, ...]:
+    """Return what was added between two moments, word by word."""
+    return tuple(new - old & WORD for new, old in zip(later, earlier, strict=True))
+
+
 def to_signed(word: int) -> int:
     """Return a word as a number that may be negative."""
     return word - (1 << 64) if word >> 63 else word
@@ -38,7 +43,8 @@ class Table(Struct, frozen=True):
     whose type is the action's name. As text each has ``cells``, under a ``heading``, then what is
     of its key, and lines below if they are ``drawn``. An action that ``takes_value`` gets it by
     ``arg``: an argument, ``retval`` or ``duration``. ``merge`` makes one of the words that each CPU
-    has aggregated, but for the first, the number of hits.
+    has aggregated, but for the first, the number of hits, and ``subtract`` those of one moment from
+    those of a later one.
     """
 
     row: type[Struct]
@@ -48,6 +54,7 @@ class Table(Struct, frozen=True):
     drawn: Callable[[Any], Sequence[str]] = lambda _: ()
     takes_value: bool = False
     merge: Callable[[Sequence[Sequence[int]]], tuple[int, ...]] = add_words
+    subtract: Callable[[Sequence[int], Sequence[int]], tuple[int, ...]] = subtract_words
 
 
 def record(row: Any) -> dict[str, Any]:

@@ -223,6 +223,26 @@ def test_few_of_many_keys_have_room(keyed: Path, monkeypatch: pytest.MonkeyPatch
     assert losses.events == losses.uncounted
 
 
+def test_tables_are_read_while_they_run(programs: Path) -> None:
+    command = [programs / "loop", "100000", "500"]
+    with lbtrace.count(command=command, functions="tick", by="func", sum="n") as table:
+        assert isinstance(table, lbtrace.LiveTable)
+        seen = [0]
+        while len(seen) < 4:
+            seen += [row.count for row in table if row.count > seen[-1]]
+    (row,) = table.rows
+    assert row.count >= seen[-1]
+    assert [*table.to_pandas().columns] == ["func", "count", "sum(n)"]
+    assert repr(table).splitlines()[0].split() == ["COUNT", "SUM(n)", "func"]
+    assert str(row.count) in table._repr_html_()
+    timed = lbtrace.latency(command=[programs / "fib", "5"], functions="fib")
+    assert "not entered" in repr(timed)
+    with pytest.raises(UsageError, match="is empty"):
+        timed.rows  # noqa: B018
+    assert [row.count for row in timed.wait()] == [15]
+    assert timed.losses().total == 0
+
+
 def test_counting_hooks_no_return_and_sends_nothing(programs: Path) -> None:
     with lbtrace.trace(
         command=[programs / "fib", "5"], functions=["fib"], action="count", returns="uretprobe"
