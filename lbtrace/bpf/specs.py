@@ -12,7 +12,7 @@ from typing import Any
 from msgspec import Struct
 
 from lbtrace.bpf._libbpf import ffi, lib
-from lbtrace.bpf.fetch_slots import fill
+from lbtrace.bpf.fetch_slots import fill, find_chunk_layout
 from lbtrace.bpf.recording import Recording, find_recording
 from lbtrace.errors import UsageError, option
 from lbtrace.machine import Machine
@@ -47,6 +47,7 @@ SLOTS = {
     "pid": lib.LBT_SLOT_PID,
     "tid": lib.LBT_SLOT_TID,
     "duration": lib.LBT_SLOT_DURATION,
+    "from_program": lib.LBT_SLOT_DURATION,  # at an entry
     "goroutine": lib.LBT_SLOT_GOROUTINE,
     "comm": lib.LBT_SLOT_COMM,
 }
@@ -125,6 +126,9 @@ class Specs:
             c.subject in TEXT_SUBJECTS for p in probes for c in p.conditions
         )
         self.memory |= self.compared_texts
+        self.from_program = later or any(
+            c.subject == "from_program" for p in probes for c in p.conditions
+        )
         self.actions = {*plan.actions} - SENDING
         self.aggregating = sum(1 << ACTIONS[name] for name in self.actions)
         groupings = [p.grouping for p in probes if p.grouping]
@@ -345,7 +349,7 @@ class Specs:
         spec.more = max(0, len(fetches) - lib.LBT_VALUES)
         texts = [fetch for fetch in fetches if fetch.read in ("string", "bytes")]
         if texts:
-            spec.chunk_layout = _find_chunk_layout(texts)
+            spec.chunk_layout = find_chunk_layout(texts)
             self.chunk_layouts |= 1 << spec.chunk_layout
         for slot, fetch in zip(spec.fetch, fetches, strict=False):
             fill(slot, fetch, self._kernel.PT_REGS, keeps)
@@ -390,10 +394,3 @@ class Specs:
 def _needs_duration(grouping: Grouping | None) -> bool:
     """Whether it takes how long a call takes: then the entry leaves its time."""
     return grouping is not None and lib.LBT_SLOT_DURATION in (*grouping.slots, *grouping.measures)
-
-
-def _find_chunk_layout(fetches: list[Fetch]) -> int:
-    """The smallest ``enum lbt_chunk_layout`` that holds these strings and bytes."""
-    if any(fetch.limit >= lib.LBT_SMALL_CHUNK for fetch in fetches):
-        return int(lib.LBT_LARGE_1 if len(fetches) == 1 else lib.LBT_LARGE_8)
-    return int({1: lib.LBT_SMALL_1, 2: lib.LBT_SMALL_2}.get(len(fetches), lib.LBT_SMALL_8))

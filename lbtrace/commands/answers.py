@@ -45,7 +45,7 @@ def arguments(parser: argparse.ArgumentParser) -> _ArgumentGroup:
     attach.add_ways(parser)
     parser.set_defaults(
         **{"command": [], "args": None, "arg": [], "locals": False, "depth": 0, "strings": 127},
-        **{"max_depth": None, "max_events": None, "cpu": False},
+        **{"max_depth": None, "max_events": None, "cpu": False, "slow": None},
         columns=[],
         time=None,
         color="never",
