@@ -157,23 +157,33 @@ static __noinline void remember_left_out(const struct hit *at, const struct lbt_
 		call->time = life_of(at);
 }
 
+/* Does an action that aggregates, by the key of the hit, for which those that call it have no room. */
+#define AGGREGATE(number, name)                                                                    \
+	static __noinline void do_##name(const struct hit *at, const struct lbt_spec *spec,        \
+					 const __u64 *values, __u32 faults)                        \
+	{                                                                                          \
+		struct lbt_simple_key key = { .probe = at->probe, .pid = at->pid };                \
+		struct lbt_room *room;                                                             \
+                                                                                                   \
+		if (!config.rooms) {                                                               \
+			name(&key, spec, values, faults);                                          \
+			return;                                                                    \
+		}                                                                                  \
+		room = take_room(at, spec, values, faults);                                        \
+		if (room)                                                                          \
+			name((void *)&room->key, spec, values, faults);                            \
+		leave_room(at);                                                                    \
+	}
+EACH_ACTION(AGGREGATE)
+#undef AGGREGATE
+
 /* Does the action of a spec. The verifier does not see actions that no spec has. */
 static __always_inline void act(const struct hit *at, const struct lbt_spec *spec,
 				const __u64 *values, __u32 faults)
 {
 #define ACT(number, name)                                                                          \
 	if (config.aggregating & 1 << number && spec->action == number) {                          \
-		if (config.rooms) {                                                                \
-			struct lbt_room *room = take_room(at, spec, values, faults);               \
-                                                                                                   \
-			if (room)                                                                  \
-				name((void *)&room->key, spec, values, faults);                    \
-			leave_room(at);                                                            \
-		} else {                                                                           \
-			struct lbt_simple_key key = { .probe = at->probe, .pid = at->pid };        \
-                                                                                                   \
-			name(&key, spec, values, faults);                                          \
-		}                                                                                  \
+		do_##name(at, spec, values, faults);                                               \
 		return;                                                                            \
 	}
 	EACH_ACTION(ACT)
