@@ -7,6 +7,7 @@
 #include "condition.h"
 #include "event.h"
 #include "forked_stacks.h"
+#include "nesting.h"
 #include "relays.h"
 #include "texts.h"
 #include "unread_texts.h"
@@ -36,9 +37,9 @@ static __always_inline void copy_texts(struct lbt_event *e, __u64 *values,
 		} else if (copy_text(f, values, blob + i * chunk, chunk, &value)) {
 			e->faults |= 1 << slot;
 			if (value >= 4096 && !f->optional) /* not a member of a null pointer */
-				lose_text(e);
+				lose_text(e, f);
 		} else if (!f->optional) {
-			find_text(e);
+			find_text(e, f);
 		}
 		values[slot] = value;
 	}
@@ -191,6 +192,21 @@ static __always_inline void act(const struct hit *at, const struct lbt_spec *spe
 	send(at, spec, values, faults);
 }
 
+/* What is remembered of the call of a hit. Functions of their own: their caller lacks room. */
+static __noinline struct lbt_open_call *find_call(const struct hit *at)
+{
+	struct lbt_call_key key = key_of(at, at->entry);
+
+	return bpf_map_lookup_elem(&open_calls, &key);
+}
+
+static __noinline void forget_call(const struct hit *at)
+{
+	struct lbt_call_key key = key_of(at, at->entry);
+
+	bpf_map_delete_elem(&open_calls, &key);
+}
+
 #ifndef LBT_ATOMIC
 /* Whether a function that is entered is one of the main program, or that has called it. */
 static __noinline bool is_from_program(struct pt_regs *ctx, __u64 stack)
@@ -213,7 +229,6 @@ static __noinline bool is_from_program(struct pt_regs *ctx, __u64 stack)
 static __always_inline bool process_hit(struct pt_regs *ctx, __u64 record, struct hit *at,
 				    const struct lbt_spec *spec)
 {
-	struct lbt_call_key key = key_of(at, at->entry);
 	const __u32 many = N_VALUES;
 	__u64 values[LBT_SLOTS];
 	struct lbt_open_call *call = NULL;
@@ -222,11 +237,11 @@ static __always_inline bool process_hit(struct pt_regs *ctx, __u64 record, struc
 	bool left_out;
 
 	if (needs_opening(spec)) {
-		call = bpf_map_lookup_elem(&open_calls, &key);
+		call = find_call(at);
 		if (at->kind != LBT_OPEN) {
 			if (call && call->spec == LBT_LEFT_OUT) {
 				left_out = call->time == life_of(at);
-				bpf_map_delete_elem(&open_calls, &key);
+				forget_call(at);
 				if (left_out)
 					return false;
 				call = NULL;
@@ -237,7 +252,8 @@ static __always_inline bool process_hit(struct pt_regs *ctx, __u64 record, struc
 			/* it was left by an exception or longjmp */
 			if (config.deferred && spec->action == LBT_KEEP)
 				increment(LBT_LEFT_UNCOMPARED);
-			bpf_map_delete_elem(&open_calls, &key);
+			if (!config.nesting) /* else what is around it is still asked for */
+				forget_call(at);
 			call = NULL;
 		}
 	}
@@ -282,14 +298,24 @@ static __always_inline bool process_hit(struct pt_regs *ctx, __u64 record, struc
 	if (config.compared_texts && spec->conditions)
 		comparisons = compare_texts(at->spec, spec, values);
 	if (config.filtered && spec->conditions && !passes(spec, values, faults, comparisons)) {
+		if (config.nesting && call) {
+			pass_left(at, false);
+			leave_call(at, false);
+		}
 		if (call)
-			bpf_map_delete_elem(&open_calls, &key);
+			forget_call(at);
 		if (config.rooms && spec->has_room)
 			leave_room(at);
 		return false;
 	}
+	if (config.nesting && (call || at->kind == LBT_OPEN))
+		pass_left(at, at->kind == LBT_OPEN);
 	if (at->kind == LBT_OPEN && needs_opening(spec) && !remember(ctx, at, spec, values, faults))
 		return false;
+	if (config.nesting && at->kind == LBT_OPEN)
+		enter_call(at);
+	if (config.nesting && call)
+		leave_call(at, true);
 	if (config.deferred && at->kind == LBT_OPEN && spec->action == LBT_KEEP) {
 		if (config.rooms)
 			keep_room(at, spec, values, faults);
@@ -314,7 +340,7 @@ static __always_inline bool process_hit(struct pt_regs *ctx, __u64 record, struc
 		at->kind = LBT_CLOSE;
 	}
 	if (call && !spec->jumps)
-		bpf_map_delete_elem(&open_calls, &key);
+		forget_call(at);
 	act(at, spec, values, faults);
 	return true;
 }

@@ -298,7 +298,12 @@ struct lbt_open_call {
 	__u64 faults;
 	__u64 kept[LBT_KEPT]; /* what the registers of the spec held */
 	__u64 values[LBT_FETCHES]; /* where the action is LBT_KEEP */
+	__u64 inner;	  /* bpf_src/nesting.h: what timed calls inside of it have taken */
+	__u64 around_frame; /* the one that it is inside of */
+	__u64 around_probe;
 };
+
+#define LBT_UNKNOWN_AROUND 1 /* no frame */
 
 /*
  * A probe's cookie: its position in the plan and its spec's. Where the return of a call
@@ -357,6 +362,7 @@ struct lbt_config {
 	__u32 key_texts;     /* texts in these */
 	__u32 measures;	     /* values that are aggregated */
 	__u32 extremes;	     /* also the least and the most of them */
+	__u32 nesting;	     /* of calls that are timed it is known what is below them */
 };
 
 enum lbt_counter {
@@ -369,6 +375,7 @@ enum lbt_counter {
 	LBT_TAIL_UNCOMPARED, /* calls with conditions on returns, which jumped where none is seen */
 	LBT_LEFT_UNCOMPARED, /* such calls that were left by an exception or longjmp */
 	LBT_UNCOMPUTED, /* operations without a result: divisions by 0, shifts too far */
+	LBT_IN_INTERRUPT, /* calls of the kernel's functions that interrupts made in traced threads */
 	LBT_COUNTERS,
 };
 

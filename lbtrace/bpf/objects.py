@@ -11,8 +11,17 @@ from typing import Any, TypeAlias
 from msgspec import Struct
 
 from lbtrace.bpf._libbpf import ffi, lib
-from lbtrace.bpf.aggregates import ADDITION, EXCHANGE, ROOMS, Aggregated, read, shape
-from lbtrace.bpf.backup_programs import FORGETTING, served_by
+from lbtrace.bpf.aggregates import (
+    ADDITION,
+    AGGREGATES,
+    BUCKETS,
+    EXCHANGE,
+    ROOMS,
+    Aggregated,
+    read,
+    shape,
+)
+from lbtrace.bpf.backup_programs import FORGETTING, INTERRUPTING, served_by
 from lbtrace.bpf.features import finds_mappings, has_btf, may_sleep, typed_task
 from lbtrace.bpf.gate import check, check_pointer, start_log
 from lbtrace.bpf.specs import Specs
@@ -74,6 +83,8 @@ class TraceObject:
         self._compares_returns = specs.deferred and not specs.actions
         self._backups: dict[str, list[Any]] = {}
         self.copies: dict[int, Any] = {}
+        self._were_unhooked = 0
+        self.kernel_links: dict[str, list[int]] = {}
 
         def opened(name: str = "") -> tuple[Any, Any]:
             handle = open_object(name)
@@ -160,7 +171,23 @@ class TraceObject:
             uncompared_tail=totals[lib.LBT_TAIL_UNCOMPARED],
             uncompared_open=totals[lib.LBT_LEFT_UNCOMPARED] + self._waiting(),
             uncomputed=totals[lib.LBT_UNCOMPUTED],
+            in_interrupt=totals[lib.LBT_IN_INTERRUPT],
+            unhooked=self._unhooked(),
         )
+
+    def _unhooked(self) -> int:
+        """Returns of the kernel's functions that it did not hook, as more of their calls were open
+        than it keeps (Linux 6.8 and later say so)."""
+        entries, returns = (
+            sum(max(0, int(lib.lbt_link_misses(fd))) for fd in self.kernel_links.get(name, ()))
+            for name in INTERRUPTING
+        )
+        return self._were_unhooked + max(0, returns - entries)
+
+    def forget_links(self) -> None:
+        """Ask links no longer, as they are about to be closed, and keep what they say."""
+        self._were_unhooked = self._unhooked()
+        self.kernel_links.clear()
 
     def _waiting(self) -> int:
         """Calls that conditions on their returns are about, and that have not returned."""
@@ -177,6 +204,18 @@ class TraceObject:
     def aggregated(self, action: str) -> Iterator[Aggregated]:
         """Return what an action has aggregated so far."""
         return read(self._map(f"{action}_map"), shared=self._rooms)
+
+    def self_times(self) -> Iterator[tuple[int, int, tuple[int, ...]]]:
+        """Yield what bpf_src/nesting.h knows of a probe and a process (pid): how many calls
+        returned, how long they took themselves, and of how many it is not known what is around
+        them."""
+        cpus = check(lib.libbpf_num_possible_cpus(), "count the CPUs")
+        source, before, words = self._map("self_times"), ffi.NULL, 3
+        cells, following = ffi.new("uint64_t[]", words * cpus), ffi.new("uint32_t[2]")
+        while lib.bpf_map__get_next_key(source, before, following, 8) == 0:
+            before = ffi.new("uint32_t[2]", [*following])
+            if not lib.bpf_map__lookup_elem(source, before, 8, cells, ffi.sizeof(cells), 0):
+                yield before[0], before[1], tuple(sum([*cells][n::words]) for n in range(words))
 
     def children(self) -> int:
         """Return how many processes those that are followed have forked so far."""
@@ -267,6 +306,8 @@ class TraceObject:
         sizes["rooms"] = ROOMS if specs.rooms else 1
         for name in specs.actions:
             sizes[f"{name}_map"] = shape(self._map(f"{name}_map"), name, specs)
+        if specs.nesting:
+            sizes |= {"innermost_calls": BUCKETS, "self_times": AGGREGATES}
         for name, entries in sizes.items():
             code = lib.bpf_map__set_max_entries(self._map(name), entries)
             check(code, f"size the map {name}")
@@ -286,7 +327,7 @@ class TraceObject:
                 check(code, "let programs sleep")
             if served := served_by(name):
                 self._backups.setdefault(served, []).append(program)
-            elif name not in FORGETTING:
+            elif name not in (*FORGETTING, *INTERRUPTING):
                 self._counted.append((name, program))
         with held_back():  # a signal ends the verifier's work: EAGAIN, do_check() in verifier.c
             check(lib.bpf_object__load(handle), "load the BPF programs")

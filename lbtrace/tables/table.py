@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from itertools import compress
 from typing import Any
 
 import msgspec
@@ -28,6 +29,12 @@ def subtract_words(later: Sequence[int], earlier: Sequence[int]) -> tuple[int, .
 def to_signed(word: int) -> int:
     """Return a word as a number that may be negative."""
     return word - (1 << 64) if word >> 63 else word
+
+
+def _heading(name: str) -> str:
+    """That of a column ``sum(n)``."""
+    how, _, rest = name.partition("(")
+    return f"{how.upper()}({rest}"
 
 
 def _values(row: Any) -> Sequence[str]:
@@ -92,15 +99,18 @@ def _key_cells(row: Any) -> tuple[str, ...]:
 
 def lines(table: Table, rows: Sequence[Any]) -> Iterator[str]:
     """Yield a table as text, fit for a terminal: the last column is aligned to the left, the others
-    to the right."""
+    to the right. Columns that have nothing in any row are left out, but for those of the key."""
     first = rows[0] if rows else None
-    heading = (
-        *table.heading,
-        *(name.upper().split("(")[0] + f"({name.split('(', 1)[1]}" for name in _values(first)),
-        *((first.by if first is not None else None) or ("PID", "FUNCTION")),
-    )
+    own = [tuple(table.cells(row)) for row in rows]
+    columns = (*table.heading, *map(_heading, _values(first)))
+    used = [not rows or any(cells[n] for cells in own) for n in range(len(columns))]
+    keys = (first.by if first is not None else None) or ("PID", "FUNCTION")
+    heading = (*compress(columns, used), *keys)
     texts = [heading]
-    texts += [tuple(clean(cell) for cell in (*table.cells(row), *_key_cells(row))) for row in rows]
+    texts += [
+        tuple(clean(cell) for cell in (*compress(cells, used), *_key_cells(row)))
+        for cells, row in zip(own, rows, strict=True)
+    ]
     widths = [max(map(len, column)) for column in zip(*texts, strict=True)][:-1]
     for number, text in enumerate(texts):
         cells = [cell.rjust(width) for cell, width in zip(text, widths, strict=False)]
