@@ -36,6 +36,7 @@ def paths(calls: list[dict[str, Any]]) -> dict[tuple[str, ...], list[dict[str, A
             and other["start"] <= call["start"]
             and call["start"] + call["duration"] <= other["start"] + other["duration"]
         ]
+        around.sort(key=lambda other: int(other["depth"]))
         assert [other["depth"] for other in around] == [*range(call["depth"])], call
         found.setdefault((*(other["name"] for other in around), call["name"]), []).append(call)
     return found
