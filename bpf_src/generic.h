@@ -5,140 +5,11 @@
 
 #include "actions.h"
 #include "condition.h"
-#include "event.h"
 #include "forked_stacks.h"
+#include "nesting.h"
 #include "relays.h"
-#include "unread_texts.h"
+#include "texts.h"
 #include "within.h"
-
-/*
- * The length of the string copied, or an error. The copy takes one byte more,
- * the NUL, to tell a full string from a cut one. Some kernels (6.1) say 0,
- * not 1, of an empty string.
- */
-static __always_inline long read_string(const struct lbt_fetch *f, char *to, __u32 size,
-					__u64 from)
-{
-	long got = copy_string(f, to, size + 1, from);
-
-	return got > 0 ? got - 1 : got;
-}
-
-#define LBT_UNKNOWN (~0ULL)
-#define LBT_PAGE 4096 /* or a part of one */
-
-const __u32 the_only = 0;
-
-/*
- * How much of a string follows its byte at an address, which has been read; or LBT_UNKNOWN: it is too
- * long, or some of it is unreadable. It is read in large pieces; where one cannot be, as far as the
- * next page ends, of which alone it is certain that it may be waited for. The bytes are not used, so
- * that all may be read into the same place. A function that is not static is verified once, not again
- * for each text; its callers leave it 32 bytes of the stack.
- */
-__noinline __u64 rest_of_string(__u64 from)
-{
-	char *to = bpf_map_lookup_elem(&scratch, &the_only);
-	__u64 at = from;
-	__u32 piece;
-	long got;
-
-	if (!to)
-		return LBT_UNKNOWN;
-	for (int i = 0; i < LBT_PIECES; i++) {
-		piece = LBT_PIECE;
-		got = bpf_probe_read_user_str(to, LBT_PIECE, (const void *)at);
-		if (got < 0) {
-			if (config.may_fault)
-				load_page(at + 1, to);
-			/* at most a byte more than a page */
-			piece = (((__u32)at + 1) | (LBT_PAGE - 1)) + 1 - (__u32)at;
-			piece &= 2 * LBT_PAGE - 1;
-			got = bpf_probe_read_user_str(to, piece, (const void *)at);
-		}
-		if (got < 0)
-			return LBT_UNKNOWN;
-		/* some kernels (6.1) say 0, not 1, of an empty string */
-		at += got > 0 ? got - 1 : 0;
-		if (got < piece)
-			return at - from;
-	}
-	return LBT_UNKNOWN;
-}
-
-/* Copies a string or bytes to its chunk; value gets their number and the true length. */
-static __always_inline long copy_text(const struct lbt_fetch *f, const __u64 *values,
-				      char *to, const __u32 chunk, __u64 *value)
-{
-	__u64 from = *value;
-	const __u32 many = N_VALUES;
-	__u32 size = f->limit, slot = f->length_from;
-	__u64 length;
-	long got;
-
-	if (size > chunk - 1)
-		size = chunk - 1;
-	if (f->read == LBT_STRING) {
-		got = read_string(f, to, size, from);
-		if (got < 0 && config.may_fault) {
-			load_pages(from, size + 1);
-			got = read_string(f, to, size, from);
-		}
-		length = got;
-		if (got == size) {
-			length = f->space == LBT_USER ? rest_of_string(from + size) : LBT_UNKNOWN;
-			length = length > 0xffffffff ? length : length + size;
-		}
-	} else {
-		length = slot < many ? values[slot] * f->scale : size;
-		if (length < size)
-			size = length;
-		/* verifiers of kernels to 5.10 lose the bound in the comparison, and
-		 * compilers leave out what they see no need for */
-		barrier_var(size);
-		size &= chunk - 1;
-		got = read_memory(f, to, size, from) ? -1 : (long)size;
-	}
-	if (got < 0)
-		return got;
-	if (length > 0xffffffff)
-		length = 0xffffffff;
-	*value = length << 32 | (__u32)got;
-	return 0;
-}
-
-static __always_inline void copy_texts(struct lbt_event *e, __u64 *values,
-				       const __u32 chunk, const __u32 chunks,
-				       const struct lbt_spec *spec)
-{
-	const __u32 many = N_VALUES;
-	char *blob = (char *)(values + many) + sizeof(struct lbt_runner);
-
-	for (int i = 0; i < chunks; i++) {
-		__u64 slot = spec->text_slot[i];
-		const struct lbt_fetch *f;
-		__u64 value;
-
-		if (slot >= many)
-			break;
-		/* the bound once more, for verifiers of 5.10 */
-		barrier_var(slot);
-		slot &= LBT_FETCHES - 1;
-		f = &spec->fetch[slot];
-		value = values[slot];
-		if (e->faults >> slot & 1) {
-			value = ~0ULL; /* there is no address */
-		} else if (copy_text(f, values, blob + i * chunk, chunk, &value)) {
-			e->faults |= 1 << slot;
-			if (value >= 4096 && !f->optional) /* not a member of a null pointer */
-				lose_text(e);
-		} else if (!f->optional) {
-			find_text(e);
-		}
-		values[slot] = value;
-	}
-	e->blob = chunk | spec->text_slots << 16;
-}
 
 #define SEND(chunk, chunks)                                                                        \
 	do {                                                                                       \
@@ -227,31 +98,6 @@ static __noinline bool remember(struct pt_regs *ctx, const struct hit *at,
 	return true;
 }
 
-#define LBT_LEFT_OUT (~0U)
-
-const struct lbt_open_call call_left_out = { .spec = LBT_LEFT_OUT };
-
-/*
- * Remembers of a call that conditions leave out that it is one, where its return could be taken for
- * that of a call at the same frame which another process has made.
- */
-static __noinline void remember_left_out(const struct hit *at, const struct lbt_spec *spec)
-{
-	struct lbt_call_key key = key_of(at, at->entry);
-	struct lbt_open_call *call;
-
-	if (!may_be_inherited(at))
-		return;
-	/* filled in place: the stack has no room for it */
-	if (bpf_map_update_elem(&open_calls, &key, &call_left_out, 0)) {
-		ring_full(at);
-		return;
-	}
-	call = bpf_map_lookup_elem(&open_calls, &key);
-	if (call)
-		call->time = life_of(at);
-}
-
 /* Does the action of a spec. The verifier does not see actions that no spec has. */
 static __always_inline void act(const struct hit *at, const struct lbt_spec *spec,
 				const __u64 *values, __u32 faults)
@@ -288,7 +134,6 @@ static __noinline bool is_from_program(struct pt_regs *ctx, __u64 stack)
 static __always_inline bool process_hit(struct pt_regs *ctx, __u64 record, struct hit *at,
 				    const struct lbt_spec *spec)
 {
-	struct lbt_call_key key = key_of(at, at->entry);
 	const __u32 many = N_VALUES;
 	__u64 values[LBT_SLOTS];
 	struct lbt_open_call *call = NULL;
@@ -297,11 +142,11 @@ static __always_inline bool process_hit(struct pt_regs *ctx, __u64 record, struc
 	bool left_out;
 
 	if (needs_opening(spec)) {
-		call = bpf_map_lookup_elem(&open_calls, &key);
+		call = find_call(at);
 		if (at->kind != LBT_OPEN) {
 			if (call && call->spec == LBT_LEFT_OUT) {
 				left_out = call->time == life_of(at);
-				bpf_map_delete_elem(&open_calls, &key);
+				forget_call(at);
 				if (left_out)
 					return false;
 				call = NULL;
@@ -312,7 +157,8 @@ static __always_inline bool process_hit(struct pt_regs *ctx, __u64 record, struc
 			/* it was left by an exception or longjmp */
 			if (config.deferred && spec->action == LBT_KEEP)
 				increment(LBT_LEFT_UNCOMPARED);
-			bpf_map_delete_elem(&open_calls, &key);
+			if (!config.nesting) /* else what is around it is still asked for */
+				forget_call(at);
 			call = NULL;
 		}
 	}
@@ -357,12 +203,16 @@ static __always_inline bool process_hit(struct pt_regs *ctx, __u64 record, struc
 	if (config.compared_texts && spec->conditions)
 		comparisons = compare_texts(at->spec, spec, values);
 	if (config.filtered && spec->conditions && !passes(spec, values, faults, comparisons)) {
+		nest(at, call, false);
 		if (call)
-			bpf_map_delete_elem(&open_calls, &key);
+			forget_call(at);
 		return false;
 	}
+	nest(at, call, true);
 	if (at->kind == LBT_OPEN && needs_opening(spec) && !remember(ctx, at, spec, values, faults))
 		return false;
+	if (config.nesting && at->kind == LBT_OPEN)
+		enter_call(at);
 	if (config.deferred && at->kind == LBT_OPEN && spec->action == LBT_KEEP)
 		return true;
 	/* here, because the stack does not suffice for calls within send() */
@@ -384,7 +234,7 @@ static __always_inline bool process_hit(struct pt_regs *ctx, __u64 record, struc
 		at->kind = LBT_CLOSE;
 	}
 	if (call && !spec->jumps)
-		bpf_map_delete_elem(&open_calls, &key);
+		forget_call(at);
 	act(at, spec, values, faults);
 	return true;
 }

@@ -275,7 +275,12 @@ struct lbt_open_call {
 	__u64 faults;
 	__u64 kept[LBT_KEPT]; /* what the registers of the spec held */
 	__u64 values[LBT_FETCHES]; /* where the action is LBT_KEEP */
+	__u64 inner;	  /* bpf_src/nesting.h: what timed calls inside of it have taken */
+	__u64 around_frame; /* the one that it is inside of */
+	__u64 around_probe;
 };
+
+#define LBT_UNKNOWN_AROUND 1 /* no frame */
 
 /*
  * A probe's cookie: its position in the plan and its spec's. Where the return of a call
@@ -329,6 +334,7 @@ struct lbt_config {
 	__u32 backups;	     /* programs of tracepoints have some */
 	__u32 loops_to_entry; /* some spec is of a function that jumps back to its entry */
 	__u32 relays;	     /* some spec has a relay, or is LBT_UNCOMPARED */
+	__u32 nesting;	     /* of calls that are timed it is known what is below them */
 };
 
 enum lbt_counter {
@@ -341,6 +347,7 @@ enum lbt_counter {
 	LBT_TAIL_UNCOMPARED, /* calls with conditions on returns, which jumped where none is seen */
 	LBT_LEFT_UNCOMPARED, /* such calls that were left by an exception or longjmp */
 	LBT_UNCOMPUTED, /* operations without a result: divisions by 0, shifts too far */
+	LBT_IN_INTERRUPT, /* calls of the kernel's functions that interrupts made in traced threads */
 	LBT_COUNTERS,
 };
 

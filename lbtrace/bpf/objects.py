@@ -11,9 +11,10 @@ from typing import Any, TypeAlias
 from msgspec import Struct
 
 from lbtrace.bpf._libbpf import ffi, lib
-from lbtrace.bpf.backup_programs import FORGETTING, served_by
+from lbtrace.bpf.backup_programs import FORGETTING, INTERRUPTING, served_by
 from lbtrace.bpf.features import finds_mappings, has_btf, may_sleep, typed_task
 from lbtrace.bpf.gate import check, check_pointer, start_log
+from lbtrace.bpf.kernel_links import KernelLinks
 from lbtrace.bpf.specs import Specs
 from lbtrace.errors import KernelError
 from lbtrace.model import Losses
@@ -86,6 +87,7 @@ class TraceObject:
         self._compares_returns = specs.deferred and not specs.actions
         self._backups: dict[str, list[Any]] = {}
         self.copies: dict[int, Any] = {}
+        self.kernel_links = KernelLinks()
 
         def opened(name: str = "") -> tuple[Any, Any]:
             handle = open_object(name)
@@ -172,6 +174,8 @@ class TraceObject:
             uncompared_tail=totals[lib.LBT_TAIL_UNCOMPARED],
             uncompared_open=totals[lib.LBT_LEFT_UNCOMPARED] + self._waiting(),
             uncomputed=totals[lib.LBT_UNCOMPUTED],
+            in_interrupt=totals[lib.LBT_IN_INTERRUPT],
+            unhooked=self.kernel_links.unhooked(),
         )
 
     def _waiting(self) -> int:
@@ -202,6 +206,18 @@ class TraceObject:
             values = [tuple(cells[n : n + words]) for n in range(0, len(cells), words)]
             rest = bytes(ffi.buffer(key)[ffi.sizeof(named[0]) :])
             yield named.probe, named.pid, rest, values
+
+    def self_times(self) -> Iterator[tuple[int, int, tuple[int, ...]]]:
+        """Yield what bpf_src/nesting.h knows of a probe and a process (pid): how many calls
+        returned, how long they took themselves, and of how many it is not known what is around
+        them."""
+        cpus = check(lib.libbpf_num_possible_cpus(), "count the CPUs")
+        source, before, words = self._map("self_times"), ffi.NULL, 3
+        cells, following = ffi.new("uint64_t[]", words * cpus), ffi.new("uint32_t[2]")
+        while lib.bpf_map__get_next_key(source, before, following, 8) == 0:
+            before = ffi.new("uint32_t[2]", [*following])
+            if not lib.bpf_map__lookup_elem(source, before, 8, cells, ffi.sizeof(cells), 0):
+                yield before[0], before[1], tuple(sum([*cells][n::words]) for n in range(words))
 
     def children(self) -> int:
         """Return how many processes those that are followed have forked so far."""
@@ -295,6 +311,8 @@ class TraceObject:
             several = lib.bpf_map__key_size(own) > ffi.sizeof("struct lbt_aggregate_key")
             most = BUCKETS if several else AGGREGATES
             sizes[f"{name}_map"] = max(1, min(most, AGGREGATE_BYTES // size))
+        if specs.nesting:
+            sizes |= {"innermost_calls": BUCKETS, "self_times": AGGREGATES}
         for name, entries in sizes.items():
             code = lib.bpf_map__set_max_entries(self._map(name), entries)
             check(code, f"size the map {name}")
@@ -314,7 +332,7 @@ class TraceObject:
                 check(code, "let programs sleep")
             if served := served_by(name):
                 self._backups.setdefault(served, []).append(program)
-            elif name not in FORGETTING:
+            elif name not in (*FORGETTING, *INTERRUPTING):
                 self._counted.append((name, program))
         with held_back():  # a signal ends the verifier's work: EAGAIN, do_check() in verifier.c
             check(lib.bpf_object__load(handle), "load the BPF programs")

@@ -89,8 +89,9 @@ class Specs:
     distinguish goroutines; ``stacks``, it is asked on which stack a thread runs; ``hooked``,
     uretprobes see the returns of some calls; ``loops_to_entry``, some of functions that jump back
     to their entry, whose calls are to be hooked once; ``actions``, the names of those that
-    aggregate; ``relays``, some calls jump to other functions; ``within``, only hits below calls of
-    some functions count. Where the plan ``may_grow``, they are ready for all that points may need.
+    aggregate; ``nesting``, calls are timed, and what is below them is known; ``relays``, some calls
+    jump to other functions; ``within``, only hits below calls of some functions count. Where
+    the plan ``may_grow``, they are ready for all that points may need.
     """
 
     def __init__(self, plan: Plan) -> None:
@@ -134,7 +135,10 @@ class Specs:
         self.within = bool(plan.within)
         layouts = [plan.goroutines(probe) for probe in probes]
         self.go = any(layouts)
-        self.stacks = not (self.actions or all(layouts))
+        self.nesting = "histogram" in self.actions and any(
+            p.aggregates == lib.LBT_SLOT_DURATION for p in probes
+        )
+        self.stacks = not ((self.actions and not self.nesting) or all(layouts))
         pairs = hooked_pairs(probes, PROBES)
         self.hooked = bool(pairs)
         hooked = {*pairs, *pairs.values()}

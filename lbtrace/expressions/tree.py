@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Literal, TypeAlias
 
 from msgspec import Struct
@@ -55,6 +56,13 @@ class After(Struct, frozen=True):
     inner: Node
 
 
+class LengthOf(Struct, frozen=True):
+    """``len``: how many elements or bytes a value has."""
+
+    at: int
+    inner: Node
+
+
 class Cast(Struct, frozen=True):
     """A value taken for one of another type."""
 
@@ -103,7 +111,18 @@ class Binary(Struct, frozen=True):
 
 
 Node: TypeAlias = (
-    Number | Quoted | Name | Register | TextOf | After | Cast | Dereference | Field | Sum | Binary
+    Number
+    | Quoted
+    | Name
+    | Register
+    | TextOf
+    | After
+    | LengthOf
+    | Cast
+    | Dereference
+    | Field
+    | Sum
+    | Binary
 )
 
 Operator: TypeAlias = Literal["==", "!=", "<", "<=", ">", ">=", "startswith", "lacks"]
@@ -236,6 +255,17 @@ def qualifies(tree: object) -> bool:
     if isinstance(tree, Struct):
         return any(qualifies(getattr(tree, field)) for field in tree.__struct_fields__)
     return isinstance(tree, tuple) and any(map(qualifies, tree))
+
+
+def member_names(tree: object) -> Iterator[str]:
+    """Yield the names of all members in ``tree``."""
+    if isinstance(tree, Field):
+        yield tree.name
+    parts = tree if isinstance(tree, tuple) else ()
+    if isinstance(tree, Struct):
+        parts = tuple(getattr(tree, field) for field in tree.__struct_fields__)
+    for part in parts:
+        yield from member_names(part)
 
 
 def has_after(tree: object) -> bool:

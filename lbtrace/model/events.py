@@ -132,10 +132,14 @@ class Aggregate(Struct, frozen=True):
 
 class Aggregates(Struct):
     """All that has been aggregated from the beginning of the trace until ``time``
-    (CLOCK_MONOTONIC, ns): later ones replace earlier ones."""
+    (CLOCK_MONOTONIC, ns): later ones replace earlier ones. Where durations are aggregated,
+    ``selves`` has for each probe and process how many calls returned, and as words how long they
+    took less the timed calls inside of them, in ns, and of how many it is not known what they are
+    inside of."""
 
     time: int
     rows: tuple[Aggregate, ...] = ()
+    selves: tuple[Aggregate, ...] = ()
 
 
 class Losses(Struct):
@@ -147,6 +151,8 @@ class Losses(Struct):
       one.
     * ``return_depth``: returns the kernel does not deliver because 64 calls that some tool traces
       were already open in the thread.
+    * ``unhooked``: returns of the kernel's functions that it did not hook, as more of their calls
+      were open than it keeps, in all processes (Linux 6.8).
     * ``string_fault``, ``blob_too_long``: values that could not be read, or were too long; their
       calls are shown, without them.
     * ``uncounted``: hits for which no counter was free.
@@ -156,7 +162,8 @@ class Losses(Struct):
     about: ``uncompared_tail`` jumped to a function whose return is not watched, ``uncompared_open``
     were left by an exception, longjmp or the like, or are still open. ``uncomputed`` are operations
     of expressions that have no result, divisions by 0 and shifts too far: no condition on
-    them holds.
+    them holds. ``in_interrupt`` are calls of the kernel's functions by interrupts, which the thread
+    that they interrupt has not made.
 
     ``events`` counts those that are not shown at all, ``total`` also values.
     """
@@ -173,12 +180,15 @@ class Losses(Struct):
     uncompared_tail: int = 0
     uncompared_open: int = 0
     uncomputed: int = 0
+    in_interrupt: int = 0
+    unhooked: int = 0
 
     @property
     def events(self) -> int:
         """Events that are not shown."""
         full = self.ring_full_entry + self.ring_full_return + self.ring_full_point
-        return full + self.nested_miss + self.return_depth + self.uncounted + self.unwritten
+        full += self.nested_miss + self.return_depth + self.unhooked
+        return full + self.uncounted + self.unwritten
 
     @property
     def total(self) -> int:

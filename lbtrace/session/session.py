@@ -380,8 +380,8 @@ class Session:
     def _aggregated(self) -> Aggregates:
         from lbtrace.tables import merge_aggregated  # imported here because most traces show calls
 
-        now = time.monotonic_ns()
-        return Aggregates(now, tuple(merge_aggregated(self.plan, self._object.aggregated)))
+        now, kernel = time.monotonic_ns(), self._object
+        return merge_aggregated(self.plan, now, kernel.aggregated, kernel.self_times)
 
     def _wait(self, end: float | None, *, idle: bool) -> set[int]:
         """Wait a moment, if ``idle``, for the ring to fill or the process to end;

@@ -148,6 +148,13 @@ def test_depth_only_adds(shown: Callable[..., list[dict[str, Any]]], version: st
 
 
 @pytest.mark.parametrize("version", VERSIONS)
+def test_elements(shown: Callable[..., list[dict[str, Any]]], version: str) -> None:
+    words = ("--arg", "tags[1]", "--arg", "len(tags)", "--arg", "p.tags[0]", "--arg", "tags[2]")
+    (call,) = shown(version, "deep", *words, "--where", "len(p.path) == 2")
+    assert [each["value"] for each in call["args"]] == ["b", 2, "t", None]
+
+
+@pytest.mark.parametrize("version", VERSIONS)
 def test_a_goroutine(shown: Callable[..., list[dict[str, Any]]], version: str) -> None:
     every = shown(version, "visit")
     assert [c["args"][0]["value"] for c in every if c["goroutine"] == 1] == [1]

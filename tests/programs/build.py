@@ -28,6 +28,7 @@ PROGRAMS = {
     "daemon": "daemon.c -O1",
     "deep": "deep.c -O1 -g -fno-optimize-sibling-calls",
     "depth": "depth.c -O1 -g -fno-optimize-sibling-calls",
+    "save": "save.c -O1 -g",
     "trace": "trace.c -O0 -g",
     "variables": "variables.c -O0 -g -w",
     "truth": "truth.c -O1 -g -pthread",
