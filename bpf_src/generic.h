@@ -10,7 +10,41 @@
 #include "off_cpu.h"
 #include "relays.h"
 #include "texts.h"
+#include "unread_texts.h"
 #include "within.h"
+
+static __always_inline void copy_texts(struct lbt_event *e, __u64 *values,
+				       const __u32 chunk, const __u32 chunks,
+				       const struct lbt_spec *spec)
+{
+	const __u32 many = N_VALUES;
+	char *blob = (char *)(values + many) + sizeof(struct lbt_runner);
+
+	for (int i = 0; i < chunks; i++) {
+		__u64 slot = spec->text_slot[i];
+		const struct lbt_fetch *f;
+		__u64 value;
+
+		if (slot >= many)
+			break;
+		/* the bound once more, for verifiers of 5.10 */
+		barrier_var(slot);
+		slot &= LBT_FETCHES - 1;
+		f = &spec->fetch[slot];
+		value = values[slot];
+		if (e->faults >> slot & 1) {
+			value = ~0ULL; /* there is no address */
+		} else if (copy_text(f, values, blob + i * chunk, chunk, &value)) {
+			e->faults |= 1 << slot;
+			if (value >= 4096 && !f->optional) /* not a member of a null pointer */
+				lose_text(e, f);
+		} else if (!f->optional) {
+			find_text(e, f);
+		}
+		values[slot] = value;
+	}
+	e->blob = chunk | spec->text_slots << 16;
+}
 
 #define SEND(chunk, chunks)                                                                        \
 	do {                                                                                       \
@@ -106,13 +140,33 @@ static __noinline bool remember(struct pt_regs *ctx, struct hit *at,
 	return true;
 }
 
+/* Does an action that aggregates, by the key of the hit, for which those that call it have no room. */
+#define AGGREGATE(number, name)                                                                    \
+	static __noinline void do_##name(const struct hit *at, const struct lbt_spec *spec,        \
+					 const __u64 *values, __u32 faults)                        \
+	{                                                                                          \
+		struct lbt_simple_key key = { .probe = at->probe, .pid = at->pid };                \
+		struct lbt_room *room;                                                             \
+                                                                                                   \
+		if (!config.rooms) {                                                               \
+			name(&key, spec, values, faults);                                          \
+			return;                                                                    \
+		}                                                                                  \
+		room = take_room(at, spec, values, faults);                                        \
+		if (room)                                                                          \
+			name((void *)&room->key, spec, values, faults);                            \
+		leave_room(at);                                                                    \
+	}
+EACH_ACTION(AGGREGATE)
+#undef AGGREGATE
+
 /* Does the action of a spec. The verifier does not see actions that no spec has. */
 static __always_inline void act(struct hit *at, const struct lbt_spec *spec,
 				const __u64 *values, __u32 faults)
 {
 #define ACT(number, name)                                                                          \
 	if (config.aggregating & 1 << number && spec->action == number) {                          \
-		name(at, spec, values, faults);                                                    \
+		do_##name(at, spec, values, faults);                                               \
 		return;                                                                            \
 	}
 	EACH_ACTION(ACT)
@@ -214,6 +268,8 @@ static __always_inline bool process_hit(struct pt_regs *ctx, __u64 record, struc
 		nest(at, call, false);
 		if (call)
 			forget_call(at);
+		if (config.rooms && spec->has_room)
+			leave_room(at);
 		return false;
 	}
 	nest(at, call, true);
@@ -221,8 +277,11 @@ static __always_inline bool process_hit(struct pt_regs *ctx, __u64 record, struc
 		return false;
 	if (config.nesting && at->kind == LBT_OPEN)
 		enter_call(at);
-	if (config.deferred && at->kind == LBT_OPEN && spec->action == LBT_KEEP)
+	if (config.deferred && at->kind == LBT_OPEN && spec->action == LBT_KEEP) {
+		if (config.rooms)
+			keep_room(at, spec, values, faults);
 		return true;
+	}
 	/* here, because the stack does not suffice for calls within send() */
 	if (any_lost)
 		send_losses(at);

@@ -198,11 +198,32 @@ enum lbt_jumping {
 	LBT_UNCOMPARED = 3, /* its event would be sent then, but its return is not seen */
 };
 
-/* How the key begins by which an action aggregates. */
-struct lbt_aggregate_key {
+/*
+ * The key by which actions aggregate: of keys that are values, struct lbt_aggregate_key, as far as
+ * there are texts. Where none are, the process is one, and the key is struct lbt_simple_key.
+ */
+#define LBT_KEY_WORDS 8
+#define LBT_KEY_TEXTS 3 /* the first words may be of texts, as the values of struct lbt_fetch */
+
+struct lbt_simple_key {
 	__u32 probe;
 	__u32 pid;
+	__s32 bucket;	  /* of a histogram; of negative numbers -1 - that of their complement */
+	__u32 faults;	  /* bit n: word n could not be read */
 };
+
+struct lbt_aggregate_key {
+	__u32 probe;
+	__u32 pid;	  /* 0: it is among the words, if at all */
+	__s32 bucket;
+	__u32 faults;
+	__u64 words[LBT_KEY_WORDS];
+	char text[LBT_KEY_TEXTS][LBT_SMALL_CHUNK];
+};
+
+#define LBT_MEASURES 4	  /* values of which a count has the sum, the least and the most */
+#define LBT_FROM_ENTRY 32 /* at a return, slots from here on are of the entry */
+#define LBT_ROOM_VALUES 64
 
 /*
  * What to do at a probe. Probes alike share a spec. With plain set an event has the two result
@@ -226,7 +247,9 @@ struct lbt_spec {
 			  /* entry, on entries and exits; 0: none */
 	__u8 text_slot[LBT_CHUNKS]; /* which text is in which chunk; after the last: 0xff */
 	__u8 named;	  /* of a point: its events carry the runner */
-	__u8 aggregates;  /* slot of the value that the action aggregates */
+	__u8 measures[LBT_MEASURES]; /* slots of the values that the action takes */
+	__u8 by[LBT_KEY_WORDS]; /* slots of the words of its key; 0xff: none, or known elsewhere */
+	__u8 has_room;	  /* the entry has left a room: bpf_src/aggregate.h */
 	__u8 within;	  /* enum lbt_within */
 	__u8 hooks;	  /* of LBT_OUTER: the return is hooked */
 	__u8 loops_to_entry; /* of an entry whose return is hooked: the function jumps back to it */
@@ -334,6 +357,11 @@ struct lbt_config {
 	__u32 backups;	     /* programs of tracepoints have some */
 	__u32 loops_to_entry; /* some spec is of a function that jumps back to its entry */
 	__u32 relays;	     /* some spec has a relay, or is LBT_UNCOMPARED */
+	__u32 rooms;	     /* keys of what is aggregated are values */
+	__u32 by_pid;	     /* the process is in these */
+	__u32 key_texts;     /* texts in these */
+	__u32 measures;	     /* values that are aggregated */
+	__u32 extremes;	     /* also the least and the most of them */
 	__u32 nesting;	     /* of calls that are timed it is known what is below them */
 	__u32 off_cpu;	     /* it is asked how long threads do not run */
 	__u32 off_cpu_probe; /* of the points at which they were blocked, */

@@ -8,7 +8,6 @@
 
 #include "state.h"
 
-
 /* By frame, lane and relay: the probe that opened the call. What exceptions leave is replaced. */
 struct {
 	__uint(type, BPF_MAP_TYPE_LRU_HASH);

@@ -1,11 +1,9 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR Apache-2.0) */
-/* Copying strings and bytes into an event. */
+/* Reading strings and bytes. */
 #ifndef TEXTS_H
 #define TEXTS_H
 
-#include "event.h"
 #include "fetch.h"
-#include "unread_texts.h"
 
 /*
  * The length of the string copied, or an error. The copy takes one byte more,
@@ -101,39 +99,6 @@ static __always_inline long copy_text(const struct lbt_fetch *f, const __u64 *va
 		length = 0xffffffff;
 	*value = length << 32 | (__u32)got;
 	return 0;
-}
-
-static __always_inline void copy_texts(struct lbt_event *e, __u64 *values,
-				       const __u32 chunk, const __u32 chunks,
-				       const struct lbt_spec *spec)
-{
-	const __u32 many = N_VALUES;
-	char *blob = (char *)(values + many) + sizeof(struct lbt_runner);
-
-	for (int i = 0; i < chunks; i++) {
-		__u64 slot = spec->text_slot[i];
-		const struct lbt_fetch *f;
-		__u64 value;
-
-		if (slot >= many)
-			break;
-		/* the bound once more, for verifiers of 5.10 */
-		barrier_var(slot);
-		slot &= LBT_FETCHES - 1;
-		f = &spec->fetch[slot];
-		value = values[slot];
-		if (e->faults >> slot & 1) {
-			value = ~0ULL; /* there is no address */
-		} else if (copy_text(f, values, blob + i * chunk, chunk, &value)) {
-			e->faults |= 1 << slot;
-			if (value >= 4096 && !f->optional) /* not a member of a null pointer */
-				lose_text(e, f);
-		} else if (!f->optional) {
-			find_text(e, f);
-		}
-		values[slot] = value;
-	}
-	e->blob = chunk | spec->text_slots << 16;
 }
 
 #endif

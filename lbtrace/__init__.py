@@ -10,7 +10,8 @@
 `Trace.calls` yields each `Call` when it has ended. `trace_this_process` traces the own process.
 `read_capture` reads what ``lbtrace attach -o NAME.lbt`` recorded: a `Capture`, with the same
 ``calls()``. `to_pandas` and `to_arrow` make tables of calls, `report` one of functions, a `Row`
-each. Of a trace that counts, `Trace.counts` gives a `Count` for each function.
+each. Of a trace that counts, `Trace.counts` gives a `Count` for each function. `count` and
+`latency` return a `LiveTable` that the kernel makes, read while it runs.
 
 The values of arguments and results are ``int``, ``float``, ``bool``, None, or one of `Address`,
 `Char`, `Constant`, `Symbol`, `Text`, `Fields`, `Elements`, `Variant`, `Referent`, `Unreadable`.
@@ -47,6 +48,7 @@ if TYPE_CHECKING:
         TargetError,
         UsageError,
     )
+    from lbtrace.live_table import LiveTable, count, latency
     from lbtrace.live_trace import Trace
     from lbtrace.model import (
         Address,
@@ -91,6 +93,7 @@ __all__ = [
     "Fields",
     "KernelError",
     "LbtraceError",
+    "LiveTable",
     "Losses",
     "NoMatchError",
     "Options",
@@ -109,6 +112,8 @@ __all__ = [
     "UsageError",
     "Variant",
     "__version__",
+    "count",
+    "latency",
     "read_capture",
     "report",
     "to_arrow",
@@ -123,6 +128,7 @@ _MODULES = {
     **dict.fromkeys(("to_arrow", "to_pandas"), "calls.table"),
     **dict.fromkeys(("OwnTrace", "trace_this_process"), "own_process"),
     **dict.fromkeys(("Rows", "report"), "answers.report"),
+    **dict.fromkeys(("LiveTable", "count", "latency"), "live_table"),
     "Calls": "calls.iterator",
     "Count": "tables",
     "Options": "session.options",

@@ -18,7 +18,7 @@ from lbtrace.live_trace import Trace
 from lbtrace.model import SENDING, Target
 from lbtrace.model.choices import Returns
 from lbtrace.model.wire_limits import ACTIONS
-from lbtrace.session.options import Options, check_options
+from lbtrace.session.options import Options, check_aggregating, check_options
 from lbtrace.session.prepare import prepare
 from lbtrace.session.request import Request
 from lbtrace.session.session import Session
@@ -74,6 +74,8 @@ def trace(
     force: bool = False,
     unsafe: bool = False,
     action: str = "send",
+    by: str | Sequence[str] = (),
+    columns: str | Sequence[str] = (),
     cache: bool = True,
     options: Options | None = None,
 ) -> Trace:
@@ -104,8 +106,9 @@ def trace(
     ``"sites"``, ``"none"`` or ``"uretprobe"``, refused where it may crash the program, but not if
     ``unsafe``. ``max_depth``: calls so deep are left out. ``user``: whom the command runs as (who
     called sudo). ``force``: above 50,000 functions, too. ``cache``: a kept plan is taken if nothing
-    changed. ``action``: ``"send"`` calls, or ``"count"`` (`Trace.counts`). ``full_names``: C++ in
-    full. ``options``: see `Options`.
+    changed. ``action``: ``"send"`` calls, or ``"count"`` (`Trace.counts`), ``by`` expressions, with
+    ``columns`` such as ``"sum(n)"`` (docs/answers.md). ``full_names``: C++ in full. ``options``:
+    see `Options`.
 
     Planning reads files; ``with`` or ``async with`` starts and attaches. Any thread may trace.
 
@@ -139,7 +142,9 @@ def trace(
         check_options(options)
     actions = ("send", *(name for name in ACTIONS if name not in SENDING))
     if check_choice("action", action, actions) != "send":
-        _check_aggregation(max_depth, options)
+        check_aggregating(max_depth, options)
+    elif by or columns:
+        raise UsageError("by and columns are about only what is counted", 'add action="count"')
     target = _target(pid, command, follow, user)
     if not (binaries or target.pid or target.command):
         raise UsageError("nothing to trace is named", "give a command, a pid or a binary")
@@ -173,6 +178,8 @@ def trace(
         returns=check_choice("returns", returns, get_args(Returns)),
         force=force,
         action=action,
+        by=check_texts("by", by, 'give expressions: by=["path", "retval"]'),
+        columns=check_texts("columns", columns, 'give columns: columns=["sum(n)", "max(n)"]'),
         mode=options.mode if options else None,
         unsafe=unsafe,
     )
@@ -180,14 +187,6 @@ def trace(
     plan = replace(prepared.plan, notes=(*prepared.notes, *prepared.plan.notes))
     session = Session(plan, target, options, prepared.files, prepared.reach, prepared.later)
     return Trace(session, max_depth)
-
-
-def _check_aggregation(max_depth: int | None, options: Options | None) -> None:
-    """That nothing is asked about calls that the kernel does not know where it aggregates."""
-    if max_depth is not None:
-        raise UsageError("calls that are counted have no known depth", "omit max_depth")
-    if options is not None and options.max_events is not None:
-        raise UsageError("counting sends no events", "give Options(duration=...) to end it")
 
 
 def _target(pid: int | None, command: Sequence[StrPath], follow: bool, user: str) -> Target:

@@ -38,7 +38,7 @@ _IN_PYTHON = {
 }
 """How to write an option for `lbtrace.trace`, where that is not its name and ``=``."""
 
-_LISTS = ("func", "exclude", "arg", "source", "line", "at", "usdt", "within")
+_LISTS = ("func", "exclude", "arg", "source", "line", "at", "usdt", "within", "by")
 _NUMBERS = ("pid", "args")
 
 

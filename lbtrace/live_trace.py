@@ -140,6 +140,12 @@ class Trace:
             pass
         return table_of(self.plan, calls.aggregates, action)
 
+    def aggregated(self) -> Aggregates:
+        """Return what the kernel has aggregated until now: `lbtrace.tables.table_of` makes rows of
+        it. Raises `UsageError` outside of ``with``."""
+        self._check_running()
+        return self._session.aggregated()
+
     def stop(self) -> None:
         """End `calls` soon, with all that happened until now. From any thread, or a signal
         handler."""
@@ -174,7 +180,7 @@ class Trace:
             )
         return child.wait()
 
-    def _batches(self) -> Iterator[Batch | Aggregates | Addition]:
+    def batches(self) -> Iterator[Batch | Aggregates | Addition]:
         """What the session yields, as long as this is entered."""
         batches = self._session.batches()
         while True:
@@ -200,7 +206,7 @@ class LiveCalls(Calls):
     ``async with``. Each call is yielded when it has ended."""
 
     def __init__(self, trace: Trace, max_depth: int | None) -> None:
-        super().__init__(trace.plan, trace._batches(), max_depth, trace._note_returns)
+        super().__init__(trace.plan, trace.batches(), max_depth, trace._note_returns)
         self._trace = trace
 
     def __aiter__(self) -> LiveCalls:

@@ -1,17 +1,12 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR Apache-2.0) */
-/* Action histogram: how a value is distributed, by probe and process: lbtrace/tables/histogram.py. */
+/* Action histogram: how a value is distributed, by key: lbtrace/tables/histogram.py. */
 #include "aggregate.h"
-
-struct histogram_key {
-	struct lbt_aggregate_key of;
-	__s32 bucket; /* of negative numbers -1 - that of their complement */
-};
 
 struct histogram {
 	__u64 hits;
 	__u64 total;
 };
-AGGREGATES(histogram, struct histogram_key, struct histogram);
+AGGREGATES(histogram, struct histogram);
 
 /* The position of the highest bit; without a branch, from which the verifier would learn it. */
 static __always_inline __u32 highest_bit(__u64 number)
@@ -47,20 +42,17 @@ static __always_inline __s32 bucket_of(__s64 value)
 	return bucket ^ (__u32)sign;
 }
 
-static __noinline void histogram(const struct hit *at, const struct lbt_spec *spec,
+static __noinline void histogram(struct lbt_simple_key *key, const struct lbt_spec *spec,
 				 const __u64 *values, __u32 faults)
 {
-	struct histogram_key key = { .of = { .probe = at->probe, .pid = at->pid } };
-	const __u64 value = value_of(spec, values);
 	struct histogram *found;
+	__u64 value;
 
-	/* a duration is 0 where the beginning of the call was not seen */
-	if (faults >> spec->aggregates & 1 ||
-	    (spec->aggregates == LBT_SLOT_DURATION && !value))
-		key.bucket = LBT_NO_BUCKET;
+	if (measure_value(key, spec, values, faults, 0, &value))
+		key->bucket = bucket_of(value);
 	else
-		key.bucket = bucket_of(value);
-	found = aggregated(&histogram_map, &key, &histogram_zero);
+		key->bucket = LBT_NO_BUCKET;
+	found = aggregated(&histogram_map, key, &histogram_zero);
 	if (!found)
 		return;
 	ADD(&found->hits, 1);

@@ -11,6 +11,16 @@ from typing import Any, TypeAlias
 from msgspec import Struct
 
 from lbtrace.bpf._libbpf import ffi, lib
+from lbtrace.bpf.aggregates import (
+    ADDITION,
+    AGGREGATES,
+    BUCKETS,
+    EXCHANGE,
+    ROOMS,
+    Aggregated,
+    read,
+    shape,
+)
 from lbtrace.bpf.backup_programs import FORGETTING, INTERRUPTING, served_by
 from lbtrace.bpf.features import finds_mappings, has_btf, may_sleep, typed_task
 from lbtrace.bpf.gate import check, check_pointer, start_log
@@ -35,24 +45,10 @@ class Loading(Struct, frozen=True):
 Programs: TypeAlias = dict[str, Loading]
 """Names of programs, and how they are loaded."""
 
-AGGREGATES = 16384
-"""Keys (a probe, a process) at which an action may aggregate; what has no room is counted."""
-
-BUCKETS = 65536
-"""The same of an action whose keys are longer: it has many for a probe and a process."""
-
-AGGREGATE_BYTES = 64 << 20
-"""Memory that what an action aggregates may take, on all CPUs: there are fewer keys where it has
-many words."""
-
-Aggregated: TypeAlias = tuple[int, int, bytes, list[tuple[int, ...]]]
-"""What an action has aggregated of a probe and a process (pid): what else its key holds, and the
-words of each CPU."""
-
 INITIAL_PIDNS = "pid:[4026531836]"
 """PROC_PID_INIT_INO in the kernel's include/linux/proc_ns.h."""
 
-ALLOCATING = ("followed", "open_calls", "outermost")
+ALLOCATING = ("followed", "open_calls", "outermost", "rooms")
 """Maps of which most entries are seldom used."""
 
 
@@ -84,6 +80,7 @@ class TraceObject:
         waits = may_sleep()
         may_fault = specs.memory and waits
         self._counted: list[tuple[str, Any]] = []
+        self._rooms = specs.rooms
         self._compares_returns = specs.deferred and not specs.actions
         self._backups: dict[str, list[Any]] = {}
         self.copies: dict[int, Any] = {}
@@ -191,21 +188,8 @@ class TraceObject:
         return found
 
     def aggregated(self, action: str) -> Iterator[Aggregated]:
-        """Yield what an action has aggregated so far: bpf_src/aggregate.h."""
-        cpus = check(lib.libbpf_num_possible_cpus(), "count the CPUs")
-        source = self._map(f"{action}_map")
-        words, size = (lib.bpf_map__value_size(source) + 7) // 8, lib.bpf_map__key_size(source)
-        cells = ffi.new("uint64_t[]", words * cpus)
-        key, following = (ffi.new("char[]", size) for _ in range(2))
-        named, before = ffi.cast("struct lbt_aggregate_key *", key), ffi.NULL
-        while lib.bpf_map__get_next_key(source, before, following, size) == 0:
-            ffi.memmove(key, following, size)
-            before = key
-            if lib.bpf_map__lookup_elem(source, key, size, cells, ffi.sizeof(cells), 0):
-                continue
-            values = [tuple(cells[n : n + words]) for n in range(0, len(cells), words)]
-            rest = bytes(ffi.buffer(key)[ffi.sizeof(named[0]) :])
-            yield named.probe, named.pid, rest, values
+        """Return what an action has aggregated so far."""
+        return read(self._map(f"{action}_map"), shared=self._rooms)
 
     def self_times(self) -> Iterator[tuple[int, int, tuple[int, ...]]]:
         """Yield what bpf_src/nesting.h knows of a probe and a process (pid): how many calls
@@ -305,14 +289,11 @@ class TraceObject:
         sizes = {"ring": ring_size, "specs": max(1, len(specs) + later)}
         if not by_backup:
             sizes["handled"] = 1
+        sizes["rooms"] = ROOMS if specs.rooms else 1
         if not specs.off_cpu:
             sizes["thread_times"] = 1
         for name in specs.actions:
-            own = self._map(f"{name}_map")
-            size = lib.bpf_map__value_size(own) * lib.libbpf_num_possible_cpus()
-            several = lib.bpf_map__key_size(own) > ffi.sizeof("struct lbt_aggregate_key")
-            most = BUCKETS if several else AGGREGATES
-            sizes[f"{name}_map"] = max(1, min(most, AGGREGATE_BYTES // size))
+            sizes[f"{name}_map"] = shape(self._map(f"{name}_map"), name, specs)
         if specs.nesting:
             sizes |= {"innermost_calls": BUCKETS, "self_times": AGGREGATES}
         for name, entries in sizes.items():
@@ -346,6 +327,8 @@ def open_object(name: str = "") -> Any:
     name = name or ("trace" if finds_mappings() else "early")
     name = f"{name}.{platform.machine()}.bpf.o"
     data = read_bytes(os.path.join(os.path.dirname(__file__), "objects", name))
+    if not finds_mappings():
+        data = data.replace(EXCHANGE, ADDITION)
     options = ffi.new("struct bpf_object_open_opts *")
     options.sz = ffi.sizeof("struct bpf_object_open_opts")
     title = ffi.new("char[]", b"lbtrace")

@@ -12,7 +12,7 @@ from typing import Any
 from msgspec import Struct
 
 from lbtrace.bpf._libbpf import ffi, lib
-from lbtrace.bpf.fetch_slots import fill
+from lbtrace.bpf.fetch_slots import fill, find_chunk_layout
 from lbtrace.bpf.recording import Recording, find_recording
 from lbtrace.errors import UsageError, option
 from lbtrace.machine import Machine
@@ -23,12 +23,13 @@ from lbtrace.model import (
     Condition,
     Fetch,
     GoLayout,
+    Grouping,
     Plan,
     Probe,
     Site,
 )
 from lbtrace.model.wire_limits import ACTIONS
-from lbtrace.probes import CLOSING, PROBES, ROLES, hooked_pairs, kind_of_events
+from lbtrace.probes import CLOSING, PROBES, ROLES, hooked_pairs, kind_of_events, off_cpu
 
 RELATIONS = {
     "==": lib.LBT_EQUAL,
@@ -52,6 +53,9 @@ SLOTS = {
 }
 """What conditions compare besides fetched values."""
 
+NO_SLOT = 0xFF
+"""In place of the slot of a word that is known elsewhere."""
+
 TEXT_SUBJECTS = ("text", "comm")
 
 ANY_LAYOUT = sum(
@@ -63,10 +67,7 @@ ANY_LAYOUT = sum(
 )
 """All bits of ``enum lbt_chunk_layout``."""
 
-WITHIN = {
-    "landing": lib.LBT_LANDING,
-    "lane end": lib.LBT_LANE_END,
-}
+WITHIN = {"landing": lib.LBT_LANDING, "lane end": lib.LBT_LANE_END}
 """Where hits of roles that are of no function count if only those below some calls do."""
 
 
@@ -108,9 +109,7 @@ class Specs:
         self.chunk_layouts = ANY_LAYOUT if later else 0
         self.wide = later or any(len(p.fetches) > lib.LBT_VALUES for p in probes)
         self._waiting = {p.function for p in probes if p.action == "keep"}
-        self._conditional = any(
-            p.conditions or p.aggregates == lib.LBT_SLOT_DURATION for p in probes
-        )
+        self._conditional = any(p.conditions or _needs_duration(p.grouping) for p in probes)
         self.filtered = later or self._conditional
         self.deferred = any(p.action == "keep" for p in probes)
         self.related = (
@@ -132,18 +131,23 @@ class Specs:
         )
         self.actions = {*plan.actions} - SENDING
         self.aggregating = sum(1 << ACTIONS[name] for name in self.actions)
+        groupings = [p.grouping for p in probes if p.grouping]
+        self.rooms = any(
+            g.by or max(g.measures, default=0) >= lib.LBT_FROM_ENTRY for g in groupings
+        )
+        self.by_pid = not plan.by or "pid" in plan.by
+        self.key_texts = max((g.texts for g in groupings), default=0)
+        self.memory |= bool(self.key_texts)
+        self.measures = max((len(g.measures) for g in groupings), default=0)
+        self.extremes = any(column.how in ("min", "max") for column in plan.columns)
         self.keeping = any(p.keeps for p in probes)
         self.relays = any(p.relay or p.role == "tail" for p in probes)
         self.within = bool(plan.within)
-        waiting = plan.off_cpu
-        self.off_cpu = waiting is not None
-        self.off_cpu_probe = probes.index(waiting) if waiting else 0
-        self.off_cpu_bound = waiting.event.number if waiting and waiting.event else 0
+        self.off_cpu, self.off_cpu_probe, self.off_cpu_bound = off_cpu.settings(plan)
         layouts = [plan.goroutines(probe) for probe in probes]
         self.go = any(layouts)
-        self.nesting = "histogram" in self.actions and any(
-            p.aggregates == lib.LBT_SLOT_DURATION for p in probes
-        )
+        timed = any(p.aggregates == lib.LBT_SLOT_DURATION for p in probes)
+        self.nesting = timed and not plan.by and "histogram" in self.actions
         self.stacks = not ((self.actions and not self.nesting) or all(layouts))
         pairs = hooked_pairs(probes, PROBES)
         self.hooked = bool(pairs)
@@ -191,6 +195,7 @@ class Specs:
         site = probe.site
         alike = (
             *(probe.role, probe.source, probe.action, probe.aggregates, probe.keeps, probe.gate),
+            probe.grouping,
             *(probe.relay, probe.joins, probe.goes_on, self._jumping(probe)),
             *(site.sp_delta, site.unless, site.only, site.jump, site.test),
             *(
@@ -237,7 +242,7 @@ class Specs:
         as_it_is = not conditional and not pairing.keeps and probe.action == "send"
         as_it_is &= not (self.within and probe.role == "switch")
         recording = find_recording(fetches, registers, kernel.PT_REGS) if as_it_is else None
-        key: tuple[object, ...] = (fetches, probe.conditions, probe.action, probe.aggregates)
+        key: tuple[object, ...] = (fetches, probe.conditions, probe.action, probe.grouping, closes)
         if recording:
             key = (recording.count, recording.selected)
         jump = (site.unless, site.only, site.jump, site.test)
@@ -253,7 +258,8 @@ class Specs:
             self._specs.append(spec)
             spec.sp_delta = site.sp_delta
             spec.action = ACTIONS[probe.action]
-            spec.aggregates = max(0, probe.aggregates)
+            if probe.grouping:
+                self._set_grouping(spec, probe.grouping, waits=closes)
             spec.named = named
             spec.loops_to_entry = loops_to_entry
             spec.jumps, spec.relay = jumps, probe.relay
@@ -295,6 +301,14 @@ class Specs:
         if probe.pair:
             inner = lib.LBT_INSIDE
         return int(WITHIN.get(probe.role, inner)), False
+
+    def _set_grouping(self, spec: Any, grouping: Grouping, *, waits: bool) -> None:
+        spec.by = [slot if slot >= 0 else NO_SLOT for slot in grouping.slots] + [NO_SLOT] * (
+            lib.LBT_KEY_WORDS - len(grouping.slots)
+        )
+        for number, slot in enumerate(grouping.measures):
+            spec.measures[number] = slot
+        spec.has_room = self.rooms and waits
 
     def _set_jump(self, spec: Any, site: Site) -> None:
         spec.unless, spec.only = site.unless, site.only
@@ -338,7 +352,7 @@ class Specs:
         spec.more = max(0, len(fetches) - lib.LBT_VALUES)
         texts = [fetch for fetch in fetches if fetch.read in ("string", "bytes")]
         if texts:
-            spec.chunk_layout = _find_chunk_layout(texts)
+            spec.chunk_layout = find_chunk_layout(texts)
             self.chunk_layouts |= 1 << spec.chunk_layout
         for slot, fetch in zip(spec.fetch, fetches, strict=False):
             fill(slot, fetch, self._kernel.PT_REGS, keeps)
@@ -380,8 +394,6 @@ class Specs:
         return spec
 
 
-def _find_chunk_layout(fetches: list[Fetch]) -> int:
-    """The smallest ``enum lbt_chunk_layout`` that holds these strings and bytes."""
-    if any(fetch.limit >= lib.LBT_SMALL_CHUNK for fetch in fetches):
-        return int(lib.LBT_LARGE_1 if len(fetches) == 1 else lib.LBT_LARGE_8)
-    return int({1: lib.LBT_SMALL_1, 2: lib.LBT_SMALL_2}.get(len(fetches), lib.LBT_SMALL_8))
+def _needs_duration(grouping: Grouping | None) -> bool:
+    """Whether it takes how long a call takes: then the entry leaves its time."""
+    return grouping is not None and lib.LBT_SLOT_DURATION in (*grouping.slots, *grouping.measures)

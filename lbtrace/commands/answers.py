@@ -6,7 +6,7 @@ import argparse
 from typing import TYPE_CHECKING
 
 from lbtrace.commands import attach
-from lbtrace.commands.options import natural
+from lbtrace.commands.options import natural, nonempty, seconds
 from lbtrace.sinks import TABLES
 
 if TYPE_CHECKING:
@@ -18,18 +18,35 @@ def arguments(parser: argparse.ArgumentParser) -> _ArgumentGroup:
     parser.usage = attach.USAGE.replace("lbtrace attach", parser.prog)
     attach.add_selection(parser)
     values = parser.add_argument_group("values")
+    values.add_argument(
+        "--by",
+        metavar="EXPR",
+        type=nonempty,
+        action="append",
+        default=[],
+        help="count by this, not by function and process: path, str(arg0), retval, comm, func"
+        " (up to four, with commas)",
+    )
     attach.add_conditions(values)
     attach.add_ends(parser.add_argument_group("end"))
     output = parser.add_argument_group("output")
     output.add_argument(
         "--format", metavar="NAME", help=f"{', '.join(TABLES)} (default: by the suffix, or table)"
     )
+    output.add_argument(
+        "--interval",
+        metavar="TIME",
+        type=seconds,
+        help="in a pipe or a file: write what each 1s has added; on a terminal: renew the table so"
+        " often",
+    )
     output.add_argument("--top", metavar="N", type=natural, help="show the first N rows")
     attach.add_output(output)
     attach.add_ways(parser)
     parser.set_defaults(
-        **{"command": [], "args": None, "arg": [], "locals": False, "depth": 0, "strings": 64},
+        **{"command": [], "args": None, "arg": [], "locals": False, "depth": 0, "strings": 127},
         **{"max_depth": None, "max_events": None, "cpu": False, "slow": None},
+        columns=[],
         off_cpu=0,
         time=None,
         color="never",

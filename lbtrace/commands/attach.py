@@ -118,7 +118,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     look(output)
     add_output(output)
     add_ways(parser)
-    parser.set_defaults(command=[], action="send")
+    parser.set_defaults(command=[], action="send", by=[], columns=[])
 
 
 def add_selection(parser: argparse.ArgumentParser) -> _ArgumentGroup:

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import argparse
+from typing import TYPE_CHECKING
 
 from lbtrace.commands import answers
 from lbtrace.commands.options import nonempty
+
+if TYPE_CHECKING:
+    from argparse import _ArgumentGroup
 
 MEANT = "{options} -- {program}"
 COMMAND = True
@@ -14,6 +18,7 @@ EPILOG = """\
 examples:
   lbtrace count --func 'parse_*' -- ./prog          how often each is called
   lbtrace count --pid 4711 --func '*' --top 20      until Ctrl-C
+  lbtrace count --func open --by 'str(arg0)' --binary libc.so.6 -- ./prog   by file
   lbtrace count --func malloc --hist arg0 --binary libc.so.6 -- ./prog   sizes
 """
 
@@ -26,6 +31,21 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         metavar="EXPR",
         type=nonempty,
         help="show how this integer is distributed: arg0, retval, node->key",
+    )
+
+    for how, meant in (("sum", "the sum"), ("min", "the least"), ("max", "the most")):
+        _column(values, how, meant)
+    _column(values, "avg", "the average")
+
+
+def _column(values: _ArgumentGroup, how: str, meant: str) -> None:
+    values.add_argument(
+        f"--{how}",
+        metavar="EXPR",
+        dest="columns",
+        type=lambda text: f"{how}({nonempty(text)})",
+        action="append",
+        help=f"add {meant} of this integer (repeatable)",
     )
 
 

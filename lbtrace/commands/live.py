@@ -23,7 +23,7 @@ from lbtrace.commands.output import count_all, describe, make_sink, open_output,
 from lbtrace.commands.progress import Progress, Steps
 from lbtrace.commands.streams import Stalled, say
 from lbtrace.errors import BinaryError, CommandError, UsageError
-from lbtrace.model import Addition, Aggregates, Batch, Plan, Summary, Target
+from lbtrace.model import Addition, Aggregates, Batch, Losses, Plan, Summary, Target
 from lbtrace.session.options import Options
 from lbtrace.session.request import Prepared
 from lbtrace.session.session import Session
@@ -35,6 +35,7 @@ from lbtrace.targets.command import find_command
 
 if TYPE_CHECKING:
     from lbtrace.calls.slow import SlowCalls
+    from lbtrace.commands.renewing import Renewal
     from lbtrace.session.single_steps import SingleSteps
 
 Batches: TypeAlias = Iterator[Batch | Aggregates | Addition]
@@ -57,7 +58,12 @@ def run(prepared: Prepared, chosen: Format, args: argparse.Namespace) -> int:
 
         check_plan(plan)
     options = Options(
-        args.ring_size, args.duration, args.max_events, args.mode, until_last=args.until_last
+        args.ring_size,
+        args.duration,
+        args.max_events,
+        args.mode,
+        until_last=args.until_last,
+        interval=getattr(args, "interval", None) or 1.0,
     )
     destination = Destination(args.output, force=args.force, kept=_kept(plan, target))
     if chosen.is_capture and destination.is_terminal:
@@ -205,6 +211,11 @@ def _trace(
 ) -> Summary:
     sink = make_sink(chosen.load(), stream, session.plan, args)
     progress = Progress(bool(args.output))
+    renewal: Renewal | None = None
+    if args.action != "send":
+        from lbtrace.commands.renewing import Renewal  # imported here: most show calls
+
+        renewal = Renewal(sink, stream, args)
     regular = stat.S_ISREG(os.fstat(stream.fileno()).st_mode)
 
     def after(matcher: CallMatcher, batch: Batch) -> None:
@@ -215,14 +226,20 @@ def _trace(
         elif not regular:
             stream.flush()  # what is lost where its reader stalls is counted by batches
 
+    def account() -> tuple[Losses, bool]:
+        if renewal:
+            renewal.clear()  # the last table takes its place
+        return session.losses(), False
+
     with progress:
         return render(
             session.plan,
             batches,
             sink,
-            lambda: (session.losses(), False),
+            account,
             max_depth=args.max_depth,
             after_batch=after,
+            on_aggregates=renewal or (lambda _: None),
         )
 
 

@@ -30,7 +30,7 @@ CAUSES = {
     "unhooked": "returns of kernel functions, more calls open than the kernel keeps",
     "string_fault": "strings in unreadable memory",
     "blob_too_long": "values too long",
-    "uncounted": "no room to count (probes and processes)",
+    "uncounted": "no room to count",
     "unwritten": "not yet written when Ctrl-C ended the trace",
 }
 """`Losses` in words."""
@@ -95,14 +95,16 @@ def render(
     losses_known: Callable[[], bool] = lambda: True,
     max_depth: int | None = None,
     after_batch: Callable[[CallMatcher, Batch], None] | None = None,
+    on_aggregates: Callable[[Aggregates], None] = lambda _: None,
 ) -> Summary:
     """Drive batches through the matcher into a sink, to its end.
 
     ``account`` returns, when the batches have ended, what was lost and whether the trace was
     interrupted, ``damaged`` whether parts of its capture could not be read, ``losses_known``
     whether that has all that was lost. ``after_batch`` is called after each: for progress, or to
-    flush the sink of a live trace. Where the output raises `Stalled`, it gets no end: what was not
-    written whole counts as lost, all that the batches still bring included.
+    flush the sink of a live trace, ``on_aggregates`` with what was aggregated so far. Where the
+    output raises `Stalled`, it gets no end: what was not written whole counts as lost, all that the
+    batches still bring included.
     """
     matcher = _matcher(plan, sink, max_depth)
     aggregated = Aggregates(0)
@@ -114,6 +116,7 @@ def render(
         for batch in batches:
             if isinstance(batch, Aggregates):
                 aggregated = batch
+                on_aggregates(batch)
                 continue
             if isinstance(batch, Addition):
                 plan = plan.grown(batch)

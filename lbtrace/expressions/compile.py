@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import TypeVar
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -41,10 +42,20 @@ from lbtrace.expressions.tree import (
     has_after,
 )
 from lbtrace.fetch.call_values import CallValues
-from lbtrace.model import Condition, Fetch, Prototype, Value
-from lbtrace.model.wire_limits import CONDITIONS, KEPT, SLOT_DURATION
+from lbtrace.fetch.grouping import group
+from lbtrace.model import LONG, Condition, Fetch, Prototype, Value
+from lbtrace.model.wire_limits import (
+    CONDITIONS,
+    KEPT,
+    SLOT_COMM,
+    SLOT_DURATION,
+    SLOT_GOROUTINE,
+    SLOT_PID,
+    SLOT_TID,
+)
 from lbtrace.recognize.fetcher import Fetcher
 from lbtrace.values import join_results
+from lbtrace.values.string import TEXT
 from lbtrace.values.void import VOID
 
 
@@ -58,7 +69,7 @@ class Bounds(Struct, frozen=True):
 def depth(request: Request) -> int:
     """Return how many pointers the expressions follow."""
     tests = [] if request.test is None else find_comparisons(request.test)
-    nodes = [w.node for w in request.wanted] + [n for c in tests for n in (c.left, c.right)]
+    nodes = [w.node for w in request.named] + [n for c in tests for n in (c.left, c.right)]
     return max(map(_followed, nodes), default=0)
 
 
@@ -199,21 +210,27 @@ class _Binder:
         )
 
     def aggregating(self, request: Request) -> CallValues:
-        """With no value but the number that is aggregated, if any is."""
-        values = self.bound_to((), None)
-        for wanted in request.wanted:
-            try:
-                moment, slot = self._number(wanted)
-                if moment == "entry" and self._result_conditions:
-                    raise ExpressionError(
-                        0, "this is not known where the calls return", "aggregate it alone"
-                    )
-            except ExpressionError as error:
-                raise error.error("arg", wanted.source) from None
-            values = replace(
-                self.bound_to((), None), aggregates=slot, aggregates_return=moment == "return"
-            )
-        return values
+        """With no values but those that are aggregated, and those by which that is done."""
+        options = ["arg"] * len(request.wanted)
+        options += [
+            next(c.how for c in request.columns if c.measure == n)
+            for n, _ in enumerate(request.measured)
+        ]
+        measured = (*request.wanted, *request.measured)
+        numbers = [_ask(self._number, *each) for each in zip(options, measured, strict=True)]
+        keys = [_ask(self._key, "by", each) for each in request.by]
+        waits = bool(self._result_conditions)
+        waits |= any(moment == "return" for moment, _ in (*numbers, *keys))
+        made = self.bound_to((), None)
+        if not numbers and not keys:
+            return made
+        entry, after = group(
+            [(moment == "return", value) for moment, value in keys],
+            [(moment == "return", slot) for moment, slot in numbers],
+            (made.fetches, made.result_fetches),
+            waits=waits,
+        )
+        return replace(made, entry_grouping=entry, grouping=after if waits else entry, waits=waits)
 
     def _number(self, wanted: ArgExpression) -> tuple[Moment, int]:
         """When a number is there, and its slot."""
@@ -224,6 +241,26 @@ class _Binder:
             raise not_a_value(operand.at)
         moment: Moment = "return" if operand.moment == "return" else "entry"
         return moment, self._scope.take(operand.at, moment, number_in(operand))
+
+    def _key(self, wanted: ArgExpression) -> tuple[Moment, Value]:
+        """When a value by which is aggregated is there, and the value."""
+        operand = locate(wanted.node, self._scope)
+        if isinstance(operand, Pseudo):
+            type = TEXT if operand.name == "comm" else LONG
+            moment: Moment = "return" if operand.name == "duration" else "entry"
+            return moment, Value(wanted.name, type, OF_EVENTS[operand.name])
+        if not isinstance(operand, Operand):
+            raise not_a_value(operand.at)
+        if operand.start is None and operand.type.computes and not operand.type.is_text():
+            moment = "return" if operand.moment == "return" else "entry"
+            slot = self._scope.take(operand.at, moment, number_in(operand))
+            return moment, Value(wanted.name, operand.type.bare(), slot)
+        moment, value = self.value(wanted)
+        if value.slot < 0 and not value.members:
+            raise ExpressionError(
+                operand.at, f"this cannot be read: {value.reason or 'it has no value'}", UNREADABLE
+            )
+        return moment, value
 
     def value(self, wanted: ArgExpression) -> tuple[Moment, Value]:
         """Return a value to show, and when it is there."""
@@ -264,6 +301,26 @@ class _Binder:
             raise ExpressionError(
                 0, f"this takes more than {CONDITIONS} comparisons", "write it shorter"
             )
+
+
+OF_EVENTS = {
+    "pid": SLOT_PID,
+    "tid": SLOT_TID,
+    "comm": SLOT_COMM,
+    "duration": SLOT_DURATION,
+    "goroutine": SLOT_GOROUTINE,
+}
+"""The slots of what the kernel program knows of every event."""
+
+_Found = TypeVar("_Found")
+
+
+def _ask(find: Callable[[ArgExpression], _Found], option: str, wanted: ArgExpression) -> _Found:
+    """What is found of an expression; what is wrong is said of the option."""
+    try:
+        return find(wanted)
+    except ExpressionError as error:
+        raise error.error(option, wanted.source) from None
 
 
 def _followed(node: Node) -> int:

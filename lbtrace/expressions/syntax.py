@@ -81,9 +81,10 @@ _SHIFTS = len(_COMBINING)
 _OPERATORS = ("==", "!=", "<=", ">=", "<", ">", "startswith")
 
 
-def argument(source: str) -> ArgExpression:
-    """Return an ``--arg``. Raises `UsageError` that points at the character."""
-    return _whole("arg", source, _Parser.wanted)
+def argument(source: str, option: str = "arg") -> ArgExpression:
+    """Return an ``--arg``, or the value of an ``option`` like it. Raises `UsageError` that points
+    at the character."""
+    return _whole("arg", source, _Parser.wanted, option)
 
 
 def condition(source: str) -> Test:
@@ -94,11 +95,13 @@ def condition(source: str) -> Test:
 _Parsed = TypeVar("_Parsed")
 
 
-def _whole(asked: Asked, source: str, parse: Callable[[_Parser], _Parsed]) -> _Parsed:
+def _whole(
+    asked: Asked, source: str, parse: Callable[[_Parser], _Parsed], option: str = ""
+) -> _Parsed:
     try:
         return _Parser(source, asked).whole(parse)
     except ExpressionError as error:
-        raise error.error(asked, source) from None
+        raise error.error(option or asked, source) from None
 
 
 def _is_value(test: object) -> bool:

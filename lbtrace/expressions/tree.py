@@ -8,7 +8,7 @@ from typing import Literal, TypeAlias
 from msgspec import Struct
 
 from lbtrace.errors import Understood, UsageError, option
-from lbtrace.model import Type
+from lbtrace.model import Column, Type
 
 
 class Number(Struct, frozen=True):
@@ -191,24 +191,34 @@ class ExpressionError(Exception):
         error = UsageError(
             f"{option(name)}: {self.what}", self.hint, detail=f"  {shown}\n  {' ' * at}^"
         )
-        error.understood = Understood(name == "arg", not self.lacks_name, self.at)
+        error.understood = Understood(name != "where", not self.lacks_name, self.at)
         return error
 
 
 class Request(Struct, frozen=True):
     """The user's request: values to show instead of all, or that the kernel ``aggregates``, and a
-    filter, of calls that failed (``errors``)."""
+    filter, of calls that failed (``errors``). It aggregates ``by`` values, ``measured`` others for
+    ``columns``, and knows each call's process and function, if these are ``grouped`` by."""
 
     wanted: tuple[ArgExpression, ...] = ()
     test: Test | None = None
     source: str = ""
     aggregates: bool = False
     errors: bool = False
+    by: tuple[ArgExpression, ...] = ()
+    measured: tuple[ArgExpression, ...] = ()
+    columns: tuple[Column, ...] = ()
+    grouped: tuple[str, ...] = ()
+
+    @property
+    def named(self) -> tuple[ArgExpression, ...]:
+        """All values that it names, but for those of the filter."""
+        return (*self.wanted, *self.by, *self.measured)
 
     @property
     def needs_return(self) -> bool:
         """Whether it is about what is known only when a call returns."""
-        asked = (self.wanted, self.test)
+        asked = (self.named, self.test)
         return self.errors or _names(asked, AT_RETURN) or has_after(asked)
 
 

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from lbtrace.abi import Locations
 from lbtrace.abi.locations import Detail
-from lbtrace.model import Condition, Fetch, Prototype, Value
+from lbtrace.model import Condition, Fetch, Grouping, Prototype, Value
 from lbtrace.recognize.fetcher import collected
 
 SHALLOW = Detail()
@@ -20,8 +20,9 @@ class CallValues(Struct, frozen=True):
 
     ``fetches`` belong to the entry, ``result_fetches`` to the return; slots
     index them. ``cut`` counts parameters that could be read but have no slot
-    left. ``aggregates`` is the slot of a value that is aggregated instead of shown, -1 if there is
-    none; ``aggregates_return`` says that it is one of the return.
+    left. Values that are aggregated instead of shown are in the ``grouping`` of the probe that does
+    so: that of the return, if it ``waits`` for what is known there; then ``entry_grouping`` is what
+    the entry keeps for it.
     """
 
     parameters: tuple[Value, ...] = ()
@@ -31,8 +32,9 @@ class CallValues(Struct, frozen=True):
     cut: int = 0
     conditions: tuple[Condition, ...] = ()
     result_conditions: tuple[Condition, ...] = ()
-    aggregates: int = -1
-    aggregates_return: bool = False
+    entry_grouping: Grouping | None = None
+    grouping: Grouping | None = None
+    waits: bool = False
 
     @property
     def is_conditional(self) -> bool:
@@ -42,7 +44,7 @@ class CallValues(Struct, frozen=True):
     @property
     def asks_return(self) -> bool:
         """Whether calls whose return is not seen are of no use."""
-        return bool(self.result_conditions) or self.aggregates_return
+        return bool(self.result_conditions) or self.waits
 
     @property
     def kept(self) -> str:

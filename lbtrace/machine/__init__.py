@@ -140,11 +140,6 @@ class Machine:
         found: ArgumentStores | None = self._optional("argument_stores").argument_stores(code)
         return found
 
-    def reads_frame(self, code: Code, base: str, start: int, end: int) -> bool:
-        """Return whether a function with this ``code`` may read what is ``start`` bytes from the
-        register ``base`` of its frame, up to ``end``, or refer to it."""
-        return bool(self._optional("frame_reads").reads_frame(code, base, start, end))
-
     def reads_at_entry(self, code: Code, registers: Collection[str], read: Read) -> bool:
         """Return whether a function with this ``code`` certainly reads each of these ``registers``,
         in whole or in part, as its caller filled them, or passes it on to one that does: what it
@@ -180,7 +175,7 @@ class Machine:
     def reads_all(self, code: bytes, registers: Collection[str]) -> bool:
         """Return whether the instructions of ``code`` read each of these ``registers``, in whole or
         in part."""
-        return bool(self._optional("frame_reads").reads_all(code, registers))
+        return bool(self._optional("register_reads").reads_all(code, registers))
 
     def find_calls(
         self, code: memoryview, address: int, targets: Collection[int]

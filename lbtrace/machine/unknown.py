@@ -24,11 +24,6 @@ def reads_at_entry(_code: Code, _registers: Collection[str], _read: Read) -> boo
     return True
 
 
-def reads_frame(_code: Code, _base: str, _start: int, _end: int) -> bool:
-    """The compiler is taken at its word."""
-    return True
-
-
 def reads_all(_code: bytes, _registers: Collection[str]) -> bool:
     """The compiler is taken at its word."""
     return True

@@ -32,7 +32,8 @@ class Choices(Struct, frozen=True):
     functions, ``unsafe`` uses uretprobes although the table of `lbtrace.plan.uretprobe_guard`
     objects. ``libcalls``: also functions of libraries that the program calls, these calls.
     ``full_names``: names of C++ are not shortened to what people write. ``action`` is what
-    becomes of a call: it is sent, or the kernel aggregates something from it (`lbtrace.tables`).
+    becomes of a call: it is sent, or the kernel aggregates something from it (`lbtrace.tables`),
+    ``by`` these expressions, with ``columns`` such as ``sum(size)``.
     """
 
     patterns: tuple[str, ...] = ()
@@ -60,6 +61,8 @@ class Choices(Struct, frozen=True):
     strings: int = 64
     full_names: bool = False
     exclude: tuple[str, ...] = ()
+    by: tuple[str, ...] = ()
+    columns: tuple[str, ...] = ()
     libcalls: bool = False
 
     @property

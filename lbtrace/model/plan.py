@@ -95,6 +95,19 @@ SENDING = frozenset({"send", "keep"})
 """Actions of probes whose hits become events; all others aggregate."""
 
 
+class Grouping(Struct, frozen=True):
+    """By which values a probe aggregates, and of which: ``struct lbt_aggregate_key``."""
+
+    by: tuple[Value, ...] = ()
+    """The values. Their slots are words of the key, the first ``texts`` of which have texts."""
+    texts: int = 0
+    """How many of the words are strings or bytes."""
+    slots: tuple[int, ...] = ()
+    """Slot of the value that the probe has for each word; -1: the other probe of the call has."""
+    measures: tuple[int, ...] = ()
+    """Slots of the values that are aggregated, more than ``LBT_FROM_ENTRY`` of the entry's."""
+
+
 class Probe(Struct, frozen=True):
     """A place in a file or an event of the kernel, and what happens when a thread hits it.
 
@@ -127,6 +140,8 @@ class Probe(Struct, frozen=True):
     aggregates: int = field(default=-1, name="gathers")
     """Slot of the value that the action aggregates: of a fetch, or of what every hit has
     (``LBT_SLOT_DURATION`` and others in ``bpf_src/lbtrace.h``)."""
+    grouping: Grouping | None = None
+    """Of an action that aggregates by values, or of several; else it does by process."""
     place: str = ""
     """What its source's attach type needs besides the site."""
     pair: str = ""
@@ -210,6 +225,17 @@ that a process has set up before the trace, but not in a program that it execute
 and exchanges of what is on a stack."""
 
 
+class Column(Struct, frozen=True):
+    """What is shown of a value that is aggregated."""
+
+    how: Literal["sum", "min", "max", "avg"]
+    """What of it."""
+    name: str
+    """How the user calls it."""
+    measure: int
+    """Which of `Grouping.measures` it is."""
+
+
 class Plan(Struct, frozen=True):
     """All that can be decided without the kernel."""
 
@@ -232,6 +258,11 @@ class Plan(Struct, frozen=True):
     unwound."""
     shown_depth: int = 0
     """Calls less deep are shown, unless a reader asks for others; 0: all."""
+    by: tuple[str, ...] = ()
+    """Names of the values by which is aggregated, ``func`` and ``pid`` among them; none: by these
+    two."""
+    columns: tuple[Column, ...] = ()
+    """What is shown of aggregated values besides."""
     clock: Clock | None = None
     """When the trace began: present as soon as it runs."""
 

@@ -25,6 +25,10 @@ def narrow(selection: Selection) -> Selection:
         )
     request, action = selection.request, selection.action
     given = len(request.wanted) if request else 0
+    if request and request.columns and find_table(action).takes_value:
+        raise UsageError(
+            "columns are about counted calls", 'leave them out, or count: action="count"'
+        )
     if find_table(action).takes_value:
         if given != 1:
             raise UsageError(f"action {action!r} takes one value", 'name it: arg="n"')
@@ -42,6 +46,11 @@ def choose_probes(probes: Iterable[Probe], action: str, values: CallValues) -> I
     at_return = any(probe.role == "closes" for probe in made)
     for probe in made:
         if probe.role == "closes" or not at_return:
-            yield replace(probe, action=action, aggregates=values.aggregates)
+            yield replace(
+                probe,
+                action=action,
+                aggregates=next(iter(values.grouping.measures), -1) if values.grouping else -1,
+                grouping=values.grouping,
+            )
         else:
-            yield replace(probe, action="keep")
+            yield replace(probe, action="keep", grouping=values.entry_grouping)

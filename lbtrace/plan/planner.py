@@ -115,7 +115,9 @@ def _made(images: Sequence[Image], selection: Selection, marked: Sequence[Image]
 
 
 def _of_calls(selection: Selection, *, apart: bool) -> Selection:
-    """What is asked for of functions: no values, if these are asked for ``apart`` from them."""
+    """What is asked for of functions: no values, if these are asked for ``apart`` from them; by
+    what is aggregated is asked of all."""
+    apart &= not (selection.by or selection.columns)
     if not selection.libcalls:
         return replace(selection, request=None) if apart else selection
     where = "from_program != 0"
@@ -123,7 +125,15 @@ def _of_calls(selection: Selection, *, apart: bool) -> Selection:
         return replace(selection, request=parse((), where))
     if selection.where:
         where = f"{where} and ({selection.where})"
-    return replace(selection, request=parse(selection.arg, where, errors=selection.errors))
+    request = parse(
+        selection.arg,
+        where,
+        errors=selection.errors,
+        by=selection.by,
+        columns=selection.columns,
+    )
+    aggregates = selection.aggregates
+    return replace(selection, request=request and replace(request, aggregates=aggregates))
 
 
 def _of_functions(images: Sequence[Image], selection: Selection) -> Plan:

@@ -161,7 +161,6 @@ class PointPlanner:
             typed=True,
             returns="none",
         )
-        action = self._selection.action if self._selection.aggregates else "send"
         found = self._finds_goroutine_at(point.address)
         if self._go and found:
             self._finds_goroutine = True
@@ -171,9 +170,12 @@ class PointPlanner:
             "point",
             fetches=first.fetches,
             conditions=first.conditions,
-            action=action,
             foreign=self._go is not None and not found,
         )
+        if self._selection.aggregates:
+            from lbtrace.plan import aggregation  # imported here because most plans send
+
+            (probe,) = aggregation.choose_probes([probe], self._selection.action, first)
         further = [
             replace(
                 probe,

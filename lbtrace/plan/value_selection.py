@@ -45,13 +45,21 @@ class ValueSelection(Struct, frozen=True):
     globals: GlobalVariables | None = None
 
 
-def parse(arguments: Sequence[str], where: str, *, errors: bool = False) -> Request | None:
-    """Return what ``--arg``, ``--where`` and ``--errors`` ask for; None where they ask for nothing.
+def parse(
+    arguments: Sequence[str],
+    where: str,
+    *,
+    errors: bool = False,
+    by: Sequence[str] = (),
+    columns: Sequence[str] = (),
+) -> Request | None:
+    """Return what ``--arg``, ``--where``, ``--errors``, ``--by`` and columns ask for; None where
+    they ask for nothing.
 
     Raises `UsageError` that points at the character that is wrong, or where two values have one
     name.
     """
-    if not (arguments or where or errors):
+    if not (arguments or where or errors or by or columns):
         return None
     from lbtrace.expressions import syntax  # imported here because most traces need none
     from lbtrace.expressions.tree import Request
@@ -66,7 +74,14 @@ def parse(arguments: Sequence[str], where: str, *, errors: bool = False) -> Requ
             )
         names.add(each.name)
     test = syntax.condition(where) if where else None
-    return Request(wanted, test, where, errors=errors)
+    request = Request(wanted, test, where, errors=errors)
+    if not (by or columns):
+        return request
+    from lbtrace.expressions import grouping
+
+    grouped, keys = grouping.parse_keys(by)
+    shown, measured = grouping.parse_columns(columns)
+    return replace(request, by=keys, grouped=grouped, columns=shown, measured=measured)
 
 
 def select_values(

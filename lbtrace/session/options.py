@@ -6,6 +6,7 @@ from typing import Literal
 
 from msgspec import Struct
 
+from lbtrace.errors import UsageError
 from lbtrace.validation import (
     LARGEST_RING,
     check_boolean,
@@ -27,6 +28,8 @@ class Options(Struct, frozen=True):
       (5.10); None takes the best that the kernel has.
     * ``until_last``: continue until all followed processes have ended, daemons among them, not just
       the first.
+    * ``interval``: seconds between two readings of what the kernel aggregates; more where reading
+      takes long.
     """
 
     ring_size: int = 8 << 20
@@ -34,6 +37,7 @@ class Options(Struct, frozen=True):
     max_events: int | None = None
     mode: Literal["session", "multi", "plain"] | None = None
     until_last: bool = False
+    interval: float = 1.0
 
 
 def check_options(options: object) -> None:
@@ -49,5 +53,15 @@ def check_options(options: object) -> None:
         check_number("max_events", options.max_events, 1)
     if options.mode is not None:
         check_choice("mode", options.mode, ("session", "multi", "plain"))
+    check_seconds("interval", options.interval)
     if options.duration is not None:
         check_seconds("duration", options.duration)
+
+
+def check_aggregating(max_depth: int | None, options: Options | None) -> None:
+    """Raise `UsageError` where something is asked about calls that the kernel does not know where
+    it aggregates."""
+    if max_depth is not None:
+        raise UsageError("calls that are counted have no known depth", "omit max_depth")
+    if options is not None and options.max_events is not None:
+        raise UsageError("counting sends no events", "give Options(duration=...) to end it")

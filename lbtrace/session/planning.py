@@ -108,6 +108,8 @@ def _plan(request: Request, found: Found | None = None) -> Planned:
         made = plan_waiting(traced.images, selection, traced.marked)
     else:
         made = make_plan(traced.images, selection, traced.marked)
+    if asked := selection.request:
+        made = replace(made, by=asked.grouped, columns=asked.columns)
     # Those of libraries that nobody asked for: `lbtrace.plan.made_stacks`.
     files += tuple(Image.open(binary.path).file for binary in made.binaries[len(files) :])
     _check_reach(made, target)
@@ -176,7 +178,13 @@ def _select(request: Request, patched: Mapping[tuple[int, int], tuple[int, ...]]
     return Selection(
         **chosen,
         patched=patched,
-        request=parse(request.arg, request.where, errors=request.errors),
+        request=parse(
+            request.arg,
+            request.where,
+            errors=request.errors,
+            by=request.by,
+            columns=request.columns,
+        ),
         definitions=_definitions(request),
     )
 

@@ -39,10 +39,6 @@ POLL_MS = 20
 LOOK_PERIOD = 0.25
 """Seconds between two looks at the files."""
 
-AGGREGATION_PERIOD = 1.0
-"""Seconds between two looks at what is aggregated in the kernel: what an end that comes suddenly
-costs at most."""
-
 OPEN_FILES = 64
 """Descriptors of a session besides those of plain links and their programs."""
 
@@ -275,15 +271,18 @@ class Session:
         """
         aggregates = not SENDING.issuperset(self.plan.actions)
         self._next_aggregation = (
-            time.monotonic() + AGGREGATION_PERIOD if aggregates else float("inf")
+            time.monotonic() + self.options.interval if aggregates else float("inf")
         )
         for batch in self._batches():
             yield batch
-            if time.monotonic() >= self._next_aggregation:
-                self._next_aggregation += AGGREGATION_PERIOD
-                yield self._aggregated()
+            if (begun := time.monotonic()) >= self._next_aggregation:
+                found = self.aggregated()
+                now = time.monotonic()  # where there is much, it is read less often
+                due = self._next_aggregation + self.options.interval
+                self._next_aggregation = max(due, now + 10 * (now - begun))
+                yield found
         if aggregates:
-            yield self._aggregated()
+            yield self.aggregated()
 
     def _batches(self) -> Iterator[Batch | Addition]:
         self._check_interrupted()
@@ -377,7 +376,8 @@ class Session:
         self._links.close(tick)
         self._detaching = False
 
-    def _aggregated(self) -> Aggregates:
+    def aggregated(self) -> Aggregates:
+        """Return what has been aggregated until now, while this is entered."""
         from lbtrace.tables import merge_aggregated  # imported here because most traces show calls
 
         now, kernel = time.monotonic_ns(), self._object

@@ -213,10 +213,11 @@ class JsonLines(LineSink):
 
     def aggregates(self, aggregates: Aggregates) -> None:
         from lbtrace.tables import aggregated  # imported here because most traces hold calls
+        from lbtrace.tables.table import record
 
         for action, _, rows in aggregated(self._plan, aggregates):
             for row in rows:
-                self._write({"type": action, **msgspec.to_builtins(row)})
+                self._write({"type": action, **record(row)})
 
     def end(self, summary: Summary) -> None:
         self._write(

@@ -3,23 +3,25 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Sequence
+from abc import abstractmethod
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import msgspec
 
 from lbtrace.model import Aggregates, Call, Loss, Summary
 from lbtrace.sinks.base import Sink
-from lbtrace.tables import Table, aggregated
-from lbtrace.tables.table import lines
+from lbtrace.tables import Table, added_since, aggregated
+from lbtrace.tables.table import flat, lines, record
 from lbtrace.text import to_json
 
 
-class _Rows(Sink):
-    """Holds the rows until the trace has ended."""
+class Rows(Sink):
+    """Writes the rows when the trace has ended, or what each `interval` has added to them."""
 
     streams = False
     _aggregated = Aggregates(0)
+    _shown: Aggregates | None = None
 
     def entry(self, call: Call) -> None:
         """No calls are sent."""
@@ -34,52 +36,89 @@ class _Rows(Sink):
         """Hold them."""
         self._aggregated = aggregates
 
-    def tables(self) -> list[tuple[str, Table, Sequence[Any]]]:
-        """Return each action with its table and the rows that are shown."""
+    def interval(self, aggregates: Aggregates, time: str) -> None:
+        """Write what was added since the last interval, which ends now: at ``time``."""
+        self.write(added_since(self._plan, aggregates, self._shown or Aggregates(0)), time)
+        self._shown = aggregates
+
+    def end(self, summary: Summary) -> None:
+        """Write all, unless intervals have."""
+        if self._shown is None:
+            self.write(self._aggregated, "", summary)
+
+    @abstractmethod
+    def write(self, found: Aggregates, time: str, summary: Summary | None = None) -> None:
+        """Write the rows of what was ``found``, up to ``time`` or to the end of the trace."""
+
+    def tables(self, found: Aggregates) -> list[tuple[str, Table, Sequence[Any], int]]:
+        """Return each action with its table, the rows that are shown, and how many are not."""
         return [
-            (action, table, rows[: self.layout.top])
-            for action, table, rows in aggregated(self._plan, self._aggregated)
+            (action, table, rows[: self.layout.top], len(rows) - len(rows[: self.layout.top]))
+            for action, table, rows in aggregated(self._plan, found)
         ]
 
 
-class TextTable(_Rows):
+class TextTable(Rows):
     """Aligned columns, and what is drawn below rows."""
 
     name = "table"
 
-    def end(self, summary: Summary) -> None:
-        """Write the tables."""
-        for _, table, rows in self.tables():
-            for line in lines(table, rows):
-                self._stream.write(f"{line}\n")
-            left = len(table.rows(self._plan, self._aggregated.rows)) - len(rows)
-            if left > 0:
-                self._stream.write(f"and {left:,} more\n")
+    def write(self, found: Aggregates, time: str, summary: Summary | None = None) -> None:
+        """Write the tables, below the time."""
+        if time:
+            self._stream.write(f"{time}\n")
+        for line in self.lines(found):
+            self._stream.write(f"{line}\n")
+
+    def lines(self, found: Aggregates) -> Iterator[str]:
+        """Yield the lines of the tables."""
+        for _, table, rows, left in self.tables(found):
+            yield from lines(table, rows)
+            if left:
+                yield f"and {left:,} more"
 
 
-class JsonTable(_Rows):
-    """One object: the rows of each action by its name, and what was ``lost``, by cause."""
+class JsonTable(Rows):
+    """One object: the rows of each action by its name, and what was ``lost``, by cause. Of
+    intervals one object each, with the ``time``."""
 
     name = "json"
 
-    def end(self, summary: Summary) -> None:
+    def write(self, found: Aggregates, time: str, summary: Summary | None = None) -> None:
         """Write the object."""
-        rows = {
-            action: [msgspec.to_builtins(row) for row in rows] for action, _, rows in self.tables()
-        }
-        lost = {cause: n for cause, n in msgspec.structs.asdict(summary.losses).items() if n}
-        self._stream.write(to_json({**rows, "lost": lost}) + "\n")
+        made: dict[str, Any] = {"time": time} if time else {}
+        for action, _, rows, _ in self.tables(found):
+            made[action] = [record(row) for row in rows]
+        self._stream.write(to_json({**made, **_lost(summary)}) + "\n")
+
+    def end(self, summary: Summary) -> None:
+        """Write the object, or what was lost in all intervals."""
+        super().end(summary)
+        if self._shown is not None:
+            self._stream.write(to_json(_lost(summary)) + "\n")
 
 
-class CsvTable(_Rows):
-    """A line for each row, of the fields that are one number or text; their names come first."""
+def _lost(summary: Summary | None) -> dict[str, dict[str, int]]:
+    if summary is None:
+        return {}
+    lost = msgspec.structs.asdict(summary.losses)
+    return {"lost": {cause: n for cause, n in lost.items() if n}}
+
+
+class CsvTable(Rows):
+    """A line for each row, of the fields that are one number or text; their names come first. Those
+    of intervals begin with the time."""
 
     name = "csv"
+    _headed = False
 
-    def end(self, summary: Summary) -> None:
+    def write(self, found: Aggregates, time: str, summary: Summary | None = None) -> None:
         """Write the lines."""
         writer = csv.writer(self._stream, lineterminator="\n")
-        for _, table, rows in self.tables():
-            names = [name for name in table.row.__struct_fields__ if name != "bars"]
-            writer.writerow(names)
-            writer.writerows([getattr(row, name) for name in names] for row in rows)
+        first = [time] if time else []
+        for _, table, rows, _ in self.tables(found):
+            names, values = flat(table, rows)
+            if not self._headed and (rows or not time):
+                writer.writerow([*(["time"] if time else []), *names])
+                self._headed = bool(time)
+            writer.writerows([*first, *row] for row in values)

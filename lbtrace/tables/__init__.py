@@ -5,6 +5,7 @@ docs/extending.md.
 
 from lbtrace.tables.aggregation import (
     AGGREGATING,
+    added_since,
     aggregated,
     check_aggregates,
     find_table,
@@ -18,6 +19,7 @@ __all__ = [
     "AGGREGATING",
     "Count",
     "Table",
+    "added_since",
     "aggregated",
     "check_aggregates",
     "find_table",

@@ -11,7 +11,8 @@ from msgspec.structs import replace
 from lbtrace.errors import UsageError
 from lbtrace.model import SENDING, Aggregate, Aggregates, Plan
 from lbtrace.model.wire_limits import ACTIONS
-from lbtrace.tables.table import Table, by_function
+from lbtrace.tables.keys import by_key
+from lbtrace.tables.table import Table, subtract_words
 
 AGGREGATING = tuple(name for name in ACTIONS if name not in SENDING)
 """The actions that aggregate: the files of ``bpf_src/actions``."""
@@ -45,6 +46,31 @@ def merge_aggregated(
     return Aggregates(now, (*rows,), (*selves,))
 
 
+def added_since(plan: Plan, later: Aggregates, earlier: Aggregates) -> Aggregates:
+    """Return what was aggregated between two moments. The least and the most of values are those of
+    all the time."""
+
+    def added(
+        rows: Sequence[Aggregate], before: Sequence[Aggregate], *, selves: bool
+    ) -> Iterator[Aggregate]:
+        known = {(row.probe, row.pid, row.key): row for row in before}
+        for row in rows:
+            old = known.get((row.probe, row.pid, row.key))
+            if old is None:
+                yield row
+            elif row.count != old.count:
+                action = plan.probes[row.probe].action
+                subtract = subtract_words if selves else find_table(action).subtract
+                words = subtract(row.words, old.words)
+                yield Aggregate(row.probe, row.pid, row.count - old.count, words, row.key)
+
+    return Aggregates(
+        later.time,
+        tuple(added(later.rows, earlier.rows, selves=False)),
+        tuple(added(later.selves, earlier.selves, selves=True)),
+    )
+
+
 def aggregated(plan: Plan, aggregates: Aggregates) -> Iterator[tuple[str, Table, Sequence[Any]]]:
     """Yield the name of each action of a plan that aggregates, with its table and its rows. Actions
     that are not known here have none, nor have probes that ``plan`` does not have, as in a damaged
@@ -67,10 +93,10 @@ def _with_self_times(plan: Plan, rows: Sequence[Any], aggregates: Aggregates) ->
     of all calls of a process what they are inside of."""
     unsure = {each.pid for each in aggregates.selves if each.words[1]}
     found: dict[tuple[str, str, int], list[int]] = {}
-    for each in by_function(plan, aggregates.selves):
+    for each in by_key(plan, aggregates.selves):
         calls = sum(row.count for row in each.rows)
         known = sum(row.words[0] for row in each.rows)
-        found[each.function.name, each.binary, each.pid] = [calls, known]
+        found[each.name, each.binary, each.pid] = [calls, known]
     made = []
     for row in rows:
         calls, known = found.get((row.name, row.binary, row.pid), (0, 0))

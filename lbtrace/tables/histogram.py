@@ -9,12 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from math import ceil
+from typing import Any
 
-from msgspec import Struct
+from msgspec import Struct, field
 
 from lbtrace.model import Aggregate, Plan
 from lbtrace.model.wire_limits import BUCKET_BITS, NO_BUCKET, SLOT_DURATION
-from lbtrace.tables.table import WORD, Table, by_function, to_signed
+from lbtrace.tables.keys import by_key
+from lbtrace.tables.table import WORD, Table, to_signed
 from lbtrace.text import duration
 
 ERROR = 1 / (1 << BUCKET_BITS)
@@ -43,8 +45,8 @@ class Histogram(Struct, frozen=True):
     ``total`` is exact. So is ``self_time``: durations less those of the calls of the table inside
     of them; None where that is not known, and of other values. ``min``, ``max``, ``median`` and the
     percentiles are exact up to 127, else less than 1.6 % from the value of that rank; None where no
-    value was read. ``bars`` counts the
-    values by powers of two, lowest first.
+    value was read. ``bars`` counts the values by powers of two, lowest first. ``by`` is that of
+    `lbtrace.tables.Count`.
     """
 
     name: str
@@ -62,6 +64,7 @@ class Histogram(Struct, frozen=True):
     unread: int = 0
     bars: tuple[Bar, ...] = ()
     self_time: int | None = None
+    by: dict[str, Any] = field(default_factory=dict)
 
 
 def bounds(bucket: int) -> tuple[int, int]:
@@ -77,7 +80,7 @@ def bounds(bucket: int) -> tuple[int, int]:
 def distribute(plan: Plan, aggregated: Sequence[Aggregate]) -> list[Histogram]:
     """Return a row for each function and process, the largest total first."""
     made = []
-    for each in by_function(plan, aggregated):
+    for each in by_key(plan, aggregated):
         counts: dict[int, int] = {}
         words: dict[int, int] = {}
         for row in each.rows:
@@ -92,7 +95,7 @@ def distribute(plan: Plan, aggregated: Sequence[Aggregate]) -> list[Histogram]:
         ranked = {name: _ranked(counts, totals, part) for name, part in PARTS.items()}
         made.append(
             Histogram(
-                name=each.function.name,
+                name=each.name,
                 binary=each.binary,
                 pid=each.pid,
                 count=sum(counts.values()),
@@ -100,10 +103,11 @@ def distribute(plan: Plan, aggregated: Sequence[Aggregate]) -> list[Histogram]:
                 total=sum(totals.values()),
                 unread=unread,
                 bars=tuple(_bars(counts)),
+                by=each.by,
                 **ranked,
             )
         )
-    return sorted(made, key=lambda row: (-row.total, row.name, row.pid))
+    return sorted(made, key=lambda row: (-row.total, row.name, row.pid, repr(row.by)))
 
 
 def _total(bucket: int, count: int, word: int) -> int:
@@ -141,10 +145,9 @@ def _cells(row: Histogram) -> tuple[str, ...]:
     def shown(number: int | None) -> str:
         return "?" if number is None else _number(number, row.unit)
 
-    own = shown(row.self_time) if row.unit else ""
+    own = shown(row.self_time) if row.unit and not row.by else ""
     shares = (row.min, row.median, row.p90, row.p99, row.p999, row.max)
-    numbers = (shown(row.total), own, *map(shown, shares))
-    return (str(row.count), *numbers, str(row.pid), row.name)
+    return (str(row.count), shown(row.total), own, *map(shown, shares))
 
 
 def _number(number: int, unit: str) -> str:
@@ -163,26 +166,14 @@ def _draw(row: Histogram) -> Iterator[str]:
         yield f"    {text:>{width}}  {bar.count:>{numbers}}  {'█' * length}".rstrip()
     if row.unread:
         yield f"    not read: {row.unread}"
-    if row.unit and row.self_time is None:
+    if row.unit and not row.by and row.self_time is None:
         yield "    self time is not known: of some calls it is not known inside of which they are"
 
 
 TABLE = Table(
     row=Histogram,
     rows=distribute,
-    heading=(
-        "COUNT",
-        "TOTAL",
-        "SELF",
-        "MIN",
-        "MEDIAN",
-        "P90",
-        "P99",
-        "P99.9",
-        "MAX",
-        "PID",
-        "FUNCTION",
-    ),
+    heading=("COUNT", "TOTAL", "SELF", "MIN", "MEDIAN", "P90", "P99", "P99.9", "MAX"),
     cells=_cells,
     drawn=lambda row: [*_draw(row)],
     takes_value=True,

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from itertools import compress
-from typing import Any, NamedTuple
+from typing import Any
 
+import msgspec
 from msgspec import Struct
 
-from lbtrace.model import Aggregate, Function, Plan
+from lbtrace.model import Aggregate, Plan
 from lbtrace.text import clean
 
 WORD = (1 << 64) - 1
@@ -20,19 +21,37 @@ def add_words(cpus: Sequence[Sequence[int]]) -> tuple[int, ...]:
     return tuple(sum(words) & WORD for words in zip(*cpus, strict=True))
 
 
+def subtract_words(later: Sequence[int], earlier: Sequence[int]) -> tuple[int, ...]:
+    """Return what was added between two moments, word by word."""
+    return tuple(new - old & WORD for new, old in zip(later, earlier, strict=True))
+
+
 def to_signed(word: int) -> int:
     """Return a word as a number that may be negative."""
     return word - (1 << 64) if word >> 63 else word
+
+
+def _heading(name: str) -> str:
+    """That of a column ``sum(n)``."""
+    how, _, rest = name.partition("(")
+    return f"{how.upper()}({rest}"
+
+
+def _values(row: Any) -> Sequence[str]:
+    """The names of further columns."""
+    return [*getattr(row, "values", ())]
 
 
 class Table(Struct, frozen=True):
     """How what an action aggregates becomes rows, and how these are shown.
 
     ``rows`` makes the rows, msgspec structs of type ``row``, of all that the probes of the action
-    have aggregated. Their fields are those of the JSON records, whose type is the action's name. As
-    text each has ``cells``, under a ``heading``, and lines below if they are ``drawn``. An action
-    that ``takes_value`` gets it by ``arg``: an argument, ``retval`` or ``duration``. ``merge``
-    makes one of the words that each CPU has aggregated, but for the first, the number of hits.
+    have aggregated (`lbtrace.tables.keys.by_key`). Their fields are those of the JSON records,
+    whose type is the action's name. As text each has ``cells``, under a ``heading``, then what is
+    of its key, and lines below if they are ``drawn``. An action that ``takes_value`` gets it by
+    ``arg``: an argument, ``retval`` or ``duration``. ``merge`` makes one of the words that each CPU
+    has aggregated, but for the first, the number of hits, and ``subtract`` those of one moment from
+    those of a later one.
     """
 
     row: type[Struct]
@@ -42,37 +61,59 @@ class Table(Struct, frozen=True):
     drawn: Callable[[Any], Sequence[str]] = lambda _: ()
     takes_value: bool = False
     merge: Callable[[Sequence[Sequence[int]]], tuple[int, ...]] = add_words
+    subtract: Callable[[Sequence[int], Sequence[int]], tuple[int, ...]] = subtract_words
+
+
+def record(row: Any) -> dict[str, Any]:
+    """Return the fields of a row: those that its key has, and no others that are empty."""
+    made: dict[str, Any] = msgspec.to_builtins(row)
+    left_out = {name for name in ("by", "values", "unread") if not made.get(name)}
+    if made.get("by"):
+        left_out |= {"name", "binary", "pid"}
+    return {name: value for name, value in made.items() if name not in left_out}
+
+
+def flat(table: Table, rows: Sequence[Any]) -> tuple[list[str], list[list[Any]]]:
+    """Return the names and the values of columns that are one number or text each."""
+    if not rows:
+        dropped = ("by", "values", "unread", "bars")
+        return [name for name in table.row.__struct_fields__ if name not in dropped], []
+    made = [record(row) for row in rows]
+    names = {name: None for each in made for name in each if name not in ("by", "values", "bars")}
+    keys, values = ([*made[0].get(part, ())] for part in ("by", "values"))
+    return [*keys, *names, *values], [
+        [
+            *(each["by"][key] for key in keys),
+            *(each.get(name, "") for name in names),
+            *(each["values"][value] for value in values),
+        ]
+        for each in made
+    ]
+
+
+def _key_cells(row: Any) -> tuple[str, ...]:
+    if row.by:
+        return tuple("?" if value is None else str(value) for value in row.by.values())
+    return str(row.pid), row.name
 
 
 def lines(table: Table, rows: Sequence[Any]) -> Iterator[str]:
     """Yield a table as text, fit for a terminal: the last column is aligned to the left, the others
-    to the right. Columns that have nothing in any row are left out."""
-    texts = [table.heading, *(tuple(clean(cell) for cell in table.cells(row)) for row in rows)]
-    used = [not rows or any(column[1:]) for column in zip(*texts, strict=True)]
-    texts = [tuple(compress(text, used)) for text in texts]
+    to the right. Columns that have nothing in any row are left out, but for those of the key."""
+    first = rows[0] if rows else None
+    own = [tuple(table.cells(row)) for row in rows]
+    columns = (*table.heading, *map(_heading, _values(first)))
+    used = [not rows or any(cells[n] for cells in own) for n in range(len(columns))]
+    keys = (first.by if first is not None else None) or ("PID", "FUNCTION")
+    heading = (*compress(columns, used), *keys)
+    texts = [heading]
+    texts += [
+        tuple(clean(cell) for cell in (*compress(cells, used), *_key_cells(row)))
+        for cells, row in zip(own, rows, strict=True)
+    ]
     widths = [max(map(len, column)) for column in zip(*texts, strict=True)][:-1]
     for number, text in enumerate(texts):
         cells = [cell.rjust(width) for cell, width in zip(text, widths, strict=False)]
         yield "  ".join([*cells, text[-1]])
         if number:
             yield from table.drawn(rows[number - 1])
-
-
-class OfFunction(NamedTuple):
-    """What the probes of a function, in the file ``binary``, have aggregated in a process."""
-
-    function: Function
-    binary: str
-    pid: int
-    rows: list[Aggregate]
-
-
-def by_function(plan: Plan, aggregated: Sequence[Aggregate]) -> Iterator[OfFunction]:
-    """Yield what was aggregated, by function and process."""
-    found: dict[tuple[int, int], list[Aggregate]] = {}
-    for row in aggregated:
-        found.setdefault((plan.probes[row.probe].function, row.pid), []).append(row)
-    for (number, pid), rows in found.items():
-        if number >= 0:
-            function = plan.functions[number]
-            yield OfFunction(function, plan.path_of(function.binary), pid, rows)

@@ -9,11 +9,12 @@ import sys
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 
 import lbtrace
-from lbtrace.bpf import objects
+from lbtrace.bpf import aggregates, objects
 from lbtrace.errors import UsageError
 from lbtrace.session.options import Options
 
@@ -65,6 +66,183 @@ def test_calls_that_a_condition_holds_of(programs: Path, mode: str, where: str, 
         assert [(row.name, row.count) for row in session.counts()] == [("fib", count)]
 
 
+KEYED = r"""
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
+enum color { RED, GREEN = 7 };
+static FILE *file;
+static const char *const paths[] = {"", "/etc/passwd", "b\xff\"c", NULL};
+__attribute__((noinline)) long keyed(const char *path, int n, enum color color, long size) {
+	__asm__ volatile("" ::: "memory");
+	return n % 3 ? size : -size;
+}
+static void *run(void *seed) {
+	long state = (long)seed, made[900];
+	for (int i = 0; i < 300; i++) {
+		state = state * 6364136223846793005 + 1442695040888963407;
+		made[3 * i] = state >> 60 & 3;
+		made[3 * i + 1] = (int)(state >> 33) % 7;
+		made[3 * i + 2] = state;
+		keyed(paths[made[3 * i]], made[3 * i + 1], made[3 * i + 1] & 1 ? GREEN : RED, state);
+	}
+	flockfile(file);
+	for (int i = 0; i < 300; i++)
+		fprintf(file, "%d %d %ld %ld %ld\n", getpid(), gettid(), made[3 * i], made[3 * i + 1],
+			made[3 * i + 2]);
+	funlockfile(file);
+	return NULL;
+}
+int main(int count, char **words) {
+	pthread_t threads[8];
+	file = fopen(words[1], "a");
+	static char room[1 << 20];
+	setvbuf(file, room, _IOFBF, sizeof(room)); /* a process writes at once */
+	for (int child = 0; child < 3; child++)
+		if (!fork()) {
+			for (long i = 0; i < 8; i++)
+				pthread_create(&threads[i], NULL, run, (void *)(child * 8 + i + 1));
+			for (int i = 0; i < 8; i++)
+				pthread_join(threads[i], NULL);
+			fclose(file);
+			_exit(0);
+		}
+	while (wait(NULL) > 0)
+		;
+}
+"""
+"""Three processes of eight threads that log what they call a function with."""
+
+
+@pytest.fixture
+def keyed(compiled: Callable[[str, list[str], str], Path]) -> Path:
+    return compiled("keyed.c", ["gcc", "-O1", "-g", "-pthread", "-D_GNU_SOURCE"], KEYED)
+
+
+class Made(NamedTuple):
+    """A call that the program has made."""
+
+    pid: int
+    tid: int
+    path: str
+    n: int
+    size: int
+
+    @property
+    def color(self) -> str:
+        return "GREEN" if self.n & 1 else "RED"
+
+    @property
+    def retval(self) -> int:
+        return self.size if self.n % 3 else -self.size
+
+
+def made_by(log: Path) -> list[Made]:
+    paths = ("", "/etc/passwd", 'b\udcff"c', "0x0")
+    lines = [[*map(int, line.split())] for line in log.read_text().splitlines()]
+    return [Made(pid, tid, paths[path], n, size) for pid, tid, path, n, size in lines]
+
+
+BY = {"plain": "path", "multi": "pid,color,n,comm", "session": "func,tid,retval%2,str(path)"}
+"""Keys, by the way in which probes are attached."""
+
+
+def test_keys_and_columns_are_those_of_the_program(keyed: Path, mode: str, tmp_path: Path) -> None:
+    """Known at the entry, at the return, or at both; numbers of all 64 bits, the least and the most
+    of which threads raise at once."""
+    by = BY[mode]
+    columns = [f"{how}({name})" for how in ("sum", "min", "max", "avg") for name in ("size", "n")]
+    with lbtrace.trace(
+        command=[keyed, tmp_path / "log"],
+        functions="keyed",
+        action="count",
+        by=by,
+        columns=columns,
+        options=Options(mode=mode),  # type: ignore[arg-type]
+    ) as session:
+        rows = session.counts()
+        assert session.losses().total == 0
+    truth: dict[tuple[object, ...], list[Made]] = {}
+    for made in made_by(tmp_path / "log"):
+        odd = made.retval % 2 * (1 if made.retval > 0 else -1)
+        own = {"func": "keyed", "comm": "keyed.c", "str(path)": made.path, "retval%2": odd}
+        key = tuple(own[name] if name in own else getattr(made, name) for name in by.split(","))
+        truth.setdefault(key, []).append(made)
+    assert {tuple(row.by.values()): row.count for row in rows} == {
+        key: len(each) for key, each in truth.items()
+    }
+    for row in rows:
+        assert [*row.by] == by.split(",")
+        for name in ("size", "n"):
+            values = [getattr(made, name) for made in truth[tuple(row.by.values())]]
+            found = [row.values[f"{how}({name})"] for how in ("sum", "min", "max")]
+            assert found == [sum(values), min(values), max(values)]
+            assert row.values[f"avg({name})"] == sum(values) / len(values)
+
+
+def test_keys_on_the_command_line(keyed: Path, lbtrace: Run, tmp_path: Path) -> None:
+    """Also of histograms, and without what newer kernels have."""
+    log, capture = tmp_path / "log", tmp_path / "keys.lbt"
+    done = lbtrace(
+        *("count", "--func", "keyed", "--by", "path,color", "--hist", "n", "--where", "retval > 0"),
+        *("--format", "json", "--", keyed, log),
+    )
+    rows = json.loads(done.stdout)["histogram"]
+    made = [each for each in made_by(log) if each.retval > 0]
+    counted = Counter((each.path, each.color) for each in made)
+    assert {(r["by"]["path"], r["by"]["color"]): r["count"] for r in rows} == counted
+    assert sum(row["total"] for row in rows) == sum(each.n for each in made)
+    log.unlink()
+    done = lbtrace(
+        *("count", "--func", "keyed", "--by", "k=n,color", "--avg", "duration", "--sum", "size"),
+        *("-o", capture, "--", keyed, log),
+    )
+    assert "7,200 calls counted, nothing lost" in done.stderr
+    heading, *lines = lbtrace("export", capture).stdout.splitlines()
+    assert heading.split() == ["COUNT", "AVG(duration)", "SUM(size)", "k", "color"]
+    shown = {tuple(cells[-2:]): int(cells[0]) for cells in map(str.split, lines)}
+    assert shown == Counter((str(each.n), each.color) for each in made_by(log))
+
+
+def test_few_of_many_keys_have_room(keyed: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The object of older kernels does as well, but for the least and the most."""
+    monkeypatch.setattr(aggregates, "BUCKETS", 1000)
+    monkeypatch.setattr(objects, "finds_mappings", lambda: False)
+    with lbtrace.trace(
+        command=[keyed, "/dev/null"],
+        functions="keyed",
+        action="count",
+        by="size",
+        columns=["sum(n)"],
+    ) as session:
+        rows, losses = session.counts(), session.losses()
+    assert len(rows) == 1000
+    assert sum(row.count for row in rows) + losses.uncounted == 7200
+    assert losses.events == losses.uncounted
+
+
+def test_tables_are_read_while_they_run(programs: Path) -> None:
+    command = [programs / "loop", "100000", "500"]
+    with lbtrace.count(command=command, functions="tick", by="func", sum="n") as table:
+        assert isinstance(table, lbtrace.LiveTable)
+        seen = [0]
+        while len(seen) < 4:
+            seen += [row.count for row in table if row.count > seen[-1]]
+    (row,) = table.rows
+    assert row.count >= seen[-1]
+    assert [*table.to_pandas().columns] == ["func", "count", "sum(n)"]
+    assert repr(table).splitlines()[0].split() == ["COUNT", "SUM(n)", "func"]
+    assert str(row.count) in table._repr_html_()
+    timed = lbtrace.latency(command=[programs / "fib", "5"], functions="fib")
+    assert "not entered" in repr(timed)
+    with pytest.raises(UsageError, match="is empty"):
+        timed.rows  # noqa: B018
+    assert [row.count for row in timed.wait()] == [15]
+    assert timed.losses().total == 0
+
+
 def test_counting_hooks_no_return_and_sends_nothing(programs: Path) -> None:
     with lbtrace.trace(
         command=[programs / "fib", "5"], functions=["fib"], action="count", returns="uretprobe"
@@ -77,7 +255,7 @@ def test_counting_hooks_no_return_and_sends_nothing(programs: Path) -> None:
 def test_what_has_no_room_is_reported(
     programs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(objects, "AGGREGATES", 2)
+    monkeypatch.setattr(aggregates, "AGGREGATES", 2)
     log = tmp_path / "log"
     with lbtrace.trace(
         command=[programs / "truth", log, "alone", "1", "50"],
@@ -145,5 +323,18 @@ def test_what_counting_cannot_do(programs: Path) -> None:
         lbtrace.trace(**words, action="count", max_depth=2)  # type: ignore[arg-type]
     with pytest.raises(UsageError, match="no events"):
         lbtrace.trace(**words, action="count", options=Options(max_events=5))  # type: ignore[arg-type]
+    for by, wrong in (
+        ("size", "size is not known"),
+        ("n,", "a value is missing"),
+        ("n,n", "names n twice"),
+        ("pid,tid,comm,n,n+1", "4 values"),
+        ("n > 1", "is not expected here"),
+    ):
+        with pytest.raises(UsageError, match=wrong):
+            lbtrace.trace(**words, action="count", by=by)  # type: ignore[arg-type]
+    with pytest.raises(UsageError, match="is no column"):
+        lbtrace.trace(**words, action="count", columns="n")  # type: ignore[arg-type]
+    with pytest.raises(UsageError, match="only what is counted"):
+        lbtrace.trace(**words, by="n")  # type: ignore[arg-type]
     with pytest.raises(UsageError, match="'sum' is unknown"):
         lbtrace.trace(**words, action="sum")  # type: ignore[arg-type]

@@ -4,10 +4,12 @@
 from __future__ import annotations
 
 import json
+import os
+import pty
 import signal
 import subprocess
-import time
 from collections.abc import Callable
+from contextlib import suppress
 from math import ceil
 from pathlib import Path
 from typing import Any
@@ -15,7 +17,7 @@ from typing import Any
 import pytest
 
 import lbtrace
-from lbtrace.bpf import objects
+from lbtrace.bpf import aggregates, objects
 from lbtrace.capture import read_capture
 from lbtrace.session.options import Options
 from lbtrace.tables.histogram import ERROR, PARTS, Histogram
@@ -230,7 +232,7 @@ def test_a_capture_holds_the_answer(programs: Path, lbtrace: Run, tmp_path: Path
 
 
 def test_what_has_no_room_is_lost(programs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(objects, "BUCKETS", 2)
+    monkeypatch.setattr(aggregates, "BUCKETS", 2)
     with lbtrace.trace(
         command=[programs / "fib", "9"], functions="fib", action="histogram", arg="n"
     ) as session:
@@ -263,18 +265,48 @@ def test_count_is_a_command(programs: Path, lbtrace: Run, tmp_path: Path) -> Non
     assert done.stdout.splitlines()[0] == "name,binary,pid,count"
 
 
-def test_ctrl_c_shows_the_table(
+def test_a_terminal_shows_the_table_of_now_and_at_ctrl_c_the_last(
     programs: Path, start: Callable[..., Any], start_lbtrace: Callable[..., Any]
 ) -> None:
     program = start(programs / "loop", "100000", "1000")
-    traced = start_lbtrace("latency", "--func", "tick", "--pid", program.pid)
-    traced.wait_for("tracing")
-    time.sleep(0.5)
+    terminal, other = pty.openpty()
+    traced = start_lbtrace(
+        *("latency", "--func", "tick", "--pid", program.pid, "--interval", "100ms"),
+        stdout=other,
+        env={**os.environ, "TERM": "xterm"},
+    )
+    os.close(other)
+    shown = b""
+    while shown.count(b"\x1b[J") < 3:
+        shown += os.read(terminal, 1 << 16)
     traced.process.send_signal(signal.SIGINT)
-    status, out, _ = traced.finish()
-    assert status == 0
-    row = out.splitlines()[1].split()
-    assert (int(row[0]) > 0, row[-2:]) == (True, [str(program.pid), "tick"])
+    with suppress(OSError):  # its other end is closed
+        while more := os.read(terminal, 1 << 16):
+            shown += more
+    os.close(terminal)
+    status, _, err = traced.finish()
+    *_, last = shown.decode().split("\x1b[J")
+    heading, row, *_ = last.splitlines()
+    assert (status, heading.split()[0]) == (0, "COUNT")
+    assert row.split()[-2:] == [str(program.pid), "tick"]
+    assert f"{int(row.split()[0]):,} calls counted, nothing lost" in err
+
+
+def test_intervals_are_what_each_has_added(
+    programs: Path, start: Callable[..., Any], start_lbtrace: Callable[..., Any]
+) -> None:
+    program = start(programs / "loop", "100000", "1000")
+    traced = start_lbtrace(
+        *("count", "--func", "tick", "--pid", program.pid, "--by", "n % 2", "--sum", "1 * n"),
+        *("--interval", "200ms", "--duration", "1s", "--format", "json"),
+    )
+    status, out, err = traced.finish()
+    *intervals, last = map(json.loads, out.splitlines())
+    assert (status, last) == (0, {"lost": {}})
+    assert len(intervals) > 1
+    assert [each["time"] for each in intervals] == sorted(each["time"] for each in intervals)
+    counts = [row["count"] for each in intervals for row in each["count"]]
+    assert f"{sum(counts):,} calls counted, nothing lost" in err
 
 
 def test_tracepoints_are_counted(programs: Path, lbtrace: Run) -> None:

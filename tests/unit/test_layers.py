@@ -32,6 +32,7 @@ LAYERS = (
     {"session"},
     {"live_trace"},
     {"api", "own_process"},
+    {"live_table"},
     {"commands"},
 )
 """From below to above. A module imports from below, or from its own package."""

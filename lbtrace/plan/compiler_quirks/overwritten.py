@@ -16,13 +16,11 @@ from typing import TypeAlias
 from msgspec.structs import replace
 
 from lbtrace.abi import locate_values
-from lbtrace.abi.dwarf_registers import find_register
 from lbtrace.abi.locations import LEFT_OUT, OPTIMISED_OUT, WORD, Location
 from lbtrace.machine import Machine
 from lbtrace.machine.code import CALLER_STACK, Code, Read
 from lbtrace.model import CFA, Fetch, Formal, Prototype
 from lbtrace.plan.compiler_quirks.declared import (
-    LANGUAGES,
     as_declared,
     is_as_declared,
     name_register,
@@ -49,12 +47,10 @@ LARGEST = 1 << 14
 
 def settle(prototype: Prototype, body: FunctionBody) -> Prototype:
     """Return ``prototype`` without those parameters that the function certainly, or possibly,
-    overwrites first, or never reads if it is local. LLVM keeps parameters that a replaceable one
-    does not read."""
+    overwrites first. LLVM keeps parameters that a replaceable one does not read."""
     machine, code, read = body.machine, body.beginning, body.read
     if prototype.hints.compiler != "llvm" or prototype.stores_all:
         return prototype
-    fills = not body.local or prototype.hints.language not in LANGUAGES
     frame_size = cache(lambda: machine.find_frame_size(code(BEGINNING)))
     elsewhere = {
         number
@@ -74,8 +70,7 @@ def settle(prototype: Prototype, body: FunctionBody) -> Prototype:
     unset = {
         number
         for number, formal in enumerate(prototype.parameters)
-        if (number in elsewhere and may_be_assigned(formal, places[number]))
-        or (not fills and _is_unread(machine, prototype, number, code, read, frame_size))
+        if number in elsewhere and may_be_assigned(formal, places[number])
     }
     if unset:
         parameters = tuple(
@@ -122,39 +117,6 @@ def _without(prototype: Prototype, lost: Collection[int]) -> Prototype:
 def _is_shown(formal: Formal) -> bool:
     """Whether a parameter is not lost already: what LLVM has in the caller's frame is not."""
     return not formal.missing_reason or (formal.may_shift and formal.frame_location is not None)
-
-
-def _is_unread(
-    machine: Machine,
-    prototype: Prototype,
-    number: int,
-    code: Callable[[int], Code],
-    read: Read,
-    frame_size: FrameSize,
-) -> bool:
-    """Whether a function never reads a parameter in its caller's frame, of several words, nor does
-    what it jumps to. It may store something else there."""
-    formal = prototype.parameters[number]
-    if formal.frame_location is None or not _is_shown(formal) or formal.size <= WORD:
-        return False
-    register, offset = formal.frame_location
-    base = find_register(machine.name, register)
-    where = find_home(machine, formal.frame_location, frame_size)
-    if isinstance(base, str) or where is None:
-        return False
-    if where[0] == FRAME:
-        alone = replace(formal, missing_reason="")
-        made = replace(prototype, parameters=(alone,), result=None)
-        if locate_values(machine.name, made).parameters[0].memory is None:
-            return False
-        pushed = _find_pushed(formal, locate_values(machine.name, prototype).parameters[number])
-    else:
-        pushed = [range(where[1], where[1] + formal.size)]
-    body = code(LARGEST)
-    reads = body.address + len(body.code) < body.limit or machine.reads_frame(
-        body, base.register, offset, offset + formal.size
-    )
-    return not reads and not (pushed and _reads_pushed(machine, formal, pushed, code, read))
 
 
 def find_home(machine: Machine, location: tuple[int, int], frame_size: FrameSize) -> Source | None:

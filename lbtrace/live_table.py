@@ -1,0 +1,160 @@
+"""Tables that the kernel makes while a program runs, for programs in Python."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from threading import Lock, Thread
+from types import TracebackType
+from typing import TYPE_CHECKING, Any
+
+from lbtrace.api import trace
+from lbtrace.errors import DependencyError, UsageError
+from lbtrace.live_trace import Trace
+from lbtrace.model import Aggregates, Losses
+from lbtrace.tables import aggregated
+from lbtrace.tables.table import flat, lines
+
+if TYPE_CHECKING:
+    import pandas
+
+SHOWN = 20
+"""Rows that are shown of a table that is printed."""
+
+TEXT = 127
+"""Bytes of a text by which is counted."""
+
+
+def count(
+    *,
+    by: str | Sequence[str] = (),
+    sum: str | Sequence[str] = (),
+    min: str | Sequence[str] = (),
+    max: str | Sequence[str] = (),
+    avg: str | Sequence[str] = (),
+    hist: str = "",
+    **selected: Any,
+) -> LiveTable:
+    """Count calls in the kernel: return a table of `Count`, by function and process or ``by``
+    expressions, with columns of integers (docs/answers.md). With ``hist`` its rows say how that
+    integer is distributed (`lbtrace.tables.histogram.Histogram`). ``selected`` is what else
+    `lbtrace.trace` takes: ``functions``, ``command``, ``where``.
+
+    Raises what `lbtrace.trace` raises.
+    """
+    given = {"sum": sum, "min": min, "max": max, "avg": avg}
+    columns = [
+        f"{how}({each})"
+        for how, named in given.items()
+        for each in ([named] if isinstance(named, str) else named)
+    ]
+    if hist:
+        selected["arg"] = hist
+    action = "histogram" if hist else "count"
+    selected.setdefault("strings", TEXT)
+    return LiveTable(trace(action=action, by=by, columns=columns, **selected))
+
+
+def latency(*, by: str | Sequence[str] = (), **selected: Any) -> LiveTable:
+    """Return a table of how long calls take, by function and process or ``by`` expressions: see
+    `count`, of which this is ``hist="duration"``."""
+    return count(by=by, hist="duration", **selected)
+
+
+class LiveTable:
+    """A table that `count` or `latency` makes, read while it runs.
+
+    Within ``with`` it runs, in a thread of its own: `rows` are those of the moment. Afterwards they
+    are the last ones. `wait` runs it to its end. ``print(table)`` shows its first rows, a notebook
+    as well.
+    """
+
+    def __init__(self, trace: Trace) -> None:
+        self.trace = trace
+        self._thread = Thread(target=self._run, daemon=True)
+        self._reading = Lock()
+        self._last = Aggregates(0)
+        self._error: BaseException | None = None
+
+    def __enter__(self) -> LiveTable:
+        self.trace.__enter__()
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.trace.stop()
+        self._thread.join()
+        with self._reading:
+            self.trace.__exit__(kind, error, traceback)
+        if self._error is not None and error is None:
+            raise self._error
+
+    def wait(self) -> LiveTable:
+        """Wait for the end of the command or process, or of the duration, and return this. Outside
+        of ``with`` it runs meanwhile. Raises what entering a `Trace` and stepping raise."""
+        if not self._thread.ident:
+            with self:
+                return self.wait()
+        self._thread.join()
+        return self
+
+    def stop(self) -> None:
+        """End the trace soon; from any thread."""
+        self.trace.stop()
+
+    @property
+    def rows(self) -> list[Any]:
+        """The rows of now, or the last ones. Raises `UsageError` before it runs."""
+        if not self._thread.ident:
+            raise UsageError("the table is empty", "write: with lbtrace.count(...), or wait()")
+        with self._reading:
+            last = self.trace.aggregated() if self._thread.is_alive() else self._last
+        (_, _, rows), *_ = aggregated(self.trace.plan, last)
+        return [*rows]
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self.rows)
+
+    def losses(self) -> Losses:
+        """Return what was lost until now, by cause."""
+        with self._reading:
+            return self.trace.losses()
+
+    def to_pandas(self) -> pandas.DataFrame:
+        """Return the rows as a data frame of pandas: columns of the key, the count, the others.
+        Raises `DependencyError` where pandas is not installed (``pip install 'lbtrace[pandas]'``).
+        """
+        try:
+            import pandas
+        except ImportError:
+            raise DependencyError(
+                "pandas is not installed, or cannot be imported", "pip install 'lbtrace[pandas]'"
+            ) from None
+        (_, table, _), *_ = aggregated(self.trace.plan, Aggregates(0))
+        names, values = flat(table, self.rows)
+        return pandas.DataFrame(values, columns=names)
+
+    def __repr__(self) -> str:
+        if not self._thread.ident:
+            return f"<lbtrace.LiveTable: {self.trace!r}>"
+        (_, table, _), *_ = aggregated(self.trace.plan, Aggregates(0))
+        rows = self.rows
+        more = [f"and {len(rows) - SHOWN:,} more"] if len(rows) > SHOWN else []
+        return "\n".join([*lines(table, rows[:SHOWN]), *more])
+
+    def _repr_html_(self) -> str:
+        from html import escape
+
+        return f"<pre>{escape(repr(self))}</pre>"
+
+    def _run(self) -> None:
+        try:
+            for batch in self.trace.batches():
+                if isinstance(batch, Aggregates):
+                    self._last = batch
+        except BaseException as error:
+            self._error = error
