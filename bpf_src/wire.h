@@ -99,6 +99,30 @@ struct lbt_fork {
 	__u32 continues; /* on a copy of the thread's stack, or on that itself (vfork) */
 };
 
+#define LBT_STACK_FRAMES 128 /* of a user stack, at most */
+
+/* Where a frame of a user stack stands: bpf_src/stack/walk.h. */
+struct lbt_stack_frame {
+	__u64 address;
+	__u64 offset;	  /* in the file */
+	__u64 inode;	  /* 0: in no file */
+	__u32 device;	  /* as in the kernel: major << 20 | minor */
+	__u32 flags;
+};
+
+#define LBT_FRAME_EXACT 1   /* this instruction runs; otherwise it is the one after a call */
+#define LBT_FRAME_GUESSED 2 /* found by a frame pointer, without a table that says there is one */
+
+/* Why a stack has no further frames. */
+enum lbt_stack_end {
+	LBT_END_OUTERMOST = 1,
+	LBT_END_LIMIT = 2,
+	LBT_END_NO_TABLE = 3,	/* the code has no table, nor a frame pointer */
+	LBT_END_UNREADABLE = 4, /* memory */
+	LBT_END_ANONYMOUS = 5,	/* code of no file, without a frame pointer */
+	LBT_END_BUSY = 6,	/* another thread changes the mappings */
+};
+
 #define LBT_SHORT_VALUES 2
 #define LBT_SHORT (sizeof(struct lbt_event) - 8 * (LBT_VALUES - LBT_SHORT_VALUES))
 #define LBT_SHORT_NAMED (LBT_SHORT + sizeof(struct lbt_runner))

@@ -14,7 +14,7 @@ SOURCES = ROOT / "bpf_src"
 MODULE = ROOT / "lbtrace/model/wire_limits.py"
 HEADERS = ROOT / "build/out/include"
 
-ENUMS = ("lbt_kind",)
+ENUMS = ("lbt_kind", "lbt_stack_end")
 """Enumerations that go with the constants: what captures hold."""
 
 FIRST = 2
