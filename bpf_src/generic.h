@@ -8,6 +8,7 @@
 #include "event.h"
 #include "forked_stacks.h"
 #include "relays.h"
+#include "stack/send.h"
 #include "unread_texts.h"
 #include "within.h"
 
@@ -268,7 +269,7 @@ static __always_inline void act(const struct hit *at, const struct lbt_spec *spe
 
 /* False where conditions exclude the call, whose return need not be seen then. */
 static __always_inline bool process_hit(struct pt_regs *ctx, __u64 record, struct hit *at,
-				    const struct lbt_spec *spec)
+				    const struct lbt_spec *spec, bool popped)
 {
 	struct lbt_call_key key = key_of(at, at->entry);
 	const __u32 many = N_VALUES;
@@ -355,14 +356,19 @@ static __always_inline bool process_hit(struct pt_regs *ctx, __u64 record, struc
 		at->time = call->time;
 		at->probe = call->probe;
 		at->kind = LBT_OPEN;
-		if (entry && entry->action == LBT_KEEP)
+		if (entry && entry->action == LBT_KEEP) {
+			if (config.stack_depth)
+				send_stack(ctx, at, spec, popped);
 			send(at, entry, call->values, call->faults);
+		}
 		at->time = now;
 		at->probe = probe;
 		at->kind = LBT_CLOSE;
 	}
 	if (call && !spec->jumps)
 		bpf_map_delete_elem(&open_calls, &key);
+	if (config.stack_depth && at->kind != LBT_CLOSE && spec->action == LBT_SEND)
+		send_stack(ctx, at, spec, popped);
 	act(at, spec, values, faults);
 	return true;
 }

@@ -115,6 +115,18 @@ class Batch(Struct):
     gap: bool = False
 
 
+class Frame(Struct, frozen=True):
+    """A place of a user stack, ``offset`` bytes behind the start of the function ``name`` in the
+    file ``binary``. Without a name ``offset`` is the place in the file, or without a file the
+    address. ``guessed``: it was found by a frame pointer, without a table that says there is one.
+    """
+
+    name: str
+    offset: int
+    binary: str = ""
+    guessed: bool = False
+
+
 class Aggregate(Struct, frozen=True):
     """What the kernel has aggregated from the hits of a probe in a process.
 
@@ -150,6 +162,7 @@ class Losses(Struct):
     * ``string_fault``, ``blob_too_long``: values that could not be read, or were too long; their
       calls are shown, without them.
     * ``uncounted``: hits for which no counter was free.
+    * ``stacks``: callers of calls for which there was no memory, or no room in the ring buffer.
     * ``unwritten``: events that waited to be written when Ctrl-C ended the trace.
 
     Not lost, but not shown either are calls that conditions on results and durations could not be
@@ -173,6 +186,7 @@ class Losses(Struct):
     uncompared_tail: int = 0
     uncompared_open: int = 0
     uncomputed: int = 0
+    stacks: int = 0
 
     @property
     def events(self) -> int:
@@ -183,4 +197,4 @@ class Losses(Struct):
     @property
     def total(self) -> int:
         """All that is missing, events and values."""
-        return self.events + self.string_fault + self.blob_too_long
+        return self.events + self.string_fault + self.blob_too_long + self.stacks

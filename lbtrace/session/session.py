@@ -30,6 +30,7 @@ from lbtrace.targets.reach import Abilities, Reach, find_reach
 if TYPE_CHECKING:
     from lbtrace.bpf.specs import Specs
     from lbtrace.probes import Mode
+    from lbtrace.session.callers import Callers
     from lbtrace.session.growth import Growth
     from lbtrace.session.request import Request
 
@@ -94,6 +95,7 @@ class Session:
         self._reach = reach
         self._later = later
         self._growth: Growth | None = None
+        self._callers: Callers | None = None
         self._budget: Budget | None = None
         self._followed = processes.Followed()
         self.broken_off = False
@@ -184,6 +186,7 @@ class Session:
                 )
             self._probed.check(mapped=bool(self.target.pid))
             self._watch_mappings(specs, reach, only, held)
+            self._watch_stacks(root, held)
             self._begin()
             self._resources = held.pop_all()
         return self
@@ -215,6 +218,15 @@ class Session:
         if self._growth:
             held.callback(self._growth.close)
             self._waiter.register(self._growth.fileno(), select.EPOLLIN)
+
+    def _watch_stacks(self, root: int, held: ExitStack) -> None:
+        """Let the callers of calls be found and named, if they are sent."""
+        if self.plan.stack_depth:
+            from lbtrace.session.callers import watch  # imported here because few traces have them
+
+            command = self.target.command[0] if self.child else ""
+            self._callers = watch(self._object, self.plan, self._probed.files, root, command)
+            held.callback(self._callers.files.close)
 
     def _make_step(self, steps: int) -> Callable[[], None]:
         """Return what is called when one of that many steps of attaching is done, and before."""
@@ -299,6 +311,8 @@ class Session:
             woken = self._wait(end, idle=not (backlog or ended))
             self._look_at_files(at_once=bool(woken & {_TIME_IS_UP, self._pidfd}))
             yield from self._grow()
+            if self._callers:
+                self._callers.files.look()
             if not ended and (self._stopping or _TIME_IS_UP in woken or self._is_over(woken)):
                 backlog.end()
                 self._detach(backlog.collect)
@@ -310,7 +324,7 @@ class Session:
                 backlog.collect()
             if backlog:
                 yielded = True
-                yield budget.take()
+                yield from self._numbered(budget.take())
             elif ended:
                 last = backlog.unreported_losses()
                 if last.events:
@@ -322,6 +336,15 @@ class Session:
         self._detach()
         if self._alone and (children := self._object.children()):
             self.on_note(processes.describe_untraced(children))
+
+    def _numbered(self, batch: Batch) -> Iterator[Batch | Addition]:
+        """A batch, after the frames of stacks that are new in it."""
+        if self._callers:
+            batch, added = self._callers.number(batch, self.plan)
+            if added:
+                self.plan = self.plan.grown(added)
+                yield added
+        yield batch
 
     def _grow(self) -> Iterator[Addition]:
         """What the plan gets of files that were mapped since this was asked last."""
