@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import mmap
 from typing import Literal
 
 from msgspec import Struct
 
+from lbtrace.errors import UsageError
 from lbtrace.validation import (
     LARGEST_RING,
     check_boolean,
@@ -34,6 +36,15 @@ class Options(Struct, frozen=True):
     max_events: int | None = None
     mode: Literal["session", "multi", "plain"] | None = None
     until_last: bool = False
+
+
+def check_ring(options: Options) -> None:
+    """Raise `UsageError` where no ring buffer has the size."""
+    ring = options.ring_size
+    if ring & (ring - 1) or ring < mmap.PAGESIZE:
+        raise UsageError(
+            f"a ring of {ring} bytes is not possible", "give a power of two from 4K on"
+        )
 
 
 def check_options(options: object) -> None:

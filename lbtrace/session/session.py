@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import mmap
 import os
 import select
 import time
@@ -14,12 +13,11 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from lbtrace.errors import UsageError
 from lbtrace.model import SENDING, Addition, Aggregates, Batch, Losses, Plan, Target
 from lbtrace.session import clock, processes
 from lbtrace.session.backlog import BATCH_EVENTS, Backlog
 from lbtrace.session.budget import Budget
-from lbtrace.session.options import Options
+from lbtrace.session.options import Options, check_ring
 from lbtrace.session.probed_files import ProbedFiles
 from lbtrace.system.file import File
 from lbtrace.system.limits import allow_open_files
@@ -37,12 +35,8 @@ if TYPE_CHECKING:
 POLL_MS = 20
 """How long an event may wait in a ring that does not fill."""
 
-LOOK_PERIOD = 0.25
-"""Seconds between two looks at the files."""
-
 AGGREGATION_PERIOD = 1.0
-"""Seconds between two looks at what is aggregated in the kernel: what an end that comes suddenly
-costs at most."""
+"""Seconds between two looks at what is aggregated in the kernel, which a sudden end loses."""
 
 OPEN_FILES = 64
 """Descriptors of a session besides those of plain links and their programs."""
@@ -98,21 +92,14 @@ class Session:
         self._callers: Callers | None = None
         self._budget: Budget | None = None
         self._followed = processes.Followed()
-        self.broken_off = False
-        self.attached = False
+        self.broken_off = self.attached = False
         self.target_ended = False
         self._interrupted = 0
-        self._next_look = 0.0
         self._next_aggregation = float("inf")
-        self._stopping = False
-        self._detaching = False
+        self._stopping = self._detaching = False
         self._pidfd = -1
         self._resources = ExitStack()
-        ring = self.options.ring_size
-        if ring & (ring - 1) or ring < mmap.PAGESIZE:
-            raise UsageError(
-                f"a ring of {ring} bytes is not possible", "give a power of two from 4K on"
-            )
+        check_ring(self.options)
 
     def __enter__(self) -> Session:
         # Imported here: reading captures does not need libbpf.
@@ -185,7 +172,7 @@ class Session:
                     tick=step,
                 )
             self._probed.check(mapped=bool(self.target.pid))
-            self._watch_mappings(specs, reach, only, held)
+            self._watch_mappings(specs, reach, only, root, held)
             self._watch_stacks(root, held)
             self._begin()
             self._resources = held.pop_all()
@@ -204,29 +191,33 @@ class Session:
     ) -> None:
         self._resources.__exit__(kind, error, trace)
 
-    def _watch_mappings(self, specs: Specs, reach: Reach, only: int, held: ExitStack) -> None:
+    def _watch_mappings(
+        self, specs: Specs, reach: Reach, only: int, root: int, held: ExitStack
+    ) -> None:
         """Let a plan that may grow do so from now on."""
         if self._later is None or self.mode is None:
             return
         # Imported here because few plans grow.
         from lbtrace.session.growth import Attached, watch
 
-        bpf, reader = self._object, self._reader
-        to = Attached(bpf, reader, specs, self._links, self.mode, only, self._probed)
-        root = self.child.pid if self.child else self.target.pid
+        own = self._object, self._reader, specs, self._links, self.mode
+        to = Attached(*own, only, self._probed)
         self._growth = watch(self._later, reach, to, root, self.target.pid, self.on_note)
         if self._growth:
             held.callback(self._growth.close)
             self._waiter.register(self._growth.fileno(), select.EPOLLIN)
 
     def _watch_stacks(self, root: int, held: ExitStack) -> None:
-        """Let the callers of calls be found and named, if they are sent."""
         if self.plan.stack_depth:
             from lbtrace.session.callers import watch  # imported here because few traces have them
 
-            command = self.target.command[0] if self.child else ""
-            self._callers = watch(self._object, self.plan, self._probed.files, root, command)
-            held.callback(self._callers.files.close)
+            traced = self._object, self.plan, self._probed.files, root
+            self._callers = held.enter_context(watch(*traced, self.target.command))
+
+    def _named(self, batch: Batch) -> Iterator[Batch | Addition]:
+        for part in self._callers.name(batch, self.plan) if self._callers else (batch,):
+            self.plan = self.plan.grown(part) if isinstance(part, Addition) else self.plan
+            yield part
 
     def _make_step(self, steps: int) -> Callable[[], None]:
         """Return what is called when one of that many steps of attaching is done, and before."""
@@ -324,7 +315,7 @@ class Session:
                 backlog.collect()
             if backlog:
                 yielded = True
-                yield from self._numbered(budget.take())
+                yield from self._named(budget.take())
             elif ended:
                 last = backlog.unreported_losses()
                 if last.events:
@@ -336,15 +327,6 @@ class Session:
         self._detach()
         if self._alone and (children := self._object.children()):
             self.on_note(processes.describe_untraced(children))
-
-    def _numbered(self, batch: Batch) -> Iterator[Batch | Addition]:
-        """A batch, after the frames of stacks that are new in it."""
-        if self._callers:
-            batch, added = self._callers.number(batch, self.plan)
-            if added:
-                self.plan = self.plan.grown(added)
-                yield added
-        yield batch
 
     def _grow(self) -> Iterator[Addition]:
         """What the plan gets of files that were mapped since this was asked last."""
@@ -371,10 +353,8 @@ class Session:
         return self._followed.have_ended(self._object.followed)
 
     def _look_at_files(self, *, at_once: bool) -> None:
-        now = time.monotonic()
-        if now < self._next_look and not at_once:
+        if not (self._probed.is_due() or at_once):
             return
-        self._next_look = now + LOOK_PERIOD
         notes, harmful = self._probed.look(self.target.pid, follows=self.target.follow)
         self.broken_off |= harmful
         for note in notes:
@@ -401,12 +381,12 @@ class Session:
     def _aggregated(self) -> Aggregates:
         from lbtrace.tables import merge_aggregated  # imported here because most traces show calls
 
-        now = time.monotonic_ns()
-        return Aggregates(now, tuple(merge_aggregated(self.plan, self._object.aggregated)))
+        return Aggregates(
+            time.monotonic_ns(), tuple(merge_aggregated(self.plan, self._object.aggregated))
+        )
 
     def _wait(self, end: float | None, *, idle: bool) -> set[int]:
-        """Wait a moment, if ``idle``, for the ring to fill or the process to end;
-        says what happened by descriptors."""
+        """Wait a moment, if ``idle``; return the descriptors at which something happened."""
         timeout = POLL_MS / 1000 if idle else 0.0
         if end is not None:
             left = end - time.monotonic()
