@@ -332,6 +332,13 @@ def nanoseconds(text: str) -> int:
     return round(float(match[1]) * _NANOSECONDS[match[2]])
 
 
+def slow(text: str) -> tuple[str, int]:
+    """Return a time with its unit, in ns, and the pattern of functions before it, if there is one:
+    ``handle_*=5ms``."""
+    pattern, _, time = text.rpartition("=")
+    return pattern, nanoseconds(time)
+
+
 def size(text: str) -> int:
     """Return a size such as ``512K``, ``8M`` or plain bytes, in bytes."""
     match = re.fullmatch(r"([0-9]+)([KMG]?)", text)

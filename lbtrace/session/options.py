@@ -24,7 +24,7 @@ class Options(Struct, frozen=True):
     * ``ring_size``: bytes of the ring buffer between the kernel and lbtrace, a power of two
       from 4096 to 2 GiB.
     * ``duration``: seconds after which the trace ends, None for no bound.
-    * ``max_events``: entries and returns after which it ends, None for no bound.
+    * ``max_events``: calls that have ended, and points, after which it ends, None for no bound.
     * ``mode``: how probes are attached: ``session`` (Linux 6.13), ``multi`` (6.6), ``plain``
       (5.10); None takes the best that the kernel has.
     * ``until_last``: continue until all followed processes have ended, daemons among them, not just

@@ -290,8 +290,8 @@ class Session:
 
     def _batches(self) -> Iterator[Batch | Addition]:
         self._check_interrupted()
-        duration, bound, backlog = self.options.duration, self.options.max_events, self._backlog
-        budget = self._budget = Budget(bound, backlog, self._object, self.options.ring_size)
+        duration, backlog = self.options.duration, self._backlog
+        budget = self._budget = Budget(self.options, self.plan, backlog, self._object)
         end = None if duration is None else time.monotonic() + duration
         if self.child:
             self.child.release()
@@ -301,7 +301,9 @@ class Session:
         while not budget.spent:
             woken = self._wait(end, idle=not (backlog or ended))
             self._look_at_files(at_once=bool(woken & {_TIME_IS_UP, self._pidfd}))
-            yield from self._grow()
+            for addition in self._grow():
+                budget.grow(self.plan)
+                yield addition
             if self._callers:
                 self._callers.files.look()
             if not ended and (self._stopping or _TIME_IS_UP in woken or self._is_over(woken)):
