@@ -252,6 +252,10 @@ static __noinline void remember_left_out(const struct hit *at, const struct lbt_
 		call->time = life_of(at);
 }
 
+#define NUMBERED(number, name) LBT_DO_##name = number,
+enum { EACH_ACTION(NUMBERED) };
+#undef NUMBERED
+
 /* Does the action of a spec. The verifier does not see actions that no spec has. */
 static __always_inline void act(const struct hit *at, const struct lbt_spec *spec,
 				const __u64 *values, __u32 faults)
@@ -268,7 +272,7 @@ static __always_inline void act(const struct hit *at, const struct lbt_spec *spe
 
 /* False where conditions exclude the call, whose return need not be seen then. */
 static __always_inline bool process_hit(struct pt_regs *ctx, __u64 record, struct hit *at,
-				    const struct lbt_spec *spec)
+				    const struct lbt_spec *spec, bool popped)
 {
 	struct lbt_call_key key = key_of(at, at->entry);
 	const __u32 many = N_VALUES;
@@ -363,6 +367,8 @@ static __always_inline bool process_hit(struct pt_regs *ctx, __u64 record, struc
 	}
 	if (call && !spec->jumps)
 		bpf_map_delete_elem(&open_calls, &key);
+	if (config.aggregating & 1 << LBT_DO_stacks && spec->action == LBT_DO_stacks)
+		walk_for_stacks(ctx, at, spec, popped);
 	act(at, spec, values, faults);
 	return true;
 }

@@ -183,7 +183,7 @@ static __always_inline bool handle_record(__u64 cookie, struct pt_regs *ctx, __u
 	if (config.relays && kind == LBT_CLOSE && spec->jumps && !jump_on(&at, spec))
 		return true;
 	if (config.generic && !spec->plain) {
-		if (process_hit(ctx, record, &at, spec))
+		if (process_hit(ctx, record, &at, spec, popped))
 			return true;
 		/* Nothing hooks its return then if the program decides. */
 		if (kind == LBT_OPEN && config.filtered && spec->filtered &&

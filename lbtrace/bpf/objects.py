@@ -40,6 +40,9 @@ AGGREGATES = 16384
 BUCKETS = 65536
 """The same of an action whose keys are longer: it has many for a probe and a process."""
 
+MET_STACKS = 16384
+"""Different user stacks that are kept; what has no room is counted."""
+
 AGGREGATE_BYTES = 64 << 20
 """Memory that what an action aggregates may take, on all CPUs: there are fewer keys where it has
 many words."""
@@ -51,7 +54,7 @@ words of each CPU."""
 INITIAL_PIDNS = "pid:[4026531836]"
 """PROC_PID_INIT_INO in the kernel's include/linux/proc_ns.h."""
 
-ALLOCATING = ("followed", "open_calls", "outermost")
+ALLOCATING = ("followed", "met_stacks", "open_calls", "outermost")
 """Maps of which most entries are seldom used."""
 
 
@@ -79,6 +82,8 @@ class TraceObject:
     ) -> None:
         start_log()
         _require_types()
+        if "stacks" in specs.actions and not finds_mappings():
+            raise KernelError("stacks need Linux 5.17", "count the calls: lbtrace count")
         self._typed_task = typed_task()
         waits = may_sleep()
         may_fault = specs.memory and waits
@@ -203,6 +208,10 @@ class TraceObject:
             rest = bytes(ffi.buffer(key)[ffi.sizeof(named[0]) :])
             yield named.probe, named.pid, rest, values
 
+    def map(self, name: str) -> Any:
+        """Return the libbpf handle of a map."""
+        return _map(self._object, name)
+
     def children(self) -> int:
         """Return how many processes those that are followed have forked so far."""
         return self._totals()[int(lib.LBT_CHILDREN)]
@@ -295,6 +304,7 @@ class TraceObject:
             several = lib.bpf_map__key_size(own) > ffi.sizeof("struct lbt_aggregate_key")
             most = BUCKETS if several else AGGREGATES
             sizes[f"{name}_map"] = max(1, min(most, AGGREGATE_BYTES // size))
+        sizes["met_stacks"] = MET_STACKS if "stacks" in specs.actions else 1
         for name, entries in sizes.items():
             code = lib.bpf_map__set_max_entries(self._map(name), entries)
             check(code, f"size the map {name}")

@@ -50,6 +50,7 @@ if TYPE_CHECKING:
         Aggregates,
         Batch,
         Event,
+        Frame,
         Losses,
         Thread,
         lost_events,
@@ -90,7 +91,7 @@ from lbtrace.model.wire_limits import KIND_MASK as KIND
 _HOMES = {
     **dict.fromkeys(("Arguments", "Call", "End", "Fork", "InheritedCall"), "model.calls"),
     **dict.fromkeys(("Loss", "Summary"), "model.calls"),
-    **dict.fromkeys(("Aggregate", "Aggregates", "Batch", "Event"), "model.events"),
+    **dict.fromkeys(("Aggregate", "Aggregates", "Batch", "Event", "Frame"), "model.events"),
     **dict.fromkeys(("Losses", "Thread"), "model.events"),
     **dict.fromkeys(("executed_programs", "forked_thread", "lost_events"), "model.events"),
     **dict.fromkeys(("Argument", "Datum", "Form", "Unreadable", "keys_of"), "values.datum"),

@@ -115,12 +115,26 @@ class Batch(Struct):
     gap: bool = False
 
 
+class Frame(Struct, frozen=True):
+    """A place of a user stack, ``offset`` bytes behind the start of the function ``name`` in the
+    file ``binary``. Without a name ``offset`` is the place in the file, or without a file the
+    address. ``guessed``: it was found by a frame pointer, without a table that says there is one.
+    """
+
+    name: str
+    offset: int
+    binary: str = ""
+    guessed: bool = False
+
+
 class Aggregate(Struct, frozen=True):
     """What the kernel has aggregated from the hits of a probe in a process.
 
     ``count`` is their number, ``words`` what else the probe's action aggregates, numbers of 64
     bits; ``key`` are the further bytes of the key by which it does. The action's table says
-    what they mean (`lbtrace.tables`).
+    what they mean (`lbtrace.tables`). ``stack`` are positions in `Aggregates.frames`, the innermost
+    first, where it aggregates by stacks, and ``end`` says why there are no further ones:
+    ``END_OUTERMOST`` and others in `lbtrace.model.wire_limits`.
     """
 
     probe: int
@@ -128,14 +142,17 @@ class Aggregate(Struct, frozen=True):
     count: int
     words: tuple[int, ...] = ()
     key: bytes = b""
+    stack: tuple[int, ...] = ()
+    end: int = 0
 
 
 class Aggregates(Struct):
     """All that has been aggregated from the beginning of the trace until ``time``
-    (CLOCK_MONOTONIC, ns): later ones replace earlier ones."""
+    (CLOCK_MONOTONIC, ns): later ones replace earlier ones. ``frames`` are those of stacks."""
 
     time: int
     rows: tuple[Aggregate, ...] = ()
+    frames: tuple[Frame, ...] = ()
 
 
 class Losses(Struct):

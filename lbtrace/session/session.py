@@ -30,6 +30,7 @@ from lbtrace.targets.reach import Abilities, Reach, find_reach
 if TYPE_CHECKING:
     from lbtrace.bpf.specs import Specs
     from lbtrace.probes import Mode
+    from lbtrace.session.aggregation import Aggregation
     from lbtrace.session.growth import Growth
     from lbtrace.session.request import Request
 
@@ -38,10 +39,6 @@ POLL_MS = 20
 
 LOOK_PERIOD = 0.25
 """Seconds between two looks at the files."""
-
-AGGREGATION_PERIOD = 1.0
-"""Seconds between two looks at what is aggregated in the kernel: what an end that comes suddenly
-costs at most."""
 
 OPEN_FILES = 64
 """Descriptors of a session besides those of plain links and their programs."""
@@ -101,7 +98,7 @@ class Session:
         self.target_ended = False
         self._interrupted = 0
         self._next_look = 0.0
-        self._next_aggregation = float("inf")
+        self._aggregation: Aggregation | None = None
         self._stopping = False
         self._detaching = False
         self._pidfd = -1
@@ -184,6 +181,7 @@ class Session:
                 )
             self._probed.check(mapped=bool(self.target.pid))
             self._watch_mappings(specs, reach, only, held)
+            self._prepare_aggregation(root, held)
             self._begin()
             self._resources = held.pop_all()
         return self
@@ -273,17 +271,15 @@ class Session:
         bound) rather than the ring. A batch without events says that for a moment there were none.
         Raises `TargetError` where the command cannot be executed.
         """
-        aggregates = not SENDING.issuperset(self.plan.actions)
-        self._next_aggregation = (
-            time.monotonic() + AGGREGATION_PERIOD if aggregates else float("inf")
-        )
+        aggregation = self._aggregation
+        if aggregation:
+            aggregation.begin()
         for batch in self._batches():
             yield batch
-            if time.monotonic() >= self._next_aggregation:
-                self._next_aggregation += AGGREGATION_PERIOD
-                yield self._aggregated()
-        if aggregates:
-            yield self._aggregated()
+            if aggregation and aggregation.is_due():
+                yield aggregation.read(self.plan)
+        if aggregation:
+            yield aggregation.read(self.plan)
 
     def _batches(self) -> Iterator[Batch | Addition]:
         self._check_interrupted()
@@ -299,6 +295,8 @@ class Session:
             woken = self._wait(end, idle=not (backlog or ended))
             self._look_at_files(at_once=bool(woken & {_TIME_IS_UP, self._pidfd}))
             yield from self._grow()
+            if self._aggregation:
+                self._aggregation.look()
             if not ended and (self._stopping or _TIME_IS_UP in woken or self._is_over(woken)):
                 backlog.end()
                 self._detach(backlog.collect)
@@ -316,7 +314,7 @@ class Session:
                 if last.events:
                     yield last
                 break
-            elif yielded or time.monotonic() >= self._next_aggregation:
+            elif yielded or (self._aggregation and self._aggregation.is_due()):
                 yielded = False
                 yield Batch(b"")
         self._detach()
@@ -375,11 +373,13 @@ class Session:
         self._links.close(tick)
         self._detaching = False
 
-    def _aggregated(self) -> Aggregates:
-        from lbtrace.tables import merge_aggregated  # imported here because most traces show calls
+    def _prepare_aggregation(self, root: int, held: ExitStack) -> None:
+        if SENDING.issuperset(self.plan.actions):
+            return
+        from lbtrace.session.aggregation import prepare  # imported here: most traces show calls
 
-        now = time.monotonic_ns()
-        return Aggregates(now, tuple(merge_aggregated(self.plan, self._object.aggregated)))
+        self._aggregation = prepare(self.plan, self._object, self._probed.files, root)
+        held.callback(self._aggregation.close)
 
     def _wait(self, end: float | None, *, idle: bool) -> set[int]:
         """Wait a moment, if ``idle``, for the ring to fill or the process to end;

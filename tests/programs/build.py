@@ -28,6 +28,7 @@ PROGRAMS = {
     "fib-static": "fib.c -O1 -g -static",
     "fib-nopie": "fib.c -O1 -g -fno-pie -no-pie",
     "daemon": "daemon.c -O1",
+    "paths": "paths.c -O1 -g -pthread -fno-omit-frame-pointer -fno-optimize-sibling-calls",
     "deep": "deep.c -O1 -g -fno-optimize-sibling-calls",
     "depth": "depth.c -O1 -g -fno-optimize-sibling-calls",
     "trace": "trace.c -O0 -g",
