@@ -203,7 +203,7 @@ $(VENV)/ready: build/requirements.txt | $(OUT)/bootstrap-build
 	@touch $@
 
 clean:
-	rm -rf $(OUT) $(VENV) dist lbtrace/bpf/objects lbtrace/commands/shells lbtrace/syscalls/tables lbtrace/*/_*.abi3.so
+	rm -rf $(OUT) $(VENV) dist lbtrace/bpf/objects lbtrace/commands/shells lbtrace/*/tables lbtrace/*/_*.abi3.so
 
 # docs/fib.svg, from what lbtrace prints on a terminal.
 picture: build

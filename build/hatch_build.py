@@ -30,7 +30,9 @@ class NativeBuild(BuildHookInterface):  # type: ignore[type-arg]
         machine = os.environ.get("LBTRACE_MACHINE", platform.machine())
         native.objects()
         build_data["artifacts"].append(f"lbtrace/bpf/objects/*.{machine}.bpf.o")
-        build_data["artifacts"].append(f"lbtrace/syscalls/tables/{machine}.json")
+        for tables in native.TABLES:
+            table = tables.relative_to(native.ROOT) / f"{machine}.json"
+            build_data["artifacts"].append(str(table))
         build_data["artifacts"].append("lbtrace/commands/shells/lbtrace.*")
         build_data["shared_data"][str(shell_files.MADE / shell_files.MAN)] = (
             "share/man/man1/lbtrace.1"

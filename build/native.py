@@ -28,13 +28,17 @@ import bindings
 import limits
 import shell_files
 import sources
+from libc import prototypes
 from syscalls import tables
 
 ROOT = Path(__file__).resolve().parent.parent
 OUT = ROOT / "build/out"
 NATIVE = ROOT / "lbtrace/native"
 OBJECTS = ROOT / "lbtrace/bpf/objects"
-TABLES = ROOT / "lbtrace/syscalls/tables"
+TABLES = {
+    ROOT / "lbtrace/syscalls/tables": tables.make,
+    ROOT / "lbtrace/libc/tables": prototypes.make,
+}
 LIBBPF, DEMANGLE = "lbtrace/bpf/_libbpf.abi3.so", "lbtrace/elf/_demangle.abi3.so"
 OWN = {
     "lbtrace/calls/_fast_path.abi3.so": (
@@ -97,10 +101,11 @@ def objects() -> None:
         for machine in BPF_TARGET
     }
     _run_all([bpf_compile(*of, to=whole) for whole, of in made.items()])
-    TABLES.mkdir(parents=True, exist_ok=True)
     shell_files.make()
-    for machine in BPF_TARGET:
-        (TABLES / f"{machine}.json").write_bytes(tables.make(machine, OUT))
+    for place, make in TABLES.items():
+        place.mkdir(parents=True, exist_ok=True)
+        for machine in BPF_TARGET:
+            (place / f"{machine}.json").write_bytes(make(machine, OUT))
     strip = str(_strip_debug())
     _run_all([[strip, str(whole), str(OBJECTS / whole.name)] for whole in made])
 

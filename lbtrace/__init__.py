@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     from lbtrace.answers.report import Rows, report
     from lbtrace.answers.row import Row
-    from lbtrace.api import Trace, trace
+    from lbtrace.api import trace
     from lbtrace.calls.iterator import Calls
     from lbtrace.calls.table import to_arrow, to_pandas
     from lbtrace.capture import Capture, read_capture
@@ -47,6 +47,7 @@ if TYPE_CHECKING:
         TargetError,
         UsageError,
     )
+    from lbtrace.live_trace import Trace
     from lbtrace.model import (
         Address,
         Argument,
@@ -117,7 +118,7 @@ __all__ = [
 ]
 
 _MODULES = {
-    **dict.fromkeys(("Trace", "trace"), "api"),
+    **{"Trace": "live_trace", "trace": "api"},
     **dict.fromkeys(("Capture", "read_capture"), "capture"),
     **dict.fromkeys(("to_arrow", "to_pandas"), "calls.table"),
     **dict.fromkeys(("OwnTrace", "trace_this_process"), "own_process"),

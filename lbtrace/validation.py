@@ -78,6 +78,11 @@ def check_texts(name: str, value: object, hint: str) -> tuple[str, ...]:
     return tuple(check_text(f"{name}[{n}]", each, hint) for n, each in enumerate(several))
 
 
+def check_patterns(name: str, value: object, hint: str) -> tuple[str, ...]:
+    """Return ``value``, a pattern or several, also with commas between, as a tuple of patterns."""
+    return split_listed(check_texts(name, value, hint))
+
+
 def check_path(name: str, value: object, hint: str) -> str:
     """Return ``value``, a string or an `os.PathLike`, as a string."""
     return check_text(name, _path(value), hint, kind="a path")
@@ -146,3 +151,23 @@ def _wrong(name: str, value: object, what: str, hint: str) -> UsageError:
 def _shorten(value: object) -> str:
     shown = repr(value)
     return f"{shown[:SHOWN]}…" if len(shown) > SHOWN else shown
+
+
+def split_listed(patterns: Iterable[str]) -> tuple[str, ...]:
+    """Return the patterns of functions, each of several with commas as one of its own. Commas in
+    brackets belong to a name, as do those in a regular expression."""
+    found: list[str] = []
+    for pattern in patterns:
+        regex = pattern.startswith("/") and pattern.endswith("/")
+        if "," not in pattern or regex or "operator," in pattern:
+            found.append(pattern)
+            continue
+        depth, parts = 0, [""]
+        for character in pattern:
+            depth += (character in "(<[{") - (character in ")>]}")
+            if character == "," and depth <= 0:
+                parts.append("")
+            else:
+                parts[-1] += character
+        found += filter(None, map(str.strip, parts))
+    return tuple(found)

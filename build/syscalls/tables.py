@@ -11,11 +11,14 @@ import fnmatch
 import importlib.util
 import json
 import re
-import subprocess
 import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
+import constants
 
 HERE = Path(__file__).resolve().parent
 
@@ -114,46 +117,14 @@ def _includes() -> Path:
 
 def _evaluate(machine: str, work: Path) -> dict[str, int]:
     """The integers among the macros of the headers."""
-    headers = [*HEADERS, *OWN_HEADERS[machine]]
-    lines = [f"#include <{name}>" for name in headers]
-    source, made = work / f"constants.{machine}.c", work / f"constants.{machine}.s"
-    cc = [sys.executable, "-m", "ziglang", "cc", "-target", f"{machine}-linux-gnu", "-w"]
-    cc += ["-D_GNU_SOURCE"]
-    source.write_text("\n".join([*lines, EXTRA]))
-    text = _run([*cc, "-E", "-dM", str(source)])
+    lines = [*(f"#include <{name}>" for name in (*HEADERS, *OWN_HEADERS[machine])), EXTRA]
+    source = work / f"constants.{machine}.c"
+    source.write_text("\n".join(lines))
+    text = constants.preprocess(machine, source, "-dM")
     wanted = [p for _, _, patterns, _ in _read_groups() for p in patterns if p[0] != "-"]
     tested = re.compile("|".join(fnmatch.translate(p) for p in wanted))
     names = sorted(n for n in re.findall(r"^#define (\w+) .", text, re.M) if tested.fullmatch(n))
-    for _ in range(20):
-        body = [f"const long long lbt_{n} = (long long)({n});" for n in names]
-        source.write_text("\n".join([*lines, EXTRA, *body]))
-        done = subprocess.run(
-            [*cc, "-S", "-ferror-limit=0", "-o", str(made), str(source)],
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        if not done.returncode:
-            return _read_assembly(made.read_text())
-        first = len(lines) + EXTRA.count("\n") + 2
-        failed = {int(n) - first for n in re.findall(r"\.c:(\d+):\d+: error", done.stderr)}
-        names = [name for number, name in enumerate(names) if number not in failed]
-    raise SystemExit(f"constants of {machine}: {done.stderr}")
-
-
-def _read_assembly(text: str) -> dict[str, int]:
-    found = {}
-    for name, value in re.findall(r"^lbt_(\w+):\n\s*\.(?:quad|xword)\s+(-?\w+)", text, re.M):
-        number = int(value, 0)
-        found[name] = number - (1 << 64) if number >= 1 << 63 else number
-    return found
-
-
-def _run(command: list[str]) -> str:
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    if done.returncode:
-        raise SystemExit(done.stderr)
-    return done.stdout
+    return constants.evaluate(machine, source, lines, {name: name for name in names})
 
 
 if __name__ == "__main__":

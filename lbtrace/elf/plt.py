@@ -43,6 +43,11 @@ class Stubs(Mapping[int, Stub]):
     def __len__(self) -> int:
         return len(self._symbols)
 
+    def behind(self, slot: int) -> Stub | None:
+        """Return what the loader binds a slot of the GOT to, if it does."""
+        symbol = self._dynamic.slots.get(slot)
+        return Stub(*self._dynamic.bound(symbol)) if symbol else None
+
     def wanted(self, wanted: Wanted) -> Iterator[tuple[int, str]]:
         """Yield where stubs are that lead to functions with ``wanted`` names, and the names; maybe
         more."""

@@ -108,14 +108,15 @@ class Exit(Struct, frozen=True):
     """An instruction by which a function is left.
 
     The stack pointer is there what it was at entry. Each call that returns there passes exactly
-    one of ``entries``, exactly once, if there are any. A direct jump leads to ``target``; 0 for
-    others.
+    one of ``entries``, exactly once, if there are any. A jump leads to ``target``, 0 where that is
+    not known; one through a word of memory has its address in ``slot``.
     """
 
     kind: ExitKind
     site: Site
     entries: tuple[EpilogueEntry, ...] = ()
     target: int = 0
+    slot: int = 0
 
 
 class Exits(Struct, frozen=True):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from functools import cached_property, partial
 
 from lbtrace.elf import plt
@@ -11,7 +11,7 @@ from lbtrace.elf.dynamic import Dynamic
 from lbtrace.elf.image import PT_LOAD, Image
 from lbtrace.elf.known_starts import find_data, known_starts
 from lbtrace.elf.memory import PF_W, Memory
-from lbtrace.elf.plt import Stub
+from lbtrace.elf.plt import Stubs
 from lbtrace.elf.restartable import find_sequences
 from lbtrace.elf.symbols import SHF_EXECINSTR, Symbols
 from lbtrace.elf.unwind import Unwind
@@ -270,7 +270,7 @@ class CodeContext:
         return known
 
     def _never_returns(self, address: int, pointer: bool) -> bool:
-        stub = self._pointed(address) if pointer else self._called.get(address)
+        stub = self._called.behind(address) if pointer else self._called.get(address)
         if stub is not None and not stub.address:
             return never_returns(stub.name)
         if stub is not None:
@@ -318,13 +318,8 @@ class CodeContext:
         return self._finder.surely_returns(view, extent.start, further)
 
     @cached_property
-    def _called(self) -> Mapping[int, Stub]:
+    def _called(self) -> Stubs:
         return self._image.once(plt.stubs)
-
-    def _pointed(self, slot: int) -> Stub | None:
-        dynamic = self._image.once(Dynamic)
-        symbol = dynamic.slots.get(slot)
-        return Stub(*dynamic.bound(symbol)) if symbol else None
 
     def _is_constant(self, address: int) -> bool:
         return any(address in constant for constant in self._constant)

@@ -10,14 +10,19 @@ from lbtrace.errors import NoMatchError, option
 from lbtrace.model import Function
 from lbtrace.plan import patterns
 from lbtrace.plan.patterns import BinarySymbols, addressed
+from lbtrace.validation import split_listed
 
 ALL = "*"
 """Means all functions but those of `lbtrace.plan.runtime_code`."""
 
-LEFT_OUT = (
-    "leaves out {:,} functions of std::, runtimes and start-up code, which '*' does not take: name"
-    " those to trace, such as 'std::*'"
+LEFT_OUT = "leaves out {:,} functions of {}, which '*' does not take: name those to trace, as '{}'"
+
+LANGUAGES = (
+    (("_ZN3std", "_ZN4core", "_ZN5alloc", "_R"), "std, core and start-up code", "std::*"),
+    (("_Z",), "std:: and start-up code", "std::*"),
+    (("runtime.",), "Go's runtime", "runtime.*"),
 )
+"""How symbols of the language begin, what is left out of its programs, a pattern for that."""
 
 NOT = "!"
 """Begins a pattern of functions that are excluded."""
@@ -33,7 +38,9 @@ class Choice(NamedTuple):
 def split_excluded(
     wanted: Sequence[str], excluded: Sequence[str]
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Return the patterns that are wanted, and those that are excluded, ``!PATTERN`` among them."""
+    """Return the patterns that are wanted, and those that are excluded, ``!PATTERN`` among them;
+    of each with commas those between."""
+    wanted, excluded = split_listed(wanted), split_listed(excluded)
     negated = [each[len(NOT) :] for each in wanted if _is_negated(each)]
     left = [each for each in wanted if not _is_negated(each)]
     return tuple(left), (*excluded, *negated)
@@ -81,16 +88,17 @@ def choose(
 
             _, name = addressed(pattern, [binary.path for binary in binaries])
             raise unmatched.explain([binaries[n] for n in found], name, asked)
-        left_out = 0
+        left_out: list[Function] = []
         for n, functions in found.items():
             kept = functions
             if pattern == ALL and asked == "func":
                 kept = _without_runtime(binaries[n], functions)
-                left_out += len(functions) - len(kept)
+                taken = {function.address for function in kept}
+                left_out += [each for each in functions if each.address not in taken]
             for function in kept:
                 chosen[n].setdefault(function.address, function)
         if left_out:
-            notes.append(LEFT_OUT.format(left_out))
+            notes.append(_say_left_out(left_out))
     for known, more in zip(chosen, others, strict=bool(others)):
         known.update({f.address: f for f in more if f.address not in known})
     notes += _exclude(chosen, binaries, excluded)
@@ -113,6 +121,16 @@ def _without_runtime(binary: BinarySymbols, functions: list[Function]) -> list[F
     if runtime_code.STANDARD_LIBRARIES.match(os.path.basename(binary.path)):
         return functions
     return runtime_code.without(functions, binary.symbols) or functions
+
+
+def _say_left_out(functions: Sequence[Function]) -> str:
+    """What to say of functions that ``*`` does not mean."""
+    kinds, such = "start-up code", functions[0].name
+    for prefixes, of, pattern in LANGUAGES:
+        if any(each.name.startswith(prefixes) for each in functions):
+            kinds, such = of, pattern
+            break
+    return LEFT_OUT.format(len(functions), kinds, such)
 
 
 def _exclude(

@@ -85,7 +85,8 @@ def find(symbols: Symbols, pattern: str, asked: str = "func") -> list[Function]:
     if not matched and (matches := _matcher(pattern, asked)):
         part = _kept(pattern)
         likely = symbols.functions.with_part(part) if part else symbols.functions
-        matched = [f for f in (_named(f, matches) for f in likely) if f]
+        by_symbol = not _is_regex(pattern) or "_Z" in pattern or "_R" in pattern
+        matched = [f for f in (_named(f, matches, by_symbol) for f in likely) if f]
     return (
         matched
         or _demangled(symbols, pattern)
@@ -232,7 +233,7 @@ def _unspaced(name: str) -> str:
 
 def _matcher(pattern: str, asked: str = "func") -> Callable[[str], object] | None:
     """A predicate whether a name matches; None for a pattern that is a plain name."""
-    if len(pattern) > 1 and pattern.startswith("/") and pattern.endswith("/"):
+    if _is_regex(pattern):
         try:
             return re.compile(pattern[1:-1]).search
         except re.error as error:
@@ -245,12 +246,17 @@ def _matcher(pattern: str, asked: str = "func") -> Callable[[str], object] | Non
     return None
 
 
-def _named(function: Function, matches: Callable[[str], object]) -> Function | None:
-    if matches(function.name):
-        return function
-    for alias in function.aliases:
-        if matches(alias):
-            return _renamed(function, alias)
+def _is_regex(pattern: str) -> bool:
+    return len(pattern) > 1 and pattern.startswith("/") and pattern.endswith("/")
+
+
+def _named(
+    function: Function, matches: Callable[[str], object], by_symbol: bool
+) -> Function | None:
+    """The function, if it matches: where not ``by_symbol``, a mangled name is none to match."""
+    for name in (function.name, *function.aliases):
+        if (by_symbol or not is_mangled(name)) and matches(name):
+            return _renamed(function, name)
     if is_mangled(function.name):
         return function if any(map(matches, _sources(function.name))) else None
     return None

@@ -49,9 +49,15 @@ _OF_CPP = re.compile(
 """Mangled names of ``std::``, ``__gnu_cxx::``, and of new and delete."""
 
 _RUST = re.compile(r"_R|_ZN.*17h[0-9a-f]{16}E")
+_CRATES = (
+    "std|core|alloc|compiler_builtins|__rustc|hashbrown|gimli|addr2line|miniz_oxide|adler2?"
+    "|rustc_demangle|std_detect|panic_unwind|panic_abort|unwind"
+)
+"""Rust's own, and those that its ``std`` is linked with (library/std/Cargo.toml)."""
+
 _OF_RUST = re.compile(
-    r"(?:std|core|alloc|compiler_builtins|__rustc)(?:\[[0-9a-f]+\])?::"
-    r"|<(?:&|mut |\*const |\*mut |dyn |\[|\()*(?:std|core|alloc)(?:\[[0-9a-f]+\])?::"
+    rf"(?:{_CRATES})(?:\[[0-9a-f]+\])?::"
+    rf"|<(?:&|mut |\*const |\*mut |dyn |\[|\()*(?:{_CRATES})(?:\[[0-9a-f]+\])?::"
     r"|<(?:&|mut |\*const |\*mut |\[)*"
     r"(?:[A-Z]|[iu](?:8|16|32|64|128|size)|f32|f64|bool|char|str|\(\)|!)"
     r"\]? as (?:std|core|alloc)(?:\[[0-9a-f]+\])?::"

@@ -4,19 +4,20 @@ A call that ends by a jump returns when its target does: at the same frame, with
 Where the target is traced, its own exits tell. Where it is not, but all of its exits are known, or
 where conditions may leave out calls of the target, its exits get probes of the role ``tail return``
 (*relays*), one for each way to fetch a result. They send events only of calls that have jumped.
-Where a jump leads cannot be known of jumps through pointers, nor through the PLT: such calls end
-there, as do those whose target is busy, as many others would pay for its relays.
+Where jumps through the PLT lead cannot be known, nor through pointers but those that the loader
+sets to code of the same file: such calls end there, as do those whose target is busy, as many
+others would pay for its relays.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Sequence
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from lbtrace.elf.demangle import demangled
-from lbtrace.elf.plt import Stub
+from lbtrace.elf.demangle import short
+from lbtrace.elf.plt import Stubs
 from lbtrace.elf.symbols import Symbols
 from lbtrace.fetch.call_values import CallValues
 from lbtrace.machine.code import Exit, Exits
@@ -79,7 +80,7 @@ class TailCalls:
         self,
         leaving: Sequence[Leaving],
         table: Symbols,
-        stubs: Mapping[int, Stub],
+        stubs: Stubs,
         placer: Placer,
         *,
         busy: BusyFunctions,
@@ -118,8 +119,10 @@ class TailCalls:
         return [*done, *sorted(relays, key=lambda relay: (levels[relay.relay], relay.relay))]
 
     def _completed(self, probe: Probe) -> Probe:
-        target = self._target(probe)
-        known = replace(probe, leads_to=self._name(target))
+        exits = self._leaving[probe.function].exits.exits
+        exit = next(each for each in exits if each.site.address == probe.site.address)
+        target = exit.target
+        known = replace(probe, leads_to=self._name(exit))
         caller = self._leaving[probe.function]
         fetches = caller.values.result_fetches
         if self._ends_alike(probe.function, target):
@@ -129,17 +132,14 @@ class TailCalls:
             return replace(known, goes_on=True, fetches=fetches, relay=relay)
         return replace(known, goes_on=self._is_seen(target))
 
-    def _target(self, probe: Probe) -> int:
-        exits = self._leaving[probe.function].exits.exits
-        return next(e.target for e in exits if e.site.address == probe.site.address)
-
-    def _name(self, target: int) -> str:
-        if stub := self._stubs.get(target):
-            return demangled(stub.name) or UNKNOWN
+    def _name(self, exit: Exit) -> str:
+        target = exit.target
+        if stub := self._stubs.get(target) or self._stubs.behind(exit.slot):
+            return short(stub.name) or UNKNOWN
         if (traced := self._traced.get(target)) is not None:
             return self._leaving[traced].function.name
         function = self._table.functions.holding(target) if target else None
-        return function.name if function else UNKNOWN
+        return short(function.name) if function else UNKNOWN
 
     def _is_seen(self, target: int) -> bool:
         """Whether the exits of traced functions tell when a call returns that has jumped to a

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from msgspec.structs import replace
@@ -115,6 +115,17 @@ def _of_clone(
     return (name, shown) if len(shown) == len(values.parameters) else (marked, shown)
 
 
+def _of_libc(
+    image: Image, machine: Machine, functions: Sequence[Function]
+) -> Mapping[int, Prototype]:
+    """What headers say of functions without debug information."""
+    if not functions:
+        return {}
+    from lbtrace import libc  # imported here: most functions have some
+
+    return libc.prototypes(image, functions, machine.name)
+
+
 def describe(
     image: Image,
     machine: Machine,
@@ -158,6 +169,8 @@ def describe(
         notes += name_functions(
             read.missing, "not found, so the types of some functions are missing"
         )
+    known = _of_libc(image, machine, [f for f in others if f.address not in found])
+    found |= known
     refused = () if image.has_debug_info else debugfile.search(image).refused
     for why in dict.fromkeys(each.why for each in refused):
         notes += name_functions(
@@ -172,7 +185,8 @@ def describe(
             continue  # it is among the mismatches
         values, typed = passed.get(function.address, (plain, prototype is not None or asked))
         if prototype is not None:
-            prototype = _settled(machine, image, function, prototype)
+            if function.address not in known:
+                prototype = _settled(machine, image, function, prototype)
             prototype = filled_buffers.mark(function, prototype)
             values = _selected(machine, prototype, selection)
         site = None

@@ -57,6 +57,7 @@ from lbtrace.sinks.layout import PLAIN, Layout
 from lbtrace.sinks.line_sink import Lines, LineSink, Piece, Pieces
 from lbtrace.sinks.times import Times
 from lbtrace.text import clean, duration
+from lbtrace.values.mode import UNUSED
 from lbtrace.values.notation import argument_text, results_text, text
 
 if TYPE_CHECKING:
@@ -309,7 +310,8 @@ class Tree(LineSink):
     def arguments(self, probe: int, arguments: Sequence[Argument]) -> str:
         """See `LineSink`."""
         if self._typed[probe]:
-            return ", ".join([argument_text(arg) for arg in arguments])
+            shown = [argument_text(arg) for arg in arguments if arg.value is not UNUSED]
+            return ", ".join(shown)
         return ", ".join([text(arg.value) for arg in arguments])  # names would be guesses
 
     def result(self, probe: int, result: Datum) -> str:

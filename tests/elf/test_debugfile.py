@@ -6,15 +6,11 @@ import lzma
 import os
 import re
 import shutil
-import signal
 import stat
 import subprocess
-import sys
-import time
-from contextlib import suppress
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from threading import Event, Thread
+from threading import Thread
 
 import pytest
 
@@ -169,91 +165,6 @@ def test_a_server_that_has_nothing_is_not_asked_each_time(split, tmp_path, monke
     assert not typed(program)
     assert server.asked > asked
     server.shutdown()
-
-
-@pytest.mark.parametrize("kind", ["part", "page", "chunks", "endless", "other"])
-def test_what_is_no_whole_file_is_not_kept(split, build, tmp_path, monkeypatch, kind):
-    """A connection that breaks, a network that answers with a page of its own."""
-    program, debug = split
-    whole, answers = debug.read_bytes(), []
-    debug.unlink()
-    size = len(whole)
-
-    def answer(handler):
-        content = answers[0]
-        handler.protocol_version = "HTTP/1.1" if kind == "chunks" else "HTTP/1.0"
-        handler.send_response(200)
-        if kind == "chunks":
-            handler.send_header("Transfer-Encoding", "chunked")
-        elif kind != "endless":
-            handler.send_header("Content-Length", str(size if kind == "part" else len(content)))
-        handler.end_headers()
-        if kind == "chunks":
-            content = b"%x\r\n%b\r\n" % (len(content), content)
-            content += b"0\r\n\r\n" if len(content) > size else b""
-            handler.close_connection = True
-        handler.wfile.write(content)
-
-    server = Answering(answer)
-    monkeypatch.setenv("DEBUGINFOD_CACHE_PATH", str(tmp_path / "cache"))
-    monkeypatch.setenv("DEBUGINFOD_URLS", f"http://127.0.0.1:{server.server_port}")
-    firsts = {"page": b"<html>log in</html>", "other": Path(build("-g", "-O2")).read_bytes()}
-    answers[:] = [firsts.get(kind, whole[: size // 2])]
-    assert not typed(program)
-    answers[:] = [whole]
-    if kind in firsts:  # as from a server that has nothing
-        monkeypatch.setattr(debugfile, "MISSED", 0.0)
-    assert typed(program)
-    server.shutdown()
-
-
-def test_a_server_that_trickles_is_given_up(split, tmp_path, monkeypatch):
-    program, debug = split
-    debug.unlink()
-
-    def trickle(handler):
-        handler.send_response(200)
-        handler.end_headers()
-        with suppress(OSError):  # the client hangs up
-            while True:
-                handler.wfile.write(b"x")
-                time.sleep(0.05)
-
-    server = Answering(trickle)
-    monkeypatch.setenv("DEBUGINFOD_CACHE_PATH", str(tmp_path / "cache"))
-    monkeypatch.setenv("DEBUGINFOD_URLS", f"http://127.0.0.1:{server.server_port}")
-    monkeypatch.setenv("DEBUGINFOD_TIMEOUT", "0.5")
-    assert not typed(program)
-    server.shutdown()
-
-
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])
-def test_a_download_that_is_interrupted_leaves_nothing(split, tmp_path, number):
-    program, debug = split
-    size = debug.stat().st_size
-    debug.unlink()
-    came, ended = Event(), Event()
-
-    def stall(handler):
-        handler.send_response(200)
-        handler.send_header("Content-Length", str(size))
-        handler.end_headers()
-        handler.wfile.write(bytes(size // 2))
-        came.set()
-        ended.wait(60)
-
-    server = Answering(stall)
-    variables = {"DEBUGINFOD_URLS": f"http://127.0.0.1:{server.server_port}"}
-    variables["DEBUGINFOD_CACHE_PATH"] = str(tmp_path / "cache")
-    words = [sys.executable, "-m", "lbtrace", "attach", "--dry-run", "--func", "fib", "--binary"]
-    client = subprocess.Popen([*words, program], env=os.environ | variables)
-    assert came.wait(60)
-    time.sleep(0.5)  # until it has written that
-    client.send_signal(number)
-    assert client.wait(60) == -number
-    ended.set()
-    server.shutdown()
-    assert [path for path in (tmp_path / "cache").rglob("*") if not path.is_dir()] == []
 
 
 @pytest.fixture

@@ -2,23 +2,18 @@
 
 from __future__ import annotations
 
-import random
-import subprocess
-import sys
 from pathlib import Path
 from struct import pack
 from types import SimpleNamespace
 
 import pytest
 
-from lbtrace.elf.functions import NESTED, TableFunctions
+from lbtrace.elf.functions import TableFunctions
 from lbtrace.elf.span import Span
 from lbtrace.elf.symbol_table import COLD, FUNCTION, SYMBOL, SymbolSource, SymbolTable, Wanted
 
 CODE = [0x1000, 0x2000]
 GLOBAL, LOCAL, LABEL = 0x12, 0x02, 0x00
-FEW = 64
-"""Symbols at an address that are kept, whatever they are: lbtrace/native/symbol_crowds.c."""
 
 MOST = 1 << 16
 IMAGE = SimpleNamespace(offset=lambda address: address, room=lambda address: 1 << 64)
@@ -109,51 +104,6 @@ def test_names_at_an_address_are_kept_up_to_a_bound() -> None:
     assert table.left_out == 1000 - 16
 
 
-def test_what_is_left_out_changes_nothing_else() -> None:
-    """What is at an address, which name is best, how large it is and which version is the default
-    one are as without those that are as others."""
-    choose = random.Random(11)
-    names = [
-        b"f",
-        b"f.part.0",
-        b"__f",
-        b"f.cold",
-        b"g",
-        b"x.actor",
-        "é".encode(),
-        b"h@@V1",
-        b"i@V1",
-    ]
-    strings = b"\0" + b"\0".join(names) + b"\0"
-    offsets = [strings.index(b"\0" + name + b"\0") + 1 for name in names]
-    for _ in range(50):
-        made = [
-            (
-                choose.choice(offsets),
-                0x1000 + 16 * choose.randrange(4),
-                choose.choice((0, 2, 10, 18)),
-            )
-            for _ in range(FEW)
-        ]
-        words = [choose.choice((1, 1, 2, 0x8002)) for _ in made]
-        tables = []
-        for times in (1, 40):
-            each = [row(*of_one, size=7) for of_one in made] * times
-            data = b"".join(word.to_bytes(2, "little") for word in words * times)
-            tables.append(of(strings, each, data, {2: "V2"}))
-        once, often = tables
-        for kind in (FUNCTION, COLD):
-            assert [*functions(once, kind)] == [*functions(often, kind)]
-            for start in range(0xFF0, 0x1050, 4):
-                assert functions(once, kind).extent(start) == functions(often, kind).extent(start)
-        assert sorted({*once.addresses}) == sorted({*often.addresses})
-        for name in names:
-            text = name.decode().partition("@")[0]
-            assert once.default_version(text) == often.default_version(text)
-            assert functions(once).named(text) == functions(often).named(text)
-            assert functions(once).with_part(text) == functions(often).with_part(text)
-
-
 def program(path: Path, strings: bytes, rows: list[bytes]) -> str:
     """A program of 64 instructions, with a table of symbols and its strings."""
     code, names = b"\xc3" * 64, b"\0.text\0.symtab\0.strtab\0"
@@ -178,33 +128,3 @@ def program(path: Path, strings: bytes, rows: list[bytes]) -> str:
     path.write_bytes(b"".join(content))
     path.chmod(0o755)
     return str(path)
-
-
-@pytest.mark.parametrize("words", [("list",), ("attach", "--dry-run", "--no-cache", "--func", "*")])
-def test_what_is_left_out_is_said(tmp_path: Path, words: tuple[str, ...]) -> None:
-    size = 5000
-    rows = [row(1 + n % 4990, 0x1078 + n % 64) for n in range(20_000)]
-    path = program(tmp_path / "many", b"\0" + b"A" * size + b"\0", rows)
-    done = subprocess.run(
-        [sys.executable, "-m", "lbtrace", *words, "--binary", path],
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    assert "further names of its functions are left out: too many" in done.stderr
-    assert done.stdout.count("\n") >= 64
-
-
-def test_sizes_that_reach_over_many_functions_are_not_believed() -> None:
-    """Functions may lie inside of one, but not as many as claim the rest of the code here."""
-    strings = b"\0" + b"".join(b"f%d\0" % n for n in range(100))
-    offsets = [strings.index(b"\0f%d\0" % n) + 1 for n in range(100)]
-    rows = [row(offsets[n], 0x1000 + 16 * n, size=0x1000 - 16 * n) for n in range(100)]
-    found = [*functions(of(strings, rows))]
-    sizes = [each.size for each in found]
-    assert sizes == [16] * (100 - NESTED) + [0x1000 - 16 * n for n in range(100 - NESTED, 100)]
-    table = functions(of(strings, rows))
-    for each in found:
-        assert table.last_extent(each.address) == range(each.address, each.address + each.size)
-    assert {each.address for each in table.covering(0x1000 + 16 * 50 + 1)} == {0x1000 + 16 * 50}
-    assert len(table.covering(0x1000 + 16 * 99 + 1)) == NESTED

@@ -5,7 +5,6 @@ from __future__ import annotations
 import mmap
 import os
 import random
-import re
 import shutil
 import subprocess
 import sys
@@ -202,51 +201,6 @@ def test_the_environment_and_the_directory_count(made, fib, tmp_path, monkeypatc
     assert len(made) == 4
 
 
-def test_what_lbtrace_is_made_of_counts_and_nothing_beside_it(made, fib, tmp_path, monkeypatch):
-    """``python -m`` and ``PYTHONPATH`` look for it where files come and go."""
-    monkeypatch.syspath_prepend(tmp_path)
-    new = ask(fib)
-    (tmp_path / "output.txt").write_text("")
-    assert ask(fib) == new
-    assert len(made) == 1
-    (tmp_path / "iced_x86").mkdir()
-    assert ask(fib) == new
-    assert len(made) == 2
-
-
-LIBRARY = "int in_library(int n) { return n + 1; }"
-THROWS = "void longjmp(void*, int); int in_library(int n) { longjmp((void*)(long)n, 1); return n; }"
-
-
-def test_a_library_beside_it_counts(made, tmp_path, monkeypatch):
-    """Where another lies first, or it is built anew."""
-    (tmp_path / "first").mkdir()
-    source, library = tmp_path / "library.c", tmp_path / "liblibrary.so"
-    source.write_text(LIBRARY)
-    build(source, library, "-shared", "-fPIC")
-    program = tmp_path / "program.c"
-    program.write_text("int in_library(int); int main(int n, char** w) { return in_library(n); }")
-    linked = build(program, tmp_path / "program", f"-L{tmp_path}", "-llibrary")
-    monkeypatch.setenv("LD_LIBRARY_PATH", f"{tmp_path}/first:{tmp_path}")
-
-    def again():
-        return plan(Target(command=(str(linked),)), linked, "main")
-
-    again(), again()
-    assert len(made) == 1
-    source.write_text(THROWS)
-    build(source, library, "-shared", "-fPIC", "-Wno-builtin-declaration-mismatch")
-    assert again().plan.functions[0].returns != ""
-    assert len(made) == 2
-    shutil.copy(library, tmp_path / "first")
-    time.sleep(OLD)
-    again(), again()
-    assert len(made) == 3
-    (tmp_path / "first/liblibrary.so").unlink()
-    again()
-    assert len(made) == 4
-
-
 def test_debug_information_that_comes_and_goes(made, fib):
     debug, stripped = fib.with_suffix(".debug"), fib.with_suffix(".stripped")
     subprocess.run(["objcopy", "--only-keep-debug", fib, debug], check=True)
@@ -263,48 +217,6 @@ def test_debug_information_that_comes_and_goes(made, fib):
     assert len(made) == 2
     debug.unlink()
     assert not ask(stripped).functions[0].typed
-
-
-def test_a_file_that_has_just_changed_is_not_relied_on(made, fib, monkeypatch):
-    """It might change again within the same tick of the clock that dates it."""
-    monkeypatch.setattr(lookups, "FRESH", 3600 * 10**9)
-    ask(fib)
-    ask(fib)
-    assert len(made) == 2
-    monkeypatch.setattr(lookups, "FRESH", 0)
-    ask(fib)
-    ask(fib)
-    assert len(made) == 3
-
-
-CHANGES = """
-#include <sys/mman.h>
-#include <unistd.h>
-__attribute__((noinline)) int fib(int n) { return n < 2 ? n : fib(n - 1) + fib(n - 2); }
-int main(void) {
-    char* page = (char*)((long)fib & -4096);
-    mprotect(page, 8192, PROT_READ | PROT_WRITE | PROT_EXEC);
-    *(volatile char*)fib = *(volatile char*)fib ^ 1;
-    write(1, "x", 1);
-    pause();
-}
-"""
-
-
-def test_code_that_changes_in_memory_meanwhile(made, tmp_path):
-    source = tmp_path / "changes.c"
-    source.write_text(CHANGES)
-    program = build(source, tmp_path / "changes", "-O1")
-    before = ask(program, "*i*")
-    assert "fib" in {function.name for function in before.functions}
-    with subprocess.Popen([program], stdout=subprocess.PIPE) as running:
-        try:
-            assert running.stdout.read(1) == b"x"
-            meanwhile = ask(program, "*i*")
-        finally:
-            running.kill()
-    assert "fib" not in {function.name for function in meanwhile.functions}
-    assert ask(program, "*i*") == before
 
 
 def kept_file(tmp_path):
@@ -367,85 +279,3 @@ def test_where_nothing_can_be_kept_nothing_is_said(fib, tmp_path, directory):
     done = run("--func", "fib", "--binary", fib, env=variables)
     assert "fib(int n)" in done.stdout
     assert done.stderr == ""
-
-
-def test_several_at_once(fib, tmp_path):
-    variables = {**os.environ, "XDG_CACHE_HOME": str(tmp_path / "cache")}
-    words = [sys.executable, "-m", "lbtrace", "attach", "--dry-run", "--func", "*", "--binary", fib]
-    running = [
-        subprocess.Popen(words, stdout=subprocess.PIPE, cwd=ROOT, env=variables) for _ in range(4)
-    ]
-    reported = {process.communicate()[0] for process in running}
-    assert len(reported) == 1
-    assert kept_file(tmp_path)
-    assert run("--func", "*", "--binary", fib, env=variables).stdout.encode() in reported
-
-
-def test_a_file_that_is_mounted_over_it(fib, tmp_path):
-    other = tmp_path / "other.c"
-    other.write_text("int fib(int n, int m) { return n; } int main(void) { return fib(1, 2); }")
-    build(other, tmp_path / "other", "-O0", "-g")
-    variables = {**os.environ, "XDG_CACHE_HOME": str(tmp_path / "cache")}
-    options = f"{sys.executable} -m lbtrace attach --dry-run --func fib --binary {fib}"
-    script = f"{options}; {options}; mount --bind {tmp_path}/other {fib}; {options}; umount {fib}"
-    done = subprocess.run(
-        ["unshare", "--mount", "sh", "-ec", f"{script}; {options}"],
-        capture_output=True,
-        text=True,
-        check=True,
-        cwd=ROOT,
-        env=variables,
-    )
-    assert re.findall(r"int fib\((.*)\)", done.stdout) == [
-        "int n",
-        "int n",
-        "int n, int m",
-        "int n",
-    ]
-
-
-LOOKS = re.compile(r'^\d+ +\w+\([^"]*"([^"]+)"(?!.*AT_SYMLINK_NOFOLLOW)')
-CALLS = "open,openat,stat,newfstatat,access,faccessat,faccessat2,statx"
-"""System calls that look at a file; links are followed by those of ``realpath`` and by the kernel,
-and what they lead to is recorded."""
-
-IMPORTS = """
-import pkgutil, importlib, iced_x86, lbtrace
-for found in pkgutil.walk_packages(lbtrace.__path__, "lbtrace."):
-    importlib.import_module(found.name)
-"""
-
-
-def looked_at(log, cache, *command):
-    """The files that a command looks at, in the directory of the repository."""
-    subprocess.run(
-        ["strace", "-f", "-o", log, "-e", f"trace={CALLS}", *map(str, command)],
-        cwd=ROOT,
-        env={**os.environ, "XDG_CACHE_HOME": str(cache)},
-        check=True,
-        capture_output=True,
-    )
-    found = (LOOKS.match(line) for line in log.read_text().splitlines())
-    return {os.path.normpath(os.path.join(ROOT, match[1])) for match in found if match}
-
-
-@pytest.mark.parametrize("target", ["binary", "command", "stripped"])
-def test_every_file_that_is_looked_at_counts(tmp_path, target):
-    """As the kernel saw it."""
-    program = build(FIB, tmp_path / "fib", "-O1", "-g", "-gsplit-dwarf")
-    words = ["--binary", program] if target == "binary" else ["--", program]
-    if target == "stripped":
-        words = ["--binary", "/bin/ls", "--", "ls"]
-    pattern = "*" if target == "stripped" else "fib"
-    log, cache = tmp_path / "log", tmp_path / "cache"
-    own = [sys.executable, "-m", "lbtrace", "attach", "--dry-run", "--func", pattern, *words]
-    looked = looked_at(log, cache, *own) - looked_at(log, cache, sys.executable, "-c", IMPORTS)
-    content = next((cache / "lbtrace").glob("*.plan")).read_bytes()[20:]
-    size = int.from_bytes(content[:8], "little")
-    kept = msgspec.msgpack.decode(content[8 : 8 + size], type=plan_cache._Entry)
-    known = {os.path.normpath(os.path.join(ROOT, os.fsdecode(path))) for path, *_ in kept.states}
-    python = {*map(os.path.realpath, sys.path), *sys.path, str(ROOT), sys.prefix, sys.base_prefix}
-    others = (*filter(None, python), "/proc", "/sys", "/dev", str(cache), "/usr/share/locale")
-    looked -= {str(tmp_path)}  # where the cache is made
-    assert {path for path in looked - known if not path.startswith(others)} == set()
-    assert (str(program) in known) == (target != "stripped")

@@ -296,13 +296,13 @@ def test_interrupted_at_any_moment(start: Start, programs: Path, seed: int) -> N
     """No traceback, no probe, no process is left."""
     chance = random.Random(seed)
     for number in (signal.SIGINT, signal.SIGTERM):
-        for _ in range(8):
+        for _ in range(3):
             words = ("attach", "--func", "tick", "--", programs / "loop", 1000)
             tracer = start(sys.executable, "-m", "lbtrace", *words)
             time.sleep(0.03 + chance.expovariate(6))
             tracer.process.send_signal(number)
             with contextlib.suppress(subprocess.TimeoutExpired):
-                tracer.process.wait(20)
+                tracer.process.wait(5)
             repeated = tracer.process.poll() is None
             tracer.process.send_signal(number)
             status, _, error = tracer.finish(timeout=60)

@@ -52,22 +52,6 @@ def test_deeper_calls_are_open(trace: Trace, mode: str) -> None:
     assert found == ({"inner": ["returned"] * LIMIT + ["open"] * 36}, 36)
 
 
-def test_other_tools_count(trace: Trace, mode: str) -> None:
-    outer, inner = trace("o 40", mode, "outer", "inner")
-    assert outer == ({"outer": ["returned"] * 41}, 0)
-    assert inner == ({"inner": ["returned"] * (LIMIT - 41) + ["open"] * (82 - LIMIT)}, 82 - LIMIT)
-
-
-def test_what_longjmp_leaves_counts_until_the_kernel_drops_it(trace: Trace, mode: str) -> None:
-    (few,) = trace("l 50 f 5", mode, "lea*")
-    # A session's program cannot know that calls that were left below are no longer in use.
-    hooked = "open" if mode == "session" else "returned"
-    assert few == ({"leaves": ["unwound"] * 51, "leaf": [hooked] * 5}, 0)
-    (many,) = trace("l 99 f 5", mode, "lea*")
-    leaves = ["unwound"] * LIMIT + ["open"] * 36
-    assert many == ({"leaves": leaves, "leaf": ["open"] * 5}, 36 + 5)
-
-
 def test_a_function_that_jumps_to_its_beginning_is_one_call(trace: Trace, mode: str) -> None:
     """The kernel hooks it in each round, unless a session refuses. Nothing of it is lost then, but
     there is no room for what it calls."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import random
@@ -49,27 +50,38 @@ int main(void)
 
 @pytest.fixture(scope="module")
 def extended(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A copy of lbtrace with the examples, and what ``make build`` makes of them."""
-    copy = tmp_path_factory.mktemp("extended") / "lbtrace"
+    """A copy of lbtrace with the examples, and what ``make build`` makes of them: one for all
+    processes that run tests, for it takes long."""
+    base = tmp_path_factory.getbasetemp()
+    into = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "extended"
+    into.mkdir(exist_ok=True)
+    with (into / ".building").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not (into / ".built").exists():
+            _extend(into)
+            (into / ".built").touch()
+    return into
+
+
+def _extend(into: Path) -> None:
     ignored = shutil.ignore_patterns("__pycache__", "out")
     for room in ("lbtrace", "bpf_src", "build"):
-        shutil.copytree(ROOT / room, copy.parent / room, ignore=ignored)
-    (copy.parent / "build/out").mkdir()
-    (copy.parent / "build/out/src").symlink_to(ROOT / "build/out/src")
+        shutil.copytree(ROOT / room, into / room, ignore=ignored)
+    (into / "build/out").mkdir()
+    (into / "build/out/src").symlink_to(ROOT / "build/out/src")
     blocks = BLOCK.findall((ROOT / "docs/extending.md").read_text())
     assert len(blocks) == 18
     for name, text in blocks:
         if name not in TABLES:
-            (copy.parent / name).parent.mkdir(exist_ok=True)
-            (copy.parent / name).write_text(text)
+            (into / name).parent.mkdir(exist_ok=True)
+            (into / name).write_text(text)
             continue
         path, successor = TABLES[name]
-        table = (copy / path).read_text()
+        table = (into / "lbtrace" / path).read_text()
         assert table.count(successor) == 1
-        (copy / path).write_text(table.replace(successor, text + successor))
+        (into / "lbtrace" / path).write_text(table.replace(successor, text + successor))
     make = "import native; native.objects()"
-    subprocess.run([sys.executable, "-c", make], cwd=copy.parent / "build", check=True)
-    return copy.parent
+    subprocess.run([sys.executable, "-c", make], cwd=into / "build", check=True)
 
 
 @pytest.fixture

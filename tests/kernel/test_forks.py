@@ -20,8 +20,6 @@ from lbtrace.session.options import Options
 
 FUNCTIONS = {
     "forks": ("one", "two", "simple", "in_signal", "loops"),
-    "fork-fibers": ("one", "two"),
-    "fork-contexts": ("one", "two"),
 }
 LOOPS = ("loops",)
 ANY = 1 << 62
@@ -160,15 +158,12 @@ def test_returns_that_the_kernel_hooks(compare: Any, modes: list[str]) -> None:
         compare("forks-harmless", *options)
 
 
-@pytest.mark.parametrize(
-    "program", ["forks-O2", "fork-fibers-O0", "fork-fibers-O2", "fork-contexts-O2"]
-)
-def test_calls_that_pass_a_filter(compare: Any, mode: str, program: str) -> None:
+def test_calls_that_pass_a_filter(compare: Any, mode: str) -> None:
     """The kernel remembers by thread which calls have passed: not those of other threads, which
     may lie on any stack, nor those that left none at the frame of an earlier one."""
     for last in (ANY, random.randrange(1, 40)):
         where = ("--where", f"number <= {last}")
-        compare(program, "--mode", mode, *where, without=LOOPS, last=last)
+        compare("forks-O2", "--mode", mode, *where, without=LOOPS, last=last)
 
 
 def test_a_call_left_out_at_the_frame_of_an_inherited_one(
@@ -185,13 +180,6 @@ def test_a_call_left_out_at_the_frame_of_an_inherited_one(
     ]
     ended = [(row["type"], row["result"]) for row in rows if row.get("end") == "returned"]
     assert ended == [("call", 3)], rows
-
-
-@pytest.mark.parametrize("kind", ["fork-fibers-O0", "fork-fibers-O2", "fork-contexts-O2"])
-def test_fibers(compare: Any, kind: str) -> None:
-    """The child has a copy of each, and continues any."""
-    for _ in range(2):
-        compare(kind)
 
 
 @pytest.mark.parametrize("options", [("--returns", "uretprobe", "--unsafe"), ()])

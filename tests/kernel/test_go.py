@@ -188,17 +188,6 @@ def test_nothing_disturbs_a_program_that_churns(
     churn(go_program("churn", version), lbtrace, tmp_path, 1)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("version", ["1.15", "1.27.3"])
-def test_nothing_disturbs_it_for_long(go_program: Compile, lbtrace: Lbtrace, version: str) -> None:
-    """LBTRACE_SOAK gives the seconds. The program checks all it computes."""
-    seconds = int(os.environ.get("LBTRACE_SOAK", "20"))
-    words = ("attach", "--func", "main.*", "--format", "lbt", "-o", "/dev/null", "--")
-    done = lbtrace(*words, go_program("churn", version), seconds, timeout=seconds + 120)
-    assert done.returncode == 0, done.stderr
-    assert "main.sum " in done.stdout
-
-
 def churn(program: Path, lbtrace: Lbtrace, tmp_path: Path, seconds: int) -> None:
     """All functions of the program are traced; how often they were called is what
     it says, if no event was lost."""

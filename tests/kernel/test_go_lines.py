@@ -75,42 +75,6 @@ def test_variables_have_their_names(go: ModuleType, tmp_path: Path, *, optimised
             assert f"list={{len={length}, cap={length}, [{n}, {ret}, 5]}}" in point
 
 
-CROWDED = """\
-package main
-
-import "fmt"
-
-//go:noinline
-func show(a, b, c, d, e, f, g, h, i, j, k, l, m, n int, x, y map[string]int, z chan int) int {
-	fmt.Println(len(x), len(y), len(z))
-	return a + b + c + d + e + f + g + h + i + j + k + l + m + n
-}
-
-func main() {
-	two := map[string]int{"a": 1, "b": 2}
-	show(1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, map[string]int{"a": 1}, two, nil)
-}
-"""
-
-
-def test_maps_for_which_a_probe_has_no_room(go: ModuleType, tmp_path: Path) -> None:
-    """The 16 values of a probe are those before them and of the first map; a line has more
-    probes."""
-    source = tmp_path / "crowded.go"
-    source.write_text(CROWDED)
-    program = str(go.build(VERSION, source, tmp_path / "crowded", ("-gcflags=-N -l",)))
-    command = [sys.executable, "-m", "lbtrace", "attach"]
-    for options, rest in (
-        (["--func", "main.show"], "x={len=1}, y=<too many values>, z=<too many values>"),
-        (["--line", "crowded.go:7", "--locals"], "x={len=1}, y={len=2}, z=nil"),
-    ):
-        done = subprocess.run(
-            [*command, *options, "--", program], capture_output=True, text=True, check=False
-        )
-        assert done.returncode == 0, done.stderr
-        assert rest in done.stdout
-
-
 DYNAMIC = """\
 package main
 

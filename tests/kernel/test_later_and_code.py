@@ -3,14 +3,9 @@ start, against a program that logs what it does."""
 
 from __future__ import annotations
 
-import itertools
-import json
-import os
-import signal
 import subprocess
-import sys
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -18,7 +13,7 @@ from typing import Any, TypeAlias
 import pytest
 
 import lbtrace
-from lbtrace import NoMatchError, Options, UsageError
+from lbtrace import NoMatchError, Options
 from tests.made_markers import make_library
 
 pytestmark = pytest.mark.host
@@ -134,14 +129,6 @@ def test_within(shop: Shop, mode: lbtrace.Mode) -> None:
     assert len(inside) < len(logged)
 
 
-def test_within_alone(shop: Shop) -> None:
-    """The markers are all that is recorded within calls of the function."""
-    with lbtrace.trace(command=shop.command(shop.one), within="outer", usdt="shop:sale") as session:
-        calls = list(session.calls())
-    inside = [each for each in shop.logged("outer", "shop:sale") if each[3] < 1000]
-    assert relative(rows(calls)) == relative(inside)
-
-
 def test_beside_lines_and_places(shop: Shop, mode: lbtrace.Mode) -> None:
     """And beside inlined functions; each sale follows its line."""
     symbols = subprocess.run(["nm", shop.program], capture_output=True, text=True, check=True)
@@ -167,60 +154,6 @@ def test_beside_lines_and_places(shop: Shop, mode: lbtrace.Mode) -> None:
     assert sales == [number for *_, number in shop.logged("shop:sale")]
 
 
-@pytest.mark.parametrize("follow", [False, True])
-def test_a_process_that_runs(shop: Shop, mode: lbtrace.Mode, follow: bool) -> None:
-    """What it has loaded besides its program, and what it and its children load later."""
-    with (
-        shop.running(shop.one, "ready", shop.two, "fork") as program,
-        lbtrace.trace(
-            pid=program.pid,
-            functions=["inner", "outer"],
-            usdt="shop:*",
-            follow=follow,
-            options=Options(mode=mode, until_last=follow),
-        ) as session,
-    ):
-        start = [binary.path for binary in session.plan.binaries]
-        assert start == [shop.program, shop.one]
-        go(program)
-        calls = list(session.calls())
-        assert session.losses().total == 0
-    expected = [each for each in shop.logged() if follow or each[0] == program.pid]
-    assert rows(calls) == expected
-    assert len({call.pid for call in calls}) == 1 + follow
-    assert {call.binary for call in calls} == {shop.program, shop.one, shop.two}
-
-
-def test_functions_are_those_of_the_start(shop: Shop) -> None:
-    """A library that is there for its markers has no other part in the trace."""
-    with (
-        shop.running(shop.one, "ready", shop.two) as program,
-        lbtrace.trace(pid=program.pid, functions="*", usdt="shop:sale") as session,
-    ):
-        go(program)
-        calls = list(session.calls())
-    assert {call.binary for call in calls if call.end != "point"} == {shop.program}
-    assert relative(rows([call for call in calls if call.name == "shop:sale"])) == relative(
-        shop.logged("shop:sale")
-    )
-
-
-def test_values_are_those_of_markers(shop: Shop) -> None:
-    """As where the markers are there at the start: functions keep their arguments."""
-    with lbtrace.trace(
-        command=shop.command(shop.one),
-        functions="inner",
-        usdt="shop:sale",
-        arg="twice=arg0 + arg0",
-        where="arg0 >= 1000",
-    ) as session:
-        calls = list(session.calls())
-    numbers = [number for *_, number in shop.logged("inner")]
-    assert [call["number"] for call in calls if call.name == "inner"] == numbers
-    sales = [call["twice"] for call in calls if call.name == "shop:sale"]
-    assert sales == [2 * number for number in numbers if number >= 1000]
-
-
 def test_counts(shop: Shop, mode: lbtrace.Mode) -> None:
     with lbtrace.trace(
         command=shop.command(shop.one, shop.two, "fork"),
@@ -236,22 +169,6 @@ def test_counts(shop: Shop, mode: lbtrace.Mode) -> None:
         seen[count.pid, count.name] += count.count
     assert seen == Counter((pid, name) for pid, _, name, _ in shop.logged("outer", "shop:sale"))
     assert {count.binary for count in counts} == {shop.program, shop.one, shop.two}
-
-
-def test_counts_of_markers_that_are_not_there_yet(shop: Shop) -> None:
-    """Nothing else is counted, and nothing may come."""
-    with lbtrace.trace(
-        command=shop.command(shop.one), usdt="shop:*", where="arg0 < 100", action="count"
-    ) as session:
-        assert session.plan.probes == ()
-        counts = session.counts()
-    few = [each for each in shop.logged("shop:sale") if each[3] < 100]
-    assert [(count.name, count.count) for count in counts] == [("shop:sale", len(few))]
-    with lbtrace.trace(command=["sh", "-c", "/bin/true"], usdt="shop:*", action="count") as session:
-        assert session.counts() == []
-        assert "waits for one" in " ".join(session.notes)
-    with pytest.raises(UsageError, match="show no arguments"):
-        lbtrace.trace(command=shop.command(), usdt="shop:*", arg="arg0", action="count")
 
 
 @pytest.mark.parametrize("follow", [False, True])
@@ -271,77 +188,6 @@ def test_files_that_are_named(shop: Shop, mode: lbtrace.Mode, follow: bool) -> N
         go(program)
         calls = list(session.calls())
     assert relative(rows(calls)) == relative(shop.logged("inner", "shop:sale"))
-
-
-def exported(run: Any, capture: Path, *words: str) -> list[dict[str, Any]]:
-    """The calls and points of a capture."""
-    done = run("export", capture, "--format", "jsonl", *words)
-    assert done.returncode == 0, done.stderr
-    records = [json.loads(line) for line in done.stdout.splitlines()]
-    return [record for record in records if record["type"] in ("call", "point")]
-
-
-def test_captures(shop: Shop, tmp_path: Path, lbtrace: Any) -> None:
-    """They hold what is shown live, in every format (tests/readback.py compares all)."""
-    capture = tmp_path / "x.lbt"
-    words = ("attach", "--func", "inner", "--within", "outer", "--usdt", "shop:*", "--strict")
-    done = lbtrace(*words, "-o", capture, "--", *shop.command(shop.one, shop.two))
-    assert done.returncode == 0, done.stderr
-    numbers = [each for each in shop.logged("shop:sale") if each[3] < 1000]
-    records = exported(lbtrace, capture)
-    assert [r["args"][0]["value"] for r in records if r["type"] == "point"] == [
-        number for *_, number in numbers
-    ]
-    assert Counter(r["name"] for r in records if r["type"] == "call") == {"inner": 50, "outer": 50}
-    cut = tmp_path / "cut.lbt"
-    cut.write_bytes(capture.read_bytes()[:-40])
-    assert exported(lbtrace, cut, "--salvage") == records[: len(exported(lbtrace, cut))]
-
-
-def test_a_tracer_that_is_killed(
-    shop: Shop, tmp_path: Path, start_lbtrace: Callable[..., Any], lbtrace: Any
-) -> None:
-    """The program goes on, its plugins are as before, and what was written can be read."""
-    capture = tmp_path / "x.lbt"
-    code = (
-        "import ctypes, time\n"
-        f"made = [ctypes.CDLL(each) for each in {[shop.one, shop.two]!r}]\n"
-        "def enabled():\n"
-        "    stubs = [ctypes.cast(m.sale, ctypes.POINTER(ctypes.c_ubyte)) for m in made]\n"
-        "    return [stub[0] & 0x90 != 0x90 for stub in stubs]\n"
-        "def wait(for_what):\n"
-        "    end = time.monotonic() + 30\n"
-        "    while enabled() != [for_what] * 2 and time.monotonic() < end:\n"
-        "        time.sleep(0.001)\n"
-        "    print(enabled() == [for_what] * 2, flush=True)\n"
-        "wait(True)\n"
-        "for n in range(2000): [m.sale(n, -n) for m in made]\n"
-        "time.sleep(0.5); print('sold', flush=True)\n"
-        "wait(False)\n"
-        "[m.sale(n, -n) for m in made for n in range(100)]\n"
-    )
-    with subprocess.Popen(
-        [sys.executable, "-c", f"input()\n{code}"],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
-    ) as program:
-        words = ("--func", "/[Mm]ain$/", "--usdt", "shop:*", "-o", capture)
-        tracer = start_lbtrace("attach", "--pid", program.pid, *words)
-        tracer.wait_for("Ctrl-C ends")
-        assert program.stdin
-        assert program.stdout
-        program.stdin.write("\n")
-        program.stdin.flush()
-        assert program.stdout.readline() == "True\n"
-        assert program.stdout.readline() == "sold\n"
-        os.kill(tracer.pid, signal.SIGKILL)
-        assert program.stdout.readline() == "True\n"
-        assert program.wait(30) == 0
-    for option in ((), ("--salvage",)):
-        points = [r for r in exported(lbtrace, capture, *option) if r["type"] == "point"]
-        values = [point["args"][0]["value"] for point in points]
-        assert values == list(itertools.chain(*zip(range(2000), range(2000), strict=True)))
 
 
 def test_functions_of_files_that_are_loaded_later(shop: Shop, lbtrace: Any) -> None:

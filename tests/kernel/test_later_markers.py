@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 import sys
 from pathlib import Path
@@ -43,11 +42,6 @@ def sell(made, first, count=100):
 content = open(sys.argv[1], "rb").read()
 """
 
-DAMAGES = (
-    *(b"\xff" * 8, b"\xff" * 16, b"\1" * 24, b"\0" * 24 + b"\0\0\0", b"\0" * 24 + b"../\n"),
-    b"\0" * 16 + b"\xff" * 8,
-)
-"""Bytes at the beginning of a note's description: addresses, and names."""
 
 pytestmark = pytest.mark.host
 
@@ -105,32 +99,6 @@ def test_libraries_that_a_process_loads(library: str, follow: bool) -> None:
     assert sales(calls) == list(range(100))
 
 
-def test_memfds_of_one_name(library: str) -> None:
-    """Each is a file of its own."""
-    body = """
-files = [os.memfd_create("shop") for _ in range(3)]
-made = []
-for file in files:
-    os.write(file, content)
-    made.append(ctypes.CDLL(f"/proc/self/fd/{file}"))
-print('ready', flush=True); sys.stdin.readline()
-for number, each in enumerate(made):
-    wait(each.sale); sell(each, 10 * number, 10)
-"""
-    with subprocess.Popen(
-        command(library, body), stdin=subprocess.PIPE, stdout=subprocess.PIPE
-    ) as program:
-        assert program.stdin
-        assert program.stdout
-        assert program.stdout.readline() == b"ready\n"
-        with lbtrace.trace(pid=program.pid, usdt="/sale/") as session:
-            program.stdin.write(b"go\n")
-            program.stdin.close()
-            calls = list(session.calls())
-        assert program.wait() == 0
-    assert sales(calls) == list(range(30))
-
-
 def test_libraries_that_children_load(library: str, tmp_path: Path) -> None:
     """A child loads one, and executes a program that has markers of its own."""
     source = tmp_path / "prog.c"
@@ -171,51 +139,6 @@ for turn in range(3):
         assert session.wait() == 0
     assert sales(calls) == list(range(300))
     assert [binary.path for binary in session.plan.binaries].count(library) == 1
-
-
-def test_an_inode_number_that_is_given_again(library: str, tmp_path: Path) -> None:
-    """Of the same name, too: the file before it had no such markers, and was loaded."""
-    other = make_library(tmp_path / "other.so", "inn", sale="8@%rdi -4@%rsi")
-    body = f"""
-import _ctypes
-place, numbers = {str(tmp_path / "place.so")!r}, set()
-for turn in range(50):
-    for file in ({other!r}, sys.argv[1]):
-        with open(place, "wb") as to:
-            to.write(open(file, "rb").read())
-        again = os.stat(place).st_ino in numbers
-        numbers.add(os.stat(place).st_ino)
-        made = ctypes.CDLL(place)
-        if file == sys.argv[1]:
-            wait(made.sale); sell(made, 100 * turn)
-        else:
-            time.sleep(0.1)
-        _ctypes.dlclose(made._handle)
-        os.unlink(place)
-    if again:
-        break
-print(turn + 1, again)
-"""
-    with lbtrace.trace(command=command(library, body), usdt="shop:*") as session:
-        calls = list(session.calls())
-        assert session.wait() == 0
-    numbers = sales(calls)
-    assert numbers == list(range(len(numbers)))
-    assert len(numbers) >= 100
-
-
-def test_more_mappings_than_there_is_room_for(library: str) -> None:
-    body = """
-made = load(content)
-file = os.open(sys.argv[1], os.O_RDONLY)
-for _ in range(20_000):
-    mmap.mmap(file, 4096, flags=mmap.MAP_PRIVATE, prot=mmap.PROT_READ | mmap.PROT_EXEC).close()
-made = load(content); wait(made.sale); sell(made, 0)
-"""
-    with lbtrace.trace(command=command(library, body), usdt="shop:*") as session:
-        calls = list(session.calls())
-        assert session.wait() == 0
-    assert sales(calls)[-100:] == list(range(100))
 
 
 def test_captures_and_formats(library: str, tmp_path: Path) -> None:
@@ -278,32 +201,6 @@ made = load(content); time.sleep(0.5); assert not is_enabled(made.sale)
     assert "/memfd:libstapsdt:shop, which cannot be opened: markers in it are not" in done.stderr
 
 
-def test_libraries_that_no_compiler_makes(library: str, tmp_path: Path) -> None:
-    """Whatever is wrong with one, it is said, and the trace goes on."""
-    long = make_library(tmp_path / "long.so", "a" * 300, sale="8@%rdi -4@%rsi")
-    content = Path(library).read_bytes()
-    paths = [long]
-    for number, damage in enumerate(DAMAGES):
-        at = content.index(b"stapsdt\0") + 8
-        damaged = tmp_path / f"damaged{number}.so"
-        damaged.write_bytes(content[:at] + damage + content[at + len(damage) :])
-        paths.append(str(damaged))
-    body = f"""
-import time
-others = [ctypes.CDLL(path) for path in {paths}]
-for other in others:
-    other.sale(ctypes.c_uint64(0), ctypes.c_int32(0))
-time.sleep(0.5)
-made = load(content); wait(made.sale); sell(made, 0)
-"""
-    with lbtrace.trace(command=command(library, body), usdt=["a*:*", "shop:*"]) as session:
-        calls = list(session.calls())
-        assert session.wait() == 0
-    made = [call for call in calls if "memfd" in call.binary]
-    assert sales(made) == list(range(100))
-    assert f"{long}: {'a' * 300}:sale: traced from now on" in " ".join(session.notes)
-
-
 def test_an_error_that_nobody_foresaw(library: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Nothing that planning raises for a file that is loaded later ends the trace."""
     errors: list[Exception] = [OSError(36, "File name too long"), KeyError("x"), MemoryError()]
@@ -339,31 +236,3 @@ def test_what_never_comes() -> None:
     # A program that can load nothing and start nothing else.
     with pytest.raises(NoMatchError, match="has no markers"):
         lbtrace.trace(command=["/bin/true"], usdt="shop:sole")
-
-
-@pytest.mark.parametrize("at", ["", "@libplug.so"])
-def test_names_that_no_marker_can_have(at: str) -> None:
-    name = f"plug{at}"
-    words = [sys.executable, "-m", "lbtrace", "attach", "--usdt", name, "--"]
-    done = subprocess.run(
-        [*words, "/bin/sh", "-c", "echo ran"], capture_output=True, text=True, check=False
-    )
-    assert done.returncode == 2
-    assert done.stdout == ""
-    assert done.stderr == (
-        f"lbtrace: --usdt {name}: is no name of a marker, which is PROVIDER:NAME\n"
-        f"  write --usdt 'plug:*{at}' for all markers of a provider, or"
-        f" --usdt '*:plug{at}' for a name\n"
-    )
-
-
-def test_scripts_are_followed(library: str, tmp_path: Path) -> None:
-    body = "made = load(content); wait(made.sale); sell(made, 0)"
-    (tmp_path / "body.py").write_text(PROGRAM + body)
-    script = tmp_path / "run.sh"
-    script.write_text(f"#!/bin/sh\n{sys.executable} {tmp_path}/body.py {library}\nexit 3\n")
-    os.chmod(script, 0o755)
-    with lbtrace.trace(command=[script], usdt="shop:*") as session:
-        calls = list(session.calls())
-        assert session.wait() == 3
-    assert sales(calls) == list(range(100))

@@ -19,7 +19,6 @@ import pytest
 
 import lbtrace
 from lbtrace import BinaryError, NoMatchError, Options, UsageError
-from tests.made_markers import make_library
 
 SOURCE = Path(__file__).resolve().parents[1] / "programs" / "markers.c"
 Start = Callable[..., Any]
@@ -282,43 +281,6 @@ def test_markers_in_parts_that_were_split_off(tmp_path: Path) -> None:
         BinaryError, match="shop:inside: no probe can be there: it is amid an instruction"
     ):
         lbtrace.trace(command=[program], usdt="shop:inside")
-
-
-LOADS = """
-import ctypes, os, sys, time
-content = open(sys.argv[1], "rb").read()
-file = os.memfd_create("libstapsdt:shop")
-os.write(file, content)
-made = ctypes.CDLL(f"/proc/self/fd/{file}")
-print("ready", flush=True)
-for line in sys.stdin:
-    n = int(line)
-    made.sale(ctypes.c_uint64(n), ctypes.c_int32(-n))
-    made.text(b"text %d" % n)
-"""
-
-
-@pytest.mark.host
-def test_markers_of_libraries_that_are_made_while_a_program_runs(tmp_path: Path) -> None:
-    """As libstapsdt makes them, in a memfd: code without functions, and a marker at each symbol."""
-    library = make_library(tmp_path / "made.so", "shop", sale="8@%rdi -4@%rsi", text="8@%rdi")
-    with subprocess.Popen(
-        [sys.executable, "-c", LOADS, library], stdin=subprocess.PIPE, stdout=subprocess.PIPE
-    ) as program:
-        assert program.stdin
-        assert program.stdout
-        assert program.stdout.readline() == b"ready\n"
-        assert "shop:sale(uint64_t arg0, int32_t arg1)" in listed("--pid", str(program.pid))
-        with (
-            lbtrace.trace(pid=program.pid, usdt="shop:*", arg="str(arg0)") as texts,
-            lbtrace.trace(pid=program.pid, usdt="shop:sale") as sales,
-        ):
-            program.stdin.write(b"1\n2\n3\n")
-            program.stdin.close()
-            shown = [str(point) for point in texts.calls() if "text" in point.name]
-            numbers = [(point["arg0"], point["arg1"]) for point in sales.calls()]
-    assert shown == [f'shop:text("text {n}")' for n in (1, 2, 3)]
-    assert numbers == [(n, -n) for n in (1, 2, 3)]
 
 
 @contextmanager

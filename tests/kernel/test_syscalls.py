@@ -221,6 +221,8 @@ def test_below_functions(lbtrace: Callable[..., Any], here: Path) -> None:
     opened = 'filename="saved", flags=O_WRONLY|O_CREAT|O_TRUNC, mode=0640) = '
     for call in ("│ openat(dfd=AT_FDCWD, " + opened, "│ write(fd=", "│ close(fd=", "└ save = "):
         assert done.stdout.count(call) == 5, done.stdout
+    done = lbtrace("attach", "--syscall", "openat", "--", "cat", "/etc/hostname")
+    assert 'filename="/etc/hostname", flags=O_RDONLY) = ' in done.stdout
 
 
 def test_choices(lbtrace: Callable[..., Any], here: Path) -> None:

@@ -156,3 +156,30 @@ def test_busy_target_is_not_watched(tmp_path: Path, calls: int, end: str) -> Non
     subprocess.run(["gcc", "-O2", "-g", str(source), "-o", str(program)], check=True)
     (call,) = traced(program, ("query",))
     assert (call.end, call.leads_to) == (end, "helper" if end == "tail" else "")
+
+
+SLOTS = """\
+#include <stdio.h>
+#ifdef TABLE
+static long twice(long n) { return 2 * n; }
+long (*const through)(long) = twice;
+#else
+extern long (*const through)(long) __attribute__((visibility("hidden")));
+__attribute__((noinline)) long local(long n) { return through(n + 1); }
+__attribute__((noinline)) int imported(const char *text) { return puts(text); }
+int main() { return local(1) != 4 || imported("said") < 0; }
+#endif
+"""
+
+
+def test_jumps_through_words_that_the_loader_sets(tmp_path: Path, lbtrace: Run) -> None:
+    """As Rust's compilers make them of all calls into other crates."""
+    (tmp_path / "slots.c").write_text(SLOTS)
+    program = tmp_path / "slots"
+    compiler = ["gcc", "-O2", "-g", "-fno-plt", "-Wl,-z,relro,-z,now"]
+    slots, table = tmp_path / "slots.c", tmp_path / "table.o"
+    subprocess.run([*compiler, "-DTABLE", "-c", slots, "-o", table], check=True)
+    subprocess.run([*compiler, slots, table, "-o", program], check=True)
+    done = lbtrace("attach", "--func", "local, imported", "--", program)
+    assert "local(n=1) = 4\n" in done.stdout
+    assert 'imported(text="said") → puts\n' in done.stdout

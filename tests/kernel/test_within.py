@@ -34,18 +34,6 @@ def test_random_graphs(programs: Path, tmp_path: Path, mode: Any, forks: bool) -
     assert recorded == Counter(written), f"seed {seed}, {level}"
 
 
-@pytest.mark.parametrize("level", ["O0", "O2"])
-def test_fibers(programs: Path, tmp_path: Path, level: str) -> None:
-    """Stacks that the program switches itself, each with calls that may be inside."""
-    seed = random.randrange(1 << 30)
-    program = programs / f"within-fibers-{level}"
-    log = tmp_path / "log"
-    command = ["sh", "-c", f"exec {program} {seed} > {log}"]
-    with lbtrace.trace(command=command, binary=program, functions="one", within="outer") as session:
-        recorded = [call["number"] for call in session.calls()]
-    assert sorted(recorded) == [int(line) for line in log.read_text().split()], seed
-
-
 def test_goroutines(go_program: Any, tmp_path: Path) -> None:
     """Goroutines that move between threads, and whose stacks grow."""
     seed = random.randrange(1 << 30)

@@ -23,10 +23,8 @@ SDT = "-idirafter /usr/include/x86_64-linux-gnu"
 
 PROGRAMS = {
     "fib": "fib.c -O1 -g",
-    "fib-cet": "fib.c -O2 -g -fcf-protection -fno-optimize-sibling-calls",
     "fib-bare": "fib.c -O1",
     "fib-static": "fib.c -O1 -g -static",
-    "fib-nopie": "fib.c -O1 -g -fno-pie -no-pie",
     "daemon": "daemon.c -O1",
     "paths": "paths.c -O1 -g -pthread -fno-omit-frame-pointer -fno-optimize-sibling-calls",
     "deep": "deep.c -O1 -g -fno-optimize-sibling-calls",
@@ -42,15 +40,11 @@ PROGRAMS = {
     "crew": "crew.c -O1 -g -pthread",
     "leaderless": "leaderless.c -O1 -g -pthread",
     "exact-O0": "exact.c -O0 -g -pthread",
-    "exact-O1": "exact.c -O1 -g -pthread",
     "exact-O2": "exact.c -O2 -g -pthread",
     "exact-harmless": "exact.c -O2 -g -pthread -DHARMLESS",
-    "exact-O3": "exact.c -O3 -g -pthread",
     "exact-Os": "exact.c -Os -g -pthread",
     "exact-cet": "exact.c -O2 -g -pthread -fcf-protection",
-    "exact-frame": "exact.c -O2 -g -pthread -fno-omit-frame-pointer",
     "exact-lto": "exact.c -O2 -g -pthread -flto",
-    "exact-static": "exact.c -O2 -g -pthread -static",
     "exact-static-pie": "exact.c -O2 -g -pthread -static-pie",
     "exact-stripped": "exact.c -O2 -pthread -rdynamic -s",
     "exact++-O0": "exact.cc -std=c++20 -O0 -g",
@@ -62,8 +56,6 @@ PROGRAMS = {
     "fibers": "fibers.c -O2 -g -Wno-unused-function",
     "values": "values.c -O1 -g",
     "stacks": "stacks.c -O1 -g -pthread",
-    "earlier-fibers": "earlier_fibers.c -O1 -g -pthread",
-    "earlier-fibers-static": "earlier_fibers.c -O1 -g -pthread -static",
     "strings": "strings.c -O1 -g",
     "thrower": "thrower.cc -O1",
     "relay-first": "relay.c -O1 -g -pthread -DSELF_NAME=first",
@@ -80,17 +72,11 @@ PROGRAMS = {
     "forks-O0": "forks.cc -O0 -g -pthread",
     "forks-O2": "forks.cc -O2 -g -pthread -fno-optimize-sibling-calls",
     "forks-harmless": "forks.cc -O2 -g -pthread -fno-exceptions -DHARMLESS",
-    "fork-fibers-O0": "fork_fibers.c -O0 -g",
-    "fork-fibers-O2": "fork_fibers.c -O2 -g -fno-optimize-sibling-calls",
-    "fork-contexts-O2": "fork_fibers.c -O2 -g -fno-optimize-sibling-calls -DCONTEXTS",
     "fork-left": "fork_left.c -O1 -g",
-    "within-fibers-O0": "within_fibers.c -O0 -g",
-    "within-fibers-O2": "within_fibers.c -O2 -g -fno-optimize-sibling-calls",
 }
 """What each is compiled from, and how."""
 
 CLANG = {
-    "exact-clang-O0": "exact.c -O0 -g -pthread",
     "exact-clang-O2": "exact.c -O2 -g -pthread",
     "exact-clang-Oz": "exact.c -Oz -g -pthread",
     "exact++-clang-O0": "exact.cc -std=c++20 -O0 -g",

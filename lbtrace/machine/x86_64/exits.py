@@ -56,9 +56,9 @@ class Finder(ExitFinder):
     def exits(self, parts: Sequence[Code], around: Around, pads: Sequence[int] = ()) -> Exits:
         """See `lbtrace.machine.ExitFinder.exits`."""
         with self._flows.follow(parts, around, pads) as flow:
-            return self._exits(flow, pads)
+            return self._exits(flow, around, pads)
 
-    def _exits(self, flow: Flow, pads: Sequence[int]) -> Exits:
+    def _exits(self, flow: Flow, around: Around, pads: Sequence[int]) -> Exits:
         found: list[Exit] = []
         hidden = list(flow.hidden.values())
         epilogues = Epilogues(flow, pads, self._steps, self._formatter.format)
@@ -69,9 +69,8 @@ class Finder(ExitFinder):
             elif out.kind == "return":
                 found.append(Exit(out.kind, site, epilogues.entries(out.instruction)))
             else:
-                direct = out.instruction.op0_kind == iced_x86.OpKind.NEAR_BRANCH64
-                target = out.instruction.near_branch_target if direct else 0
-                found.append(Exit(out.kind, site, target=target))
+                target, slot = _target(out.instruction, around)
+                found.append(Exit(out.kind, site, target=target, slot=slot))
         found.sort(key=lambda exit: exit.site.address)
         known = flow.instructions
         landing_pads = tuple(pad for pad in pads if pad in known and flow.is_certain(known[pad]))
@@ -173,3 +172,11 @@ def _leads(jumps: re.Pattern[bytes], code: bytes) -> Iterator[tuple[int, int]]:
         distance = match[1]
         end = match.end() + len(distance)
         yield match.start(), end + int.from_bytes(distance, "little", signed=True)
+
+
+def _target(jump: iced_x86.Instruction, around: Around) -> tuple[int, int]:
+    """Where a jump leads, if that is known, and the word of memory that it goes through."""
+    if jump.op0_kind == iced_x86.OpKind.NEAR_BRANCH64:
+        return jump.near_branch_target, 0
+    slot = jump.ip_rel_memory_address if jump.is_ip_rel_memory_operand else 0
+    return (around.word(slot) or 0 if slot else 0), slot

@@ -75,7 +75,6 @@ TOOLS = (
     r"test_rust",
     r"test_signatures\.py::test_static",
     r"test_redis",
-    r"test_go_linked\.py",
 )
 """They want programs that guests do not have."""
 
