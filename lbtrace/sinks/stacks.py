@@ -8,7 +8,7 @@ from msgspec import Struct, field
 
 from lbtrace.model import Summary
 from lbtrace.sinks.tables import Rows
-from lbtrace.tables.stacks import Stack, described, fold, weight_text
+from lbtrace.tables.stacks import Stack, described, fold, folded_lines, weight_text
 
 
 class _Stacks(Rows):
@@ -34,14 +34,13 @@ class StackList(_Stacks):
 
 
 class FoldedStacks(_Stacks):
-    """A line for each path: ``main;parse;malloc 1234``. See `lbtrace.sinks.folded`."""
+    """A line for each path, for flame graphs."""
 
     name = "folded"
 
     def end(self, summary: Summary) -> None:
         """Write the lines."""
-        for path, weight in fold(self.rows()):
-            self._stream.write(f"{';'.join(name.replace(';', ':') for name in path)} {weight}\n")
+        self._stream.writelines(f"{line}\n" for line in folded_lines(self.rows()))
 
 
 class _Node(Struct):

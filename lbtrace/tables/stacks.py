@@ -121,6 +121,12 @@ def fold(rows: Sequence[Stack]) -> list[tuple[tuple[str, ...], int]]:
     return sorted(weights.items())
 
 
+def folded_lines(rows: Sequence[Stack]) -> Iterator[str]:
+    """Yield a line for each path: ``main;parse;malloc 1234``."""
+    for path, weight in fold(rows):
+        yield f"{';'.join(name.replace(';', ':') for name in path)} {weight}"
+
+
 def _folded(row: Stack) -> Iterator[str]:
     if row.end:
         yield f"[{row.end}]"

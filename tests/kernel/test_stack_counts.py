@@ -89,6 +89,7 @@ def test_results_and_captures(programs: Path, tmp_path: Path, lbtrace: Run) -> N
             if row["type"] == "stacks"
         }
         assert found == {"main;traceme": 33, "main;traceme2;traceme": 36}
+        assert folded(lbtrace("export", capture, "--format", "folded").stdout) == found
 
 
 def test_lists_and_trees(programs: Path, tmp_path: Path, lbtrace: Run) -> None:
