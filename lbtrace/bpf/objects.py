@@ -40,6 +40,9 @@ AGGREGATES = 16384
 BUCKETS = 65536
 """The same of an action whose keys are longer: it has many for a probe and a process."""
 
+MET_STACKS = 16384
+"""Different user stacks that are kept; what has no room is counted."""
+
 AGGREGATE_BYTES = 64 << 20
 """Memory that what an action aggregates may take, on all CPUs: there are fewer keys where it has
 many words."""
@@ -56,7 +59,7 @@ STACK_MAPS = (
 )
 """Maps that only walks of stacks need."""
 
-ALLOCATING = ("followed", "open_calls", "outermost")
+ALLOCATING = ("followed", "met_stacks", "open_calls", "outermost")
 """Maps of which most entries are seldom used."""
 
 
@@ -86,8 +89,8 @@ class TraceObject:
         _require_types()
         if specs.walks_stacks and not finds_mappings():
             raise KernelError(
-                "stacks cannot be walked: this kernel does not tell which file an address is in",
-                "use Linux 5.17 or later, or omit the stacks",
+                "stacks need Linux 5.17: this kernel does not tell in which file an address is",
+                "count the calls: lbtrace count",
             )
         self._typed_task = typed_task()
         waits = may_sleep()
@@ -222,6 +225,10 @@ class TraceObject:
         """Return the maps by which stacks are walked, by their names."""
         return {name: self._map(name) for name in STACK_MAPS}
 
+    def map(self, name: str) -> Any:
+        """Return the libbpf handle of a map."""
+        return _map(self._object, name)
+
     def children(self) -> int:
         """Return how many processes those that are followed have forked so far."""
         return self._totals()[int(lib.LBT_CHILDREN)]
@@ -314,6 +321,7 @@ class TraceObject:
             several = lib.bpf_map__key_size(own) > ffi.sizeof("struct lbt_aggregate_key")
             most = BUCKETS if several else AGGREGATES
             sizes[f"{name}_map"] = max(1, min(most, AGGREGATE_BYTES // size))
+        sizes["met_stacks"] = MET_STACKS if "stacks" in specs.actions else 1
         for name, entries in sizes.items():
             code = lib.bpf_map__set_max_entries(self._map(name), entries)
             check(code, f"size the map {name}")

@@ -132,7 +132,9 @@ class Aggregate(Struct, frozen=True):
 
     ``count`` is their number, ``words`` what else the probe's action aggregates, numbers of 64
     bits; ``key`` are the further bytes of the key by which it does. The action's table says
-    what they mean (`lbtrace.tables`).
+    what they mean (`lbtrace.tables`). ``stack`` are positions in `Aggregates.frames`, the innermost
+    first, where it aggregates by stacks, and ``end`` says why there are no further ones:
+    ``END_OUTERMOST`` and others in `lbtrace.model.wire_limits`.
     """
 
     probe: int
@@ -140,14 +142,17 @@ class Aggregate(Struct, frozen=True):
     count: int
     words: tuple[int, ...] = ()
     key: bytes = b""
+    stack: tuple[int, ...] = ()
+    end: int = 0
 
 
 class Aggregates(Struct):
     """All that has been aggregated from the beginning of the trace until ``time``
-    (CLOCK_MONOTONIC, ns): later ones replace earlier ones."""
+    (CLOCK_MONOTONIC, ns): later ones replace earlier ones. ``frames`` are those of stacks."""
 
     time: int
     rows: tuple[Aggregate, ...] = ()
+    frames: tuple[Frame, ...] = ()
 
 
 class Losses(Struct):

@@ -28,15 +28,15 @@ from lbtrace.targets.reach import Abilities, Reach, find_reach
 if TYPE_CHECKING:
     from lbtrace.bpf.specs import Specs
     from lbtrace.probes import Mode
+    from lbtrace.session.aggregation import Aggregation
     from lbtrace.session.callers import Callers
     from lbtrace.session.growth import Growth
     from lbtrace.session.request import Request
+    from lbtrace.session.stack_files import StackFiles
 
 POLL_MS = 20
 """How long an event may wait in a ring that does not fill."""
 
-AGGREGATION_PERIOD = 1.0
-"""Seconds between two looks at what is aggregated in the kernel, which a sudden end loses."""
 
 OPEN_FILES = 64
 """Descriptors of a session besides those of plain links and their programs."""
@@ -90,12 +90,13 @@ class Session:
         self._later = later
         self._growth: Growth | None = None
         self._callers: Callers | None = None
+        self._stack_files: StackFiles | None = None
         self._budget: Budget | None = None
         self._followed = processes.Followed()
         self.broken_off = self.attached = False
         self.target_ended = False
         self._interrupted = 0
-        self._next_aggregation = float("inf")
+        self._aggregation: Aggregation | None = None
         self._stopping = self._detaching = False
         self._pidfd = -1
         self._resources = ExitStack()
@@ -208,11 +209,18 @@ class Session:
             self._waiter.register(self._growth.fileno(), select.EPOLLIN)
 
     def _watch_stacks(self, root: int, held: ExitStack) -> None:
-        if self.plan.stack_depth:
-            from lbtrace.session.callers import watch  # imported here because few traces have them
+        if self.plan.walks_stacks:
+            # Imported here because few traces have them.
+            from lbtrace.session.callers import Callers
+            from lbtrace.session.stack_files import watch
 
             traced = self._object, self.plan, self._probed.files, root
-            self._callers = held.enter_context(watch(*traced, self.target.command))
+            self._stack_files = held.enter_context(watch(*traced, self.target.command))
+            self._callers = Callers(self._stack_files.names) if self.plan.stack_depth else None
+        if not SENDING.issuperset(self.plan.actions):
+            from lbtrace.session.aggregation import prepare  # imported here: most show calls
+
+            self._aggregation = prepare(self.plan, self._object, self._stack_files)
 
     def _named(self, batch: Batch) -> Iterator[Batch | Addition]:
         for part in self._callers.name(batch, self.plan) if self._callers else (batch,):
@@ -276,17 +284,15 @@ class Session:
         bound) rather than the ring. A batch without events says that for a moment there were none.
         Raises `TargetError` where the command cannot be executed.
         """
-        aggregates = not SENDING.issuperset(self.plan.actions)
-        self._next_aggregation = (
-            time.monotonic() + AGGREGATION_PERIOD if aggregates else float("inf")
-        )
+        aggregation = self._aggregation
+        if aggregation:
+            aggregation.begin()
         for batch in self._batches():
             yield batch
-            if time.monotonic() >= self._next_aggregation:
-                self._next_aggregation += AGGREGATION_PERIOD
-                yield self._aggregated()
-        if aggregates:
-            yield self._aggregated()
+            if aggregation and aggregation.is_due():
+                yield aggregation.read(self.plan)
+        if aggregation:
+            yield aggregation.read(self.plan)
 
     def _batches(self) -> Iterator[Batch | Addition]:
         self._check_interrupted()
@@ -301,11 +307,7 @@ class Session:
         while not budget.spent:
             woken = self._wait(end, idle=not (backlog or ended))
             self._look_at_files(at_once=bool(woken & {_TIME_IS_UP, self._pidfd}))
-            for addition in self._grow():
-                budget.grow(self.plan)
-                yield addition
-            if self._callers:
-                self._callers.files.look()
+            yield from self._grow(budget)
             if not ended and (self._stopping or _TIME_IS_UP in woken or self._is_over(woken)):
                 backlog.end()
                 self._detach(backlog.collect)
@@ -323,19 +325,21 @@ class Session:
                 if last.events:
                     yield last
                 break
-            elif yielded or time.monotonic() >= self._next_aggregation:
+            elif yielded or (self._aggregation and self._aggregation.is_due()):
                 yielded = False
                 yield Batch(b"")
         self._detach()
         if self._alone and (children := self._object.children()):
             self.on_note(processes.describe_untraced(children))
 
-    def _grow(self) -> Iterator[Addition]:
+    def _grow(self, budget: Budget) -> Iterator[Addition]:
         """What the plan gets of files that were mapped since this was asked last."""
-        if self._growth:
-            for addition in self._growth.look(self.plan, self.on_note):
-                self.plan = self.plan.grown(addition)
-                yield addition
+        if self._stack_files:
+            self._stack_files.look()
+        for addition in self._growth.look(self.plan, self.on_note) if self._growth else ():
+            self.plan = self.plan.grown(addition)
+            budget.grow(self.plan)
+            yield addition
 
     def running(self) -> list[Running]:
         """Return the processes of the command, or that a pid's process forked, that still run.
@@ -379,13 +383,6 @@ class Session:
 
         self._links.close(tick)
         self._detaching = False
-
-    def _aggregated(self) -> Aggregates:
-        from lbtrace.tables import merge_aggregated  # imported here because most traces show calls
-
-        return Aggregates(
-            time.monotonic_ns(), tuple(merge_aggregated(self.plan, self._object.aggregated))
-        )
 
     def _wait(self, end: float | None, *, idle: bool) -> set[int]:
         """Wait a moment, if ``idle``; return the descriptors at which something happened."""

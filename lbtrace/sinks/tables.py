@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import msgspec
@@ -15,7 +15,7 @@ from lbtrace.tables.table import lines
 from lbtrace.text import to_json
 
 
-class _Rows(Sink):
+class Rows(Sink):
     """Holds the rows until the trace has ended."""
 
     streams = False
@@ -36,28 +36,29 @@ class _Rows(Sink):
 
     def tables(self) -> list[tuple[str, Table, Sequence[Any]]]:
         """Return each action with its table and the rows that are shown."""
-        return [
-            (action, table, rows[: self.layout.top])
-            for action, table, rows in aggregated(self._plan, self._aggregated)
-        ]
+        return [(action, table, rows[: self.layout.top]) for action, table, rows in self.whole()]
+
+    def whole(self) -> Iterator[tuple[str, Table, Sequence[Any]]]:
+        """Yield each action with its table and all of its rows."""
+        return aggregated(self._plan, self._aggregated)
 
 
-class TextTable(_Rows):
+class TextTable(Rows):
     """Aligned columns, and what is drawn below rows."""
 
     name = "table"
 
     def end(self, summary: Summary) -> None:
         """Write the tables."""
-        for _, table, rows in self.tables():
-            for line in lines(table, rows):
+        for _, table, rows in self.whole():
+            for line in lines(table, rows[: self.layout.top]):
                 self._stream.write(f"{line}\n")
-            left = len(table.rows(self._plan, self._aggregated.rows)) - len(rows)
+            left = len(rows) - len(rows[: self.layout.top])
             if left > 0:
                 self._stream.write(f"and {left:,} more\n")
 
 
-class JsonTable(_Rows):
+class JsonTable(Rows):
     """One object: the rows of each action by its name, and what was ``lost``, by cause."""
 
     name = "json"
@@ -71,7 +72,7 @@ class JsonTable(_Rows):
         self._stream.write(to_json({**rows, "lost": lost}) + "\n")
 
 
-class CsvTable(_Rows):
+class CsvTable(Rows):
     """A line for each row, of the fields that are one number or text; their names come first."""
 
     name = "csv"

@@ -47,7 +47,8 @@ def aggregated(plan: Plan, aggregates: Aggregates) -> Iterator[tuple[str, Table,
             for row in aggregates.rows
             if row.probe < len(plan.probes) and plan.probes[row.probe].action == action
         ]
-        yield action, table, table.rows(plan, own)
+        frames = [aggregates.frames] if table.takes_frames else []
+        yield action, table, table.rows(plan, own, *frames)
 
 
 def check_aggregates(plan: Plan, action: str = "") -> None:

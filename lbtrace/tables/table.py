@@ -30,16 +30,19 @@ class Table(Struct, frozen=True):
     ``rows`` makes the rows, msgspec structs of type ``row``, of all that the probes of the action
     have aggregated. Their fields are those of the JSON records, whose type is the action's name. As
     text each has ``cells``, under a ``heading``, and lines below if they are ``drawn``. An action
-    that ``takes_value`` gets it by ``arg``: an argument, ``retval`` or ``duration``. ``merge``
-    makes one of the words that each CPU has aggregated, but for the first, the number of hits.
+    that ``takes_value`` gets it by ``arg``: an argument, ``retval`` or ``duration``; where that is
+    None, it may do without. Where it ``takes_frames``, ``rows`` also gets the frames of
+    `lbtrace.model.Aggregates`, which ``Aggregate.stack`` is about. ``merge`` makes one of the words
+    that each CPU has aggregated, but for the first, the number of hits.
     """
 
     row: type[Struct]
-    rows: Callable[[Plan, Sequence[Aggregate]], Sequence[Any]]
+    rows: Callable[..., Sequence[Any]]
     heading: tuple[str, ...]
     cells: Callable[[Any], tuple[str, ...]]
     drawn: Callable[[Any], Sequence[str]] = lambda _: ()
-    takes_value: bool = False
+    takes_value: bool | None = False
+    takes_frames: bool = False
     merge: Callable[[Sequence[Sequence[int]]], tuple[int, ...]] = add_words
 
 

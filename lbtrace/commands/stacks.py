@@ -1,0 +1,38 @@
+"""``lbtrace stacks``: from where functions are called."""
+
+from __future__ import annotations
+
+import argparse
+
+from lbtrace.commands import answers, attach
+from lbtrace.commands.options import nonempty
+from lbtrace.sinks import STACKS
+
+MEANT = "{options} -- {program}"
+COMMAND = True
+
+EPILOG = """\
+examples:
+  lbtrace stacks --func malloc --binary libc.so.6 -- ./prog   who calls it how often
+  lbtrace stacks --func malloc --sum arg0 --format tree -- ./prog   for how many bytes
+  lbtrace stacks --pid 4711 --func 'parse_*' --format folded -o run.folded   a flame graph
+"""
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    """The options of the command."""
+    values = answers.arguments(parser, STACKS)
+    values.add_argument(
+        "--sum",
+        metavar="EXPR",
+        type=nonempty,
+        help="add up this integer instead of calls: arg0, size, retval, duration",
+    )
+    attach.add_unwind(values)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Trace, and return the command's status, 0, or ``LOST`` under ``--strict``."""
+    args.action = "stacks"
+    args.arg = [args.sum] if args.sum else []
+    return attach.run(args)
