@@ -253,10 +253,6 @@ static __noinline void remember_left_out(const struct hit *at, const struct lbt_
 		call->time = life_of(at);
 }
 
-#define NUMBERED(number, name) LBT_DO_##name = number,
-enum { EACH_ACTION(NUMBERED) };
-#undef NUMBERED
-
 /* Does the action of a spec. The verifier does not see actions that no spec has. */
 static __always_inline void act(const struct hit *at, const struct lbt_spec *spec,
 				const __u64 *values, __u32 faults)
@@ -383,8 +379,7 @@ static __always_inline bool process_hit(struct pt_regs *ctx, __u64 record, struc
 		at->probe = call->probe;
 		at->kind = LBT_OPEN;
 		if (entry && entry->action == LBT_KEEP) {
-			if (config.stack_depth)
-				send_stack(ctx, at, spec, popped);
+			send_stack(ctx, at, spec, popped);
 			send(at, entry, call->values, call->faults);
 		}
 		at->time = now;
@@ -393,7 +388,7 @@ static __always_inline bool process_hit(struct pt_regs *ctx, __u64 record, struc
 	}
 	if (call && !spec->jumps)
 		bpf_map_delete_elem(&open_calls, &key);
-	if (config.stack_depth && at->kind != LBT_CLOSE && spec->action == LBT_SEND)
+	if (spec->action == LBT_SEND)
 		send_stack(ctx, at, spec, popped);
 	if (config.aggregating & 1 << LBT_DO_stacks && spec->action == LBT_DO_stacks)
 		walk_for_stacks(ctx, at, spec, popped);

@@ -20,8 +20,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from lbtrace.commands import streams
-from lbtrace.model.wire_limits import STACK_FRAMES
-from lbtrace.validation import ARGUMENTS, LARGEST_RING, POINTERS, SHORTEST, TEXT
+from lbtrace.validation import ARGUMENTS, CALLERS, LARGEST_RING, POINTERS, SHORTEST, TEXT
 
 if TYPE_CHECKING:
     from argparse import _ArgumentGroup
@@ -253,8 +252,8 @@ def natural(text: str) -> int:
 
 def frames(text: str) -> int:
     """Return a number of callers."""
-    if (number := natural(text)) >= STACK_FRAMES:
-        raise ArgumentTypeError(f"{text} is too large: up to {STACK_FRAMES - 1} callers are shown")
+    if (number := natural(text)) > CALLERS:
+        raise ArgumentTypeError(f"{text} is too large: up to {CALLERS} callers are shown")
     return number
 
 
