@@ -17,7 +17,7 @@ from argparse import (
 from collections.abc import Collection, Sequence
 from functools import partial
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
 from lbtrace.commands import streams
 from lbtrace.validation import ARGUMENTS, CALLERS, LARGEST_RING, POINTERS, SHORTEST, TEXT
@@ -331,11 +331,22 @@ def nanoseconds(text: str) -> int:
     return round(float(match[1]) * _NANOSECONDS[match[2]])
 
 
-def slow(text: str) -> tuple[str, int]:
-    """Return a time with its unit, in ns, and the pattern of functions before it, if there is one:
+class Slow(NamedTuple):
+    """Calls of functions that match a pattern, or of all, that took longer than so many ns."""
+
+    pattern: str
+    time: int
+
+    def __str__(self) -> str:
+        time = f"{self.time}ns"
+        return f"{self.pattern}={time}" if self.pattern else time
+
+
+def slow(text: str) -> Slow:
+    """Return a time with its unit, and the pattern of functions before it, if there is one:
     ``handle_*=5ms``."""
     pattern, _, time = text.rpartition("=")
-    return pattern, nanoseconds(time)
+    return Slow(pattern, nanoseconds(time))
 
 
 def size(text: str) -> int:
