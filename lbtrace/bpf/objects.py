@@ -186,8 +186,7 @@ class TraceObject:
         )
 
     def _unhooked(self) -> int:
-        """Returns of the kernel's functions that it did not hook, as more of their calls were open
-        than it keeps (Linux 6.8 and later say so)."""
+        """Returns of the kernel's functions that it had no room to hook (known from 6.8 on)."""
         entries, returns = (
             sum(max(0, int(lib.lbt_link_misses(fd))) for fd in self.kernel_links.get(name, ()))
             for name in INTERRUPTING
