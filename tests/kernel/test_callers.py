@@ -12,6 +12,8 @@ from typing import Any
 
 import pytest
 
+from lbtrace import trace as lbtraced
+
 Run = Callable[..., subprocess.CompletedProcess[str]]
 
 FIRST = ("main", "thread")
@@ -71,6 +73,7 @@ def test_as_gdb(programs: Path, tmp_path: Path, lbtrace: Run) -> None:
         stack[: len(mine) - 2] for stack, mine in zip(stacks, shown, strict=False)
     ]
     assert [len(stack) for stack in shown[:5]] == [len(stack) for stack in stacks]
-    options[3] = "2"
-    first = calls_of(lbtrace("attach", *options, "--", *command).stdout)[0]
-    assert (len(first["callers"]["frames"]), first["callers"]["end"]) == (2, "limit")
+    with lbtraced(command=command, functions="leaf", stack=2) as session:
+        callers = next(session.calls()).callers
+    assert [frame.name for frame in callers.frames] == stacks[0][:2]
+    assert callers.end == "limit"
