@@ -8,6 +8,7 @@
 #include "event.h"
 #include "forked_stacks.h"
 #include "relays.h"
+#include "stack/send.h"
 #include "unread_texts.h"
 #include "within.h"
 
@@ -359,14 +360,19 @@ static __always_inline bool process_hit(struct pt_regs *ctx, __u64 record, struc
 		at->time = call->time;
 		at->probe = call->probe;
 		at->kind = LBT_OPEN;
-		if (entry && entry->action == LBT_KEEP)
+		if (entry && entry->action == LBT_KEEP) {
+			if (config.stack_depth)
+				send_stack(ctx, at, spec, popped);
 			send(at, entry, call->values, call->faults);
+		}
 		at->time = now;
 		at->probe = probe;
 		at->kind = LBT_CLOSE;
 	}
 	if (call && !spec->jumps)
 		bpf_map_delete_elem(&open_calls, &key);
+	if (config.stack_depth && at->kind != LBT_CLOSE && spec->action == LBT_SEND)
+		send_stack(ctx, at, spec, popped);
 	if (config.aggregating & 1 << LBT_DO_stacks && spec->action == LBT_DO_stacks)
 		walk_for_stacks(ctx, at, spec, popped);
 	act(at, spec, values, faults);

@@ -336,6 +336,8 @@ struct lbt_config {
 	__u32 backups;	     /* programs of tracepoints have some */
 	__u32 loops_to_entry; /* some spec is of a function that jumps back to its entry */
 	__u32 relays;	     /* some spec has a relay, or is LBT_UNCOMPARED */
+	__u32 stack_depth;   /* frames of each call's stack that are sent with it, 0: none */
+	__u32 unwind_tables; /* callers are found by tables where there are some */
 };
 
 enum lbt_counter {
@@ -347,6 +349,7 @@ enum lbt_counter {
 	LBT_TOO_DEEP, /* calls whose return the kernel did not hook, because it has too many */
 	LBT_TAIL_UNCOMPARED, /* calls with conditions on returns, which jumped where none is seen */
 	LBT_LEFT_UNCOMPARED, /* such calls that were left by an exception or longjmp */
+	LBT_STACKS_LOST, /* stacks for which there was no memory, or the ring had no room */
 	LBT_UNCOMPUTED, /* operations without a result: divisions by 0, shifts too far */
 	LBT_COUNTERS,
 };

@@ -29,6 +29,7 @@ enum bpf_map_type {
 	BPF_MAP_TYPE_PERCPU_HASH = 5,
 	BPF_MAP_TYPE_PERCPU_ARRAY = 6,
 	BPF_MAP_TYPE_LRU_HASH = 9,
+	BPF_MAP_TYPE_ARRAY_OF_MAPS = 12,
 	BPF_MAP_TYPE_RINGBUF = 27,
 	BPF_MAP_TYPE_TASK_STORAGE = 29,
 };
@@ -132,6 +133,8 @@ struct mm_struct {
 struct return_instance {
 	unsigned long func; /* where the call was hooked */
 	unsigned long stack;
+	unsigned long orig_ret_vaddr;
+	bool chained; /* hooked already when this one was: the function had jumped here */
 	struct return_instance *next;
 };
 

@@ -24,6 +24,7 @@ enum lbt_kind {
 	LBT_FORK = 7,	   /* the thread forks a process */
 	LBT_EXEC = 8,	   /* its process has executed a program */
 	LBT_INTERRUPT = 9, /* a handler will run on the thread's alternate signal stack */
+	LBT_CALLERS = 10,   /* the callers of the hit after it */
 };
 #define LBT_KINDS 4	   /* that may be lost, and 0 */
 
@@ -52,7 +53,9 @@ enum lbt_kind {
  * struct lbt_loss. So is one of kind LBT_FORK, with the values of a struct lbt_fork;
  * its frame is the stack pointer there. One of kind LBT_EXEC has the inside of the thread's
  * struct lbt_runner, without its number, as its first value, and no frame. One of kind LBT_INTERRUPT has
- * no values; its frame is the stack pointer of what the signal interrupts.
+ * no values; its frame is the stack pointer of what the signal interrupts. One of kind LBT_CALLERS precedes
+ * the event of a hit, whose time and frame it has: its one text are struct lbt_stack_frame, and value 1
+ * is an enum lbt_stack_end.
  */
 struct lbt_event {
 	__u64 time;	  /* CLOCK_MONOTONIC, ns */
@@ -121,6 +124,8 @@ enum lbt_stack_end {
 	LBT_END_UNREADABLE = 4, /* memory */
 	LBT_END_ANONYMOUS = 5,	/* code of no file, without a frame pointer */
 	LBT_END_BUSY = 6,	/* another thread changes the mappings */
+	LBT_END_NOT_YET = 7,	/* the file's table was not loaded yet */
+	LBT_END_HOOKED = 8,	/* a uretprobe replaced the return address, and nothing tells it */
 };
 
 #define LBT_SHORT_VALUES 2

@@ -12,6 +12,7 @@ from cffi import FFI
 ROOT = Path(__file__).resolve().parent.parent
 
 LIBBPF = """
+enum bpf_map_type { BPF_MAP_TYPE_ARRAY, BPF_MAP_TYPE_RINGBUF, ... };
 struct bpf_object;
 struct bpf_program;
 struct bpf_map;
@@ -36,6 +37,8 @@ int bpf_map__fd(const struct bpf_map *map);
 int bpf_map__reuse_fd(struct bpf_map *map, int fd);
 int bpf_map__set_max_entries(struct bpf_map *map, uint32_t entries);
 int bpf_map__set_map_flags(struct bpf_map *map, uint32_t flags);
+int bpf_map__set_autocreate(struct bpf_map *map, bool autocreate);
+uint32_t bpf_map__max_entries(const struct bpf_map *map);
 uint32_t bpf_map__key_size(const struct bpf_map *map);
 uint32_t bpf_map__value_size(const struct bpf_map *map);
 void *bpf_map__initial_value(const struct bpf_map *map, size_t *size);
@@ -44,6 +47,13 @@ int bpf_map__lookup_elem(const struct bpf_map *map, const void *key, size_t key_
                          void *value, size_t value_size, uint64_t flags);
 int bpf_map__update_elem(const struct bpf_map *map, const void *key, size_t key_size,
                          const void *value, size_t value_size, uint64_t flags);
+int bpf_map__delete_elem(const struct bpf_map *map, const void *key, size_t key_size,
+                         uint64_t flags);
+#define BPF_F_MMAPABLE ...
+struct bpf_map_create_opts { size_t sz; uint32_t map_flags; ...; };
+int bpf_map_create(enum bpf_map_type type, const char *name, uint32_t key_size,
+                   uint32_t value_size, uint32_t entries,
+                   const struct bpf_map_create_opts *options);
 
 struct bpf_program *bpf_object__find_program_by_name(
     const struct bpf_object *object, const char *name);
@@ -90,7 +100,7 @@ long btf__resolve_size(const struct btf *btf, uint32_t id);
 void btf__free(struct btf *btf);
 
 enum bpf_prog_type { BPF_PROG_TYPE_KPROBE, BPF_PROG_TYPE_TRACING, ... };
-enum bpf_map_type { BPF_MAP_TYPE_RINGBUF, ... };
+
 enum bpf_func_id { BPF_FUNC_get_attach_cookie, BPF_FUNC_get_current_task_btf,
     BPF_FUNC_find_vma, ... };
 int libbpf_probe_bpf_map_type(enum bpf_map_type type, const void *options);

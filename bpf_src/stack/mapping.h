@@ -9,6 +9,21 @@
 #define LBT_WINDOW 512 /* bytes of the stack that are read at once */
 #define LBT_VM_EXEC 4	/* include/linux/mm.h */
 
+/* How callers are found in a file. */
+struct stack_table {
+	__u32 how;	/* enum lbt_stack_how */
+	__u32 position; /* of its words */
+	__u32 first_page;
+	__u32 pages;
+};
+
+enum lbt_stack_how {
+	LBT_HOW_UNKNOWN, /* user space does not know of the file yet */
+	LBT_BY_TABLE,
+	LBT_BY_POINTER,	 /* what the table leaves out has frame pointers: Go */
+	LBT_BY_GUESS,	 /* there is no table: there may be frame pointers */
+};
+
 struct stack_mapping {
 	__u64 start;
 	__u64 end;
@@ -16,6 +31,27 @@ struct stack_mapping {
 	__u64 inode;	/* 0: of no file */
 	__u32 device;	/* as in the kernel: major << 20 | minor */
 	__u32 executable;
+	struct stack_table table;
+};
+
+/* A file as a mapping names it. */
+struct stack_file {
+	__u64 inode;
+	__u64 device;
+};
+
+/* Files that stacks have met and user space does not know of, and where one process has mapped them. */
+struct met_file {
+	__u64 start;
+	__u64 end;
+	__u32 pid; /* in the initial namespace */
+	__u32 pad;
+};
+
+/* A mapping that was found once, for when the kernel cannot look it up: it only tries the lock. */
+struct known_page {
+	__u64 memory; /* struct mm_struct */
+	__u64 page;
 };
 
 struct stack_walk {
@@ -31,12 +67,37 @@ struct stack_walk {
 	__u32 exact;	/* ip is of the instruction that runs, not behind a call */
 	__u32 guessed;	/* LBT_FRAME_GUESSED, or 0 */
 	__u32 busy;	/* the mappings are being changed */
+	__u64 trampoline; /* where hooked calls return to, 0: none is hooked */
+	__u64 pending;	/* struct return_instance of the next one */
 	__u64 window;	/* address of the part of the stack that has been read */
 	__u64 words[LBT_WINDOW / 8];
 	__u32 oldest;	/* of mappings */
 	struct stack_mapping mappings[LBT_CACHED_MAPPINGS];
 	struct pt_regs registers;
+	__u32 limit;	/* of depth */
+	__u32 in;	/* which of the mappings the walk is in */
+	__u32 rule;	/* that holds there, 0: none */
+	__u64 at;	/* offset in the file */
+	/* here, because the program's stack has no room for them: */
+	struct known_page page;
+	struct stack_file file;
+	struct met_file met;
+	__u32 key;
 };
+
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__type(key, struct stack_file);
+	__type(value, struct stack_table);
+	__uint(max_entries, 8192);
+} stack_tables SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__type(key, struct stack_file);
+	__type(value, struct met_file);
+	__uint(max_entries, 1024);
+} met_files SEC(".maps");
 
 struct {
 	__uint(type, BPF_MAP_TYPE_TASK_STORAGE);
@@ -45,12 +106,6 @@ struct {
 	__type(value, struct stack_walk);
 } stack_walks SEC(".maps");
 
-/* A mapping that was found once, for when the kernel cannot look it up: it only tries the lock. */
-struct known_page {
-	__u64 memory; /* struct mm_struct */
-	__u64 page;
-};
-
 struct {
 	__uint(type, BPF_MAP_TYPE_LRU_HASH);
 	__type(key, struct known_page);
@@ -58,14 +113,16 @@ struct {
 	__uint(max_entries, 8192);
 } known_mappings SEC(".maps");
 
-static long take_file(struct task_struct *task, struct vm_area_struct *vma, void *found)
+static long take_file(struct task_struct *task, struct vm_area_struct *vma, void *into)
 {
-	struct stack_mapping *mapping = found;
+	struct stack_mapping *mapping = *(struct stack_mapping **)into;
 
 	mapping->start = vma->vm_start;
 	mapping->end = vma->vm_end;
 	mapping->offset = vma->vm_pgoff << 12;
 	mapping->executable = vma->vm_flags & LBT_VM_EXEC;
+	mapping->inode = 0;
+	mapping->device = 0;
 	if (vma->vm_file) {
 		mapping->inode = vma->vm_file->f_inode->i_ino;
 		mapping->device = vma->vm_file->f_inode->i_sb->s_dev;
@@ -82,42 +139,69 @@ static __always_inline void forget_mappings(struct stack_walk *walk)
 
 #define LBT_EBUSY 16
 
-/* Asks the kernel; false where nothing is mapped, or that cannot be known now. */
-static __noinline bool find_file(struct stack_walk *walk, __u64 address)
+/* Finds the table of a mapping's file, or lets user space know that it is wanted. */
+static __always_inline void find_table(struct stack_walk *walk, struct stack_mapping *mapping)
 {
-	struct task_struct *task = bpf_get_current_task_btf();
-	struct known_page page = { .memory = (__u64)task->mm, .page = address >> 12 };
-	struct stack_mapping found = {}, *known;
-	const long error = bpf_find_vma(task, address, take_file, &found, 0);
-	__u32 place = walk->oldest++ & (LBT_CACHED_MAPPINGS - 1);
+	struct stack_table *table;
 
-	known = bpf_map_lookup_elem(&known_mappings, &page);
+	mapping->table = (struct stack_table){ .how = LBT_BY_GUESS };
+	if (!mapping->inode || !config.unwind_tables)
+		return;
+	walk->file.inode = mapping->inode;
+	walk->file.device = mapping->device;
+	table = bpf_map_lookup_elem(&stack_tables, &walk->file);
+	if (table) {
+		mapping->table = *table;
+		return;
+	}
+	mapping->table.how = LBT_HOW_UNKNOWN;
+	walk->met.start = mapping->start;
+	walk->met.end = mapping->end;
+	walk->met.pid = bpf_get_current_pid_tgid() >> 32;
+	bpf_map_update_elem(&met_files, &walk->file, &walk->met, BPF_NOEXIST);
+}
+
+/* Asks the kernel which mapping holds walk->at; false where nothing is mapped, or that is not known. */
+static __noinline bool find_file(struct stack_walk *walk)
+{
+	struct stack_mapping *found, *known;
+	long error;
+
+	walk->in = walk->oldest & (LBT_CACHED_MAPPINGS - 1);
+	walk->oldest++;
+	found = &walk->mappings[walk->in & (LBT_CACHED_MAPPINGS - 1)];
+	error = bpf_find_vma(bpf_get_current_task_btf(), walk->at, take_file, &found, 0);
+	walk->page.memory = (__u64)bpf_get_current_task_btf()->mm;
+	walk->page.page = walk->at >> 12;
+	known = bpf_map_lookup_elem(&known_mappings, &walk->page);
 	if (error == -LBT_EBUSY) {
 		walk->busy = !known;
 		if (!known)
 			return false;
-		walk->mappings[place] = *known;
-		return true;
-	}
-	if (error)
+		*found = *known;
+	} else if (error) {
 		return false;
-	if (!known || known->start != found.start || known->inode != found.inode)
-		bpf_map_update_elem(&known_mappings, &page, &found, 0);
-	walk->mappings[place] = found;
+	} else if (!known || known->start != found->start || known->inode != found->inode) {
+		bpf_map_update_elem(&known_mappings, &walk->page, found, 0);
+	}
+	find_table(walk, found);
 	return true;
 }
 
-/* The mapping of an address; of one stack's frames most are in few mappings. */
-static __always_inline struct stack_mapping *mapping_of(struct stack_walk *walk, __u64 address)
+/* Notes which mapping holds walk->at; of one stack's frames most are in few mappings. */
+static __always_inline bool enter_mapping(struct stack_walk *walk)
 {
-	for (int turn = 0; turn < 2; turn++) {
-		for (int i = 0; i < LBT_CACHED_MAPPINGS; i++)
-			if (address >= walk->mappings[i].start && address < walk->mappings[i].end)
-				return &walk->mappings[i];
-		if (turn || !find_file(walk, address))
-			break;
+#define IS_IN(number)                                                                              \
+	if (walk->at >= walk->mappings[number].start && walk->at < walk->mappings[number].end) {   \
+		walk->in = number;                                                                 \
+		return true;                                                                       \
 	}
-	return NULL;
+	IS_IN(0)
+	IS_IN(1)
+	IS_IN(2)
+	IS_IN(3)
+#undef IS_IN
+	return find_file(walk);
 }
 
 /* Reads a word of the stack, most times from what was read before. */

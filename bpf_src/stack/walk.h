@@ -14,7 +14,9 @@
 #ifndef WALK_H
 #define WALK_H
 
+#include "stack/hooked.h"
 #include "stack/mapping.h"
+#include "stack/table.h"
 
 /* Where in a function the registers were taken. */
 enum lbt_stack_place {
@@ -22,16 +24,6 @@ enum lbt_stack_place {
 	LBT_AMID = 2,
 	LBT_AFTER_RETURN = 3, /* the instruction pointer is the return address already */
 };
-
-struct walking {
-	struct stack_walk *walk;
-	__u32 limit;
-};
-
-static __always_inline void end_walk(struct stack_walk *walk, __u32 why)
-{
-	walk->end = why;
-}
 
 /* Notes where the walk stands; what is in no file is told apart by its address. */
 static __always_inline void add_frame(struct stack_walk *walk, const struct stack_mapping *in)
@@ -94,64 +86,77 @@ static __always_inline __u32 leave_by_frame_pointer(struct stack_walk *walk)
 	return 0;
 }
 
-static __always_inline __u32 leave_frame(struct stack_walk *walk, struct stack_mapping *in)
+static __noinline __u32 leave_frame(struct stack_walk *walk, const struct stack_mapping *in)
 {
-	if (walk->place == LBT_AT_ENTRY)
-		return leave_entered(walk);
-	walk->guessed = LBT_FRAME_GUESSED;
-	return leave_by_frame_pointer(walk);
-}
-
-/* One frame: what it is, then the caller's registers. */
-static long walk_frame(__u64 index, void *data)
-{
-	struct walking *walking = data;
-	struct stack_walk *walk = walking->walk;
-	struct stack_mapping *in;
+	struct stack_rule *rule;
 	__u32 why;
 
-	if (walk->depth >= walking->limit) {
-		end_walk(walk, LBT_END_LIMIT);
-		return 1;
+	if (in->table.how == LBT_HOW_UNKNOWN)
+		return LBT_END_NOT_YET;
+	rule = walk->rule ? bpf_map_lookup_elem(&stack_rules, &walk->rule) : NULL;
+	if (rule)
+		return leave_by_rule(walk, rule);
+	if (in->table.how == LBT_BY_TABLE)
+		return LBT_END_NO_TABLE;
+	if (walk->place == LBT_AT_ENTRY)
+		return leave_entered(walk);
+	if (in->table.how == LBT_BY_GUESS)
+		walk->guessed = LBT_FRAME_GUESSED;
+	why = leave_by_frame_pointer(walk);
+	return why == LBT_END_NO_TABLE && !in->inode ? LBT_END_ANONYMOUS : why;
+}
+
+/* One frame: what it is, then the caller's registers. Returns why it is the last one. */
+static __always_inline __u32 walk_frame(struct stack_walk *walk)
+{
+	struct stack_mapping *in = NULL;
+	__u32 why;
+
+	walk->at = walk->ip - !walk->exact;
+	if (enter_mapping(walk))
+		in = &walk->mappings[walk->in & (LBT_CACHED_MAPPINGS - 1)];
+	if (!in && walk->busy) {
+		add_frame(walk, NULL);
+		return LBT_END_BUSY;
 	}
-	in = mapping_of(walk, walk->ip - !walk->exact);
-	if (in && !in->executable) { /* a return address that is none */
-		end_walk(walk, LBT_END_NO_TABLE);
-		return 1;
-	}
-	if (!in && !walk->busy && walk->depth) {
-		end_walk(walk, LBT_END_NO_TABLE);
-		return 1;
-	}
+	if ((!in || !in->executable) && walk->depth)
+		return LBT_END_NO_TABLE; /* a return address that is none */
 	add_frame(walk, in);
-	if (!in) {
-		end_walk(walk, walk->busy ? LBT_END_BUSY : LBT_END_NO_TABLE);
-		return 1;
-	}
+	if (!in)
+		return LBT_END_NO_TABLE;
+	walk->at += in->offset - in->start;
 	walk->exact = 0;
+	walk->guessed = 0;
+	find_rule(walk);
 	why = leave_frame(walk, in);
 	walk->place = LBT_AMID;
-	if (!why && !walk->ip)
-		why = LBT_END_OUTERMOST;
-	if (why) {
-		end_walk(walk, why);
+	if (!why && walk->ip == walk->trampoline && walk->trampoline &&
+	    !find_hooked(walk, walk->sp - 8))
+		why = LBT_END_HOOKED;
+	return why || walk->ip ? why : LBT_END_OUTERMOST;
+}
+
+static long take_frame(__u64 index, void *data)
+{
+	struct stack_walk *walk = *(struct stack_walk **)data;
+
+	if (walk->depth >= walk->limit)
+		return 1; /* LBT_END_LIMIT is what it begins with */
+	walk->end = walk_frame(walk);
+	if (walk->end)
 		return 1;
-	}
+	walk->end = LBT_END_LIMIT;
 	return 0;
 }
 
-/* Walks the stack of the current thread from these registers, at most limit frames. */
-static __noinline struct stack_walk *walk_user_stack(struct pt_regs *ctx, __u32 limit, __u32 place)
+/* The memory for a walk of the current thread from these registers; NULL where there is none. */
+static __noinline struct stack_walk *begin_walk(struct pt_regs *ctx, __u32 place)
 {
-	struct walking walking = { .limit = limit };
 	struct stack_walk *walk = bpf_task_storage_get(
 		&stack_walks, bpf_get_current_task_btf(), 0, BPF_LOCAL_STORAGE_GET_F_CREATE);
 
-	if (!walk)
+	if (!walk || bpf_probe_read_kernel(&walk->registers, sizeof(walk->registers), ctx))
 		return NULL;
-	if (bpf_probe_read_kernel(&walk->registers, sizeof(walk->registers), ctx))
-		return NULL;
-	walking.walk = walk;
 	walk->ip = INSTRUCTION_POINTER(&walk->registers);
 	walk->sp = STACK_POINTER(&walk->registers);
 	walk->bp = FRAME_POINTER(&walk->registers);
@@ -163,7 +168,20 @@ static __noinline struct stack_walk *walk_user_stack(struct pt_regs *ctx, __u32 
 	walk->end = LBT_END_LIMIT;
 	walk->window = 1; /* no address of a word: nothing is read yet */
 	forget_mappings(walk);
-	bpf_loop(LBT_STACK_FRAMES, walk_frame, &walking, 0);
+	start_hooked(walk);
+	return walk;
+}
+
+/* Walks the stack of the current thread from these registers, at most limit frames. */
+static __always_inline struct stack_walk *walk_user_stack(struct pt_regs *ctx, __u32 limit,
+							  __u32 place)
+{
+	struct stack_walk *walk = begin_walk(ctx, place);
+
+	if (walk) {
+		walk->limit = limit;
+		bpf_loop(LBT_STACK_FRAMES, take_frame, &walk, 0);
+	}
 	return walk;
 }
 

@@ -54,6 +54,11 @@ words of each CPU."""
 INITIAL_PIDNS = "pid:[4026531836]"
 """PROC_PID_INIT_INO in the kernel's include/linux/proc_ns.h."""
 
+STACK_MAPS = (
+    *("known_mappings", "met_files", "stack_rows", "stack_rules", "stack_tables", "stack_walks"),
+)
+"""Maps that only walks of stacks need."""
+
 ALLOCATING = ("followed", "met_stacks", "open_calls", "outermost")
 """Maps of which most entries are seldom used."""
 
@@ -82,8 +87,11 @@ class TraceObject:
     ) -> None:
         start_log()
         _require_types()
-        if "stacks" in specs.actions and not finds_mappings():
-            raise KernelError("stacks need Linux 5.17", "count the calls: lbtrace count")
+        if specs.walks_stacks and not finds_mappings():
+            raise KernelError(
+                "stacks cannot be walked: this kernel does not tell which file an address is in",
+                "use Linux 5.17 or later, or omit the stacks",
+            )
         self._typed_task = typed_task()
         waits = may_sleep()
         may_fault = specs.memory and waits
@@ -103,6 +111,10 @@ class TraceObject:
             for field, value in specs.switches():
                 setattr(config, field, value)
             config.finds_mappings = specs.stacks and self._typed_task and finds_mappings()
+            for unused in () if specs.walks_stacks else STACK_MAPS:
+                found = lib.bpf_object__find_map_by_name(handle, unused.encode())
+                if found != ffi.NULL:
+                    check(lib.bpf_map__set_autocreate(found, False), "choose maps")
             return handle, config
 
         with ExitStack() as held:
@@ -177,6 +189,7 @@ class TraceObject:
             uncompared_tail=totals[lib.LBT_TAIL_UNCOMPARED],
             uncompared_open=totals[lib.LBT_LEFT_UNCOMPARED] + self._waiting(),
             uncomputed=totals[lib.LBT_UNCOMPUTED],
+            stacks=totals[lib.LBT_STACKS_LOST],
         )
 
     def _waiting(self) -> int:
@@ -211,6 +224,10 @@ class TraceObject:
     def map(self, name: str) -> Any:
         """Return the libbpf handle of a map."""
         return _map(self._object, name)
+
+    def stack_maps(self) -> dict[str, Any]:
+        """Return the maps by which stacks are walked, by their names."""
+        return {name: self._map(name) for name in STACK_MAPS}
 
     def children(self) -> int:
         """Return how many processes those that are followed have forked so far."""

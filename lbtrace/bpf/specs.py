@@ -88,8 +88,10 @@ class Specs:
     distinguish goroutines; ``stacks``, it is asked on which stack a thread runs; ``hooked``,
     uretprobes see the returns of some calls; ``loops_to_entry``, some of functions that jump back
     to their entry, whose calls are to be hooked once; ``actions``, the names of those that
-    aggregate; ``relays``, some calls jump to other functions; ``within``, only hits below calls of
-    some functions count. Where the plan ``may_grow``, they are ready for all that points may need.
+    aggregate; ``stack_depth``, so many callers are sent with a call; ``walks_stacks``, stacks are
+    walked, by tables where there are ``unwind_tables``; ``relays``, some calls jump to other
+    functions; ``within``, only hits below calls of some functions count.
+    Where the plan ``may_grow``, they are ready for all that points may need.
     """
 
     def __init__(self, plan: Plan) -> None:
@@ -128,6 +130,9 @@ class Specs:
         self.keeping = any(p.keeps for p in probes)
         self.relays = any(p.relay or p.role == "tail" for p in probes)
         self.within = bool(plan.within)
+        self.stack_depth = plan.stack_depth
+        self.walks_stacks = bool(plan.stack_depth) or "stacks" in self.actions
+        self.unwind_tables = self.walks_stacks and plan.unwind == "tables"
         layouts = [plan.goroutines(probe) for probe in probes]
         self.go = any(layouts)
         self.stacks = not (self.actions or all(layouts))

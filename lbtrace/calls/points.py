@@ -101,4 +101,5 @@ class PointAssembler:
             goroutine=event.lane,
             binary=decoding.binary,
             cpu=event.cpu,
+            callers=stack.callers,
         )

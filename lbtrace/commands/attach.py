@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from lbtrace.commands.ending import LOST
 from lbtrace.commands.options import (
     count,
+    frames,
     look,
     natural,
     nonempty,
@@ -85,6 +86,18 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         type=text_size,
         default=64,
         help="bytes of a string to show, up to 4,095 (default 64)",
+    )
+    values.add_argument(
+        "--stack",
+        metavar="N",
+        type=frames,
+        help="show N callers below each call: the stack that led to it (5.17)",
+    )
+    values.add_argument(
+        "--unwind",
+        choices=("tables", "fp"),
+        default="tables",
+        help="how to find callers: by tables made of .eh_frame (default), or frame pointers",
     )
     shape = parser.add_argument_group("depth and end")
     shape.add_argument("--max-depth", metavar="N", type=natural, help="show calls less than N deep")

@@ -50,7 +50,7 @@ def run(prepared: Prepared, chosen: Format, args: argparse.Namespace) -> int:
     target, reach = prepared.target, prepared.reach
     # A capture is to say later what is said now.
     notes = (*prepared.notes, *prepared.plan.notes)
-    plan = replace(prepared.plan, notes=notes, shown_depth=args.max_depth or 0)
+    plan = replace(prepared.plan, notes=notes, shown_depth=args.max_depth or 0, **_stacks(args))
     if chosen.is_capture:
         from lbtrace.capture import check_plan
 
@@ -109,6 +109,12 @@ def run(prepared: Prepared, chosen: Format, args: argparse.Namespace) -> int:
             ]
         )
     return status
+
+
+def _stacks(args: argparse.Namespace) -> dict[str, Any]:
+    """What of the plan says that callers are sent, where the command has such an option."""
+    given = vars(args)
+    return {"stack_depth": given.get("stack") or 0, "unwind": given.get("unwind", "tables")}
 
 
 def _watch_steps(plan: Plan, target: Target) -> SingleSteps | None:

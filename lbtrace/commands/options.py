@@ -20,6 +20,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from lbtrace.commands import streams
+from lbtrace.model.wire_limits import STACK_FRAMES
 from lbtrace.validation import ARGUMENTS, LARGEST_RING, POINTERS, SHORTEST, TEXT
 
 if TYPE_CHECKING:
@@ -248,6 +249,13 @@ class _Once(Action):
 def natural(text: str) -> int:
     """Return a whole number from 1 on."""
     return whole(text, least=1)
+
+
+def frames(text: str) -> int:
+    """Return a number of callers."""
+    if (number := natural(text)) >= STACK_FRAMES:
+        raise ArgumentTypeError(f"{text} is too large: up to {STACK_FRAMES - 1} callers are shown")
+    return number
 
 
 def process(text: str) -> int:

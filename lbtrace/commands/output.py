@@ -29,6 +29,7 @@ CAUSES = {
     "return_depth": "more than 64 calls open in a thread",
     "string_fault": "strings in unreadable memory",
     "blob_too_long": "values too long",
+    "stacks": "no room for the callers of calls",
     "uncounted": "no room to count (probes and processes)",
     "unwritten": "not yet written when Ctrl-C ended the trace",
 }
@@ -117,7 +118,8 @@ def render(
             if isinstance(batch, Addition):
                 plan = plan.grown(batch)
                 matcher.grow(plan)
-                sink.grow(plan)
+                if batch.probes:
+                    sink.grow(plan)
                 continue
             if batch.gap:
                 matcher.finish()  # what was missed may hold the ends of all calls
@@ -154,7 +156,7 @@ def count_all(batches: Iterable[Batch | Aggregates | Addition]) -> int:
 
 
 def _matcher(plan: Plan, sink: Sink, max_depth: int | None) -> CallMatcher:
-    if not sink.takes_fast_batches or sink.layout.shows_cpu:
+    if not sink.takes_fast_batches or sink.layout.shows_cpu or plan.stack_depth:
         return CallMatcher(plan, sink, max_depth=max_depth)
     from lbtrace.calls.fast_path import FastMatcher
 

@@ -167,6 +167,7 @@ class Losses(Struct):
     * ``string_fault``, ``blob_too_long``: values that could not be read, or were too long; their
       calls are shown, without them.
     * ``uncounted``: hits for which no counter was free.
+    * ``stacks``: callers of calls for which there was no memory, or no room in the ring buffer.
     * ``unwritten``: events that waited to be written when Ctrl-C ended the trace.
 
     Not lost, but not shown either are calls that conditions on results and durations could not be
@@ -190,6 +191,7 @@ class Losses(Struct):
     uncompared_tail: int = 0
     uncompared_open: int = 0
     uncomputed: int = 0
+    stacks: int = 0
 
     @property
     def events(self) -> int:
@@ -200,4 +202,4 @@ class Losses(Struct):
     @property
     def total(self) -> int:
         """All that is missing, events and values."""
-        return self.events + self.string_fault + self.blob_too_long
+        return self.events + self.string_fault + self.blob_too_long + self.stacks

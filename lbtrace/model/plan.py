@@ -8,6 +8,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from lbtrace.model.clock import Clock
+from lbtrace.model.events import Frame
 from lbtrace.model.fetching import Condition, Fetch
 from lbtrace.model.jumps import Jump, RegisterTest
 from lbtrace.values.base import Value
@@ -208,6 +209,11 @@ that a process has set up before the trace, but not in a program that it execute
 and exchanges of what is on a stack."""
 
 
+Unwind: TypeAlias = Literal["tables", "fp"]
+"""How callers are found: by tables made of ``.eh_frame``, and by frame pointers where a file has
+none; or always by frame pointers."""
+
+
 class Plan(Struct, frozen=True):
     """All that can be decided without the kernel."""
 
@@ -230,6 +236,12 @@ class Plan(Struct, frozen=True):
     unwound."""
     shown_depth: int = 0
     """Calls less deep are shown, unless a reader asks for others; 0: all."""
+    stack_depth: int = 0
+    """How many callers of each call, or point, are sent with it."""
+    unwind: Unwind = "tables"
+    """How callers are found."""
+    frames: tuple[Frame, ...] = ()
+    """Those of all stacks, once each: `Addition` adds them."""
     clock: Clock | None = None
     """When the trace began: present as soon as it runs."""
 
@@ -256,6 +268,7 @@ class Plan(Struct, frozen=True):
             functions=self.functions + addition.functions,
             probes=self.probes + addition.probes,
             notes=self.notes + addition.notes,
+            frames=self.frames + addition.frames,
         )
 
     def goroutines(self, probe: Probe) -> GoLayout | None:
@@ -285,6 +298,10 @@ class Addition(Struct, frozen=True):
     """New probes."""
     notes: tuple[str, ...] = ()
     """New warnings."""
+    frames: tuple[Frame, ...] = ()
+    """New frames of stacks."""
+    first_frame: int = 0
+    """How many frames the plan had before."""
 
 
 class Target(Struct, frozen=True):

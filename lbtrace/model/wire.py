@@ -12,7 +12,7 @@ from itertools import starmap
 from struct import Struct
 
 from lbtrace.model.events import Batch, Event, lost_events
-from lbtrace.model.wire_limits import EXEC, FORK, INTERRUPT, LOSS, OPEN, UNPROBED
+from lbtrace.model.wire_limits import CALLERS, EXEC, FORK, INTERRUPT, LOSS, OPEN, UNPROBED
 from lbtrace.model.wire_limits import KIND_MASK as KIND
 
 EVENT = Struct("<QQQIIIHHII6Q")
@@ -24,7 +24,12 @@ EVENT_SIZE = EVENT.size
 KIND_AT = 36
 """Where the kind of a record is, its lower byte."""
 
-_NO_HIT = bytes(number & KIND in (FORK, EXEC, INTERRUPT) for number in range(256))
+EVENT_WORDS, PID_WORD, BLOB_WORD = EVENT_SIZE // 4, 7, 11
+"""A record as words of 32 bits: where the process and the length of its bytes are."""
+
+_NO_HIT = bytes(number & KIND in (FORK, EXEC, INTERRUPT, CALLERS) for number in range(256))
+
+_CALLERS = bytes(number & KIND == CALLERS for number in range(256))
 
 _OF_PROBES = bytes(number & KIND < LOSS for number in range(256))
 
@@ -73,6 +78,16 @@ def find_reports(
         event = decode_at(batch.events, number)
         yield (event.pid, event.tid, event.lane), lost_events(event)
         number = found.find(1, number + 1)
+
+
+def find_callers(batch: Batch) -> list[int]:
+    """Return which records of a batch are callers of calls. Searches all records at once."""
+    kinds = memoryview(batch.events)[KIND_AT::EVENT_SIZE].tobytes().translate(_CALLERS)
+    found, number = [], kinds.find(1)
+    while number >= 0:
+        found.append(number)
+        number = kinds.find(1, number + 1)
+    return found
 
 
 def count_events(batch: Batch) -> int:

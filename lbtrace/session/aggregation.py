@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from lbtrace.model import Aggregates, Plan
+from lbtrace.model import SENDING, Aggregates, Plan
 from lbtrace.tables import merge_aggregated
 
 if TYPE_CHECKING:
     from lbtrace.bpf.objects import TraceObject
+    from lbtrace.session.callers import Callers
     from lbtrace.session.stack_names import StackNames
-    from lbtrace.system.file import File
 
 PERIOD = 1.0
 """Seconds between two looks: what an end that comes suddenly costs at most."""
@@ -42,22 +41,14 @@ class Aggregation:
         found = Aggregates(time.monotonic_ns(), tuple(rows))
         return self._names.add(found) if self._names else found
 
-    def look(self) -> None:
-        """Prepare for what processes have mapped since the last call."""
-        if self._names:
-            self._names.look()
 
-    def close(self) -> None:
-        """Look no more."""
-        if self._names:
-            self._names.close()
-
-
-def prepare(plan: Plan, loaded: TraceObject, files: Iterable[File], root: int) -> Aggregation:
-    """Return what reads what ``plan`` aggregates in ``root`` and the processes that it forks, or in
-    all if it is 0. ``files`` are traced. Raises `KernelError`."""
-    if "stacks" not in plan.actions:
+def prepare(plan: Plan, loaded: TraceObject, callers: Callers | None) -> Aggregation | None:
+    """Return what reads what ``plan`` aggregates; None where it does not. ``callers`` knows the
+    files of stacks."""
+    if SENDING.issuperset(plan.actions):
+        return None
+    if callers is None:
         return Aggregation(loaded, None)
     from lbtrace.session.stack_names import StackNames  # imported here: most answers need no names
 
-    return Aggregation(loaded, StackNames(loaded, files, root))
+    return Aggregation(loaded, StackNames(loaded, callers.files))

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import mmap
 import os
-import select
 import time
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from itertools import count
 from types import TracebackType
 from typing import TYPE_CHECKING
@@ -21,6 +20,7 @@ from lbtrace.session.backlog import BATCH_EVENTS, Backlog
 from lbtrace.session.budget import Budget
 from lbtrace.session.options import Options
 from lbtrace.session.probed_files import ProbedFiles
+from lbtrace.session.waiting import TIME_IS_UP, Waiter
 from lbtrace.system.file import File
 from lbtrace.system.limits import allow_open_files
 from lbtrace.system.process import Running, open_pid, still_running
@@ -31,20 +31,15 @@ if TYPE_CHECKING:
     from lbtrace.bpf.specs import Specs
     from lbtrace.probes import Mode
     from lbtrace.session.aggregation import Aggregation
+    from lbtrace.session.callers import Callers
     from lbtrace.session.growth import Growth
     from lbtrace.session.request import Request
-
-POLL_MS = 20
-"""How long an event may wait in a ring that does not fill."""
 
 LOOK_PERIOD = 0.25
 """Seconds between two looks at the files."""
 
 OPEN_FILES = 64
 """Descriptors of a session besides those of plain links and their programs."""
-
-_TIME_IS_UP = -2
-"""Returned by `Session._wait` with the ready descriptors when the duration has ended."""
 
 
 class Session:
@@ -91,6 +86,7 @@ class Session:
         self._reach = reach
         self._later = later
         self._growth: Growth | None = None
+        self._callers: Callers | None = None
         self._budget: Budget | None = None
         self._followed = processes.Followed()
         self.broken_off = False
@@ -117,7 +113,7 @@ class Session:
         from lbtrace.bpf.specs import Specs
 
         with ExitStack() as held:
-            self._waiter = held.enter_context(select.epoll())
+            self._waiter = held.enter_context(closing(Waiter()))
             if self.target.command:
                 self.child = Command(self.target, self.ignored, aside=self.aside)
                 held.callback(self.child.abandon)
@@ -166,7 +162,7 @@ class Session:
             held.callback(self._reader.close)
             self._backlog = Backlog(self._object, self._reader)
             # Edge-triggered: data in the ring does not wake, only the program does.
-            self._waiter.register(self._ring, select.EPOLLIN | select.EPOLLET)
+            self._waiter.watch(self._ring, edge=True)
             self._links = links.Links()
             held.push(self._leave)
             held.callback(processes.follow_processes(self._object, reporting).close)
@@ -181,7 +177,7 @@ class Session:
                 )
             self._probed.check(mapped=bool(self.target.pid))
             self._watch_mappings(specs, reach, only, held)
-            self._prepare_aggregation(root, held)
+            self._prepare_answers(root, held)
             self._begin()
             self._resources = held.pop_all()
         return self
@@ -212,7 +208,20 @@ class Session:
         self._growth = watch(self._later, reach, to, root, self.target.pid, self.on_note)
         if self._growth:
             held.callback(self._growth.close)
-            self._waiter.register(self._growth.fileno(), select.EPOLLIN)
+            self._waiter.watch(self._growth.fileno())
+
+    def _prepare_answers(self, root: int, held: ExitStack) -> None:
+        """Make ready what names stacks and what reads aggregates, if there are some."""
+        if SENDING.issuperset(self.plan.actions) and not self.plan.stack_depth:
+            return
+        from lbtrace.session import aggregation, callers  # imported here: most traces have neither
+
+        command = self.target.command[0] if self.child else ""
+        watched = callers.watch(self._object, self.plan, self._probed.files, root, command)
+        if watched:
+            self._callers = watched
+            held.callback(watched.files.close)
+        self._aggregation = aggregation.prepare(self.plan, self._object, watched)
 
     def _make_step(self, steps: int) -> Callable[[], None]:
         """Return what is called when one of that many steps of attaching is done, and before."""
@@ -292,12 +301,12 @@ class Session:
                 self.child.send(self._interrupted)
         ended = yielded = False
         while not budget.spent:
-            woken = self._wait(end, idle=not (backlog or ended))
-            self._look_at_files(at_once=bool(woken & {_TIME_IS_UP, self._pidfd}))
+            woken = self._waiter.wait(end, idle=not (backlog or ended))
+            self._look_at_files(at_once=bool(woken & {TIME_IS_UP, self._pidfd}))
             yield from self._grow()
-            if self._aggregation:
-                self._aggregation.look()
-            if not ended and (self._stopping or _TIME_IS_UP in woken or self._is_over(woken)):
+            if self._callers:
+                self._callers.files.look()
+            if not ended and (self._stopping or TIME_IS_UP in woken or self._is_over(woken)):
                 backlog.end()
                 self._detach(backlog.collect)
                 ended, self._growth = True, None
@@ -308,7 +317,7 @@ class Session:
                 backlog.collect()
             if backlog:
                 yielded = True
-                yield budget.take()
+                yield from self._numbered(budget.take())
             elif ended:
                 last = backlog.unreported_losses()
                 if last.events:
@@ -320,6 +329,15 @@ class Session:
         self._detach()
         if self._alone and (children := self._object.children()):
             self.on_note(processes.describe_untraced(children))
+
+    def _numbered(self, batch: Batch) -> Iterator[Batch | Addition]:
+        """A batch, after the frames of stacks that are new in it."""
+        if self._callers:
+            batch, added = self._callers.number(batch, self.plan)
+            if added:
+                self.plan = self.plan.grown(added)
+                yield added
+        yield batch
 
     def _grow(self) -> Iterator[Addition]:
         """What the plan gets of files that were mapped since this was asked last."""
@@ -340,7 +358,7 @@ class Session:
         """Whether all processes have ended that the trace is to wait for."""
         if self._pidfd in woken:
             self.target_ended = True
-            self._waiter.unregister(self._pidfd)
+            self._waiter.forget(self._pidfd)
         if not (self.target_ended and self.options.until_last):
             return self.target_ended
         return self._followed.have_ended(self._object.followed)
@@ -373,26 +391,7 @@ class Session:
         self._links.close(tick)
         self._detaching = False
 
-    def _prepare_aggregation(self, root: int, held: ExitStack) -> None:
-        if SENDING.issuperset(self.plan.actions):
-            return
-        from lbtrace.session.aggregation import prepare  # imported here: most traces show calls
-
-        self._aggregation = prepare(self.plan, self._object, self._probed.files, root)
-        held.callback(self._aggregation.close)
-
-    def _wait(self, end: float | None, *, idle: bool) -> set[int]:
-        """Wait a moment, if ``idle``, for the ring to fill or the process to end;
-        says what happened by descriptors."""
-        timeout = POLL_MS / 1000 if idle else 0.0
-        if end is not None:
-            left = end - time.monotonic()
-            if left <= 0:
-                return {_TIME_IS_UP}
-            timeout = min(timeout, left)
-        return {descriptor for descriptor, _ in self._waiter.poll(timeout)}
-
     def _watch_end(self, pid: int, held: ExitStack) -> None:
         self._pidfd = open_pid(pid)
         held.callback(os.close, self._pidfd)
-        self._waiter.register(self._pidfd, select.EPOLLIN)
+        self._waiter.watch(self._pidfd)

@@ -79,6 +79,10 @@ class FrameNames:
             key = os.major(device) << 20 | os.minor(device), inode
             self._codes[key] = _Code(file.path, _open(file.opened, file.path))
 
+    def know(self, device: int, inode: int, path: str, image: Image | None) -> None:
+        """Note a file that processes may map."""
+        self._codes.setdefault((device, inode), _Code(path, image))
+
     def learn(self, pid: int) -> None:
         """Note what a process has mapped, as long as it runs."""
         try:

@@ -26,7 +26,7 @@ PROGRAMS = {
     "fib-bare": "fib.c -O1",
     "fib-static": "fib.c -O1 -g -static",
     "daemon": "daemon.c -O1",
-    "paths": "paths.c -O1 -g -pthread -fno-omit-frame-pointer -fno-optimize-sibling-calls",
+    "paths": "paths.c -O2 -g -pthread -fomit-frame-pointer -fno-optimize-sibling-calls",
     "deep": "deep.c -O1 -g -fno-optimize-sibling-calls",
     "depth": "depth.c -O1 -g -fno-optimize-sibling-calls",
     "trace": "trace.c -O0 -g",

@@ -72,6 +72,7 @@ SAMPLES = {
     "depth": "4",
     "time": "clock",
     "color": "never",
+    "unwind": "fp",
 }
 """Values of options that do not take any."""
 

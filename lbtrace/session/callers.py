@@ -1,0 +1,71 @@
+"""Names the callers that are sent with calls."""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Iterable
+from itertools import accumulate
+from struct import Struct
+
+from lbtrace.bpf.objects import TraceObject
+from lbtrace.model import Addition, Batch, Frame, Plan
+from lbtrace.model.wire import BLOB_WORD, EVENT_WORDS, PID_WORD, find_callers
+from lbtrace.session.stack_files import StackFiles
+from lbtrace.system.file import File
+from lbtrace.targets.frame_names import Place
+
+FRAME = Struct("<QQQII")
+"""``struct lbt_stack_frame``: address, offset, inode, device, flags."""
+
+
+def watch(
+    loaded: TraceObject, plan: Plan, files: Iterable[File], root: int, command: str
+) -> Callers | None:
+    """Return what names the callers of a trace: see `StackFiles`; None where it takes no stacks.
+    Raises `KernelError`."""
+    if not (plan.stack_depth or "stacks" in plan.actions):
+        return None
+    return Callers(StackFiles(loaded, files, root, command, tables=plan.unwind == "tables"))
+
+
+class Callers:
+    """Replaces the frames of stacks in batches by their numbers in `Plan.frames`, to which those
+    that are new are added."""
+
+    def __init__(self, files: StackFiles) -> None:
+        self.files = files
+        self._numbers: dict[tuple[int, int, int, int, int], int] = {}
+
+    def number(self, batch: Batch, plan: Plan) -> tuple[Batch, Addition | None]:
+        """Return a batch with the numbers of frames, and what these add to the plan before it."""
+        records = find_callers(batch)
+        if not records:
+            return batch, None
+        words = memoryview(bytearray(batch.events)).cast("I")
+        sizes = words[BLOB_WORD::EVENT_WORDS].tolist()
+        ends = list(accumulate(sizes))
+        blobs, pieces, done = memoryview(batch.blobs), [], 0
+        fresh: list[Frame] = []
+        for record in records:
+            end = ends[record]
+            pieces.append(blobs[done : end - sizes[record]])
+            pid, stack = words[record * EVENT_WORDS + PID_WORD], blobs[end - sizes[record] : end]
+            numbers = [self._number(pid, frame, fresh) for frame in FRAME.iter_unpack(stack)]
+            pieces.append(memoryview(array("I", numbers)).cast("B"))
+            words[record * EVENT_WORDS + BLOB_WORD] = 4 * len(numbers)
+            done = end
+        pieces.append(blobs[done:])
+        numbered = Batch(words.tobytes(), b"".join(pieces), batch.threads, batch.entries, batch.gap)
+        counts = len(plan.binaries), len(plan.functions), len(plan.probes)
+        first = len(plan.frames)
+        added = Addition(counts, frames=tuple(fresh), first_frame=first) if fresh else None
+        return numbered, added
+
+    def _number(self, pid: int, frame: tuple[int, int, int, int, int], fresh: list[Frame]) -> int:
+        address, offset, inode, device, flags = frame
+        key = (0, offset, inode, device, flags) if inode else (pid, address, 0, 0, flags)
+        number = self._numbers.get(key)
+        if number is None:
+            number = self._numbers[key] = len(self._numbers)
+            fresh.append(self.files.names.name(pid, Place(*frame)))
+        return number
