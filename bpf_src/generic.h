@@ -253,10 +253,6 @@ static __noinline void remember_left_out(const struct hit *at, const struct lbt_
 		call->time = life_of(at);
 }
 
-#define NUMBERED(number, name) LBT_DO_##name = number,
-enum { EACH_ACTION(NUMBERED) };
-#undef NUMBERED
-
 /* Does the action of a spec. The verifier does not see actions that no spec has. */
 static __always_inline void act(const struct hit *at, const struct lbt_spec *spec,
 				const __u64 *values, __u32 faults)
@@ -270,6 +266,24 @@ static __always_inline void act(const struct hit *at, const struct lbt_spec *spe
 #undef ACT
 	send(at, spec, values, faults);
 }
+
+#ifndef LBT_ATOMIC
+/* Whether a function that is entered is one of the main program, or that has called it. */
+static __noinline bool is_from_program(struct pt_regs *ctx, __u64 stack)
+{
+	struct task_struct *task = (struct task_struct *)bpf_get_current_task();
+	__u64 start = BPF_CORE_READ(task, mm, start_code);
+	__u64 size = BPF_CORE_READ(task, mm, end_code) - start, caller;
+
+	if (INSTRUCTION_POINTER(ctx) - start < size)
+		return true;
+	if (!LBT_RETURN_SLOT)
+		caller = return_address(ctx);
+	else if (bpf_probe_read_user(&caller, sizeof(caller), (void *)stack))
+		return false;
+	return caller - start < size;
+}
+#endif
 
 /* False where conditions exclude the call, whose return need not be seen then. */
 static __always_inline bool process_hit(struct pt_regs *ctx, __u64 record, struct hit *at,
@@ -310,6 +324,10 @@ static __always_inline bool process_hit(struct pt_regs *ctx, __u64 record, struc
 	values[LBT_SLOT_PID] = at->pid;
 	values[LBT_SLOT_TID] = at->tid;
 	values[LBT_SLOT_DURATION] = call ? at->time - call->time : 0;
+#ifndef LBT_ATOMIC
+	if (config.from_program && at->kind == LBT_OPEN)
+		values[LBT_SLOT_DURATION] = is_from_program(ctx, at->stack);
+#endif
 	values[LBT_SLOT_KEPT] = config.keeping && call ? call->kept[0] : 0;
 	if (config.keeping && call && spec->keeps[1]) {
 		values[LBT_SLOT_PID] = call->kept[1];

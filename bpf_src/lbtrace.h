@@ -120,7 +120,7 @@ enum lbt_relation {
 /* What conditions and fetches refer to besides the values of a probe, by slot. */
 #define LBT_SLOT_PID 16
 #define LBT_SLOT_TID 17
-#define LBT_SLOT_DURATION 18 /* of a call that returns, ns */
+#define LBT_SLOT_DURATION 18 /* of a call that returns, ns; at an entry 1 for one of the program */
 #define LBT_SLOT_KEPT 19     /* what a register held when the call was entered; of a second and */
 			     /* third, the slots of pid and tid: the stack has no room for more */
 #define LBT_KEPT 3
@@ -321,6 +321,7 @@ struct lbt_config {
 	__u32 related;	     /* some fetch or condition refers to another slot */
 	__u32 computing;     /* some fetch has an operation */
 	__u32 filtered;	     /* some spec has conditions */
+	__u32 from_program;  /* some condition asks whether the program made the call */
 	__u32 deferred;	     /* some action is LBT_KEEP */
 	__u32 aggregating;   /* bits of the actions from LBT_AGGREGATE on that specs have */
 	__u32 keeping;	     /* some spec keeps a register */

@@ -125,6 +125,8 @@ struct uprobes_state {
 };
 
 struct mm_struct {
+	unsigned long start_code; /* where the code of the main program lies */
+	unsigned long end_code;
 	unsigned long start_stack;
 	struct uprobes_state uprobes_state;
 };

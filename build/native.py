@@ -48,6 +48,9 @@ OWN = {
         "profile_node",
         "profile_lanes",
         "profile",
+        "slow",
+        "slow_events",
+        "slow_calls",
     ),
     "lbtrace/files/_faults.abi3.so": ("faults",),
     "lbtrace/elf/_symbol_table.abi3.so": (

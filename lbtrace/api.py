@@ -54,6 +54,7 @@ def trace(
     locals: bool = False,
     inlined: bool = False,
     exclude: str | Sequence[str] = (),
+    libcalls: bool = False,
     binary: StrPath | Sequence[StrPath] | None = None,
     pid: int | None = None,
     command: Sequence[StrPath] = (),
@@ -88,8 +89,9 @@ def trace(
     ``locals`` all in scope. ``usdt``: markers in files (``"PROVIDER:NAME"``), seen alike, with
     their arguments, pairs as calls; ``providers``: files that define names and types of arguments
     (docs/markers.md). ``syscalls``, ``tracepoints``: system calls, tracepoints. ``inlined``: also
-    points where the functions were inlined. ``exclude``: functions to leave out, as ``"!NAME"`` in
-    ``functions`` does. ``within``: functions below whose calls all happens that is recorded
+    points where the functions were inlined. ``libcalls``: also the functions of libraries that the
+    program calls, as far as it makes the call. ``exclude``: functions to leave out, as ``"!NAME"``
+    in ``functions`` does. ``within``: functions below whose calls all happens that is recorded
     (docs/within.md). ``args``: how many arguments to read, at most 64; None those of the prototype,
     without debug information one. ``arg``: expressions to show instead (``"key=str(arg0)"``),
     ``where`` one that must hold of a call (``"arg0 > 5 and retval != 0"``), in the kernel;
@@ -115,7 +117,8 @@ def trace(
     markers = check_texts("usdt", usdt, 'give markers: usdt=["python:gc__*"]')
     calls = check_texts("syscalls", syscalls, 'give names: syscalls=["openat", "read*"]')
     events = check_texts("tracepoints", tracepoints, 'give names: tracepoints="sched:*"')
-    if not any((patterns, sources, points, offsets, markers, calls, events)):
+    check_boolean("libcalls", libcalls)
+    if not any((patterns, sources, points, offsets, markers, calls, events, libcalls)):
         raise UsageError("functions is empty", 'give names, or "*" for all')
     if inlined and not (patterns or sources):
         raise UsageError("inlined is about functions", "name them in functions or source")
@@ -152,6 +155,7 @@ def trace(
         providers=definitions,
         within=check_patterns("within", within, 'give names of functions: within=["traceme"]'),
         inlined=inlined,
+        libcalls=libcalls,
         exclude=check_patterns("exclude", exclude, 'give names: exclude=["std::*"]'),
         args=None if args is None else check_number("args", args, 0, ARGUMENTS),
         arg=check_texts("arg", arg, 'give expressions: arg=["str(arg0)", "key=node->key"]'),

@@ -30,8 +30,8 @@ from lbtrace.dwarf.lines import SourceLines  # noqa: E402
 from lbtrace.dwarf.sources import path_test  # noqa: E402
 from lbtrace.elf.image import Image, whole  # noqa: E402
 from tests import go_toolchains  # noqa: E402
+from tests.debian_packages import binary_package, source_package  # noqa: E402
 from tests.lines_truth import Client, Result, compare  # noqa: E402
-from tests.suites import binary_package, source_package  # noqa: E402
 
 OUT = ROOT / "build/out/lines"
 

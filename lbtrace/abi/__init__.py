@@ -52,24 +52,22 @@ class Convention(Struct, frozen=True):
     """A row of `CONVENTIONS`: how the functions of a ``machine`` are called for which it is
     selected. Its ``module`` is imported then; a name after a colon is an object in it.
 
-    It is that of functions with one of the ``codes`` in ``DW_AT_calling_convention``, or with
-    none if they are of one of the compilers by which it is ``unmarked``; of the ``languages`` if
-    not of any; of the ``runtime`` that says so by its own means. ``x87`` says that a long double
-    is one of the x87.
+    It is that of functions with one of the ``codes`` in ``DW_AT_calling_convention``; of the
+    ``languages`` if not of any; of the ``runtime`` that says so by its own means. ``x87`` says
+    that a long double is one of the x87.
     """
 
     name: str
     machine: str
     module: str
     codes: frozenset[int] = OF_C
-    unmarked: frozenset[str] = frozenset()
     languages: frozenset[str] = frozenset()
     runtime: str = ""
     x87: bool = False
 
     def takes(self, hints: ConventionHints) -> bool:
         """Return whether a function of which the ``hints`` are known may be called so."""
-        marked = hints.code in self.codes or (not hints.code and hints.compiler in self.unmarked)
+        marked = hints.code in self.codes
         spoken = not self.languages or hints.language in self.languages
         return marked and spoken and hints.runtime == self.runtime
 
@@ -91,14 +89,6 @@ CONVENTIONS = (
         "sysv_x86_64", "x86_64", "lbtrace.abi.sysv_x86_64", SYSV, languages=NOT_RUST, x87=True
     ),
     Convention("rust", "x86_64", "lbtrace.abi.sysv_x86_64", SYSV, languages=RUST),
-    Convention(
-        "win64",
-        "x86_64",
-        "lbtrace.abi.win64",
-        frozenset({0xC1}),
-        unmarked=frozenset({"gcc"}),
-        languages=frozenset({"c", "c++"}),
-    ),
     Convention("go_registers", "x86_64", "lbtrace.abi.go:REGISTERS_X86_64", runtime="go registers"),
     Convention("go_stack", "x86_64", "lbtrace.abi.go:STACK_X86_64", runtime="go stack"),
     Convention("aapcs64", "aarch64", "lbtrace.abi.aapcs64", AAPCS, languages=NOT_RUST),
@@ -140,13 +130,6 @@ def doubt_result(prototype: Prototype) -> Prototype:
         return prototype
     lost = replace(result, missing_reason=result.missing_reason or UNKNOWN)
     return replace(prototype, result=lost)
-
-
-def list_places(machine: str, prototype: Prototype) -> list[tuple[Location, ...]]:
-    """Return where each convention has the parameters of a function that takes it and is not
-    contradicted."""
-    found = [row.load().places(prototype) for row in _rows(machine, prototype.hints)]
-    return [each.parameters for each in found if not each.contradicted]
 
 
 def find_convention(machine: str, hints: ConventionHints) -> CallingConvention:

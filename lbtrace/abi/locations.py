@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Callable, Collection, Iterator
+from typing import Literal, TypeAlias
 
 from msgspec import Struct
 from msgspec.structs import asdict, replace
@@ -28,12 +29,25 @@ UNKNOWN = "how it is passed is unknown"
 """Why a value cannot be read whose convention, or type, is not known."""
 
 
+Lead: TypeAlias = Literal["text", "error", "numbered error"]
+"""A part of an error of Go: text, another error, and one that may be a number."""
+
+
+class ErrorPlaces(Struct, frozen=True):
+    """What is fetched of an error of Go: ``size`` bytes, and what the parts lead to that may be at
+    the offsets of ``leads``, the most important first."""
+
+    size: int = 0
+    leads: tuple[tuple[int, Lead], ...] = ()
+
+
 class Detail(Struct, frozen=True):
     """How much is read of a value: ``depth`` pointers are followed to what
-    they lead to, strings are cut at ``limit`` bytes."""
+    they lead to, strings are cut at ``limit`` bytes, of Go's errors parts at ``places``."""
 
     depth: int = 0
     limit: int = 64
+    places: ErrorPlaces = ErrorPlaces()
 
 
 class IndexedFetch(Fetch, frozen=True, kw_only=True):

@@ -49,7 +49,7 @@ def places(prototype: Prototype) -> Locations:
     A parameter whose location is unknown makes the locations of those after it unknown as well,
     unless debug information names their registers. There is no sign that a function of gcc has
     another convention (``ms_abi``) but parameters in other registers than this one's, or in their
-    caller's memory.
+    caller's memory: nothing else is known of it then.
     """
     result, hidden = _result(prototype.result)
     taken = ArgumentAssigner(hidden)

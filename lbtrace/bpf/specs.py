@@ -46,6 +46,7 @@ SLOTS = {
     "pid": lib.LBT_SLOT_PID,
     "tid": lib.LBT_SLOT_TID,
     "duration": lib.LBT_SLOT_DURATION,
+    "from_program": lib.LBT_SLOT_DURATION,  # at an entry
     "goroutine": lib.LBT_SLOT_GOROUTINE,
     "comm": lib.LBT_SLOT_COMM,
 }
@@ -125,6 +126,9 @@ class Specs:
             c.subject in TEXT_SUBJECTS for p in probes for c in p.conditions
         )
         self.memory |= self.compared_texts
+        self.from_program = later or any(
+            c.subject == "from_program" for p in probes for c in p.conditions
+        )
         self.actions = {*plan.actions} - SENDING
         self.aggregating = sum(1 << ACTIONS[name] for name in self.actions)
         self.keeping = any(p.keeps for p in probes)

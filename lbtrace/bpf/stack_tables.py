@@ -68,7 +68,7 @@ class StackTables:
         self, device: int, inode: int, how: int, words: bytes = b"", pages: tuple[int, int] = (0, 0)
     ) -> None:
         """Let stacks be walked through a file by the ``words`` of its table, which are about
-        ``pages``: the first one, and how many. Where these have no room, stacks end there."""
+        ``pages``: the first one, and how many. Where there is no room, stacks end there."""
         first, count = pages if self._write(words) else (0, 0)
         key = ffi.new("uint64_t[2]", [inode, device])
         value = ffi.new("uint32_t[4]", [how, self.next, first, count])

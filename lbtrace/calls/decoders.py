@@ -153,7 +153,7 @@ class Readers:
     def __init__(self, fetches: tuple[Fetch, ...], around: Context) -> None:
         self._fetches = fetches
         self._namer = around.namer
-        self.names = around.names
+        self.names, self.held = around.names, around.held
 
     def reader(self, value: Value) -> Reader:
         """Build the reader of a value, or of a part of one."""

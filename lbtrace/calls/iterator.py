@@ -157,18 +157,21 @@ class EndedCalls:
 
     def __init__(self) -> None:
         self._calls: list[Call] = []
+        self._names: dict[int, str] = {}
 
     def take(self) -> list[Call]:
         """Return what has been collected since this was asked last."""
         calls, self._calls = self._calls, []
         return calls
 
-    def thread(self, thread: Thread) -> None: ...
+    def thread(self, thread: Thread) -> None:
+        self._names[thread.tid] = thread.name
 
     def entry(self, call: Call) -> None: ...
 
     def exit(self, call: Call) -> None:
         call.args = Arguments(call.args)
+        call.thread_name = self._names.get(call.tid, "")
         self._calls.append(call)
 
     def point(self, point: Call) -> None:

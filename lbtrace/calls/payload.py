@@ -10,7 +10,7 @@ from typing import TypeAlias
 from lbtrace.calls.symbolizer import Namer
 from lbtrace.model import Event, Fetch
 from lbtrace.model.wire_limits import VALUES
-from lbtrace.values.base import Fetched
+from lbtrace.values.base import Fetched, Type
 
 Names: TypeAlias = Mapping[int, tuple[str, int]]
 """Names and kinds of Go's types, by hash."""
@@ -22,11 +22,11 @@ FIXED_WORDS = attrgetter(*[f"value{n}" for n in range(VALUES)])
 
 
 class Context:
-    """What is known besides the events: the ``names`` and kinds of Go's types, by hash, and
-    what names functions; ``address`` is that of the probe in the file, ``binary``
-    the number of the file."""
+    """What is known besides the events: the ``names`` and kinds of Go's types, by hash, the structs
+    ``held`` by errors, and what names functions; ``address`` is that of the probe in the file,
+    ``binary`` the number of the file."""
 
-    __slots__ = ("address", "binary", "namer", "names")
+    __slots__ = ("address", "binary", "held", "namer", "names")
 
     def __init__(
         self,
@@ -34,8 +34,10 @@ class Context:
         namer: Namer | None = None,
         binary: int = 0,
         address: int = 0,
+        held: Mapping[int, Type] | None = None,
     ) -> None:
         self.binary = binary
+        self.held = held or {}
         self.names = names or {}
         self.namer = namer or Namer()
         self.address = address

@@ -58,7 +58,9 @@ class ProbeDecoders(dict[int, "ProbeDecoder"]):
             raise KeyError(number)
         probe = plan.probes[number]
         names = self._names[probe.binary] if probe.event is None else None
-        around = Context(names, self.namer, probe.binary, probe.site.address)
+        go = plan.binaries[probe.binary].go if probe.event is None else None
+        held = dict(zip(*go.held, strict=False)) if go else None
+        around = Context(names, self.namer, probe.binary, probe.site.address, held)
         function = plan.functions[probe.function] if probe.function >= 0 else _NO_FUNCTION
         decoding = self[number] = ProbeDecoder(function, probe, around)
         decoding.binary = plan.path_of(probe.binary)

@@ -25,8 +25,8 @@ COLUMNS = 1000
 
 EXAMPLE = 'read_capture("run.lbt").calls()'
 
-NAMES = ("name", "binary")
-"""Columns of text from files, which need not be UTF-8."""
+NAMES = ("name", "binary", "thread_name")
+"""Columns of text from files and programs, which need not be UTF-8."""
 
 
 def to_arrow(calls: Iterable[Call]) -> pyarrow.Table:
@@ -34,9 +34,9 @@ def to_arrow(calls: Iterable[Call]) -> pyarrow.Table:
     order.
 
     Its columns are ``name``, ``binary`` (the path of the function's file), ``pid``, ``tid``,
-    ``goroutine``, ``depth``, ``start`` (time since boot, CLOCK_MONOTONIC) and ``duration``, both
-    ``duration[ns]``, ``end``, ``lost``, ``result``, and for each name of an argument
-    ``args.NAME``. Integers are 64 bits wide, addresses unsigned, strings and names of
+    ``thread_name``, ``goroutine``, ``depth``, ``start`` (time since boot, CLOCK_MONOTONIC) and
+    ``duration``, both ``duration[ns]``, ``end``, ``lost``, ``result``, and for each name of an
+    argument ``args.NAME``. Integers are 64 bits wide, addresses unsigned, strings and names of
     constants are strings, records structs, arrays lists. Of a pointer that was followed the
     column holds what is there. What could not be read, and arguments that a call does not have,
     are null. Where a column holds values that no such type has in common, or records and arrays
@@ -50,6 +50,7 @@ def to_arrow(calls: Iterable[Call]) -> pyarrow.Table:
     fixed: dict[str, Any] = {
         **dict.fromkeys(("name", "binary"), arrow.dictionary(arrow.int32(), arrow.string())),
         **dict.fromkeys(("pid", "tid"), arrow.int32()),
+        "thread_name": arrow.dictionary(arrow.int32(), arrow.string()),
         "goroutine": arrow.uint64(),
         "depth": arrow.int32(),
         **dict.fromkeys(("start", "duration"), arrow.duration("ns")),

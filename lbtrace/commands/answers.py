@@ -32,7 +32,7 @@ def arguments(parser: argparse.ArgumentParser, formats: Iterable[str] = TABLES) 
     attach.add_ways(parser)
     parser.set_defaults(
         **{"command": [], "args": None, "arg": [], "locals": False, "depth": 0, "strings": 64},
-        **{"max_depth": None, "max_events": None, "cpu": False},
+        **{"max_depth": None, "max_events": None, "cpu": False, "slow": None},
         time=None,
         color="never",
         wrap=True,

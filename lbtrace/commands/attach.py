@@ -17,6 +17,7 @@ from lbtrace.commands.options import (
     repeatable,
     seconds,
     size,
+    slow,
     text_size,
 )
 from lbtrace.errors import UsageError
@@ -74,6 +75,13 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     )
     add_conditions(values)
     values.add_argument(
+        "--slow",
+        metavar="TIME",
+        type=slow,
+        help="show only calls that took longer, with all below them: 5ms; PATTERN=5ms: of these"
+        " functions",
+    )
+    values.add_argument(
         "--depth",
         metavar="N",
         type=pointers,
@@ -102,7 +110,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     shape = parser.add_argument_group("depth and end")
     shape.add_argument("--max-depth", metavar="N", type=natural, help="show calls less than N deep")
     shape.add_argument(
-        "--max-events", metavar="N", type=natural, help="end after N entries and returns"
+        "--max-events", metavar="N", type=natural, help="end when N calls have ended, or points"
     )
     add_ends(shape)
     output = parser.add_argument_group("output")
@@ -140,6 +148,11 @@ def add_selection(parser: argparse.ArgumentParser) -> _ArgumentGroup:
     )
     repeatable(
         which, "--source", "FILE", "the functions that this source file defines: trace.c, 'src/*.c'"
+    )
+    which.add_argument(
+        "--libcalls",
+        action="store_true",
+        help="calls of the program into its libraries, as ltrace shows them",
     )
     which.add_argument(
         "--inlined",
@@ -273,16 +286,20 @@ def add_ways(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Trace, and return the command's status, 0, or `LOST` under ``--strict``."""
     named = args.func or args.source or args.line or args.at or args.usdt or args.syscall
-    named = named or args.tracepoint
+    named = named or args.tracepoint or args.libcalls
     if not (named or args.locals or args.command or args.pid):
         raise UsageError(
             "--func is missing, or one of --source, --usdt, --syscall, --tracepoint, --line and"
             " --at",
             f"write: {FIRST.replace('attach', args.parser.prog.split()[-1])}",
         )
+    if args.slow and args.max_events:
+        raise UsageError("--slow and --max-events exclude each other", "end it with --duration")
+    if args.slow and args.returns == "none":
+        raise UsageError("--slow needs returns, and --returns none sees none", "leave one out")
     if args.inlined and not (args.func or args.source):
         raise UsageError("--inlined is about functions", "name them with --func or --source")
-    if args.exclude and named and not (args.func or args.source):
+    if args.exclude and named and not (args.func or args.source or args.libcalls):
         raise UsageError("--exclude is about functions", "name them with --func or --source")
     if args.provider and not args.usdt:
         raise UsageError("--provider is about markers", "name them with --usdt")

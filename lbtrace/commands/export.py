@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 
 from lbtrace.commands.ending import LOST
-from lbtrace.commands.options import look, nanoseconds, natural, nonempty, repeatable
+from lbtrace.commands.options import look, nanoseconds, natural, nonempty, repeatable, slow
 from lbtrace.sinks import FORMATS
 
 _NAMES = [row.name for row in FORMATS.values() if not row.is_capture]
@@ -55,7 +55,10 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         "--to", dest="to_time", metavar="TIME", type=nanoseconds, help="nothing that begins later"
     )
     chosen.add_argument(
-        "--slow", metavar="TIME", type=nanoseconds, help="calls that took longer: 5ms, 20us"
+        "--slow",
+        metavar="TIME",
+        type=slow,
+        help="calls that took longer: 5ms; PATTERN=5ms: of these functions",
     )
     look(parser)
     parser.add_argument(

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Sequence
-from typing import IO, TYPE_CHECKING, Any
+from collections.abc import Callable, Iterable, Sequence
+from typing import IO, TYPE_CHECKING, Any, TypeAlias
 
 from lbtrace.capture import Capture, read_capture
 from lbtrace.commands.destination import Destination
@@ -13,12 +13,15 @@ from lbtrace.commands.output import describe, make_sink, open_output, render
 from lbtrace.commands.progress import Progress
 from lbtrace.commands.streams import report, say
 from lbtrace.errors import NoMatchError, UsageError
-from lbtrace.model import Plan, Summary
+from lbtrace.model import Addition, Aggregates, Batch, Plan, Summary
 from lbtrace.sinks import format_for
 from lbtrace.sinks.base import Sink
 
 if TYPE_CHECKING:
+    from lbtrace.calls.slow import SlowCalls
     from lbtrace.sinks.filtered import Filter, Filtered
+
+Batches: TypeAlias = "Iterable[Batch | Aggregates | Addition]"
 
 MOST_NOTES = 100
 """Warnings of a trace that are shown, at most; each of them is cut when the capture is read."""
@@ -44,19 +47,32 @@ def run(args: argparse.Namespace) -> int:
             return made[0]
 
         tell_notes(capture, args)
-        summary = export_to(capture, make, args, binary=sink.binary)
-    return tell_summary(capture, summary, args, _describe_filtered(made))
+        slow = slow_calls(capture.plan, args.slow, args.func) if args.slow else None
+        batches = slow.filter(capture.batches()) if slow else None
+        summary = export_to(capture, make, args, binary=sink.binary, batches=batches)
+        left_out = slow.describe() if slow else []
+    return tell_summary(capture, summary, args, [*_describe_filtered(made), *left_out])
+
+
+def slow_calls(plan: Plan, chosen: tuple[str, int], patterns: Sequence[str] = ()) -> SlowCalls:
+    """What leaves out calls that are not slow. Where there are patterns, only calls of these
+    functions are."""
+    from lbtrace.calls.slow import SlowCalls  # imported here: most show all calls
+
+    pattern, bound = chosen
+    patterns = [pattern] if pattern else patterns
+    return SlowCalls(plan, bound, named(plan, patterns) if patterns else None)
 
 
 def _filter(plan: Plan, args: argparse.Namespace) -> Filter | None:
     """What is chosen of a capture; None for all."""
-    words = (args.func, args.thread, args.from_time, args.to_time, args.slow)
+    words = (args.func, args.thread, args.from_time, args.to_time)
     if not any(word is not None and word != [] for word in words):
         return None
     from lbtrace.sinks.filtered import Filter  # imported here, as most export the whole
 
     functions = named(plan, args.func) if args.func else None
-    return Filter(functions, args.thread, args.from_time or 0, args.to_time, args.slow)
+    return Filter(functions, args.thread, args.from_time or 0, args.to_time)
 
 
 def named(plan: Plan, patterns: Sequence[str]) -> frozenset[str]:
@@ -84,8 +100,6 @@ def _describe_filtered(made: Sequence[Filtered]) -> list[str]:
     for sink in made:
         points = f" and {sink.points:,} points" if sink.points else ""
         lines.append(f"  shown, as the options choose: {sink.calls:,} calls{points}")
-        if sink.unsure:
-            lines.append(f"  not shown: {sink.unsure:,} calls without an end, perhaps slow")
     return lines
 
 
@@ -118,24 +132,35 @@ def _shown(notes: Sequence[str]) -> list[str]:
 
 
 def export_to(
-    capture: Capture, make: Callable[..., Sink], args: argparse.Namespace, *, binary: bool = False
+    capture: Capture,
+    make: Callable[..., Sink],
+    args: argparse.Namespace,
+    *,
+    binary: bool = False,
+    batches: Batches | None = None,
 ) -> Summary:
-    """Give a capture's calls to a sink, which ``make`` makes for a stream."""
+    """Give a capture's calls, or those of ``batches``, to a sink, which ``make`` makes for a
+    stream."""
     destination = Destination(args.output, force=args.force, kept=[args.capture])
     with (
         open_output(destination, binary=binary) as stream,
         Progress(not destination.is_stdout) as progress,
     ):
-        return drive(capture, make(stream, capture.plan), progress, vars(args).get("max_depth"))
+        max_depth = vars(args).get("max_depth")
+        return drive(capture, make(stream, capture.plan), progress, max_depth, batches)
 
 
 def drive(
-    capture: Capture, sink: Sink, progress: Progress, max_depth: int | None = None
+    capture: Capture,
+    sink: Sink,
+    progress: Progress,
+    max_depth: int | None = None,
+    batches: Batches | None = None,
 ) -> Summary:
     """Give a capture's calls to a sink: of a depth as the trace was to show, unless told."""
     return render(
         capture.plan,
-        capture.batches(),
+        capture.batches() if batches is None else batches,
         sink,
         lambda: (capture.losses, not capture.complete),
         damaged=lambda: bool(capture.left_out),

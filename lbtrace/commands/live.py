@@ -34,6 +34,7 @@ from lbtrace.system.procfs import directory_of
 from lbtrace.targets.command import find_command
 
 if TYPE_CHECKING:
+    from lbtrace.calls.slow import SlowCalls
     from lbtrace.session.single_steps import SingleSteps
 
 Batches: TypeAlias = Iterator[Batch | Aggregates | Addition]
@@ -93,6 +94,7 @@ def run(prepared: Prepared, chosen: Format, args: argparse.Namespace) -> int:
         trace = partial(_capture, said) if chosen.is_capture else _trace
         steps = None if args.quiet else _watch_steps(plan, target)
         batches = steps.watch(session.batches()) if steps else session.batches()
+        slow, batches = _only_slow(plan, batches, said, args)
         try:
             with hurried():  # what is not read in time is lost
                 summary = trace(session, batches, stream, chosen, args)
@@ -103,6 +105,7 @@ def run(prepared: Prepared, chosen: Format, args: argparse.Namespace) -> int:
         say(
             [
                 *describe(summary),
+                *(slow.describe() if slow else ()),
                 *(_describe_steps(steps, session) if steps else ()),
                 *_unseen(summary, session.plan, target, args),
                 *going_on(left, session, args),
@@ -124,6 +127,24 @@ def _watch_steps(plan: Plan, target: Target) -> SingleSteps | None:
     from lbtrace.session.single_steps import SingleSteps  # imported here: not all plans have some
 
     return SingleSteps(plan, target)
+
+
+def _only_slow(
+    plan: Plan, batches: Batches, said: list[str], args: argparse.Namespace
+) -> tuple[SlowCalls | None, Batches]:
+    """What leaves out calls that are not slow, if that is asked for, and the rest; at its end
+    ``said`` has what was left out."""
+    if not args.slow:
+        return None, batches
+    from lbtrace.commands.exporting import slow_calls  # imported here: few ask for it
+
+    slow = slow_calls(plan, args.slow)
+
+    def shown() -> Batches:
+        yield from slow.filter(batches, live=True)
+        said.extend(slow.describe())
+
+    return slow, shown()
 
 
 def _describe_steps(steps: SingleSteps, session: Session) -> list[str]:

@@ -20,7 +20,6 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from lbtrace.commands import streams
-from lbtrace.model.wire_limits import STACK_FRAMES
 from lbtrace.validation import ARGUMENTS, LARGEST_RING, POINTERS, SHORTEST, TEXT
 
 if TYPE_CHECKING:
@@ -253,6 +252,8 @@ def natural(text: str) -> int:
 
 def frames(text: str) -> int:
     """Return a number of callers."""
+    from lbtrace.model.wire_limits import STACK_FRAMES  # imported here: it takes other modules
+
     if (number := natural(text)) >= STACK_FRAMES:
         raise ArgumentTypeError(f"{text} is too large: up to {STACK_FRAMES - 1} callers are shown")
     return number
@@ -330,6 +331,13 @@ def nanoseconds(text: str) -> int:
     if not match:
         raise ArgumentTypeError(f"{text!r} is not a time with its unit: write 5ms, 20us or 1.5s")
     return round(float(match[1]) * _NANOSECONDS[match[2]])
+
+
+def slow(text: str) -> tuple[str, int]:
+    """Return a time with its unit, in ns, and the pattern of functions before it, if there is one:
+    ``handle_*=5ms``."""
+    pattern, _, time = text.rpartition("=")
+    return pattern, nanoseconds(time)
 
 
 def size(text: str) -> int:

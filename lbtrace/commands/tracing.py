@@ -12,6 +12,7 @@ from lbtrace.session.request import Request
 from lbtrace.sinks import format_for, formats_of
 from lbtrace.system.user import choose
 from lbtrace.text import clean
+from lbtrace.validation import split_listed
 
 CHOSEN = [each for each in Request.__struct_fields__ if each != "target"]
 
@@ -58,6 +59,7 @@ def _request(target: Target, args: argparse.Namespace) -> Request:
     given = {**vars(args), "where": args.where or ""}
     chosen = {name: given[OPTIONS.get(name, name)] for name in CHOSEN}
     lists = {name: tuple(value) for name, value in chosen.items() if isinstance(value, list)}
+    lists |= {name: split_listed(lists[name]) for name in ("patterns", "within", "exclude")}
     return Request(target=target, **chosen | lists)
 
 

@@ -55,7 +55,11 @@ PSEUDO_TYPES: dict[str, Type] = {
     "tid": TYPES[UNSIGNED],
     "duration": TYPES[UNSIGNED_LONG],
     "goroutine": TYPES[UNSIGNED_LONG],
+    "from_program": TYPES[UNSIGNED],
 }
+
+MOMENTS: dict[str, Moment] = {"duration": "return", "from_program": "entry"}
+"""When the kernel knows them, if not at both."""
 
 SWAPPED: dict[Operator, Operator] = {"<": ">", ">": "<", "<=": ">=", ">=": "<="}
 
@@ -150,7 +154,7 @@ class Comparer:
             what = f"this time has no unit: {number} of what?"
             hint = f"write {number}ms, {number}us or {number}ns"
             raise ExpressionError(constant.at, what, hint)
-        moment: Moment = "return" if pseudo.name == "duration" else "any"
+        moment = MOMENTS.get(pseudo.name, "any")
         number = _comparable(operator, PSEUDO_TYPES[pseudo.name], 0, constant)
         return moment, Condition(0, operator, number, False, subject=pseudo.name)
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 Moment: TypeAlias = Literal["entry", "return", "any"]
 """When a value is there: arguments at entry, the result at return."""
 
-PSEUDO = frozenset({"pid", "tid", "comm", "duration"})
+PSEUDO = frozenset({"pid", "tid", "comm", "duration", "from_program"})
 """What the kernel program knows of every event, or of every return."""
 
 GOROUTINE = "goroutine"
@@ -57,7 +57,7 @@ class Pseudo(Struct, frozen=True):
     """One of `PSEUDO`, or, in Go, `GOROUTINE`."""
 
     at: int
-    name: Literal["pid", "tid", "comm", "duration", "goroutine"]
+    name: Literal["pid", "tid", "comm", "duration", "goroutine", "from_program"]
 
 
 class Names(Struct, frozen=True):

@@ -8,9 +8,11 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterable
+from itertools import zip_longest
 
 import msgspec
 from msgspec import Struct
+from msgspec.structs import replace
 
 from lbtrace import syscalls
 from lbtrace.elf.dynamic import Dynamic
@@ -58,15 +60,45 @@ def prototypes(image: Image, functions: Iterable[Function], machine: str) -> dic
     if not NAMES.fullmatch(image.once(Dynamic).soname):
         return {}
     table = _read_table(machine)
-    calls = read_table(machine)
     found = {}
     for function in functions:
         for name in (function.name, *function.aliases):
             plain = name.partition("@")[0]
             if declared := table.functions.get(plain):
-                found[function.address] = _prototype(table, declared, calls, plain)
+                found[function.address] = _prototype(table, declared)
                 break
     return found
+
+
+def name_constants(
+    image: Image, functions: Iterable[Function], found: dict[int, Prototype], machine: str
+) -> None:
+    """Give names to the constants that wrappers of system calls take: headers of C have them as
+    macros, which debug information does not know."""
+    if not NAMES.fullmatch(image.once(Dynamic).soname):
+        return
+    table = read_table(machine)
+    for function in functions:
+        prototype = found.get(function.address)
+        names = (function.name, *function.aliases)
+        call = next(filter(None, (table.calls.get(n.partition("@")[0]) for n in names)), None)
+        if prototype and call:
+            groups = [table.groups.get(each.group) for each in call.parameters]
+            formals = [
+                _named(formal, group)
+                for formal, group in zip_longest(
+                    prototype.parameters, groups[: len(prototype.parameters)]
+                )
+            ]
+            found[function.address] = replace(prototype, parameters=tuple(formals))
+
+
+def _named(formal: Formal, group: syscalls.Group | None) -> Formal:
+    type = formal.type
+    if group is None or not isinstance(type, Integer):
+        return formal
+    named = Flags(type.name, type.size, type.signed, group.field, group.constants)
+    return replace(formal, type=named)
 
 
 def _read_table(machine: str) -> Table:
@@ -74,30 +106,22 @@ def _read_table(machine: str) -> Table:
     return msgspec.json.decode(read_bytes(path), type=Table)
 
 
-def _prototype(table: Table, declared: Declaration, calls: syscalls.Table, name: str) -> Prototype:
-    call = calls.calls.get(name)
-    groups = [each.group for each in call.parameters] if call else []
-    formals = []
-    for number, (parameter, text) in enumerate(declared.parameters):
-        if text != "...":
-            group = calls.groups.get(groups[number]) if number < len(groups) else None
-            formals.append(_formal(table, parameter, text, group))
+def _prototype(table: Table, declared: Declaration) -> Prototype:
+    formals = [_formal(table, *each) for each in declared.parameters if each[1] != "..."]
     result = None if declared.result == "void" else _formal(table, "", declared.result)
     return Prototype(tuple(formals), result, exact=True, complete=True)
 
 
-def _formal(table: Table, name: str, text: str, group: syscalls.Group | None = None) -> Formal:
+def _formal(table: Table, name: str, text: str) -> Formal:
     kind = table.types[text]
     scalar = Scalar(0, kind.size, "float" if kind.kind == "float" else "integer")
-    return Formal(name, _type(text, kind, group), kind.size, (scalar,))
+    return Formal(name, _type(text, kind), kind.size, (scalar,))
 
 
-def _type(text: str, kind: Kind, group: syscalls.Group | None) -> Type:
+def _type(text: str, kind: Kind) -> Type:
     name = text.replace("__", "") if text.startswith("__") else text
     if kind.kind == "pointer":
         return Pointer(name, 8, Character("char", 1, True) if TEXT.fullmatch(text) else None)
     if kind.kind == "float":
         return Float(name, kind.size)
-    if group:
-        return Flags(name, kind.size, kind.signed, group.field, group.constants)
     return Integer(name, kind.size, kind.signed)

@@ -109,7 +109,8 @@ class Call(Struct):
       names (``?`` if unknown); ``open`` where no end was seen. A ``point`` is a place inside of a
       function that the program came by (a line), not a call.
     * ``depth``: 0 at the outermost traced call of its thread.
-    * ``pid``, ``tid``: the process and the thread. ``goroutine``: in Go its number, on a stack
+    * ``pid``, ``tid``: the process and the thread. ``thread_name``: the thread's name (comm) when
+      the call ended, empty where it is not known. ``goroutine``: in Go its number, on a stack
       that the program made itself (a coroutine's) the address of that stack, else 0.
     * ``cpu``: the processor on which it began, ``end_cpu`` that on which it returned; None where
       that was not seen.
@@ -137,6 +138,7 @@ class Call(Struct):
     end_cpu: int | None = None
     leads_to: str = ""
     callers: Callers | None = None
+    thread_name: str = ""
 
     def __getitem__(self, key: str | int) -> Datum:
         """Return the value of the argument of that name or number."""

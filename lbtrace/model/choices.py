@@ -28,7 +28,8 @@ class Choices(Struct, frozen=True):
     says how returns are seen
     (`lbtrace.plan.return_strategy`). ``force`` allows more than `lbtrace.plan.planner.LIMIT`
     functions, ``unsafe`` uses uretprobes although the table of `lbtrace.plan.uretprobe_guard`
-    objects. ``full_names``: names of C++ are not shortened to what people write. ``action`` is what
+    objects. ``libcalls``: also functions of libraries that the program calls, these calls.
+    ``full_names``: names of C++ are not shortened to what people write. ``action`` is what
     becomes of a call: it is sent, or the kernel aggregates something from it (`lbtrace.tables`).
     """
 
@@ -55,9 +56,10 @@ class Choices(Struct, frozen=True):
     strings: int = 64
     full_names: bool = False
     exclude: tuple[str, ...] = ()
+    libcalls: bool = False
 
     @property
     def takes_own(self) -> bool:
         """Whether nothing is named, so that the program's own functions are traced."""
-        code = self.patterns or self.sources or self.lines or self.places
+        code = self.patterns or self.sources or self.lines or self.places or self.libcalls
         return not (code or self.markers or self.syscalls or self.tracepoints)

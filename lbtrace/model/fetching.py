@@ -77,7 +77,8 @@ class Condition(Struct, frozen=True):
 
     ``subject`` is compared with ``operand``: the fetched ``value`` in
     ``slot``, a number the kernel knows of every event, or, of a return, the
-    ``duration`` of the call in ns; if ``other`` is not -1, with the value in that
+    ``duration`` of the call in ns, of an entry whether it is ``from_program``: of the main program
+    or called by it; if ``other`` is not -1, with the value in that
     slot instead of ``operand``. A string in ``slot``, or ``comm``, is
     compared with ``text``, for which there are ``startswith`` and its
     contrary ``lacks``. What cannot be read fulfils no comparison. Conditions
@@ -89,7 +90,9 @@ class Condition(Struct, frozen=True):
     operand: int
     signed: bool = True
     group: int = 0
-    subject: Literal["value", "pid", "tid", "duration", "goroutine", "text", "comm"] = "value"
+    subject: Literal[
+        "value", "pid", "tid", "duration", "goroutine", "from_program", "text", "comm"
+    ] = "value"
     text: bytes = b""
     other: int = -1
 

@@ -11,7 +11,7 @@ from lbtrace.model.clock import Clock
 from lbtrace.model.events import Frame
 from lbtrace.model.fetching import Condition, Fetch
 from lbtrace.model.jumps import Jump, RegisterTest
-from lbtrace.values.base import Value
+from lbtrace.values.base import Type, Value
 
 
 class Function(Struct, frozen=True):
@@ -175,6 +175,8 @@ class GoLayout(Struct, frozen=True):
     """The program's types: their hashes, and their names in the same order."""
     kinds: tuple[int, ...] = ()
     """What package ``reflect`` calls the kinds of these types."""
+    held: tuple[tuple[int, ...], tuple[Type, ...]] = ((), ())
+    """Hashes of types of errors, and the structs to which the data word of an interface leads."""
 
 
 class Symbols(Struct, frozen=True):

@@ -12,7 +12,7 @@ from itertools import starmap
 from struct import Struct
 
 from lbtrace.model.events import Batch, Event, lost_events
-from lbtrace.model.wire_limits import CALLERS, EXEC, FORK, INTERRUPT, LOSS, OPEN, UNPROBED
+from lbtrace.model.wire_limits import CALLERS, LOSS, OPEN, UNPROBED
 from lbtrace.model.wire_limits import KIND_MASK as KIND
 
 EVENT = Struct("<QQQIIIHHII6Q")
@@ -26,8 +26,6 @@ KIND_AT = 36
 
 EVENT_WORDS, PID_WORD, BLOB_WORD = EVENT_SIZE // 4, 7, 11
 """A record as words of 32 bits: where the process and the length of its bytes are."""
-
-_NO_HIT = bytes(number & KIND in (FORK, EXEC, INTERRUPT, CALLERS) for number in range(256))
 
 _CALLERS = bytes(number & KIND == CALLERS for number in range(256))
 
@@ -96,41 +94,20 @@ def count_events(batch: Batch) -> int:
     return kinds.translate(_OF_PROBES).count(1)
 
 
-def count_limited(batch: Batch) -> int:
-    """Return how many records of a batch count where their number is limited: all but those of
-    processes that are forked or execute a program, and of signals."""
-    return len(batch.events) // EVENT_SIZE - _no_hits(batch).count(1)
-
-
-def cut(batch: Batch, records: int) -> Batch:
-    """Return at most so many ``records`` of a batch, and those between them that do not count;
-    bytes that accompany later ones are harmless."""
-    if count_limited(batch) <= records:
-        return batch
-    others, end = _no_hits(batch), records
-    while end - others[:end].count(1) < records:
-        end = records + others[:end].count(1)
-    return _first(batch, end)
-
-
 def cut_after(batch: Batch, time: int) -> Batch:
     """Return what of a batch happened until ``time``."""
     count = len(batch.events) // EVENT_SIZE
     if not count or decode_at(batch.events, count - 1).time <= time:
         return batch
-    return _first(
+    return first(
         batch, bisect_right(range(count), time, key=lambda n: decode_at(batch.events, n).time)
     )
 
 
-def _first(batch: Batch, end: int) -> Batch:
-    first = Batch(batch.events[: end * EVENT_SIZE], batch.blobs)
-    runners = [(event.pid, event.tid) for event in decode(first) if event.kind & KIND == OPEN]
-    first.entries, known = len(runners), set(runners)
-    first.threads = tuple(each for each in batch.threads if (each.pid, each.tid) in known)
-    return first
-
-
-def _no_hits(batch: Batch) -> bytes:
-    """For each record of a batch 1 where it does not count, as a fork, else 0."""
-    return bytes(batch.events[KIND_AT::EVENT_SIZE]).translate(_NO_HIT)
+def first(batch: Batch, end: int) -> Batch:
+    """Return the first records of a batch; bytes that accompany later ones are harmless."""
+    cut = Batch(batch.events[: end * EVENT_SIZE], batch.blobs)
+    runners = [(event.pid, event.tid) for event in decode(cut) if event.kind & KIND == OPEN]
+    cut.entries, known = len(runners), set(runners)
+    cut.threads = tuple(each for each in batch.threads if (each.pid, each.tid) in known)
+    return cut

@@ -198,6 +198,14 @@ static uint64_t take(struct lbt_flow *flow, uint64_t end)
 	return last;
 }
 
+static void move_stack(struct lbt_flow *flow, const struct instruction *i)
+{
+	struct stack after = lbt_stack_after(flow->stack, i, &flow->failed);
+
+	flow->loses_stack |= flow->stack.pointer != LBT_NO_DEPTH && after.pointer == LBT_NO_DEPTH;
+	flow->stack = after;
+}
+
 /* Follows what the instructions of the line do; not all of them where a nop follows a call. */
 static int follow_line(struct lbt_flow *flow)
 {
@@ -219,7 +227,7 @@ static int follow_line(struct lbt_flow *flow)
 			if (!decode(part, flow->at, &i))
 				return LBT_FAILED;
 			if (is_plain(i.flow))
-				flow->stack = lbt_stack_after(flow->stack, &i, &flow->failed);
+				move_stack(flow, &i);
 			else if (!is_call(i.flow) && !turn(flow, &i))
 				return LBT_NEEDS_PART;
 			if (is_call(i.flow))

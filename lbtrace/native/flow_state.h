@@ -66,6 +66,8 @@ struct lbt_flow {
 	uint64_t unknown;
 	int answered;
 	int loops_to_entry, overlaps, failed;
+	/* Some instruction moves the stack pointer by what is known only at run time. */
+	int loses_stack;
 	/* Instructions that were looked at for whether the function returns. */
 	size_t seen;
 };

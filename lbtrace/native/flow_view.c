@@ -80,6 +80,11 @@ size_t lbt_flow_taken(const struct lbt_flow *flow, const uint64_t **addresses)
 	return flow->taken.count;
 }
 
+int lbt_flow_loses_stack(const struct lbt_flow *flow)
+{
+	return flow->loses_stack;
+}
+
 int lbt_flow_loops_to_entry(const struct lbt_flow *flow)
 {
 	return flow->loops_to_entry;

@@ -28,6 +28,8 @@ size_t lbt_flow_hidings(const struct lbt_flow *flow, const struct lbt_hiding **h
 size_t lbt_flow_joins(const struct lbt_flow *flow, const struct lbt_out **joins);
 size_t lbt_flow_taken(const struct lbt_flow *flow, const uint64_t **addresses);
 int lbt_flow_loops_to_entry(const struct lbt_flow *flow);
+/* Whether the stack pointer may be anywhere at what was reached on several ways: alloca(). */
+int lbt_flow_loses_stack(const struct lbt_flow *flow);
 
 /* Of an instruction: its length, 0 where none was reached there; whether it shares a byte. */
 int lbt_flow_length(const struct lbt_flow *flow, uint64_t address);

@@ -19,7 +19,6 @@ from lbtrace.elf.demangle import CLOSING, OPENING, is_mangled
 from lbtrace.elf.symbols import Symbols
 from lbtrace.errors import UsageError, option
 from lbtrace.model import Function
-from lbtrace.plan import objc_methods
 
 _ADDRESS = re.compile(r"0[xX][0-9a-fA-F]{1,16}")
 _WHITESPACE = re.compile(r"\s+")
@@ -80,8 +79,6 @@ def find(symbols: Symbols, pattern: str, asked: str = "func") -> list[Function]:
     Raises `UsageError` for a pattern that is no regular expression.
     """
     matched = _exact(symbols, pattern)
-    if not matched and (symbol := objc_methods.find_symbol(pattern)):
-        matched, pattern = _exact(symbols, symbol), symbol
     if not matched and (matches := _matcher(pattern, asked)):
         part = _kept(pattern)
         likely = symbols.functions.with_part(part) if part else symbols.functions

@@ -32,6 +32,7 @@ from lbtrace.plan.merge import merge_plans, without_false_notes
 from lbtrace.plan.return_strategy import StrategyChooser
 from lbtrace.plan.selection import Selection
 from lbtrace.plan.traced_binary import TracedBinary
+from lbtrace.plan.value_selection import parse
 from lbtrace.plan.warnings import some
 
 LIMIT = 50_000
@@ -84,7 +85,7 @@ def _made(images: Sequence[Image], selection: Selection, marked: Sequence[Image]
             )
         at_points = selection.lines or selection.places or selection.markers
         # What is asked of values is about these, and about what a source has found.
-        calls = replace(selection, request=None) if at_points or chosen else selection
+        calls = _of_calls(selection, apart=bool(at_points or chosen))
         if functions or selection.sources or selection.within or not (chosen or at_points):
             plan = _of_functions(images, calls)
         else:
@@ -106,6 +107,18 @@ def _made(images: Sequence[Image], selection: Selection, marked: Sequence[Image]
 
             plan = points.add(plan, images, selection)
         return without_false_notes(plan)
+
+
+def _of_calls(selection: Selection, *, apart: bool) -> Selection:
+    """What is asked for of functions: no values, if these are asked for ``apart`` from them."""
+    if not selection.libcalls:
+        return replace(selection, request=None) if apart else selection
+    where = "from_program != 0"
+    if apart:
+        return replace(selection, request=parse((), where))
+    if selection.where:
+        where = f"{where} and ({selection.where})"
+    return replace(selection, request=parse(selection.arg, where, errors=selection.errors))
 
 
 def _of_functions(images: Sequence[Image], selection: Selection) -> Plan:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from msgspec.structs import replace
 
 from lbtrace.abi.locations import OPTIMISED_OUT
 from lbtrace.elf import debugfile
+from lbtrace.elf.dynamic import Dynamic
 from lbtrace.elf.image import Image
 from lbtrace.elf.symbols import Symbols
 from lbtrace.errors import UsageError
@@ -20,6 +21,7 @@ from lbtrace.model import Function, Prototype, Site, Value
 from lbtrace.model.wire_limits import FETCHES
 from lbtrace.plan import filled_buffers
 from lbtrace.plan.compiler_quirks import FunctionBody, settle
+from lbtrace.plan.known_names import SYSTEM
 from lbtrace.plan.mismatches import Mismatches
 from lbtrace.plan.value_selection import ValueSelection, depth, qualifies, select_values
 from lbtrace.plan.warnings import name_functions
@@ -115,15 +117,24 @@ def _of_clone(
     return (name, shown) if len(shown) == len(values.parameters) else (marked, shown)
 
 
-def _of_libc(
-    image: Image, machine: Machine, functions: Sequence[Function]
-) -> Mapping[int, Prototype]:
-    """What headers say of functions without debug information."""
-    if not functions:
-        return {}
-    from lbtrace import libc  # imported here: most functions have some
+def _read_headers(
+    image: Image,
+    machine: Machine,
+    functions: Sequence[Function],
+    found: dict[int, Prototype],
+) -> Collection[int]:
+    """Add to the prototypes that were ``found`` what headers say of a C library. Return the
+    addresses of the functions that only they declare."""
+    if not (functions and SYSTEM.match(image.once(Dynamic).soname)):
+        return ()
+    from lbtrace import libc  # imported here because most functions are of no such library
 
-    return libc.prototypes(image, functions, machine.name)
+    declared = libc.prototypes(
+        image, [f for f in functions if f.address not in found], machine.name
+    )
+    found |= declared
+    libc.name_constants(image, functions, found, machine.name)
+    return declared.keys()
 
 
 def describe(
@@ -169,8 +180,7 @@ def describe(
         notes += name_functions(
             read.missing, "not found, so the types of some functions are missing"
         )
-    known = _of_libc(image, machine, [f for f in others if f.address not in found])
-    found |= known
+    by_headers = _read_headers(image, machine, others, found)
     refused = () if image.has_debug_info else debugfile.search(image).refused
     for why in dict.fromkeys(each.why for each in refused):
         notes += name_functions(
@@ -185,7 +195,7 @@ def describe(
             continue  # it is among the mismatches
         values, typed = passed.get(function.address, (plain, prototype is not None or asked))
         if prototype is not None:
-            if function.address not in known:
+            if function.address not in by_headers:
                 prototype = _settled(machine, image, function, prototype)
             prototype = filled_buffers.mark(function, prototype)
             values = _selected(machine, prototype, selection)

@@ -9,7 +9,7 @@ from lbtrace.elf import demangle
 from lbtrace.elf.symbols import Symbols
 from lbtrace.errors import NoMatchError, option
 from lbtrace.model import Function
-from lbtrace.plan import objc_methods, patterns
+from lbtrace.plan import patterns
 
 _ADDRESS = re.compile(r"0[xX][0-9a-fA-F]{1,16}")
 
@@ -108,7 +108,7 @@ def nearest(functions: Sequence[Function], pattern: str) -> list[str]:
     """Return at most three names like ``pattern``, the most alike first."""
     import difflib  # imported here because only a mistyped name needs it
 
-    wanted = objc_methods.find_part(pattern).strip("/*?[]^$")
+    wanted = pattern.strip("/*?[]^$")
     names = [f.name for f in functions]
     if len(names) > COMPARED:
         names = sorted(names, key=lambda n: abs(len(n) - len(wanted)))[:COMPARED]

@@ -21,6 +21,7 @@ from lbtrace.abi.locations import (
     UNKNOWN,
     WORD,
     Detail,
+    ErrorPlaces,
     Location,
     dereferenced,
     integer,
@@ -104,6 +105,11 @@ class Fetcher(Slots):
     def text_limit(self) -> int:
         """Bytes or wide characters of a text that are fetched, at most."""
         return self._detail.limit
+
+    @property
+    def error_places(self) -> ErrorPlaces:
+        """What is fetched of an error of Go."""
+        return self._detail.places
 
     def string(self, start: Fetch) -> Fetch:
         """Return what fetches the C string at an address."""

@@ -2,18 +2,31 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import TypeAlias
+
 from msgspec.structs import replace
 
-from lbtrace.abi.locations import DEREFS, WORD, Location, dereferenced, moved
+from lbtrace.abi.locations import DEREFS, WORD, ErrorPlaces, Lead, Location, dereferenced, moved
 from lbtrace.model import Fetch, Value
+from lbtrace.model.wire_limits import FETCHES
 from lbtrace.recognize import Inside
-from lbtrace.recognize.fetcher import DEEP_ELEMENTS, TOO_FAR, Fetcher, KeptFetcher, pointer_in
+from lbtrace.recognize.fetcher import (
+    DEEP_ELEMENTS,
+    TOO_FAR,
+    UNSIGNED,
+    Fetcher,
+    KeptFetcher,
+    pointer_in,
+)
 from lbtrace.recognize.slots import TOO_MANY
 from lbtrace.recognize.view import View
 from lbtrace.values import Type
 from lbtrace.values.integer import Integer
-from lbtrace.values.interface import Interface
+from lbtrace.values.interface import ERROR, Interface, place_name
 from lbtrace.values.pointer import Pointer
+from lbtrace.values.record import Record
 from lbtrace.values.string import String
 
 TEXT = 64
@@ -67,15 +80,71 @@ def _fetched(fetcher: Fetcher, name: str, type: Type, table: Fetch, data: Fetch)
     if kind < 0:
         return Value(name, type.bare(), -1, TOO_MANY)
     members = [Value("type", NUMBER, kind)]
-    if type.name == "error":
+    if type.name == ERROR:
         # errors.errorString and the like begin with their message.
         if (text := _text(fetcher, data)) >= 0:
-            members.append(Value("message", String("string"), text))
+            parts = _parts_of_error(data, fetcher.error_places)
+            members += [Value("text", String("string"), text), *_as_fits(fetcher, parts)]
     elif (value := fetcher.slot(data)) >= 0:
         members.append(Value("data", DATA, value))
+        if type.static:  # numbers and texts are seldom passed as anything else
+            members += _as_fits(fetcher, [lambda own: _scalar(own, data)])
     if len(members) < 2:
         members.append(Value("data", DATA, -1, TOO_MANY))
     return Value(name, type, own, members=tuple(members))
+
+
+Part: TypeAlias = Callable[[Fetcher], Sequence[Value]]
+"""Fetches something of what an interface holds."""
+
+
+def _as_fits(fetcher: Fetcher, parts: Sequence[Part]) -> Sequence[Value]:
+    """As many of the first parts as there is room for."""
+
+    def make(own: Fetcher, count: int) -> Value:
+        return Value("", DATA, members=tuple(v for part in parts[:count] for v in part(own)))
+
+    made = fetcher.most_that_fits(len(parts), make, FETCHES)
+    return [value for value in made.members if value.slot >= 0] if made else ()
+
+
+def _scalar(fetcher: Fetcher, data: Fetch, *, numbered: bool = True) -> Sequence[Value]:
+    """What ``data`` leads to as text and, if that is ``numbered``, as a number: the name of its
+    type says which it is."""
+    text = Value("text", String("string"), _text(fetcher, data))
+    if not numbered:
+        return [text]
+    number = fetcher.slot(replace(data, read="integer", optional=True))
+    return [Value("value", UNSIGNED, number), text]
+
+
+def _parts_of_error(data: Fetch, places: ErrorPlaces) -> list[Part]:
+    """What is fetched of an error to tell the fields of many structs: its bytes, and the texts and
+    errors in the usual places, the most usual first."""
+    bytes = replace(data, read="bytes", limit=places.size, optional=True)
+
+    def read_bytes(own: Fetcher) -> Sequence[Value]:
+        return [Value("value", Record("", places.size), own.slot(bytes))]
+
+    def read_text(own: Fetcher, at: int) -> Sequence[Value]:
+        text = _text(own, moved(data, at))
+        return [Value(place_name("text", at), String("string"), text)]
+
+    def read_error(own: Fetcher, at: int, *, numbered: bool) -> Sequence[Value]:
+        table, held = dereferenced(data, at), dereferenced(data, at + TYPE)
+        kind = own.slot(replace(_hash(table, static=False), optional=True))
+        members = (Value("type", NUMBER, kind), *_scalar(own, held, numbered=numbered))
+        slot = own.slot(bytes) if min(member.slot for member in members) >= 0 else -1
+        inner = Value("", Interface(ERROR, False), slot, offset=at, members=members)
+        return [replace(inner, name=place_name(ERROR, at))]
+
+    read_lead: dict[Lead, Callable[..., Sequence[Value]]] = {
+        "text": read_text,
+        "error": partial(read_error, numbered=False),
+        "numbered error": partial(read_error, numbered=True),
+    }
+    leads = [partial(read_lead[kind], at=at) for at, kind in places.leads]
+    return [read_bytes, *leads] if places.size else []
 
 
 def fetch_several(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING
 
-from lbtrace.model import SENDING, Aggregates, Plan
+from lbtrace.model import Aggregates, Plan
 from lbtrace.tables import merge_aggregated
 
 if TYPE_CHECKING:
@@ -42,11 +42,8 @@ class Aggregation:
         return self._names.add(found) if self._names else found
 
 
-def prepare(plan: Plan, loaded: TraceObject, callers: Callers | None) -> Aggregation | None:
-    """Return what reads what ``plan`` aggregates; None where it does not. ``callers`` knows the
-    files of stacks."""
-    if SENDING.issuperset(plan.actions):
-        return None
+def prepare(loaded: TraceObject, callers: Callers | None) -> Aggregation:
+    """Return what reads aggregates; ``callers`` knows the files of stacks, if there are some."""
     if callers is None:
         return Aggregation(loaded, None)
     from lbtrace.session.stack_names import StackNames  # imported here: most answers need no names

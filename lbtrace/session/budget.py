@@ -1,4 +1,4 @@
-"""How many events a trace may still send, and what of the losses is among them.
+"""How many calls a trace may still send, and what of the losses is among them.
 
 Between the last one that is asked for and the end of detaching the ring may fill: what is lost then
 was not asked for.
@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from lbtrace.model import CLOSE, OPEN, POINT, Batch, Losses
-from lbtrace.model.wire import EVENT_SIZE, count_limited, cut, decode_at, find_reports
+from lbtrace.model import CLOSE, KIND, OPEN, POINT, Batch, Losses, Plan
+from lbtrace.model.wire import EVENT_SIZE, KIND_AT, decode_at, find_reports, first
 from lbtrace.model.wire_limits import CHUNKS, LARGE_CHUNK
 from lbtrace.session.backlog import Backlog, Unprobed
+from lbtrace.session.options import Options
 
 if TYPE_CHECKING:
     from lbtrace.bpf.objects import TraceObject
@@ -22,18 +23,67 @@ LARGEST = 256
 """Bytes that a record takes in the ring, at most, without the texts in it."""
 
 
+class _EndedCalls:
+    """Counts the calls that have ended, and the points: of one lane as many calls end as began.
+    Where no return is seen, those that began."""
+
+    def __init__(self, plan: Plan) -> None:
+        self._open: dict[tuple[int, int, int], int] = {}
+        self.grow(plan)
+
+    def grow(self, plan: Plan) -> None:
+        ends = [probe for probe in plan.probes if probe.role in ("closes", "tail")]
+        seen = {probe.function for probe in ends}
+        self._shown = {
+            number
+            for number, probe in enumerate(plan.probes)
+            if probe.role == "point" or (probe.role == "opens" and probe.function not in seen)
+        }
+        self._skipped = {
+            number
+            for number, probe in enumerate(plan.probes)
+            if probe.goes_on or probe.role not in ("opens", "closes", "tail", "tail return")
+        }
+        self._parts = {n for n, p in enumerate(plan.probes) if p.role == "more values"}
+
+    def count(self, batch: Batch, most: int) -> tuple[int, int]:
+        """Return how many calls end in a batch, ``most`` at most, and how many records there are
+        until then."""
+        found, events = 0, memoryview(batch.events)
+        numbers, words = events.cast("I"), events.cast("Q")
+        size = EVENT_SIZE // 4
+        probes = numbers[6::size].tolist()
+        pids, tids = numbers[7::size].tolist(), numbers[8::size].tolist()
+        lanes, kinds = words[2 :: EVENT_SIZE // 8].tolist(), events[KIND_AT::EVENT_SIZE].tolist()
+        for number, (probe, kind) in enumerate(zip(probes, kinds, strict=True)):
+            if found == most and probe not in self._parts:
+                return found, number
+            if kind & KIND not in (OPEN, CLOSE, POINT):
+                continue
+            if probe in self._shown:
+                found += 1
+            elif probe not in self._skipped:
+                key = pids[number], lanes[number], 0 if lanes[number] else tids[number]
+                is_open = self._open.get(key, 0)
+                if kind & KIND == OPEN:
+                    self._open[key] = is_open + 1
+                elif is_open:
+                    self._open[key] = is_open - 1
+                    found += 1
+        return found, len(probes)
+
+
 class Budget:
-    """Takes batches from ``backlog`` until they hold so many ``records``; None is no bound. They
-    come through a ring of ``ring_size`` bytes.
+    """Takes batches from ``backlog`` until as many calls of ``plan`` have ended in them as
+    ``options`` say.
 
     ``losses`` are those of what was taken, once it is spent.
     """
 
-    def __init__(
-        self, records: int | None, backlog: Backlog, traced: TraceObject, ring_size: int
-    ) -> None:
-        self._left = records
-        self._room = ring_size
+    def __init__(self, options: Options, plan: Plan, backlog: Backlog, traced: TraceObject) -> None:
+        self._left = options.max_events
+        self._ended = _EndedCalls(plan)
+        self._room = options.ring_size
         self._backlog = backlog
         self._object = traced
         self._lost = [0, 0, 0, 0]
@@ -44,13 +94,18 @@ class Budget:
         """Whether all has been taken."""
         return self._left is not None and self._left <= 0
 
+    def grow(self, plan: Plan) -> None:
+        """The plan has grown by probes."""
+        self._ended.grow(plan)
+
     def take(self) -> Batch:
         """Return the batch that waits longest, cut where the budget ends."""
         batch = self._backlog.next()
         if self._left is None or isinstance(batch, Unprobed):
             return batch
-        taken = cut(batch, self._left)
-        self._left -= count_limited(taken)
+        ended, records = self._ended.count(batch, self._left)
+        self._left -= ended
+        taken = first(batch, records) if self.spent else batch
         each = LARGEST + (LARGE_CHUNK * CHUNKS if taken.blobs else 0)
         self._room -= len(taken.events) // EVENT_SIZE * each
         for _, lost in find_reports(taken):

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from itertools import accumulate
 from struct import Struct
 
@@ -18,14 +19,16 @@ FRAME = Struct("<QQQII")
 """``struct lbt_stack_frame``: address, offset, inode, device, flags."""
 
 
+@contextmanager
 def watch(
-    loaded: TraceObject, plan: Plan, files: Iterable[File], root: int, command: str
-) -> Callers | None:
-    """Return what names the callers of a trace: see `StackFiles`; None where it takes no stacks.
-    Raises `KernelError`."""
-    if not (plan.stack_depth or "stacks" in plan.actions):
-        return None
-    return Callers(StackFiles(loaded, files, root, command, tables=plan.unwind == "tables"))
+    loaded: TraceObject, plan: Plan, files: Iterable[File], root: int, command: Sequence[str]
+) -> Iterator[Callers]:
+    """What names the callers of a trace: see `StackFiles`. Raises `KernelError`."""
+    known = StackFiles(loaded, files, root, *command[:1], tables=plan.unwind == "tables")
+    try:
+        yield Callers(known)
+    finally:
+        known.close()
 
 
 class Callers:
@@ -36,11 +39,11 @@ class Callers:
         self.files = files
         self._numbers: dict[tuple[int, int, int, int, int], int] = {}
 
-    def number(self, batch: Batch, plan: Plan) -> tuple[Batch, Addition | None]:
-        """Return a batch with the numbers of frames, and what these add to the plan before it."""
+    def name(self, batch: Batch, plan: Plan) -> tuple[Addition | Batch, ...]:
+        """Return a batch with the numbers of frames, after what these add to the plan."""
         records = find_callers(batch)
         if not records:
-            return batch, None
+            return (batch,)
         words = memoryview(bytearray(batch.events)).cast("I")
         sizes = words[BLOB_WORD::EVENT_WORDS].tolist()
         ends = list(accumulate(sizes))
@@ -58,8 +61,8 @@ class Callers:
         numbered = Batch(words.tobytes(), b"".join(pieces), batch.threads, batch.entries, batch.gap)
         counts = len(plan.binaries), len(plan.functions), len(plan.probes)
         first = len(plan.frames)
-        added = Addition(counts, frames=tuple(fresh), first_frame=first) if fresh else None
-        return numbered, added
+        added = Addition(counts, frames=tuple(fresh), first_frame=first)
+        return (added, numbered) if fresh else (numbered,)
 
     def _number(self, pid: int, frame: tuple[int, int, int, int, int], fresh: list[Frame]) -> int:
         address, offset, inode, device, flags = frame

@@ -29,7 +29,7 @@ LIBRARY = re.compile(r"lib\w|.*\.so\b")
 """What names of libraries begin with."""
 
 
-class _Library:
+class Library:
     """A file that is loaded, with its functions, which are read when they are first asked for."""
 
     def __init__(self, image: Image) -> None:
@@ -82,12 +82,7 @@ def find(request: Request) -> Found | None:
     around = find_mapped_files(target) if missing else None
     if around is None:
         return None
-    known = {image.file.identity for image in opened.images}
-    every = map(_Library, _open(target, around))
-    libraries = [each for each in every if each.image.file.identity not in known]
-    # The loader has functions with names of the C library's, which programs do not call.
-    libraries.sort(key=lambda each: each.name.startswith("ld"))
-    search = _Search(libraries, opened.images)
+    search = _Search(open_libraries(target, around, opened.images), opened.images)
     instead = {each: read for each in missing if (read := search.look_for(each))}
     if not instead:
         return None
@@ -105,6 +100,16 @@ def find(request: Request) -> Found | None:
     return Found(changed, [*kept, *search.images], [*opened.notes, *search.notes])
 
 
+def open_libraries(target: Target, around: Closure, known: Sequence[Image]) -> list[Library]:
+    """Return the files that a process maps but those that are ``known``, in the order in which the
+    loader searches them."""
+    identities = {image.file.identity for image in known}
+    every = map(Library, _open(target, around))
+    libraries = [each for each in every if each.image.file.identity not in identities]
+    # The loader has functions with names of the C library's, which programs do not call.
+    return sorted(libraries, key=lambda each: each.name.startswith("ld"))
+
+
 def _has(paths: Sequence[str], tables: Sequence[Symbols], pattern: str) -> bool:
     """Whether any of the files that a pattern is for has what it means."""
     meant, name = patterns.addressed(pattern, paths)
@@ -118,7 +123,7 @@ def _means(table: Symbols, name: str) -> bool:
 class _Search:
     """Looks in ``libraries``, and remembers those ``images`` that have something."""
 
-    def __init__(self, libraries: Sequence[_Library], programs: Sequence[Image]) -> None:
+    def __init__(self, libraries: Sequence[Library], programs: Sequence[Image]) -> None:
         self._libraries = libraries
         self._programs = programs
         self.images: list[Image] = []

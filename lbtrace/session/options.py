@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import mmap
 from typing import Literal
 
 from msgspec import Struct
 
+from lbtrace.errors import UsageError
 from lbtrace.validation import (
     LARGEST_RING,
     check_boolean,
@@ -22,7 +24,7 @@ class Options(Struct, frozen=True):
     * ``ring_size``: bytes of the ring buffer between the kernel and lbtrace, a power of two
       from 4096 to 2 GiB.
     * ``duration``: seconds after which the trace ends, None for no bound.
-    * ``max_events``: entries and returns after which it ends, None for no bound.
+    * ``max_events``: calls that have ended, and points, after which it ends, None for no bound.
     * ``mode``: how probes are attached: ``session`` (Linux 6.13), ``multi`` (6.6), ``plain``
       (5.10); None takes the best that the kernel has.
     * ``until_last``: continue until all followed processes have ended, daemons among them, not just
@@ -34,6 +36,15 @@ class Options(Struct, frozen=True):
     max_events: int | None = None
     mode: Literal["session", "multi", "plain"] | None = None
     until_last: bool = False
+
+
+def check_ring(options: Options) -> None:
+    """Raise `UsageError` where no ring buffer has the size."""
+    ring = options.ring_size
+    if ring & (ring - 1) or ring < mmap.PAGESIZE:
+        raise UsageError(
+            f"a ring of {ring} bytes is not possible", "give a power of two from 4K on"
+        )
 
 
 def check_options(options: object) -> None:

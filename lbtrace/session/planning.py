@@ -43,17 +43,22 @@ class Planned(Struct, frozen=True):
 def plan(request: Request) -> Planned:
     """Plan what is asked for. Raises `LbtraceError`: of the target, the files, the patterns and
     the expressions."""
+    if request.libcalls:
+        from lbtrace.session import called_functions  # imported here because few ask for them
+
+        found = called_functions.find(request)
+        return _plan(found.request, found)
     try:
         return _plan(request)
     except (BinaryError, NoMatchError) as error:
         if (request.target.command or request.target.pid) and request.names_code:
             from lbtrace.session import found_libraries  # imported here: most have what is named
 
-            found = None
+            elsewhere = None
             with suppress(LbtraceError):  # what is wrong is said already
-                found = found_libraries.find(request)
-            if found:
-                return _plan(found.request, found)
+                elsewhere = found_libraries.find(request)
+            if elsewhere:
+                return _plan(elsewhere.request, elsewhere)
         if request.target.command and not request.binaries and request.names_code:
             from lbtrace.session.started_programs import advise  # imported here: all has failed
 

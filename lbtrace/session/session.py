@@ -2,25 +2,23 @@
 
 from __future__ import annotations
 
-import mmap
 import os
+import select
 import time
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import ExitStack, closing
+from contextlib import ExitStack
 from itertools import count
 from types import TracebackType
 from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from lbtrace.errors import UsageError
 from lbtrace.model import SENDING, Addition, Aggregates, Batch, Losses, Plan, Target
 from lbtrace.session import clock, processes
 from lbtrace.session.backlog import BATCH_EVENTS, Backlog
 from lbtrace.session.budget import Budget
-from lbtrace.session.options import Options
+from lbtrace.session.options import Options, check_ring
 from lbtrace.session.probed_files import ProbedFiles
-from lbtrace.session.waiting import TIME_IS_UP, Waiter
 from lbtrace.system.file import File
 from lbtrace.system.limits import allow_open_files
 from lbtrace.system.process import Running, open_pid, still_running
@@ -35,11 +33,14 @@ if TYPE_CHECKING:
     from lbtrace.session.growth import Growth
     from lbtrace.session.request import Request
 
-LOOK_PERIOD = 0.25
-"""Seconds between two looks at the files."""
+POLL_MS = 20
+"""How long an event may wait in a ring that does not fill."""
 
 OPEN_FILES = 64
 """Descriptors of a session besides those of plain links and their programs."""
+
+_TIME_IS_UP = -2
+"""Returned by `Session._wait` with the ready descriptors when the duration has ended."""
 
 
 class Session:
@@ -89,21 +90,14 @@ class Session:
         self._callers: Callers | None = None
         self._budget: Budget | None = None
         self._followed = processes.Followed()
-        self.broken_off = False
-        self.attached = False
+        self.broken_off = self.attached = False
         self.target_ended = False
         self._interrupted = 0
-        self._next_look = 0.0
         self._aggregation: Aggregation | None = None
-        self._stopping = False
-        self._detaching = False
+        self._stopping = self._detaching = False
         self._pidfd = -1
         self._resources = ExitStack()
-        ring = self.options.ring_size
-        if ring & (ring - 1) or ring < mmap.PAGESIZE:
-            raise UsageError(
-                f"a ring of {ring} bytes is not possible", "give a power of two from 4K on"
-            )
+        check_ring(self.options)
 
     def __enter__(self) -> Session:
         # Imported here: reading captures does not need libbpf.
@@ -113,7 +107,7 @@ class Session:
         from lbtrace.bpf.specs import Specs
 
         with ExitStack() as held:
-            self._waiter = held.enter_context(closing(Waiter()))
+            self._waiter = held.enter_context(select.epoll())
             if self.target.command:
                 self.child = Command(self.target, self.ignored, aside=self.aside)
                 held.callback(self.child.abandon)
@@ -162,7 +156,7 @@ class Session:
             held.callback(self._reader.close)
             self._backlog = Backlog(self._object, self._reader)
             # Edge-triggered: data in the ring does not wake, only the program does.
-            self._waiter.watch(self._ring, edge=True)
+            self._waiter.register(self._ring, select.EPOLLIN | select.EPOLLET)
             self._links = links.Links()
             held.push(self._leave)
             held.callback(processes.follow_processes(self._object, reporting).close)
@@ -176,8 +170,8 @@ class Session:
                     tick=step,
                 )
             self._probed.check(mapped=bool(self.target.pid))
-            self._watch_mappings(specs, reach, only, held)
-            self._prepare_answers(root, held)
+            self._watch_mappings(specs, reach, only, root, held)
+            self._watch_stacks(root, held)
             self._begin()
             self._resources = held.pop_all()
         return self
@@ -195,33 +189,38 @@ class Session:
     ) -> None:
         self._resources.__exit__(kind, error, trace)
 
-    def _watch_mappings(self, specs: Specs, reach: Reach, only: int, held: ExitStack) -> None:
+    def _watch_mappings(
+        self, specs: Specs, reach: Reach, only: int, root: int, held: ExitStack
+    ) -> None:
         """Let a plan that may grow do so from now on."""
         if self._later is None or self.mode is None:
             return
         # Imported here because few plans grow.
         from lbtrace.session.growth import Attached, watch
 
-        bpf, reader = self._object, self._reader
-        to = Attached(bpf, reader, specs, self._links, self.mode, only, self._probed)
-        root = self.child.pid if self.child else self.target.pid
+        own = self._object, self._reader, specs, self._links, self.mode
+        to = Attached(*own, only, self._probed)
         self._growth = watch(self._later, reach, to, root, self.target.pid, self.on_note)
         if self._growth:
             held.callback(self._growth.close)
-            self._waiter.watch(self._growth.fileno())
+            self._waiter.register(self._growth.fileno(), select.EPOLLIN)
 
-    def _prepare_answers(self, root: int, held: ExitStack) -> None:
-        """Make ready what names stacks and what reads aggregates, if there are some."""
-        if SENDING.issuperset(self.plan.actions) and not self.plan.stack_depth:
-            return
-        from lbtrace.session import aggregation, callers  # imported here: most traces have neither
+    def _watch_stacks(self, root: int, held: ExitStack) -> None:
+        actions = self.plan.actions
+        if self.plan.stack_depth or "stacks" in actions:
+            from lbtrace.session.callers import watch  # imported here because few traces have them
 
-        command = self.target.command[0] if self.child else ""
-        watched = callers.watch(self._object, self.plan, self._probed.files, root, command)
-        if watched:
-            self._callers = watched
-            held.callback(watched.files.close)
-        self._aggregation = aggregation.prepare(self.plan, self._object, watched)
+            traced = self._object, self.plan, self._probed.files, root
+            self._callers = held.enter_context(watch(*traced, self.target.command))
+        if not SENDING.issuperset(actions):
+            from lbtrace.session.aggregation import prepare  # imported here: most show calls
+
+            self._aggregation = prepare(self._object, self._callers)
+
+    def _named(self, batch: Batch) -> Iterator[Batch | Addition]:
+        for part in self._callers.name(batch, self.plan) if self._callers else (batch,):
+            self.plan = self.plan.grown(part) if isinstance(part, Addition) else self.plan
+            yield part
 
     def _make_step(self, steps: int) -> Callable[[], None]:
         """Return what is called when one of that many steps of attaching is done, and before."""
@@ -292,8 +291,8 @@ class Session:
 
     def _batches(self) -> Iterator[Batch | Addition]:
         self._check_interrupted()
-        duration, bound, backlog = self.options.duration, self.options.max_events, self._backlog
-        budget = self._budget = Budget(bound, backlog, self._object, self.options.ring_size)
+        duration, backlog = self.options.duration, self._backlog
+        budget = self._budget = Budget(self.options, self.plan, backlog, self._object)
         end = None if duration is None else time.monotonic() + duration
         if self.child:
             self.child.release()
@@ -301,12 +300,12 @@ class Session:
                 self.child.send(self._interrupted)
         ended = yielded = False
         while not budget.spent:
-            woken = self._waiter.wait(end, idle=not (backlog or ended))
-            self._look_at_files(at_once=bool(woken & {TIME_IS_UP, self._pidfd}))
-            yield from self._grow()
-            if self._callers:
-                self._callers.files.look()
-            if not ended and (self._stopping or TIME_IS_UP in woken or self._is_over(woken)):
+            woken = self._wait(end, idle=not (backlog or ended))
+            self._look_at_files(at_once=bool(woken & {_TIME_IS_UP, self._pidfd}))
+            for addition in self._grow():
+                budget.grow(self.plan)
+                yield addition
+            if not ended and (self._stopping or _TIME_IS_UP in woken or self._is_over(woken)):
                 backlog.end()
                 self._detach(backlog.collect)
                 ended, self._growth = True, None
@@ -317,7 +316,7 @@ class Session:
                 backlog.collect()
             if backlog:
                 yielded = True
-                yield from self._numbered(budget.take())
+                yield from self._named(budget.take())
             elif ended:
                 last = backlog.unreported_losses()
                 if last.events:
@@ -330,17 +329,10 @@ class Session:
         if self._alone and (children := self._object.children()):
             self.on_note(processes.describe_untraced(children))
 
-    def _numbered(self, batch: Batch) -> Iterator[Batch | Addition]:
-        """A batch, after the frames of stacks that are new in it."""
-        if self._callers:
-            batch, added = self._callers.number(batch, self.plan)
-            if added:
-                self.plan = self.plan.grown(added)
-                yield added
-        yield batch
-
     def _grow(self) -> Iterator[Addition]:
         """What the plan gets of files that were mapped since this was asked last."""
+        if self._callers:
+            self._callers.files.look()
         if self._growth:
             for addition in self._growth.look(self.plan, self.on_note):
                 self.plan = self.plan.grown(addition)
@@ -358,16 +350,14 @@ class Session:
         """Whether all processes have ended that the trace is to wait for."""
         if self._pidfd in woken:
             self.target_ended = True
-            self._waiter.forget(self._pidfd)
+            self._waiter.unregister(self._pidfd)
         if not (self.target_ended and self.options.until_last):
             return self.target_ended
         return self._followed.have_ended(self._object.followed)
 
     def _look_at_files(self, *, at_once: bool) -> None:
-        now = time.monotonic()
-        if now < self._next_look and not at_once:
+        if not (self._probed.is_due() or at_once):
             return
-        self._next_look = now + LOOK_PERIOD
         notes, harmful = self._probed.look(self.target.pid, follows=self.target.follow)
         self.broken_off |= harmful
         for note in notes:
@@ -391,7 +381,17 @@ class Session:
         self._links.close(tick)
         self._detaching = False
 
+    def _wait(self, end: float | None, *, idle: bool) -> set[int]:
+        """Wait a moment, if ``idle``; return the descriptors at which something happened."""
+        timeout = POLL_MS / 1000 if idle else 0.0
+        if end is not None:
+            left = end - time.monotonic()
+            if left <= 0:
+                return {_TIME_IS_UP}
+            timeout = min(timeout, left)
+        return {descriptor for descriptor, _ in self._waiter.poll(timeout)}
+
     def _watch_end(self, pid: int, held: ExitStack) -> None:
         self._pidfd = open_pid(pid)
         held.callback(os.close, self._pidfd)
-        self._waiter.watch(self._pidfd)
+        self._waiter.register(self._pidfd, select.EPOLLIN)

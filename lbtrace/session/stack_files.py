@@ -42,10 +42,10 @@ class StackFiles:
         self._mappings = Mappings()
         self._maker = RowMaker(CHUNK)
         self._tables = StackTables(loaded.stack_maps()) if tables else None
-        if command:
-            self._expect(command)
-        elif root:
+        if root and not command:
             self._learn(root)
+        for path in (*filter(None, [command]), *(file.path for file in files)):
+            self._expect(path)
 
     def close(self) -> None:
         """Learn no more."""
@@ -71,9 +71,9 @@ class StackFiles:
             if not self._add(met.device, met.inode, shown, (entry,)):
                 tables.forget(met)  # another process may have it, too
 
-    def _expect(self, command: str) -> None:
-        """Learn what the process of a command maps when it starts."""
-        for path in closure(command, os.environ).paths:
+    def _expect(self, file: str) -> None:
+        """Learn what a process maps with a program or library when it starts."""
+        for path in closure(file, os.environ).paths:
             with suppress(OSError):
                 found = os.stat(path)
                 device = os.major(found.st_dev) << 20 | os.minor(found.st_dev)

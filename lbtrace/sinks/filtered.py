@@ -1,14 +1,8 @@
 """Leaves out calls: a sink before another one, which gets those that are chosen, all below them,
 and those around them.
-
-Where only slow calls are chosen, what is below a call is held back until the call has taken so
-long, or has ended: memory depends on what happens in that time.
 """
 
 from __future__ import annotations
-
-from collections.abc import Callable
-from typing import Any
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -33,49 +27,44 @@ class Filter(Struct, frozen=True):
     * ``functions``: names.
     * ``thread``: the number of a thread or goroutine, or the name of a thread.
     * ``begin``, ``end``: ns since the first call; what begins later is nowhere shown.
-    * ``slow``: ns, longer than which a call took.
     """
 
     functions: frozenset[str] | None = None
     thread: str | None = None
     begin: int = 0
     end: int | None = None
-    slow: int | None = None
 
 
 class _Lane:
     """A thread or goroutine. ``around`` are its open calls that are not chosen, of which the first
-    ``told`` are shown; ``chosen`` is the call in them that may be shown with all below it. Until it
-    is, ``held`` has what happened since. ``late`` counts open calls that began too late. ``fork``
-    is one that is not shown yet; from ``base`` on, calls that it continues are chosen."""
+    ``told`` are shown; ``chosen`` is the call in them that is shown with all below it. ``late``
+    counts open calls that began too late. ``fork`` is one that is not shown yet; from ``base`` on,
+    calls that it continues are chosen."""
 
-    __slots__ = ("around", "base", "chosen", "fork", "held", "is_shown", "late", "told")
+    __slots__ = ("around", "base", "chosen", "fork", "late", "told")
 
     def __init__(self) -> None:
         self.around: list[Call] = []
         self.told = 0
         self.chosen: Call | None = None
-        self.is_shown = False
-        self.held: list[tuple[Callable[[Any], None], Any]] = []
         self.late = 0
         self.fork: Fork | None = None
         self.base: int | None = None
 
     @property
     def is_below(self) -> bool:
-        """Whether all that happens now is below a call that is chosen, or perhaps is."""
+        """Whether all that happens now is below a call that is chosen."""
         return self.chosen is not None or self.base is not None
 
 
 class Filtered(Sink):
-    """Hands to ``sink`` what a `Filter` chooses. ``calls`` and ``points`` count what that got,
-    ``unsure`` calls of which it is not known whether they were slow: they have no end."""
+    """Hands to ``sink`` what a `Filter` chooses. ``calls`` and ``points`` count what that got."""
 
     name = "filtered"
 
     def __init__(self, sink: Sink, plan: Plan, chosen: Filter) -> None:
         super().__init__(None, plan, sink.layout)
-        self.calls = self.points = self.unsure = 0
+        self.calls = self.points = 0
         self._sink = sink
         self._filter = chosen
         self._first: int | None = None
@@ -98,32 +87,22 @@ class Filtered(Sink):
         if self._is_late(call.start):
             now.late += 1
         elif now.is_below:
-            self._pass(now, self._enter, call, call.start)
+            self._enter(call)
         elif not self._chooses(call):
             now.around.append(call)
         else:
-            now.chosen, now.is_shown = call, False
-            now.held.append((self._enter, call))
-            if self._filter.slow is None:
-                self._show(now)
+            now.chosen = call
+            self._tell_around(now)
+            self._enter(call)
 
     def exit(self, call: Call) -> None:
         now = self._lane(call)
         if now.late:
             now.late -= 1
-        elif call is now.chosen:
-            took, slow = call.duration, self._filter.slow
-            if not now.is_shown and slow is not None and took is not None and took > slow:
-                self._show(now)
-            if now.is_shown:
-                self._sink.exit(call)
-            elif took is None:
-                self.unsure += 1
-            now.chosen = None
-            now.held.clear()
         elif now.is_below:
-            time = call.start + (call.duration or 0)
-            self._pass(now, self._sink.exit, call, time)
+            self._sink.exit(call)
+            if call is now.chosen:
+                now.chosen = None
         elif now.around:
             now.around.pop()
             if now.told > len(now.around):
@@ -137,8 +116,8 @@ class Filtered(Sink):
         if self._is_late(point.start):
             return
         if now.is_below:
-            self._pass(now, self._pass_by, point, point.start)
-        elif self._filter.slow is None and self._chooses(point):
+            self._pass_by(point)
+        elif self._chooses(point):
             self._tell_around(now)
             self._pass_by(point)
 
@@ -154,7 +133,7 @@ class Filtered(Sink):
         now = self._lane(fork)
         now.fork = fork
         chosen = [each for each in fork.calls if self._chooses(each)]
-        if chosen and self._filter.slow is None:
+        if chosen:
             now.base = chosen[0].depth
             self._tell_around(now)
 
@@ -192,7 +171,7 @@ class Filtered(Sink):
         return self._filter.end is not None and time - self._first > self._filter.end
 
     def _chooses(self, call: Call) -> bool:
-        """Whether a call is chosen, if it takes long enough."""
+        """Whether a call is chosen."""
         chosen = self._filter
         if chosen.functions is not None and call.name not in chosen.functions:
             return False
@@ -205,23 +184,6 @@ class Filtered(Sink):
         if wanted is None or wanted in (str(of.tid), str(of.goroutine)):
             return True
         return wanted == self._names.get(of.tid)
-
-    def _pass(self, now: _Lane, method: Callable[[Any], None], item: Call, time: int) -> None:
-        """Hand on what is below a chosen call, at once or when that is known to be slow."""
-        slow = self._filter.slow
-        if now.chosen is not None and not now.is_shown:
-            if slow is None or time - now.chosen.start <= slow:
-                now.held.append((method, item))
-                return
-            self._show(now)
-        method(item)
-
-    def _show(self, now: _Lane) -> None:
-        now.is_shown = True
-        self._tell_around(now)
-        for method, item in now.held:
-            method(item)
-        now.held.clear()
 
     def _tell_around(self, now: _Lane) -> None:
         """Show the calls around what is shown next."""

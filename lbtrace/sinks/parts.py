@@ -83,6 +83,7 @@ class Sampler:
     """
 
     names: Mapping[int, tuple[str, int]] = {}
+    held: Mapping[int, Type] = {}
 
     def __init__(
         self, fetches: tuple[Fetch, ...], spell: Callable[[Type], Spelling], *, nests: bool

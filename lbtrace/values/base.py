@@ -70,10 +70,13 @@ Reader: TypeAlias = Callable[[Fetched], Datum]
 
 class Probe(Protocol):
     """What makes the readers of a probe's values, and what is known there besides the events:
-    ``names`` are those of Go's types and their kinds, by hash."""
+    ``names`` are those of Go's types and their kinds, by hash, ``held`` the structs of errors."""
 
     @property
     def names(self) -> Mapping[int, tuple[str, int]]: ...
+
+    @property
+    def held(self) -> Mapping[int, Type]: ...
 
     def reader(self, value: Value) -> Reader:
         """Return what reads a value, or a part of one."""

@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from errno import errorcode
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from lbtrace.values.base import Fetched, Member, Probe, Reader, Type, Value
 from lbtrace.values.boolean import Boolean
-from lbtrace.values.datum import Argument, Datum, Unreadable
+from lbtrace.values.datum import NOT_READ, Argument, Datum, Unreadable
 from lbtrace.values.enumeration import Constant
 from lbtrace.values.float import Float
 from lbtrace.values.integer import Integer
+from lbtrace.values.notation import text as value_text
 from lbtrace.values.pointer import NIL, Address, Pointer
 from lbtrace.values.record import Fields
+from lbtrace.values.slice import Slice
 
 MESSAGE_FIRST = frozenset({"*errors.errorString", "*fmt.wrapError", "*fmt.wrapErrors"})
 """Types of errors that begin with their message."""
@@ -26,6 +29,29 @@ INT, UINT, FLOAT = (
 """Kinds of numbers (Go's ``reflect.Kind``), and their sizes."""
 
 BOOL, STRING = 1, 24
+
+ERROR = "error"
+
+ERRNO = "syscall.Errno"
+
+
+class Dynamic(Fields, frozen=True):
+    """What an interface holds: its ``type``, and its ``message``, ``value`` or ``data``."""
+
+    def text(self) -> str:
+        kind, *rest = self.fields
+        if not isinstance(kind.value, Constant):
+            return super().text()
+        name = kind.value.text()
+        if not rest:
+            return name
+        (what, value), *names = [(each.name, each.value) for each in rest]
+        if isinstance(value, Fields):
+            return f"{name}{value.text()}"
+        inside = value_text(value)
+        if what == "data" and not name.startswith("*"):
+            return f"{name}{{data={inside}}}"
+        return " ".join([f"{name}({inside})", *(value_text(named) for _, named in names)])
 
 
 class Interface(Type, Struct, frozen=True, tag="interface"):
@@ -57,12 +83,11 @@ class Interface(Type, Struct, frozen=True, tag="interface"):
         A pointer that is nil where the interface is leads to the hash of the type.
         """
         own = probe.reader(Value("", Pointer(""), value.slot, offset=value.offset))
-        dynamic, *rest = (probe.reader(member) for member in value.members)
-        parts = dict(zip([member.name for member in value.members[1:]], rest, strict=True))
-        held = {member.name: member for member in value.members}.get("value")
-        read_by_kind = _held_readers(held, parts, probe) if held is not None else {}
+        dynamic, *others = value.members
+        hash = probe.reader(dynamic)
+        parts = {member.name: member for member in others}
+        held = _HeldReaders(parts, probe)
         names, name_of_type = probe.names, self.name
-        shown = [(name, read) for name, read in parts.items() if name in ("message", "data")]
 
         def read(fetched: Fetched) -> Datum:
             where = own(fetched)
@@ -70,29 +95,83 @@ class Interface(Type, Struct, frozen=True, tag="interface"):
                 return where
             if not where:
                 return Constant("nil")
-            number = dynamic(fetched)
+            number = hash(fetched)
             if not isinstance(number, int):
                 return number
             name, kind = names.get(number, ("", 0))
-            fields = [Argument("type", Constant(name) if name else Unreadable("an unknown type"))]
+            shown = Constant(name) if name else Unreadable("an unknown type")
+            fields = [Argument("type", shown)]
             if name in MESSAGE_FIRST and "text" in parts:
-                fields.append(Argument("message", parts["text"](fetched)))
-            elif kind in read_by_kind:
-                fields.append(Argument("value", read_by_kind[kind](fetched)))
-            else:
-                for part, read in shown:
-                    if part != "message" or name in MESSAGE_FIRST:
-                        fields.append(Argument(part, read(fetched)))
-            return Fields(name_of_type, tuple(fields))
+                fields.append(Argument("message", held.text(fetched)))
+            elif (read := held.find(number, kind)) is not None:
+                if (found := read(fetched)) != NOT_READ:
+                    fields.append(Argument("value", found))
+                if name == ERRNO and isinstance(found, int) and found in errorcode:
+                    fields.append(Argument("name", Constant(errorcode[found])))
+            elif "data" in parts:
+                fields.append(Argument("data", held.data(fetched)))
+            return Dynamic(name_of_type, tuple(fields))
 
         return read
 
 
-def _held_readers(held: Value, parts: Mapping[str, Reader], probe: Probe) -> dict[int, Reader]:
-    """What reads the value that an interface leads to, by its kind: eight bytes, or text."""
-    types: dict[int, Type] = {BOOL: Boolean("bool", 1)}
-    types |= {kind: Integer("", size, True) for kind, size in INT.items()}
-    types |= {kind: Integer("", size, False) for kind, size in UINT.items()}
-    types |= {kind: Float("", size) for kind, size in FLOAT.items()}
-    readers = {kind: probe.reader(replace(held, type=type)) for kind, type in types.items()}
-    return readers | ({STRING: parts["text"]} if "text" in parts else {})
+class _HeldReaders:
+    """Makes what reads the value that an interface leads to, of which ``parts`` were fetched."""
+
+    def __init__(self, parts: Mapping[str, Value], probe: Probe) -> None:
+        self._parts, self._probe = parts, probe
+        self._made: dict[int, Reader | None] = {}
+        self._by_kind = self._number_readers()
+        if "text" in parts:
+            self.text = self._by_kind[STRING] = probe.reader(parts["text"])
+        if "data" in parts:
+            self.data = probe.reader(parts["data"])
+
+    def find(self, hash: int, kind: int) -> Reader | None:
+        """Return what reads a value of the type with this hash and kind; None where it was not
+        fetched."""
+        if hash not in self._made:
+            held = self._probe.held.get(hash) if "text" in self._parts else None
+            if held is None:
+                self._made[hash] = self._by_kind.get(kind)
+            else:
+                self._made[hash] = self._probe.reader(self._place("", held, 0))
+        return self._made[hash]
+
+    def _number_readers(self) -> dict[int, Reader]:
+        """By kind: a number, which lies in the first bytes of what was fetched."""
+        held = self._parts.get("value")
+        if held is None:
+            return {}
+        types: dict[int, Type] = {BOOL: Boolean("bool", 1)}
+        types |= {kind: Integer("", size, True) for kind, size in INT.items()}
+        types |= {kind: Integer("", size, False) for kind, size in UINT.items()}
+        types |= {kind: Float("", size) for kind, size in FLOAT.items()}
+        return {k: self._probe.reader(replace(held, type=type)) for k, type in types.items()}
+
+    def _place(self, name: str, type: Type, offset: int) -> Value:
+        """A part of a struct, at an offset: in the bytes that were fetched, or led to by them."""
+        what = "text" if type.is_text() else ERROR if isinstance(type, Interface) else ""
+        bytes, unread = self._parts.get("value"), Value(name, type.bare(), -1, NOT_READ.reason)
+        if what:
+            found = self._parts.get(place_name(what, offset))
+            return replace(found, name=name) if found else unread
+        if isinstance(type, Slice):
+            parts = [*type.named_parts()][1:]
+        elif isinstance(type, Pointer):
+            type, parts = Pointer(type.name, null=NIL), []
+        else:
+            parts = [*type.named_parts()]
+        if parts:
+            placed = tuple(self._place(m.name, m.type, offset + m.offset) for m in parts)
+            slot = next((each.slot for each in placed if each.slot >= 0), -1)
+            return Value(name, type.bare(), slot, members=placed) if slot >= 0 else unread
+        if bytes is None or not type.size or offset + type.size > bytes.type.size:
+            return unread
+        return replace(bytes, name=name, type=type, offset=offset)
+
+
+def place_name(what: str, offset: int) -> str:
+    """Return what the part of a value is called that is fetched for a text or an error that may be
+    at an ``offset``."""
+    return f"{what} at {offset}" if offset else what

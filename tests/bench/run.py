@@ -28,7 +28,6 @@ import live
 import markers
 import planning
 import starts
-import waiting
 import within
 
 from lbtrace.bpf.features import probe
@@ -64,7 +63,6 @@ def main() -> None:
     attaching.main()
     entries.main()
     markers.main(ratio)
-    waiting.main(ratio)
     within.main(ratio)
     exit_sites.main()
     for wheel in (ROOT / "dist").glob("*.whl"):

@@ -65,27 +65,6 @@ fn main() {
 }
 """
 
-DECLARED = """
-#include <string>
-struct Holder { int n; std::string s; };
-#define NI extern "C" __attribute__((noinline))
-NI void referred(const std::string &s, const std::string *p, std::string **pp)
-{
-    asm volatile("");
-}
-NI void holds(const Holder &h, Holder *p) { asm volatile(""); }
-int main()
-{
-    std::string s = "octi", *p = &s;
-    Holder h{3, "abc"};
-    for (int i = 0; i < 4; i++) {
-        h.n = i;
-        referred(s, p, &p);
-        holds(h, &h);
-    }
-}
-"""
-
 
 def count(lbtrace: Run, output: Path, program: Path, function: str, condition: str) -> int:
     """How many calls of ``function`` a condition shows."""
@@ -179,43 +158,3 @@ def test_wholes_of_rust(lbtrace: Run, compiled: Callable[..., Path], tmp_path: P
         assert found == expected, condition
     done = lbtrace("attach", "--func", "*passed", "--where", "o == 3", "--", program)
     assert "what can be compared: o == None" in done.stderr
-
-
-ASKED = [
-    *[("referred", f'--where={e} == "octi"') for e in ("s", "str(s)", "p", "*p", "str(p)")],
-    *[("referred", f'--where={e} == "octi"') for e in ("str(*pp)", "**pp", "str(p, 4)")],
-    *[("referred", f"--where={e}") for e in ("s == 3", "s.x == 1", "p->x == 1", "p + 1 == p")],
-    *[("referred", f"--where={e}") for e in ("s > 1.5", "p > 1.5", "p[1] == 3")],
-    *[("referred", f"--arg={e}") for e in ("str(s)", "str(p)", "*s", "*p")],
-    *[("holds", f"--where={e}") for e in ('h.s == "abc"', 'str(p->s) == "abc"')],
-]
-
-
-def test_what_is_only_declared_is_refused(lbtrace: Run, compiled: Callable[..., Path]) -> None:
-    """clang leaves out what ``std::string`` is: its bytes were taken for text."""
-    program = compiled("declared", ["clang++", "-g", "-O0", "-xc++"], DECLARED)
-    for function, asked in ASKED:
-        done = lbtrace("attach", "--func", function, asked, "--", program)
-        assert done.returncode == 2, (asked, done.stdout)
-        assert "string is only declared in the debug information" in done.stderr, asked
-        assert "build what defines it with -g, by clang with -fstandalone-debug" in done.stderr
-
-
-def test_addresses_and_defined_members_are_still_compared(
-    lbtrace: Run, compiled: Callable[..., Path], tmp_path: Path
-) -> None:
-    program = compiled("declared", ["clang++", "-g", "-O0", "-xc++"], DECLARED)
-    output = tmp_path / "calls.jsonl"
-    assert count(lbtrace, output, program, "referred", "p != NULL and p == p") == 4
-    assert count(lbtrace, output, program, "holds", "h.n > 1 and p->n > 2") == 1
-    done = lbtrace("attach", "--func", "holds", "--depth", "1", "--", program)
-    assert "p=&{n=3, s=<its type is only declared>}" in done.stdout
-
-
-def test_with_the_definition_text_is_compared(
-    lbtrace: Run, compiled: Callable[..., Path], tmp_path: Path
-) -> None:
-    command = ["clang++", "-g", "-O0", "-fstandalone-debug", "-xc++"]
-    program = compiled("defined", command, DECLARED)
-    for condition in ('str(s) == "octi"', 'str(p) == "octi"', 's == "octi"', '*p == "octi"'):
-        assert count(lbtrace, tmp_path / "o.jsonl", program, "referred", condition) == 4

@@ -169,9 +169,11 @@ def test_max_events(lbtrace: Run, programs: Path) -> None:
     done = lbtrace(*words, programs / "fib", 10)
     assert done.returncode == 0
     records = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
-    ends = [record["end"] for record in records if record["type"] == "call"]
-    # fib(10) goes down to fib(1) before anything returns: five entries.
-    assert ends == ["open"] * 5
+    calls = [record for record in records if record["type"] == "call"]
+    # fib(10) goes down to fib(1) before anything returns.
+    shown = [(call["args"][0]["value"], call["result"]) for call in calls]
+    assert shown == [(1, 1), (0, 0), (2, 1), (1, 1), (3, 2), *((n, None) for n in range(4, 11))]
+    assert [call["end"] for call in calls] == ["returned"] * 5 + ["open"] * 7
 
 
 def test_max_depth(lbtrace: Run, programs: Path) -> None:

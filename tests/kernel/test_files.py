@@ -151,26 +151,6 @@ def test_during_the_trace(
     assert "15 calls" in error
 
 
-def test_a_capture_keeps_what_was_said_of_the_running_trace(
-    start_lbtrace: Start, lbtrace: Run, files: tuple[Path, Path], tmp_path: Path
-) -> None:
-    path, other = files
-    capture = tmp_path / "run.lbt"
-    tracer = start_lbtrace("attach", "--func", "fib", "--binary", path, "-o", capture)
-    tracer.wait_for("Ctrl-C ends")
-    subprocess.run([path, "5"], check=True, capture_output=True)
-    rename_over(path, other)
-    tracer.wait_for("was replaced on disk")
-    tracer.process.send_signal(signal.SIGINT)
-    assert tracer.finish()[0] == 0
-    for words in ((), ("--salvage",)):
-        exported = lbtrace("export", capture, "--strict", *words)
-        assert exported.returncode == 0, exported.stderr
-        assert "was replaced on disk: processes started since run another file" in exported.stderr
-        assert "15 calls" in exported.stderr
-    assert not lbtrace("export", capture, "--quiet").stderr
-
-
 @pytest.mark.parametrize("way", [rename_over, remove])
 def test_a_process_whose_file_is_gone(
     start: Start,
@@ -187,7 +167,7 @@ def test_a_process_whose_file_is_gone(
     loop.wait_for("ready", "stdout")
     way(path, programs / "fib")
     for binary in ((), ("--binary", path), ("--binary", "loop")):
-        words = ("--func", "tick@loop", "--pid", loop.pid, "--max-events", 99, "--format", "jsonl")
+        words = ("--func", "tick@loop", "--pid", loop.pid, "--max-events", 50, "--format", "jsonl")
         done = lbtrace("attach", *words, *binary)
         assert done.returncode == 0, done.stderr
         assert "as it was before it was replaced or removed" in done.stderr
@@ -219,7 +199,7 @@ def test_a_library_that_was_replaced(
     eventually(lambda: "libwork.so" in Path(f"/proc/{worker.pid}/maps").read_text())
     rename_over(library, other)
     for name in (library, "libwork.so", "libwork"):
-        words = ("--func", "work", "--pid", worker.pid, "--max-events", 6)
+        words = ("--func", "work", "--pid", worker.pid, "--max-events", 3)
         done = lbtrace("attach", *words, "--binary", name)
         assert done.returncode == 0, done.stderr
         assert "is traced" in done.stderr
@@ -236,7 +216,7 @@ def test_another_file_at_the_path_in_a_container(
     loop = start("unshare", "--mount", "--propagation", "private", "sh", "-c", shell)
     loop.wait_for("ready", "stdout")
     for binary in ((), ("--binary", path), ("--binary", "loop")):
-        words = ("--func", "tick", "--pid", loop.pid, "--max-events", 99)
+        words = ("--func", "tick", "--pid", loop.pid, "--max-events", 50)
         done = lbtrace("attach", *words, *binary)
         assert done.returncode == 0, done.stderr
         assert re.search(r"\d\d calls in", done.stderr)  # not those before all probes stood
@@ -252,7 +232,7 @@ def test_chroot(start: Start, lbtrace: Run, tmp_path: Path, tool: Callable[[str]
     loop = start("chroot", root, "/bin/loop", 1000)
     loop.wait_for("ready", "stdout")
     for binary in ((), ("--binary", "/bin/loop"), ("--binary", "loop")):
-        words = ("--func", "tick", "--pid", loop.pid, "--max-events", 99)
+        words = ("--func", "tick", "--pid", loop.pid, "--max-events", 50)
         done = lbtrace("attach", *words, *binary)
         assert done.returncode == 0, done.stderr
         assert re.search(r"\d\d calls in", done.stderr)  # not those before all probes stood
@@ -266,7 +246,7 @@ def test_a_program_without_a_file(start: Start, lbtrace: Run, programs: Path) ->
     )
     loop = start(sys.executable, "-c", code, programs / "loop")
     loop.wait_for("ready", "stdout")
-    done = lbtrace("attach", "--func", "tick", "--pid", loop.pid, "--max-events", 99)
+    done = lbtrace("attach", "--func", "tick", "--pid", loop.pid, "--max-events", 50)
     assert done.returncode == 0, done.stderr
     assert re.search(r"\d\d calls in", done.stderr)  # not those before all probes stood
 
@@ -339,27 +319,3 @@ def test_processes_that_cannot_be_traced(lbtrace: Run, start: Start, programs: P
     waiting.set()
     with pytest.raises(api.LbtraceError, match="is lbtrace itself"):
         api.trace(pid=os.getpid(), functions=["fib"])
-
-
-def test_garbage_is_left_to_the_parent(files: tuple[Path, Path]) -> None:
-    """What a held command would collect, before it is executed, is open in lbtrace."""
-    script = """if True:
-        import gc, signal, sys
-        from lbtrace.system.file import File
-        from lbtrace.model import Target
-        from lbtrace.targets.command import Command
-        gc.set_threshold(1_000_000)
-        cycle = [File(sys.argv[1])]
-        cycle.append(cycle)
-        del cycle
-        def getsignal(number, known=signal.getsignal):
-            gc.isenabled() and gc.collect()  # as Python may at any time
-            return known(number)
-        signal.getsignal = getsignal
-        command = Command(Target(command=("true",)))
-        command.release()
-        sys.exit(command.wait())
-    """
-    words = [sys.executable, "-c", script, str(files[0])]
-    done = subprocess.run(words, capture_output=True, text=True, check=False)
-    assert (done.returncode, done.stderr) == (0, "")

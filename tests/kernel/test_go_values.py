@@ -372,8 +372,8 @@ def test_a_capture_takes_the_names_of_types_along(
     done = lbtrace("attach", "--func", "main.face", "--quiet", "-o", capture, "--", program)
     assert done.returncode == 0, done.stderr
     tree = lbtrace("export", capture).stdout
-    assert 'e={type=*errors.errorString, message="bad"}' in tree
-    assert "v={type=int, data=0x" in tree
+    assert 'face(v=string("x"), e=*errors.errorString("bad"))' in tree
+    assert "face(v=int(3), e=nil)" in tree
 
 
 @pytest.mark.parametrize("version", VERSIONS)
@@ -506,6 +506,32 @@ import (
 type point struct{ X, Y int }
 type named string
 type byteLike uint8
+type failure struct {
+	Code int
+	Op   string
+	In   error
+}
+type plain struct{ Why string }
+type worded string
+
+func (f *failure) Error() string { return f.Op }
+func (p plain) Error() string    { return p.Why }
+func (w worded) Error() string   { return string(w) }
+
+//go:noinline
+func fail(k int) error {
+	switch k {
+	case 0:
+		return &failure{3, "read", worded("why")}
+	case 1:
+		return plain{"simple"}
+	case 2:
+		return worded("text")
+	}
+	_, err := os.Open("/nope")
+	return err
+}
+
 type inner struct {
 	Name  string
 	Tags  []string
@@ -541,6 +567,9 @@ func main() {
 	tags := []string{"x"}
 	slice(&tags, &count)
 	fmt.Println("hello", 42, &tags == nil)
+	for k := 0; k < 4; k++ {
+		fmt.Printf("%T\\n", fail(k))
+	}
 }
 """
 
@@ -591,3 +620,11 @@ def test_what_interfaces_and_pointers_lead_to(
     assert slices[:2] == [{"len": 2, "cap": 2, "": []}, [{}, {}, {}]]
     assert record["args"][0]["parts"] == {"/": {"length": 2}}
     assert len(slices[2][""]) == 4
+    types = [line for line in done.stdout.splitlines() if re.fullmatch(r"\*?\w+\.\w+", line)]
+    number = {"type": "syscall.Errno", "value": 2, "name": "ENOENT"}
+    assert [r["result"] for r in records if r.get("name") == "main.fail"] == [
+        held(types[0], {"Code": 3, "Op": "read", "In": held("main.worded", "why")}),
+        held(types[1], {"Why": "simple"}),
+        held(types[2], "text"),
+        held(types[3], {"Op": "open", "Path": "/nope", "Err": number}),
+    ]

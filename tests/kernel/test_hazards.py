@@ -6,7 +6,6 @@ that are traced; it is built into the program, a library, or a plugin.
 
 from __future__ import annotations
 
-import platform
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
@@ -26,8 +25,6 @@ CASES = [
     ("jumps.c", "own"),
     ("looks.c", "library"),
     ("altstack.c", "library"),
-    ("asks.c", "own"),
-    *([("assembly.c", "own")] if platform.machine() == "x86_64" else []),
 ]
 
 

@@ -38,6 +38,23 @@ close(fd=3) = 0
 """
 
 
+MOVING = """\
+#include <alloca.h>
+#include <string.h>
+static char *volatile kept;
+__attribute__((noipa)) int use(char *text, int n) { kept = text; memset(text, n, n); return n; }
+__attribute__((noipa)) int copy(int n)
+{
+    char small[32];
+    int got = use(small, 8);
+    if (__builtin_expect(n > 1, 0)) got += use(alloca(16 * n), 16 * n);
+    if (got > 1000) kept = 0;
+    return got;
+}
+int main() { return copy(1) + copy(2) + copy(80) == 0; }
+"""
+
+
 def test_headers_declare_the_c_library(
     lbtrace: Callable[..., subprocess.CompletedProcess[str]], tmp_path: Path
 ) -> None:
@@ -60,3 +77,19 @@ def test_headers_declare_the_c_library(
     page, freed = done.stdout.split()[0], done.stdout.rpartition("  free(ptr=")[2]
     assert f"flags=MAP_PRIVATE|MAP_ANONYMOUS, fd=-1, offset=0) = {page}\n" in done.stdout
     assert freed.splitlines()[0].endswith(")")  # has no result
+    done = lbtrace("attach", "--libcalls", "--exclude", "get*", "--", program)
+    shown = [line.split()[3].partition("(")[0] for line in done.stdout.splitlines()[3:]]
+    assert shown == ["setenv", "open", "mmap", "malloc", "dprintf", "printf", "free"] + ["close"]
+
+
+def test_exits_where_the_stack_moves(
+    lbtrace: Callable[..., subprocess.CompletedProcess[str]], tmp_path: Path
+) -> None:
+    """As ``setenv`` is compiled: whether a buffer is allocated on the stack is seen at run time."""
+    (tmp_path / "moving.c").write_text(MOVING)
+    program = tmp_path / "moving"
+    compiler = ["gcc", "-O2", "-g", "-fstack-protector-all"]
+    subprocess.run([*compiler, tmp_path / "moving.c", "-o", program], check=True)
+    done = lbtrace("attach", "--func", "copy", "--", program)
+    for call in ("copy(n=1) = 8\n", "copy(n=2) = 40\n", "copy(n=80) = 1288\n"):
+        assert call in done.stdout

@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 
 import lbtrace
-from lbtrace import KernelError
 
 pytestmark = pytest.mark.host
 
@@ -74,27 +73,6 @@ def test_markers_at_one_place_have_one_counter(
     assert sorted(names) == ["shop:also"] * 3 + ["shop:done"] * 3
     assert capfd.readouterr().out == "1 0\n" * 3
     assert "shop:also: at a place of another marker" in notes
-
-
-def test_another_tracer_is_in_the_way(shop: str, mode: lbtrace.Mode) -> None:
-    with subprocess.Popen([shop], stdin=subprocess.PIPE, stdout=subprocess.DEVNULL) as process:
-        wanted = {"pid": process.pid, "binary": shop, "options": options(mode)}
-        with (
-            lbtrace.trace(functions="done", **wanted),  # type: ignore[arg-type]
-            pytest.raises(KernelError, match="do not raise their counters"),
-            lbtrace.trace(usdt="shop:done", **wanted),  # type: ignore[arg-type]
-        ):
-            pass
-        with lbtrace.trace(usdt="shop:done", **wanted):  # type: ignore[arg-type]
-            with (
-                pytest.raises(KernelError) as refused,
-                lbtrace.trace(functions="done", **wanted),  # type: ignore[arg-type]
-            ):
-                pass
-            assert "another tracer may have markers there" in refused.value.hint
-            with lbtrace.trace(functions="done", usdt="shop:done", **wanted):  # type: ignore[arg-type]
-                pass
-        process.communicate()
 
 
 MISPLACED = r"""

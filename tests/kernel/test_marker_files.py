@@ -53,32 +53,6 @@ def test_a_library_of_which_markers_are_traced_is_not_said_to_be_left_out(tmp_pa
     assert not any("no function" in note for note in session.notes)
 
 
-STRIPPED = r"""
-#include <stdio.h>
-#include <sys/sdt.h>
-__attribute__((noinline)) int twice(int n) { DTRACE_PROBE1(shop, sale, n); return 2 * n; }
-int main(int argc, char **argv) { return printf("%d %d\n", twice(argc), twice(argc + 1)) < 0; }
-"""
-
-
-@pytest.mark.parametrize("kind", [("-pie", "-fPIE"), ("-static",)])
-def test_stripped_programs_have_functions_by_unwind_information(
-    kind: tuple[str, ...], tmp_path: Path, mode: lbtrace.Mode
-) -> None:
-    program = str(tmp_path / "program")
-    command = ["gcc", "-w", "-O2", "-s", *kind, "-x", "c", "-", "-o", program]
-    subprocess.run(command, input=STRIPPED, text=True, check=True)
-    options = lbtrace.Options(mode=mode)
-    with lbtrace.trace(command=[program], usdt="shop:*", options=options) as session:
-        assert {point[0] for point in session.calls()} == {1, 2}
-    subprocess.run(
-        [*command, "-fno-asynchronous-unwind-tables"], input=STRIPPED, text=True, check=True
-    )
-    if "-static" not in kind:
-        with pytest.raises(lbtrace.BinaryError, match="no unwind information says which function"):
-            lbtrace.trace(command=[program], usdt="shop:*")
-
-
 COLD = r"""
 #define _GNU_SOURCE
 #include <fcntl.h>

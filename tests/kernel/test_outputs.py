@@ -8,7 +8,6 @@ import shutil
 import signal
 import stat
 import subprocess
-import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -16,7 +15,6 @@ from typing import Any
 
 import pytest
 
-ROOT = Path(__file__).resolve().parents[2]
 Run = Callable[..., subprocess.CompletedProcess[str]]
 
 
@@ -50,26 +48,6 @@ def test_a_capture_on_standard_output_holds_nothing_else(
     assert "goes to standard error" in done.stderr
     exported = lbtrace("export", capture)
     assert "5 calls in 1 thread of 1 process, nothing lost" in exported.stderr
-
-
-def test_no_working_directory(fib: Path) -> None:
-    """It was removed: what is named from the root is traced, and else that is said."""
-    script = 'mkdir gone; cd gone; rmdir ../gone; exec "$0" -m lbtrace attach --func fib -- "$1" 3'
-    environment = os.environ | {"PYTHONPATH": str(ROOT)}
-    for program, status in ((str(fib), 0), (f"../{fib.name}", 1)):
-        done = subprocess.run(
-            ["sh", "-c", script, sys.executable, program],
-            cwd=fib.parent,
-            env=environment,
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        assert done.returncode == status, done.stderr
-        assert status == 0 or done.stderr.splitlines()[-2:] == [
-            "lbtrace: the working directory was removed",
-            "  change to one that is there: cd",
-        ]
 
 
 def test_a_failed_try_leaves_nothing(lbtrace: Run, fib: Path) -> None:
@@ -177,23 +155,3 @@ def test_an_output_that_is_lost_meanwhile(
     assert "nothing lost" not in error
     if harm is replace:
         assert output.read_text() == "mine"
-
-
-def test_an_output_that_is_moved_meanwhile(
-    lbtrace: Run,
-    start_lbtrace: Callable[..., Any],
-    programs: Path,
-    tmp_path: Path,
-    eventually: Callable[..., None],
-) -> None:
-    output, moved = tmp_path / "run.lbt", tmp_path / "moved.lbt"
-    words = ("attach", "--func", "tick", "-o", output, "--kill", "--", programs / "loop", 100)
-    tracing = start_lbtrace(*words)
-    eventually(lambda: output.exists() and output.stat().st_size > 4096)
-    output.rename(moved)
-    output.write_text("mine")
-    tracing.process.send_signal(signal.SIGINT)
-    _, _, error = tracing.finish()
-    assert "nothing lost" in error
-    assert "nothing lost" in lbtrace("export", moved).stderr
-    assert output.read_text() == "mine"

@@ -128,36 +128,6 @@ def test_who_is_killed_leaves_nothing(tmp_path):
     assert os.listdir(tmp_path) == []
 
 
-def test_a_file_system_without_nameless_files(tmp_path, monkeypatch):
-    monkeypatch.setattr(os, "O_TMPFILE", os.O_DIRECTORY)  # with O_RDWR: what they answer, EISDIR
-    kept = Cache(tmp_path, "1-2")
-    kept.store(".index", [b"what was found"])
-    assert content(kept.load(".index")) == b"what was found"
-    assert os.listdir(tmp_path) == ["1-2.index"]
-    kept.store(".large", [bytes(cache.LIMIT // 2), b"1"])
-    assert os.listdir(tmp_path) == ["1-2.index"]
-
-
-WRITER = """
-import sys
-from pathlib import Path
-from lbtrace.files.cache import Cache
-cache = Cache(Path(sys.argv[1]), "1-2")
-for n in range(200):
-    cache.store(".index", [bytes([int(sys.argv[2])]) * 2500] * 2)
-    kept = cache.load(".index")
-    held = kept.data[kept.start:]
-    assert len(held) == 5000 and len(set(held)) == 1
-"""
-
-
-def test_several_write_at_once(tmp_path):
-    words = [sys.executable, "-c", WRITER, str(tmp_path)]
-    writers = [subprocess.Popen([*words, str(n)]) for n in range(3)]
-    assert [writer.wait() for writer in writers] == [0, 0, 0]
-    assert os.listdir(tmp_path) == ["1-2.index"]
-
-
 def test_a_link_is_not_followed(tmp_path, monkeypatch):
     """Neither to a directory, whose files would be evicted, nor to a file."""
     monkeypatch.setattr(cache, "LIMIT", 10)

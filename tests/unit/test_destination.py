@@ -97,17 +97,6 @@ def test_what_is_kept_is_not_replaced(tmp_path, kind):
     assert program.read_text() == "code"
 
 
-def test_fifos(tmp_path):
-    os.mkfifo(tmp_path / "fifo")
-    with pytest.raises(OutputError, match="has no reader") as raised:
-        write(tmp_path / "fifo", b"1")
-    assert "reader" in raised.value.hint
-    reader = os.open(tmp_path / "fifo", os.O_RDONLY | os.O_NONBLOCK)
-    write(tmp_path / "fifo", b"1")
-    assert os.read(reader, 10) == b"1"
-    os.close(reader)
-
-
 @pytest.mark.parametrize(
     ("path", "message"),
     [
@@ -120,18 +109,6 @@ def test_fifos(tmp_path):
 def test_what_cannot_be_created(path, message):
     with pytest.raises(OutputError, match=message):
         Destination(path, force=True)
-
-
-@pytest.mark.skipif(os.geteuid() != 0, reason="makes a device")
-def test_block_devices_are_not_written_to(tmp_path):
-    """Not even opened: there is none of this number."""
-    os.mknod(tmp_path / "disk", 0o600 | stat.S_IFBLK, os.makedev(240, 250))
-    (tmp_path / "link").symlink_to("disk")
-    for name in ("disk", "link"):
-        for force in (False, True):
-            with pytest.raises(OutputError, match="disk is a block device") as raised:
-                write(tmp_path / name, b"1", force=force)
-            assert "-o" in raised.value.hint
 
 
 def test_descriptors_by_their_paths(tmp_path):
@@ -191,29 +168,6 @@ def test_a_closed_stream_is_no_place_for_files():
     )
     assert int(done.stderr) > 2
     assert Path("/dev/zero").is_char_device()
-
-
-def test_two_may_replace_one_name(tmp_path):
-    """Also where it is new, and both have looked before either made it."""
-    path = tmp_path / "x"
-    first, second = (Destination(str(path), force=True) for _ in range(2))
-    third = Destination(str(path), force=False)
-    one, two = first.open(), second.open()
-    with pytest.raises(OutputError, match="exists"):
-        third.open()
-    os.write(one, b"1")
-    os.write(two, b"23")
-    assert path.read_bytes() == b"23"
-    second.check(two, 2)
-    with pytest.raises(OutputError, match="removed or replaced"):
-        first.check(one, 1)
-    first.discard()
-    assert path.read_bytes() == b"23"
-    second.discard()
-    second.discard()
-    assert not list(tmp_path.iterdir())
-    os.close(one)
-    os.close(two)
 
 
 def test_what_has_been_emptied_is_seen(tmp_path):

@@ -30,7 +30,8 @@ def column(*values: object) -> Any:
 def test_columns() -> None:
     made = lbtrace.to_arrow([call(5), call(6, number=1, duration=None, result=None, end="open")])
     assert made.column_names == [
-        *("name", "binary", "pid", "tid", "goroutine", "depth", "start", "duration", "end"),
+        *("name", "binary", "pid", "tid", "thread_name", "goroutine", "depth", "start"),
+        *("duration", "end"),
         *("lost", "result", "args.a0"),
     ]
     assert made.schema.field("start").type == pyarrow.duration("ns")

@@ -67,7 +67,9 @@ class Epilogues:
         self._shown = shown
         self._used: set[int] = set()
         self._conditional = 0
-        self._whole = not (flow.hidden or any(out.computed for out in flow.outs.values()))
+        self._whole = not (
+            flow.hidden or flow.loses_stack or any(out.computed for out in flow.outs.values())
+        )
 
     def entries(self, ret: Instruction) -> tuple[EpilogueEntry, ...]:
         """Return the entries of the epilogue of ``ret``, of which each call that returns there

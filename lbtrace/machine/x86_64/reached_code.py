@@ -94,6 +94,12 @@ class ReachedCode(NativeCode):
         """Return the bytes of an instruction that was reached, and their position in the file."""
         return self.raw_of(ip, lib.lbt_flow_length(self.native, ip))
 
+    @property
+    def loses_stack(self) -> bool:
+        """Whether the stack pointer moves by what is known only at run time (``alloca``), so that
+        `stack_at` is right on one of several ways."""
+        return bool(lib.lbt_flow_loses_stack(self.native))
+
     def stack_at(self, ip: int) -> Stack | None:
         """Return the stack at a branch; None of another instruction."""
         stack = ffi.new("int32_t[2]")

@@ -13,7 +13,7 @@ from functools import partial
 
 from msgspec.structs import replace
 
-from lbtrace.abi import list_places, locate_values, mark_unreliable
+from lbtrace.abi import locate_values
 from lbtrace.abi.dwarf_registers import find_register
 from lbtrace.machine import Machine
 from lbtrace.model import Formal, Prototype
@@ -57,23 +57,10 @@ def _confirm_throughout(
         filled = _may_fill(machine, prototype, read)
         return _without(prototype) if filled else prototype
     declared = _without(prototype)
-    named = [_named(machine, formal) for formal in prototype.parameters]
-    agreed = [
-        sum(
-            bool(place.registers) and place.registers == own
-            for own, place in zip(named, each, strict=True)
-        )
-        for each in list_places(machine.name, declared)
-    ]
     located = locate_values(machine.name, prototype).parameters
     expected = locate_values(machine.name, declared).parameters
-    unreliable = any(agreed[1:]) and max(agreed[1:]) >= agreed[0]
-    if located != expected and (unreliable or any(place.reason for place in expected)):
-        if not _may_fill(machine, prototype, read):
-            return prototype
-        # They are where another convention has them, or they are copies.
-        return mark_unreliable(declared) if unreliable else declared
-    return declared
+    doubtful = located != expected and any(place.reason for place in expected)
+    return prototype if doubtful and not _may_fill(machine, prototype, read) else declared
 
 
 def _without(prototype: Prototype) -> Prototype:

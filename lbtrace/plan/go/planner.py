@@ -5,7 +5,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
-from typing import NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from msgspec.structs import replace
 
@@ -20,18 +20,15 @@ from lbtrace.fetch import go_call_values
 from lbtrace.fetch.call_values import CallValues
 from lbtrace.machine import Machine
 from lbtrace.machine.code import Code, Exits
-from lbtrace.model import Function, GoLayout, Probe, Prototype, Site, Value
+from lbtrace.model import Function, GoLayout, Probe, Prototype, Site, Type, Value
 from lbtrace.model.wire_limits import FETCHES
-from lbtrace.plan.go import argument_views, undeclared
+from lbtrace.plan.go import argument_views, error_types, goroutine_numbers, undeclared
 from lbtrace.plan.mismatches import Mismatches
 from lbtrace.plan.value_selection import ValueSelection
+from lbtrace.values.interface import ERROR
 
-FIRST_KNOWN, LAST_KNOWN = (1, 9), (1, 27)
-
-GOID = 152
-GOID_BY_VERSION = {(1, 23): 160, (1, 24): 160}
-"""Offset of ``runtime.g.goid`` on 64-bit machines, from the DWARF of each of the known
-versions; of others it is read there. ``g.stack.hi`` has always been the second word."""
+if TYPE_CHECKING:
+    from lbtrace.elf.go.runtime_types import TypeTable
 
 WORD = 8
 
@@ -70,7 +67,7 @@ class GoPlan:
         self._table = table
         version = table.version
         self._version = version
-        self._dynamic = False
+        self._dynamic = self._has_errors = False
         morestack = [table.starts[row] for row in table.names.beginning(MORESTACK)]
         imported = image.section(".dynstr")
         if imported is not None and MORESTACK.encode() in image.content(imported):
@@ -108,36 +105,34 @@ class GoPlan:
     def layout(self) -> GoLayout:
         """How the running goroutine is found, and the types' names if `describe` needs them."""
         by_register = self._registers or self._planner.KEEPS_G
-        types: dict[int, tuple[str, int]] = {}
-        if self._dynamic:
-            from lbtrace.elf.go import type_names  # imported here because it is seldom needed
-
-            types = type_names.names(self._image, self._table, self._version)
-        names = (tuple(types), tuple(name for name, _ in types.values()))
-        kinds = tuple(kind for _, kind in types.values())
-        if by_register:
-            return GoLayout("register", self._goid, types=names, kinds=kinds)
-        return GoLayout("thread", self._goid, types=names, kinds=kinds)
+        where: Literal["register", "thread"] = "register" if by_register else "thread"
+        goid = goroutine_numbers.find_offset(self._image, self._version)
+        if not self._dynamic:
+            return GoLayout(where, goid)
+        types, held = self._types.names(), self._held if self._has_errors else {}
+        return GoLayout(
+            where,
+            goid,
+            types=(tuple(types), tuple(name for name, _ in types.values())),
+            kinds=tuple(kind for _, kind in types.values()),
+            held=(tuple(held), tuple(held.values())),
+        )
 
     @cached_property
-    def _goid(self) -> int:
-        known = FIRST_KNOWN <= self._version <= LAST_KNOWN
-        debug = None if known else debugfile.find(self._image)
-        if debug is not None:
-            from lbtrace.dwarf import go_prototypes  # imported here because it imports pyelftools
+    def _types(self) -> TypeTable:
+        from lbtrace.elf.go.runtime_types import (
+            TypeTable,
+        )  # imported here because it is seldom needed
 
-            offset = go_prototypes.member_offset(self._image, debug, "runtime.g", "goid")
-            if offset is not None:
-                return offset
-        return GOID_BY_VERSION.get(self._version, GOID)
+        return TypeTable(self._image, self._table, self._version)
+
+    @cached_property
+    def _held(self) -> dict[int, Type]:
+        return error_types.held_types(self._types)
 
     def notes(self) -> Iterator[str]:
         """Yield warnings to the user."""
-        if self._version > LAST_KNOWN and debugfile.find(self._image) is None:
-            yield (
-                f"Go {'.'.join(map(str, self._version))} is newer than this lbtrace: if calls"
-                " of different goroutines are mixed up, update it"
-            )
+        yield from goroutine_numbers.notes(self._image, self._version)
 
     def describe(
         self, functions: Sequence[Function], selection: ValueSelection, mismatches: Mismatches
@@ -153,6 +148,10 @@ class GoPlan:
 
             chosen = functions[:TYPED_LIMIT]
             found = go_prototypes.prototypes(self._image, chosen, self.is_whole, debug)
+        if any(f.type.name == ERROR for p in found.values() for f in (*p.parameters, *p.results)):
+            self._has_errors = True
+            places = error_types.usual_places(self._held.values())
+            selection = replace(selection, detail=replace(selection.detail, places=places))
         described: dict[int, GoFunctionValues] = {}
         planned: dict[tuple[Prototype, bool, int | None], CallValues] = {}
         for function in functions:

@@ -1,0 +1,62 @@
+/* How native code keeps what waits: lbtrace/native/slow.h. */
+#ifndef LBT_SLOW_STATE_H
+#define LBT_SLOW_STATE_H
+
+#include "slow.h"
+
+#include <linux/types.h>
+
+#include "lbtrace.h"
+
+/* Events with what accompanies them. */
+struct lbt_slow_events {
+	char *events, *blobs;
+	size_t count, blob_size, event_capacity, blob_capacity;
+};
+
+/* An open call. Where it is context, ``opening`` waits until something below is shown. */
+struct lbt_slow_call {
+	uint64_t order; /* of its frame */
+	uint64_t start;
+	size_t at; /* where its beginning is in what is held */
+	uint64_t pointer; /* of a pair: the stack pointer at its marker */
+	uint32_t probe;
+	uint32_t jumped; /* 1 more than the relay that sees its return */
+	struct lbt_slow_events opening;
+	uint8_t told;
+	uint8_t grown; /* it was too large or too long */
+};
+
+/* The first ``base`` calls of ``calls`` are context; the next one may be slow. */
+struct lbt_slow_lane {
+	struct lbt_slow_lane *next;
+	uint64_t lane;
+	uint32_t pid, tid;
+	struct lbt_slow_call *calls;
+	size_t count, capacity, base;
+	struct lbt_slow_events held; /* since that one began */
+	uint64_t latest;
+	uint8_t shown;	 /* it is known to be slow: nothing is held */
+	uint8_t grows;	 /* the call that begins now is context */
+};
+
+int lbt_slow_keep(struct lbt_slow_events *kept, const struct lbt_event *event, const char *blob);
+void lbt_slow_forget(struct lbt_slow_events *kept);
+int lbt_slow_show(struct lbt_slow *slow, const struct lbt_event *event, const char *blob);
+int lbt_slow_show_all(struct lbt_slow *slow, const struct lbt_slow_events *kept);
+
+/* Says that a call that is shown was left before an event. */
+int lbt_slow_show_left(struct lbt_slow *slow, const struct lbt_slow_lane *lane,
+		       const struct lbt_slow_call *call, const struct lbt_event *event);
+
+/* An event of a lane. */
+int lbt_slow_step(struct lbt_slow *slow, struct lbt_slow_lane *lane,
+		  const struct lbt_event *event, const char *blob);
+
+/* Whether the call that may be slow can wait no longer, and what follows from that. */
+int lbt_slow_look(struct lbt_slow *slow, struct lbt_slow_lane *lane, uint64_t now);
+
+/* All calls of a lane end unseen; where they surely took longer, they are shown, and open. */
+int lbt_slow_end_lane(struct lbt_slow *slow, struct lbt_slow_lane *lane, uint64_t now);
+
+#endif

@@ -1,0 +1,111 @@
+"""``--slow``: only calls that took longer, with all below them, as a program logs them."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+Run = Callable[..., subprocess.CompletedProcess[str]]
+
+SERVER = r"""
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+#include <unistd.h>
+#define TRACED __attribute__((noinline))
+static volatile int sink;
+static long now(void) {
+	struct timespec t;
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return t.tv_sec * 1000000000L + t.tv_nsec;
+}
+TRACED int step(int n) { return sink = n; }
+TRACED int handle(int n) {
+	long begun = now();
+	for (int i = 0; i < n % 4; i++) step(n);
+	if (n % 9 == 2) { usleep(9000); step(-n); }
+	return now() - begun;
+}
+static void *serve(void *first) {
+	int n = (long)first;
+	for (int i = n; i < n + 20; i++) {
+		long begun = now();
+		int inside = handle(i);
+		printf("%d %d %ld\n", i, inside, now() - begun);
+	}
+	return NULL;
+}
+TRACED int loop(int n) {
+	for (int i = 0; i < n; i++) step(i);
+	return handle(11);
+}
+int main(int count, char **words) {
+	pthread_t threads[4];
+	if (count > 1) return loop(atoi(words[1])) == 0;
+	for (long i = 0; i < 4; i++) pthread_create(&threads[i], NULL, serve, (void *)(i * 100));
+	for (int i = 0; i < 4; i++) pthread_join(threads[i], NULL);
+}
+"""
+
+
+def calls(text: str) -> list[dict[str, Any]]:
+    records = [json.loads(line) for line in text.splitlines() if line.startswith("{")]
+    return [record for record in records if record["type"] == "call"]
+
+
+def argument(call: dict[str, Any]) -> int:
+    return int(call["args"][0]["value"])
+
+
+def check(found: list[dict[str, Any]], log: list[str]) -> None:
+    """Requests that took longer than 5 ms by the program's own clock are shown whole."""
+    taken = {int(n): (int(inside), int(outside)) for n, inside, outside in map(str.split, log)}
+    slow = {argument(call) for call in found if call["name"] == "handle"}
+    assert slow >= {n for n, (inside, _) in taken.items() if inside > 5_000_000}
+    assert slow <= {n for n, (_, outside) in taken.items() if outside > 5_000_000}
+    assert len(slow) >= 8
+    steps = [argument(call) for call in found if call["name"] == "step"]
+    wanted = [n for each in slow for n in [each] * (each % 4) + [-each] * (each % 9 == 2)]
+    assert sorted(steps) == sorted(wanted)
+
+
+def test_slow_requests_are_shown_whole(lbtrace: Run, compiled: Any, tmp_path: Path) -> None:
+    """Live, captured, and chosen afterwards from a capture of all."""
+    server = compiled("server.c", ["gcc", "-O1", "-g", "-pthread"], SERVER)
+    traced = ("attach", "--func", "handle", "--func", "step")
+    live = lbtrace(*traced, "--slow", "5ms", "-o", tmp_path / "x.jsonl", "--", server)
+    found = calls((tmp_path / "x.jsonl").read_text())
+    check(found, live.stdout.splitlines())
+    every = 80 + sum(n % 4 + (n % 9 == 2) for i in range(4) for n in range(i * 100, i * 100 + 20))
+    assert f"left out: {every - len(found)} calls that were not slow" in live.stderr
+    capture = tmp_path / "x.lbt"
+    for words, chosen in (((), ("--slow", "handle=5ms")), (("--slow", "5ms"), ())):
+        done = lbtrace(*traced, *words, "-o", capture, "--force", "--", server)
+        exported = lbtrace("export", capture, "--format", "jsonl", *chosen)
+        check(calls(exported.stdout), done.stdout.splitlines())
+
+
+def test_callers_that_are_too_large_are_context(lbtrace: Run, compiled: Any) -> None:
+    server = compiled("server.c", ["gcc", "-O1", "-g", "-pthread"], SERVER)
+    quick = ("--exclude", "now", "--returns", "uretprobe", "--unsafe")
+    done = lbtrace("attach", "--slow", "5ms", *quick, "--format", "jsonl", "--", server, 17000)
+    found = calls(done.stdout)
+    delayed = [call for call in found if call["name"] == "step" and call["depth"] == 2]
+    assert all(call["duration"] > 5_000_000 for call in delayed)
+    rest = [(call["name"], call["depth"]) for call in found if call not in delayed]
+    assert rest == [("step", 3)] * 4 + [("handle", 2), ("loop", 1), ("main", 0)]
+    left = f"{17000 - len(delayed):,}"
+    assert f"left out: {left} calls" in done.stderr
+    assert f"{left} of them were below calls of more than 16,384 calls or 1 s" in done.stderr
+
+
+def test_what_does_not_combine(lbtrace: Run) -> None:
+    for words in (("--max-events", "5"), ("--returns", "none")):
+        done = lbtrace("attach", "--func", "f", "--slow", "5ms", *words, "--", "true")
+        assert done.returncode == 2
+        assert "--slow" in done.stderr
+        assert words[0] in done.stderr
