@@ -46,17 +46,11 @@ static __always_inline struct lbt_stack *walked(void)
 #else
 
 /* Walks the stack at a hit, before the action: from there it would lie too deep in calls. */
-static __always_inline void walk_for_stacks(struct pt_regs *ctx, const struct hit *at,
-					    const struct lbt_spec *spec, bool popped)
+static __noinline int walk_for_stacks(struct pt_regs *ctx, const struct hit *at,
+				      const struct lbt_spec *spec, bool popped)
 {
-#ifdef LBT_ATOMIC
-	const bool amid = true; /* of what makes a system call */
-#else
-	const bool amid = at->kind == LBT_POINT || spec->sp_delta;
-#endif
-
-	walk_user_stack(ctx, LBT_STACK_FRAMES,
-			popped ? LBT_AFTER_RETURN : amid ? LBT_AMID : LBT_AT_ENTRY);
+	walk_user_stack(ctx, LBT_STACK_FRAMES, stack_place(at, spec, popped));
+	return 0;
 }
 
 static __always_inline struct lbt_stack *walked(void)

@@ -63,12 +63,9 @@ full:
 static __always_inline void send_stack(struct pt_regs *ctx, const struct hit *at,
 				       const struct lbt_spec *spec, bool popped)
 {
-	const bool outside = spec->sp_delta < 0;
-	const bool pushed = spec->sp_delta > 0 || (at->kind == LBT_POINT && !outside);
-
 	if (config.stack_depth)
-		send_callers(ctx, at, popped ? LBT_AFTER_RETURN : pushed ? LBT_AMID : LBT_AT_ENTRY,
-			     !popped && !outside);
+		send_callers(ctx, at, stack_place(at, spec, popped),
+			     !popped && spec->sp_delta >= 0);
 }
 
 #endif

@@ -45,6 +45,16 @@ static __always_inline void add_frame(struct stack_walk *walk, const struct stac
 	walk->depth++;
 }
 
+/* Where a hit is; of a system call the registers are those of the function that makes it. */
+static __always_inline __u32 stack_place(const struct hit *at, const struct lbt_spec *spec,
+					 bool popped)
+{
+	if (popped)
+		return LBT_AFTER_RETURN;
+	return spec->sp_delta > 0 || (at->kind == LBT_POINT && !spec->sp_delta) ? LBT_AMID
+										: LBT_AT_ENTRY;
+}
+
 #if defined(__TARGET_ARCH_x86)
 
 #define FRAME_POINTER(r) ((r)->bp)

@@ -89,8 +89,8 @@ class TraceObject:
         _require_types()
         if specs.walks_stacks and not finds_mappings():
             raise KernelError(
-                "stacks cannot be walked: this kernel does not tell which file an address is in",
-                "use Linux 5.17 or later, or omit the stacks",
+                "stacks need Linux 5.17: this kernel does not tell in which file an address is",
+                "count the calls: lbtrace count",
             )
         self._typed_task = typed_task()
         waits = may_sleep()
@@ -221,13 +221,13 @@ class TraceObject:
             rest = bytes(ffi.buffer(key)[ffi.sizeof(named[0]) :])
             yield named.probe, named.pid, rest, values
 
-    def map(self, name: str) -> Any:
-        """Return the libbpf handle of a map."""
-        return _map(self._object, name)
-
     def stack_maps(self) -> dict[str, Any]:
         """Return the maps by which stacks are walked, by their names."""
         return {name: self._map(name) for name in STACK_MAPS}
+
+    def map(self, name: str) -> Any:
+        """Return the libbpf handle of a map."""
+        return _map(self._object, name)
 
     def children(self) -> int:
         """Return how many processes those that are followed have forked so far."""

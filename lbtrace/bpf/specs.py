@@ -135,7 +135,7 @@ class Specs:
         self.relays = any(p.relay or p.role == "tail" for p in probes)
         self.within = bool(plan.within)
         self.stack_depth = plan.stack_depth
-        self.walks_stacks = bool(plan.stack_depth) or "stacks" in self.actions
+        self.walks_stacks = plan.walks_stacks
         self.unwind_tables = self.walks_stacks and plan.unwind == "tables"
         layouts = [plan.goroutines(probe) for probe in probes]
         self.go = any(layouts)

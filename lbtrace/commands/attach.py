@@ -101,12 +101,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         type=frames,
         help="show N callers below each call: the stack that led to it (5.17)",
     )
-    values.add_argument(
-        "--unwind",
-        choices=("tables", "fp"),
-        default="tables",
-        help="how to find callers: by tables made of .eh_frame (default), or frame pointers",
-    )
+    add_unwind(values)
     shape = parser.add_argument_group("depth and end")
     shape.add_argument("--max-depth", metavar="N", type=natural, help="show calls less than N deep")
     shape.add_argument(
@@ -205,6 +200,16 @@ def add_selection(parser: argparse.ArgumentParser) -> _ArgumentGroup:
         help="with --returns uretprobe: also where that may crash the program",
     )
     return which
+
+
+def add_unwind(values: _ArgumentGroup) -> None:
+    """Add the one that says how callers are found."""
+    values.add_argument(
+        "--unwind",
+        choices=("tables", "fp"),
+        default="tables",
+        help="how to find callers: by tables made of .eh_frame (default), or frame pointers",
+    )
 
 
 def add_conditions(values: _ArgumentGroup) -> None:

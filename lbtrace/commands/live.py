@@ -115,9 +115,9 @@ def run(prepared: Prepared, chosen: Format, args: argparse.Namespace) -> int:
 
 
 def _stacks(args: argparse.Namespace) -> dict[str, Any]:
-    """What of the plan says that callers are sent, where the command has such an option."""
+    """What of the plan says how stacks are walked, where the command has such options."""
     given = vars(args)
-    return {"stack_depth": given.get("stack") or 0, "unwind": given.get("unwind", "tables")}
+    return {"stack_depth": given.get("stack") or 0, "unwind": given.get("unwind") or "tables"}
 
 
 def _watch_steps(plan: Plan, target: Target) -> SingleSteps | None:

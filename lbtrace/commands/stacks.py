@@ -28,12 +28,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         type=nonempty,
         help="add up this integer instead of calls: arg0, size, retval, duration",
     )
-    values.add_argument(
-        "--unwind",
-        choices=("tables", "fp"),
-        default="tables",
-        help="how to find callers: by tables made of .eh_frame (default), or frame pointers",
-    )
+    attach.add_unwind(values)
 
 
 def run(args: argparse.Namespace) -> int:

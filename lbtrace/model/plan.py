@@ -254,6 +254,11 @@ class Plan(Struct, frozen=True):
         return tuple(dict.fromkeys((*(probe.action for probe in self.probes), *added)))
 
     @property
+    def walks_stacks(self) -> bool:
+        """Whether stacks are walked: to send callers, or to aggregate by them."""
+        return bool(self.stack_depth) or "stacks" in self.actions
+
+    @property
     def machine(self) -> str:
         """That of the files, empty where there are none."""
         return self.binaries[0].machine if self.binaries else ""

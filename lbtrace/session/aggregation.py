@@ -10,7 +10,7 @@ from lbtrace.tables import merge_aggregated
 
 if TYPE_CHECKING:
     from lbtrace.bpf.objects import TraceObject
-    from lbtrace.session.callers import Callers
+    from lbtrace.session.stack_files import StackFiles
     from lbtrace.session.stack_names import StackNames
 
 PERIOD = 1.0
@@ -42,10 +42,10 @@ class Aggregation:
         return self._names.add(found) if self._names else found
 
 
-def prepare(loaded: TraceObject, callers: Callers | None) -> Aggregation:
-    """Return what reads aggregates; ``callers`` knows the files of stacks, if there are some."""
-    if callers is None:
+def prepare(plan: Plan, loaded: TraceObject, files: StackFiles | None) -> Aggregation:
+    """Return what reads what ``plan`` aggregates, where stacks are walked through ``files``."""
+    if files is None:
         return Aggregation(loaded, None)
     from lbtrace.session.stack_names import StackNames  # imported here: most answers need no names
 
-    return Aggregation(loaded, StackNames(loaded, callers.files))
+    return Aggregation(loaded, StackNames(loaded, files))

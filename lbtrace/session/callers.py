@@ -3,40 +3,23 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
 from itertools import accumulate
 from struct import Struct
 
-from lbtrace.bpf.objects import TraceObject
 from lbtrace.model import Addition, Batch, Frame, Plan
 from lbtrace.model.wire import BLOB_WORD, EVENT_WORDS, PID_WORD, find_callers
-from lbtrace.session.stack_files import StackFiles
-from lbtrace.system.file import File
-from lbtrace.targets.frame_names import Place
+from lbtrace.targets.frame_names import FrameNames, Place
 
 FRAME = Struct("<QQQII")
 """``struct lbt_stack_frame``: address, offset, inode, device, flags."""
-
-
-@contextmanager
-def watch(
-    loaded: TraceObject, plan: Plan, files: Iterable[File], root: int, command: Sequence[str]
-) -> Iterator[Callers]:
-    """What names the callers of a trace: see `StackFiles`. Raises `KernelError`."""
-    known = StackFiles(loaded, files, root, *command[:1], tables=plan.unwind == "tables")
-    try:
-        yield Callers(known)
-    finally:
-        known.close()
 
 
 class Callers:
     """Replaces the frames of stacks in batches by their numbers in `Plan.frames`, to which those
     that are new are added."""
 
-    def __init__(self, files: StackFiles) -> None:
-        self.files = files
+    def __init__(self, names: FrameNames) -> None:
+        self._names = names
         self._numbers: dict[tuple[int, int, int, int, int], int] = {}
 
     def name(self, batch: Batch, plan: Plan) -> tuple[Addition | Batch, ...]:
@@ -70,5 +53,5 @@ class Callers:
         number = self._numbers.get(key)
         if number is None:
             number = self._numbers[key] = len(self._numbers)
-            fresh.append(self.files.names.name(pid, Place(*frame)))
+            fresh.append(self._names.name(pid, Place(*frame)))
         return number

@@ -32,9 +32,11 @@ if TYPE_CHECKING:
     from lbtrace.session.callers import Callers
     from lbtrace.session.growth import Growth
     from lbtrace.session.request import Request
+    from lbtrace.session.stack_files import StackFiles
 
 POLL_MS = 20
 """How long an event may wait in a ring that does not fill."""
+
 
 OPEN_FILES = 64
 """Descriptors of a session besides those of plain links and their programs."""
@@ -88,6 +90,7 @@ class Session:
         self._later = later
         self._growth: Growth | None = None
         self._callers: Callers | None = None
+        self._stack_files: StackFiles | None = None
         self._budget: Budget | None = None
         self._followed = processes.Followed()
         self.broken_off = self.attached = False
@@ -206,16 +209,18 @@ class Session:
             self._waiter.register(self._growth.fileno(), select.EPOLLIN)
 
     def _watch_stacks(self, root: int, held: ExitStack) -> None:
-        actions = self.plan.actions
-        if self.plan.stack_depth or "stacks" in actions:
-            from lbtrace.session.callers import watch  # imported here because few traces have them
+        if self.plan.walks_stacks:
+            # Imported here because few traces have them.
+            from lbtrace.session.callers import Callers
+            from lbtrace.session.stack_files import watch
 
             traced = self._object, self.plan, self._probed.files, root
-            self._callers = held.enter_context(watch(*traced, self.target.command))
-        if not SENDING.issuperset(actions):
+            self._stack_files = held.enter_context(watch(*traced, self.target.command))
+            self._callers = Callers(self._stack_files.names) if self.plan.stack_depth else None
+        if not SENDING.issuperset(self.plan.actions):
             from lbtrace.session.aggregation import prepare  # imported here: most show calls
 
-            self._aggregation = prepare(self._object, self._callers)
+            self._aggregation = prepare(self.plan, self._object, self._stack_files)
 
     def _named(self, batch: Batch) -> Iterator[Batch | Addition]:
         for part in self._callers.name(batch, self.plan) if self._callers else (batch,):
@@ -302,9 +307,7 @@ class Session:
         while not budget.spent:
             woken = self._wait(end, idle=not (backlog or ended))
             self._look_at_files(at_once=bool(woken & {_TIME_IS_UP, self._pidfd}))
-            for addition in self._grow():
-                budget.grow(self.plan)
-                yield addition
+            yield from self._grow(budget)
             if not ended and (self._stopping or _TIME_IS_UP in woken or self._is_over(woken)):
                 backlog.end()
                 self._detach(backlog.collect)
@@ -329,14 +332,14 @@ class Session:
         if self._alone and (children := self._object.children()):
             self.on_note(processes.describe_untraced(children))
 
-    def _grow(self) -> Iterator[Addition]:
+    def _grow(self, budget: Budget) -> Iterator[Addition]:
         """What the plan gets of files that were mapped since this was asked last."""
-        if self._callers:
-            self._callers.files.look()
-        if self._growth:
-            for addition in self._growth.look(self.plan, self.on_note):
-                self.plan = self.plan.grown(addition)
-                yield addition
+        if self._stack_files:
+            self._stack_files.look()
+        for addition in self._growth.look(self.plan, self.on_note) if self._growth else ():
+            self.plan = self.plan.grown(addition)
+            budget.grow(self.plan)
+            yield addition
 
     def running(self) -> list[Running]:
         """Return the processes of the command, or that a pid's process forked, that still run.

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
-from contextlib import suppress
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 
 from lbtrace.bpf.mappings import Mappings
 from lbtrace.bpf.objects import TraceObject
@@ -13,6 +13,7 @@ from lbtrace.elf.frame_rows import RowMaker
 from lbtrace.elf.image import Image
 from lbtrace.elf.loaded_files import closure
 from lbtrace.errors import BinaryError, TargetError
+from lbtrace.model import Plan
 from lbtrace.system.file import File
 from lbtrace.targets.frame_names import FrameNames
 from lbtrace.targets.mapped_files import DELETED, mapped_files
@@ -108,3 +109,15 @@ class StackFiles:
         tables.add_rules(self._maker.rules(tables.rules))
         how = BY_POINTER if rows.keeps_pointers else BY_TABLE
         tables.add(device, inode, how, rows.words, (rows.first_page, rows.pages))
+
+
+@contextmanager
+def watch(
+    loaded: TraceObject, plan: Plan, files: Iterable[File], root: int, command: Sequence[str]
+) -> Iterator[StackFiles]:
+    """The files through which the stacks of a trace are walked, until it ends."""
+    known = StackFiles(loaded, files, root, *command[:1], tables=plan.unwind == "tables")
+    try:
+        yield known
+    finally:
+        known.close()

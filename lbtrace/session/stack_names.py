@@ -12,7 +12,7 @@ from lbtrace.targets.frame_names import Place
 
 
 class StackNames:
-    """Names the stacks that an action has met, by the ``files`` that processes have mapped."""
+    """Names the stacks that ``loaded`` has met, through ``files``."""
 
     def __init__(self, loaded: TraceObject, files: StackFiles) -> None:
         self._loaded = loaded
