@@ -7,65 +7,12 @@
 #include "condition.h"
 #include "event.h"
 #include "forked_stacks.h"
+#include "nesting.h"
 #include "relays.h"
 #include "stack/send.h"
+#include "string_length.h"
 #include "unread_texts.h"
 #include "within.h"
-
-/*
- * The length of the string copied, or an error. The copy takes one byte more,
- * the NUL, to tell a full string from a cut one. Some kernels (6.1) say 0,
- * not 1, of an empty string.
- */
-static __always_inline long read_string(const struct lbt_fetch *f, char *to, __u32 size,
-					__u64 from)
-{
-	long got = copy_string(f, to, size + 1, from);
-
-	return got > 0 ? got - 1 : got;
-}
-
-#define LBT_UNKNOWN (~0ULL)
-#define LBT_PAGE 4096 /* or a part of one */
-
-const __u32 the_only = 0;
-
-/*
- * How much of a string follows its byte at an address, which has been read; or LBT_UNKNOWN: it is too
- * long, or some of it is unreadable. It is read in large pieces; where one cannot be, as far as the
- * next page ends, of which alone it is certain that it may be waited for. The bytes are not used, so
- * that all may be read into the same place. A function that is not static is verified once, not again
- * for each text; its callers leave it 32 bytes of the stack.
- */
-__noinline __u64 rest_of_string(__u64 from)
-{
-	char *to = bpf_map_lookup_elem(&scratch, &the_only);
-	__u64 at = from;
-	__u32 piece;
-	long got;
-
-	if (!to)
-		return LBT_UNKNOWN;
-	for (int i = 0; i < LBT_PIECES; i++) {
-		piece = LBT_PIECE;
-		got = bpf_probe_read_user_str(to, LBT_PIECE, (const void *)at);
-		if (got < 0) {
-			if (config.may_fault)
-				load_page(at + 1, to);
-			/* at most a byte more than a page */
-			piece = (((__u32)at + 1) | (LBT_PAGE - 1)) + 1 - (__u32)at;
-			piece &= 2 * LBT_PAGE - 1;
-			got = bpf_probe_read_user_str(to, piece, (const void *)at);
-		}
-		if (got < 0)
-			return LBT_UNKNOWN;
-		/* some kernels (6.1) say 0, not 1, of an empty string */
-		at += got > 0 ? got - 1 : 0;
-		if (got < piece)
-			return at - from;
-	}
-	return LBT_UNKNOWN;
-}
 
 /* Copies a string or bytes to its chunk; value gets their number and the true length. */
 static __always_inline long copy_text(const struct lbt_fetch *f, const __u64 *values,
@@ -313,7 +260,8 @@ static __always_inline bool process_hit(struct pt_regs *ctx, __u64 record, struc
 			/* it was left by an exception or longjmp */
 			if (config.deferred && spec->action == LBT_KEEP)
 				increment(LBT_LEFT_UNCOMPARED);
-			bpf_map_delete_elem(&open_calls, &key);
+			if (!config.nesting) /* else what is around it is still asked for */
+				bpf_map_delete_elem(&open_calls, &key);
 			call = NULL;
 		}
 	}
@@ -358,12 +306,22 @@ static __always_inline bool process_hit(struct pt_regs *ctx, __u64 record, struc
 	if (config.compared_texts && spec->conditions)
 		comparisons = compare_texts(at->spec, spec, values);
 	if (config.filtered && spec->conditions && !passes(spec, values, faults, comparisons)) {
+		if (config.nesting && call) {
+			pass_left(at, false);
+			leave_call(at, false);
+		}
 		if (call)
 			bpf_map_delete_elem(&open_calls, &key);
 		return false;
 	}
+	if (config.nesting && (call || at->kind == LBT_OPEN))
+		pass_left(at, at->kind == LBT_OPEN);
 	if (at->kind == LBT_OPEN && needs_opening(spec) && !remember(ctx, at, spec, values, faults))
 		return false;
+	if (config.nesting && at->kind == LBT_OPEN)
+		enter_call(at);
+	if (config.nesting && call)
+		leave_call(at, true);
 	if (config.deferred && at->kind == LBT_OPEN && spec->action == LBT_KEEP)
 		return true;
 	/* here, because the stack does not suffice for calls within send() */
@@ -379,8 +337,7 @@ static __always_inline bool process_hit(struct pt_regs *ctx, __u64 record, struc
 		at->probe = call->probe;
 		at->kind = LBT_OPEN;
 		if (entry && entry->action == LBT_KEEP) {
-			if (config.stack_depth)
-				send_stack(ctx, at, spec, popped);
+			send_stack(ctx, at, spec, popped);
 			send(at, entry, call->values, call->faults);
 		}
 		at->time = now;
@@ -389,7 +346,7 @@ static __always_inline bool process_hit(struct pt_regs *ctx, __u64 record, struc
 	}
 	if (call && !spec->jumps)
 		bpf_map_delete_elem(&open_calls, &key);
-	if (config.stack_depth && at->kind != LBT_CLOSE && spec->action == LBT_SEND)
+	if (spec->action == LBT_SEND)
 		send_stack(ctx, at, spec, popped);
 	if (config.aggregating & 1 << LBT_DO_stacks && spec->action == LBT_DO_stacks)
 		walk_for_stacks(ctx, at, spec, popped);

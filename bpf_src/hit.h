@@ -192,8 +192,7 @@ static __always_inline bool handle_record(__u64 cookie, struct pt_regs *ctx, __u
 			remember_left_out(&at, spec);
 		return config.within && spec->within == LBT_OUTER; /* it closes, too */
 	}
-	if (config.stack_depth && kind != LBT_CLOSE)
-		send_stack(ctx, &at, spec, popped);
+	send_stack(ctx, &at, spec, popped);
 	if (config.selecting && spec->selected)
 		send_selected(ctx, &at, spec);
 	else if (kind == LBT_CLOSE || spec->fetches <= LBT_SHORT_VALUES)

@@ -283,7 +283,12 @@ struct lbt_open_call {
 	__u64 faults;
 	__u64 kept[LBT_KEPT]; /* what the registers of the spec held */
 	__u64 values[LBT_FETCHES]; /* where the action is LBT_KEEP */
+	__u64 inner;	  /* bpf_src/nesting.h: what timed calls inside of it have taken */
+	__u64 around_frame; /* the one that it is inside of */
+	__u64 around_probe;
 };
+
+#define LBT_UNKNOWN_AROUND 1 /* no frame */
 
 /*
  * A probe's cookie: its position in the plan and its spec's. Where the return of a call
@@ -339,6 +344,7 @@ struct lbt_config {
 	__u32 relays;	     /* some spec has a relay, or is LBT_UNCOMPARED */
 	__u32 stack_depth;   /* frames of each call's stack that are sent with it, 0: none */
 	__u32 unwind_tables; /* callers are found by tables where there are some */
+	__u32 nesting;	     /* of calls that are timed it is known what is below them */
 };
 
 enum lbt_counter {

@@ -33,9 +33,9 @@ def generate(into: Path = MODULE, headers: Path = HEADERS) -> None:
     _write(into, render(wire + agreed, actions(), spaces))
     headers.mkdir(parents=True, exist_ok=True)
     rows = " ".join(f"DO({number}, {name})" for name, number in actions().items())
-    numbers = " ".join(f"LBT_DO_{name} = {number}," for name, number in actions().items())
-    made = f"#define EACH_ACTION(DO) {rows}\nenum {{ {numbers} }};\n"
-    _write(headers / "actions.h", _includes("actions") + made)
+    numbers = ", ".join(f"LBT_DO_{name} = {number}" for name, number in actions().items())
+    known = f"#define EACH_ACTION(DO) {rows}\nenum {{ {numbers} }};\n"
+    _write(headers / "actions.h", _includes("actions") + known)
     _write(headers / "programs.h", _includes("programs"))
     _write(headers / "atomic_programs.h", _includes("programs/atomic"))
 

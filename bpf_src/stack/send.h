@@ -63,7 +63,7 @@ full:
 static __always_inline void send_stack(struct pt_regs *ctx, const struct hit *at,
 				       const struct lbt_spec *spec, bool popped)
 {
-	if (config.stack_depth)
+	if (config.stack_depth && at->kind != LBT_CLOSE)
 		send_callers(ctx, at, stack_place(at, spec, popped),
 			     !popped && spec->sp_delta >= 0);
 }

@@ -15,6 +15,7 @@ from lbtrace.bpf.backup_programs import FORGETTING, served_by
 from lbtrace.bpf.features import finds_mappings, has_btf, may_sleep, typed_task
 from lbtrace.bpf.gate import check, check_pointer, start_log
 from lbtrace.bpf.specs import Specs
+from lbtrace.bpf.stack_tables import STACK_MAPS
 from lbtrace.errors import KernelError
 from lbtrace.model import Losses
 from lbtrace.system.procfs import read_bytes
@@ -54,11 +55,6 @@ words of each CPU."""
 INITIAL_PIDNS = "pid:[4026531836]"
 """PROC_PID_INIT_INO in the kernel's include/linux/proc_ns.h."""
 
-STACK_MAPS = (
-    *("known_mappings", "met_files", "stack_rows", "stack_rules", "stack_tables", "stack_walks"),
-)
-"""Maps that only walks of stacks need."""
-
 ALLOCATING = ("followed", "met_stacks", "open_calls", "outermost")
 """Maps of which most entries are seldom used."""
 
@@ -88,10 +84,7 @@ class TraceObject:
         start_log()
         _require_types()
         if specs.walks_stacks and not finds_mappings():
-            raise KernelError(
-                "stacks need Linux 5.17: this kernel does not tell in which file an address is",
-                "count the calls: lbtrace count",
-            )
+            raise KernelError("stacks need Linux 5.17", "count the calls: lbtrace count")
         self._typed_task = typed_task()
         waits = may_sleep()
         may_fault = specs.memory and waits
@@ -163,7 +156,7 @@ class TraceObject:
     def fill(self, specs: Specs) -> None:
         """Let programs know of the specs that are new. Raises `KernelError` where there is no
         room for them."""
-        target = self._map("specs")
+        target = self.map("specs")
         key, size = ffi.new("uint32_t *"), ffi.sizeof("struct lbt_spec")
         for key[0] in range(self._filled, len(specs)):
             code = lib.bpf_map__update_elem(target, key, 4, specs[key[0]], size, 0)
@@ -172,7 +165,7 @@ class TraceObject:
 
     def ring_fd(self) -> int:
         """Return the file descriptor of the ring buffer."""
-        return check(lib.bpf_map__fd(self._map("ring")), "use the ring buffer")
+        return check(lib.bpf_map__fd(self.map("ring")), "use the ring buffer")
 
     def losses(self) -> Losses:
         """Return what the kernel side has lost so far."""
@@ -198,7 +191,7 @@ class TraceObject:
             return 0
         found, before = 0, ffi.NULL
         key, following = ffi.new("struct lbt_call_key *"), ffi.new("struct lbt_call_key *")
-        calls, size = self._map("open_calls"), ffi.sizeof("struct lbt_call_key")
+        calls, size = self.map("open_calls"), ffi.sizeof("struct lbt_call_key")
         while lib.bpf_map__get_next_key(calls, before, following, size) == 0:
             key[0], before = following[0], key
             found += 1
@@ -207,7 +200,7 @@ class TraceObject:
     def aggregated(self, action: str) -> Iterator[Aggregated]:
         """Yield what an action has aggregated so far: bpf_src/aggregate.h."""
         cpus = check(lib.libbpf_num_possible_cpus(), "count the CPUs")
-        source = self._map(f"{action}_map")
+        source = self.map(f"{action}_map")
         words, size = (lib.bpf_map__value_size(source) + 7) // 8, lib.bpf_map__key_size(source)
         cells = ffi.new("uint64_t[]", words * cpus)
         key, following = (ffi.new("char[]", size) for _ in range(2))
@@ -221,13 +214,20 @@ class TraceObject:
             rest = bytes(ffi.buffer(key)[ffi.sizeof(named[0]) :])
             yield named.probe, named.pid, rest, values
 
-    def stack_maps(self) -> dict[str, Any]:
-        """Return the maps by which stacks are walked, by their names."""
-        return {name: self._map(name) for name in STACK_MAPS}
-
     def map(self, name: str) -> Any:
         """Return the libbpf handle of a map."""
         return _map(self._object, name)
+
+    def self_times(self) -> Iterator[tuple[int, int, tuple[int, ...]]]:
+        """Yield what bpf_src/nesting.h knows of a probe and a process (pid): how many calls
+        returned, how long they took themselves, and how many have unknown surroundings."""
+        cpus = check(lib.libbpf_num_possible_cpus(), "count the CPUs")
+        source, before, words = self.map("self_times"), ffi.NULL, 3
+        cells, following = ffi.new("uint64_t[]", words * cpus), ffi.new("uint32_t[2]")
+        while lib.bpf_map__get_next_key(source, before, following, 8) == 0:
+            before = ffi.new("uint32_t[2]", [*following])
+            if not lib.bpf_map__lookup_elem(source, before, 8, cells, ffi.sizeof(cells), 0):
+                yield before[0], before[1], tuple(sum([*cells][n::words]) for n in range(words))
 
     def children(self) -> int:
         """Return how many processes those that are followed have forked so far."""
@@ -241,7 +241,7 @@ class TraceObject:
         totals: list[int] = []
         for key[0] in range(lib.LBT_COUNTERS):
             code = lib.bpf_map__lookup_elem(
-                self._map("counters"), key, 4, cells, ffi.sizeof(cells), 0
+                self.map("counters"), key, 4, cells, ffi.sizeof(cells), 0
             )
             check(code, "read the counters")
             totals.append(sum(cells) & (1 << 64) - 1)  # one CPU may take back what another counted
@@ -265,7 +265,7 @@ class TraceObject:
         found: list[tuple[int, int, int, tuple[int, ...]]] = []
         key, following = ffi.new("uint64_t *"), ffi.new("uint64_t *")
         loss = ffi.new("struct lbt_loss *")
-        pending, before = self._map("pending_losses"), ffi.NULL
+        pending, before = self.map("pending_losses"), ffi.NULL
         while lib.bpf_map__get_next_key(pending, before, following, 8) == 0:
             key[0], before = following[0], key
             if lib.bpf_map__lookup_elem(pending, key, 8, loss, ffi.sizeof("struct lbt_loss"), 0):
@@ -277,22 +277,19 @@ class TraceObject:
     def follows(self, pid: int) -> bool:
         """Return whether a process is among those of `followed`."""
         key, value = ffi.new("uint32_t *", pid), ffi.new("uint32_t *")
-        return not lib.bpf_map__lookup_elem(self._map("followed"), key, 4, value, 4, 0)
+        return not lib.bpf_map__lookup_elem(self.map("followed"), key, 4, value, 4, 0)
 
     def followed(self) -> list[int]:
         """Return the pids of processes that are followed, besides the first; some may have
         ended."""
         pids: list[int] = []
         key, following, pid = (ffi.new("uint32_t *") for _ in range(3))
-        processes, before = self._map("followed"), ffi.NULL
+        processes, before = self.map("followed"), ffi.NULL
         while lib.bpf_map__get_next_key(processes, before, following, 4) == 0:
             key[0], before = following[0], key
             if not lib.bpf_map__lookup_elem(processes, key, 4, pid, 4, 0):
                 pids.append(pid[0])
         return pids
-
-    def _map(self, name: str) -> Any:
-        return _map(self._object, name)
 
     def _config(self, handle: Any) -> Any:
         """The part of an object's configuration that depends on the machine."""
@@ -316,17 +313,19 @@ class TraceObject:
         if not by_backup:
             sizes["handled"] = 1
         for name in specs.actions:
-            own = self._map(f"{name}_map")
+            own = self.map(f"{name}_map")
             size = lib.bpf_map__value_size(own) * lib.libbpf_num_possible_cpus()
             several = lib.bpf_map__key_size(own) > ffi.sizeof("struct lbt_aggregate_key")
             most = BUCKETS if several else AGGREGATES
             sizes[f"{name}_map"] = max(1, min(most, AGGREGATE_BYTES // size))
         sizes["met_stacks"] = MET_STACKS if "stacks" in specs.actions else 1
+        if specs.nesting:
+            sizes |= {"innermost_calls": BUCKETS, "self_times": AGGREGATES}
         for name, entries in sizes.items():
-            code = lib.bpf_map__set_max_entries(self._map(name), entries)
+            code = lib.bpf_map__set_max_entries(self.map(name), entries)
             check(code, f"size the map {name}")
         for name in ALLOCATING if early else ():
-            code = lib.bpf_map__set_map_flags(self._map(name), 0)
+            code = lib.bpf_map__set_map_flags(self.map(name), 0)
             check(code, f"choose how to allocate the map {name}")
 
     def _load(self, handle: Any, programs: Programs, *, waits: bool) -> None:

@@ -89,10 +89,11 @@ class Specs:
     distinguish goroutines; ``stacks``, it is asked on which stack a thread runs; ``hooked``,
     uretprobes see the returns of some calls; ``loops_to_entry``, some of functions that jump back
     to their entry, whose calls are to be hooked once; ``actions``, the names of those that
-    aggregate; ``stack_depth``, so many callers are sent with a call; ``walks_stacks``, stacks are
-    walked, by tables where there are ``unwind_tables``; ``relays``, some calls jump to other
-    functions; ``within``, only hits below calls of some functions count.
-    Where the plan ``may_grow``, they are ready for all that points may need.
+    aggregate; ``nesting``, calls are timed, and what is below them is known; ``stack_depth``, so
+    many callers are sent with a call; ``walks_stacks``, stacks are walked, by tables where there
+    are ``unwind_tables``; ``relays``, some calls jump to other functions; ``within``, only hits
+    below calls of some functions count. Where the plan ``may_grow``, they are ready for all that
+    points may need.
     """
 
     def __init__(self, plan: Plan) -> None:
@@ -139,7 +140,10 @@ class Specs:
         self.unwind_tables = self.walks_stacks and plan.unwind == "tables"
         layouts = [plan.goroutines(probe) for probe in probes]
         self.go = any(layouts)
-        self.stacks = not (self.actions or all(layouts))
+        self.nesting = "histogram" in self.actions and any(
+            p.aggregates == lib.LBT_SLOT_DURATION for p in probes
+        )
+        self.stacks = not ((self.actions and not self.nesting) or all(layouts))
         pairs = hooked_pairs(probes, PROBES)
         self.hooked = bool(pairs)
         hooked = {*pairs, *pairs.values()}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import mmap
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from msgspec import Struct
@@ -23,6 +23,12 @@ BY_TABLE, BY_POINTER, BY_GUESS = 1, 2, 3
 """enum lbt_stack_how of bpf_src/stack/mapping.h."""
 
 
+STACK_MAPS = (
+    *("known_mappings", "met_files", "stack_rows", "stack_rules", "stack_tables", "stack_walks"),
+)
+"""Maps that only walks of stacks need."""
+
+
 class MetFile(Struct, frozen=True):
     """A file that stacks have met: device (``major << 20 | minor``) and inode as the kernel has
     them, and where the process ``pid`` (of the initial namespace) has mapped it."""
@@ -38,9 +44,9 @@ class StackTables:
     """Files tables in the maps of the programs, each where the former one ends: at word ``next``.
     Raises `KernelError`."""
 
-    def __init__(self, maps: dict[str, Any]) -> None:
+    def __init__(self, map_of: Callable[[str], Any]) -> None:
         self.next = 0
-        self._maps = maps
+        self._maps = maps = {name: map_of(name) for name in STACK_MAPS}
         self._rules = 0
         self._chunks: list[mmap.mmap] = []
         rules = maps["stack_rules"]

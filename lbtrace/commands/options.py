@@ -17,10 +17,10 @@ from argparse import (
 from collections.abc import Collection, Sequence
 from functools import partial
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
 from lbtrace.commands import streams
-from lbtrace.validation import ARGUMENTS, LARGEST_RING, POINTERS, SHORTEST, TEXT
+from lbtrace.validation import ARGUMENTS, CALLERS, LARGEST_RING, POINTERS, SHORTEST, TEXT
 
 if TYPE_CHECKING:
     from argparse import _ArgumentGroup
@@ -252,10 +252,8 @@ def natural(text: str) -> int:
 
 def frames(text: str) -> int:
     """Return a number of callers."""
-    from lbtrace.model.wire_limits import STACK_FRAMES  # imported here: it takes other modules
-
-    if (number := natural(text)) >= STACK_FRAMES:
-        raise ArgumentTypeError(f"{text} is too large: up to {STACK_FRAMES - 1} callers are shown")
+    if (number := natural(text)) > CALLERS:
+        raise ArgumentTypeError(f"{text} is too large: up to {CALLERS} callers are shown")
     return number
 
 
@@ -333,11 +331,22 @@ def nanoseconds(text: str) -> int:
     return round(float(match[1]) * _NANOSECONDS[match[2]])
 
 
-def slow(text: str) -> tuple[str, int]:
-    """Return a time with its unit, in ns, and the pattern of functions before it, if there is one:
+class Slow(NamedTuple):
+    """Calls of functions that match a pattern, or of all, that took longer than so many ns."""
+
+    pattern: str
+    time: int
+
+    def __str__(self) -> str:
+        time = f"{self.time}ns"
+        return f"{self.pattern}={time}" if self.pattern else time
+
+
+def slow(text: str) -> Slow:
+    """Return a time with its unit, and the pattern of functions before it, if there is one:
     ``handle_*=5ms``."""
     pattern, _, time = text.rpartition("=")
-    return pattern, nanoseconds(time)
+    return Slow(pattern, nanoseconds(time))
 
 
 def size(text: str) -> int:

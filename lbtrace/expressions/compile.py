@@ -32,6 +32,7 @@ from lbtrace.expressions.tree import (
     Dereference,
     ExpressionError,
     Field,
+    LengthOf,
     Node,
     Request,
     Sum,
@@ -270,7 +271,7 @@ def _followed(node: Node) -> int:
     match node:
         case Dereference() | Field():
             return _followed(node.inner) + 1
-        case Cast() | After():
+        case Cast() | After() | LengthOf():
             return _followed(node.inner)
         case Sum():  # of a pointer, it takes the size of what that leads to
             return max(_followed(node.left), _followed(node.right)) + 1

@@ -10,6 +10,7 @@ from __future__ import annotations
 from msgspec.structs import replace
 
 from lbtrace.abi.locations import WORD, Location, moved
+from lbtrace.expressions import elements
 from lbtrace.expressions.arithmetic import add, from_slot, together
 from lbtrace.expressions.conversions import width
 from lbtrace.expressions.globals import of_package
@@ -37,6 +38,7 @@ from lbtrace.expressions.tree import (
     Dereference,
     ExpressionError,
     Field,
+    LengthOf,
     Name,
     Node,
     Number,
@@ -61,8 +63,11 @@ from lbtrace.recognize.wide_text import is_wide
 from lbtrace.values.pointer import NIL
 from lbtrace.values.string import GO_TEXT, TEXT
 
+LENGTHS = frozenset({"size", "length", "len"})
+"""What the length of a value is called by those who write its type."""
 
-def locate(node: Node, scope: Scope) -> Located:  # noqa: PLR0911 - a return for each case
+
+def locate(node: Node, scope: Scope) -> Located:  # noqa: PLR0911, PLR0912 - a return for each case
     """Return where ``node`` lies. Raises `ExpressionError`."""
     match node:
         case Number():
@@ -82,12 +87,14 @@ def locate(node: Node, scope: Scope) -> Located:  # noqa: PLR0911 - a return for
             return _text(node, scope)
         case After():
             return kept_to_return(_operand(node.inner, scope), scope)
+        case LengthOf():
+            return _count(node, scope)
         case Cast():
             return cast(node.at, node.type, locate(node.inner, scope), scope)
         case Dereference():
-            return _dereference(node, _pointer(_operand(node.inner, scope)))
+            return _element(node, _pointer(_operand(node.inner, scope)), scope)
         case Field():
-            return of_package(node, scope) or _field(node, _operand(node.inner, scope))
+            return of_package(node, scope) or _field(node, _operand(node.inner, scope), scope)
         case Sum():
             return add(node, compute(node.left, scope), compute(node.right, scope), scope)
         case Binary():
@@ -151,6 +158,32 @@ def _operand(node: Node, scope: Scope) -> Operand:
     if not isinstance(found, Operand):
         raise not_a_value(found.at)
     return found
+
+
+def _element(node: Dereference, inner: Operand, scope: Scope) -> Operand:
+    """What ``inner`` leads to, or its element where it, or what it refers to, keeps some."""
+    target = inner.type.target if inner.type.is_alias() else None
+    whole = inner
+    if node.subscript and target is not None and target.elements() is not None:
+        whole = _dereference(Dereference(node.at, node.inner), inner)
+    if not node.subscript or whole.type.elements() is None:
+        return _dereference(node, inner)
+    return elements.element(node.at, whole, node.index, scope)
+
+
+def _count(node: LengthOf, scope: Scope) -> Located:
+    inner = _pointer(_operand(node.inner, scope))
+    target = inner.type.target if inner.type.is_address else None
+    # Maps and channels of Go are pointers to headers of the same name.
+    is_header = target is not None and target.name == inner.type.name
+    if target is not None and (target.counted() or is_header or inner.type.is_alias()):
+        inner = _dereference(Dereference(node.at, node.inner), inner)
+        if is_header and (header := _member(inner.type, "len")) is not None:
+            return part_of(node.at, inner, header)
+    first = inner.type.element_at(0)
+    if first is not None and not inner.type.is_open_ended():
+        return Constant(node.at, inner.type.size // first.type.size)
+    return elements.count(node.at, inner, scope)
 
 
 def _text(node: TextOf, scope: Scope) -> Operand:
@@ -283,7 +316,7 @@ def _dereference(node: Dereference, inner: Operand) -> Operand:
     return Operand(node.at, target, Location(memory=at), inner.moment)
 
 
-def _field(node: Field, inner: Operand) -> Operand:
+def _field(node: Field, inner: Operand, scope: Scope) -> Located:
     type, whole = inner.type, inner.type
     refuse_declared(node.at, type)
     inner = _smart(inner)
@@ -294,6 +327,8 @@ def _field(node: Field, inner: Operand) -> Operand:
         inner = _dereference(Dereference(node.at, Name(node.at, "")), inner)
         type = inner.type
     if not type.named_parts() and type.components() is None:
+        if node.name in LENGTHS and inner.type.counted() is not None:
+            return elements.count(node.at, inner, scope)
         raise no_members(node.at, whole if whole.is_text() else type, written(node.inner))
     if node.called and type.components() is not None:
         names = ", ".join([spelled(m.name) for m in type.named_parts() if m.name][:PARTS])

@@ -18,7 +18,7 @@
     postfix    = primary {("->" | ".") NAME ["(" ")"] | "[" NUMBER "]"}
     primary    = NUMBER [unit] | STRING | CHARACTER | NAME | "(" value ")"
                | "reg" "(" STRING ")" | "str" "(" value ["," value] ")"
-               | "buf" "(" value "," value ")"
+               | "buf" "(" value "," value ")" | ("after" | "len") "(" value ")"
     type       = words of a C type {"*"}
 
 Of a comparison, ``value`` is a ``shifted``: C compares before it combines by ``&``, ``^`` and
@@ -56,6 +56,7 @@ from lbtrace.expressions.tree import (
     ExpressionError,
     Field,
     Junction,
+    LengthOf,
     Name,
     Negation,
     Node,
@@ -314,14 +315,14 @@ class _Parser(TokenReader):
                 raise ExpressionError(name.at, "reg() wants a register's name", 'write reg("ax")')
             self._expect(")", "")
             return Register(name.at, self._unescaped(name).decode(errors="replace"))
-        if token.text not in ("str", "buf", "after"):
+        if token.text not in ("str", "buf", "after", "len"):
             raise ExpressionError(
-                token.at, f"{token.text}() is not known", "there are str, buf, after and reg"
+                token.at, f"{token.text}() is not known", "there are str, buf, len, after and reg"
             )
         start = self.value()
-        if token.text == "after":
+        if token.text in ("after", "len"):
             self._expect(")", "")
-            return After(token.at, start)
+            return (After if token.text == "after" else LengthOf)(token.at, start)
         length = self.value() if self._accept(",") else None
         if length is None and token.text == "buf":
             raise ExpressionError(self._token.at, "buf() wants a length", "write buf(arg0, 16)")

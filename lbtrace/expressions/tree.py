@@ -55,6 +55,13 @@ class After(Struct, frozen=True):
     inner: Node
 
 
+class LengthOf(Struct, frozen=True):
+    """``len``: how many elements or bytes a value has."""
+
+    at: int
+    inner: Node
+
+
 class Cast(Struct, frozen=True):
     """A value taken for one of another type."""
 
@@ -103,7 +110,18 @@ class Binary(Struct, frozen=True):
 
 
 Node: TypeAlias = (
-    Number | Quoted | Name | Register | TextOf | After | Cast | Dereference | Field | Sum | Binary
+    Number
+    | Quoted
+    | Name
+    | Register
+    | TextOf
+    | After
+    | LengthOf
+    | Cast
+    | Dereference
+    | Field
+    | Sum
+    | Binary
 )
 
 Operator: TypeAlias = Literal["==", "!=", "<", "<=", ">", ">=", "startswith", "lacks"]

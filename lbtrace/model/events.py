@@ -148,10 +148,14 @@ class Aggregate(Struct, frozen=True):
 
 class Aggregates(Struct):
     """All that has been aggregated from the beginning of the trace until ``time``
-    (CLOCK_MONOTONIC, ns): later ones replace earlier ones. ``frames`` are those of stacks."""
+    (CLOCK_MONOTONIC, ns): later ones replace earlier ones. Where durations are aggregated,
+    ``selves`` has for each probe and process how many calls returned, and as words how long they
+    took less the timed calls inside of them, in ns, and of how many it is not known what they are
+    inside of. ``frames`` are those of stacks."""
 
     time: int
     rows: tuple[Aggregate, ...] = ()
+    selves: tuple[Aggregate, ...] = ()
     frames: tuple[Frame, ...] = ()
 
 

@@ -37,8 +37,8 @@ class Aggregation:
     def read(self, plan: Plan) -> Aggregates:
         """Return all that was aggregated until now."""
         self._next += PERIOD
-        rows = merge_aggregated(plan, self._loaded.aggregated)
-        found = Aggregates(time.monotonic_ns(), tuple(rows))
+        now, kernel = time.monotonic_ns(), self._loaded
+        found = merge_aggregated(plan, now, kernel.aggregated, kernel.self_times)
         return self._names.add(found) if self._names else found
 
 

@@ -42,7 +42,7 @@ class StackFiles:
         self._known: set[tuple[int, int]] = set()
         self._mappings = Mappings()
         self._maker = RowMaker(CHUNK)
-        self._tables = StackTables(loaded.stack_maps()) if tables else None
+        self._tables = StackTables(loaded.map) if tables else None
         if root and not command:
             self._learn(root)
         for path in (*filter(None, [command]), *(file.path for file in files)):

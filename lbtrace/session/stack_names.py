@@ -26,7 +26,7 @@ class StackNames:
         self._files.look()
         self._stacks.update(read_stacks(self._loaded, self._stacks))
         rows = tuple(map(self._with_stack, found.rows))
-        return Aggregates(found.time, rows, tuple(self._frames))
+        return replace(found, rows=rows, frames=tuple(self._frames))
 
     def _with_stack(self, row: Aggregate) -> Aggregate:
         met = self._stacks.get(row.key)

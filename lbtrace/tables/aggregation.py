@@ -6,10 +6,12 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from importlib import import_module
 from typing import Any, TypeAlias, cast
 
+from msgspec.structs import replace
+
 from lbtrace.errors import UsageError
 from lbtrace.model import SENDING, Aggregate, Aggregates, Plan
 from lbtrace.model.wire_limits import ACTIONS
-from lbtrace.tables.table import Table
+from lbtrace.tables.table import Table, by_function
 
 AGGREGATING = tuple(name for name in ACTIONS if name not in SENDING)
 """The actions that aggregate: the files of ``bpf_src/actions``."""
@@ -26,14 +28,21 @@ def find_table(action: str) -> Table:
 
 
 def merge_aggregated(
-    plan: Plan, aggregated: Callable[[str], Iterable[Aggregated]]
-) -> Iterator[Aggregate]:
-    """Yield what the actions of a plan have ``aggregated``, of all CPUs together."""
+    plan: Plan,
+    now: int,
+    aggregated: Callable[[str], Iterable[Aggregated]],
+    self_times: Callable[[], Iterable[tuple[int, int, tuple[int, ...]]]],
+) -> Aggregates:
+    """Return what the actions of a plan have ``aggregated`` until ``now``, of all CPUs together,
+    and how long calls took themselves."""
+    rows = []
     for action in _actions(plan):
         merge = find_table(action).merge
         for probe, pid, key, cpus in aggregated(action):
             count = sum(words[0] for words in cpus)
-            yield Aggregate(probe, pid, count, merge([words[1:] for words in cpus]), key)
+            rows.append(Aggregate(probe, pid, count, merge([words[1:] for words in cpus]), key))
+    selves = (Aggregate(probe, pid, calls, (*rest,)) for probe, pid, (calls, *rest) in self_times())
+    return Aggregates(now, (*rows,), (*selves,))
 
 
 def aggregated(plan: Plan, aggregates: Aggregates) -> Iterator[tuple[str, Table, Sequence[Any]]]:
@@ -48,7 +57,27 @@ def aggregated(plan: Plan, aggregates: Aggregates) -> Iterator[tuple[str, Table,
             if row.probe < len(plan.probes) and plan.probes[row.probe].action == action
         ]
         frames = [aggregates.frames] if table.takes_frames else []
-        yield action, table, table.rows(plan, own, *frames)
+        rows = table.rows(plan, own, *frames)
+        if "self_time" in table.row.__struct_fields__:
+            rows = _with_self_times(plan, rows, aggregates)
+        yield action, table, rows
+
+
+def _with_self_times(plan: Plan, rows: Sequence[Any], aggregates: Aggregates) -> list[Any]:
+    """Return rows of durations with what the calls took themselves, where that is known for sure:
+    of all calls of a process what they are inside of."""
+    unsure = {each.pid for each in aggregates.selves if each.words[1]}
+    found: dict[tuple[str, str, int], list[int]] = {}
+    for each in by_function(plan, aggregates.selves):
+        calls = sum(row.count for row in each.rows)
+        known = sum(row.words[0] for row in each.rows)
+        found[each.function.name, each.binary, each.pid] = [calls, known]
+    made = []
+    for row in rows:
+        calls, known = found.get((row.name, row.binary, row.pid), (0, 0))
+        is_known = row.unit and calls == row.count and row.pid not in unsure
+        made.append(replace(row, self_time=known) if is_known else row)
+    return made
 
 
 def check_aggregates(plan: Plan, action: str = "") -> None:

@@ -40,8 +40,10 @@ class Histogram(Struct, frozen=True):
     ``binary``, by a process. ``unread`` more calls are in nothing but this number, as their value
     could not be read. ``unit`` is ``ns`` of durations, else empty.
 
-    ``total`` is exact. ``min``, ``max``, ``median`` and the percentiles are exact up to 127, else
-    less than 1.6 % from the value of that rank; None where no value was read. ``bars`` counts the
+    ``total`` is exact. So is ``self_time``: durations less those of the calls of the table inside
+    of them; None where that is not known, and of other values. ``min``, ``max``, ``median`` and the
+    percentiles are exact up to 127, else less than 1.6 % from the value of that rank; None where no
+    value was read. ``bars`` counts the
     values by powers of two, lowest first.
     """
 
@@ -59,6 +61,7 @@ class Histogram(Struct, frozen=True):
     max: int | None = None
     unread: int = 0
     bars: tuple[Bar, ...] = ()
+    self_time: int | None = None
 
 
 def bounds(bucket: int) -> tuple[int, int]:
@@ -138,8 +141,10 @@ def _cells(row: Histogram) -> tuple[str, ...]:
     def shown(number: int | None) -> str:
         return "?" if number is None else _number(number, row.unit)
 
+    own = shown(row.self_time) if row.unit else ""
     shares = (row.min, row.median, row.p90, row.p99, row.p999, row.max)
-    return (str(row.count), *map(shown, (row.total, *shares)), str(row.pid), row.name)
+    numbers = (shown(row.total), own, *map(shown, shares))
+    return (str(row.count), *numbers, str(row.pid), row.name)
 
 
 def _number(number: int, unit: str) -> str:
@@ -158,12 +163,26 @@ def _draw(row: Histogram) -> Iterator[str]:
         yield f"    {text:>{width}}  {bar.count:>{numbers}}  {'█' * length}".rstrip()
     if row.unread:
         yield f"    not read: {row.unread}"
+    if row.unit and row.self_time is None:
+        yield "    self time is not known: of some calls it is not known inside of which they are"
 
 
 TABLE = Table(
     row=Histogram,
     rows=distribute,
-    heading=("COUNT", "TOTAL", "MIN", "MEDIAN", "P90", "P99", "P99.9", "MAX", "PID", "FUNCTION"),
+    heading=(
+        "COUNT",
+        "TOTAL",
+        "SELF",
+        "MIN",
+        "MEDIAN",
+        "P90",
+        "P99",
+        "P99.9",
+        "MAX",
+        "PID",
+        "FUNCTION",
+    ),
     cells=_cells,
     drawn=lambda row: [*_draw(row)],
     takes_value=True,

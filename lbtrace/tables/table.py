@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from itertools import compress
 from typing import Any, NamedTuple
 
 from msgspec import Struct
@@ -48,8 +49,10 @@ class Table(Struct, frozen=True):
 
 def lines(table: Table, rows: Sequence[Any]) -> Iterator[str]:
     """Yield a table as text, fit for a terminal: the last column is aligned to the left, the others
-    to the right."""
+    to the right. Columns that have nothing in any row are left out."""
     texts = [table.heading, *(tuple(clean(cell) for cell in table.cells(row)) for row in rows)]
+    used = [not rows or any(column[1:]) for column in zip(*texts, strict=True)]
+    texts = [tuple(compress(text, used)) for text in texts]
     widths = [max(map(len, column)) for column in zip(*texts, strict=True)][:-1]
     for number, text in enumerate(texts):
         cells = [cell.rjust(width) for cell, width in zip(text, widths, strict=False)]

@@ -226,6 +226,16 @@ class Type:
         not."""
         return None
 
+    def elements(self) -> Member | None:
+        """Return the pointer to the first element of a value that keeps them elsewhere; None of
+        others."""
+        return None
+
+    def counted(self) -> tuple[Member, Member | None, int] | None:
+        """Return what says how many elements or bytes a value has: a number, or a second one is to
+        be taken from it, and then divided by the third. None where that is not known."""
+        return None
+
     def may_be_text(self) -> bool:
         """Return whether it is two words of which nothing else is known: a string of Go, if any
         text."""

@@ -38,6 +38,9 @@ class Chain(Type, Struct, frozen=True, tag="chain"):
     def named_parts(self) -> tuple[Member, ...]:
         return (Member("size", COUNT, self.length),) if self.length >= 0 else ()
 
+    def counted(self) -> tuple[Member, Member | None, int] | None:
+        return (self.named_parts()[0], None, 1) if self.length >= 0 else None
+
     def composed_reader(self, value: Value, probe: Probe) -> Reader:
         """The first member of a value is the number of nodes, or the address of the first; each
         other one is a node, with its parts."""

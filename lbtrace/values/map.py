@@ -106,6 +106,9 @@ class Map(Type, Struct, frozen=True, tag="map"):
     def named_parts(self) -> tuple[Member, ...]:
         return (Member("size", COUNT, self.length),)
 
+    def counted(self) -> tuple[Member, Member | None, int]:
+        return self.named_parts()[0], None, 1
+
     def composed_reader(self, value: Value, probe: Probe) -> Reader:
         """The members of a value are the number of nodes, the address of the first, and of the
         nodes that were fetched those by which one comes there: ``"rp"`` is the parent of the

@@ -32,6 +32,12 @@ class Slice(Type, Struct, frozen=True, tag="slice"):
     def named_parts(self) -> tuple[Member, ...]:
         return (Member("array", self.element, 0), Member("len", INT, 8), Member("cap", INT, 16))
 
+    def elements(self) -> Member | None:
+        return self.named_parts()[0]
+
+    def counted(self) -> tuple[Member, Member | None, int]:
+        return self.named_parts()[1], None, 1
+
     def named_states(self) -> Sequence[tuple[str, Member, int]]:
         return [(NIL, self.named_parts()[0], 0)]
 

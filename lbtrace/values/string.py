@@ -7,8 +7,18 @@ from typing import Any
 
 from msgspec import Struct
 
-from lbtrace.values.base import UNKNOWN_LENGTH, Fetched, NativeForm, Probe, Reader, Type, Value
+from lbtrace.values.base import (
+    UNKNOWN_LENGTH,
+    Fetched,
+    Member,
+    NativeForm,
+    Probe,
+    Reader,
+    Type,
+    Value,
+)
 from lbtrace.values.datum import FAULT, UNDECODABLE, Datum, Form
+from lbtrace.values.integer import Integer
 from lbtrace.values.notation import encodable, escaped
 from lbtrace.values.pointer import Address
 
@@ -98,6 +108,14 @@ class String(Type, Struct, frozen=True, tag="string"):
 
     def is_text(self) -> bool:
         return True
+
+    def counted(self) -> tuple[Member, Member | None, int] | None:
+        is_there = self.length >= 0 and not self.short
+        return (
+            (Member("", Integer("unsigned long", 8, False), self.length), None, 1)
+            if is_there
+            else None
+        )
 
     def may_hold_text(self) -> bool:
         return self.short

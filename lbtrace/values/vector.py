@@ -6,9 +6,11 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from lbtrace.values.array import Elements
-from lbtrace.values.base import UNKNOWN_LENGTH, Fetched, Probe, Reader, Type, Value
+from lbtrace.values.base import UNKNOWN_LENGTH, Fetched, Member, Probe, Reader, Type, Value
 from lbtrace.values.datum import FAULT, Datum, Unreadable
+from lbtrace.values.map import COUNT
 from lbtrace.values.opaque import Opaque
+from lbtrace.values.pointer import Pointer
 
 UNKNOWN_STEP = "elements of a type that is only declared"
 
@@ -33,6 +35,17 @@ class Vector(Type, Struct, frozen=True, tag="vector"):
 
     def is_flat(self) -> bool:
         return False
+
+    def elements(self) -> Member | None:
+        fits = self.step and self.element.size == self.step
+        return Member("", Pointer(self.name, 8, self.element), self.pointer) if fits else None
+
+    def counted(self) -> tuple[Member, Member | None, int] | None:
+        if self.end < 0:
+            return Member("", COUNT, self.length), None, 1
+        if not self.step:
+            return None
+        return Member("", COUNT, self.end), Member("", COUNT, self.pointer), self.step
 
     def slot_reader(self, value: Value, probe: Probe) -> Reader:
         return self.composed_reader(value, probe)  # of elements whose parts cannot be fetched

@@ -19,6 +19,7 @@ import sys
 import tempfile
 from collections import Counter
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -300,6 +301,22 @@ int main()
 """
 
 
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
+    """`PROGRAM`, compiled once by each command."""
+    into = tmp_path_factory.mktemp("library")
+    (into / "x.cc").write_text(PROGRAM)
+
+    @cache
+    def compile(command: str) -> Path:
+        program = into / command.partition(" ")[0]
+        words = [*shlex.split(command), "-std=c++17", "-w", f"-I{PROGRAMS}", into / "x.cc"]
+        subprocess.run([*words, "-o", program], check=True)
+        return program
+
+    return compile
+
+
 @pytest.mark.host
 @pytest.mark.parametrize("command", ["g++ -g -O0", "clang++ -g -O0 -stdlib=libc++"])
 @pytest.mark.parametrize(
@@ -315,17 +332,14 @@ int main()
 )
 def test_expressions(
     tool: Callable[[str], str],
+    made: Callable[[str], Path],
     tmp_path: Path,
     command: str,
     options: list[str],
     shown: list[Any],
 ) -> None:
-    words = shlex.split(command)
-    tool(words[0])
-    text, program = tmp_path / "x.cc", tmp_path / "x"
-    text.write_text(PROGRAM)
-    build_it = [*words, "-std=c++17", "-w", f"-I{PROGRAMS}", text, "-o", program]
-    subprocess.run(build_it, check=True)
+    tool(command.partition(" ")[0])
+    program = made(command)
     lbtrace = [sys.executable, str(ROOT / "tests/readback.py"), "attach", "--format", "jsonl"]
     done = subprocess.run(
         [*lbtrace, "--func", "traced_1", *options, "-o", tmp_path / "x.jsonl", "--", program],

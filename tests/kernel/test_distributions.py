@@ -71,6 +71,59 @@ int main(int count, char **words) {
 and from outside."""
 
 
+NESTED = r"""
+#include <pthread.h>
+#include <stdexcept>
+#include <unistd.h>
+#define TRACED extern "C" __attribute__((noinline))
+TRACED void leaf(int us) { usleep(us); }
+TRACED void thrower(int us) { leaf(us); throw std::runtime_error("x"); }
+TRACED void middle(int depth) {
+	usleep(1000);
+	leaf(2000);
+	if (depth) middle(depth - 1);
+	usleep(1000);
+}
+TRACED void outer(int n) {
+	for (int i = 0; i < n; i++) {
+		leaf(500);
+		try { thrower(1000); } catch (std::runtime_error &) { }
+		middle(2);
+		usleep(4000);
+	}
+}
+static void *thread(void *) { for (int i = 0; i < 3; i++) outer(2); return nullptr; }
+int main() {
+	pthread_t threads[4];
+	for (auto &each : threads) pthread_create(&each, nullptr, thread, nullptr);
+	for (auto &each : threads) pthread_join(each, nullptr);
+}
+"""
+"""Calls in calls, and some that exceptions leave, in 4 threads: ``outer`` sleeps 8 ms itself,
+``middle`` 2 ms."""
+
+
+def test_self_times_add_up(compiled: Callable[[str, list[str], str], Path], mode: str) -> None:
+    """All time of the outermost calls is that of some call below them, or their own."""
+    nested = compiled("nested.cc", ["g++", "-O1", "-g", "-pthread"], NESTED)
+    with lbtrace.trace(
+        command=[nested],
+        functions=["leaf", "thrower", "middle", "outer"],
+        action="histogram",
+        arg="duration",
+        options=Options(mode=mode),  # type: ignore[arg-type]
+    ) as session:
+        rows = {row.name: row for row in session.table()}
+    assert {name: row.count for name, row in rows.items() if row.count} == {
+        **{"outer": 12, "middle": 72, "leaf": 120},
+    }
+    own = {name: row.self_time or 0 for name, row in rows.items()}
+    assert own["leaf"] == rows["leaf"].total
+    assert own["middle"] >= 72 * 2_000_000
+    assert own["outer"] >= 24 * 4_000_000
+    assert sum(own.values()) == rows["outer"].total
+
+
 @pytest.fixture
 def timed(compiled: Callable[[str, list[str], str], Path]) -> Path:
     return compiled("timed.c", ["gcc", "-O1", "-g", "-pthread"], TIMED)

@@ -17,6 +17,12 @@ ROOT = Path(__file__).resolve().parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 BLOCK = re.compile(r"^```(\w+)\n(.*?)^```", re.M | re.S)
 
+
+def pages_with(wanted: str) -> list[Path]:
+    """The pages that have a block of a kind."""
+    return [p for p in PAGES if wanted in {kind for kind, _ in BLOCK.findall(p.read_text())}]
+
+
 VARIES = (
     (re.compile(r"\d+(?=  \S+$)", re.M), "PID"),
     (re.compile(r" *\d+(\.\d+)? (ns|µs|ms|s)(?= )"), " TIME"),
@@ -49,7 +55,7 @@ def environment(here: Path) -> dict[str, str]:
     return {"PATH": f"{here}/bin:/usr/bin:/bin", "PYTHONPATH": str(ROOT)}
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+@pytest.mark.parametrize("page", pages_with("console"), ids=lambda page: page.name)
 def test_consoles(page: Path, here: Path) -> None:
     for kind, block in BLOCK.findall(page.read_text()):
         if kind != "console":
@@ -90,7 +96,7 @@ def bare(text: str) -> list[str]:
     return [re.sub(r"^([\d.]+[nµm]?s)?\d+(?=[^\d])", "", line) for line in lines if line]
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+@pytest.mark.parametrize("page", pages_with("python"), ids=lambda page: page.name)
 def test_python(page: Path, here: Path) -> None:
     subprocess.run(
         ["bin/lbtrace", "attach", "--func", "fib", "-o", "fib.lbt", "--", "./fib", "5"],

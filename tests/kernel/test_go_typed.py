@@ -84,17 +84,28 @@ OTHERS = ["1.19", "1.24.11"]
 VERSIONS = [*EVERYDAY, *(pytest.param(v, marks=pytest.mark.slow) for v in OTHERS)]
 
 
+@pytest.fixture(scope="module")
+def source(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Once, so that each version compiles it once."""
+    written = tmp_path_factory.mktemp("typed") / "typed.go"
+    written.write_text(SOURCE)
+    return written
+
+
 @pytest.fixture
 def shown(
-    go: ModuleType, go_made: Callable[[str], Path | None], lbtrace: Lbtrace, tmp_path: Path
+    go: ModuleType,
+    go_made: Callable[[str], Path | None],
+    lbtrace: Lbtrace,
+    source: Path,
+    tmp_path: Path,
 ) -> Callable[..., list[dict[str, Any]]]:
     """Traces the program that a version of Go compiles; returns the calls."""
 
     def shown(version: str, function: str, *words: str) -> list[dict[str, Any]]:
         program = go_made(f"typed-{version}")
         if program is None:
-            (tmp_path / "typed.go").write_text(SOURCE)
-            program = go.build(version, tmp_path / "typed.go", tmp_path / "typed")
+            program = go.build(version, source, source.parent / f"typed-{version}")
         output = tmp_path / "typed.jsonl"
         options = ("--func", function, *words, "--quiet", "--force", "-o", output, "--", program)
         done = lbtrace("attach", *options)
@@ -134,6 +145,13 @@ def test_depth_only_adds(shown: Callable[..., list[dict[str, Any]]], version: st
         for each in (page, second, last, *pages):
             assert isinstance(each, dict) or int(each, 16)
         assert depth == "0" or page["method"] == "GET"
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_elements(shown: Callable[..., list[dict[str, Any]]], version: str) -> None:
+    words = ("--arg", "tags[1]", "--arg", "len(tags)", "--arg", "p.tags[0]", "--arg", "tags[2]")
+    (call,) = shown(version, "deep", *words, "--where", "len(p.path) == 2")
+    assert [each["value"] for each in call["args"]] == ["b", 2, "t", None]
 
 
 @pytest.mark.parametrize("version", VERSIONS)

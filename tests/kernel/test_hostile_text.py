@@ -45,7 +45,16 @@ PAYLOADS = (
 """Eight bytes each, as what they are put in the place of."""
 
 
-@pytest.fixture(params=range(len(PAYLOADS)))
+EVERYDAY = (0, 2, 5)
+"""How far the payloads are shifted over the places where text is shown: others are slow."""
+
+
+@pytest.fixture(
+    params=[
+        shift if shift in EVERYDAY else pytest.param(shift, marks=pytest.mark.slow)
+        for shift in range(len(PAYLOADS))
+    ]
+)
 def hostile(request, tmp_path, compiled):
     """A program all of whose names are hostile, in a folder whose name is, too."""
     assert {len(payload) for payload in PAYLOADS} == {8}

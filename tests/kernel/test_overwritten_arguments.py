@@ -90,14 +90,9 @@ ORDER = (*("assigned", "narrowed", "swapped", "filled", "exported", "read", "man
         (CLANG, ("-O1",)),
         (CLANG, ("-O2",)),
         (CLANG, ("-O2", "-flto")),
-        (CLANG, ("-O3", "-fno-omit-frame-pointer")),
         (CLANG, ("-Os", "-gdwarf-4")),
         (CLANG, ("-O0",)),
-        (CLANG, ("-O0", "-fomit-frame-pointer")),
-        (GCC, ("-O1",)),
         (GCC, ("-O2",)),
-        (GCC, ("-O2", "-flto")),
-        (GCC, ("-O3", "-fno-var-tracking")),
     ],
 )
 def test_no_value_is_wrong(

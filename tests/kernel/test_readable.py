@@ -4,16 +4,14 @@ call."""
 from __future__ import annotations
 
 import re
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 PROGRAM = (ROOT / "tests/programs/readable.cc").read_text()
-READBACK = (sys.executable, str(ROOT / "tests/readback.py"), "attach")
 COMMANDS = (
     *("g++ -O2", "clang++ -O0 -stdlib=libc++"),
     *(pytest.param(c, marks=pytest.mark.slow) for c in ("g++ -O0", "clang++ -O2 -stdlib=libc++")),
@@ -24,14 +22,15 @@ Compile = Callable[[str, list[str], str], Path]
 
 
 @pytest.mark.parametrize("command", COMMANDS)
-def test_calls(compiled: Compile, tmp_path: Path, command: str) -> None:
+def test_calls(
+    compiled: Compile, lbtrace: Callable[..., Any], tmp_path: Path, command: str
+) -> None:
     program = compiled("readable", [*command.split(), "-g", "-std=c++20", "-w"], PROGRAM)
 
     def trace(*options: str) -> tuple[list[str], list[str]]:
         """The calls of a trace that was captured and read back, and what the program says."""
         out = tmp_path / f"{len(list(tmp_path.iterdir()))}.txt"
-        words = [*READBACK, *options, "-o", str(out), "--", str(program)]
-        done = subprocess.run(words, capture_output=True, text=True, check=False)
+        done = lbtrace("attach", *options, "-o", out, "--", program)
         assert done.returncode == 0, done.stderr
         lines = map(CALL.fullmatch, out.read_text().splitlines())
         return [line[1] for line in lines if line], done.stdout.splitlines()

@@ -16,7 +16,6 @@ from lbtrace.commands import main
 from lbtrace.commands.output import render
 from lbtrace.errors import CaptureError
 from lbtrace.model import (
-    OPEN,
     Addition,
     Batch,
     Binary,
@@ -30,7 +29,7 @@ from lbtrace.model import (
     Thread,
     Value,
 )
-from lbtrace.plan.merge import as_addition, attached_since
+from lbtrace.plan.merge import as_addition
 from lbtrace.sinks import FORMATS
 
 INT = Integer("int", 4, True)
@@ -157,38 +156,6 @@ def marker(name: str, role: str, crosses: bool) -> Plan:
     result = Value("", INT, 0) if role == "closes" else None
     function = replace(plan.functions[0], result=result)
     return replace(plan, probes=(probe,), functions=(function,))
-
-
-@pytest.mark.parametrize("crosses", [False, True])
-@pytest.mark.parametrize(
-    "name", sorted(name for name, row in FORMATS.items() if not row.is_capture)
-)
-def test_pairs_whose_end_is_added(name: str, script: Any, write: Any, crosses: bool) -> None:
-    """Beginnings are points until then, in whatever batch they come, and whatever is known of
-    the plan's future."""
-    first = as_addition(marker("begin", "opens", crosses), EMPTY)
-    second = as_addition(marker("end", "closes", crosses), EMPTY.grown(first))
-    script.hit(0, 0x7000, 1, kind=OPEN)
-    batches = [first, script.batch((Thread(5, 7, "prog"),))]
-    script.hit(0, 0x7000, 2, kind=OPEN)  # before the end is attached, and read after it
-    second = attached_since(second, script.time + 50)
-    script.hit(0, 0x7000, 3, kind=OPEN)
-    script.hit(1, 0x7000, 4)
-    script.hit(1, 0x7000, 5)
-    batches += [second, script.batch()]
-    path, _ = write(batches)
-    with read_capture(str(path)) as capture:
-        shown = [(call.name, call["n"], call.end, call.result) for call in capture.calls()]
-    assert shown == [
-        *(("begin", 1, "point", None), ("begin", 2, "point", None)),
-        *(("begin", 3, "returned", 4), ("end", 5, "point", None)),
-    ]
-    live, read = io.StringIO(), io.StringIO()
-    render(EMPTY, batches, FORMATS[name].load()(live, EMPTY), lambda: (Losses(), False))
-    with read_capture(str(path)) as capture:
-        sink = FORMATS[name].load()(read, capture.plan)
-        render(capture.plan, capture.batches(), sink, lambda: (Losses(), False))
-    assert live.getvalue() == read.getvalue()
 
 
 def test_a_damaged_addition(trace: Any, write: Any, capfd: pytest.CaptureFixture[str]) -> None:

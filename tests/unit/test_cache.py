@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import pwd
 import subprocess
 import sys
 from pathlib import Path
@@ -70,21 +69,6 @@ def test_a_directory_that_cannot_be_made_is_no_error(tmp_path, monkeypatch):
         lost = Cache(directory, "1-2")
         lost.store(".index", [b"lost"])
         assert lost.load(".index") is None
-
-
-def test_no_home_directory_is_made(tmp_path, monkeypatch):
-    """Nor is a relative path used, as the specification has it."""
-    own = Path(pwd.getpwuid(os.geteuid()).pw_dir) / ".cache/lbtrace"
-    monkeypatch.setenv("XDG_CACHE_HOME", "relative")
-    monkeypatch.setenv("HOME", str(tmp_path / "home"))
-    assert cache.directory() == str(own)
-    monkeypatch.setattr(cache, "_own_home", lambda: str(tmp_path / "home"))
-    assert cache.directory() is None
-    Cache(cache.directory(), "1-2").store(".index", [b"lost"])
-    assert not (tmp_path / "home").exists()
-    (tmp_path / "home").mkdir()
-    Cache(cache.directory(), "1-2").store(".index", [b"kept"])
-    assert os.listdir(tmp_path / "home/.cache/lbtrace") == ["1-2.index"]
 
 
 def test_the_directory_of_another_user_is_left_alone(tmp_path, monkeypatch):
@@ -174,26 +158,6 @@ def test_what_is_no_regular_file_is_not_waited_for(kept):
     path.unlink()
     os.mkfifo(path)
     assert cached.load(".index") is None
-
-
-def test_the_home_of_another_user_is_not_used(tmp_path, monkeypatch):
-    """As sudo may leave it; nor a directory that others may write to."""
-    monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
-    own = Path(pwd.getpwuid(os.geteuid()).pw_dir) / ".cache/lbtrace"
-    home = tmp_path / "home"
-    home.mkdir()
-    monkeypatch.setenv("HOME", str(home))
-    assert cache.directory() == str(home / ".cache/lbtrace")
-    os.chown(home, 65534, 65534)
-    assert cache.directory() == str(own)
-    os.chown(home, 0, 0)
-    (home / ".cache").mkdir()
-    (home / ".cache").chmod(0o777)
-    assert cache.directory() == str(own)
-    (home / ".cache").rmdir()
-    (home / ".cache").symlink_to("/proc/self/cwd")
-    monkeypatch.setenv("XDG_CACHE_HOME", str(home / "kept"))
-    assert cache.directory() == str(home / "kept/lbtrace")
 
 
 def test_a_full_disk_and_one_that_is_only_read(kept, monkeypatch):

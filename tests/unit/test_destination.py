@@ -6,7 +6,6 @@ import os
 import stat
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
@@ -111,13 +110,6 @@ def test_what_cannot_be_created(path, message):
         Destination(path, force=True)
 
 
-def test_descriptors_by_their_paths(tmp_path):
-    with open(tmp_path / "x", "wb") as file:
-        for path in (f"/dev/fd/{file.fileno()}", f"/proc/self/fd/{file.fileno()}"):
-            write(path, b"1")
-    assert (tmp_path / "x").read_bytes() == b"11"
-
-
 LBTRACE = [sys.executable, "-m", "lbtrace"]
 
 
@@ -155,19 +147,6 @@ def test_help_that_cannot_be_written():
     done = shell("lbtrace export --help >/dev/full")
     assert done.returncode == 1
     assert len(done.stderr.splitlines()) == 2
-
-
-def test_a_closed_stream_is_no_place_for_files():
-    """What is opened first would else become standard output, and be written to."""
-    code = "import os; from lbtrace.commands import streams; streams.prepare(); "
-    code += "f = os.open('/dev/zero', os.O_RDWR); os.write(2, str(f).encode())"
-    done = subprocess.run(
-        ["bash", "-c", '"$0" -c "$1" >&- <&-', sys.executable, code],
-        capture_output=True,
-        check=False,
-    )
-    assert int(done.stderr) > 2
-    assert Path("/dev/zero").is_char_device()
 
 
 def test_what_has_been_emptied_is_seen(tmp_path):

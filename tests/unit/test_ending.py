@@ -67,6 +67,7 @@ SAMPLES = {
     "args": "none",
     "ring_size": "16M",
     "duration": "10s",
+    "slow": "5ms",
     "returns": "sites",
     "mode": "plain",
     "depth": "4",

@@ -115,23 +115,6 @@ def test_calls_that_are_open_at_a_gap_end_open(script, make_plan, export):
     assert ends == [(2, "open", 1), (1, "open", 0), (3, "returned", 0)]
 
 
-def test_a_refused_value_names_its_record(parts, export):
-    def change(plan):
-        plan["functions"][0]["parameters"][0]["slot"] = 77
-
-    parts = changed_plan(parts, change)
-    status, _, err = export(parts)
-    assert status == 1
-    assert "function fib, parameter n: its slot is 77 of 6" in err
-    assert "--salvage" in err
-    status, records, err = export(parts, "--salvage")
-    assert status == 0
-    assert names(records) == ["fib", "other"] * 3
-    calls = [record for record in records if record["type"] == "call"]
-    assert [call["args"] for call in calls[:2]] == [[], [{"name": "n", "value": 0}]]
-    assert "left out: the values of function fib, parameter n: its slot is 77 of 6" in err
-
-
 def test_a_function_of_no_binary_is_named(parts, export):
     def change(plan):
         plan["functions"][0]["binary"] = 7
@@ -213,11 +196,6 @@ def test_where_a_plan_follows_what_is_no_header_salvage_is_advised(parts, export
             assert (status, "export --salvage" in err) == (1, False)
 
 
-def test_one_byte_belongs_to_no_chunk(parts, export):
-    err = export([*parts[:3], b"x", *parts[3:]], "--salvage")[2]
-    assert "left out: 1 byte that belongs to no chunk" in err
-
-
 @pytest.mark.parametrize("data", [b"", b"\x7fELF" + bytes(5000), b"x" * 11])
 def test_what_holds_no_plan_is_refused(export, data):
     status, records, err = export([data], "--salvage")
@@ -294,21 +272,6 @@ def test_what_a_chunk_claims_costs_neither_memory_nor_time(kind, parts, tmp_path
         assert "Traceback" not in ended.stderr
 
 
-def test_a_long_damaged_chunk_is_passed_by_its_length_or_searched(parts, export):
-    _, first, *rest = chunks(b"".join(parts))
-    identity = identity_of(b"".join(parts))
-    within = b"".join(chunk(*first, 3 + n, identity=identity) for n in range(20))
-    after = b"".join(chunk(*each, 23 + n, identity=identity) for n, each in enumerate(rest))
-    batch = bytes(200_000) + within
-    for length in (len(batch), len(batch) - 5, 1 << 31):
-        damaged = struct.pack("<4sIIII", b"EVTS", length, 2, identity, 1) + batch
-        status, records, err = export([*parts[:3], damaged, after], "--salvage")
-        assert status == 0
-        passed = length == len(batch)
-        assert len(names(records)) == 6 + (0 if passed else 2 * 20)
-        assert f"left out: {'21 chunks' if passed else '1 chunk'} of " in err
-
-
 def test_a_chunk_that_is_missing_is_noticed(parts, export):
     for kept in ([*parts[:3], *parts[4:]], [*parts[:2], *parts[3:]]):
         status, records, err = export(kept)
@@ -317,31 +280,6 @@ def test_a_chunk_that_is_missing_is_noticed(parts, export):
         _, records, err = export(kept, "--salvage")
         assert names(records) == ["fib", "other"] * 2
         assert "left out: 1 chunk: missing" in err
-
-
-def test_chunks_that_are_exchanged_or_twice_there(parts, export):
-    """They are read in the order in which they were written, each once."""
-    _, whole, _ = export(parts)
-    head, plan, *rest = parts
-    random.shuffle(rest)
-    assert export([head, plan, *rest], "--salvage")[1] == whole
-    _, records, err = export([head, plan, *rest, *rest[:2]], "--salvage")
-    assert records[:-1] == whole[:-1]
-    assert "left out: 2 chunks that are there once more" in err
-    assert export([head, plan, *rest, *rest[:2]])[1] != whole
-
-
-def test_a_chunk_whose_type_is_damaged_is_noticed(parts, export):
-    """It would pass for one of a later version."""
-    for bit in range(32):
-        damaged = bytearray(parts[3])
-        damaged[bit // 8] ^= 1 << bit % 8
-        given = [*parts[:3], bytes(damaged), *parts[4:]]
-        _, records, err = export(given)
-        assert (names(records), "interrupted" in err) == (["fib", "other"], True)
-        _, records, err = export(given, "--salvage")
-        assert names(records) == ["fib", "other"] * 2
-        assert "left out: 1 chunk of " in err
 
 
 def test_any_damage_of_a_bit_is_noticed(parts, export):

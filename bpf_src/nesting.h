@@ -1,0 +1,189 @@
+/* SPDX-License-Identifier: (GPL-2.0-only OR Apache-2.0) */
+/* How long calls take themselves, without the calls below them that are timed as well. */
+#ifndef NESTING_H
+#define NESTING_H
+
+#include "relays.h"
+
+#define LBT_NESTING_LEFT 8 /* calls that were left before another one begins there, at most */
+
+/* What runs calls: a thread or goroutine, and the stack where that is not its own. */
+struct lbt_nesting_lane {
+	__u64 thread;
+	__u64 stack;
+};
+
+/* The innermost call that is timed, by its frame, as far as is known; 0: none. */
+struct lbt_innermost {
+	__u64 frame;
+	__u64 probe;
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__type(key, struct lbt_nesting_lane);
+	__type(value, struct lbt_innermost);
+	__uint(max_entries, 1); /* user space sizes it where it is needed */
+} innermost_calls SEC(".maps");
+
+struct lbt_self_key {
+	__u32 probe;
+	__u32 pid;
+};
+
+struct lbt_self {
+	__u64 calls;
+	__u64 self;
+	__u64 unsure; /* calls of which it is not known inside of which one they are */
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_HASH);
+	__type(key, struct lbt_self_key);
+	__type(value, struct lbt_self);
+	__uint(max_entries, 1);
+} self_times SEC(".maps");
+
+const struct lbt_innermost no_innermost = {};
+const struct lbt_self no_self = {};
+
+static __always_inline struct lbt_innermost *innermost_of(const struct hit *at)
+{
+	struct lbt_nesting_lane lane = {
+		.thread = lane_of(at),
+		.stack = at->bits & LBT_ON_ALTSTACK ? 1 : at->other,
+	};
+
+	return bpf_map_lookup_elem(&innermost_calls, &lane);
+}
+
+static __noinline void forget_lane(const struct hit *at)
+{
+	struct lbt_nesting_lane lane = { .thread = lane_of(at), .stack = at->other };
+
+	bpf_map_delete_elem(&innermost_calls, &lane);
+}
+
+/* Calls that were left have no time of their own: what those inside of them took is that of others. */
+static __noinline void pass_on(struct lbt_call_key *around, __u64 inner)
+{
+	struct lbt_open_call *call = bpf_map_lookup_elem(&open_calls, around);
+
+	if (call)
+		call->inner += inner;
+}
+
+/*
+ * A call will be remembered, or returns: passes by those that were left before, so that what
+ * innermost_calls has is around it, or is it.
+ */
+static __noinline void pass_left(const struct hit *at, bool opens)
+{
+	struct lbt_innermost *innermost = innermost_of(at);
+	struct lbt_call_key key = key_of(at, 0);
+
+	if (!innermost)
+		return;
+	for (int i = 0; i < LBT_NESTING_LEFT; i++) {
+		struct lbt_open_call *left;
+		__u64 inner;
+
+		/* Go's frames are negative distances, which sort as well */
+		if (!innermost->frame || innermost->frame > at->frame)
+			return;
+		if (innermost->frame == at->frame && !opens)
+			return;
+		if (innermost->frame == at->frame && config.hooked && innermost->probe != at->entry)
+			break; /* it may have jumped here, and will return as well */
+		key.frame = innermost->frame;
+		key.probe = innermost->probe;
+		left = bpf_map_lookup_elem(&open_calls, &key);
+		if (!left)
+			break;
+		inner = left->inner;
+		innermost->frame = key.frame = left->around_frame;
+		innermost->probe = key.probe = left->around_probe;
+		pass_on(&key, inner);
+	}
+	innermost->frame = LBT_UNKNOWN_AROUND;
+}
+
+/* The same call has been remembered. */
+static __noinline void enter_call(const struct hit *at)
+{
+	struct lbt_innermost *innermost = innermost_of(at);
+	struct lbt_call_key key = key_of(at, at->entry);
+	struct lbt_open_call *call = bpf_map_lookup_elem(&open_calls, &key);
+
+	if (!call)
+		return;
+	if (!innermost) {
+		struct lbt_nesting_lane lane = {
+			.thread = lane_of(at),
+			.stack = at->bits & LBT_ON_ALTSTACK ? 1 : at->other,
+		};
+
+		bpf_map_update_elem(&innermost_calls, &lane, &no_innermost, BPF_NOEXIST);
+		innermost = bpf_map_lookup_elem(&innermost_calls, &lane);
+		if (!innermost) {
+			call->around_frame = LBT_UNKNOWN_AROUND;
+			return;
+		}
+	}
+	call->around_frame = innermost->frame;
+	call->around_probe = innermost->probe;
+	innermost->frame = at->frame;
+	innermost->probe = at->entry;
+}
+
+/* It returns, and counts or not: conditions may leave it out. */
+static __noinline void leave_call(const struct hit *at, bool counts)
+{
+	struct lbt_innermost *innermost = innermost_of(at);
+	struct lbt_call_key key = key_of(at, at->entry);
+	struct lbt_open_call *call = bpf_map_lookup_elem(&open_calls, &key), *around;
+	struct lbt_self_key of = { .probe = at->probe, .pid = at->pid };
+	__u64 took, inner, frame;
+	struct lbt_self *self;
+	bool unsure;
+
+	if (!call)
+		return;
+	took = at->time - call->time;
+	inner = call->inner;
+	frame = call->around_frame;
+	unsure = !innermost || frame == LBT_UNKNOWN_AROUND || inner > took ||
+		 innermost->frame != at->frame || innermost->probe != at->entry;
+	if (innermost) {
+		innermost->frame = frame == LBT_UNKNOWN_AROUND ? 0 : frame;
+		innermost->probe = call->around_probe;
+	}
+	if (!frame && at->goroutine)
+		forget_lane(at); /* there are many, each short */
+	if (frame && frame != LBT_UNKNOWN_AROUND) {
+		key.frame = frame;
+		key.probe = call->around_probe;
+		around = bpf_map_lookup_elem(&open_calls, &key);
+		if (around)
+			around->inner += counts ? took : inner;
+		else
+			unsure = true;
+	}
+	if (!counts && !unsure)
+		return;
+	self = bpf_map_lookup_elem(&self_times, &of);
+	if (!self) {
+		bpf_map_update_elem(&self_times, &of, &no_self, BPF_NOEXIST);
+		self = bpf_map_lookup_elem(&self_times, &of);
+	}
+	if (!self)
+		return; /* user space knows it by the number of calls */
+	if (counts) {
+		ADD(&self->calls, 1);
+		ADD(&self->self, took - inner);
+	}
+	if (unsure)
+		ADD(&self->unsure, 1);
+}
+
+#endif
