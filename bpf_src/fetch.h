@@ -29,31 +29,44 @@ static __always_inline long read_user(void *to, __u32 size, __u64 from)
 enum lbt_space {
 	LBT_USER = 0, /* of the process */
 	LBT_KERNEL = 1, /* only in programs that may not sleep */
+	LBT_EITHER = 2, /* the same: which of both the address says, whose highest bit is the kernel's */
 };
 
-/* Reads it: a source that reads other memory adds a row above and a case here. */
+#ifdef LBT_ATOMIC
+/* Whether a fetch reads the kernel's memory at an address. */
+static __always_inline bool is_in_kernel(const struct lbt_fetch *f, __u64 from)
+{
+	return f->space == LBT_KERNEL || (f->space == LBT_EITHER && (__s64)from < 0);
+}
+
+/* Reads memory of a space. Functions of their own: the programs have little room on the stack. */
+static __noinline long read_memory(const struct lbt_fetch *f, void *to, __u32 size, __u64 from)
+{
+	if (is_in_kernel(f, from))
+		return bpf_probe_read_kernel(to, size, (const void *)from);
+	return bpf_probe_read_user(to, size, (const void *)from);
+}
+
+/* The same of a string: how many bytes it takes with its NUL, or an error. */
+static __noinline long copy_string(const struct lbt_fetch *f, void *to, __u32 size, __u64 from)
+{
+	if (is_in_kernel(f, from))
+		return bpf_probe_read_kernel_str(to, size, (const void *)from);
+	return bpf_probe_read_user_str(to, size, (const void *)from);
+}
+#else
+/* Reads memory of a space: there is one where programs may sleep. */
 static __always_inline long read_memory(const struct lbt_fetch *f, void *to, __u32 size, __u64 from)
 {
-	switch (f->space) {
-#ifdef LBT_ATOMIC
-	case LBT_KERNEL:
-		return bpf_probe_read_kernel(to, size, (const void *)from);
-#endif
-	case LBT_USER:
-	default:
-		return read_user(to, size, from);
-	}
+	return read_user(to, size, from);
 }
 
 /* The same of a string: how many bytes it takes with its NUL, or an error. Waits for nothing. */
 static __always_inline long copy_string(const struct lbt_fetch *f, void *to, __u32 size, __u64 from)
 {
-#ifdef LBT_ATOMIC
-	if (f->space == LBT_KERNEL)
-		return bpf_probe_read_kernel_str(to, size, (const void *)from);
-#endif
 	return bpf_probe_read_user_str(to, size, (const void *)from);
 }
+#endif
 
 /* The number of values of a probe in this load of the programs; the verifier knows it. */
 #define N_VALUES (config.wide ? LBT_FETCHES : LBT_VALUES)

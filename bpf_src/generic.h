@@ -5,88 +5,12 @@
 
 #include "actions.h"
 #include "condition.h"
-#include "event.h"
 #include "forked_stacks.h"
 #include "nesting.h"
 #include "relays.h"
 #include "stack/send.h"
-#include "string_length.h"
-#include "unread_texts.h"
+#include "texts.h"
 #include "within.h"
-
-/* Copies a string or bytes to its chunk; value gets their number and the true length. */
-static __always_inline long copy_text(const struct lbt_fetch *f, const __u64 *values,
-				      char *to, const __u32 chunk, __u64 *value)
-{
-	__u64 from = *value;
-	const __u32 many = N_VALUES;
-	__u32 size = f->limit, slot = f->length_from;
-	__u64 length;
-	long got;
-
-	if (size > chunk - 1)
-		size = chunk - 1;
-	if (f->read == LBT_STRING) {
-		got = read_string(f, to, size, from);
-		if (got < 0 && config.may_fault) {
-			load_pages(from, size + 1);
-			got = read_string(f, to, size, from);
-		}
-		length = got;
-		if (got == size) {
-			length = f->space == LBT_USER ? rest_of_string(from + size) : LBT_UNKNOWN;
-			length = length > 0xffffffff ? length : length + size;
-		}
-	} else {
-		length = slot < many ? values[slot] * f->scale : size;
-		if (length < size)
-			size = length;
-		/* verifiers of kernels to 5.10 lose the bound in the comparison, and
-		 * compilers leave out what they see no need for */
-		barrier_var(size);
-		size &= chunk - 1;
-		got = read_memory(f, to, size, from) ? -1 : (long)size;
-	}
-	if (got < 0)
-		return got;
-	if (length > 0xffffffff)
-		length = 0xffffffff;
-	*value = length << 32 | (__u32)got;
-	return 0;
-}
-
-static __always_inline void copy_texts(struct lbt_event *e, __u64 *values,
-				       const __u32 chunk, const __u32 chunks,
-				       const struct lbt_spec *spec)
-{
-	const __u32 many = N_VALUES;
-	char *blob = (char *)(values + many) + sizeof(struct lbt_runner);
-
-	for (int i = 0; i < chunks; i++) {
-		__u64 slot = spec->text_slot[i];
-		const struct lbt_fetch *f;
-		__u64 value;
-
-		if (slot >= many)
-			break;
-		/* the bound once more, for verifiers of 5.10 */
-		barrier_var(slot);
-		slot &= LBT_FETCHES - 1;
-		f = &spec->fetch[slot];
-		value = values[slot];
-		if (e->faults >> slot & 1) {
-			value = ~0ULL; /* there is no address */
-		} else if (copy_text(f, values, blob + i * chunk, chunk, &value)) {
-			e->faults |= 1 << slot;
-			if (value >= 4096 && !f->optional) /* not a member of a null pointer */
-				lose_text(e);
-		} else if (!f->optional) {
-			find_text(e);
-		}
-		values[slot] = value;
-	}
-	e->blob = chunk | spec->text_slots << 16;
-}
 
 #define SEND(chunk, chunks)                                                                        \
 	do {                                                                                       \
@@ -214,6 +138,21 @@ static __always_inline void act(const struct hit *at, const struct lbt_spec *spe
 	send(at, spec, values, faults);
 }
 
+/* What is remembered of the call of a hit. Functions of their own: their caller lacks room. */
+static __noinline struct lbt_open_call *find_call(const struct hit *at)
+{
+	struct lbt_call_key key = key_of(at, at->entry);
+
+	return bpf_map_lookup_elem(&open_calls, &key);
+}
+
+static __noinline void forget_call(const struct hit *at)
+{
+	struct lbt_call_key key = key_of(at, at->entry);
+
+	bpf_map_delete_elem(&open_calls, &key);
+}
+
 #ifndef LBT_ATOMIC
 /* Whether a function that is entered is one of the main program, or that has called it. */
 static __noinline bool is_from_program(struct pt_regs *ctx, __u64 stack)
@@ -236,7 +175,6 @@ static __noinline bool is_from_program(struct pt_regs *ctx, __u64 stack)
 static __always_inline bool process_hit(struct pt_regs *ctx, __u64 record, struct hit *at,
 				    const struct lbt_spec *spec, bool popped)
 {
-	struct lbt_call_key key = key_of(at, at->entry);
 	const __u32 many = N_VALUES;
 	__u64 values[LBT_SLOTS];
 	struct lbt_open_call *call = NULL;
@@ -245,11 +183,11 @@ static __always_inline bool process_hit(struct pt_regs *ctx, __u64 record, struc
 	bool left_out;
 
 	if (needs_opening(spec)) {
-		call = bpf_map_lookup_elem(&open_calls, &key);
+		call = find_call(at);
 		if (at->kind != LBT_OPEN) {
 			if (call && call->spec == LBT_LEFT_OUT) {
 				left_out = call->time == life_of(at);
-				bpf_map_delete_elem(&open_calls, &key);
+				forget_call(at);
 				if (left_out)
 					return false;
 				call = NULL;
@@ -261,7 +199,7 @@ static __always_inline bool process_hit(struct pt_regs *ctx, __u64 record, struc
 			if (config.deferred && spec->action == LBT_KEEP)
 				increment(LBT_LEFT_UNCOMPARED);
 			if (!config.nesting) /* else what is around it is still asked for */
-				bpf_map_delete_elem(&open_calls, &key);
+				forget_call(at);
 			call = NULL;
 		}
 	}
@@ -311,7 +249,7 @@ static __always_inline bool process_hit(struct pt_regs *ctx, __u64 record, struc
 			leave_call(at, false);
 		}
 		if (call)
-			bpf_map_delete_elem(&open_calls, &key);
+			forget_call(at);
 		return false;
 	}
 	if (config.nesting && (call || at->kind == LBT_OPEN))
@@ -345,7 +283,7 @@ static __always_inline bool process_hit(struct pt_regs *ctx, __u64 record, struc
 		at->kind = LBT_CLOSE;
 	}
 	if (call && !spec->jumps)
-		bpf_map_delete_elem(&open_calls, &key);
+		forget_call(at);
 	if (spec->action == LBT_SEND)
 		send_stack(ctx, at, spec, popped);
 	if (config.aggregating & 1 << LBT_DO_stacks && spec->action == LBT_DO_stacks)

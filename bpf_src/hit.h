@@ -116,19 +116,29 @@ static __noinline __u32 decide(bool refuses, __u64 cookie, struct pt_regs *ctx)
 }
 
 /*
+ * Where a hit is that is no function of the program, but below one: its frame, and the pointer of
+ * the stack that the program is on.
+ */
+struct below {
+	__u64 frame;
+	__u64 stack;
+};
+
+/*
  * What becomes of a hit with these registers, whose probe has this cookie. False where the call
  * is not traced. A uretprobe's return has popped the return address already; a probe on a
  * function's ret has not. Most hits may be outside of what is traced: that is asked first. Values
  * are fetched from the registers, or at a tracepoint from its record, if there is one.
  */
 static __always_inline bool handle_record(__u64 cookie, struct pt_regs *ctx, __u64 record,
-					  __u16 kind, bool popped, struct hooking *hooking)
+					  const struct below *below, __u16 kind, bool popped,
+					  struct hooking *hooking)
 {
 	const struct lbt_spec *spec;
 	struct lbt_outermost *found = NULL;
 	struct hit at = {
 		.time = config.within ? 0 : bpf_ktime_get_ns(), /* a hit outside needs none */
-		.frame = STACK_POINTER(ctx),
+		.frame = below ? below->frame : STACK_POINTER(ctx),
 		.probe = LBT_COOKIE_PROBE(cookie) + popped,
 		.entry = LBT_COOKIE_PROBE(cookie),
 		.spec = popped ? LBT_COOKIE_RETURN_SPEC(cookie) : LBT_COOKIE_SPEC(cookie),
@@ -144,7 +154,7 @@ static __always_inline bool handle_record(__u64 cookie, struct pt_regs *ctx, __u
 	if (!hit_applies(ctx, spec))
 		return false;
 	at.frame += popped ? -LBT_RETURN_SLOT : spec->sp_delta;
-	at.stack = at.frame;
+	at.stack = below ? below->stack : at.frame;
 	if (config.go && spec->go)
 		find_goroutine(ctx, spec, &at);
 	if (kind == LBT_CLOSE && !popped)
@@ -206,7 +216,7 @@ static __always_inline bool handle_record(__u64 cookie, struct pt_regs *ctx, __u
 static __always_inline bool handle_hit_of(__u64 cookie, struct pt_regs *ctx, __u16 kind,
 					  bool popped, struct hooking *hooking)
 {
-	return handle_record(cookie, ctx, 0, kind, popped, hooking);
+	return handle_record(cookie, ctx, 0, NULL, kind, popped, hooking);
 }
 
 /*

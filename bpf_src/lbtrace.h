@@ -358,6 +358,7 @@ enum lbt_counter {
 	LBT_LEFT_UNCOMPARED, /* such calls that were left by an exception or longjmp */
 	LBT_STACKS_LOST, /* stacks for which there was no memory, or the ring had no room */
 	LBT_UNCOMPUTED, /* operations without a result: divisions by 0, shifts too far */
+	LBT_IN_INTERRUPT, /* calls of the kernel's functions that interrupts made in traced threads */
 	LBT_COUNTERS,
 };
 

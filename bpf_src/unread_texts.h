@@ -3,7 +3,7 @@
 #ifndef UNREAD_TEXTS_H
 #define UNREAD_TEXTS_H
 
-#include "state.h"
+#include "fetch.h"
 
 #ifdef LBT_ATOMIC
 
@@ -15,11 +15,18 @@ struct {
 	__uint(max_entries, 4096);
 } unread_texts SEC(".maps");
 
-/* When the call ends the page may be there: then the text is read again, and is not lost. */
-static __noinline void lose_text(const struct lbt_event *e)
+/*
+ * When the call ends the page may be there: then the text is read again, and is not lost, if it is of a
+ * system call: those are of the program.
+ */
+static __noinline void lose_text(const struct lbt_event *e, const struct lbt_fetch *f)
 {
 	__u32 tid = bpf_get_current_pid_tgid(), one = 1;
 
+	if (f->space != LBT_USER) {
+		increment(LBT_STRING_FAULT);
+		return;
+	}
 	if ((e->kind & LBT_KIND_MASK) != LBT_OPEN)
 		return;
 	increment(LBT_STRING_FAULT);
@@ -27,12 +34,12 @@ static __noinline void lose_text(const struct lbt_event *e)
 	any_unread = 1;
 }
 
-static __always_inline void find_text(const struct lbt_event *e)
+static __noinline void find_text(const struct lbt_event *e, const struct lbt_fetch *f)
 {
 	__u32 counter = LBT_STRING_FAULT;
 	__u64 *slot;
 
-	if ((e->kind & LBT_KIND_MASK) != LBT_CLOSE)
+	if ((e->kind & LBT_KIND_MASK) != LBT_CLOSE || f->space != LBT_USER)
 		return;
 	slot = bpf_map_lookup_elem(&counters, &counter);
 	if (slot)
@@ -41,12 +48,12 @@ static __always_inline void find_text(const struct lbt_event *e)
 
 #else
 
-static __always_inline void lose_text(const struct lbt_event *e)
+static __always_inline void lose_text(const struct lbt_event *e, const struct lbt_fetch *f)
 {
 	increment(LBT_STRING_FAULT);
 }
 
-static __always_inline void find_text(const struct lbt_event *e)
+static __always_inline void find_text(const struct lbt_event *e, const struct lbt_fetch *f)
 {
 }
 

@@ -20,7 +20,7 @@ struct bpf_link;
 struct btf;
 
 enum bpf_attach_type {
-    BPF_TRACE_UPROBE_MULTI, BPF_TRACE_UPROBE_SESSION, BPF_PERF_EVENT, ...
+    BPF_TRACE_KPROBE_MULTI, BPF_TRACE_UPROBE_MULTI, BPF_TRACE_UPROBE_SESSION, BPF_PERF_EVENT, ...
 };
 
 struct bpf_object_open_opts { size_t sz; const char *object_name; ...; };
@@ -80,6 +80,12 @@ struct bpf_link *bpf_program__attach_uprobe_multi(
 struct bpf_kprobe_opts { size_t sz; uint64_t bpf_cookie; size_t offset; bool retprobe; ...; };
 struct bpf_link *bpf_program__attach_kprobe_opts(
     const struct bpf_program *program, const char *function, const struct bpf_kprobe_opts *options);
+struct bpf_kprobe_multi_opts {
+    size_t sz; const char **syms; const unsigned long long *cookies; size_t cnt; bool retprobe; ...;
+};
+struct bpf_link *bpf_program__attach_kprobe_multi_opts(
+    const struct bpf_program *program, const char *pattern,
+    const struct bpf_kprobe_multi_opts *options);
 struct bpf_tracepoint_opts { size_t sz; uint64_t bpf_cookie; ...; };
 struct bpf_link *bpf_program__attach_tracepoint_opts(
     const struct bpf_program *program, const char *category, const char *name,
@@ -91,6 +97,7 @@ struct bpf_raw_tracepoint_opts { size_t sz; uint64_t cookie; ...; };
 struct bpf_link *bpf_program__attach_raw_tracepoint_opts(
     const struct bpf_program *program, const char *name, struct bpf_raw_tracepoint_opts *options);
 struct bpf_link *bpf_program__attach(const struct bpf_program *program);
+int bpf_link__fd(const struct bpf_link *link);
 int bpf_link__destroy(struct bpf_link *link);
 
 struct btf *btf__load_vmlinux_btf(void);
@@ -137,7 +144,9 @@ int lbt_mappings_drain(struct lbt_mappings *mappings);
 void lbt_log_start(void);
 const char *lbt_log_text(void);
 long long lbt_program_misses(int fd);
+long long lbt_link_misses(int fd);
 int lbt_probe_multi(enum bpf_attach_type type);
+int lbt_probe_kernel_multi(void);
 int lbt_probe_sleepable(void);
 int lbt_probe_uretprobe_confined(void);
 int lbt_open_tracepoint(uint64_t number);

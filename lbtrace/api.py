@@ -49,6 +49,7 @@ def trace(
     usdt: str | Sequence[str] = (),
     syscalls: str | Sequence[str] = (),
     tracepoints: str | Sequence[str] = (),
+    kernel: str | Sequence[str] = (),
     within: str | Sequence[str] = (),
     providers: StrPath | Sequence[StrPath] = (),
     locals: bool = False,
@@ -88,7 +89,7 @@ def trace(
     (``"./prog:0x1149"``), seen as calls whose ``end`` is ``point``; ``arg`` shows variables there,
     ``locals`` all in scope. ``usdt``: markers in files (``"PROVIDER:NAME"``), seen alike, with
     their arguments, pairs as calls; ``providers``: files that define names and types of arguments
-    (docs/markers.md). ``syscalls``, ``tracepoints``: system calls, tracepoints. ``inlined``: also
+    (docs/markers.md). ``syscalls``, ``tracepoints``, ``kernel``: docs/kernel.md. ``inlined``: also
     points where the functions were inlined. ``libcalls``: also the functions of libraries that the
     program calls, as far as it makes the call. ``exclude``: functions to leave out, as ``"!NAME"``
     in ``functions`` does. ``within``: functions below whose calls all happens that is recorded
@@ -117,8 +118,9 @@ def trace(
     markers = check_texts("usdt", usdt, 'give markers: usdt=["python:gc__*"]')
     calls = check_texts("syscalls", syscalls, 'give names: syscalls=["openat", "read*"]')
     events = check_texts("tracepoints", tracepoints, 'give names: tracepoints="sched:*"')
+    inside = check_texts("kernel", kernel, 'give names: kernel=["vfs_*", "tcp_sendmsg"]')
     check_boolean("libcalls", libcalls)
-    if not any((patterns, sources, points, offsets, markers, calls, events, libcalls)):
+    if not any((patterns, sources, points, offsets, markers, calls, events, inside, libcalls)):
         raise UsageError("functions is empty", 'give names, or "*" for all')
     if inlined and not (patterns or sources):
         raise UsageError("inlined is about functions", "name them in functions or source")
@@ -152,6 +154,7 @@ def trace(
         markers=markers,
         syscalls=calls,
         tracepoints=events,
+        kernel=inside,
         providers=definitions,
         within=check_patterns("within", within, 'give names of functions: within=["traceme"]'),
         inlined=inlined,

@@ -75,6 +75,7 @@ struct stack_walk {
 	struct stack_mapping mappings[LBT_CACHED_MAPPINGS];
 	struct pt_regs registers;
 	__u32 limit;	/* of depth */
+	__u32 outside;	/* the hit is in no function of the program */
 	__u32 in;	/* which of the mappings the walk is in */
 	__u32 rule;	/* that holds there, 0: none */
 	__u64 at;	/* offset in the file */

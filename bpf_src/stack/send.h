@@ -41,7 +41,7 @@ static __noinline int send_callers(struct pt_regs *ctx, const struct hit *at, __
 
 	if (!walk)
 		goto full;
-	first &= 1;
+	first = first && !walk->outside;
 	if (config.stack_depth <= 8)
 		SEND_STACK(8);
 	else if (config.stack_depth <= 32)

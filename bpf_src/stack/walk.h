@@ -58,6 +58,7 @@ static __always_inline __u32 stack_place(const struct hit *at, const struct lbt_
 #if defined(__TARGET_ARCH_x86)
 
 #define FRAME_POINTER(r) ((r)->bp)
+#define IS_USER(r) ((r)->cs & 3)
 
 /* The caller's registers where the function has pushed nothing. */
 static __always_inline __u32 leave_entered(struct stack_walk *walk)
@@ -71,6 +72,7 @@ static __always_inline __u32 leave_entered(struct stack_walk *walk)
 #elif defined(__TARGET_ARCH_arm64)
 
 #define FRAME_POINTER(r) ((r)->user_regs.regs[29])
+#define IS_USER(r) (!((r)->user_regs.pstate & 15))
 
 static __always_inline __u32 leave_entered(struct stack_walk *walk)
 {
@@ -167,6 +169,15 @@ static __noinline struct stack_walk *begin_walk(struct pt_regs *ctx, __u32 place
 
 	if (!walk || bpf_probe_read_kernel(&walk->registers, sizeof(walk->registers), ctx))
 		return NULL;
+	walk->outside = !IS_USER(&walk->registers);
+	if (walk->outside) { /* a function of the kernel: what the program has called it by */
+		if (!bpf_get_current_task_btf()->mm)
+			return NULL;
+		ctx = (struct pt_regs *)bpf_task_pt_regs(bpf_get_current_task_btf());
+		if (bpf_probe_read_kernel(&walk->registers, sizeof(walk->registers), ctx))
+			return NULL;
+		place = LBT_AT_ENTRY;
+	}
 	walk->ip = INSTRUCTION_POINTER(&walk->registers);
 	walk->sp = STACK_POINTER(&walk->registers);
 	walk->bp = FRAME_POINTER(&walk->registers);

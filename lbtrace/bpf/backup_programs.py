@@ -10,6 +10,10 @@ FORGETTING = ("exited", "ended")
 """Those that lose nothing when they are missed: a new process or thread of that number is
 distinguished."""
 
+INTERRUPTING = ("kernel_entered", "kernel_returned")
+"""Those that the kernel skips for interrupts while another one runs, whose calls are left out
+anyway, at both ends."""
+
 ENDS = tuple(f"_{number}" for number in range(1, BACKUP_PROGRAMS + 1))
 """What the names of backup programs end with, after those of their programs."""
 

@@ -19,9 +19,9 @@ from lbtrace.bpf.attach import Attachment, Place, find_attach_type, find_event_t
 from lbtrace.bpf.features import Features
 from lbtrace.bpf.gate import check_pointer
 from lbtrace.bpf.objects import Programs, TraceObject
-from lbtrace.errors import UsageError
+from lbtrace.errors import KernelError, UsageError
 from lbtrace.model import CLOSE, NO_BINARY, OPEN, POINT, Plan, Probe
-from lbtrace.probes import PROBES, ROLES, Mode, hooked_pairs
+from lbtrace.probes import PROBES, ROLES, Mode, Source, hooked_pairs
 from lbtrace.system.file import File
 
 LATER_SPECS = 1024
@@ -58,7 +58,7 @@ def best_mode(features: Features, plan: Plan, *, guarded: bool) -> Mode:
     return of a call that is not recorded; ``guarded``: and the hook of any
     call that is not to have one, be it a stranger's or on an alternate signal stack.
     """
-    pairs = hooked_pairs(plan.probes, PROBES)
+    pairs = _session_pairs(plan.probes)
     partial = plan.within or any(plan.probes[opening].conditions for opening in pairs)
     if features.session and pairs and (partial or guarded):
         return "session"
@@ -67,7 +67,7 @@ def best_mode(features: Features, plan: Plan, *, guarded: bool) -> Mode:
 
 def attachments(mode: Mode, probes: Sequence[Probe], first: int = 0) -> Attachments:
     """Return what is attached in a mode, of the probes from number ``first`` on."""
-    pairs = hooked_pairs(probes, PROBES) if mode == "session" else {}
+    pairs = _session_pairs(probes) if mode == "session" else {}
     together = set(pairs.values())
     alike: dict[tuple[str, str, bool], list[int]] = {}  # few keys: there may be many probes
     for number, probe in enumerate(probes[first:], first):
@@ -84,7 +84,8 @@ def attachments(mode: Mode, probes: Sequence[Probe], first: int = 0) -> Attachme
             wanted = Attachment(source.paired, mode)
         else:
             program = source.programs[role]
-            wanted = Attachment(program, source.attach_type(mode), source.at_return)
+            how = _tried(source) if source.tried else source.attach_type(mode)
+            wanted = Attachment(program, how, source.at_return)
         found.setdefault(wanted, []).extend(numbers)
         if ROLES[role].event == POINT:
             points.update(numbers)
@@ -109,6 +110,24 @@ def attachments(mode: Mode, probes: Sequence[Probe], first: int = 0) -> Attachme
         return number not in inner, not is_relay, -number if backwards else number
 
     return {wanted: sorted(found[wanted], key=attached) for wanted in ordered}
+
+
+def _session_pairs(probes: Sequence[Probe]) -> dict[int, int]:
+    """`hooked_pairs` of sources that one program can serve at both ends."""
+    pairs = hooked_pairs(probes, PROBES)
+    return {opens: n for opens, n in pairs.items() if PROBES[probes[n].source].paired}
+
+
+def _tried(source: Source) -> str:
+    """The first of its attach types that works here. Raises `KernelError`."""
+    for name in source.attach:
+        if find_event_type(name).works():
+            return name
+    raise KernelError(
+        "this kernel refuses probes in its own functions (kprobes)",
+        "use a kernel built with CONFIG_KPROBE_EVENTS=y, as distributions' are;"
+        " system calls and tracepoints work here",
+    )
 
 
 def programs(mode: Mode, attached: Iterable[Attachment], plan: Plan | None = None) -> Programs:
@@ -173,6 +192,7 @@ class Links:
     def __init__(self) -> None:
         self._links: list[Any] = []
         self._abandoned = False
+        self._loaded: TraceObject | None = None
 
     def __len__(self) -> int:
         return len(self._links)
@@ -182,6 +202,8 @@ class Links:
 
         ``tick`` is called now and then with the number of links that are left.
         """
+        if self._loaded is not None:
+            self._loaded.forget_links()
         # Each waits for the kernel; those that wait together wait once.
         closers = [Thread(target=self._close_some) for _ in self._links[:CLOSERS]]
         for closer in closers:
@@ -244,6 +266,7 @@ class Links:
         lies at their paths by now. ``tick`` is called for each probe that has a link of its
         own. Raises `KernelError`; what was attached until then stays for `close`.
         """
+        self._loaded = loaded
         raised = counters.find_counters(plan.probes)
         for wanted, numbers in attached.items():
             chosen: dict[int, list[Place]] = {}

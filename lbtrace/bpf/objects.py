@@ -11,11 +11,11 @@ from typing import Any, TypeAlias
 from msgspec import Struct
 
 from lbtrace.bpf._libbpf import ffi, lib
-from lbtrace.bpf.backup_programs import FORGETTING, served_by
+from lbtrace.bpf.backup_programs import FORGETTING, INTERRUPTING, served_by
 from lbtrace.bpf.features import finds_mappings, has_btf, may_sleep, typed_task
 from lbtrace.bpf.gate import check, check_pointer, start_log
 from lbtrace.bpf.specs import Specs
-from lbtrace.bpf.stack_tables import STACK_MAPS
+from lbtrace.bpf.stack_tables import leave_out_maps
 from lbtrace.errors import KernelError
 from lbtrace.model import Losses
 from lbtrace.system.procfs import read_bytes
@@ -45,12 +45,10 @@ MET_STACKS = 16384
 """Different user stacks that are kept; what has no room is counted."""
 
 AGGREGATE_BYTES = 64 << 20
-"""Memory that what an action aggregates may take, on all CPUs: there are fewer keys where it has
-many words."""
+"""Memory of an action, on all CPUs: there are fewer keys where it has many words."""
 
 Aggregated: TypeAlias = tuple[int, int, bytes, list[tuple[int, ...]]]
-"""What an action has aggregated of a probe and a process (pid): what else its key holds, and the
-words of each CPU."""
+"""What an action has aggregated: a probe, a pid, what else its key holds, words of each CPU."""
 
 INITIAL_PIDNS = "pid:[4026531836]"
 """PROC_PID_INIT_INO in the kernel's include/linux/proc_ns.h."""
@@ -92,6 +90,8 @@ class TraceObject:
         self._compares_returns = specs.deferred and not specs.actions
         self._backups: dict[str, list[Any]] = {}
         self.copies: dict[int, Any] = {}
+        self._were_unhooked = 0
+        self.kernel_links: dict[str, list[int]] = {}
 
         def opened(name: str = "") -> tuple[Any, Any]:
             handle = open_object(name)
@@ -104,10 +104,8 @@ class TraceObject:
             for field, value in specs.switches():
                 setattr(config, field, value)
             config.finds_mappings = specs.stacks and self._typed_task and finds_mappings()
-            for unused in () if specs.walks_stacks else STACK_MAPS:
-                found = lib.bpf_object__find_map_by_name(handle, unused.encode())
-                if found != ffi.NULL:
-                    check(lib.bpf_map__set_autocreate(found, False), "choose maps")
+            if not specs.walks_stacks:
+                leave_out_maps(handle)
             return handle, config
 
         with ExitStack() as held:
@@ -183,7 +181,23 @@ class TraceObject:
             uncompared_open=totals[lib.LBT_LEFT_UNCOMPARED] + self._waiting(),
             uncomputed=totals[lib.LBT_UNCOMPUTED],
             stacks=totals[lib.LBT_STACKS_LOST],
+            in_interrupt=totals[lib.LBT_IN_INTERRUPT],
+            unhooked=self._unhooked(),
         )
+
+    def _unhooked(self) -> int:
+        """Returns of the kernel's functions that it did not hook, as more of their calls were open
+        than it keeps (Linux 6.8 and later say so)."""
+        entries, returns = (
+            sum(max(0, int(lib.lbt_link_misses(fd))) for fd in self.kernel_links.get(name, ()))
+            for name in INTERRUPTING
+        )
+        return self._were_unhooked + max(0, returns - entries)
+
+    def forget_links(self) -> None:
+        """Ask links no longer, as they are about to be closed, and keep what they say."""
+        self._were_unhooked = self._unhooked()
+        self.kernel_links.clear()
 
     def _waiting(self) -> int:
         """Calls that conditions on their returns are about, and that have not returned."""
@@ -217,17 +231,6 @@ class TraceObject:
     def map(self, name: str) -> Any:
         """Return the libbpf handle of a map."""
         return _map(self._object, name)
-
-    def self_times(self) -> Iterator[tuple[int, int, tuple[int, ...]]]:
-        """Yield what bpf_src/nesting.h knows of a probe and a process (pid): how many calls
-        returned, how long they took themselves, and how many have unknown surroundings."""
-        cpus = check(lib.libbpf_num_possible_cpus(), "count the CPUs")
-        source, before, words = self.map("self_times"), ffi.NULL, 3
-        cells, following = ffi.new("uint64_t[]", words * cpus), ffi.new("uint32_t[2]")
-        while lib.bpf_map__get_next_key(source, before, following, 8) == 0:
-            before = ffi.new("uint32_t[2]", [*following])
-            if not lib.bpf_map__lookup_elem(source, before, 8, cells, ffi.sizeof(cells), 0):
-                yield before[0], before[1], tuple(sum([*cells][n::words]) for n in range(words))
 
     def children(self) -> int:
         """Return how many processes those that are followed have forked so far."""
@@ -340,7 +343,7 @@ class TraceObject:
                 check(code, "let programs sleep")
             if served := served_by(name):
                 self._backups.setdefault(served, []).append(program)
-            elif name not in FORGETTING:
+            elif name not in (*FORGETTING, *INTERRUPTING):
                 self._counted.append((name, program))
         with held_back():  # a signal ends the verifier's work: EAGAIN, do_check() in verifier.c
             check(lib.bpf_object__load(handle), "load the BPF programs")

@@ -29,6 +29,14 @@ STACK_MAPS = (
 """Maps that only walks of stacks need."""
 
 
+def leave_out_maps(handle: Any) -> None:
+    """Let an object that is to be loaded do without these maps."""
+    for name in STACK_MAPS:
+        found = lib.bpf_object__find_map_by_name(handle, name.encode())
+        if found != ffi.NULL:
+            check(lib.bpf_map__set_autocreate(found, False), "choose maps")
+
+
 class MetFile(Struct, frozen=True):
     """A file that stacks have met: device (``major << 20 | minor``) and inode as the kernel has
     them, and where the process ``pid`` (of the initial namespace) has mapped it."""

@@ -6,6 +6,7 @@ Layouts: Documentation/bpf/btf.rst and include/uapi/linux/btf.h.
 from __future__ import annotations
 
 from array import array
+from collections.abc import Iterator
 from enum import IntEnum
 from struct import Struct as Layout
 from typing import NamedTuple
@@ -133,6 +134,13 @@ class Btf:
         found = before + [self._first + n for n in self._named(name)]
         return [n for n in found if not kinds or self.type(n).kind in kinds]
 
+    def numbers(self, kind: Kind) -> Iterator[tuple[str, int]]:
+        """Yield the names and numbers of the types of a kind, without those of the base."""
+        data, first = self._data, self._first
+        for number, at in enumerate(self._positions, first):
+            if data[at + 7] & 0x1F == kind:
+                yield self.text(WORD.unpack_from(data, at)[0]), number
+
     def _named(self, name: str) -> list[int]:
         """The places, among the types here, of those called ``name``."""
         wanted = self._offset(name)
@@ -190,6 +198,14 @@ def constants(type: BtfType) -> list[tuple[int, str]]:
         return [(_signed(high << 32 | low, 8, signed), text(name)) for name, low, high in wide]
     narrow = type.of.follow(PAIR, type, type.entries)
     return [(_signed(value, type.value, signed), text(name)) for name, value in narrow]
+
+
+def functions(btf: Btf) -> dict[str, list[int]]:
+    """Return the numbers of the functions of a description, without its base's, by their names."""
+    found: dict[str, list[int]] = {}
+    for name, number in btf.numbers(Kind.FUNC):
+        found.setdefault(name, []).append(number)
+    return found
 
 
 def parameters(type: BtfType) -> list[tuple[str, int]]:

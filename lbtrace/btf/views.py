@@ -55,6 +55,10 @@ class BtfView(PlainView):
         self._btf, self._number = btf, number
         self._bare = _bare(btf, number)
 
+    def of(self, number: int) -> BtfView:
+        """Return a type of the same description, seen the same way."""
+        return BtfView(self._btf, number)
+
     @property
     def key(self) -> int:
         return self._number
@@ -113,10 +117,10 @@ class BtfView(PlainView):
     @property
     def target(self) -> BtfView | None:
         if self._bare.kind == Kind.PTR:
-            return BtfView(self._btf, self._bare.value)
+            return self.of(self._bare.value)
         if self._bare.kind != Kind.ARRAY:
             return None
-        return BtfView(self._btf, _dimensions(self._btf, self._bare)[1])
+        return self.of(_dimensions(self._btf, self._bare)[1])
 
     @property
     def counts(self) -> Sequence[int | None]:
@@ -134,7 +138,7 @@ class BtfView(PlainView):
     def members(self) -> Iterator[MemberView]:
         for name, number, offset, bits in reader.members(self._bare):
             first = offset if bits else 0
-            yield MemberView(name, BtfView(self._btf, number), offset // 8, first, bits)
+            yield MemberView(name, self.of(number), offset // 8, first, bits)
 
 
 def declare(btf: Btf, number: int, inner: str = "", depth: int = DEPTH) -> str:  # noqa: PLR0911 - a return for each case

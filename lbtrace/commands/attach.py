@@ -37,7 +37,7 @@ FIRST = "lbtrace attach --func PATTERN [OPTION ...] [-- COMMAND [ARG ...]]"
 
 USAGE = """\
 lbtrace attach [--func PATTERN | --source FILE | --usdt PROVIDER:NAME | --syscall NAMES |
-                      --tracepoint NAMES | --line FILE:LINE | --at FILE:ADDRESS]
+                      --tracepoint NAMES | --kernel NAMES | --line FILE:LINE | --at FILE:ADDRESS]
                       [OPTION ...]
                       [-- COMMAND [ARG ...]]"""
 """All that can be traced."""
@@ -175,6 +175,12 @@ def add_selection(parser: argparse.ArgumentParser) -> _ArgumentGroup:
         "NAMES",
         "tracepoints of the kernel: sched:sched_switch, 'block:*', /regex/; several with commas",
     )
+    repeatable(
+        which,
+        "--kernel",
+        "NAMES",
+        "functions of the kernel: vfs_read, 'tcp_*', 'MODULE:*', /regex/; several with commas",
+    )
     repeatable(which, "--line", "FILE:LINE", "whenever the program comes to this line")
     repeatable(
         which,
@@ -291,11 +297,11 @@ def add_ways(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Trace, and return the command's status, 0, or `LOST` under ``--strict``."""
     named = args.func or args.source or args.line or args.at or args.usdt or args.syscall
-    named = named or args.tracepoint or args.libcalls
+    named = named or args.tracepoint or args.kernel or args.libcalls
     if not (named or args.locals or args.command or args.pid):
         raise UsageError(
-            "--func is missing, or one of --source, --usdt, --syscall, --tracepoint, --line and"
-            " --at",
+            "--func is missing, or one of --source, --usdt, --syscall, --tracepoint, --kernel,"
+            " --line and --at",
             f"write: {FIRST.replace('attach', args.parser.prog.split()[-1])}",
         )
     if args.slow and args.max_events:

@@ -9,6 +9,7 @@ import resource
 import msgspec
 
 from lbtrace.bpf import features, privileges
+from lbtrace.bpf.attach import kernel_multi, kernel_plain
 from lbtrace.commands.preflight import Check, check_binary
 from lbtrace.errors import KernelError, PrivilegeError
 from lbtrace.system.tracefs import list_events
@@ -74,7 +75,19 @@ def _places(survey: tuple[features.Feature, ...]) -> list[Check]:
         Check("lines", state, f"{lines}: needs uprobe"),
         Check("within", state, f"{within}: needs uprobe"),
         _tracepoints(survey),
+        _kernel(survey),
     ]
+
+
+def _kernel(survey: tuple[features.Feature, ...]) -> Check:
+    """What traces of the kernel's functions need."""
+    purpose = "functions of the kernel (since 5.15)"
+    cookie = any(feature.name == "cookie" and feature.works for feature in survey)
+    if not cookie or not kernel_plain.works():
+        hint = "use a kernel with CONFIG_KPROBE_EVENTS=y" if cookie else "use a later kernel"
+        return Check("kprobes", "absent", f"{purpose}: {hint}")
+    how = "all at once" if kernel_multi.works() else "one by one: 0.1 s each"
+    return Check("kprobes", "ok", f"{purpose}, attached {how}")
 
 
 def _tracepoints(survey: tuple[features.Feature, ...]) -> Check:

@@ -1,5 +1,5 @@
 """``lbtrace list``: the functions of a binary with their probe places, its markers, or what
-is in the kernel: system calls, tracepoints."""
+is in the kernel: system calls, tracepoints, functions."""
 
 from __future__ import annotations
 
@@ -68,6 +68,12 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         metavar="NAMES",
         help="list the tracepoints of this kernel with their fields: all, or a name, 'sched:*'",
     )
+    parser.add_argument(
+        "--kernel",
+        type=nonempty,
+        metavar="NAMES",
+        help="list functions of this kernel: vfs_read, 'tcp_*', 'MODULE:*', /regex/",
+    )
     repeatable(parser, "--provider", "FILE", "definitions of markers: names and types of arguments")
     parser.add_argument(
         "--inlined",
@@ -81,16 +87,17 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Print the list. Raises `BinaryError` or `UsageError`."""
-    for kind in ("syscall", "tracepoint"):
+    for kind in ("syscall", "tracepoint", "kernel"):
         if not vars(args)[kind]:
             continue
-        elsewhere = ("binary", "pid", "usdt", "tracepoint", *FUNCTIONS_ONLY)
+        elsewhere = ("binary", "pid", "usdt", "tracepoint", "kernel", *FUNCTIONS_ONLY)
         others = [name for name in elsewhere if name != kind and vars(args)[name]]
         if others:
             raise UsageError(f"--{kind} and --{others[0]} list different things", "list them apart")
-        from lbtrace.commands import show_syscalls, show_tracepoints
+        from lbtrace.commands import show_kernel, show_syscalls, show_tracepoints
 
-        return show_syscalls.run(args) if kind == "syscall" else show_tracepoints.run(args)
+        shown = {"syscall": show_syscalls.run, "tracepoint": show_tracepoints.run}
+        return shown.get(kind, show_kernel.run)(args)
     if not args.binary and not args.pid:
         raise UsageError("--binary is missing", "write: lbtrace list --binary PATH, or --pid PID")
     if args.usdt:

@@ -292,16 +292,18 @@ def _count_traced(plan: Plan) -> str:
     """How many functions, markers and other places are traced."""
     of_markers = {probe.function for probe in plan.probes if probe.source == "marker"}
     of_events = {probe.function for probe in plan.probes if probe.source == "tracepoint"}
-    of_kernel = {probe.function for probe in plan.probes if probe.event} - of_events
+    inside = {probe.function for probe in plan.probes if probe.source == "kernel"}
+    of_kernel = {probe.function for probe in plan.probes if probe.event} - of_events - inside
     of_places = {probe.function for probe in plan.probes if probe.role == "point"}
     of_places -= of_markers | of_events
-    others = map(len, (of_markers, of_places, of_kernel, of_events))
+    others = map(len, (of_markers, of_places, of_kernel, of_events, inside))
     counts = {
         "function": len(plan.functions) - sum(others),
         "marker": len({plan.functions[number].name for number in of_markers}),
         "place": len(of_places),
         "system call": len(of_kernel),
         "tracepoint": len(of_events),
+        "kernel function": len(inside),
     }
     named = (f"{n:,} {what}{'s' * (n != 1)}" for what, n in counts.items() if n)
     return " and ".join(named)

@@ -27,6 +27,7 @@ CAUSES = {
     "ring_full_point": "the ring was full (other probes)",
     "nested_miss": "a probe hit inside a probe",
     "return_depth": "more than 64 calls open in a thread",
+    "unhooked": "returns of kernel functions, more calls open than the kernel keeps",
     "string_fault": "strings in unreadable memory",
     "blob_too_long": "values too long",
     "stacks": "no room for the callers of calls",
@@ -193,6 +194,8 @@ def describe(summary: Summary) -> list[str]:
     if number := losses.uncomputed:
         what = _count(number, "computation")
         lines.append(f"  {what} without a result, divided by 0 or shifted too far")
+    if number := losses.in_interrupt:
+        lines.append(f"  {_count(number, 'call')} of kernel functions by interrupts left out")
     if summary.interrupted:
         lines.append("  the capture was interrupted: what followed its last batch is missing")
     if not summary.losses_known:

@@ -32,7 +32,8 @@ def plan_lines(plan: Plan) -> Iterator[str]:
     if opening:
         yield "the kernel"
     for probe in opening:
-        yield event_line(plan.functions[probe.function], returns=probe.role != "point")
+        function, numbered = plan.functions[probe.function], probe.source != "kernel"
+        yield event_line(function, returns=probe.role != "point", numbered=numbered)
 
 
 def _probe_lines(plan: Plan, probes: list[Probe]) -> Iterator[str]:
@@ -58,15 +59,15 @@ def _probe_lines(plan: Plan, probes: list[Probe]) -> Iterator[str]:
         yield from wrap(" ".join(more), 100, initial_indent=INDENT, subsequent_indent=INDENT)
 
 
-def event_line(function: Function, *, returns: bool = True) -> str:
-    """Return what is at an event of the kernel, as ``list`` shows it, by its number; one that
-    ``returns`` is a call."""
+def event_line(function: Function, *, returns: bool = True, numbered: bool = True) -> str:
+    """Return what is at an event of the kernel, as ``list`` shows it, by its number if it is
+    ``numbered``; one that ``returns`` is a call."""
     written = signature(function)
     if not returns:
         written = f"{function.name}({_inside(function)})"
     elif function.returns == "none":
         written += ", whose return is not seen"
-    return f"{function.address:>10}         {written}"
+    return f"{function.address if numbered else '':>10}         {written}"
 
 
 def _inside(function: Function) -> str:

@@ -17,7 +17,9 @@ from lbtrace.errors import UsageError
 TRACING = ("attach", "count", "latency", "stacks")
 """The commands that trace."""
 
-NAMING = frozenset({"--func", "--source", "--line", "--at", "--usdt", "--syscall", "--tracepoint"})
+NAMING = frozenset(
+    {"--func", "--source", "--line", "--at", "--usdt", "--syscall", "--tracepoint", "--kernel"}
+)
 """Options of which one is enough to say what is traced."""
 
 EXPRESSIONS = ("where", "arg")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Literal, TypeAlias
 
 from msgspec import Struct
@@ -254,6 +255,17 @@ def qualifies(tree: object) -> bool:
     if isinstance(tree, Struct):
         return any(qualifies(getattr(tree, field)) for field in tree.__struct_fields__)
     return isinstance(tree, tuple) and any(map(qualifies, tree))
+
+
+def member_names(tree: object) -> Iterator[str]:
+    """Yield the names of all members in ``tree``."""
+    if isinstance(tree, Field):
+        yield tree.name
+    parts = tree if isinstance(tree, tuple) else ()
+    if isinstance(tree, Struct):
+        parts = tuple(getattr(tree, field) for field in tree.__struct_fields__)
+    for part in parts:
+        yield from member_names(part)
 
 
 def has_after(tree: object) -> bool:

@@ -17,7 +17,8 @@ class Choices(Struct, frozen=True):
     files (``FILE:LINE``), ``places`` addresses in files (``FILE:0xADDRESS``, ``FILE:+0xOFFSET``),
     where points are recorded, with all ``locals`` or without, ``markers`` places that authors left
     for tracers (``PROVIDER:NAME``), of which definitions, files of ``providers``, may tell more,
-    ``syscalls`` system calls, ``tracepoints`` those of the kernel (``CATEGORY:NAME``).
+    ``syscalls`` system calls, ``tracepoints`` those of the kernel (``CATEGORY:NAME``), ``kernel``
+    its functions.
     Functions that a pattern of ``exclude``, or one of ``patterns`` after a ``!`` means are left
     out; where nothing is named, the functions that the program's own sources define are traced.
     ``inlined``: points where the functions were inlined as well. ``within`` are patterns of
@@ -46,6 +47,7 @@ class Choices(Struct, frozen=True):
     markers: tuple[str, ...] = ()
     syscalls: tuple[str, ...] = ()
     tracepoints: tuple[str, ...] = ()
+    kernel: tuple[str, ...] = ()
     providers: tuple[str, ...] = ()
     within: tuple[str, ...] = ()
     inlined: bool = False
@@ -62,4 +64,4 @@ class Choices(Struct, frozen=True):
     def takes_own(self) -> bool:
         """Whether nothing is named, so that the program's own functions are traced."""
         code = self.patterns or self.sources or self.lines or self.places or self.libcalls
-        return not (code or self.markers or self.syscalls or self.tracepoints)
+        return not (code or self.markers or self.syscalls or self.tracepoints or self.kernel)

@@ -168,6 +168,8 @@ class Losses(Struct):
       one.
     * ``return_depth``: returns the kernel does not deliver because 64 calls that some tool traces
       were already open in the thread.
+    * ``unhooked``: returns of the kernel's functions that it did not hook, as more of their calls
+      were open than it keeps, in all processes (Linux 6.8).
     * ``string_fault``, ``blob_too_long``: values that could not be read, or were too long; their
       calls are shown, without them.
     * ``uncounted``: hits for which no counter was free.
@@ -178,7 +180,8 @@ class Losses(Struct):
     about: ``uncompared_tail`` jumped to a function whose return is not watched, ``uncompared_open``
     were left by an exception, longjmp or the like, or are still open. ``uncomputed`` are operations
     of expressions that have no result, divisions by 0 and shifts too far: no condition on
-    them holds.
+    them holds. ``in_interrupt`` are calls of the kernel's functions by interrupts, which the thread
+    that they interrupt has not made.
 
     ``events`` counts those that are not shown at all, ``total`` also values.
     """
@@ -196,12 +199,15 @@ class Losses(Struct):
     uncompared_open: int = 0
     uncomputed: int = 0
     stacks: int = 0
+    in_interrupt: int = 0
+    unhooked: int = 0
 
     @property
     def events(self) -> int:
         """Events that are not shown."""
         full = self.ring_full_entry + self.ring_full_return + self.ring_full_point
-        return full + self.nested_miss + self.return_depth + self.uncounted + self.unwritten
+        full += self.nested_miss + self.return_depth + self.unhooked
+        return full + self.uncounted + self.unwritten
 
     @property
     def total(self) -> int:

@@ -47,6 +47,25 @@ int lbt_probe_multi(enum bpf_attach_type type)
 	return link == -EBADF;
 }
 
+int lbt_probe_kernel_multi(void)
+{
+	LIBBPF_OPTS(bpf_prog_load_opts, load, .expected_attach_type = BPF_TRACE_KPROBE_MULTI);
+	LIBBPF_OPTS(bpf_link_create_opts, create);
+	const char *const function = "do_exit"; /* is seldom called */
+	int program, link;
+
+	program = bpf_prog_load(BPF_PROG_TYPE_KPROBE, NULL, "GPL", lbt_nothing, 2, &load);
+	if (program < 0)
+		return 0;
+	create.kprobe_multi.syms = (const char **)&function;
+	create.kprobe_multi.cnt = 1;
+	link = bpf_link_create(program, 0, BPF_TRACE_KPROBE_MULTI, &create);
+	close(program);
+	if (link >= 0)
+		close(link);
+	return link >= 0;
+}
+
 #define LBT_URETPROBE 335 /* arch/x86/entry/syscalls/syscall_64.tbl */
 
 /* The signal that ends a process which makes the system call of uretprobes; 0 if none does. */

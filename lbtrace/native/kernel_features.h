@@ -7,6 +7,9 @@
 /* Whether programs of uprobes may sleep. */
 int lbt_probe_sleepable(void);
 
+/* Whether the kernel attaches a program to several of its functions at once: kprobe.multi. */
+int lbt_probe_kernel_multi(void);
+
 /* Whether the kernel knows an attach type of uprobe_multi: 1, 0, or a negative error. */
 int lbt_probe_multi(enum bpf_attach_type type);
 

@@ -72,7 +72,8 @@ def _made(images: Sequence[Image], selection: Selection, marked: Sequence[Image]
         selection = aggregation.narrow(selection)
     wanted, excluded = split_excluded(selection.patterns, selection.exclude)
     functions, chosen = probe_sources.split(wanted)
-    for source, named in (("syscall", selection.syscalls), ("tracepoint", selection.tracepoints)):
+    in_kernel = ("syscall", selection.syscalls), ("tracepoint", selection.tracepoints)
+    for source, named in (*in_kernel, ("kernel", selection.kernel)):
         if named:
             chosen.setdefault(source, []).extend(named)
     selection = replace(selection, patterns=functions, exclude=excluded)

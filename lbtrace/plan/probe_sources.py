@@ -35,7 +35,7 @@ class Found(NamedTuple):
 
     function: Function
     opens: Probe
-    prototype: Prototype
+    prototype: Prototype | None
     places: Callable[[Prototype], Locations]
     closes: Probe | None = None
     completed: Callable[[CallValues], Completed] | None = None
@@ -54,9 +54,9 @@ class Finder(Protocol):
 
     def find(
         self, images: Sequence[Image], patterns: Sequence[str], selection: Selection
-    ) -> Iterable[Found]:
-        """Yield what ``patterns`` select, of the ``images`` or elsewhere. What is in a file has the
-        image's position as ``binary``. Raises `LbtraceError`."""
+    ) -> Iterable[Found | str]:
+        """Yield what ``patterns`` select, of the ``images`` or elsewhere, and notes on that. What
+        is in a file has the image's position as ``binary``. Raises `LbtraceError`."""
         ...
 
 
@@ -83,11 +83,13 @@ def add(
     plan: Plan, images: Sequence[Image], chosen: Mapping[str, Sequence[str]], selection: Selection
 ) -> Plan:
     """Return ``plan`` with the probes that were chosen. Raises `NoMatchError`, `UsageError`."""
-    functions, probes = list(plan.functions), list(plan.probes)
+    functions, probes, said = list(plan.functions), list(plan.probes), list(plan.notes)
     unfit: dict[str, UsageError] = {}
     for source, patterns in chosen.items():
         finder: Finder = import_module(PROBES[source].finder)
-        found = [*finder.find(images, patterns, selection)]
+        given = [*finder.find(images, patterns, selection)]
+        found = [each for each in given if isinstance(each, Found)]
+        said += [each for each in given if isinstance(each, str)]
         if not found:
             paths = " or ".join(image.path for image in images)
             named = ", ".join(f"{source}:{pattern}" for pattern in patterns)
@@ -102,7 +104,7 @@ def add(
             functions.append(function)
     if len(functions) == len(plan.functions):
         raise next(iter(unfit.values()))
-    notes = (*plan.notes, *name_functions([*unfit], UNFIT))
+    notes = (*said, *name_functions([*unfit], UNFIT))
     return replace(plan, functions=tuple(functions), probes=tuple(probes), notes=notes)
 
 
@@ -113,7 +115,7 @@ def _plan(
     binary = found.function.binary
     machine = Machine(images[binary].machine if binary >= 0 else os.uname().machine)
     values = select_values(
-        machine, found.prototype, selection.values, found.places, undeclared=False
+        machine, found.prototype, selection.values, found.places, undeclared=found.prototype is None
     )
     again: tuple[Fetch, ...] = ()
     asked = selection.request and selection.request.wanted
@@ -135,6 +137,7 @@ def _plan(
 
         probes = [*aggregation.choose_probes(probes, selection.action, values)]
     result = values.result if closes else None
-    shown = replace(found.function, parameters=values.parameters, result=result, typed=True)
+    typed = found.prototype is not None
+    shown = replace(found.function, parameters=values.parameters, result=result, typed=typed)
     has_end = closes or found.opens.role == "point"
     return (shown if has_end else replace(shown, returns="none")), probes

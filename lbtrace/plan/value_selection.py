@@ -159,6 +159,15 @@ def depth(selection: ValueSelection) -> int:
     return max(selection.detail.depth, compile.depth(selection.request))
 
 
+def member_names(selection: ValueSelection) -> frozenset[str] | None:
+    """Return the names of members that the expressions name; None where whole records are shown."""
+    if selection.detail.depth:
+        return None
+    from lbtrace.expressions.tree import member_names
+
+    return frozenset(member_names(selection.request))
+
+
 def qualifies(selection: ValueSelection) -> bool:
     """Return whether an expression names a constant by the scope that it lies in."""
     if selection.request is None:

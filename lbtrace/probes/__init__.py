@@ -15,6 +15,7 @@ FILES = (
     "marker",
     "syscall",
     "tracepoint",
+    "kernel",
 )  # fmt: skip
 """The files here that hold sources."""
 

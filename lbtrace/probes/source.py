@@ -27,8 +27,9 @@ class Source(Struct, frozen=True):
     ``paired`` is the one that serves the opening and the closing probe of a pair together,
     where the attach type is ``session``. ``attach`` are the ways to attach it, files of
     ``lbtrace/bpf/attach``: that of the trace's `Mode`, if it is among them, else the first
-    that takes a probe alone. A probe that is ``at_return`` is hit when the function that is
-    entered at its site returns: its opening probe has the same site and precedes it in the plan.
+    that takes a probe alone; the first that works here, where they are ``tried``. A probe that is
+    ``at_return`` is hit when the function that is entered at its site returns: its opening probe
+    has the same site and precedes it in the plan.
     Probes that every process of the machine hits, whatever is traced, are ``everywhere``.
     ``finder`` is the module that finds what ``--func NAME:PATTERN`` selects
     (`lbtrace.plan.probe_sources.Finder`), where the source is selected so. Where it
@@ -45,6 +46,7 @@ class Source(Struct, frozen=True):
     paired: str = ""
     finder: str = ""
     raises_counter: bool = False
+    tried: bool = False
 
     def attach_type(self, mode: Mode) -> str:
         """Return how a probe is attached alone, without another one of its call."""

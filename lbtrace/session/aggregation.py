@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import time
+from functools import partial
 from typing import TYPE_CHECKING
 
+from lbtrace.bpf.self_times import read_self_times
 from lbtrace.model import Aggregates, Plan
 from lbtrace.tables import merge_aggregated
 
@@ -37,8 +39,8 @@ class Aggregation:
     def read(self, plan: Plan) -> Aggregates:
         """Return all that was aggregated until now."""
         self._next += PERIOD
-        now, kernel = time.monotonic_ns(), self._loaded
-        found = merge_aggregated(plan, now, kernel.aggregated, kernel.self_times)
+        now, selves = time.monotonic_ns(), partial(read_self_times, self._loaded)
+        found = merge_aggregated(plan, now, self._loaded.aggregated, selves)
         return self._names.add(found) if self._names else found
 
 

@@ -190,7 +190,11 @@ def _check_reach(plan: Plan, target: Target) -> None:
     """That probes which all processes hit are not traced in all of them."""
     if target.pid or target.command:
         return
-    names = {probe.source for probe in plan.probes if PROBES[probe.source].everywhere}
+    names = {
+        probe.source.removesuffix(" return")
+        for probe in plan.probes
+        if PROBES[probe.source].everywhere
+    }
     if names:
         raise UsageError(
             f"probes of {', '.join(sorted(names))} are hit by every process of the machine",

@@ -6,6 +6,7 @@ import json
 import os
 import random
 import subprocess
+from collections import Counter
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
@@ -15,6 +16,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from lbtrace.btf.prototypes import KernelTypes
 from lbtrace.btf.reader import VMLINUX, Btf, BtfError, Kind, parameters
 from lbtrace.btf.views import BtfView, declare
 from lbtrace.dwarf.prototypes import prototypes
@@ -143,6 +145,21 @@ def test_the_kernels_types_are_those_of_bpftool(tool: Callable[..., str]) -> Non
                 8 * member.offset if not member.bits else member.first_bit
                 for member in BtfView(btf, each["id"]).members
             ] == [member["bits_offset"] for member in each["members"]]
+
+    functions = [each for each in shown if each["kind"] == "FUNC"]
+    names, types = Counter(each["name"] for each in functions), KernelTypes()
+    for each in functions[:: max(1, len(functions) // 500)]:
+        declared = shown[each["type_id"] - 1]
+        prototype = types.find(each["name"])
+        if names[each["name"]] > 1:
+            assert prototype is None
+            continue
+        assert prototype is not None
+        named = [part["name"] for part in declared["params"] if part["type_id"]]
+        own = [formal.name for formal in prototype.parameters]
+        assert own == [n.replace("(anon)", f"arg{at}") for at, n in enumerate(named)]
+        assert prototype.complete == (len(named) == len(declared["params"]))
+        assert (prototype.result is None) == (not declared["ret_type_id"])
 
 
 def test_kernel_functions_are_declared_as_in_c() -> None:

@@ -48,9 +48,13 @@ def test_folded_stacks_are_those_of_the_program(
     programs: Path, tmp_path: Path, lbtrace: Run
 ) -> None:
     """Threads and processes that have ended when their stacks are named."""
-    for number, options in enumerate(((), ("--sum", "size"))):
-        log = tmp_path / f"log{number}"
-        command = ["--", programs / "paths", log, "500"]
+    for name, options, number in (
+        ("paths", (), 0),
+        ("paths", ("--sum", "size"), 1),
+        ("paths-pointers", ("--unwind", "fp"), 0),
+    ):
+        log = tmp_path / f"{name}{number}"
+        command = ["--", programs / name, log, "500"]
         done = lbtrace("stacks", "--func", "leaf", "--format", "folded", *options, *command)
         assert folded(done.stdout) == logged(log)[number]
         assert "nothing lost" in done.stderr

@@ -196,6 +196,11 @@ ROWS = tuple(
             "loop",
         ),
         (
+            "tests/kernel/test_kernel_functions.py::test_calls_nest",
+            "functions of the kernel, below those of the program and system calls",
+            "save",
+        ),
+        (
             "tests/kernel/test_detach.py::test_many_plain_probes",
             "detaching, which takes the kernel's grace periods; Ctrl-C leaves it to the kernel",
             "many",

@@ -14,7 +14,7 @@ int tracepoint_hit(void *record)
 	__u64 address;
 
 	bpf_probe_read_kernel(&address, sizeof(address), &record);
-	handle_record(cookie_of(record), (struct pt_regs *)bpf_task_pt_regs(task), address, LBT_POINT,
-		      false, NULL);
+	handle_record(cookie_of(record), (struct pt_regs *)bpf_task_pt_regs(task), address, NULL,
+		      LBT_POINT, false, NULL);
 	return 0;
 }

@@ -67,6 +67,10 @@ class EventType(Protocol):
     SINGLE: bool
     """See `AttachType`."""
 
+    def works(self) -> bool:
+        """Return whether the kernel has it; where a source says that it is ``tried``."""
+        ...
+
     def attach_events(
         self, loaded: TraceObject, wanted: Attachment, places: Sequence[Place]
     ) -> Iterator[Any]:

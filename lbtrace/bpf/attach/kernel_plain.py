@@ -1,0 +1,41 @@
+"""``kernel_plain``: a link for each function of the kernel, by a perf event (Linux 5.15, for
+cookies)."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from lbtrace.bpf._libbpf import ffi, lib
+from lbtrace.bpf.attach import Attachment, Place
+from lbtrace.bpf.gate import check_pointer
+from lbtrace.bpf.objects import Loading, TraceObject
+
+PMU = "/sys/bus/event_source/devices/kprobe/type"
+
+LOADING = Loading()
+SINGLE = True
+
+
+def works() -> bool:
+    """Return whether the kernel has probes for its own functions."""
+    return os.access(PMU, os.R_OK)
+
+
+def attach_events(
+    loaded: TraceObject, wanted: Attachment, places: Sequence[Place]
+) -> Iterator[Any]:
+    """See `lbtrace.bpf.attach.EventType`."""
+    program = loaded.program(wanted.program)
+    for place in places:
+        assert place.probe.event is not None
+        name = place.probe.event.name
+        options = ffi.new("struct bpf_kprobe_opts *")
+        options.sz = ffi.sizeof("struct bpf_kprobe_opts")
+        options.bpf_cookie = place.cookie
+        options.retprobe = wanted.at_return
+        link = lib.bpf_program__attach_kprobe_opts(program, name.encode(), options)
+        check_pointer(link, f"attach to {name} of the kernel")
+        loaded.kernel_links.setdefault(wanted.program, []).append(lib.bpf_link__fd(link))
+        yield link

@@ -1,0 +1,61 @@
+"""Reads which functions the kernel has: /proc/kallsyms and tracefs
+(Documentation/trace/ftrace.rst)."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+
+from lbtrace.errors import KernelError
+from lbtrace.system.lookups import mark_uncertain
+from lbtrace.system.procfs import read_text
+from lbtrace.system.tracefs import find_root
+
+SYMBOLS = "/proc/kallsyms"
+CODE = re.compile(r"^\S+ [tTwW] (\S+)(?:\t\[(\S+)\])?$", re.M)
+TRACEABLE = re.compile(r"^(\S+)(?: \[(\S+)\])?$", re.M)
+REFUSED = "debug/kprobes/blacklist"
+UNNAMED = re.compile(r"__pfx_|__cfi_|__ftrace_invalid_address__|__initstub__|.*\.cold\b")
+"""What compilers and the kernel put there that is no function of it."""
+
+
+def count_functions() -> Counter[str]:
+    """Return how many functions there are of each name; of a module's, ``MODULE:NAME``. Raises
+    `KernelError`."""
+    mark_uncertain()  # modules bring functions, and take them away
+    try:
+        text = read_text(SYMBOLS)
+    except OSError as error:
+        raise KernelError(
+            f"cannot read {SYMBOLS}: {error.strerror}",
+            "mount /proc, and use a kernel built with CONFIG_KALLSYMS=y",
+            errno=error.errno or 0,
+        ) from None
+    return Counter(_named(CODE, text))
+
+
+def find_traceable() -> frozenset[str] | None:
+    """Return the functions in which the kernel can place probes, called the same way; None where it
+    does not tell."""
+    try:
+        text = read_text(f"{find_root()}/available_filter_functions")
+    except (OSError, KernelError):
+        return None
+    return frozenset(_named(TRACEABLE, text)) - _find_refused()
+
+
+def _find_refused() -> frozenset[str]:
+    """Those that kprobes cannot be in, although ftrace can trace them."""
+    try:
+        text = read_text(f"/sys/kernel/{REFUSED}")
+    except OSError:  # no debugfs
+        return frozenset()
+    return frozenset(line.split()[-1] for line in text.splitlines() if line)
+
+
+def _named(layout: re.Pattern[str], text: str) -> list[str]:
+    return [
+        f"{module}:{name}" if module else name
+        for name, module in layout.findall(text)
+        if not UNNAMED.match(name)
+    ]
