@@ -99,31 +99,6 @@ static __noinline bool remember(struct pt_regs *ctx, const struct hit *at,
 	return true;
 }
 
-#define LBT_LEFT_OUT (~0U)
-
-const struct lbt_open_call call_left_out = { .spec = LBT_LEFT_OUT };
-
-/*
- * Remembers of a call that conditions leave out that it is one, where its return could be taken for
- * that of a call at the same frame which another process has made.
- */
-static __noinline void remember_left_out(const struct hit *at, const struct lbt_spec *spec)
-{
-	struct lbt_call_key key = key_of(at, at->entry);
-	struct lbt_open_call *call;
-
-	if (!may_be_inherited(at))
-		return;
-	/* filled in place: the stack has no room for it */
-	if (bpf_map_update_elem(&open_calls, &key, &call_left_out, 0)) {
-		ring_full(at);
-		return;
-	}
-	call = bpf_map_lookup_elem(&open_calls, &key);
-	if (call)
-		call->time = life_of(at);
-}
-
 /* Does the action of a spec. The verifier does not see actions that no spec has. */
 static __always_inline void act(const struct hit *at, const struct lbt_spec *spec,
 				const __u64 *values, __u32 faults)
@@ -136,21 +111,6 @@ static __always_inline void act(const struct hit *at, const struct lbt_spec *spe
 	EACH_ACTION(ACT)
 #undef ACT
 	send(at, spec, values, faults);
-}
-
-/* What is remembered of the call of a hit. Functions of their own: their caller lacks room. */
-static __noinline struct lbt_open_call *find_call(const struct hit *at)
-{
-	struct lbt_call_key key = key_of(at, at->entry);
-
-	return bpf_map_lookup_elem(&open_calls, &key);
-}
-
-static __noinline void forget_call(const struct hit *at)
-{
-	struct lbt_call_key key = key_of(at, at->entry);
-
-	bpf_map_delete_elem(&open_calls, &key);
 }
 
 #ifndef LBT_ATOMIC
@@ -244,22 +204,16 @@ static __always_inline bool process_hit(struct pt_regs *ctx, __u64 record, struc
 	if (config.compared_texts && spec->conditions)
 		comparisons = compare_texts(at->spec, spec, values);
 	if (config.filtered && spec->conditions && !passes(spec, values, faults, comparisons)) {
-		if (config.nesting && call) {
-			pass_left(at, false);
-			leave_call(at, false);
-		}
+		nest(at, call, false);
 		if (call)
 			forget_call(at);
 		return false;
 	}
-	if (config.nesting && (call || at->kind == LBT_OPEN))
-		pass_left(at, at->kind == LBT_OPEN);
+	nest(at, call, true);
 	if (at->kind == LBT_OPEN && needs_opening(spec) && !remember(ctx, at, spec, values, faults))
 		return false;
 	if (config.nesting && at->kind == LBT_OPEN)
 		enter_call(at);
-	if (config.nesting && call)
-		leave_call(at, true);
 	if (config.deferred && at->kind == LBT_OPEN && spec->action == LBT_KEEP)
 		return true;
 	/* here, because the stack does not suffice for calls within send() */

@@ -186,4 +186,14 @@ static __noinline void leave_call(const struct hit *at, bool counts)
 		ADD(&self->unsure, 1);
 }
 
+/* A call begins, if conditions let it, or one that is remembered returns. */
+static __always_inline void nest(const struct hit *at, const struct lbt_open_call *call, bool counts)
+{
+	if (!config.nesting || !(call || (counts && at->kind == LBT_OPEN)))
+		return;
+	pass_left(at, at->kind == LBT_OPEN);
+	if (call)
+		leave_call(at, counts);
+}
+
 #endif

@@ -8,6 +8,7 @@
 
 #include "state.h"
 
+
 /* By frame, lane and relay: the probe that opened the call. What exceptions leave is replaced. */
 struct {
 	__uint(type, BPF_MAP_TYPE_LRU_HASH);
@@ -23,6 +24,21 @@ static __always_inline struct lbt_call_key key_of(const struct hit *at, __u64 pr
 		.thread = at->goroutine ? at->goroutine : at->tid,
 		.probe = probe,
 	};
+}
+
+/* What is remembered of the call of a hit. Functions of their own: their caller lacks room. */
+static __noinline struct lbt_open_call *find_call(const struct hit *at)
+{
+	struct lbt_call_key key = key_of(at, at->entry);
+
+	return bpf_map_lookup_elem(&open_calls, &key);
+}
+
+static __noinline void forget_call(const struct hit *at)
+{
+	struct lbt_call_key key = key_of(at, at->entry);
+
+	bpf_map_delete_elem(&open_calls, &key);
 }
 
 /* A call jumps; whether there is an event for that. */

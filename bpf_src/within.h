@@ -8,6 +8,7 @@
 #define WITHIN_H
 
 #include "event.h"
+#include "relays.h"
 #include "stacks.h"
 
 enum lbt_outer_state {
@@ -198,6 +199,31 @@ static __noinline bool is_outside(struct hit *at, const struct lbt_spec *spec,
 	if (!found->own.state && !found->alt.state)
 		bpf_map_delete_elem(&outermost, &lane);
 	return outside;
+}
+
+#define LBT_LEFT_OUT (~0U)
+
+const struct lbt_open_call call_left_out = { .spec = LBT_LEFT_OUT };
+
+/*
+ * Remembers of a call that conditions leave out that it is one, where its return could be taken for
+ * that of a call at the same frame which another process has made.
+ */
+static __noinline void remember_left_out(const struct hit *at, const struct lbt_spec *spec)
+{
+	struct lbt_call_key key = key_of(at, at->entry);
+	struct lbt_open_call *call;
+
+	if (!may_be_inherited(at))
+		return;
+	/* filled in place: the stack has no room for it */
+	if (bpf_map_update_elem(&open_calls, &key, &call_left_out, 0)) {
+		ring_full(at);
+		return;
+	}
+	call = bpf_map_lookup_elem(&open_calls, &key);
+	if (call)
+		call->time = life_of(at);
 }
 
 #endif

@@ -47,7 +47,7 @@ def probe() -> Features:
     """
     multi = _multi(lib.BPF_TRACE_UPROBE_MULTI)
     return Features(
-        cookie=multi or _helper(lib.BPF_FUNC_get_attach_cookie),
+        cookie=multi or has_cookies(),
         multi=multi,
         session=multi and _multi(lib.BPF_TRACE_UPROBE_SESSION),
     )
@@ -101,6 +101,11 @@ def _multi(attach_type: int) -> bool:
 def may_sleep() -> bool:
     """Return whether the program of a probe can wait for a page of memory (6.1)."""
     return bool(lib.lbt_probe_sleepable())
+
+
+def has_cookies() -> bool:
+    """Return whether a program learns which probe was hit (5.15)."""
+    return _helper(lib.BPF_FUNC_get_attach_cookie)
 
 
 def filters_by_thread(release: str) -> bool:

@@ -16,7 +16,7 @@ from typing import Any, TypeAlias
 from lbtrace.bpf import counters
 from lbtrace.bpf._libbpf import lib
 from lbtrace.bpf.attach import Attachment, Place, find_attach_type, find_event_type
-from lbtrace.bpf.features import Features
+from lbtrace.bpf.features import Features, has_cookies
 from lbtrace.bpf.gate import check_pointer
 from lbtrace.bpf.objects import Programs, TraceObject
 from lbtrace.errors import KernelError, UsageError
@@ -120,6 +120,10 @@ def _session_pairs(probes: Sequence[Probe]) -> dict[int, int]:
 
 def _tried(source: Source) -> str:
     """The first of its attach types that works here. Raises `KernelError`."""
+    if not has_cookies():
+        raise KernelError(
+            "this kernel does not tell which of its functions was called", "use Linux 5.15 or later"
+        )
     for name in source.attach:
         if find_event_type(name).works():
             return name
@@ -203,7 +207,7 @@ class Links:
         ``tick`` is called now and then with the number of links that are left.
         """
         if self._loaded is not None:
-            self._loaded.forget_links()
+            self._loaded.kernel_links.forget()
         # Each waits for the kernel; those that wait together wait once.
         closers = [Thread(target=self._close_some) for _ in self._links[:CLOSERS]]
         for closer in closers:

@@ -14,6 +14,7 @@ from lbtrace.bpf._libbpf import ffi, lib
 from lbtrace.bpf.backup_programs import FORGETTING, INTERRUPTING, served_by
 from lbtrace.bpf.features import finds_mappings, has_btf, may_sleep, typed_task
 from lbtrace.bpf.gate import check, check_pointer, start_log
+from lbtrace.bpf.kernel_links import KernelLinks
 from lbtrace.bpf.specs import Specs
 from lbtrace.bpf.stack_tables import leave_out_maps
 from lbtrace.errors import KernelError
@@ -90,8 +91,7 @@ class TraceObject:
         self._compares_returns = specs.deferred and not specs.actions
         self._backups: dict[str, list[Any]] = {}
         self.copies: dict[int, Any] = {}
-        self._were_unhooked = 0
-        self.kernel_links: dict[str, list[int]] = {}
+        self.kernel_links = KernelLinks()
 
         def opened(name: str = "") -> tuple[Any, Any]:
             handle = open_object(name)
@@ -182,22 +182,8 @@ class TraceObject:
             uncomputed=totals[lib.LBT_UNCOMPUTED],
             stacks=totals[lib.LBT_STACKS_LOST],
             in_interrupt=totals[lib.LBT_IN_INTERRUPT],
-            unhooked=self._unhooked(),
+            unhooked=self.kernel_links.unhooked(),
         )
-
-    def _unhooked(self) -> int:
-        """Returns of the kernel's functions that it did not hook, as more of their calls were open
-        than it keeps (Linux 6.8 and later say so)."""
-        entries, returns = (
-            sum(max(0, int(lib.lbt_link_misses(fd))) for fd in self.kernel_links.get(name, ()))
-            for name in INTERRUPTING
-        )
-        return self._were_unhooked + max(0, returns - entries)
-
-    def forget_links(self) -> None:
-        """Ask links no longer, as they are about to be closed, and keep what they say."""
-        self._were_unhooked = self._unhooked()
-        self.kernel_links.clear()
 
     def _waiting(self) -> int:
         """Calls that conditions on their returns are about, and that have not returned."""

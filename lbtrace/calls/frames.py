@@ -110,9 +110,11 @@ class Frames:
         """Unwind the calls at the event's frame and below: the program continues there, and they
         have taken until then."""
         ends, calls = self._ends, stack.calls
+        thrown = decoding.thrown(event, blob) if calls and calls[-1].frame <= event.frame else None
         while calls and calls[-1].frame <= event.frame:
             call = calls[-1]
             if call.depth >= stack.inherited and ends.would_have_returned(stack, event.time):
                 call.duration, call.end_cpu = event.time - call.start, event.cpu
+                call.exception = thrown
             ends.close(stack, event.time)
         ends.visitor.left(event)

@@ -135,12 +135,14 @@ class ProbeDecoder:
         *("entry", "goes_on", "in_kernel", "key", "leads_to"),
         *("may_jump", "name", "nests", "pair", "pairing", "parameters", "parts", "region"),
         *("relay", "loops_to_entry", "result", "returns", "role", "stacks", "finds_goroutines"),
+        *("thrown",),
     )
 
     act: Act
     arguments: Callable[[Event, Blob], Arguments]
     key: decoders.Arguments
     result: decoders.Result
+    thrown: decoders.Result
 
     def __init__(self, function: Function, probe: Probe, around: Context) -> None:
         self._index = probe.function
@@ -173,6 +175,10 @@ class ProbeDecoder:
         self.leads_to, self.goes_on, self.relay = probe.leads_to, probe.goes_on, probe.relay
         if probe.role == "closes":
             self.result = decoders.result(function.result, probe.fetches, around)
+        elif probe.role == "landing":
+            from lbtrace.calls import exceptions  # imported here because few programs throw
+
+            self.thrown = exceptions.reader(probe.fetches)
         elif probe.role == "tail":
             self.result = decoders.result_of_tail(function.result, probe.fetches, around)
 

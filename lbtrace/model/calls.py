@@ -23,6 +23,11 @@ ENDS: dict[End, str] = {"unwound": "✗ unwound", "tail": "→ tail call", "open
 """How a call ended that did not return, in words. A cross means that it failed."""
 
 
+def end_text(end: End, exception: Datum) -> str:
+    """Return how a call ended that did not return, which an ``exception`` may have left."""
+    return f"✗ {text(exception)}" if exception else ENDS[end]
+
+
 STACK_ENDS = {
     wire_limits.END_OUTERMOST: "outermost",
     wire_limits.END_LIMIT: "limit",
@@ -108,6 +113,7 @@ class Call(Struct):
       ``tail`` where it jumped to a function whose return is not watched, which ``leads_to``
       names (``?`` if unknown); ``open`` where no end was seen. A ``point`` is a place inside of a
       function that the program came by (a line), not a call.
+    * ``exception``: what left its frame, if that is known: its ``type`` and ``what``.
     * ``depth``: 0 at the outermost traced call of its thread.
     * ``pid``, ``tid``: the process and the thread. ``thread_name``: the thread's name (comm) when
       the call ended, empty where it is not known. ``goroutine``: in Go its number, on a stack
@@ -139,6 +145,7 @@ class Call(Struct):
     leads_to: str = ""
     callers: Callers | None = None
     thread_name: str = ""
+    exception: Datum = None
 
     def __getitem__(self, key: str | int) -> Datum:
         """Return the value of the argument of that name or number."""
@@ -156,7 +163,7 @@ class Call(Struct):
         if self.end == "tail" and self.leads_to:
             return f"{shown} → {clean(self.leads_to)}"
         if self.end != "returned":
-            return f"{shown} {ENDS[self.end]}"
+            return f"{shown} {end_text(self.end, self.exception)}"
         if self.result is None:
             return shown
         return f"{shown} = {results_text(self.result) if self.goroutine else text(self.result)}"

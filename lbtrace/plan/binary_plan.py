@@ -256,8 +256,9 @@ class _BinaryPlanner:
             return
         image, stubs, _ = self._part
         around, sites = self._placer.around, self._placer.sites
-        pads = [pad for function in self._functions for pad in around.pads(function)]
-        yield from landing_pads.plan_probes(image, self._table, stubs, pads, sites)
+        pads = {pad for function in self._functions for pad in around.pads(function)}
+        telling = not self._selection.aggregates
+        yield from landing_pads.plan_probes(image, self._table, stubs, pads, sites, telling=telling)
 
     def _warnings(self) -> Iterator[str]:
         """Warnings about functions that are left out, and about exits that are not known."""

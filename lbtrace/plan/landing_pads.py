@@ -7,16 +7,17 @@ from counting as made inside of those that were left.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterator
 
 from msgspec.structs import replace
 
+from lbtrace.calls.exceptions import fetches
 from lbtrace.elf.image import Image
 from lbtrace.elf.plt import Stubs
 from lbtrace.elf.symbol_table import Wanted
 from lbtrace.elf.symbols import SHF_EXECINSTR, Symbols
 from lbtrace.machine.sites import ProbeSites
-from lbtrace.model import Probe, Site
+from lbtrace.model import Fetch, Probe, Site
 
 TWICE = frozenset({"setjmp", "_setjmp", "__setjmp", "sigsetjmp", "__sigsetjmp"})
 """Functions that return once more where longjmp leads."""
@@ -38,22 +39,29 @@ def plan_probes(
     image: Image,
     table: Symbols,
     stubs: Stubs,
-    pads: Iterable[int],
+    pads: Collection[int],
     sites: ProbeSites,
+    *,
+    telling: bool = False,
 ) -> Iterator[Probe]:
     """Yield probes at the landing ``pads`` of traced functions, and where others of ``image``
-    catch exceptions, or call setjmp."""
+    catch exceptions, or call setjmp; they are ``telling`` if they fetch the exception."""
     twice, catches = _called(table, stubs)
+    telling = telling and bool(catches)
+    kernel = sites.machine.kernel
+    at_pad, at_catch = kernel.PLAIN_RESULTS[0], kernel.PLAIN_ARGUMENTS[0]
     # Each where it is found: the code of a function is followed once for its calls and their sites.
     landings = {each: sites.at(each) for each in _behind_calls(image, twice, sites)}
     landings.update((pad, sites.at(pad)) for pad in sorted({*pads} - landings.keys()))
-    for _, landing in sorted(landings.items()):
+    thrown = fetches(at_pad) if telling else ()
+    for address, landing in sorted(landings.items()):
         if isinstance(landing, Site):
-            yield _probe(replace(landing, sp_delta=-sites.machine.return_address_size))
+            site = replace(landing, sp_delta=-sites.machine.return_address_size)
+            yield _probe(site, thrown if address in pads else ())
     for address in sorted(catches):
-        site = sites.start(address, image.offset(address), stub=address in stubs)
-        if site is not None:
-            yield _probe(site)
+        catch = sites.start(address, image.offset(address), stub=address in stubs)
+        if catch is not None:
+            yield _probe(catch, fetches(at_catch) if telling else ())
 
 
 def is_catch(name: str) -> bool:
@@ -71,8 +79,9 @@ def _behind_calls(image: Image, targets: set[int], sites: ProbeSites) -> Iterato
                     yield call.after
 
 
-def _probe(site: Site) -> Probe:
-    return Probe(replace(site, reason="reports which calls were left"), "landing")
+def _probe(site: Site, fetched: tuple[Fetch, ...]) -> Probe:
+    reached = replace(site, reason="reports which calls were left")
+    return Probe(reached, "landing", fetches=fetched)
 
 
 def _called(table: Symbols, stubs: Stubs) -> tuple[set[int], set[int]]:

@@ -211,6 +211,7 @@ class JsonLines(LineSink):
     def _rest(self, call: Call) -> str:
         """The members that only some calls have."""
         rest = f',"leads_to":{self._names[call.leads_to]}' if call.leads_to else ""
+        rest += f',"exception":{json_value(call.exception)}' if call.exception else ""
         rest += f',"{self._lanes[call.probe]}":{call.goroutine}' if call.goroutine else ""
         if call.callers is not None:
             callers = msgspec.to_builtins(call.callers)

@@ -51,7 +51,7 @@ from lbtrace.model import (
     Summary,
     Thread,
 )
-from lbtrace.model.calls import ENDS, End
+from lbtrace.model.calls import End, end_text
 from lbtrace.sinks.base import describe_frame, describe_loss, lane
 from lbtrace.sinks.layout import PLAIN, Layout
 from lbtrace.sinks.line_sink import Lines, LineSink, Piece, Pieces
@@ -209,7 +209,7 @@ class Tree(LineSink):
         if call.end == "returned":
             result = self.result(call.probe, call.result)
         else:
-            result = self.mark(call.probe, call.end, call.leads_to)
+            result = self.mark(call.probe, call.end, call.leads_to, call.exception)
         corner, maker = self._paint(_DIM, "└ "), self._paint(_DIM, f" (entered in {call.maker})")
         line = f"{self.indent(call.depth)}{corner}{self._ended(call)}{result}{maker}"
         self._line("", self._lane(call), line, call.end_cpu, call.until)
@@ -247,20 +247,20 @@ class Tree(LineSink):
 
     def _close(self, call: Call, head: str, cpu: int | str | None, at: int | None) -> None:
         if call.end != "returned":
-            mark = self.mark(call.probe, call.end, call.leads_to)
+            mark = self.mark(call.probe, call.end, call.leads_to, call.exception)
             time = "" if call.duration is None else duration(call.duration)
             self._line(time, self._lane(call), head + mark, cpu, at)
             return
         result = self.result(call.probe, call.result)
         self._line(duration(call.duration or 0), self._lane(call), head + result, cpu, at)
 
-    def mark(self, probe: int, end: End, leads_to: str = "") -> str:
+    def mark(self, probe: int, end: End, leads_to: str = "", thrown: Datum = None) -> str:
         """Return what stands after a call that did not return, if returns are watched."""
         if leads_to:
             return self._paint(_DIM, f" → {clean(leads_to)}")
         if not self._watched[probe]:
             return ""
-        return self._paint(_RED if end == "unwound" else _DIM, f" {ENDS[end]}")
+        return self._paint(_RED if end == "unwound" else _DIM, f" {end_text(end, thrown)}")
 
     def _lane(self, call: Call) -> str:
         return self._lane_of(call.pid, call.tid, call.goroutine, call.probe)

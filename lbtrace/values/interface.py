@@ -104,7 +104,9 @@ class Interface(Type, Struct, frozen=True, tag="interface"):
             if name in MESSAGE_FIRST and "text" in parts:
                 fields.append(Argument("message", held.text(fetched)))
             elif (read := held.find(number, kind)) is not None:
-                if (found := read(fetched)) != NOT_READ:
+                # A pointer that is nil makes no interface nil.
+                found = Constant(NIL) if held.is_nil(fetched) else read(fetched)
+                if found != NOT_READ:
                     fields.append(Argument("value", found))
                 if name == ERRNO and isinstance(found, int) and found in errorcode:
                     fields.append(Argument("name", Constant(errorcode[found])))
@@ -137,6 +139,13 @@ class _HeldReaders:
             else:
                 self._made[hash] = self._probe.reader(self._place("", held, 0))
         return self._made[hash]
+
+    def is_nil(self, fetched: Fetched) -> bool:
+        """Return whether the interface holds a pointer that is nil: what cannot be read is at 0."""
+        slot = self._parts["value"].slot if "value" in self._parts else -1
+        if slot < 0 or not self._probe.is_piece(slot):
+            return False
+        return bool(fetched.faults >> slot & 1) and not fetched.words[slot]
 
     def _number_readers(self) -> dict[int, Reader]:
         """By kind: a number, which lies in the first bytes of what was fetched."""

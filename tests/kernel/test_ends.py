@@ -339,3 +339,60 @@ def test_all_is_written_to_a_slow_reader_that_nobody_interrupts(
     with open(reading, "rb") as stream:
         assert stream.read().count(b"\n") == 100_000
     assert "50,000 calls in 1 thread of 1 process, nothing lost" in traced.finish()[2]
+
+
+THROWING = """
+#include <cstdio>
+#include <stdexcept>
+#include <string>
+#include <system_error>
+struct Own : std::runtime_error { using std::runtime_error::runtime_error; int more = 3; };
+struct Derived : Own { using Own::Own; };
+struct Bare {};
+struct Kept { ~Kept() { asm volatile(""); } };
+__attribute__((noinline)) void fails(int n)
+{
+    switch (n) {
+    case 0: throw std::out_of_range("too far");
+    case 1: throw Derived("derived");
+    case 2: throw std::system_error(std::make_error_code(std::errc::io_error), "disk");
+    case 3: throw Bare();
+    case 4: throw std::exception();
+    }
+}
+__attribute__((noinline)) void passes(int n)
+{
+    Kept kept;
+    fails(n);
+    asm volatile("" :: "r"(&kept));
+}
+int main()
+{
+    for (int n = 0; n < 6; n++) {
+        try { passes(n); }
+        catch (std::out_of_range &e) { printf("std::out_of_range: \\"%s\\"\\n", e.what()); }
+        catch (Derived &e) { printf("Derived: \\"%s\\"\\n", e.what()); }
+        catch (std::system_error &e) { printf("std::system_error: \\"%s\\"\\n", e.what()); }
+        catch (std::exception &e) { puts("std::exception"); }
+        catch (Bare) { puts("Bare"); }
+    }
+}
+"""
+
+
+def test_calls_tell_which_exception_left_them(
+    lbtrace: Run, compiled: Callable[..., Path], tmp_path: Path
+) -> None:
+    program = compiled("throwing", ["g++", "-g", "-O1", "-x", "c++"], THROWING)
+    capture = tmp_path / "throwing.lbt"
+    functions = ("--func", "fails", "--func", "passes")
+    done = lbtrace("attach", *functions, "--quiet", "-o", capture, "--", program)
+    caught = done.stdout.splitlines()
+    assert len(caught) == 5
+    tree = lbtrace("export", capture).stdout
+    for function in (r"fails\(n=\d\)", "passes"):
+        assert re.findall(rf"{function} ✗ (.*)", tree) == caught
+    records = map(json.loads, lbtrace("export", capture, "--format", "jsonl").stdout.splitlines())
+    said = [record["exception"] for record in records if "exception" in record]
+    assert said[:2] == [{"type": "std::out_of_range", "what": "too far"}] * 2
+    assert said[-1] == {"type": "std::exception"}

@@ -527,6 +527,8 @@ func fail(k int) error {
 		return plain{"simple"}
 	case 2:
 		return worded("text")
+	case 3:
+		return (*failure)(nil)
 	}
 	_, err := os.Open("/nope")
 	return err
@@ -567,7 +569,7 @@ func main() {
 	tags := []string{"x"}
 	slice(&tags, &count)
 	fmt.Println("hello", 42, &tags == nil)
-	for k := 0; k < 4; k++ {
+	for k := 0; k < 5; k++ {
 		fmt.Printf("%T\\n", fail(k))
 	}
 }
@@ -626,5 +628,6 @@ def test_what_interfaces_and_pointers_lead_to(
         held(types[0], {"Code": 3, "Op": "read", "In": held("main.worded", "why")}),
         held(types[1], {"Why": "simple"}),
         held(types[2], "text"),
-        held(types[3], {"Op": "open", "Path": "/nope", "Err": number}),
+        held(types[3], "nil"),
+        held(types[4], {"Op": "open", "Path": "/nope", "Err": number}),
     ]

@@ -38,8 +38,7 @@ def attach_events(
     program = loaded.program(wanted.program)
     link = lib.bpf_program__attach_kprobe_multi_opts(program, ffi.NULL, options)
     check_pointer(link, f"attach to {len(places)} functions of the kernel")
-    loaded.kernel_links.setdefault(wanted.program, []).append(lib.bpf_link__fd(link))
-    yield link
+    yield loaded.kernel_links.add(wanted.program, link)
 
 
 def _symbol(place: Place) -> bytes:

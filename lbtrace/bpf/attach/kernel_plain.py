@@ -37,5 +37,4 @@ def attach_events(
         options.retprobe = wanted.at_return
         link = lib.bpf_program__attach_kprobe_opts(program, name.encode(), options)
         check_pointer(link, f"attach to {name} of the kernel")
-        loaded.kernel_links.setdefault(wanted.program, []).append(lib.bpf_link__fd(link))
-        yield link
+        yield loaded.kernel_links.add(wanted.program, link)

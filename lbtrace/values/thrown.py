@@ -1,0 +1,46 @@
+"""Exceptions, as calls show them that these have left."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from msgspec import Struct
+
+from lbtrace.text import clean
+from lbtrace.values.base import Fetched
+from lbtrace.values.datum import Datum, Form
+from lbtrace.values.notation import text
+from lbtrace.values.string import Text, text_reader
+
+TELLING = frozenset({
+    *("St13runtime_error", "St11logic_error", "St12domain_error", "St16invalid_argument"),
+    *("St12length_error", "St12out_of_range", "St11range_error", "St14overflow_error"),
+    *("St15underflow_error", "St12system_error"),
+})  # fmt: skip
+"""Classes that begin with a text; those that derive from them do, too."""
+
+
+class Thrown(Form, Struct, frozen=True):
+    """An exception of C++: its ``type``, and ``what()`` where that is known, else None."""
+
+    type: str
+    what: Form | None = None
+
+    def text(self) -> str:
+        return f"{clean(self.type)}: {text(self.what)}" if self.what else clean(self.type)
+
+    def json(self) -> Any:
+        said = {"what": self.what.json()} if self.what else {}
+        return {"type": self.type, **said}
+
+
+def read(fetched: Fetched, slots: Sequence[int], spelled: Callable[[str], str]) -> Datum:
+    """Return the exception of which the ``slots`` have the mangled name, those of its base and of
+    the base of that, and what may be its text; None where it was not read. ``spelled`` writes a
+    name as people do."""
+    *names, what = (text_reader(slot)(fetched) for slot in slots)
+    if not isinstance(names[0], Text) or not names[0].data:
+        return None
+    said = what if any(str(name) in TELLING for name in names) else None
+    return Thrown(spelled(str(names[0])), said if isinstance(said, Text) else None)
