@@ -6,6 +6,7 @@ import argparse
 
 from lbtrace.commands import answers, attach
 from lbtrace.commands.options import nonempty
+from lbtrace.errors import UsageError
 from lbtrace.sinks import STACKS
 
 MEANT = "{options} -- {program}"
@@ -33,6 +34,11 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Trace, and return the command's status, 0, or ``LOST`` under ``--strict``."""
+    if args.kernel:
+        raise UsageError(
+            "no stacks of the kernel's functions can be shown yet",
+            "show the calls: lbtrace attach --kernel, with --func '*' for what leads there",
+        )
     args.action = "stacks"
     args.arg = [args.sum] if args.sum else []
     return attach.run(args)

@@ -23,6 +23,11 @@ ENDS: dict[End, str] = {"unwound": "✗ unwound", "tail": "→ tail call", "open
 """How a call ended that did not return, in words. A cross means that it failed."""
 
 
+def end_text(end: End, exception: Datum) -> str:
+    """Return how a call ended that did not return, which an ``exception`` may have left."""
+    return f"✗ {text(exception)}" if exception else ENDS[end]
+
+
 STACK_ENDS = {
     wire_limits.END_OUTERMOST: "outermost",
     wire_limits.END_LIMIT: "limit",
@@ -42,11 +47,6 @@ class Callers(Struct, frozen=True):
 
     frames: tuple[Frame, ...] = ()
     end: str = "outermost"
-
-
-def end_text(end: End, exception: Datum) -> str:
-    """Return how a call ended that did not return, which an ``exception`` may have left."""
-    return f"✗ {text(exception)}" if exception else ENDS[end]
 
 
 class Arguments(tuple[Argument, ...]):

@@ -8,35 +8,19 @@ from collections.abc import Iterator, Sequence
 from msgspec import Struct
 
 from lbtrace.model import Aggregate, Frame, Plan
-from lbtrace.model.wire_limits import (
-    END_ANONYMOUS,
-    END_BUSY,
-    END_LIMIT,
-    END_NO_TABLE,
-    END_OUTERMOST,
-    END_UNREADABLE,
-    SLOT_DURATION,
-    STACK_FRAMES,
-)
+from lbtrace.model.calls import STACK_ENDS
+from lbtrace.model.wire_limits import SLOT_DURATION
 from lbtrace.probes import PROBES
 from lbtrace.tables.table import WORD, Table, to_signed
 from lbtrace.text import clean, duration
 
-ENDS = {
-    END_OUTERMOST: "",
-    END_LIMIT: f"there are more than {STACK_FRAMES} frames",
-    END_NO_TABLE: "nothing tells the caller of this code",
-    END_UNREADABLE: "the stack cannot be read here",
-    END_ANONYMOUS: "nothing tells the caller of code that the program has made",
-    END_BUSY: "another thread was changing what is mapped",
-}
-"""Why a stack has no further frames; empty where there are none."""
+OUTERMOST = "outermost"
 
 
 class Stack(Struct, frozen=True):
     """How often a function, ``name`` in the file ``binary``, was called from one place: ``frames``
-    are its stack, the innermost first. ``end`` says in words why there are no further ones, empty
-    where the last is the outermost. ``total`` is what a value amounts to in these calls, but for
+    are its stack, the innermost first. ``end`` says why there are no further ones, as
+    `lbtrace.model.Callers.end` does. ``total`` is what a value amounts to in these calls, but for
     those in which it was ``unread``; None where none was asked for. ``unit`` is ``ns`` of
     durations, else empty.
     """
@@ -45,7 +29,7 @@ class Stack(Struct, frozen=True):
     binary: str
     count: int
     frames: tuple[Frame, ...]
-    end: str = ""
+    end: str = OUTERMOST
     total: int | None = None
     unread: int = 0
     unit: str = ""
@@ -84,7 +68,7 @@ def _stack(plan: Plan, number: int, rows: Sequence[Aggregate], frames: Sequence[
         binary=path,
         count=sum(row.count for row in rows),
         frames=tuple(frames),
-        end=ENDS.get(rows[0].end, "unknown"),
+        end=STACK_ENDS.get(rows[0].end, "unknown"),
         total=to_signed(totals[0]) if takes and totals else None,
         unread=totals[1] if takes and len(totals) > 1 else 0,
         unit="ns" if slots == {SLOT_DURATION} else "",
@@ -108,8 +92,8 @@ def describe(frame: Frame) -> str:
 def described(row: Stack) -> Iterator[str]:
     """Yield the frames as text, and at last why there are no further ones, if there may be some."""
     yield from map(describe, row.frames)
-    if row.end:
-        yield f"[{row.end}]"
+    if row.end != OUTERMOST:
+        yield f"[cut: {row.end}]"
 
 
 def fold(rows: Sequence[Stack]) -> list[tuple[tuple[str, ...], int]]:
@@ -128,8 +112,8 @@ def folded_lines(rows: Sequence[Stack]) -> Iterator[str]:
 
 
 def _folded(row: Stack) -> Iterator[str]:
-    if row.end:
-        yield f"[{row.end}]"
+    if row.end != OUTERMOST:
+        yield f"[cut: {row.end}]"
     for frame in reversed(row.frames):
         yield clean(frame.name) or describe(frame)
 

@@ -25,7 +25,7 @@ def test_rows_of_processes_are_one_and_folded_ones_of_names() -> None:
     ]
     rows = count_stacks(plan, met, FRAMES)
     assert [(row.count, row.total) for row in rows] == [(9, None), (4, None), (3, None)]
-    why = "nothing tells the caller of this code"
+    why = "cut: no table"
     assert [*described(rows[0])] == ["leaf", "[unknown] stripped.so+0x1234", f"[{why}]"]
     assert [*described(rows[1])] == ["leaf", "a;b+0x9"]
     assert fold(rows) == [
