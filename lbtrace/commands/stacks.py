@@ -8,6 +8,7 @@ from lbtrace.commands import answers, attach
 from lbtrace.commands.options import nonempty
 from lbtrace.errors import UsageError
 from lbtrace.sinks import STACKS
+from lbtrace.validation import CALLERS
 
 MEANT = "{options} -- {program}"
 COMMAND = True
@@ -29,6 +30,11 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         type=nonempty,
         help="add up this integer instead of calls: arg0, size, retval, duration",
     )
+    values.add_argument(
+        "--each",
+        action="store_true",
+        help="show each call with its stack, processor and thread; list, jsonl or lbt",
+    )
     attach.add_unwind(values)
 
 
@@ -39,6 +45,15 @@ def run(args: argparse.Namespace) -> int:
             "no stacks of the kernel's functions can be shown yet",
             "show the calls: lbtrace attach --kernel, with --func '*' for what leads there",
         )
+    if args.each and (args.sum or args.top):
+        raise UsageError(
+            f"--each adds up nothing, as {'--sum' if args.sum else '--top'} asks for",
+            "leave one of them out",
+        )
+    if args.each:
+        args.action, args.args, args.stack, args.cpu = "send", 0, CALLERS, True
+        args.returns = "none" if not args.where else args.returns
+        return attach.run(args)
     args.action = "stacks"
     args.arg = [args.sum] if args.sum else []
     return attach.run(args)

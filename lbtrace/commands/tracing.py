@@ -33,7 +33,9 @@ OPTIONS = {
 def run(args: argparse.Namespace) -> int:
     """Trace, and return the command's status, 0, or `LOST` under ``--strict``."""
     target = _target(args)
-    chosen = format_for(args.format, args.output, formats=formats_of(args.action))
+    chosen = format_for(
+        args.format, args.output, formats=formats_of(args.action, each=bool(vars(args).get("each")))
+    )
     prepared = prepare(_request(target, args), cache=not args.no_cache)
     if not args.quiet:
         say((*_switch(target, args), *prepared.notes, *prepared.plan.notes))

@@ -75,8 +75,20 @@ STACKS: dict[str, Format] = {
 """Those of stacks that the kernel counts."""
 
 
-def formats_of(action: str) -> dict[str, Format]:
-    """Return those in which what an action leads to is shown."""
+EACH: dict[str, Format] = {
+    row.name: row
+    for row in (
+        Format("list", ".txt", "each with its stack", "lbtrace.sinks.each_stack", "EachStack"),
+        *(FORMATS["jsonl"], FORMATS["lbt"]),
+    )
+}
+"""Those of each stack by itself."""
+
+
+def formats_of(action: str, *, each: bool = False) -> dict[str, Format]:
+    """Return those in which what an action leads to is shown, of ``each`` stack by itself."""
+    if each:
+        return EACH
     return {"send": FORMATS, "stacks": STACKS}.get(action, TABLES)
 
 

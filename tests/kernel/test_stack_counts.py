@@ -96,6 +96,23 @@ def test_results_and_captures(programs: Path, tmp_path: Path, lbtrace: Run) -> N
         assert folded(lbtrace("export", capture, "--format", "folded").stdout) == found
 
 
+def test_each_call_with_its_stack(programs: Path, tmp_path: Path, lbtrace: Run) -> None:
+    log = tmp_path / "log"
+    done = lbtrace("stacks", "--each", "--func", "leaf", "--", programs / "paths", log, "20")
+    heading, *lines = done.stdout.splitlines()
+    assert heading.split() == ["TIME(s)", "CPU", "PID", "COMM", "FUNCTION"]
+    found: Counter[str] = Counter()
+    stack: list[str] = []
+    for line in reversed(lines):
+        if line.startswith("    ") and "+0x" in line:
+            stack.append(line.split("+0x")[0].strip())
+        else:
+            assert line.split()[3:] == ["paths", "leaf"]
+            found[own_part([*stack, "leaf"])] += 1
+            stack = []
+    assert found == logged(log)[0]
+
+
 def test_lists_and_trees(programs: Path, tmp_path: Path, lbtrace: Run) -> None:
     words = ["stacks", "--func", "leaf", "--top", "2"]
     command = ["--", programs / "paths", tmp_path / "log", "50"]
