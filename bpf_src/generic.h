@@ -9,6 +9,7 @@
 #include "nesting.h"
 #include "off_cpu.h"
 #include "relays.h"
+#include "stack/send.h"
 #include "texts.h"
 #include "unread_texts.h"
 #include "within.h"
@@ -194,7 +195,7 @@ static __noinline bool is_from_program(struct pt_regs *ctx, __u64 stack)
 
 /* False where conditions exclude the call, whose return need not be seen then. */
 static __always_inline bool process_hit(struct pt_regs *ctx, __u64 record, struct hit *at,
-				    const struct lbt_spec *spec)
+				    const struct lbt_spec *spec, bool popped)
 {
 	const __u32 many = N_VALUES;
 	__u64 values[LBT_SLOTS];
@@ -294,14 +295,20 @@ static __always_inline bool process_hit(struct pt_regs *ctx, __u64 record, struc
 		at->time = call->time;
 		at->probe = call->probe;
 		at->kind = LBT_OPEN;
-		if (entry && entry->action == LBT_KEEP)
+		if (entry && entry->action == LBT_KEEP) {
+			send_stack(ctx, at, spec, popped);
 			send(at, entry, call->values, call->faults);
+		}
 		at->time = now;
 		at->probe = probe;
 		at->kind = LBT_CLOSE;
 	}
 	if (call && !spec->jumps)
 		forget_call(at);
+	if (spec->action == LBT_SEND)
+		send_stack(ctx, at, spec, popped);
+	if (config.aggregating & 1 << LBT_DO_stacks && spec->action == LBT_DO_stacks)
+		walk_for_stacks(ctx, at, spec, popped);
 	act(at, spec, values, faults);
 	return true;
 }

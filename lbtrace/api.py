@@ -17,6 +17,7 @@ from lbtrace.errors import UsageError
 from lbtrace.live_trace import Trace
 from lbtrace.model import SENDING, Target
 from lbtrace.model.choices import Returns
+from lbtrace.model.plan import Unwind
 from lbtrace.model.wire_limits import ACTIONS
 from lbtrace.session.options import Options, check_aggregating, check_options
 from lbtrace.session.prepare import prepare
@@ -25,6 +26,7 @@ from lbtrace.session.session import Session
 from lbtrace.system.user import choose
 from lbtrace.validation import (
     ARGUMENTS,
+    CALLERS,
     POINTERS,
     TEXT,
     check_boolean,
@@ -76,6 +78,8 @@ def trace(
     action: str = "send",
     by: str | Sequence[str] = (),
     columns: str | Sequence[str] = (),
+    stack: int = 0,
+    unwind: Unwind = "tables",
     cache: bool = True,
     options: Options | None = None,
 ) -> Trace:
@@ -107,8 +111,9 @@ def trace(
     ``unsafe``. ``max_depth``: calls so deep are left out. ``user``: whom the command runs as (who
     called sudo). ``force``: above 50,000 functions, too. ``cache``: a kept plan is taken if nothing
     changed. ``action``: ``"send"`` calls, or ``"count"`` (`Trace.counts`), ``by`` expressions, with
-    ``columns`` such as ``"sum(n)"`` (docs/answers.md). ``full_names``: C++ in full. ``options``:
-    see `Options`.
+    ``columns`` such as ``"sum(n)"`` (docs/answers.md). ``stack``: so many callers of each call are
+    shown (`Call.callers`), found as ``unwind`` says (docs/stacks.md). ``full_names``: C++ in full.
+    ``options``: see `Options`.
 
     Planning reads files; ``with`` or ``async with`` starts and attaches. Any thread may trace.
 
@@ -184,7 +189,12 @@ def trace(
         unsafe=unsafe,
     )
     prepared = prepare(request, cache=cache)
-    plan = replace(prepared.plan, notes=(*prepared.notes, *prepared.plan.notes))
+    plan = replace(
+        prepared.plan,
+        notes=(*prepared.notes, *prepared.plan.notes),
+        stack_depth=check_number("stack", stack, 0, CALLERS),
+        unwind=check_choice("unwind", unwind, get_args(Unwind)),
+    )
     session = Session(plan, target, options, prepared.files, prepared.reach, prepared.later)
     return Trace(session, max_depth)
 

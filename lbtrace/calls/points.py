@@ -106,4 +106,5 @@ class PointAssembler:
             goroutine=event.lane,
             binary=decoding.binary,
             cpu=event.cpu,
+            callers=stack.callers,
         )

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from lbtrace.commands.ending import LOST
 from lbtrace.commands.options import (
     count,
+    frames,
     look,
     nanoseconds,
     natural,
@@ -95,6 +96,13 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         default=64,
         help="bytes of a string to show, up to 4,095 (default 64)",
     )
+    values.add_argument(
+        "--stack",
+        metavar="N",
+        type=frames,
+        help="show N callers below each call: the stack that led to it (5.17)",
+    )
+    add_unwind(values)
     shape = parser.add_argument_group("depth and end")
     shape.add_argument("--max-depth", metavar="N", type=natural, help="show calls less than N deep")
     shape.add_argument(
@@ -209,6 +217,16 @@ def add_selection(parser: argparse.ArgumentParser) -> _ArgumentGroup:
         help="with --returns uretprobe: also where that may crash the program",
     )
     return which
+
+
+def add_unwind(values: _ArgumentGroup) -> None:
+    """Add the one that says how callers are found."""
+    values.add_argument(
+        "--unwind",
+        choices=("tables", "fp"),
+        default="tables",
+        help="how to find callers: by tables made of .eh_frame (default), or frame pointers",
+    )
 
 
 def add_conditions(values: _ArgumentGroup) -> None:

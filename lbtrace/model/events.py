@@ -117,12 +117,26 @@ class Batch(Struct):
     gap: bool = False
 
 
+class Frame(Struct, frozen=True):
+    """A place of a user stack, ``offset`` bytes behind the start of the function ``name`` in the
+    file ``binary``. Without a name ``offset`` is the place in the file, or without a file the
+    address. ``guessed``: it was found by a frame pointer, without a table that says there is one.
+    """
+
+    name: str
+    offset: int
+    binary: str = ""
+    guessed: bool = False
+
+
 class Aggregate(Struct, frozen=True):
     """What the kernel has aggregated from the hits of a probe in a process.
 
     ``count`` is their number, ``words`` what else the probe's action aggregates, numbers of 64
     bits; ``key`` are the further bytes of the key by which it does. The action's table says
-    what they mean (`lbtrace.tables`).
+    what they mean (`lbtrace.tables`). ``stack`` are positions in `Aggregates.frames`, the innermost
+    first, where it aggregates by stacks, and ``end`` says why there are no further ones:
+    ``END_OUTERMOST`` and others in `lbtrace.model.wire_limits`.
     """
 
     probe: int
@@ -130,6 +144,8 @@ class Aggregate(Struct, frozen=True):
     count: int
     words: tuple[int, ...] = ()
     key: bytes = b""
+    stack: tuple[int, ...] = ()
+    end: int = 0
 
 
 class Aggregates(Struct):
@@ -137,11 +153,12 @@ class Aggregates(Struct):
     (CLOCK_MONOTONIC, ns): later ones replace earlier ones. Where durations are aggregated,
     ``selves`` has for each probe and process how many calls returned, and as words how long they
     took less the timed calls inside of them, in ns, and of how many it is not known what they are
-    inside of."""
+    inside of. ``frames`` are those of stacks."""
 
     time: int
     rows: tuple[Aggregate, ...] = ()
     selves: tuple[Aggregate, ...] = ()
+    frames: tuple[Frame, ...] = ()
 
 
 class Losses(Struct):
@@ -158,6 +175,7 @@ class Losses(Struct):
     * ``string_fault``, ``blob_too_long``: values that could not be read, or were too long; their
       calls are shown, without them.
     * ``uncounted``: hits for which no counter was free.
+    * ``stacks``: callers of calls for which there was no memory, or no room in the ring buffer.
     * ``unwritten``: events that waited to be written when Ctrl-C ended the trace.
 
     Not lost, but not shown either are calls that conditions on results and durations could not be
@@ -182,6 +200,7 @@ class Losses(Struct):
     uncompared_tail: int = 0
     uncompared_open: int = 0
     uncomputed: int = 0
+    stacks: int = 0
     in_interrupt: int = 0
     unhooked: int = 0
 
@@ -195,4 +214,4 @@ class Losses(Struct):
     @property
     def total(self) -> int:
         """All that is missing, events and values."""
-        return self.events + self.string_fault + self.blob_too_long
+        return self.events + self.string_fault + self.blob_too_long + self.stacks

@@ -23,6 +23,11 @@ number of the others. Of members with the same name, as those without any, the s
 after its name, and so on. Where this concerns parts of a value, ``parts`` beside it has an object
 with these members for each, by its JSON Pointer (RFC 6901): ``{"/name": {"length": 200}}``.
 
+With ``--stack``, ``callers`` of a call or point is ``{"frames": [{"name", "offset", "binary",
+"guessed"}…], "end"}``, the innermost first: ``offset`` is from the start of the function, or where
+``name`` is empty, in the file; ``end`` says why there are no further ones: ``outermost``, ``limit``
+or what was in the way.
+
 A point, a place inside of a function that the program came by: ``{"type": "point", "name",
 "args", "time", "pid", "tid", "depth"}``, with ``goroutine``, ``stack``, ``binary`` and
 ``cpu`` as calls.
@@ -83,6 +88,9 @@ from lbtrace.values.datum import json_of, lacks_of
 
 if TYPE_CHECKING:
     from lbtrace.calls.fast_path import FastBatch
+
+
+COMPACT = (",", ":")
 
 
 class JsonLines(LineSink):
@@ -209,6 +217,9 @@ class JsonLines(LineSink):
         rest = f',"leads_to":{self._names[call.leads_to]}' if call.leads_to else ""
         rest += f',"exception":{json_value(call.exception)}' if call.exception else ""
         rest += f',"{self._lanes[call.probe]}":{call.goroutine}' if call.goroutine else ""
+        if call.callers is not None:
+            callers = msgspec.to_builtins(call.callers)
+            rest += f',"callers":{to_json(callers, separators=COMPACT)}'
         return rest + f',"binary":{self._names[call.binary]}' if self.several else rest
 
     def aggregates(self, aggregates: Aggregates) -> None:
@@ -235,7 +246,7 @@ class JsonLines(LineSink):
         )
 
     def _write(self, record: dict[str, Any]) -> None:
-        self._stream.write(to_json(record, separators=(",", ":")) + "\n")
+        self._stream.write(to_json(record, separators=COMPACT) + "\n")
 
 
 class _Names(dict[str, str]):

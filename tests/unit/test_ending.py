@@ -74,6 +74,7 @@ SAMPLES = {
     "depth": "4",
     "time": "clock",
     "color": "never",
+    "unwind": "fp",
 }
 """Values of options that do not take any."""
 
