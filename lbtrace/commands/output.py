@@ -160,8 +160,8 @@ def count_all(batches: Iterable[Batch | Aggregates | Addition]) -> int:
 
 
 def _matcher(plan: Plan, sink: Sink, max_depth: int | None) -> CallMatcher:
-    slow = sink.layout.shows_cpu or plan.off_cpu or plan.stack_depth
-    if not sink.takes_fast_batches or slow:
+    asks_more = plan.off_cpu or plan.stack_depth
+    if not sink.takes_fast_batches or sink.layout.shows_cpu or asks_more:
         return CallMatcher(plan, sink, max_depth=max_depth)
     from lbtrace.calls.fast_path import FastMatcher
 
