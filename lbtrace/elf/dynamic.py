@@ -138,6 +138,14 @@ class Dynamic:
         kinds = Machine(self._image.machine).linking.SLOTS
         return {at: symbol for at, kind, symbol in self._relocations() if kind in kinds and symbol}
 
+    @cached_property
+    def resolvers(self) -> Mapping[int, int]:
+        """The words of the GOT that the loader fills with what a function chooses (STT_GNU_IFUNC),
+        and where that function is."""
+        kind, rows = Machine(self._image.machine).linking.INDIRECT, self._tables[-1:]
+        unpacked = (row for span in rows for row in RELA.iter_unpack(span.view))
+        return {at: addend for at, info, addend in unpacked if info & 0xFFFFFFFF == kind}
+
     def wanted(self, wanted: Wanted) -> Mapping[int, str]:
         """Return the symbols that are ``wanted``, with their names; maybe more."""
         return self._symbols.wanted(wanted)

@@ -29,7 +29,8 @@ class Stubs(Mapping[int, Stub]):
     def __init__(self, image: Image) -> None:
         self._dynamic = image.once(Dynamic)
         slots = self._dynamic.slots
-        self._symbols = {at: slots[slot] for at, slot in jumps(image) if slot in slots}
+        self._slots = dict(jumps(image))
+        self._symbols = {at: slots[slot] for at, slot in self._slots.items() if slot in slots}
 
     def __getitem__(self, address: int) -> Stub:
         return Stub(*self._dynamic.bound(self._symbols[address]))
@@ -47,6 +48,11 @@ class Stubs(Mapping[int, Stub]):
         """Return what the loader binds a slot of the GOT to, if it does."""
         symbol = self._dynamic.slots.get(slot)
         return Stub(*self._dynamic.bound(symbol)) if symbol else None
+
+    def resolver(self, address: int, slot: int) -> int:
+        """Return where the function is that chooses what the stub at an address, or else a slot,
+        leads to (STT_GNU_IFUNC); 0 where none does."""
+        return self._dynamic.resolvers.get(self._slots.get(address, slot), 0)
 
     def wanted(self, wanted: Wanted) -> Iterator[tuple[int, str]]:
         """Yield where stubs are that lead to functions with ``wanted`` names, and the names; maybe

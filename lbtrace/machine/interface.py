@@ -193,6 +193,10 @@ class Linking(Protocol):
         """The load address plus the addend."""
 
     @property
+    def INDIRECT(self) -> int:
+        """The relocation that fills a word with what a function returns."""
+
+    @property
     def SLOTS(self) -> Collection[int]:
         """The address of a symbol, in a word of the GOT."""
 

@@ -194,6 +194,14 @@ class CodeContext:
         pads = (*self._unwind.landing_pads(start), *self._handlers(start, len(extent)))
         return Body((self._code(start, len(extent)),), pads)
 
+    def nameless(self, address: int) -> Function | None:
+        """Return the function that begins at ``address`` by its frame description, where no symbol
+        is about that: a local one of a stripped file."""
+        extent = self._unwind.range_of(address)
+        if extent is None or extent.start != address or self._functions.extent(address):
+            return None
+        return Function("", address, len(extent), self._image.offset(address))
+
     def code_between(self, address: int, end: int) -> Code:
         """Return what lies from ``address`` to ``end``."""
         return self._code(address, end - address)

@@ -138,6 +138,8 @@ class TailCalls:
             return short(stub.name) or UNKNOWN
         if (traced := self._traced.get(target)) is not None:
             return self._leaving[traced].function.name
+        if chosen := self._table.ifunc_names.get(self._stubs.resolver(target, exit.slot)):
+            return chosen
         function = self._table.functions.holding(target) if target else None
         return short(function.name) if function else UNKNOWN
 
@@ -268,8 +270,12 @@ class TailCalls:
             watched = traced.function.returns.startswith("sites")
             exits = traced.exits if watched else self._placer.exits(traced.function)
             return None if traced.function.exits_hidden else (traced.function, exits)
-        function = self._table.functions.holding(address) if address and self._follows else None
-        if function is None or function.address != address or not self._placer.is_sound(function):
+        if not (address and self._follows):
+            return None
+        function = self._table.functions.holding(address)
+        if function is None or function.address != address:
+            function = self._placer.around.nameless(address)
+        if function is None or not self._placer.is_sound(function):
             return None
         return function, self._placer.exits(function)
 

@@ -25,6 +25,7 @@ int main(int argc, char **argv)
     dprintf(fd, "%s", copy);
     printf("%p\\n", page);
     free(copy);
+    if (strtol("12", 0, 10) != 12 || !calloc(64, 8)) return 1;
     return close(fd);
 }
 """
@@ -34,6 +35,8 @@ open(file="/dev/null", oflag=O_WRONLY|O_CLOEXEC) = 3
 malloc(size=17) = 0x
 getenv(name="SAID") = "some words"
 dprintf(fd=3, fmt="%s")
+strtol(nptr="12", endptr=0x0, base=10) = 12
+calloc(nmemb=64, size=8) → memset
 close(fd=3) = 0
 """
 
@@ -70,7 +73,7 @@ def test_headers_declare_the_c_library(
     stripped = tmp_path / "libc.so.6"  # has no build id: nothing finds debug information
     remove = ["--remove-section=.note.gnu.build-id", "--remove-section=.gnu_debuglink"]
     subprocess.run(["objcopy", *remove, "-g", library, stripped], check=True)
-    names = "open,mmap,malloc,getenv,dprintf,free,close"
+    names = "open,mmap,malloc,getenv,dprintf,free,strtol,calloc,close"
     done = lbtrace("attach", "--func", names, "--", program)
     for call in CALLS.splitlines():
         assert f"  {call}" in done.stdout, done.stdout
@@ -79,7 +82,8 @@ def test_headers_declare_the_c_library(
     assert freed.splitlines()[0].endswith(")")  # has no result
     done = lbtrace("attach", "--libcalls", "--exclude", "get*", "--", program)
     shown = [line.split()[3].partition("(")[0] for line in done.stdout.splitlines()[3:]]
-    assert shown == ["setenv", "open", "mmap", "malloc", "dprintf", "printf", "free"] + ["close"]
+    called = "setenv open mmap malloc dprintf printf free strtol calloc close"
+    assert shown == called.split()
 
 
 def test_exits_where_the_stack_moves(

@@ -13,6 +13,9 @@ from struct import Struct as Layout
 RELATIVE = 1027
 """R_AARCH64_RELATIVE: the load address plus the addend."""
 
+INDIRECT = 1032
+"""R_AARCH64_IRELATIVE: what the function there returns."""
+
 SLOTS = (1025, 1026)
 """R_AARCH64_GLOB_DAT, R_AARCH64_JUMP_SLOT."""
 

@@ -12,6 +12,9 @@ from collections.abc import Iterator
 RELATIVE = 8
 """R_X86_64_RELATIVE: the load address plus the addend."""
 
+INDIRECT = 37
+"""R_X86_64_IRELATIVE: what the function there returns."""
+
 SLOTS = (6, 7)
 """R_X86_64_GLOB_DAT, R_X86_64_JUMP_SLOT."""
 
