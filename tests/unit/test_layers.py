@@ -155,6 +155,7 @@ SPELLED = {
     "expressions/syntax": "a cast makes pointers",
     "expressions/c_types": "a cast names types of C",
     "plan/marker_values": "definitions of providers name types of C",
+    "plan/filled_buffers": "known functions of C fill these",
     "expressions/conversions": "arithmetic has C's integers",
 }
 """Modules outside values and recognize that name kinds of values, and why. The rest asks a type or
