@@ -7,7 +7,9 @@
 #include "condition.h"
 #include "forked_stacks.h"
 #include "nesting.h"
+#include "off_cpu.h"
 #include "relays.h"
+#include "stack/send.h"
 #include "texts.h"
 #include "unread_texts.h"
 #include "within.h"
@@ -65,13 +67,15 @@ static __always_inline void copy_texts(struct lbt_event *e, __u64 *values,
 		submit(e);                                                                         \
 	} while (0)
 
-static __noinline void send(const struct hit *at, const struct lbt_spec *spec,
-				 const __u64 *values, __u32 faults)
+static __noinline void send(struct hit *at, const struct lbt_spec *spec, const __u64 *values,
+			    __u32 faults)
 {
 	const __u32 many = N_VALUES;
 
 	if (any_lost && has_losses(at))
 		goto full; /* there was no room to report them */
+	if (config.off_cpu && !(at->kind == LBT_OPEN && spec->action == LBT_KEEP) && !report_off_cpu(at))
+		goto full;
 	/* the verifier sees only the cases that some spec needs */
 	if (!config.chunk_layouts || !spec->chunk_layout)
 		SEND(0, 0);
@@ -102,12 +106,17 @@ static __always_inline bool needs_opening(const struct lbt_spec *spec)
  * Remembers a call, the register its return needs, and its values if it was not sent.
  * False where there is no room and the return would be left out: the call is lost.
  */
-static __noinline bool remember(struct pt_regs *ctx, const struct hit *at,
+static __noinline bool remember(struct pt_regs *ctx, struct hit *at,
 				const struct lbt_spec *spec, const __u64 *values, __u32 faults)
 {
 	struct lbt_call_key key = key_of(at, at->entry);
 	struct lbt_open_call *call;
 
+	/* here, as the event of the entry may be sent when the call has returned */
+	if (config.off_cpu && !report_off_cpu(at)) {
+		ring_full(at);
+		return false;
+	}
 	/* filled in place: the stack has no room for it */
 	if (bpf_map_update_elem(&open_calls, &key, &no_call, 0)) {
 		if (!spec->filtered)
@@ -153,7 +162,7 @@ EACH_ACTION(AGGREGATE)
 #undef AGGREGATE
 
 /* Does the action of a spec. The verifier does not see actions that no spec has. */
-static __always_inline void act(const struct hit *at, const struct lbt_spec *spec,
+static __always_inline void act(struct hit *at, const struct lbt_spec *spec,
 				const __u64 *values, __u32 faults)
 {
 #define ACT(number, name)                                                                          \
@@ -186,7 +195,7 @@ static __noinline bool is_from_program(struct pt_regs *ctx, __u64 stack)
 
 /* False where conditions exclude the call, whose return need not be seen then. */
 static __always_inline bool process_hit(struct pt_regs *ctx, __u64 record, struct hit *at,
-				    const struct lbt_spec *spec)
+				    const struct lbt_spec *spec, bool popped)
 {
 	const __u32 many = N_VALUES;
 	__u64 values[LBT_SLOTS];
@@ -286,14 +295,20 @@ static __always_inline bool process_hit(struct pt_regs *ctx, __u64 record, struc
 		at->time = call->time;
 		at->probe = call->probe;
 		at->kind = LBT_OPEN;
-		if (entry && entry->action == LBT_KEEP)
+		if (entry && entry->action == LBT_KEEP) {
+			send_stack(ctx, at, spec, popped);
 			send(at, entry, call->values, call->faults);
+		}
 		at->time = now;
 		at->probe = probe;
 		at->kind = LBT_CLOSE;
 	}
 	if (call && !spec->jumps)
 		forget_call(at);
+	if (spec->action == LBT_SEND)
+		send_stack(ctx, at, spec, popped);
+	if (config.aggregating & 1 << LBT_DO_stacks && spec->action == LBT_DO_stacks)
+		walk_for_stacks(ctx, at, spec, popped);
 	act(at, spec, values, faults);
 	return true;
 }

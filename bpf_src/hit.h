@@ -5,6 +5,7 @@
 
 #include "generic.h"
 #include "jump.h"
+#include "stack/send.h"
 #include "stacks.h"
 #include "within.h"
 
@@ -193,7 +194,7 @@ static __always_inline bool handle_record(__u64 cookie, struct pt_regs *ctx, __u
 	if (config.relays && kind == LBT_CLOSE && spec->jumps && !jump_on(&at, spec))
 		return true;
 	if (config.generic && !spec->plain) {
-		if (process_hit(ctx, record, &at, spec))
+		if (process_hit(ctx, record, &at, spec, popped))
 			return true;
 		/* Nothing hooks its return then if the program decides. */
 		if (kind == LBT_OPEN && config.filtered && spec->filtered &&
@@ -201,7 +202,10 @@ static __always_inline bool handle_record(__u64 cookie, struct pt_regs *ctx, __u
 			remember_left_out(&at, spec);
 		return config.within && spec->within == LBT_OUTER; /* it closes, too */
 	}
-	if (config.selecting && spec->selected)
+	send_stack(ctx, &at, spec, popped);
+	if (config.off_cpu && !report_off_cpu(&at))
+		ring_full(&at);
+	else if (config.selecting && spec->selected)
 		send_selected(ctx, &at, spec);
 	else if (kind == LBT_CLOSE || spec->fetches <= LBT_SHORT_VALUES)
 		send_short(ctx, &at);

@@ -225,6 +225,14 @@ struct lbt_aggregate_key {
 #define LBT_FROM_ENTRY 32 /* at a return, slots from here on are of the entry */
 #define LBT_ROOM_VALUES 64
 
+/* A user stack as action stacks keeps it: a struct stack_walk begins so. */
+struct lbt_stack {
+	__u32 depth; /* frames */
+	__u32 end;   /* enum lbt_stack_end */
+	__u64 hash;
+	struct lbt_stack_frame frames[LBT_STACK_FRAMES]; /* the innermost first */
+};
+
 /*
  * What to do at a probe. Probes alike share a spec. With plain set an event has the two result
  * registers (where a call closes) or else the first six argument registers, or those that are
@@ -362,7 +370,12 @@ struct lbt_config {
 	__u32 key_texts;     /* texts in these */
 	__u32 measures;	     /* values that are aggregated */
 	__u32 extremes;	     /* also the least and the most of them */
+	__u32 stack_depth;   /* frames of each call's stack that are sent with it, 0: none */
+	__u32 unwind_tables; /* callers are found by tables where there are some */
 	__u32 nesting;	     /* of calls that are timed it is known what is below them */
+	__u32 off_cpu;	     /* it is asked how long threads do not run */
+	__u32 off_cpu_probe; /* of the points at which they were blocked, */
+	__u64 off_cpu_bound; /* for so long at least, ns */
 };
 
 enum lbt_counter {
@@ -374,6 +387,7 @@ enum lbt_counter {
 	LBT_TOO_DEEP, /* calls whose return the kernel did not hook, because it has too many */
 	LBT_TAIL_UNCOMPARED, /* calls with conditions on returns, which jumped where none is seen */
 	LBT_LEFT_UNCOMPARED, /* such calls that were left by an exception or longjmp */
+	LBT_STACKS_LOST, /* stacks for which there was no memory, or the ring had no room */
 	LBT_UNCOMPUTED, /* operations without a result: divisions by 0, shifts too far */
 	LBT_IN_INTERRUPT, /* calls of the kernel's functions that interrupts made in traced threads */
 	LBT_COUNTERS,

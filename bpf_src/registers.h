@@ -26,6 +26,11 @@
 /* sign is bit 7, overflow bit 11: arch/x86/include/uapi/asm/processor-flags.h */
 #define FLAGS(r) ((r)->flags | (((r)->flags >> 7 ^ (r)->flags >> 11) & 1 ? LBT_FLAG_LESS : 0))
 #define GO_REGISTER(r) ((r)->r14)
+
+/* The system call that a task makes by its registers, negative: none. Programs of 32 bits number them
+ * otherwise. */
+#define SYSCALL_NUMBER(r) BPF_CORE_READ((struct pt_regs___call *)(r), orig_ax)
+#define LBT_32_BIT(task) ((task)->thread_info.status & 2) /* TS_COMPAT */
 #define EACH_REGISTER(X)                                                                           \
 	X(0) X(1) X(2) X(3) X(4) X(5) X(6) X(7) X(8) X(9) X(10) X(11) X(12) X(13) X(14) X(15)      \
 	X(16) X(17) X(18) X(19)
@@ -66,6 +71,8 @@ static __always_inline __u64 thread_pointer(void)
 	 (((r)->user_regs.pstate >> 31 ^ (r)->user_regs.pstate >> 28) & 1 ? LBT_FLAG_LESS : 0) |   \
 	 ((r)->user_regs.pstate >> 29 & 1 ? 0 : LBT_FLAG_NO_CARRY))
 #define GO_REGISTER(r) ((r)->user_regs.regs[28])
+#define SYSCALL_NUMBER(r) BPF_CORE_READ((struct pt_regs___call *)(r), syscallno)
+#define LBT_32_BIT(task) ((task)->thread_info.flags >> 22 & 1) /* TIF_32BIT */
 #define EACH_REGISTER(X)                                                                           \
 	X(0) X(1) X(2) X(3) X(4) X(5) X(6) X(7) X(8) X(9) X(10) X(11) X(12) X(13) X(14) X(15)      \
 	X(16) X(17) X(18) X(19) X(20) X(21) X(22) X(23) X(24) X(25) X(26) X(27) X(28) X(29) X(30)  \

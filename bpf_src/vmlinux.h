@@ -29,10 +29,15 @@ enum bpf_map_type {
 	BPF_MAP_TYPE_PERCPU_HASH = 5,
 	BPF_MAP_TYPE_PERCPU_ARRAY = 6,
 	BPF_MAP_TYPE_LRU_HASH = 9,
+	BPF_MAP_TYPE_ARRAY_OF_MAPS = 12,
 	BPF_MAP_TYPE_RINGBUF = 27,
+	BPF_MAP_TYPE_TASK_STORAGE = 29,
 };
 enum {
 	BPF_NOEXIST = 1,
+};
+enum {
+	BPF_LOCAL_STORAGE_GET_F_CREATE = 1,
 };
 enum {
 	BPF_RB_NO_WAKEUP = 1,
@@ -130,6 +135,8 @@ struct mm_struct {
 struct return_instance {
 	unsigned long func; /* where the call was hooked */
 	unsigned long stack;
+	unsigned long orig_ret_vaddr;
+	bool chained; /* hooked already when this one was: the function had jumped here */
 	struct return_instance *next;
 };
 
@@ -168,6 +175,7 @@ struct k_sigaction {
 struct task_struct {
 	struct thread_info thread_info;
 	struct thread_struct thread;
+	unsigned int __state; /* from 5.14 on */
 	void *stack;
 	struct mm_struct *mm;
 	struct uprobe_task *utask;
@@ -190,9 +198,25 @@ struct vm_userfaultfd_ctx {
 	void *ctx;
 };
 
+struct super_block {
+	unsigned int s_dev;
+};
+
+struct inode {
+	unsigned long i_ino;
+	struct super_block *i_sb;
+};
+
+struct file {
+	struct inode *f_inode;
+};
+
 struct vm_area_struct {
 	unsigned long vm_start;
 	unsigned long vm_end;
+	unsigned long vm_flags;
+	unsigned long vm_pgoff;
+	struct file *vm_file;
 	struct vm_userfaultfd_ctx vm_userfaultfd_ctx;
 };
 

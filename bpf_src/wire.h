@@ -24,6 +24,8 @@ enum lbt_kind {
 	LBT_FORK = 7,	   /* the thread forks a process */
 	LBT_EXEC = 8,	   /* its process has executed a program */
 	LBT_INTERRUPT = 9, /* a handler will run on the thread's alternate signal stack */
+	LBT_OFF_CPU = 10,  /* how long the thread has not been running so far */
+	LBT_CALLERS = 11,  /* the callers of the hit after it */
 };
 #define LBT_KINDS 4	   /* that may be lost, and 0 */
 
@@ -52,7 +54,10 @@ enum lbt_kind {
  * struct lbt_loss. So is one of kind LBT_FORK, with the values of a struct lbt_fork;
  * its frame is the stack pointer there. One of kind LBT_EXEC has the inside of the thread's
  * struct lbt_runner, without its number, as its first value, and no frame. One of kind LBT_INTERRUPT has
- * no values; its frame is the stack pointer of what the signal interrupts.
+ * no values; its frame is the stack pointer of what the signal interrupts. One of kind LBT_OFF_CPU has
+ * those of a struct lbt_off_cpu. One of kind LBT_CALLERS precedes
+ * the event of a hit, whose time and frame it has: its one text are struct lbt_stack_frame, and value 1
+ * is an enum lbt_stack_end.
  */
 struct lbt_event {
 	__u64 time;	  /* CLOCK_MONOTONIC, ns */
@@ -97,6 +102,38 @@ struct lbt_fork {
 	__u32 born;
 	__u32 inside;
 	__u32 continues; /* on a copy of the thread's stack, or on that itself (vfork) */
+};
+
+/* How long a thread was blocked, and runnable without a processor, ns; all ones: not known. */
+struct lbt_off_cpu {
+	__u64 blocked;
+	__u64 runnable;
+};
+
+#define LBT_STACK_FRAMES 128 /* of a user stack, at most */
+
+/* Where a frame of a user stack stands: bpf_src/stack/walk.h. */
+struct lbt_stack_frame {
+	__u64 address;
+	__u64 offset;	  /* in the file */
+	__u64 inode;	  /* 0: in no file */
+	__u32 device;	  /* as in the kernel: major << 20 | minor */
+	__u32 flags;
+};
+
+#define LBT_FRAME_EXACT 1   /* this instruction runs; otherwise it is the one after a call */
+#define LBT_FRAME_GUESSED 2 /* found by a frame pointer, without a table that says there is one */
+
+/* Why a stack has no further frames. */
+enum lbt_stack_end {
+	LBT_END_OUTERMOST = 1,
+	LBT_END_LIMIT = 2,
+	LBT_END_NO_TABLE = 3,	/* the code has no table, nor a frame pointer */
+	LBT_END_UNREADABLE = 4, /* memory */
+	LBT_END_ANONYMOUS = 5,	/* code of no file, without a frame pointer */
+	LBT_END_BUSY = 6,	/* another thread changes the mappings */
+	LBT_END_NOT_YET = 7,	/* the file's table was not loaded yet */
+	LBT_END_HOOKED = 8,	/* a uretprobe replaced the return address, and nothing tells it */
 };
 
 #define LBT_SHORT_VALUES 2

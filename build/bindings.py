@@ -12,6 +12,7 @@ from cffi import FFI
 ROOT = Path(__file__).resolve().parent.parent
 
 LIBBPF = """
+enum bpf_map_type { BPF_MAP_TYPE_ARRAY, BPF_MAP_TYPE_HASH, BPF_MAP_TYPE_RINGBUF, ... };
 struct bpf_object;
 struct bpf_program;
 struct bpf_map;
@@ -35,11 +36,11 @@ const char *bpf_map__name(const struct bpf_map *map);
 int bpf_map__fd(const struct bpf_map *map);
 int bpf_map__reuse_fd(struct bpf_map *map, int fd);
 int bpf_map__set_max_entries(struct bpf_map *map, uint32_t entries);
-enum bpf_map_type { BPF_MAP_TYPE_RINGBUF, BPF_MAP_TYPE_HASH, ... };
 int bpf_map__set_type(struct bpf_map *map, enum bpf_map_type type);
 int bpf_map__set_key_size(struct bpf_map *map, uint32_t size);
 int bpf_map__set_value_size(struct bpf_map *map, uint32_t size);
 int bpf_map__set_map_flags(struct bpf_map *map, uint32_t flags);
+int bpf_map__set_autocreate(struct bpf_map *map, bool autocreate);
 uint32_t bpf_map__max_entries(const struct bpf_map *map);
 uint32_t bpf_map__key_size(const struct bpf_map *map);
 uint32_t bpf_map__value_size(const struct bpf_map *map);
@@ -49,6 +50,13 @@ int bpf_map__lookup_elem(const struct bpf_map *map, const void *key, size_t key_
                          void *value, size_t value_size, uint64_t flags);
 int bpf_map__update_elem(const struct bpf_map *map, const void *key, size_t key_size,
                          const void *value, size_t value_size, uint64_t flags);
+int bpf_map__delete_elem(const struct bpf_map *map, const void *key, size_t key_size,
+                         uint64_t flags);
+#define BPF_F_MMAPABLE ...
+struct bpf_map_create_opts { size_t sz; uint32_t map_flags; ...; };
+int bpf_map_create(enum bpf_map_type type, const char *name, uint32_t key_size,
+                   uint32_t value_size, uint32_t entries,
+                   const struct bpf_map_create_opts *options);
 
 int bpf_map_lookup_batch(int fd, void *in_batch, void *out_batch, void *keys, void *values,
                          uint32_t *count, const void *opts);

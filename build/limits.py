@@ -14,7 +14,7 @@ SOURCES = ROOT / "bpf_src"
 MODULE = ROOT / "lbtrace/model/wire_limits.py"
 HEADERS = ROOT / "build/out/include"
 
-ENUMS = ("lbt_kind",)
+ENUMS = ("lbt_kind", "lbt_stack_end")
 """Enumerations that go with the constants: what captures hold."""
 
 FIRST = 2
@@ -33,7 +33,9 @@ def generate(into: Path = MODULE, headers: Path = HEADERS) -> None:
     _write(into, render(wire + agreed, actions(), spaces))
     headers.mkdir(parents=True, exist_ok=True)
     rows = " ".join(f"DO({number}, {name})" for name, number in actions().items())
-    _write(headers / "actions.h", _includes("actions") + f"#define EACH_ACTION(DO) {rows}\n")
+    numbers = ", ".join(f"LBT_DO_{name} = {number}" for name, number in actions().items())
+    known = f"#define EACH_ACTION(DO) {rows}\nenum {{ {numbers} }};\n"
+    _write(headers / "actions.h", _includes("actions") + known)
     _write(headers / "programs.h", _includes("programs"))
     _write(headers / "atomic_programs.h", _includes("programs/atomic"))
 

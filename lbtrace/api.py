@@ -17,6 +17,7 @@ from lbtrace.errors import UsageError
 from lbtrace.live_trace import Trace
 from lbtrace.model import SENDING, Target
 from lbtrace.model.choices import Returns
+from lbtrace.model.plan import Unwind
 from lbtrace.model.wire_limits import ACTIONS
 from lbtrace.session.options import Options, check_aggregating, check_options
 from lbtrace.session.prepare import prepare
@@ -25,6 +26,7 @@ from lbtrace.session.session import Session
 from lbtrace.system.user import choose
 from lbtrace.validation import (
     ARGUMENTS,
+    CALLERS,
     POINTERS,
     TEXT,
     check_boolean,
@@ -63,6 +65,7 @@ def trace(
     arg: str | Sequence[str] = (),
     where: str = "",
     errors: bool = False,
+    off_cpu: int = 0,
     depth: int = 0,
     strings: int = 64,
     full_names: bool = False,
@@ -75,6 +78,8 @@ def trace(
     action: str = "send",
     by: str | Sequence[str] = (),
     columns: str | Sequence[str] = (),
+    stack: int = 0,
+    unwind: Unwind = "tables",
     cache: bool = True,
     options: Options | None = None,
 ) -> Trace:
@@ -98,14 +103,17 @@ def trace(
     (docs/within.md). ``args``: how many arguments to read, at most 64; None those of the prototype,
     without debug information one. ``arg``: expressions to show instead (``"key=str(arg0)"``),
     ``where`` one that must hold of a call (``"arg0 > 5 and retval != 0"``), in the kernel;
-    ``errors``: only calls whose result is an error (docs/values.md). ``depth``: how many pointers
-    are followed, 5 at most. ``strings``: how many bytes of a string are read, 4,095 at most.
-    ``returns``: how returns are seen (docs/returns.md): ``"auto"``, ``"sites"``, ``"none"`` or
-    ``"uretprobe"``, refused where it may crash the program, but not if ``unsafe``. ``max_depth``:
-    calls so deep are left out. ``user``: whom the command runs as (who called sudo). ``force``:
-    above 50,000 functions, too. ``cache``: a kept plan is taken if nothing changed. ``action``:
-    ``"send"`` calls, or ``"count"`` (`Trace.counts`), ``by`` expressions, with ``columns`` such as
-    ``"sum(n)"`` (docs/answers.md). ``full_names``: C++ in full. ``options``: see `Options`.
+    ``errors``: only calls whose result is an error (docs/values.md). ``off_cpu``: how long a call
+    was ``blocked`` and ``runnable``, and points where its thread was blocked for so many ns.
+    ``depth``: how many pointers are followed, 5 at most. ``strings``: how many bytes of a string
+    are read, 4,095 at most. ``returns``: how returns are seen (docs/returns.md): ``"auto"``,
+    ``"sites"``, ``"none"`` or ``"uretprobe"``, refused where it may crash the program, but not if
+    ``unsafe``. ``max_depth``: calls so deep are left out. ``user``: whom the command runs as (who
+    called sudo). ``force``: above 50,000 functions, too. ``cache``: a kept plan is taken if nothing
+    changed. ``action``: ``"send"`` calls, or ``"count"`` (`Trace.counts`), ``by`` expressions, with
+    ``columns`` such as ``"sum(n)"`` (docs/answers.md). ``stack``: so many callers of each call are
+    shown (`Call.callers`), found as ``unwind`` says (docs/stacks.md). ``full_names``: C++ in full.
+    ``options``: see `Options`.
 
     Planning reads files; ``with`` or ``async with`` starts and attaches. Any thread may trace.
 
@@ -168,6 +176,7 @@ def trace(
         arg=check_texts("arg", arg, 'give expressions: arg=["str(arg0)", "key=node->key"]'),
         where=check_text("where", where, 'give an expression: where="n > 5"', empty=True),
         errors=check_boolean("errors", errors),
+        off_cpu=check_number("off_cpu", off_cpu, 0),
         depth=check_number("depth", depth, 0, POINTERS),
         strings=check_number("strings", strings, 1, TEXT),
         full_names=full_names,
@@ -180,7 +189,12 @@ def trace(
         unsafe=unsafe,
     )
     prepared = prepare(request, cache=cache)
-    plan = replace(prepared.plan, notes=(*prepared.notes, *prepared.plan.notes))
+    plan = replace(
+        prepared.plan,
+        notes=(*prepared.notes, *prepared.plan.notes),
+        stack_depth=check_number("stack", stack, 0, CALLERS),
+        unwind=check_choice("unwind", unwind, get_args(Unwind)),
+    )
     session = Session(plan, target, options, prepared.files, prepared.reach, prepared.later)
     return Trace(session, max_depth)
 

@@ -20,6 +20,9 @@ LARGEST = 10**9 - 1
 ARGUMENTS = 64
 """That ``args`` shows at most: four times as many as a probe has room for."""
 
+CALLERS = 127
+"""Of a call that are shown at most: one less than the frames of a stack in bpf_src/wire.h."""
+
 POINTERS = 5
 """That ``depth`` follows at most, one after the other."""
 

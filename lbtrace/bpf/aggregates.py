@@ -47,6 +47,9 @@ def shape(target: Any, action: str, specs: Specs) -> int:
     many keys it takes. Raises `KernelError` where the kernel lacks what is asked for."""
     if specs.extremes and not finds_mappings():
         raise KernelError("this kernel keeps no minimum and maximum", "they need Linux 5.17")
+    if action == "stacks":  # has keys of its own
+        cpus = int(lib.libbpf_num_possible_cpus())
+        return min(BUCKETS, AGGREGATE_BYTES // (int(lib.bpf_map__value_size(target)) * cpus))
     key = ffi.sizeof("struct lbt_simple_key")
     if specs.rooms:
         texts = (lib.LBT_KEY_TEXTS - specs.key_texts) * lib.LBT_SMALL_CHUNK

@@ -169,6 +169,11 @@ def count_single(attached: Attachments) -> int:
 def copies(plan: Plan, cookies: Sequence[int]) -> dict[int, Programs]:
     """Programs of its own for each probe, by its cookie: what a kernel needs
     whose programs cannot ask which probe was hit. Raises `UsageError`."""
+    if any(probe.event for probe in plan.probes):
+        raise UsageError(
+            "system calls, tracepoints and time off the CPU are not seen by kernels before 5.15",
+            "trace functions alone",
+        )
     together: dict[int, list[Probe]] = {}
     for probe, cookie in zip(plan.probes, cookies, strict=True):
         together.setdefault(cookie, []).append(probe)

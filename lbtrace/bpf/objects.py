@@ -26,6 +26,7 @@ from lbtrace.bpf.features import finds_mappings, has_btf, may_sleep, typed_task
 from lbtrace.bpf.gate import check, check_pointer, start_log
 from lbtrace.bpf.kernel_links import KernelLinks
 from lbtrace.bpf.specs import Specs
+from lbtrace.bpf.stack_tables import leave_out_maps
 from lbtrace.errors import KernelError
 from lbtrace.model import Losses
 from lbtrace.system.procfs import read_bytes
@@ -45,10 +46,13 @@ class Loading(Struct, frozen=True):
 Programs: TypeAlias = dict[str, Loading]
 """Names of programs, and how they are loaded."""
 
+MET_STACKS = 16384
+"""Different user stacks that are kept; what has no room is counted."""
+
 INITIAL_PIDNS = "pid:[4026531836]"
 """PROC_PID_INIT_INO in the kernel's include/linux/proc_ns.h."""
 
-ALLOCATING = ("followed", "open_calls", "outermost", "rooms")
+ALLOCATING = ("followed", "met_stacks", "open_calls", "outermost", "rooms")
 """Maps of which most entries are seldom used."""
 
 
@@ -76,6 +80,8 @@ class TraceObject:
     ) -> None:
         start_log()
         _require_types()
+        if specs.walks_stacks and not finds_mappings():
+            raise KernelError("stacks need Linux 5.17", "count the calls: lbtrace count")
         self._typed_task = typed_task()
         waits = may_sleep()
         may_fault = specs.memory and waits
@@ -97,6 +103,8 @@ class TraceObject:
             for field, value in specs.switches():
                 setattr(config, field, value)
             config.finds_mappings = specs.stacks and self._typed_task and finds_mappings()
+            if not specs.walks_stacks:
+                leave_out_maps(handle)
             return handle, config
 
         with ExitStack() as held:
@@ -145,7 +153,7 @@ class TraceObject:
     def fill(self, specs: Specs) -> None:
         """Let programs know of the specs that are new. Raises `KernelError` where there is no
         room for them."""
-        target = self._map("specs")
+        target = self.map("specs")
         key, size = ffi.new("uint32_t *"), ffi.sizeof("struct lbt_spec")
         for key[0] in range(self._filled, len(specs)):
             code = lib.bpf_map__update_elem(target, key, 4, specs[key[0]], size, 0)
@@ -154,7 +162,7 @@ class TraceObject:
 
     def ring_fd(self) -> int:
         """Return the file descriptor of the ring buffer."""
-        return check(lib.bpf_map__fd(self._map("ring")), "use the ring buffer")
+        return check(lib.bpf_map__fd(self.map("ring")), "use the ring buffer")
 
     def losses(self) -> Losses:
         """Return what the kernel side has lost so far."""
@@ -171,6 +179,7 @@ class TraceObject:
             uncompared_tail=totals[lib.LBT_TAIL_UNCOMPARED],
             uncompared_open=totals[lib.LBT_LEFT_UNCOMPARED] + self._waiting(),
             uncomputed=totals[lib.LBT_UNCOMPUTED],
+            stacks=totals[lib.LBT_STACKS_LOST],
             in_interrupt=totals[lib.LBT_IN_INTERRUPT],
             unhooked=self.kernel_links.unhooked(),
         )
@@ -181,7 +190,7 @@ class TraceObject:
             return 0
         found, before = 0, ffi.NULL
         key, following = ffi.new("struct lbt_call_key *"), ffi.new("struct lbt_call_key *")
-        calls, size = self._map("open_calls"), ffi.sizeof("struct lbt_call_key")
+        calls, size = self.map("open_calls"), ffi.sizeof("struct lbt_call_key")
         while lib.bpf_map__get_next_key(calls, before, following, size) == 0:
             key[0], before = following[0], key
             found += 1
@@ -189,19 +198,11 @@ class TraceObject:
 
     def aggregated(self, action: str) -> Iterator[Aggregated]:
         """Return what an action has aggregated so far."""
-        return read(self._map(f"{action}_map"), shared=self._rooms)
+        return read(self.map(f"{action}_map"), shared=self._rooms and action != "stacks")
 
-    def self_times(self) -> Iterator[tuple[int, int, tuple[int, ...]]]:
-        """Yield what bpf_src/nesting.h knows of a probe and a process (pid): how many calls
-        returned, how long they took themselves, and of how many it is not known what is around
-        them."""
-        cpus = check(lib.libbpf_num_possible_cpus(), "count the CPUs")
-        source, before, words = self._map("self_times"), ffi.NULL, 3
-        cells, following = ffi.new("uint64_t[]", words * cpus), ffi.new("uint32_t[2]")
-        while lib.bpf_map__get_next_key(source, before, following, 8) == 0:
-            before = ffi.new("uint32_t[2]", [*following])
-            if not lib.bpf_map__lookup_elem(source, before, 8, cells, ffi.sizeof(cells), 0):
-                yield before[0], before[1], tuple(sum([*cells][n::words]) for n in range(words))
+    def map(self, name: str) -> Any:
+        """Return the libbpf handle of a map."""
+        return _map(self._object, name)
 
     def children(self) -> int:
         """Return how many processes those that are followed have forked so far."""
@@ -215,7 +216,7 @@ class TraceObject:
         totals: list[int] = []
         for key[0] in range(lib.LBT_COUNTERS):
             code = lib.bpf_map__lookup_elem(
-                self._map("counters"), key, 4, cells, ffi.sizeof(cells), 0
+                self.map("counters"), key, 4, cells, ffi.sizeof(cells), 0
             )
             check(code, "read the counters")
             totals.append(sum(cells) & (1 << 64) - 1)  # one CPU may take back what another counted
@@ -239,7 +240,7 @@ class TraceObject:
         found: list[tuple[int, int, int, tuple[int, ...]]] = []
         key, following = ffi.new("uint64_t *"), ffi.new("uint64_t *")
         loss = ffi.new("struct lbt_loss *")
-        pending, before = self._map("pending_losses"), ffi.NULL
+        pending, before = self.map("pending_losses"), ffi.NULL
         while lib.bpf_map__get_next_key(pending, before, following, 8) == 0:
             key[0], before = following[0], key
             if lib.bpf_map__lookup_elem(pending, key, 8, loss, ffi.sizeof("struct lbt_loss"), 0):
@@ -251,22 +252,19 @@ class TraceObject:
     def follows(self, pid: int) -> bool:
         """Return whether a process is among those of `followed`."""
         key, value = ffi.new("uint32_t *", pid), ffi.new("uint32_t *")
-        return not lib.bpf_map__lookup_elem(self._map("followed"), key, 4, value, 4, 0)
+        return not lib.bpf_map__lookup_elem(self.map("followed"), key, 4, value, 4, 0)
 
     def followed(self) -> list[int]:
         """Return the pids of processes that are followed, besides the first; some may have
         ended."""
         pids: list[int] = []
         key, following, pid = (ffi.new("uint32_t *") for _ in range(3))
-        processes, before = self._map("followed"), ffi.NULL
+        processes, before = self.map("followed"), ffi.NULL
         while lib.bpf_map__get_next_key(processes, before, following, 4) == 0:
             key[0], before = following[0], key
             if not lib.bpf_map__lookup_elem(processes, key, 4, pid, 4, 0):
                 pids.append(pid[0])
         return pids
-
-    def _map(self, name: str) -> Any:
-        return _map(self._object, name)
 
     def _config(self, handle: Any) -> Any:
         """The part of an object's configuration that depends on the machine."""
@@ -290,15 +288,18 @@ class TraceObject:
         if not by_backup:
             sizes["handled"] = 1
         sizes["rooms"] = ROOMS if specs.rooms else 1
+        if not specs.off_cpu:
+            sizes["thread_times"] = 1
         for name in specs.actions:
-            sizes[f"{name}_map"] = shape(self._map(f"{name}_map"), name, specs)
+            sizes[f"{name}_map"] = shape(self.map(f"{name}_map"), name, specs)
+        sizes["met_stacks"] = MET_STACKS if "stacks" in specs.actions else 1
         if specs.nesting:
             sizes |= {"innermost_calls": BUCKETS, "self_times": AGGREGATES}
         for name, entries in sizes.items():
-            code = lib.bpf_map__set_max_entries(self._map(name), entries)
+            code = lib.bpf_map__set_max_entries(self.map(name), entries)
             check(code, f"size the map {name}")
         for name in ALLOCATING if early else ():
-            code = lib.bpf_map__set_map_flags(self._map(name), 0)
+            code = lib.bpf_map__set_map_flags(self.map(name), 0)
             check(code, f"choose how to allocate the map {name}")
 
     def _load(self, handle: Any, programs: Programs, *, waits: bool) -> None:

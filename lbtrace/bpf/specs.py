@@ -12,6 +12,7 @@ from typing import Any
 from msgspec import Struct
 
 from lbtrace.bpf._libbpf import ffi, lib
+from lbtrace.bpf.condition_slots import TEXT_SUBJECTS, fill_conditions
 from lbtrace.bpf.fetch_slots import fill, find_chunk_layout
 from lbtrace.bpf.recording import Recording, find_recording
 from lbtrace.errors import UsageError, option
@@ -29,34 +30,10 @@ from lbtrace.model import (
     Site,
 )
 from lbtrace.model.wire_limits import ACTIONS
-from lbtrace.probes import CLOSING, PROBES, ROLES, hooked_pairs, kind_of_events
-
-RELATIONS = {
-    "==": lib.LBT_EQUAL,
-    "!=": lib.LBT_LESS | lib.LBT_GREATER,
-    "<": lib.LBT_LESS,
-    "<=": lib.LBT_LESS | lib.LBT_EQUAL,
-    ">": lib.LBT_GREATER,
-    ">=": lib.LBT_GREATER | lib.LBT_EQUAL,
-    "startswith": lib.LBT_EQUAL,
-    "lacks": lib.LBT_LESS | lib.LBT_GREATER,
-}
-"""The relations of value and operand in which a comparison holds."""
-
-SLOTS = {
-    "pid": lib.LBT_SLOT_PID,
-    "tid": lib.LBT_SLOT_TID,
-    "duration": lib.LBT_SLOT_DURATION,
-    "from_program": lib.LBT_SLOT_DURATION,  # at an entry
-    "goroutine": lib.LBT_SLOT_GOROUTINE,
-    "comm": lib.LBT_SLOT_COMM,
-}
-"""What conditions compare besides fetched values."""
+from lbtrace.probes import CLOSING, PROBES, ROLES, hooked_pairs, kind_of_events, off_cpu
 
 NO_SLOT = 0xFF
 """In place of the slot of a word that is known elsewhere."""
-
-TEXT_SUBJECTS = ("text", "comm")
 
 ANY_LAYOUT = sum(
     1 << layout
@@ -67,10 +44,7 @@ ANY_LAYOUT = sum(
 )
 """All bits of ``enum lbt_chunk_layout``."""
 
-WITHIN = {
-    "landing": lib.LBT_LANDING,
-    "lane end": lib.LBT_LANE_END,
-}
+WITHIN = {"landing": lib.LBT_LANDING, "lane end": lib.LBT_LANE_END}
 """Where hits of roles that are of no function count if only those below some calls do."""
 
 
@@ -93,9 +67,12 @@ class Specs:
     distinguish goroutines; ``stacks``, it is asked on which stack a thread runs; ``hooked``,
     uretprobes see the returns of some calls; ``loops_to_entry``, some of functions that jump back
     to their entry, whose calls are to be hooked once; ``actions``, the names of those that
-    aggregate; ``nesting``, calls are timed, and what is below them is known; ``relays``, some calls
-    jump to other functions; ``within``, only hits below calls of some functions count. Where
-    the plan ``may_grow``, they are ready for all that points may need.
+    aggregate; ``nesting``, calls are timed, and what is below them is known; ``stack_depth``, so
+    many callers are sent with a call; ``walks_stacks``, stacks are walked, by tables where there
+    are ``unwind_tables``; ``relays``, some calls jump to other functions; ``within``, only hits
+    below calls of some functions count; ``off_cpu``, how long threads do not run is measured, and
+    where they are blocked for ``off_cpu_bound`` ns is an event of ``off_cpu_probe``. Where the plan
+    ``may_grow``, they are ready for all that points may need.
     """
 
     def __init__(self, plan: Plan) -> None:
@@ -132,18 +109,14 @@ class Specs:
         )
         self.actions = {*plan.actions} - SENDING
         self.aggregating = sum(1 << ACTIONS[name] for name in self.actions)
-        groupings = [p.grouping for p in probes if p.grouping]
-        self.rooms = any(
-            g.by or max(g.measures, default=0) >= lib.LBT_FROM_ENTRY for g in groupings
-        )
-        self.by_pid = not plan.by or "pid" in plan.by
-        self.key_texts = max((g.texts for g in groupings), default=0)
-        self.memory |= bool(self.key_texts)
-        self.measures = max((len(g.measures) for g in groupings), default=0)
-        self.extremes = any(column.how in ("min", "max") for column in plan.columns)
+        self._set_keys(plan)
         self.keeping = any(p.keeps for p in probes)
         self.relays = any(p.relay or p.role == "tail" for p in probes)
         self.within = bool(plan.within)
+        self.off_cpu, self.off_cpu_probe, self.off_cpu_bound = off_cpu.settings(plan)
+        self.stack_depth = plan.stack_depth
+        self.walks_stacks = plan.walks_stacks
+        self.unwind_tables = self.walks_stacks and plan.unwind == "tables"
         layouts = [plan.goroutines(probe) for probe in probes]
         self.go = any(layouts)
         timed = any(p.aggregates == lib.LBT_SLOT_DURATION for p in probes)
@@ -166,6 +139,18 @@ class Specs:
         for opening, closing in pairs.items():
             cookie = opening | specs[opening] << 32 | specs[closing] << 48
             self.cookies[opening] = self.cookies[closing] = cookie
+
+    def _set_keys(self, plan: Plan) -> None:
+        """What keys are made of, and which values are aggregated."""
+        groupings = [p.grouping for p in plan.probes if p.grouping]
+        self.rooms = any(
+            g.by or max(g.measures, default=0) >= lib.LBT_FROM_ENTRY for g in groupings
+        )
+        self.by_pid = not plan.by or "pid" in plan.by
+        self.key_texts = max((g.texts for g in groupings), default=0)
+        self.memory |= bool(self.key_texts)
+        self.measures = max((len(g.measures) for g in groupings), default=0)
+        self.extremes = any(column.how in ("min", "max") for column in plan.columns)
 
     def grow(self, plan: Plan) -> None:
         """Add what a plan needs that has grown by points."""
@@ -359,36 +344,7 @@ class Specs:
         slots = [n for n, f in enumerate(fetches) if f.read in ("string", "bytes")]
         ffi.buffer(spec.text_slot)[:] = bytes(slots).ljust(lib.LBT_CHUNKS, b"\xff")
         spec.text_slots = sum(1 << n for n in slots)
-        spec.conditions = len(conditions)
-        conditions = tuple(sorted(conditions, key=lambda c: c.subject not in TEXT_SUBJECTS))
-        compared = list(
-            dict.fromkeys(
-                (c.text, c.operator in ("startswith", "lacks"))
-                for c in conditions
-                if c.subject in TEXT_SUBJECTS
-            )
-        )
-        if len(compared) > lib.LBT_TEXTS or len(conditions) > lib.LBT_CONDITIONS:
-            raise UsageError(
-                f"the filter compares with more than {lib.LBT_TEXTS} texts"
-                f" or more than {lib.LBT_CONDITIONS} times",
-                f"use a simpler {option('where')}",
-            )
-        for (text, prefix), slot in zip(compared, spec.text, strict=False):
-            ffi.buffer(slot.words)[: len(text)] = text
-            counting = len(text) if prefix else ffi.sizeof(slot.masks)
-            ffi.buffer(slot.masks)[:counting] = b"\xff" * counting
-        for slot, condition in zip(spec.condition, conditions, strict=False):
-            slot.slot = SLOTS.get(condition.subject, condition.slot)
-            slot.relations = RELATIONS[condition.operator]
-            slot.is_signed = condition.signed
-            slot.group = condition.group
-            slot.operand = condition.operand & (1 << 64) - 1
-            slot.other = condition.other + 1
-            if condition.subject in TEXT_SUBJECTS:
-                slot.prefix = condition.operator in ("startswith", "lacks")
-                slot.text = compared.index((condition.text, bool(slot.prefix))) + 1
-                slot.length = len(condition.text)
+        fill_conditions(spec, conditions)
         self.generic = True
         self.memory |= any(fetch.derefs or fetch.read != "value" for fetch in fetches)
         return spec

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from lbtrace.calls.loss_times import LastLosses
-from lbtrace.model import Argument, Call, Event, Thread
+from lbtrace.model import Argument, Call, Callers, Event, Thread
 
 NEVER = -1 << 65
 """No frame: lower than any."""
@@ -57,12 +57,12 @@ class Stack:
     of the calls. ``relayed`` is the event of a return that calls inside of it have to precede.
     ``waiting`` is the point of which not all values have come yet. The first ``inherited`` of
     ``calls`` were made by another process before it forked this one, of which ``forked_thread`` is
-    the first thread. Where it may be several stacks, and so is not ``exact``, a call that seems to
-    be left may wait on another one.
+    the first thread. ``callers`` were sent with the event that comes now. Where it may be several
+    stacks, and so is not ``exact``, a call that seems to be left may wait on another one.
     """
 
     __slots__ = (
-        *("_echo", "calls", "crossing", "exact", "forked_thread", "inherited", "jumped"),
+        *("_echo", "callers", "calls", "crossing", "exact", "forked_thread", "inherited", "jumped"),
         *("last_return_frame", "lost"),
         *(
             "lost_count",
@@ -96,12 +96,15 @@ class Stack:
         self.forked_thread: Thread | None = None
         self.jumped: dict[int, int] = {}
         self.relayed: list[tuple[Event, bytes]] = []
+        self.callers: Callers | None = None
 
     def open(self, call: Call) -> Call:
         """Add a call that begins."""
         call.depth = len(self.calls)
         if self.lost_time == call.start:
             call.lost = self.lost_count
+        if self.callers is not None:
+            call.callers, self.callers = self.callers, None
         self.calls.append(call)
         return call
 

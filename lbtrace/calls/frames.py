@@ -29,6 +29,7 @@ class Frames:
             "tail return": jumps.relay,
             "landing": self._land,
             "point": points.pass_by,
+            "blocked": points.pass_inside,
         }
 
     def _enter(self, stack: Stack, decoding: ProbeDecoder, event: Event, blob: Blob) -> None:

@@ -55,25 +55,35 @@ from lbtrace.calls.unseen_switches import UnseenStacks
 from lbtrace.calls.visitor import Visitor
 from lbtrace.errors import CaptureError
 from lbtrace.model import (
+    CALLERS,
     CLOSE,
     EXEC,
     FORK,
     INTERRUPT,
     KIND,
     LOSS,
+    OFF_CPU,
     OPEN,
     POINT,
     UNPROBED,
     UNWOUND,
     Batch,
+    Callers,
     Event,
+    Frame,
     Loss,
     Plan,
     Thread,
     lost_events,
     wire,
 )
+from lbtrace.model.calls import STACK_ENDS
 from lbtrace.probes import STACK_ROLES
+
+NO_CALLERS = (-1, None)
+
+LOST_FRAME = Frame("", 0)
+"""One whose name a damaged capture has lost."""
 
 
 class CallMatcher:
@@ -84,6 +94,8 @@ class CallMatcher:
 
     def __init__(self, plan: Plan, visitor: Visitor, *, max_depth: int | None = None) -> None:
         self._probes = ProbeDecoders(plan, self._act_of)
+        self._known_frames = plan.frames
+        self._callers: dict[int, tuple[int, Callers | None]] = {}
         lifetimes = ThreadLifetimes()
         losses = LossTimes(shared=not any(binary.go for binary in plan.binaries))
         unseen = plan.unseen_switches
@@ -91,6 +103,11 @@ class CallMatcher:
         if "switch" in roles:  # captures of former versions
             unseen = unseen or "any"
         stacks = UnseenStacks(unseen, lifetimes.has_begun) if unseen else None
+        self._off_cpu = None
+        if plan.off_cpu:
+            from lbtrace.calls.off_cpu import OffCpuTimes  # imported here as few ask for them
+
+            visitor = self._off_cpu = OffCpuTimes(visitor)
         self._ends = ends = Ends(self._probes, visitor, max_depth, losses, stacks)
         self._points = points = PointAssembler(ends, parts="more values" in roles)
         self._frames = Frames(ends, points)
@@ -131,8 +148,10 @@ class CallMatcher:
         self._threads.finish()
 
     def grow(self, plan: Plan) -> None:
-        """Match events of a plan that has grown by points from now on."""
-        self._probes.grow(plan)
+        """Match events of a plan that has grown from now on."""
+        self._known_frames = plan.frames
+        if len(plan.probes) != self._probes.count:
+            self._probes.grow(plan)
 
     @property
     def threads(self) -> int:
@@ -159,7 +178,7 @@ class CallMatcher:
         """Match events one by one; how many of the ``blobs`` accompany them."""
         due = threads[0].time if threads else NEVER_AGAIN
         stacks, probes, stacked = self._threads.stacks, self._probes, self._threads.lanes.has_stacks
-        position = 0
+        callers, position = self._callers, 0
         for event in wire.decode_all(events):
             blob: Blob = b""
             if event.blob:
@@ -173,6 +192,7 @@ class CallMatcher:
                     FORK,
                     EXEC,
                     INTERRUPT,
+                    CALLERS,
                 ):  # the plan has no probes yet
                     if kind == UNPROBED:
                         self._ends.losses.note_gap(event.time, event.value0)
@@ -181,6 +201,9 @@ class CallMatcher:
                     f"an event names probe {event.probe}, but the plan has {probes.count}",
                     "the capture is damaged, or was written by a faulty program",
                 ) from None
+            if event.kind & KIND == CALLERS:
+                callers[event.tid] = event.time, self._callers_of(event, blob)
+                continue
             if event.time >= due:
                 due = self._threads.note(threads, event.time)
             if (event.kind > POINT or stacked) and not self._place(decoding, event):
@@ -190,8 +213,19 @@ class CallMatcher:
                 stack = self._threads.begin(decoding, event)
                 if stack is None:
                     continue
+            if callers:
+                sent, stack.callers = callers.pop(event.tid, NO_CALLERS)
+                if sent != event.time:  # the event that they came with was lost
+                    stack.callers = None
             decoding.act(stack, decoding, event, blob)
         return position
+
+    def _callers_of(self, event: Event, blob: Blob) -> Callers:
+        """The callers that an event of kind `CALLERS` tells."""
+        known = self._known_frames
+        numbers = memoryview(blob)[: len(blob) & ~3].cast("I")
+        frames = tuple(known[n] if n < len(known) else LOST_FRAME for n in numbers)
+        return Callers(frames, STACK_ENDS.get(event.value1, "unknown"))
 
     def _place(self, decoding: ProbeDecoder, event: Event) -> bool:
         """Place an event on its stack; false where no probe's role says what it means."""
@@ -205,6 +239,8 @@ class CallMatcher:
                 self._threads.execute(event)
             elif kind == INTERRUPT:
                 self._threads.lanes.interrupt(event)
+            elif kind == OFF_CPU and self._off_cpu:
+                self._off_cpu.note(event)
             return False
         threads = self._threads
         calls = threads.lanes.place(decoding, event)

@@ -35,6 +35,11 @@ class PointAssembler:
         self._ends.arrive(stack, event)
         self._report(self._make_point(stack, decoding, event, decoding.arguments(event, blob)))
 
+    def pass_inside(self, stack: Stack, decoding: ProbeDecoder, event: Event, blob: Blob) -> None:
+        """The same where nothing is reported outside of calls."""
+        if stack.calls:
+            self.pass_by(stack, decoding, event, blob)
+
     def _pass_by_part(self, stack: Stack, decoding: ProbeDecoder, event: Event, blob: Blob) -> None:
         """Report a point when the events of all of its probes have come."""
         waiting = stack.waiting
@@ -101,4 +106,5 @@ class PointAssembler:
             goroutine=event.lane,
             binary=decoding.binary,
             cpu=event.cpu,
+            callers=stack.callers,
         )

@@ -168,7 +168,7 @@ class ProbeDecoder:
         self.parts = range(0)
         values = probe.values if probe.role == "more values" else function.parameters
         self.parameters = [value.name for value in values]
-        if probe.role in ("opens", "point", "more values") or probe.pair:
+        if probe.role in ("opens", "point", "more values", "blocked") or probe.pair:
             arguments = decoders.arguments(values, probe.fetches, around)
             # Tuples without names, which cost less: `Calls` gives them names, sinks need none.
             self.arguments = cast("Callable[[Event, Blob], Arguments]", arguments)

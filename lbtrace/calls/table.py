@@ -35,12 +35,13 @@ def to_arrow(calls: Iterable[Call]) -> pyarrow.Table:
 
     Its columns are ``name``, ``binary`` (the path of the function's file), ``pid``, ``tid``,
     ``thread_name``, ``goroutine``, ``depth``, ``start`` (time since boot, CLOCK_MONOTONIC) and
-    ``duration``, both ``duration[ns]``, ``end``, ``lost``, ``result``, and for each name of an
-    argument ``args.NAME``. Integers are 64 bits wide, addresses unsigned, strings and names of
-    constants are strings, records structs, arrays lists. Of a pointer that was followed the
-    column holds what is there. What could not be read, and arguments that a call does not have,
-    are null. Where a column holds values that no such type has in common, or records and arrays
-    that were not read whole, each value is written as ``str(call)`` writes it.
+    ``duration``, both ``duration[ns]``, as ``blocked`` and ``runnable``, where they are known of
+    some, ``end``, ``lost``, ``result``, and for each name of an argument ``args.NAME``. Integers
+    are 64 bits wide, addresses unsigned, strings and names of constants are strings, records
+    structs, arrays lists. Of a pointer that was followed the column holds what is there. What could
+    not be read, and arguments that a call does not have, are null. Where a column holds values that
+    no such type has in common, or records and arrays that were not read whole, each value is
+    written as ``str(call)`` writes it.
 
     Raises `DependencyError` where pyarrow is not installed (``pip install 'lbtrace[arrow]'``),
     `UsageError` where ``calls`` are something else, or have too many arguments of different names.
@@ -53,7 +54,7 @@ def to_arrow(calls: Iterable[Call]) -> pyarrow.Table:
         "thread_name": arrow.dictionary(arrow.int32(), arrow.string()),
         "goroutine": arrow.uint64(),
         "depth": arrow.int32(),
-        **dict.fromkeys(("start", "duration"), arrow.duration("ns")),
+        **dict.fromkeys(("start", "duration", "blocked", "runnable"), arrow.duration("ns")),
         "end": arrow.dictionary(arrow.int32(), arrow.string()),
         "lost": arrow.int64(),
     }
@@ -84,6 +85,9 @@ def to_arrow(calls: Iterable[Call]) -> pyarrow.Table:
     columns: dict[str, Any] = {
         name: arrow.chunked_array(chunks[name], kind) for name, kind in fixed.items()
     }
+    for name in ("blocked", "runnable"):
+        if columns[name].null_count == len(columns[name]):
+            del columns[name]
     columns["result"] = _array(arrow, results)
     for name, column in arguments.columns.items():
         columns[f"args.{name}"] = column.array(arrow, len(results))

@@ -11,8 +11,9 @@ from __future__ import annotations
 from collections.abc import Collection
 from itertools import starmap
 
-from lbtrace.model import INTERRUPT, KIND, LOSS, OPEN, Batch, Event, Plan, wire
+from lbtrace.model import KIND, LOSS, OPEN, Batch, Event, Plan, wire
 from lbtrace.model.wire import EVENT
+from lbtrace.model.wire_limits import CALLERS
 from lbtrace.probes import kind_of_events
 
 EITHER = (1, 1, 0, 0)
@@ -61,7 +62,7 @@ class KnownEvents:
         kind, probe = event.kind & KIND, event.probe
         if probe >= len(self._kinds):
             return False
-        if LOSS <= kind <= INTERRUPT:
+        if LOSS <= kind <= CALLERS:
             return True
         return kind == self._kinds[probe] and probe not in self._unknown
 

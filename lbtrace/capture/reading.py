@@ -238,7 +238,7 @@ class Capture:
             raise CaptureError(
                 f"the plan in {self.path} is damaged: {where}{error}", UNREADABLE
             ) from error
-        if plan.may_grow:
+        if plan.may_grow or plan.stack_depth:
             plan = self._with_additions(plan)
         fault = next(find_faults(plan), None)
         if fault is not None:

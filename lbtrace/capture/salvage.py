@@ -204,7 +204,7 @@ class SalvagedCapture(Capture):
 
     def _with_additions(self, plan: Plan) -> Plan:
         """The plan with the additions to it that can be read."""
-        if not plan.may_grow:
+        if not (plan.may_grow or plan.stack_depth):
             return plan
         grown, damaged = Growing(plan), 0
         while (chunk := self._next()) is not None and chunk[0] != END:
@@ -237,6 +237,7 @@ class SalvagedCapture(Capture):
             ),
             probes,
             may_grow=bool(fields.get("may_grow")),
+            stack_depth=_convert(fields.get("stack_depth"), int) or 0,
             shown_depth=_convert(fields.get("shown_depth"), int) or 0,
             clock=_convert(fields.get("clock"), Clock),
             unseen_switches=_switches(fields.get("unseen_switches", "")),

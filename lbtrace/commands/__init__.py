@@ -16,6 +16,7 @@ COMMANDS = {
     "attach": "trace calls, live or into a file",
     "count": "count calls in the kernel, or show how a value is distributed",
     "latency": "show how long functions take, from the shortest call to the longest",
+    "stacks": "show from where functions are called, how often or with how much",
     "list": "list the functions of a binary with their signatures",
     "export": "write a capture in any format",
     "report": "show what the calls of a capture took, by function",

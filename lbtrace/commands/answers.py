@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from lbtrace.commands import attach
@@ -13,7 +14,7 @@ if TYPE_CHECKING:
     from argparse import _ArgumentGroup
 
 
-def arguments(parser: argparse.ArgumentParser) -> _ArgumentGroup:
+def arguments(parser: argparse.ArgumentParser, formats: Iterable[str] = TABLES) -> _ArgumentGroup:
     """Add the options, and return the group of those about values."""
     parser.usage = attach.USAGE.replace("lbtrace attach", parser.prog)
     attach.add_selection(parser)
@@ -31,7 +32,9 @@ def arguments(parser: argparse.ArgumentParser) -> _ArgumentGroup:
     attach.add_ends(parser.add_argument_group("end"))
     output = parser.add_argument_group("output")
     output.add_argument(
-        "--format", metavar="NAME", help=f"{', '.join(TABLES)} (default: by the suffix, or table)"
+        "--format",
+        metavar="NAME",
+        help=f"{', '.join(formats)} (default: by the suffix, or the first)",
     )
     output.add_argument(
         "--interval",
@@ -47,6 +50,7 @@ def arguments(parser: argparse.ArgumentParser) -> _ArgumentGroup:
         **{"command": [], "args": None, "arg": [], "locals": False, "depth": 0, "strings": 127},
         **{"max_depth": None, "max_events": None, "cpu": False, "slow": None},
         columns=[],
+        off_cpu=0,
         time=None,
         color="never",
         wrap=True,

@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING
 from lbtrace.commands.ending import LOST
 from lbtrace.commands.options import (
     count,
+    frames,
     look,
+    nanoseconds,
     natural,
     nonempty,
     pointers,
@@ -94,12 +96,29 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         default=64,
         help="bytes of a string to show, up to 4,095 (default 64)",
     )
+    values.add_argument(
+        "--stack",
+        metavar="N",
+        type=frames,
+        help="show N callers below each call: the stack that led to it (5.17)",
+    )
+    add_unwind(values)
     shape = parser.add_argument_group("depth and end")
     shape.add_argument("--max-depth", metavar="N", type=natural, help="show calls less than N deep")
     shape.add_argument(
         "--max-events", metavar="N", type=natural, help="end when N calls have ended, or points"
     )
     add_ends(shape)
+    shape.add_argument(
+        "--off-cpu",
+        metavar="TIME",
+        nargs="?",
+        type=nanoseconds,
+        default=0,
+        const=1_000_000,
+        help="split durations into running, runnable and blocked; show where a thread was blocked"
+        " for TIME (default 1ms)",
+    )
     output = parser.add_argument_group("output")
     output.add_argument(
         "--format", metavar="NAME", help=f"{', '.join(FORMATS)} (default: by the suffix, or tree)"
@@ -198,6 +217,16 @@ def add_selection(parser: argparse.ArgumentParser) -> _ArgumentGroup:
         help="with --returns uretprobe: also where that may crash the program",
     )
     return which
+
+
+def add_unwind(values: _ArgumentGroup) -> None:
+    """Add the one that says how callers are found."""
+    values.add_argument(
+        "--unwind",
+        choices=("tables", "fp"),
+        default="tables",
+        help="how to find callers: by tables made of .eh_frame (default), or frame pointers",
+    )
 
 
 def add_conditions(values: _ArgumentGroup) -> None:

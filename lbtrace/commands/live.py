@@ -52,7 +52,7 @@ def run(prepared: Prepared, chosen: Format, args: argparse.Namespace) -> int:
     target, reach = prepared.target, prepared.reach
     # A capture is to say later what is said now.
     notes = (*prepared.notes, *prepared.plan.notes)
-    plan = replace(prepared.plan, notes=notes, shown_depth=args.max_depth or 0)
+    plan = replace(prepared.plan, notes=notes, shown_depth=args.max_depth or 0, **_stacks(args))
     if chosen.is_capture:
         from lbtrace.capture import check_plan
 
@@ -118,6 +118,12 @@ def run(prepared: Prepared, chosen: Format, args: argparse.Namespace) -> int:
             ]
         )
     return status
+
+
+def _stacks(args: argparse.Namespace) -> dict[str, Any]:
+    """What of the plan says how stacks are walked, where the command has such options."""
+    given = vars(args)
+    return {"stack_depth": given.get("stack") or 0, "unwind": given.get("unwind") or "tables"}
 
 
 def _watch_steps(plan: Plan, target: Target) -> SingleSteps | None:
@@ -303,11 +309,13 @@ def _count_traced(plan: Plan) -> str:
     """How many functions, markers and other places are traced."""
     of_markers = {probe.function for probe in plan.probes if probe.source == "marker"}
     of_events = {probe.function for probe in plan.probes if probe.source == "tracepoint"}
+    of_waiting = {probe.function for probe in plan.probes if probe.source == "off_cpu"}
     inside = {probe.function for probe in plan.probes if probe.source == "kernel"}
-    of_kernel = {probe.function for probe in plan.probes if probe.event} - of_events - inside
+    of_kernel = {probe.function for probe in plan.probes if probe.event}
+    of_kernel -= of_events | inside | of_waiting
     of_places = {probe.function for probe in plan.probes if probe.role == "point"}
     of_places -= of_markers | of_events
-    others = map(len, (of_markers, of_places, of_kernel, of_events, inside))
+    others = map(len, (of_markers, of_places, of_kernel, of_events, inside, of_waiting))
     counts = {
         "function": len(plan.functions) - sum(others),
         "marker": len({plan.functions[number].name for number in of_markers}),

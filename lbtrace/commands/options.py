@@ -20,7 +20,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
 from lbtrace.commands import streams
-from lbtrace.validation import ARGUMENTS, LARGEST_RING, POINTERS, SHORTEST, TEXT
+from lbtrace.validation import ARGUMENTS, CALLERS, LARGEST_RING, POINTERS, SHORTEST, TEXT
 
 if TYPE_CHECKING:
     from argparse import _ArgumentGroup
@@ -90,10 +90,11 @@ class Parser(ArgumentParser):
             if action.dest in but or value == self._default(action):
                 continue
             option = max(action.option_strings, key=len)
-            if action.nargs == 0:
+            if action.nargs == 0 or value == action.const:
                 words.append(option)
                 continue
-            for each in map(str, value if isinstance(value, list) else [value]):
+            unit = "ns" if action.type is nanoseconds else ""
+            for each in (f"{one}{unit}" for one in (value if isinstance(value, list) else [value])):
                 words += [f"{option}={each}"] if each.startswith("-") else [option, each]
         return words
 
@@ -248,6 +249,13 @@ class _Once(Action):
 def natural(text: str) -> int:
     """Return a whole number from 1 on."""
     return whole(text, least=1)
+
+
+def frames(text: str) -> int:
+    """Return a number of callers."""
+    if (number := natural(text)) > CALLERS:
+        raise ArgumentTypeError(f"{text} is too large: up to {CALLERS} callers are shown")
+    return number
 
 
 def process(text: str) -> int:

@@ -30,6 +30,7 @@ CAUSES = {
     "unhooked": "returns of kernel functions, more calls open than the kernel keeps",
     "string_fault": "strings in unreadable memory",
     "blob_too_long": "values too long",
+    "stacks": "no room for the callers of calls",
     "uncounted": "no room to count",
     "unwritten": "not yet written when Ctrl-C ended the trace",
 }
@@ -121,7 +122,8 @@ def render(
             if isinstance(batch, Addition):
                 plan = plan.grown(batch)
                 matcher.grow(plan)
-                sink.grow(plan)
+                if batch.probes:
+                    sink.grow(plan)
                 continue
             if batch.gap:
                 matcher.finish()  # what was missed may hold the ends of all calls
@@ -158,7 +160,8 @@ def count_all(batches: Iterable[Batch | Aggregates | Addition]) -> int:
 
 
 def _matcher(plan: Plan, sink: Sink, max_depth: int | None) -> CallMatcher:
-    if not sink.takes_fast_batches or sink.layout.shows_cpu:
+    asks_more = plan.off_cpu or plan.stack_depth
+    if not sink.takes_fast_batches or sink.layout.shows_cpu or asks_more:
         return CallMatcher(plan, sink, max_depth=max_depth)
     from lbtrace.calls.fast_path import FastMatcher
 

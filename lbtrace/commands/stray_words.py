@@ -14,7 +14,7 @@ from shutil import which
 
 from lbtrace.errors import UsageError
 
-TRACING = ("attach", "count", "latency")
+TRACING = ("attach", "count", "latency", "stacks")
 """The commands that trace."""
 
 NAMING = frozenset(

@@ -9,7 +9,7 @@ from lbtrace.errors import UsageError
 from lbtrace.model import Target
 from lbtrace.session.prepare import prepare
 from lbtrace.session.request import Request
-from lbtrace.sinks import FORMATS, TABLES, format_for
+from lbtrace.sinks import format_for, formats_of
 from lbtrace.system.user import choose
 from lbtrace.text import clean
 from lbtrace.validation import split_listed
@@ -34,7 +34,7 @@ def run(args: argparse.Namespace) -> int:
     """Trace, and return the command's status, 0, or `LOST` under ``--strict``."""
     target = _target(args)
     chosen = format_for(
-        args.format, args.output, formats=FORMATS if args.action == "send" else TABLES
+        args.format, args.output, formats=formats_of(args.action, each=bool(vars(args).get("each")))
     )
     prepared = prepare(_request(target, args), cache=not args.no_cache)
     if not args.quiet:

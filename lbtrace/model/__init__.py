@@ -46,12 +46,13 @@ from lbtrace.model.plan import (
 from lbtrace.values.base import Member, Type, Value
 
 if TYPE_CHECKING:
-    from lbtrace.model.calls import Arguments, Call, End, Loss, Summary
+    from lbtrace.model.calls import Arguments, Call, Callers, End, Loss, Summary
     from lbtrace.model.events import (
         Aggregate,
         Aggregates,
         Batch,
         Event,
+        Frame,
         Losses,
         Thread,
         lost_events,
@@ -74,11 +75,13 @@ if TYPE_CHECKING:
     from lbtrace.values.void import VOID, Void
     from lbtrace.values.word import UNKNOWN, Word
 from lbtrace.model.wire_limits import (
+    CALLERS,
     CLOSE,
     EXEC,
     FORK,
     INTERRUPT,
     LOSS,
+    OFF_CPU,
     ON_ALTSTACK,
     OPEN,
     POINT,
@@ -90,9 +93,11 @@ from lbtrace.model.wire_limits import (
 from lbtrace.model.wire_limits import KIND_MASK as KIND
 
 _HOMES = {
-    **dict.fromkeys(("Arguments", "Call", "End", "Fork", "InheritedCall"), "model.calls"),
+    **dict.fromkeys(
+        ("Arguments", "Call", "Callers", "End", "Fork", "InheritedCall"), "model.calls"
+    ),
     **dict.fromkeys(("Loss", "Summary"), "model.calls"),
-    **dict.fromkeys(("Aggregate", "Aggregates", "Batch", "Event"), "model.events"),
+    **dict.fromkeys(("Aggregate", "Aggregates", "Batch", "Event", "Frame"), "model.events"),
     **dict.fromkeys(("Losses", "Thread"), "model.events"),
     **dict.fromkeys(("executed_programs", "forked_thread", "lost_events"), "model.events"),
     **dict.fromkeys(("Argument", "Datum", "Form", "Unreadable", "keys_of"), "values.datum"),

@@ -6,7 +6,8 @@ from typing import Literal, SupportsIndex, TypeAlias, TypeVar, overload
 
 from msgspec import Struct, field
 
-from lbtrace.model.events import Losses
+from lbtrace.model import wire_limits
+from lbtrace.model.events import Frame, Losses
 from lbtrace.text import clean
 from lbtrace.values.datum import Argument, Datum, find_value, keys_of
 from lbtrace.values.notation import argument_text, results_text, text
@@ -25,6 +26,27 @@ ENDS: dict[End, str] = {"unwound": "✗ unwound", "tail": "→ tail call", "open
 def end_text(end: End, exception: Datum) -> str:
     """Return how a call ended that did not return, which an ``exception`` may have left."""
     return f"✗ {text(exception)}" if exception else ENDS[end]
+
+
+STACK_ENDS = {
+    wire_limits.END_OUTERMOST: "outermost",
+    wire_limits.END_LIMIT: "limit",
+    wire_limits.END_NO_TABLE: "no table",
+    wire_limits.END_UNREADABLE: "unreadable",
+    wire_limits.END_ANONYMOUS: "made code",
+    wire_limits.END_BUSY: "mappings change",
+    wire_limits.END_NOT_YET: "table not loaded yet",
+    wire_limits.END_HOOKED: "return replaced",
+}
+"""Why a stack has no further callers: enum lbt_stack_end of bpf_src/wire.h."""
+
+
+class Callers(Struct, frozen=True):
+    """The ``frames`` that led to a call, the innermost first. ``end`` says why there are no further
+    ones: a value of `STACK_ENDS`, ``outermost`` where there are none."""
+
+    frames: tuple[Frame, ...] = ()
+    end: str = "outermost"
 
 
 class Arguments(tuple[Argument, ...]):
@@ -98,9 +120,12 @@ class Call(Struct):
       that the program made itself (a coroutine's) the address of that stack, else 0.
     * ``cpu``: the processor on which it began, ``end_cpu`` that on which it returned; None where
       that was not seen.
+    * ``blocked``, ``runnable``: how much of ``duration`` its thread was blocked, and waited for a
+      processor, in ns; None where that was not asked (``off_cpu``) or is not known.
     * ``lost``: how many events its thread lost just before it.
     * ``frame``: the stack pointer at the function's entry. ``probe``: the number of the probe in
       `Plan.probes` that saw it.
+    * ``callers``: the stack that led to it, where that was asked for.
     """
 
     name: str
@@ -120,8 +145,11 @@ class Call(Struct):
     cpu: int | None = None
     end_cpu: int | None = None
     leads_to: str = ""
+    callers: Callers | None = None
     thread_name: str = ""
     exception: Datum = None
+    blocked: int | None = None
+    runnable: int | None = None
 
     def __getitem__(self, key: str | int) -> Datum:
         """Return the value of the argument of that name or number."""

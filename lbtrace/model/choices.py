@@ -25,8 +25,9 @@ class Choices(Struct, frozen=True):
     functions below whose calls all that is recorded happens. ``args`` is the number of arguments
     shown; None means those of the prototype, or one without debug information. ``arg`` are
     expressions to show instead, ``where`` is one that must hold; ``errors``: of calls whose result
-    is an error. ``depth`` pointers are followed, ``strings`` bytes of a string read. ``returns``
-    says how returns are seen
+    is an error. ``off_cpu``: durations are split into running, runnable and blocked, and stretches
+    of so many ns in which a thread was blocked are shown; 0: not asked. ``depth`` pointers are
+    followed, ``strings`` bytes of a string read. ``returns`` says how returns are seen
     (`lbtrace.plan.return_strategy`). ``force`` allows more than `lbtrace.plan.planner.LIMIT`
     functions, ``unsafe`` uses uretprobes although the table of `lbtrace.plan.uretprobe_guard`
     objects. ``libcalls``: also functions of libraries that the program calls, these calls.
@@ -55,6 +56,7 @@ class Choices(Struct, frozen=True):
     arg: tuple[str, ...] = ()
     where: str = ""
     errors: bool = False
+    off_cpu: int = 0
     depth: int = 0
     strings: int = 64
     full_names: bool = False

@@ -13,7 +13,8 @@ class Event(Struct, gc=False):
     ``time`` is CLOCK_MONOTONIC in ns. ``frame`` is the stack pointer at the
     function's entry and so identifies the call. ``lane`` is the goroutine, the number of a stack
     that the program made, or 0 for the thread. ``kind`` is `OPEN` (a call begins), `CLOSE` (one
-    ends), `POINT` (anything else), `LOSS`, `UNPROBED`, `UNWOUND`, `FORK`, `EXEC` or `INTERRUPT`, in
+    ends), `POINT` (anything else), `LOSS`, `UNPROBED`, `UNWOUND`, `FORK`, `EXEC`, `INTERRUPT` or
+    `OFF_CPU`, in
     the bits `KIND`. Of the others, `UNHOOKED` says that no return of this call will be seen,
     because hooking it would have dropped returns of others, or the kernel keeps as many as it can,
     or that this is one more hit within a call that was hooked; `ON_ALTSTACK` that it is on the
@@ -31,6 +32,7 @@ class Event(Struct, gc=False):
     stack pointer: it comes before all events of that. One of kind `EXEC` says that its process has
     executed a program (`executed_programs` is how many). One of kind `INTERRUPT` says that a
     handler begins on the thread's alternate signal stack, where the stack pointer was ``frame``.
+    One of kind `OFF_CPU` says how long the thread was blocked and runnable so far.
 
     ``blob`` is the
     length of the bytes that accompany the event: the values after the sixth, eight bytes each, then
@@ -115,12 +117,26 @@ class Batch(Struct):
     gap: bool = False
 
 
+class Frame(Struct, frozen=True):
+    """A place of a user stack, ``offset`` bytes behind the start of the function ``name`` in the
+    file ``binary``. Without a name ``offset`` is the place in the file, or without a file the
+    address. ``guessed``: it was found by a frame pointer, without a table that says there is one.
+    """
+
+    name: str
+    offset: int
+    binary: str = ""
+    guessed: bool = False
+
+
 class Aggregate(Struct, frozen=True):
     """What the kernel has aggregated from the hits of a probe in a process.
 
     ``count`` is their number, ``words`` what else the probe's action aggregates, numbers of 64
     bits; ``key`` are the further bytes of the key by which it does. The action's table says
-    what they mean (`lbtrace.tables`).
+    what they mean (`lbtrace.tables`). ``stack`` are positions in `Aggregates.frames`, the innermost
+    first, where it aggregates by stacks, and ``end`` says why there are no further ones:
+    ``END_OUTERMOST`` and others in `lbtrace.model.wire_limits`.
     """
 
     probe: int
@@ -128,6 +144,8 @@ class Aggregate(Struct, frozen=True):
     count: int
     words: tuple[int, ...] = ()
     key: bytes = b""
+    stack: tuple[int, ...] = ()
+    end: int = 0
 
 
 class Aggregates(Struct):
@@ -135,11 +153,12 @@ class Aggregates(Struct):
     (CLOCK_MONOTONIC, ns): later ones replace earlier ones. Where durations are aggregated,
     ``selves`` has for each probe and process how many calls returned, and as words how long they
     took less the timed calls inside of them, in ns, and of how many it is not known what they are
-    inside of."""
+    inside of. ``frames`` are those of stacks."""
 
     time: int
     rows: tuple[Aggregate, ...] = ()
     selves: tuple[Aggregate, ...] = ()
+    frames: tuple[Frame, ...] = ()
 
 
 class Losses(Struct):
@@ -156,6 +175,7 @@ class Losses(Struct):
     * ``string_fault``, ``blob_too_long``: values that could not be read, or were too long; their
       calls are shown, without them.
     * ``uncounted``: hits for which no counter was free.
+    * ``stacks``: callers of calls for which there was no memory, or no room in the ring buffer.
     * ``unwritten``: events that waited to be written when Ctrl-C ended the trace.
 
     Not lost, but not shown either are calls that conditions on results and durations could not be
@@ -180,6 +200,7 @@ class Losses(Struct):
     uncompared_tail: int = 0
     uncompared_open: int = 0
     uncomputed: int = 0
+    stacks: int = 0
     in_interrupt: int = 0
     unhooked: int = 0
 
@@ -193,4 +214,4 @@ class Losses(Struct):
     @property
     def total(self) -> int:
         """All that is missing, events and values."""
-        return self.events + self.string_fault + self.blob_too_long
+        return self.events + self.string_fault + self.blob_too_long + self.stacks

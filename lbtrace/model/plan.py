@@ -8,6 +8,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from lbtrace.model.clock import Clock
+from lbtrace.model.events import Frame
 from lbtrace.model.fetching import Condition, Fetch
 from lbtrace.model.jumps import Jump, RegisterTest
 from lbtrace.values.base import Type, Value
@@ -236,6 +237,11 @@ class Column(Struct, frozen=True):
     """Which of `Grouping.measures` it is."""
 
 
+Unwind: TypeAlias = Literal["tables", "fp"]
+"""How callers are found: by tables made of ``.eh_frame``, and by frame pointers where a file has
+none; or always by frame pointers."""
+
+
 class Plan(Struct, frozen=True):
     """All that can be decided without the kernel."""
 
@@ -263,6 +269,12 @@ class Plan(Struct, frozen=True):
     two."""
     columns: tuple[Column, ...] = ()
     """What is shown of aggregated values besides."""
+    stack_depth: int = 0
+    """How many callers of each call, or point, are sent with it."""
+    unwind: Unwind = "tables"
+    """How callers are found."""
+    frames: tuple[Frame, ...] = ()
+    """Those of all stacks, once each: `Addition` adds them."""
     clock: Clock | None = None
     """When the trace began: present as soon as it runs."""
 
@@ -271,6 +283,17 @@ class Plan(Struct, frozen=True):
         """The actions of its probes, and of those that may be added."""
         added = (self.added_action,) if self.may_grow else ()
         return tuple(dict.fromkeys((*(probe.action for probe in self.probes), *added)))
+
+    @property
+    def off_cpu(self) -> Probe | None:
+        """The probe of where threads were blocked; None where it is not asked how long calls did
+        not run."""
+        return next((probe for probe in self.probes if probe.source == "off_cpu"), None)
+
+    @property
+    def walks_stacks(self) -> bool:
+        """Whether stacks are walked: to send callers, or to aggregate by them."""
+        return bool(self.stack_depth) or "stacks" in self.actions
 
     @property
     def machine(self) -> str:
@@ -289,6 +312,7 @@ class Plan(Struct, frozen=True):
             functions=self.functions + addition.functions,
             probes=self.probes + addition.probes,
             notes=self.notes + addition.notes,
+            frames=self.frames + addition.frames,
         )
 
     def goroutines(self, probe: Probe) -> GoLayout | None:
@@ -318,6 +342,10 @@ class Addition(Struct, frozen=True):
     """New probes."""
     notes: tuple[str, ...] = ()
     """New warnings."""
+    frames: tuple[Frame, ...] = ()
+    """New frames of stacks."""
+    first_frame: int = 0
+    """How many frames the plan had before."""
 
 
 class Target(Struct, frozen=True):

@@ -12,8 +12,8 @@ from itertools import starmap
 from struct import Struct
 
 from lbtrace.model.events import Batch, Event, lost_events
+from lbtrace.model.wire_limits import CALLERS, LOSS, OPEN, UNPROBED
 from lbtrace.model.wire_limits import KIND_MASK as KIND
-from lbtrace.model.wire_limits import LOSS, OPEN, UNPROBED
 
 EVENT = Struct("<QQQIIIHHII6Q")
 """A record as ``lbt_collect`` (lbtrace/native/reader.c) makes it: the kernel's, without the thread
@@ -23,6 +23,11 @@ EVENT_SIZE = EVENT.size
 
 KIND_AT = 36
 """Where the kind of a record is, its lower byte."""
+
+EVENT_WORDS, PID_WORD, BLOB_WORD = EVENT_SIZE // 4, 7, 11
+"""A record as words of 32 bits: where the process and the length of its bytes are."""
+
+_CALLERS = bytes(number & KIND == CALLERS for number in range(256))
 
 _OF_PROBES = bytes(number & KIND < LOSS for number in range(256))
 
@@ -71,6 +76,16 @@ def find_reports(
         event = decode_at(batch.events, number)
         yield (event.pid, event.tid, event.lane), lost_events(event)
         number = found.find(1, number + 1)
+
+
+def find_callers(batch: Batch) -> list[int]:
+    """Return which records of a batch are callers of calls. Searches all records at once."""
+    kinds = memoryview(batch.events)[KIND_AT::EVENT_SIZE].tobytes().translate(_CALLERS)
+    found, number = [], kinds.find(1)
+    while number >= 0:
+        found.append(number)
+        number = kinds.find(1, number + 1)
+    return found
 
 
 def count_events(batch: Batch) -> int:

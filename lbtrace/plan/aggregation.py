@@ -25,11 +25,14 @@ def narrow(selection: Selection) -> Selection:
         )
     request, action = selection.request, selection.action
     given = len(request.wanted) if request else 0
-    if request and request.columns and find_table(action).takes_value:
+    takes_value = find_table(action).takes_value
+    if request and request.columns and takes_value is not False:
         raise UsageError(
             "columns are about counted calls", 'leave them out, or count: action="count"'
         )
-    if find_table(action).takes_value:
+    if takes_value is None and given < 2:
+        pass  # one is possible
+    elif takes_value is not False:
         if given != 1:
             raise UsageError(f"action {action!r} takes one value", 'name it: arg="n"')
     elif given:

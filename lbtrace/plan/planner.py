@@ -59,6 +59,10 @@ def make_plan(
         files = [each.file.identity for each in (*images, *marked)]
         points = {files[binary]: addresses for binary, addresses in crossed.items()}
         plan = _made(images, replace(selection, points=points), marked)
+    if selection.off_cpu:
+        from lbtrace.plan import off_cpu  # imported here because most plans measure none
+
+        plan = off_cpu.add(plan, selection.off_cpu)
     nests = selection.patterns or selection.sources or selection.within or selection.takes_own
     if selection.aggregates or not (nests and plan.functions):
         return plan

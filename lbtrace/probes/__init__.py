@@ -16,6 +16,7 @@ FILES = (
     "syscall",
     "tracepoint",
     "kernel",
+    "off_cpu",
 )  # fmt: skip
 """The files here that hold sources."""
 

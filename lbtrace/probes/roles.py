@@ -32,6 +32,8 @@ ROLES: dict[str, Role] = {
     "tail return": Role(CLOSE),
     # The program is at a place inside of a function, which is shown among its calls.
     "point": Role(POINT, of_function=True, named=True),
+    # The thread was blocked there for long, as it runs again; shown inside of calls only.
+    "blocked": Role(POINT),
     # It fetches more values of the point whose probe is the one before it in the plan, or before
     # others like it, at the same site.
     "more values": Role(POINT, of_function=True),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import mmap
 from typing import Literal
 
 from msgspec import Struct
@@ -38,6 +39,15 @@ class Options(Struct, frozen=True):
     mode: Literal["session", "multi", "plain"] | None = None
     until_last: bool = False
     interval: float = 1.0
+
+
+def check_ring(options: Options) -> None:
+    """Raise `UsageError` where no ring buffer has the size."""
+    ring = options.ring_size
+    if ring & (ring - 1) or ring < mmap.PAGESIZE:
+        raise UsageError(
+            f"a ring of {ring} bytes is not possible", "give a power of two from 4K on"
+        )
 
 
 def check_options(options: object) -> None:

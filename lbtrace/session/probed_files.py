@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from collections import deque
 from collections.abc import Iterable, Iterator
 
@@ -24,6 +25,9 @@ _NOTES: dict[Change, str] = {
     " which is not traced",
 }
 """What to say of each change, the path filled in."""
+
+LOOK_PERIOD = 0.25
+"""Seconds between two looks."""
 
 LOOKED_AT = 256
 """Places of a file at which breakpoints are looked for."""
@@ -53,6 +57,7 @@ class ProbedFiles:
                 file = image.file
             self.files.append(file)
         self._plan = plan
+        self._next_look = 0.0
         self._contents: list[Content | None] = []
         self._sites: dict[int, dict[int, None]] = {}
         for probe in plan.probes:
@@ -84,10 +89,15 @@ class ProbedFiles:
         self.files.append(file)
         self._plan = plan
 
+    def is_due(self) -> bool:
+        """Return whether it is time for a look."""
+        return time.monotonic() >= self._next_look
+
     def look(self, pid: int = 0, *, follows: bool = False) -> tuple[list[str], bool]:
         """Return notes of what has changed since the last look, and whether probes do harm by
         now; of process ``pid`` whether it has the probes and, unless the trace ``follows`` what it
         does, whether it runs another program than the one planned."""
+        self._next_look = time.monotonic() + LOOK_PERIOD
         changes = {
             (self.files[n].path, change)
             for n in range(len(self.files))

@@ -60,7 +60,8 @@ def find_programs(
     ones are followed, what is known of lanes is kept (`--within`), and calls are traced, which
     forked processes continue, and which end where their process executes a program. Where programs
     make stacks, one learns which of these signals interrupt, if the kernel ``knows_registers`` of
-    tasks (bpf_task_pt_regs, 5.15). They have backup programs where they may be ``preempted``
+    tasks (bpf_task_pt_regs, 5.15). One learns when threads are woken, where it is asked how long
+    they do not run. They have backup programs where they may be ``preempted``
     (7.0)."""
     following = ("forked", "exited") if follows else ()
     keeping = ("inherited", "ended") if plan.within else ()
@@ -71,7 +72,8 @@ def find_programs(
     stacks = any(probe.role in STACK_ROLES for probe in plan.probes)
     interrupting = ("interrupted",) if stacks and knows_registers else ()
     found = (*following, *keeping, *continuing, *executing, *interrupting)
-    return with_backups(found) if preempted else found
+    waking = ("woken",) if plan.off_cpu else ()
+    return (*(with_backups(found) if preempted else found), *waking)
 
 
 @contextmanager

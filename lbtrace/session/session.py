@@ -2,24 +2,21 @@
 
 from __future__ import annotations
 
-import mmap
 import os
 import select
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack
 from itertools import count
-from types import TracebackType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
 
-from lbtrace.errors import UsageError
 from lbtrace.model import SENDING, Addition, Aggregates, Batch, Losses, Plan, Target
 from lbtrace.session import clock, processes
 from lbtrace.session.backlog import BATCH_EVENTS, Backlog
 from lbtrace.session.budget import Budget
-from lbtrace.session.options import Options
+from lbtrace.session.options import Options, check_ring
 from lbtrace.session.probed_files import ProbedFiles
 from lbtrace.system.file import File
 from lbtrace.system.limits import allow_open_files
@@ -30,14 +27,15 @@ from lbtrace.targets.reach import Abilities, Reach, find_reach
 if TYPE_CHECKING:
     from lbtrace.bpf.specs import Specs
     from lbtrace.probes import Mode
+    from lbtrace.session.aggregation import Aggregation
+    from lbtrace.session.callers import Callers
     from lbtrace.session.growth import Growth
     from lbtrace.session.request import Request
+    from lbtrace.session.stack_files import StackFiles
 
 POLL_MS = 20
 """How long an event may wait in a ring that does not fill."""
 
-LOOK_PERIOD = 0.25
-"""Seconds between two looks at the files."""
 
 OPEN_FILES = 64
 """Descriptors of a session besides those of plain links and their programs."""
@@ -90,23 +88,18 @@ class Session:
         self._reach = reach
         self._later = later
         self._growth: Growth | None = None
+        self._callers: Callers | None = None
+        self._stack_files: StackFiles | None = None
         self._budget: Budget | None = None
         self._followed = processes.Followed()
-        self.broken_off = False
-        self.attached = False
+        self.broken_off = self.attached = False
         self.target_ended = False
         self._interrupted = 0
-        self._next_look = 0.0
-        self._next_aggregation = float("inf")
-        self._stopping = False
-        self._detaching = False
+        self._aggregation: Aggregation | None = None
+        self._stopping = self._detaching = False
         self._pidfd = -1
         self._resources = ExitStack()
-        ring = self.options.ring_size
-        if ring & (ring - 1) or ring < mmap.PAGESIZE:
-            raise UsageError(
-                f"a ring of {ring} bytes is not possible", "give a power of two from 4K on"
-            )
+        check_ring(self.options)
 
     def __enter__(self) -> Session:
         # Imported here: reading captures does not need libbpf.
@@ -179,7 +172,8 @@ class Session:
                     tick=step,
                 )
             self._probed.check(mapped=bool(self.target.pid))
-            self._watch_mappings(specs, reach, only, held)
+            self._watch_mappings(specs, reach, only, root, held)
+            self._watch_stacks(root, held)
             self._begin()
             self._resources = held.pop_all()
         return self
@@ -189,28 +183,43 @@ class Session:
         self.plan = replace(self.plan, clock=clock.read())
         self.attached = True
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self._resources.__exit__(kind, error, trace)
+    def __exit__(self, *raised: Any) -> None:
+        self._resources.__exit__(*raised)
 
-    def _watch_mappings(self, specs: Specs, reach: Reach, only: int, held: ExitStack) -> None:
+    def _watch_mappings(
+        self, specs: Specs, reach: Reach, only: int, root: int, held: ExitStack
+    ) -> None:
         """Let a plan that may grow do so from now on."""
         if self._later is None or self.mode is None:
             return
         # Imported here because few plans grow.
         from lbtrace.session.growth import Attached, watch
 
-        bpf, reader = self._object, self._reader
-        to = Attached(bpf, reader, specs, self._links, self.mode, only, self._probed)
-        root = self.child.pid if self.child else self.target.pid
+        own = self._object, self._reader, specs, self._links, self.mode
+        to = Attached(*own, only, self._probed)
         self._growth = watch(self._later, reach, to, root, self.target.pid, self.on_note)
         if self._growth:
             held.callback(self._growth.close)
             self._waiter.register(self._growth.fileno(), select.EPOLLIN)
+
+    def _watch_stacks(self, root: int, held: ExitStack) -> None:
+        if self.plan.walks_stacks:
+            # Imported here because few traces have them.
+            from lbtrace.session.callers import Callers
+            from lbtrace.session.stack_files import watch
+
+            traced = self._object, self.plan, self._probed.files, root
+            self._stack_files = held.enter_context(watch(*traced, self.target.command))
+            self._callers = Callers(self._stack_files.names) if self.plan.stack_depth else None
+        if not SENDING.issuperset(self.plan.actions):
+            from lbtrace.session.aggregation import prepare  # imported here: most show calls
+
+            self._aggregation = prepare(self._object, self.options.interval, self._stack_files)
+
+    def _named(self, batch: Batch) -> Iterator[Batch | Addition]:
+        for part in self._callers.name(batch, self.plan) if self._callers else (batch,):
+            self.plan = self.plan.grown(part) if isinstance(part, Addition) else self.plan
+            yield part
 
     def _make_step(self, steps: int) -> Callable[[], None]:
         """Return what is called when one of that many steps of attaching is done, and before."""
@@ -269,20 +278,15 @@ class Session:
         bound) rather than the ring. A batch without events says that for a moment there were none.
         Raises `TargetError` where the command cannot be executed.
         """
-        aggregates = not SENDING.issuperset(self.plan.actions)
-        self._next_aggregation = (
-            time.monotonic() + self.options.interval if aggregates else float("inf")
-        )
+        aggregation = self._aggregation
+        if aggregation:
+            aggregation.begin()
         for batch in self._batches():
             yield batch
-            if (begun := time.monotonic()) >= self._next_aggregation:
-                found = self.aggregated()
-                now = time.monotonic()  # where there is much, it is read less often
-                due = self._next_aggregation + self.options.interval
-                self._next_aggregation = max(due, now + 10 * (now - begun))
-                yield found
-        if aggregates:
-            yield self.aggregated()
+            if aggregation and aggregation.is_due():
+                yield aggregation.read_due(self.plan)
+        if aggregation:
+            yield aggregation.read(self.plan)
 
     def _batches(self) -> Iterator[Batch | Addition]:
         self._check_interrupted()
@@ -297,9 +301,7 @@ class Session:
         while not budget.spent:
             woken = self._wait(end, idle=not (backlog or ended))
             self._look_at_files(at_once=bool(woken & {_TIME_IS_UP, self._pidfd}))
-            for addition in self._grow():
-                budget.grow(self.plan)
-                yield addition
+            yield from self._grow(budget)
             if not ended and (self._stopping or _TIME_IS_UP in woken or self._is_over(woken)):
                 backlog.end()
                 self._detach(backlog.collect)
@@ -311,25 +313,27 @@ class Session:
                 backlog.collect()
             if backlog:
                 yielded = True
-                yield budget.take()
+                yield from self._named(budget.take())
             elif ended:
                 last = backlog.unreported_losses()
                 if last.events:
                     yield last
                 break
-            elif yielded or time.monotonic() >= self._next_aggregation:
+            elif yielded or (self._aggregation and self._aggregation.is_due()):
                 yielded = False
                 yield Batch(b"")
         self._detach()
         if self._alone and (children := self._object.children()):
             self.on_note(processes.describe_untraced(children))
 
-    def _grow(self) -> Iterator[Addition]:
+    def _grow(self, budget: Budget) -> Iterator[Addition]:
         """What the plan gets of files that were mapped since this was asked last."""
-        if self._growth:
-            for addition in self._growth.look(self.plan, self.on_note):
-                self.plan = self.plan.grown(addition)
-                yield addition
+        if self._stack_files:
+            self._stack_files.look()
+        for addition in self._growth.look(self.plan, self.on_note) if self._growth else ():
+            self.plan = self.plan.grown(addition)
+            budget.grow(self.plan)
+            yield addition
 
     def running(self) -> list[Running]:
         """Return the processes of the command, or that a pid's process forked, that still run.
@@ -349,10 +353,8 @@ class Session:
         return self._followed.have_ended(self._object.followed)
 
     def _look_at_files(self, *, at_once: bool) -> None:
-        now = time.monotonic()
-        if now < self._next_look and not at_once:
+        if not (self._probed.is_due() or at_once):
             return
-        self._next_look = now + LOOK_PERIOD
         notes, harmful = self._probed.look(self.target.pid, follows=self.target.follow)
         self.broken_off |= harmful
         for note in notes:
@@ -378,14 +380,10 @@ class Session:
 
     def aggregated(self) -> Aggregates:
         """Return what has been aggregated until now, while this is entered."""
-        from lbtrace.tables import merge_aggregated  # imported here because most traces show calls
-
-        now, kernel = time.monotonic_ns(), self._object
-        return merge_aggregated(self.plan, now, kernel.aggregated, kernel.self_times)
+        return self._aggregation.read(self.plan) if self._aggregation else Aggregates(0)
 
     def _wait(self, end: float | None, *, idle: bool) -> set[int]:
-        """Wait a moment, if ``idle``, for the ring to fill or the process to end;
-        says what happened by descriptors."""
+        """Wait a moment, if ``idle``; return the descriptors at which something happened."""
         timeout = POLL_MS / 1000 if idle else 0.0
         if end is not None:
             left = end - time.monotonic()

@@ -61,6 +61,35 @@ TABLES: dict[str, Format] = {
     )
 }
 """Those of answers that the kernel aggregates."""
+STACKS: dict[str, Format] = {
+    row.name: row
+    for row in (
+        Format("list", ".txt", "stacks for a person", "lbtrace.sinks.stacks", "StackList"),
+        Format("tree", ".tree", "a tree of callers", "lbtrace.sinks.stacks", "StackTree"),
+        Format(
+            "folded", ".folded", "stacks for flame graphs", "lbtrace.sinks.stacks", "FoldedStacks"
+        ),
+        *(TABLES["json"], TABLES["lbt"]),
+    )
+}
+"""Those of stacks that the kernel counts."""
+
+
+EACH: dict[str, Format] = {
+    row.name: row
+    for row in (
+        Format("list", ".txt", "each with its stack", "lbtrace.sinks.each_stack", "EachStack"),
+        *(FORMATS["jsonl"], FORMATS["lbt"]),
+    )
+}
+"""Those of each stack by itself."""
+
+
+def formats_of(action: str, *, each: bool = False) -> dict[str, Format]:
+    """Return those in which what an action leads to is shown, of ``each`` stack by itself."""
+    if each:
+        return EACH
+    return {"send": FORMATS, "stacks": STACKS}.get(action, TABLES)
 
 
 def format_for(

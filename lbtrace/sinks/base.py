@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -10,6 +11,7 @@ from lbtrace.model import (
     Call,
     Event,
     Fork,
+    Frame,
     InheritedCall,
     Loss,
     Plan,
@@ -18,6 +20,7 @@ from lbtrace.model import (
     keys_of,
 )
 from lbtrace.sinks.layout import PLAIN, Layout
+from lbtrace.text import clean
 
 if TYPE_CHECKING:
     from lbtrace.calls.fast_path import FastBatch
@@ -110,6 +113,16 @@ def describe_loss(loss: Loss) -> str:
     calls = "a call" if loss.entries == 1 else "calls"
     entries = f", {loss.entries} of them {calls}" if loss.entries else ""
     return f"{loss.count} {events} lost here{entries}"
+
+
+def describe_frame(frame: Frame) -> str:
+    """Return a frame of a stack in words: ``main+0x1d (prog)``, fit for a terminal."""
+    file = os.path.basename(frame.binary)
+    place = f"{frame.name}+{frame.offset:#x}" if frame.name else f"{file or ''}+{frame.offset:#x}"
+    if not (frame.name or file):
+        place = f"{frame.offset:#x}"
+    where = f" ({file})" if frame.name and file else ""
+    return clean(f"{place}{where}{' ?' if frame.guessed else ''}")
 
 
 def own_lane(call: Call | Event | Loss | Fork) -> int:

@@ -1,12 +1,13 @@
 """Folded stacks: a line for each path of calls, ``main;parse;read 1234``, whose number is the time
-in ns that its last function took itself, without traced callees. Flame graphs are made of it by
+in ns that its last function took itself, without traced callees, or the weight of a stack that the
+kernel has counted. Flame graphs are made of it by
 flamegraph.pl, inferno and speedscope."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from lbtrace.model import Plan, Summary
+from lbtrace.model import Aggregates, Plan, Summary
 from lbtrace.sinks.layout import PLAIN, Layout
 from lbtrace.sinks.report import Report, Settings
 from lbtrace.text import clean
@@ -21,6 +22,15 @@ class Folded(Report):
 
     def __init__(self, stream: Any, plan: Plan, layout: Layout = PLAIN) -> None:
         super().__init__(stream, plan, layout, settings=PATHS)
+
+    def aggregates(self, aggregates: Aggregates) -> None:
+        """The stacks that the kernel has counted."""
+        if "stacks" in self._plan.actions:
+            from lbtrace.tables import table_of  # imported here because most traces hold calls
+            from lbtrace.tables.stacks import folded_lines
+
+            rows = table_of(self._plan, aggregates, "stacks")
+            self._stream.writelines(f"{line}\n" for line in folded_lines(rows))
 
     def end(self, summary: Summary) -> None:
         for row in sorted(self.rows(), key=lambda row: row.path):

@@ -5,9 +5,11 @@ A call: ``{"type": "call", "name", "args": [{"name", "value"}…], "result",
 order in which calls end; ``goroutine`` where there is one, or ``stack``, the
 address of a stack the program made itself; where several binaries are traced,
 ``binary`` is the path of the function's; with ``--cpu``, ``cpu`` is the processor on which the call
-began and ``end_cpu`` that on which it returned, or null; where ``end`` is ``tail``, ``leads_to`` is
-the function to which it jumped. ``duration`` is null where the end was not seen. Integers are
-numbers (up to 128 bits: a reader that turns them into doubles loses digits), truth values true and
+began and ``end_cpu`` that on which it returned, or null; with ``--off-cpu``, ``blocked`` and
+``runnable`` are what of ``duration`` the thread did not run, where that is known; where ``end`` is
+``tail``, ``leads_to`` is the function to which it jumped. ``duration`` is null where the end was
+not seen. Integers are numbers (up to 128 bits: a reader that turns them into doubles loses digits),
+truth values true and
 false, characters and text strings (bytes that are not UTF-8 lone surrogates
 from U+DC80 on), addresses strings in hexadecimal, functions their names,
 records objects, arrays arrays, maps arrays of pairs, variants of Rust's
@@ -20,6 +22,11 @@ number of their elements in ``length``. Records with more members than are shown
 number of the others. Of members with the same name, as those without any, the second gets ``#2``
 after its name, and so on. Where this concerns parts of a value, ``parts`` beside it has an object
 with these members for each, by its JSON Pointer (RFC 6901): ``{"/name": {"length": 200}}``.
+
+With ``--stack``, ``callers`` of a call or point is ``{"frames": [{"name", "offset", "binary",
+"guessed"}…], "end"}``, the innermost first: ``offset`` is from the start of the function, or where
+``name`` is empty, in the file; ``end`` says why there are no further ones: ``outermost``, ``limit``
+or what was in the way.
 
 A point, a place inside of a function that the program came by: ``{"type": "point", "name",
 "args", "time", "pid", "tid", "depth"}``, with ``goroutine``, ``stack``, ``binary`` and
@@ -83,6 +90,9 @@ if TYPE_CHECKING:
     from lbtrace.calls.fast_path import FastBatch
 
 
+COMPACT = (",", ":")
+
+
 class JsonLines(LineSink):
     """See the module."""
 
@@ -118,6 +128,8 @@ class JsonLines(LineSink):
         rest = self._rest(call)
         if self.layout.shows_cpu:
             rest += f',"cpu":{to_json(call.cpu)},"end_cpu":{to_json(call.end_cpu)}'
+        if call.blocked is not None:
+            rest += f',"blocked":{call.blocked},"runnable":{call.runnable}'
         self._stream.write(
             f'{{"type":"call","name":{names[call.name]},"args":[{args}]'
             f',"result":{json_value(call.result)},"start":{call.start},"duration":{duration}'
@@ -205,6 +217,9 @@ class JsonLines(LineSink):
         rest = f',"leads_to":{self._names[call.leads_to]}' if call.leads_to else ""
         rest += f',"exception":{json_value(call.exception)}' if call.exception else ""
         rest += f',"{self._lanes[call.probe]}":{call.goroutine}' if call.goroutine else ""
+        if call.callers is not None:
+            callers = msgspec.to_builtins(call.callers)
+            rest += f',"callers":{to_json(callers, separators=COMPACT)}'
         return rest + f',"binary":{self._names[call.binary]}' if self.several else rest
 
     def aggregates(self, aggregates: Aggregates) -> None:
@@ -231,7 +246,7 @@ class JsonLines(LineSink):
         )
 
     def _write(self, record: dict[str, Any]) -> None:
-        self._stream.write(to_json(record, separators=(",", ":")) + "\n")
+        self._stream.write(to_json(record, separators=COMPACT) + "\n")
 
 
 class _Names(dict[str, str]):

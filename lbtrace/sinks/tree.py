@@ -52,7 +52,7 @@ from lbtrace.model import (
     Thread,
 )
 from lbtrace.model.calls import End, end_text
-from lbtrace.sinks.base import describe_loss, lane
+from lbtrace.sinks.base import describe_frame, describe_loss, lane
 from lbtrace.sinks.layout import PLAIN, Layout
 from lbtrace.sinks.line_sink import Lines, LineSink, Piece, Pieces
 from lbtrace.sinks.times import Times
@@ -121,6 +121,7 @@ class Tree(LineSink):
             moved = call.end_cpu is not None and call.end_cpu != call.cpu
             cpu = f"{call.cpu}→{call.end_cpu}" if moved else call.cpu
             self._close(call, self._head(call), cpu, call.start)
+            self._call_path(call)
             return
         if pending is not None:
             self._open(pending)
@@ -183,6 +184,7 @@ class Tree(LineSink):
         values = f" {args}" if args else ""
         line = f"{self.indent(point.depth)}{mark}{self._name(point)}{values}"
         self._line("", self._lane(point), line, point.cpu, point.start)
+        self._call_path(point)
 
     def loss(self, loss: Loss) -> None:
         for key in [key for key in self._pending if key[0] == loss.pid]:
@@ -231,15 +233,33 @@ class Tree(LineSink):
 
     def _open(self, call: Call) -> None:
         self._line("", self._lane(call), self._head(call), call.cpu, call.start)
+        self._call_path(call)
+
+    def _call_path(self, call: Call) -> None:
+        """The callers of a call, a line each, if they were sent."""
+        if call.callers is None:
+            return
+        lane, indent = self._lane(call), self.indent(call.depth + 1)
+        for frame in call.callers.frames:
+            self._line("", lane, indent + self._paint(_DIM, f"← {describe_frame(frame)}"))
+        if call.callers.end not in ("outermost", "limit"):
+            self._line("", lane, indent + self._paint(_DIM, f"← … ({call.callers.end})"))
 
     def _close(self, call: Call, head: str, cpu: int | str | None, at: int | None) -> None:
         if call.end != "returned":
             mark = self.mark(call.probe, call.end, call.leads_to, call.exception)
             time = "" if call.duration is None else duration(call.duration)
-            self._line(time, self._lane(call), head + mark, cpu, at)
+            self._line(time, self._lane(call), head + mark + self._off_cpu(call), cpu, at)
             return
         result = self.result(call.probe, call.result)
+        result += self._off_cpu(call)
         self._line(duration(call.duration or 0), self._lane(call), head + result, cpu, at)
+
+    def _off_cpu(self, call: Call) -> str:
+        """What of its duration a call did not run."""
+        parts = {"blocked": call.blocked, "runnable": call.runnable}
+        words = ", ".join(f"{name} {duration(time)}" for name, time in parts.items() if time)
+        return self._paint(_DIM, f" (off-CPU: {words})") if words else ""
 
     def mark(self, probe: int, end: End, leads_to: str = "", thrown: Datum = None) -> str:
         """Return what stands after a call that did not return, if returns are watched."""

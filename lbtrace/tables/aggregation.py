@@ -62,12 +62,13 @@ def added_since(plan: Plan, later: Aggregates, earlier: Aggregates) -> Aggregate
                 action = plan.probes[row.probe].action
                 subtract = subtract_words if selves else find_table(action).subtract
                 words = subtract(row.words, old.words)
-                yield Aggregate(row.probe, row.pid, row.count - old.count, words, row.key)
+                yield replace(row, count=row.count - old.count, words=words)
 
     return Aggregates(
         later.time,
         tuple(added(later.rows, earlier.rows, selves=False)),
         tuple(added(later.selves, earlier.selves, selves=True)),
+        later.frames,
     )
 
 
@@ -82,7 +83,8 @@ def aggregated(plan: Plan, aggregates: Aggregates) -> Iterator[tuple[str, Table,
             for row in aggregates.rows
             if row.probe < len(plan.probes) and plan.probes[row.probe].action == action
         ]
-        rows = table.rows(plan, own)
+        frames = [aggregates.frames] if table.takes_frames else []
+        rows = table.rows(plan, own, *frames)
         if "self_time" in table.row.__struct_fields__:
             rows = _with_self_times(plan, rows, aggregates)
         yield action, table, rows

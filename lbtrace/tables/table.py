@@ -9,7 +9,6 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
-from lbtrace.model import Aggregate, Plan
 from lbtrace.text import clean
 
 WORD = (1 << 64) - 1
@@ -49,17 +48,20 @@ class Table(Struct, frozen=True):
     have aggregated (`lbtrace.tables.keys.by_key`). Their fields are those of the JSON records,
     whose type is the action's name. As text each has ``cells``, under a ``heading``, then what is
     of its key, and lines below if they are ``drawn``. An action that ``takes_value`` gets it by
-    ``arg``: an argument, ``retval`` or ``duration``. ``merge`` makes one of the words that each CPU
-    has aggregated, but for the first, the number of hits, and ``subtract`` those of one moment from
-    those of a later one.
+    ``arg``: an argument, ``retval`` or ``duration``; where that is None, it may do without. Where
+    it ``takes_frames``, ``rows`` also gets the frames of `lbtrace.model.Aggregates`, which
+    ``Aggregate.stack`` is about. ``merge`` makes one of the words that each CPU has aggregated, but
+    for the first, the number of hits, and ``subtract`` those of one moment from those of a later
+    one.
     """
 
     row: type[Struct]
-    rows: Callable[[Plan, Sequence[Aggregate]], Sequence[Any]]
+    rows: Callable[..., Sequence[Any]]
     heading: tuple[str, ...]
     cells: Callable[[Any], tuple[str, ...]]
     drawn: Callable[[Any], Sequence[str]] = lambda _: ()
-    takes_value: bool = False
+    takes_value: bool | None = False
+    takes_frames: bool = False
     merge: Callable[[Sequence[Sequence[int]]], tuple[int, ...]] = add_words
     subtract: Callable[[Sequence[int], Sequence[int]], tuple[int, ...]] = subtract_words
 

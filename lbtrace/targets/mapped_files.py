@@ -33,7 +33,8 @@ class Mapped(Struct, frozen=True):
 
     ``path`` is its name as the process sees it. ``entry`` leads to the file itself,
     whatever lies at the path by now; it needs CAP_CHECKPOINT_RESTORE (5.9) or
-    CAP_SYS_ADMIN. ``inode`` is that of the file, on filesystems that report it correctly.
+    CAP_SYS_ADMIN. ``inode`` is that of the file, on filesystems that report it correctly;
+    ``device`` is what the kernel calls its filesystem: ``major << 20 | minor``.
     """
 
     pid: int
@@ -41,6 +42,7 @@ class Mapped(Struct, frozen=True):
     entry: str
     inode: int
     deleted: bool = False
+    device: int = 0
 
     @property
     def name(self) -> str:
@@ -80,7 +82,7 @@ def mapped_files(pid: int) -> list[Mapped]:
     found: dict[tuple[str, str, int], Mapped] = {}
     for span, _, _, device, inode, path in rows:
         key = (path, device, int(inode))
-        found.setdefault(key, _mapped(pid, entries, span, path, int(inode)))
+        found.setdefault(key, _mapped(pid, entries, span, path, int(inode), device))
     return list(found.values())
 
 
@@ -250,13 +252,17 @@ def _entries(pid: int) -> str:
     return f"/proc/{os.path.basename(directory_of(pid))}/map_files"
 
 
-def _mapped(pid: int, entries: str, span: str, path: str, inode: int) -> Mapped:
+def _mapped(
+    pid: int, entries: str, span: str, path: str, inode: int, device: str = "0:0"
+) -> Mapped:
     path = path.replace("\\012", "\n")
     # Without leading zeros, as the kernel wants them in map_files.
     first, _, last = span.partition("-")
     entry = f"{entries}/{int(first, 16):x}-{int(last, 16):x}"
     deleted = path.endswith(DELETED)
-    return Mapped(pid, path.removesuffix(DELETED), entry, inode, deleted)
+    major, _, minor = device.partition(":")
+    number = int(major, 16) << 20 | int(minor, 16)
+    return Mapped(pid, path.removesuffix(DELETED), entry, inode, deleted, number)
 
 
 def _found(name: str) -> str:

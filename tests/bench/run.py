@@ -26,6 +26,7 @@ import entries
 import exit_sites
 import live
 import markers
+import off_cpu
 import planning
 import starts
 import within
@@ -63,6 +64,7 @@ def main() -> None:
     attaching.main()
     entries.main()
     markers.main(ratio)
+    off_cpu.main(ratio)
     within.main(ratio)
     exit_sites.main()
     for wheel in (ROOT / "dist").glob("*.whl"):

@@ -6,13 +6,12 @@ import json
 import re
 import subprocess
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from lbtrace.system.tracefs import find_root
+from tests.kernel_tracer import kernel_trace
 
 PROGRAM = r"""
 #include <pthread.h>
@@ -71,21 +70,6 @@ def program(tool: Callable[[str], str], tmp_path: Path) -> Path:
     command = [tool("gcc"), "-g", "-O1", "-pthread", "doze.c", "-o", "doze"]
     subprocess.run(command, cwd=tmp_path, check=True)
     return tmp_path / "doze"
-
-
-@contextmanager
-def kernel_trace(events: tuple[str, ...]) -> Iterator[Callable[[], str]]:
-    """What the kernel's own tracer prints of the ``events`` meanwhile."""
-    own = Path(find_root()) / "instances" / "lbtrace-test"
-    own.mkdir()
-    try:
-        (own / "buffer_size_kb").write_text("16384")
-        for event in events:
-            (own / "events" / event.replace(":", "/") / "enable").write_text("1")
-        yield (own / "trace").read_text
-    finally:
-        (own / "events/enable").write_text("0")
-        own.rmdir()
 
 
 def points(path: Path) -> list[dict[str, Any]]:

@@ -26,6 +26,8 @@ PROGRAMS = {
     "fib-bare": "fib.c -O1",
     "fib-static": "fib.c -O1 -g -static",
     "daemon": "daemon.c -O1",
+    "paths": "paths.c -O2 -g -pthread -fomit-frame-pointer -fno-optimize-sibling-calls",
+    "paths-pointers": "paths.c -O1 -g -pthread -fno-omit-frame-pointer -fno-optimize-sibling-calls",
     "deep": "deep.c -O1 -g -fno-optimize-sibling-calls",
     "depth": "depth.c -O1 -g -fno-optimize-sibling-calls",
     "save": "save.c -O1 -g",

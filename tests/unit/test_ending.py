@@ -67,12 +67,14 @@ SAMPLES = {
     "args": "none",
     "ring_size": "16M",
     "duration": "10s",
+    "off_cpu": "7us",
     "slow": "5ms",
     "returns": "sites",
     "mode": "plain",
     "depth": "4",
     "time": "clock",
     "color": "never",
+    "unwind": "fp",
 }
 """Values of options that do not take any."""
 

@@ -154,6 +154,7 @@ SPELLED = {
     "model": "hands them on to tests and users",
     "expressions/syntax": "a cast makes pointers",
     "expressions/c_types": "a cast names types of C",
+    "plan/off_cpu": "nothing describes the values of its points",
     "plan/marker_values": "definitions of providers name types of C",
     "plan/filled_buffers": "known functions of C fill these",
     "expressions/conversions": "arithmetic has C's integers",

@@ -136,7 +136,7 @@ def test_losses(tmp_path, capfd):
 
 def test_roles_and_kinds_that_a_reader_does_not_know_are_passed_over(script, fib_plan, watch):
     later = Probe(Site(0x9000, 0x9000), "gate", source="usdt", action="histogram")
-    paired = Probe(Site(0x9000, 0x9000), "opens", 0, source="kernel")
+    paired = Probe(Site(0x9000, 0x9000), "opens", 0, source="hypervisor")
     plan = replace(fib_plan, probes=(*fib_plan.probes, later, paired))
     script.enter(0, 0x7000, 1)
     script.hit(2, 0x6000, 9)

@@ -25,7 +25,7 @@ INSTALLED_LIMIT = 25 << 20
 NEEDED = (
     *("_libbpf.abi3.so", "_demangle.abi3.so", "_faults.abi3.so", "py.typed"),
     *("commands/shells/lbtrace.bash", "share/man/man1/lbtrace.1", "lbtrace/docs/values.md"),
-    *("_symbol_table.abi3.so", "_code_scan.abi3.so", "_fast_path.abi3.so"),
+    *("_symbol_table.abi3.so", "_unwind_rows.abi3.so", "_code_scan.abi3.so", "_fast_path.abi3.so"),
     *(f"{name}.{platform.machine()}.bpf.o" for name in ("trace", "early", "atomic")),
 )
 """Files that a wheel without them would miss only when it runs."""

@@ -13,14 +13,6 @@ struct {
 	__uint(max_entries, 2 * LBT_SYSCALLS);
 } syscall_entered_cookies SEC(".maps"), syscall_left_cookies SEC(".maps");
 
-#if defined(__TARGET_ARCH_x86)
-#define LBT_32_BIT(task) ((task)->thread_info.status & 2) /* TS_COMPAT: its numbers are others */
-#define SYSCALL_NUMBER(regs) BPF_CORE_READ((struct pt_regs___call *)(regs), orig_ax)
-#else
-#define LBT_32_BIT(task) ((task)->thread_info.flags >> 22 & 1) /* TIF_32BIT */
-#define SYSCALL_NUMBER(regs) BPF_CORE_READ((struct pt_regs___call *)(regs), syscallno)
-#endif
-
 /* Whether there is something to read again for the thread, which leaves a system call. */
 static __always_inline bool has_unread(void)
 {
@@ -29,22 +21,27 @@ static __always_inline bool has_unread(void)
 	return any_unread && !bpf_map_delete_elem(&unread_texts, &tid);
 }
 
+/* A function of its own: what calls it has little room on the stack. */
+static __noinline __u64 find_cookie(void *cookies, __u32 number)
+{
+	__u64 *found = bpf_map_lookup_elem(cookies, &number);
+
+	return found ? *found : 0;
+}
+
 /* A thread enters or leaves a system call. */
 static __always_inline void pass(void *cookies, struct task_struct *task, struct pt_regs *regs,
 				 __u64 number, __u16 kind)
 {
-	__u32 key = number;
-	__u64 *cookie;
+	__u64 cookie;
 
 	if (number >= LBT_SYSCALLS || LBT_32_BIT(task))
 		return;
-	cookie = bpf_map_lookup_elem(cookies, &key);
-	if (cookie && *cookie && kind == LBT_CLOSE && has_unread()) {
-		key = LBT_SYSCALLS + number;
-		cookie = bpf_map_lookup_elem(cookies, &key);
-	}
-	if (cookie && *cookie)
-		handle_hit_of(*cookie - 1, regs, kind, false, NULL);
+	cookie = find_cookie(cookies, number);
+	if (cookie && kind == LBT_CLOSE && has_unread())
+		cookie = find_cookie(cookies, LBT_SYSCALLS + number);
+	if (cookie)
+		handle_hit_of(cookie - 1, regs, kind, false, NULL);
 }
 
 SEC("?raw_tp/sys_enter")

@@ -3,17 +3,24 @@
 #include "hit.h"
 
 /*
- * The context is the record, whose first eight bytes the kernel uses otherwise. Only as a number, and
- * no longer as the context, may the record's address be moved by an offset that the verifier does not
- * know.
+ * The address of a record. Only as a number, and no longer as the context, may it be moved by an offset
+ * that the verifier does not know. A function of its own: what calls it has little room on the stack.
  */
+static __noinline __u64 address_of(void *record)
+{
+	__u64 address;
+
+	bpf_probe_read_kernel(&address, sizeof(address), &record);
+	return address;
+}
+
+/* The context is the record, whose first eight bytes the kernel uses otherwise. */
 SEC("?tp")
 int tracepoint_hit(void *record)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
-	__u64 address;
+	__u64 address = address_of(record);
 
-	bpf_probe_read_kernel(&address, sizeof(address), &record);
 	handle_record(cookie_of(record), (struct pt_regs *)bpf_task_pt_regs(task), address, NULL,
 		      LBT_POINT, false, NULL);
 	return 0;

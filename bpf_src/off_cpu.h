@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: (GPL-2.0-only OR Apache-2.0) */
+/*
+ * How long threads do not run: blocked, or runnable while others have the processors. Of each that is
+ * hit, this is added up from its first hit on. An event that says how much it is by then precedes
+ * those of the thread's hits, where it has changed: of two hits, the difference is what lies between.
+ */
+#ifndef OFF_CPU_H
+#define OFF_CPU_H
+
+#include "event.h"
+
+struct lbt_thread_time {
+	struct lbt_off_cpu sum;
+	struct lbt_off_cpu reported;
+	__u64 left;	/* when it was switched out; 0: it runs */
+	__u64 woken;	/* since when it has been runnable meanwhile; 0: it is blocked */
+	__u64 resumed;	/* when it ran again the last time */
+	__u64 frame;	/* where it is blocked, as of a hit */
+	__u64 lane;
+	__u32 pid;
+	__u32 tid;
+	__u32 state;
+	__s32 call;	/* the system call in which it is blocked */
+	__u32 bits;	/* besides the kind of an event */
+	__u32 pad;
+};
+
+/*
+ * By tid in the initial namespace, until the thread ends. All memory is there from the start: where
+ * threads are switched, none may be allocated.
+ */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__type(key, __u32);
+	__type(value, struct lbt_thread_time);
+	__uint(max_entries, 32768);
+} thread_times SEC(".maps");
+
+#define LBT_NOT_KNOWN (~0ULL)
+
+/* Programs may be preempted: read where this stands, not once for all. */
+#define NOW(field) (*(const volatile __u64 *)&(field))
+
+/* A new thread is reported at once: another one may have had its number. */
+const struct lbt_thread_time no_time = { .reported = { LBT_NOT_KNOWN, LBT_NOT_KNOWN } };
+
+/* That of the current thread, which is hit, NULL: there is no room. */
+static __always_inline struct lbt_thread_time *time_of_thread(const struct hit *at)
+{
+	__u32 tid = bpf_get_current_pid_tgid();
+	struct lbt_thread_time *known = bpf_map_lookup_elem(&thread_times, &tid);
+
+	if (!known) {
+		bpf_map_update_elem(&thread_times, &tid, &no_time, BPF_NOEXIST);
+		known = bpf_map_lookup_elem(&thread_times, &tid);
+		if (!known)
+			return NULL;
+		known->pid = at->pid;
+		known->tid = at->tid;
+	}
+	known->left = 0; /* a number may be used again, after execve() in a thread */
+	return known;
+}
+
+/*
+ * What it amounts to at the time of a hit, which becomes later if the thread has been switched out
+ * since it was taken.
+ */
+static __always_inline struct lbt_off_cpu off_cpu_at(const struct lbt_thread_time *known, __u64 *time)
+{
+	struct lbt_off_cpu sum = { LBT_NOT_KNOWN, LBT_NOT_KNOWN };
+	__u64 resumed;
+
+	if (!known)
+		return sum;
+	resumed = NOW(known->resumed);
+	sum = known->sum;
+	if (NOW(known->resumed) != resumed)
+		sum = known->sum;
+	if (NOW(known->resumed) > *time)
+		*time = bpf_ktime_get_ns();
+	return sum;
+}
+
+/* Reports what it is at a hit; false where there is no room. */
+static __noinline bool report_off_cpu(struct hit *at)
+{
+	struct lbt_thread_time *known = time_of_thread(at);
+	struct lbt_off_cpu sum = off_cpu_at(known, &at->time);
+	struct lbt_event *e;
+
+	if (known && known->reported.blocked == sum.blocked &&
+	    known->reported.runnable == sum.runnable)
+		return true;
+	e = bpf_ringbuf_reserve(&ring, LBT_SHORT, 0);
+	if (!e)
+		return false;
+	write_header(e, at);
+	e->kind = (e->kind & ~(LBT_KIND_MASK | LBT_NAMED)) | LBT_OFF_CPU;
+	__builtin_memcpy(e->values, &sum, sizeof(sum));
+	submit(e);
+	if (known)
+		known->reported = sum;
+	return true;
+}
+
+#endif

@@ -1,0 +1,59 @@
+"""``lbtrace stacks``: from where functions are called."""
+
+from __future__ import annotations
+
+import argparse
+
+from lbtrace.commands import answers, attach
+from lbtrace.commands.options import nonempty
+from lbtrace.errors import UsageError
+from lbtrace.sinks import STACKS
+from lbtrace.validation import CALLERS
+
+MEANT = "{options} -- {program}"
+COMMAND = True
+
+EPILOG = """\
+examples:
+  lbtrace stacks --func malloc --binary libc.so.6 -- ./prog   who calls it how often
+  lbtrace stacks --func malloc --sum arg0 --format tree -- ./prog   for how many bytes
+  lbtrace stacks --pid 4711 --func 'parse_*' --format folded -o run.folded   a flame graph
+"""
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    """The options of the command."""
+    values = answers.arguments(parser, STACKS)
+    values.add_argument(
+        "--sum",
+        metavar="EXPR",
+        type=nonempty,
+        help="add up this integer instead of calls: arg0, size, retval, duration",
+    )
+    values.add_argument(
+        "--each",
+        action="store_true",
+        help="show each call with its stack, processor and thread; list, jsonl or lbt",
+    )
+    attach.add_unwind(values)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Trace, and return the command's status, 0, or ``LOST`` under ``--strict``."""
+    if args.kernel:
+        raise UsageError(
+            "no stacks of the kernel's functions can be shown yet",
+            "show the calls: lbtrace attach --kernel, with --func '*' for what leads there",
+        )
+    if args.each and (args.sum or args.top):
+        raise UsageError(
+            f"--each adds up nothing, as {'--sum' if args.sum else '--top'} asks for",
+            "leave one of them out",
+        )
+    if args.each:
+        args.action, args.args, args.stack, args.cpu = "send", 0, CALLERS, True
+        args.returns = "none" if not args.where else args.returns
+        return attach.run(args)
+    args.action = "stacks"
+    args.arg = [args.sum] if args.sum else []
+    return attach.run(args)

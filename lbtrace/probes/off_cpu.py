@@ -1,0 +1,21 @@
+"""Where threads were blocked for long: how long threads do not run is measured besides."""
+
+from lbtrace.model import Plan
+from lbtrace.probes.source import Source
+
+SOURCES = (
+    Source(
+        name="off_cpu",
+        programs={"blocked": "switched"},
+        attach=("off_cpu",),
+    ),
+)
+
+
+def settings(plan: Plan) -> tuple[bool, int, int]:
+    """Return whether a plan asks how long threads do not run, the number of its probe where they
+    were blocked, and for how many ns at least."""
+    probe = plan.off_cpu
+    if probe is None or probe.event is None:
+        return False, 0, 0
+    return True, plan.probes.index(probe), probe.event.number

@@ -1,0 +1,123 @@
+"""The files through which stacks are walked: tables for the kernel, names for people."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+
+from lbtrace.bpf.mappings import Mappings
+from lbtrace.bpf.objects import TraceObject
+from lbtrace.bpf.stack_tables import BY_GUESS, BY_POINTER, BY_TABLE, CHUNK, StackTables
+from lbtrace.elf.frame_rows import RowMaker
+from lbtrace.elf.image import Image
+from lbtrace.elf.loaded_files import closure
+from lbtrace.errors import BinaryError, TargetError
+from lbtrace.model import Plan
+from lbtrace.system.file import File
+from lbtrace.targets.frame_names import FrameNames
+from lbtrace.targets.mapped_files import DELETED, mapped_files
+
+
+class StackFiles:
+    """Knows the files that processes have mapped: ``root`` and those that it forks, or all that
+    stacks meet where it is 0. ``command`` is what it will run. Without ``tables`` callers are found
+    by frame pointers. A stack that meets a file which is not known yet ends there.
+
+    Raises `KernelError`.
+    """
+
+    def __init__(
+        self,
+        loaded: TraceObject,
+        files: Iterable[File],
+        root: int,
+        command: str = "",
+        *,
+        tables: bool = True,
+    ) -> None:
+        self.names = FrameNames(files)
+        self._loaded = loaded
+        self._root = root
+        self._known: set[tuple[int, int]] = set()
+        self._mappings = Mappings()
+        self._maker = RowMaker(CHUNK)
+        self._tables = StackTables(loaded.map) if tables else None
+        if root and not command:
+            self._learn(root)
+        for path in (*filter(None, [command]), *(file.path for file in files)):
+            self._expect(path)
+
+    def close(self) -> None:
+        """Learn no more."""
+        self._mappings.close()
+        if self._tables:
+            self._tables.close()
+
+    def look(self) -> None:
+        """Learn what processes have mapped, and what stacks have met, since the last call."""
+        pids, uncertain = self._mappings.take()
+        if self._root:
+            pids = {pid for pid in pids if pid == self._root or self._loaded.follows(pid)}
+            pids |= {self._root, *self._loaded.followed()} if uncertain else set()
+            for pid in pids:
+                self._learn(pid)
+        if self._tables:
+            self._learn_met(self._tables)
+
+    def _learn_met(self, tables: StackTables) -> None:
+        for met in tables.met():
+            entry = f"/proc/{met.pid}/map_files/{met.start:x}-{met.end:x}"
+            shown = os.path.realpath(entry).removesuffix(DELETED)
+            if not self._add(met.device, met.inode, shown, (entry,)):
+                tables.forget(met)  # another process may have it, too
+
+    def _expect(self, file: str) -> None:
+        """Learn what a process maps with a program or library when it starts."""
+        for path in closure(file, os.environ).paths:
+            with suppress(OSError):
+                found = os.stat(path)
+                device = os.major(found.st_dev) << 20 | os.minor(found.st_dev)
+                self._add(device, found.st_ino, path, (path,))
+
+    def _learn(self, pid: int) -> None:
+        with suppress(TargetError):
+            for each in mapped_files(pid):
+                self._add(each.device, each.inode, each.path, (each.entry, each.inside))
+
+    def _add(self, device: int, inode: int, shown: str, paths: Iterable[str]) -> bool:
+        """Learn a file, to which one of ``paths`` may lead."""
+        if (device, inode) in self._known:
+            return True
+        path = next(filter(os.path.exists, paths), None)
+        if path is None:
+            return False
+        image = None
+        with suppress(BinaryError):  # what is no ELF file may hold code all the same
+            image = Image(File(path, shown))
+        self._known.add((device, inode))
+        self.names.know(device, inode, shown, image)
+        if self._tables:
+            self._add_table(self._tables, device, inode, image)
+        return True
+
+    def _add_table(self, tables: StackTables, device: int, inode: int, image: Image | None) -> None:
+        rows = self._maker.make(image, tables.next) if image else None
+        if rows is None:
+            tables.add(device, inode, BY_GUESS)
+            return
+        tables.add_rules(self._maker.rules(tables.rules))
+        how = BY_POINTER if rows.keeps_pointers else BY_TABLE
+        tables.add(device, inode, how, rows.words, (rows.first_page, rows.pages))
+
+
+@contextmanager
+def watch(
+    loaded: TraceObject, plan: Plan, files: Iterable[File], root: int, command: Sequence[str]
+) -> Iterator[StackFiles]:
+    """The files through which the stacks of a trace are walked, until it ends."""
+    known = StackFiles(loaded, files, root, *command[:1], tables=plan.unwind == "tables")
+    try:
+        yield known
+    finally:
+        known.close()

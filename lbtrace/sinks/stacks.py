@@ -1,0 +1,93 @@
+"""Stacks that the kernel has counted: for people, and for flame graphs."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Iterator
+
+from msgspec import Struct, field
+
+from lbtrace.model import Aggregates, Summary
+from lbtrace.sinks.tables import Rows
+from lbtrace.tables.stacks import Stack, described, fold, folded_lines, weight_text
+
+
+class _Stacks(Rows):
+    def rows(self, found: Aggregates) -> tuple[list[Stack], int]:
+        """Return those that are shown, the largest weight first, and how many are not."""
+        tables = self.tables(found)
+        return [row for table in tables for row in table[2]], sum(table[3] for table in tables)
+
+    def write(self, found: Aggregates, time: str, summary: Summary | None = None) -> None:
+        """Write the stacks, below the time."""
+        if time:
+            self._stream.write(f"{time}\n")
+        self.write_stacks(*self.rows(found))
+
+    @abstractmethod
+    def write_stacks(self, rows: list[Stack], left: int) -> None:
+        """Write the rows; so many more are left out."""
+
+
+class StackList(_Stacks):
+    """The frames of each stack, the innermost first, and how often: from least to most."""
+
+    name = "list"
+
+    def write_stacks(self, rows: list[Stack], left: int) -> None:
+        """Write the stacks."""
+        if left:
+            self._stream.write(f"{left:,} fewer times called stacks left out\n\n")
+        for row in reversed(rows):
+            for line in described(row):
+                self._stream.write(f"  {line}\n")
+            self._stream.write(f"    {weight_text(row)}\n\n")
+
+
+class FoldedStacks(_Stacks):
+    """A line for each path, for flame graphs."""
+
+    name = "folded"
+
+    def write_stacks(self, rows: list[Stack], left: int) -> None:
+        """Write the lines."""
+        self._stream.writelines(f"{line}\n" for line in folded_lines(rows))
+
+
+class _Node(Struct):
+    """A function that was reached from others, with what of the weight came by it."""
+
+    weight: int = 0
+    callers: dict[str, _Node] = field(default_factory=dict)
+
+
+class StackTree(_Stacks):
+    """Functions, below each its callers: the share of each where there are several."""
+
+    name = "tree"
+
+    def write_stacks(self, rows: list[Stack], left: int) -> None:
+        """Write the trees."""
+        root = _Node()
+        for path, weight in fold(rows):
+            node = root
+            node.weight += weight
+            for name in reversed(path):
+                node = node.callers.setdefault(name, _Node())
+                node.weight += weight
+        width = len(str(root.weight))
+        for line in _lines(root, root.weight, width, 0):
+            self._stream.write(f"{line}\n")
+
+
+def _lines(node: _Node, total: int, width: int, depth: int) -> Iterator[str]:
+    """What is below a node, the largest weight first. Only where a function has several callers
+    they are indented, and have numbers."""
+    for name, caller in sorted(node.callers.items(), key=lambda item: -item[1].weight):
+        share = f"{caller.weight / total:7.1%}" if total else ""
+        yield f"{caller.weight:>{width}} {share:7}  {'  ' * depth}{name}"
+        last = caller
+        while len(last.callers) == 1:
+            ((only, last),) = last.callers.items()
+            yield f"{'':{width}} {'':7}  {'  ' * depth}{only}"
+        yield from _lines(last, total, width, depth + 1)

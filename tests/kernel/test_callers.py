@@ -1,0 +1,79 @@
+"""The callers of calls: ``attach --stack``, compared with what the program logs, and with gdb."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from lbtrace import trace as lbtraced
+
+Run = Callable[..., subprocess.CompletedProcess[str]]
+
+FIRST = ("main", "thread")
+"""What the program calls first of its own."""
+
+
+def calls_of(text: str) -> list[dict[str, Any]]:
+    """The calls of leaf(), in JSON Lines."""
+    rows = map(json.loads, text.splitlines())
+    return [row for row in rows if row["type"] == "call" and row["name"] == "leaf"]
+
+
+def path_of(call: dict[str, Any]) -> str:
+    """The functions of the program that led to a call."""
+    names = [frame["name"] for frame in reversed(call["callers"]["frames"])]
+    return ";".join(names[next(n for n, name in enumerate(names) if name in FIRST) :])
+
+
+@pytest.mark.parametrize("way", ["sites", "uretprobe"])
+def test_callers_are_those_of_the_program(
+    programs: Path, tmp_path: Path, lbtrace: Run, way: str
+) -> None:
+    """Of code without frame pointers; with return addresses that uretprobes have replaced."""
+    log, capture = tmp_path / "log", tmp_path / "run.lbt"
+    traced = ["--func", "leaf", "--func", "north", "--func", "south", "--returns", way]
+    command = ["--", programs / "paths", log, "40"]
+    done = lbtrace("attach", *traced, "--stack", "40", "-o", capture, *command)
+    assert "nothing lost" in done.stderr
+    found = calls_of(lbtrace("export", capture, "--format", "jsonl").stdout)
+    paths = Counter(line.split()[1].removesuffix(";leaf") for line in log.read_text().splitlines())
+    assert Counter(map(path_of, found)) == paths
+    assert {call["callers"]["end"] for call in found} == {"outermost"}
+    tree = lbtrace("export", capture).stdout
+    assert len(re.findall(r"← work\+0x[0-9a-f]+ \(paths\)\n", tree)) >= len(found)
+
+
+def test_as_gdb(programs: Path, tmp_path: Path, lbtrace: Run) -> None:
+    """To the outermost function, through the C library; what is cut says so."""
+    command = [programs / "paths", tmp_path / "log", "3"]
+    script = ["-ex", "set backtrace past-main", "-ex", "break leaf", "-ex", "run"]
+    script += [word for _ in range(5) for word in ("-ex", "bt", "-ex", "continue")]
+    said = subprocess.run(
+        ["gdb", "-batch", "-nx", *script, "--args", *command],
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout
+    stacks, inlined = [], "go"
+    for stack in re.split(r"^#0 .*\n", said, flags=re.M)[1:]:
+        names = re.findall(r"^#\d+ +(?:0x\w+ in )?(\w+)", stack, re.M)
+        stacks.append([name for name in names if name != inlined])
+    options = ["--func", "leaf", "--stack", "30", "--format", "jsonl"]
+    found = calls_of(lbtrace("attach", *options, "--", *command).stdout)
+    shown = [[frame["name"] for frame in call["callers"]["frames"]] for call in found]
+    assert len(stacks) == 5
+    assert [stack[:-2] for stack in shown[:5]] == [
+        stack[: len(mine) - 2] for stack, mine in zip(stacks, shown, strict=False)
+    ]
+    assert [len(stack) for stack in shown[:5]] == [len(stack) for stack in stacks]
+    with lbtraced(command=command, functions="leaf", stack=2) as session:
+        callers = next(session.calls()).callers
+    assert [frame.name for frame in callers.frames] == stacks[0][:2]
+    assert callers.end == "limit"

@@ -1,0 +1,215 @@
+"""Time in which threads do not run, against the scheduler's events as the kernel prints them."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from lbtrace import Call, read_capture, trace
+from tests.kernel_tracer import kernel_trace
+
+PROGRAM = r"""
+#define _GNU_SOURCE
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+static int ends[2];
+static volatile int ended;
+
+__attribute__((noinline)) int dozes(int us) { return usleep(us); }
+__attribute__((noinline)) int waits(char *to) { return read(ends[0], to, 1); }
+
+__attribute__((noinline)) int stalls(void)
+{
+	if (!vfork()) {
+		usleep(3000);
+		_exit(0);
+	}
+	return wait(NULL) > 0;
+}
+
+__attribute__((noinline)) int stops(void)
+{
+	int child = fork();
+
+	if (!child) {
+		kill(getppid(), SIGSTOP);
+		usleep(5000);
+		kill(getppid(), SIGCONT);
+		_exit(0);
+	}
+	return waitpid(child, NULL, 0) == child;
+}
+
+__attribute__((noinline)) int burns(int ms)
+{
+	struct timespec used;
+
+	do
+		clock_gettime(CLOCK_THREAD_CPUTIME_ID, &used);
+	while (used.tv_sec * 1000 + used.tv_nsec / 1000000 < ms);
+	return ms;
+}
+
+static void *writes(void *unused)
+{
+	dozes(2000);
+	return (void *)write(ends[1], "x", 1);
+}
+
+static void *competes(void *unused)
+{
+	while (!ended)
+		;
+	return unused;
+}
+
+int main(void)
+{
+	cpu_set_t one;
+	pthread_t thread;
+	char byte;
+
+	CPU_ZERO(&one);
+	CPU_SET(sched_getcpu(), &one);
+	sched_setaffinity(0, sizeof(one), &one);
+	dozes(3000);
+	for (int n = 0; n < 50; n++)
+		dozes(1);
+	stalls();
+	stops();
+	pipe(ends);
+	pthread_create(&thread, NULL, writes, NULL);
+	waits(&byte);
+	pthread_join(thread, NULL);
+	pthread_create(&thread, NULL, competes, NULL);
+	burns(20);
+	ended = 1;
+	pthread_join(thread, NULL);
+	return 0;
+}
+"""
+
+FUNCTIONS = "dozes,waits,stalls,stops,burns"
+EVENT = re.compile(r".*\] +\S+ +(\d+)\.(\d{6}): (sched_\w+): (.*)")
+FIELDS = re.compile(r"(\w+)=(\S+)")
+PRECISE = 5_000
+"""How far a stretch may be off, ns: the kernel prints microseconds, and its tracer comes before or
+after."""
+STOLEN = 5
+"""Of so many calls one may differ: a hypervisor may stop the processor between the two tracers."""
+
+
+@pytest.fixture
+def program(tool: Callable[[str], str], tmp_path: Path) -> Path:
+    (tmp_path / "off.c").write_text(PROGRAM)
+    command = [tool("gcc"), "-g", "-O1", "-w", "-pthread", "off.c", "-o", "off"]
+    subprocess.run(command, cwd=tmp_path, check=True)
+    return tmp_path / "off"
+
+
+def stretches(printed: str) -> dict[int, list[tuple[int, int, int]]]:
+    """When each thread was switched out, woken and switched in, ns."""
+    found: dict[int, list[tuple[int, int, int]]] = {}
+    away: dict[int, list[int]] = {}
+    for line in printed.splitlines():
+        if not (event := EVENT.fullmatch(line)):
+            continue
+        time = (int(event[1]) * 1_000_000 + int(event[2])) * 1000
+        fields = dict(FIELDS.findall(event[4]))
+        if event[3] == "sched_wakeup":
+            if len(since := away.get(int(fields["pid"]), [0, 0])) == 1:
+                since.append(time)
+            continue
+        ready = [time] if fields["prev_state"].startswith("R") else []
+        away[int(fields["prev_pid"])] = [time, *ready]
+        if since := away.pop(int(fields["next_pid"]), []):
+            since = [*since, time] if len(since) > 1 else [*since, time, time]
+            found.setdefault(int(fields["next_pid"]), []).append((since[0], since[1], time))
+    return found
+
+
+def differences(calls: list[Call], printed: str) -> list[str]:
+    """Of calls, how long they did not run, where the kernel says otherwise."""
+    away, wrong = stretches(printed), []
+    for call in calls:
+        if call.end == "point":
+            continue
+        assert call.duration is not None
+        own = [
+            each
+            for each in away.get(call.tid, ())
+            if call.start - PRECISE < each[0] and each[2] < call.start + call.duration + PRECISE
+        ]
+        blocked = sum(woken - left for left, woken, _ in own)
+        runnable = sum(resumed - woken for _, woken, resumed in own)
+        off = abs(blocked - (call.blocked or 0)), abs(runnable - (call.runnable or 0))
+        if call.blocked is None or max(off) > PRECISE * (1 + len(own)):
+            wrong.append(f"{call}: {call.blocked} {call.runnable}, not {blocked} {runnable}")
+    return wrong
+
+
+def test_what_the_kernel_prints(lbtrace: Callable[..., Any], program: Path) -> None:
+    into = program.parent / "x.lbt"
+    with kernel_trace(("sched:sched_switch", "sched:sched_wakeup")) as printed:
+        done = lbtrace("attach", "--func", FUNCTIONS, "--off-cpu", "-o", into, "--", program)
+        events = printed()
+    assert "nothing lost" in done.stderr
+    with read_capture(into) as capture:
+        calls = [*capture.calls()]
+    assert len(differences(calls, events)) <= len(calls) // STOLEN
+    asleep = {
+        (call.name, str(point["state"]), str(point["syscall"]))
+        for call in calls
+        for point in calls
+        if point.end == "point"
+        and point.tid == call.tid
+        and call.end != "point"
+        and call.start < point.start <= call.start + (call.duration or 0)
+    }
+    assert {("dozes", "S", "clock_nanosleep"), ("waits", "S", "read")} < asleep
+    assert {(name, state) for name, state, _ in asleep} >= {("stalls", "D"), ("stops", "T")}
+    burns = next(call for call in calls if call.name == "burns")
+    assert burns.runnable
+    tree = lbtrace("export", into).stdout
+    assert re.search(
+        r"dozes\(us=3000\)\n.*· off-CPU blocked=3\.\d+ms, runnable=[\d.]+.s, state=S,", tree
+    )
+    assert re.search(r"└ dozes = 0 \(off-CPU: blocked 3\.\d+ ms, runnable", tree)
+    rows = lbtrace("export", into, "--format", "jsonl").stdout.splitlines()
+    assert any(f'"blocked":{burns.blocked},"runnable":{burns.runnable}' in row for row in rows)
+    slow = lbtrace("export", into, "--format", "jsonl", "--slow", "1ms").stdout.splitlines()
+    slow = [row for row in slow if '"call"' in row]
+    assert {*slow} <= {*rows}
+    assert len(slow) >= 5
+
+
+def test_conditions(program: Path) -> None:
+    """Calls whose entry is sent only when they have returned."""
+    with kernel_trace(("sched:sched_switch", "sched:sched_wakeup")) as printed:
+        with trace(
+            functions=FUNCTIONS.split(","), where="duration > 1ms", off_cpu=10**6, command=[program]
+        ) as session:
+            calls = [*session.calls()]
+        events = printed()
+    assert {"dozes", "waits", "burns"} <= {call.name for call in calls}
+    assert len(differences(calls, events)) <= len(calls) // STOLEN
+
+
+def test_errors(lbtrace: Callable[..., Any]) -> None:
+    for options, said in (
+        (["--off-cpu", "./fib", "--func", "fib"], "./fib' is not a time with its unit"),
+        (["--off-cpu", "--tracepoint", "sched:sched_switch"], "about calls, and none is traced"),
+    ):
+        done = lbtrace("attach", *options, "--", "true")
+        assert done.returncode == 2
+        assert said in done.stderr

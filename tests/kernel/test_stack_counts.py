@@ -1,0 +1,142 @@
+"""From where functions are called: ``lbtrace stacks``, compared with what the program logs."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+import lbtrace
+from lbtrace.bpf import objects
+
+Run = Callable[..., subprocess.CompletedProcess[str]]
+
+FIRST = ("main", "thread")
+"""What the program calls first of its own."""
+
+
+def own_part(path: list[str]) -> str:
+    """A path, without what calls the program."""
+    return ";".join(path[next(n for n, name in enumerate(path) if name in FIRST) :])
+
+
+def folded(text: str) -> Counter[str]:
+    """The weights of folded stacks."""
+    weights: Counter[str] = Counter()
+    for line in text.splitlines():
+        path, weight = line.rsplit(" ", 1)
+        weights[own_part(path.split(";"))] += int(weight)
+    return weights
+
+
+def logged(log: Path) -> tuple[Counter[str], Counter[str]]:
+    """How often the program came by each path, and with how much."""
+    calls: Counter[str] = Counter()
+    sizes: Counter[str] = Counter()
+    for line in log.read_text().splitlines():
+        size, path = line.split(" ")
+        calls[path] += 1
+        sizes[path] += int(size)
+    return calls, sizes
+
+
+def test_folded_stacks_are_those_of_the_program(
+    programs: Path, tmp_path: Path, lbtrace: Run
+) -> None:
+    """Threads and processes that have ended when their stacks are named."""
+    for name, options, number in (
+        ("paths", (), 0),
+        ("paths", ("--sum", "size"), 1),
+        ("paths-pointers", ("--unwind", "fp"), 0),
+    ):
+        log = tmp_path / f"{name}{number}"
+        command = ["--", programs / name, log, "500"]
+        done = lbtrace("stacks", "--func", "leaf", "--format", "folded", *options, *command)
+        assert folded(done.stdout) == logged(log)[number]
+        assert "nothing lost" in done.stderr
+
+
+def test_rows_in_each_mode(programs: Path, tmp_path: Path, mode: str) -> None:
+    log = tmp_path / "log"
+    with lbtrace.trace(
+        command=[programs / "paths", log, "60"],
+        functions="leaf",
+        action="stacks",
+        options=lbtrace.Options(mode=mode),  # type: ignore[arg-type]
+    ) as session:
+        rows = session.table()
+    found: Counter[str] = Counter()
+    for row in rows:
+        found[own_part([frame.name for frame in reversed(row.frames)])] += row.count
+        assert row.frames[0].name == row.name == "leaf"
+        assert row.frames[0].offset == 0
+        assert {f.binary for f in row.frames[:3]} == {str(programs / "paths")}
+    assert found == logged(log)[0]
+    assert [row.count for row in rows] == sorted((row.count for row in rows), reverse=True)
+
+
+def test_results_and_captures(programs: Path, tmp_path: Path, lbtrace: Run) -> None:
+    """A value of the return is that of its call, whose own frame may have gone by then."""
+    for way in ("sites", "uretprobe"):
+        capture = tmp_path / f"{way}.lbt"
+        options = ["--func", "traceme", "--sum", "retval", "--returns", way, "-o", capture]
+        lbtrace("stacks", *options, "--", programs / "trace")
+        done = lbtrace("export", capture, "--format", "jsonl")
+        rows = [json.loads(line) for line in done.stdout.splitlines()]
+        found = {
+            own_part([frame["name"] for frame in reversed(row["frames"])]): row["total"]
+            for row in rows
+            if row["type"] == "stacks"
+        }
+        assert found == {"main;traceme": 33, "main;traceme2;traceme": 36}
+        assert folded(lbtrace("export", capture, "--format", "folded").stdout) == found
+
+
+def test_each_call_with_its_stack(programs: Path, tmp_path: Path, lbtrace: Run) -> None:
+    log = tmp_path / "log"
+    done = lbtrace("stacks", "--each", "--func", "leaf", "--", programs / "paths", log, "20")
+    heading, *lines = done.stdout.splitlines()
+    assert heading.split() == ["TIME(s)", "CPU", "PID", "COMM", "FUNCTION"]
+    found: Counter[str] = Counter()
+    stack: list[str] = []
+    for line in reversed(lines):
+        if line.startswith("    ") and "+0x" in line:
+            stack.append(line.split("+0x")[0].strip())
+        else:
+            assert line.split()[3:] == ["paths", "leaf"]
+            found[own_part([*stack, "leaf"])] += 1
+            stack = []
+    assert found == logged(log)[0]
+
+
+def test_lists_and_trees(programs: Path, tmp_path: Path, lbtrace: Run) -> None:
+    words = ["stacks", "--func", "leaf", "--top", "2"]
+    command = ["--", programs / "paths", tmp_path / "log", "50"]
+    left, least, most = lbtrace(*words, *command).stdout.strip().split("\n\n")
+    assert left.endswith("stacks left out")
+    for stack in (least, most):
+        first, *_, last = stack.splitlines()
+        assert first == "  leaf"
+        assert int(last) > 1
+    assert int(least.splitlines()[-1]) <= int(most.splitlines()[-1])
+    tree = lbtrace(*words, "--format", "tree", *command).stdout.splitlines()
+    assert tree[0].split()[1:] == ["100.0%", "leaf"]
+    assert "work" in tree[1].split()
+
+
+def test_what_has_no_room_is_reported(
+    programs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(objects, "MET_STACKS", 8)
+    log = tmp_path / "log"
+    with lbtrace.trace(
+        command=[programs / "paths", log, "50"], functions="leaf", action="stacks"
+    ) as session:
+        rows = session.table()
+        counted = sum(row.count for row in rows)
+        assert 1 <= len(rows) <= 8
+        assert session.losses().uncounted == sum(logged(log)[0].values()) - counted > 0
