@@ -123,18 +123,34 @@ def _read_headers(
     functions: Sequence[Function],
     found: dict[int, Prototype],
 ) -> Collection[int]:
-    """Add to the prototypes that were ``found`` what headers say of a C library. Return the
+    """Add to the prototypes that were ``found`` what headers say of a known library. Return the
     addresses of the functions that only they declare."""
-    if not (functions and SYSTEM.match(image.once(Dynamic).soname)):
+    library = image.once(Dynamic).soname if functions else ""
+    if not filled_buffers.KNOWN.match(library):
         return ()
-    from lbtrace import libc  # imported here because most functions are of no such library
+    others = [f for f in functions if f.address not in found]
+    # Imported here because most functions are of no such library.
+    if not SYSTEM.match(library):
+        from lbtrace.libc import other_libraries
 
-    declared = libc.prototypes(
-        image, [f for f in functions if f.address not in found], machine.name
-    )
+        declared = other_libraries.prototypes(library, others)
+        found |= declared
+        return declared.keys()
+    from lbtrace import libc
+
+    declared = libc.prototypes(image, others, machine.name)
     found |= declared
     libc.name_constants(image, functions, found, machine.name)
     return declared.keys()
+
+
+def _shows_filled(image: Image, selection: ValueSelection) -> bool:
+    """Whether calls are shown with what they fill: those of functions of known libraries, where
+    nothing else is asked for, nor only calls that failed."""
+    request = selection.request
+    if selection.args == 0 or (request and (request.named or request.aggregates or request.errors)):
+        return False
+    return filled_buffers.KNOWN.match(image.once(Dynamic).soname) is not None
 
 
 def describe(
@@ -188,6 +204,7 @@ def describe(
         )
     plain = _selected(machine, None, selection) if len(found) < len(others) else CallValues()
     asked = selection.request is not None and bool(selection.request.wanted)
+    shows_filled = _shows_filled(image, selection)
     traced: list[TracedFunction] = []
     for function in functions:
         prototype = found.get(function.address)
@@ -199,6 +216,11 @@ def describe(
                 prototype = _settled(machine, image, function, prototype)
             prototype = filled_buffers.mark(function, prototype)
             values = _selected(machine, prototype, selection)
+            if shows_filled and not isinstance(values, UsageError):
+                limit = selection.detail.limit
+                values = filled_buffers.with_filled(
+                    machine.name, function, prototype, values, limit
+                )
         site = None
         # What lacks a name lacks it further on as well.
         if isinstance(values, UsageError) and prototype is not None and values.understood.names:

@@ -129,6 +129,7 @@ KINDS = (
     Kind("flags", "Flags"),
     Kind("mode", "Mode"),
     Kind("outcome", "Outcome"),
+    Kind("filled", "Filling"),
     Kind("socket_address", "SocketAddress"),
 )
 """In the order in which they are asked whether a type in a program is theirs. Modules are

@@ -1,9 +1,13 @@
-"""Functions of a C library without debug information, compared with what strace and the program
-say."""
+"""Functions of libraries without debug information, compared with what the programs say."""
 
 from __future__ import annotations
 
+import ctypes
+import gzip
+import json
+import re
 import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -15,8 +19,27 @@ PROGRAM = """\
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
+static int fill(void)
+{
+    char buffer[64], *line = 0;
+    int ends[2];
+    size_t size = 0;
+    void *memory;
+    pipe(ends);
+    dprintf(ends[1], "vm\\nname 5\\n");
+    read(ends[0], buffer, 3);
+    read(-1, buffer, 3);
+    snprintf(buffer, sizeof buffer, "n=%d", 7);
+    snprintf(buffer, 3, "n=%d", 77);
+    snprintf(0, 0, "none");
+    getline(&line, &size, fdopen(ends[0], "r"));
+    posix_memalign(&memory, 64, 100);
+    fread(buffer, 2, 2, fmemopen("abcdefg", 7, "r"));
+    return printf("%p %p\\n", memory, buffer) < 0;
+}
 int main(int argc, char **argv)
 {
+    if (argc > 1) return fill();
     setenv("SAID", "some words", 1);
     int fd = open("/dev/null", O_WRONLY | O_CLOEXEC);
     void *page = mmap(0, 4096, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -39,6 +62,31 @@ strtol(nptr="12", endptr=0x0, base=10) = 12
 calloc(nmemb=64, size=8) → memset
 close(fd=3) = 0
 """
+
+
+READING = """\
+import ctypes, sys
+library = ctypes.CDLL("libz.so.1")
+library.gzopen.restype = ctypes.c_void_p
+file = ctypes.c_void_p(library.gzopen(sys.argv[1].encode(), b"r"))
+buffer = ctypes.create_string_buffer(64)
+for length in (4, 60, 60):
+    count = library.gzread(file, buffer, length)
+    print(count, buffer.raw[:count].decode())
+"""
+
+
+FILLED = [
+    ("pipe", {"returned": 0, "pipedes": [3, 4]}),
+    ("read", {"returned": 3, "buf": "vm\n"}),
+    ("read", -1),
+    ("snprintf", {"returned": 3, "s": "n=7"}),
+    ("snprintf", {"returned": 4, "s": "n="}),
+    ("snprintf", 4),
+    ("getline", {"returned": 7, "lineptr[0]": "name 5\n"}),
+    ("fread", {"returned": 2, "ptr": "abcd"}),
+]
+"""What the program knows of its calls: what they return and leave in its buffers."""
 
 
 MOVING = """\
@@ -84,6 +132,33 @@ def test_headers_declare_the_c_library(
     shown = [line.split()[3].partition("(")[0] for line in done.stdout.splitlines()[3:]]
     called = "setenv open mmap malloc dprintf printf free strtol calloc close"
     assert shown == called.split()
+
+    names = ",".join({name: None for name, _ in FILLED}) + ",posix_memalign"
+    capture = tmp_path / "filled.lbt"
+    done = lbtrace("attach", "--func", names, "--output", capture, "--", program, "fill")
+    memory, buffer = done.stdout.split()[:2]
+    text = lbtrace("export", capture, "--format", "tree").stdout
+    assert f'  read(fd=3, buf={buffer}, nbytes=3) = 3, buf="vm\\n"\n' in text
+    records = map(json.loads, lbtrace("export", capture, "--format", "jsonl").stdout.splitlines())
+    found = [(r["name"], r["result"]) for r in records if r.get("depth") == 0]
+    assert [each for each in found if each[0] != "posix_memalign"] == FILLED
+    assert ("posix_memalign", {"returned": 0, "memptr[0]": memory}) in found
+
+
+def test_filled_by_a_library_without_debug_information(
+    lbtrace: Callable[..., subprocess.CompletedProcess[str]], tmp_path: Path
+) -> None:
+    (tmp_path / "read.py").write_text(READING)
+    with gzip.open(tmp_path / "text.gz", "wb") as file:
+        file.write(b"some words")
+    ctypes.CDLL("libz.so.1")
+    library = re.search(r"/\S+/libz\.so\S*", Path("/proc/self/maps").read_text())
+    command = (sys.executable, tmp_path / "read.py", tmp_path / "text.gz")
+    done = lbtrace("attach", "--binary", library[0], "--func", "gzread", "--", *command)
+    said = re.findall(r"^(\d+) (.*)$", done.stdout, re.MULTILINE)
+    assert said == [("4", "some"), ("6", " words"), ("0", "")]
+    shown = re.findall(r'gzread\(file=0x\w+, buf=0x\w+, len=\d+\) = (\d+), buf="(.*)"', done.stdout)
+    assert shown == said
 
 
 def test_exits_where_the_stack_moves(

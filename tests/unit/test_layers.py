@@ -156,6 +156,7 @@ SPELLED = {
     "expressions/c_types": "a cast names types of C",
     "plan/off_cpu": "nothing describes the values of its points",
     "plan/marker_values": "definitions of providers name types of C",
+    "plan/filled_buffers": "known functions of C fill these",
     "expressions/conversions": "arithmetic has C's integers",
 }
 """Modules outside values and recognize that name kinds of values, and why. The rest asks a type or
