@@ -126,4 +126,5 @@ TABLE = Table(
     drawn=lambda row: [f"    {line}" for line in described(row)],
     takes_value=None,
     takes_frames=True,
+    keyed=False,
 )

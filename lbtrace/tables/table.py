@@ -50,7 +50,8 @@ class Table(Struct, frozen=True):
     of its key, and lines below if they are ``drawn``. An action that ``takes_value`` gets it by
     ``arg``: an argument, ``retval`` or ``duration``; where that is None, it may do without. Where
     it ``takes_frames``, ``rows`` also gets the frames of `lbtrace.model.Aggregates`, which
-    ``Aggregate.stack`` is about. ``merge`` makes one of the words that each CPU has aggregated, but
+    ``Aggregate.stack`` is about. What is of the key is left to the cells where it is not ``keyed``.
+    ``merge`` makes one of the words that each CPU has aggregated, but
     for the first, the number of hits, and ``subtract`` those of one moment from those of a later
     one.
     """
@@ -62,6 +63,7 @@ class Table(Struct, frozen=True):
     drawn: Callable[[Any], Sequence[str]] = lambda _: ()
     takes_value: bool | None = False
     takes_frames: bool = False
+    keyed: bool = True
     merge: Callable[[Sequence[Sequence[int]]], tuple[int, ...]] = add_words
     subtract: Callable[[Sequence[int], Sequence[int]], tuple[int, ...]] = subtract_words
 
@@ -106,11 +108,14 @@ def lines(table: Table, rows: Sequence[Any]) -> Iterator[str]:
     own = [tuple(table.cells(row)) for row in rows]
     columns = (*table.heading, *map(_heading, _values(first)))
     used = [not rows or any(cells[n] for cells in own) for n in range(len(columns))]
-    keys = (first.by if first is not None else None) or ("PID", "FUNCTION")
+    keys = () if not table.keyed else (first and first.by) or ("PID", "FUNCTION")
     heading = (*compress(columns, used), *keys)
     texts = [heading]
     texts += [
-        tuple(clean(cell) for cell in (*compress(cells, used), *_key_cells(row)))
+        tuple(
+            clean(cell)
+            for cell in (*compress(cells, used), *(_key_cells(row) if table.keyed else ()))
+        )
         for cells, row in zip(own, rows, strict=True)
     ]
     widths = [max(map(len, column)) for column in zip(*texts, strict=True)][:-1]
