@@ -104,6 +104,8 @@ int main(int count, char **)
 	say("Shape::traced_draw(this=%p (Shape), n=2)", (void *)&plain), plain.traced_draw(2);
 #if defined(__OPTIMIZE__) && !defined(__clang__)
 	say("traced_clone.constprop.0(x=1) = 3");
+#elif defined(__OPTIMIZE__) // its only call passes constants, and clang leaves these out
+	say("traced_clone(unused=<optimised out>, x=1, factor=<optimised out>) = <optimised out>");
 #else
 	say("traced_clone(unused=5, x=1, factor=3) = 3");
 #endif
