@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import compress
 from typing import Any
 
@@ -10,6 +10,8 @@ import msgspec
 from msgspec import Struct
 
 from lbtrace.text import clean
+
+_NUMERIC = frozenset(["", "-", "?", *"0123456789"])
 
 WORD = (1 << 64) - 1
 """What is aggregated are numbers of 64 bits."""
@@ -101,9 +103,14 @@ def _key_cells(row: Any) -> tuple[str, ...]:
     return str(row.pid), row.name
 
 
+def _align(cells: Iterable[str]) -> Callable[[str, int], str]:
+    """How to align a column: numbers and times begin with a digit or a sign."""
+    return str.rjust if all(cell[:1] in _NUMERIC for cell in cells) else str.ljust
+
+
 def lines(table: Table, rows: Sequence[Any]) -> Iterator[str]:
-    """Yield a table as text, fit for a terminal: the last column is aligned to the left, the others
-    to the right. Columns that have nothing in any row are left out, but for those of the key."""
+    """Yield a table as text, fit for a terminal: numbers are aligned to the right. Columns that
+    have nothing in any row are left out, but for those of the key."""
     first = rows[0] if rows else None
     own = [tuple(table.cells(row)) for row in rows]
     columns = (*table.heading, *map(_heading, _values(first)))
@@ -118,9 +125,10 @@ def lines(table: Table, rows: Sequence[Any]) -> Iterator[str]:
         )
         for cells, row in zip(own, rows, strict=True)
     ]
-    widths = [max(map(len, column)) for column in zip(*texts, strict=True)][:-1]
+    columns_of_text = [[*column] for column in zip(*texts, strict=True)][:-1]
+    aligned = [(max(map(len, each)), _align(each[1:])) for each in columns_of_text]
     for number, text in enumerate(texts):
-        cells = [cell.rjust(width) for cell, width in zip(text, widths, strict=False)]
+        cells = [align(cell, width) for cell, (width, align) in zip(text, aligned, strict=False)]
         yield "  ".join([*cells, text[-1]])
         if number:
             yield from table.drawn(rows[number - 1])
