@@ -9,24 +9,21 @@ from msgspec import Struct, field
 
 from lbtrace.model import Aggregates, Summary
 from lbtrace.sinks.tables import Rows
+from lbtrace.tables import aggregated
 from lbtrace.tables.stacks import Stack, described, fold, folded_lines, weight_text
 
 
 class _Stacks(Rows):
-    def rows(self, found: Aggregates) -> tuple[list[Stack], int]:
-        """Return those that are shown, the largest weight first, and how many are not."""
-        tables = self.tables(found)
-        return [row for table in tables for row in table[2]], sum(table[3] for table in tables)
-
     def write(self, found: Aggregates, time: str, summary: Summary | None = None) -> None:
         """Write the stacks, below the time."""
         if time:
             self._stream.write(f"{time}\n")
-        self.write_stacks(*self.rows(found))
+        rows = [row for _, _, made in aggregated(self._plan, found) for row in made]
+        self.write_stacks(rows[: self.layout.top], rows)
 
     @abstractmethod
-    def write_stacks(self, rows: list[Stack], left: int) -> None:
-        """Write the rows; so many more are left out."""
+    def write_stacks(self, rows: list[Stack], whole: list[Stack]) -> None:
+        """Write the rows, the largest weight first, of all of them."""
 
 
 class StackList(_Stacks):
@@ -34,10 +31,10 @@ class StackList(_Stacks):
 
     name = "list"
 
-    def write_stacks(self, rows: list[Stack], left: int) -> None:
+    def write_stacks(self, rows: list[Stack], whole: list[Stack]) -> None:
         """Write the stacks."""
-        if left:
-            self._stream.write(f"{left:,} fewer times called stacks left out\n\n")
+        if left := len(whole) - len(rows):
+            self._stream.write(f"{left:,} more, none of them larger\n\n")
         for row in reversed(rows):
             for line in described(row):
                 self._stream.write(f"  {line}\n")
@@ -49,7 +46,7 @@ class FoldedStacks(_Stacks):
 
     name = "folded"
 
-    def write_stacks(self, rows: list[Stack], left: int) -> None:
+    def write_stacks(self, rows: list[Stack], whole: list[Stack]) -> None:
         """Write the lines."""
         self._stream.writelines(f"{line}\n" for line in folded_lines(rows))
 
@@ -62,11 +59,11 @@ class _Node(Struct):
 
 
 class StackTree(_Stacks):
-    """Functions, below each its callers: the share of each where there are several."""
+    """Functions, below each its callers: the share of all that each has where there are several."""
 
     name = "tree"
 
-    def write_stacks(self, rows: list[Stack], left: int) -> None:
+    def write_stacks(self, rows: list[Stack], whole: list[Stack]) -> None:
         """Write the trees."""
         root = _Node()
         for path, weight in fold(rows):
@@ -75,9 +72,11 @@ class StackTree(_Stacks):
             for name in reversed(path):
                 node = node.callers.setdefault(name, _Node())
                 node.weight += weight
-        width = len(str(root.weight))
-        for line in _lines(root, root.weight, width, 0):
+        total = sum(row.weight for row in whole)
+        for line in _lines(root, total, len(str(total)), 0):
             self._stream.write(f"{line}\n")
+        if left := len(whole) - len(rows):
+            self._stream.write(f"and {left:,} more stacks: {total - root.weight:,}\n")
 
 
 def _lines(node: _Node, total: int, width: int, depth: int) -> Iterator[str]:
