@@ -59,7 +59,7 @@ def _spell(line: str, spell: Callable[[str, str, bool], str]) -> str:
 
 
 def _for_command_line(name: str, value: str, _heads: bool) -> str:
-    return f"--{name} {value}".rstrip()
+    return f"--{name.replace('_', '-')} {value}".rstrip()
 
 
 def _for_python(name: str, value: str, heads: bool) -> str:

@@ -9,8 +9,8 @@ from lbtrace.commands.ending import LOST
 from lbtrace.commands.options import (
     count,
     frames,
+    least,
     look,
-    nanoseconds,
     natural,
     nonempty,
     pointers,
@@ -113,7 +113,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         "--off-cpu",
         metavar="TIME",
         nargs="?",
-        type=nanoseconds,
+        type=least,
         default=0,
         const=1_000_000,
         help="split durations into running, runnable and blocked; show where a thread was blocked"

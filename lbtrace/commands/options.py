@@ -93,7 +93,7 @@ class Parser(ArgumentParser):
             if action.nargs == 0 or value == action.const:
                 words.append(option)
                 continue
-            unit = "ns" if action.type is nanoseconds else ""
+            unit = "ns" if action.type in (nanoseconds, least) else ""
             for each in (f"{one}{unit}" for one in (value if isinstance(value, list) else [value])):
                 words += [f"{option}={each}"] if each.startswith("-") else [option, each]
         return words
@@ -330,6 +330,11 @@ def nanoseconds(text: str) -> int:
     if not match:
         raise ArgumentTypeError(f"{text!r} is not a time with its unit: write 5ms, 20us or 1.5s")
     return round(float(match[1]) * _NANOSECONDS[match[2]])
+
+
+def least(text: str) -> int:
+    """Return the same of a time from which on something is shown: of none it is the shortest."""
+    return nanoseconds(text) or 1
 
 
 class Slow(NamedTuple):

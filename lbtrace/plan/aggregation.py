@@ -9,6 +9,7 @@ from msgspec.structs import replace
 from lbtrace.errors import UsageError, option
 from lbtrace.fetch.call_values import CallValues
 from lbtrace.model import Probe
+from lbtrace.model.plan import Grouping
 from lbtrace.plan.selection import Selection
 from lbtrace.tables import find_table
 
@@ -42,18 +43,21 @@ def narrow(selection: Selection) -> Selection:
     return replace(selection, args=0, returns=returns, request=request)
 
 
+def aggregating(probe: Probe, action: str, grouping: Grouping | None) -> Probe:
+    """Return the same probe, which does an action."""
+    value = next(iter(grouping.measures), -1) if grouping else -1
+    return replace(probe, action=action, aggregates=value, grouping=grouping)
+
+
 def choose_probes(probes: Iterable[Probe], action: str, values: CallValues) -> Iterator[Probe]:
     """Yield the probes of a function that do an action: where its calls begin, or where they return
     if something is asked about that."""
-    made = [probe for probe in probes if probe.role in ("opens", "closes", "point")]
-    at_return = any(probe.role == "closes" for probe in made)
+    made = [probe for probe in probes if probe.role in ("opens", "closes", "tail", "point")]
+    at_return = any(probe.role in ("closes", "tail") for probe in made)
     for probe in made:
-        if probe.role == "closes" or not at_return:
-            yield replace(
-                probe,
-                action=action,
-                aggregates=next(iter(values.grouping.measures), -1) if values.grouping else -1,
-                grouping=values.grouping,
-            )
+        if probe.role == "tail":
+            yield probe
+        elif probe.role == "closes" or not at_return:
+            yield aggregating(probe, action, values.grouping)
         else:
             yield replace(probe, action="keep", grouping=values.entry_grouping)

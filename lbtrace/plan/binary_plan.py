@@ -133,6 +133,7 @@ class _BinaryPlanner:
             follows=go is None,
             within=bool(self._selection.within),
             avoids=self._breakpoints,
+            action=self._selection.action if self._selection.aggregates else "",
         ).complete(self._probes)
         notes += go.notes() if go else ()
         if not selection.aggregates:

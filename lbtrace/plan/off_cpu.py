@@ -49,7 +49,7 @@ def add(plan: Plan, bound: int) -> Plan:
     point = Probe(Site(0, 0), "blocked", len(plan.functions), "off_cpu", binary=NO_BINARY)
     notes = plan.notes
     if any(binary.go for binary in plan.binaries):
-        notes += (f"{option('off_cpu')}: not known of goroutines, which move between threads",)
+        notes += ("time off the CPU: not known of goroutines, which move between threads",)
     return replace(
         plan,
         functions=(*plan.functions, _point()),

@@ -55,12 +55,13 @@ class Leaving(Struct, frozen=True):
 
 class _Group(Struct, frozen=True):
     """What calls have in common that a relay serves; ``level`` distinguishes those of which one
-    jumps to another."""
+    jumps to another. Where calls are aggregated, they are of one ``function``."""
 
     fetches: tuple[Fetch, ...]
     conditions: tuple[Condition, ...]
     keeps: str
     level: int
+    function: int = -1
 
 
 class _Ending(Struct, frozen=True):
@@ -87,7 +88,9 @@ class TailCalls:
         follows: bool,
         within: bool = False,
         avoids: Collection[int] = (),
+        action: str = "",
     ) -> None:
+        """``action`` is one that aggregates, as the kernel does it where a call returns."""
         self._leaving = leaving
         self._table = table
         self._stubs = stubs
@@ -97,7 +100,8 @@ class TailCalls:
         self._avoids = avoids
         self._within = within
         self._traced = {each.function.address: n for n, each in enumerate(leaving)}
-        self._conditional = any(each.values.is_conditional for each in leaving)
+        self._action = action
+        self._conditional = bool(action) or any(each.values.is_conditional for each in leaving)
         self._endings: dict[int, _Ending | None] = {}
         self._levels: dict[int, int] = {}
         self._groups: dict[_Group, int] = {}
@@ -190,10 +194,11 @@ class TailCalls:
         if ending is None or level >= LEVELS:
             return 0
         values = caller.values
-        if values.result_conditions and not caller.usual_result:
+        if (values.result_conditions or self._action) and not caller.usual_result:
             return 0
         fetches = values.result_fetches if caller.usual_result else ()
-        group = _Group(fetches, values.result_conditions, values.kept, level)
+        own = probe.function if self._action else -1
+        group = _Group(fetches, values.result_conditions, values.kept, level, own)
         number = self._groups.setdefault(group, len(self._groups) + 1)
         sites = [self._relays.setdefault(exit.site.address, {}) for _, exit in ending.returns]
         if any(number not in at and len(at) >= MOST_RELAYS for at in sites):
@@ -211,7 +216,7 @@ class TailCalls:
         if traced is not None:
             entry = self._leaving[traced].entry
         for site, fetches in return_sites(exit, group.fetches, function.address, entry):
-            yield Probe(
+            relay = Probe(
                 site,
                 "tail return",
                 fetches=fetches,
@@ -219,6 +224,12 @@ class TailCalls:
                 keeps=group.keeps,
                 relay=number,
             )
+            if self._action:
+                from lbtrace.plan.aggregation import aggregating  # imported here: most send
+
+                grouping = self._leaving[group.function].values.grouping
+                relay = aggregating(replace(relay, function=group.function), self._action, grouping)
+            yield relay
 
     def _ending(self, target: int) -> _Ending | None:
         """Where calls return that have jumped to a target; None where that is not known."""

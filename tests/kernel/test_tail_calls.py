@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 import lbtrace
+from lbtrace import count
 from lbtrace.model import Call
 
 Run = Callable[..., subprocess.CompletedProcess[str]]
@@ -137,6 +138,11 @@ def test_exceptions(tmp_path: Path, lbtrace: Run) -> None:
         assert all((call.duration or 0) > 2_000_000 for call in found.values())
     done = lbtrace("attach", "--func", "query", "--where", "duration > 1ms", "--", program)
     assert done.stdout.count("query(") == 3
+    for functions in (["query"], ["query", "slow"]):
+        with count(command=[str(program)], functions=functions, by="retval") as made:
+            made.wait()
+        counted = {row.by["retval"]: row.count for row in made.rows}
+        assert counted == {n: len(functions) for n in (6, 7, 9)}
     assert "1 call without a result or duration to compare: 1 left by exc" in done.stderr
 
 
