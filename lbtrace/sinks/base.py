@@ -118,9 +118,11 @@ def describe_loss(loss: Loss) -> str:
 def describe_frame(frame: Frame) -> str:
     """Return a frame of a stack in words: ``main+0x1d (prog)``, fit for a terminal."""
     file = os.path.basename(frame.binary)
-    place = f"{frame.name}+{frame.offset:#x}" if frame.name else f"{file or ''}+{frame.offset:#x}"
+    place = f"{frame.name or file}+{frame.offset:#x}"
     if not (frame.name or file):
         place = f"{frame.offset:#x}"
+    elif frame.name and not frame.offset:
+        place = frame.name
     where = f" ({file})" if frame.name and file else ""
     return clean(f"{place}{where}{' ?' if frame.guessed else ''}")
 
