@@ -53,6 +53,8 @@ class Stop(gdb.Breakpoint):
                 frame = frame.older()
             except gdb.error:
                 break
+        while not stack[-1][0]:  # what gdb finds beyond the outermost function
+            stack.pop()
         if not binary or stack[0][0].startswith(binary):
             found.append(stack[1:])
         return len(found) >= most
@@ -127,7 +129,7 @@ def main() -> None:
             equal += len(stack)
             continue
         near = min(number, len(theirs) - 1)
-        other = max(theirs[max(0, near - 20) : near + 21], key=lambda each: same(stack, each))
+        other = max(theirs[max(0, near - 100) : near + 101], key=lambda each: same(stack, each))
         agreed = same(stack, other)
         equal += agreed
         causes[end if agreed == len(stack) else "differs"] += 1
