@@ -175,7 +175,8 @@ struct lbt_jump {
 
 /* What is done with a hit whose conditions hold. */
 enum lbt_action {
-	LBT_SEND = 0,	  /* send an event; with what the opening probe of the call has kept */
+	LBT_SEND = 0,	  /* send an event; with what the opening probe of the call has kept. Nothing */
+			  /* where others aggregate: it tells what is below certain calls */
 	LBT_KEEP = 1,	  /* what an opening probe has fetched is for the closing one */
 	LBT_AGGREGATE = 2, /* and above: actions of bpf_src/actions, numbered by build/limits.py */
 };
@@ -256,6 +257,7 @@ struct lbt_spec {
 	__u8 text_slot[LBT_CHUNKS]; /* which text is in which chunk; after the last: 0xff */
 	__u8 named;	  /* of a point: its events carry the runner */
 	__u8 measures[LBT_MEASURES]; /* slots of the values that the action takes */
+	__u8 unsigned_measures; /* bit n: the n-th of them has no sign */
 	__u8 by[LBT_KEY_WORDS]; /* slots of the words of its key; 0xff: none, or known elsewhere */
 	__u8 has_room;	  /* the entry has left a room: bpf_src/aggregate.h */
 	__u8 within;	  /* enum lbt_within */

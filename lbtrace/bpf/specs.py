@@ -121,7 +121,8 @@ class Specs:
         self.go = any(layouts)
         timed = any(p.aggregates == lib.LBT_SLOT_DURATION for p in probes)
         self.nesting = timed and not plan.by and "histogram" in self.actions
-        self.stacks = not ((self.actions and not self.nesting) or all(layouts))
+        aloof = self.actions and not (self.nesting or self.within)
+        self.stacks = not (aloof or all(layouts))
         pairs = hooked_pairs(probes, PROBES)
         self.hooked = bool(pairs)
         hooked = {*pairs, *pairs.values()}
@@ -214,7 +215,8 @@ class Specs:
             filtered=self._conditional
             and (role.of_function or probe.relay > 0)
             and role.event != POINT
-            and not probe.pair,
+            and not probe.pair
+            and not (self.actions and probe.gate and probe.action == "send"),
             keeps=probe.keeps,
         )
         kernel = self._kernel
@@ -293,6 +295,7 @@ class Specs:
         )
         for number, slot in enumerate(grouping.measures):
             spec.measures[number] = slot
+        spec.unsigned_measures = sum(1 << n for n, each in enumerate(grouping.unsigned) if each)
         spec.has_room = self.rooms and waits
 
     def _set_jump(self, spec: Any, site: Site) -> None:

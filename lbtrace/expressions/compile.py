@@ -9,7 +9,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from lbtrace.abi import Locations
-from lbtrace.abi.locations import Detail
+from lbtrace.abi.locations import WORD, Detail
 from lbtrace.errors import UsageError
 from lbtrace.expressions.conditions import Comparer
 from lbtrace.expressions.failures import failed
@@ -24,7 +24,7 @@ from lbtrace.expressions.operands import (
     not_a_value,
     number_in,
 )
-from lbtrace.expressions.resolve import locate
+from lbtrace.expressions.resolve import compute, locate
 from lbtrace.expressions.tree import (
     After,
     ArgExpression,
@@ -40,7 +40,9 @@ from lbtrace.expressions.tree import (
     Test,
     TextOf,
     has_after,
+    written,
 )
+from lbtrace.expressions.unsuited import no_amount
 from lbtrace.fetch.call_values import CallValues
 from lbtrace.fetch.grouping import group
 from lbtrace.model import LONG, Condition, Fetch, Prototype, Value
@@ -220,27 +222,30 @@ class _Binder:
         numbers = [_ask(self._number, *each) for each in zip(options, measured, strict=True)]
         keys = [_ask(self._key, "by", each) for each in request.by]
         waits = bool(self._result_conditions)
-        waits |= any(moment == "return" for moment, _ in (*numbers, *keys))
+        waits |= any(moment == "return" for moment, *_ in (*numbers, *keys))
         made = self.bound_to((), None)
         if not numbers and not keys:
             return made
         entry, after = group(
             [(moment == "return", value) for moment, value in keys],
-            [(moment == "return", slot) for moment, slot in numbers],
+            [(moment == "return", slot, unsigned) for moment, slot, unsigned in numbers],
             (made.fetches, made.result_fetches),
             waits=waits,
         )
         return replace(made, entry_grouping=entry, grouping=after if waits else entry, waits=waits)
 
-    def _number(self, wanted: ArgExpression) -> tuple[Moment, int]:
-        """When a number is there, and its slot."""
-        operand = locate(wanted.node, self._scope)
+    def _number(self, wanted: ArgExpression) -> tuple[Moment, int, bool]:
+        """When a number is there, its slot, and whether it is one of 64 bits without a sign."""
+        operand = compute(wanted.node, self._scope)
         if isinstance(operand, Pseudo) and operand.name == "duration":
-            return "return", SLOT_DURATION
+            return "return", SLOT_DURATION, False
         if not isinstance(operand, Operand):
             raise not_a_value(operand.at)
+        if operand.type.is_address:
+            raise no_amount(operand.at, operand.type, written(wanted.node))
         moment: Moment = "return" if operand.moment == "return" else "entry"
-        return moment, self._scope.take(operand.at, moment, number_in(operand))
+        unsigned = operand.type.size == WORD and not (operand.type.signed or operand.bits[1])
+        return moment, self._scope.take(operand.at, moment, number_in(operand)), unsigned
 
     def _key(self, wanted: ArgExpression) -> tuple[Moment, Value]:
         """When a value by which is aggregated is there, and the value."""

@@ -107,6 +107,8 @@ class Grouping(Struct, frozen=True):
     """Slot of the value that the probe has for each word; -1: the other probe of the call has."""
     measures: tuple[int, ...] = ()
     """Slots of the values that are aggregated, more than ``LBT_FROM_ENTRY`` of the entry's."""
+    unsigned: tuple[bool, ...] = ()
+    """Which of these have 64 bits and no sign."""
 
 
 class Probe(Struct, frozen=True):
@@ -283,6 +285,11 @@ class Plan(Struct, frozen=True):
         """The actions of its probes, and of those that may be added."""
         added = (self.added_action,) if self.may_grow else ()
         return tuple(dict.fromkeys((*(probe.action for probe in self.probes), *added)))
+
+    @property
+    def aggregates(self) -> bool:
+        """Whether some of its probes aggregate in the kernel."""
+        return not SENDING.issuperset(self.actions)
 
     @property
     def off_cpu(self) -> Probe | None:

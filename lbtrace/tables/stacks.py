@@ -69,10 +69,16 @@ def _stack(plan: Plan, number: int, rows: Sequence[Aggregate], frames: Sequence[
         count=sum(row.count for row in rows),
         frames=tuple(frames),
         end=STACK_ENDS.get(rows[0].end, "unknown"),
-        total=to_signed(totals[0]) if takes and totals else None,
+        total=_total(plan, rows, totals[0]) if takes and totals else None,
         unread=totals[1] if takes and len(totals) > 1 else 0,
         unit="ns" if slots == {SLOT_DURATION} else "",
     )
+
+
+def _total(plan: Plan, rows: Sequence[Aggregate], word: int) -> int:
+    """What is added up, signed unless no value is."""
+    groupings = (plan.probes[row.probe].grouping for row in rows)
+    return word if all(g and any(g.unsigned) for g in groupings) else to_signed(word)
 
 
 def weight_text(row: Stack) -> str:
