@@ -193,6 +193,8 @@ static __always_inline bool handle_record(__u64 cookie, struct pt_regs *ctx, __u
 		resolve_inner_tid(&at);
 	if (config.relays && kind == LBT_CLOSE && spec->jumps && !jump_on(&at, spec))
 		return true;
+	if (config.within && config.aggregating && spec->action == LBT_SEND)
+		return true;
 	if (config.generic && !spec->plain) {
 		if (process_hit(ctx, record, &at, spec, popped))
 			return true;
