@@ -144,7 +144,7 @@ def _only_slow(
         return None, batches
     from lbtrace.commands.exporting import slow_calls  # imported here: few ask for it
 
-    slow = slow_calls(plan, args.slow)
+    slow = slow_calls(plan, args.slow, hint="lbtrace list shows functions; --func traces more")
 
     def shown() -> Batches:
         yield from slow.filter(batches, live=True)

@@ -23,7 +23,7 @@ examples:
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     """The options of the command."""
-    values = answers.arguments(parser, STACKS)
+    values = answers.arguments(parser, STACKS, keyed=False)
     values.add_argument(
         "--sum",
         metavar="EXPR",
@@ -54,6 +54,4 @@ def run(args: argparse.Namespace) -> int:
         args.action, args.args, args.stack, args.cpu = "send", 0, CALLERS, True
         args.returns = "none" if not args.where else args.returns
         return attach.run(args)
-    args.action = "stacks"
-    args.arg = [args.sum] if args.sum else []
-    return attach.run(args)
+    return answers.run(args, "stacks", args.sum, "sum")
