@@ -338,9 +338,11 @@ enum lbt_go {
 struct lbt_config {
 	__u64 pidns_device;  /* namespace of the pids, 0: the initial one */
 	__u64 pidns_inode;
+	__u64 cgroup;	     /* only processes in it and below are traced, by its number; 0: all */
 	__u64 only_cookie;   /* cookie of all hits where use_only_cookie is set, */
 	__u32 use_only_cookie; /* for kernels without cookies (before 5.15) */
 	__u32 root;	     /* only this process is traced, 0: all */
+	__u32 own;	     /* this process is not: lbtrace itself; 0: it is */
 	__u32 follow;	     /* and the processes it forks */
 	__u32 wakeup_bytes;  /* data at which the ring wakes its reader */
 	__u32 generic;	     /* some spec is not plain */

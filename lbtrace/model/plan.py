@@ -356,7 +356,8 @@ class Addition(Struct, frozen=True):
 
 
 class Target(Struct, frozen=True):
-    """Which processes are traced: one, a command, or all that run the binaries."""
+    """Which processes are traced: one, a command, or all that run the binaries or meet other
+    probes."""
 
     pid: int = 0
     """A running process."""
@@ -366,3 +367,7 @@ class Target(Struct, frozen=True):
     """Children that ``pid`` forks are traced, too."""
     user: str = ""
     """The command runs as this user; empty: as the user of lbtrace."""
+    cgroup: str = ""
+    """The processes in this cgroup (version 2) and those below it."""
+    every: bool = False
+    """Every process of the machine, but lbtrace; for probes that are in no file."""

@@ -148,8 +148,7 @@ class Session:
                 copies=copies,
                 tick=step,
                 ring_size=self.options.ring_size,
-                root=root,
-                follow=follow,
+                whom=processes.find_traced(self.target, root, follow=follow),
                 later=links.LATER_SPECS if self._later else 0,
             )
             held.callback(self._object.close)
