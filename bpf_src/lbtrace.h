@@ -259,6 +259,7 @@ struct lbt_spec {
 	__u8 measures[LBT_MEASURES]; /* slots of the values that the action takes */
 	__u8 unsigned_measures; /* bit n: the n-th of them has no sign */
 	__u8 by[LBT_KEY_WORDS]; /* slots of the words of its key; 0xff: none, or known elsewhere */
+	__u8 shows_left;  /* an entry that waits is sent, too, if an exception leaves the call */
 	__u8 has_room;	  /* the entry has left a room: bpf_src/aggregate.h */
 	__u8 within;	  /* enum lbt_within */
 	__u8 hooks;	  /* of LBT_OUTER: the return is hooked */
@@ -376,7 +377,8 @@ struct lbt_config {
 	__u32 extremes;	     /* also the least and the most of them */
 	__u32 stack_depth;   /* frames of each call's stack that are sent with it, 0: none */
 	__u32 unwind_tables; /* callers are found by tables where there are some */
-	__u32 nesting;	     /* of calls that are timed it is known what is below them */
+	__u32 nesting;	     /* of calls that are timed, or shown if left, it is known what is below them */
+	__u32 shows_left;    /* calls that wait for a condition on their return are shown if left */
 	__u32 off_cpu;	     /* it is asked how long threads do not run */
 	__u32 off_cpu_probe; /* of the points at which they were blocked, */
 	__u64 off_cpu_bound; /* for so long at least, ns */

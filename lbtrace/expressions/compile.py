@@ -125,12 +125,12 @@ def _bind(
         result_name=result.name if result else "",
     )
     binder = _Binder(scope, entry, after)
-    test = request.test
-    if request.errors:
-        test = failed(result.type if result else None, test)
-    if test is not None:
+    if request.errors or request.test is not None:
         try:
-            binder.conditions(test)
+            if request.test is not None:
+                binder.conditions(request.test)
+            if request.errors:
+                binder.failures(result.type if result else None, throws=request.throws)
         except ExpressionError as error:
             if error.hint == UNREADABLE:
                 error.hint = "compare another value"
@@ -164,6 +164,8 @@ class _Binder:
         self._after = after
         self._conditions: list[Condition] = []
         self._result_conditions: list[Condition] = []
+        self._groups = 0
+        self._shows_left = False
 
     def bound(self, prototype: Prototype, places: Locations, shown: range) -> CallValues:
         """With the function's own parameters and result."""
@@ -209,6 +211,7 @@ class _Binder:
             self._entry.cut,
             tuple(self._conditions),
             tuple(self._result_conditions),
+            shows_left=self._shows_left,
         )
 
     def aggregating(self, request: Request) -> CallValues:
@@ -282,10 +285,20 @@ class _Binder:
             value = fetcher.value(wanted.name, operand.type, operand.place)
         return moment, value
 
+    def failures(self, result: Type | None, *, throws: bool) -> None:
+        """That the call has failed, which exceptions show as well where nothing else is asked at
+        the return."""
+        self._shows_left = throws and not self._result_conditions
+        test = failed(result, throws=throws)
+        if test is not None:
+            self.conditions(test)
+        else:
+            never = Condition(0, "<", 0, False, subject="duration", group=self._groups)
+            self._result_conditions.append(never)
+
     def conditions(self, test: Test) -> None:
         """The comparisons, as groups of alternatives."""
         comparer = Comparer(self._scope, {"entry": self._entry, "return": self._after})
-        group = 0
         for alternatives in find_groups(test):
             made = [comparer.conditions(c) for c in alternatives]
             moments = {moment for moment, _ in made if moment != "any"}
@@ -300,8 +313,8 @@ class _Binder:
             if "return" in moments:
                 target = self._result_conditions
             for joined in join(groups for _, groups in made):
-                target.extend(replace(condition, group=group) for condition in joined)
-                group += 1
+                target.extend(replace(condition, group=self._groups) for condition in joined)
+                self._groups += 1
         if max(len(self._conditions), len(self._result_conditions)) > CONDITIONS:
             raise ExpressionError(
                 0, f"this takes more than {CONDITIONS} comparisons", "write it shorter"

@@ -138,6 +138,8 @@ class Probe(Struct, frozen=True):
     are unknown."""
     binary: int = 0
     """Position of its file in `Plan.binaries`, or `NO_BINARY`."""
+    shows_left: bool = False
+    """With ``keep``: the values are also sent if an exception leaves the call."""
     keeps: str = ""
     """Registers saved at entry for use at return, at most ``LBT_KEPT``, separated by spaces."""
     aggregates: int = field(default=-1, name="gathers")
