@@ -18,6 +18,7 @@ examples:
   lbtrace stacks --func malloc --binary libc.so.6 -- ./prog   who calls it how often
   lbtrace stacks --func malloc --sum arg0 --format tree -- ./prog   for how many bytes
   lbtrace stacks --pid 4711 --func 'parse_*' --format folded -o run.folded   a flame graph
+  lbtrace stacks --each --kernel ext4_sync_fs   from which functions of the kernel, and of programs
 """
 
 
@@ -40,11 +41,6 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Trace, and return the command's status, 0, or ``LOST`` under ``--strict``."""
-    if args.kernel:
-        raise UsageError(
-            "no stacks of the kernel's functions can be shown yet",
-            "show the calls: lbtrace attach --kernel, with --func '*' for what leads there",
-        )
     if args.each and (args.sum or args.top):
         raise UsageError(
             f"--each adds up nothing, as {'--sum' if args.sum else '--top'} asks for",

@@ -7,8 +7,9 @@ from collections.abc import Iterator, Sequence
 
 from msgspec import Struct
 
-from lbtrace.model import Aggregate, Frame, Plan
+from lbtrace.model import NO_BINARY, Aggregate, Frame, Plan
 from lbtrace.model.calls import STACK_ENDS
+from lbtrace.model.events import KERNEL_FILE
 from lbtrace.model.wire_limits import SLOT_DURATION
 from lbtrace.probes import PROBES
 from lbtrace.tables.table import WORD, Table, to_signed
@@ -59,7 +60,10 @@ def count_stacks(
 def _stack(plan: Plan, number: int, rows: Sequence[Aggregate], frames: Sequence[Frame]) -> Stack:
     function, path = plan.functions[number], plan.path_of(plan.functions[number].binary)
     if any(PROBES[plan.probes[row.probe].source].at_return for row in rows):
-        frames = [Frame(function.name, 0, path), *frames]  # it has returned already
+        module, _, name = function.name.rpartition(":")
+        own = Frame(name, 0, f"[{module}]" if module else KERNEL_FILE)
+        own = own if function.binary == NO_BINARY else Frame(function.name, 0, path)
+        frames = [own, *frames]  # it has returned already
     totals = [sum(words) & WORD for words in zip(*(row.words for row in rows), strict=False)]
     slots = {plan.probes[row.probe].aggregates for row in rows}
     takes = slots != {-1}
@@ -89,10 +93,12 @@ def weight_text(row: Stack) -> str:
 
 def describe(frame: Frame) -> str:
     """Return a frame as text, fit for a terminal."""
+    module = f" {frame.module}" if frame.module else ""
     if not frame.name:
-        where = f"{os.path.basename(frame.binary)}+" if frame.binary else ""
-        return clean(f"[unknown] {where}{frame.offset:#x}")
-    return clean(f"{frame.name}+{frame.offset:#x}" if frame.offset else frame.name)
+        where = f"{os.path.basename(frame.binary)}+" if frame.binary and not module else ""
+        return clean(f"[unknown] {where}{frame.offset:#x}{module}")
+    place = f"+{frame.offset:#x}" if frame.offset else ""
+    return clean(f"{frame.name}{place}{module}")
 
 
 def described(row: Stack) -> Iterator[str]:
@@ -121,7 +127,8 @@ def _folded(row: Stack) -> Iterator[str]:
     if row.end != OUTERMOST:
         yield f"[cut: {row.end}]"
     for frame in reversed(row.frames):
-        yield clean(frame.name) or describe(frame)
+        name = clean(frame.name) or describe(frame)
+        yield f"{name}_[k]" if frame.name and frame.module else name
 
 
 TABLE = Table(

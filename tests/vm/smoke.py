@@ -211,6 +211,11 @@ ROWS = tuple(
             "save",
         ),
         (
+            "tests/kernel/test_kernel_stacks.py::test_functions_of_the_kernel",
+            "stacks of the kernel, and the program's below",
+            "save",
+        ),
+        (
             "tests/kernel/test_detach.py::test_many_plain_probes",
             "detaching, which takes the kernel's grace periods; Ctrl-C leaves it to the kernel",
             "many",
