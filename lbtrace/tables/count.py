@@ -53,10 +53,7 @@ def count_calls(plan: Plan, aggregated: Sequence[Aggregate]) -> list[Count]:
     for each in by_key(plan, aggregated):
         count = sum(row.count for row in each.rows)
         measured = _measured(plan, each.rows) if plan.columns else []
-        values = {
-            f"{c.how}({c.name})": measured[c.measure].value(c.how)
-            for c in plan.columns
-        }
+        values = {f"{c.how}({c.name})": measured[c.measure].value(c.how) for c in plan.columns}
         unread = max((count - measure.read for measure in measured), default=0)
         counts.append(Count(*each[:3], count, each.by, values, unread))
     return sorted(counts, key=lambda each: (-each.count, each.name, each.pid, repr(each.by)))
