@@ -23,6 +23,9 @@ if TYPE_CHECKING:
 
 Batches: TypeAlias = "Iterable[Batch | Aggregates | Addition]"
 
+CALLED = "lbtrace report lists those that were called"
+"""What to do where a capture has no function of a name."""
+
 MOST_NOTES = 100
 """Warnings of a trace that are shown, at most; each of them is cut when the capture is read."""
 
@@ -85,14 +88,16 @@ def write(
     return tell_summary(capture, summary, args, [*_describe_filtered(made), *left_out])
 
 
-def slow_calls(plan: Plan, chosen: tuple[str, int], patterns: Sequence[str] = ()) -> SlowCalls:
+def slow_calls(
+    plan: Plan, chosen: tuple[str, int], patterns: Sequence[str] = (), hint: str = CALLED
+) -> SlowCalls:
     """What leaves out calls that are not slow. Where there are patterns, only calls of these
     functions are."""
     from lbtrace.calls.slow import SlowCalls  # imported here: most show all calls
 
     pattern, bound = chosen
     patterns = [pattern] if pattern else patterns
-    return SlowCalls(plan, bound, named(plan, patterns) if patterns else None)
+    return SlowCalls(plan, bound, named(plan, patterns, hint) if patterns else None)
 
 
 def _filter(plan: Plan, args: argparse.Namespace) -> Filter | None:
@@ -106,17 +111,14 @@ def _filter(plan: Plan, args: argparse.Namespace) -> Filter | None:
     return Filter(functions, args.thread, args.from_time or 0, args.to_time)
 
 
-def named(plan: Plan, patterns: Sequence[str]) -> frozenset[str]:
+def named(plan: Plan, patterns: Sequence[str], hint: str = CALLED) -> frozenset[str]:
     """The traced functions that patterns select; brackets in a whole name are no glob."""
     from lbtrace.plan.patterns import matching
 
     names = {function.name for function in plan.functions}
     found = names.intersection(patterns).union(matching(sorted(names), patterns))
     if not found:
-        raise NoMatchError(
-            f"no traced function is called {' or '.join(patterns)}",
-            "lbtrace report lists those that were called",
-        )
+        raise NoMatchError(f"no traced function is called {' or '.join(patterns)}", hint)
     return frozenset(found)
 
 

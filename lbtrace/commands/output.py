@@ -148,7 +148,7 @@ def render(
         interrupted=interrupted,
         damaged=damaged(),
         losses_known=losses_known(),
-        counted=sum(row.count for row in aggregated.rows),
+        counted=sum(row.count for row in aggregated.rows) if plan.aggregates else None,
         points=points,
     )
     with suppress(Stalled):
@@ -190,7 +190,7 @@ def describe(summary: Summary) -> list[str]:
         points = _count(summary.points, "point")
         what = f"{what} and {points}" if summary.calls else points
     seen = f"{what} in {counts[1]} of {counts[2]}"
-    if summary.counted:
+    if summary.counted is not None:
         seen = _count(summary.counted, "call") + " counted"
     lines = [f"{seen}, {lost}"]
     for cause, words in CAUSES.items():

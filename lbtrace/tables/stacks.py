@@ -8,8 +8,9 @@ from typing import TypeAlias
 
 from msgspec import Struct
 
-from lbtrace.model import Aggregate, Frame, Plan
+from lbtrace.model import NO_BINARY, Aggregate, Frame, Plan
 from lbtrace.model.calls import STACK_ENDS
+from lbtrace.model.events import KERNEL_FILE
 from lbtrace.model.wire_limits import SLOT_DURATION
 from lbtrace.probes import PROBES
 from lbtrace.tables.table import WORD, Table, to_signed
@@ -75,8 +76,11 @@ def _stack(
     plan: Plan, number: int, is_call: bool, rows: Sequence[Aggregate], frames: Sequence[Frame]
 ) -> Stack:
     function, path = plan.functions[number], plan.path_of(plan.functions[number].binary)
-    if is_call:  # where in it the probe is does not matter
-        frames = [Frame(function.name, 0, path), *frames]
+    if is_call:  # where in it the probe is does not matter, or it has returned already
+        module, _, name = function.name.rpartition(":")
+        own = Frame(name, 0, f"[{module}]" if module else KERNEL_FILE)
+        own = own if function.binary == NO_BINARY else Frame(function.name, 0, path)
+        frames = [own, *frames]
     totals = [sum(words) & WORD for words in zip(*(row.words for row in rows), strict=False)]
     slots = {plan.probes[row.probe].aggregates for row in rows}
     takes = slots != {-1}
@@ -86,10 +90,16 @@ def _stack(
         count=sum(row.count for row in rows),
         frames=tuple(frames),
         end=STACK_ENDS.get(rows[0].end, "unknown"),
-        total=to_signed(totals[0]) if takes and totals else None,
+        total=_total(plan, rows, totals[0]) if takes and totals else None,
         unread=totals[1] if takes and len(totals) > 1 else 0,
         unit="ns" if slots == {SLOT_DURATION} else "",
     )
+
+
+def _total(plan: Plan, rows: Sequence[Aggregate], word: int) -> int:
+    """What is added up, signed unless no value is."""
+    groupings = (plan.probes[row.probe].grouping for row in rows)
+    return word if all(g and any(g.unsigned) for g in groupings) else to_signed(word)
 
 
 def weight_text(row: Stack) -> str:
@@ -100,10 +110,12 @@ def weight_text(row: Stack) -> str:
 
 def describe(frame: Frame) -> str:
     """Return a frame as text, fit for a terminal."""
+    module = f" {frame.module}" if frame.module else ""
     if not frame.name:
-        where = f"{os.path.basename(frame.binary)}+" if frame.binary else ""
-        return clean(f"[unknown] {where}{frame.offset:#x}")
-    return clean(f"{frame.name}+{frame.offset:#x}" if frame.offset else frame.name)
+        where = f"{os.path.basename(frame.binary)}+" if frame.binary and not module else ""
+        return clean(f"[unknown] {where}{frame.offset:#x}{module}")
+    place = f"+{frame.offset:#x}" if frame.offset else ""
+    return clean(f"{frame.name}{place}{module}")
 
 
 def described(row: Stack) -> Iterator[str]:
@@ -127,7 +139,8 @@ def steps(frames: Sequence[Frame], end: str = OUTERMOST) -> Iterator[Step]:
     if end != OUTERMOST:
         yield cut(end), ""
     for frame in reversed(frames):
-        yield clean(frame.name) or describe(frame), frame.binary
+        name = clean(frame.name) or describe(frame)
+        yield f"{name}_[k]" if frame.name and frame.module else name, frame.binary
 
 
 def fold(rows: Sequence[Stack]) -> list[tuple[tuple[str, ...], int]]:
