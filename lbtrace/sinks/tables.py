@@ -125,4 +125,4 @@ class CsvTable(Rows):
 
 
 def _field(value: Any) -> Any:
-    return written(value) if isinstance(value, bool) else value
+    return written(value) if isinstance(value, bool | dict | list) else value

@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
-from lbtrace.text import clean
+from lbtrace.text import clean, to_json
 
 _NUMERIC = frozenset(["", "-", "?", *"0123456789"])
 
@@ -98,10 +98,11 @@ def flat(table: Table, rows: Sequence[Any]) -> tuple[list[str], list[list[Any]]]
 
 
 def written(value: Any) -> str:
-    """Return a value of a key as text: truth values as languages write them."""
+    """Return a value of a key as text: truth values as languages write them, what has parts as
+    JSON."""
     if value is None:
         return "?"
-    return str(value).lower() if isinstance(value, bool) else str(value)
+    return to_json(value) if isinstance(value, bool | dict | list) else str(value)
 
 
 def _key_cells(row: Any) -> tuple[str, ...]:
