@@ -36,11 +36,20 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="show each call with its stack, processor and thread; list, jsonl or lbt",
     )
+    values.add_argument(
+        "--off-cpu",
+        action="store_const",
+        default=0,
+        const=1,
+        help="where threads are blocked, and how long until they run again, in place of calls",
+    )
     attach.add_unwind(values)
 
 
 def run(args: argparse.Namespace) -> int:
     """Trace, and return the command's status, 0, or ``LOST`` under ``--strict``."""
+    if args.off_cpu:
+        _check_off_cpu(args)
     if args.each and (args.sum or args.top):
         raise UsageError(
             f"--each adds up nothing, as {'--sum' if args.sum else '--top'} asks for",
@@ -53,3 +62,15 @@ def run(args: argparse.Namespace) -> int:
     args.action = "stacks"
     args.arg = [args.sum] if args.sum else []
     return attach.run(args)
+
+
+def _check_off_cpu(args: argparse.Namespace) -> None:
+    """Raise `UsageError` where something else is asked for, too."""
+    selecting = ("func", "source", "libcalls", "usdt", "syscall", "tracepoint", "kernel", "line")
+    others = ("at", "within", "exclude", "where", "errors", "sum", "each")
+    for name in (*selecting, *others):
+        if getattr(args, name):
+            raise UsageError(
+                f"--off-cpu is about all that threads wait for, and --{name} about calls",
+                "leave one out; attach --off-cpu shows how long calls were blocked",
+            )
