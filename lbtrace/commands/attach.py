@@ -309,7 +309,6 @@ def run(args: argparse.Namespace) -> int:
     """Trace, and return the command's status, 0, or `LOST` under ``--strict``."""
     named = args.func or args.source or args.line or args.at or args.usdt or args.syscall
     named = named or args.tracepoint or args.kernel or args.libcalls
-    named = named or (args.action == "stacks" and args.off_cpu)
     if not (named or args.locals or args.command or args.pid):
         raise UsageError(
             "--func is missing, or one of --source, --usdt, --syscall, --tracepoint, --kernel,"

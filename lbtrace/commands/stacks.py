@@ -65,7 +65,11 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _check_off_cpu(args: argparse.Namespace) -> None:
-    """Raise `UsageError` where something else is asked for, too."""
+    """Raise `UsageError` where something else is asked for, too, or no process is named."""
+    if not (args.pid or args.command):
+        raise UsageError(
+            "--off-cpu is about processes, and none is named", "give --pid, or a command after --"
+        )
     selecting = ("func", "source", "libcalls", "usdt", "syscall", "tracepoint", "kernel", "line")
     others = ("at", "within", "exclude", "where", "errors", "sum", "each")
     for name in (*selecting, *others):
