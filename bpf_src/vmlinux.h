@@ -199,6 +199,25 @@ struct k_sigaction {
 	struct sigaction sa;
 };
 
+/* include/linux/kernfs.h, cgroup-defs.h: of a task, its cgroup of version 2, and those around it. */
+struct kernfs_node {
+	__u64 id; /* the number of the directory's inode */
+};
+
+struct cgroup_subsys_state {
+	struct cgroup *cgroup;
+	struct cgroup_subsys_state *parent;
+};
+
+struct cgroup {
+	struct cgroup_subsys_state self;
+	struct kernfs_node *kn;
+};
+
+struct css_set {
+	struct cgroup *dfl_cgrp;
+};
+
 struct task_struct {
 	struct thread_info thread_info;
 	struct thread_struct thread;
@@ -217,6 +236,7 @@ struct task_struct {
 	unsigned long nvcsw;	     /* how often it waited, */
 	unsigned long nivcsw;	     /* and was preempted */
 	struct signal_struct *signal;
+	struct css_set *cgroups;
 	char comm[16];
 };
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Sequence
+from types import ModuleType
 
 from lbtrace.commands import answers, attach
 from lbtrace.commands.options import nonempty
@@ -19,12 +21,26 @@ examples:
   lbtrace stacks --func malloc --sum arg0 --format tree -- ./prog   for how many bytes
   lbtrace stacks --pid 4711 --func 'parse_*' --format folded -o run.folded   a flame graph
   lbtrace stacks --each --kernel ext4_sync_fs   from which functions of the kernel, and of programs
+  lbtrace stacks run.lbt --top 10   of a capture: of stacks -o, or attach --stack N -o
 """
+
+CAPTURE = ".lbt"
+
+
+def instead(words: Sequence[str]) -> ModuleType | None:
+    """Return the command that is meant where a capture is named; it has other options."""
+    words = words[: words.index("--")] if "--" in words else words
+    for before, word in zip(("", *words), words, strict=False):
+        if word.endswith(CAPTURE) and before not in ("-o", "--output") and word[0] != "-":
+            from lbtrace.commands import stacks_of_capture
+
+            return stacks_of_capture
+    return None
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     """The options of the command."""
-    values = answers.arguments(parser, STACKS)
+    values = answers.arguments(parser, STACKS, keyed=False)
     values.add_argument(
         "--sum",
         metavar="EXPR",
@@ -59,9 +75,7 @@ def run(args: argparse.Namespace) -> int:
         args.action, args.args, args.stack, args.cpu = "send", 0, CALLERS, True
         args.returns = "none" if not args.where else args.returns
         return attach.run(args)
-    args.action = "stacks"
-    args.arg = [args.sum] if args.sum else []
-    return attach.run(args)
+    return answers.run(args, "stacks", args.sum, "sum")
 
 
 def _check_off_cpu(args: argparse.Namespace) -> None:

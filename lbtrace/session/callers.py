@@ -7,8 +7,8 @@ from itertools import accumulate
 from struct import Struct
 
 from lbtrace.model import Addition, Batch, Frame, Plan
-from lbtrace.model.wire_limits import FRAME_KERNEL
 from lbtrace.model.wire import BLOB_WORD, EVENT_WORDS, PID_WORD, find_callers
+from lbtrace.model.wire_limits import FRAME_KERNEL
 from lbtrace.targets.frame_names import FrameNames, Place
 
 FRAME = Struct("<QQQII")

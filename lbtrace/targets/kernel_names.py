@@ -36,4 +36,3 @@ class KernelNames:
         first.pop(0, None)  # all are 0 for a process that may not know
         self._starts = sorted(first)
         self._names = [first[start] for start in self._starts]
-

@@ -101,6 +101,16 @@ ROWS = tuple(
             "whether the kernel passes the system call of uretprobes to seccomp",
             "",
         ),
+        (
+            "tests/kernel/test_cgroups.py::test_functions",
+            "processes of a cgroup",
+            "fib",
+        ),
+        (
+            "tests/kernel/test_cgroups.py::test_system_calls[True]",
+            "every process of the machine, but lbtrace",
+            "",
+        ),
         # Values.
         (
             "tests/kernel/test_specs.py::test_strings[x86_64-plain]",

@@ -54,7 +54,7 @@ static __noinline bool find_below(struct pt_regs *ctx, bool opens, struct below 
 	struct hit who = {};
 	__u64 top = 0, depth;
 
-	if (!found || !identify(&who))
+	if (!found || !identify(&who) || !who.tid) /* what CPUs do while idle shares a number */
 		return false;
 	bpf_probe_read_kernel(&top, sizeof(top), &user); /* as a number */
 	depth = top - STACK_POINTER(ctx);
