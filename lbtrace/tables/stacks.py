@@ -72,7 +72,8 @@ def _stack(plan: Plan, number: int, rows: Sequence[Aggregate], frames: Sequence[
         frames = [own, *frames]  # it has returned already
     totals = [sum(words) & WORD for words in zip(*(row.words for row in rows), strict=False)]
     slots = {plan.probes[row.probe].aggregates for row in rows}
-    takes = slots != {-1}
+    timed = any(PROBES[plan.probes[row.probe].source].timed for row in rows)
+    takes = timed or slots != {-1}
     return Stack(
         name=function.name,
         binary=path,
@@ -81,7 +82,7 @@ def _stack(plan: Plan, number: int, rows: Sequence[Aggregate], frames: Sequence[
         end=STACK_ENDS.get(rows[0].end, "unknown"),
         total=_total(plan, rows, totals[0]) if takes and totals else None,
         unread=totals[1] if takes and len(totals) > 1 else 0,
-        unit="ns" if slots == {SLOT_DURATION} else "",
+        unit="ns" if timed or slots == {SLOT_DURATION} else "",
     )
 
 
