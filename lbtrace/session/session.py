@@ -209,6 +209,7 @@ class Session:
 
             traced = self._object, self.plan, self._probed.files, root
             self._stack_files = held.enter_context(watch(*traced, self.target.command))
+            self._waiter.register(self._stack_files.fileno(), select.EPOLLIN)
             self._callers = Callers(self._stack_files.names) if self.plan.stack_depth else None
         if self.plan.aggregates:
             from lbtrace.session.aggregation import prepare  # imported here: most show calls

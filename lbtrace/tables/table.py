@@ -90,11 +90,18 @@ def flat(table: Table, rows: Sequence[Any]) -> tuple[list[str], list[list[Any]]]
     return [*keys, *names, *values], [
         [
             *(each["by"][key] for key in keys),
-            *(each.get(name, "") for name in names),
+            *(_cell(each.get(name, "")) for name in names),
             *(each["values"][value] for value in values),
         ]
         for each in made
     ]
+
+
+def _cell(value: Any) -> Any:
+    """A field; of the frames of a stack their functions, the innermost first."""
+    if isinstance(value, list):
+        return ";".join(each["name"] or f"{each['binary']}+{each['offset']:#x}" for each in value)
+    return value
 
 
 def written(value: Any) -> str:

@@ -21,6 +21,7 @@ SLEEPS = ["sh", "-c", "sleep 0.3; sleep 1 & sleep 0.4; cat /proc/$!/stack; wait"
 """Prints the kernel's stack of a process that sleeps, without the scheduler's own functions; the
 first one lets lbtrace know of the program."""
 
+
 def places(frames: list[dict[str, Any]], kernel: bool = True) -> list[str]:
     """Those in the kernel, or the others, as the kernel writes places."""
     chosen = [each for each in frames if each["binary"].startswith("[") == kernel]
@@ -51,7 +52,9 @@ def test_as_the_kernel_shows_a_sleeping_process(lbtrace: Run, tmp_path: Path) ->
         assert any(each["binary"].endswith("/sleep") for each in frames)
         assert stack["end"] == "outermost"
     text = lbtrace("stacks", *event, "--format", "folded", "--", "sleep", "0.1").stdout
-    assert re.search(r"clock_nanosleep;\S*do_nanosleep_\[k\];schedule_\[k\];__schedule_\[k\] 1", text)
+    assert re.search(
+        r"clock_nanosleep;\S*do_nanosleep_\[k\];schedule_\[k\];__schedule_\[k\] 1", text
+    )
 
 
 @contextmanager
