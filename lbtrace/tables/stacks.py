@@ -164,6 +164,7 @@ TABLE = Table(
     rows=count_stacks,
     heading=("COUNT", "FUNCTION"),
     cells=lambda row: (weight_text(row), row.name),
+    ranks=lambda row: (row.weight, row.name),
     drawn=lambda row: [f"    {line}" for line in described(row)],
     takes_value=None,
     takes_frames=True,
