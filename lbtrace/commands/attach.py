@@ -140,6 +140,17 @@ def add_selection(parser: argparse.ArgumentParser) -> _ArgumentGroup:
         help="with --pid: trace also the processes it forks, as those of a command are",
     )
     what.add_argument(
+        "--cgroup",
+        metavar="PATH",
+        type=nonempty,
+        help="the processes in this control group and below it: system.slice/nginx.service",
+    )
+    what.add_argument(
+        "--all",
+        action="store_true",
+        help="every process of the machine: with --syscall, --tracepoint, --kernel",
+    )
+    what.add_argument(
         "--user",
         metavar="NAME",
         type=nonempty,

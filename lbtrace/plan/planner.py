@@ -117,7 +117,8 @@ def _made(images: Sequence[Image], selection: Selection, marked: Sequence[Image]
 def _of_calls(selection: Selection, *, apart: bool) -> Selection:
     """What is asked for of functions: no values, if these are asked for ``apart`` from them; by
     what is aggregated is asked of all."""
-    apart &= not (selection.by or selection.columns)
+    aggregated = selection.by or selection.columns or (selection.aggregates and selection.arg)
+    apart &= not aggregated
     if not selection.libcalls:
         return replace(selection, request=None) if apart else selection
     where = "from_program != 0"

@@ -12,7 +12,7 @@ import msgspec
 from lbtrace.model import Aggregates, Call, Loss, Summary
 from lbtrace.sinks.base import Sink
 from lbtrace.tables import Table, added_since, aggregated
-from lbtrace.tables.table import flat, lines, record
+from lbtrace.tables.table import flat, lines, record, written
 from lbtrace.text import to_json
 
 
@@ -121,4 +121,8 @@ class CsvTable(Rows):
             if not self._headed and (rows or not time):
                 writer.writerow([*(["time"] if time else []), *names])
                 self._headed = bool(time)
-            writer.writerows([*first, *row] for row in values)
+            writer.writerows([*first, *map(_field, row)] for row in values)
+
+
+def _field(value: Any) -> Any:
+    return written(value) if isinstance(value, bool) else value

@@ -97,9 +97,16 @@ def flat(table: Table, rows: Sequence[Any]) -> tuple[list[str], list[list[Any]]]
     ]
 
 
+def written(value: Any) -> str:
+    """Return a value of a key as text: truth values as languages write them."""
+    if value is None:
+        return "?"
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
 def _key_cells(row: Any) -> tuple[str, ...]:
     if row.by:
-        return tuple("?" if value is None else str(value) for value in row.by.values())
+        return tuple(map(written, row.by.values()))
     return str(row.pid), row.name
 
 

@@ -1,4 +1,4 @@
-"""Names the places of user stacks: function and offset, by the file that is mapped there.
+"""Names the places of stacks: function and offset, by the file that is mapped there.
 
 What the kernel says of a frame holds after its process has ended: the device and inode number of
 the file, and the place in it. Files are found in what processes have mapped, and stay open.
@@ -18,9 +18,10 @@ from lbtrace.elf.image import Image
 from lbtrace.elf.symbols import Symbols
 from lbtrace.errors import BinaryError, TargetError
 from lbtrace.model import Frame
-from lbtrace.model.wire_limits import FRAME_EXACT, FRAME_GUESSED
+from lbtrace.model.wire_limits import FRAME_EXACT, FRAME_GUESSED, FRAME_KERNEL
 from lbtrace.system.file import File
 from lbtrace.system.procfs import read_lines
+from lbtrace.targets.kernel_names import KernelNames
 from lbtrace.targets.mapped_files import Mapped, mapped_files
 
 PERF_MAP_SIZE = 64 << 20
@@ -74,6 +75,7 @@ class FrameNames:
         self._codes: dict[tuple[int, int], _Code] = {}
         self._known: dict[tuple[int, int, int, bool], Frame] = {}
         self._made: dict[int, _MadeCode] = {}
+        self._kernel = KernelNames()
         for file in files:
             device, inode = file.identity
             key = os.major(device) << 20 | os.minor(device), inode
@@ -95,6 +97,8 @@ class FrameNames:
 
     def name(self, pid: int, place: Place) -> Frame:
         """Return the frame at a place of a process."""
+        if place.flags & FRAME_KERNEL:
+            return self._kernel.name(place.address, returns=place.returns)
         frame = self._in_file(pid, place) if place.inode else self._name_made(pid, place)
         return replace(frame, guessed=True) if place.flags & FRAME_GUESSED else frame
 

@@ -77,3 +77,57 @@ def test_as_gdb(programs: Path, tmp_path: Path, lbtrace: Run) -> None:
         callers = next(session.calls()).callers
     assert [frame.name for frame in callers.frames] == stacks[0][:2]
     assert callers.end == "limit"
+
+
+def test_answers_of_a_capture(programs: Path, tmp_path: Path, lbtrace: Run) -> None:
+    """Callers stand before calls in folded stacks, once, however deep they were recorded; calls are
+    counted by them."""
+    log, capture = tmp_path / "log", tmp_path / "run.lbt"
+    traced = ["--func", "leaf", "--func", "north", "--stack"]
+    own = re.compile(r"^.*?\b((?:main|thread);\S+) (\d+)$", re.M)
+    for depth in ("60", "3"):
+        command = ["--", programs / "paths", log, "40"]
+        log.unlink(missing_ok=True)
+        lbtrace("attach", *traced, depth, "-o", capture, "--force", *command)
+        logged = Counter(line.split()[1] for line in log.read_text().splitlines())
+        if depth == "60":
+            folded = lbtrace("export", capture, "--format", "folded").stdout
+            paths = [path for path, _ in own.findall(folded) if path.endswith(";leaf")]
+            assert sorted(paths) == sorted(logged)
+            calls = json.loads(lbtrace("export", capture, "--format", "speedscope").stdout)
+            assert calls["profiles"][0]["unit"] == "nanoseconds"
+            assert opened(calls) >= set(logged)
+        options = ["--func", "leaf", "--format"]
+        found = lbtrace("stacks", capture, *options, "folded").stdout
+        if depth == "60":
+            assert {path: int(count) for path, count in own.findall(found)} == logged
+        rows = json.loads(lbtrace("stacks", capture, *options, "json").stdout)["stacks"]
+        assert sum(row["count"] for row in rows) == logged.total()
+        assert {row["end"] for row in rows} <= {"outermost", "limit"}
+        assert all(len(row["frames"]) <= int(depth) + 1 for row in rows)
+    sized = lbtrace("stacks", capture, "--func", "leaf", "--sum", "size", "--top", "1").stdout
+    assert int(sized.split()[-1]) > 100
+    each = lbtrace("stacks", capture, "--each", "--func", "leaf").stdout
+    assert each.count(" leaf\n") == logged.total()
+
+
+def opened(speedscope: dict[str, Any]) -> set[str]:
+    """The paths of the program that are open at some time, and that all are closed at the end."""
+    names = [frame["name"] for frame in speedscope["shared"]["frames"]]
+    found = set()
+    for profile in speedscope["profiles"]:
+        path: list[int] = []
+        latest = profile["startValue"]
+        for event in profile["events"]:
+            assert event["at"] >= latest
+            latest = event["at"]
+            if event["type"] == "O":
+                path.append(event["frame"])
+                steps = [names[frame] for frame in path]
+                first = [n for n, name in enumerate(steps) if name in FIRST]
+                found.add(";".join(steps[first[0] :]) if first else "")
+            else:
+                assert path.pop() == event["frame"]
+        assert not path
+        assert latest <= profile["endValue"]
+    return found
