@@ -41,6 +41,8 @@ class Sink(ABC):
     """Whether the stream is one of bytes; otherwise it is one of text."""
     streams: ClassVar[bool] = True
     """Whether the output is worth reading while the trace runs."""
+    renews: ClassVar[bool] = False
+    """Whether people look at it meanwhile (`lbtrace.sinks.live.Live`)."""
     may_be_cut: ClassVar[bool] = False
     """Whether lines may end where a terminal ends. It writes whole lines then."""
     takes_fast_batches: ClassVar[bool] = False

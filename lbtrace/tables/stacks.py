@@ -83,7 +83,8 @@ def _stack(
         frames = [own, *frames]
     totals = [sum(words) & WORD for words in zip(*(row.words for row in rows), strict=False)]
     slots = {plan.probes[row.probe].aggregates for row in rows}
-    takes = slots != {-1}
+    timed = any(PROBES[plan.probes[row.probe].source].timed for row in rows)
+    takes = timed or slots != {-1}
     return Stack(
         name=function.name,
         binary=path,
@@ -92,7 +93,7 @@ def _stack(
         end=STACK_ENDS.get(rows[0].end, "unknown"),
         total=_total(plan, rows, totals[0]) if takes and totals else None,
         unread=totals[1] if takes and len(totals) > 1 else 0,
-        unit="ns" if slots == {SLOT_DURATION} else "",
+        unit="ns" if timed or slots == {SLOT_DURATION} else "",
     )
 
 
@@ -163,6 +164,7 @@ TABLE = Table(
     rows=count_stacks,
     heading=("COUNT", "FUNCTION"),
     cells=lambda row: (weight_text(row), row.name),
+    ranks=lambda row: (row.weight, row.name),
     drawn=lambda row: [f"    {line}" for line in described(row)],
     takes_value=None,
     takes_frames=True,
