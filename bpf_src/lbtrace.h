@@ -226,14 +226,6 @@ struct lbt_aggregate_key {
 #define LBT_FROM_ENTRY 32 /* at a return, slots from here on are of the entry */
 #define LBT_ROOM_VALUES 64
 
-/* A user stack as action stacks keeps it: a struct stack_walk begins so. */
-struct lbt_stack {
-	__u32 depth; /* frames */
-	__u32 end;   /* enum lbt_stack_end */
-	__u64 hash;
-	struct lbt_stack_frame frames[LBT_STACK_FRAMES]; /* the innermost first */
-};
-
 /*
  * What to do at a probe. Probes alike share a spec. With plain set an event has the two result
  * registers (where a call closes) or else the first six argument registers, or those that are
