@@ -45,7 +45,7 @@ def count(
     Raises what `lbtrace.trace` raises.
     """
     given = {"sum": sum, "min": min, "max": max, "avg": avg}
-    _check(selected, "count", 'what it shows is said by by=, sum=, hist=; else use lbtrace.trace()')
+    _check(selected, "count", "what it shows is said by by=, sum=, hist=; else use lbtrace.trace()")
     if hist and (named := [how for how, each in given.items() if each]):
         raise UsageError(
             f"hist= and {named[0]}= exclude each other", "leave one out: hist= has the total, too"
