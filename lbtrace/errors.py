@@ -32,6 +32,7 @@ _IN_PYTHON = {
     "force": "force=True",
     "unsafe": "unsafe=True",
     "follow": "follow=True",
+    "all": "all=True",
     "line": "lines=",
     "at": "places=",
     "provider": "providers=",

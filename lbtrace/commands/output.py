@@ -74,16 +74,18 @@ def open_output(
             stream.close()
 
 
-def make_sink(kind: type[Sink], stream: IO[Any], plan: Plan, args: Namespace) -> Sink:
-    """Return a sink that writes to ``stream`` as the options choose
-    (`lbtrace.commands.options.look`)."""
+def make_sink(
+    kind: type[Sink], stream: IO[Any], plan: Plan, args: Namespace, **options: Any
+) -> Sink:
+    """Return a sink that writes to ``stream`` as the options of the command line choose
+    (`lbtrace.commands.options.look`), and further ones of its own."""
     layout = Layout(has_colors(stream, args.color), args.cpu, args.time, vars(args).get("top"))
     to: Any = stream
     if kind.may_be_cut and not args.wrap and stream.isatty():
         from lbtrace.commands.fitting import FittedLines  # imported here: few write to a terminal
 
         to = FittedLines(stream)
-    return kind(to, plan, layout)
+    return kind(to, plan, layout, **options)
 
 
 def render(

@@ -27,7 +27,7 @@ from lbtrace.expressions.operands import (
     not_a_value,
     number_in,
 )
-from lbtrace.expressions.resolve import compute, locate
+from lbtrace.expressions.resolve import compute, label, locate
 from lbtrace.expressions.tree import (
     After,
     ArgExpression,
@@ -48,7 +48,7 @@ from lbtrace.expressions.tree import (
 from lbtrace.expressions.unsuited import no_amount
 from lbtrace.fetch.call_values import CallValues
 from lbtrace.fetch.grouping import group
-from lbtrace.model import LONG, Condition, Fetch, Prototype, Value
+from lbtrace.model import LONG, Condition, Fetch, Prototype, Type, Value
 from lbtrace.model.wire_limits import (
     CONDITIONS,
     KEPT,
@@ -128,12 +128,12 @@ def _bind(
         result_name=result.name if result else "",
     )
     binder = _Binder(scope, entry, after)
-    test = request.test
-    if request.errors:
-        test = failed(result.type if result else None, test)
-    if test is not None:
+    if request.errors or request.test is not None:
         try:
-            binder.conditions(test)
+            if request.test is not None:
+                binder.conditions(request.test)
+            if request.errors:
+                binder.failures(result.type if result else None, throws=request.throws)
         except ExpressionError as error:
             if error.hint == UNREADABLE:
                 error.hint = "compare another value"
@@ -167,6 +167,8 @@ class _Binder:
         self._after = after
         self._conditions: list[Condition] = []
         self._result_conditions: list[Condition] = []
+        self._groups = 0
+        self._shows_left = False
 
     def bound(self, prototype: Prototype, places: Locations, shown: range) -> CallValues:
         """With the function's own parameters and result."""
@@ -212,6 +214,7 @@ class _Binder:
             self._entry.cut,
             tuple(self._conditions),
             tuple(self._result_conditions),
+            shows_left=self._shows_left,
         )
 
     def aggregating(self, request: Request) -> CallValues:
@@ -280,18 +283,29 @@ class _Binder:
             raise not_a_value(operand.at)
         moment: Moment = "return" if operand.moment == "return" else "entry"
         fetcher = self._after if moment == "return" else self._entry
+        name = label(wanted, self._scope, arrows=type(self._entry) is Fetcher)
         if operand.start is not None:
-            value = fetcher.text(wanted.name, operand.type, operand.start, operand.length)
+            value = fetcher.text(name, operand.type, operand.start, operand.length)
         elif operand.bits[1]:
-            value = fetcher.take(wanted.name, operand.type, number_in(operand))
+            value = fetcher.take(name, operand.type, number_in(operand))
         else:
-            value = fetcher.value(wanted.name, operand.type, operand.place)
+            value = fetcher.value(name, operand.type, operand.place)
         return moment, value
+
+    def failures(self, result: Type | None, *, throws: bool) -> None:
+        """That the call has failed, which exceptions show as well where nothing else is asked at
+        the return."""
+        self._shows_left = throws and not self._result_conditions
+        test = failed(result, throws=throws)
+        if test is not None:
+            self.conditions(test)
+        else:
+            never = Condition(0, "<", 0, False, subject="duration", group=self._groups)
+            self._result_conditions.append(never)
 
     def conditions(self, test: Test) -> None:
         """The comparisons, as groups of alternatives."""
         comparer = Comparer(self._scope, {"entry": self._entry, "return": self._after})
-        group = 0
         for alternatives in find_groups(test):
             made = [comparer.conditions(c) for c in alternatives]
             moments = {moment for moment, _ in made if moment != "any"}
@@ -306,8 +320,8 @@ class _Binder:
             if "return" in moments:
                 target = self._result_conditions
             for joined in join(groups for _, groups in made):
-                target.extend(replace(condition, group=group) for condition in joined)
-                group += 1
+                target.extend(replace(condition, group=self._groups) for condition in joined)
+                self._groups += 1
         if max(len(self._conditions), len(self._result_conditions)) > CONDITIONS:
             raise ExpressionError(
                 0, f"this takes more than {CONDITIONS} comparisons", "write it shorter"
@@ -345,10 +359,11 @@ def _read(found: Located, node: Node) -> Located:
 def _followed(node: Node) -> int:
     """Pointers followed on the way to a node, about."""
     match node:
-        case Field(inner=Dereference(subscript=True)):  # an element may be a pointer
-            return _followed(node.inner) + 2
         case Dereference() | Field():
-            return _followed(node.inner) + 1
+            inner = node.inner
+            to_pointer = isinstance(node, Field) and isinstance(inner, Dereference)
+            # an element may be a pointer
+            return _followed(inner) + 1 + (to_pointer and inner.subscript)
         case Cast() | After() | LengthOf():
             return _followed(node.inner)
         case Sum():  # of a pointer, it takes the size of what that leads to

@@ -138,6 +138,8 @@ class Probe(Struct, frozen=True):
     are unknown."""
     binary: int = 0
     """Position of its file in `Plan.binaries`, or `NO_BINARY`."""
+    shows_left: bool = False
+    """With ``keep``: the values are also sent if an exception leaves the call."""
     keeps: str = ""
     """Registers saved at entry for use at return, at most ``LBT_KEPT``, separated by spaces."""
     aggregates: int = field(default=-1, name="gathers")
@@ -356,7 +358,8 @@ class Addition(Struct, frozen=True):
 
 
 class Target(Struct, frozen=True):
-    """Which processes are traced: one, a command, or all that run the binaries."""
+    """Which processes are traced: one, a command, or all that run the binaries or meet other
+    probes."""
 
     pid: int = 0
     """A running process."""
@@ -366,3 +369,7 @@ class Target(Struct, frozen=True):
     """Children that ``pid`` forks are traced, too."""
     user: str = ""
     """The command runs as this user; empty: as the user of lbtrace."""
+    cgroup: str = ""
+    """The processes in this cgroup (version 2) and those below it."""
+    every: bool = False
+    """Every process of the machine, but lbtrace; for probes that are in no file."""

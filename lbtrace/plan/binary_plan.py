@@ -166,6 +166,9 @@ class _BinaryPlanner:
             self._values,
             self._go,
         )
+        if values.request is not None and values.request.errors:
+            throws = landing_pads.throws(self._table, self._part.stubs)
+            values = replace(values, request=replace(values.request, throws=throws))
         added = self._within.added
         if values.request is None or not added:
             return describe(image, machine, matching, values, go, read_floats)
@@ -331,6 +334,7 @@ def _probes(
         fetches=call_values.fetches,
         conditions=call_values.conditions,
         action="keep" if call_values.result_conditions else "send",
+        shows_left=call_values.shows_left,
         keeps=keeps,
     )
     closes = Probe(
