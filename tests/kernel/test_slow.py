@@ -8,6 +8,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pytest
+
+import lbtrace
+from lbtrace.errors import UsageError
+
 Run = Callable[..., subprocess.CompletedProcess[str]]
 
 SERVER = r"""
@@ -107,6 +112,20 @@ def test_callers_wait_with_their_calls(lbtrace: Run, compiled: Any, tmp_path: Pa
             assert names[0] in CALLERS.get(call["name"], names)
         if not more:
             assert {call["name"] for call in found} >= {"step", "handle", "serve"}
+
+
+def test_slow_calls_from_python(compiled: Any, tmp_path: Path) -> None:
+    server = compiled("server.c", ["gcc", "-O1", "-g", "-pthread"], SERVER)
+    with lbtrace.trace(
+        command=["sh", "-c", f"{server} > {tmp_path}/log"],
+        binary=server,
+        functions="handle,step",
+        slow=5_000_000,
+    ) as session:
+        found = [{"name": call.name, "args": [{"value": call["n"]}]} for call in session.calls()]
+    check(found, (tmp_path / "log").read_text().splitlines())
+    with pytest.raises(UsageError, match="slow is about calls"):
+        lbtrace.trace(command=[server], functions="step", slow=5, action="count")
 
 
 def test_callers_that_are_too_large_are_context(lbtrace: Run, compiled: Any) -> None:
