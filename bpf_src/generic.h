@@ -218,7 +218,7 @@ static __always_inline bool process_hit(struct pt_regs *ctx, __u64 record, struc
 				return false;
 		} else if (call) {
 			/* it was left by an exception or longjmp */
-			if (config.deferred && spec->action == LBT_KEEP)
+			if (config.deferred && spec->action == LBT_KEEP && !config.shows_left)
 				increment(LBT_LEFT_UNCOMPARED);
 			if (!config.nesting) /* else what is around it is still asked for */
 				forget_call(at);

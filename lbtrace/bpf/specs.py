@@ -67,7 +67,8 @@ class Specs:
     distinguish goroutines; ``stacks``, it is asked on which stack a thread runs; ``hooked``,
     uretprobes see the returns of some calls; ``loops_to_entry``, some of functions that jump back
     to their entry, whose calls are to be hooked once; ``actions``, the names of those that
-    aggregate; ``nesting``, calls are timed, and what is below them is known; ``stack_depth``, so
+    aggregate; ``times_inner``, calls are timed, and what is below them is known; ``nesting``, that is known of
+    them or of calls that are shown where exceptions leave them (``shows_left``); ``stack_depth``, so
     many callers are sent with a call; ``walks_stacks``, stacks are walked, by tables where there
     are ``unwind_tables``; ``relays``, some calls jump to other functions; ``within``, only hits
     below calls of some functions count; ``off_cpu``, how long threads do not run is measured, and
@@ -123,8 +124,11 @@ class Specs:
         layouts = [plan.goroutines(probe) for probe in probes]
         self.go = any(layouts)
         timed = any(p.aggregates == lib.LBT_SLOT_DURATION for p in probes)
-        self.nesting = timed and not plan.by and "histogram" in self.actions
-        self.stacks = not ((self.actions and not self.nesting) or all(layouts))
+        self.times_inner = timed and not plan.by and "histogram" in self.actions
+        self.shows_left = any(p.shows_left for p in probes)
+        self.nesting = self.times_inner or self.shows_left
+        aloof = self.actions and not (self.times_inner or self.within)
+        self.stacks = not (aloof or all(layouts))
         pairs = hooked_pairs(probes, PROBES)
         self.hooked = bool(pairs)
         hooked = {*pairs, *pairs.values()}
@@ -183,7 +187,7 @@ class Specs:
         site = probe.site
         alike = (
             *(probe.role, probe.source, probe.action, probe.aggregates, probe.keeps, probe.gate),
-            probe.grouping,
+            *(probe.grouping, probe.shows_left),
             *(probe.relay, probe.joins, probe.goes_on, self._jumping(probe)),
             *(site.sp_delta, site.unless, site.only, site.jump, site.test),
             *(
@@ -217,7 +221,8 @@ class Specs:
             filtered=self._conditional
             and (role.of_function or probe.relay > 0)
             and role.event != POINT
-            and not probe.pair,
+            and not probe.pair
+            and not (self.actions and probe.gate and probe.action == "send"),
             keeps=probe.keeps,
         )
         kernel = self._kernel
@@ -230,7 +235,10 @@ class Specs:
         as_it_is = not conditional and not pairing.keeps and probe.action == "send"
         as_it_is &= not (self.within and probe.role == "switch")
         recording = find_recording(fetches, registers, kernel.PT_REGS) if as_it_is else None
-        key: tuple[object, ...] = (fetches, probe.conditions, probe.action, probe.grouping, closes)
+        key: tuple[object, ...] = (
+            *(fetches, probe.conditions, probe.action),
+            *(probe.grouping, probe.shows_left, closes),
+        )
         if recording:
             key = (recording.count, recording.selected)
         jump = (site.unless, site.only, site.jump, site.test)
@@ -250,6 +258,7 @@ class Specs:
                 self._set_grouping(spec, probe.grouping, waits=closes)
             spec.named = named
             spec.loops_to_entry = loops_to_entry
+            spec.shows_left = probe.shows_left
             spec.jumps, spec.relay = jumps, probe.relay
             spec.hooked = pairing.hooked
             spec.filtered = pairing.filtered
@@ -296,6 +305,7 @@ class Specs:
         )
         for number, slot in enumerate(grouping.measures):
             spec.measures[number] = slot
+        spec.unsigned_measures = sum(1 << n for n, each in enumerate(grouping.unsigned) if each)
         spec.has_room = self.rooms and waits
 
     def _set_jump(self, spec: Any, site: Site) -> None:

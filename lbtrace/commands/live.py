@@ -144,7 +144,7 @@ def _only_slow(
         return None, batches
     from lbtrace.commands.exporting import slow_calls  # imported here: few ask for it
 
-    slow = slow_calls(plan, args.slow)
+    slow = slow_calls(plan, args.slow, hint="lbtrace list shows functions; --func traces more")
 
     def shown() -> Batches:
         yield from slow.filter(batches, live=True)
@@ -305,12 +305,13 @@ def _waiting(plan: Plan, target: Target) -> str:
     if not plan.functions:
         return f"waiting for markers in what process {target.pid} loads; Ctrl-C ends"
     traced = _traced(plan)
-    if not traced:
-        return f"tracing {_count_traced(plan)} of process {target.pid}; Ctrl-C ends"
     paths = " and ".join(traced)
     them = "it" if len(traced) == 1 else "them"
-    where = f"process {target.pid}" if target.pid else f"every process that runs {them}"
-    return f"tracing {_count_traced(plan)} of {paths} in {where}; Ctrl-C ends"
+    where = f"process {target.pid}" if target.pid else "every process"
+    where += f" of cgroup {target.cgroup}" if target.cgroup else ""
+    where += f" that runs {them}" if traced and not target.pid else ""
+    what = f"{_count_traced(plan)} of {paths} in" if traced else f"{_count_traced(plan)} of"
+    return f"tracing {what} {where}; Ctrl-C ends"
 
 
 def _count_traced(plan: Plan) -> str:

@@ -197,7 +197,7 @@ class ExpressionError(Exception):
 
 class Request(Struct, frozen=True):
     """The user's request: values to show instead of all, or that the kernel ``aggregates``, and a
-    filter, of calls that failed (``errors``). It aggregates ``by`` values, ``measured`` others for
+    filter, of calls that failed (``errors``), which exceptions may leave (``throws``). It aggregates ``by`` values, ``measured`` others for
     ``columns``, and knows each call's process and function, if these are ``grouped`` by."""
 
     wanted: tuple[ArgExpression, ...] = ()
@@ -205,6 +205,7 @@ class Request(Struct, frozen=True):
     source: str = ""
     aggregates: bool = False
     errors: bool = False
+    throws: bool = False
     by: tuple[ArgExpression, ...] = ()
     measured: tuple[ArgExpression, ...] = ()
     columns: tuple[Column, ...] = ()

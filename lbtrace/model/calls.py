@@ -218,8 +218,8 @@ class Loss(Struct, frozen=True):
 class Summary(Struct):
     """The totals of a finished trace. ``interrupted`` says that its capture has no end, ``damaged``
     that parts of it could not be read. Unless ``losses_known``, more may have been lost than
-    ``losses`` say. ``counted`` are the hits that were counted in the kernel,
-    ``points`` those of places inside of functions."""
+    ``losses`` say. ``counted`` are the hits that were counted in the kernel, None where
+    calls are sent, ``points`` those of places inside of functions."""
 
     calls: int = 0
     losses: Losses = field(default_factory=Losses)
@@ -228,5 +228,5 @@ class Summary(Struct):
     interrupted: bool = False
     damaged: bool = False
     losses_known: bool = True
-    counted: int = 0
+    counted: int | None = None
     points: int = 0

@@ -31,6 +31,9 @@ RUST_CATCH = (
 )
 """Where Rust catches panics (library/std/src/panicking.rs)."""
 
+THROWING = Wanted(("__cxa_throw", "__cxa_begin_catch", "_Unwind_Resume", "rust_begin_unwind"))
+"""What functions call that throw exceptions or panics, or clean up after them."""
+
 WANTED = Wanted((*TWICE, CATCH), ("_R*9panicking", "_ZN3std9panicking"))
 """Symbols that may have such names."""
 
@@ -62,6 +65,12 @@ def plan_probes(
         catch = sites.start(address, image.offset(address), stub=address in stubs)
         if catch is not None:
             yield _probe(catch, fetches(at_catch) if telling else ())
+
+
+def throws(table: Symbols, stubs: Stubs) -> bool:
+    """Return whether exceptions or panics may leave functions of a file, by names."""
+    named = (*stubs.wanted(THROWING), *table.functions.wanted(THROWING))
+    return bool(named)
 
 
 def is_catch(name: str) -> bool:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
 
-from lbtrace.model import SENDING, Addition, Aggregates, Batch, Losses, Plan, Target
+from lbtrace.model import Addition, Aggregates, Batch, Losses, Plan, Target
 from lbtrace.session import clock, processes
 from lbtrace.session.backlog import BATCH_EVENTS, Backlog
 from lbtrace.session.budget import Budget
@@ -148,8 +148,7 @@ class Session:
                 copies=copies,
                 tick=step,
                 ring_size=self.options.ring_size,
-                root=root,
-                follow=follow,
+                whom=processes.find_traced(self.target, root, follow=follow),
                 later=links.LATER_SPECS if self._later else 0,
             )
             held.callback(self._object.close)
@@ -210,8 +209,9 @@ class Session:
 
             traced = self._object, self.plan, self._probed.files, root
             self._stack_files = held.enter_context(watch(*traced, self.target.command))
+            self._waiter.register(self._stack_files.fileno(), select.EPOLLIN)
             self._callers = Callers(self._stack_files.names) if self.plan.stack_depth else None
-        if not SENDING.issuperset(self.plan.actions):
+        if self.plan.aggregates:
             from lbtrace.session.aggregation import prepare  # imported here: most show calls
 
             self._aggregation = prepare(self._object, self.options.interval, self._stack_files)

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from lbtrace.model import Aggregates, Call, Loss, Summary
 from lbtrace.sinks.base import Sink
 from lbtrace.tables import Table, added_since, aggregated
-from lbtrace.tables.table import flat, headings, lines, record, seen
+from lbtrace.tables.table import flat, headings, lines, record, seen, written
 from lbtrace.tables.view import PLAIN
 from lbtrace.text import to_json
 
@@ -155,4 +155,8 @@ class CsvTable(Rows):
             if not self._headed and (rows or not time):
                 writer.writerow([*(["time"] if time else []), *names])
                 self._headed = bool(time)
-            writer.writerows([*first, *row] for row in values)
+            writer.writerows([*first, *map(_field, row)] for row in values)
+
+
+def _field(value: Any) -> Any:
+    return written(value) if isinstance(value, bool | dict | list) else value

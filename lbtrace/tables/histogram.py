@@ -122,7 +122,7 @@ def _ranked(counts: dict[int, int], totals: dict[int, int], part: float) -> int 
     for bucket, total in totals.items():
         below += counts[bucket]
         if below >= rank:
-            return round(total / counts[bucket])
+            return (2 * total + counts[bucket]) // (2 * counts[bucket])  # no float has 64 bits
     return None
 
 

@@ -10,7 +10,7 @@ import msgspec
 from msgspec import Struct
 
 from lbtrace.tables.view import PLAIN, View, arrange, mark
-from lbtrace.text import clean
+from lbtrace.text import clean, to_json
 
 _NUMERIC = frozenset(["", "-", "?", *"0123456789"])
 
@@ -95,16 +95,31 @@ def flat(table: Table, rows: Sequence[Any]) -> tuple[list[str], list[list[Any]]]
     return [*keys, *names, *values], [
         [
             *(each["by"][key] for key in keys),
-            *(each.get(name, "") for name in names),
+            *(_cell(each.get(name, "")) for name in names),
             *(each["values"][value] for value in values),
         ]
         for each in made
     ]
 
 
+def _cell(value: Any) -> Any:
+    """A field; of the frames of a stack their functions, the innermost first."""
+    if isinstance(value, list):
+        return ";".join(each["name"] or f"{each['binary']}+{each['offset']:#x}" for each in value)
+    return value
+
+
+def written(value: Any) -> str:
+    """Return a value of a key as text: truth values as languages write them, what has parts as
+    JSON."""
+    if value is None:
+        return "?"
+    return to_json(value) if isinstance(value, bool | dict | list) else str(value)
+
+
 def _key_cells(row: Any) -> tuple[str, ...]:
     if row.by:
-        return tuple("?" if value is None else str(value) for value in row.by.values())
+        return tuple(map(written, row.by.values()))
     return str(row.pid), row.name
 
 
