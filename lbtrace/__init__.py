@@ -7,7 +7,8 @@
             print(call, call.args["n"], call.duration)
 
 `trace` traces a command, a process or every process that runs a file: a `Trace`, whose
-`Trace.calls` yields each `Call` when it has ended. `trace_this_process` traces the own process.
+`Trace.calls` yields each `Call` when it has ended. `trace_this_process` traces the own process,
+``%load_ext lbtrace`` gives notebooks ``%%lbtrace``.
 `read_capture` reads what ``lbtrace attach -o NAME.lbt`` recorded: a `Capture`, with the same
 ``calls()``. `to_pandas` and `to_arrow` make tables of calls, `report` one of functions, a `Row`
 each. Of a trace that counts, `Trace.counts` gives a `Count` for each function. `count`, `latency`
@@ -68,6 +69,7 @@ if TYPE_CHECKING:
         Unreadable,
         Variant,
     )
+    from lbtrace.notebook import load_ipython_extension
     from lbtrace.own_process import OwnTrace, trace_this_process
     from lbtrace.session.options import Options
     from lbtrace.tables import Count
@@ -134,13 +136,14 @@ _MODULES = {
     "Count": "tables",
     "Options": "session.options",
     "Row": "answers.row",
+    "load_ipython_extension": "notebook",  # which IPython looks for
 }
 """Where a name is that is no error, and not in ``lbtrace.model``."""
 
 
 def __getattr__(name: str) -> "Any":
     # Importing everything here would cost each command what only some need.
-    if name not in __all__:
+    if name not in __all__ and name not in _MODULES:
         raise AttributeError(f"module 'lbtrace' has no attribute {name!r}")
     from importlib import import_module
 

@@ -27,7 +27,7 @@ from lbtrace.expressions.operands import (
     not_a_value,
     number_in,
 )
-from lbtrace.expressions.resolve import compute, locate
+from lbtrace.expressions.resolve import compute, label, locate
 from lbtrace.expressions.tree import (
     After,
     ArgExpression,
@@ -283,12 +283,13 @@ class _Binder:
             raise not_a_value(operand.at)
         moment: Moment = "return" if operand.moment == "return" else "entry"
         fetcher = self._after if moment == "return" else self._entry
+        name = label(wanted, self._scope, arrows=type(self._entry) is Fetcher)
         if operand.start is not None:
-            value = fetcher.text(wanted.name, operand.type, operand.start, operand.length)
+            value = fetcher.text(name, operand.type, operand.start, operand.length)
         elif operand.bits[1]:
-            value = fetcher.take(wanted.name, operand.type, number_in(operand))
+            value = fetcher.take(name, operand.type, number_in(operand))
         else:
-            value = fetcher.value(wanted.name, operand.type, operand.place)
+            value = fetcher.value(name, operand.type, operand.place)
         return moment, value
 
     def failures(self, result: Type | None, *, throws: bool) -> None:
