@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
+from lbtrace.bpf._libbpf import lib
 
 import lbtrace
 from lbtrace.bpf import aggregates, objects
@@ -339,7 +340,8 @@ def test_counting_hooks_no_return_and_sends_nothing(programs: Path) -> None:
 def test_what_has_no_room_is_reported(
     programs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(aggregates, "AGGREGATES", 2)
+    for_two = 2 * (8 + 8 * int(lib.libbpf_num_possible_cpus()))
+    monkeypatch.setattr(aggregates, "AGGREGATE_BYTES", for_two)
     log = tmp_path / "log"
     with lbtrace.trace(
         command=[programs / "truth", log, "alone", "1", "50"],
