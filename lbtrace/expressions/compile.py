@@ -43,7 +43,7 @@ from lbtrace.expressions.tree import (
 )
 from lbtrace.fetch.call_values import CallValues
 from lbtrace.fetch.grouping import group
-from lbtrace.model import LONG, Condition, Fetch, Prototype, Value
+from lbtrace.model import LONG, Condition, Fetch, Prototype, Type, Value
 from lbtrace.model.wire_limits import (
     CONDITIONS,
     KEPT,
