@@ -175,7 +175,8 @@ struct lbt_jump {
 
 /* What is done with a hit whose conditions hold. */
 enum lbt_action {
-	LBT_SEND = 0,	  /* send an event; with what the opening probe of the call has kept */
+	LBT_SEND = 0,	  /* send an event; with what the opening probe of the call has kept. Nothing */
+			  /* where others aggregate: it tells what is below certain calls */
 	LBT_KEEP = 1,	  /* what an opening probe has fetched is for the closing one */
 	LBT_AGGREGATE = 2, /* and above: actions of bpf_src/actions, numbered by build/limits.py */
 };
@@ -256,6 +257,7 @@ struct lbt_spec {
 	__u8 text_slot[LBT_CHUNKS]; /* which text is in which chunk; after the last: 0xff */
 	__u8 named;	  /* of a point: its events carry the runner */
 	__u8 measures[LBT_MEASURES]; /* slots of the values that the action takes */
+	__u8 unsigned_measures; /* bit n: the n-th of them has no sign */
 	__u8 by[LBT_KEY_WORDS]; /* slots of the words of its key; 0xff: none, or known elsewhere */
 	__u8 shows_left;  /* an entry that waits is sent, too, if an exception leaves the call */
 	__u8 has_room;	  /* the entry has left a room: bpf_src/aggregate.h */
@@ -337,9 +339,11 @@ enum lbt_go {
 struct lbt_config {
 	__u64 pidns_device;  /* namespace of the pids, 0: the initial one */
 	__u64 pidns_inode;
+	__u64 cgroup;	     /* only processes in it and below are traced, by its number; 0: all */
 	__u64 only_cookie;   /* cookie of all hits where use_only_cookie is set, */
 	__u32 use_only_cookie; /* for kernels without cookies (before 5.15) */
 	__u32 root;	     /* only this process is traced, 0: all */
+	__u32 own;	     /* this process is not: lbtrace itself; 0: it is */
 	__u32 follow;	     /* and the processes it forks */
 	__u32 wakeup_bytes;  /* data at which the ring wakes its reader */
 	__u32 generic;	     /* some spec is not plain */
@@ -353,6 +357,7 @@ struct lbt_config {
 	__u32 from_program;  /* some condition asks whether the program made the call */
 	__u32 deferred;	     /* some action is LBT_KEEP */
 	__u32 aggregating;   /* bits of the actions from LBT_AGGREGATE on that specs have */
+	__u32 counting;	     /* hits are counted by probe and process, and nothing else is done */
 	__u32 keeping;	     /* some spec keeps a register */
 	__u32 jumps;	     /* some jump is computed */
 	__u32 hooked;	     /* the returns of some calls are seen by uretprobes */
@@ -372,6 +377,7 @@ struct lbt_config {
 	__u32 measures;	     /* values that are aggregated */
 	__u32 extremes;	     /* also the least and the most of them */
 	__u32 stack_depth;   /* frames of each call's stack that are sent with it, 0: none */
+	__u32 walks_stacks;  /* some program walks stacks */
 	__u32 unwind_tables; /* callers are found by tables where there are some */
 	__u32 nesting;	     /* of calls that are timed, or shown if left, it is known what is below them */
 	__u32 shows_left;    /* calls that wait for a condition on their return are shown if left */

@@ -60,6 +60,8 @@ def trace(
     libcalls: bool = False,
     binary: StrPath | Sequence[StrPath] | None = None,
     pid: int | None = None,
+    cgroup: StrPath = "",
+    all: bool = False,
     command: Sequence[StrPath] = (),
     args: int | None = None,
     arg: str | Sequence[str] = (),
@@ -87,7 +89,8 @@ def trace(
 
     Traced is a ``command``, a list of words, which is started (with the processes it forks), a
     running process ``pid`` (with ``follow`` also those it forks), or every process that runs
-    ``binary``, which may be several. With a command or a pid, that narrows to these files.
+    ``binary``, which may be several. With a command or a pid, that narrows to these files. Or the
+    processes in a ``cgroup`` (version 2) and below it, or ``all`` of the machine, but this one.
 
     ``functions``: names, globs or ``/regular expressions/``, each with ``@BINARY`` at its end of
     that file only, commas between. ``source``: source files whose functions are traced as well:
@@ -150,9 +153,9 @@ def trace(
         check_aggregating(max_depth, options)
     elif by or columns:
         raise UsageError("by and columns are about only what is counted", 'add action="count"')
-    target = _target(pid, command, follow, user)
-    if not (binaries or target.pid or target.command):
-        raise UsageError("nothing to trace is named", "give a command, a pid or a binary")
+    target = _target(pid, command, follow, user, cgroup, every=all)
+    if not (binaries or target.pid or target.command or target.cgroup or target.every):
+        raise UsageError("nothing to trace is named", "give a command, a pid, a cgroup or a binary")
     if options and options.until_last and not (target.command or follow):
         raise UsageError("until_last is about followed processes", "add follow=True, or a command")
     request = Request(
@@ -199,16 +202,26 @@ def trace(
     return Trace(session, max_depth)
 
 
-def _target(pid: int | None, command: Sequence[StrPath], follow: bool, user: str) -> Target:
+def _target(
+    pid: int | None,
+    command: Sequence[StrPath],
+    follow: bool,
+    user: str,
+    cgroup: StrPath,
+    *,
+    every: bool,
+) -> Target:
     """Which processes are traced."""
+    check_boolean("all", every)
+    group = "".join(check_paths("cgroup", cgroup or (), "give the path of one"))
     words = check_command(command)
     check_boolean("follow", follow)
     check_text("user", user, "give the name of a user", empty=True)
-    if pid is not None and words:
-        raise UsageError("a pid and a command exclude each other", "give one of them")
+    if (pid is not None) + bool(words) + bool(group) + every > 1:
+        raise UsageError("pid, command, cgroup and all exclude each other", "give one of them")
     if user and not words:
         raise UsageError("a user needs a command to run", 'give one: command=["./prog"]')
     if follow and pid is None and not words:
         raise UsageError("follow is about a process and those it forks", "give its pid")
     number = 0 if pid is None else check_number("pid", pid, 1)
-    return Target(number, words, follow, choose(user) if words else "")
+    return Target(number, words, follow, choose(user) if words else "", group, every)

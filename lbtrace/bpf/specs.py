@@ -111,6 +111,9 @@ class Specs:
         self.actions = {*plan.actions} - SENDING
         self.aggregating = sum(1 << ACTIONS[name] for name in self.actions)
         self._set_keys(plan)
+        self.counting = not (later or self.rooms or self.measures or plan.within) and all(
+            map(_only_counts, probes)
+        )
         self.keeping = any(p.keeps for p in probes)
         self.relays = any(p.relay or p.role == "tail" for p in probes)
         self.within = bool(plan.within)
@@ -124,7 +127,8 @@ class Specs:
         self.times_inner = timed and not plan.by and "histogram" in self.actions
         self.shows_left = any(p.shows_left for p in probes)
         self.nesting = self.times_inner or self.shows_left
-        self.stacks = not ((self.actions and not self.times_inner) or all(layouts))
+        aloof = self.actions and not (self.times_inner or self.within)
+        self.stacks = not (aloof or all(layouts))
         pairs = hooked_pairs(probes, PROBES)
         self.hooked = bool(pairs)
         hooked = {*pairs, *pairs.values()}
@@ -217,7 +221,8 @@ class Specs:
             filtered=self._conditional
             and (role.of_function or probe.relay > 0)
             and role.event != POINT
-            and not probe.pair,
+            and not probe.pair
+            and not (self.actions and probe.gate and probe.action == "send"),
             keeps=probe.keeps,
         )
         kernel = self._kernel
@@ -300,6 +305,7 @@ class Specs:
         )
         for number, slot in enumerate(grouping.measures):
             spec.measures[number] = slot
+        spec.unsigned_measures = sum(1 << n for n, each in enumerate(grouping.unsigned) if each)
         spec.has_room = self.rooms and waits
 
     def _set_jump(self, spec: Any, site: Site) -> None:
@@ -355,6 +361,13 @@ class Specs:
         self.generic = True
         self.memory |= any(fetch.derefs or fetch.read != "value" for fetch in fetches)
         return spec
+
+
+def _only_counts(probe: Probe) -> bool:
+    """Whether a hit is counted, and nothing else is asked of it."""
+    asked = probe.fetches or probe.conditions or probe.keeps or probe.pair
+    goes_on = probe.relay or probe.joins or probe.goes_on
+    return probe.action == "count" and not (asked or goes_on or probe.role in CLOSING)
 
 
 def _needs_duration(grouping: Grouping | None) -> bool:

@@ -79,6 +79,8 @@ def _run(words: list[str]) -> int:
         from lbtrace.commands.options import Parser  # imported here because --version needs none
 
         module = import_module(f"lbtrace.commands.{words[0]}")
+        if hasattr(module, "instead"):
+            module = module.instead(words[1:]) or module
         parser = Parser(
             prog=f"lbtrace {words[0]}",
             description=f"{COMMANDS[words[0]]}.".capitalize(),

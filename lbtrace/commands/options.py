@@ -351,7 +351,9 @@ class Slow(NamedTuple):
 def slow(text: str) -> Slow:
     """Return a time with its unit, and the pattern of functions before it, if there is one:
     ``handle_*=5ms``."""
-    pattern, _, time = text.rpartition("=")
+    pattern, equals, time = text.rpartition("=")
+    if equals and not pattern:
+        raise ArgumentTypeError(f"{text!r} names no function before =: write PATTERN=5ms, or 5ms")
     return Slow(pattern, nanoseconds(time))
 
 

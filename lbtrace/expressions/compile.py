@@ -9,13 +9,16 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from lbtrace.abi import Locations
-from lbtrace.abi.locations import Detail
+from lbtrace.abi.locations import WORD, Detail, Location
 from lbtrace.errors import UsageError
+from lbtrace.expressions.arithmetic import number_of
 from lbtrace.expressions.conditions import Comparer
 from lbtrace.expressions.failures import failed
 from lbtrace.expressions.normal_form import find_comparisons, find_groups, join
 from lbtrace.expressions.operands import (
     UNREADABLE,
+    Constant,
+    Located,
     Moment,
     Names,
     Operand,
@@ -24,7 +27,7 @@ from lbtrace.expressions.operands import (
     not_a_value,
     number_in,
 )
-from lbtrace.expressions.resolve import locate
+from lbtrace.expressions.resolve import compute, label, locate
 from lbtrace.expressions.tree import (
     After,
     ArgExpression,
@@ -40,7 +43,9 @@ from lbtrace.expressions.tree import (
     Test,
     TextOf,
     has_after,
+    written,
 )
+from lbtrace.expressions.unsuited import no_amount
 from lbtrace.fetch.call_values import CallValues
 from lbtrace.fetch.grouping import group
 from lbtrace.model import LONG, Condition, Fetch, Prototype, Type, Value
@@ -223,37 +228,43 @@ class _Binder:
         numbers = [_ask(self._number, *each) for each in zip(options, measured, strict=True)]
         keys = [_ask(self._key, "by", each) for each in request.by]
         waits = bool(self._result_conditions)
-        waits |= any(moment == "return" for moment, _ in (*numbers, *keys))
+        waits |= any(moment == "return" for moment, *_ in (*numbers, *keys))
         made = self.bound_to((), None)
         if not numbers and not keys:
             return made
         entry, after = group(
             [(moment == "return", value) for moment, value in keys],
-            [(moment == "return", slot) for moment, slot in numbers],
+            [(moment == "return", slot, unsigned) for moment, slot, unsigned in numbers],
             (made.fetches, made.result_fetches),
             waits=waits,
         )
         return replace(made, entry_grouping=entry, grouping=after if waits else entry, waits=waits)
 
-    def _number(self, wanted: ArgExpression) -> tuple[Moment, int]:
-        """When a number is there, and its slot."""
-        operand = locate(wanted.node, self._scope)
+    def _number(self, wanted: ArgExpression) -> tuple[Moment, int, bool]:
+        """When a number is there, its slot, and whether it is one of 64 bits without a sign."""
+        operand = _read(compute(wanted.node, self._scope), wanted.node)
         if isinstance(operand, Pseudo) and operand.name == "duration":
-            return "return", SLOT_DURATION
+            return "return", SLOT_DURATION, False
         if not isinstance(operand, Operand):
             raise not_a_value(operand.at)
+        if operand.type.is_address:
+            raise no_amount(operand.at, operand.type, written(wanted.node))
         moment: Moment = "return" if operand.moment == "return" else "entry"
-        return moment, self._scope.take(operand.at, moment, number_in(operand))
+        unsigned = operand.type.size == WORD and not (operand.type.signed or operand.bits[1])
+        return moment, self._scope.take(operand.at, moment, number_in(operand)), unsigned
 
     def _key(self, wanted: ArgExpression) -> tuple[Moment, Value]:
         """When a value by which is aggregated is there, and the value."""
-        operand = locate(wanted.node, self._scope)
+        operand = _read(locate(wanted.node, self._scope), wanted.node)
         if isinstance(operand, Pseudo):
             type = TEXT if operand.name == "comm" else LONG
             moment: Moment = "return" if operand.name == "duration" else "entry"
             return moment, Value(wanted.name, type, OF_EVENTS[operand.name])
         if not isinstance(operand, Operand):
             raise not_a_value(operand.at)
+        if operand.type.is_alias() and operand.type.target and operand.type.target.computes:
+            operand = compute(wanted.node, self._scope)
+            assert isinstance(operand, Operand)
         if operand.start is None and operand.type.computes and not operand.type.is_text():
             moment = "return" if operand.moment == "return" else "entry"
             slot = self._scope.take(operand.at, moment, number_in(operand))
@@ -267,17 +278,18 @@ class _Binder:
 
     def value(self, wanted: ArgExpression) -> tuple[Moment, Value]:
         """Return a value to show, and when it is there."""
-        operand = locate(wanted.node, self._scope)
+        operand = _read(locate(wanted.node, self._scope), wanted.node)
         if not isinstance(operand, Operand):
             raise not_a_value(operand.at)
         moment: Moment = "return" if operand.moment == "return" else "entry"
         fetcher = self._after if moment == "return" else self._entry
+        name = label(wanted, self._scope, arrows=type(self._entry) is Fetcher)
         if operand.start is not None:
-            value = fetcher.text(wanted.name, operand.type, operand.start, operand.length)
+            value = fetcher.text(name, operand.type, operand.start, operand.length)
         elif operand.bits[1]:
-            value = fetcher.take(wanted.name, operand.type, number_in(operand))
+            value = fetcher.take(name, operand.type, number_in(operand))
         else:
-            value = fetcher.value(wanted.name, operand.type, operand.place)
+            value = fetcher.value(name, operand.type, operand.place)
         return moment, value
 
     def failures(self, result: Type | None, *, throws: bool) -> None:
@@ -336,9 +348,19 @@ def _ask(find: Callable[[ArgExpression], _Found], option: str, wanted: ArgExpres
         raise error.error(option, wanted.source) from None
 
 
+def _read(found: Located, node: Node) -> Located:
+    """What is found of a node, as a value that is read: how many elements an array has is known."""
+    if not (isinstance(found, Constant) and isinstance(node, LengthOf)):
+        return found
+    length = Fetch(base="constant", offset=number_of(found))
+    return Operand(found.at, LONG, Location(words=(length,)))
+
+
 def _followed(node: Node) -> int:
     """Pointers followed on the way to a node, about."""
     match node:
+        case Field(inner=Dereference(subscript=True)):  # an element may be a pointer
+            return _followed(node.inner) + 2
         case Dereference() | Field():
             return _followed(node.inner) + 1
         case Cast() | After() | LengthOf():
