@@ -20,8 +20,8 @@ def compare(
     take: Callable[[Fetch], int],
 ) -> list[list[Condition]]:
     """Return the conditions that the text in the ``record`` at this address compares with ``text``,
-    either where it is long, at ``places`` of address and length, or where it is short; ``take`` returns
-    the slot of a fetch."""
+    either where it is long, at ``places`` of address and length, or where it is short; ``take``
+    returns the slot of a fetch."""
     pointer, size = places
     first = replace(record, read="integer", size=1)
     is_long = take(replace(first, bit_size=1))
