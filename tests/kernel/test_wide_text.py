@@ -36,16 +36,16 @@ int main(void)
 CPP = r"""
 #include <string>
 __attribute__((noinline)) int hold(const std::wstring &w, std::u16string &u, std::u32string &c,
-                                   std::wstring_view v, const std::wstring &l)
+                                   std::wstring_view v)
 {
-    __asm__ volatile("" : : "r"(&w), "r"(&u), "r"(&c), "r"(v.data()), "r"(&l) : "memory");
+    __asm__ volatile("" : : "r"(&w), "r"(&u), "r"(&c), "r"(v.data()) : "memory");
     return 1;
 }
 int main()
 {
     std::u16string half = u"sixteen\U0001F600 and so on";
     std::u32string whole = U"";
-    return hold(L"w\u00efde", half, whole, L"vi\u00e9w", L"a long wide text") - 1;
+    return hold(L"w\u00efde", half, whole, L"vi\u00e9w") - 1;
 }
 """
 
@@ -92,6 +92,4 @@ def test_of_cpp(lbtrace: Run, compiler: str, library: tuple[str, ...], tmp_path:
         return  # it knows one library
     program = made(compiler, tmp_path, "a.cc", CPP, "-std=c++17", *library)
     done = lbtrace("attach", "--func=hold", "--format=jsonl", "--", program)
-    assert values(done.stdout) == [
-        ["wïde", "sixteen😀 and so on", "", "viéw", "a long wide text"]
-    ], done.stderr
+    assert values(done.stdout) == [["wïde", "sixteen😀 and so on", "", "viéw"]], done.stderr
