@@ -24,6 +24,7 @@ enum lbt_base {
 	LBT_CONSTANT = 2,
 	LBT_SLOT = 3,	  /* the value of an earlier fetch; reg is its slot */
 	LBT_RECORD = 4,	  /* the address of a tracepoint's record */
+	LBT_THREAD = 5,	  /* the thread pointer */
 };
 
 enum lbt_read {
