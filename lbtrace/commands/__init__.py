@@ -48,7 +48,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         streams.prepare()
     # Not list(): importing the module of that command gives the name to it, here.
     words = [*(sys.argv[1:] if arguments is None else arguments)]
-    if words[:1] == ["help"] and words[1:2] and words[1] in COMMANDS:
+    if words[:1] == ["help"] and words[1:2] and words[1] in COMMANDS and not _has_page(words[1]):
         words = [words[1], "--help"]
     try:
         status = _run(words)
@@ -70,6 +70,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return BROKEN_PIPE
     except KeyboardInterrupt:
         return 130
+
+
+def _has_page(command: str) -> bool:
+    from lbtrace.commands import help  # imported here because few ask for it
+
+    return command in help.pages()
 
 
 def _run(words: list[str]) -> int:
