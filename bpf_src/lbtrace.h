@@ -357,6 +357,7 @@ struct lbt_config {
 	__u32 from_program;  /* some condition asks whether the program made the call */
 	__u32 deferred;	     /* some action is LBT_KEEP */
 	__u32 aggregating;   /* bits of the actions from LBT_AGGREGATE on that specs have */
+	__u32 counting;	     /* hits are counted by probe and process, and nothing else is done */
 	__u32 keeping;	     /* some spec keeps a register */
 	__u32 jumps;	     /* some jump is computed */
 	__u32 hooked;	     /* the returns of some calls are seen by uretprobes */

@@ -258,6 +258,13 @@ struct file {
 	struct inode *f_inode;
 };
 
+/* The record of sched:sched_switch: include/trace/events/sched.h. */
+struct trace_event_raw_sched_switch {
+	int prev_pid;
+	long prev_state;
+	int next_pid;
+};
+
 struct vm_area_struct {
 	unsigned long vm_start;
 	unsigned long vm_end;

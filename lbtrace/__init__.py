@@ -11,8 +11,8 @@
 ``%load_ext lbtrace`` gives notebooks ``%%lbtrace``.
 `read_capture` reads what ``lbtrace attach -o NAME.lbt`` recorded: a `Capture`, with the same
 ``calls()``. `to_pandas` and `to_arrow` make tables of calls, `report` one of functions, a `Row`
-each. Of a trace that counts, `Trace.counts` gives a `Count` for each function. `count` and
-`latency` return a `LiveTable` that the kernel makes, read while it runs.
+each. Of a trace that counts, `Trace.counts` gives a `Count` for each function. `count`, `latency`
+and `stacks` return a `LiveTable` that the kernel makes, read while it runs.
 
 The values of arguments and results are ``int``, ``float``, ``bool``, None, or one of `Address`,
 `Char`, `Constant`, `Symbol`, `Text`, `Fields`, `Elements`, `Variant`, `Referent`, `Unreadable`.
@@ -49,7 +49,7 @@ if TYPE_CHECKING:
         TargetError,
         UsageError,
     )
-    from lbtrace.live_table import LiveTable, count, latency
+    from lbtrace.live_table import LiveTable, count, latency, stacks
     from lbtrace.live_trace import Trace
     from lbtrace.model import (
         Address,
@@ -118,6 +118,7 @@ __all__ = [
     "latency",
     "read_capture",
     "report",
+    "stacks",
     "to_arrow",
     "to_pandas",
     "trace",
@@ -130,7 +131,7 @@ _MODULES = {
     **dict.fromkeys(("to_arrow", "to_pandas"), "calls.table"),
     **dict.fromkeys(("OwnTrace", "trace_this_process"), "own_process"),
     **dict.fromkeys(("Rows", "report"), "answers.report"),
-    **dict.fromkeys(("LiveTable", "count", "latency"), "live_table"),
+    **dict.fromkeys(("LiveTable", "count", "latency", "stacks"), "live_table"),
     "Calls": "calls.iterator",
     "Count": "tables",
     "Options": "session.options",

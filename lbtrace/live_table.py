@@ -73,6 +73,19 @@ def latency(*, by: str | Sequence[str] = (), **selected: Any) -> LiveTable:
     return count(by=by, hist="duration", **selected)
 
 
+def stacks(*, sum: str = "", **selected: Any) -> LiveTable:
+    """Count in the kernel on which stacks functions are called: return a table of
+    `lbtrace.tables.stacks.Stack`, or with ``sum`` of what an integer amounts to there
+    (docs/answers.md). ``selected`` is what else `lbtrace.trace` takes: ``functions``, ``command``,
+    ``unwind``. Needs Linux 5.17.
+
+    Raises what `lbtrace.trace` raises.
+    """
+    if sum:
+        selected["arg"] = sum
+    return LiveTable(trace(action="stacks", **selected))
+
+
 def _check(selected: Iterable[str], caller: str, hint: str, *columns: str) -> None:
     """Raise `UsageError` where ``selected`` says what the function itself does."""
     for name in selected:
@@ -81,7 +94,7 @@ def _check(selected: Iterable[str], caller: str, hint: str, *columns: str) -> No
 
 
 class LiveTable:
-    """A table that `count` or `latency` makes, read while it runs.
+    """A table that `count`, `latency` or `stacks` makes, read while it runs.
 
     Within ``with`` it runs, in a thread of its own: `rows` are those of the moment. Afterwards they
     are the last ones. `wait` runs it to its end. ``print(table)`` shows its first rows, a notebook

@@ -14,6 +14,7 @@
 #ifndef WALK_H
 #define WALK_H
 
+#include "event.h"
 #include "stack/hooked.h"
 #include "stack/mapping.h"
 #include "stack/table.h"
@@ -85,6 +86,14 @@ static __noinline void add_kernel_frames(struct stack_walk *walk)
 		if (size <= 0)                                                                     \
 			walk->kernel[0] = 0;                                                       \
 	} while (0)
+
+/* Whether the current process is. A function of its own: what calls it has little room on the stack. */
+static __noinline bool is_traced(void)
+{
+	struct hit who = {};
+
+	return identify(&who);
+}
 
 static __always_inline void end_walks(void)
 {

@@ -111,6 +111,9 @@ class Specs:
         self.actions = {*plan.actions} - SENDING
         self.aggregating = sum(1 << ACTIONS[name] for name in self.actions)
         self._set_keys(plan)
+        self.counting = not (later or self.rooms or self.measures or plan.within) and all(
+            map(_only_counts, probes)
+        )
         self.keeping = any(p.keeps for p in probes)
         self.relays = any(p.relay or p.role == "tail" for p in probes)
         self.within = bool(plan.within)
@@ -358,6 +361,13 @@ class Specs:
         self.generic = True
         self.memory |= any(fetch.derefs or fetch.read != "value" for fetch in fetches)
         return spec
+
+
+def _only_counts(probe: Probe) -> bool:
+    """Whether a hit is counted, and nothing else is asked of it."""
+    asked = probe.fetches or probe.conditions or probe.keeps or probe.pair
+    goes_on = probe.relay or probe.joins or probe.goes_on
+    return probe.action == "count" and not (asked or goes_on or probe.role in CLOSING)
 
 
 def _needs_duration(grouping: Grouping | None) -> bool:

@@ -25,7 +25,7 @@ BY_TABLE, BY_POINTER, BY_GUESS = 1, 2, 3
 
 TABLE_MAPS = ("met_files", "stack_rows", "stack_rules", "stack_tables")
 
-STACK_MAPS = (*TABLE_MAPS, "known_mappings", "stack_walks", "cpu_walks")
+STACK_MAPS = (*TABLE_MAPS, "known_mappings", "stack_walks", "cpu_walks", "blocked_threads")
 """Maps that only walks of stacks need."""
 
 

@@ -6,7 +6,7 @@ import argparse
 import os
 import stat
 from collections.abc import Iterator
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack, nullcontext, suppress
 from functools import partial
 from itertools import chain
 from typing import IO, TYPE_CHECKING, Any, BinaryIO, TypeAlias, cast
@@ -218,14 +218,17 @@ def _trace(
     sink = make_sink(chosen.load(), stream, session.plan, args)
     progress = Progress(bool(args.output))
     renewal: Renewal | None = None
-    if args.action != "send":
+    if sink.renews or args.action != "send":
         from lbtrace.commands.renewing import Renewal  # imported here: most show calls
 
-        renewal = Renewal(sink, stream, args)
+        renewal = Renewal(sink, stream, args, partial(_end, session))
+        session.restless = renewal.in_place
     regular = stat.S_ISREG(os.fstat(stream.fileno()).st_mode)
 
     def after(matcher: CallMatcher, batch: Batch) -> None:
         progress.show(matcher.calls)
+        if renewal:
+            renewal.look()
         if not batch.events and not (args.output and regular):
             sink.flush()
             stream.flush()
@@ -237,7 +240,7 @@ def _trace(
             renewal.clear()  # the last table takes its place
         return session.losses(), False
 
-    with progress:
+    with progress, renewal or nullcontext():
         return render(
             session.plan,
             batches,
@@ -247,6 +250,11 @@ def _trace(
             after_batch=after,
             on_aggregates=renewal or (lambda _: None),
         )
+
+
+def _end(session: Session) -> None:
+    session.hurry()
+    session.stop()
 
 
 def _capture(

@@ -9,13 +9,16 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from lbtrace.abi import Locations
-from lbtrace.abi.locations import WORD, Detail
+from lbtrace.abi.locations import WORD, Detail, Location
 from lbtrace.errors import UsageError
+from lbtrace.expressions.arithmetic import number_of
 from lbtrace.expressions.conditions import Comparer
 from lbtrace.expressions.failures import failed
 from lbtrace.expressions.normal_form import find_comparisons, find_groups, join
 from lbtrace.expressions.operands import (
     UNREADABLE,
+    Constant,
+    Located,
     Moment,
     Names,
     Operand,
@@ -239,7 +242,7 @@ class _Binder:
 
     def _number(self, wanted: ArgExpression) -> tuple[Moment, int, bool]:
         """When a number is there, its slot, and whether it is one of 64 bits without a sign."""
-        operand = compute(wanted.node, self._scope)
+        operand = _read(compute(wanted.node, self._scope), wanted.node)
         if isinstance(operand, Pseudo) and operand.name == "duration":
             return "return", SLOT_DURATION, False
         if not isinstance(operand, Operand):
@@ -252,13 +255,16 @@ class _Binder:
 
     def _key(self, wanted: ArgExpression) -> tuple[Moment, Value]:
         """When a value by which is aggregated is there, and the value."""
-        operand = locate(wanted.node, self._scope)
+        operand = _read(locate(wanted.node, self._scope), wanted.node)
         if isinstance(operand, Pseudo):
             type = TEXT if operand.name == "comm" else LONG
             moment: Moment = "return" if operand.name == "duration" else "entry"
             return moment, Value(wanted.name, type, OF_EVENTS[operand.name])
         if not isinstance(operand, Operand):
             raise not_a_value(operand.at)
+        if operand.type.is_alias() and operand.type.target and operand.type.target.computes:
+            operand = compute(wanted.node, self._scope)
+            assert isinstance(operand, Operand)
         if operand.start is None and operand.type.computes and not operand.type.is_text():
             moment = "return" if operand.moment == "return" else "entry"
             slot = self._scope.take(operand.at, moment, number_in(operand))
@@ -272,7 +278,7 @@ class _Binder:
 
     def value(self, wanted: ArgExpression) -> tuple[Moment, Value]:
         """Return a value to show, and when it is there."""
-        operand = locate(wanted.node, self._scope)
+        operand = _read(locate(wanted.node, self._scope), wanted.node)
         if not isinstance(operand, Operand):
             raise not_a_value(operand.at)
         moment: Moment = "return" if operand.moment == "return" else "entry"
@@ -342,9 +348,19 @@ def _ask(find: Callable[[ArgExpression], _Found], option: str, wanted: ArgExpres
         raise error.error(option, wanted.source) from None
 
 
+def _read(found: Located, node: Node) -> Located:
+    """What is found of a node, as a value that is read: how many elements an array has is known."""
+    if not (isinstance(found, Constant) and isinstance(node, LengthOf)):
+        return found
+    length = Fetch(base="constant", offset=number_of(found))
+    return Operand(found.at, LONG, Location(words=(length,)))
+
+
 def _followed(node: Node) -> int:
     """Pointers followed on the way to a node, about."""
     match node:
+        case Field(inner=Dereference(subscript=True)):  # an element may be a pointer
+            return _followed(node.inner) + 2
         case Dereference() | Field():
             return _followed(node.inner) + 1
         case Cast() | After() | LengthOf():

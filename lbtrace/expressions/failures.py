@@ -25,7 +25,7 @@ def failed(result: Type | None, *, throws: bool) -> Test | None:
             what = "the type of its result is not known"
         elif result is not None and result.has_values:
             what = f"its result tells of no error: {result.name or 'several values'}"
-        if throws and (result is None or result.is_known):
+        if throws and result != UNKNOWN and (result is None or result.is_known):
             return None
         hint = "errors are: error of Go, Err of Rust, null pointers, negative numbers"
         raise UsageError(f"{option('errors')}: {what}", hint)

@@ -373,7 +373,8 @@ def _field(node: Field, inner: Operand, scope: Scope) -> Located:
         known = [spelled(m.name) for m in type.named_parts() if m.name]
         are = "are" if len(known) > 1 else "is"
         hint = f"there {are} {', '.join(known)}" if known else "its members are not known"
-        what = f"{type.name} has no member {spelled(node.name)}"
+        of = type.name or ("the result" if inner.moment == "return" else "this")
+        what = f"{of} has no member {spelled(node.name)}"
         raise ExpressionError(node.at, what, hint, lacks_name=True)
     return part_of(node.at, inner, found)
 

@@ -176,6 +176,10 @@ class Kernel(Protocol):
     def BREAKPOINT(self) -> bytes:
         """The instruction that uprobes write over another."""
 
+    @property
+    def SYSTEM_CALL(self) -> bytes:
+        """The instruction that calls the kernel."""
+
     def begins_short(self, code: bytes) -> bool:
         """Return whether the instruction with which ``code`` begins ends where a breakpoint there
         does, so that the next instruction can have one, too."""

@@ -38,7 +38,8 @@ class Fetch(Struct, frozen=True):
     (``base="record"``), or zero (``base="constant"``). ``offset`` is
     added, and ``factor`` times the value of the earlier fetch ``plus``, if that is not -1. With an
     ``operation``, what was there and the latter, or ``operand`` where there is none, are combined
-    as it says, and the offset is added to the result; what is shifted has ``size`` bytes.
+    as it says, and the offset is added to the result; what is shifted has ``size`` bytes,
+    and with none it counts as no failure that there is no result.
     Then, for each member of ``derefs``, the eight bytes at that address are
     loaded and the member is added. Last, ``read`` says what the result is:
     the ``value`` itself, an ``integer`` of ``size`` bytes in memory there, a

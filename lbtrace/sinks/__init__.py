@@ -88,7 +88,8 @@ EACH: dict[str, Format] = {
     row.name: row
     for row in (
         Format("list", ".txt", "each with its stack", "lbtrace.sinks.each_stack", "EachStack"),
-        *(FORMATS["jsonl"], FORMATS["lbt"]),
+        Format("jsonl", ".jsonl", "a JSON object a line", "lbtrace.sinks.each_stack", "EachJson"),
+        FORMATS["lbt"],
     )
 }
 """Those of each stack by itself."""

@@ -61,6 +61,7 @@ class StackList(_Stacks):
     """The frames of each stack, the innermost first, and how often: from least to most."""
 
     name = "list"
+    renews = True
 
     def write_stacks(self, rows: list[Stack], whole: list[Stack]) -> None:
         """Write the stacks."""

@@ -136,6 +136,7 @@ TABLE = Table(
     rows=count_calls,
     heading=("COUNT",),
     cells=_cells,
+    ranks=lambda row: (row.count, *row.values.values()),
     drawn=lambda row: [f"    not read: {row.unread}"] if row.unread else [],
     merge=merge,
     subtract=subtract,

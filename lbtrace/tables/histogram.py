@@ -141,13 +141,16 @@ def _bars(counts: dict[int, int]) -> Iterator[Bar]:
         yield Bar(least, most, sizes.get(size, 0))
 
 
-def _cells(row: Histogram) -> tuple[str, ...]:
-    def shown(number: int | None) -> str:
-        return "?" if number is None else _number(number, row.unit)
-
-    own = shown(row.self_time) if row.unit and not row.by else ""
+def _ranks(row: Histogram) -> tuple[int | None, ...]:
     shares = (row.min, row.median, row.p90, row.p99, row.p999, row.max)
-    return (str(row.count), shown(row.total), own, *map(shown, shares))
+    return row.count, row.total, row.self_time, *shares
+
+
+def _cells(row: Histogram) -> tuple[str, ...]:
+    _, total, own, *shares = (
+        "?" if number is None else _number(number, row.unit) for number in _ranks(row)
+    )
+    return str(row.count), total, own if row.unit and not row.by else "", *shares
 
 
 def _number(number: int, unit: str) -> str:
@@ -175,6 +178,8 @@ TABLE = Table(
     rows=distribute,
     heading=("COUNT", "TOTAL", "SELF", "MIN", "MEDIAN", "P90", "P99", "P99.9", "MAX"),
     cells=_cells,
+    ranks=_ranks,
+    order="TOTAL",
     drawn=lambda row: [*_draw(row)],
     takes_value=True,
 )

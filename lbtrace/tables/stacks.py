@@ -18,6 +18,9 @@ from lbtrace.text import clean, duration
 
 OUTERMOST = "outermost"
 
+CALLS = frozenset({"opens", "closes"})
+"""The roles of probes that are hit in the function that is called."""
+
 
 class Stack(Struct, frozen=True):
     """How often a function, ``name`` in the file ``binary``, was called from one place: ``frames``
@@ -46,16 +49,22 @@ def count_stacks(
     plan: Plan, aggregated: Sequence[Aggregate], frames: Sequence[Frame]
 ) -> list[Stack]:
     """Return a row for each function and stack, of all processes; the largest weight first."""
-    found: dict[tuple[int, tuple[int, ...], int], list[Aggregate]] = {}
+    found: dict[tuple[int, bool, tuple[int, ...], int], list[Aggregate]] = {}
     for row in aggregated:
-        key = plan.probes[row.probe].function, row.stack, row.end
-        found.setdefault(key, []).append(row)
+        probe = plan.probes[row.probe]
+        is_call = probe.role in CALLS and (probe.source == "uprobe" or _has_returned(row, plan))
+        callers = row.stack[1:] if is_call and not _has_returned(row, plan) else row.stack
+        found.setdefault((probe.function, is_call, callers, row.end), []).append(row)
     made = [
-        _stack(plan, key[0], rows, [frames[n] for n in key[1] if n < len(frames)])
-        for key, rows in found.items()
-        if key[0] >= 0
+        _stack(plan, function, is_call, rows, [frames[n] for n in callers if n < len(frames)])
+        for (function, is_call, callers, _), rows in found.items()
+        if function >= 0
     ]
     return in_order(made)
+
+
+def _has_returned(row: Aggregate, plan: Plan) -> bool:
+    return PROBES[plan.probes[row.probe].source].at_return
 
 
 def in_order(rows: Iterable[Stack]) -> list[Stack]:
@@ -63,16 +72,19 @@ def in_order(rows: Iterable[Stack]) -> list[Stack]:
     return sorted(rows, key=lambda row: (-row.weight, row.name, [f.name for f in row.frames]))
 
 
-def _stack(plan: Plan, number: int, rows: Sequence[Aggregate], frames: Sequence[Frame]) -> Stack:
+def _stack(
+    plan: Plan, number: int, is_call: bool, rows: Sequence[Aggregate], frames: Sequence[Frame]
+) -> Stack:
     function, path = plan.functions[number], plan.path_of(plan.functions[number].binary)
-    if any(PROBES[plan.probes[row.probe].source].at_return for row in rows):
+    if is_call:  # where in it the probe is does not matter, or it has returned already
         module, _, name = function.name.rpartition(":")
         own = Frame(name, 0, f"[{module}]" if module else KERNEL_FILE)
         own = own if function.binary == NO_BINARY else Frame(function.name, 0, path)
-        frames = [own, *frames]  # it has returned already
+        frames = [own, *frames]
     totals = [sum(words) & WORD for words in zip(*(row.words for row in rows), strict=False)]
     slots = {plan.probes[row.probe].aggregates for row in rows}
-    takes = slots != {-1}
+    timed = any(PROBES[plan.probes[row.probe].source].timed for row in rows)
+    takes = timed or slots != {-1}
     return Stack(
         name=function.name,
         binary=path,
@@ -81,7 +93,7 @@ def _stack(plan: Plan, number: int, rows: Sequence[Aggregate], frames: Sequence[
         end=STACK_ENDS.get(rows[0].end, "unknown"),
         total=_total(plan, rows, totals[0]) if takes and totals else None,
         unread=totals[1] if takes and len(totals) > 1 else 0,
-        unit="ns" if slots == {SLOT_DURATION} else "",
+        unit="ns" if timed or slots == {SLOT_DURATION} else "",
     )
 
 
@@ -152,6 +164,7 @@ TABLE = Table(
     rows=count_stacks,
     heading=("COUNT", "FUNCTION"),
     cells=lambda row: (weight_text(row), row.name),
+    ranks=lambda row: (row.weight, row.name),
     drawn=lambda row: [f"    {line}" for line in described(row)],
     takes_value=None,
     takes_frames=True,

@@ -128,6 +128,7 @@ KINDS = (
     Kind("record", "Record", "record", is_fetched=True),
     Kind("flags", "Flags"),
     Kind("mode", "Mode"),
+    Kind("device", "Device"),
     Kind("outcome", "Outcome"),
     Kind("filled", "Filling"),
     Kind("socket_address", "SocketAddress"),

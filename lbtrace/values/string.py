@@ -102,6 +102,7 @@ class String(Type, Struct, frozen=True, tag="string"):
     short: bool = False
 
     through = True
+    is_number = False
 
     def is_flat(self) -> bool:
         return False
@@ -143,7 +144,9 @@ class String(Type, Struct, frozen=True, tag="string"):
 
     def slot_reader(self, value: Value, probe: Probe) -> Reader:
         if not probe.is_piece(value.slot):
-            return lambda fetched: UNDECODABLE
+            if self.pointer >= 0:
+                return lambda fetched: UNDECODABLE
+            return lambda fetched: Address(fetched.words[value.slot])  # of text not written yet
         return text_reader(value.slot)
 
 

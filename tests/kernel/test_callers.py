@@ -131,3 +131,70 @@ def opened(speedscope: dict[str, Any]) -> set[str]:
         assert not path
         assert latest <= profile["endValue"]
     return found
+
+
+def test_libraries_of_programs_that_have_ended(tmp_path: Path, lbtrace: Run) -> None:
+    """One that is loaded and left before anybody looks, and the frame of a signal, as gdb calls
+    them."""
+    (tmp_path / "late.c").write_text(
+        """
+        #include <signal.h>
+        void leaf(int n);
+        __attribute__((noinline)) static void handler(int n) { leaf(n); __asm__(""); }
+        void plug(void) { signal(SIGUSR1, handler); raise(SIGUSR1); leaf(2); __asm__(""); }
+        """
+    )
+    (tmp_path / "main.c").write_text(
+        """
+        #include <dlfcn.h>
+        __attribute__((noinline)) void leaf(int n) { __asm__("" : : "r"(n)); }
+        int main(int count, char **words)
+        {
+            void (*plug)(void) = dlsym(dlopen(words[1], RTLD_NOW), "plug");
+            plug();
+            return 0;
+        }
+        """
+    )
+    late, main = tmp_path / "liblate.so", tmp_path / "main"
+    flags = ["gcc", "-O2", "-w", "-fomit-frame-pointer"]
+    subprocess.run([*flags, "-shared", "-fPIC", tmp_path / "late.c", "-o", late], check=True)
+    subprocess.run([*flags, "-rdynamic", tmp_path / "main.c", "-o", main, "-ldl"], check=True)
+    options = ["--func", "leaf", "--stack", "30", "--format", "jsonl", "--", main, late]
+    found = [call["callers"] for call in calls_of(lbtrace("attach", *options).stdout)]
+    names = [[frame["name"] for frame in callers["frames"]] for callers in found]
+    assert [stack[0] for stack in names] == ["handler", "plug"]
+    assert {callers["frames"][0]["binary"] for callers in found} == {str(late)}
+    for callers in found:
+        assert callers["end"] in ("table not loaded yet", "outermost")
+    if found[0]["end"] == "outermost":
+        assert names[0][1] == "<signal handler called>"
+
+
+def test_frames_of_signals(tmp_path: Path, lbtrace: Run) -> None:
+    """As gdb shows them."""
+    (tmp_path / "main.c").write_text(
+        """
+        #include <signal.h>
+        __attribute__((noinline)) void leaf(int n) { __asm__("" : : "r"(n)); }
+        static void handler(int n) { leaf(n); __asm__(""); }
+        int main(void) { signal(SIGUSR1, handler); raise(SIGUSR1); return 0; }
+        """
+    )
+    main = tmp_path / "main"
+    subprocess.run(["gcc", "-O2", tmp_path / "main.c", "-o", main], check=True)
+    said = subprocess.run(
+        ["gdb", "-batch", "-nx", "-ex", "handle SIGUSR1 nostop", "-ex", "break leaf"]
+        + ["-ex", "run", "-ex", "bt", main],
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout
+    stack = re.findall(r"^#\d+ +(?:0x\w+ in )?(<signal handler called>|\w+)", said, re.M)
+    options = ["--func", "leaf", "--stack", "30", "--format", "jsonl", "--", main]
+    (call,) = calls_of(lbtrace("attach", *options).stdout)
+    names = [frame["name"] for frame in call["callers"]["frames"]]
+    assert stack[1:3] == ["handler", "<signal handler called>"] == names[:2]
+    assert names[-4:-2] == ["main", "__libc_start_call_main"]
+    tree = lbtrace("stacks", *options[:2], "--", main).stdout
+    assert "  <signal handler called>\n" in tree

@@ -226,6 +226,46 @@ def test_numbers_have_the_sign_of_their_type(
     assert (done.returncode, "an address, no amount" in done.stderr) == (2, True)
 
 
+ELEMENTS = r"""
+#include <array>
+#include <memory>
+#include <string>
+#include <vector>
+struct cell { int key; std::string name; };
+struct row { int plain[4]; std::array<int, 5> fixed; std::vector<int> cells; };
+using owned = std::vector<std::unique_ptr<cell>>;
+__attribute__((noinline)) void take(owned &v, std::vector<row> &rows, row *last, const int &n) {
+	__asm__ volatile("" :: "r"(&n), "r"(last), "r"(&v), "r"(&rows) : "memory");
+}
+int main() {
+	owned v;
+	for (auto name : {"seven", "eight"})
+		v.emplace_back(new cell{(int)v.size() + 7, name});
+	std::vector<row> rows(2);
+	rows[1].cells = {4, 5, 6};
+	for (volatile int n = 41; n < 43; n++)
+		take(v, rows, &rows[1], const_cast<const int &>(n));
+}
+"""
+
+
+def test_elements_are_keys(compiled: Callable[[str, list[str], str], Path], lbtrace: Run) -> None:
+    """Arrays have a length that is known beforehand; an index may follow another, and lead through
+    a smart pointer; beyond the last is nothing, which is no failed computation."""
+    program = compiled("elements.cc", ["g++", "-O1", "-g"], ELEMENTS)
+    keys = {
+        **{"len(last->plain)": 4, "len(last->fixed)": 5, "len(rows[1].cells)": 3},
+        **{"rows[1].cells[2]": 6, "rows[1].cells[3]": None, "v[1]->key": 8, "v[0].name": "seven"},
+    }
+    for key, value in keys.items():
+        done = lbtrace("count", "--func", "take", "--by", key, "--format", "json", "--", program)
+        (row,) = json.loads(done.stdout)["count"]
+        assert (row["by"], row["count"]) == ({key: value}, 2), key
+        assert done.stderr == "lbtrace: 2 calls counted, nothing lost\n"
+    done = lbtrace("count", "--func", "take", "--by", "n", "--format", "csv", "--", program)
+    assert done.stdout.split() == ["n,count", "41,1", "42,1"]
+
+
 def test_keys_on_the_command_line(keyed: Path, lbtrace: Run, tmp_path: Path) -> None:
     """Also of histograms, and without what newer kernels have."""
     log, capture = tmp_path / "log", tmp_path / "keys.lbt"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -19,6 +20,7 @@ Run = Callable[..., "subprocess.CompletedProcess[str]"]
 SLEEPS = ["sh", "-c", "sleep 0.3; sleep 1 & sleep 0.4; cat /proc/$!/stack; wait"]
 """Prints the kernel's stack of a process that sleeps, without the scheduler's own functions; the
 first one lets lbtrace know of the program."""
+
 
 def places(frames: list[dict[str, Any]], kernel: bool = True) -> list[str]:
     """Those in the kernel, or the others, as the kernel writes places."""
@@ -50,7 +52,9 @@ def test_as_the_kernel_shows_a_sleeping_process(lbtrace: Run, tmp_path: Path) ->
         assert any(each["binary"].endswith("/sleep") for each in frames)
         assert stack["end"] == "outermost"
     text = lbtrace("stacks", *event, "--format", "folded", "--", "sleep", "0.1").stdout
-    assert re.search(r"clock_nanosleep;\S*do_nanosleep_\[k\];schedule_\[k\];__schedule_\[k\] 1", text)
+    assert re.search(
+        r"clock_nanosleep;\S*do_nanosleep_\[k\];schedule_\[k\];__schedule_\[k\] 1", text
+    )
 
 
 @contextmanager
@@ -101,3 +105,25 @@ def test_functions_of_the_kernel(lbtrace: Run, programs: Path, tmp_path: Path) -
     assert len(re.findall(r"← put\+0x\w+ \(save\)\n", shown)) == 3
     counted = lbtrace("stacks", "--kernel", "vfs_fsync_range", "--sum", "retval", *program)
     assert re.search(r"^  vfs_fsync_range \[k\]\n(  .*\n)*  put\+", counted.stdout, re.M)
+
+
+def test_time_blocked(lbtrace: Run, tmp_path: Path) -> None:
+    """As often as a program has slept, and about as long as it has found that to take."""
+    out = tmp_path / "out.json"
+    script = (
+        "import time\nbegun = time.monotonic_ns()\nfor _ in range(40): time.sleep(0.01)\n"
+        "print(time.monotonic_ns() - begun)"
+    )
+    done = lbtrace("stacks", "--off-cpu", "-o", out, "--", sys.executable, "-c", script)
+    if not finds_mappings():
+        assert "stacks need Linux 5.17" in done.stderr
+        return
+    assert "nothing lost" in done.stderr
+    rows = json.loads(out.read_text())["stacks"]
+    slept = [row for row in rows if {"hrtimer_nanosleep"} & {f["name"] for f in row["frames"]}]
+    assert sum(row["count"] for row in slept) == 40
+    assert 40 * 10_000_000 <= sum(row["total"] for row in slept) <= int(done.stdout)
+    assert {row["unit"] for row in slept} == {"ns"}
+    assert any(f["name"].endswith("clock_nanosleep") for f in slept[0]["frames"])
+    refused = lbtrace("stacks", "--off-cpu", "--func", "main", "--", "true")
+    assert (refused.returncode, refused.stdout) == (2, "")

@@ -35,9 +35,7 @@ def test_random_graphs(programs: Path, tmp_path: Path, mode: Any, forks: bool) -
 
 
 @pytest.mark.parametrize("action", ["count", "histogram"])
-def test_random_graphs_are_counted(
-    programs: Path, tmp_path: Path, mode: Any, action: str
-) -> None:
+def test_random_graphs_are_counted(programs: Path, tmp_path: Path, mode: Any, action: str) -> None:
     """The kernel decides, so that it can also count: the same calls, but for the durations of those
     that jumps have left. Those that bound what is counted may be counted, too, or not."""
     seed = random.randrange(1 << 30)

@@ -15,14 +15,6 @@ static __noinline __u64 address_of(void *record)
 	return address;
 }
 
-/* A function of its own, for the same reason. */
-static __noinline bool is_traced(void)
-{
-	struct hit who = {};
-
-	return identify(&who);
-}
-
 /* The context is the record, whose first eight bytes the kernel uses otherwise. */
 SEC("?tp")
 int tracepoint_hit(void *record)
