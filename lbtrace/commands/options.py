@@ -157,7 +157,8 @@ class Parser(ArgumentParser):
             for word in self.words[1:]:
                 if word.startswith("-") and os.path.exists(word):
                     return f"write: ./{word}, if that is the file"
-            return " ".join(self.format_usage().replace("usage:", "write:").split())
+            wanted = " ".join(str(each.metavar or each.dest) for each in self.positionals)
+            return f"write: {self.prog} [OPTION ...] {wanted}"
         return f"{self.prog} --help shows what it takes"
 
     def _refused_value(self, message: str) -> tuple[str, str]:
