@@ -107,8 +107,8 @@ def trace(
     (docs/within.md). ``args``: how many arguments to read, at most 64; None those of the prototype,
     without debug information one. ``arg``: expressions to show instead (``"key=str(arg0)"``),
     ``where`` one that must hold of a call (``"arg0 > 5 and retval != 0"``), in the kernel;
-    ``errors``: only calls whose result is an error (docs/values.md). ``slow``: only calls that took
-    more than so many ns, with all below and around them. ``off_cpu``: how long a call
+    ``errors``: only calls whose result is an error (docs/expressions.md). ``slow``: only calls that
+    took more than so many ns, with all below and around them. ``off_cpu``: how long a call
     was ``blocked`` and ``runnable``, and points where its thread was blocked for so many ns.
     ``depth``: how many pointers are followed, 5 at most. ``strings``: how many bytes of a string
     are read, 4,095 at most. ``returns``: how returns are seen (docs/returns.md): ``"auto"``,
