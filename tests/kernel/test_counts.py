@@ -205,7 +205,7 @@ def test_numbers_have_the_sign_of_their_type(
 
     def count(*words: str) -> list[dict[str, Any]]:
         done = lbtrace("count", "--func", "typed", *words, "--format", "json", "--", program)
-        return [*json.loads(done.stdout).values()][0]
+        return json.loads(done.stdout)["histogram" if "--hist" in words else "count"]
 
     columns = [word for how in ("sum", "min", "max") for word in (f"--{how}", "u,i,retval,u - i")]
     apart = [(u - i) % 2**64 for u, i in zip(unsigned, signed, strict=True)]
@@ -424,7 +424,7 @@ def test_what_counting_cannot_do(programs: Path) -> None:
         lbtrace.latency(**words, action="count")  # type: ignore[arg-type]
     with pytest.raises(UsageError, match="hist= and sum= exclude each other"):
         lbtrace.count(**words, hist="n", sum="n")  # type: ignore[arg-type]
-    with pytest.raises(UsageError, match="^hist: size is not known"):
+    with pytest.raises(UsageError, match="hist: size is not known"):
         lbtrace.count(**words, hist="size")  # type: ignore[arg-type]
     with pytest.raises(UsageError, match="only what is counted"):
         lbtrace.trace(**words, by="n")  # type: ignore[arg-type]
