@@ -69,7 +69,7 @@ if TYPE_CHECKING:
         Unreadable,
         Variant,
     )
-    from lbtrace.notebook import load_ipython_extension
+    from lbtrace.notebook import load_ipython_extension as load_ipython_extension
     from lbtrace.own_process import OwnTrace, trace_this_process
     from lbtrace.session.options import Options
     from lbtrace.tables import Count

@@ -42,12 +42,13 @@ def find(unit: Unit, addresses: Container[int]) -> dict[int, tuple[str, ...]]:
     for die in unit.functions(None):
         with suppress(Exception):  # this one is damaged
             bodies += [(low, high, _name(die)) for low, high in lists.ranges(die)]
-    return {
-        address: tuple(
-            name for start in sorted(starts) for low, high, name in bodies if low <= start < high
-        )
-        for address, starts in copies.items()
-    }
+    found = {}
+    for address, starts in copies.items():
+        others = [(low, high, name) for low, high, name in bodies if not low <= address < high]
+        within = [name for at in sorted(starts) for low, high, name in others if low <= at < high]
+        if within:
+            found[address] = tuple(within)
+    return found
 
 
 def _name(die: Any) -> str:

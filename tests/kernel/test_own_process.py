@@ -64,8 +64,8 @@ for cell in (
 """
 
 
-def test_cells_of_a_notebook() -> None:
-    environment = {**os.environ, "PYTHONPATH": str(ROOT), "IPYTHONDIR": "/nonexistent"}
+def test_cells_of_a_notebook(tmp_path: Path) -> None:
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "IPYTHONDIR": str(tmp_path)}
     done = subprocess.run(
         [sys.executable, "-c", CELLS], env=environment, capture_output=True, text=True, check=True
     )
