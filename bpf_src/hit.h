@@ -210,7 +210,7 @@ static __always_inline bool handle_record(__u64 cookie, struct pt_regs *ctx, __u
 	if (config.relays && kind == LBT_CLOSE && spec->jumps && !jump_on(&at, spec))
 		return true;
 	if (config.within && config.aggregating && spec->action == LBT_SEND)
-		return true;
+		return true; /* it only tells what is below certain calls */
 	if (config.generic && !spec->plain) {
 		if (process_hit(ctx, record, &at, spec, popped))
 			return true;

@@ -24,6 +24,7 @@ enum lbt_base {
 	LBT_CONSTANT = 2,
 	LBT_SLOT = 3,	  /* the value of an earlier fetch; reg is its slot */
 	LBT_RECORD = 4,	  /* the address of a tracepoint's record */
+	LBT_THREAD = 5,	  /* the thread pointer */
 };
 
 enum lbt_read {
@@ -33,10 +34,7 @@ enum lbt_read {
 	LBT_BYTES = 3,	  /* as many bytes there as value length_from says */
 };
 
-/*
- * Strings and bytes follow the event in chunks, one each: small ones where
- * all fit, else large ones. The number and size of the chunks:
- */
+/* Strings and bytes follow the event in chunks, one each: small ones where all fit, else large. */
 #define LBT_SMALL_CHUNK 128
 #define LBT_LARGE_CHUNK 4096
 #define LBT_CHUNKS 8
@@ -175,8 +173,7 @@ struct lbt_jump {
 
 /* What is done with a hit whose conditions hold. */
 enum lbt_action {
-	LBT_SEND = 0,	  /* send an event; with what the opening probe of the call has kept. Nothing */
-			  /* where others aggregate: it tells what is below certain calls */
+	LBT_SEND = 0,	  /* send an event; with what the opening probe of the call has kept */
 	LBT_KEEP = 1,	  /* what an opening probe has fetched is for the closing one */
 	LBT_AGGREGATE = 2, /* and above: actions of bpf_src/actions, numbered by build/limits.py */
 };
@@ -225,14 +222,6 @@ struct lbt_aggregate_key {
 #define LBT_MEASURES 4	  /* values of which a count has the sum, the least and the most */
 #define LBT_FROM_ENTRY 32 /* at a return, slots from here on are of the entry */
 #define LBT_ROOM_VALUES 64
-
-/* A user stack as action stacks keeps it: a struct stack_walk begins so. */
-struct lbt_stack {
-	__u32 depth; /* frames */
-	__u32 end;   /* enum lbt_stack_end */
-	__u64 hash;
-	struct lbt_stack_frame frames[LBT_STACK_FRAMES]; /* the innermost first */
-};
 
 /*
  * What to do at a probe. Probes alike share a spec. With plain set an event has the two result

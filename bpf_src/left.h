@@ -17,6 +17,7 @@
 struct leaving {
 	struct hit at;
 	__u64 landing;		   /* the frame */
+	__u64 born;		   /* when the thread, or its process, started */
 	struct lbt_innermost call; /* the next to look at, 0: none */
 	struct lbt_innermost last; /* the one before it */
 };
@@ -66,7 +67,9 @@ static long show_left(__u64 number, struct leaving *l)
 	l->call.frame = call->around_frame;
 	l->call.probe = call->around_probe;
 	entry = bpf_map_lookup_elem(&specs, &call->spec);
-	if (entry && entry->shows_left) {
+	if (call->time < l->born) {
+		/* of a former thread of this number, which ended within it */
+	} else if (entry && entry->shows_left) {
 		l->at.frame = key.frame;
 		l->at.time = call->time;
 		l->at.probe = call->probe;
@@ -87,8 +90,8 @@ static long show_left(__u64 number, struct leaving *l)
 #define EACH_LEFT(function, l) bpf_loop(LBT_MOST_LEFT, function, l, 0)
 #endif
 
-/* The calls that a landing shows to be left; false where there are none. */
-static __noinline bool show_all_left(struct pt_regs *ctx, __u64 cookie)
+/* The calls that a landing shows to be left. */
+static __noinline int show_all_left(struct pt_regs *ctx, __u64 cookie)
 {
 	__u32 number = LBT_COOKIE_SPEC(cookie);
 	const struct lbt_spec *spec = bpf_map_lookup_elem(&specs, &number);
@@ -96,7 +99,7 @@ static __noinline bool show_all_left(struct pt_regs *ctx, __u64 cookie)
 	struct leaving l = { .at = { .frame = STACK_POINTER(ctx), .kind = LBT_OPEN } };
 
 	if (!spec || !identify(&l.at))
-		return false;
+		return 0;
 	l.at.frame += spec->sp_delta;
 	l.at.stack = l.landing = l.at.frame;
 	if (on_altstack(l.at.stack))
@@ -104,18 +107,21 @@ static __noinline bool show_all_left(struct pt_regs *ctx, __u64 cookie)
 	find_stack(&l.at);
 	innermost = innermost_of(&l.at);
 	if (!innermost)
-		return false;
+		return 0;
 	l.call = *innermost;
 	EACH_LEFT(turn, &l);
 	if (!l.last.frame)
-		return false;
+		return 0;
 	*innermost = l.call;
 	l.call = l.last;
+	l.born = BPF_CORE_READ((struct task_struct *)bpf_get_current_task(), group_leader, start_time);
+	if (!l.at.other)
+		l.born = BPF_CORE_READ((struct task_struct *)bpf_get_current_task(), start_time);
 	resolve_inner_tid(&l.at);
 	if (any_lost)
 		send_losses(&l.at);
 	EACH_LEFT(show_left, &l);
-	return true;
+	return 0;
 }
 
 /* What every landing reports: with what is above a frame of its own, it would take too much room. */

@@ -231,6 +231,7 @@ struct task_struct {
 	struct pid *thread_pid;
 	int pid;
 	int tgid;
+	__u64 start_time;
 	__u64 start_boottime;
 	__u64 self_exec_id;
 	unsigned long nvcsw;	     /* how often it waited, */

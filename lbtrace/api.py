@@ -68,6 +68,7 @@ def trace(
     where: str = "",
     errors: bool = False,
     off_cpu: int = 0,
+    slow: int = 0,
     depth: int = 0,
     strings: int = 64,
     full_names: bool = False,
@@ -106,7 +107,8 @@ def trace(
     (docs/within.md). ``args``: how many arguments to read, at most 64; None those of the prototype,
     without debug information one. ``arg``: expressions to show instead (``"key=str(arg0)"``),
     ``where`` one that must hold of a call (``"arg0 > 5 and retval != 0"``), in the kernel;
-    ``errors``: only calls whose result is an error (docs/expressions.md). ``off_cpu``: how long a call
+    ``errors``: only calls whose result is an error (docs/expressions.md). ``slow``: only calls that
+    took more than so many ns, with all below and around them. ``off_cpu``: how long a call
     was ``blocked`` and ``runnable``, and points where its thread was blocked for so many ns.
     ``depth``: how many pointers are followed, 5 at most. ``strings``: how many bytes of a string
     are read, 4,095 at most. ``returns``: how returns are seen (docs/returns.md): ``"auto"``,
@@ -199,7 +201,13 @@ def trace(
         unwind=check_choice("unwind", unwind, get_args(Unwind)),
     )
     session = Session(plan, target, options, prepared.files, prepared.reach, prepared.later)
-    return Trace(session, max_depth)
+    if not check_number("slow", slow, 0):
+        return Trace(session, max_depth)
+    if returns == "none" or plan.aggregates or (options and options.max_events):
+        raise UsageError("slow is about calls whose returns are shown", "leave slow= out")
+    from lbtrace.calls.slow import SlowCalls  # imported here: most show all calls
+
+    return Trace(session, max_depth, SlowCalls(plan, slow))
 
 
 def _target(

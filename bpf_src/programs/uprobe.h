@@ -36,8 +36,9 @@ int reached(struct pt_regs *ctx)
 SEC("?uprobe")
 int landed(struct pt_regs *ctx)
 {
-	if (!config.shows_left || show_all_left(ctx, cookie_of(ctx)))
-		land(ctx);
+	if (config.shows_left)
+		show_all_left(ctx, cookie_of(ctx));
+	land(ctx);
 	return 0;
 }
 

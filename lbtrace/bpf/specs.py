@@ -67,12 +67,13 @@ class Specs:
     distinguish goroutines; ``stacks``, it is asked on which stack a thread runs; ``hooked``,
     uretprobes see the returns of some calls; ``loops_to_entry``, some of functions that jump back
     to their entry, whose calls are to be hooked once; ``actions``, the names of those that
-    aggregate; ``times_inner``, calls are timed, and what is below them is known; ``nesting``, that is known of
-    them or of calls that are shown where exceptions leave them (``shows_left``); ``stack_depth``, so
-    many callers are sent with a call; ``walks_stacks``, stacks are walked, by tables where there
-    are ``unwind_tables``; ``relays``, some calls jump to other functions; ``within``, only hits
-    below calls of some functions count; ``off_cpu``, how long threads do not run is measured, and
-    where they are blocked for ``off_cpu_bound`` ns is an event of ``off_cpu_probe``. Where the plan
+    aggregate; ``times_inner``, calls are timed, and what is below them is known; ``nesting``, that
+    is known of them or of calls that are shown where exceptions leave them (``shows_left``);
+    ``stack_depth``, so many callers are sent with a call; ``walks_stacks``, stacks are walked, by
+    tables where there are ``unwind_tables``; ``relays``, some calls jump to other functions;
+    ``within``, only hits below calls of some functions count; ``off_cpu``, how long threads do not
+    run is measured, and where they are blocked for ``off_cpu_bound`` ns is an event of
+    ``off_cpu_probe``. Where the plan
     ``may_grow``, they are ready for all that points may need.
     """
 
@@ -94,7 +95,7 @@ class Specs:
         self.related = (
             later
             or any(
-                fetch.base in ("slot", "kept") or fetch.plus >= 0
+                fetch.base in ("slot", "kept", "thread") or fetch.plus >= 0
                 for p in probes
                 for fetch in p.fetches
             )

@@ -12,7 +12,6 @@ import struct
 from zlib import crc32
 
 from msgspec import Struct
-from msgspec.structs import replace
 
 from lbtrace.capture.layout import Buffer, size_of
 
@@ -41,11 +40,6 @@ class Head(Struct, frozen=True):
     def covers(self, payload: Buffer) -> bool:
         """Whether the checksum is that of a chunk with this payload."""
         return crc32(payload, self.seed) == self.checksum
-
-    def belonging_to(self, identity: int) -> Head:
-        """This head with another identity, and the seed that it has with that."""
-        covered = _HEAD.pack(self.kind, self.length, self.number, identity, 0)
-        return replace(self, identity=identity, seed=crc32(covered[:-_CHECKSUM_SIZE]))
 
 
 def head_at(data: Buffer, place: int) -> Head:

@@ -8,7 +8,6 @@ kind cannot be read an event of kind `LOSS` says that its thread or goroutine lo
 
 from __future__ import annotations
 
-from collections.abc import Collection
 from itertools import starmap
 
 from lbtrace.model import KIND, LOSS, OPEN, Batch, Event, Plan, wire
@@ -21,37 +20,32 @@ EITHER = (1, 1, 0, 0)
 
 
 class KnownEvents:
-    """Those that a ``plan`` explains, but for its probes that are ``unknown``. Where the plan is
-    ``uncertain``, any event may be that of another probe. ``lost`` counts those removed."""
+    """Those that a ``plan`` explains. ``lost`` counts those removed."""
 
-    def __init__(self, plan: Plan, unknown: Collection[int], *, uncertain: bool) -> None:
+    def __init__(self, plan: Plan) -> None:
         self.lost = 0
-        self._unknown = unknown
         self._kinds = [*map(kind_of_events, plan.probes)]
         self._pairs = any(probe.pair for probe in plan.probes)
-        self._uncertain = uncertain
         self._unprobed = False
 
     def of(self, batch: Batch) -> Batch:
         """Return a batch, which follows those before, without unknown events."""
         events = list(starmap(Event, EVENT.iter_unpack(batch.events)))
         known = [self._is_known(event) for event in events]
-        if all(known) and (self._unprobed or not self._uncertain):
+        if all(known):
             return batch
         kept: list[bytes | memoryview] = []
         blobs: list[bytes | memoryview] = []
         position = 0
         for number, event in enumerate(events):
-            if not self._unprobed and (
-                self._uncertain or not (known[number] or self._is_harmless(event))
-            ):
+            if not (self._unprobed or known[number] or self._is_harmless(event)):
                 # Not since the event's time: calls that were kept come later and began earlier.
                 kept.append(wire.unprobed(0))
                 self._unprobed = True
             if known[number]:
                 kept.append(batch.events[number * EVENT.size : (number + 1) * EVENT.size])
                 blobs.append(batch.blobs[position : position + event.blob])
-            elif event.probe < len(self._kinds) and event.probe not in self._unknown:
+            elif event.probe < len(self._kinds):
                 lost = wire.losses(event.time, event.pid, event.tid, event.lane, EITHER)
                 kept.append(lost)
             position += event.blob
@@ -64,11 +58,11 @@ class KnownEvents:
             return False
         if LOSS <= kind <= CALLERS:
             return True
-        return kind == self._kinds[probe] and probe not in self._unknown
+        return kind == self._kinds[probe]
 
     def _is_harmless(self, event: Event) -> bool:
         """Whether an event that is left out has ended no call, nor decides which one another
         ends: it opened one, of a probe that does so or that is not known."""
         probe = event.probe
-        opens = probe in self._unknown or probe >= len(self._kinds) or self._kinds[probe] == OPEN
+        opens = probe >= len(self._kinds) or self._kinds[probe] == OPEN
         return event.kind & KIND == OPEN and opens and not self._pairs

@@ -7,8 +7,7 @@ import shlex
 import stat
 from typing import BinaryIO
 
-from lbtrace.capture.layout import HEADER, PLAN
-from lbtrace.capture.reading import RECORD, UNREADABLE, Capture
+from lbtrace.capture.reading import RECORD, Capture
 from lbtrace.errors import CaptureError
 from lbtrace.validation import check_boolean, check_path
 
@@ -22,17 +21,13 @@ COMPRESSED = {
 """How compressed files begin, and the program that decompresses each (``-dc``)."""
 
 
-NEAR = 64
-"""In so many bytes after the header a plan is looked for where that is damaged or displaced."""
-
-
 def read_capture(path: str | os.PathLike[str], *, salvage: bool = False) -> Capture:
     """Open a capture, the file that ``lbtrace attach -o NAME.lbt`` wrote, and read its plan.
 
     Raises `UsageError` where an argument is of a wrong type, `CaptureError` when the file cannot
     be read, is no capture, is of a newer version, or has no sound plan. Damage after the plan is
     no error: the calls end there and ``complete`` stays False. With ``salvage`` reading continues
-    after damage, and the damaged parts of a plan are left out.
+    after damage.
     """
     path = check_path("path", path, 'give the path of a capture: read_capture("run.lbt")')
     check_boolean("salvage", salvage)
@@ -55,11 +50,7 @@ def read_capture(path: str | os.PathLike[str], *, salvage: bool = False) -> Capt
             return SalvagedCapture(path, file, status.st_size)
         return Capture(path, file, status.st_size)
     except CaptureError as error:
-        mendable = error.hint == UNREADABLE or (error.hint == RECORD and _has_plan(file))
-        if mendable and not salvage and _is_salvageable(path):
-            shown = shlex.quote(path)
-            error.advise(f"lbtrace export --salvage {shown} shows what can be read of it")
-        elif error.hint == RECORD and (program := _compressed_by(file)):
+        if error.hint == RECORD and (program := _compressed_by(file)):
             file.close()
             raise CaptureError(
                 f"{path} is compressed by {program}",
@@ -77,21 +68,6 @@ def _compressed_by(file: BinaryIO) -> str:
     file.seek(0)
     beginning = file.read(max(map(len, COMPRESSED)))
     return next((name for magic, name in COMPRESSED.items() if beginning.startswith(magic)), "")
-
-
-def _has_plan(file: BinaryIO) -> bool:
-    """Whether a plan seems to follow what should be the header of a capture."""
-    file.seek(0)
-    return PLAN in file.read(HEADER.size + NEAR)
-
-
-def _is_salvageable(path: str) -> bool:
-    """Whether enough of a damaged plan can be read."""
-    try:
-        read_capture(path, salvage=True).close()
-    except CaptureError:
-        return False
-    return True
 
 
 def _open_at_once(path: str, flags: int) -> int:

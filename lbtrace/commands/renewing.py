@@ -47,6 +47,7 @@ class Renewal:
         self._live = sink if self.in_place and isinstance(sink, Live) else None
         self._screen = Screen(stream)
         self._interval = interval or 1.0
+        self._by_calls = args.action == "send"
         self._due = 0.0
         self._keyboard: Keyboard | None = None
         if self.in_place and not args.command and owns_line(sys.stdin):
@@ -84,7 +85,7 @@ class Renewal:
         """Do what the keys ask for that were pressed, and what is due. To be called often."""
         for key in self._keyboard.pressed() if self._keyboard else ():
             self._take(key)
-        if self._live and not isinstance(self._live, Rows) and time.monotonic() >= self._due:
+        if self._by_calls and time.monotonic() >= self._due:
             self._renew()
 
     def clear(self) -> None:

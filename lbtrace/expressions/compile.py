@@ -359,10 +359,11 @@ def _read(found: Located, node: Node) -> Located:
 def _followed(node: Node) -> int:
     """Pointers followed on the way to a node, about."""
     match node:
-        case Field(inner=Dereference(subscript=True)):  # an element may be a pointer
-            return _followed(node.inner) + 2
         case Dereference() | Field():
-            return _followed(node.inner) + 1
+            inner = node.inner
+            to_pointer = isinstance(node, Field) and isinstance(inner, Dereference)
+            # an element may be a pointer
+            return _followed(inner) + 1 + (to_pointer and inner.subscript)
         case Cast() | After() | LengthOf():
             return _followed(node.inner)
         case Sum():  # of a pointer, it takes the size of what that leads to

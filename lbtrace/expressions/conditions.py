@@ -35,7 +35,6 @@ from lbtrace.expressions.operands import (
 from lbtrace.expressions.resolve import compute_both
 from lbtrace.expressions.tree import Comparison, ExpressionError, Operator, written
 from lbtrace.expressions.unsuited import (
-    how_to_compare,
     no_text,
     number_for_text,
     refuse_declared,
@@ -101,7 +100,7 @@ class Comparer:
                 raise ExpressionError(at, UNSUITED, 'write pid == 4711, comm == "redis"')
             case _, Constant(value=bytes(text)) as constant:
                 name = _name_of_value(comparison)
-                if isinstance(left, Operand) and left.start is None and left.type.may_hold_text():
+                if isinstance(left, Operand) and left.start is None and left.type.long_text():
                     return self._of_short_text(comparison.at, operator, left, constant, text)
                 moment, condition = self._of_text(
                     comparison.at, operator, left, constant, text, name
@@ -263,11 +262,11 @@ class Comparer:
         from lbtrace.expressions import short_texts  # imported here because few compare such
 
         _check_text(at, operator, constant, text)
-        if left.place.memory is None:
+        record, places = left.place.memory, left.type.long_text()
+        if record is None or places is None:
             raise no_text(left.at, left.type, "")
         take = partial(self._scope.take, left.at, left.moment)
-        groups = short_texts.compare(left.type, left.place.memory, operator, text, take)
-        return left.moment, groups
+        return left.moment, short_texts.compare(places, record, operator, text, take)
 
     def _text_slot(
         self, operand: Operand, operator: Operator, text: bytes, at: int, name: str

@@ -197,8 +197,9 @@ class ExpressionError(Exception):
 
 class Request(Struct, frozen=True):
     """The user's request: values to show instead of all, or that the kernel ``aggregates``, and a
-    filter, of calls that failed (``errors``), which exceptions may leave (``throws``). It aggregates ``by`` values, ``measured`` others for
-    ``columns``, and knows each call's process and function, if these are ``grouped`` by."""
+    filter, of calls that failed (``errors``), which exceptions may leave (``throws``). It
+    aggregates ``by`` values, ``measured`` others for ``columns``, and knows each call's process and
+    function, if these are ``grouped`` by."""
 
     wanted: tuple[ArgExpression, ...] = ()
     test: Test | None = None

@@ -54,7 +54,7 @@ def how_to_compare(type: Type, name: str = "") -> str:
     """Return what of a value of ``type``, written as ``name``, can be compared."""
     if type.element_at(0) is not None:
         return f"name one of its elements: {name or 'name'}[0]"
-    if type.is_text() and not type.may_hold_text():
+    if type.is_text():
         return f'compare it with text: {name or "name"} == "abc"'
     of_it = name or "name"
     states = [state for state, _, _ in type.named_states()]

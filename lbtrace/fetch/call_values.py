@@ -22,8 +22,8 @@ class CallValues(Struct, frozen=True):
     index them. ``cut`` counts parameters that could be read but have no slot
     left. Values that are aggregated instead of shown are in the ``grouping`` of the probe that does
     so: that of the return, if it ``waits`` for what is known there; then ``entry_grouping`` is what
-    the entry keeps for it. With ``shows_left`` calls that an exception leaves are shown, too, though
-    conditions are on the result.
+    the entry keeps for it. With ``shows_left`` calls that an exception leaves are shown, too,
+    though conditions are on the result.
     """
 
     parameters: tuple[Value, ...] = ()

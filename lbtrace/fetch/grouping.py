@@ -20,7 +20,8 @@ def group(
 ) -> tuple[Grouping, Grouping]:
     """Return what the entry and what the return contribute to the key, and aggregate. ``keys`` and
     ``measures`` are values and slots, each with whether it is one of the return, and slots whether
-    they are unsigned; ``fetches`` are those of both. If it ``waits``, the return aggregates, else the entry. Raises `UsageError`."""
+    they are unsigned; ``fetches`` are those of both. If it ``waits``, the return aggregates, else
+    the entry. Raises `UsageError`."""
     found = dict.fromkeys((late, slot) for late, value in keys for slot in _slots(value))
 
     def is_text(part: tuple[bool, int]) -> bool:

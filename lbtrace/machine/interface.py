@@ -208,6 +208,9 @@ class Linking(Protocol):
     def CACHE_FLAGS(self) -> int:
         """The flags of libraries for the machine in ``/etc/ld.so.cache``."""
 
+    def thread_block(self, size: int, alignment: int) -> int:
+        """Return where a program's own thread-local storage is, from the thread pointer on."""
+
     def stubs(self, code: bytes, start: int) -> Iterator[tuple[int, int]]:
         """Return the PLT stubs in a section at ``start``, and the slots through which they jump."""
 

@@ -151,26 +151,24 @@ size_t lbt_flow_straight_line(const struct lbt_flow *flow, uint64_t address, uin
 	}
 }
 
-static int is_selected(struct part *part, uint64_t address, int selection)
+/* Whether an instruction may take an address. */
+static int is_label(struct part *part, uint64_t address)
 {
 	struct instruction i;
 
 	if (part->spots[address - part->address].marks & FOREIGN || !decode(part, address, &i))
 		return 1;
-	if (selection == LBT_LABELS)
-		return !i.extended && i.opcode == 0x8d && i.relative;
-	return i.in_memory && !i.indexed && (i.base == RSP || i.base == RBP);
+	return !i.extended && i.opcode == 0x8d && i.relative;
 }
 
-size_t lbt_flow_selected(const struct lbt_flow *flow, int selection, size_t since,
-			 uint64_t *into, size_t most)
+size_t lbt_flow_labels(const struct lbt_flow *flow, size_t since, uint64_t *into, size_t most)
 {
 	size_t count = 0;
 
 	for (; since < flow->taken.count; since++) {
 		uint64_t address = flow->taken.items[since];
 
-		if (is_selected(part_of(flow, address), address, selection) && count++ < most)
+		if (is_label(part_of(flow, address), address) && count++ < most)
 			into[count - 1] = address;
 	}
 	return count;

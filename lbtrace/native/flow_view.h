@@ -42,12 +42,10 @@ size_t lbt_flow_sources(const struct lbt_flow *flow, uint64_t address, int64_t *
 size_t lbt_flow_straight_line(const struct lbt_flow *flow, uint64_t address, uint64_t *into,
 			size_t most);
 /*
- * Of those that were reached, from a position on, those that access memory at rsp or rbp, or that
- * take an address; and those that are left to a full decoder. Up to most; how many.
+ * Of those that were reached, from a position on, those that may take an address; and those that are
+ * left to a full decoder. Up to most; how many.
  */
-enum lbt_selection { LBT_FRAMED, LBT_LABELS };
-size_t lbt_flow_selected(const struct lbt_flow *flow, int selection, size_t since,
-			 uint64_t *into, size_t most);
+size_t lbt_flow_labels(const struct lbt_flow *flow, size_t since, uint64_t *into, size_t most);
 /* The stack at a branch; false where it is none that was reached. */
 int lbt_flow_depth(const struct lbt_flow *flow, uint64_t address, int32_t *pointer,
 		   int32_t *base);

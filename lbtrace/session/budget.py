@@ -25,8 +25,8 @@ LARGEST = 256
 
 class _EndedCalls:
     """Counts the calls that have ended, and the points. Of a lane it knows the frames of the open
-    calls, as those end without an event that an exception leaves. Where no return is seen, it counts
-    those that began."""
+    calls, as those end without an event that an exception leaves. Where no return is seen, it
+    counts those that began."""
 
     def __init__(self, plan: Plan) -> None:
         self._open: dict[tuple[int, int, int], list[int]] = {}

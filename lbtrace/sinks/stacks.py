@@ -14,6 +14,7 @@ from lbtrace.sinks.tables import JsonTable, Rows
 from lbtrace.tables import Table, table_of
 from lbtrace.tables.called_stacks import CalledStacks
 from lbtrace.tables.stacks import TABLE, Stack, described, fold, folded_line, weight_text
+from lbtrace.tables.table import seen
 
 
 class StackRows(Rows):
@@ -33,9 +34,13 @@ class StackRows(Rows):
             return table_of(self._plan, found, "stacks")
         return self._called.rows()
 
+    def hold(self, aggregates: Aggregates) -> None:
+        """See `Rows`."""
+        self._held = [("stacks", TABLE, self.rows(aggregates))]
+
     def tables(self, found: Aggregates) -> list[tuple[str, Table, Sequence[Any], int]]:
         """See `Rows`."""
-        rows = self.rows(found)
+        rows = seen(TABLE, self.rows(found), self.view)
         shown = rows[: self.layout.top]
         return [("stacks", TABLE, shown, len(rows) - len(shown))]
 
@@ -49,7 +54,7 @@ class _Stacks(StackRows):
         """Write the stacks, below the time."""
         if time:
             self._stream.write(f"{time}\n")
-        rows = self.rows(found)
+        rows = seen(TABLE, self.rows(found), self.view)
         self.write_stacks(rows[: self.layout.top], rows)
 
     @abstractmethod

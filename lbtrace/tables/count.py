@@ -12,7 +12,7 @@ from typing import Any
 from msgspec import Struct, field
 
 from lbtrace.model import Aggregate, Plan
-from lbtrace.tables.keys import by_key
+from lbtrace.tables.keys import by_key, in_order
 from lbtrace.tables.table import WORD, Table, to_signed, written
 from lbtrace.text import clean, duration
 
@@ -52,11 +52,14 @@ def count_calls(plan: Plan, aggregated: Sequence[Aggregate]) -> list[Count]:
     counts = []
     for each in by_key(plan, aggregated):
         count = sum(row.count for row in each.rows)
-        measured = _measured(plan, each.rows) if plan.columns else []
+        if not plan.columns:
+            counts.append(Count(*each[:3], count, each.by))
+            continue
+        measured = _measured(plan, each.rows)
         values = {f"{c.how}({c.name})": measured[c.measure].value(c.how) for c in plan.columns}
         unread = max((count - measure.read for measure in measured), default=0)
         counts.append(Count(*each[:3], count, each.by, values, unread))
-    return sorted(counts, key=lambda each: (-each.count, each.name, each.pid, repr(each.by)))
+    return in_order(counts, lambda row: (-row.count, row.name, row.pid))
 
 
 def merge(words: Sequence[Sequence[int]]) -> tuple[int, ...]:

@@ -15,7 +15,7 @@ from msgspec import Struct, field
 
 from lbtrace.model import Aggregate, Plan
 from lbtrace.model.wire_limits import BUCKET_BITS, NO_BUCKET, SLOT_DURATION
-from lbtrace.tables.keys import by_key
+from lbtrace.tables.keys import by_key, in_order
 from lbtrace.tables.table import WORD, Table, to_signed
 from lbtrace.text import duration
 
@@ -107,7 +107,7 @@ def distribute(plan: Plan, aggregated: Sequence[Aggregate]) -> list[Histogram]:
                 **ranked,
             )
         )
-    return sorted(made, key=lambda row: (-row.total, row.name, row.pid, repr(row.by)))
+    return in_order(made, lambda row: (-row.total, row.name, row.pid))
 
 
 def _total(bucket: int, count: int, word: int) -> int:

@@ -118,8 +118,8 @@ class String(Type, Struct, frozen=True, tag="string"):
             else None
         )
 
-    def may_hold_text(self) -> bool:
-        return self.short
+    def long_text(self) -> tuple[int, int] | None:
+        return (self.pointer, self.length) if self.short else None
 
     def native_form(self) -> NativeForm:
         return "text"

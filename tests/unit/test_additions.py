@@ -159,7 +159,7 @@ def marker(name: str, role: str, crosses: bool) -> Plan:
 
 
 def test_a_damaged_addition(trace: Any, write: Any, capfd: pytest.CaptureFixture[str]) -> None:
-    """What needs it is left out where the rest is salvaged, and no name is mistaken."""
+    """What needs it, or one after it, is left out, and no name is mistaken."""
     path, ends = write(trace)
     data = bytearray(path.read_bytes())
     data[ends[0] + 40] ^= 1
@@ -168,7 +168,7 @@ def test_a_damaged_addition(trace: Any, write: Any, capfd: pytest.CaptureFixture
     assert main(["export", str(path), "--salvage", "--format", "jsonl"]) == 0
     out, err = capfd.readouterr()
     points = [json.loads(line) for line in out.splitlines()]
-    assert [each["name"] for each in points if each["type"] == "point"] == ["late"] * POINTS
+    assert not [each["name"] for each in points if each["type"] == "point"]
     assert "left out" in err
 
 

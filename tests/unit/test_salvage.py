@@ -13,12 +13,12 @@ import sys
 import msgspec
 import pytest
 
-from lbtrace.capture import VERSION, CaptureWriter, check_plan
+from lbtrace.capture import CaptureWriter, check_plan
 from lbtrace.capture.layout import decode_plan, encode_plan
 from lbtrace.commands import main
 from lbtrace.errors import CaptureError
 from lbtrace.model import Enumeration, Integer, Losses, Record, Thread, Value
-from tests.chunks import HEAD, chunk, chunks, identity_of, joined, pieces
+from tests.chunks import chunk, chunks, identity_of, joined, pieces
 
 INT = Integer("int", 4, True)
 
@@ -49,14 +49,6 @@ def export(tmp_path, capfd):
         return status, [json.loads(line) for line in out.splitlines()], err
 
     return run
-
-
-def changed_plan(parts, change):
-    plan = msgspec.msgpack.decode(parts[1][HEAD:])
-    change(plan)
-    identity = identity_of(b"".join(parts))
-    changed = chunk(b"PLAN", msgspec.msgpack.encode(plan), 0, identity=identity)
-    return [parts[0], changed, *parts[2:]]
 
 
 def names(records):
@@ -113,87 +105,6 @@ def test_calls_that_are_open_at_a_gap_end_open(script, make_plan, export):
     _, records, _ = export([bytes(data)], "--salvage")
     ends = [(r["args"][0]["value"], r["end"], r["depth"]) for r in records if r["type"] == "call"]
     assert ends == [(2, "open", 1), (1, "open", 0), (3, "returned", 0)]
-
-
-def test_a_function_of_no_binary_is_named(parts, export):
-    def change(plan):
-        plan["functions"][0]["binary"] = 7
-
-    parts = changed_plan(parts, change)
-    assert "function fib: its binary is 7 of 1" in export(parts)[2]
-    status, _, err = export(parts, "--salvage")
-    assert status == 0
-    assert "left out: the values of function fib: its binary is 7 of 1\n" in err
-
-
-def test_a_function_that_cannot_be_decoded_loses_its_values(parts, export):
-    def change(plan):
-        plan["functions"][0]["parameters"][0]["type"] = {"type": "integer", "name": 5}
-
-    parts = changed_plan(parts, change)
-    status, _, err = export(parts)
-    assert status == 1
-    assert "damaged: function fib: " in err
-    assert "functions[0].parameters[0]" in err
-    status, records, err = export(parts, "--salvage")
-    assert names(records)[:2] == ["fib", "other"]
-    assert "left out: the values of fib" in err
-
-
-def test_events_of_damaged_probes_are_left_out(parts, export):
-    def change(plan):
-        plan["probes"][0]["function"] = 9
-
-    parts = changed_plan(parts, change)
-    assert "probe 0 is of function 9 of 2" in export(parts)[2]
-    _, records, err = export(parts, "--salvage")
-    assert names(records) == ["other"] * 3
-    assert "left out: 1 of 4 probes" in err
-    assert "left out: 3 events whose probe or kind cannot be read" in err
-
-
-def test_a_wrong_checksum_of_the_plan(parts, export):
-    mutated = bytearray(parts[1])
-    place = mutated.index(b"fib")
-    mutated[place] = ord("F")
-    parts[1] = bytes(mutated)
-    assert export(parts)[0] == 1
-    status, records, err = export(parts, "--salvage")
-    assert status == 0
-    assert set(names(records)) == {"Fib", "other"}
-    assert "checksum of the plan" in err
-
-
-def test_a_header_that_is_damaged(parts, export):
-    assert export([b"\0" * 12, *parts[1:]])[0] == 1
-    status, records, _ = export([b"\0" * 12, *parts[1:]], "--salvage")
-    assert status == 0
-    assert len(names(records)) == 6
-
-
-def test_a_version_that_is_not_that_of_the_file_is_damage(parts, export):
-    for version in range(1, VERSION):
-        header = parts[0][:8] + struct.pack("<I", version)
-        assert "lbtrace that wrote it" in export([header, *parts[1:]])[2]
-        status, records, err = export([header, *parts[1:]], "--salvage", "--strict")
-        assert (status, len(names(records)), records[-1]["damaged"]) == (3, 6, True)
-        assert err.count("left out: the header of the file: damaged") == err.count("left out") == 1
-    status, _, err = export([parts[0][:8] + struct.pack("<I", 9), *parts[1:]], "--salvage")
-    assert (status, "newer lbtrace" in err) == (1, True)
-
-
-def test_where_a_plan_follows_what_is_no_header_salvage_is_advised(parts, export):
-    header = bytearray(parts[0])
-    header[3] ^= 1
-    for start in (bytes(header), b"\n" + parts[0], b""):
-        status, _, err = export([start, *parts[1:]])
-        assert (status, "is not a capture" in err, "--salvage" in err) == (1, True, True)
-        status, records, _ = export([start, *parts[1:]], "--salvage")
-        assert (status, len(names(records))) == (0, 6)
-    for data in (b"PLAN" * 20, b"\0" * 12 + b"PLAN"):
-        for words in ((), ("--salvage",)):
-            status, _, err = export([data], *words)
-            assert (status, "export --salvage" in err) == (1, False)
 
 
 @pytest.mark.parametrize("data", [b"", b"\x7fELF" + bytes(5000), b"x" * 11])
@@ -295,17 +206,3 @@ def test_any_damage_of_a_bit_is_noticed(parts, export):
         assert status == 1 or "interrupted" in err, place
         _, records, err = export([bytes(damaged)], "--salvage")
         assert records == whole or "left out" in err or "newer lbtrace" in err, place
-
-
-@pytest.mark.parametrize("cut", [14, 100, None])
-def test_the_advice_for_a_damaged_plan_is_one_that_works(export, parts, cut):
-    if cut is None:  # all of it is there, with a wrong checksum
-        damaged = [parts[0], parts[1][: HEAD - 4] + bytes(4) + parts[1][HEAD:], *parts[2:]]
-    else:
-        damaged = [parts[0], parts[1][:cut]]
-    status, _, error = export(damaged)
-    assert status == 1
-    salvageable = export(damaged, "--salvage")[0] == 0
-    assert salvageable == (cut is None)
-    assert ("lbtrace export --salvage" in error) == salvageable
-    assert ("record it again" in error) != salvageable

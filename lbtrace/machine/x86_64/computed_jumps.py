@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from bisect import bisect_right
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
@@ -12,7 +11,7 @@ from lbtrace.machine.x86_64.reached_code import Out, ReachedCode, WorkItem
 from lbtrace.machine.x86_64.stack_depth import Stack
 
 if TYPE_CHECKING:
-    from lbtrace.machine.x86_64.jump_targets import Leads, Targets
+    from lbtrace.machine.x86_64.switch_tables import Leads, SwitchTables
 
 ROUNDS = 16
 """Times that jumps through tables are looked at again, as more code becomes known."""
@@ -38,17 +37,13 @@ class ComputedJumps:
         if not self.stacks:
             return
         # Imported here because few functions need it.
-        from lbtrace.machine.x86_64.jump_targets import Targets
+        from lbtrace.machine.x86_64.switch_tables import SwitchTables
 
         known = self._known
-        targets = Targets(self._code)
+        targets = SwitchTables(self._code)
         for _ in range(ROUNDS):
-            # What is certain comes first: the rest is measured by it.
             found = {ip: targets.of(self._code.instructions[ip]) for ip in self.stacks}
-            grown = self._follow_found(found, known, targets, loose=False)
-            if not grown and any(leads and leads.loose for leads in found.values()):
-                grown = self._follow_found(found, known, targets, loose=True)
-            if not grown:
+            if not self._follow_found(found, known, targets):
                 return
             targets.forget()
         for ip in self.stacks:  # there is no end to it
@@ -58,9 +53,7 @@ class ComputedJumps:
         self,
         found: Mapping[int, Leads | None],
         known: dict[int, set[int]],
-        targets: Targets,
-        *,
-        loose: bool,
+        targets: SwitchTables,
     ) -> bool:
         """Follow jumps as far as was ``found``; whether there is more than was ``known``."""
         code, grown = self._code, False
@@ -68,7 +61,7 @@ class ComputedJumps:
             stack = self.stacks[ip]
             code.outs.pop(ip, None)
             code.hidden.pop(ip, None)
-            if leads is None or not self._stays(leads, loose):
+            if leads is None or not self._stays(leads):
                 switch = targets.is_sum(code.instructions[ip])
                 self._leave(ip, stack, leads.addresses if leads else (), switch)
                 continue
@@ -94,34 +87,14 @@ class ComputedJumps:
             for target in sorted(addresses):
                 self._follow(WorkItem(target, stack, meeting))
 
-    def _stays(self, leads: Leads, loose: bool) -> bool:
+    def _stays(self, leads: Leads) -> bool:
         """Whether a jump leads to nothing but places in the function."""
         if leads.addresses not in self._within:
             code = self._code
             if not all(code.part(a) or (leads.inside and code.knows(a)) for a in leads.addresses):
                 return False
             self._within.add(leads.addresses)
-        return not leads.loose or (loose and self._fits(leads))
-
-    def _fits(self, leads: Leads) -> bool:
-        """Whether a table that may be shorter agrees with all else that is known."""
-        taken = set(self._code.labels())
-        if any(at in taken for table in leads.tables for at in table[1:]):
-            return False
-        known = sorted(self._code.instructions)
-        return all(self._is_boundary(address, known) for address in leads.addresses)
-
-    def _is_boundary(self, address: int, known: list[int]) -> bool:
-        """Whether decoding from the last instruction that is known comes to ``address``."""
-        part = self._code.part(address)
-        index = bisect_right(known, address)
-        at = known[index - 1] if index else -1
-        if part is None or not part.address <= at:
-            return part is not None and part.address == address
-        for instruction in self._code.decoder(part, at):
-            if instruction.ip >= address or instruction.is_invalid:
-                return bool(instruction.ip == address and not instruction.is_invalid)
-        return False
+        return True
 
     def _leave(self, ip: int, stack: Stack, leads: Sequence[int], switch: bool) -> None:
         """Take a jump whose target is not in the function, or not known, for an exit."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from iced_x86 import Decoder, Instruction, Mnemonic
@@ -135,24 +135,16 @@ class ReachedCode(NativeCode):
 
     def labels(self) -> list[int]:
         """Return the addresses that the code takes."""
-        for each in self._selected(lib.LBT_LABELS, self._looked_at):
-            if each.mnemonic == Mnemonic.LEA and each.is_ip_rel_memory_operand:
-                self._taken.append(each.memory_displacement)
-        self._looked_at = len(self.instructions)
+        count = len(self.instructions) - self._looked_at
+        if count > 0:
+            into = ffi.new("uint64_t[]", count)
+            found = lib.lbt_flow_labels(self.native, self._looked_at, into, count)
+            for ip in ffi.unpack(into, found) if found else ():
+                each = self.instructions[ip]
+                if each.mnemonic == Mnemonic.LEA and each.is_ip_rel_memory_operand:
+                    self._taken.append(each.memory_displacement)
+            self._looked_at += count
         return self._taken
-
-    def framed(self, since: int) -> Iterator[Instruction]:
-        """Return those of the instructions, from one on in the order in which they were reached,
-        that access memory at rsp or rbp; others may be among them."""
-        return self._selected(lib.LBT_FRAMED, since)
-
-    def _selected(self, selection: int, since: int) -> Iterator[Instruction]:
-        count = len(self.instructions) - since
-        if count <= 0:
-            return iter(())
-        into = ffi.new("uint64_t[]", count)
-        found = lib.lbt_flow_selected(self.native, selection, since, into, count)
-        return map(self.instructions.__getitem__, ffi.unpack(into, found) if found else ())
 
 
 def depth_of(depth: int) -> int | None:
