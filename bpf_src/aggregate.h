@@ -145,6 +145,12 @@ static __always_inline struct lbt_room *take_room(const struct hit *at, const st
 	return room;
 }
 
+/* 1 if a value that an action takes may be negative, else 0. */
+static __always_inline __u64 has_sign(const struct lbt_spec *spec, __u32 place)
+{
+	return ~(__u64)spec->unsigned_measures >> place & 1;
+}
+
 /*
  * A value that an action takes, by its place among them. False where there is none: a duration is 0
  * where the beginning of the call was not seen.

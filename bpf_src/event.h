@@ -55,6 +55,22 @@ static __noinline __u32 number_of(struct task_struct *process)
 	return 0;
 }
 
+#define LBT_CGROUP_LEVELS 32 /* the kernel's bound is none: what lies deeper is not found */
+
+/* Whether the current task is in the cgroup that is traced, or in one below it. */
+static __noinline bool in_cgroup(void)
+{
+	struct task_struct *task = (struct task_struct *)bpf_get_current_task();
+	struct cgroup *each = BPF_CORE_READ(task, cgroups, dfl_cgrp);
+
+	for (int i = 0; i < LBT_CGROUP_LEVELS && each; i++) {
+		if (BPF_CORE_READ(each, kn, id) == config.cgroup)
+			return true;
+		each = BPF_CORE_READ(each, self.parent, cgroup);
+	}
+	return false;
+}
+
 /* False for a process that is not traced. */
 static __always_inline bool identify(struct hit *who)
 {
@@ -82,6 +98,10 @@ static __always_inline bool identify(struct hit *who)
 			return false;
 		}
 	}
+	if (config.own && who->pid == config.own)
+		return false;
+	if (config.cgroup && !in_cgroup())
+		return false;
 	if (!config.root || who->pid == config.root)
 		return true;
 	return config.follow && bpf_map_lookup_elem(&followed, &tgid);

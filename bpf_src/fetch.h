@@ -4,6 +4,7 @@
 #define FETCH_H
 
 #include "operations.h"
+#include "registers.h"
 #include "waiting.h"
 
 /*
@@ -131,6 +132,8 @@ static __always_inline long resolve(const struct lbt_fetch *f, struct pt_regs *c
 		if (f->base == LBT_SLOT) {
 			v = select_slot(values, f->reg);
 			error |= faults >> (f->reg & 31) & 1;
+		} else if (f->base == LBT_THREAD) {
+			v = thread_pointer();
 		}
 		if (config.computing && f->operation)
 			error |= combine(f, values, &v);

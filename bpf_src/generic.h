@@ -47,6 +47,12 @@ static __always_inline void copy_texts(struct lbt_event *e, __u64 *values,
 	e->blob = chunk | spec->text_slots << 16;
 }
 
+/* All bits where a value is a text whose address could not be found, as there is none. */
+static __always_inline __u64 unread_text(const struct lbt_spec *spec, __u32 faults, __u32 slot)
+{
+	return config.chunk_layouts ? -(__u64)(spec->text_slots >> slot & faults >> slot & 1) : 0;
+}
+
 #define SEND(chunk, chunks)                                                                        \
 	do {                                                                                       \
 		struct lbt_event *e = bpf_ringbuf_reserve(                                         \
@@ -58,7 +64,7 @@ static __always_inline void copy_texts(struct lbt_event *e, __u64 *values,
 		to = (__u64 *)(e + 1) - LBT_VALUES;                                                \
 		e->faults = faults;                                                                \
 		for (int i = 0; i < LBT_FETCHES && i < many; i++)                             \
-			to[i] = values[i];                                                         \
+			to[i] = values[i] | ((chunks) ? 0 : unread_text(spec, faults, i));         \
 		write_runner((struct lbt_runner *)(to + many), at);                                \
 		if (many > LBT_VALUES)                                                             \
 			e->kind |= (0x80 | spec->more) << 8;                                       \
@@ -77,7 +83,7 @@ static __noinline void send(struct hit *at, const struct lbt_spec *spec, const _
 	if (config.off_cpu && !(at->kind == LBT_OPEN && spec->action == LBT_KEEP) && !report_off_cpu(at))
 		goto full;
 	/* the verifier sees only the cases that some spec needs */
-	if (!config.chunk_layouts || !spec->chunk_layout)
+	if (!config.chunk_layouts || !(spec->text_slots & ~faults)) /* as in an error that is nil */
 		SEND(0, 0);
 	else if (config.chunk_layouts & 1 << LBT_SMALL_1 && spec->chunk_layout == LBT_SMALL_1)
 		SEND(LBT_SMALL_CHUNK, 1);
@@ -218,7 +224,7 @@ static __always_inline bool process_hit(struct pt_regs *ctx, __u64 record, struc
 				return false;
 		} else if (call) {
 			/* it was left by an exception or longjmp */
-			if (config.deferred && spec->action == LBT_KEEP)
+			if (config.deferred && spec->action == LBT_KEEP && !config.shows_left)
 				increment(LBT_LEFT_UNCOMPARED);
 			if (!config.nesting) /* else what is around it is still asked for */
 				forget_call(at);

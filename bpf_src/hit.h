@@ -124,6 +124,17 @@ struct below {
 	__u64 stack;
 };
 
+/* Counts a hit of which nothing but the probe and the process is asked. */
+static __noinline bool count_alone(const struct hit *at)
+{
+	struct lbt_simple_key key = { .probe = at->probe, .pid = at->pid };
+	struct count *found = aggregated(&count_map, &key, &count_zero);
+
+	if (found)
+		ADD(&found->hits, 1);
+	return true;
+}
+
 /*
  * What becomes of a hit with these registers, whose probe has this cookie. False where the call
  * is not traced. A uretprobe's return has popped the return address already; a probe on a
@@ -137,7 +148,8 @@ static __always_inline bool handle_record(__u64 cookie, struct pt_regs *ctx, __u
 	const struct lbt_spec *spec;
 	struct lbt_outermost *found = NULL;
 	struct hit at = {
-		.time = config.within ? 0 : bpf_ktime_get_ns(), /* a hit outside needs none */
+		/* a hit outside needs none, nor does one that is only counted */
+		.time = config.within || config.counting ? 0 : bpf_ktime_get_ns(),
 		.frame = below ? below->frame : STACK_POINTER(ctx),
 		.probe = LBT_COOKIE_PROBE(cookie) + popped,
 		.entry = LBT_COOKIE_PROBE(cookie),
@@ -153,6 +165,8 @@ static __always_inline bool handle_record(__u64 cookie, struct pt_regs *ctx, __u
 		return false;
 	if (!hit_applies(ctx, spec))
 		return false;
+	if (config.counting)
+		return count_alone(&at);
 	at.frame += popped ? -LBT_RETURN_SLOT : spec->sp_delta;
 	at.stack = below ? below->stack : at.frame;
 	if (config.go && spec->go)
@@ -191,8 +205,12 @@ static __always_inline bool handle_record(__u64 cookie, struct pt_regs *ctx, __u
 		at.bits |= LBT_NAMED;
 	if (kind != LBT_CLOSE || config.deferred)
 		resolve_inner_tid(&at);
+	if (config.shows_left && config.relays && spec->jumps == LBT_UNCOMPARED)
+		leave_call(&at, false);
 	if (config.relays && kind == LBT_CLOSE && spec->jumps && !jump_on(&at, spec))
 		return true;
+	if (config.within && config.aggregating && spec->action == LBT_SEND)
+		return true; /* it only tells what is below certain calls */
 	if (config.generic && !spec->plain) {
 		if (process_hit(ctx, record, &at, spec, popped))
 			return true;

@@ -24,6 +24,7 @@ enum lbt_base {
 	LBT_CONSTANT = 2,
 	LBT_SLOT = 3,	  /* the value of an earlier fetch; reg is its slot */
 	LBT_RECORD = 4,	  /* the address of a tracepoint's record */
+	LBT_THREAD = 5,	  /* the thread pointer */
 };
 
 enum lbt_read {
@@ -33,10 +34,7 @@ enum lbt_read {
 	LBT_BYTES = 3,	  /* as many bytes there as value length_from says */
 };
 
-/*
- * Strings and bytes follow the event in chunks, one each: small ones where
- * all fit, else large ones. The number and size of the chunks:
- */
+/* Strings and bytes follow the event in chunks, one each: small ones where all fit, else large. */
 #define LBT_SMALL_CHUNK 128
 #define LBT_LARGE_CHUNK 4096
 #define LBT_CHUNKS 8
@@ -225,14 +223,6 @@ struct lbt_aggregate_key {
 #define LBT_FROM_ENTRY 32 /* at a return, slots from here on are of the entry */
 #define LBT_ROOM_VALUES 64
 
-/* A user stack as action stacks keeps it: a struct stack_walk begins so. */
-struct lbt_stack {
-	__u32 depth; /* frames */
-	__u32 end;   /* enum lbt_stack_end */
-	__u64 hash;
-	struct lbt_stack_frame frames[LBT_STACK_FRAMES]; /* the innermost first */
-};
-
 /*
  * What to do at a probe. Probes alike share a spec. With plain set an event has the two result
  * registers (where a call closes) or else the first six argument registers, or those that are
@@ -256,7 +246,9 @@ struct lbt_spec {
 	__u8 text_slot[LBT_CHUNKS]; /* which text is in which chunk; after the last: 0xff */
 	__u8 named;	  /* of a point: its events carry the runner */
 	__u8 measures[LBT_MEASURES]; /* slots of the values that the action takes */
+	__u8 unsigned_measures; /* bit n: the n-th of them has no sign */
 	__u8 by[LBT_KEY_WORDS]; /* slots of the words of its key; 0xff: none, or known elsewhere */
+	__u8 shows_left;  /* an entry that waits is sent, too, if an exception leaves the call */
 	__u8 has_room;	  /* the entry has left a room: bpf_src/aggregate.h */
 	__u8 within;	  /* enum lbt_within */
 	__u8 hooks;	  /* of LBT_OUTER: the return is hooked */
@@ -336,9 +328,11 @@ enum lbt_go {
 struct lbt_config {
 	__u64 pidns_device;  /* namespace of the pids, 0: the initial one */
 	__u64 pidns_inode;
+	__u64 cgroup;	     /* only processes in it and below are traced, by its number; 0: all */
 	__u64 only_cookie;   /* cookie of all hits where use_only_cookie is set, */
 	__u32 use_only_cookie; /* for kernels without cookies (before 5.15) */
 	__u32 root;	     /* only this process is traced, 0: all */
+	__u32 own;	     /* this process is not: lbtrace itself; 0: it is */
 	__u32 follow;	     /* and the processes it forks */
 	__u32 wakeup_bytes;  /* data at which the ring wakes its reader */
 	__u32 generic;	     /* some spec is not plain */
@@ -352,6 +346,7 @@ struct lbt_config {
 	__u32 from_program;  /* some condition asks whether the program made the call */
 	__u32 deferred;	     /* some action is LBT_KEEP */
 	__u32 aggregating;   /* bits of the actions from LBT_AGGREGATE on that specs have */
+	__u32 counting;	     /* hits are counted by probe and process, and nothing else is done */
 	__u32 keeping;	     /* some spec keeps a register */
 	__u32 jumps;	     /* some jump is computed */
 	__u32 hooked;	     /* the returns of some calls are seen by uretprobes */
@@ -371,8 +366,10 @@ struct lbt_config {
 	__u32 measures;	     /* values that are aggregated */
 	__u32 extremes;	     /* also the least and the most of them */
 	__u32 stack_depth;   /* frames of each call's stack that are sent with it, 0: none */
+	__u32 walks_stacks;  /* some program walks stacks */
 	__u32 unwind_tables; /* callers are found by tables where there are some */
-	__u32 nesting;	     /* of calls that are timed it is known what is below them */
+	__u32 nesting;	     /* of calls that are timed, or shown if left, it is known what is below them */
+	__u32 shows_left;    /* calls that wait for a condition on their return are shown if left */
 	__u32 off_cpu;	     /* it is asked how long threads do not run */
 	__u32 off_cpu_probe; /* of the points at which they were blocked, */
 	__u64 off_cpu_bound; /* for so long at least, ns */

@@ -101,6 +101,8 @@ static __noinline void pass_left(const struct hit *at, bool opens)
 		if (!left)
 			break;
 		inner = left->inner;
+		if (config.shows_left)
+			increment(LBT_LEFT_UNCOMPARED);
 		innermost->frame = key.frame = left->around_frame;
 		innermost->probe = key.probe = left->around_probe;
 		pass_on(&key, inner);
@@ -169,7 +171,7 @@ static __noinline void leave_call(const struct hit *at, bool counts)
 		else
 			unsure = true;
 	}
-	if (!counts && !unsure)
+	if (config.shows_left || (!counts && !unsure))
 		return;
 	self = bpf_map_lookup_elem(&self_times, &of);
 	if (!self) {

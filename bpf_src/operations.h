@@ -10,7 +10,10 @@
  * Without computing, the verifier sees nothing of them.
  */
 
-/* 1 where an operation on numbers of so many bytes has no result by its right operand; counts it. */
+/*
+ * 1 where an operation on numbers of so many bytes has no result by its right operand; counts it, but
+ * not of 0 bytes: there that is how an index is compared.
+ */
 __noinline __u64 is_undefined(__u32 operation, __u32 size, __u64 right)
 {
 	bool undefined = false;
@@ -21,7 +24,7 @@ __noinline __u64 is_undefined(__u32 operation, __u32 size, __u64 right)
 		undefined = !right;
 	else if (operation >= LBT_SHIFT_LEFT)
 		undefined = right >= (__u64)size * 8;
-	if (undefined)
+	if (undefined && size)
 		increment(LBT_UNCOMPUTED);
 	return undefined;
 }

@@ -124,7 +124,34 @@ struct uprobes_state {
 	struct xol_area *xol_area;
 };
 
+/* include/linux/maple_tree.h, 6.1; its nodes hold no pointers to others but with bits of theirs. */
+struct maple_metadata {
+	unsigned char end;
+};
+
+struct maple_range_64 {
+	unsigned long pivot[15];
+	void *slot[16];
+	struct maple_metadata meta;
+};
+
+struct maple_arange_64 {
+	unsigned long pivot[9];
+	void *slot[10];
+	struct maple_metadata meta;
+};
+
+struct maple_node {
+	struct maple_range_64 mr64;
+	struct maple_arange_64 ma64;
+};
+
+struct maple_tree {
+	void *ma_root;
+};
+
 struct mm_struct {
+	struct maple_tree mm_mt; /* its mappings, by their addresses */
 	unsigned long start_code; /* where the code of the main program lies */
 	unsigned long end_code;
 	unsigned long start_stack;
@@ -172,6 +199,25 @@ struct k_sigaction {
 	struct sigaction sa;
 };
 
+/* include/linux/kernfs.h, cgroup-defs.h: of a task, its cgroup of version 2, and those around it. */
+struct kernfs_node {
+	__u64 id; /* the number of the directory's inode */
+};
+
+struct cgroup_subsys_state {
+	struct cgroup *cgroup;
+	struct cgroup_subsys_state *parent;
+};
+
+struct cgroup {
+	struct cgroup_subsys_state self;
+	struct kernfs_node *kn;
+};
+
+struct css_set {
+	struct cgroup *dfl_cgrp;
+};
+
 struct task_struct {
 	struct thread_info thread_info;
 	struct thread_struct thread;
@@ -185,11 +231,13 @@ struct task_struct {
 	struct pid *thread_pid;
 	int pid;
 	int tgid;
+	__u64 start_time;
 	__u64 start_boottime;
 	__u64 self_exec_id;
 	unsigned long nvcsw;	     /* how often it waited, */
 	unsigned long nivcsw;	     /* and was preempted */
 	struct signal_struct *signal;
+	struct css_set *cgroups;
 	char comm[16];
 };
 
@@ -209,6 +257,13 @@ struct inode {
 
 struct file {
 	struct inode *f_inode;
+};
+
+/* The record of sched:sched_switch: include/trace/events/sched.h. */
+struct trace_event_raw_sched_switch {
+	int prev_pid;
+	long prev_state;
+	int next_pid;
 };
 
 struct vm_area_struct {

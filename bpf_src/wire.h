@@ -110,9 +110,9 @@ struct lbt_off_cpu {
 	__u64 runnable;
 };
 
-#define LBT_STACK_FRAMES 128 /* of a user stack, at most */
+#define LBT_STACK_FRAMES 128 /* of a stack, at most */
 
-/* Where a frame of a user stack stands: bpf_src/stack/walk.h. */
+/* Where a frame of a stack stands: bpf_src/stack/walk.h. */
 struct lbt_stack_frame {
 	__u64 address;
 	__u64 offset;	  /* in the file */
@@ -121,8 +121,17 @@ struct lbt_stack_frame {
 	__u32 flags;
 };
 
+/* A stack as action stacks keeps it: a struct stack_walk begins so. */
+struct lbt_stack {
+	__u32 depth; /* frames */
+	__u32 end;   /* enum lbt_stack_end */
+	__u64 hash;
+	struct lbt_stack_frame frames[LBT_STACK_FRAMES]; /* the innermost first */
+};
+
 #define LBT_FRAME_EXACT 1   /* this instruction runs; otherwise it is the one after a call */
 #define LBT_FRAME_GUESSED 2 /* found by a frame pointer, without a table that says there is one */
+#define LBT_FRAME_KERNEL 4 /* in the kernel, whose address it is; 0: not known */
 
 /* Why a stack has no further frames. */
 enum lbt_stack_end {

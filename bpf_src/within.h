@@ -93,8 +93,11 @@ static __always_inline bool interrupts(const struct hit *at)
  */
 static __always_inline bool send_left(const struct hit *at, __u64 frame, __u16 altstack)
 {
-	struct lbt_event *e = bpf_ringbuf_reserve(&ring, LBT_SHORT, 0);
+	struct lbt_event *e;
 
+	if (config.aggregating)
+		return true; /* nobody reads it */
+	e = bpf_ringbuf_reserve(&ring, LBT_SHORT, 0);
 	if (!e)
 		return false;
 	write_header(e, at);

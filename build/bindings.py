@@ -141,7 +141,9 @@ int lbt_reader_fd(struct lbt_reader *reader);
 int lbt_reader_make(
     struct lbt_reader *reader, uint32_t probe, const struct lbt_decoded_registers *decoded);
 int lbt_reader_drain(struct lbt_reader *reader);
-struct lbt_mappings { uint32_t *pids; size_t count; uint64_t lost; ...; };
+struct lbt_mappings {
+    uint32_t *pids; size_t count; char *files; size_t file_size; uint64_t lost; ...;
+};
 struct lbt_mappings *lbt_mappings_new(void);
 void lbt_mappings_free(struct lbt_mappings *mappings);
 int lbt_mappings_fd(struct lbt_mappings *mappings);

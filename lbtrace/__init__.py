@@ -7,11 +7,12 @@
             print(call, call.args["n"], call.duration)
 
 `trace` traces a command, a process or every process that runs a file: a `Trace`, whose
-`Trace.calls` yields each `Call` when it has ended. `trace_this_process` traces the own process.
+`Trace.calls` yields each `Call` when it has ended. `trace_this_process` traces the own process,
+``%load_ext lbtrace`` gives notebooks ``%%lbtrace``.
 `read_capture` reads what ``lbtrace attach -o NAME.lbt`` recorded: a `Capture`, with the same
 ``calls()``. `to_pandas` and `to_arrow` make tables of calls, `report` one of functions, a `Row`
-each. Of a trace that counts, `Trace.counts` gives a `Count` for each function. `count` and
-`latency` return a `LiveTable` that the kernel makes, read while it runs.
+each. Of a trace that counts, `Trace.counts` gives a `Count` for each function. `count`, `latency`
+and `stacks` return a `LiveTable` that the kernel makes, read while it runs.
 
 The values of arguments and results are ``int``, ``float``, ``bool``, None, or one of `Address`,
 `Char`, `Constant`, `Symbol`, `Text`, `Fields`, `Elements`, `Variant`, `Referent`, `Unreadable`.
@@ -48,7 +49,7 @@ if TYPE_CHECKING:
         TargetError,
         UsageError,
     )
-    from lbtrace.live_table import LiveTable, count, latency
+    from lbtrace.live_table import LiveTable, count, latency, stacks
     from lbtrace.live_trace import Trace
     from lbtrace.model import (
         Address,
@@ -68,6 +69,7 @@ if TYPE_CHECKING:
         Unreadable,
         Variant,
     )
+    from lbtrace.notebook import load_ipython_extension as load_ipython_extension
     from lbtrace.own_process import OwnTrace, trace_this_process
     from lbtrace.session.options import Options
     from lbtrace.tables import Count
@@ -116,6 +118,7 @@ __all__ = [
     "latency",
     "read_capture",
     "report",
+    "stacks",
     "to_arrow",
     "to_pandas",
     "trace",
@@ -128,18 +131,19 @@ _MODULES = {
     **dict.fromkeys(("to_arrow", "to_pandas"), "calls.table"),
     **dict.fromkeys(("OwnTrace", "trace_this_process"), "own_process"),
     **dict.fromkeys(("Rows", "report"), "answers.report"),
-    **dict.fromkeys(("LiveTable", "count", "latency"), "live_table"),
+    **dict.fromkeys(("LiveTable", "count", "latency", "stacks"), "live_table"),
     "Calls": "calls.iterator",
     "Count": "tables",
     "Options": "session.options",
     "Row": "answers.row",
+    "load_ipython_extension": "notebook",  # which IPython looks for
 }
 """Where a name is that is no error, and not in ``lbtrace.model``."""
 
 
 def __getattr__(name: str) -> "Any":
     # Importing everything here would cost each command what only some need.
-    if name not in __all__:
+    if name not in __all__ and name not in _MODULES:
         raise AttributeError(f"module 'lbtrace' has no attribute {name!r}")
     from importlib import import_module
 

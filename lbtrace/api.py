@@ -60,12 +60,15 @@ def trace(
     libcalls: bool = False,
     binary: StrPath | Sequence[StrPath] | None = None,
     pid: int | None = None,
+    cgroup: StrPath = "",
+    all: bool = False,
     command: Sequence[StrPath] = (),
     args: int | None = None,
     arg: str | Sequence[str] = (),
     where: str = "",
     errors: bool = False,
     off_cpu: int = 0,
+    slow: int = 0,
     depth: int = 0,
     strings: int = 64,
     full_names: bool = False,
@@ -87,7 +90,8 @@ def trace(
 
     Traced is a ``command``, a list of words, which is started (with the processes it forks), a
     running process ``pid`` (with ``follow`` also those it forks), or every process that runs
-    ``binary``, which may be several. With a command or a pid, that narrows to these files.
+    ``binary``, which may be several. With a command or a pid, that narrows to these files. Or the
+    processes in a ``cgroup`` (version 2) and below it, or ``all`` of the machine, but this one.
 
     ``functions``: names, globs or ``/regular expressions/``, each with ``@BINARY`` at its end of
     that file only, commas between. ``source``: source files whose functions are traced as well:
@@ -103,7 +107,8 @@ def trace(
     (docs/within.md). ``args``: how many arguments to read, at most 64; None those of the prototype,
     without debug information one. ``arg``: expressions to show instead (``"key=str(arg0)"``),
     ``where`` one that must hold of a call (``"arg0 > 5 and retval != 0"``), in the kernel;
-    ``errors``: only calls whose result is an error (docs/values.md). ``off_cpu``: how long a call
+    ``errors``: only calls whose result is an error (docs/expressions.md). ``slow``: only calls that
+    took more than so many ns, with all below and around them. ``off_cpu``: how long a call
     was ``blocked`` and ``runnable``, and points where its thread was blocked for so many ns.
     ``depth``: how many pointers are followed, 5 at most. ``strings``: how many bytes of a string
     are read, 4,095 at most. ``returns``: how returns are seen (docs/returns.md): ``"auto"``,
@@ -150,9 +155,9 @@ def trace(
         check_aggregating(max_depth, options)
     elif by or columns:
         raise UsageError("by and columns are about only what is counted", 'add action="count"')
-    target = _target(pid, command, follow, user)
-    if not (binaries or target.pid or target.command):
-        raise UsageError("nothing to trace is named", "give a command, a pid or a binary")
+    target = _target(pid, command, follow, user, cgroup, every=all)
+    if not (binaries or target.pid or target.command or target.cgroup or target.every):
+        raise UsageError("nothing to trace is named", "give a command, a pid, a cgroup or a binary")
     if options and options.until_last and not (target.command or follow):
         raise UsageError("until_last is about followed processes", "add follow=True, or a command")
     request = Request(
@@ -196,19 +201,35 @@ def trace(
         unwind=check_choice("unwind", unwind, get_args(Unwind)),
     )
     session = Session(plan, target, options, prepared.files, prepared.reach, prepared.later)
-    return Trace(session, max_depth)
+    if not check_number("slow", slow, 0):
+        return Trace(session, max_depth)
+    if returns == "none" or plan.aggregates or (options and options.max_events):
+        raise UsageError("slow is about calls whose returns are shown", "leave slow= out")
+    from lbtrace.calls.slow import SlowCalls  # imported here: most show all calls
+
+    return Trace(session, max_depth, SlowCalls(plan, slow))
 
 
-def _target(pid: int | None, command: Sequence[StrPath], follow: bool, user: str) -> Target:
+def _target(
+    pid: int | None,
+    command: Sequence[StrPath],
+    follow: bool,
+    user: str,
+    cgroup: StrPath,
+    *,
+    every: bool,
+) -> Target:
     """Which processes are traced."""
+    check_boolean("all", every)
+    group = "".join(check_paths("cgroup", cgroup or (), "give the path of one"))
     words = check_command(command)
     check_boolean("follow", follow)
     check_text("user", user, "give the name of a user", empty=True)
-    if pid is not None and words:
-        raise UsageError("a pid and a command exclude each other", "give one of them")
+    if (pid is not None) + bool(words) + bool(group) + every > 1:
+        raise UsageError("pid, command, cgroup and all exclude each other", "give one of them")
     if user and not words:
         raise UsageError("a user needs a command to run", 'give one: command=["./prog"]')
     if follow and pid is None and not words:
         raise UsageError("follow is about a process and those it forks", "give its pid")
     number = 0 if pid is None else check_number("pid", pid, 1)
-    return Target(number, words, follow, choose(user) if words else "")
+    return Target(number, words, follow, choose(user) if words else "", group, every)

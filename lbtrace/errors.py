@@ -32,6 +32,7 @@ _IN_PYTHON = {
     "force": "force=True",
     "unsafe": "unsafe=True",
     "follow": "follow=True",
+    "all": "all=True",
     "line": "lines=",
     "at": "places=",
     "provider": "providers=",
@@ -82,11 +83,20 @@ class LbtraceError(Exception):
     status = 1
 
     def __init__(self, message: str, hint: str = "", *, detail: str = "") -> None:
+        self._marked = message, hint
         self.message = _spell(message, _for_python)
         self.hint = _spell(hint, _for_python)
         self.detail = detail
         self.command_line = _spell(message, _for_command_line), _spell(hint, _for_command_line)
         super().__init__(self.message)
+
+    def rename(self, name: str, instead: str) -> None:
+        """Call an option otherwise, where another one had given it its value."""
+        for mark in (" ", _MARK):
+            old, new = (f"{_MARK}{each}{mark}" for each in (name, instead))
+            self._marked = (self._marked[0].replace(old, new), self._marked[1].replace(old, new))
+        message, hint = self._marked
+        LbtraceError.__init__(self, message, hint, detail=self.detail)
 
     def advise(self, hint: str) -> None:
         """Give another ``hint``, where more is known than at the place of the error."""

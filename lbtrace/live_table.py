@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from threading import Lock, Thread
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
@@ -19,6 +19,9 @@ if TYPE_CHECKING:
 
 SHOWN = 20
 """Rows that are shown of a table that is printed."""
+
+COLUMNS = ("hist", "sum", "min", "max", "avg")
+"""What `count` takes besides."""
 
 TEXT = 127
 """Bytes of a text by which is counted."""
@@ -42,6 +45,11 @@ def count(
     Raises what `lbtrace.trace` raises.
     """
     given = {"sum": sum, "min": min, "max": max, "avg": avg}
+    _check(selected, "count", "what it shows is said by by=, sum=, hist=; else use lbtrace.trace()")
+    if hist and (named := [how for how, each in given.items() if each]):
+        raise UsageError(
+            f"hist= and {named[0]}= exclude each other", "leave one out: hist= has the total, too"
+        )
     columns = [
         f"{how}({each})"
         for how, named in given.items()
@@ -51,17 +59,42 @@ def count(
         selected["arg"] = hist
     action = "histogram" if hist else "count"
     selected.setdefault("strings", TEXT)
-    return LiveTable(trace(action=action, by=by, columns=columns, **selected))
+    try:
+        return LiveTable(trace(action=action, by=by, columns=columns, **selected))
+    except UsageError as error:
+        error.rename("arg", "hist")
+        raise
 
 
 def latency(*, by: str | Sequence[str] = (), **selected: Any) -> LiveTable:
     """Return a table of how long calls take, by function and process or ``by`` expressions: see
     `count`, of which this is ``hist="duration"``."""
+    _check(selected, "latency", "lbtrace.count(hist=...) is about other values", *COLUMNS)
     return count(by=by, hist="duration", **selected)
 
 
+def stacks(*, sum: str = "", **selected: Any) -> LiveTable:
+    """Count in the kernel on which stacks functions are called: return a table of
+    `lbtrace.tables.stacks.Stack`, or with ``sum`` of what an integer amounts to there
+    (docs/answers.md). ``selected`` is what else `lbtrace.trace` takes: ``functions``, ``command``,
+    ``unwind``. Needs Linux 5.17.
+
+    Raises what `lbtrace.trace` raises.
+    """
+    if sum:
+        selected["arg"] = sum
+    return LiveTable(trace(action="stacks", **selected))
+
+
+def _check(selected: Iterable[str], caller: str, hint: str, *columns: str) -> None:
+    """Raise `UsageError` where ``selected`` says what the function itself does."""
+    for name in selected:
+        if name in ("action", "arg", "columns", "args", *columns):
+            raise UsageError(f"lbtrace.{caller}() takes no {name}=", hint)
+
+
 class LiveTable:
-    """A table that `count` or `latency` makes, read while it runs.
+    """A table that `count`, `latency` or `stacks` makes, read while it runs.
 
     Within ``with`` it runs, in a thread of its own: `rows` are those of the moment. Afterwards they
     are the last ones. `wait` runs it to its end. ``print(table)`` shows its first rows, a notebook

@@ -17,6 +17,7 @@ from lbtrace.session.session import Session
 from lbtrace.system.process import Running
 
 if TYPE_CHECKING:
+    from lbtrace.calls.slow import SlowCalls
     from lbtrace.session.worker import Worker
     from lbtrace.tables import Count
 
@@ -29,8 +30,11 @@ class Trace:
     `lbtrace.trace` makes traces, each of which can be entered once.
     """
 
-    def __init__(self, session: Session, max_depth: int | None = None) -> None:
+    def __init__(
+        self, session: Session, max_depth: int | None = None, slow: SlowCalls | None = None
+    ) -> None:
         self._session = session
+        self._slow = slow
         self._max_depth = max_depth
         self._calls: LiveCalls | None = None
         self._notes: list[str] = []
@@ -206,7 +210,10 @@ class LiveCalls(Calls):
     ``async with``. Each call is yielded when it has ended."""
 
     def __init__(self, trace: Trace, max_depth: int | None) -> None:
-        super().__init__(trace.plan, trace.batches(), max_depth, trace._note_returns)
+        batches = trace.batches()
+        if trace._slow:
+            batches = trace._slow.filter(batches, live=True)
+        super().__init__(trace.plan, batches, max_depth, trace._note_returns)
         self._trace = trace
 
     def __aiter__(self) -> LiveCalls:

@@ -9,6 +9,7 @@ for call in trace.calls():
 from __future__ import annotations
 
 import os
+import shlex
 import signal
 import subprocess
 import sys
@@ -37,6 +38,9 @@ READY = "Ctrl-C ends"
 
 PAUSE = 0.005
 """Seconds between two looks at what it says."""
+
+LINES = 200
+"""Of a tree that a notebook shows: it slows down with many more."""
 
 
 def trace_this_process(**choices: Any) -> OwnTrace:
@@ -117,6 +121,21 @@ class OwnTrace:
     def notes(self) -> tuple[str, ...]:
         """Warnings that a person should read, a line each."""
         return (*self._read().notes, *self._read().remarks)
+
+    def __repr__(self) -> str:
+        return (
+            f"<lbtrace.OwnTrace: {'' if self._capture else 'not over, '}{shlex.join(self._words)}>"
+        )
+
+    def _repr_pretty_(self, printer: Any, cycle: bool) -> None:
+        """Show the tree, as IPython and notebooks ask for it."""
+        if self._capture is None:
+            printer.text(repr(self))
+            return
+        lines = str(self).splitlines() or ["no calls"]
+        left = len(lines) - LINES
+        more = [f"… {left:,} more lines: print(_) shows all, _.calls() has the calls"]
+        printer.text("\n".join(lines[:LINES] + more * (left > 0)))
 
     def __str__(self) -> str:
         words = ["export", str(self._path), "-q"]

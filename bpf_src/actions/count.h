@@ -6,9 +6,9 @@
 struct measure {
 	__u64 read;  /* hits of which there was a value */
 	__u64 low;   /* sum of the low halves of the values */
-	__u64 high;  /* and of the high halves, signed */
+	__u64 high;  /* and of the high halves, as signed as the values */
 	__u64 least; /* what is the least is the most of all complements; both with the sign turned, */
-	__u64 most;  /* so that zeros are below any */
+	__u64 most;  /* if there is one, so that zeros are below any */
 };
 
 struct count {
@@ -57,16 +57,17 @@ static __noinline void count(struct lbt_simple_key *key, const struct lbt_spec *
 	ADD(&found->hits, 1);
 	for (int i = 0; i < LBT_MEASURES; i++) {
 		struct measure *measure = &found->measures[i];
+		const __u64 sign = has_sign(spec, i) << 63;
 		__u64 value, turned;
 
 		if (i >= config.measures)
 			break;
 		if (!measure_value(key, spec, values, faults, i, &value))
 			continue;
-		turned = value ^ 1ULL << 63;
+		turned = value ^ sign;
 		ADD(&measure->read, 1);
 		ADD(&measure->low, (__u32)value);
-		ADD(&measure->high, (__s64)value >> 32);
+		ADD(&measure->high, (value >> 32) - (value >> 63 & has_sign(spec, i)) * (1ULL << 32));
 		if (config.extremes) {
 			raise(&measure->least, ~turned);
 			raise(&measure->most, turned);

@@ -32,9 +32,9 @@ static __always_inline __u32 highest_bit(__u64 number)
 	return found;
 }
 
-static __always_inline __s32 bucket_of(__s64 value)
+static __always_inline __s32 bucket_of(__u64 value, __u64 has_sign)
 {
-	const __u64 sign = value >> 63; /* all bits of a negative number */
+	const __u64 sign = -(value >> 63 & has_sign); /* all bits of a negative number */
 	const __u64 number = value ^ sign;
 	const __u32 shift = highest_bit(number | 1ULL << LBT_BUCKET_BITS) - LBT_BUCKET_BITS;
 	const __u32 bucket = (shift << LBT_BUCKET_BITS) + (number >> shift);
@@ -49,7 +49,7 @@ static __noinline void histogram(struct lbt_simple_key *key, const struct lbt_sp
 	__u64 value;
 
 	if (measure_value(key, spec, values, faults, 0, &value))
-		key->bucket = bucket_of(value);
+		key->bucket = bucket_of(value, has_sign(spec, 0));
 	else
 		key->bucket = LBT_NO_BUCKET;
 	found = aggregated(&histogram_map, key, &histogram_zero);

@@ -63,7 +63,7 @@ static __noinline int walk_for_stacks(struct pt_regs *ctx, const struct hit *at,
 
 static __always_inline struct lbt_stack *walked(void)
 {
-	return bpf_task_storage_get(&stack_walks, bpf_get_current_task_btf(), 0, 0);
+	return (struct lbt_stack *)find_walk();
 }
 
 #endif

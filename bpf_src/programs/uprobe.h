@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR Apache-2.0) */
 /* Probes on instructions of files: lbtrace/probes/uprobe.py. */
-#include "hit.h"
+#include "left.h"
 
 SEC("?uprobe")
 int entered(struct pt_regs *ctx)
@@ -29,6 +29,16 @@ SEC("?uprobe")
 int reached(struct pt_regs *ctx)
 {
 	handle_hit(ctx, LBT_POINT, false);
+	return 0;
+}
+
+/* Attached where an exception lands. Calls that wait for their return are asked for first. */
+SEC("?uprobe")
+int landed(struct pt_regs *ctx)
+{
+	if (config.shows_left)
+		show_all_left(ctx, cookie_of(ctx));
+	land(ctx);
 	return 0;
 }
 

@@ -65,7 +65,7 @@ struct stack_walk {
 	__u64 bp;
 	__u32 place;	/* enum lbt_stack_place */
 	__u32 exact;	/* ip is of the instruction that runs, not behind a call */
-	__u32 guessed;	/* LBT_FRAME_GUESSED, or 0 */
+	__u32 guessed;	/* LBT_FRAME_GUESSED, LBT_FRAME_KERNEL, or 0 */
 	__u32 busy;	/* the mappings are being changed */
 	__u64 trampoline; /* where hooked calls return to, 0: none is hooked */
 	__u64 pending;	/* struct return_instance of the next one */
@@ -76,6 +76,7 @@ struct stack_walk {
 	struct pt_regs registers;
 	__u32 limit;	/* of depth */
 	__u32 outside;	/* the hit is in no function of the program */
+	__u32 above;	/* frames of the kernel, which come first */
 	__u32 in;	/* which of the mappings the walk is in */
 	__u32 rule;	/* that holds there, 0: none */
 	__u64 at;	/* offset in the file */
@@ -84,6 +85,12 @@ struct stack_walk {
 	struct stack_file file;
 	struct met_file met;
 	__u32 key;
+#ifdef LBT_ATOMIC
+	__u32 users;	/* programs on this CPU that want it */
+	__u32 kernel_depth;
+	__u32 kernel_exact; /* the first one is where the hit is, not behind a call */
+	__u64 kernel[LBT_STACK_FRAMES];
+#endif
 };
 
 struct {
@@ -100,12 +107,48 @@ struct {
 	__uint(max_entries, 1024);
 } met_files SEC(".maps");
 
+#ifdef LBT_ATOMIC
+
+/* These programs are not preempted, and some run where no memory may be allocated. */
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__type(key, __u32);
+	__type(value, struct stack_walk);
+	__uint(max_entries, 1);
+} cpu_walks SEC(".maps");
+
+static __always_inline struct stack_walk *walk_of_cpu(void)
+{
+	__u32 only = 0;
+
+	return bpf_map_lookup_elem(&cpu_walks, &only);
+}
+
+/* The memory for walks; NULL where an interrupt came while another program was using it. */
+static __always_inline struct stack_walk *find_walk(void)
+{
+	struct stack_walk *walk = walk_of_cpu();
+
+	return walk && walk->users == 1 ? walk : NULL;
+}
+
+#else
+
 struct {
 	__uint(type, BPF_MAP_TYPE_TASK_STORAGE);
 	__uint(map_flags, LBT_NO_PREALLOC);
 	__type(key, __u32);
 	__type(value, struct stack_walk);
 } stack_walks SEC(".maps");
+
+/* The memory for walks of the current thread; NULL where there is none. */
+static __always_inline struct stack_walk *find_walk(void)
+{
+	return bpf_task_storage_get(&stack_walks, bpf_get_current_task_btf(), 0,
+				    BPF_LOCAL_STORAGE_GET_F_CREATE);
+}
+
+#endif
 
 struct {
 	__uint(type, BPF_MAP_TYPE_LRU_HASH);
@@ -138,7 +181,7 @@ static __always_inline void forget_mappings(struct stack_walk *walk)
 	walk->busy = 0;
 }
 
-#define LBT_EBUSY 16
+#include "stack/tree.h"
 
 /* Finds the table of a mapping's file, or lets user space know that it is wanted. */
 static __always_inline void find_table(struct stack_walk *walk, struct stack_mapping *mapping)
@@ -172,6 +215,8 @@ static __noinline bool find_file(struct stack_walk *walk)
 	walk->oldest++;
 	found = &walk->mappings[walk->in & (LBT_CACHED_MAPPINGS - 1)];
 	error = bpf_find_vma(bpf_get_current_task_btf(), walk->at, take_file, &found, 0);
+	if (error == -LBT_EBUSY)
+		error = find_in_tree(walk, found);
 	walk->page.memory = (__u64)bpf_get_current_task_btf()->mm;
 	walk->page.page = walk->at >> 12;
 	known = bpf_map_lookup_elem(&known_mappings, &walk->page);

@@ -41,7 +41,7 @@ static __noinline int send_callers(struct pt_regs *ctx, const struct hit *at, __
 
 	if (!walk)
 		goto full;
-	first = first && !walk->outside;
+	first = first && (!walk->outside || walk->above);
 	if (config.stack_depth <= 8)
 		SEND_STACK(8);
 	else if (config.stack_depth <= 32)

@@ -141,7 +141,7 @@ static __always_inline __u64 dwarf_register(const struct pt_regs *r, __u8 number
 /* The caller's registers by a rule; why there are none. */
 static __noinline __u32 leave_by_rule(struct stack_walk *walk, const struct stack_rule *rule)
 {
-	const bool innermost = walk->depth == 1;
+	const bool innermost = walk->depth == walk->above + 1;
 	const __u32 kind = rule->kind;
 	__u64 frame, there;
 

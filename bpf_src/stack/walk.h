@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR Apache-2.0) */
 /*
- * The user stack at a hit (5.17: not for early.bpf.c):
+ * The stack at a hit (5.17: not for early.bpf.c): of the kernel, if it is there, then of the program.
  *
  *     struct stack_walk *walk = walk_user_stack(ctx, limit, LBT_AT_ENTRY);
  *
@@ -14,6 +14,7 @@
 #ifndef WALK_H
 #define WALK_H
 
+#include "event.h"
 #include "stack/hooked.h"
 #include "stack/mapping.h"
 #include "stack/table.h"
@@ -44,6 +45,71 @@ static __always_inline void add_frame(struct stack_walk *walk, const struct stac
 	walk->hash ^= walk->hash >> 29;
 	walk->depth++;
 }
+
+#ifdef LBT_ATOMIC
+
+static long take_kernel_frame(__u64 index, void *data)
+{
+	struct stack_walk *walk = *(struct stack_walk **)data;
+
+	barrier_var(index); /* keeps the bound, which the verifier needs */
+	walk->ip = walk->kernel[index & (LBT_STACK_FRAMES - 1)];
+	walk->exact = !index && walk->kernel_exact;
+	add_frame(walk, NULL);
+	return walk->depth >= walk->limit;
+}
+
+/* Lets a walk begin with the frames of the kernel, where there are some. */
+static __noinline void add_kernel_frames(struct stack_walk *walk)
+{
+	walk->guessed = LBT_FRAME_KERNEL;
+	bpf_loop(walk->kernel_depth, take_kernel_frame, &walk, 0);
+}
+
+/*
+ * Takes the stack of the kernel at a hit, of which it leaves out the first frames, for all walks until
+ * end_walks(): only a program itself has the context that the kernel wants for it. With none of a
+ * context the walks are of user stacks alone.
+ */
+#define begin_walks(ctx, leaves_out, is_exact)                                                     \
+	do {                                                                                       \
+		struct stack_walk *walk = config.walks_stacks ? walk_of_cpu() : NULL;              \
+		long size;                                                                         \
+		if (!walk || ++walk->users > 1)                                                    \
+			break;                                                                     \
+		walk->kernel_depth = 0;                                                            \
+		walk->kernel_exact = is_exact;                                                     \
+		if (!ctx)                                                                          \
+			break;                                                                     \
+		size = bpf_get_stack(ctx, walk->kernel, sizeof(walk->kernel), leaves_out);         \
+		walk->kernel_depth = size > 0 ? size / 8 : 1;                                      \
+		if (size <= 0)                                                                     \
+			walk->kernel[0] = 0;                                                       \
+	} while (0)
+
+/* Whether the current process is. A function of its own: what calls it has little room on the stack. */
+static __noinline bool is_traced(void)
+{
+	struct hit who = {};
+
+	return identify(&who);
+}
+
+static __always_inline void end_walks(void)
+{
+	struct stack_walk *walk = config.walks_stacks ? walk_of_cpu() : NULL;
+
+	if (walk)
+		walk->users--;
+}
+
+#else
+
+static __always_inline void add_kernel_frames(struct stack_walk *walk)
+{
+}
+
+#endif
 
 /* Where a hit is; of a system call the registers are those of the function that makes it. */
 static __always_inline __u32 stack_place(const struct hit *at, const struct lbt_spec *spec,
@@ -131,7 +197,7 @@ static __always_inline __u32 walk_frame(struct stack_walk *walk)
 		add_frame(walk, NULL);
 		return LBT_END_BUSY;
 	}
-	if ((!in || !in->executable) && walk->depth)
+	if ((!in || !in->executable) && walk->depth > walk->above)
 		return LBT_END_NO_TABLE; /* a return address that is none */
 	add_frame(walk, in);
 	if (!in)
@@ -162,21 +228,29 @@ static long take_frame(__u64 index, void *data)
 }
 
 /* The memory for a walk of the current thread from these registers; NULL where there is none. */
-static __noinline struct stack_walk *begin_walk(struct pt_regs *ctx, __u32 place)
+static __noinline struct stack_walk *begin_walk(struct pt_regs *ctx, __u32 limit, __u32 place)
 {
-	struct stack_walk *walk = bpf_task_storage_get(
-		&stack_walks, bpf_get_current_task_btf(), 0, BPF_LOCAL_STORAGE_GET_F_CREATE);
+	struct stack_walk *walk = find_walk();
 
 	if (!walk || bpf_probe_read_kernel(&walk->registers, sizeof(walk->registers), ctx))
 		return NULL;
+	walk->limit = limit;
+	walk->depth = 0;
+	walk->hash = 0;
+	walk->end = LBT_END_LIMIT;
+	add_kernel_frames(walk);
+	walk->above = walk->depth;
 	walk->outside = !IS_USER(&walk->registers);
 	if (walk->outside) { /* a function of the kernel: what the program has called it by */
-		if (!bpf_get_current_task_btf()->mm)
-			return NULL;
 		ctx = (struct pt_regs *)bpf_task_pt_regs(bpf_get_current_task_btf());
 		if (bpf_probe_read_kernel(&walk->registers, sizeof(walk->registers), ctx))
 			return NULL;
 		place = LBT_AT_ENTRY;
+	}
+	if (!bpf_get_current_task_btf()->mm || !IS_USER(&walk->registers)) {
+		/* a thread of the kernel, or one that has ended its program */
+		walk->end = LBT_END_OUTERMOST;
+		return walk->above ? walk : NULL;
 	}
 	walk->ip = INSTRUCTION_POINTER(&walk->registers);
 	walk->sp = STACK_POINTER(&walk->registers);
@@ -184,9 +258,6 @@ static __noinline struct stack_walk *begin_walk(struct pt_regs *ctx, __u32 place
 	walk->place = place == LBT_AFTER_RETURN ? LBT_AMID : place;
 	walk->exact = place != LBT_AFTER_RETURN;
 	walk->guessed = 0;
-	walk->depth = 0;
-	walk->hash = 0;
-	walk->end = LBT_END_LIMIT;
 	walk->window = 1; /* no address of a word: nothing is read yet */
 	forget_mappings(walk);
 	start_hooked(walk);
@@ -197,12 +268,10 @@ static __noinline struct stack_walk *begin_walk(struct pt_regs *ctx, __u32 place
 static __always_inline struct stack_walk *walk_user_stack(struct pt_regs *ctx, __u32 limit,
 							  __u32 place)
 {
-	struct stack_walk *walk = begin_walk(ctx, place);
+	struct stack_walk *walk = begin_walk(ctx, limit, place);
 
-	if (walk) {
-		walk->limit = limit;
+	if (walk && walk->end == LBT_END_LIMIT)
 		bpf_loop(LBT_STACK_FRAMES, take_frame, &walk, 0);
-	}
 	return walk;
 }
 

@@ -10,6 +10,7 @@ import msgspec
 from lbtrace.answers.profile import MOST_ROWS, By
 from lbtrace.answers.row import Row
 from lbtrace.model import Summary
+from lbtrace.tables.view import PLAIN, View, mark
 from lbtrace.text import clean, duration, to_json
 
 Form: TypeAlias = Literal["table", "json", "csv"]
@@ -27,10 +28,16 @@ NO_KEY: dict[By, str] = {"caller": "(not traced)", "argument": "(none)"}
 """What stands there where there is none."""
 
 
-def write_table(rows: Sequence[Row], by: By) -> str:
-    """Return lines for a person; rows by path are indented."""
-    keyed = (KEYS[by],) if by in KEYS else ()
-    lines = [(*HEADING, *keyed, "FUNCTION")]
+def heading(by: By) -> tuple[str, ...]:
+    """Return the headings of all columns."""
+    return (*HEADING, *((KEYS[by],) if by in KEYS else ()), "FUNCTION")
+
+
+def write_table(rows: Sequence[Row], by: By, view: View = PLAIN) -> str:
+    """Return lines for a person; rows by path are indented. The column by which a view has sorted
+    them is marked."""
+    keyed = by in KEYS
+    lines = [mark(heading(by), view)]
     for row in rows:
         times = (row.mean, row.p99, row.max)
         lines.append(

@@ -14,7 +14,8 @@ from lbtrace.bpf.specs import Specs
 from lbtrace.errors import KernelError
 
 AGGREGATES = 16384
-"""Keys (a probe, a process) at which an action may aggregate; what has no room is counted."""
+"""Keys (a probe, a process) at which an action may aggregate, or as many as there are probes, if
+these are more; what has no room is counted."""
 
 BUCKETS = 65536
 """The same of keys that are made of values, and of histograms, which have many for a probe and a
@@ -61,7 +62,9 @@ def shape(target: Any, action: str, specs: Specs) -> int:
         value -= (int(lib.LBT_MEASURES) - specs.measures) * MEASURE_SIZE
         check(lib.bpf_map__set_value_size(target, value), "size the counts")
     cpus = 1 if specs.rooms else int(lib.libbpf_num_possible_cpus())
-    most = BUCKETS if specs.rooms or action != "count" else AGGREGATES
+    most = BUCKETS
+    if not specs.rooms and action == "count":
+        most = max(AGGREGATES, len(specs.cookies))
     return max(1, min(most, AGGREGATE_BYTES // (int(key) + value * cpus)))
 
 

@@ -13,6 +13,7 @@ from lbtrace.model.wire_limits import SPACES
 BASES = {
     **{"register": lib.LBT_REGISTER, "stack": lib.LBT_STACK, "constant": lib.LBT_CONSTANT},
     **{"slot": lib.LBT_SLOT, "kept": lib.LBT_SLOT, "record": lib.LBT_RECORD},
+    "thread": lib.LBT_THREAD,
 }
 
 READS = {

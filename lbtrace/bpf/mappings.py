@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Iterator
+from struct import Struct
+
 from lbtrace.bpf._libbpf import ffi, lib
 from lbtrace.bpf.gate import check, check_pointer
 
@@ -10,8 +14,12 @@ MANY = 1000
 a ring of mappings.c holds. The kernel says so only beside a later record."""
 
 
+FILE = Struct("=QII")
+"""struct lbt_mapped_file: inode, device, length of the path that follows."""
+
+
 class Mappings:
-    """The mappings of code of all processes on the machine, from now on (``PERF_RECORD_MMAP``,
+    """The mappings of code of all processes on the machine, from now on (``PERF_RECORD_MMAP2``,
     perf_event_open(2)). They come after the fact, and hold up nobody.
 
     Raises `KernelError`, where CAP_PERFMON is missing for example.
@@ -34,6 +42,20 @@ class Mappings:
         lost = self._lost != mappings.lost or mappings.count > MANY
         self._lost = mappings.lost
         return (set(mappings.pids[0 : mappings.count]) if mappings.count else set()), lost
+
+    def files(self) -> Iterator[tuple[int, int, str]]:
+        """Yield the files of what `take` has returned last, once each: device (``major << 20 |
+        minor``) and inode as the kernel has them, and the path that the process has mapped."""
+        if not self._mappings.file_size:
+            return
+        records = bytes(ffi.buffer(self._mappings.files, self._mappings.file_size))
+        at, found = 0, set()
+        while at < len(records):
+            inode, device, length = FILE.unpack_from(records, at)
+            at += FILE.size
+            found.add((device, inode, os.fsdecode(records[at : at + length].rstrip(b"\0"))))
+            at += length
+        yield from found
 
     def close(self) -> None:
         """Watch no more."""

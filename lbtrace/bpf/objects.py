@@ -9,6 +9,7 @@ from contextlib import ExitStack
 from typing import Any, TypeAlias
 
 from msgspec import Struct
+from msgspec.structs import asdict
 
 from lbtrace.bpf._libbpf import ffi, lib
 from lbtrace.bpf.aggregates import (
@@ -43,6 +44,17 @@ class Loading(Struct, frozen=True):
     fetches: bool = True
 
 
+class Whom(Struct, frozen=True):
+    """Whose hits are traced: of process ``root`` (0: of all), and of those it forks if one is to
+    ``follow``; of these only those in the ``cgroup`` of this number (0: in any), and not those of
+    process ``own``."""
+
+    root: int = 0
+    follow: bool = False
+    cgroup: int = 0
+    own: int = 0
+
+
 Programs: TypeAlias = dict[str, Loading]
 """Names of programs, and how they are loaded."""
 
@@ -62,7 +74,7 @@ class TraceObject:
     ``programs`` are those to load; the others cost nothing. ``copies`` are
     further ones, by the cookie of the one probe each set of them serves: for
     kernels whose programs cannot ask for the cookie; ``tick`` is called for each.
-    ``root`` narrows tracing to a process, ``follow`` adds those it forks. ``later`` is how many
+    ``whom`` narrows tracing to some processes. ``later`` is how many
     specs there is room for besides those that there are. Raises `KernelError`.
     """
 
@@ -73,8 +85,7 @@ class TraceObject:
         *,
         ring_size: int,
         copies: dict[int, Programs] | None = None,
-        root: int = 0,
-        follow: bool = False,
+        whom: Whom | None = None,
         later: int = 0,
         tick: Callable[[], None] = lambda: None,
     ) -> None:
@@ -98,9 +109,7 @@ class TraceObject:
             config = self._config(handle)
             config.may_fault = may_fault and not name
             config.wakeup_bytes = ring_size // 4
-            config.root = root
-            config.follow = follow
-            for field, value in specs.switches():
+            for field, value in (*asdict(whom or Whom()).items(), *specs.switches()):
                 setattr(config, field, value)
             config.finds_mappings = specs.stacks and self._typed_task and finds_mappings()
             if not specs.walks_stacks:
@@ -294,7 +303,10 @@ class TraceObject:
             sizes[f"{name}_map"] = shape(self.map(f"{name}_map"), name, specs)
         sizes["met_stacks"] = MET_STACKS if "stacks" in specs.actions else 1
         if specs.nesting:
-            sizes |= {"innermost_calls": BUCKETS, "self_times": AGGREGATES}
+            sizes |= {
+                "innermost_calls": BUCKETS,
+                "self_times": AGGREGATES if specs.times_inner else 1,
+            }
         for name, entries in sizes.items():
             code = lib.bpf_map__set_max_entries(self.map(name), entries)
             check(code, f"size the map {name}")

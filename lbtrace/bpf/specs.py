@@ -67,11 +67,13 @@ class Specs:
     distinguish goroutines; ``stacks``, it is asked on which stack a thread runs; ``hooked``,
     uretprobes see the returns of some calls; ``loops_to_entry``, some of functions that jump back
     to their entry, whose calls are to be hooked once; ``actions``, the names of those that
-    aggregate; ``nesting``, calls are timed, and what is below them is known; ``stack_depth``, so
-    many callers are sent with a call; ``walks_stacks``, stacks are walked, by tables where there
-    are ``unwind_tables``; ``relays``, some calls jump to other functions; ``within``, only hits
-    below calls of some functions count; ``off_cpu``, how long threads do not run is measured, and
-    where they are blocked for ``off_cpu_bound`` ns is an event of ``off_cpu_probe``. Where the plan
+    aggregate; ``times_inner``, calls are timed, and what is below them is known; ``nesting``, that
+    is known of them or of calls that are shown where exceptions leave them (``shows_left``);
+    ``stack_depth``, so many callers are sent with a call; ``walks_stacks``, stacks are walked, by
+    tables where there are ``unwind_tables``; ``relays``, some calls jump to other functions;
+    ``within``, only hits below calls of some functions count; ``off_cpu``, how long threads do not
+    run is measured, and where they are blocked for ``off_cpu_bound`` ns is an event of
+    ``off_cpu_probe``. Where the plan
     ``may_grow``, they are ready for all that points may need.
     """
 
@@ -93,7 +95,7 @@ class Specs:
         self.related = (
             later
             or any(
-                fetch.base in ("slot", "kept") or fetch.plus >= 0
+                fetch.base in ("slot", "kept", "thread") or fetch.plus >= 0
                 for p in probes
                 for fetch in p.fetches
             )
@@ -110,6 +112,9 @@ class Specs:
         self.actions = {*plan.actions} - SENDING
         self.aggregating = sum(1 << ACTIONS[name] for name in self.actions)
         self._set_keys(plan)
+        self.counting = not (later or self.rooms or self.measures or plan.within) and all(
+            map(_only_counts, probes)
+        )
         self.keeping = any(p.keeps for p in probes)
         self.relays = any(p.relay or p.role == "tail" for p in probes)
         self.within = bool(plan.within)
@@ -120,8 +125,11 @@ class Specs:
         layouts = [plan.goroutines(probe) for probe in probes]
         self.go = any(layouts)
         timed = any(p.aggregates == lib.LBT_SLOT_DURATION for p in probes)
-        self.nesting = timed and not plan.by and "histogram" in self.actions
-        self.stacks = not ((self.actions and not self.nesting) or all(layouts))
+        self.times_inner = timed and not plan.by and "histogram" in self.actions
+        self.shows_left = any(p.shows_left for p in probes)
+        self.nesting = self.times_inner or self.shows_left
+        aloof = self.actions and not (self.times_inner or self.within)
+        self.stacks = not (aloof or all(layouts))
         pairs = hooked_pairs(probes, PROBES)
         self.hooked = bool(pairs)
         hooked = {*pairs, *pairs.values()}
@@ -180,7 +188,7 @@ class Specs:
         site = probe.site
         alike = (
             *(probe.role, probe.source, probe.action, probe.aggregates, probe.keeps, probe.gate),
-            probe.grouping,
+            *(probe.grouping, probe.shows_left),
             *(probe.relay, probe.joins, probe.goes_on, self._jumping(probe)),
             *(site.sp_delta, site.unless, site.only, site.jump, site.test),
             *(
@@ -214,7 +222,8 @@ class Specs:
             filtered=self._conditional
             and (role.of_function or probe.relay > 0)
             and role.event != POINT
-            and not probe.pair,
+            and not probe.pair
+            and not (self.actions and probe.gate and probe.action == "send"),
             keeps=probe.keeps,
         )
         kernel = self._kernel
@@ -227,7 +236,10 @@ class Specs:
         as_it_is = not conditional and not pairing.keeps and probe.action == "send"
         as_it_is &= not (self.within and probe.role == "switch")
         recording = find_recording(fetches, registers, kernel.PT_REGS) if as_it_is else None
-        key: tuple[object, ...] = (fetches, probe.conditions, probe.action, probe.grouping, closes)
+        key: tuple[object, ...] = (
+            *(fetches, probe.conditions, probe.action),
+            *(probe.grouping, probe.shows_left, closes),
+        )
         if recording:
             key = (recording.count, recording.selected)
         jump = (site.unless, site.only, site.jump, site.test)
@@ -247,6 +259,7 @@ class Specs:
                 self._set_grouping(spec, probe.grouping, waits=closes)
             spec.named = named
             spec.loops_to_entry = loops_to_entry
+            spec.shows_left = probe.shows_left
             spec.jumps, spec.relay = jumps, probe.relay
             spec.hooked = pairing.hooked
             spec.filtered = pairing.filtered
@@ -293,6 +306,7 @@ class Specs:
         )
         for number, slot in enumerate(grouping.measures):
             spec.measures[number] = slot
+        spec.unsigned_measures = sum(1 << n for n, each in enumerate(grouping.unsigned) if each)
         spec.has_room = self.rooms and waits
 
     def _set_jump(self, spec: Any, site: Site) -> None:
@@ -348,6 +362,13 @@ class Specs:
         self.generic = True
         self.memory |= any(fetch.derefs or fetch.read != "value" for fetch in fetches)
         return spec
+
+
+def _only_counts(probe: Probe) -> bool:
+    """Whether a hit is counted, and nothing else is asked of it."""
+    asked = probe.fetches or probe.conditions or probe.keeps or probe.pair
+    goes_on = probe.relay or probe.joins or probe.goes_on
+    return probe.action == "count" and not (asked or goes_on or probe.role in CLOSING)
 
 
 def _needs_duration(grouping: Grouping | None) -> bool:

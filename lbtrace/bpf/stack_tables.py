@@ -23,9 +23,9 @@ BY_TABLE, BY_POINTER, BY_GUESS = 1, 2, 3
 """enum lbt_stack_how of bpf_src/stack/mapping.h."""
 
 
-STACK_MAPS = (
-    *("known_mappings", "met_files", "stack_rows", "stack_rules", "stack_tables", "stack_walks"),
-)
+TABLE_MAPS = ("met_files", "stack_rows", "stack_rules", "stack_tables")
+
+STACK_MAPS = (*TABLE_MAPS, "known_mappings", "stack_walks", "cpu_walks", "blocked_threads")
 """Maps that only walks of stacks need."""
 
 
@@ -54,7 +54,7 @@ class StackTables:
 
     def __init__(self, map_of: Callable[[str], Any]) -> None:
         self.next = 0
-        self._maps = maps = {name: map_of(name) for name in STACK_MAPS}
+        self._maps = maps = {name: map_of(name) for name in TABLE_MAPS}
         self._rules = 0
         self._chunks: list[mmap.mmap] = []
         rules = maps["stack_rules"]

@@ -101,6 +101,8 @@ class Stack:
     def open(self, call: Call) -> Call:
         """Add a call that begins."""
         call.depth = len(self.calls)
+        if self.calls:
+            call.parent = self.calls[-1]
         if self.lost_time == call.start:
             call.lost = self.lost_count
         if self.callers is not None:

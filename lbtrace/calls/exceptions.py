@@ -12,6 +12,7 @@ from typing import TypeAlias
 
 from msgspec.structs import replace
 
+from lbtrace.calls import panics
 from lbtrace.calls.payload import Blob, collector
 from lbtrace.elf.cpp_names import shorten
 from lbtrace.elf.demangle import demangled
@@ -53,6 +54,8 @@ def fetches(register: str) -> tuple[Fetch, ...]:
 def reader(fetched: tuple[Fetch, ...]) -> Reader:
     """Return what tells the exception from an event of a probe with these fetches; it is None where
     that is not one of C++, or nothing is fetched."""
+    if len(fetched) == len(panics.fetches("")):
+        return panics.reader(fetched)
     if len(fetched) != len(fetches("")):
         return lambda event, blob: None
     collect = collector(fetched)

@@ -82,11 +82,11 @@ class Calls(Iterator[Call]):
 
         return to_arrow(self)
 
-    def to_pandas(self) -> pandas.DataFrame:
+    def to_pandas(self, *, unit: str = "") -> pandas.DataFrame:
         """Return all calls that are left as a data frame: see `lbtrace.to_pandas`."""
         from lbtrace.calls.table import to_pandas
 
-        return to_pandas(self)
+        return to_pandas(self, unit=unit)
 
     def _flatten(self) -> Generator[Call]:
         while True:
@@ -170,12 +170,15 @@ class EndedCalls:
     def entry(self, call: Call) -> None: ...
 
     def exit(self, call: Call) -> None:
-        call.args = Arguments(call.args)
-        call.thread_name = self._names.get(call.tid, "")
-        self._calls.append(call)
+        self.point(call)
+        caller = call.parent
+        if caller and caller.inside is not None and caller.pid == call.pid:
+            caller.inside = None if call.duration is None else caller.inside + call.duration
 
     def point(self, point: Call) -> None:
-        self.exit(point)
+        point.args = Arguments(point.args)
+        point.thread_name = self._names.get(point.tid, "")
+        self._calls.append(point)
 
     def loss(self, loss: Loss) -> None: ...
 

@@ -107,4 +107,5 @@ class PointAssembler:
             binary=decoding.binary,
             cpu=event.cpu,
             callers=stack.callers,
+            parent=stack.calls[-1] if stack.calls else None,
         )

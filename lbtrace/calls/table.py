@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from lbtrace.errors import DependencyError, UsageError
 from lbtrace.model import Call, Datum, Form, Unreadable, keys_of
-from lbtrace.validation import wrong_kind
+from lbtrace.validation import check_choice, wrong_kind
 from lbtrace.values.datum import Partial, column_of
 from lbtrace.values.notation import encodable, text
 
@@ -54,7 +54,7 @@ def to_arrow(calls: Iterable[Call]) -> pyarrow.Table:
         "thread_name": arrow.dictionary(arrow.int32(), arrow.string()),
         "goroutine": arrow.uint64(),
         "depth": arrow.int32(),
-        **dict.fromkeys(("start", "duration", "blocked", "runnable"), arrow.duration("ns")),
+        **dict.fromkeys(TIMES, arrow.duration("ns")),
         "end": arrow.dictionary(arrow.int32(), arrow.string()),
         "lost": arrow.int64(),
     }
@@ -94,16 +94,26 @@ def to_arrow(calls: Iterable[Call]) -> pyarrow.Table:
     return arrow.table(columns)
 
 
-def to_pandas(calls: Iterable[Call]) -> pandas.DataFrame:
+UNITS = {"ns": 1, "us": 1e3, "ms": 1e6, "s": 1e9}
+"""Of times as numbers, in ns."""
+
+TIMES = ("start", "duration", "blocked", "runnable")
+
+
+def to_pandas(calls: Iterable[Call], *, unit: str = "") -> pandas.DataFrame:
     """Return ``calls`` as a data frame of pandas (https://pandas.pydata.org), a row each.
 
     The columns are those of `to_arrow`; ``start`` and ``duration`` are ``timedelta64[ns]``,
-    names categories, integers that may be missing pandas' nullable ones.
+    names categories, integers that may be missing pandas' nullable ones. With a ``unit`` (``ns``,
+    ``us``, ``ms``, ``s``) times are numbers of it, and ``start`` counts from the first one: what
+    all plots take.
 
     Raises `DependencyError` where pandas or pyarrow are not installed
     (``pip install 'lbtrace[pandas]'``), `UsageError` as `to_arrow` does.
     """
     _check_calls("to_pandas", calls)
+    if unit:
+        check_choice("unit", unit, (*UNITS,))
     arrow = _arrow("pandas")
     try:
         import pandas
@@ -115,6 +125,10 @@ def to_pandas(calls: Iterable[Call]) -> pandas.DataFrame:
         arrow.bool_(): pandas.BooleanDtype(),
     }
     frame: pandas.DataFrame = to_arrow(calls).to_pandas(types_mapper=kinds.get)
+    if unit:
+        frame["start"] -= frame["start"].min()
+        for name in frame.columns.intersection(TIMES):
+            frame[name] = frame[name].dt.total_seconds() * (1e9 / UNITS[unit])
     return frame
 
 

@@ -3,6 +3,7 @@ and ``run``; `main` alone prints errors and decides the exit status."""
 
 from __future__ import annotations
 
+import shlex
 import sys
 from collections.abc import Sequence
 from importlib import import_module
@@ -48,7 +49,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         streams.prepare()
     # Not list(): importing the module of that command gives the name to it, here.
     words = [*(sys.argv[1:] if arguments is None else arguments)]
-    if words[:1] == ["help"] and words[1:2] and words[1] in COMMANDS:
+    if words[:1] == ["help"] and words[1:2] and words[1] in COMMANDS and not _has_page(words[1]):
         words = [words[1], "--help"]
     try:
         status = _run(words)
@@ -72,6 +73,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 130
 
 
+def _has_page(command: str) -> bool:
+    from lbtrace.commands import help  # imported here because few ask for it
+
+    return command in help.pages()
+
+
 def _run(words: list[str]) -> int:
     if words and "/" in words[0]:
         words = ["attach", "--", *words]
@@ -79,6 +86,8 @@ def _run(words: list[str]) -> int:
         from lbtrace.commands.options import Parser  # imported here because --version needs none
 
         module = import_module(f"lbtrace.commands.{words[0]}")
+        if hasattr(module, "instead"):
+            module = module.instead(words[1:]) or module
         parser = Parser(
             prog=f"lbtrace {words[0]}",
             description=f"{COMMANDS[words[0]]}.".capitalize(),
@@ -110,7 +119,11 @@ def _run(words: list[str]) -> int:
 
         return help.show(words[1], [*COMMANDS])
     if words and words[0] not in ("--help", "-h", "help"):
+        from lbtrace.commands.stray_words import is_program  # imported here: few are mistyped
+
         hint = f"there are {', '.join(COMMANDS)}; first trace: {FIRST}"
+        if is_program(words[0]):
+            hint = f"to trace the program, write: lbtrace attach -- {shlex.join(words)}"
         raise UsageError(f"no command is called {words[0]}", hint)
     print(_usage(), end="")
     return 0 if words else 2

@@ -32,7 +32,7 @@ class Account:
 
     def __init__(self, plan: Plan, *, deep: bool = False) -> None:
         self.calls = 0
-        self._counted = 0
+        self._counted = 0 if plan.aggregates else None
         self._lifetimes = ThreadLifetimes()
         self._plan = plan
         self._matcher: CallMatcher | None = None

@@ -8,26 +8,31 @@ from typing import TYPE_CHECKING
 
 from lbtrace.commands import attach
 from lbtrace.commands.options import natural, nonempty, seconds
+from lbtrace.errors import UsageError
 from lbtrace.sinks import TABLES
 
 if TYPE_CHECKING:
     from argparse import _ArgumentGroup
 
 
-def arguments(parser: argparse.ArgumentParser, formats: Iterable[str] = TABLES) -> _ArgumentGroup:
-    """Add the options, and return the group of those about values."""
+def arguments(
+    parser: argparse.ArgumentParser, formats: Iterable[str] = TABLES, *, keyed: bool = True
+) -> _ArgumentGroup:
+    """Add the options, and return the group of those about values. Other values than function and
+    process may be the key where it is ``keyed``."""
     parser.usage = attach.USAGE.replace("lbtrace attach", parser.prog)
     attach.add_selection(parser)
     values = parser.add_argument_group("values")
-    values.add_argument(
-        "--by",
-        metavar="EXPR",
-        type=nonempty,
-        action="append",
-        default=[],
-        help="count by this, not by function and process: path, str(arg0), retval, comm, func"
-        " (up to four, with commas)",
-    )
+    if keyed:
+        values.add_argument(
+            "--by",
+            metavar="EXPR",
+            type=nonempty,
+            action="append",
+            default=[],
+            help="count by this, not by function and process: path, str(arg0), retval, comm, func"
+            " (up to four, with commas)",
+        )
     attach.add_conditions(values)
     attach.add_ends(parser.add_argument_group("end"))
     output = parser.add_argument_group("output")
@@ -50,6 +55,7 @@ def arguments(parser: argparse.ArgumentParser, formats: Iterable[str] = TABLES) 
         **{"command": [], "args": None, "arg": [], "locals": False, "depth": 0, "strings": 127},
         **{"max_depth": None, "max_events": None, "cpu": False, "slow": None},
         columns=[],
+        **({} if keyed else {"by": []}),
         off_cpu=0,
         time=None,
         color="never",
@@ -58,8 +64,20 @@ def arguments(parser: argparse.ArgumentParser, formats: Iterable[str] = TABLES) 
     return values
 
 
-def run(args: argparse.Namespace, value: str | None) -> int:
-    """Count calls, or show how a value is distributed; return what `attach.run` does."""
-    args.action = "histogram" if value else "count"
-    args.arg = [value] if value else []
-    return attach.run(args)
+def hide(parser: argparse.ArgumentParser, names: Iterable[str]) -> None:
+    """Leave options out of the help that the command refuses."""
+    for action in parser._actions:
+        if action.dest in names:
+            action.help = argparse.SUPPRESS
+
+
+def run(args: argparse.Namespace, action: str, value: str | None, option: str) -> int:
+    """Do an action with a value, if an ``option`` gave one; return what `attach.run` does."""
+    args.action, args.arg = action, [value] if value else []
+    try:
+        return attach.run(args)
+    except UsageError as error:
+        error.rename("arg", option)
+        if "once for each" in error.hint:
+            error.advise(f"--{option} takes one value")
+        raise

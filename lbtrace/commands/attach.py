@@ -140,6 +140,17 @@ def add_selection(parser: argparse.ArgumentParser) -> _ArgumentGroup:
         help="with --pid: trace also the processes it forks, as those of a command are",
     )
     what.add_argument(
+        "--cgroup",
+        metavar="PATH",
+        type=nonempty,
+        help="the processes in this control group and below it: system.slice/nginx.service",
+    )
+    what.add_argument(
+        "--all",
+        action="store_true",
+        help="every process of the machine: with --syscall, --tracepoint, --kernel",
+    )
+    what.add_argument(
         "--user",
         metavar="NAME",
         type=nonempty,
@@ -224,7 +235,6 @@ def add_unwind(values: _ArgumentGroup) -> None:
     values.add_argument(
         "--unwind",
         choices=("tables", "fp"),
-        default="tables",
         help="how to find callers: by tables made of .eh_frame (default), or frame pointers",
     )
 
@@ -323,6 +333,9 @@ def run(args: argparse.Namespace) -> int:
         raise UsageError("--inlined is about functions", "name them with --func or --source")
     if args.exclude and named and not (args.func or args.source or args.libcalls):
         raise UsageError("--exclude is about functions", "name them with --func or --source")
+    given = vars(args)
+    if given.get("unwind") and args.action == "send" and not given["stack"]:
+        raise UsageError("--unwind is about callers, and none are asked for", "add --stack 8")
     if args.provider and not args.usdt:
         raise UsageError("--provider is about markers", "name them with --usdt")
     from lbtrace.commands import tracing  # imported here: --help and wrong options need no more

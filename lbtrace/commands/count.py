@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from lbtrace.commands import answers
 from lbtrace.commands.options import nonempty
+from lbtrace.errors import UsageError
 
 if TYPE_CHECKING:
     from argparse import _ArgumentGroup
@@ -45,10 +46,15 @@ def _column(values: _ArgumentGroup, how: str, meant: str) -> None:
         dest="columns",
         type=lambda text: f"{how}({nonempty(text)})",
         action="append",
-        help=f"add {meant} of this integer (repeatable)",
+        help=f"add {meant} of this integer (repeatable; up to four, with commas)",
     )
 
 
 def run(args: argparse.Namespace) -> int:
     """Trace, and return the command's status, 0, or ``LOST`` under ``--strict``."""
-    return answers.run(args, args.hist)
+    if args.hist and args.columns:
+        how = args.columns[0].partition("(")[0]
+        raise UsageError(
+            f"--hist and --{how} exclude each other", "leave one out: --hist shows the total, too"
+        )
+    return answers.run(args, "histogram" if args.hist else "count", args.hist, "hist")

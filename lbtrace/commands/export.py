@@ -13,28 +13,41 @@ _NAMES = [row.name for row in FORMATS.values() if not row.is_capture]
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     """The options of the command."""
-    parser.add_argument(
-        "capture",
-        metavar="CAPTURE",
-        type=nonempty,
-        help="a file that attach -o NAME.lbt wrote",
+    add_files(
+        parser, f"{', '.join(_NAMES)}; of counts and stacks also theirs (default: by the suffix)"
     )
-    parser.add_argument(
-        "--format", metavar="NAME", help=f"{', '.join(_NAMES)} (default: by the suffix, or tree)"
-    )
-    parser.add_argument(
-        "-o", "--output", metavar="FILE", type=nonempty, help="write here, not to stdout"
-    )
-    parser.add_argument("--force", action="store_true", help="replace FILE if it exists")
     parser.add_argument(
         "--max-depth",
         metavar="N",
         type=natural,
         help="show calls less than N deep (default: as the trace was to)",
     )
-    chosen = parser.add_argument_group(
-        "which calls", "those that all options choose, with all below them, and those around them"
+    add_choice(parser, ", with all below them, and those around them")
+    look(parser)
+    add_account(parser)
+
+
+def add_files(parser: argparse.ArgumentParser, formats: str) -> None:
+    """Add what is read and written."""
+    parser.add_argument(
+        "capture",
+        metavar="CAPTURE",
+        type=nonempty,
+        help="a file that attach -o NAME.lbt wrote",
     )
+    parser.add_argument("--format", metavar="NAME", help=formats)
+    parser.add_argument(
+        "-o", "--output", metavar="FILE", type=nonempty, help="write here, not to stdout"
+    )
+    parser.add_argument("--force", action="store_true", help="replace FILE if it exists")
+    parser.add_argument(
+        "--top", metavar="N", type=natural, help="of counts and stacks: show the first N rows"
+    )
+
+
+def add_choice(parser: argparse.ArgumentParser, about: str) -> None:
+    """Add the options that choose calls."""
+    chosen = parser.add_argument_group("which calls", f"those that all options choose{about}")
     repeatable(
         chosen, "--func", "PATTERN", "calls of these functions: a name, a glob or /regex/", "-f"
     )
@@ -60,7 +73,10 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         type=slow,
         help="calls that took longer: 5ms; PATTERN=5ms: of these functions",
     )
-    look(parser)
+
+
+def add_account(parser: argparse.ArgumentParser) -> None:
+    """Add what is said besides."""
     parser.add_argument(
         "--salvage", action="store_true", help="read what can be read of a damaged capture"
     )

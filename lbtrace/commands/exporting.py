@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import IO, TYPE_CHECKING, Any, TypeAlias
 
 from lbtrace.capture import Capture, read_capture
@@ -13,8 +13,8 @@ from lbtrace.commands.output import describe, make_sink, open_output, render
 from lbtrace.commands.progress import Progress
 from lbtrace.commands.streams import report, say
 from lbtrace.errors import NoMatchError, UsageError
-from lbtrace.model import Addition, Aggregates, Batch, Plan, Summary
-from lbtrace.sinks import format_for
+from lbtrace.model import SENDING, Addition, Aggregates, Batch, Plan, Summary
+from lbtrace.sinks import FORMATS, Format, format_for, formats_of
 from lbtrace.sinks.base import Sink
 
 if TYPE_CHECKING:
@@ -23,45 +23,81 @@ if TYPE_CHECKING:
 
 Batches: TypeAlias = "Iterable[Batch | Aggregates | Addition]"
 
+CALLED = "lbtrace report lists those that were called"
+"""What to do where a capture has no function of a name."""
+
 MOST_NOTES = 100
 """Warnings of a trace that are shown, at most; each of them is cut when the capture is read."""
 
 
 def run(args: argparse.Namespace) -> int:
     """Export; `LOST` under ``--strict`` when the account shows losses."""
-    chosen = format_for(args.format, args.output, captures=False)
+    with read_capture(args.capture, salvage=args.salvage) as capture:
+        aggregated = next((each for each in capture.plan.actions if each not in SENDING), "")
+        formats = FORMATS
+        if aggregated:
+            own = formats_of(aggregated)
+            formats = {**own, **FORMATS, **own}  # the first one of these is the default
+            check_whole(capture, args)
+        elif args.top:
+            raise UsageError(
+                "--top is about counts and stacks, and the capture holds calls",
+                f"write: lbtrace report {args.capture} --top {args.top}",
+            )
+        return write(capture, formats, args)
+
+
+def check_whole(capture: Capture, args: argparse.Namespace) -> None:
+    """Raise `UsageError` where calls are chosen of a capture that has none."""
+    given = {"--func": args.func, "--thread": args.thread, "--slow": args.slow}
+    given |= {"--from": args.from_time, "--to": args.to_time}
+    for option, value in given.items():
+        if value is not None and value != []:
+            raise UsageError(
+                f"{option} chooses calls, and {capture.path} holds what the kernel has counted",
+                "leave it out, or choose while it is traced",
+            )
+
+
+def write(
+    capture: Capture, formats: Mapping[str, Format], args: argparse.Namespace, **options: Any
+) -> int:
+    """Give the calls that ``args`` choose to the sink that they choose of ``formats``; return the
+    exit status."""
+    chosen = format_for(args.format, args.output, captures=False, formats=formats)
     if chosen.is_capture:
         raise UsageError("a capture is a capture already", "copy it, or choose another --format")
     sink = chosen.load()
-    with read_capture(args.capture, salvage=args.salvage) as capture:
-        if args.time not in (None, "delta") and not capture.plan.clock:
-            raise UsageError("the capture does not say when it began", "choose --time delta")
-        made: list[Filtered] = []
-        filter = _filter(capture.plan, args)
+    if args.time not in (None, "delta") and not capture.plan.clock:
+        raise UsageError("the capture does not say when it began", "choose --time delta")
+    made: list[Filtered] = []
+    filter = _filter(capture.plan, args)
 
-        def make(stream: IO[Any], plan: Plan) -> Sink:
-            whole = make_sink(sink, stream, plan, args)
-            if filter is None:
-                return whole
-            made.append(_filtered(whole, plan, filter))
-            return made[0]
+    def make(stream: IO[Any], plan: Plan) -> Sink:
+        whole = make_sink(sink, stream, plan, args, **options)
+        if filter is None:
+            return whole
+        made.append(_filtered(whole, plan, filter, alone=bool(vars(args).get("alone"))))
+        return made[0]
 
-        tell_notes(capture, args)
-        slow = slow_calls(capture.plan, args.slow, args.func) if args.slow else None
-        batches = slow.filter(capture.batches()) if slow else None
-        summary = export_to(capture, make, args, binary=sink.binary, batches=batches)
-        left_out = slow.describe() if slow else []
+    tell_notes(capture, args)
+    slow = slow_calls(capture.plan, args.slow, args.func) if args.slow else None
+    batches = slow.filter(capture.batches()) if slow else None
+    summary = export_to(capture, make, args, binary=sink.binary, batches=batches)
+    left_out = slow.describe() if slow else []
     return tell_summary(capture, summary, args, [*_describe_filtered(made), *left_out])
 
 
-def slow_calls(plan: Plan, chosen: tuple[str, int], patterns: Sequence[str] = ()) -> SlowCalls:
+def slow_calls(
+    plan: Plan, chosen: tuple[str, int], patterns: Sequence[str] = (), hint: str = CALLED
+) -> SlowCalls:
     """What leaves out calls that are not slow. Where there are patterns, only calls of these
     functions are."""
     from lbtrace.calls.slow import SlowCalls  # imported here: most show all calls
 
     pattern, bound = chosen
     patterns = [pattern] if pattern else patterns
-    return SlowCalls(plan, bound, named(plan, patterns) if patterns else None)
+    return SlowCalls(plan, bound, named(plan, patterns, hint) if patterns else None)
 
 
 def _filter(plan: Plan, args: argparse.Namespace) -> Filter | None:
@@ -75,24 +111,21 @@ def _filter(plan: Plan, args: argparse.Namespace) -> Filter | None:
     return Filter(functions, args.thread, args.from_time or 0, args.to_time)
 
 
-def named(plan: Plan, patterns: Sequence[str]) -> frozenset[str]:
+def named(plan: Plan, patterns: Sequence[str], hint: str = CALLED) -> frozenset[str]:
     """The traced functions that patterns select; brackets in a whole name are no glob."""
     from lbtrace.plan.patterns import matching
 
     names = {function.name for function in plan.functions}
     found = names.intersection(patterns).union(matching(sorted(names), patterns))
     if not found:
-        raise NoMatchError(
-            f"no traced function is called {' or '.join(patterns)}",
-            "lbtrace report lists those that were called",
-        )
+        raise NoMatchError(f"no traced function is called {' or '.join(patterns)}", hint)
     return frozenset(found)
 
 
-def _filtered(sink: Sink, plan: Plan, filter: Filter) -> Filtered:
-    from lbtrace.sinks.filtered import Filtered
+def _filtered(sink: Sink, plan: Plan, filter: Filter, *, alone: bool) -> Filtered:
+    from lbtrace.sinks.filtered import Alone, Filtered
 
-    return Filtered(sink, plan, filter)
+    return (Alone if alone else Filtered)(sink, plan, filter)
 
 
 def _describe_filtered(made: Sequence[Filtered]) -> list[str]:

@@ -13,10 +13,16 @@ MAINTAINERS = ("architecture", "dependencies", "development", "extending")
 """Pages that users do not need."""
 
 ALSO = {
-    "expressions": "values",
+    **dict.fromkeys(("bpftrace", "gdb", "ltrace", "perf", "strace", "uftrace"), "coming-from"),
+    "containers": "processes",
+    "exceptions": "returns",
     "formats": "json-lines",
+    "libraries": "processes",
+    "notebook": "python",
+    "privileges": "security",
+    "slow": "answers",
     "usdt": "markers",
-    "where": "values",
+    "where": "expressions",
 }
 """What else a user may call a page."""
 
@@ -31,13 +37,14 @@ def pages() -> Mapping[str, Path]:
 
 
 def show(topic: str, commands: Sequence[str]) -> int:
-    """Show a page, in a pager on a terminal. Raises `UsageError` where there is none."""
+    """Show a page, in a pager on a terminal; of a command it names the options' place first. Raises
+    `UsageError` where there is none."""
     found = pages()
     if topic not in found:
-        raise UsageError(
-            f"there is no help on {topic}", f"there is on: {', '.join((*commands, *found))}"
-        )
+        topics = dict.fromkeys((*commands, *(name for name in found if name not in ALSO)))
+        raise UsageError(f"there is no help on {topic}", f"there is on: {', '.join(topics)}")
     from pydoc import pager  # imported here: it takes long
 
-    pager(found[topic].read_text())
+    options = f"lbtrace {topic} --help shows its options.\n\n" if topic in commands else ""
+    pager(options + found[topic].read_text())
     return 0

@@ -6,7 +6,7 @@ import argparse
 import os
 import stat
 from collections.abc import Iterator
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack, nullcontext, suppress
 from functools import partial
 from itertools import chain
 from typing import IO, TYPE_CHECKING, Any, BinaryIO, TypeAlias, cast
@@ -144,7 +144,7 @@ def _only_slow(
         return None, batches
     from lbtrace.commands.exporting import slow_calls  # imported here: few ask for it
 
-    slow = slow_calls(plan, args.slow)
+    slow = slow_calls(plan, args.slow, hint="lbtrace list shows functions; --func traces more")
 
     def shown() -> Batches:
         yield from slow.filter(batches, live=True)
@@ -218,14 +218,17 @@ def _trace(
     sink = make_sink(chosen.load(), stream, session.plan, args)
     progress = Progress(bool(args.output))
     renewal: Renewal | None = None
-    if args.action != "send":
+    if sink.renews or args.action != "send":
         from lbtrace.commands.renewing import Renewal  # imported here: most show calls
 
-        renewal = Renewal(sink, stream, args)
+        renewal = Renewal(sink, stream, args, partial(_end, session))
+        session.restless = renewal.in_place
     regular = stat.S_ISREG(os.fstat(stream.fileno()).st_mode)
 
     def after(matcher: CallMatcher, batch: Batch) -> None:
         progress.show(matcher.calls)
+        if renewal:
+            renewal.look()
         if not batch.events and not (args.output and regular):
             sink.flush()
             stream.flush()
@@ -237,7 +240,7 @@ def _trace(
             renewal.clear()  # the last table takes its place
         return session.losses(), False
 
-    with progress:
+    with progress, renewal or nullcontext():
         return render(
             session.plan,
             batches,
@@ -247,6 +250,11 @@ def _trace(
             after_batch=after,
             on_aggregates=renewal or (lambda _: None),
         )
+
+
+def _end(session: Session) -> None:
+    session.hurry()
+    session.stop()
 
 
 def _capture(
@@ -297,12 +305,13 @@ def _waiting(plan: Plan, target: Target) -> str:
     if not plan.functions:
         return f"waiting for markers in what process {target.pid} loads; Ctrl-C ends"
     traced = _traced(plan)
-    if not traced:
-        return f"tracing {_count_traced(plan)} of process {target.pid}; Ctrl-C ends"
     paths = " and ".join(traced)
     them = "it" if len(traced) == 1 else "them"
-    where = f"process {target.pid}" if target.pid else f"every process that runs {them}"
-    return f"tracing {_count_traced(plan)} of {paths} in {where}; Ctrl-C ends"
+    where = f"process {target.pid}" if target.pid else "every process"
+    where += f" of cgroup {target.cgroup}" if target.cgroup else ""
+    where += f" that runs {them}" if traced and not target.pid else ""
+    what = f"{_count_traced(plan)} of {paths} in" if traced else f"{_count_traced(plan)} of"
+    return f"tracing {what} {where}; Ctrl-C ends"
 
 
 def _count_traced(plan: Plan) -> str:

@@ -44,6 +44,8 @@ WIDTH = 80
 STRAYS = 8
 """Words that belong to no option, of which an error names the first."""
 
+NO_PID = "is not the number of a process"
+
 TWICE = "is given twice, with different values"
 
 
@@ -126,6 +128,8 @@ class Parser(ArgumentParser):
     def _advice(self, message: str) -> str:
         if message.endswith(TWICE):
             return "join the conditions with and" if "--where" in message else "give it once"
+        if message.endswith(NO_PID):
+            return "pgrep -o NAME prints that of a program"
         name, value = self._refused_value(message)
         if name:
             return f"write: {name}={value}, if that is its value"
@@ -153,7 +157,8 @@ class Parser(ArgumentParser):
             for word in self.words[1:]:
                 if word.startswith("-") and os.path.exists(word):
                     return f"write: ./{word}, if that is the file"
-            return " ".join(self.format_usage().replace("usage:", "write:").split())
+            wanted = " ".join(str(each.metavar or each.dest) for each in self.positionals)
+            return f"write: {self.prog} [OPTION ...] {wanted}"
         return f"{self.prog} --help shows what it takes"
 
     def _refused_value(self, message: str) -> tuple[str, str]:
@@ -262,6 +267,8 @@ def process(text: str) -> int:
     """Return the number of a process."""
     if "," in text and all(part.strip().isdigit() for part in text.split(",")):
         raise ArgumentTypeError(f"{text!r} are several, one is traced: run lbtrace once for each")
+    if not text.isascii() or not text.isdigit() or not int(text[:DIGITS]):
+        raise ArgumentTypeError(f"{text!r} {NO_PID}")
     return natural(text)
 
 
@@ -351,7 +358,9 @@ class Slow(NamedTuple):
 def slow(text: str) -> Slow:
     """Return a time with its unit, and the pattern of functions before it, if there is one:
     ``handle_*=5ms``."""
-    pattern, _, time = text.rpartition("=")
+    pattern, equals, time = text.rpartition("=")
+    if equals and not pattern:
+        raise ArgumentTypeError(f"{text!r} names no function before =: write PATTERN=5ms, or 5ms")
     return Slow(pattern, nanoseconds(time))
 
 

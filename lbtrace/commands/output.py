@@ -74,16 +74,18 @@ def open_output(
             stream.close()
 
 
-def make_sink(kind: type[Sink], stream: IO[Any], plan: Plan, args: Namespace) -> Sink:
-    """Return a sink that writes to ``stream`` as the options choose
-    (`lbtrace.commands.options.look`)."""
+def make_sink(
+    kind: type[Sink], stream: IO[Any], plan: Plan, args: Namespace, **options: Any
+) -> Sink:
+    """Return a sink that writes to ``stream`` as the options of the command line choose
+    (`lbtrace.commands.options.look`), and further ones of its own."""
     layout = Layout(has_colors(stream, args.color), args.cpu, args.time, vars(args).get("top"))
     to: Any = stream
     if kind.may_be_cut and not args.wrap and stream.isatty():
         from lbtrace.commands.fitting import FittedLines  # imported here: few write to a terminal
 
         to = FittedLines(stream)
-    return kind(to, plan, layout)
+    return kind(to, plan, layout, **options)
 
 
 def render(
@@ -146,7 +148,7 @@ def render(
         interrupted=interrupted,
         damaged=damaged(),
         losses_known=losses_known(),
-        counted=sum(row.count for row in aggregated.rows),
+        counted=sum(row.count for row in aggregated.rows) if plan.aggregates else None,
         points=points,
     )
     with suppress(Stalled):
@@ -188,7 +190,7 @@ def describe(summary: Summary) -> list[str]:
         points = _count(summary.points, "point")
         what = f"{what} and {points}" if summary.calls else points
     seen = f"{what} in {counts[1]} of {counts[2]}"
-    if summary.counted:
+    if summary.counted is not None:
         seen = _count(summary.counted, "call") + " counted"
     lines = [f"{seen}, {lost}"]
     for cause, words in CAUSES.items():

@@ -84,7 +84,7 @@ def _settings(plan: Plan, args: argparse.Namespace) -> Settings:
             raise UsageError("--callers, --callees and --by exclude each other", "give one of them")
         by = "caller"
     elif args.by and args.by.startswith("arg:"):
-        by, argument = "argument", _argument(plan, args.by.removeprefix("arg:"))
+        by, argument = "argument", check_argument(plan, args.by.removeprefix("arg:"))
     elif args.by:
         if args.by not in KEYS:
             raise UsageError(
@@ -94,7 +94,8 @@ def _settings(plan: Plan, args: argparse.Namespace) -> Settings:
     return Settings(by, argument, args.sort, args.top, args.format, callers, callees)
 
 
-def _argument(plan: Plan, name: str) -> str:
+def check_argument(plan: Plan, name: str) -> str:
+    """Return the name of an argument. Raises `UsageError` where no function has such a one."""
     known = {each.name for function in plan.functions for each in function.parameters}
     if name not in known:
         some = ", ".join(sorted(known)[:10]) or "there are none"

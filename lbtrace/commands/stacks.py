@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Sequence
+from types import ModuleType
 
 from lbtrace.commands import answers, attach
 from lbtrace.commands.options import nonempty
@@ -18,12 +20,27 @@ examples:
   lbtrace stacks --func malloc --binary libc.so.6 -- ./prog   who calls it how often
   lbtrace stacks --func malloc --sum arg0 --format tree -- ./prog   for how many bytes
   lbtrace stacks --pid 4711 --func 'parse_*' --format folded -o run.folded   a flame graph
+  lbtrace stacks --each --kernel ext4_sync_fs   from which functions of the kernel, and of programs
+  lbtrace stacks run.lbt --top 10   of a capture: of stacks -o, or attach --stack N -o
 """
+
+CAPTURE = ".lbt"
+
+
+def instead(words: Sequence[str]) -> ModuleType | None:
+    """Return the command that is meant where a capture is named; it has other options."""
+    words = words[: words.index("--")] if "--" in words else words
+    for before, word in zip(("", *words), words, strict=False):
+        if word.endswith(CAPTURE) and before not in ("-o", "--output") and word[0] != "-":
+            from lbtrace.commands import stacks_of_capture
+
+            return stacks_of_capture
+    return None
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     """The options of the command."""
-    values = answers.arguments(parser, STACKS)
+    values = answers.arguments(parser, STACKS, keyed=False)
     values.add_argument(
         "--sum",
         metavar="EXPR",
@@ -35,16 +52,20 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="show each call with its stack, processor and thread; list, jsonl or lbt",
     )
+    values.add_argument(
+        "--off-cpu",
+        action="store_const",
+        default=0,
+        const=1,
+        help="where threads are blocked, and how long until they run again, in place of calls",
+    )
     attach.add_unwind(values)
 
 
 def run(args: argparse.Namespace) -> int:
     """Trace, and return the command's status, 0, or ``LOST`` under ``--strict``."""
-    if args.kernel:
-        raise UsageError(
-            "no stacks of the kernel's functions can be shown yet",
-            "show the calls: lbtrace attach --kernel, with --func '*' for what leads there",
-        )
+    if args.off_cpu:
+        _check_off_cpu(args)
     if args.each and (args.sum or args.top):
         raise UsageError(
             f"--each adds up nothing, as {'--sum' if args.sum else '--top'} asks for",
@@ -54,6 +75,20 @@ def run(args: argparse.Namespace) -> int:
         args.action, args.args, args.stack, args.cpu = "send", 0, CALLERS, True
         args.returns = "none" if not args.where else args.returns
         return attach.run(args)
-    args.action = "stacks"
-    args.arg = [args.sum] if args.sum else []
-    return attach.run(args)
+    return answers.run(args, "stacks", args.sum, "sum")
+
+
+def _check_off_cpu(args: argparse.Namespace) -> None:
+    """Raise `UsageError` where something else is asked for, too, or no process is named."""
+    if not (args.pid or args.command):
+        raise UsageError(
+            "--off-cpu is about processes, and none is named", "give --pid, or a command after --"
+        )
+    selecting = ("func", "source", "libcalls", "usdt", "syscall", "tracepoint", "kernel", "line")
+    others = ("at", "within", "exclude", "where", "errors", "sum", "each")
+    for name in (*selecting, *others):
+        if getattr(args, name):
+            raise UsageError(
+                f"--off-cpu is about all that threads wait for, and --{name} about calls",
+                "leave one out; attach --off-cpu shows how long calls were blocked",
+            )

@@ -67,8 +67,10 @@ def _request(target: Target, args: argparse.Namespace) -> Request:
 
 def _target(args: argparse.Namespace) -> Target:
     """Which processes are traced."""
-    if args.pid and args.command:
-        raise UsageError("--pid and a command exclude each other", "give one of them")
+    which = [f"--{name}" for name in ("pid", "cgroup", "all") if vars(args)[name]]
+    which += ["a command"] if args.command else []
+    if len(which) > 1:
+        raise UsageError(f"{which[0]} and {which[1]} exclude each other", "give one of them")
     if not args.command and (args.user or args.kill):
         given = " and ".join(
             name for name, value in (("--user", args.user), ("--kill", args.kill)) if value
@@ -89,7 +91,9 @@ def _target(args: argparse.Namespace) -> Target:
         )
     if args.pid:
         return Target(pid=args.pid, follow=args.follow)
-    return Target(command=tuple(args.command), user=choose(args.user or "") if args.command else "")
+    if not args.command:
+        return Target(cgroup=args.cgroup or "", every=args.all)
+    return Target(command=tuple(args.command), user=choose(args.user or ""))
 
 
 def _switch(target: Target, args: argparse.Namespace) -> list[str]:

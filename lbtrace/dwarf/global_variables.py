@@ -35,8 +35,9 @@ from lbtrace.dwarf.sources import (
 from lbtrace.dwarf.variable_locations import TOO_COMPLEX, Place, Unreadable, constant, locate
 from lbtrace.elf.data_symbols import find_objects, preempted
 from lbtrace.elf.dynamic import Dynamic
-from lbtrace.elf.image import Image
+from lbtrace.elf.image import PT_TLS, Image
 from lbtrace.errors import BinaryError
+from lbtrace.machine import Machine
 from lbtrace.model import UNKNOWN, Fetch, Scalar, Type
 from lbtrace.values.array import byte_array
 from lbtrace.values.integer import fixed_width
@@ -151,7 +152,7 @@ class GlobalVariables:
         def cfa() -> Fetch:
             raise Unreadable(TOO_COMPLEX)
 
-        place = Place(entry.unit, self._image.machine, 0, b"", cfa)
+        place = Place(entry.unit, self._image.machine, 0, b"", cfa, thread_local=self._thread_local)
         found = locate(lists.expression(entry, 0), place, scalars)
         here = program_counter(self._image.machine)
 
@@ -160,6 +161,16 @@ class GlobalVariables:
 
         words = tuple(w if isinstance(w, str) else moved(w) for w in found.words)
         return replace(found, words=words, memory=moved(found.memory) if found.memory else None)
+
+    def _thread_local(self, offset: int) -> Fetch:
+        """What fetches the address of a thread-local variable. Raises `Unreadable` if only the
+        loader knows it."""
+        image = self._image
+        block = next((s for s in image.segments if s.type == PT_TLS), None)
+        if block is None or not image.is_program:
+            raise Unreadable("thread-local in a library: where, only the loader knows")
+        start = Machine(image.machine).linking.thread_block(block.memory, max(1, block.alignment))
+        return Fetch(base="thread", offset=start + offset)
 
     def _undescribed(self, name: str) -> list[GlobalVariable]:
         """Those of the symbol table, as integers of their size, or bytes."""

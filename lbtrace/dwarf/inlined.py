@@ -5,15 +5,15 @@ Source: DWARF 5, sections 2.18 and 3.3.8.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import suppress
 from typing import NamedTuple
 
 from lbtrace.dwarf.attributes import linkage_name, origins
 from lbtrace.dwarf.enclosing import function_scopes
+from lbtrace.dwarf.inlined_in_part import start_of
 from lbtrace.dwarf.languages import CPP, language_of
 from lbtrace.dwarf.lines import SourceLines
-from lbtrace.dwarf.reader import lists
 from lbtrace.dwarf.reader.entries import Entry
 from lbtrace.dwarf.scopes import Variable, text
 from lbtrace.dwarf.sources import DAMAGE, Declarations
@@ -48,7 +48,7 @@ def find_inlined(lines: SourceLines, wanted: Callable[[Name], bool]) -> list[Inl
             for entry in unit.tagged("DW_TAG_inlined_subroutine"):
                 with suppress(*DAMAGE):  # of this copy alone
                     name = names.of(entry)
-                    address = _start(entry) if name else None
+                    address = start_of(entry) if name else None
                     if name is None or address is None or (address, name.symbol) in found:
                         continue
                     found.add((address, name.symbol))
@@ -95,25 +95,3 @@ class _Names:
         if root.offset not in self._scopes:
             self._scopes[root.offset] = dict(function_scopes(root))
         return self._scopes[root.offset].get(entry.offset, "")
-
-
-def _start(entry: Entry) -> int | None:
-    """The address of the first instruction of an inlined copy."""
-    try:
-        ranges: Iterator[tuple[int, int]] = lists.ranges(entry)
-        known = [(low, high) for low, high in ranges if low < high]
-        if not known:
-            return None
-        if entry.has("DW_AT_entry_pc"):
-            value, form = entry.get("DW_AT_entry_pc")
-            # A constant counts from where the first range begins.
-            at = (
-                value
-                if form.startswith(("DW_FORM_addr", "DW_FORM_GNU_addr"))
-                else ((lists.low(entry) or known[0][0]) + value)
-            )
-            if any(low <= at < high for low, high in known):
-                return int(at)
-    except DAMAGE:
-        return None
-    return known[0][0]

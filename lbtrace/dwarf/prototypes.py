@@ -20,7 +20,7 @@ from msgspec.structs import replace
 
 from lbtrace.abi import find_convention
 from lbtrace.abi.locations import LEFT_OUT, OPTIMISED_OUT, lose_unless_named
-from lbtrace.dwarf import attributes
+from lbtrace.dwarf import attributes, inlined_in_part
 from lbtrace.dwarf.attributes import origins
 from lbtrace.dwarf.declared_numbers import declares_all, leaves_out
 from lbtrace.dwarf.folded import agree, may_be_folded
@@ -66,12 +66,13 @@ class Prototypes(Struct):
     """The prototypes found, by address of the function. ``skipped`` counts the
     functions whose units were left unread to stay within their `Budget`; ``missing``
     are the files that hold the types of others and were not found. ``folded`` has the names of
-    those that a linker made one of."""
+    those that a linker made one of, ``copied`` the functions in which some were inlined."""
 
     found: dict[int, Prototype]
     skipped: int = 0
     folded: dict[int, tuple[str, ...]] = field(default_factory=dict)
     missing: list[str] = field(default_factory=list)
+    copied: dict[int, tuple[str, ...]] = field(default_factory=dict)
 
 
 def prototypes(
@@ -117,6 +118,8 @@ def prototypes(
             if types.rust:  # in other languages each function says so itself
                 types.optimised = cache_of(partial(_is_optimised, unit, types))
             _read_unit(unit, {a: wanted[a] for a in addresses}, result.found, types)
+            if len(functions) <= inlined_in_part.FEW:
+                result.copied |= inlined_in_part.find(unit, addresses)
         except BudgetExceeded:
             result.skipped += len([a for a in addresses if a not in result.found])
         except Exception:  # as above: this unit is damaged, the next may not be

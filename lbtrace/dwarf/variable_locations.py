@@ -60,7 +60,8 @@ class Unreadable(Exception):
 class Place(NamedTuple):
     """What is known where the program is: the ``unit``, the ``machine``, the ``address`` of the
     instruction, what computes the frame base, the CFA, and the ``view`` of the address, if any.
-    ``line``: it is that of a line, of which several may begin at the instruction."""
+    ``line``: it is that of a line, of which several may begin at the instruction.
+    ``thread_local`` gives the address at an offset of the file's thread-local variables."""
 
     unit: Unit
     machine: str
@@ -69,6 +70,7 @@ class Place(NamedTuple):
     cfa: Callable[[], Fetch]
     view: int = -1
     line: bool = False
+    thread_local: Callable[[int], Fetch] | None = None
 
 
 class Part(NamedTuple):
@@ -327,7 +329,10 @@ class _Evaluation:
         raise Unreadable(OPTIMISED_OUT)
 
     def _thread_local(self) -> None:
-        raise Unreadable(THREAD_LOCAL)
+        offset = self._stack.pop()
+        if self._place.thread_local is None or not isinstance(offset, int):
+            raise Unreadable(THREAD_LOCAL)
+        self._stack.append(self._place.thread_local(offset))
 
     def _unary(self, code: int) -> None:
         value = self._stack.pop()

@@ -66,6 +66,7 @@ class Segment(Struct, frozen=True):
     address: int
     size: int
     memory: int
+    alignment: int = 1
 
 
 class Section(Struct, frozen=True):
@@ -117,8 +118,8 @@ class Image:
                 "link it first: object files and core dumps do not run",
             )
         self.segments = tuple(
-            Segment(type, flags, offset, address, size, memory)
-            for type, flags, offset, address, _, size, memory, _ in self._headers(
+            Segment(type, flags, offset, address, size, memory, alignment)
+            for type, flags, offset, address, _, size, memory, alignment in self._headers(
                 PHDR, phoff, phnum, phentsize
             )
         )

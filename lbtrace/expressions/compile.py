@@ -9,13 +9,16 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from lbtrace.abi import Locations
-from lbtrace.abi.locations import Detail
+from lbtrace.abi.locations import WORD, Detail, Location
 from lbtrace.errors import UsageError
+from lbtrace.expressions.arithmetic import number_of
 from lbtrace.expressions.conditions import Comparer
 from lbtrace.expressions.failures import failed
 from lbtrace.expressions.normal_form import find_comparisons, find_groups, join
 from lbtrace.expressions.operands import (
     UNREADABLE,
+    Constant,
+    Located,
     Moment,
     Names,
     Operand,
@@ -24,7 +27,7 @@ from lbtrace.expressions.operands import (
     not_a_value,
     number_in,
 )
-from lbtrace.expressions.resolve import locate
+from lbtrace.expressions.resolve import compute, label, locate
 from lbtrace.expressions.tree import (
     After,
     ArgExpression,
@@ -40,10 +43,12 @@ from lbtrace.expressions.tree import (
     Test,
     TextOf,
     has_after,
+    written,
 )
+from lbtrace.expressions.unsuited import no_amount
 from lbtrace.fetch.call_values import CallValues
 from lbtrace.fetch.grouping import group
-from lbtrace.model import LONG, Condition, Fetch, Prototype, Value
+from lbtrace.model import LONG, Condition, Fetch, Prototype, Type, Value
 from lbtrace.model.wire_limits import (
     CONDITIONS,
     KEPT,
@@ -123,12 +128,12 @@ def _bind(
         result_name=result.name if result else "",
     )
     binder = _Binder(scope, entry, after)
-    test = request.test
-    if request.errors:
-        test = failed(result.type if result else None, test)
-    if test is not None:
+    if request.errors or request.test is not None:
         try:
-            binder.conditions(test)
+            if request.test is not None:
+                binder.conditions(request.test)
+            if request.errors:
+                binder.failures(result.type if result else None, throws=request.throws)
         except ExpressionError as error:
             if error.hint == UNREADABLE:
                 error.hint = "compare another value"
@@ -162,6 +167,8 @@ class _Binder:
         self._after = after
         self._conditions: list[Condition] = []
         self._result_conditions: list[Condition] = []
+        self._groups = 0
+        self._shows_left = False
 
     def bound(self, prototype: Prototype, places: Locations, shown: range) -> CallValues:
         """With the function's own parameters and result."""
@@ -207,6 +214,7 @@ class _Binder:
             self._entry.cut,
             tuple(self._conditions),
             tuple(self._result_conditions),
+            shows_left=self._shows_left,
         )
 
     def aggregating(self, request: Request) -> CallValues:
@@ -220,37 +228,43 @@ class _Binder:
         numbers = [_ask(self._number, *each) for each in zip(options, measured, strict=True)]
         keys = [_ask(self._key, "by", each) for each in request.by]
         waits = bool(self._result_conditions)
-        waits |= any(moment == "return" for moment, _ in (*numbers, *keys))
+        waits |= any(moment == "return" for moment, *_ in (*numbers, *keys))
         made = self.bound_to((), None)
         if not numbers and not keys:
             return made
         entry, after = group(
             [(moment == "return", value) for moment, value in keys],
-            [(moment == "return", slot) for moment, slot in numbers],
+            [(moment == "return", slot, unsigned) for moment, slot, unsigned in numbers],
             (made.fetches, made.result_fetches),
             waits=waits,
         )
         return replace(made, entry_grouping=entry, grouping=after if waits else entry, waits=waits)
 
-    def _number(self, wanted: ArgExpression) -> tuple[Moment, int]:
-        """When a number is there, and its slot."""
-        operand = locate(wanted.node, self._scope)
+    def _number(self, wanted: ArgExpression) -> tuple[Moment, int, bool]:
+        """When a number is there, its slot, and whether it is one of 64 bits without a sign."""
+        operand = _read(compute(wanted.node, self._scope), wanted.node)
         if isinstance(operand, Pseudo) and operand.name == "duration":
-            return "return", SLOT_DURATION
+            return "return", SLOT_DURATION, False
         if not isinstance(operand, Operand):
             raise not_a_value(operand.at)
+        if operand.type.is_address:
+            raise no_amount(operand.at, operand.type, written(wanted.node))
         moment: Moment = "return" if operand.moment == "return" else "entry"
-        return moment, self._scope.take(operand.at, moment, number_in(operand))
+        unsigned = operand.type.size == WORD and not (operand.type.signed or operand.bits[1])
+        return moment, self._scope.take(operand.at, moment, number_in(operand)), unsigned
 
     def _key(self, wanted: ArgExpression) -> tuple[Moment, Value]:
         """When a value by which is aggregated is there, and the value."""
-        operand = locate(wanted.node, self._scope)
+        operand = _read(locate(wanted.node, self._scope), wanted.node)
         if isinstance(operand, Pseudo):
             type = TEXT if operand.name == "comm" else LONG
             moment: Moment = "return" if operand.name == "duration" else "entry"
             return moment, Value(wanted.name, type, OF_EVENTS[operand.name])
         if not isinstance(operand, Operand):
             raise not_a_value(operand.at)
+        if operand.type.is_alias() and operand.type.target and operand.type.target.computes:
+            operand = compute(wanted.node, self._scope)
+            assert isinstance(operand, Operand)
         if operand.start is None and operand.type.computes and not operand.type.is_text():
             moment = "return" if operand.moment == "return" else "entry"
             slot = self._scope.take(operand.at, moment, number_in(operand))
@@ -264,23 +278,34 @@ class _Binder:
 
     def value(self, wanted: ArgExpression) -> tuple[Moment, Value]:
         """Return a value to show, and when it is there."""
-        operand = locate(wanted.node, self._scope)
+        operand = _read(locate(wanted.node, self._scope), wanted.node)
         if not isinstance(operand, Operand):
             raise not_a_value(operand.at)
         moment: Moment = "return" if operand.moment == "return" else "entry"
         fetcher = self._after if moment == "return" else self._entry
+        name = label(wanted, self._scope, arrows=type(self._entry) is Fetcher)
         if operand.start is not None:
-            value = fetcher.text(wanted.name, operand.type, operand.start, operand.length)
+            value = fetcher.text(name, operand.type, operand.start, operand.length)
         elif operand.bits[1]:
-            value = fetcher.take(wanted.name, operand.type, number_in(operand))
+            value = fetcher.take(name, operand.type, number_in(operand))
         else:
-            value = fetcher.value(wanted.name, operand.type, operand.place)
+            value = fetcher.value(name, operand.type, operand.place)
         return moment, value
+
+    def failures(self, result: Type | None, *, throws: bool) -> None:
+        """That the call has failed, which exceptions show as well where nothing else is asked at
+        the return."""
+        self._shows_left = throws and not self._result_conditions
+        test = failed(result, throws=throws)
+        if test is not None:
+            self.conditions(test)
+        else:
+            never = Condition(0, "<", 0, False, subject="duration", group=self._groups)
+            self._result_conditions.append(never)
 
     def conditions(self, test: Test) -> None:
         """The comparisons, as groups of alternatives."""
         comparer = Comparer(self._scope, {"entry": self._entry, "return": self._after})
-        group = 0
         for alternatives in find_groups(test):
             made = [comparer.conditions(c) for c in alternatives]
             moments = {moment for moment, _ in made if moment != "any"}
@@ -295,8 +320,8 @@ class _Binder:
             if "return" in moments:
                 target = self._result_conditions
             for joined in join(groups for _, groups in made):
-                target.extend(replace(condition, group=group) for condition in joined)
-                group += 1
+                target.extend(replace(condition, group=self._groups) for condition in joined)
+                self._groups += 1
         if max(len(self._conditions), len(self._result_conditions)) > CONDITIONS:
             raise ExpressionError(
                 0, f"this takes more than {CONDITIONS} comparisons", "write it shorter"
@@ -323,11 +348,22 @@ def _ask(find: Callable[[ArgExpression], _Found], option: str, wanted: ArgExpres
         raise error.error(option, wanted.source) from None
 
 
+def _read(found: Located, node: Node) -> Located:
+    """What is found of a node, as a value that is read: how many elements an array has is known."""
+    if not (isinstance(found, Constant) and isinstance(node, LengthOf)):
+        return found
+    length = Fetch(base="constant", offset=number_of(found))
+    return Operand(found.at, LONG, Location(words=(length,)))
+
+
 def _followed(node: Node) -> int:
     """Pointers followed on the way to a node, about."""
     match node:
         case Dereference() | Field():
-            return _followed(node.inner) + 1
+            inner = node.inner
+            to_pointer = isinstance(node, Field) and isinstance(inner, Dereference)
+            # an element may be a pointer
+            return _followed(inner) + 1 + (to_pointer and inner.subscript)
         case Cast() | After() | LengthOf():
             return _followed(node.inner)
         case Sum():  # of a pointer, it takes the size of what that leads to

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Literal, TypeAlias
 
 from msgspec.structs import replace
@@ -34,7 +35,6 @@ from lbtrace.expressions.operands import (
 from lbtrace.expressions.resolve import compute_both
 from lbtrace.expressions.tree import Comparison, ExpressionError, Operator, written
 from lbtrace.expressions.unsuited import (
-    how_to_compare,
     no_text,
     number_for_text,
     refuse_declared,
@@ -100,6 +100,8 @@ class Comparer:
                 raise ExpressionError(at, UNSUITED, 'write pid == 4711, comm == "redis"')
             case _, Constant(value=bytes(text)) as constant:
                 name = _name_of_value(comparison)
+                if isinstance(left, Operand) and left.start is None and left.type.long_text():
+                    return self._of_short_text(comparison.at, operator, left, constant, text)
                 moment, condition = self._of_text(
                     comparison.at, operator, left, constant, text, name
                 )
@@ -209,16 +211,7 @@ class Comparer:
         name: str,
     ) -> tuple[Moment, Condition]:
         """The comparison of text, the value ``name``, or of the name of the thread, with text."""
-        if operator not in OF_TEXT:
-            raise ExpressionError(
-                at, "text is compared with ==, != and startswith", 'write name == "abc"'
-            )
-        if len(text) > TEXT_LIMIT:
-            raise ExpressionError(
-                constant.at,
-                f"text of more than {TEXT_LIMIT} bytes cannot be compared",
-                "compare its beginning, with startswith",
-            )
+        _check_text(at, operator, constant, text)
         if (size := _characters(left)) and isinstance(left, Operand):
             return self._of_characters(operator, left, constant, text, size)
         subject: Literal["comm", "text"] = "comm"
@@ -262,6 +255,19 @@ class Comparer:
         slot = self._scope.take(left.at, left.moment, fetch)
         return left.moment, Condition(slot, operator, 0, False, subject="text", text=text)
 
+    def _of_short_text(
+        self, at: int, operator: Operator, left: Operand, constant: Constant, text: bytes
+    ) -> tuple[Moment, Groups]:
+        """The comparison of text that may lie in its own record."""
+        from lbtrace.expressions import short_texts  # imported here because few compare such
+
+        _check_text(at, operator, constant, text)
+        record, places = left.place.memory, left.type.long_text()
+        if record is None or places is None:
+            raise no_text(left.at, left.type, "")
+        take = partial(self._scope.take, left.at, left.moment)
+        return left.moment, short_texts.compare(places, record, operator, text, take)
+
     def _text_slot(
         self, operand: Operand, operator: Operator, text: bytes, at: int, name: str
     ) -> int:
@@ -270,11 +276,7 @@ class Comparer:
         if operand.start is not None:
             slot = fetcher.text("", operand.type, operand.start, operand.length).slot
         elif is_string(operand):
-            value = fetcher.value("", operand.type, operand.place)
-            if value.members:
-                what = "a std::string of libc++ cannot be compared: it may lie in its record"
-                raise ExpressionError(operand.at, what, how_to_compare(operand.type, name))
-            slot = value.slot
+            slot = fetcher.value("", operand.type, operand.place).slot
         else:
             raise _explain_no_text(operand, operator, text.decode(errors="replace"), at, name)
         if slot < 0:
@@ -282,6 +284,20 @@ class Comparer:
         if b"\0" in text and fetcher.fetches[slot].read == "string":
             raise ExpressionError(at, "this text ends before its NUL", "take buf() for bytes")
         return slot
+
+
+def _check_text(at: int, operator: Operator, constant: Constant, text: bytes) -> None:
+    """Raise `ExpressionError` where text is not compared so."""
+    if operator not in OF_TEXT:
+        raise ExpressionError(
+            at, "text is compared with ==, != and startswith", 'write name == "abc"'
+        )
+    if len(text) > TEXT_LIMIT:
+        raise ExpressionError(
+            constant.at,
+            f"text of more than {TEXT_LIMIT} bytes cannot be compared",
+            "compare its beginning, with startswith",
+        )
 
 
 def _characters(located: Located) -> int:

@@ -5,11 +5,12 @@ from __future__ import annotations
 from msgspec.structs import replace
 
 from lbtrace.abi.locations import Location, moved
-from lbtrace.expressions.arithmetic import add, slot_of
+from lbtrace.expressions.arithmetic import add, from_slot, slot_of
 from lbtrace.expressions.operands import UNREADABLE, Constant, Located, Operand, Scope, address_in
 from lbtrace.expressions.operations import combine
 from lbtrace.expressions.own_values import check_distance, part_of
 from lbtrace.expressions.tree import Binary, ExpressionError, Number, Sum
+from lbtrace.model import Fetch
 
 
 def count(at: int, whole: Operand, scope: Scope) -> Located:
@@ -31,7 +32,8 @@ def count(at: int, whole: Operand, scope: Scope) -> Located:
 
 def element(at: int, whole: Operand, index: int, scope: Scope) -> Operand:
     """Return an element of a value of which `Type.elements` says where they are; beyond the last,
-    its address is computed by a division by 0, so that nothing is read. Raises `ExpressionError`.
+    its address is computed by a division by 0, of no size as it counts as none, so that nothing is
+    read. Raises `ExpressionError`.
     """
     held = whole.type.elements()
     assert held is not None
@@ -40,13 +42,17 @@ def element(at: int, whole: Operand, index: int, scope: Scope) -> Operand:
         raise ExpressionError(at, "an index counts from the first element", "[0] is the first")
     if target is None or not target.is_known or not target.size:
         raise ExpressionError(at, f"the elements of {whole.type.name} are not known", UNREADABLE)
-    start = address_in(part_of(at, whole, held))
-    if start.plus >= 0:
-        raise ExpressionError(at, "an index can follow one index only", UNREADABLE)
+    pointer = part_of(at, whole, held)
+    start = address_in(pointer)
+    if start.plus >= 0:  # it follows an index
+        start = from_slot(pointer, scope)
     divide, zero = Binary(at, "/", Number(at, 0), Number(at, 0)), Constant(at, 0)
     reached = combine(divide, count(at, whole, scope), Constant(at, index + 1), scope)
     guard = combine(divide, zero, reached, scope)
     assert isinstance(guard, Operand)
+    (word,) = guard.place.words
+    assert isinstance(word, Fetch)
+    guard = replace(guard, place=Location(words=(replace(word, size=0),)))
     address = moved(replace(start, plus=slot_of(guard, scope), factor=1), index * target.size)
     check_distance(at, address)
     return Operand(at, target, Location(memory=address), whole.moment)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from lbtrace.errors import UsageError, option
-from lbtrace.expressions.tree import Comparison, Field, Junction, Name, Number, Test
+from lbtrace.expressions.tree import Comparison, Field, Name, Number, Test
 from lbtrace.model import UNKNOWN, Type
 from lbtrace.values.pointer import NIL
 
@@ -12,11 +12,11 @@ GO_ERROR = "error"
 RUST_ERROR, RUST_VALUE = "Err", "Ok"
 
 
-def failed(result: Type | None, test: Test | None) -> Test:
-    """Return the condition that a call has failed, and that ``test`` holds, if given.
-
-    Errors of Go are not nil, results of Rust are ``Err``, pointers null, numbers with a sign
-    negative. Raises `UsageError` where a ``result`` tells of no error.
+def failed(result: Type | None, *, throws: bool) -> Test | None:
+    """Return the condition that a call has failed: errors of Go are not nil, results of Rust are
+    ``Err``, pointers null, numbers with a sign negative. None where a ``result`` tells of no error,
+    and only exceptions do, which functions of the file ``throws``. Raises `UsageError` where
+    nothing tells.
     """
     found = None if result is None else _of_errors(result) or _of_numbers(result)
     if found is None:
@@ -25,9 +25,11 @@ def failed(result: Type | None, test: Test | None) -> Test:
             what = "the type of its result is not known"
         elif result is not None and result.has_values:
             what = f"its result tells of no error: {result.name or 'several values'}"
+        if throws and result != UNKNOWN and (result is None or result.is_known):
+            return None
         hint = "errors are: error of Go, Err of Rust, null pointers, negative numbers"
         raise UsageError(f"{option('errors')}: {what}", hint)
-    return found if test is None else Junction("and", (test, found))
+    return found
 
 
 def _of_errors(result: Type) -> Test | None:

@@ -42,12 +42,15 @@ def parse_columns(columns: Sequence[str]) -> tuple[tuple[Column, ...], tuple[Arg
         match = COLUMN.fullmatch(text.strip())
         if match is None:
             raise UsageError(f"{text} is no column", "write sum(n), min(n), max(n) or avg(n)")
-        how, source = match.groups()
-        measured.setdefault(source, argument(source, how))
-        name, place = measured[source].name, [*measured].index(source)
-        found.append(Column(how, name, place))  # type: ignore[arg-type]
+        how = match[1]
+        for source in _split(match[2]):
+            measured.setdefault(source, argument(source, how))
+            name, place = measured[source].name, [*measured].index(source)
+            found.append(Column(how, name, place))  # type: ignore[arg-type]
     if len(measured) > MEASURES:
-        raise UsageError(f"no more than {MEASURES} different values have columns", "name fewer")
+        raise UsageError(
+            f"no more than {MEASURES} different values have columns", "trace again for the others"
+        )
     return tuple(found), tuple(measured.values())
 
 

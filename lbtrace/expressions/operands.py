@@ -149,7 +149,7 @@ def kept_to_return(operand: Operand, scope: Scope) -> Operand:
     """Return ``operand``, a pointer at entry or what it leads to, as it is found at the return.
     Raises `ExpressionError`."""
     at, place = operand.at, operand.place
-    is_global = place.memory is not None and place.memory.base == "file"
+    is_global = place.memory is not None and place.memory.base in ("file", "thread")
     if is_global and scope.names.retval and operand.start is None:
         return replace(operand, moment="return")
     if not scope.keeps:

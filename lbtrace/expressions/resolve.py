@@ -33,6 +33,7 @@ from lbtrace.expressions.operations import combine
 from lbtrace.expressions.own_values import check_distance, is_outside, part_of
 from lbtrace.expressions.tree import (
     After,
+    ArgExpression,
     Binary,
     Cast,
     Dereference,
@@ -265,6 +266,39 @@ def cast(at: int, type: Type, inner: Located, scope: Scope) -> Located:
     return replace(inner, at=at, type=type)
 
 
+def label(wanted: ArgExpression, scope: Scope, *, arrows: bool) -> str:
+    """Return what a value is called, however it was asked for: as the source would write it, with
+    ``arrows`` behind pointers where its language has them."""
+    if wanted.name != wanted.source.strip():
+        return wanted.name
+    return _label(wanted.node, scope, arrows) or wanted.name
+
+
+def _label(node: Node, scope: Scope, arrows: bool) -> str:
+    if isinstance(node, Name):
+        return node.name
+    if (
+        isinstance(node, Dereference)
+        and node.subscript
+        and (name := _label(node.inner, scope, arrows))
+    ):
+        return f"{name}[{node.index}]"
+    if not isinstance(node, Field):
+        return ""
+    start = node.inner
+    if isinstance(start, Dereference) and not start.subscript:
+        start = start.inner
+    if not (name := _label(start, scope, arrows)):
+        return ""
+    found = locate(start, scope)
+    if not isinstance(found, Operand):
+        return ""
+    found = _smart(found)
+    held = found if _own_member(found, node.name) else _pointer(found)
+    arrow = arrows and held.type.is_address and not held.type.is_alias()
+    return f"{name}{'->' if arrow else '.'}{spelled(node.name)}"
+
+
 def _pointer(found: Operand) -> Operand:
     """The pointer for which ``found``, or what it refers to, stands: that in a smart pointer; else
     ``found``."""
@@ -339,7 +373,8 @@ def _field(node: Field, inner: Operand, scope: Scope) -> Located:
         known = [spelled(m.name) for m in type.named_parts() if m.name]
         are = "are" if len(known) > 1 else "is"
         hint = f"there {are} {', '.join(known)}" if known else "its members are not known"
-        what = f"{type.name} has no member {spelled(node.name)}"
+        of = type.name or ("the result" if inner.moment == "return" else "this")
+        what = f"{of} has no member {spelled(node.name)}"
         raise ExpressionError(node.at, what, hint, lacks_name=True)
     return part_of(node.at, inner, found)
 

@@ -197,14 +197,16 @@ class ExpressionError(Exception):
 
 class Request(Struct, frozen=True):
     """The user's request: values to show instead of all, or that the kernel ``aggregates``, and a
-    filter, of calls that failed (``errors``). It aggregates ``by`` values, ``measured`` others for
-    ``columns``, and knows each call's process and function, if these are ``grouped`` by."""
+    filter, of calls that failed (``errors``), which exceptions may leave (``throws``). It
+    aggregates ``by`` values, ``measured`` others for ``columns``, and knows each call's process and
+    function, if these are ``grouped`` by."""
 
     wanted: tuple[ArgExpression, ...] = ()
     test: Test | None = None
     source: str = ""
     aggregates: bool = False
     errors: bool = False
+    throws: bool = False
     by: tuple[ArgExpression, ...] = ()
     measured: tuple[ArgExpression, ...] = ()
     columns: tuple[Column, ...] = ()

@@ -44,11 +44,17 @@ def no_number(at: int, type: Type, name: str) -> ExpressionError:
     return ExpressionError(at, what, how_to_compare(type, name))
 
 
+def no_amount(at: int, type: Type, name: str) -> ExpressionError:
+    """Return what is wrong where ``name``, an address, is added up or measured."""
+    what = f"this is {type.name or 'a pointer'}: an address, no amount"
+    return ExpressionError(at, what, f"name what it leads to, or cast it: (long){name or 'p'}")
+
+
 def how_to_compare(type: Type, name: str = "") -> str:
     """Return what of a value of ``type``, written as ``name``, can be compared."""
     if type.element_at(0) is not None:
         return f"name one of its elements: {name or 'name'}[0]"
-    if type.is_text() and not type.may_hold_text():
+    if type.is_text():
         return f'compare it with text: {name or "name"} == "abc"'
     of_it = name or "name"
     states = [state for state, _, _ in type.named_states()]

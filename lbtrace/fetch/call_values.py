@@ -22,7 +22,8 @@ class CallValues(Struct, frozen=True):
     index them. ``cut`` counts parameters that could be read but have no slot
     left. Values that are aggregated instead of shown are in the ``grouping`` of the probe that does
     so: that of the return, if it ``waits`` for what is known there; then ``entry_grouping`` is what
-    the entry keeps for it.
+    the entry keeps for it. With ``shows_left`` calls that an exception leaves are shown, too,
+    though conditions are on the result.
     """
 
     parameters: tuple[Value, ...] = ()
@@ -35,6 +36,7 @@ class CallValues(Struct, frozen=True):
     entry_grouping: Grouping | None = None
     grouping: Grouping | None = None
     waits: bool = False
+    shows_left: bool = False
 
     @property
     def is_conditional(self) -> bool:

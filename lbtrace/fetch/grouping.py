@@ -13,14 +13,15 @@ from lbtrace.model.wire_limits import FROM_ENTRY, KEY_TEXTS, KEY_WORDS, SLOT_COM
 
 def group(
     keys: Sequence[tuple[bool, Value]],
-    measures: Sequence[tuple[bool, int]],
+    measures: Sequence[tuple[bool, int, bool]],
     fetches: tuple[Sequence[Fetch], Sequence[Fetch]],
     *,
     waits: bool,
 ) -> tuple[Grouping, Grouping]:
     """Return what the entry and what the return contribute to the key, and aggregate. ``keys`` and
-    ``measures`` are values and slots, each with whether it is one of the return; ``fetches`` are
-    those of both. If it ``waits``, the return aggregates, else the entry. Raises `UsageError`."""
+    ``measures`` are values and slots, each with whether it is one of the return, and slots whether
+    they are unsigned; ``fetches`` are those of both. If it ``waits``, the return aggregates, else
+    the entry. Raises `UsageError`."""
     found = dict.fromkeys((late, slot) for late, value in keys for slot in _slots(value))
 
     def is_text(part: tuple[bool, int]) -> bool:
@@ -40,9 +41,10 @@ def group(
         for late, value in keys
     )
     slots = [tuple(slot if late == own else -1 for late, slot in parts) for own in (False, True)]
-    taken = tuple(slot if late or not waits else slot + FROM_ENTRY for late, slot in measures)
-    entry = Grouping(by, texts, slots[0], () if waits else taken)
-    return entry, Grouping(by, texts, slots[1], taken)
+    taken = tuple(slot if late or not waits else slot + FROM_ENTRY for late, slot, _ in measures)
+    unsigned = tuple(each for _, _, each in measures)
+    entry = Grouping(by, texts, slots[0], () if waits else taken, unsigned)
+    return entry, Grouping(by, texts, slots[1], taken, unsigned)
 
 
 def _slots(value: Value) -> Iterator[int]:

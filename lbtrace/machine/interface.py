@@ -176,6 +176,10 @@ class Kernel(Protocol):
     def BREAKPOINT(self) -> bytes:
         """The instruction that uprobes write over another."""
 
+    @property
+    def SYSTEM_CALL(self) -> bytes:
+        """The instruction that calls the kernel."""
+
     def begins_short(self, code: bytes) -> bool:
         """Return whether the instruction with which ``code`` begins ends where a breakpoint there
         does, so that the next instruction can have one, too."""
@@ -203,6 +207,9 @@ class Linking(Protocol):
     @property
     def CACHE_FLAGS(self) -> int:
         """The flags of libraries for the machine in ``/etc/ld.so.cache``."""
+
+    def thread_block(self, size: int, alignment: int) -> int:
+        """Return where a program's own thread-local storage is, from the thread pointer on."""
 
     def stubs(self, code: bytes, start: int) -> Iterator[tuple[int, int]]:
         """Return the PLT stubs in a section at ``start``, and the slots through which they jump."""

@@ -9,6 +9,7 @@ from msgspec import Struct, field
 from lbtrace.model import wire_limits
 from lbtrace.model.events import Frame, Losses
 from lbtrace.text import clean
+from lbtrace.text import duration as duration_text
 from lbtrace.values.datum import Argument, Datum, find_value, keys_of
 from lbtrace.values.notation import argument_text, results_text, text
 
@@ -126,6 +127,9 @@ class Call(Struct):
     * ``frame``: the stack pointer at the function's entry. ``probe``: the number of the probe in
       `Plan.probes` that saw it.
     * ``callers``: the stack that led to it, where that was asked for.
+    * ``parent``: the traced call that it was made from, which may not have ended yet; None at the
+      outermost one. ``inside``: how long the calls took that were made from it, in ns; None where
+      the end of one was not seen.
     """
 
     name: str
@@ -150,6 +154,30 @@ class Call(Struct):
     exception: Datum = None
     blocked: int | None = None
     runnable: int | None = None
+    parent: Call | None = None
+    inside: int | None = 0
+
+    @property
+    def self_time(self) -> int | None:
+        """How long it took itself, in ns: its duration without that of the calls that were made
+        from it and are shown; None where that is not known."""
+        known = self.duration is not None and self.inside is not None
+        return self.duration - self.inside if known else None  # type: ignore[operator]
+
+    def __eq__(self, other: object) -> bool:
+        """Return whether all is the same but the parents, of which there may be thousands."""
+        if not isinstance(other, Call):
+            return NotImplemented
+        names = [name for name in self.__struct_fields__ if name != "parent"]
+        return type(self) is type(other) and all(
+            getattr(self, name) == getattr(other, name) for name in names
+        )
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __repr__(self) -> str:
+        took = "" if self.duration is None else f", {duration_text(self.duration)}"
+        return f"<lbtrace.Call {self}{took}, thread {self.tid}, depth {self.depth}>"
 
     def __getitem__(self, key: str | int) -> Datum:
         """Return the value of the argument of that name or number."""
@@ -218,8 +246,8 @@ class Loss(Struct, frozen=True):
 class Summary(Struct):
     """The totals of a finished trace. ``interrupted`` says that its capture has no end, ``damaged``
     that parts of it could not be read. Unless ``losses_known``, more may have been lost than
-    ``losses`` say. ``counted`` are the hits that were counted in the kernel,
-    ``points`` those of places inside of functions."""
+    ``losses`` say. ``counted`` are the hits that were counted in the kernel, None where
+    calls are sent, ``points`` those of places inside of functions."""
 
     calls: int = 0
     losses: Losses = field(default_factory=Losses)
@@ -228,5 +256,5 @@ class Summary(Struct):
     interrupted: bool = False
     damaged: bool = False
     losses_known: bool = True
-    counted: int = 0
+    counted: int | None = None
     points: int = 0

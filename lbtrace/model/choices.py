@@ -26,7 +26,8 @@ class Choices(Struct, frozen=True):
     shown; None means those of the prototype, or one without debug information. ``arg`` are
     expressions to show instead, ``where`` is one that must hold; ``errors``: of calls whose result
     is an error. ``off_cpu``: durations are split into running, runnable and blocked, and stretches
-    of so many ns in which a thread was blocked are shown; 0: not asked. ``depth`` pointers are
+    of so many ns in which a thread was blocked are shown, or with action ``stacks`` counted, of any
+    length; 0: not asked. ``depth`` pointers are
     followed, ``strings`` bytes of a string read. ``returns`` says how returns are seen
     (`lbtrace.plan.return_strategy`). ``force`` allows more than `lbtrace.plan.planner.LIMIT`
     functions, ``unsafe`` uses uretprobes although the table of `lbtrace.plan.uretprobe_guard`
@@ -66,7 +67,13 @@ class Choices(Struct, frozen=True):
     libcalls: bool = False
 
     @property
+    def blocking(self) -> bool:
+        """Whether it is asked on which stacks threads are blocked."""
+        return bool(self.off_cpu) and self.action == "stacks"
+
+    @property
     def takes_own(self) -> bool:
         """Whether nothing is named, so that the program's own functions are traced."""
         code = self.patterns or self.sources or self.lines or self.places or self.libcalls
-        return not (code or self.markers or self.syscalls or self.tracepoints or self.kernel)
+        in_kernel = self.syscalls or self.tracepoints or self.kernel or self.blocking
+        return not (code or self.markers or in_kernel)

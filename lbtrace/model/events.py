@@ -117,16 +117,29 @@ class Batch(Struct):
     gap: bool = False
 
 
+KERNEL_FILE = "[kernel]"
+"""In place of the file of a frame in the kernel itself."""
+
+
 class Frame(Struct, frozen=True):
-    """A place of a user stack, ``offset`` bytes behind the start of the function ``name`` in the
-    file ``binary``. Without a name ``offset`` is the place in the file, or without a file the
-    address. ``guessed``: it was found by a frame pointer, without a table that says there is one.
+    """A place of a stack, ``offset`` bytes behind the start of the function ``name`` in the
+    file ``binary``. Without a name ``offset`` is the place in the file, or without a file, or in
+    the kernel, the address. ``guessed``: it was found by a frame pointer, without a table that says
+    there is one. In place of a file, frames of the kernel have `KERNEL_FILE`, those of its modules
+    their name in brackets.
     """
 
     name: str
     offset: int
     binary: str = ""
     guessed: bool = False
+
+    @property
+    def module(self) -> str:
+        """How a frame of the kernel is told: ``[k]`` or its module in brackets; empty of others."""
+        if self.binary == KERNEL_FILE:
+            return "[k]"
+        return self.binary if self.binary.startswith("[") else ""
 
 
 class Aggregate(Struct, frozen=True):

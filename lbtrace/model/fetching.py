@@ -35,12 +35,13 @@ class Fetch(Struct, frozen=True):
     (``base="slot"``), at a return what ``register`` held when the call was
     entered (``base="kept"``), where the probed file is mapped (``base="file"``, which
     a plan no longer has: see `CallValues.at`), the address of a tracepoint's record
-    (``base="record"``), or zero (``base="constant"``). ``offset`` is
-    added, and ``factor`` times the value of the earlier fetch ``plus``, if that is not -1. With an
-    ``operation``, what was there and the latter, or ``operand`` where there is none, are combined
-    as it says, and the offset is added to the result; what is shifted has ``size`` bytes.
-    Then, for each member of ``derefs``, the eight bytes at that address are
-    loaded and the member is added. Last, ``read`` says what the result is:
+    (``base="record"``), the thread pointer (``base="thread"``), or zero (``base="constant"``).
+    ``offset`` is added, and ``factor`` times the value of the earlier fetch ``plus``, if that is
+    not -1. With an ``operation``, what was there and the latter, or ``operand`` where there is
+    none, are combined as it says, and the offset is added to the result; what is shifted has
+    ``size`` bytes, and with none it counts as no failure that there is no result. Then, for each
+    member of ``derefs``, the eight bytes at that address are loaded and the member is added. Last,
+    ``read`` says what the result is:
     the ``value`` itself, an ``integer`` of ``size`` bytes in memory there, a
     NUL-terminated ``string`` there, or ``bytes`` there, ``length_from`` being
     the slot that holds their number, or that of units of ``scale`` bytes.
@@ -51,7 +52,9 @@ class Fetch(Struct, frozen=True):
     sign where ``signed``.
     """
 
-    base: Literal["register", "stack", "slot", "kept", "file", "record", "constant"] = "register"
+    base: Literal["register", "stack", "slot", "kept", "file", "record", "thread", "constant"] = (
+        "register"
+    )
     register: str = ""
     offset: int = 0
     derefs: tuple[int, ...] = ()

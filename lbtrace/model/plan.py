@@ -107,6 +107,8 @@ class Grouping(Struct, frozen=True):
     """Slot of the value that the probe has for each word; -1: the other probe of the call has."""
     measures: tuple[int, ...] = ()
     """Slots of the values that are aggregated, more than ``LBT_FROM_ENTRY`` of the entry's."""
+    unsigned: tuple[bool, ...] = ()
+    """Which of these have 64 bits and no sign."""
 
 
 class Probe(Struct, frozen=True):
@@ -136,6 +138,8 @@ class Probe(Struct, frozen=True):
     are unknown."""
     binary: int = 0
     """Position of its file in `Plan.binaries`, or `NO_BINARY`."""
+    shows_left: bool = False
+    """With ``keep``: the values are also sent if an exception leaves the call."""
     keeps: str = ""
     """Registers saved at entry for use at return, at most ``LBT_KEPT``, separated by spaces."""
     aggregates: int = field(default=-1, name="gathers")
@@ -285,6 +289,11 @@ class Plan(Struct, frozen=True):
         return tuple(dict.fromkeys((*(probe.action for probe in self.probes), *added)))
 
     @property
+    def aggregates(self) -> bool:
+        """Whether some of its probes aggregate in the kernel."""
+        return not SENDING.issuperset(self.actions)
+
+    @property
     def off_cpu(self) -> Probe | None:
         """The probe of where threads were blocked; None where it is not asked how long calls did
         not run."""
@@ -349,7 +358,8 @@ class Addition(Struct, frozen=True):
 
 
 class Target(Struct, frozen=True):
-    """Which processes are traced: one, a command, or all that run the binaries."""
+    """Which processes are traced: one, a command, or all that run the binaries or meet other
+    probes."""
 
     pid: int = 0
     """A running process."""
@@ -359,3 +369,7 @@ class Target(Struct, frozen=True):
     """Children that ``pid`` forks are traced, too."""
     user: str = ""
     """The command runs as this user; empty: as the user of lbtrace."""
+    cgroup: str = ""
+    """The processes in this cgroup (version 2) and those below it."""
+    every: bool = False
+    """Every process of the machine, but lbtrace; for probes that are in no file."""

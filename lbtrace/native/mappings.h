@@ -1,9 +1,16 @@
-/* Which processes map files executable: the kernel's records of PERF_RECORD_MMAP. */
+/* Which processes map files executable: the kernel's records of PERF_RECORD_MMAP2. */
 #ifndef LBT_MAPPINGS_H
 #define LBT_MAPPINGS_H
 
 #include <linux/types.h>
 #include <stddef.h>
+
+/* A file that was mapped; its path follows, of so many bytes. */
+struct lbt_mapped_file {
+	__u64 inode;
+	__u32 device; /* as in the kernel: major << 20 | minor */
+	__u32 length;
+};
 
 struct lbt_mappings {
 	struct perf_buffer *buffer;
@@ -11,6 +18,9 @@ struct lbt_mappings {
 	__u32 *pids; /* of the records that were read, several times perhaps */
 	size_t count;
 	size_t capacity;
+	char *files; /* struct lbt_mapped_file, and path, each */
+	size_t file_size;
+	size_t file_capacity;
 	__u64 lost;  /* records that had no room, in all */
 };
 

@@ -89,8 +89,11 @@ struct lbt_slow *lbt_slow_new(uint64_t bound, uint64_t longest, size_t most)
 	slow->most = most;
 	slow->slot_count = LBT_SLOW_SLOTS;
 	slow->lanes = calloc(slow->slot_count, sizeof(*slow->lanes));
-	if (slow->lanes)
+	slow->callers = calloc(1, sizeof(*slow->callers));
+	if (slow->lanes && slow->callers)
 		return slow;
+	free(slow->lanes);
+	free(slow->callers);
 	free(slow);
 	return NULL;
 }
@@ -104,6 +107,8 @@ void lbt_slow_free(struct lbt_slow *slow)
 			next = lane->next;
 			lbt_free_lane(lane);
 		}
+	lbt_slow_forget(slow->callers);
+	free(slow->callers);
 	free(slow->lanes);
 	free(slow->probes);
 	free(slow->events);
@@ -142,6 +147,12 @@ int lbt_slow_feed(struct lbt_slow *slow, const void *events, size_t count, const
 		kind = event.kind & LBT_KIND_MASK;
 		if (kind == LBT_EXEC && lbt_each_lane(slow, event.pid, event.time, 1))
 			return -ENOMEM;
+		if (kind == LBT_CALLERS) {
+			if (lbt_slow_note_callers(slow, &event, blob))
+				return -ENOMEM;
+			blob += event.blob;
+			continue;
+		}
 		if (kind > LBT_LOSS && kind != LBT_UNWOUND) {
 			if (lbt_slow_show(slow, &event, blob))
 				return -ENOMEM;

@@ -48,6 +48,8 @@ struct lbt_slow {
 	struct lbt_slow_lane **lanes; /* a hash table of lists */
 	size_t slot_count, lane_count;
 	size_t event_capacity, blob_capacity;
+	struct lbt_slow_events *callers; /* those of the event that comes next, or none */
+	const void *stepped;		 /* that event */
 };
 
 enum { LBT_SLOW_EVENTS = 32768 }; /* that wait in a lane, at most */

@@ -69,16 +69,6 @@ static uint64_t lbt_order(const struct lbt_event *event)
 	return event->frame >> 1 | (uint64_t) !(event->kind & LBT_ON_ALTSTACK) << 63;
 }
 
-static int lbt_has_root(const struct lbt_slow_lane *lane)
-{
-	return lane->count > lane->base;
-}
-
-static struct lbt_slow_call *lbt_innermost(const struct lbt_slow_lane *lane)
-{
-	return lane->count ? &lane->calls[lane->count - 1] : NULL;
-}
-
 /* The call that may be slow has ended, after so many ns at least, and at most. */
 static int lbt_judge(struct lbt_slow *slow, struct lbt_slow_lane *lane, uint64_t least,
 		     uint64_t most, int *is_shown)
@@ -147,7 +137,8 @@ static int lbt_has_grown(const struct lbt_slow *slow, const struct lbt_slow_lane
  */
 static int lbt_demote(struct lbt_slow *slow, struct lbt_slow_lane *lane, uint64_t now)
 {
-	struct lbt_slow_events held = lane->held;
+	struct lbt_slow_events held = lane->held, replayed = {}, *callers = slow->callers;
+	const void *stepped = slow->stepped;
 	const char *blob = held.blobs;
 	size_t grown = 0, next = 0, *places;
 	int failed = 0;
@@ -160,6 +151,7 @@ static int lbt_demote(struct lbt_slow *slow, struct lbt_slow_lane *lane, uint64_
 			break;
 		places[grown++] = lane->calls[i].at;
 	}
+	slow->callers = &replayed;
 	slow->waiting -= held.count * sizeof(struct lbt_event) + held.blob_size;
 	memset(&lane->held, 0, sizeof(lane->held));
 	lane->count = lane->base;
@@ -168,11 +160,19 @@ static int lbt_demote(struct lbt_slow *slow, struct lbt_slow_lane *lane, uint64_
 
 		memcpy(&event, held.events + i * sizeof(event), sizeof(event));
 		lane->grows = next < grown && places[next] == i;
-		next += lane->grows;
-		failed = lbt_slow_step(slow, lane, &event, blob);
+		if ((event.kind & LBT_KIND_MASK) == LBT_CALLERS) {
+			places[next] += lane->grows; /* it begins with its callers */
+			failed = lbt_slow_note_callers(slow, &event, blob);
+		} else {
+			next += lane->grows;
+			failed = lbt_slow_step(slow, lane, &event, blob);
+		}
 		blob += event.blob;
 	}
 	lane->grows = 0;
+	slow->callers = callers;
+	slow->stepped = stepped;
+	lbt_slow_forget(&replayed);
 	free(places);
 	lbt_slow_forget(&held);
 	return failed;
@@ -182,11 +182,14 @@ static int lbt_demote(struct lbt_slow *slow, struct lbt_slow_lane *lane, uint64_
 static int lbt_hold(struct lbt_slow *slow, struct lbt_slow_lane *lane,
 		    const struct lbt_event *event, const char *blob)
 {
+	size_t before;
+
 	if (lane->shown)
 		return lbt_slow_show(slow, event, blob);
-	if (lbt_slow_keep(&lane->held, event, blob))
+	before = lane->held.count * sizeof(*event) + lane->held.blob_size;
+	if (lbt_slow_keep_whole(slow, &lane->held, event, blob))
 		return -ENOMEM;
-	slow->waiting += sizeof(*event) + event->blob;
+	slow->waiting += lane->held.count * sizeof(*event) + lane->held.blob_size - before;
 	return 0;
 }
 
@@ -234,7 +237,7 @@ static int lbt_open(struct lbt_slow *slow, struct lbt_slow_lane *lane,
 	if (!lbt_has_root(lane) && (!probe->chosen || call->grown)) {
 		lane->base++;
 		lane->count++;
-		return lbt_slow_keep(&call->opening, event, blob);
+		return lbt_slow_keep_whole(slow, &call->opening, event, blob);
 	}
 	lane->count++;
 	return lbt_hold(slow, lane, event, blob);
@@ -326,8 +329,8 @@ static int lbt_land(struct lbt_slow *slow, struct lbt_slow_lane *lane,
 	return lbt_pop_to(slow, lane, event, blob, place);
 }
 
-int lbt_slow_step(struct lbt_slow *slow, struct lbt_slow_lane *lane,
-		    const struct lbt_event *event, const char *blob)
+int lbt_slow_step_over(struct lbt_slow *slow, struct lbt_slow_lane *lane,
+		       const struct lbt_event *event, const char *blob)
 {
 	const int kind = event->kind & LBT_KIND_MASK;
 	const int role = event->probe < slow->probe_count ? slow->probes[event->probe].role

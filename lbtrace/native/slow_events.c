@@ -17,6 +17,17 @@ int lbt_slow_keep(struct lbt_slow_events *kept, const struct lbt_event *event,
 	return 0;
 }
 
+int lbt_slow_keep_whole(struct lbt_slow *slow, struct lbt_slow_events *kept,
+			const struct lbt_event *event, const char *blob)
+{
+	struct lbt_slow_events *callers = slow->callers;
+
+	if (event == slow->stepped && callers->count &&
+	    lbt_slow_keep(kept, (struct lbt_event *)callers->events, callers->blobs))
+		return -ENOMEM;
+	return lbt_slow_keep(kept, event, blob);
+}
+
 void lbt_slow_forget(struct lbt_slow_events *kept)
 {
 	free(kept->events);
@@ -26,6 +37,8 @@ void lbt_slow_forget(struct lbt_slow_events *kept)
 
 int lbt_slow_show(struct lbt_slow *slow, const struct lbt_event *event, const char *blob)
 {
+	if (event == slow->stepped && lbt_slow_show_all(slow, slow->callers))
+		return -ENOMEM;
 	if (lbt_reserve(&slow->events, &slow->event_capacity,
 			(slow->count + 1) * sizeof(*event), 1) ||
 	    lbt_reserve(&slow->blobs, &slow->blob_capacity, slow->blob_size + event->blob + 1, 1))
@@ -61,4 +74,25 @@ int lbt_slow_show_left(struct lbt_slow *slow, const struct lbt_slow_lane *lane,
 	left.frame = call->order << 1;
 	left.kind |= call->order >> 63 ? 0 : LBT_ON_ALTSTACK;
 	return lbt_slow_show(slow, &left, "");
+}
+
+int lbt_slow_note_callers(struct lbt_slow *slow, const struct lbt_event *event, const char *blob)
+{
+	slow->callers->count = slow->callers->blob_size = 0;
+	return lbt_slow_keep(slow->callers, event, blob);
+}
+
+int lbt_slow_step(struct lbt_slow *slow, struct lbt_slow_lane *lane,
+		  const struct lbt_event *event, const char *blob)
+{
+	const struct lbt_event *callers = (struct lbt_event *)slow->callers->events;
+	int failed;
+
+	if (slow->callers->count && (callers->tid != event->tid || callers->time != event->time))
+		slow->callers->count = slow->callers->blob_size = 0; /* that event was lost */
+	slow->stepped = event;
+	failed = lbt_slow_step_over(slow, lane, event, blob);
+	slow->stepped = NULL;
+	slow->callers->count = slow->callers->blob_size = 0;
+	return failed;
 }

@@ -40,7 +40,21 @@ struct lbt_slow_lane {
 	uint8_t grows;	 /* the call that begins now is context */
 };
 
+static inline int lbt_has_root(const struct lbt_slow_lane *lane)
+{
+	return lane->count > lane->base;
+}
+
+static inline struct lbt_slow_call *lbt_innermost(const struct lbt_slow_lane *lane)
+{
+	return lane->count ? &lane->calls[lane->count - 1] : NULL;
+}
+
 int lbt_slow_keep(struct lbt_slow_events *kept, const struct lbt_event *event, const char *blob);
+
+/* The same, after the callers of the event that is stepped over, if it is that one. */
+int lbt_slow_keep_whole(struct lbt_slow *slow, struct lbt_slow_events *kept,
+			const struct lbt_event *event, const char *blob);
 void lbt_slow_forget(struct lbt_slow_events *kept);
 int lbt_slow_show(struct lbt_slow *slow, const struct lbt_event *event, const char *blob);
 int lbt_slow_show_all(struct lbt_slow *slow, const struct lbt_slow_events *kept);
@@ -49,9 +63,16 @@ int lbt_slow_show_all(struct lbt_slow *slow, const struct lbt_slow_events *kept)
 int lbt_slow_show_left(struct lbt_slow *slow, const struct lbt_slow_lane *lane,
 		       const struct lbt_slow_call *call, const struct lbt_event *event);
 
+/* The callers of the event that comes next. */
+int lbt_slow_note_callers(struct lbt_slow *slow, const struct lbt_event *event, const char *blob);
+
 /* An event of a lane. */
 int lbt_slow_step(struct lbt_slow *slow, struct lbt_slow_lane *lane,
 		  const struct lbt_event *event, const char *blob);
+
+/* The same, where its callers are those that were noted last. */
+int lbt_slow_step_over(struct lbt_slow *slow, struct lbt_slow_lane *lane,
+		       const struct lbt_event *event, const char *blob);
 
 /* Whether the call that may be slow can wait no longer, and what follows from that. */
 int lbt_slow_look(struct lbt_slow *slow, struct lbt_slow_lane *lane, uint64_t now);

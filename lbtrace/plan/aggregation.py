@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 
 from msgspec.structs import replace
 
-from lbtrace.errors import UsageError, option
+from lbtrace.errors import UsageError
 from lbtrace.fetch.call_values import CallValues
 from lbtrace.model import Probe
 from lbtrace.model.plan import Grouping
@@ -20,10 +20,6 @@ def narrow(selection: Selection) -> Selection:
 
     Raises `UsageError` where ``arg`` does not name what the action takes.
     """
-    if selection.within:
-        raise UsageError(
-            f"{option('within')} is about calls that are shown", "leave it out, or send all calls"
-        )
     request, action = selection.request, selection.action
     given = len(request.wanted) if request else 0
     takes_value = find_table(action).takes_value
@@ -43,20 +39,31 @@ def narrow(selection: Selection) -> Selection:
     return replace(selection, args=0, returns=returns, request=request)
 
 
+def bounding(probe: Probe) -> Probe:
+    """Return the same probe, which only tells what happens below calls."""
+    probe = replace(probe, fetches=(), conditions=(), keeps="", action="send")
+    return replace(probe, aggregates=-1, grouping=None)
+
+
 def aggregating(probe: Probe, action: str, grouping: Grouping | None) -> Probe:
     """Return the same probe, which does an action."""
     value = next(iter(grouping.measures), -1) if grouping else -1
     return replace(probe, action=action, aggregates=value, grouping=grouping)
 
 
-def choose_probes(probes: Iterable[Probe], action: str, values: CallValues) -> Iterator[Probe]:
+def choose_probes(
+    probes: Iterable[Probe], action: str, values: CallValues, *, at_return: bool = True
+) -> Iterator[Probe]:
     """Yield the probes of a function that do an action: where its calls begin, or where they return
-    if something is asked about that."""
+    if something is asked about that. Others, if there are any, tell what happens below its calls.
+    """
     made = [probe for probe in probes if probe.role in ("opens", "closes", "tail", "point")]
-    at_return = any(probe.role in ("closes", "tail") for probe in made)
+    at_return &= any(probe.role in ("closes", "tail") for probe in made)
     for probe in made:
         if probe.role == "tail":
             yield probe
+        elif probe.role == "closes" and not at_return:
+            yield bounding(probe)
         elif probe.role == "closes" or not at_return:
             yield aggregating(probe, action, values.grouping)
         else:

@@ -143,7 +143,9 @@ class _BinaryPlanner:
             action=self._selection.action if self._selection.aggregates else "",
         ).complete(self._probes)
         notes += go.notes() if go else ()
-        if not selection.aggregates:
+        if selection.aggregates and selection.within:
+            self._probes = [*self._bounding_relays()]
+        if selection.within or not selection.aggregates:
             self._probes += self._of_no_function()
         binary = Binary(
             image.path,
@@ -171,6 +173,9 @@ class _BinaryPlanner:
             self._values,
             self._go,
         )
+        if values.request is not None and values.request.errors:
+            throws = landing_pads.throws(self._table, self._part.stubs)
+            values = replace(values, request=replace(values.request, throws=throws))
         added = self._within.added
         if values.request is None or not added:
             return describe(image, machine, matching, values, go, read_floats)
@@ -247,7 +252,10 @@ class _BinaryPlanner:
         if self._selection.aggregates:
             from lbtrace.plan import aggregation  # imported here because most plans send
 
-            probes = aggregation.choose_probes(probes, self._selection.action, values)
+            action, at_return = self._selection.action, self._selection.returns != "none"
+            probes = aggregation.choose_probes(probes, action, values, at_return=at_return)
+            if function.address in self._within.added:
+                probes = map(aggregation.bounding, probes)
         go = self._go
         if go is None:
             return probes
@@ -256,6 +264,17 @@ class _BinaryPlanner:
         if go.asks_thread(function):
             return (replace(probe, assembly=True) for probe in probes)
         return probes
+
+    def _bounding_relays(self) -> Iterator[Probe]:
+        """All probes; no calls are counted by relays that return in the place of a function which
+        only bounds what is, or of which calls are counted where they begin."""
+        from lbtrace.plan.aggregation import bounding
+
+        added, at_entry = self._within.added, self._selection.returns == "none"
+        for probe in self._probes:
+            of = self._functions[probe.function].address if probe.function >= 0 else -1
+            bounds = probe.role == "tail return" and (at_entry or of in added)
+            yield bounding(probe) if bounds else probe
 
     def _of_no_function(self) -> Iterator[Probe]:
         """Probes that report which calls were left."""
@@ -322,6 +341,7 @@ def _probes(
         fetches=call_values.fetches,
         conditions=call_values.conditions,
         action="keep" if call_values.result_conditions else "send",
+        shows_left=call_values.shows_left,
         keeps=keeps,
     )
     closes = Probe(

@@ -8,6 +8,7 @@ from itertools import islice
 from lbtrace.elf.image import Image
 from lbtrace.elf.symbols import SHF_EXECINSTR
 from lbtrace.machine import Machine
+from lbtrace.model import Function
 
 MOST_CALLS = 8
 """Direct calls of a function that is not busy. Jumps to it do not count."""
@@ -19,6 +20,10 @@ AT_ONCE = 256
 """Calls that are counted before those of busy functions are no longer looked for."""
 
 
+SHORT = 256
+"""Bytes of code in which a function calls the kernel, if that is what it is for."""
+
+
 class BusyFunctions:
     """The functions of one binary with more than `MOST_CALLS` calls nearby."""
 
@@ -27,10 +32,13 @@ class BusyFunctions:
         self._machine = machine
         self._calls: dict[int, int] = {}
 
-    def has(self, address: int) -> bool:
-        """Return whether the function at ``address`` is one."""
-        self.look_at({address})
-        return self._calls[address] > MOST_CALLS
+    def has(self, function: Function) -> bool:
+        """Return whether ``function`` is one. None is that calls the kernel, which takes longer."""
+        self.look_at({function.address})
+        if self._calls[function.address] <= MOST_CALLS:
+            return False
+        code = self._image.view(function.address, min(function.size, SHORT))
+        return self._machine.kernel.SYSTEM_CALL not in bytes(code or b"")
 
     def look_at(self, addresses: Set[int]) -> None:
         """Look at several functions at once."""

@@ -19,6 +19,7 @@ from lbtrace.plan import function_choice, patterns, source_files
 from lbtrace.plan.go import names as go_names
 from lbtrace.plan.point_probes import Point, PointPlan, PointPlanner, refuse_returns
 from lbtrace.plan.selection import Selection
+from lbtrace.plan.traced_functions import ALSO
 from lbtrace.plan.unmatched import LIBRARY
 from lbtrace.plan.value_selection import depth, qualifies
 from lbtrace.plan.warnings import some
@@ -118,7 +119,8 @@ class Copies:
         """Return ``plan`` with a point where each copy begins. Raises `UsageError`."""
         selection = self._selection
         refuse_returns(selection, f"{option('inlined')} sees")
-        result = PointPlan(plan)
+        notes = tuple(note for note in plan.notes if ALSO not in note)  # which are shown now
+        result = PointPlan(replace(plan, notes=notes))
         for binary, (image, copies) in enumerate(zip(self._images, self.found, strict=True)):
             planner = PointPlanner(image, selection, by_default=True)
             for copy in copies:

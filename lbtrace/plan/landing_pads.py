@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterator
 
 from msgspec.structs import replace
 
-from lbtrace.calls.exceptions import fetches
+from lbtrace.calls import exceptions, panics
 from lbtrace.elf.image import Image
 from lbtrace.elf.plt import Stubs
 from lbtrace.elf.symbol_table import Wanted
@@ -31,6 +31,9 @@ RUST_CATCH = (
 )
 """Where Rust catches panics (library/std/src/panicking.rs)."""
 
+THROWING = Wanted(("__cxa_throw", "__cxa_begin_catch", "_Unwind_Resume", "rust_begin_unwind"))
+"""What functions call that throw exceptions or panics, or clean up after them."""
+
 WANTED = Wanted((*TWICE, CATCH), ("_R*9panicking", "_ZN3std9panicking"))
 """Symbols that may have such names."""
 
@@ -46,8 +49,9 @@ def plan_probes(
 ) -> Iterator[Probe]:
     """Yield probes at the landing ``pads`` of traced functions, and where others of ``image``
     catch exceptions, or call setjmp; they are ``telling`` if they fetch the exception."""
-    twice, catches = _called(table, stubs)
+    twice, catches, rust = _called(table, stubs)
     telling = telling and bool(catches)
+    fetches = panics.fetches if rust else exceptions.fetches
     kernel = sites.machine.kernel
     at_pad, at_catch = kernel.PLAIN_RESULTS[0], kernel.PLAIN_ARGUMENTS[0]
     # Each where it is found: the code of a function is followed once for its calls and their sites.
@@ -62,6 +66,12 @@ def plan_probes(
         catch = sites.start(address, image.offset(address), stub=address in stubs)
         if catch is not None:
             yield _probe(catch, fetches(at_catch) if telling else ())
+
+
+def throws(table: Symbols, stubs: Stubs) -> bool:
+    """Return whether exceptions or panics may leave functions of a file, by names."""
+    named = (*stubs.wanted(THROWING), *table.functions.wanted(THROWING))
+    return bool(named)
 
 
 def is_catch(name: str) -> bool:
@@ -84,10 +94,12 @@ def _probe(site: Site, fetched: tuple[Fetch, ...]) -> Probe:
     return Probe(reached, "landing", fetches=fetched)
 
 
-def _called(table: Symbols, stubs: Stubs) -> tuple[set[int], set[int]]:
-    """Where functions that return twice, and those that handlers call, begin, or their stubs."""
+def _called(table: Symbols, stubs: Stubs) -> tuple[set[int], set[int], bool]:
+    """Where functions that return twice, and those that handlers call, begin, or their stubs; and
+    whether these are Rust's."""
     twice: set[int] = set()
     catches: set[int] = set()
+    rust = False
     named = [*stubs.wanted(WANTED)]
     found = table.functions.wanted(WANTED)
     named += [(f.address, name) for f in found for name in (f.name, *f.aliases)]
@@ -96,4 +108,5 @@ def _called(table: Symbols, stubs: Stubs) -> tuple[set[int], set[int]]:
             twice.add(address)
         elif is_catch(name):
             catches.add(address)
-    return twice, catches
+            rust |= name != CATCH
+    return twice, catches, rust

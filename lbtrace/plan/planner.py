@@ -59,7 +59,7 @@ def make_plan(
         files = [each.file.identity for each in (*images, *marked)]
         points = {files[binary]: addresses for binary, addresses in crossed.items()}
         plan = _made(images, replace(selection, points=points), marked)
-    if selection.off_cpu:
+    if selection.off_cpu and not selection.blocking:
         from lbtrace.plan import off_cpu  # imported here because most plans measure none
 
         plan = off_cpu.add(plan, selection.off_cpu)
@@ -80,6 +80,8 @@ def _made(images: Sequence[Image], selection: Selection, marked: Sequence[Image]
     for source, named in (*in_kernel, ("kernel", selection.kernel)):
         if named:
             chosen.setdefault(source, []).extend(named)
+    if selection.blocking:
+        chosen["blocked"] = ["*"]
     selection = replace(selection, patterns=functions, exclude=excluded)
     selection = replace(selection, own=selection.takes_own and not chosen)
     with whole([*images, *marked]):
@@ -117,7 +119,8 @@ def _made(images: Sequence[Image], selection: Selection, marked: Sequence[Image]
 def _of_calls(selection: Selection, *, apart: bool) -> Selection:
     """What is asked for of functions: no values, if these are asked for ``apart`` from them; by
     what is aggregated is asked of all."""
-    apart &= not (selection.by or selection.columns)
+    aggregated = selection.by or selection.columns or (selection.aggregates and selection.arg)
+    apart &= not aggregated
     if not selection.libcalls:
         return replace(selection, request=None) if apart else selection
     where = "from_program != 0"

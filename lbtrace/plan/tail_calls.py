@@ -6,7 +6,7 @@ where conditions may leave out calls of the target, its exits get probes of the 
 (*relays*), one for each way to fetch a result. They send events only of calls that have jumped.
 Where jumps through the PLT lead cannot be known, nor through pointers but those that the loader
 sets to code of the same file: such calls end there, as do those whose target is busy, as many
-others would pay for its relays.
+others would pay for its relays. What such a function of the C library returns may be known before.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from lbtrace.elf.symbols import Symbols
 from lbtrace.fetch.call_values import CallValues
 from lbtrace.machine.code import Exit, Exits
 from lbtrace.model import Condition, Fetch, Function, Probe, Site
+from lbtrace.plan.argument_results import at_jump
 from lbtrace.plan.busy_functions import BusyFunctions
 from lbtrace.plan.placement import Placer
 from lbtrace.plan.return_sites import return_sites
@@ -134,7 +135,22 @@ class TailCalls:
         if relay := self._relay(probe, caller, target):
             fetches = fetches if caller.usual_result else ()
             return replace(known, goes_on=True, fetches=fetches, relay=relay)
+        if (returning := self._at_jump(exit, known.leads_to, caller)) is not None:
+            conditions = caller.values.result_conditions
+            return replace(probe, role="closes", fetches=returning, conditions=conditions)
         return replace(known, goes_on=self._is_seen(target))
+
+    def _at_jump(self, exit: Exit, name: str, caller: Leaving) -> tuple[Fetch, ...] | None:
+        """What fetches the result where a call jumps to a function of the C library that returns
+        an argument; None where that is not known."""
+        conditions = caller.values.result_conditions
+        if self._action or not caller.usual_result or any(c.subject == "text" for c in conditions):
+            return None
+        target = exit.target
+        imported = self._stubs.get(target) or self._stubs.behind(exit.slot)
+        if not (imported or self._stubs.resolver(target, exit.slot)):
+            return None
+        return at_jump(name, self._placer.sites.machine, caller.values.result_fetches)
 
     def _name(self, exit: Exit) -> str:
         target = exit.target
@@ -256,8 +272,8 @@ class TailCalls:
                 else:
                     ways.append(exit.target)
         traced = self._traced.keys() & found.keys()
-        returning = {function.address for function, _ in returns}
-        if any(map(self._busy.has, returning - traced)):
+        returning = {function.address: function for function, _ in returns}
+        if any(self._busy.has(f) for address, f in returning.items() if address not in traced):
             return None
         # Of functions that are not traced the kernel does not know that they share a frame.
         if len(returns) > MOST_EXITS or (self._within and traced and len(traced) < len(found)):

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from msgspec.structs import replace
 
 from lbtrace.abi.locations import OPTIMISED_OUT
-from lbtrace.elf import debugfile
+from lbtrace.elf import debugfile, demangle
 from lbtrace.elf.dynamic import Dynamic
 from lbtrace.elf.image import Image
 from lbtrace.elf.symbols import Symbols
@@ -24,7 +24,7 @@ from lbtrace.plan.compiler_quirks import FunctionBody, settle
 from lbtrace.plan.known_names import SYSTEM
 from lbtrace.plan.mismatches import Mismatches
 from lbtrace.plan.value_selection import ValueSelection, depth, qualifies, select_values
-from lbtrace.plan.warnings import name_functions
+from lbtrace.plan.warnings import name_functions, some
 
 if TYPE_CHECKING:
     from lbtrace.plan.go.planner import GoPlan
@@ -98,6 +98,20 @@ def _read_later(
     except UsageError:  # not all of them
         return None
     return None if found.call_values is plain else (found.call_values, found.site)
+
+
+ALSO = "was also inlined at"
+"""What a note says of functions of which some copies are no calls."""
+
+
+def _copied(functions: Sequence[Function], copied: Mapping[int, Sequence[str]]) -> list[str]:
+    """Warnings about functions that are called, and were also inlined in some of the others."""
+    names = {f.address: demangle.short(f.name) for f in functions}
+    return [
+        f"{names[address]} {ALSO} {len(within)} place{'s' * (len(within) > 1)}, in"
+        f" {some([*dict.fromkeys(within)])}, which --inlined shows"
+        for address, within in copied.items()
+    ]
 
 
 CLONE = re.compile(r"\.(?:isra|constprop|part)\b.*")
@@ -193,6 +207,7 @@ def describe(
                 f"{skipped} shown without types:"
                 " there is too much debug information to read for all"
             )
+        notes += _copied(others, read.copied)
         notes += name_functions(
             read.missing, "not found, so the types of some functions are missing"
         )
@@ -244,9 +259,8 @@ def describe(
         )
         traced.append(TracedFunction(described, values, prototype, site))
     mismatches.check(len(traced))
-    notes += mismatches.warnings()
     cut = [t.function.name for t in traced if t.call_values.cut]
-    notes += name_functions(
+    notes += [*mismatches.warnings()] + name_functions(
         cut, f"some arguments are not shown, as an event carries {FETCHES} values"
     )
     return traced, notes

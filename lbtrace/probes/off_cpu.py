@@ -1,4 +1,5 @@
-"""Where threads were blocked for long: how long threads do not run is measured besides."""
+"""Where threads were blocked for long: how long threads do not run is measured besides. On which
+stacks they were blocked, and how long until they ran again: action ``stacks``."""
 
 from lbtrace.model import Plan
 from lbtrace.probes.source import Source
@@ -8,6 +9,14 @@ SOURCES = (
         name="off_cpu",
         programs={"blocked": "switched"},
         attach=("off_cpu",),
+    ),
+    Source(
+        name="blocked",
+        programs={"point": "thread_switched"},
+        attach=("tracepoint",),
+        everywhere=True,
+        finder="lbtrace.plan.blocked_stacks",
+        timed=True,
     ),
 )
 

@@ -34,7 +34,8 @@ class Source(Struct, frozen=True):
     ``finder`` is the module that finds what ``--func NAME:PATTERN`` selects
     (`lbtrace.plan.probe_sources.Finder`), where the source is selected so. Where it
     ``raises_counter``, `lbtrace.model.Probe.place` is the offset in the file of a counter of the
-    program that is raised while the probe is attached; empty where there is none.
+    program that is raised while the probe is attached; empty where there is none. Where it is
+    ``timed``, action ``stacks`` adds up durations, in ns, that its program knows.
     """
 
     name: str
@@ -47,6 +48,7 @@ class Source(Struct, frozen=True):
     finder: str = ""
     raises_counter: bool = False
     tried: bool = False
+    timed: bool = False
 
     def attach_type(self, mode: Mode) -> str:
         """Return how a probe is attached alone, without another one of its call."""

@@ -12,7 +12,7 @@ UPROBE = Source(
         "tail return": "exit_site",
         "point": "reached",
         "more values": "reached",
-        "landing": "reached",
+        "landing": "landed",
         "stack": "reached",
         "stack below": "reached",
         "exchange": "reached",

@@ -124,7 +124,7 @@ class Inside:
 
     def element(self, view: View) -> Type:
         """Return the type of a part that lies elsewhere, and is shown whatever the depth."""
-        return self._recognizer.recognize(view, self._nesting, 0)
+        return self._recognizer.recognize(view, self._nesting, max(0, self._depth - 1))
 
     def alternative(self, view: View) -> Type:
         """Return the type of a part that takes the place of the whole value."""

@@ -16,8 +16,8 @@ BITS = re.compile(r"\b_(Bit|Ext)Int\b")
 """Integers of any width. What lies beyond it in a register is undefined (psABI 3.1.2), and few
 compilers say how wide one is."""
 
-WIDE_CHARACTER = "wchar_t"
-"""An integer by its encoding; only C++ has it as a type of its own."""
+OF_CPP = ("wchar_t", "char8_t")
+"""Characters that may be integers by their encoding; only C++ has them as types of their own."""
 
 COMPLEX = {"go": ("real", "imag")}
 """By language: what the parts of a complex number are called in it."""
@@ -36,7 +36,7 @@ def recognize(view: View, inside: Inside) -> Type | None:
         return Integer(name, size, encoding in SIGNED)
     if size not in (1, 2, 4, 8):
         return _unit(view) if not size and view.language == "rust" else None
-    if view.name != WIDE_CHARACTER and (encoding in INTEGERS or view.name in SMALL_INTEGERS):
+    if view.name not in OF_CPP and (encoding in INTEGERS or view.name in SMALL_INTEGERS):
         return Integer(name, size, encoding in SIGNED)
     return _other(view, size)
 
@@ -54,10 +54,10 @@ def _other(view: View, size: int) -> Type | None:
         from lbtrace.values.boolean import Boolean
 
         return Boolean(view.written, size)
-    if view.encoding in CHARACTERS or view.name == WIDE_CHARACTER:
+    if view.encoding in CHARACTERS or view.name in OF_CPP:
         from lbtrace.values.character import Character
 
-        signed = view.encoding in SIGNED and view.name != WIDE_CHARACTER
+        signed = view.encoding in SIGNED and view.name not in OF_CPP
         return Character(view.written, size, signed)
     return None
 

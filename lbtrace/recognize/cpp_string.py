@@ -29,20 +29,20 @@ def recognize(view: View, inside: Inside) -> Type | None:
         inner = find_named(parts[0][1].type, LIBSTDCXX_POINTER)
         if inner or not parts[0][1].type.is_sized:
             pointer = parts[0][0] + (inner[0][0] if inner else 0)
-            unit = _unit(view)
+            unit = unit_of(view)
             if unit > 1:
                 return WideText(view.written, view.size, unit, False, pointer, parts[1][0])
             return String(view.written, view.size, pointer, parts[1][0])
-    if _unit(view) > 1:
-        return None
     long = find_named(view, LIBCXX) if view.size == LIBCXX_SIZE else None
     parts = find_named(long[0][1].type, LIBCXX_LONG) if long else None
     if parts and [at for at, _ in parts] == [POINTER, LENGTH]:
+        if (unit := unit_of(view)) > 1:
+            return WideText(view.written, view.size, unit, False, POINTER, LENGTH, True)
         return String(view.written, view.size, POINTER, LENGTH, True)
     return None
 
 
-def _unit(view: View) -> int:
-    """The size of its characters."""
+def unit_of(view: View) -> int:
+    """Return the size of the characters of a string or a view."""
     first = next(iter(view.arguments), None)
     return first.size if first is not None and first.form == "base" else 1

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from lbtrace.abi.locations import DEREFS, WORD, Location, dereferenced, moved
 from lbtrace.model import Fetch, Value
-from lbtrace.recognize.fetcher import TOO_FAR, Fetcher, NumberFetcher, Span
+from lbtrace.recognize.fetcher import TOO_FAR, Fetcher, NumberFetcher, Span, pointer_in
 from lbtrace.recognize.slots import TOO_MANY
 from lbtrace.values import Type
 from lbtrace.values.wide_text import WideText
@@ -41,13 +41,28 @@ def _bytes(fetcher: Fetcher, address: Fetch, unit: int) -> Fetch:
     return replace(address, read="bytes", limit=limit, optional=fetcher.is_optional)
 
 
+def _counted(fetcher: Fetcher, name: str, type: WideText, start: Fetch, length: Fetch) -> Value:
+    """Text at an address, of a length in characters that is fetched before."""
+    if max(len(start.derefs), len(length.derefs)) > DEREFS:
+        return Value(name, type, -1, TOO_FAR)
+    counted = fetcher.slot(length)
+    if counted < 0:
+        return Value(name, type, -1, TOO_MANY)
+    text = replace(_bytes(fetcher, start, type.unit), length_from=counted, scale=type.unit)
+    return fetcher.take(name, type, text)
+
+
 class KindFetcher(NumberFetcher):
     """See the module."""
 
     def in_words(
         self, fetcher: Fetcher, name: str, type: Type, place: Location, depth: int
     ) -> Value:
-        return Value(name, type, -1, place.why_unread(0))
+        assert isinstance(type, WideText)
+        start, length = (place.word(at)[0] for at in (type.pointer, type.length))
+        if type.pointer < 0 or isinstance(start, str) or isinstance(length, str):
+            return Value(name, type, -1, place.why_unread(0))
+        return _counted(fetcher, name, type, pointer_in(start), length)
 
     def in_memory(
         self, fetcher: Fetcher, name: str, type: Type, address: Fetch, depth: int
@@ -58,13 +73,14 @@ class KindFetcher(NumberFetcher):
             return fetcher.take(name, type, replace(whole, limit=min(type.size, whole.limit)))
         start = dereferenced(address, type.pointer)
         length = replace(moved(address, type.length), read="integer", size=WORD)
-        if max(len(start.derefs), len(length.derefs)) > DEREFS:
-            return Value(name, type, -1, TOO_FAR)
-        counted = fetcher.slot(length)
-        if counted < 0:
+        if not type.short:
+            return _counted(fetcher, name, type, start, length)
+        record = fetcher.slot(replace(address, read="bytes", limit=type.size))
+        with fetcher.as_optional():
+            long = _counted(fetcher, "", type, start, length)
+        if record < 0 or long.slot < 0:
             return Value(name, type, -1, TOO_MANY)
-        text = replace(_bytes(fetcher, start, type.unit), length_from=counted, scale=type.unit)
-        return fetcher.take(name, type, text)
+        return Value(name, type, record, members=(Value("", type, record), long))
 
     def in_piece(self, fetcher: Fetcher, name: str, type: Type, piece: Span, depth: int) -> Value:
         if type.is_flat():

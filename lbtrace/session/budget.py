@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from lbtrace.model import CLOSE, KIND, OPEN, POINT, Batch, Losses, Plan
+from lbtrace.model import CLOSE, KIND, OPEN, POINT, UNWOUND, Batch, Losses, Plan
 from lbtrace.model.wire import EVENT_SIZE, KIND_AT, decode_at, find_reports, first
 from lbtrace.model.wire_limits import CHUNKS, LARGE_CHUNK
 from lbtrace.session.backlog import Backlog, Unprobed
@@ -24,11 +24,12 @@ LARGEST = 256
 
 
 class _EndedCalls:
-    """Counts the calls that have ended, and the points: of one lane as many calls end as began.
-    Where no return is seen, those that began."""
+    """Counts the calls that have ended, and the points. Of a lane it knows the frames of the open
+    calls, as those end without an event that an exception leaves. Where no return is seen, it
+    counts those that began."""
 
     def __init__(self, plan: Plan) -> None:
-        self._open: dict[tuple[int, int, int], int] = {}
+        self._open: dict[tuple[int, int, int], list[int]] = {}
         self.grow(plan)
 
     def grow(self, plan: Plan) -> None:
@@ -44,6 +45,7 @@ class _EndedCalls:
             for number, probe in enumerate(plan.probes)
             if probe.goes_on or probe.role not in ("opens", "closes", "tail", "tail return")
         }
+        self._landings = {n for n, p in enumerate(plan.probes) if p.role == "landing"}
         self._parts = {n for n, p in enumerate(plan.probes) if p.role == "more values"}
 
     def count(self, batch: Batch, most: int) -> tuple[int, int]:
@@ -54,21 +56,26 @@ class _EndedCalls:
         size = EVENT_SIZE // 4
         probes = numbers[6::size].tolist()
         pids, tids = numbers[7::size].tolist(), numbers[8::size].tolist()
+        frames = words[1 :: EVENT_SIZE // 8].tolist()
         lanes, kinds = words[2 :: EVENT_SIZE // 8].tolist(), events[KIND_AT::EVENT_SIZE].tolist()
         for number, (probe, kind) in enumerate(zip(probes, kinds, strict=True)):
-            if found == most and probe not in self._parts:
+            if found >= most and probe not in self._parts:
                 return found, number
-            if kind & KIND not in (OPEN, CLOSE, POINT):
+            if kind & KIND not in (OPEN, CLOSE, POINT, UNWOUND):
                 continue
-            if probe in self._shown:
+            lands = kind & KIND == UNWOUND or probe in self._landings
+            if probe in self._shown and not lands:
                 found += 1
-            elif probe not in self._skipped:
+            elif lands or probe not in self._skipped:
                 key = pids[number], lanes[number], 0 if lanes[number] else tids[number]
-                is_open = self._open.get(key, 0)
+                calls, frame = self._open.setdefault(key, []), frames[number]
+                while calls and (calls[-1] < frame or (lands and calls[-1] == frame)):
+                    calls.pop()
+                    found += 1
                 if kind & KIND == OPEN:
-                    self._open[key] = is_open + 1
-                elif is_open:
-                    self._open[key] = is_open - 1
+                    calls.append(frame)
+                elif calls and not lands:
+                    calls.pop()
                     found += 1
         return found, len(probes)
 

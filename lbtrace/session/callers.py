@@ -8,6 +8,7 @@ from struct import Struct
 
 from lbtrace.model import Addition, Batch, Frame, Plan
 from lbtrace.model.wire import BLOB_WORD, EVENT_WORDS, PID_WORD, find_callers
+from lbtrace.model.wire_limits import FRAME_KERNEL
 from lbtrace.targets.frame_names import FrameNames, Place
 
 FRAME = Struct("<QQQII")
@@ -49,7 +50,10 @@ class Callers:
 
     def _number(self, pid: int, frame: tuple[int, int, int, int, int], fresh: list[Frame]) -> int:
         address, offset, inode, device, flags = frame
-        key = (0, offset, inode, device, flags) if inode else (pid, address, 0, 0, flags)
+        if inode or flags & FRAME_KERNEL:  # whatever process it is
+            key = (0, offset or address, inode, device, flags)
+        else:
+            key = (pid, address, 0, 0, flags)
         number = self._numbers.get(key)
         if number is None:
             number = self._numbers[key] = len(self._numbers)

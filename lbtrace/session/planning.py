@@ -18,6 +18,7 @@ from lbtrace.plan import Selection, make_plan
 from lbtrace.plan.value_selection import parse
 from lbtrace.probes import PROBES
 from lbtrace.session.request import Prepared, Request
+from lbtrace.system.cgroups import find_id
 from lbtrace.system.file import File
 from lbtrace.system.process import check_pid
 from lbtrace.targets import seccomp, watchers
@@ -127,6 +128,8 @@ class _Traced(OpenedImages):
 def _open(request: Request) -> _Traced:
     """The files to trace, besides those with markers that are to be found."""
     target, names = request.target, request.binaries
+    if target.cgroup:
+        find_id(target.cgroup)  # there is one, or an error
     if not request.needs_files:
         if target.pid:
             check_pid(target.pid)
@@ -196,7 +199,7 @@ def _breakpoints(files: Sequence[File], pid: int) -> Mapping[tuple[int, int], tu
 
 def _check_reach(plan: Plan, target: Target) -> None:
     """That probes which all processes hit are not traced in all of them."""
-    if target.pid or target.command:
+    if target.pid or target.command or target.cgroup or target.every:
         return
     names = {
         probe.source.removesuffix(" return")
@@ -206,7 +209,8 @@ def _check_reach(plan: Plan, target: Target) -> None:
     if names:
         raise UsageError(
             f"probes of {', '.join(sorted(names))} are hit by every process of the machine",
-            f"name what to trace: {option('pid')}, or a command",
+            f"name what to trace: {option('pid')}, a command, {option('cgroup')}, or"
+            f" {option('all')}",
         )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
@@ -10,13 +11,14 @@ from typing import TYPE_CHECKING
 
 from lbtrace.bpf.backup_programs import with_backups
 from lbtrace.errors import KernelError, TargetError
-from lbtrace.model import OPEN, Plan
+from lbtrace.model import OPEN, Plan, Target
 from lbtrace.probes import ROLES, STACK_ROLES
+from lbtrace.system.cgroups import find_id
 from lbtrace.system.process import still_running
 
 if TYPE_CHECKING:
     from lbtrace.bpf.links import Links
-    from lbtrace.bpf.objects import TraceObject
+    from lbtrace.bpf.objects import TraceObject, Whom
 
 COUNT_PERIOD = 0.05
 """Seconds between two looks at which processes still run."""
@@ -40,6 +42,15 @@ class Followed:
         some = any(still_running(find()))
         self._empty_counts = 0 if some else self._empty_counts + 1
         return self._empty_counts > 1
+
+
+def find_traced(target: Target, root: int, *, follow: bool) -> Whom:
+    """Return whose hits are traced, where ``root`` is the process of ``target``, 0 for all. Raises
+    `TargetError`."""
+    from lbtrace.bpf.objects import Whom  # imported here, as all that needs libbpf
+
+    cgroup = find_id(target.cgroup) if target.cgroup else 0
+    return Whom(root, follow, cgroup, own=0 if root else os.getpid())
 
 
 def follow_processes(loaded: TraceObject, programs: Iterable[str]) -> Links:

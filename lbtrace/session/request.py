@@ -32,7 +32,7 @@ class Request(Choices, frozen=True, kw_only=True):
     @property
     def needs_files(self) -> bool:
         """Whether there is nothing to trace without a file: what is in the kernel is in none."""
-        in_kernel = self.syscalls or self.tracepoints or self.kernel
+        in_kernel = self.syscalls or self.tracepoints or self.kernel or self.blocking
         return bool(self.names_code or self.markers or self.binaries or not in_kernel)
 
     @property

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
 
-from lbtrace.model import SENDING, Addition, Aggregates, Batch, Losses, Plan, Target
+from lbtrace.model import Addition, Aggregates, Batch, Losses, Plan, Target
 from lbtrace.session import clock, processes
 from lbtrace.session.backlog import BATCH_EVENTS, Backlog
 from lbtrace.session.budget import Budget
@@ -58,9 +58,9 @@ class Session:
     the trace ended before its time, because continuing would have done harm. ``detach_seconds``,
     known when attaching begins, is about how long detaching may take, 0 where that is a moment.
     ``ignored`` are signals that the command ignores from its start on, and ``aside`` says that it
-    prints to standard error, because standard output is for something else. Where the plan may
-    grow, ``later`` says what is traced of files that are mapped later, and ``plan`` is what it is
-    by now.
+    prints to standard error, because standard output is for something else, ``restless`` that
+    batches without events are wanted again and again. Where the plan may grow, ``later`` says what
+    is traced of files that are mapped later, and ``plan`` is what it is by now.
     """
 
     def __init__(
@@ -82,7 +82,7 @@ class Session:
         self.on_note: Callable[[str], None] = lambda note: None
         self.detach_seconds = 0.0
         self.ignored: frozenset[int] = frozenset()
-        self.aside = False
+        self.aside = self.restless = False
         self._files = files
         self._alone = False
         self._reach = reach
@@ -148,8 +148,7 @@ class Session:
                 copies=copies,
                 tick=step,
                 ring_size=self.options.ring_size,
-                root=root,
-                follow=follow,
+                whom=processes.find_traced(self.target, root, follow=follow),
                 later=links.LATER_SPECS if self._later else 0,
             )
             held.callback(self._object.close)
@@ -210,8 +209,9 @@ class Session:
 
             traced = self._object, self.plan, self._probed.files, root
             self._stack_files = held.enter_context(watch(*traced, self.target.command))
+            self._waiter.register(self._stack_files.fileno(), select.EPOLLIN)
             self._callers = Callers(self._stack_files.names) if self.plan.stack_depth else None
-        if not SENDING.issuperset(self.plan.actions):
+        if self.plan.aggregates:
             from lbtrace.session.aggregation import prepare  # imported here: most show calls
 
             self._aggregation = prepare(self._object, self.options.interval, self._stack_files)
@@ -319,7 +319,7 @@ class Session:
                 if last.events:
                     yield last
                 break
-            elif yielded or (self._aggregation and self._aggregation.is_due()):
+            elif yielded or self.restless or (self._aggregation and self._aggregation.is_due()):
                 yielded = False
                 yield Batch(b"")
         self._detach()

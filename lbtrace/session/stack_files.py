@@ -48,6 +48,10 @@ class StackFiles:
         for path in (*filter(None, [command]), *(file.path for file in files)):
             self._expect(path)
 
+    def fileno(self) -> int:
+        """Readable as soon as some process of the machine has mapped code."""
+        return self._mappings.fileno()
+
     def close(self) -> None:
         """Learn no more."""
         self._mappings.close()
@@ -57,6 +61,8 @@ class StackFiles:
     def look(self) -> None:
         """Learn what processes have mapped, and what stacks have met, since the last call."""
         pids, uncertain = self._mappings.take()
+        for device, inode, path in self._mappings.files():
+            self.names.expect(device, inode, path)
         if self._root:
             pids = {pid for pid in pids if pid == self._root or self._loaded.follows(pid)}
             pids |= {self._root, *self._loaded.followed()} if uncertain else set()
@@ -69,7 +75,11 @@ class StackFiles:
         for met in tables.met():
             entry = f"/proc/{met.pid}/map_files/{met.start:x}-{met.end:x}"
             shown = os.path.realpath(entry).removesuffix(DELETED)
-            if not self._add(met.device, met.inode, shown, (entry,)):
+            expected = self.names.expected(met.device, met.inode)
+            if not (
+                self._add(met.device, met.inode, shown, (entry,))
+                or self._add(met.device, met.inode, expected, filter(None, [expected]))
+            ):
                 tables.forget(met)  # another process may have it, too
 
     def _expect(self, file: str) -> None:

@@ -44,6 +44,10 @@ FORMATS: dict[str, Format] = {
         Format("racket", ".racket", "as Racket's trace prints", "lbtrace.sinks.racket", "Racket"),
         Format("jsonl", ".jsonl", "a JSON object a line", "lbtrace.sinks.jsonl", "JsonLines"),
         Format(
+            *("speedscope", ".speedscope.json", "for speedscope.app"),
+            *("lbtrace.sinks.speedscope", "Speedscope"),
+        ),
+        Format(
             "chrome", ".json", "for Perfetto, chrome://tracing", "lbtrace.sinks.chrome", "Chrome"
         ),
         Format("report", ".report", "a table of functions", "lbtrace.sinks.report", "Report"),
@@ -69,17 +73,23 @@ STACKS: dict[str, Format] = {
         Format(
             "folded", ".folded", "stacks for flame graphs", "lbtrace.sinks.stacks", "FoldedStacks"
         ),
-        *(TABLES["json"], TABLES["lbt"]),
+        Format(
+            *("speedscope", ".speedscope.json", "for speedscope.app"),
+            *("lbtrace.sinks.speedscope", "SpeedscopeStacks"),
+        ),
+        Format("json", ".json", "one JSON object", "lbtrace.sinks.stacks", "StackJson"),
+        FORMATS["lbt"],
     )
 }
-"""Those of stacks that the kernel counts."""
+"""Those of stacks, which the kernel counts."""
 
 
 EACH: dict[str, Format] = {
     row.name: row
     for row in (
         Format("list", ".txt", "each with its stack", "lbtrace.sinks.each_stack", "EachStack"),
-        *(FORMATS["jsonl"], FORMATS["lbt"]),
+        Format("jsonl", ".jsonl", "a JSON object a line", "lbtrace.sinks.each_stack", "EachJson"),
+        FORMATS["lbt"],
     )
 }
 """Those of each stack by itself."""

@@ -41,6 +41,8 @@ class Sink(ABC):
     """Whether the stream is one of bytes; otherwise it is one of text."""
     streams: ClassVar[bool] = True
     """Whether the output is worth reading while the trace runs."""
+    renews: ClassVar[bool] = False
+    """Whether people look at it meanwhile (`lbtrace.sinks.live.Live`)."""
     may_be_cut: ClassVar[bool] = False
     """Whether lines may end where a terminal ends. It writes whole lines then."""
     takes_fast_batches: ClassVar[bool] = False
@@ -116,12 +118,15 @@ def describe_loss(loss: Loss) -> str:
 
 
 def describe_frame(frame: Frame) -> str:
-    """Return a frame of a stack in words: ``main+0x1d (prog)``, fit for a terminal."""
-    file = os.path.basename(frame.binary)
-    place = f"{frame.name}+{frame.offset:#x}" if frame.name else f"{file or ''}+{frame.offset:#x}"
+    """Return a frame of a stack in words: ``main+0x1d (prog)``, ``vfs_read+0x2a [k]``, fit for a
+    terminal."""
+    file = "" if frame.module else os.path.basename(frame.binary)
+    place = f"{frame.name or file}+{frame.offset:#x}"
     if not (frame.name or file):
         place = f"{frame.offset:#x}"
-    where = f" ({file})" if frame.name and file else ""
+    elif frame.name and not frame.offset:
+        place = frame.name
+    where = f" ({file})" if frame.name and file else f" {frame.module}" if frame.module else ""
     return clean(f"{place}{where}{' ?' if frame.guessed else ''}")
 
 

@@ -1,4 +1,4 @@
-"""Each call or point with its stack, for a person: when, on which processor, whose."""
+"""Each call or point with its stack: when, on which processor, whose."""
 
 from __future__ import annotations
 
@@ -6,8 +6,9 @@ from typing import Any
 
 from lbtrace.model import Call, Loss, Plan, Summary, Thread
 from lbtrace.sinks.base import Sink, describe_frame, describe_loss
+from lbtrace.sinks.jsonl import JsonLines
 from lbtrace.sinks.layout import PLAIN, Layout
-from lbtrace.text import clean
+from lbtrace.text import clean, to_json
 
 
 class EachStack(Sink):
@@ -51,3 +52,19 @@ class EachStack(Sink):
 
     def end(self, summary: Summary) -> None:
         """All was written."""
+
+
+class EachJson(JsonLines):
+    """The same as JSON objects: those of calls, without what is known only of calls whose returns
+    are seen."""
+
+    def exit(self, call: Call) -> None:
+        """Write it."""
+        if call.end != "open":
+            super().exit(call)
+            return
+        self._stream.write(
+            f'{{"type":"call","name":{to_json(call.name)}'
+            f',"args":[{self.arguments(call.probe, call.args)}],"start":{call.start}'
+            f',"pid":{call.pid},"tid":{call.tid},"cpu":{to_json(call.cpu)}{self._rest(call)}}}\n'
+        )

@@ -208,3 +208,25 @@ class Filtered(Sink):
     def _tell_thread(self, tid: int) -> None:
         if thread := self._untold.pop(tid, None):
             self._sink.thread(thread)
+
+
+class Alone(Filtered):
+    """Hands on only the calls and points that are chosen themselves."""
+
+    def entry(self, call: Call) -> None:
+        if not self._is_late(call.start) and self._chooses(call):
+            self._enter(call)
+
+    def exit(self, call: Call) -> None:
+        if not self._is_late(call.start) and self._chooses(call):
+            self._sink.exit(call)
+
+    def point(self, point: Call) -> None:
+        if not self._is_late(point.start) and self._chooses(point):
+            self._pass_by(point)
+
+    def fork(self, fork: Fork) -> None:
+        """Its calls were those of another process."""
+
+    def inherited(self, call: InheritedCall) -> None:
+        """See `fork`."""

@@ -1,15 +1,16 @@
 """Folded stacks: a line for each path of calls, ``main;parse;read 1234``, whose number is the time
-in ns that its last function took itself, without traced callees, or the weight of a stack that the
-kernel has counted. Flame graphs are made of it by
-flamegraph.pl, inferno and speedscope."""
+in ns that its last function took itself, without traced callees. Where callers were sent, they are
+in the path, too. Flame graphs are made of it by flamegraph.pl, inferno and speedscope."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from lbtrace.model import Aggregates, Plan, Summary
+from lbtrace.answers.call_paths import CallPaths, Path
+from lbtrace.model import Call, Plan, Summary
 from lbtrace.sinks.layout import PLAIN, Layout
 from lbtrace.sinks.report import Report, Settings
+from lbtrace.tables.stacks import folded_line
 from lbtrace.text import clean
 
 PATHS = Settings(by="path")
@@ -22,19 +23,23 @@ class Folded(Report):
 
     def __init__(self, stream: Any, plan: Plan, layout: Layout = PLAIN) -> None:
         super().__init__(stream, plan, layout, settings=PATHS)
+        self._paths = CallPaths() if plan.stack_depth else None
+        self._own: dict[Path, int] = {}
 
-    def aggregates(self, aggregates: Aggregates) -> None:
-        """The stacks that the kernel has counted."""
-        if "stacks" in self._plan.actions:
-            from lbtrace.tables import table_of  # imported here because most traces hold calls
-            from lbtrace.tables.stacks import folded_lines
+    def entry(self, call: Call) -> None:
+        if self._paths:
+            self._paths.enter(call)
+        else:
+            super().entry(call)
 
-            rows = table_of(self._plan, aggregates, "stacks")
-            self._stream.writelines(f"{line}\n" for line in folded_lines(rows))
+    def exit(self, call: Call) -> None:
+        if not self._paths:
+            super().exit(call)
+        elif own := (ended := self._paths.leave(call)).own:
+            self._own[ended.path] = self._own.get(ended.path, 0) + own
 
     def end(self, summary: Summary) -> None:
-        for row in sorted(self.rows(), key=lambda row: row.path):
-            if row.self_time:
-                # The last space is before the number: others may be in names.
-                path = ";".join(clean(name).replace(";", ":") for name in row.path)
-                self._stream.write(f"{path} {row.self_time}\n")
+        found = [([name for name, _ in path], own) for path, own in self._own.items()]
+        found += [([*row.path], row.self_time) for row in self.rows() if row.self_time]
+        for path, own in sorted(found):
+            self._stream.write(folded_line(map(clean, path), own))

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from lbtrace.answers.profile import By, Profile
-from lbtrace.answers.row import Row, as_tree, in_order
-from lbtrace.answers.table import Form, describe_gaps, write_csv, write_json, write_table
-from lbtrace.model import Call, Fork, InheritedCall, Loss, Plan, Summary, Thread
+from lbtrace.answers.row import SORTS, Row, as_tree, in_order
+from lbtrace.answers.table import Form, describe_gaps, heading, write_csv, write_json, write_table
+from lbtrace.model import Aggregates, Call, Fork, InheritedCall, Loss, Plan, Summary, Thread
 from lbtrace.sinks.base import Sink
 from lbtrace.sinks.layout import PLAIN, Layout
+from lbtrace.tables.view import View, arrange
 
 if TYPE_CHECKING:
     from lbtrace.calls.fast_path import FastBatch
@@ -41,7 +44,9 @@ class Report(Sink):
 
     name = "report"
     streams = False
+    renews = True
     takes_fast_batches = True
+    view = View()
 
     def __init__(
         self,
@@ -91,9 +96,32 @@ class Report(Sink):
         rows = [*filter(self._settings.chooses, self._profile.rows())]
         return in_order(rows, self._settings.sort)
 
+    def hold(self, aggregates: Aggregates | None = None) -> None:
+        """Let what is known now be what is looked at (`lbtrace.sinks.live.Live`)."""
+        self._held = self.rows()
+
+    def columns(self) -> tuple[list[str], str]:
+        """Return the headings, and that by which rows are sorted."""
+        return [*heading(self._settings.by)], self.view.column or self._settings.sort.upper()
+
+    def screen(self, room: int) -> tuple[list[str], int]:
+        """Return at most ``room`` lines, and how many rows are not among them."""
+        rows = self._seen(self._held)
+        shown = rows[: min(self._settings.top or room, max(room - 1, 0))]
+        by = replace(self.view, column=self.columns()[1])
+        table = write_table(shown, self._settings.by, by)
+        return table.splitlines(), len(rows) - len(shown)
+
+    def _seen(self, rows: list[Row]) -> list[Row]:
+        column = self.view.column
+        field = SORTS.get(column.lower(), "key")
+        rank = None if column.lower() in ("", self._settings.sort) else attrgetter(field)
+        return arrange(rows, self.view, rank, lambda row: f"{row.name}\n{row.key}")
+
     def end(self, summary: Summary) -> None:
         settings, unkept, rows = self._settings, self._profile.unkept, self.rows()
         gaps = describe_gaps(rows, unkept, summary)
+        rows = self._seen(rows)
         rows = as_tree(rows, settings.top) if settings.by == "path" else rows[: settings.top]
         if settings.form == "json":
             self._stream.write(write_json(rows, settings.by, summary, unkept))

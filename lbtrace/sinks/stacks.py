@@ -1,24 +1,60 @@
-"""Stacks that the kernel has counted: for people, and for flame graphs."""
+"""Stacks that the kernel has counted, or calls by their callers: for people and flame graphs."""
 
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from typing import Any
 
 from msgspec import Struct, field
 
-from lbtrace.model import Aggregates, Summary
-from lbtrace.sinks.tables import Rows
-from lbtrace.tables import aggregated
-from lbtrace.tables.stacks import Stack, described, fold, folded_lines, weight_text
+from lbtrace.model import Aggregates, Call, Plan, Summary
+from lbtrace.sinks.layout import PLAIN, Layout
+from lbtrace.sinks.tables import JsonTable, Rows
+from lbtrace.tables import Table, table_of
+from lbtrace.tables.called_stacks import CalledStacks
+from lbtrace.tables.stacks import TABLE, Stack, described, fold, folded_line, weight_text
+from lbtrace.tables.table import seen
 
 
-class _Stacks(Rows):
+class StackRows(Rows):
+    """Gathers the rows. ``value`` is what is added up where calls are sent: see `CalledStacks`."""
+
+    def __init__(self, stream: Any, plan: Plan, layout: Layout = PLAIN, *, value: str = "") -> None:
+        super().__init__(stream, plan, layout)
+        self._called = CalledStacks(value)
+
+    def exit(self, call: Call) -> None:
+        """Count it by its callers."""
+        self._called.add(call)
+
+    def rows(self, found: Aggregates) -> list[Stack]:
+        """Return all rows, the largest weight first."""
+        if "stacks" in self._plan.actions:
+            return table_of(self._plan, found, "stacks")
+        return self._called.rows()
+
+    def hold(self, aggregates: Aggregates) -> None:
+        """See `Rows`."""
+        self._held = [("stacks", TABLE, self.rows(aggregates))]
+
+    def tables(self, found: Aggregates) -> list[tuple[str, Table, Sequence[Any], int]]:
+        """See `Rows`."""
+        rows = seen(TABLE, self.rows(found), self.view)
+        shown = rows[: self.layout.top]
+        return [("stacks", TABLE, shown, len(rows) - len(shown))]
+
+
+class StackJson(StackRows, JsonTable):
+    """All that is known of each stack, in one object."""
+
+
+class _Stacks(StackRows):
     def write(self, found: Aggregates, time: str, summary: Summary | None = None) -> None:
         """Write the stacks, below the time."""
         if time:
             self._stream.write(f"{time}\n")
-        rows = [row for _, _, made in aggregated(self._plan, found) for row in made]
+        rows = seen(TABLE, self.rows(found), self.view)
         self.write_stacks(rows[: self.layout.top], rows)
 
     @abstractmethod
@@ -30,6 +66,7 @@ class StackList(_Stacks):
     """The frames of each stack, the innermost first, and how often: from least to most."""
 
     name = "list"
+    renews = True
 
     def write_stacks(self, rows: list[Stack], whole: list[Stack]) -> None:
         """Write the stacks."""
@@ -48,7 +85,7 @@ class FoldedStacks(_Stacks):
 
     def write_stacks(self, rows: list[Stack], whole: list[Stack]) -> None:
         """Write the lines."""
-        self._stream.writelines(f"{line}\n" for line in folded_lines(rows))
+        self._stream.writelines(folded_line(path, weight) for path, weight in fold(rows))
 
 
 class _Node(Struct):

@@ -5,14 +5,17 @@ from __future__ import annotations
 import csv
 from abc import abstractmethod
 from collections.abc import Iterator, Sequence
+from itertools import accumulate
 from typing import Any
 
 import msgspec
+from msgspec.structs import replace
 
 from lbtrace.model import Aggregates, Call, Loss, Summary
 from lbtrace.sinks.base import Sink
 from lbtrace.tables import Table, added_since, aggregated
-from lbtrace.tables.table import flat, lines, record
+from lbtrace.tables.table import flat, headings, lines, record, seen, written
+from lbtrace.tables.view import PLAIN
 from lbtrace.text import to_json
 
 
@@ -20,6 +23,8 @@ class Rows(Sink):
     """Writes the rows when the trace has ended, or what each `interval` has added to them."""
 
     streams = False
+    view = PLAIN
+    _held: Sequence[tuple[str, Table, Sequence[Any]]] = ()
     _aggregated = Aggregates(0)
     _shown: Aggregates | None = None
 
@@ -46,22 +51,51 @@ class Rows(Sink):
         if self._shown is None:
             self.write(self._aggregated, "", summary)
 
+    def hold(self, aggregates: Aggregates) -> None:
+        """Let these be what is looked at."""
+        self._held = [*aggregated(self._plan, aggregates)]
+
+    def columns(self) -> tuple[list[str], str]:
+        """Return the headings, and that by which rows are sorted."""
+        for _, table, rows in self._held:
+            return headings(table, rows), self.view.column or table.order
+        return [], ""
+
+    def screen(self, room: int) -> tuple[list[str], int]:
+        """Return at most ``room`` lines, and how many rows are not among them. What is drawn below
+        rows is left out where it has no room."""
+        made, left = list[str](), 0
+        for _, table, found in self._held:
+            rows = seen(table, found, self.view)
+            fit = rows[: min(self.layout.top or room, max(room - len(made) - 1, 0))]
+            sizes = [1 + len(table.drawn(row)) for row in fit]
+            drawn = not table.keyed or sum(sizes) < room - len(made)
+            if not table.keyed:
+                ends = [*accumulate(sizes)]
+                fit = fit[: max(1, sum(end < room - len(made) for end in ends))]
+            by = replace(self.view, column=self.view.column or table.order)
+            made += lines(table, fit, by, drawn=drawn)
+            left += len(rows) - len(fit)
+        return made[:room], left
+
     @abstractmethod
     def write(self, found: Aggregates, time: str, summary: Summary | None = None) -> None:
         """Write the rows of what was ``found``, up to ``time`` or to the end of the trace."""
 
     def tables(self, found: Aggregates) -> list[tuple[str, Table, Sequence[Any], int]]:
         """Return each action with its table, the rows that are shown, and how many are not."""
-        return [
-            (action, table, rows[: self.layout.top], len(rows) - len(rows[: self.layout.top]))
-            for action, table, rows in aggregated(self._plan, found)
-        ]
+        made = list[tuple[str, Table, Sequence[Any], int]]()
+        for action, table, rows in aggregated(self._plan, found):
+            shown = seen(table, rows, self.view)[: self.layout.top]
+            made.append((action, table, shown, len(rows) - len(shown)))
+        return made
 
 
 class TextTable(Rows):
     """Aligned columns, and what is drawn below rows."""
 
     name = "table"
+    renews = True
 
     def write(self, found: Aggregates, time: str, summary: Summary | None = None) -> None:
         """Write the tables, below the time."""
@@ -121,4 +155,8 @@ class CsvTable(Rows):
             if not self._headed and (rows or not time):
                 writer.writerow([*(["time"] if time else []), *names])
                 self._headed = bool(time)
-            writer.writerows([*first, *row] for row in values)
+            writer.writerows([*first, *map(_field, row)] for row in values)
+
+
+def _field(value: Any) -> Any:
+    return written(value) if isinstance(value, bool | dict | list) else value

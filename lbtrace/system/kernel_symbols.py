@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from collections.abc import Iterator
 
 from lbtrace.errors import KernelError
 from lbtrace.system.lookups import mark_uncertain
@@ -12,7 +13,7 @@ from lbtrace.system.procfs import read_text
 from lbtrace.system.tracefs import find_root
 
 SYMBOLS = "/proc/kallsyms"
-CODE = re.compile(r"^\S+ [tTwW] (\S+)(?:\t\[(\S+)\])?$", re.M)
+CODE = re.compile(r"^(\S+) [tTwW] (\S+)(?:\t\[(\S+)\])?$", re.M)
 TRACEABLE = re.compile(r"^(\S+)(?: \[(\S+)\])?$", re.M)
 REFUSED = "debug/kprobes/blacklist"
 UNNAMED = re.compile(r"__pfx_|__cfi_|__ftrace_invalid_address__|__initstub__|.*\.cold\b")
@@ -22,16 +23,27 @@ UNNAMED = re.compile(r"__pfx_|__cfi_|__ftrace_invalid_address__|__initstub__|.*\
 def count_functions() -> Counter[str]:
     """Return how many functions there are of each name; of a module's, ``MODULE:NAME``. Raises
     `KernelError`."""
+    return Counter(_named(CODE, _read_symbols()))
+
+
+def read_code() -> Iterator[tuple[int, str, str]]:
+    """Yield the address of each function, 0 for a process that may not know it, its name and its
+    module, which is empty of the kernel's own. Raises `KernelError`."""
+    for address, name, module in CODE.findall(_read_symbols()):
+        if not UNNAMED.match(name):
+            yield int(address, 16), name, module
+
+
+def _read_symbols() -> str:
     mark_uncertain()  # modules bring functions, and take them away
     try:
-        text = read_text(SYMBOLS)
+        return read_text(SYMBOLS)
     except OSError as error:
         raise KernelError(
             f"cannot read {SYMBOLS}: {error.strerror}",
             "mount /proc, and use a kernel built with CONFIG_KALLSYMS=y",
             errno=error.errno or 0,
         ) from None
-    return Counter(_named(CODE, text))
 
 
 def find_traceable() -> frozenset[str] | None:
@@ -56,6 +68,6 @@ def _find_refused() -> frozenset[str]:
 def _named(layout: re.Pattern[str], text: str) -> list[str]:
     return [
         f"{module}:{name}" if module else name
-        for name, module in layout.findall(text)
+        for *_, name, module in layout.findall(text)
         if not UNNAMED.match(name)
     ]

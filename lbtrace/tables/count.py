@@ -12,8 +12,8 @@ from typing import Any
 from msgspec import Struct, field
 
 from lbtrace.model import Aggregate, Plan
-from lbtrace.tables.keys import by_key
-from lbtrace.tables.table import WORD, Table, to_signed
+from lbtrace.tables.keys import by_key, in_order
+from lbtrace.tables.table import WORD, Table, to_signed, written
 from lbtrace.text import clean, duration
 
 MEASURE = 5
@@ -42,7 +42,7 @@ class Count(Struct, frozen=True):
     def __str__(self) -> str:
         calls = "1 call" if self.count == 1 else f"{self.count:,} calls"
         if self.by:
-            return clean(", ".join(f"{k}={v}" for k, v in self.by.items())) + f": {calls}"
+            return clean(", ".join(f"{k}={written(v)}" for k, v in self.by.items())) + f": {calls}"
         return f"{clean(self.name)}: {calls} in process {self.pid}"
 
 
@@ -52,13 +52,14 @@ def count_calls(plan: Plan, aggregated: Sequence[Aggregate]) -> list[Count]:
     counts = []
     for each in by_key(plan, aggregated):
         count = sum(row.count for row in each.rows)
-        words = merge([row.words for row in each.rows]) if plan.columns else ()
-        values = {
-            f"{c.how}({c.name})": _value(c.how, words[c.measure * MEASURE :]) for c in plan.columns
-        }
-        unread = max((count - read for read in words[::MEASURE]), default=0)
+        if not plan.columns:
+            counts.append(Count(*each[:3], count, each.by))
+            continue
+        measured = _measured(plan, each.rows)
+        values = {f"{c.how}({c.name})": measured[c.measure].value(c.how) for c in plan.columns}
+        unread = max((count - measure.read for measure in measured), default=0)
         counts.append(Count(*each[:3], count, each.by, values, unread))
-    return sorted(counts, key=lambda each: (-each.count, each.name, each.pid, repr(each.by)))
+    return in_order(counts, lambda row: (-row.count, row.name, row.pid))
 
 
 def merge(words: Sequence[Sequence[int]]) -> tuple[int, ...]:
@@ -77,16 +78,48 @@ def subtract(later: Sequence[int], earlier: Sequence[int]) -> tuple[int, ...]:
     )
 
 
-def _value(how: str, words: Sequence[int]) -> int | float | None:
-    if len(words) < MEASURE or not words[0]:
-        return None
-    read, low, high, least, most = words[:MEASURE]
-    total = (to_signed(high) << 32) + low
-    if how == "min":
-        return to_signed(least ^ WORD >> 1)
-    if how == "max":
-        return to_signed(most ^ 1 << 63)
-    return total / read if how == "avg" else total
+class _Measured(Struct):
+    """What several probes have measured of a value."""
+
+    read: int = 0
+    total: int = 0
+    least: int | None = None
+    most: int | None = None
+
+    def add(self, words: Sequence[int], *, unsigned: bool) -> None:
+        """Add what a probe has measured."""
+        read, low, high, complement, turned = words
+        if not read:
+            return
+        least, most = complement ^ WORD, turned
+        if not unsigned:
+            least, most = (to_signed(word ^ 1 << 63) for word in (least, most))
+        self.read += read
+        self.total += (to_signed(high) << 32) + low
+        self.least = least if self.least is None else min(self.least, least)
+        self.most = most if self.most is None else max(self.most, most)
+
+    def value(self, how: str) -> int | float | None:
+        """Return what is shown of it."""
+        if not self.read:
+            return None
+        if how == "avg":
+            return self.total / self.read
+        return {"sum": self.total, "min": self.least, "max": self.most}[how]
+
+
+def _measured(plan: Plan, rows: Sequence[Aggregate]) -> list[_Measured]:
+    """What was measured of each value. Probes of different functions take values of different
+    types."""
+    made = [_Measured() for _ in range(1 + max(column.measure for column in plan.columns))]
+    for row in rows:
+        grouping = plan.probes[row.probe].grouping
+        unsigned = grouping.unsigned if grouping else ()
+        for place, measure in enumerate(made):
+            words = row.words[MEASURE * place : MEASURE * (place + 1)]
+            if len(words) == MEASURE:
+                measure.add(words, unsigned=place < len(unsigned) and unsigned[place])
+    return made
 
 
 def _cells(row: Count) -> tuple[str, ...]:
@@ -106,6 +139,7 @@ TABLE = Table(
     rows=count_calls,
     heading=("COUNT",),
     cells=_cells,
+    ranks=lambda row: (row.count, *row.values.values()),
     drawn=lambda row: [f"    not read: {row.unread}"] if row.unread else [],
     merge=merge,
     subtract=subtract,

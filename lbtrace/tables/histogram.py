@@ -15,7 +15,7 @@ from msgspec import Struct, field
 
 from lbtrace.model import Aggregate, Plan
 from lbtrace.model.wire_limits import BUCKET_BITS, NO_BUCKET, SLOT_DURATION
-from lbtrace.tables.keys import by_key
+from lbtrace.tables.keys import by_key, in_order
 from lbtrace.tables.table import WORD, Table, to_signed
 from lbtrace.text import duration
 
@@ -107,7 +107,7 @@ def distribute(plan: Plan, aggregated: Sequence[Aggregate]) -> list[Histogram]:
                 **ranked,
             )
         )
-    return sorted(made, key=lambda row: (-row.total, row.name, row.pid, repr(row.by)))
+    return in_order(made, lambda row: (-row.total, row.name, row.pid))
 
 
 def _total(bucket: int, count: int, word: int) -> int:
@@ -122,7 +122,7 @@ def _ranked(counts: dict[int, int], totals: dict[int, int], part: float) -> int 
     for bucket, total in totals.items():
         below += counts[bucket]
         if below >= rank:
-            return round(total / counts[bucket])
+            return (2 * total + counts[bucket]) // (2 * counts[bucket])  # no float has 64 bits
     return None
 
 
@@ -141,13 +141,16 @@ def _bars(counts: dict[int, int]) -> Iterator[Bar]:
         yield Bar(least, most, sizes.get(size, 0))
 
 
-def _cells(row: Histogram) -> tuple[str, ...]:
-    def shown(number: int | None) -> str:
-        return "?" if number is None else _number(number, row.unit)
-
-    own = shown(row.self_time) if row.unit and not row.by else ""
+def _ranks(row: Histogram) -> tuple[int | None, ...]:
     shares = (row.min, row.median, row.p90, row.p99, row.p999, row.max)
-    return (str(row.count), shown(row.total), own, *map(shown, shares))
+    return row.count, row.total, row.self_time, *shares
+
+
+def _cells(row: Histogram) -> tuple[str, ...]:
+    _, total, own, *shares = (
+        "?" if number is None else _number(number, row.unit) for number in _ranks(row)
+    )
+    return str(row.count), total, own if row.unit and not row.by else "", *shares
 
 
 def _number(number: int, unit: str) -> str:
@@ -175,6 +178,8 @@ TABLE = Table(
     rows=distribute,
     heading=("COUNT", "TOTAL", "SELF", "MIN", "MEDIAN", "P90", "P99", "P99.9", "MAX"),
     cells=_cells,
+    ranks=_ranks,
+    order="TOTAL",
     drawn=lambda row: [*_draw(row)],
     takes_value=True,
 )

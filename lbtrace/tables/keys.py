@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from struct import Struct as Layout
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from lbtrace.calls.decoders import Readers
 from lbtrace.calls.payload import Context
@@ -40,11 +40,15 @@ def by_key(plan: Plan, aggregated: Sequence[Aggregate]) -> Iterator[OfKey]:
             continue
         if row.probe not in decoders:
             decoders[row.probe] = decoder(probe.grouping or Grouping())
-        values = decoders[row.probe](row)
+        shown = tuple(map(_plain, decoders[row.probe](row)))
         number, pid = probe.function if of_function else -1, row.pid if of_process else 0
-        shown = tuple(map(_plain, values))
-        key = number, pid, *map(repr, shown)
-        if key not in found:
+        key: tuple[object, ...] = number, pid, shown, tuple(map(type, shown))  # as True is 1
+        try:
+            of_key = found.get(key)
+        except TypeError:  # records are dicts
+            key = number, pid, repr(shown)
+            of_key = found.get(key)
+        if of_key is None:
             function = plan.functions[probe.function]
             name, binary = (
                 (function.name, plan.path_of(function.binary)) if of_function else ("", "")
@@ -52,13 +56,26 @@ def by_key(plan: Plan, aggregated: Sequence[Aggregate]) -> Iterator[OfKey]:
             named = {"func": name, "pid": pid}
             rest = iter(shown)
             by = {each: named[each] if each in named else next(rest, None) for each in plan.by}
-            found[key] = OfKey(name, binary, pid, by, [])
-        found[key].rows.append(row)
+            of_key = found[key] = OfKey(name, binary, pid, by, [])
+        of_key.rows.append(row)
     yield from found.values()
+
+
+_Row = TypeVar("_Row")
+
+
+def in_order(rows: Sequence[_Row], order: Callable[[Any], tuple[Any, ...]]) -> list[_Row]:
+    """Return rows in the order of what is ``order``, then of their keys: of numbers by size."""
+    try:
+        return sorted(rows, key=lambda row: (*order(row), *row.by.values()))  # type: ignore[attr-defined]
+    except TypeError:  # values of several types, or some that could not be read
+        return sorted(rows, key=lambda row: (*order(row), repr(row.by)))  # type: ignore[attr-defined]
 
 
 def _plain(datum: Datum) -> Any:
     """As JSON has it."""
+    if type(datum) is int:
+        return datum
     found = json_of(datum)
     return str.__str__(found) if isinstance(found, str) else found  # names are more than text
 

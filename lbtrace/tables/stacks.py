@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TypeAlias
 
 from msgspec import Struct
 
-from lbtrace.model import Aggregate, Frame, Plan
+from lbtrace.model import NO_BINARY, Aggregate, Frame, Plan
 from lbtrace.model.calls import STACK_ENDS
+from lbtrace.model.events import KERNEL_FILE
 from lbtrace.model.wire_limits import SLOT_DURATION
 from lbtrace.probes import PROBES
 from lbtrace.tables.table import WORD, Table, to_signed
 from lbtrace.text import clean, duration
 
 OUTERMOST = "outermost"
+
+CALLS = frozenset({"opens", "closes"})
+"""The roles of probes that are hit in the function that is called."""
 
 
 class Stack(Struct, frozen=True):
@@ -44,35 +49,58 @@ def count_stacks(
     plan: Plan, aggregated: Sequence[Aggregate], frames: Sequence[Frame]
 ) -> list[Stack]:
     """Return a row for each function and stack, of all processes; the largest weight first."""
-    found: dict[tuple[int, tuple[int, ...], int], list[Aggregate]] = {}
+    found: dict[tuple[int, bool, tuple[int, ...], int], list[Aggregate]] = {}
     for row in aggregated:
-        key = plan.probes[row.probe].function, row.stack, row.end
-        found.setdefault(key, []).append(row)
+        probe = plan.probes[row.probe]
+        is_call = probe.role in CALLS and (probe.source == "uprobe" or _has_returned(row, plan))
+        callers = row.stack[1:] if is_call and not _has_returned(row, plan) else row.stack
+        found.setdefault((probe.function, is_call, callers, row.end), []).append(row)
     made = [
-        _stack(plan, key[0], rows, [frames[n] for n in key[1] if n < len(frames)])
-        for key, rows in found.items()
-        if key[0] >= 0
+        _stack(plan, function, is_call, rows, [frames[n] for n in callers if n < len(frames)])
+        for (function, is_call, callers, _), rows in found.items()
+        if function >= 0
     ]
-    return sorted(made, key=lambda row: (-row.weight, row.name, [f.name for f in row.frames]))
+    return in_order(made)
 
 
-def _stack(plan: Plan, number: int, rows: Sequence[Aggregate], frames: Sequence[Frame]) -> Stack:
+def _has_returned(row: Aggregate, plan: Plan) -> bool:
+    return PROBES[plan.probes[row.probe].source].at_return
+
+
+def in_order(rows: Iterable[Stack]) -> list[Stack]:
+    """Return rows, the largest weight first."""
+    return sorted(rows, key=lambda row: (-row.weight, row.name, [f.name for f in row.frames]))
+
+
+def _stack(
+    plan: Plan, number: int, is_call: bool, rows: Sequence[Aggregate], frames: Sequence[Frame]
+) -> Stack:
     function, path = plan.functions[number], plan.path_of(plan.functions[number].binary)
-    if any(PROBES[plan.probes[row.probe].source].at_return for row in rows):
-        frames = [Frame(function.name, 0, path), *frames]  # it has returned already
+    if is_call:  # where in it the probe is does not matter, or it has returned already
+        module, _, name = function.name.rpartition(":")
+        own = Frame(name, 0, f"[{module}]" if module else KERNEL_FILE)
+        own = own if function.binary == NO_BINARY else Frame(function.name, 0, path)
+        frames = [own, *frames]
     totals = [sum(words) & WORD for words in zip(*(row.words for row in rows), strict=False)]
     slots = {plan.probes[row.probe].aggregates for row in rows}
-    takes = slots != {-1}
+    timed = any(PROBES[plan.probes[row.probe].source].timed for row in rows)
+    takes = timed or slots != {-1}
     return Stack(
         name=function.name,
         binary=path,
         count=sum(row.count for row in rows),
         frames=tuple(frames),
         end=STACK_ENDS.get(rows[0].end, "unknown"),
-        total=to_signed(totals[0]) if takes and totals else None,
+        total=_total(plan, rows, totals[0]) if takes and totals else None,
         unread=totals[1] if takes and len(totals) > 1 else 0,
-        unit="ns" if slots == {SLOT_DURATION} else "",
+        unit="ns" if timed or slots == {SLOT_DURATION} else "",
     )
+
+
+def _total(plan: Plan, rows: Sequence[Aggregate], word: int) -> int:
+    """What is added up, signed unless no value is."""
+    groupings = (plan.probes[row.probe].grouping for row in rows)
+    return word if all(g and any(g.unsigned) for g in groupings) else to_signed(word)
 
 
 def weight_text(row: Stack) -> str:
@@ -83,39 +111,52 @@ def weight_text(row: Stack) -> str:
 
 def describe(frame: Frame) -> str:
     """Return a frame as text, fit for a terminal."""
+    module = f" {frame.module}" if frame.module else ""
     if not frame.name:
-        where = f"{os.path.basename(frame.binary)}+" if frame.binary else ""
-        return clean(f"[unknown] {where}{frame.offset:#x}")
-    return clean(f"{frame.name}+{frame.offset:#x}" if frame.offset else frame.name)
+        where = f"{os.path.basename(frame.binary)}+" if frame.binary and not module else ""
+        return clean(f"[unknown] {where}{frame.offset:#x}{module}")
+    place = f"+{frame.offset:#x}" if frame.offset else ""
+    return clean(f"{frame.name}{place}{module}")
 
 
 def described(row: Stack) -> Iterator[str]:
     """Yield the frames as text, and at last why there are no further ones, if there may be some."""
     yield from map(describe, row.frames)
     if row.end != OUTERMOST:
-        yield f"[cut: {row.end}]"
+        yield cut(row.end)
+
+
+def cut(end: str) -> str:
+    """Return why a stack has no further frames as text, in place of these."""
+    return f"[cut: {end}]"
+
+
+Step: TypeAlias = tuple[str, str]
+"""A function, or where there is no name what there is in its place, and its file."""
+
+
+def steps(frames: Sequence[Frame], end: str = OUTERMOST) -> Iterator[Step]:
+    """Yield the functions of a stack, the outermost first."""
+    if end != OUTERMOST:
+        yield cut(end), ""
+    for frame in reversed(frames):
+        name = clean(frame.name) or describe(frame)
+        yield f"{name}_[k]" if frame.name and frame.module else name, frame.binary
 
 
 def fold(rows: Sequence[Stack]) -> list[tuple[tuple[str, ...], int]]:
     """Return the weights of the paths that lead to functions, by names alone: outermost first."""
     weights: dict[tuple[str, ...], int] = {}
     for row in rows:
-        path = tuple(_folded(row))
+        path = tuple(name for name, _ in steps(row.frames, row.end))
         weights[path] = weights.get(path, 0) + row.weight
     return sorted(weights.items())
 
 
-def folded_lines(rows: Sequence[Stack]) -> Iterator[str]:
-    """Yield a line for each path: ``main;parse;malloc 1234``."""
-    for path, weight in fold(rows):
-        yield f"{';'.join(name.replace(';', ':') for name in path)} {weight}"
-
-
-def _folded(row: Stack) -> Iterator[str]:
-    if row.end != OUTERMOST:
-        yield f"[cut: {row.end}]"
-    for frame in reversed(row.frames):
-        yield clean(frame.name) or describe(frame)
+def folded_line(path: Iterable[str], weight: int) -> str:
+    """Return a line for a path: ``main;parse;malloc 1234``."""
+    # The last space is before the number: others may be in names.
+    return f"{';'.join(name.replace(';', ':') for name in path)} {weight}\n"
 
 
 TABLE = Table(
@@ -123,6 +164,7 @@ TABLE = Table(
     rows=count_stacks,
     heading=("COUNT", "FUNCTION"),
     cells=lambda row: (weight_text(row), row.name),
+    ranks=lambda row: (row.weight, row.name),
     drawn=lambda row: [f"    {line}" for line in described(row)],
     takes_value=None,
     takes_frames=True,

@@ -9,7 +9,8 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
-from lbtrace.text import clean
+from lbtrace.tables.view import PLAIN, View, arrange, mark
+from lbtrace.text import clean, to_json
 
 _NUMERIC = frozenset(["", "-", "?", *"0123456789"])
 
@@ -49,7 +50,9 @@ class Table(Struct, frozen=True):
     ``rows`` makes the rows, msgspec structs of type ``row``, of all that the probes of the action
     have aggregated (`lbtrace.tables.keys.by_key`). Their fields are those of the JSON records,
     whose type is the action's name. As text each has ``cells``, under a ``heading``, then what is
-    of its key, and lines below if they are ``drawn``. An action that ``takes_value`` gets it by
+    of its key, and lines below if they are ``drawn``. ``ranks`` are what they can be sorted by, one
+    for each cell (the cells themselves where it is None), and ``order`` is the column by which they
+    are. An action that ``takes_value`` gets it by
     ``arg``: an argument, ``retval`` or ``duration``; where that is None, it may do without. Where
     it ``takes_frames``, ``rows`` also gets the frames of `lbtrace.model.Aggregates`, which
     ``Aggregate.stack`` is about. What is of the key is left to the cells where it is not ``keyed``.
@@ -62,6 +65,8 @@ class Table(Struct, frozen=True):
     rows: Callable[..., Sequence[Any]]
     heading: tuple[str, ...]
     cells: Callable[[Any], tuple[str, ...]]
+    ranks: Callable[[Any], tuple[Any, ...]] | None = None
+    order: str = "COUNT"
     drawn: Callable[[Any], Sequence[str]] = lambda _: ()
     takes_value: bool | None = False
     takes_frames: bool = False
@@ -90,16 +95,31 @@ def flat(table: Table, rows: Sequence[Any]) -> tuple[list[str], list[list[Any]]]
     return [*keys, *names, *values], [
         [
             *(each["by"][key] for key in keys),
-            *(each.get(name, "") for name in names),
+            *(_cell(each.get(name, "")) for name in names),
             *(each["values"][value] for value in values),
         ]
         for each in made
     ]
 
 
+def _cell(value: Any) -> Any:
+    """A field; of the frames of a stack their functions, the innermost first."""
+    if isinstance(value, list):
+        return ";".join(each["name"] or f"{each['binary']}+{each['offset']:#x}" for each in value)
+    return value
+
+
+def written(value: Any) -> str:
+    """Return a value of a key as text: truth values as languages write them, what has parts as
+    JSON."""
+    if value is None:
+        return "?"
+    return to_json(value) if isinstance(value, bool | dict | list) else str(value)
+
+
 def _key_cells(row: Any) -> tuple[str, ...]:
     if row.by:
-        return tuple("?" if value is None else str(value) for value in row.by.values())
+        return tuple(map(written, row.by.values()))
     return str(row.pid), row.name
 
 
@@ -108,16 +128,48 @@ def _align(cells: Iterable[str]) -> Callable[[str, int], str]:
     return str.rjust if all(cell[:1] in _NUMERIC for cell in cells) else str.ljust
 
 
-def lines(table: Table, rows: Sequence[Any]) -> Iterator[str]:
-    """Yield a table as text, fit for a terminal: numbers are aligned to the right. Columns that
-    have nothing in any row are left out, but for those of the key."""
+def _keys(table: Table, first: Any) -> tuple[str, ...]:
+    return () if not table.keyed else (*(first.by if first and first.by else ("PID", "FUNCTION")),)
+
+
+def headings(table: Table, rows: Sequence[Any]) -> list[str]:
+    """Return the headings of all columns that rows have, also those that are empty."""
     first = rows[0] if rows else None
+    return [*table.heading, *map(_heading, _values(first)), *_keys(table, first)]
+
+
+def seen(table: Table, rows: Sequence[Any], view: View) -> list[Any]:
+    """Return the rows that a view shows, in its order."""
+    named = headings(table, rows)
+    number = named.index(view.column) if view.column in named else -1
+    own = view.column == table.order
+
+    def rank(row: Any) -> Any:
+        ranks = (table.ranks or table.cells)(row)
+        if number < len(ranks):
+            return ranks[number]
+        keys = (*row.by.values(),) if row.by else (row.pid, row.name)
+        return keys[number - len(ranks)]
+
+    def text(row: Any) -> str:
+        shown = _key_cells(row) if table.keyed else (*table.cells(row), *table.drawn(row))
+        return "\n".join(shown)
+
+    return arrange(rows, view, None if own or number < 0 else rank, text)
+
+
+def lines(
+    table: Table, rows: Sequence[Any], view: View = PLAIN, *, drawn: bool = True
+) -> Iterator[str]:
+    """Yield a table as text, fit for a terminal: numbers are aligned to the right. Columns that
+    have nothing in any row are left out, but for those of the key, and what is drawn below rows
+    unless it is to be ``drawn``. The column by which a view has sorted them is marked."""
     own = [tuple(table.cells(row)) for row in rows]
-    columns = (*table.heading, *map(_heading, _values(first)))
+    named = mark(headings(table, rows), view)
+    keys = _keys(table, rows[0] if rows else None)
+    columns = named[: len(named) - len(keys)]
     used = [not rows or any(cells[n] for cells in own) for n in range(len(columns))]
-    keys = () if not table.keyed else (first and first.by) or ("PID", "FUNCTION")
-    heading = (*compress(columns, used), *keys)
-    texts = [heading]
+    texts = [(*compress(columns, used), *named[len(columns) :])]
     texts += [
         tuple(
             clean(cell)
@@ -130,5 +182,5 @@ def lines(table: Table, rows: Sequence[Any]) -> Iterator[str]:
     for number, text in enumerate(texts):
         cells = [align(cell, width) for cell, (width, align) in zip(text, aligned, strict=False)]
         yield "  ".join([*cells, text[-1]])
-        if number:
+        if number and drawn:
             yield from table.drawn(rows[number - 1])

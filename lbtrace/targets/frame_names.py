@@ -1,4 +1,4 @@
-"""Names the places of user stacks: function and offset, by the file that is mapped there.
+"""Names the places of stacks: function and offset, by the file that is mapped there.
 
 What the kernel says of a frame holds after its process has ended: the device and inode number of
 the file, and the place in it. Files are found in what processes have mapped, and stay open.
@@ -16,12 +16,20 @@ from msgspec.structs import replace
 from lbtrace.elf import cpp_names, demangle, symbols
 from lbtrace.elf.image import Image
 from lbtrace.elf.symbols import Symbols
+from lbtrace.elf.unwind import Unwind
 from lbtrace.errors import BinaryError, TargetError
 from lbtrace.model import Frame
-from lbtrace.model.wire_limits import FRAME_EXACT, FRAME_GUESSED
+from lbtrace.model.wire_limits import FRAME_EXACT, FRAME_GUESSED, FRAME_KERNEL
 from lbtrace.system.file import File
 from lbtrace.system.procfs import read_lines
+from lbtrace.targets.kernel_names import KernelNames
 from lbtrace.targets.mapped_files import Mapped, mapped_files
+
+EXPECTED = 65536
+"""Files of which it is noted where they are, at most."""
+
+SIGNAL = "<signal handler called>"
+"""As gdb calls the frame between a handler and what it has interrupted."""
 
 PERF_MAP_SIZE = 64 << 20
 """Bytes of such a file that are read."""
@@ -64,6 +72,8 @@ class _Code:
             if found := functions.holding(address):
                 name = demangle.short(found.name.partition("@")[0])
                 return cpp_names.shorten(name), address + place.returns - found.address
+        if Unwind(self._image).is_of_signal(address):
+            return SIGNAL, 0
         return "", place.offset
 
 
@@ -74,6 +84,8 @@ class FrameNames:
         self._codes: dict[tuple[int, int], _Code] = {}
         self._known: dict[tuple[int, int, int, bool], Frame] = {}
         self._made: dict[int, _MadeCode] = {}
+        self._expected: dict[tuple[int, int], str] = {}
+        self._kernel = KernelNames()
         for file in files:
             device, inode = file.identity
             key = os.major(device) << 20 | os.minor(device), inode
@@ -82,6 +94,20 @@ class FrameNames:
     def know(self, device: int, inode: int, path: str, image: Image | None) -> None:
         """Note a file that processes may map."""
         self._codes.setdefault((device, inode), _Code(path, image))
+
+    def expect(self, device: int, inode: int, path: str) -> None:
+        """Note at which path some process has mapped a file."""
+        if len(self._expected) < EXPECTED:
+            self._expected[device, inode] = path
+
+    def expected(self, device: int, inode: int) -> str:
+        """Return the path at which a file was mapped; empty where another one is there by now, or
+        none that can be seen from here."""
+        path = self._expected.get((device, inode), "")
+        try:
+            return path if path and os.stat(path).st_ino == inode else ""
+        except OSError:
+            return ""
 
     def learn(self, pid: int) -> None:
         """Note what a process has mapped, as long as it runs."""
@@ -95,6 +121,8 @@ class FrameNames:
 
     def name(self, pid: int, place: Place) -> Frame:
         """Return the frame at a place of a process."""
+        if place.flags & FRAME_KERNEL:
+            return self._kernel.name(place.address, returns=place.returns)
         frame = self._in_file(pid, place) if place.inode else self._name_made(pid, place)
         return replace(frame, guessed=True) if place.flags & FRAME_GUESSED else frame
 
@@ -105,6 +133,8 @@ class FrameNames:
         if frame is None:
             if file not in self._codes:
                 self.learn(pid)
+            if file not in self._codes and (path := self.expected(*file)):
+                self._codes[file] = _Code(path, _open(path, path))
             code = self._codes.get(file)
             if code is None:  # the process has ended: perhaps another one will map it
                 return Frame("", place.offset)

@@ -15,6 +15,7 @@ from lbtrace.tracepoints.print_tables import Table, find_hexadecimal, read_table
 from lbtrace.values.array import Array
 from lbtrace.values.boolean import Boolean
 from lbtrace.values.character import Character
+from lbtrace.values.device import Device
 from lbtrace.values.flags import Flags
 from lbtrace.values.integer import Integer, fixed_width
 from lbtrace.values.pointer import Pointer
@@ -102,6 +103,8 @@ def _field(
         type = Pointer(written, size)
     elif table:
         type = Flags(written, size, signed, 0 if table.flags else -1, table.names)
+    elif written == "dev_t" and size == 4:
+        type = Device(written, size)
     elif written == "bool":
         type = Boolean(written, size)
     else:

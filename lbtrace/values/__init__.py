@@ -54,7 +54,8 @@ RUST_TEXT = (
     r"|alloc::boxed::Box<(str|\[u8\]),"
 )
 
-CPP_STRING = r"basic_string(<(char|wchar_t|char16_t|char32_t)[,>]|$)"
+CPP_VIEW = r"basic_string_view(<(char|wchar_t|char8_t|char16_t|char32_t)[,>]|$)"
+CPP_STRING = r"basic_string(<(char|wchar_t|char8_t|char16_t|char32_t)[,>]|$)"
 GO_TIME = r"time\.Time$|go\.shape\.struct \{ time\.wall uint64; time\.ext int64;"
 """Instances of generic functions name types by their parts."""
 
@@ -74,7 +75,7 @@ KINDS = (
     Kind("string", "String", "string", is_fetched=True),
     Kind("wide_text", "WideText", is_fetched=True),
     Kind("cpp_string", "", "record", "c++", CPP_STRING, through=True),
-    Kind("cpp_string_view", "", "record", "c++", r"basic_string_view(<char[,>]|$)", through=True),
+    Kind("cpp_string_view", "", "record", "c++", CPP_VIEW, through=True),
     Kind(
         "bit_vector",
         "BitVector",
@@ -128,6 +129,7 @@ KINDS = (
     Kind("record", "Record", "record", is_fetched=True),
     Kind("flags", "Flags"),
     Kind("mode", "Mode"),
+    Kind("device", "Device"),
     Kind("outcome", "Outcome"),
     Kind("filled", "Filling"),
     Kind("socket_address", "SocketAddress"),

@@ -190,10 +190,10 @@ class Type:
         """Return whether such a value is text, or an address that leads to text."""
         return False
 
-    def may_hold_text(self) -> bool:
-        """Return whether the text lies in the value itself where it is short: it cannot be found at
-        one place then."""
-        return False
+    def long_text(self) -> tuple[int, int] | None:
+        """Return the offsets of address and length of a text that lies in the value itself where it
+        is short, as in libc++; None of other values."""
+        return None
 
     def is_alias(self) -> bool:
         """Return whether it is a reference: another name of the value that it leads to."""

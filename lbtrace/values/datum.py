@@ -228,14 +228,17 @@ class Members(Form):
 
 
 def find_value(named: Sequence[Argument], key: str | int) -> Datum:
-    """Return the value of the argument or member called ``key`` (as `keys_of` calls them), or of
-    that number. Raises `KeyError` or `IndexError`."""
+    """Return the value of the argument or member called ``key`` (as `keys_of` calls them; ``.``
+    and ``->`` are one), or of that number. Raises `KeyError` or `IndexError`."""
     if not isinstance(key, str):
         return named[key].value
     for each in named:
         if each.name == key:
             return each.value
     names = keys_of(each.name for each in named)
+    if key not in names and ("." in key or "->" in key):  # which is one's own way to write it
+        plain = [name.replace("->", ".") for name in names]
+        key = names[plain.index(asked)] if (asked := key.replace("->", ".")) in plain else key
     if key not in names:
         raise KeyError(f"nothing is called {key!r}; there is {', '.join(names) or 'none'}")
     return find_value(named, names.index(key))

@@ -102,6 +102,7 @@ class String(Type, Struct, frozen=True, tag="string"):
     short: bool = False
 
     through = True
+    is_number = False
 
     def is_flat(self) -> bool:
         return False
@@ -117,8 +118,8 @@ class String(Type, Struct, frozen=True, tag="string"):
             else None
         )
 
-    def may_hold_text(self) -> bool:
-        return self.short
+    def long_text(self) -> tuple[int, int] | None:
+        return (self.pointer, self.length) if self.short else None
 
     def native_form(self) -> NativeForm:
         return "text"
@@ -143,7 +144,9 @@ class String(Type, Struct, frozen=True, tag="string"):
 
     def slot_reader(self, value: Value, probe: Probe) -> Reader:
         if not probe.is_piece(value.slot):
-            return lambda fetched: UNDECODABLE
+            if self.pointer >= 0:
+                return lambda fetched: UNDECODABLE
+            return lambda fetched: Address(fetched.words[value.slot])  # of text not written yet
         return text_reader(value.slot)
 
 

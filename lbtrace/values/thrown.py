@@ -31,7 +31,9 @@ class Thrown(Form, Struct, frozen=True):
         return f"{clean(self.type)}: {text(self.what)}" if self.what else clean(self.type)
 
     def json(self) -> Any:
-        said = {"what": self.what.json()} if self.what else {}
+        said = (
+            {"what": self.what.json(), **dict(self.what.lacks("")).get("", {})} if self.what else {}
+        )
         return {"type": self.type, **said}
 
 

@@ -15,7 +15,9 @@ CODECS = {2: "utf-16-le", 4: "utf-32-le"}
 class WideText(Type, Struct, frozen=True, tag="wide_text"):
     """Text of characters of ``unit`` bytes, up to a NUL: an array, or what a pointer ``leads`` to.
     Where ``pointer`` and ``length`` are not negative it is a record with those two words, at these
-    offsets, the latter in characters."""
+    offsets, the latter in characters. With ``short`` (libc++) the lowest bit of the record says
+    that it is so; else it is the text itself, from its second character on, after twice its
+    length."""
 
     name: str
     size: int
@@ -23,6 +25,7 @@ class WideText(Type, Struct, frozen=True, tag="wide_text"):
     leads: bool = False
     pointer: int = -1
     length: int = -1
+    short: bool = False
 
     through = True
     is_number = False
@@ -32,6 +35,21 @@ class WideText(Type, Struct, frozen=True, tag="wide_text"):
 
     def is_sound(self) -> bool:
         return self.unit in CODECS
+
+    def composed_reader(self, value: Value, probe: Probe) -> Reader:
+        """Return a string of libc++, which lies in its record where it is short."""
+        slot, long = value.members[0].slot, self.slot_reader(value.members[1], probe)
+
+        def read(fetched: Fetched) -> Datum:
+            if fetched.faults >> slot & 1:
+                return FAULT
+            record = bytes(fetched.pieces.get(slot, b""))
+            if not record or record[0] & 1:
+                return long(fetched)
+            end = self.unit * (1 + (record[0] >> 1))
+            return self._decoded(record[self.unit : end], end - self.unit)
+
+        return read
 
     def slot_reader(self, value: Value, probe: Probe) -> Reader:
         slot, fault, start = value.slot, 1 << value.slot, value.offset

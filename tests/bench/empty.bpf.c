@@ -17,6 +17,12 @@ int returned(void *ctx)
 	return 0;
 }
 
+SEC("uprobe")
+int exit_site(void *ctx)
+{
+	return 0;
+}
+
 SEC("uprobe.session")
 int session(void *ctx)
 {

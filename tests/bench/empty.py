@@ -13,6 +13,7 @@ from typing import Any
 from lbtrace.bpf._libbpf import ffi, lib
 
 from lbtrace.bpf.gate import check, check_pointer
+from lbtrace.bpf.kernel_links import KernelLinks
 from lbtrace.bpf.links import Links, attachments, programs
 from lbtrace.model import Plan
 from lbtrace.probes import Mode
@@ -28,11 +29,12 @@ class Empty:
     copies: tuple[int, ...] = ()
 
     def __init__(self, mode: Mode, plan: Plan) -> None:
+        self.kernel_links = KernelLinks()
         data = OBJECT.read_bytes()
         opened = lib.bpf_object__open_mem(data, len(data), ffi.NULL)
         self.object = check_pointer(opened, "open the empty programs")
         needed = programs(mode, attachments(mode, plan.probes))
-        for name in ("entered", "returned", "session"):
+        for name in ("entered", "exit_site", "returned", "session"):
             check(lib.bpf_program__set_autoload(self.program(name), name in needed), "choose")
             kind = needed[name].attach_type if name in needed else None
             if kind is not None:

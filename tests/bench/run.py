@@ -18,6 +18,7 @@ from functools import partial
 from pathlib import Path
 from statistics import median
 
+import answers
 import attaching
 import bpftraces
 import decode
@@ -64,6 +65,7 @@ def main() -> None:
     attaching.main()
     entries.main()
     markers.main(ratio)
+    answers.main(ratio)
     off_cpu.main(ratio)
     within.main(ratio)
     exit_sites.main()

@@ -34,6 +34,11 @@ def test_command(programs: Path, mode: str) -> None:
     assert {call.name for call in calls} == {"fib"}
     assert {call.args[0].name for call in calls} == {"n"}
     assert {call.thread_name for call in calls} == {"fib"}
+    assert sum(call.self_time or 0 for call in calls) == calls[-1].duration
+    steps = [call.parent["n"] - call["n"] for call in calls if call.parent]
+    assert len(steps) == len(calls) - 1
+    assert {*steps} == {1, 2}
+    assert repr(calls[-1]).startswith(f"<lbtrace.Call {calls[-1]}, ")
     assert len({call.pid for call in calls}) == 1
     assert all(call.end == "returned" and call.duration for call in calls)
     outermost = calls[-1]

@@ -46,6 +46,41 @@ int main()
 }
 """
 
+SHORT_AND_LONG = """
+    #include <string>
+    struct Named { int id; std::string name; };
+    __attribute__((noinline)) void take(const Named *p) { asm volatile("" : : "r"(p) : "memory"); }
+    int main()
+    {
+        int n = 0;
+        for (auto s : {"short", "shorter", "", "zzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzz", "zzz"}) {
+            Named named = {n++, s};
+            take(&named);
+        }
+    }
+"""
+
+
+@pytest.mark.parametrize("library", ["libstdc++", "libc++"])
+def test_texts_in_their_records(lbtrace: Run, compiled: Callable[..., Path], library: str) -> None:
+    """A ``std::string`` of libc++ is short or long."""
+    options = ["clang++", "-g", "-O1", f"-stdlib={library}", "-x", "c++"]
+    program = compiled(f"texts-{library}", options, SHORT_AND_LONG)
+    expected = {
+        'p->name == "short"': [0],
+        'p->name != "short"': [1, 2, 3, 4],
+        'p->name startswith "short"': [0, 1],
+        'not p->name startswith "z"': [0, 1, 2],
+        f'p->name == "{"z" * 35}"': [3],
+        'p->name in ("", "zzz")': [2, 4],
+    }
+    for where, ids in expected.items():
+        words = ("--func", "take", "--arg", "p->id", "--where", where)
+        done = lbtrace("attach", *words, "--format", "jsonl", "--", program)
+        records = map(json.loads, done.stdout.splitlines())
+        assert [r["args"][0]["value"] for r in records if r["type"] == "call"] == ids, where
+
+
 RUST = """
 pub struct Pair { pub t: (i32, (u8, u64)) }
 pub enum Shape { Empty, Square(u32), Rect { w: u32, h: u32 } }

@@ -9,9 +9,10 @@ import sys
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pytest
+from lbtrace.bpf._libbpf import lib
 
 import lbtrace
 from lbtrace.bpf import aggregates, objects
@@ -182,6 +183,90 @@ def test_keys_and_columns_are_those_of_the_program(keyed: Path, mode: str, tmp_p
             assert row.values[f"avg({name})"] == sum(values) / len(values)
 
 
+TYPED = r"""
+#include <stdbool.h>
+#include <stdint.h>
+__attribute__((noinline)) uint64_t typed(uint64_t u, int64_t i, bool odd, char *text) {
+	__asm__ volatile("" ::: "memory");
+	return u;
+}
+int main() {
+	for (int n = 0; n < 10; n++)
+		typed(UINT64_MAX - 15 + n, INT64_MIN + n, n & 1, "text");
+}
+"""
+
+
+def test_numbers_have_the_sign_of_their_type(
+    compiled: Callable[[str, list[str], str], Path], lbtrace: Run
+) -> None:
+    program = compiled("typed.c", ["gcc", "-O1", "-g"], TYPED)
+    unsigned, signed = [2**64 - 16 + n for n in range(10)], [n - 2**63 for n in range(10)]
+
+    def count(*words: str) -> list[dict[str, Any]]:
+        done = lbtrace("count", "--func", "typed", *words, "--format", "json", "--", program)
+        return json.loads(done.stdout)["histogram" if "--hist" in words else "count"]
+
+    columns = [word for how in ("sum", "min", "max") for word in (f"--{how}", "u,i,retval,u - i")]
+    apart = [(u - i) % 2**64 for u, i in zip(unsigned, signed, strict=True)]
+    assert count(*columns)[0]["values"] == {
+        f"{how.__name__}({name})": how(values)
+        for how in (sum, min, max)
+        for name, values in zip(
+            ("u", "i", "retval", "u - i"), (unsigned, signed, unsigned, apart), strict=True
+        )
+    }
+    for name, values in (("u", unsigned), ("i", signed)):
+        (row,) = count("--hist", name)
+        assert (row["count"], row["total"]) == (10, sum(values))
+        assert abs(row["median"] - values[4]) <= abs(values[4]) / 64
+    assert {row["by"]["u"] for row in count("--by", "u")} == {*unsigned}
+    done = lbtrace("count", "--func", "typed", "--by", "odd", "--format", "csv", "--", program)
+    assert done.stdout.split() == ["odd,count", "false,5", "true,5"]
+    done = lbtrace("count", "--func", "typed", "--sum", "text", "--", program)
+    assert (done.returncode, "an address, no amount" in done.stderr) == (2, True)
+
+
+ELEMENTS = r"""
+#include <array>
+#include <memory>
+#include <string>
+#include <vector>
+struct cell { int key; std::string name; };
+struct row { int plain[4]; std::array<int, 5> fixed; std::vector<int> cells; };
+using owned = std::vector<std::unique_ptr<cell>>;
+__attribute__((noinline)) void take(owned &v, std::vector<row> &rows, row *last, const int &n) {
+	__asm__ volatile("" :: "r"(&n), "r"(last), "r"(&v), "r"(&rows) : "memory");
+}
+int main() {
+	owned v;
+	for (auto name : {"seven", "eight"})
+		v.emplace_back(new cell{(int)v.size() + 7, name});
+	std::vector<row> rows(2);
+	rows[1].cells = {4, 5, 6};
+	for (volatile int n = 41; n < 43; n++)
+		take(v, rows, &rows[1], const_cast<const int &>(n));
+}
+"""
+
+
+def test_elements_are_keys(compiled: Callable[[str, list[str], str], Path], lbtrace: Run) -> None:
+    """Arrays have a length that is known beforehand; an index may follow another, and lead through
+    a smart pointer; beyond the last is nothing, which is no failed computation."""
+    program = compiled("elements.cc", ["g++", "-O1", "-g"], ELEMENTS)
+    keys = {
+        **{"len(last->plain)": 4, "len(last->fixed)": 5, "len(rows[1].cells)": 3},
+        **{"rows[1].cells[2]": 6, "rows[1].cells[3]": None, "v[1]->key": 8, "v[0].name": "seven"},
+    }
+    for key, value in keys.items():
+        done = lbtrace("count", "--func", "take", "--by", key, "--format", "json", "--", program)
+        (row,) = json.loads(done.stdout)["count"]
+        assert (row["by"], row["count"]) == ({key: value}, 2), key
+        assert done.stderr == "lbtrace: 2 calls counted, nothing lost\n"
+    done = lbtrace("count", "--func", "take", "--by", "n", "--format", "csv", "--", program)
+    assert done.stdout.split() == ["n,count", "41,1", "42,1"]
+
+
 def test_keys_on_the_command_line(keyed: Path, lbtrace: Run, tmp_path: Path) -> None:
     """Also of histograms, and without what newer kernels have."""
     log, capture = tmp_path / "log", tmp_path / "keys.lbt"
@@ -255,7 +340,8 @@ def test_counting_hooks_no_return_and_sends_nothing(programs: Path) -> None:
 def test_what_has_no_room_is_reported(
     programs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(aggregates, "AGGREGATES", 2)
+    for_two = 2 * (8 + 8 * int(lib.libbpf_num_possible_cpus()))
+    monkeypatch.setattr(aggregates, "AGGREGATE_BYTES", for_two)
     log = tmp_path / "log"
     with lbtrace.trace(
         command=[programs / "truth", log, "alone", "1", "50"],
@@ -334,6 +420,12 @@ def test_what_counting_cannot_do(programs: Path) -> None:
             lbtrace.trace(**words, action="count", by=by)  # type: ignore[arg-type]
     with pytest.raises(UsageError, match="is no column"):
         lbtrace.trace(**words, action="count", columns="n")  # type: ignore[arg-type]
+    with pytest.raises(UsageError, match="takes no action="):
+        lbtrace.latency(**words, action="count")  # type: ignore[arg-type]
+    with pytest.raises(UsageError, match="hist= and sum= exclude each other"):
+        lbtrace.count(**words, hist="n", sum="n")  # type: ignore[arg-type]
+    with pytest.raises(UsageError, match="hist: size is not known"):
+        lbtrace.count(**words, hist="size")  # type: ignore[arg-type]
     with pytest.raises(UsageError, match="only what is counted"):
         lbtrace.trace(**words, by="n")  # type: ignore[arg-type]
     with pytest.raises(UsageError, match="'sum' is unknown"):

@@ -380,6 +380,49 @@ int main()
 """
 
 
+PANICKING = """
+    #[inline(never)]
+    fn fails(n: usize) -> usize {
+        match n {
+            0 => panic!("static"),
+            1 => panic!("of {n}: é"),
+            2 => Vec::<usize>::new()[n],
+            3 => std::panic::panic_any((n, n)),
+            _ => n,
+        }
+    }
+    #[inline(never)]
+    fn passes(n: usize) -> usize {
+        let kept = vec![n; 3];
+        fails(n) + kept.len()
+    }
+    fn main() {
+        std::panic::set_hook(Box::new(|_| {}));
+        for n in 0..5 {
+            if let Err(e) = std::panic::catch_unwind(|| passes(n)) {
+                let formatted = e.downcast_ref::<String>().map(String::as_str);
+                println!("{:?}", formatted.or(e.downcast_ref::<&str>().copied()));
+            }
+        }
+    }
+"""
+
+
+def test_calls_tell_which_panic_left_them(
+    lbtrace: Run, compiled: Callable[..., Path], tmp_path: Path
+) -> None:
+    program = compiled("panicking", ["rustc", "-g", "-Copt-level=1"], PANICKING)
+    capture = tmp_path / "panicking.lbt"
+    functions = ("--func", "*::fails", "--func", "*::passes", "--errors")
+    done = lbtrace("attach", *functions, "--quiet", "-o", capture, "--", program)
+    said = [line[6:-2] if line != "None" else None for line in done.stdout.splitlines()]
+    assert len(said) == 4
+    records = map(json.loads, lbtrace("export", capture, "--format", "jsonl").stdout.splitlines())
+    found = [record["exception"] for record in records if "exception" in record]
+    assert [each.get("what") for each in found] == [what for what in said for _ in range(2)]
+    assert {each["type"] for each in found} == {"panic"}
+
+
 def test_calls_tell_which_exception_left_them(
     lbtrace: Run, compiled: Callable[..., Path], tmp_path: Path
 ) -> None:

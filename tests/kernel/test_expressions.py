@@ -311,10 +311,12 @@ FAILING = """
     { __asm__ volatile("" :: "r"(n) : "memory"); return n ? "x" : nullptr; }
     __attribute__((noinline)) unsigned size(int n)
     { __asm__ volatile("" :: "r"(n) : "memory"); return -n; }
+    __attribute__((noinline)) void walk(int n)
+    { step(n); __asm__ volatile("" ::: "memory"); }
     int main()
     {
         for (int n = 0; n < 4; n++) {
-            try { step(n); } catch (std::exception &) { }
+            try { walk(n); } catch (std::exception &) { }
             find(n), size(n);
         }
     }
@@ -323,15 +325,23 @@ FAILING = """
 
 def test_calls_that_failed(lbtrace: Run, compiled: Callable[..., Path]) -> None:
     program = compiled("failing", ["g++", "-g", "-O1", "-x", "c++"], FAILING)
-    functions = ("--func", "step", "--func", "find", "--func", "size")
-    done = lbtrace("attach", *functions, "--format", "jsonl", "--errors", "--", program)
+    functions = ("--func", "step", "--func", "find", "--func", "size", "--func", "walk")
+    words = ("attach", *functions, "--format", "jsonl", "--errors")
+    done = lbtrace(*words, "--", program)
     shown = [(call["name"], values(call)["n"], call["result"]) for call in calls(done.stdout)]
-    assert shown == [("find", 0, "0x0"), ("step", 1, -1)]
-    assert "size: left out: its result tells of no error: unsigned int" in done.stderr
-    assert "1 left by exceptions or still open" in done.stderr
+    assert shown == [("find", 0, "0x0"), ("step", 1, -1), ("step", 3, None), ("walk", 3, None)]
+    thrown = {"type": "std::runtime_error", "what": "three"}
+    assert [call.get("exception") for call in calls(done.stdout)] == [None, None, thrown, thrown]
+    assert "to compare" not in done.stderr
+    both = lbtrace(*words, "--where", "n > 1", "--", program)
+    assert [call["name"] for call in calls(both.stdout)] == ["step", "walk"]
+    ended = lbtrace(*words[:-1], "--max-events", "13", "--", program)
+    assert len(calls(ended.stdout)) == 13 + 1  # the exception ends two at once
+    slow = lbtrace(*words, "--where", "duration > 1ns", "--", program)
+    assert "2 left by exceptions or still open" in slow.stderr
     bare = compiled("failing-bare", ["g++", "-O1", "-x", "c++"], FAILING)
     refused = lbtrace("attach", "--func", "step", "--errors", "--", bare)
     assert "--errors: the type of its result is not known" in refused.stderr
     trace = lbtrace_python.trace(command=[program], functions="step", where="n > 1", errors=True)
     with trace as found:
-        assert list(found.calls()) == []
+        assert [call.end for call in found.calls()] == ["unwound"]

@@ -35,6 +35,7 @@ int main(void)
 {
     for (int n = 1; n < 3; n++) {
         printf("before %d %d %d %d %s\\n", x, shared, second.v[1], offered, title);
+        printf("own %d\\n", own);
         step(n);
         other(n);
         offer(n);
@@ -63,6 +64,16 @@ def program(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
     words = ["gcc", "-g", "-O1", *KINDS[request.param], "-o", "prog", "main.c", "other.c", *linked]
     subprocess.run(words, cwd=folder, check=True)
     return folder / "prog"
+
+
+def test_thread_local(lbtrace: Run, program: Path) -> None:
+    words = ("--func=step", "--format=jsonl", "--arg=::own", "--", program)
+    done = lbtrace("attach", *words)
+    assert [[str(value) for value in shown(each)] for each in calls(done)] == logged(
+        done.stdout, "own"
+    )
+    some = lbtrace("attach", "--where", "::own > 3", *words)
+    assert [shown(each) for each in calls(some)] == [[4]]
 
 
 def logged(output: str, word: str) -> list[list[str]]:

@@ -59,7 +59,7 @@ malloc(size=17) = 0x
 getenv(name="SAID") = "some words"
 dprintf(fd=3, fmt="%s")
 strtol(nptr="12", endptr=0x0, base=10) = 12
-calloc(nmemb=64, size=8) → memset
+calloc(nmemb=64, size=8) = 0x
 close(fd=3) = 0
 """
 

@@ -45,3 +45,34 @@ def test_all_threads_of_this_process() -> None:
     (nothing, _), (option, _) = errors
     assert nothing.startswith("nothing_such: matches no function of ")
     assert "--funktions" in option
+
+
+CELLS = """
+from IPython.core.interactiveshell import InteractiveShell
+
+shell = InteractiveShell.instance()
+head = "%%lbtrace --func getp*id --binary libc.so.6 --args 0\\n"
+for cell in (
+    "%load_ext lbtrace",
+    "import os, json",
+    head + "[os.getppid() for _ in range(300)]",
+    "print(json.dumps(len([call.result for call in _.calls()])))",
+    head + "1/0",
+    "%%lbtrace --funk getppid\\n1",
+):
+    shell.run_cell(cell)
+"""
+
+
+def test_cells_of_a_notebook(tmp_path: Path) -> None:
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "IPYTHONDIR": str(tmp_path)}
+    done = subprocess.run(
+        [sys.executable, "-c", CELLS], env=environment, capture_output=True, text=True, check=True
+    )
+    assert done.stdout.count(f"getppid() = {os.getpid()}") == 198
+    assert "  CALL\n" in done.stdout
+    assert "… 102 more lines" in done.stdout
+    assert "\n300\n" in done.stdout
+    assert "ZeroDivisionError" in done.stdout
+    assert "no calls" in done.stdout
+    assert "no option is called --funk" in done.stdout + done.stderr

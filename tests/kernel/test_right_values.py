@@ -391,3 +391,21 @@ int main(int c, char **) { return add_user(c, 2) + set_port(c + 1, 5) != 16; }
         ["(2, 5) = 11", "(1, 2) = 5"],
     )
     assert all("add_user" in line and "set_port" in line for line in lines)
+
+
+COPIED = """
+static int half(int x) { int s = 0; for (int i = 0; i < x; i++) s += i * x; return s; }
+int (*volatile fp)(int) = half;
+__attribute__((noinline)) int hot(int a) { return half(a) + half(a + 1); }
+int main(int c, char **v) { return hot(c + 2) + fp(c + 5) > 9999; }
+"""
+
+
+@pytest.mark.parametrize("compiler", ["gcc", "clang"])
+def test_what_was_inlined_in_part_says_so(compiler: str, tmp_path: Path, lbtrace: Run) -> None:
+    program = build(tmp_path, COPIED, ".c", compiler, "-O2", "-g")
+    done = lbtrace("attach", "--func", "half", "--", program)
+    assert "half was also inlined at 2 places, in hot, which --inlined shows" in done.stderr
+    done = lbtrace("attach", "--func", "half", "--inlined", "--", program)
+    assert "1 call and " in done.stderr
+    assert "was also inlined" not in done.stderr

@@ -8,6 +8,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pytest
+
+import lbtrace
+from lbtrace.errors import UsageError
+
 Run = Callable[..., subprocess.CompletedProcess[str]]
 
 SERVER = r"""
@@ -52,6 +57,10 @@ int main(int count, char **words) {
 """
 
 
+CALLERS = {"step": ("handle", "loop"), "handle": ("serve", "loop"), "loop": ("main",)}
+"""What calls what there."""
+
+
 def calls(text: str) -> list[dict[str, Any]]:
     records = [json.loads(line) for line in text.splitlines() if line.startswith("{")]
     return [record for record in records if record["type"] == "call"]
@@ -87,6 +96,36 @@ def test_slow_requests_are_shown_whole(lbtrace: Run, compiled: Any, tmp_path: Pa
         done = lbtrace(*traced, *words, "-o", capture, "--force", "--", server)
         exported = lbtrace("export", capture, "--format", "jsonl", *chosen)
         check(calls(exported.stdout), done.stdout.splitlines())
+
+
+def test_callers_wait_with_their_calls(lbtrace: Run, compiled: Any, tmp_path: Path) -> None:
+    """Those of calls around and below slow ones, held or replayed."""
+    server = compiled("server.c", ["gcc", "-O1", "-g", "-pthread"], SERVER)
+    for more in ((), (9000,)):
+        options = ("--exclude", "now", "--stack", "30", "--format", "jsonl")
+        done = lbtrace("attach", "--slow", "5ms", *options, "--", server, *more)
+        found = calls(done.stdout)
+        assert len(found) > 5
+        for call in found:
+            assert call["callers"]["end"] == "outermost"
+            names = [frame["name"] for frame in call["callers"]["frames"]]
+            assert names[0] in CALLERS.get(call["name"], names)
+        if not more:
+            assert {call["name"] for call in found} >= {"step", "handle", "serve"}
+
+
+def test_slow_calls_from_python(compiled: Any, tmp_path: Path) -> None:
+    server = compiled("server.c", ["gcc", "-O1", "-g", "-pthread"], SERVER)
+    with lbtrace.trace(
+        command=["sh", "-c", f"{server} > {tmp_path}/log"],
+        binary=server,
+        functions="handle,step",
+        slow=5_000_000,
+    ) as session:
+        found = [{"name": call.name, "args": [{"value": call["n"]}]} for call in session.calls()]
+    check(found, (tmp_path / "log").read_text().splitlines())
+    with pytest.raises(UsageError, match="slow is about calls"):
+        lbtrace.trace(command=[server], functions="step", slow=5, action="count")
 
 
 def test_callers_that_are_too_large_are_context(lbtrace: Run, compiled: Any) -> None:

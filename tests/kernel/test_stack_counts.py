@@ -94,6 +94,14 @@ def test_results_and_captures(programs: Path, tmp_path: Path, lbtrace: Run) -> N
         }
         assert found == {"main;traceme": 33, "main;traceme2;traceme": 36}
         assert folded(lbtrace("export", capture, "--format", "folded").stdout) == found
+        for command in ("export", "stacks"):
+            shown = lbtrace(command, capture, "--top", "1").stdout.strip().split("\n\n")
+            assert shown[0] == "1 more, none of them larger"
+            assert shown[1].split()[-1] == "36"
+            made = json.loads(lbtrace(command, capture, "--format", "speedscope").stdout)
+            assert made["profiles"][0]["weights"] == [36, 33]
+            made = json.loads(lbtrace(command, capture, "--format", "json").stdout)
+            assert [row["total"] for row in made["stacks"]] == [36, 33]
 
 
 def test_each_call_with_its_stack(programs: Path, tmp_path: Path, lbtrace: Run) -> None:

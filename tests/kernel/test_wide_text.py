@@ -35,16 +35,17 @@ int main(void)
 
 CPP = r"""
 #include <string>
-__attribute__((noinline)) int hold(const std::wstring &w, std::u16string &u, std::u32string &c)
+__attribute__((noinline)) int hold(const std::wstring &w, std::u16string &u, std::u32string &c,
+                                   std::wstring_view v)
 {
-    __asm__ volatile("" : : "r"(&w), "r"(&u), "r"(&c) : "memory");
+    __asm__ volatile("" : : "r"(&w), "r"(&u), "r"(&c), "r"(v.data()) : "memory");
     return 1;
 }
 int main()
 {
     std::u16string half = u"sixteen\U0001F600 and so on";
     std::u32string whole = U"";
-    return hold(L"w\u00efde", half, whole) - 1;
+    return hold(L"w\u00efde", half, whole, L"vi\u00e9w") - 1;
 }
 """
 
@@ -59,11 +60,11 @@ def compiler(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 
 
-def made(compiler: str, folder: Path, name: str, source: str) -> Path:
+def made(compiler: str, folder: Path, name: str, source: str, *options: str) -> Path:
     (folder / name).write_text(source)
     plus = {"gcc": "g++", "clang": "clang++"}
     command = plus[compiler] if name.endswith("cc") else compiler
-    subprocess.run([command, "-g", "-O1", "-o", "prog", name], cwd=folder, check=True)
+    subprocess.run([command, "-g", "-O1", "-o", "prog", name, *options], cwd=folder, check=True)
     return folder / "prog"
 
 
@@ -85,7 +86,10 @@ def test_of_c(lbtrace: Run, compiler: str, tmp_path: Path) -> None:
     assert [each[:5] for each in values(back.stdout)] == expected, done.stderr + back.stderr
 
 
-def test_of_cpp(lbtrace: Run, compiler: str, tmp_path: Path) -> None:
-    program = made(compiler, tmp_path, "a.cc", CPP)
+@pytest.mark.parametrize("library", [(), ("-stdlib=libc++",)])
+def test_of_cpp(lbtrace: Run, compiler: str, library: tuple[str, ...], tmp_path: Path) -> None:
+    if library and compiler == "gcc":
+        return  # it knows one library
+    program = made(compiler, tmp_path, "a.cc", CPP, "-std=c++17", *library)
     done = lbtrace("attach", "--func=hold", "--format=jsonl", "--", program)
-    assert values(done.stdout) == [["wïde", "sixteen😀 and so on", ""]], done.stderr
+    assert values(done.stdout) == [["wïde", "sixteen😀 and so on", "", "viéw"]], done.stderr

@@ -34,6 +34,39 @@ def test_random_graphs(programs: Path, tmp_path: Path, mode: Any, forks: bool) -
     assert recorded == Counter(written), f"seed {seed}, {level}"
 
 
+@pytest.mark.parametrize("action", ["count", "histogram"])
+def test_random_graphs_are_counted(programs: Path, tmp_path: Path, mode: Any, action: str) -> None:
+    """The kernel decides, so that it can also count: the same calls, but for the durations of those
+    that jumps have left. Those that bound what is counted may be counted, too, or not."""
+    seed = random.randrange(1 << 30)
+    log = tmp_path / "log"
+
+    def counted(*functions: str) -> tuple[Counter[int], Counter[int]]:
+        log.unlink(missing_ok=True)
+        with lbtrace.trace(
+            command=[programs / "within-O0", str(seed), log, "fork"],
+            functions=functions,
+            within="outer*",
+            action=action,
+            by="number",
+            arg="duration" if action == "histogram" else (),
+            options=Options(mode=mode),
+        ) as session:
+            rows = session.table()
+            assert session.losses().events == 0
+        numbers = Counter(int(line.split()[1]) for line in log.read_text().splitlines())
+        return Counter({row.by["number"]: row.count for row in rows}), numbers
+
+    found, written = counted("one", "two", "in_signal", "outer*")
+    (outer, _), (inner, _) = counted("outer*"), counted("one", "two", "in_signal")
+    assert found == outer + inner, seed
+    if action == "count":
+        assert found == written, seed
+    else:
+        assert found <= written, seed
+        assert found.total() > written.total() / 4, seed
+
+
 def test_goroutines(go_program: Any, tmp_path: Path) -> None:
     """Goroutines that move between threads, and whose stacks grow."""
     seed = random.randrange(1 << 30)

@@ -54,7 +54,7 @@ def test_commands_options_and_functions(complete, tmp_path):
 def test_all_options_are_there(name, capsys):
     text = (MADE / name).read_text().replace("\\-", "-")
     for command in COMMANDS:
-        assert main(["help", command]) == 0
+        assert main([command, "--help"]) == 0
         options = {*re.findall(r"^ +(?:-\w, )?--([\w-]+)", capsys.readouterr().out, re.M)}
         assert all(option in text for option in options - {"help"}), command
 
@@ -62,7 +62,12 @@ def test_all_options_are_there(name, capsys):
 def test_pages(capsys, monkeypatch):
     monkeypatch.setenv("PAGER", "cat")
     assert main(["help", "where"]) == 0
-    assert capsys.readouterr().out == (ROOT / "docs/values.md").read_text()
+    assert capsys.readouterr().out == (ROOT / "docs/expressions.md").read_text()
+    assert main(["help", "stacks"]) == 0  # a command, too
+    page = (ROOT / "docs/stacks.md").read_text()
+    assert capsys.readouterr().out == f"lbtrace stacks --help shows its options.\n\n{page}"
+    assert main(["help", "count"]) == 0
+    assert capsys.readouterr().out.startswith("usage: lbtrace count")
     assert main(["help", "nothing"]) == 2
     assert "there is no help on nothing" in (error := capsys.readouterr().err)
     assert "values" in error

@@ -32,6 +32,7 @@ LAYERS = (
     {"session"},
     {"live_trace"},
     {"api", "own_process"},
+    {"notebook"},
     {"live_table"},
     {"commands"},
 )

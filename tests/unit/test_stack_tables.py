@@ -8,7 +8,7 @@ from lbtrace.tables.stacks import count_stacks, described, fold
 
 LEAF = Probe(Site(0, 0), "opens", function=0, action="stacks")
 FRAMES = (
-    Frame("leaf", 0, "/bin/prog"),
+    Frame("leaf", 10, "/bin/prog"),
     Frame("a;b", 5, "/bin/prog"),
     Frame("a;b", 9, "/bin/prog"),
     Frame("", 0x1234, "/lib/stripped.so"),
@@ -16,6 +16,7 @@ FRAMES = (
 
 
 def test_rows_of_processes_are_one_and_folded_ones_of_names() -> None:
+    """Where in the function the probe is makes no difference."""
     plan = Plan((Binary("/bin/prog"),), functions=(Function("leaf", 0, 0, 0),), probes=(LEAF,))
     stacks = [((0, 1), END_OUTERMOST), ((0, 2), END_OUTERMOST), ((0, 3), END_NO_TABLE)]
     met = [
@@ -41,8 +42,8 @@ def test_the_largest_total_comes_first() -> None:
         probes=(Probe(Site(0, 0), "opens", function=0, action="stacks", aggregates=0),),
     )
     met = [
-        Aggregate(0, 1, 8, ((1 << 64) - 5, 0), b"", (0,), 1),
-        Aggregate(0, 1, 2, (7, 1), b"", (1,), 1),
+        Aggregate(0, 1, 8, ((1 << 64) - 5, 0), b"", (0, 1), 1),
+        Aggregate(0, 1, 2, (7, 1), b"", (0, 2), 1),
     ]
     rows = count_stacks(plan, met, FRAMES)
     assert [(row.total, row.unread) for row in rows] == [(7, 1), (-5, 0)]

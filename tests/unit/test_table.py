@@ -98,6 +98,12 @@ def test_pandas() -> None:
     assert frame["duration"].dtype == "timedelta64[ns]"
     assert frame["duration"].isna().tolist() == [False, True, False]
     assert frame.groupby("name", observed=True)["duration"].sum()["f"] == pandas.Timedelta(3000)
+    numbers = lbtrace.to_pandas([call(5), call(6, duration=None)], unit="us")
+    assert numbers["start"].tolist() == [0, 0]
+    assert numbers["duration"].dtype == "float64"
+    assert len(lbtrace.to_pandas([], unit="us")) == 0
+    with pytest.raises(lbtrace.UsageError):
+        lbtrace.to_pandas([], unit="hours")
 
 
 def test_without_the_packages(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -208,6 +208,8 @@ def test_values_that_mean_nothing(capsys, words):
     ("words", "wrong", "advice"),
     [
         ("attahc --func f -- ./x", "no command is called attahc", "there are attach, count"),
+        ("ls -l", "no command is called ls", "write: lbtrace attach -- ls -l"),
+        ("attach --func f --pid init", "'init' is not the number of a process", "pgrep -o NAME"),
         ("attach --func -- ./fib 3", "--func: its value is missing", "lbtrace attach --help"),
         ("attach --duration -1s -- ./fib", "'-1s' is not a time: write 10s", "attach --help"),
         ("attach --output --force -- ./fib", "its value is missing", "write: --output=--force, if"),

@@ -101,6 +101,16 @@ ROWS = tuple(
             "whether the kernel passes the system call of uretprobes to seccomp",
             "",
         ),
+        (
+            "tests/kernel/test_cgroups.py::test_functions",
+            "processes of a cgroup",
+            "fib",
+        ),
+        (
+            "tests/kernel/test_cgroups.py::test_system_calls[True]",
+            "every process of the machine, but lbtrace",
+            "",
+        ),
         # Values.
         (
             "tests/kernel/test_specs.py::test_strings[x86_64-plain]",
@@ -198,6 +208,11 @@ ROWS = tuple(
         (
             "tests/kernel/test_kernel_functions.py::test_calls_nest",
             "functions of the kernel, below those of the program and system calls",
+            "save",
+        ),
+        (
+            "tests/kernel/test_kernel_stacks.py::test_functions_of_the_kernel",
+            "stacks of the kernel, and the program's below",
             "save",
         ),
         (

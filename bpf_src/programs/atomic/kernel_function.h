@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR Apache-2.0) */
 /* Functions of the kernel: lbtrace/probes/kernel.py. */
 #include "hit.h"
+#include "stack/walk.h"
 
 #define LBT_KERNEL_STACK (1 << 17) /* more than a task has in the kernel: THREAD_SIZE */
 #define LBT_NO_USER_STACK (1ULL << 46) /* of threads that never run a program, as io_uring's */
@@ -53,7 +54,7 @@ static __noinline bool find_below(struct pt_regs *ctx, bool opens, struct below 
 	struct hit who = {};
 	__u64 top = 0, depth;
 
-	if (!found || !identify(&who))
+	if (!found || !identify(&who) || !who.tid) /* what CPUs do while idle shares a number */
 		return false;
 	bpf_probe_read_kernel(&top, sizeof(top), &user); /* as a number */
 	depth = top - STACK_POINTER(ctx);
@@ -72,10 +73,16 @@ static __noinline bool find_below(struct pt_regs *ctx, bool opens, struct below 
 /* A thread enters or leaves a function of the kernel. */
 static __always_inline void pass_function(struct pt_regs *ctx, __u16 kind, bool popped)
 {
+	const bool walks = kind == LBT_OPEN || config.deferred || config.aggregating;
 	struct below below = {};
 
-	if (find_below(ctx, kind == LBT_OPEN, &below))
-		handle_record(cookie_of(ctx), ctx, 0, &below, kind, popped, NULL);
+	if (!find_below(ctx, kind == LBT_OPEN, &below))
+		return;
+	if (walks)
+		begin_walks(ctx, popped, !popped); /* a return is in the kernel's trampoline */
+	handle_record(cookie_of(ctx), ctx, 0, &below, kind, popped, NULL);
+	if (walks)
+		end_walks();
 }
 
 SEC("?kprobe")

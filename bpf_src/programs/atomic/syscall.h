@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR Apache-2.0) */
 /* System calls: lbtrace/probes/syscall.py. */
 #include "hit.h"
+#include "stack/walk.h"
 
 /*
  * Of each program, by the number of the call: 1 more than the cookie of its probe; 0: it has none. From
@@ -40,8 +41,11 @@ static __always_inline void pass(void *cookies, struct task_struct *task, struct
 	cookie = find_cookie(cookies, number);
 	if (cookie && kind == LBT_CLOSE && has_unread())
 		cookie = find_cookie(cookies, LBT_SYSCALLS + number);
-	if (cookie)
-		handle_hit_of(cookie - 1, regs, kind, false, NULL);
+	if (!cookie)
+		return;
+	begin_walks(NULL, 0, false);
+	handle_hit_of(cookie - 1, regs, kind, false, NULL);
+	end_walks();
 }
 
 SEC("?raw_tp/sys_enter")

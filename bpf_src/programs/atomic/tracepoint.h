@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR Apache-2.0) */
 /* Tracepoints of the kernel: lbtrace/probes/tracepoint.py. */
 #include "hit.h"
+#include "stack/walk.h"
 
 /*
  * The address of a record. Only as a number, and no longer as the context, may it be moved by an offset
@@ -21,7 +22,11 @@ int tracepoint_hit(void *record)
 	struct task_struct *task = bpf_get_current_task_btf();
 	__u64 address = address_of(record);
 
+	if (config.walks_stacks && !is_traced()) /* stacks cost more than all else */
+		return 0;
+	begin_walks(record, 0, false);
 	handle_record(cookie_of(record), (struct pt_regs *)bpf_task_pt_regs(task), address, NULL,
 		      LBT_POINT, false, NULL);
+	end_walks();
 	return 0;
 }

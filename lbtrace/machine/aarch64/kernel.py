@@ -14,6 +14,9 @@ PLAIN_RESULTS = ("x0", "x1")
 BREAKPOINT = bytes.fromhex("a00020d4")
 """``UPROBE_SWBP_INSN`` in arch/arm64/include/asm/uprobes.h: ``brk #5``."""
 
+SYSTEM_CALL = bytes.fromhex("010000d4")
+"""``svc #0``."""
+
 SHADOW_STACKS = ShadowStacks("gcs", (6, 13), (6, 18))
 
 

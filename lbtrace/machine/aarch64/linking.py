@@ -38,3 +38,9 @@ def stubs(code: bytes, start: int) -> Iterator[tuple[int, int]]:
         first = at - 1 if at and words[at - 1] == BTI_C else at
         here = (start + 4 * at) & ~0xFFF
         yield start + 4 * first, here + (pages << 12) + (load >> 10 & 0xFFF) * 8
+
+
+def thread_block(size: int, alignment: int) -> int:
+    """See `lbtrace.machine.interface.Linking`. It follows two words at the thread pointer (ELF
+    Handling For Thread-Local Storage, variant I)."""
+    return -(-16 // alignment) * alignment

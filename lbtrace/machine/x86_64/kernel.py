@@ -17,6 +17,9 @@ PLAIN_RESULTS = ("ax", "dx")
 BREAKPOINT = b"\xcc"
 """``UPROBE_SWBP_INSN`` in arch/x86/include/asm/uprobes.h: int3."""
 
+SYSTEM_CALL = b"\x0f\x05"
+"""``syscall``."""
+
 SHADOW_STACKS = ShadowStacks("user_shstk", (6, 6), (6, 11))
 """Uretprobes know of them since ``shstk_update_last_frame``."""
 

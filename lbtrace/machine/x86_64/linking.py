@@ -30,3 +30,9 @@ def stubs(code: bytes, start: int) -> Iterator[tuple[int, int]]:
     for match in JUMP.finditer(code):
         end = start + match.end()
         yield start + match.start(), end + int.from_bytes(match[1], "little", signed=True)
+
+
+def thread_block(size: int, alignment: int) -> int:
+    """See `lbtrace.machine.interface.Linking`. It ends at the thread pointer (ELF Handling For
+    Thread-Local Storage, variant II)."""
+    return -(-(-size // alignment) * alignment)

@@ -1,0 +1,45 @@
+"""Numbers of devices as the kernel has them (``MINORBITS`` in include/linux/kdev_t.h), written as
+it prints them: ``8,1``."""
+
+from __future__ import annotations
+
+from msgspec import Struct
+
+from lbtrace.values.base import Decoder, NumberType
+from lbtrace.values.datum import Form
+
+MINOR_BITS = 20
+
+
+class Numbers(int, Form):
+    """The numbers of driver and device, in one."""
+
+    __slots__ = ()
+
+    column_kind = "integer"
+
+    @property
+    def is_whole(self) -> bool:
+        return True
+
+    def text(self) -> str:
+        return f"{self >> MINOR_BITS},{self & (1 << MINOR_BITS) - 1}"
+
+    def json(self) -> int:
+        return int(self)
+
+    def column(self) -> int:
+        return int(self)
+
+
+class Device(NumberType, Struct, frozen=True, tag="device"):
+    """A number of four bytes that is written as two."""
+
+    name: str
+    size: int
+
+    computes = True
+
+    def decoder(self) -> Decoder:
+        mask = (1 << 8 * self.size) - 1
+        return lambda raw: Numbers(raw & mask)

@@ -1,0 +1,131 @@
+"""Stacks of the kernel, with the program's below, compared with what the kernel itself says."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from lbtrace.bpf.attach.kernel_plain import PMU
+from lbtrace.bpf.features import finds_mappings
+from lbtrace.system.tracefs import find_root
+
+Run = Callable[..., "subprocess.CompletedProcess[str]"]
+
+SLEEPS = ["sh", "-c", "sleep 0.3; sleep 60 & sleep 0.7; cat /proc/$!/stack; kill $!; wait"]
+"""Prints the kernel's stack of a process that sleeps, without the scheduler's own functions; the
+first one lets lbtrace know of the program."""
+
+
+def places(frames: list[dict[str, Any]], kernel: bool = True) -> list[str]:
+    """Those in the kernel, or the others, as the kernel writes places."""
+    chosen = [each for each in frames if each["binary"].startswith("[") == kernel]
+    return [f"{each['name']}+{each['offset']:#x}" for each in chosen]
+
+
+def points(text: str) -> list[dict[str, Any]]:
+    return [row for row in map(json.loads, text.splitlines()) if "callers" in row]
+
+
+def test_as_the_kernel_shows_a_sleeping_process(lbtrace: Run, tmp_path: Path) -> None:
+    out = tmp_path / "out.jsonl"
+    event = ["--tracepoint", "sched:sched_switch"]
+    done = lbtrace("stacks", "--each", *event, "-o", out, "--", *SLEEPS)
+    if not finds_mappings():
+        assert "stacks need Linux 5.17" in done.stderr
+        return
+    assert "nothing lost" in done.stderr
+    truth = re.findall(r"\] (\w+\+0x\w+)/", done.stdout)
+    stacks = [row["callers"] for row in points(out.read_text())]
+    found = [each for each in stacks if places(each["frames"])[-len(truth) :] == truth]
+    assert "hrtimer_nanosleep" in done.stdout
+    assert len(found) == 3
+    for stack in found[1:]:
+        frames = stack["frames"]
+        assert places(frames)[0].startswith("__schedule+")
+        assert places(frames, kernel=False)[0].startswith("clock_nanosleep")
+        assert any(each["binary"].endswith("/sleep") for each in frames)
+        assert stack["end"] == "outermost"
+    text = lbtrace("stacks", *event, "--format", "folded", "--", "sleep", "0.1").stdout
+    assert re.search(
+        r"clock_nanosleep;\S*do_nanosleep_\[k\];schedule_\[k\];__schedule_\[k\] ", text
+    )
+
+
+@contextmanager
+def stacktraces(function: str) -> Iterator[Callable[[], str]]:
+    """What the kernel's own tracer prints of calls of a function, and the stacks that led there."""
+    root = Path(find_root())
+    with (root / "kprobe_events").open("a") as probes:  # not "w", which removes all that there are
+        probes.write(f"p:lbtrace_test/own {function}")
+    own = root / "instances/lbtrace-test-stacks"
+    own.mkdir()
+    try:
+        (own / "events/lbtrace_test/own/trigger").write_text("stacktrace")
+        (own / "options/sym-offset").write_text("1")
+        (own / "events/lbtrace_test/own/enable").write_text("1")
+        yield (own / "trace").read_text
+    finally:
+        (own / "events/lbtrace_test/own/enable").write_text("0")
+        own.rmdir()
+        with (root / "kprobe_events").open("a") as probes:
+            probes.write("-:lbtrace_test/own")
+
+
+def test_functions_of_the_kernel(lbtrace: Run, programs: Path, tmp_path: Path) -> None:
+    saved, out = tmp_path / "saved", tmp_path / "out.jsonl"
+    program = ["--", programs / "save", saved]
+    options = ["stacks", "--each", "--kernel", "vfs_fsync_range", "-o", out, *program]
+    if not (Path(PMU).exists() and finds_mappings()):
+        reasons = r"stacks need Linux 5\.17|refuses probes in its own|kernels before 5\.15"
+        assert re.search(reasons, lbtrace(*options).stderr)
+        return
+    with stacktraces("vfs_fsync_range") as read:
+        each = lbtrace(*options)
+        traced = read()
+    assert "nothing lost" in each.stderr
+    truth = [
+        re.findall(r"^ => (\w+\+0x\w+)", stack, re.M)
+        for stack in re.split(r"<stack trace>", traced)[1:]
+    ]
+    stacks = [row["callers"] for row in points(out.read_text())]
+    assert len(stacks) == 3
+    for stack in stacks:
+        frames = stack["frames"]
+        assert frames[0]["name"] == "vfs_fsync_range"
+        assert places(frames)[1:] in [each[-len(places(frames)) + 1 :] for each in truth]
+        names = [place.split("+")[0] for place in places(frames, kernel=False)]
+        assert [n for n in names if n in ("put", "save", "main")] == ["put", "save", "main"]
+        assert stack["end"] == "outermost"
+    shown = lbtrace("attach", "--kernel", "vfs_fsync_range", "--stack", "30", *program).stdout
+    assert len(re.findall(r"← \w*fsync\w*\+0x\w+ \[k\]\n", shown)) >= 3
+    assert len(re.findall(r"← put\+0x\w+ \(save\)\n", shown)) == 3
+    counted = lbtrace("stacks", "--kernel", "vfs_fsync_range", "--sum", "retval", *program)
+    assert re.search(r"^  vfs_fsync_range \[k\]\n(  .*\n)*  put\+", counted.stdout, re.M)
+
+
+def test_time_blocked(lbtrace: Run, tmp_path: Path) -> None:
+    """As often as a program has slept, and about as long as it has found that to take."""
+    out = tmp_path / "out.json"
+    script = (
+        "import time\nbegun = time.monotonic_ns()\nfor _ in range(40): time.sleep(0.01)\n"
+        "print(time.monotonic_ns() - begun)"
+    )
+    done = lbtrace("stacks", "--off-cpu", "-o", out, "--", sys.executable, "-c", script)
+    if not finds_mappings():
+        assert "stacks need Linux 5.17" in done.stderr
+        return
+    assert "nothing lost" in done.stderr
+    rows = json.loads(out.read_text())["stacks"]
+    slept = [row for row in rows if {"hrtimer_nanosleep"} & {f["name"] for f in row["frames"]}]
+    assert sum(row["count"] for row in slept) == 40
+    assert 40 * 10_000_000 <= sum(row["total"] for row in slept) <= int(done.stdout)
+    assert {row["unit"] for row in slept} == {"ns"}
+    assert any(f["name"].endswith("clock_nanosleep") for f in slept[0]["frames"])
+    refused = lbtrace("stacks", "--off-cpu", "--func", "main", "--", "true")
+    assert (refused.returncode, refused.stdout) == (2, "")
