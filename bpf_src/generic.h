@@ -199,9 +199,11 @@ static __noinline bool is_from_program(struct pt_regs *ctx, __u64 stack)
 }
 #endif
 
+#define LBT_LANDED (LBT_POINT | 0x100) /* never aggregates: its program has no room for walks */
+
 /* False where conditions exclude the call, whose return need not be seen then. */
 static __always_inline bool process_hit(struct pt_regs *ctx, __u64 record, struct hit *at,
-				    const struct lbt_spec *spec, bool popped)
+				    const struct lbt_spec *spec, bool popped, const bool lands)
 {
 	const __u32 many = N_VALUES;
 	__u64 values[LBT_SLOTS];
@@ -313,7 +315,7 @@ static __always_inline bool process_hit(struct pt_regs *ctx, __u64 record, struc
 		forget_call(at);
 	if (spec->action == LBT_SEND)
 		send_stack(ctx, at, spec, popped);
-	if (config.aggregating & 1 << LBT_DO_stacks && spec->action == LBT_DO_stacks)
+	if (!lands && config.aggregating & 1 << LBT_DO_stacks && spec->action == LBT_DO_stacks)
 		walk_for_stacks(ctx, at, spec, popped);
 	act(at, spec, values, faults);
 	return true;
