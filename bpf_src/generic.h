@@ -199,7 +199,7 @@ static __noinline bool is_from_program(struct pt_regs *ctx, __u64 stack)
 }
 #endif
 
-#define LBT_LANDED (LBT_POINT | 0x100) /* never aggregates: its program has no room for walks */
+#define LBT_LANDED (LBT_POINT | 0x100) /* nothing but sent: its program has little room */
 
 /* False where conditions exclude the call, whose return need not be seen then. */
 static __always_inline bool process_hit(struct pt_regs *ctx, __u64 record, struct hit *at,
@@ -212,7 +212,7 @@ static __always_inline bool process_hit(struct pt_regs *ctx, __u64 record, struc
 	__u64 error, negative, zero = spec->opaque_zero;
 	bool left_out;
 
-	if (needs_opening(spec)) {
+	if (!lands && needs_opening(spec)) {
 		call = find_call(at);
 		if (at->kind != LBT_OPEN) {
 			if (call && call->spec == LBT_LEFT_OUT) {
@@ -270,6 +270,12 @@ static __always_inline bool process_hit(struct pt_regs *ctx, __u64 record, struc
 		error = (error | negative) >> 63;
 		barrier_var(error);
 		faults |= error << i;
+	}
+	if (lands) {
+		if (any_lost)
+			send_losses(at);
+		send(at, spec, values, faults);
+		return true;
 	}
 	if (config.compared_texts && spec->conditions)
 		comparisons = compare_texts(at->spec, spec, values);
