@@ -44,7 +44,7 @@ static __noinline int begin_blocked(__u32 probe, __u32 tid, __u64 now)
 	struct blocked_thread thread = { .since = now, .on.probe = probe };
 	struct hit who = {};
 	struct stack_walk *walk;
-	long error;
+	int error; /* as in actions/stacks.h */
 
 	identify(&who);
 	thread.on.pid = who.pid;
