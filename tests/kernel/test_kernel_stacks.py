@@ -45,7 +45,7 @@ def test_as_the_kernel_shows_a_sleeping_process(lbtrace: Run, tmp_path: Path) ->
     stacks = [row["callers"] for row in points(out.read_text())]
     found = [each for each in stacks if places(each["frames"])[-len(truth) :] == truth]
     assert "hrtimer_nanosleep" in done.stdout
-    assert len(found) == 3
+    assert len(found) >= 3
     for stack in found[1:]:
         frames = stack["frames"]
         assert places(frames)[0].startswith("__schedule+")
