@@ -121,7 +121,9 @@ def _total(key: OfKey) -> int:
 def _part(row: Aggregate) -> tuple[int, int]:
     """The bucket, and the sum of its values, of which the kernel has 64 bits."""
     bucket = _BUCKET.unpack_from(row.key)[0] if len(row.key) >= 4 else 0
-    word = row.words[0] if row.words and bucket != NO_BUCKET else 0
+    if bucket == NO_BUCKET:
+        return bucket, 0
+    word = row.words[0] if row.words else 0
     if 0 <= bucket < _SHORT and row.count < 1 << 20:
         return bucket, word
     rest = to_signed(word & WORD)
