@@ -22,7 +22,8 @@ from lbtrace.targets.mapped_files import DELETED, mapped_files
 class StackFiles:
     """Knows the files that processes have mapped: ``root`` and those that it forks, or all that
     stacks meet where it is 0. ``command`` is what it will run. Without ``tables`` callers are found
-    by frame pointers, ``srcline`` as of `FrameNames`. A stack that meets a file which is not known yet ends there.
+    by frame pointers; ``srcline`` is as of `FrameNames`. A stack that meets a file which is not
+    known yet ends there.
 
     Raises `KernelError`.
     """

@@ -98,7 +98,7 @@ class _Code:
 
 
 class FrameNames:
-    """Names the frames of any process; ``files`` are known from the beginning. With ``srcline`` also
+    """Names the frames of any process; ``files`` are known from the beginning. ``srcline``: also
     inlined functions, and lines."""
 
     def __init__(self, files: Iterable[File] = (), *, srcline: bool = False) -> None:

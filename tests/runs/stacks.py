@@ -2,8 +2,9 @@
 
     PYTHONPATH=. .venv/bin/python tests/runs/stacks.py --func malloc@libc.so.6 -- python3 -c ''
 
-With ``--srcline`` frames of inlined functions as well, by source file and line where gdb or lbtrace
-knows them. The program runs twice, without randomized addresses. A line is printed for docs/development.md:
+The program runs twice, without randomized addresses. With ``--srcline`` inlined functions are
+compared as well, frames by source file and line where these are known; clang's code of no line is
+none here, and of the line before it for gdb. A line is printed for docs/development.md:
 stops, frames, how many of these are gdb's, and what ended those stacks that gdb shows to be longer.
 """
 
