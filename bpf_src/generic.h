@@ -199,9 +199,11 @@ static __noinline bool is_from_program(struct pt_regs *ctx, __u64 stack)
 }
 #endif
 
+#define LBT_LANDED (LBT_POINT | 0x100) /* nothing but sent: its program has little room */
+
 /* False where conditions exclude the call, whose return need not be seen then. */
 static __always_inline bool process_hit(struct pt_regs *ctx, __u64 record, struct hit *at,
-				    const struct lbt_spec *spec, bool popped)
+				    const struct lbt_spec *spec, bool popped, const bool lands)
 {
 	const __u32 many = N_VALUES;
 	__u64 values[LBT_SLOTS];
@@ -210,7 +212,7 @@ static __always_inline bool process_hit(struct pt_regs *ctx, __u64 record, struc
 	__u64 error, negative, zero = spec->opaque_zero;
 	bool left_out;
 
-	if (needs_opening(spec)) {
+	if (!lands && needs_opening(spec)) {
 		call = find_call(at);
 		if (at->kind != LBT_OPEN) {
 			if (call && call->spec == LBT_LEFT_OUT) {
@@ -269,6 +271,12 @@ static __always_inline bool process_hit(struct pt_regs *ctx, __u64 record, struc
 		barrier_var(error);
 		faults |= error << i;
 	}
+	if (lands) {
+		if (any_lost)
+			send_losses(at);
+		send(at, spec, values, faults);
+		return true;
+	}
 	if (config.compared_texts && spec->conditions)
 		comparisons = compare_texts(at->spec, spec, values);
 	if (config.filtered && spec->conditions && !passes(spec, values, faults, comparisons)) {
@@ -313,7 +321,7 @@ static __always_inline bool process_hit(struct pt_regs *ctx, __u64 record, struc
 		forget_call(at);
 	if (spec->action == LBT_SEND)
 		send_stack(ctx, at, spec, popped);
-	if (config.aggregating & 1 << LBT_DO_stacks && spec->action == LBT_DO_stacks)
+	if (!lands && config.aggregating & 1 << LBT_DO_stacks && spec->action == LBT_DO_stacks)
 		walk_for_stacks(ctx, at, spec, popped);
 	act(at, spec, values, faults);
 	return true;

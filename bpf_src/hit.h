@@ -154,7 +154,7 @@ static __always_inline bool handle_record(__u64 cookie, struct pt_regs *ctx, __u
 		.probe = LBT_COOKIE_PROBE(cookie) + popped,
 		.entry = LBT_COOKIE_PROBE(cookie),
 		.spec = popped ? LBT_COOKIE_RETURN_SPEC(cookie) : LBT_COOKIE_SPEC(cookie),
-		.kind = kind,
+		.kind = kind & LBT_KIND_MASK,
 	};
 
 	KEEP_TASK_STACK();
@@ -201,7 +201,7 @@ static __always_inline bool handle_record(__u64 cookie, struct pt_regs *ctx, __u
 		return false;
 	if (config.within)
 		at.time = bpf_ktime_get_ns();
-	if (kind == LBT_POINT && spec->named)
+	if ((kind & LBT_KIND_MASK) == LBT_POINT && spec->named)
 		at.bits |= LBT_NAMED;
 	if (kind != LBT_CLOSE || config.deferred)
 		resolve_inner_tid(&at);
@@ -212,7 +212,7 @@ static __always_inline bool handle_record(__u64 cookie, struct pt_regs *ctx, __u
 	if (config.within && config.aggregating && spec->action == LBT_SEND)
 		return true; /* it only tells what is below certain calls */
 	if (config.generic && !spec->plain) {
-		if (process_hit(ctx, record, &at, spec, popped))
+		if (process_hit(ctx, record, &at, spec, popped, kind == LBT_LANDED))
 			return true;
 		/* Nothing hooks its return then if the program decides. */
 		if (kind == LBT_OPEN && config.filtered && spec->filtered &&

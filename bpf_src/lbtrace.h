@@ -316,15 +316,9 @@ struct lbt_open_call {
 #define LBT_COOKIE_RETURN_SPEC(cookie) ((__u32)((cookie) >> 48))
 #define LBT_COOKIE_DISTANCE(cookie) ((__u32)((cookie) >> 48))
 
-enum lbt_go {
-	LBT_GO_REGISTER = 1,
-	LBT_GO_THREAD = 2,   /* below the thread pointer */
-};
+enum lbt_go { LBT_GO_REGISTER = 1, LBT_GO_THREAD = 2 /* below the thread pointer */ };
 
-/*
- * Constants of a load: the whole of .rodata.config. The verifier removes what they
- * switch off.
- */
+/* Constants of a load: all of .rodata.config. The verifier removes what they switch off. */
 struct lbt_config {
 	__u64 pidns_device;  /* namespace of the pids, 0: the initial one */
 	__u64 pidns_inode;

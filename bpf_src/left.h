@@ -127,7 +127,7 @@ static __noinline int show_all_left(struct pt_regs *ctx, __u64 cookie)
 /* What every landing reports: with what is above a frame of its own, it would take too much room. */
 static __noinline int land(struct pt_regs *ctx)
 {
-	handle_hit(ctx, LBT_POINT, false);
+	handle_hit(ctx, LBT_LANDED, false);
 	return 0;
 }
 

@@ -69,7 +69,6 @@ if TYPE_CHECKING:
         Unreadable,
         Variant,
     )
-    from lbtrace.notebook import load_ipython_extension as load_ipython_extension
     from lbtrace.own_process import OwnTrace, trace_this_process
     from lbtrace.session.options import Options
     from lbtrace.tables import Count
@@ -136,14 +135,13 @@ _MODULES = {
     "Count": "tables",
     "Options": "session.options",
     "Row": "answers.row",
-    "load_ipython_extension": "notebook",  # which IPython looks for
 }
 """Where a name is that is no error, and not in ``lbtrace.model``."""
 
 
 def __getattr__(name: str) -> "Any":
     # Importing everything here would cost each command what only some need.
-    if name not in __all__ and name not in _MODULES:
+    if name not in __all__:
         raise AttributeError(f"module 'lbtrace' has no attribute {name!r}")
     from importlib import import_module
 
@@ -154,3 +152,10 @@ def __getattr__(name: str) -> "Any":
 
 def __dir__() -> list[str]:
     return sorted({*__all__, *(name for name in globals() if name.startswith("__"))})
+
+
+def load_ipython_extension(shell: "Any") -> None:
+    """Give a ``shell`` of IPython the magic ``%%lbtrace``; ``%load_ext lbtrace`` calls this."""
+    from lbtrace import notebook
+
+    notebook.load_ipython_extension(shell)

@@ -75,7 +75,7 @@ static __noinline void stacks(struct lbt_simple_key *by, const struct lbt_spec *
 	struct lbt_stack *stack = walked();
 	struct stacks *found;
 	__u64 value;
-	long error;
+	int error; /* before 6.4 the upper half is not that of a negative number */
 
 	if (!stack) {
 		increment(LBT_UNCOUNTED);

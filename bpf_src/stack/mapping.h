@@ -88,7 +88,7 @@ struct stack_walk {
 #ifdef LBT_ATOMIC
 	__u32 users;	/* programs on this CPU that want it */
 	__u32 kernel_depth;
-	__u32 kernel_exact; /* the first one is where the hit is, not behind a call */
+	__u64 kernel_exact; /* where the hit is, 0: behind a call */
 	__u64 kernel[LBT_STACK_FRAMES];
 #endif
 };

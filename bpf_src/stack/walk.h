@@ -54,7 +54,7 @@ static long take_kernel_frame(__u64 index, void *data)
 
 	barrier_var(index); /* keeps the bound, which the verifier needs */
 	walk->ip = walk->kernel[index & (LBT_STACK_FRAMES - 1)];
-	walk->exact = !index && walk->kernel_exact;
+	walk->exact = !index && walk->kernel[0] == walk->kernel_exact;
 	add_frame(walk, NULL);
 	return walk->depth >= walk->limit;
 }
@@ -63,6 +63,12 @@ static long take_kernel_frame(__u64 index, void *data)
 static __noinline void add_kernel_frames(struct stack_walk *walk)
 {
 	walk->guessed = LBT_FRAME_KERNEL;
+	if (walk->kernel_exact && walk->kernel[0] != walk->kernel_exact) {
+		/* the kernel begins with the caller where ftrace leads to the probe (perf_hw_regs()) */
+		walk->ip = walk->kernel_exact;
+		walk->exact = 1;
+		add_frame(walk, NULL);
+	}
 	bpf_loop(walk->kernel_depth, take_kernel_frame, &walk, 0);
 }
 
@@ -71,14 +77,14 @@ static __noinline void add_kernel_frames(struct stack_walk *walk)
  * end_walks(): only a program itself has the context that the kernel wants for it. With none of a
  * context the walks are of user stacks alone.
  */
-#define begin_walks(ctx, leaves_out, is_exact)                                                     \
+#define begin_walks(ctx, leaves_out, where)                                                        \
 	do {                                                                                       \
 		struct stack_walk *walk = config.walks_stacks ? walk_of_cpu() : NULL;              \
 		long size;                                                                         \
 		if (!walk || ++walk->users > 1)                                                    \
 			break;                                                                     \
 		walk->kernel_depth = 0;                                                            \
-		walk->kernel_exact = is_exact;                                                     \
+		walk->kernel_exact = where;                                                        \
 		if (!ctx)                                                                          \
 			break;                                                                     \
 		size = bpf_get_stack(ctx, walk->kernel, sizeof(walk->kernel), leaves_out);         \

@@ -118,6 +118,13 @@ def _session_pairs(probes: Sequence[Probe]) -> dict[int, int]:
     return {opens: n for opens, n in pairs.items() if PROBES[probes[n].source].paired}
 
 
+def check_works(probes: Iterable[Probe]) -> None:
+    """Raise `KernelError` where this kernel has no way to attach some of ``probes``."""
+    for name in {probe.source for probe in probes}:
+        if PROBES[name].tried:
+            _tried(PROBES[name])
+
+
 def _tried(source: Source) -> str:
     """The first of its attach types that works here. Raises `KernelError`."""
     if not has_cookies():

@@ -11,8 +11,7 @@ from collections.abc import Callable
 
 from lbtrace.calls.payload import Blob, collector
 from lbtrace.model import Datum, Event, Fetch
-from lbtrace.values.string import Text, text_reader
-from lbtrace.values.thrown import Thrown
+from lbtrace.values import thrown
 
 CLASSES = (b"MOZ\0RUST", b"TSUR\0ZOM")
 """Of panics: its bytes in memory, by the compiler's version."""
@@ -59,23 +58,12 @@ def reader(fetched: tuple[Fetch, ...]) -> Reader:
     """Return what tells the panic from an event of a probe with these fetches; it is None where
     that is something else."""
     collect = collector(fetched)
-    read = [text_reader(slot) for slot in (4, 5, 6)]
 
     def tell(event: Event, blob: Blob) -> Datum:
         found = collect(event, blob)
         if found.faults & 1 or found.words[0].to_bytes(8, "little") not in CLASSES:
             return None
         size = 0 if found.faults & 2 else found.words[1]
-        texts = {STR: read[:1], STRING: read[1:]}.get(size, [])
-        said = [text for each in texts if isinstance(text := each(found), Text) and _is_text(text)]
-        return Thrown("panic", said[0] if len(said) == 1 else None)
+        return thrown.read_panic(found, {STR: (4,), STRING: (5, 6)}.get(size, ()))
 
     return tell
-
-
-def _is_text(text: Text) -> bool:
-    try:
-        str(text).encode()
-    except UnicodeEncodeError:
-        return False
-    return True

@@ -3,7 +3,7 @@ and ``run``; `main` alone prints errors and decides the exit status."""
 
 from __future__ import annotations
 
-import shlex
+import os
 import sys
 from collections.abc import Sequence
 from importlib import import_module
@@ -119,11 +119,12 @@ def _run(words: list[str]) -> int:
 
         return help.show(words[1], [*COMMANDS])
     if words and words[0] not in ("--help", "-h", "help"):
-        from lbtrace.commands.stray_words import is_program  # imported here: few are mistyped
-
         hint = f"there are {', '.join(COMMANDS)}; first trace: {FIRST}"
-        if is_program(words[0]):
-            hint = f"to trace the program, write: lbtrace attach -- {shlex.join(words)}"
+        paths = os.environ.get("PATH", "").split(":")
+        if any(os.access(f"{path}/{words[0]}", os.X_OK) for path in paths):
+            from shlex import join  # imported here because it takes long
+
+            hint = f"to trace the program, write: lbtrace attach -- {join(words)}"
         raise UsageError(f"no command is called {words[0]}", hint)
     print(_usage(), end="")
     return 0 if words else 2

@@ -7,6 +7,7 @@ import argparse
 from lbtrace.commands.streams import report, say
 from lbtrace.errors import UsageError
 from lbtrace.model import Target
+from lbtrace.probes import PROBES
 from lbtrace.session.prepare import prepare
 from lbtrace.session.request import Request
 from lbtrace.sinks import format_for, formats_of
@@ -37,6 +38,10 @@ def run(args: argparse.Namespace) -> int:
         args.format, args.output, formats=formats_of(args.action, each=bool(vars(args).get("each")))
     )
     prepared = prepare(_request(target, args), cache=not args.no_cache)
+    if not args.dry_run and any(PROBES[probe.source].tried for probe in prepared.plan.probes):
+        from lbtrace.bpf.links import check_works  # imported here: few plans need what may not be
+
+        check_works(prepared.plan.probes)
     if not args.quiet:
         say((*_switch(target, args), *prepared.notes, *prepared.plan.notes))
     if args.dry_run:

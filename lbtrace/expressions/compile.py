@@ -361,9 +361,9 @@ def _followed(node: Node) -> int:
     match node:
         case Dereference() | Field():
             inner = node.inner
-            to_pointer = isinstance(node, Field) and isinstance(inner, Dereference)
             # an element may be a pointer
-            return _followed(inner) + 1 + (to_pointer and inner.subscript)
+            element = isinstance(inner, Dereference) and inner.subscript
+            return _followed(inner) + 1 + (isinstance(node, Field) and element)
         case Cast() | After() | LengthOf():
             return _followed(node.inner)
         case Sum():  # of a pointer, it takes the size of what that leads to

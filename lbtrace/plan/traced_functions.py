@@ -109,7 +109,7 @@ def _copied(functions: Sequence[Function], copied: Mapping[int, Sequence[str]]) 
     names = {f.address: demangle.short(f.name) for f in functions}
     return [
         f"{names[address]} {ALSO} {len(within)} place{'s' * (len(within) > 1)}, in"
-        f" {some([*dict.fromkeys(within)])}, which --inlined shows"
+        f" {some([*dict.fromkeys(within)])} (lbtrace attach --inlined shows these)"
         for address, within in copied.items()
     ]
 

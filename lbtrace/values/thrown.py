@@ -46,3 +46,18 @@ def read(fetched: Fetched, slots: Sequence[int], spelled: Callable[[str], str]) 
         return None
     said = what if any(str(name) in TELLING for name in names) else None
     return Thrown(spelled(str(names[0])), said if isinstance(said, Text) else None)
+
+
+def read_panic(fetched: Fetched, slots: Sequence[int]) -> Datum:
+    """Return the panic of Rust whose message is in one of the ``slots``, if anywhere."""
+    found = [text_reader(slot)(fetched) for slot in slots]
+    said = [each for each in found if isinstance(each, Text) and _is_text(each)]
+    return Thrown("panic", said[0] if len(said) == 1 else None)
+
+
+def _is_text(text: Text) -> bool:
+    try:
+        str(text).encode()
+    except UnicodeEncodeError:
+        return False
+    return True

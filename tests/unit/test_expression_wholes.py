@@ -123,7 +123,7 @@ def test_decimals_without_a_digit_before_them():
             "h->w.size() == 3",
             5,
             "has no members",
-            'no part of it can be compared; arg=["h->w"] shows it',
+            'compare it with text: h->w == "abc"',
         ),
         ("h->m == ON", 8, "ON is not known", "no constants of Mode: write the number"),
         ("h->b == yes", 8, "yes is not known", "write true or false"),

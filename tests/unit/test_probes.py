@@ -47,10 +47,10 @@ def test_what_closes_calls_is_attached_before_what_opens_them(mode: str) -> None
     assert list(found.items()) == [
         (Attachment("returned", mode, at_return=True), [1]),
         (Attachment("exit_site", mode), [3, 4]),
-        (Attachment("reached", mode), [5]),
+        (Attachment("landed", mode), [5]),
         (Attachment("entered", mode), [0, 2]),
     ]
-    assert set(programs(mode, found)) == {"returned", "exit_site", "reached", "entered"}  # type: ignore[arg-type]
+    assert set(programs(mode, found)) == {"returned", "exit_site", "landed", "entered"}  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("mode", ["multi", "plain"])
@@ -59,7 +59,8 @@ def test_all_probes_of_a_program_that_serves_several_roles_are_attached(mode: st
     pair = [Probe(SITE, role, 1, source="marker", pair="a:b") for role in ("opens", "closes")]
     found = attachments(mode, (*points, *pair))  # type: ignore[arg-type]
     assert list(found.items()) == [
-        (Attachment("reached", mode), [3, 1, 0]),  # that which closes is to run last
+        (Attachment("reached", mode), [3, 0]),  # that which closes is to run last
+        (Attachment("landed", mode), [1]),
         (Attachment("entered", mode), [2]),
     ]
 

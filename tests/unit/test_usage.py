@@ -226,7 +226,7 @@ def test_values_that_mean_nothing(capsys, words):
         ("attach --func f --RETURNS x -- ./x", "is called --RETURNS", "nearest one is --returns"),
         ("attach --func f --returns site -- ./x", "there is no 'site'", "choose one of: auto, ur"),
         ("attach --func f --pid 1,2", "'1,2' are several, one is traced", "attach --help"),
-        ("attach --func f --pid -5", "is not a whole number from 1 on", "lbtrace attach --help"),
+        ("attach --func f --pid -5", "is not the number of a process", "pgrep -o NAME"),
         ("attach --func f --where a --where b -- ./x", "--where is given twice", "with and"),
         ("attach --func f -o a.lbt -o b.lbt -- ./x", "-o is given twice", "give it once"),
         ("attach --func f --pid 1 --pid 2", "--pid is given twice", "give it once"),

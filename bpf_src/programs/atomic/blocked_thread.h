@@ -44,7 +44,7 @@ static __noinline int begin_blocked(__u32 probe, __u32 tid, __u64 now)
 	struct blocked_thread thread = { .since = now, .on.probe = probe };
 	struct hit who = {};
 	struct stack_walk *walk;
-	long error;
+	int error; /* as in actions/stacks.h */
 
 	identify(&who);
 	thread.on.pid = who.pid;
@@ -69,7 +69,7 @@ int thread_switched(struct trace_event_raw_sched_switch *record)
 	end_blocked(record->next_pid, now);
 	if (!(record->prev_state & LBT_BLOCKED) || !is_traced())
 		return 0;
-	begin_walks(record, 0, false);
+	begin_walks(record, 0, 0);
 	begin_blocked(probe, tid, now);
 	end_walks();
 	return 0;

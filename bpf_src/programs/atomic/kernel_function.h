@@ -79,7 +79,7 @@ static __always_inline void pass_function(struct pt_regs *ctx, __u16 kind, bool 
 	if (!find_below(ctx, kind == LBT_OPEN, &below))
 		return;
 	if (walks)
-		begin_walks(ctx, popped, !popped); /* a return is in the kernel's trampoline */
+		begin_walks(ctx, popped, popped ? 0 : INSTRUCTION_POINTER(ctx)); /* a return is in the kernel's trampoline */
 	handle_record(cookie_of(ctx), ctx, 0, &below, kind, popped, NULL);
 	if (walks)
 		end_walks();

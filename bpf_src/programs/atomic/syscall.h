@@ -43,7 +43,7 @@ static __always_inline void pass(void *cookies, struct task_struct *task, struct
 		cookie = find_cookie(cookies, LBT_SYSCALLS + number);
 	if (!cookie)
 		return;
-	begin_walks(NULL, 0, false);
+	begin_walks(NULL, 0, 0);
 	handle_hit_of(cookie - 1, regs, kind, false, NULL);
 	end_walks();
 }

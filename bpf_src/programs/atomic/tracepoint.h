@@ -24,7 +24,7 @@ int tracepoint_hit(void *record)
 
 	if (config.walks_stacks && !is_traced()) /* stacks cost more than all else */
 		return 0;
-	begin_walks(record, 0, false);
+	begin_walks(record, 0, 0);
 	handle_record(cookie_of(record), (struct pt_regs *)bpf_task_pt_regs(task), address, NULL,
 		      LBT_POINT, false, NULL);
 	end_walks();

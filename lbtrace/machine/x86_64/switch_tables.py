@@ -35,7 +35,10 @@ AHEAD = 2
 """Straight lines of code before the one of a jump that are looked at."""
 
 WAYS = 256
-"""Ways to a place that are looked at, at most."""
+"""Ways to a jump that are looked at, at most: computed gotos share one."""
+
+FEW = 4
+"""Ways to another place that are."""
 
 LARGEST = 1 << 15
 """Bytes of a part that is decoded as a whole to find where tables end."""
@@ -145,7 +148,8 @@ class SwitchTables:
                 yield None
                 return
             if at is None:
-                for source, _ in self._leading(ip) or [(0, True)]:
+                most = WAYS if ahead == AHEAD else FEW
+                for source, _ in self._leading(ip, most) or [(0, True)]:
                     yield from self._ways(source, name, ahead - 1) if source else iter([None])
                 return
             i, before = before[at], before[at + 1 :]
@@ -162,7 +166,7 @@ class SwitchTables:
         for at in reversed(line[max(end - NEAR, 0) : end]):
             yield self._code.instructions[at]
 
-    def _leading(self, ip: int) -> list[tuple[int, bool]]:
+    def _leading(self, ip: int, most: int = FEW) -> list[tuple[int, bool]]:
         """What leads to the straight line of code in which ``ip`` is, and whether by a jump;
         nothing where that is not known, or much."""
         code = self._code
@@ -175,7 +179,7 @@ class SwitchTables:
             found += [(each, True) for each in met]
         last = code.before.get(first)
         found += [(last, False)] if last is not None else []
-        return found if len(found) <= WAYS else []
+        return found if len(found) <= most else []
 
     def _writer(self, before: Sequence[Instruction], name: str) -> int | None:
         return next((n for n, i in enumerate(before) if name in self._written(i)), None)
@@ -195,7 +199,7 @@ class SwitchTables:
                 self._limits[loads.ip] = limit
         return limit
 
-    def _highest(
+    def _highest(  # noqa: PLR0911 - a return for each case
         self, index: str | _Cell, ip: int, *, jumped: bool | None, ahead: int
     ) -> int | None:
         """The highest value of ``index`` at ``ip``, or behind a jump there that was ``jumped`` or
@@ -219,12 +223,13 @@ class SwitchTables:
             guarded |= i.is_jcc_short_or_near and self._guards(i.ip, jumped=False)
         if compared is not None or not ahead or not index:
             return None
-        ways = [
-            self._highest(index, source, jumped=jumped, ahead=ahead - 1)
-            for source, jumped in self._leading(ip)
-        ]
-        known = [way for way in ways if way is not None]
-        return max(known) if known and len(known) == len(ways) else None
+        highest: int | None = None
+        for source, by_jump in self._leading(ip):
+            way = self._highest(index, source, jumped=by_jump, ahead=ahead - 1)
+            if way is None:
+                return None
+            highest = max(way, highest or 0)
+        return highest
 
     def _guards(self, ip: int, *, jumped: bool) -> bool:
         """Whether a jump at ``ip`` lets only what is at most as high pass."""
