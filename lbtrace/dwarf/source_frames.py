@@ -15,6 +15,7 @@ from lbtrace.dwarf.inlined_in_part import start_of
 from lbtrace.dwarf.lines import SourceLines
 from lbtrace.dwarf.reader.entries import Entry
 from lbtrace.dwarf.reader.line_tables import LineTable
+from lbtrace.dwarf.reader.lists import entry_address
 from lbtrace.dwarf.scopes import Scopes
 from lbtrace.dwarf.sources import DAMAGE, UNKNOWN, Declared
 from lbtrace.elf.image import Image
@@ -38,26 +39,35 @@ class SourceFrames:
         with suppress(BinaryError):
             self._lines = SourceLines(image, 0)
         self._names = Names()
-        self._units: dict[int, _Rows] = {}
+        self._units: dict[int, _Unit] = {}
 
     def at(self, address: int, *, entered: bool) -> list[SourceFrame]:
         """Return those of the instruction at ``address``, the innermost first; the last is of the
         function itself, whose name is empty. Where it stands at the instruction, as it does not
         where a call returns, inlined functions that begin there are not ``entered`` yet."""
-        unit = self._lines.unit_of(address) if self._lines else None
-        if unit is None or self._lines is None:
+        unit = self._unit_of(address)
+        if unit is None:
             return [SourceFrame("", *UNKNOWN)]
-        rows = self._units.get(unit)
-        if rows is None:
-            rows = self._units[unit] = _Rows(self._lines.table(unit))
-        where, found = rows.at(address), []
+        where, found = unit.rows.at(address), []
         with suppress(*DAMAGE):
-            scopes = self._lines.scopes_of(unit)
-            for copy in _copies(scopes, address) if scopes else ():
+            for copy in _copies(unit.scopes, address) if unit.scopes else ():
                 if entered or start_of(copy) != address:
                     found.append(SourceFrame(self._names.name(copy).symbol, *where))
-                where = rows.declared(_number(copy, "file"), _number(copy, "line"))
+                where = unit.rows.declared(_number(copy, "file"), _number(copy, "line"))
         return [*found, SourceFrame("", *where)]
+
+    def _unit_of(self, address: int) -> _Unit | None:
+        # To look one up costs more than to ask those that are known.
+        for unit in self._units.values():
+            function = unit.scopes.function(address) if unit.scopes else None
+            if function and entry_address(function):  # one that a linker dropped begins at 0
+                return unit
+        if self._lines is None or (offset := self._lines.unit_of(address)) is None:
+            return None
+        if offset not in self._units:
+            rows = _Rows(self._lines.table(offset))
+            self._units[offset] = _Unit(rows, self._lines.scopes_of(offset))
+        return self._units[offset]
 
 
 class _Rows:
@@ -84,6 +94,11 @@ class _Rows:
     def declared(self, file: int, line: int) -> Declared:
         """The file with a number in the line table, and a line of it."""
         return Declared(self._files[file], line) if line and file < len(self._files) else UNKNOWN
+
+
+class _Unit(NamedTuple):
+    rows: _Rows
+    scopes: Scopes | None
 
 
 def _copies(scopes: Scopes, address: int) -> Iterator[Entry]:
