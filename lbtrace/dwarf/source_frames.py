@@ -49,11 +49,13 @@ class SourceFrames:
         if unit is None:
             return [SourceFrame("", *UNKNOWN)]
         where, found = unit.rows.at(address), []
-        with suppress(*DAMAGE):
+        try:
             for copy in _copies(unit.scopes, address) if unit.scopes else ():
                 if entered or start_of(copy) != address:
                     found.append(SourceFrame(self._names.name(copy).symbol, *where))
                 where = unit.rows.declared(_number(copy, "file"), _number(copy, "line"))
+        except DAMAGE:  # the line may be of any of them
+            return [SourceFrame("", *UNKNOWN)]
         return [*found, SourceFrame("", *where)]
 
     def _unit_of(self, address: int) -> _Unit | None:

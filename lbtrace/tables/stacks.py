@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import takewhile
 from typing import TypeAlias
 
 from msgspec import Struct
@@ -55,8 +56,8 @@ def count_stacks(
         is_call = probe.role in CALLS and (probe.source == "uprobe" or _has_returned(row, plan))
         callers = row.stack
         if is_call and not _has_returned(row, plan):
-            own = next((n for n, at in enumerate(callers) if not frames[at].inlined), 0)
-            callers = callers[own + 1 :]
+            inlined = takewhile(lambda n: n < len(frames) and frames[n].inlined, callers)
+            callers = callers[len(list(inlined)) + 1 :]
         found.setdefault((probe.function, is_call, callers, row.end), []).append(row)
     made = [
         _stack(plan, function, is_call, rows, [frames[n] for n in callers if n < len(frames)])
