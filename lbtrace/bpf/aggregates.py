@@ -78,7 +78,8 @@ def read(source: Any, *, shared: bool) -> Iterator[Aggregated]:
     keys, values = ffi.new("char[]", size * entries), ffi.new("char[]", value.size * entries)
     places = [ffi.new("uint32_t *"), ffi.new("uint32_t *")]
     count, before, descriptor = ffi.new("uint32_t *"), ffi.NULL, lib.bpf_map__fd(source)
-    head = Layout("=II")
+    key = Layout(f"=II{size - 8}s")
+    starts = range(0, words * cpus, words)
     ended = False
     while not ended:
         count[0] = most
@@ -91,13 +92,11 @@ def read(source: Any, *, shared: bool) -> Iterator[Aggregated]:
         ended = code == -ENOENT
         if not ended:
             check(code, "read what was counted")
-        for n in range(count[0]):
-            key = bytes(ffi.buffer(keys + n * size, size))
-            numbers = value.unpack_from(ffi.buffer(values + n * value.size, value.size))
-            yield (
-                *head.unpack_from(key),
-                key[head.size :],
-                [numbers[at : at + words] for at in range(0, len(numbers), words)],
-            )
+        found = (
+            layout.iter_unpack(ffi.buffer(cells, layout.size * count[0]))
+            for layout, cells in ((key, keys), (value, values))
+        )
+        for (probe, pid, rest), numbers in zip(*found, strict=True):
+            yield probe, pid, rest, [numbers[at : at + words] for at in starts]
         places.reverse()
         before = places[1]

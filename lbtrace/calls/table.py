@@ -47,7 +47,7 @@ def to_arrow(calls: Iterable[Call]) -> pyarrow.Table:
     `UsageError` where ``calls`` are something else, or have too many arguments of different names.
     """
     _check_calls("to_arrow", calls)
-    arrow = _arrow("arrow")
+    arrow = find_arrow("arrow")
     fixed: dict[str, Any] = {
         **dict.fromkeys(("name", "binary"), arrow.dictionary(arrow.int32(), arrow.string())),
         **dict.fromkeys(("pid", "tid"), arrow.int32()),
@@ -88,7 +88,7 @@ def to_arrow(calls: Iterable[Call]) -> pyarrow.Table:
     for name in ("blocked", "runnable"):
         if columns[name].null_count == len(columns[name]):
             del columns[name]
-    columns["result"] = _array(arrow, results)
+    columns["result"] = array(arrow, results)
     for name, column in arguments.columns.items():
         columns[f"args.{name}"] = column.array(arrow, len(results))
     return arrow.table(columns)
@@ -114,7 +114,7 @@ def to_pandas(calls: Iterable[Call], *, unit: str = "") -> pandas.DataFrame:
     _check_calls("to_pandas", calls)
     if unit:
         check_choice("unit", unit, (*UNITS,))
-    arrow = _arrow("pandas")
+    arrow = find_arrow("pandas")
     try:
         import pandas
     except ImportError as error:
@@ -174,7 +174,7 @@ class Column:
 
     def array(self, arrow: Any, rows: int) -> Any:
         """Of all ``rows``, null where there is no value."""
-        found = _array(arrow, self.values)
+        found = array(arrow, self.values)
         if len(self.rows) == rows:
             return found
         indexes: list[int | None] = [None] * rows
@@ -183,8 +183,8 @@ class Column:
         return found.take(arrow.array(indexes, arrow.int64()))
 
 
-def _arrow(extra: str) -> Any:
-    """The package pyarrow, which ``extra`` installs."""
+def find_arrow(extra: str) -> Any:
+    """Return the package pyarrow, which ``extra`` installs. Raises `DependencyError` without it."""
     try:
         import pyarrow
     except ImportError as error:
@@ -198,8 +198,8 @@ def _missing(package: str, extra: str) -> DependencyError:
     )
 
 
-def _array(arrow: Any, values: Sequence[Datum]) -> Any:
-    """An array of the type that all ``values`` have in common, else of their text."""
+def array(arrow: Any, values: Sequence[Datum]) -> Any:
+    """Return an array of the type that all ``values`` have in common, else of their text."""
     kinds = {_kind_of(value) for value in values} - {""}
     if kinds <= {"integer", "address"}:
         numbers = [*map(column_of, values)]

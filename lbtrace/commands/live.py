@@ -66,21 +66,21 @@ def run(prepared: Prepared, chosen: Format, args: argparse.Namespace) -> int:
         interval=getattr(args, "interval", None) or 1.0,
     )
     destination = Destination(args.output, force=args.force, kept=_kept(plan, target))
-    if chosen.is_capture and destination.is_terminal:
-        raise UsageError("a capture is not for a terminal", "name a file with -o, or redirect")
+    binary = chosen.is_capture or chosen.load().binary
+    if binary and destination.is_terminal:
+        raise UsageError(f"{chosen.name} is not for a terminal", "name a file with -o, or redirect")
     left: list[Running] = []
     with ExitStack() as stack:
         session = Session(plan, target, options, prepared.files, reach, prepared.later)
         stack.push(partial(_name_those_left, left, session, args))
         # What the command prints would stand between the records of a capture (perf does the same).
-        session.aside = chosen.is_capture and destination.shares_stdout
+        session.aside = binary and destination.shares_stdout
         said: list[str] = []
         attaching = _announce(session, said, args)
         stack.callback(attaching.end)
         interrupts = stack.enter_context(signals(session))
         stack.enter_context(session)
         attaching.end()
-        binary = chosen.is_capture or chosen.load().binary
         stream = stack.enter_context(
             open_output(destination, binary=binary, gives_up=interrupts.give_up_output)
         )

@@ -155,7 +155,7 @@ class Frame(Struct, frozen=True):
         return f"{mark} at {os.path.basename(self.source)}:{self.line}" if self.line else mark
 
 
-class Aggregate(Struct, frozen=True):
+class Aggregate(Struct, frozen=True, gc=False):
     """What the kernel has aggregated from the hits of a probe in a process.
 
     ``count`` is their number, ``words`` what else the probe's action aggregates, numbers of 64

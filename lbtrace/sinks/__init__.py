@@ -61,6 +61,10 @@ TABLES: dict[str, Format] = {
         Format("table", ".txt", "table for a person", "lbtrace.sinks.tables", "TextTable"),
         Format("json", ".json", "one JSON object", "lbtrace.sinks.tables", "JsonTable"),
         Format("csv", ".csv", "comma-separated values", "lbtrace.sinks.tables", "CsvTable"),
+        Format(
+            *("parquet", ".parquet", "columns with types, by pyarrow"),
+            *("lbtrace.sinks.parquet", "ParquetTable"),
+        ),
         FORMATS["lbt"],
     )
 }

@@ -116,7 +116,7 @@ class Report(Sink):
         column = self.view.column
         field = SORTS.get(column.lower(), "key")
         rank = None if column.lower() in ("", self._settings.sort) else attrgetter(field)
-        return arrange(rows, self.view, rank, lambda row: f"{row.name}\n{row.key}")
+        return [*arrange(rows, self.view, rank, lambda row: f"{row.name}\n{row.key}")]
 
     def end(self, summary: Summary) -> None:
         settings, unkept, rows = self._settings, self._profile.unkept, self.rows()

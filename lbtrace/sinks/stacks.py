@@ -58,7 +58,7 @@ class _Stacks(StackRows):
         self.write_stacks(rows[: self.layout.top], rows)
 
     @abstractmethod
-    def write_stacks(self, rows: list[Stack], whole: list[Stack]) -> None:
+    def write_stacks(self, rows: Sequence[Stack], whole: Sequence[Stack]) -> None:
         """Write the rows, the largest weight first, of all of them."""
 
 
@@ -68,7 +68,7 @@ class StackList(_Stacks):
     name = "list"
     renews = True
 
-    def write_stacks(self, rows: list[Stack], whole: list[Stack]) -> None:
+    def write_stacks(self, rows: Sequence[Stack], whole: Sequence[Stack]) -> None:
         """Write the stacks."""
         if left := len(whole) - len(rows):
             self._stream.write(f"{left:,} more, none of them larger\n\n")
@@ -83,7 +83,7 @@ class FoldedStacks(_Stacks):
 
     name = "folded"
 
-    def write_stacks(self, rows: list[Stack], whole: list[Stack]) -> None:
+    def write_stacks(self, rows: Sequence[Stack], whole: Sequence[Stack]) -> None:
         """Write the lines."""
         self._stream.writelines(folded_line(path, weight) for path, weight in fold(rows))
 
@@ -100,7 +100,7 @@ class StackTree(_Stacks):
 
     name = "tree"
 
-    def write_stacks(self, rows: list[Stack], whole: list[Stack]) -> None:
+    def write_stacks(self, rows: Sequence[Stack], whole: Sequence[Stack]) -> None:
         """Write the trees."""
         root = _Node()
         for path, weight in fold(rows):

@@ -12,6 +12,7 @@ from lbtrace.errors import UsageError
 from lbtrace.model import SENDING, Aggregate, Aggregates, Plan
 from lbtrace.model.wire_limits import ACTIONS
 from lbtrace.tables.keys import by_key
+from lbtrace.tables.lazy import Lazy
 from lbtrace.tables.table import Table, subtract_words
 
 AGGREGATING = tuple(name for name in ACTIONS if name not in SENDING)
@@ -40,8 +41,13 @@ def merge_aggregated(
     for action in _actions(plan):
         merge = find_table(action).merge
         for probe, pid, key, cpus in aggregated(action):
-            count = sum(words[0] for words in cpus)
-            rows.append(Aggregate(probe, pid, count, merge([words[1:] for words in cpus]), key))
+            if len(cpus) == 1:  # shared
+                count, *words = cpus[0]
+                rows.append(Aggregate(probe, pid, count, (*words,), key))
+                continue
+            count = sum([words[0] for words in cpus])
+            rest = merge([words[1:] for words in cpus]) if len(cpus[0]) > 1 else ()
+            rows.append(Aggregate(probe, pid, count, rest, key))
     selves = (Aggregate(probe, pid, calls, (*rest,)) for probe, pid, (calls, *rest) in self_times())
     return Aggregates(now, (*rows,), (*selves,))
 
@@ -90,7 +96,7 @@ def aggregated(plan: Plan, aggregates: Aggregates) -> Iterator[tuple[str, Table,
         yield action, table, rows
 
 
-def _with_self_times(plan: Plan, rows: Sequence[Any], aggregates: Aggregates) -> list[Any]:
+def _with_self_times(plan: Plan, rows: Sequence[Any], aggregates: Aggregates) -> Sequence[Any]:
     """Return rows of durations with what the calls took themselves, where that is known for sure:
     of all calls of a process what they are inside of."""
     unsure = {each.pid for each in aggregates.selves if each.words[1]}
@@ -99,12 +105,13 @@ def _with_self_times(plan: Plan, rows: Sequence[Any], aggregates: Aggregates) ->
         calls = sum(row.count for row in each.rows)
         known = sum(row.words[0] for row in each.rows)
         found[each.name, each.binary, each.pid] = [calls, known]
-    made = []
-    for row in rows:
+
+    def complete(row: Any) -> Any:
         calls, known = found.get((row.name, row.binary, row.pid), (0, 0))
         is_known = row.unit and calls == row.count and row.pid not in unsure
-        made.append(replace(row, self_time=known) if is_known else row)
-    return made
+        return replace(row, self_time=known) if is_known else row
+
+    return Lazy(len(rows), map(complete, rows))
 
 
 def check_aggregates(plan: Plan, action: str = "") -> None:

@@ -7,12 +7,13 @@ and the most (bpf_src/actions/count.h).
 from __future__ import annotations
 
 from collections.abc import Sequence
+from operator import attrgetter
 from typing import Any
 
 from msgspec import Struct, field
 
 from lbtrace.model import Aggregate, Plan
-from lbtrace.tables.keys import by_key, in_order
+from lbtrace.tables.keys import OfKey, by_key, in_order
 from lbtrace.tables.table import WORD, Table, to_signed, written
 from lbtrace.text import clean, duration
 
@@ -46,20 +47,20 @@ class Count(Struct, frozen=True):
         return f"{clean(self.name)}: {calls} in process {self.pid}"
 
 
-def count_calls(plan: Plan, aggregated: Sequence[Aggregate]) -> list[Count]:
+def count_calls(plan: Plan, aggregated: Sequence[Aggregate]) -> Sequence[Count]:
     """Return a row for each function and process that called it, or each key, most often called
     first."""
-    counts = []
-    for each in by_key(plan, aggregated):
-        count = sum(row.count for row in each.rows)
+
+    def row(each: OfKey) -> Count:
+        of, count = (each.name, each.binary, each.pid), each.count
         if not plan.columns:
-            counts.append(Count(*each[:3], count, each.by))
-            continue
+            return Count(*of, count, each.by)
         measured = _measured(plan, each.rows)
         values = {f"{c.how}({c.name})": measured[c.measure].value(c.how) for c in plan.columns}
         unread = max((count - measure.read for measure in measured), default=0)
-        counts.append(Count(*each[:3], count, each.by, values, unread))
-    return in_order(counts, lambda row: (-row.count, row.name, row.pid))
+        return Count(*of, count, each.by, values, unread)
+
+    return in_order(by_key(plan, aggregated), attrgetter("count"), row)
 
 
 def merge(words: Sequence[Sequence[int]]) -> tuple[int, ...]:
@@ -123,7 +124,7 @@ def _measured(plan: Plan, rows: Sequence[Aggregate]) -> list[_Measured]:
 
 
 def _cells(row: Count) -> tuple[str, ...]:
-    return str(row.count), *(_shown(name, value) for name, value in row.values.items())
+    return str(row.count), *[_shown(name, value) for name, value in row.values.items()]
 
 
 def _shown(name: str, value: float | None) -> str:

@@ -9,13 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from math import ceil
+from struct import Struct as Layout
 from typing import Any
 
 from msgspec import Struct, field
 
 from lbtrace.model import Aggregate, Plan
 from lbtrace.model.wire_limits import BUCKET_BITS, NO_BUCKET, SLOT_DURATION
-from lbtrace.tables.keys import by_key, in_order
+from lbtrace.tables.keys import OfKey, by_key, in_order
 from lbtrace.tables.table import WORD, Table, to_signed
 from lbtrace.text import duration
 
@@ -27,6 +28,12 @@ PARTS = {"min": 0, "median": 0.5, "p90": 0.9, "p99": 0.99, "p999": 0.999, "max":
 
 BAR = 40
 """Characters of the longest bar."""
+
+
+_BUCKET = Layout("<i")
+
+_SHORT = 32 << BUCKET_BITS
+"""Values in lower buckets have less than 40 bits: the sum of a million fits a word."""
 
 
 class Bar(Struct, frozen=True):
@@ -77,43 +84,48 @@ def bounds(bucket: int) -> tuple[int, int]:
     return number << shift, (number + 1 << shift) - 1
 
 
-def distribute(plan: Plan, aggregated: Sequence[Aggregate]) -> list[Histogram]:
+def distribute(plan: Plan, aggregated: Sequence[Aggregate]) -> Sequence[Histogram]:
     """Return a row for each function and process, the largest total first."""
-    made = []
-    for each in by_key(plan, aggregated):
+
+    def row(key: OfKey) -> Histogram:
         counts: dict[int, int] = {}
-        words: dict[int, int] = {}
-        for row in each.rows:
-            bucket = int.from_bytes(row.key[:4], "little", signed=True)
+        sums: dict[int, int] = {}
+        for row in key.rows:
+            bucket, total = _part(row)
             counts[bucket] = counts.get(bucket, 0) + row.count
-            words[bucket] = words.get(bucket, 0) + sum(row.words[:1])
+            sums[bucket] = sums.get(bucket, 0) + total
         unread = counts.pop(NO_BUCKET, 0)
-        totals = {
-            bucket: _total(bucket, counts[bucket], words[bucket]) for bucket in sorted(counts)
-        }
-        slots = {plan.probes[row.probe].aggregates for row in each.rows}
+        totals = {bucket: sums[bucket] for bucket in sorted(counts)}
+        slots = {plan.probes[row.probe].aggregates for row in key.rows}
         ranked = {name: _ranked(counts, totals, part) for name, part in PARTS.items()}
-        made.append(
-            Histogram(
-                name=each.name,
-                binary=each.binary,
-                pid=each.pid,
-                count=sum(counts.values()),
-                unit="ns" if slots == {SLOT_DURATION} else "",
-                total=sum(totals.values()),
-                unread=unread,
-                bars=tuple(_bars(counts)),
-                by=each.by,
-                **ranked,
-            )
+        return Histogram(
+            name=key.name,
+            binary=key.binary,
+            pid=key.pid,
+            count=sum(counts.values()),
+            unit="ns" if slots == {SLOT_DURATION} else "",
+            total=sum(totals.values()),
+            unread=unread,
+            bars=tuple(_bars(counts)),
+            by=key.by,
+            **ranked,
         )
-    return in_order(made, lambda row: (-row.total, row.name, row.pid))
+
+    return in_order(by_key(plan, aggregated), _total, row)
 
 
-def _total(bucket: int, count: int, word: int) -> int:
-    """The sum of the values of a bucket, of which the kernel has 64 bits."""
+def _total(key: OfKey) -> int:
+    return sum([_part(row)[1] for row in key.rows])
+
+
+def _part(row: Aggregate) -> tuple[int, int]:
+    """The bucket, and the sum of its values, of which the kernel has 64 bits."""
+    bucket = _BUCKET.unpack_from(row.key)[0] if len(row.key) >= 4 else 0
+    word = row.words[0] if row.words and bucket != NO_BUCKET else 0
+    if 0 <= bucket < _SHORT and row.count < 1 << 20:
+        return bucket, word
     rest = to_signed(word & WORD)
-    return rest + (round((sum(bounds(bucket)) * count / 2 - rest) / (1 << 64)) << 64)
+    return bucket, rest + (round((sum(bounds(bucket)) * row.count / 2 - rest) / (1 << 64)) << 64)
 
 
 def _ranked(counts: dict[int, int], totals: dict[int, int], part: float) -> int | None:

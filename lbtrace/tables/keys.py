@@ -2,74 +2,131 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from heapq import heapify, heappop
 from struct import Struct as Layout
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 
-from lbtrace.calls.decoders import Readers
+from msgspec import Struct
+
+from lbtrace.calls.decoders import Readers, is_plain
 from lbtrace.calls.payload import Context
 from lbtrace.model import Aggregate, Fetch, Grouping, Plan
 from lbtrace.model.wire_limits import KEY_WORDS, SMALL_CHUNK
-from lbtrace.values.base import Fetched
-from lbtrace.values.datum import UNDECODABLE, Datum, json_of
+from lbtrace.tables.lazy import Lazy
+from lbtrace.values.base import Fetched, Value
+from lbtrace.values.base import decoder as word_decoder
+from lbtrace.values.datum import FAULT, UNDECODABLE, Datum, json_of
 
 WORDS = Layout(f"<iI{KEY_WORDS}Q")
 """A ``struct lbt_aggregate_key`` after the process: bucket, faults and words; texts follow."""
 
 
-class OfKey(NamedTuple):
-    """What was aggregated at a key. The function, the file it is in and the process are empty where
-    they are not of the key, ``by`` has all values where any are named."""
+class OfKey(Struct, gc=False):
+    """What was aggregated at a key: ``rows``. The function, the file it is in and the process are
+    empty where they are not of the key, ``by`` has all values where any are named; ``values`` are
+    those that are neither function nor process."""
 
-    name: str
-    binary: str
+    plan: Plan
+    function: int
     pid: int
-    by: dict[str, Any]
+    values: tuple[Any, ...]
     rows: list[Aggregate]
 
+    @property
+    def name(self) -> str:
+        """The function."""
+        return "" if self.function < 0 else self.plan.functions[self.function].name
 
-def by_key(plan: Plan, aggregated: Sequence[Aggregate]) -> Iterator[OfKey]:
-    """Yield what was aggregated, by key."""
+    @property
+    def binary(self) -> str:
+        """The file that the function is in."""
+        if self.function < 0:
+            return ""
+        return self.plan.path_of(self.plan.functions[self.function].binary)
+
+    @property
+    def by(self) -> dict[str, Any]:
+        """The values of the key, by their names."""
+        named = {"func": self.name, "pid": self.pid}
+        rest = iter(self.values)
+        return {n: named[n] if n in named else next(rest, None) for n in self.plan.by}
+
+    @property
+    def count(self) -> int:
+        """How many hits there were."""
+        return sum([row.count for row in self.rows]) if len(self.rows) > 1 else self.rows[0].count
+
+
+def by_key(plan: Plan, aggregated: Iterable[Aggregate]) -> list[OfKey]:
+    """Return what was aggregated, by key."""
     found: dict[tuple[object, ...], OfKey] = {}
-    decoders: dict[int, Callable[[Aggregate], tuple[Datum, ...]]] = {}
+    decoders: dict[int, tuple[int, Callable[[Aggregate], tuple[Datum, ...]]]] = {}
     of_function = not plan.by or "func" in plan.by
     of_process = not plan.by or "pid" in plan.by
     for row in aggregated:
-        probe = plan.probes[row.probe]
-        if probe.function < 0:
+        known = decoders.get(row.probe)
+        if known is None:
+            probe = plan.probes[row.probe]
+            known = decoders[row.probe] = probe.function, decoder(probe.grouping or Grouping())
+        function, decode = known
+        if function < 0:
             continue
-        if row.probe not in decoders:
-            decoders[row.probe] = decoder(probe.grouping or Grouping())
-        shown = tuple(map(_plain, decoders[row.probe](row)))
-        number, pid = probe.function if of_function else -1, row.pid if of_process else 0
-        key: tuple[object, ...] = number, pid, shown, tuple(map(type, shown))  # as True is 1
+        shown = decode(row)
+        number, pid = function if of_function else -1, row.pid if of_process else 0
+        key: tuple[object, ...] = number, pid, shown
+        if not _PLAIN.issuperset(map(type, shown)):
+            shown = tuple(map(_plain, shown))
+            key = number, pid, shown, tuple(map(type, shown))  # as True is 1
         try:
             of_key = found.get(key)
         except TypeError:  # records are dicts
             key = number, pid, repr(shown)
             of_key = found.get(key)
         if of_key is None:
-            function = plan.functions[probe.function]
-            name, binary = (
-                (function.name, plan.path_of(function.binary)) if of_function else ("", "")
-            )
-            named = {"func": name, "pid": pid}
-            rest = iter(shown)
-            by = {each: named[each] if each in named else next(rest, None) for each in plan.by}
-            of_key = found[key] = OfKey(name, binary, pid, by, [])
-        of_key.rows.append(row)
-    yield from found.values()
+            found[key] = OfKey(plan, number, pid, shown, [row])
+        else:
+            of_key.rows.append(row)
+    return [*found.values()]
 
 
 _Row = TypeVar("_Row")
 
 
-def in_order(rows: Sequence[_Row], order: Callable[[Any], tuple[Any, ...]]) -> list[_Row]:
-    """Return rows in the order of what is ``order``, then of their keys: of numbers by size."""
-    try:
-        return sorted(rows, key=lambda row: (*order(row), *row.by.values()))  # type: ignore[attr-defined]
-    except TypeError:  # values of several types, or some that could not be read
-        return sorted(rows, key=lambda row: (*order(row), repr(row.by)))  # type: ignore[attr-defined]
+def in_order(
+    keys: Sequence[OfKey], rank: Callable[[OfKey], int], row: Callable[[OfKey], _Row]
+) -> Sequence[_Row]:
+    """Return a row for each of ``keys``, made when it is looked at: by what is their ``rank``, the
+    largest first, then by name, process and values: numbers by size."""
+    ranked: dict[int, list[OfKey]] = {}
+    for each in keys:
+        ranked.setdefault(rank(each), []).append(each)
+
+    def ordered() -> Iterator[OfKey]:
+        for number in sorted(ranked, reverse=True):
+            ties = ranked[number]
+            yield from ties if len(ties) == 1 else _by_name(ties)
+
+    return Lazy(len(keys), map(row, ordered()))
+
+
+def _by_name(keys: Sequence[OfKey]) -> Iterator[OfKey]:
+    kinds = [{*map(type, column)} for column in zip(*[key.values for key in keys], strict=False)]
+    if all(kind <= _NUMBERS or kind == {str} for kind in kinds):
+        order = [(key.name, key.pid, key.values, n) for n, key in enumerate(keys)]
+        heapify(order)  # is not sorted, as few may be asked for
+        while order:
+            yield keys[heappop(order)[-1]]
+    else:  # values of several types, or some that could not be read
+        texts = [(key.name, key.pid, repr(key.values), n) for n, key in enumerate(keys)]
+        for *_, n in sorted(texts):
+            yield keys[n]
+
+
+_PLAIN = frozenset((int,))
+"""Types of values that are as JSON has them."""
+
+_NUMBERS = frozenset((int, float, bool))
 
 
 def _plain(datum: Datum) -> Any:
@@ -84,6 +141,8 @@ def decoder(grouping: Grouping) -> Callable[[Aggregate], tuple[Datum, ...]]:
     """Return what decodes the values of a key."""
     texts = range(grouping.texts)
     fetches = tuple(Fetch(read="string" if n in texts else "value") for n in range(KEY_WORDS))
+    if grouping.by and is_plain(grouping.by, fetches) and all(v.slot >= 0 for v in grouping.by):
+        return _plain_decoder(grouping.by)
     made = Readers(fetches, Context())
     readers = [made.reader(value) for value in grouping.by]
     size = WORDS.size + SMALL_CHUNK * grouping.texts
@@ -104,3 +163,19 @@ def decoder(grouping: Grouping) -> Callable[[Aggregate], tuple[Datum, ...]]:
         return tuple([read(fetched) for read in readers])
 
     return decode if readers else lambda row: ()
+
+
+def _plain_decoder(values: Sequence[Value]) -> Callable[[Aggregate], tuple[Datum, ...]]:
+    """Return what decodes values that are words."""
+    readers = [(value.slot, 1 << value.slot, word_decoder(value.type)) for value in values]
+    unpack, size = WORDS.unpack_from, WORDS.size
+
+    def decode(row: Aggregate) -> tuple[Datum, ...]:
+        if len(row.key) < size:  # damaged
+            return (UNDECODABLE,) * len(readers)
+        _, faults, *words = unpack(row.key)
+        if faults:
+            return tuple([FAULT if faults & bit else read(words[n]) for n, bit, read in readers])
+        return tuple([read(words[n]) for n, _, read in readers])
+
+    return decode

@@ -14,6 +14,8 @@ from lbtrace.text import clean, to_json
 
 _NUMERIC = frozenset(["", "-", "?", *"0123456789"])
 
+_PARTS = (bool, dict, list)
+
 WORD = (1 << 64) - 1
 """What is aggregated are numbers of 64 bits."""
 
@@ -95,7 +97,7 @@ def flat(table: Table, rows: Sequence[Any]) -> tuple[list[str], list[list[Any]]]
     return [*keys, *names, *values], [
         [
             *(each["by"][key] for key in keys),
-            *(_cell(each.get(name, "")) for name in names),
+            *(_cell(each.get(name)) for name in names),
             *(each["values"][value] for value in values),
         ]
         for each in made
@@ -114,7 +116,7 @@ def written(value: Any) -> str:
     JSON."""
     if value is None:
         return "?"
-    return to_json(value) if isinstance(value, bool | dict | list) else str(value)
+    return to_json(value) if isinstance(value, _PARTS) else str(value)
 
 
 def _key_cells(row: Any) -> tuple[str, ...]:
@@ -123,9 +125,9 @@ def _key_cells(row: Any) -> tuple[str, ...]:
     return str(row.pid), row.name
 
 
-def _align(cells: Iterable[str]) -> Callable[[str, int], str]:
+def _align(cells: Iterable[str]) -> str:
     """How to align a column: numbers and times begin with a digit or a sign."""
-    return str.rjust if all(cell[:1] in _NUMERIC for cell in cells) else str.ljust
+    return ">" if _NUMERIC.issuperset([cell[:1] for cell in cells]) else "<"
 
 
 def _keys(table: Table, first: Any) -> tuple[str, ...]:
@@ -138,7 +140,7 @@ def headings(table: Table, rows: Sequence[Any]) -> list[str]:
     return [*table.heading, *map(_heading, _values(first)), *_keys(table, first)]
 
 
-def seen(table: Table, rows: Sequence[Any], view: View) -> list[Any]:
+def seen(table: Table, rows: Sequence[Any], view: View) -> Sequence[Any]:
     """Return the rows that a view shows, in its order."""
     named = headings(table, rows)
     number = named.index(view.column) if view.column in named else -1
@@ -164,23 +166,21 @@ def lines(
     """Yield a table as text, fit for a terminal: numbers are aligned to the right. Columns that
     have nothing in any row are left out, but for those of the key, and what is drawn below rows
     unless it is to be ``drawn``. The column by which a view has sorted them is marked."""
-    own = [tuple(table.cells(row)) for row in rows]
     named = mark(headings(table, rows), view)
-    keys = _keys(table, rows[0] if rows else None)
-    columns = named[: len(named) - len(keys)]
-    used = [not rows or any(cells[n] for cells in own) for n in range(len(columns))]
-    texts = [(*compress(columns, used), *named[len(columns) :])]
-    texts += [
-        tuple(
-            clean(cell)
-            for cell in (*compress(cells, used), *(_key_cells(row) if table.keyed else ()))
-        )
-        for cells, row in zip(own, rows, strict=True)
+    columns: list[tuple[str, ...]] = [()] * len(named)
+    used = [True] * len(named)
+    if rows:
+        columns = [*zip(*map(table.cells, rows), strict=True)]
+        used = [*map(any, columns)] + used[len(columns) :]
+        columns += zip(*map(_key_cells, rows), strict=True) if table.keyed else ()
+    texts = [
+        [name, *map(clean, column)]
+        for name, column in zip(compress(named, used), compress(columns, used), strict=True)
     ]
-    columns_of_text = [[*column] for column in zip(*texts, strict=True)][:-1]
-    aligned = [(max(map(len, each)), _align(each[1:])) for each in columns_of_text]
-    for number, text in enumerate(texts):
-        cells = [align(cell, width) for cell, (width, align) in zip(text, aligned, strict=False)]
-        yield "  ".join([*cells, text[-1]])
+    form = "  ".join(
+        [f"{{:{_align(each[1:])}{max(map(len, each))}}}" for each in texts[:-1]] + ["{}"]
+    )
+    for number, line in enumerate(map(form.format, *texts)):
+        yield line
         if number and drawn:
             yield from table.drawn(rows[number - 1])

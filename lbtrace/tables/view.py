@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from msgspec import Struct
@@ -31,15 +31,15 @@ def mark(headings: Sequence[str], view: View) -> tuple[str, ...]:
 
 
 def arrange(
-    rows: Iterable[Any],
+    rows: Sequence[Any],
     view: View,
     rank: Callable[[Any], Any] | None,
     text: Callable[[Any], str],
-) -> list[Any]:
+) -> Sequence[Any]:
     """Return the rows that a view shows, by what ``rank`` gives of each if it is not None; those of
     which that is None last. ``text`` is what is looked for text in."""
     wanted = view.text.casefold()
-    found = [row for row in rows if wanted in text(row).casefold()] if wanted else [*rows]
+    found = [row for row in rows if wanted in text(row).casefold()] if wanted else rows
     if rank is None:
         return found[::-1] if view.reverse else found
     known, unknown = list[tuple[Any, Any]](), []

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 import os
 import pty
@@ -15,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pyarrow import parquet
 
 import lbtrace
 from lbtrace.bpf import aggregates, objects
@@ -318,3 +320,36 @@ def test_tracepoints_are_counted(programs: Path, lbtrace: Run) -> None:
         row["name"]: row["count"] for row in json.loads(done.stdout.splitlines()[-1])["count"]
     }
     assert counted == {"fib": 15, "sched:sched_process_exit": 1}
+
+
+def test_parquet_has_columns_with_types(programs: Path, lbtrace: Run, tmp_path: Path) -> None:
+    made, listed, command = (
+        tmp_path / "a.parquet",
+        tmp_path / "a.csv",
+        ("--", programs / "fib", 9),
+    )
+    select = ("count", "--func", "fib", "--by", "n", "--avg", "n")
+    for path in (made, listed):
+        lbtrace(*select, "-o", path, *command)
+    table = parquet.read_table(made)
+    assert [str(column) for column in table.schema.types] == ["int64", "int64", "double"]
+    rows = [[*map(str, row.values())] for row in table.to_pylist()]
+    assert [table.column_names, *rows] == [*csv.reader(listed.read_text().splitlines())]
+
+    lbtrace("latency", "--func", "fib", "--interval", "10s", "-o", made, "--force", *command)
+    (row,) = parquet.read_table(made).to_pylist()
+    assert (row["name"], row["count"], row["unit"]) == ("fib", 109, "ns")
+
+
+def test_parquet_needs_its_extra(programs: Path, lbtrace: Run, tmp_path: Path) -> None:
+    (tmp_path / "pyarrow.py").write_text("raise ImportError\n")
+    path = f"{tmp_path}:{os.environ.get('PYTHONPATH', '')}"
+    none, command = tmp_path / "none.parquet", ("--", programs / "fib", 9)
+    done = lbtrace(
+        "count", "--func", "fib", "-o", none, *command, env=os.environ | {"PYTHONPATH": path}
+    )
+    assert (done.returncode, done.stdout, none.exists()) == (1, "", False)
+    assert done.stderr.splitlines() == [
+        "lbtrace: pyarrow is not installed, or cannot be imported",
+        "  pip install 'lbtrace[arrow]'",
+    ]

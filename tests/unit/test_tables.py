@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from operator import attrgetter
 
 import pytest
 
@@ -10,6 +11,7 @@ from lbtrace.errors import UsageError
 from lbtrace.model import Aggregate, Aggregates, Binary, Function, Plan, Probe, Site
 from lbtrace.plan import Selection, probe_sources
 from lbtrace.tables import Count, Table, aggregated, merge_aggregated, table_of
+from lbtrace.tables.keys import OfKey, in_order
 from lbtrace.tables.table import add_words, to_signed
 
 SITE = Site(1, 1)
@@ -53,7 +55,7 @@ def test_what_later_versions_aggregate_is_passed_over() -> None:
     assert [*aggregated(plan("os", "table"), later)] == []
     assert table_of(plan("os"), later) == []
     ((name, table, rows),) = aggregated(plan("os", "count"), later)
-    assert (name, rows) == ("count", [])
+    assert (name, [*rows]) == ("count", [])
     assert isinstance(table, Table)
     assert table_of(plan("count"), later, "sum") == []
 
@@ -70,3 +72,25 @@ def test_what_a_source_does_not_have_is_refused() -> None:
     selection = Selection(("syscall:getppid",), request=parse((), "n > 3"))
     with pytest.raises(UsageError, match="n is not known"):
         probe_sources.add(Plan((), (), ()), [], {"syscall": ["getppid"]}, selection)
+
+
+def test_only_the_rows_that_are_looked_at_are_made() -> None:
+    """The first of them are the first of all: the largest, then by their values."""
+    counts = (3, 9, 3, 1, 9, 3)
+    keys = [
+        OfKey(plan("count"), 0, 7, (value,), [Aggregate(0, 7, count)])
+        for value, count in zip((10, 9, 2, "x", 1, 1), counts, strict=True)
+    ]
+    made = list[OfKey]()
+
+    def row(key: OfKey) -> tuple[int, object]:
+        made.append(key)
+        return key.count, *key.values
+
+    rows = in_order(keys, attrgetter("count"), row)
+    assert (len(rows), made) == (6, [])
+    assert (rows[:3], len(made)) == ([(9, 1), (9, 9), (3, 1)], 3)
+    assert (rows[0], rows[-1], len(made)) == ((9, 1), (1, "x"), 6)
+    assert [*rows] == rows[:] == [(9, 1), (9, 9), (3, 1), (3, 2), (3, 10), (1, "x")]
+    assert rows[::-1] == [*rows][::-1]
+    assert len(made) == 6
