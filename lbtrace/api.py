@@ -83,6 +83,7 @@ def trace(
     columns: str | Sequence[str] = (),
     stack: int = 0,
     unwind: Unwind = "tables",
+    srcline: bool = False,
     cache: bool = True,
     options: Options | None = None,
 ) -> Trace:
@@ -117,7 +118,8 @@ def trace(
     called sudo). ``force``: above 50,000 functions, too. ``cache``: a kept plan is taken if nothing
     changed. ``action``: ``"send"`` calls, or ``"count"`` (`Trace.counts`), ``by`` expressions, with
     ``columns`` such as ``"sum(n)"`` (docs/answers.md). ``stack``: so many callers of each call are
-    shown (`Call.callers`), found as ``unwind`` says (docs/stacks.md). ``full_names``: C++ in full.
+    shown (`Call.callers`), found as ``unwind`` says, with ``srcline`` also inlined functions, and
+    lines (docs/stacks.md). ``full_names``: C++ in full.
     ``options``: see `Options`.
 
     Planning reads files; ``with`` or ``async with`` starts and attaches. Any thread may trace.
@@ -199,6 +201,7 @@ def trace(
         notes=(*prepared.notes, *prepared.plan.notes),
         stack_depth=check_number("stack", stack, 0, CALLERS),
         unwind=check_choice("unwind", unwind, get_args(Unwind)),
+        srcline=check_boolean("srcline", srcline),
     )
     session = Session(plan, target, options, prepared.files, prepared.reach, prepared.later)
     if not check_number("slow", slow, 0):

@@ -64,7 +64,7 @@ def _path(call: Call, around: Open | None) -> Path:
         return (*around.path, own) if around else (own,)
     frames: list[Frame] = []
     for frame in callers.frames:
-        if around and (frame.name, frame.binary) == around.path[-1]:
+        if around and not frame.inlined and (frame.name, frame.binary) == around.path[-1]:
             return (*around.path, *steps(frames), own)
         frames.append(frame)
     if callers.end == OUTERMOST or not around:

@@ -231,11 +231,16 @@ def add_selection(parser: argparse.ArgumentParser) -> _ArgumentGroup:
 
 
 def add_unwind(values: _ArgumentGroup) -> None:
-    """Add the one that says how callers are found."""
+    """Add those that say how callers are found, and what is shown of them."""
     values.add_argument(
         "--unwind",
         choices=("tables", "fp"),
         help="how to find callers: by tables made of .eh_frame (default), or frame pointers",
+    )
+    values.add_argument(
+        "--srcline",
+        action="store_true",
+        help="show the lines of callers, and inlined functions among them, by debug information",
     )
 
 
@@ -334,8 +339,9 @@ def run(args: argparse.Namespace) -> int:
     if args.exclude and named and not (args.func or args.source or args.libcalls):
         raise UsageError("--exclude is about functions", "name them with --func or --source")
     given = vars(args)
-    if given.get("unwind") and args.action == "send" and not given["stack"]:
-        raise UsageError("--unwind is about callers, and none are asked for", "add --stack 8")
+    for option in filter(given.get, ("unwind", "srcline")):
+        if args.action == "send" and not given["stack"]:
+            raise UsageError(f"--{option} is about callers, and none is shown", "add --stack 8")
     if args.provider and not args.usdt:
         raise UsageError("--provider is about markers", "name them with --usdt")
     from lbtrace.commands import tracing  # imported here: --help and wrong options need no more

@@ -121,9 +121,10 @@ def run(prepared: Prepared, chosen: Format, args: argparse.Namespace) -> int:
 
 
 def _stacks(args: argparse.Namespace) -> dict[str, Any]:
-    """What of the plan says how stacks are walked, where the command has such options."""
+    """What of the plan says how stacks are walked and shown, where the command has such options."""
     given = vars(args)
-    return {"stack_depth": given.get("stack") or 0, "unwind": given.get("unwind") or "tables"}
+    depth, unwind = given.get("stack") or 0, given.get("unwind") or "tables"
+    return {"stack_depth": depth, "unwind": unwind, "srcline": bool(given.get("srcline"))}
 
 
 def _watch_steps(plan: Plan, target: Target) -> SingleSteps | None:

@@ -42,7 +42,7 @@ def find_inlined(lines: SourceLines, wanted: Callable[[Name], bool]) -> list[Inl
     """Return the inlined copies of functions that are ``wanted``, by address."""
     found: set[tuple[int, str]] = set()
     copies: list[Inlined] = []
-    names = _Names(wanted)
+    names = Names(wanted)
     for unit in lines.units():
         with suppress(*DAMAGE):
             for entry in unit.tagged("DW_TAG_inlined_subroutine"):
@@ -62,16 +62,17 @@ def find_inlined(lines: SourceLines, wanted: Callable[[Name], bool]) -> list[Inl
     return sorted(copies, key=lambda copy: (copy.address, copy.name))
 
 
-class _Names:
-    """The names of inlined functions, each read once; None of those that are not wanted."""
+class Names:
+    """The names of functions, those of inlined ones read once."""
 
-    def __init__(self, wanted: Callable[[Name], bool]) -> None:
+    def __init__(self, wanted: Callable[[Name], bool] = bool) -> None:
         self._wanted = wanted
         self._known: dict[int, Name | None] = {}
         self._declarations = Declarations()
         self._scopes: dict[int, dict[int, str]] = {}
 
     def of(self, entry: Entry) -> Name | None:
+        """Return the name of an inlined function; None if it is not wanted."""
         chain = origins(entry)
         if len(chain) < 2:
             return None

@@ -216,6 +216,12 @@ class SourceLines:
             return scopes.title(address) if scopes else ""
         return ""
 
+    def table(self, offset: int) -> LineTable | None:
+        """The line table of the unit at ``offset``."""
+        with suppress(*DAMAGE):
+            return line_table(self._file.unit_at(offset))
+        return None
+
     def scopes_of(self, offset: int) -> Scopes | None:
         """What is in scope in the unit at ``offset``."""
         if offset not in self._scopes:

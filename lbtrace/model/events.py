@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 from msgspec import Struct
 
 from lbtrace.model.wire_limits import INSIDE_BITS
@@ -126,13 +128,18 @@ class Frame(Struct, frozen=True):
     file ``binary``. Without a name ``offset`` is the place in the file, or without a file, or in
     the kernel, the address. ``guessed``: it was found by a frame pointer, without a table that says
     there is one. In place of a file, frames of the kernel have `KERNEL_FILE`, those of its modules
-    their name in brackets.
+    their name in brackets. Where it was asked for and is known, it is at a ``line`` of the file
+    ``source``, else 0 and empty. A function ``inlined`` in the frame below it, the next one, has
+    no offset of its own.
     """
 
     name: str
     offset: int
     binary: str = ""
     guessed: bool = False
+    inlined: bool = False
+    source: str = ""
+    line: int = 0
 
     @property
     def module(self) -> str:
@@ -140,6 +147,12 @@ class Frame(Struct, frozen=True):
         if self.binary == KERNEL_FILE:
             return "[k]"
         return self.binary if self.binary.startswith("[") else ""
+
+    @property
+    def where(self) -> str:
+        """What is shown of it behind its name: `` (inlined) at prog.c:12``; empty of others."""
+        mark = " (inlined)" if self.inlined else ""
+        return f"{mark} at {os.path.basename(self.source)}:{self.line}" if self.line else mark
 
 
 class Aggregate(Struct, frozen=True, gc=False):

@@ -277,6 +277,8 @@ class Plan(Struct, frozen=True):
     """How many callers of each call, or point, are sent with it."""
     unwind: Unwind = "tables"
     """How callers are found."""
+    srcline: bool = False
+    """Frames of stacks have lines, and inlined functions are among them."""
     frames: tuple[Frame, ...] = ()
     """Those of all stacks, once each: `Addition` adds them."""
     clock: Clock | None = None

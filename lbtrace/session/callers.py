@@ -21,7 +21,8 @@ class Callers:
 
     def __init__(self, names: FrameNames) -> None:
         self._names = names
-        self._numbers: dict[tuple[int, int, int, int, int], int] = {}
+        self._numbers: dict[tuple[int, int, int, int, int], range] = {}
+        self._next = 0
 
     def name(self, batch: Batch, plan: Plan) -> tuple[Addition | Batch, ...]:
         """Return a batch with the numbers of frames, after what these add to the plan."""
@@ -37,8 +38,10 @@ class Callers:
             end = ends[record]
             pieces.append(blobs[done : end - sizes[record]])
             pid, stack = words[record * EVENT_WORDS + PID_WORD], blobs[end - sizes[record] : end]
-            numbers = [self._number(pid, frame, fresh) for frame in FRAME.iter_unpack(stack)]
-            pieces.append(memoryview(array("I", numbers)).cast("B"))
+            numbers = array("I")
+            for frame in FRAME.iter_unpack(stack):
+                numbers.extend(self._find(pid, frame, fresh))
+            pieces.append(memoryview(numbers).cast("B"))
             words[record * EVENT_WORDS + BLOB_WORD] = 4 * len(numbers)
             done = end
         pieces.append(blobs[done:])
@@ -48,14 +51,16 @@ class Callers:
         added = Addition(counts, frames=tuple(fresh), first_frame=first)
         return (added, numbered) if fresh else (numbered,)
 
-    def _number(self, pid: int, frame: tuple[int, int, int, int, int], fresh: list[Frame]) -> int:
+    def _find(self, pid: int, frame: tuple[int, int, int, int, int], fresh: list[Frame]) -> range:
         address, offset, inode, device, flags = frame
         if inode or flags & FRAME_KERNEL:  # whatever process it is
             key = (0, offset or address, inode, device, flags)
         else:
             key = (pid, address, 0, 0, flags)
-        number = self._numbers.get(key)
-        if number is None:
-            number = self._numbers[key] = len(self._numbers)
-            fresh.append(self._names.name(pid, Place(*frame)))
-        return number
+        numbers = self._numbers.get(key)
+        if numbers is None:
+            named = self._names.name(pid, Place(*frame))
+            numbers = self._numbers[key] = range(self._next, self._next + len(named))
+            self._next = numbers.stop
+            fresh += named
+        return numbers

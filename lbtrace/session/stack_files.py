@@ -22,7 +22,8 @@ from lbtrace.targets.mapped_files import DELETED, mapped_files
 class StackFiles:
     """Knows the files that processes have mapped: ``root`` and those that it forks, or all that
     stacks meet where it is 0. ``command`` is what it will run. Without ``tables`` callers are found
-    by frame pointers. A stack that meets a file which is not known yet ends there.
+    by frame pointers; ``srcline`` is as of `FrameNames`. A stack that meets a file which is not
+    known yet ends there.
 
     Raises `KernelError`.
     """
@@ -35,8 +36,9 @@ class StackFiles:
         command: str = "",
         *,
         tables: bool = True,
+        srcline: bool = False,
     ) -> None:
-        self.names = FrameNames(files)
+        self.names = FrameNames(files, srcline=srcline)
         self._loaded = loaded
         self._root = root
         self._known: set[tuple[int, int]] = set()
@@ -126,7 +128,8 @@ def watch(
     loaded: TraceObject, plan: Plan, files: Iterable[File], root: int, command: Sequence[str]
 ) -> Iterator[StackFiles]:
     """The files through which the stacks of a trace are walked, until it ends."""
-    known = StackFiles(loaded, files, root, *command[:1], tables=plan.unwind == "tables")
+    tables, srcline = plan.unwind == "tables", plan.srcline
+    known = StackFiles(loaded, files, root, *command[:1], tables=tables, srcline=srcline)
     try:
         yield known
     finally:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import chain
+
 from msgspec.structs import replace
 
 from lbtrace.bpf.met_stacks import MetStack, read_stacks
@@ -35,6 +37,7 @@ class StackNames:
         stack = self._named.get((row.pid, row.key))
         if stack is None:
             named = (self._files.names.name(row.pid, Place(*frame)) for frame in met.frames)
-            stack = tuple(self._frames.setdefault(f, len(self._frames)) for f in named)
+            frames = chain.from_iterable(named)
+            stack = tuple(self._frames.setdefault(f, len(self._frames)) for f in frames)
             self._named[row.pid, row.key] = stack
         return replace(row, stack=stack, end=met.end)

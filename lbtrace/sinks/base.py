@@ -120,14 +120,14 @@ def describe_loss(loss: Loss) -> str:
 def describe_frame(frame: Frame) -> str:
     """Return a frame of a stack in words: ``main+0x1d (prog)``, ``vfs_read+0x2a [k]``, fit for a
     terminal."""
-    file = "" if frame.module else os.path.basename(frame.binary)
+    file = "" if frame.module or frame.inlined else os.path.basename(frame.binary)
     place = f"{frame.name or file}+{frame.offset:#x}"
     if not (frame.name or file):
         place = f"{frame.offset:#x}"
     elif frame.name and not frame.offset:
         place = frame.name
     where = f" ({file})" if frame.name and file else f" {frame.module}" if frame.module else ""
-    return clean(f"{place}{where}{' ?' if frame.guessed else ''}")
+    return clean(f"{place}{where}{' ?' if frame.guessed else ''}{frame.where}")
 
 
 def own_lane(call: Call | Event | Loss | Fork) -> int:

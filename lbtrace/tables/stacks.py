@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import takewhile
 from typing import TypeAlias
 
 from msgspec import Struct
@@ -53,7 +54,10 @@ def count_stacks(
     for row in aggregated:
         probe = plan.probes[row.probe]
         is_call = probe.role in CALLS and (probe.source == "uprobe" or _has_returned(row, plan))
-        callers = row.stack[1:] if is_call and not _has_returned(row, plan) else row.stack
+        callers = row.stack
+        if is_call and not _has_returned(row, plan):
+            inlined = takewhile(lambda n: n < len(frames) and frames[n].inlined, callers)
+            callers = callers[len(list(inlined)) + 1 :]
         found.setdefault((probe.function, is_call, callers, row.end), []).append(row)
     made = [
         _stack(plan, function, is_call, rows, [frames[n] for n in callers if n < len(frames)])
@@ -116,7 +120,7 @@ def describe(frame: Frame) -> str:
         where = f"{os.path.basename(frame.binary)}+" if frame.binary and not module else ""
         return clean(f"[unknown] {where}{frame.offset:#x}{module}")
     place = f"+{frame.offset:#x}" if frame.offset else ""
-    return clean(f"{frame.name}{place}{module}")
+    return clean(f"{frame.name}{place}{module}{frame.where}")
 
 
 def described(row: Stack) -> Iterator[str]:
@@ -141,7 +145,8 @@ def steps(frames: Sequence[Frame], end: str = OUTERMOST) -> Iterator[Step]:
         yield cut(end), ""
     for frame in reversed(frames):
         name = clean(frame.name) or describe(frame)
-        yield f"{name}_[k]" if frame.name and frame.module else name, frame.binary
+        mark = "_[i]" if frame.inlined else "_[k]" if frame.name and frame.module else ""
+        yield f"{name}{mark}", frame.binary
 
 
 def fold(rows: Sequence[Stack]) -> list[tuple[tuple[str, ...], int]]:

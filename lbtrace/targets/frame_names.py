@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from msgspec.structs import replace
 
@@ -24,6 +24,9 @@ from lbtrace.system.file import File
 from lbtrace.system.procfs import read_lines
 from lbtrace.targets.kernel_names import KernelNames
 from lbtrace.targets.mapped_files import Mapped, mapped_files
+
+if TYPE_CHECKING:
+    from lbtrace.dwarf.source_frames import SourceFrames
 
 EXPECTED = 65536
 """Files of which it is noted where they are, at most."""
@@ -59,6 +62,7 @@ class _Code:
         self.path = path
         self._image = image
         self._symbols: Symbols | None = None
+        self._source: SourceFrames | None = None
 
     def name(self, place: Place) -> tuple[str, int]:
         """Return the function, and how far behind its start; ``""`` and the place in the file where
@@ -70,19 +74,37 @@ class _Code:
             self._symbols = symbols.read_any(self._image, servers=False)
         for functions in (self._symbols.functions, self._symbols.cold):
             if found := functions.holding(address):
-                name = demangle.short(found.name.partition("@")[0])
-                return cpp_names.shorten(name), address + place.returns - found.address
+                return _shown(found.name), address + place.returns - found.address
         if Unwind(self._image).is_of_signal(address):
             return SIGNAL, 0
         return "", place.offset
 
+    def with_source(self, place: Place, frame: Frame) -> tuple[Frame, ...]:
+        """Return the ``frame`` at a place with its line, after those of the functions that are
+        inlined there."""
+        if self._image is None or frame.name == SIGNAL:
+            return (frame,)
+        if self._source is None:
+            from lbtrace.dwarf.source_frames import SourceFrames  # imported here: few ask for it
+
+            self._source = SourceFrames(self._image)
+        address = _address(self._image, place.offset - place.returns)
+        *inlined, (_, source, line) = self._source.at(address, entered=place.returns)
+        copies = (
+            Frame(_shown(name), 0, self.path, inlined=True, source=file, line=at)
+            for name, file, at in inlined
+        )
+        return (*copies, replace(frame, source=source, line=line))
+
 
 class FrameNames:
-    """Names the frames of any process; ``files`` are known from the beginning."""
+    """Names the frames of any process; ``files`` are known from the beginning. ``srcline``: also
+    inlined functions, and lines."""
 
-    def __init__(self, files: Iterable[File] = ()) -> None:
+    def __init__(self, files: Iterable[File] = (), *, srcline: bool = False) -> None:
+        self._srcline = srcline
         self._codes: dict[tuple[int, int], _Code] = {}
-        self._known: dict[tuple[int, int, int, bool], Frame] = {}
+        self._known: dict[tuple[int, int, int, bool], tuple[Frame, ...]] = {}
         self._made: dict[int, _MadeCode] = {}
         self._expected: dict[tuple[int, int], str] = {}
         self._kernel = KernelNames()
@@ -119,28 +141,31 @@ class FrameNames:
             if (each.device, each.inode) not in self._codes:
                 self._codes[each.device, each.inode] = _code(each)
 
-    def name(self, pid: int, place: Place) -> Frame:
-        """Return the frame at a place of a process."""
+    def name(self, pid: int, place: Place) -> tuple[Frame, ...]:
+        """Return the frame at a place of a process, after those of inlined functions."""
         if place.flags & FRAME_KERNEL:
-            return self._kernel.name(place.address, returns=place.returns)
-        frame = self._in_file(pid, place) if place.inode else self._name_made(pid, place)
-        return replace(frame, guessed=True) if place.flags & FRAME_GUESSED else frame
+            return (self._kernel.name(place.address, returns=place.returns),)
+        frames = self._in_file(pid, place) if place.inode else (self._name_made(pid, place),)
+        if place.flags & FRAME_GUESSED:
+            return tuple(replace(frame, guessed=True) for frame in frames)
+        return frames
 
-    def _in_file(self, pid: int, place: Place) -> Frame:
+    def _in_file(self, pid: int, place: Place) -> tuple[Frame, ...]:
         file = place.device, place.inode
         key = (*file, place.offset, place.returns)
-        frame = self._known.get(key)
-        if frame is None:
+        frames = self._known.get(key)
+        if frames is None:
             if file not in self._codes:
                 self.learn(pid)
             if file not in self._codes and (path := self.expected(*file)):
                 self._codes[file] = _Code(path, _open(path, path))
             code = self._codes.get(file)
             if code is None:  # the process has ended: perhaps another one will map it
-                return Frame("", place.offset)
+                return (Frame("", place.offset),)
             frame = Frame(*code.name(place), code.path)
-            self._known[key] = frame
-        return frame
+            frames = code.with_source(place, frame) if self._srcline else (frame,)
+            self._known[key] = frames
+        return frames
 
     def _name_made(self, pid: int, place: Place) -> Frame:
         """That in code which the process itself has made."""
@@ -220,6 +245,10 @@ def _code(mapped: Mapped) -> _Code:
         if image := _open(path, mapped.path):
             return _Code(mapped.path, image)
     return _Code(mapped.path, None)
+
+
+def _shown(symbol: str) -> str:
+    return cpp_names.shorten(demangle.short(symbol.partition("@")[0]))
 
 
 def _open(path: str, shown: str) -> Image | None:

@@ -77,6 +77,19 @@ def test_as_gdb(programs: Path, tmp_path: Path, lbtrace: Run) -> None:
         callers = next(session.calls()).callers
     assert [frame.name for frame in callers.frames] == stacks[0][:2]
     assert callers.end == "limit"
+    row = re.compile(r"^#\d+ +(?:0x\w+ in )?(\w+) (?:.* at (?:.*/)?(\S+):(\d+))?", re.M)
+    lines = [row.findall(stack) for stack in re.split(r"^#0 .*\n", said, flags=re.M)[1:]]
+    assert lines[0][0][0] == inlined
+    capture = tmp_path / "run.lbt"
+    lbtrace("attach", *options[:4], "--srcline", "-o", capture, "--", *command)
+    calls = calls_of(lbtrace("export", capture, "--format", "jsonl").stdout)
+    for call, stack in zip(calls[:5], lines, strict=True):
+        frames = call["callers"]["frames"]
+        at = [(f["inlined"], Path(f["source"]).name, str(f["line"] or "")) for f in frames]
+        assert at == [(name == inlined, file, line) for name, file, line in stack]
+    folded = lbtrace("stacks", capture, "--format", "folded").stdout
+    assert f"work;{inlined}_[i];" in folded
+    assert re.search(r"← go \(inlined\) at paths\.c:\d+\n", lbtrace("export", capture).stdout)
 
 
 def test_answers_of_a_capture(programs: Path, tmp_path: Path, lbtrace: Run) -> None:

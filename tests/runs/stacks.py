@@ -2,7 +2,9 @@
 
     PYTHONPATH=. .venv/bin/python tests/runs/stacks.py --func malloc@libc.so.6 -- python3 -c ''
 
-The program runs twice, without randomized addresses. A line is printed for docs/development.md:
+The program runs twice, without randomized addresses. With ``--srcline`` inlined functions are
+compared as well, frames by source file and line where these are known; clang's code of no line is
+none here, and of the line before it for gdb. A line is printed for docs/development.md:
 stops, frames, how many of these are gdb's, and what ended those stacks that gdb shows to be longer.
 """
 
@@ -30,6 +32,7 @@ Stack = tuple[tuple[str, int], ...]
 GDB = """
 import gdb, json, os
 found, function, binary, most, out = [], {function!r}, {binary!r}, {most}, {out!r}
+srcline = {srcline}
 ranges = []
 def place(pc):
     for again in (False, True):
@@ -47,7 +50,12 @@ class Stop(gdb.Breakpoint):
     def stop(self):
         frame, stack = gdb.newest_frame(), []
         while frame is not None:
-            if frame.type() not in (gdb.INLINE_FRAME, gdb.TAILCALL_FRAME):
+            inlined = frame.type() == gdb.INLINE_FRAME
+            sal = frame.find_sal() if srcline else None
+            if sal and sal.symtab and sal.line:
+                if frame.type() != gdb.TAILCALL_FRAME:
+                    stack.append((os.path.basename(sal.symtab.filename), sal.line))
+            elif not inlined and frame.type() != gdb.TAILCALL_FRAME:
                 stack.append(place(frame.pc()))
             try:
                 frame = frame.older()
@@ -55,7 +63,7 @@ class Stop(gdb.Breakpoint):
                 break
         while not stack[-1][0]:  # what gdb finds beyond the outermost function
             stack.pop()
-        if not binary or stack[0][0].startswith(binary):
+        if srcline or not binary or stack[0][0].startswith(binary):
             found.append(stack[1:])
         return len(found) >= most
 gdb.execute("set pagination off")
@@ -72,11 +80,14 @@ gdb.execute("kill") if gdb.selected_inferior().pid else None
 """
 
 
-def of_gdb(function: str, binary: str, most: int, command: list[str]) -> list[Stack]:
+def of_gdb(
+    function: str, binary: str, most: int, command: list[str], *, srcline: bool
+) -> list[Stack]:
     """The callers at each stop in a function."""
     with tempfile.TemporaryDirectory() as folder:
         script, out = Path(folder) / "stops.py", Path(folder) / "stops.json"
-        names = {"function": function, "binary": binary, "most": most, "out": str(out)}
+        names: dict[str, Any] = {"function": function, "binary": binary, "most": most}
+        names |= {"out": str(out), "srcline": srcline}
         script.write_text(GDB.format(**names))
         words = ["gdb", "-batch", "-nx", "-x", script, "--args", *command]
         done = subprocess.run(words, capture_output=True, text=True, check=False)
@@ -101,7 +112,13 @@ def of_lbtrace(pattern: str, most: int, command: list[str], more: dict[str, Any]
     for call in calls:
         if call.callers is not None:
             frames = call.callers.frames
-            yield tuple((_name(f.binary), f.offset) for f in frames), call.callers.end
+            yield tuple(map(_place, frames)), call.callers.end
+
+
+def _place(frame: Any) -> tuple[str, int]:
+    if frame.line:
+        return os.path.basename(frame.source), frame.line
+    return _name(frame.binary), frame.offset
 
 
 def _name(path: str) -> str:
@@ -114,13 +131,15 @@ def main() -> None:
     parser.add_argument("--func", required=True, help="NAME or NAME@BINARY")
     parser.add_argument("--stops", type=int, default=1000)
     parser.add_argument("--returns", default="auto")
+    parser.add_argument("--srcline", action="store_true")
     parser.add_argument("--verbose", action="store_true")
     parser.add_argument("command", nargs="+")
     args = parser.parse_args()
     function, _, binary = args.func.partition("@")
-    more = {"binary": binary} if binary else {}
+    more: dict[str, Any] = {"binary": binary} if binary else {}
+    more["srcline"] = args.srcline
     mine = [*of_lbtrace(args.func, args.stops, args.command, {"returns": args.returns, **more})]
-    theirs = of_gdb(function, binary, args.stops + 100, args.command)
+    theirs = of_gdb(function, binary, args.stops + 100, args.command, srcline=args.srcline)
     known, frames, equal = Counter(theirs), 0, 0
     causes: Counter[str] = Counter()
     for number, (stack, end) in enumerate(mine):

@@ -100,6 +100,8 @@ ATTRIBUTES = {
     0x51: "DW_AT_byte_stride",
     0x52: "DW_AT_entry_pc",
     0x55: "DW_AT_ranges",
+    0x58: "DW_AT_call_file",
+    0x59: "DW_AT_call_line",
     0x63: "DW_AT_explicit",
     0x64: "DW_AT_object_pointer",
     0x65: "DW_AT_endianity",
