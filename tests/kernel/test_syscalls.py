@@ -248,7 +248,7 @@ def test_choices(lbtrace: Callable[..., Any], here: Path) -> None:
 def test_errors(lbtrace: Callable[..., Any]) -> None:
     for options, said in (
         (["--syscall", "opena", "--", "true"], "nearest names: openat"),
-        (["--syscall", "openat"], "name what to trace: --pid, or a command"),
+        (["--syscall", "openat"], "name what to trace: --pid, a command, --cgroup, or --all"),
         (["--syscall", "openat", "--arg", "fd", "--", "true"], "fd is not known"),
     ):
         done = lbtrace("attach", *options)

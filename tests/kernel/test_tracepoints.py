@@ -173,7 +173,7 @@ def test_errors(lbtrace: Callable[..., Any]) -> None:
     for options, said in (
         (["sched:sched_swich", "--", "true"], "nearest names: sched:sched_switch"),
         (["sched_switch", "--", "true"], "write sched:sched_switch"),
-        (["sched:sched_switch"], "name what to trace: --pid, or a command"),
+        (["sched:sched_switch"], "name what to trace: --pid, a command, --cgroup, or --all"),
         (["sched:sched_switch", "--where", "x == 1", "--", "true"], "x is not known"),
         (["sched:sched_switch", "--where", "retval == 1", "--", "true"], "retval"),
     ):
