@@ -123,8 +123,9 @@ def test_time_blocked(lbtrace: Run, tmp_path: Path) -> None:
     assert "nothing lost" in done.stderr
     rows = json.loads(out.read_text())["stacks"]
     slept = [row for row in rows if {"hrtimer_nanosleep"} & {f["name"] for f in row["frames"]}]
-    assert sum(row["count"] for row in slept) == 40
-    assert 40 * 10_000_000 <= sum(row["total"] for row in slept) <= int(done.stdout)
+    # A thread that is preempted until its time has passed was not blocked.
+    assert 36 <= sum(row["count"] for row in slept) <= 40
+    assert 36 * 10_000_000 <= sum(row["total"] for row in slept) <= int(done.stdout)
     assert {row["unit"] for row in slept} == {"ns"}
     assert any("libc" in f["binary"] for f in slept[0]["frames"])
     refused = lbtrace("stacks", "--off-cpu", "--func", "main", "--", "true")
