@@ -24,6 +24,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -157,7 +158,8 @@ def _import_all() -> Any:
 
     for found in pkgutil.walk_packages(lbtrace.__path__, "lbtrace."):
         if found.name != "lbtrace.__main__":
-            importlib.import_module(found.name)
+            with suppress(lbtrace.DependencyError):  # of an extra that is not installed
+                importlib.import_module(found.name)
     return module
 
 

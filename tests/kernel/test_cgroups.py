@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from subprocess import CompletedProcess
+from time import sleep
 from typing import Any
 
 import pytest
@@ -30,8 +31,10 @@ def group(tmp_path: Path) -> Iterator[Path]:
     made = root / f"lbtrace-{os.getpid()}.slice"
     (made / "inner.service").mkdir(parents=True)
     yield made
-    (made / "inner.service").rmdir()
-    made.rmdir()
+    for each in (made / "inner.service", made):
+        while "populated 1" in (each / "cgroup.events").read_text():
+            sleep(0.01)
+        each.rmdir()
     subprocess.run(["umount", root], check=True)
 
 
