@@ -117,9 +117,14 @@ def program(tool: Callable[[str], str], tmp_path: Path) -> Path:
     return tmp_path / "off"
 
 
-def stretches(printed: str) -> dict[int, list[tuple[int, int, int]]]:
-    """When each thread was switched out, woken and switched in, ns."""
-    found: dict[int, list[tuple[int, int, int]]] = {}
+Stretches = dict[int, list[tuple[int, int, int]]]
+
+
+def stretches(printed: str) -> tuple[Stretches, Stretches]:
+    """When each thread was switched out, woken and switched in, ns; and those where the last is
+    missing: the tracer may lack what the idle task of a processor switches to."""
+    found: Stretches = {}
+    unended: Stretches = {}
     away: dict[int, list[int]] = {}
     for line in printed.splitlines():
         if not (event := EVENT.fullmatch(line)):
@@ -131,24 +136,29 @@ def stretches(printed: str) -> dict[int, list[tuple[int, int, int]]]:
                 since.append(time)
             continue
         ready = [time] if fields["prev_state"].startswith("R") else []
+        if lacking := away.get(int(fields["prev_pid"])):
+            unended.setdefault(int(fields["prev_pid"]), []).append((lacking[0], 0, time))
         away[int(fields["prev_pid"])] = [time, *ready]
         if since := away.pop(int(fields["next_pid"]), []):
             since = [*since, time] if len(since) > 1 else [*since, time, time]
             found.setdefault(int(fields["next_pid"]), []).append((since[0], since[1], time))
-    return found
+    return found, unended
 
 
 def differences(calls: list[Call], printed: str) -> list[str]:
     """Of calls, how long they did not run, where the kernel says otherwise."""
-    away, wrong = stretches(printed), []
+    (away, unended), wrong = stretches(printed), []
     for call in calls:
         if call.end == "point":
             continue
         assert call.duration is not None
+        end = call.start + call.duration
+        if any(since < end and call.start < to for since, _, to in unended.get(call.tid, ())):
+            continue
         own = [
             each
             for each in away.get(call.tid, ())
-            if call.start - PRECISE < each[0] and each[2] < call.start + call.duration + PRECISE
+            if call.start - PRECISE < each[0] and each[2] < end + PRECISE
         ]
         blocked = sum(woken - left for left, woken, _ in own)
         runnable = sum(resumed - woken for _, woken, resumed in own)
