@@ -38,7 +38,7 @@ class StackFiles:
         tables: bool = True,
         srcline: bool = False,
     ) -> None:
-        self.names = FrameNames(files, srcline=srcline)
+        self.names = FrameNames(files, srcline=srcline, look=self.look)
         self._loaded = loaded
         self._root = root
         self._known: set[tuple[int, int]] = set()

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
 from msgspec.structs import replace
@@ -99,10 +99,18 @@ class _Code:
 
 class FrameNames:
     """Names the frames of any process; ``files`` are known from the beginning. ``srcline``: also
-    inlined functions, and lines."""
+    inlined functions, and lines. ``look`` is called where a file is not known, to `know` or
+    `expect` those that were mapped meanwhile."""
 
-    def __init__(self, files: Iterable[File] = (), *, srcline: bool = False) -> None:
+    def __init__(
+        self,
+        files: Iterable[File] = (),
+        *,
+        srcline: bool = False,
+        look: Callable[[], None] = lambda: None,
+    ) -> None:
         self._srcline = srcline
+        self._look = look
         self._codes: dict[tuple[int, int], _Code] = {}
         self._known: dict[tuple[int, int, int, bool], tuple[Frame, ...]] = {}
         self._made: dict[int, _MadeCode] = {}
@@ -155,6 +163,8 @@ class FrameNames:
         key = (*file, place.offset, place.returns)
         frames = self._known.get(key)
         if frames is None:
+            if file not in self._codes:
+                self._look()
             if file not in self._codes:
                 self.learn(pid)
             if file not in self._codes and (path := self.expected(*file)):
