@@ -4,6 +4,8 @@ and those around them.
 
 from __future__ import annotations
 
+from collections.abc import Set
+
 from msgspec import Struct
 from msgspec.structs import replace
 
@@ -19,6 +21,7 @@ from lbtrace.model import (
     Thread,
 )
 from lbtrace.sinks.base import Sink, lane
+from lbtrace.sinks.chosen import Identity, identity
 
 
 class Filter(Struct, frozen=True):
@@ -27,12 +30,14 @@ class Filter(Struct, frozen=True):
     * ``functions``: names.
     * ``thread``: the number of a thread or goroutine, or the name of a thread.
     * ``begin``, ``end``: ns since the first call; what begins later is nowhere shown.
+    * ``calls``: by their identities (`lbtrace.sinks.chosen`).
     """
 
     functions: frozenset[str] | None = None
     thread: str | None = None
     begin: int = 0
     end: int | None = None
+    calls: Set[Identity] | None = None
 
 
 class _Lane:
@@ -174,6 +179,8 @@ class Filtered(Sink):
         """Whether a call is chosen."""
         chosen = self._filter
         if chosen.functions is not None and call.name not in chosen.functions:
+            return False
+        if chosen.calls is not None and identity(call) not in chosen.calls:
             return False
         if chosen.begin and call.start - (self._first or 0) < chosen.begin:
             return False
