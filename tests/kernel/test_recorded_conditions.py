@@ -29,7 +29,7 @@ int main(void) {
 		struct item item = {n * n, 250 + n % 12, name};
 		snprintf(name, sizeof name, n % 10 ? "key/%d" : "key/%070d", n);
 		work(n, name, n < 9 ? SMALL : n % 2 ? ODD : LARGE, n % 5 ? &item : NULL, n == 39,
-		     n % 4 ? '+' : '-');
+			n % 4 ? '+' : '-');
 		other(n);
 	}
 }
