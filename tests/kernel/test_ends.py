@@ -348,6 +348,7 @@ THROWING = """
 #include <system_error>
 struct Own : std::runtime_error { using std::runtime_error::runtime_error; int more = 3; };
 struct Derived : Own { using Own::Own; };
+struct Other : Own { using Own::Own; const char *what() const noexcept override { return "?"; } };
 struct Bare {};
 struct Kept { ~Kept() { asm volatile(""); } };
 __attribute__((noinline)) void fails(int n)
@@ -358,6 +359,7 @@ __attribute__((noinline)) void fails(int n)
     case 2: throw std::system_error(std::make_error_code(std::errc::io_error), "disk");
     case 3: throw Bare();
     case 4: throw std::exception();
+    case 5: throw Other("base");
     }
 }
 __attribute__((noinline)) void passes(int n)
@@ -368,10 +370,13 @@ __attribute__((noinline)) void passes(int n)
 }
 int main()
 {
-    for (int n = 0; n < 6; n++) {
+    for (int n = 0; n < 7; n++) {
         try { passes(n); }
         catch (std::out_of_range &e) { printf("std::out_of_range: \\"%s\\"\\n", e.what()); }
-        catch (Derived &e) { printf("Derived: \\"%s\\"\\n", e.what()); }
+        catch (Own &e) {
+            const char *name = dynamic_cast<Other *>(&e) ? "Other" : "Derived";
+            printf("%s (std::runtime_error: \\"%s\\")\\n", name, e.std::runtime_error::what());
+        }
         catch (std::system_error &e) { printf("std::system_error: \\"%s\\"\\n", e.what()); }
         catch (std::exception &e) { puts("std::exception"); }
         catch (Bare) { puts("Bare"); }
@@ -431,11 +436,12 @@ def test_calls_tell_which_exception_left_them(
     functions = ("--func", "fails", "--func", "passes")
     done = lbtrace("attach", *functions, "--quiet", "-o", capture, "--", program)
     caught = done.stdout.splitlines()
-    assert len(caught) == 5
+    assert len(caught) == 6
     tree = lbtrace("export", capture).stdout
     for function in (r"fails\(n=\d\)", "passes"):
         assert re.findall(rf"{function} ✗ (.*)", tree) == caught
     records = map(json.loads, lbtrace("export", capture, "--format", "jsonl").stdout.splitlines())
     said = [record["exception"] for record in records if "exception" in record]
     assert said[:2] == [{"type": "std::out_of_range", "what": "too far"}] * 2
-    assert said[-1] == {"type": "std::exception"}
+    assert said[8] == {"type": "std::exception"}
+    assert said[-1] == {"type": "Other", "base": "std::runtime_error", "what": "base"}
