@@ -401,6 +401,11 @@ PANICKING = """
         let kept = vec![n; 3];
         fails(n) + kept.len()
     }
+    #[inline(never)]
+    fn unused(n: usize) -> usize {
+        if n > 1 { panic!("nobody wants {}", n) }
+        n
+    }
     fn main() {
         std::panic::set_hook(Box::new(|_| {}));
         for n in 0..5 {
@@ -409,22 +414,27 @@ PANICKING = """
                 println!("{:?}", formatted.or(e.downcast_ref::<&str>().copied()));
             }
         }
+        unused(1);
+        let _ = std::panic::catch_unwind(|| unused(std::env::args().count() + 1));
+        println!("Some(\\"nobody wants 2\\")");
     }
 """
 
 
+@pytest.mark.parametrize("level", [0, 1, 2])
 def test_calls_tell_which_panic_left_them(
-    lbtrace: Run, compiled: Callable[..., Path], tmp_path: Path
+    lbtrace: Run, compiled: Callable[..., Path], tmp_path: Path, level: int
 ) -> None:
-    program = compiled("panicking", ["rustc", "-g", "-Copt-level=1"], PANICKING)
+    program = compiled(f"panicking{level}", ["rustc", "-g", f"-Copt-level={level}"], PANICKING)
     capture = tmp_path / "panicking.lbt"
-    functions = ("--func", "*::fails", "--func", "*::passes", "--errors")
+    functions = ("--func", "*::fails", "--func", "*::passes", "--func", "*::unused", "--errors")
     done = lbtrace("attach", *functions, "--quiet", "-o", capture, "--", program)
     said = [line[6:-2] if line != "None" else None for line in done.stdout.splitlines()]
-    assert len(said) == 4
+    assert len(said) == 5
     records = map(json.loads, lbtrace("export", capture, "--format", "jsonl").stdout.splitlines())
     found = [record["exception"] for record in records if "exception" in record]
-    assert [each.get("what") for each in found] == [what for what in said for _ in range(2)]
+    twice = [what for what in said[:-1] for _ in range(2)]
+    assert [each.get("what") for each in found] == [*twice, said[-1]]
     assert {each["type"] for each in found} == {"panic"}
 
 
