@@ -295,7 +295,7 @@ def test_a_function_of_the_program_before_one_of_a_library(lbtrace: Any, compile
     program = compiled("namesake", ["gcc", "-O2", "-g"], NAMESAKE)
     for words in (
         ("attach", "--func", "read", "--", program),
-        ("list", "-f", "read", "-b", program),
+        ("list", "-f", "read", "--binary", program),
     ):
         done = lbtrace(*words)
         assert done.returncode == 2
