@@ -11,6 +11,7 @@ from lbtrace.text import clean
 from lbtrace.values.base import Fetched
 from lbtrace.values.datum import Datum, Form
 from lbtrace.values.notation import text
+from lbtrace.values.record import Fields
 from lbtrace.values.string import Text, text_reader
 
 TELLING = frozenset({
@@ -20,9 +21,13 @@ TELLING = frozenset({
 })  # fmt: skip
 """Classes that begin with a text; those that derive from them do, too."""
 
+STRING = "string"
+"""Go's type of texts."""
+
 
 class Thrown(Form, Struct, frozen=True):
-    """An exception of C++: its ``type``, and ``what()`` where that is known, else None."""
+    """An exception of C++, or a panic of Rust or Go: its ``type``, and ``what()``, of Go its value,
+    where that is known, else None."""
 
     type: str
     what: Form | None = None
@@ -61,3 +66,11 @@ def _is_text(text: Text) -> bool:
     except UnicodeEncodeError:
         return False
     return True
+
+
+def panic_of(value: Datum) -> Datum:
+    """Return the panic of Go with this ``value``, an interface's: of texts the text."""
+    if isinstance(value, Fields) and len(value.fields) > 1:
+        held, inside = value.fields[0].value, value.fields[1].value
+        value = inside if held == STRING else value
+    return Thrown("panic", value if isinstance(value, Form) else None)
