@@ -32,8 +32,9 @@ UNKNOWN = "how it is passed is unknown"
 """Why a value cannot be read whose convention, or type, is not known."""
 
 
-Lead: TypeAlias = Literal["text", "error", "numbered error"]
-"""A part of an error of Go: text, another error, and one that may be a number."""
+Lead: TypeAlias = Literal["text", "error", "numbered error", "type"]
+"""A part of an error of Go: text, another error, one that may be a number, and the address of a
+type."""
 
 
 class ErrorPlaces(Struct, frozen=True):

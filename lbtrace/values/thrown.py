@@ -11,6 +11,7 @@ from lbtrace.text import clean
 from lbtrace.values.base import Fetched
 from lbtrace.values.datum import Datum, Form
 from lbtrace.values.notation import text
+from lbtrace.values.record import Fields
 from lbtrace.values.string import Text, text_reader
 
 TELLING = frozenset({
@@ -21,10 +22,13 @@ TELLING = frozenset({
 """Classes that begin with the text that their ``what()`` returns; those that derive from them begin
 with it, too, but may return another one."""
 
+STRING = "string"
+"""Go's type of texts."""
+
 
 class Thrown(Form, Struct, frozen=True):
-    """An exception of C++: its ``type``, and what its ``base`` of the standard library says, or
-    itself where that is empty; None where that is not known."""
+    """An exception of C++, or a panic of Rust or Go: its ``type``, and what it, or its ``base`` of
+    the standard library if that is named, says, of Go its value; None where that is not known."""
 
     type: str
     what: Form | None = None
@@ -72,3 +76,11 @@ def _is_text(text: Text) -> bool:
     except UnicodeEncodeError:
         return False
     return True
+
+
+def panic_of(value: Datum) -> Datum:
+    """Return the panic of Go with this ``value``, an interface's: of texts the text."""
+    if isinstance(value, Fields) and len(value.fields) > 1:
+        held, inside = value.fields[0].value, value.fields[1].value
+        value = inside if held == STRING else value
+    return Thrown("panic", value if isinstance(value, Form) else None)
