@@ -61,7 +61,7 @@ static __always_inline void find_goroutine(struct pt_regs *ctx, const struct lbt
 	if (bpf_probe_read_user(&at->goroutine, sizeof(__u64), (void *)(g + spec->go_goid)))
 		at->goroutine = 0;
 	else if (at->goroutine)
-		at->frame -= stack.high;
+		at->frame = spec->ends_lane ? ~0ULL : at->frame - stack.high;
 }
 
 /*

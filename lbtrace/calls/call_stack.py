@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from lbtrace.calls.loss_times import LastLosses
-from lbtrace.model import Argument, Call, Callers, Event, Thread
+from lbtrace.model import Argument, Call, Callers, Datum, Event, Thread
 
 NEVER = -1 << 65
 """No frame: lower than any."""
@@ -44,6 +44,21 @@ class WaitingPoint:
         return own and event.probe not in self.values
 
 
+class Panic(NamedTuple):
+    """A panic: when it began, and in which ``frame``. ``running`` is the frame whose deferred call
+    panics while another panic is on its way: that one has left those below; 0 where it is not
+    known."""
+
+    frame: int
+    time: int
+    value: Datum
+    running: int = 0
+
+    def passes(self, call: Call) -> bool:
+        """Return whether the call was open when it began."""
+        return call.frame >= self.frame and call.start <= self.time
+
+
 class Stack:
     """The open calls of a stack; ``uretprobe_count`` hits of them were hooked by a uretprobe.
 
@@ -55,6 +70,7 @@ class Stack:
     opened, ``open_pairs`` the open calls of pairs that cross, which are not among ``calls``.
     ``jumped`` are the probes on jumps by which open calls went on to other functions, by the depths
     of the calls. ``relayed`` is the event of a return that calls inside of it have to precede.
+    ``panics`` are those on their way, the earliest first.
     ``waiting`` is the point of which not all values have come yet. The first ``inherited`` of
     ``calls`` were made by another process before it forked this one, of which ``forked_thread`` is
     the first thread. ``callers`` were sent with the event that comes now. Where it may be several
@@ -63,7 +79,7 @@ class Stack:
 
     __slots__ = (
         *("_echo", "callers", "calls", "exact", "forked_thread", "inherited", "jumped"),
-        *("last_return_frame", "lost", "open_pairs"),
+        *("last_return_frame", "lost", "open_pairs", "panics"),
         *(
             "lost_count",
             "lost_time",
@@ -96,6 +112,7 @@ class Stack:
         self.forked_thread: Thread | None = None
         self.jumped: dict[int, int] = {}
         self.relayed: list[tuple[Event, bytes]] = []
+        self.panics: list[Panic] = []
         self.callers: Callers | None = None
 
     def open(self, call: Call) -> Call:

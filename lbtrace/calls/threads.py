@@ -27,6 +27,10 @@ from lbtrace.model import (
     forked_thread,
     lost_events,
 )
+from lbtrace.probes import LANDINGS
+
+LEAVING = LANDINGS | {"exchange"}
+"""Roles of probes that only say what becomes of calls."""
 
 
 class Threads:
@@ -96,8 +100,8 @@ class Threads:
 
     def begin(self, decoding: ProbeDecoder, event: Event) -> Stack | None:
         """Return the stack of an event that is the first one there; None where it begins none."""
-        if decoding.role in ("landing", "exchange") and event.kind & KIND != LOSS:
-            if decoding.role == "landing":
+        if decoding.role in LEAVING and event.kind & KIND != LOSS:
+            if decoding.role in LANDINGS:
                 self.land_first(event)
             return None  # nothing is known that could be left
         key = self.key(event)

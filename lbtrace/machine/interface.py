@@ -113,6 +113,9 @@ class GoSitePlanner(Protocol):
     REGISTERS_SINCE: tuple[int, int]
     """The version of Go from which on functions take values in registers."""
 
+    G: str
+    """The register that has the goroutine, from that version on or always."""
+
     KEEPS_G: bool
     """Whether a register has the goroutine in every function, in assembly, too."""
 

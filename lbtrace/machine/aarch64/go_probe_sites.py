@@ -36,6 +36,7 @@ class GoPlanner(GoSitePlanner):
     """Chooses places. ``morestack`` are the addresses of ``runtime.morestack*``."""
 
     REGISTERS_SINCE = (1, 18)
+    G = "x28"
     KEEPS_G = True
 
     def __init__(self, morestack: Collection[int]) -> None:

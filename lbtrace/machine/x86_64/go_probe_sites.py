@@ -48,6 +48,7 @@ class GoPlanner(GoSitePlanner):
     """Chooses places. ``morestack`` are the addresses of ``runtime.morestack*``."""
 
     REGISTERS_SINCE = (1, 17)
+    G = G
     KEEPS_G = False
 
     def __init__(self, morestack: Collection[int]) -> None:
