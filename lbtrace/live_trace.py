@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from threading import RLock
-from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
@@ -73,18 +72,13 @@ class Trace:
             raise
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *raised: Any) -> None:
         self.stop()
         with self._stepping:  # another thread may iterate
             if not self._left:
                 self._losses = self.losses()
             self._left = True
-            self._session.__exit__(kind, error, traceback)
+            self._session.__exit__(*raised)
 
     async def __aenter__(self) -> Trace:
         from lbtrace.session.worker import Worker  # imported here because few use asyncio
@@ -92,16 +86,11 @@ class Trace:
         self._worker = Worker()
         return await self._worker.enter(self, self._session.interrupt)
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, *raised: Any) -> None:
         self.stop()
         if self._worker is None:
             raise UsageError("the trace was not entered", "write: async with lbtrace.trace(...)")
-        await self._worker.leave(lambda: self.__exit__(kind, error, traceback))
+        await self._worker.leave(lambda: self.__exit__(*raised))
 
     def calls(self) -> LiveCalls:
         """Return the calls, each when it has ended; innermost calls first.

@@ -16,7 +16,6 @@ import sys
 import time
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from types import TracebackType
 from typing import Any, NoReturn
 
 from lbtrace.calls.iterator import Calls
@@ -93,12 +92,7 @@ class OwnTrace:
             raise
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         assert self._tracer
         self._tracer.send_signal(signal.SIGINT)
         if self._tracer.wait():

@@ -9,7 +9,6 @@ from argparse import Namespace
 from collections.abc import Callable
 from contextlib import ExitStack
 from datetime import datetime
-from types import TracebackType
 from typing import IO, Any
 
 from msgspec.structs import replace
@@ -63,12 +62,7 @@ class Renewal:
             self._entered.enter_context(self._keyboard)
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._entered.close()
 
     def __call__(self, aggregates: Aggregates) -> None:
