@@ -342,12 +342,7 @@ class GoPlan:
         if on_stack or function.address in self._table.assembly:
             return undeclared.abi0(arguments, size, inferred, convention)
         if arguments is None:
-            stack = (
-                None
-                if convention.integers or size < 0
-                else (self._planner.infer_stack_words(self._code(function), size // WORD))
-            )
-            return undeclared.stacked(stack, wanted is not None) if stack is not None else None
+            return None
         registers = inferred.registers or None  # none is saved where none is used
         words = argument_views.words(arguments)
         if registers is None and inferred.read_first == len(words) and not arguments.more:
