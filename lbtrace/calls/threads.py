@@ -199,7 +199,7 @@ class Threads:
         stack = inheritance.stacks.pop(lane)
         # What is over in the child, and whose return is not watched, may have been over before.
         self._leave_out(stack, event.frame + (event.kind & KIND == OPEN), watched=False)
-        if not (stack.calls or stack.crossing):
+        if not (stack.calls or stack.open_pairs):
             return None
         lost.inherit(stack.lost, inheritance.thread.time + 1)
         stack.lost = lost

@@ -52,6 +52,12 @@ def add_choice(parser: argparse.ArgumentParser, about: str) -> None:
         chosen, "--func", "PATTERN", "calls of these functions: a name, a glob or /regex/", "-f"
     )
     chosen.add_argument(
+        "--where",
+        metavar="EXPR",
+        type=nonempty,
+        help="calls of which this holds, by the values that were recorded: n > 2 and retval == 1",
+    )
+    chosen.add_argument(
         "--thread",
         metavar="THREAD",
         type=nonempty,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from typing import IO, TYPE_CHECKING, Any, TypeAlias
 
 from lbtrace.capture import Capture, read_capture
@@ -19,6 +19,8 @@ from lbtrace.sinks.base import Sink
 
 if TYPE_CHECKING:
     from lbtrace.calls.slow import SlowCalls
+    from lbtrace.expressions.recorded import RecordedTest
+    from lbtrace.sinks.chosen import Identity
     from lbtrace.sinks.filtered import Filter, Filtered
 
 Batches: TypeAlias = "Iterable[Batch | Aggregates | Addition]"
@@ -49,7 +51,8 @@ def run(args: argparse.Namespace) -> int:
 
 def check_whole(capture: Capture, args: argparse.Namespace) -> None:
     """Raise `UsageError` where calls are chosen of a capture that has none."""
-    given = {"--func": args.func, "--thread": args.thread, "--slow": args.slow}
+    given = {"--func": args.func, "--where": args.where, "--thread": args.thread}
+    given["--slow"] = args.slow
     given |= {"--from": args.from_time, "--to": args.to_time}
     for option, value in given.items():
         if value is not None and value != []:
@@ -71,7 +74,8 @@ def write(
     if args.time not in (None, "delta") and not capture.plan.clock:
         raise UsageError("the capture does not say when it began", "choose --time delta")
     made: list[Filtered] = []
-    filter = _filter(capture.plan, args)
+    test = _test(args)
+    filter = _filter(capture, args, test)
 
     def make(stream: IO[Any], plan: Plan) -> Sink:
         whole = make_sink(sink, stream, plan, args, **options)
@@ -85,7 +89,8 @@ def write(
     batches = slow.filter(capture.batches()) if slow else None
     summary = export_to(capture, make, args, binary=sink.binary, batches=batches)
     left_out = slow.describe() if slow else []
-    return tell_summary(capture, summary, args, [*_describe_filtered(made), *left_out])
+    shown = [*_describe_filtered(made), *_describe_test(test)]
+    return tell_summary(capture, summary, args, [*shown, *left_out])
 
 
 def slow_calls(
@@ -100,15 +105,42 @@ def slow_calls(
     return SlowCalls(plan, bound, named(plan, patterns, hint) if patterns else None)
 
 
-def _filter(plan: Plan, args: argparse.Namespace) -> Filter | None:
+def _test(args: argparse.Namespace) -> RecordedTest | None:
+    if args.where is None:
+        return None
+    from lbtrace.expressions.recorded import RecordedTest  # imported here: few ask for it
+
+    return RecordedTest(args.where)
+
+
+def _filter(capture: Capture, args: argparse.Namespace, test: RecordedTest | None) -> Filter | None:
     """What is chosen of a capture; None for all."""
-    words = (args.func, args.thread, args.from_time, args.to_time)
+    words = (args.func, args.thread, args.from_time, args.to_time, test)
     if not any(word is not None and word != [] for word in words):
         return None
     from lbtrace.sinks.filtered import Filter  # imported here, as most export the whole
 
+    plan = capture.plan
     functions = named(plan, args.func) if args.func else None
-    return Filter(functions, args.thread, args.from_time or 0, args.to_time)
+    calls = _calls(capture, test, vars(args).get("max_depth")) if test else None
+    return Filter(functions, args.thread, args.from_time or 0, args.to_time, calls)
+
+
+def _calls(capture: Capture, test: RecordedTest, max_depth: int | None) -> Set[Identity]:
+    """The calls of which a condition holds: the capture is read twice."""
+    from lbtrace.sinks.chosen import Chosen
+
+    chosen = Chosen(capture.plan, test)
+    with Progress(wanted=True) as progress:
+        drive(capture, chosen, progress, max_depth)
+    return chosen.calls
+
+
+def _describe_test(test: RecordedTest | None) -> list[str]:
+    if test is None or not test.uncompared:
+        return []
+    calls = "1 call" if test.uncompared == 1 else f"{test.uncompared:,} calls"
+    return [f"  left out: {calls} of which a value that --where names was not recorded whole"]
 
 
 def named(plan: Plan, patterns: Sequence[str], hint: str = CALLED) -> frozenset[str]:
@@ -190,7 +222,7 @@ def drive(
     max_depth: int | None = None,
     batches: Batches | None = None,
 ) -> Summary:
-    """Give a capture's calls to a sink: of a depth as the trace was to show, unless told."""
+    """Give a capture's calls to a sink: of a depth as the trace was to show, by default."""
     return render(
         capture.plan,
         capture.batches() if batches is None else batches,

@@ -217,7 +217,7 @@ def _uncompared(losses: Losses) -> list[str]:
     jumped = [_count(tails, "tail call")] if tails else []
     left = [f"{others:,} left by exceptions or still open"] if others else []
     calls = _count(tails + others, "call")
-    return [f"  {calls} without a result or duration to compare: {', '.join([*jumped, *left])}"]
+    return [f"  {calls} left out, without a result or duration: {', '.join([*jumped, *left])}"]
 
 
 def _count(number: int, one: str, many: str = "") -> str:

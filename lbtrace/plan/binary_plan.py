@@ -294,7 +294,8 @@ class _BinaryPlanner:
             return
         image, stubs, _ = self._part
         around, sites = self._placer.around, self._placer.sites
-        pads = {pad for function in self._functions for pad in around.pads(function)}
+        landed = (*self._functions, *landing_pads.tries(self._table))
+        pads = {pad for function in landed for pad in around.pads(function)}
         yield from landing_pads.plan_probes(image, self._table, stubs, pads, sites, telling=telling)
 
     def _warnings(self) -> Iterator[str]:

@@ -4,6 +4,8 @@ and those around them.
 
 from __future__ import annotations
 
+from collections.abc import Set
+
 from msgspec import Struct
 from msgspec.structs import replace
 
@@ -19,6 +21,7 @@ from lbtrace.model import (
     Thread,
 )
 from lbtrace.sinks.base import Sink, lane
+from lbtrace.sinks.chosen import Identity, identity
 
 
 class Filter(Struct, frozen=True):
@@ -27,25 +30,27 @@ class Filter(Struct, frozen=True):
     * ``functions``: names.
     * ``thread``: the number of a thread or goroutine, or the name of a thread.
     * ``begin``, ``end``: ns since the first call; what begins later is nowhere shown.
+    * ``calls``: by their identities (`lbtrace.sinks.chosen`).
     """
 
     functions: frozenset[str] | None = None
     thread: str | None = None
     begin: int = 0
     end: int | None = None
+    calls: Set[Identity] | None = None
 
 
 class _Lane:
     """A thread or goroutine. ``around`` are its open calls that are not chosen, of which the first
-    ``told`` are shown; ``chosen`` is the call in them that is shown with all below it. ``late``
+    ``shown`` are shown; ``chosen`` is the call in them that is shown with all below it. ``late``
     counts open calls that began too late. ``fork`` is one that is not shown yet; from ``base`` on,
     calls that it continues are chosen."""
 
-    __slots__ = ("around", "base", "chosen", "fork", "late", "told")
+    __slots__ = ("around", "base", "chosen", "fork", "late", "shown")
 
     def __init__(self) -> None:
         self.around: list[Call] = []
-        self.told = 0
+        self.shown = 0
         self.chosen: Call | None = None
         self.late = 0
         self.fork: Fork | None = None
@@ -105,8 +110,8 @@ class Filtered(Sink):
                 now.chosen = None
         elif now.around:
             now.around.pop()
-            if now.told > len(now.around):
-                now.told -= 1
+            if now.shown > len(now.around):
+                now.shown -= 1
                 self._sink.exit(call)
         if not (now.around or now.is_below or now.late or now.fork):
             del self._lanes[self._key(call)]
@@ -175,6 +180,8 @@ class Filtered(Sink):
         chosen = self._filter
         if chosen.functions is not None and call.name not in chosen.functions:
             return False
+        if chosen.calls is not None and identity(call) not in chosen.calls:
+            return False
         if chosen.begin and call.start - (self._first or 0) < chosen.begin:
             return False
         return self._is_of_thread(call)
@@ -191,9 +198,9 @@ class Filtered(Sink):
             self._tell_thread(now.fork.tid)
             self._sink.fork(now.fork)
             now.fork = None
-        for call in now.around[now.told :]:
+        for call in now.around[now.shown :]:
             self._enter(call)
-        now.told = len(now.around)
+        now.shown = len(now.around)
 
     def _enter(self, call: Call) -> None:
         self._tell_thread(call.tid)

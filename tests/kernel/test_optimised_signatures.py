@@ -2,7 +2,7 @@
 optimiser can see them, functions read some of their parameters, or members of those, callers use
 some results. Callers log what they pass and get; lbtrace is to show that, or why it cannot.
 
-    python tests/kernel/test_optimised_signatures.py FIRST LAST [COMMAND...]
+    PYTHONPATH=. python tests/kernel/test_optimised_signatures.py FIRST LAST [COMMAND...]
 
 traces the programs of these seeds, each made by one of the commands (``gcc -g -O2``), and
 counts the values that are right, unreadable by their reasons, and wrong.
@@ -10,7 +10,6 @@ counts the values that are right, unreadable by their reasons, and wrong.
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import os
 import random
@@ -21,26 +20,14 @@ import tempfile
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import pytest
 
+from tests.kernel import test_signatures as SIGNATURES
+
 ROOT = Path(__file__).resolve().parents[2]
 
-
-def _signatures() -> ModuleType:
-    """The types of test_signatures.py."""
-    path = ROOT / "tests/kernel/test_signatures.py"
-    spec = importlib.util.spec_from_file_location("signatures", path)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-SIGNATURES = _signatures()
 
 PRINTERS: dict[str, str] = {
     **SIGNATURES.PRINTERS,

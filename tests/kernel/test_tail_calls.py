@@ -123,7 +123,7 @@ def test_conditions_on_returns(programs: Path, functions: tuple[str, ...]) -> No
 def test_what_conditions_cannot_compare_is_counted(programs: Path, lbtrace: Run) -> None:
     words = ("attach", "--func", "above", "--func", "away", "--where", "duration >= 0")
     done = lbtrace(*words, "--", programs / "tails", 5)
-    assert "10 calls without a result or duration to compare: 10 tail calls" in done.stderr
+    assert "10 calls left out, without a result or duration: 10 tail calls" in done.stderr
 
 
 def test_exceptions(tmp_path: Path, lbtrace: Run) -> None:
@@ -143,7 +143,7 @@ def test_exceptions(tmp_path: Path, lbtrace: Run) -> None:
             made.wait()
         counted = {row.by["retval"]: row.count for row in made.rows}
         assert counted == {n: len(functions) for n in (6, 7, 9)}
-    assert "1 call without a result or duration to compare: 1 left by exc" in done.stderr
+    assert "1 call left out, without a result or duration: 1 left by exc" in done.stderr
 
 
 BUSY = """\
