@@ -255,7 +255,8 @@ def add_conditions(values: _ArgumentGroup) -> None:
     values.add_argument(
         "--errors",
         action="store_true",
-        help="show only calls that returned an error: of Go or Rust, null or a negative number",
+        help="show only calls that failed: errors of Go and Rust, null, negative numbers, and those"
+        " that exceptions and panics left",
     )
     values.add_argument(
         "--full-names",

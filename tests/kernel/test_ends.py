@@ -53,6 +53,7 @@ def test_status_of_a_killed_command(lbtrace: Run, programs: Path) -> None:
     shell = ["sh", "-c", "kill -SEGV $$"]
     done = lbtrace("attach", "--binary", programs / "loop", "--func", "tick", "--", *shell)
     assert done.returncode == 128 + signal.SIGSEGV
+    assert "was ended by SIGSEGV" in done.stderr
 
 
 def test_output_of_the_command_is_left_alone(lbtrace: Run, programs: Path, tmp_path: Path) -> None:
