@@ -17,6 +17,9 @@ from lbtrace.bpf.features import has_cookies
 
 Run = Callable[..., CompletedProcess[str]]
 
+KPROBES = Path(PMU).exists() and has_cookies()
+"""Whether this kernel takes them, for lbtrace."""
+
 PATH = (
     ("save", "opens"),
     ("save", "put", "write", "vfs_write"),
@@ -45,7 +48,7 @@ def paths(calls: list[dict[str, Any]]) -> dict[tuple[str, ...], list[dict[str, A
 
 def refuses(done: CompletedProcess[str]) -> bool:
     """Whether this kernel takes no kprobes, which is said then."""
-    if Path(PMU).exists() and has_cookies():
+    if KPROBES:
         return False
     why = "refuses probes in its own functions" if has_cookies() else "does not tell which of its"
     assert (done.returncode, done.stdout) == (1, ""), done
