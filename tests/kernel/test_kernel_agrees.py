@@ -1,5 +1,5 @@
 """Functions of the kernel, against what its own tracer of calls, function_graph, prints of the same
-run."""
+run; and beside all that the program does, on a real file system."""
 
 from __future__ import annotations
 
@@ -8,10 +8,15 @@ import re
 import subprocess
 import sys
 from collections import Counter
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from subprocess import CompletedProcess
 
-from lbtrace import Call, KernelError, Options, trace
+import pytest
+
+from lbtrace import Call, KernelError, Options, read_capture, trace
 from lbtrace.system.kernel_symbols import find_traceable
-from tests.kernel.test_kernel_functions import KPROBES
+from tests.kernel.test_kernel_functions import KPROBES, refuses
 from tests.kernel_tracer import function_graph
 
 WRITES = int(os.environ.get("LBTRACE_GRAPH_WRITES", "14000"))
@@ -101,3 +106,65 @@ def test_function_graph() -> None:
         assert len(mine[tid]) == len(theirs[tid])
         assert mine[tid] == theirs[tid]
     print(f"{len(calls)} calls as function_graph prints them, {losses.in_interrupt} in interrupts")
+
+
+@pytest.fixture
+def on_ext4() -> Iterator[Path]:
+    """A directory of a file system of a disk: what guests run is on one, mounted to be read."""
+    mounts = [line.split() for line in Path("/proc/mounts").read_text().splitlines()]
+    where, options = next((m[1], m[3]) for m in reversed(mounts) if m[2] == "ext4")
+    read_only = options.split(",")[0] == "ro"
+    if read_only:
+        subprocess.run(["mount", "-o", "remount,rw", where], check=True)
+    made = Path(where) / "lbtrace-test"
+    made.mkdir()
+    yield made
+    made.rmdir()
+    if read_only:
+        subprocess.run(["mount", "-o", "remount,ro", where], check=True)
+
+
+def around(item: Call, calls: list[Call]) -> list[str]:
+    """The calls around one, or around a point, the outermost first."""
+    found = [
+        (call.depth, call.name)
+        for call in calls
+        if call.tid == item.tid
+        and call.depth < item.depth
+        and call.start <= item.start
+        and item.start + (item.duration or 0) <= call.start + (call.duration or 0)
+    ]
+    assert [depth for depth, _ in sorted(found)] == [*range(item.depth)], item
+    return [name for _, name in sorted(found)]
+
+
+def test_all_in_one_tree(
+    lbtrace: Callable[..., CompletedProcess[str]], programs: Path, on_ext4: Path, tmp_path: Path
+) -> None:
+    """What a program does, its markers, the system call, the kernel's function and the points of
+    the disk below it, and how long it waited there."""
+    into = tmp_path / "x.lbt"
+    chosen = ["--func", "save", "--func", "put", "--usdt", "saving:*", "--syscall", "fsync"]
+    chosen += ["--kernel", "ext4_sync_file", "--tracepoint", "block:*", "--off-cpu"]
+    done = lbtrace("attach", *chosen, "-o", into, "--", programs / "save", on_ext4 / "saved")
+    if refuses(done):
+        return
+    assert (done.returncode, done.stdout) == (0, "45\n"), done.stderr
+    with read_capture(into) as capture:
+        items = [*capture.calls()]
+    calls = [item for item in items if item.end != "point"]
+    inside: dict[str, list[list[str]]] = {}
+    for item in items:
+        inside.setdefault(item.name, []).append(around(item, calls))
+    assert inside["ext4_sync_file"] == [["save", "put", "fsync"]] * 3
+    assert inside["saving:done"] == [["save"]]
+    disk = [path for name in inside if name.startswith("block:") for path in inside[name]]
+    assert ["save", "put", "fsync", "ext4_sync_file"] in disk, Counter(map(tuple, disk))
+    for call in calls:
+        assert call.duration is not None
+        assert 0 <= (call.blocked or 0) + (call.runnable or 0) <= call.duration
+    waited = {name: [c.blocked or 0 for c in calls if c.name == name] for name in inside}
+    pairs = zip(waited["ext4_sync_file"], waited["fsync"], strict=True)
+    assert all(inner <= outer for inner, outer in pairs)
+    assert max(waited["ext4_sync_file"]) > 0
+    print(lbtrace("export", into).stdout)
